@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kernels: arithmetic on arrays. Plain C is the reference; SIMD versions are chosen once,
+ * at run time, by what the CPU has, and give the same bits as the reference.
+ * RING_SIMD = auto | avx512 | avx2 | c forces a level (an absent one is an error of
+ * kernels_select()).
+ */
+#ifndef RING_KERNELS_H
+#define RING_KERNELS_H
+
+#include <ring/ring.h>
+#include <stdbool.h>
+
+/** Most inputs of one fold. */
+#define KERNEL_MAX_INPUTS 64
+/** Most outputs of one fold. */
+#define KERNEL_MAX_OUTPUTS 64
+
+/** An array operand of a fold: elements of the call's type, or of its accumulator type. */
+typedef struct kernel_operand {
+    void *data;      /* any alignment */
+    bool accumulator; /* float32 for 16-bit floats; ignored for other types */
+} kernel_operand;
+
+/** outs[k][i] = finish(in[0][i] op in[1][i] op … ), combined left to right in the
+ *  accumulator type, for i < count, every output stored in the same pass.
+ *  Outputs may be the same memory as inputs (element by element), not shifted overlaps.
+ *  @param op      RING_AVG combines like RING_SUM.
+ *  @param divisor 0: none; else results are divided by it after the last input (RING_AVG):
+ *                 floats multiply by 1/divisor in the accumulator type (float32 divides
+ *                 exactly when divisor is a power of two), integers divide towards zero.
+ *  Outputs of the call's type are rounded once, to nearest even.
+ *  Cost: ins reads and outs writes of count elements, one pass. With one input: a copy or
+ *  a cast. Large outputs that will not be read soon are written around the cache. */
+void kernel_fold(kernel_operand *outs, int out_count, const kernel_operand *ins, int in_count,
+                 size_t count, ring_dtype dtype, ring_op op, int divisor);
+
+/** Plain memory copy, with stores around the cache for large sizes. */
+void kernel_copy(void *dst, const void *src, size_t bytes);
+
+/** Bytes of the accumulator of @p dtype. */
+size_t kernel_acc_size(ring_dtype dtype);
+
+/** Casts (round to nearest even; NaN stays NaN, quiet). */
+void kernel_f16_to_f32(float *dst, const uint16_t *src, size_t count);
+void kernel_f32_to_f16(uint16_t *dst, const float *src, size_t count);
+void kernel_bf16_to_f32(float *dst, const uint16_t *src, size_t count);
+void kernel_f32_to_bf16(uint16_t *dst, const float *src, size_t count);
+
+/* ---- Optimisers: one pass over the range they own, PyTorch's arithmetic ---- */
+
+/** Sum of squares of x[count] in float64, in a fixed order that does not depend on SIMD. */
+double kernel_sum_squares(const float *x, size_t count);
+
+/** torch.optim.SGD: g = scale*grad + weight_decay*p; with momentum: buf = first ? g :
+ *  momentum*buf + (1-dampening)*g; g = nesterov ? g + momentum*buf : buf; p -= lr*g.
+ *  @param buf  [count], may be NULL if momentum is 0. */
+typedef struct kernel_sgd {
+    float lr, momentum, dampening, weight_decay, scale;
+    bool nesterov, first;
+} kernel_sgd;
+void kernel_sgd_step(float *p, const float *grad, float *buf, size_t count,
+                     const kernel_sgd *args);
+
+/** torch.optim.AdamW (decoupled) or Adam (L2 in the gradient):
+ *  g = scale*grad (+ weight_decay*p if not decoupled); decoupled: p *= 1 - lr*weight_decay;
+ *  m += (1-beta1)*(g-m); v = beta2*v + (1-beta2)*g*g;
+ *  p -= lr/(1-beta1^step) * m / (sqrt(v)/sqrt(1-beta2^step) + eps). step counts from 1. */
+typedef struct kernel_adam {
+    float lr, beta1, beta2, eps, weight_decay, scale;
+    bool decoupled, bias_correction;
+    long step;
+} kernel_adam;
+void kernel_adam_step(float *p, const float *grad, float *m, float *v, size_t count,
+                      const kernel_adam *args);
+
+/* ---- Dispatch ---- */
+
+/** Chooses the level: "auto", "avx512", "avx2", "c". @return false if the CPU lacks it or
+ *  the name is unknown. Without a call the first use chooses RING_SIMD, else "auto". */
+bool kernels_select(const char *level);
+/** @return the level in use. */
+const char *kernels_level(void);
+
+#endif

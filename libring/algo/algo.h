@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * algo: pure functions from (collective, ranks, my rank, root, chunks) to a plan. To add
+ * one: a file here and a line in algo_table (algo.c); it is then proven, priced, swept,
+ * benchmarked and drawn like the others.
+ */
+#ifndef RING_ALGO_H
+#define RING_ALGO_H
+
+#include "plan.h"
+
+typedef struct algo {
+    const char *name;
+    const char *about; /* one line for --help and docs */
+    /** @return true if it can do @p collective. */
+    bool (*supports)(plan_collective collective);
+    /** Chunks that it wants for a call of @p bytes in all; depends on arguments alone. */
+    int (*chunks)(plan_collective collective, int ranks, size_t bytes);
+    /** Builds and seals the plan. @p chunks is what chunks() gave, or any number that the
+     *  algorithm's chunk rule allows (a multiple of ranks where it says so).
+     *  @return NULL if out of memory. */
+    plan *(*build)(plan_collective collective, int ranks, int rank, int root, int chunks);
+} algo;
+
+/** @return the table, *count entries. */
+const algo *algo_all(size_t *count);
+/** @return the algorithm, NULL if unknown. */
+const algo *algo_find(const char *name);
+
+#endif

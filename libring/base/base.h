@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * base: what every room may use. Errors with text, logging, the clock, small helpers.
+ *
+ * Error rule: the function that detects a failure writes its text with fail() and returns
+ * the status; callers on the way up only pass the status on (RING_TRY).
+ */
+#ifndef RING_BASE_H
+#define RING_BASE_H
+
+#include <ring/ring.h>
+#include <stdbool.h>
+#include <stdarg.h>
+
+#define RING_PRINTF(at, args) __attribute__((format(printf, at, args)))
+#define RING_MUST_USE __attribute__((warn_unused_result))
+#define RING_CACHE_LINE 64
+
+/** Returns the status of @p expr to the caller unless it is RING_OK. */
+#define RING_TRY(expr)                        \
+    do {                                      \
+        const ring_status try_status = (expr); \
+        if (try_status != RING_OK)            \
+            return try_status;                \
+    } while (0)
+
+/** Sets this thread's error text (one line: what, where, why, what to do) and returns
+ *  @p status. "%m" is the system's errno text, as in printf. */
+ring_status fail(ring_status status, const char *format, ...) RING_PRINTF(2, 3);
+
+/** @return this thread's latest error text; "" if there was none. */
+const char *fail_text(void);
+void fail_clear(void);
+
+/* ---- Log: "[ring r3/8] text" on stderr; RING_DEBUG = error, warn (default), info, debug. */
+
+typedef enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG } log_level;
+
+void log_set_level(log_level level);
+/** @return false for an unknown name. */
+bool log_level_parse(const char *name, log_level *level);
+/** Names this thread's rank in the prefix; ranks < 1 clears it. */
+void log_set_rank(int rank, int ranks);
+void log_at(log_level level, const char *format, ...) RING_PRINTF(2, 3);
+
+#define log_error(...) log_at(LOG_ERROR, __VA_ARGS__)
+#define log_warn(...) log_at(LOG_WARN, __VA_ARGS__)
+#define log_info(...) log_at(LOG_INFO, __VA_ARGS__)
+#define log_debug(...) log_at(LOG_DEBUG, __VA_ARGS__)
+
+/* ---- Clock: CLOCK_MONOTONIC only, so that a jump of the wall clock changes nothing. */
+
+/** @return seconds since some fixed moment. */
+double clock_now(void);
+void clock_sleep(double seconds);
+/** @return milliseconds until @p deadline for poll(), at least 0, at most @p most_ms. */
+int clock_ms_until(double deadline, int most_ms);
+
+/** One step of a polite wait: spins, then yields, then says it is time to sleep.
+ *  @param[in,out] turns  0 at the start of the wait. @return true when to sleep. */
+bool wait_politely(unsigned *turns);
+
+/* ---- Text ---------------------------------------------------------------------- */
+
+/** Parses "64", "1M", "8G", "2K", "1.5M" (binary units) into bytes. @return false if wrong. */
+bool text_parse_size(const char *text, size_t *bytes);
+/** @return the candidate closest to @p word by edit distance, or NULL if none is close. */
+const char *text_nearest(const char *word, const char *const *candidates, size_t count);
+/** snprintf that reports truncation. @return false if it did not fit. */
+bool text_format(char *out, size_t size, const char *format, ...) RING_PRINTF(3, 4);
+
+/* ---- Files and descriptors -------------------------------------------------------- */
+
+/** Reads/writes exactly @p bytes from/to a descriptor (blocking or not) before @p deadline. */
+ring_status fd_read_all(int fd, void *data, size_t bytes, double deadline);
+ring_status fd_write_all(int fd, const void *data, size_t bytes, double deadline);
+void fd_close(int *fd);
+
+/* ---- Arithmetic ------------------------------------------------------------------ */
+
+static inline size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
+static inline size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
+static inline bool mul_size(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Whole reads and writes on descriptors, with a deadline. */
+#include "base.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static ring_status fd_await(int fd, short events, double deadline)
+{
+    struct pollfd entry = {.fd = fd, .events = events};
+    const int ready = poll(&entry, 1, clock_ms_until(deadline, 1000));
+    if (ready < 0 && errno != EINTR)
+        return fail(RING_ERR_SYSTEM, "poll: %m");
+    if (ready <= 0 && clock_now() >= deadline)
+        return fail(RING_ERR_TIMEOUT, "no answer from the peer before the deadline");
+    return RING_OK;
+}
+
+ring_status fd_read_all(int fd, void *data, size_t bytes, double deadline)
+{
+    char *at = data;
+    while (bytes > 0) {
+        const ssize_t got = recv(fd, at, bytes, MSG_DONTWAIT);
+        if (got == 0)
+            return fail(RING_ERR_PEER, "the peer closed the connection");
+        if (got < 0 && errno != EAGAIN && errno != EINTR)
+            return fail(RING_ERR_PEER, "receiving from the peer: %m");
+        if (got < 0) {
+            RING_TRY(fd_await(fd, POLLIN, deadline));
+            continue;
+        }
+        at += got;
+        bytes -= (size_t)got;
+    }
+    return RING_OK;
+}
+
+ring_status fd_write_all(int fd, const void *data, size_t bytes, double deadline)
+{
+    const char *at = data;
+    while (bytes > 0) {
+        const ssize_t put = send(fd, at, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (put < 0 && errno != EAGAIN && errno != EINTR)
+            return fail(RING_ERR_PEER, "sending to the peer: %m");
+        if (put < 0) {
+            RING_TRY(fd_await(fd, POLLOUT, deadline));
+            continue;
+        }
+        at += put;
+        bytes -= (size_t)put;
+    }
+    return RING_OK;
+}
+
+void fd_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}

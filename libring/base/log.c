@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One line a message, written with one write() so that ranks' lines do not mix. */
+#include "base.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const level_names[] = {"error", "warn", "info", "debug"};
+static _Atomic int log_threshold = LOG_WARN;
+static _Thread_local int log_rank = -1, log_ranks;
+
+void log_set_level(log_level level)
+{
+    log_threshold = (int)level;
+}
+
+bool log_level_parse(const char *name, log_level *level)
+{
+    for (int i = LOG_ERROR; i <= LOG_DEBUG; i++) {
+        if (strcmp(name, level_names[i]) == 0) {
+            *level = (log_level)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+void log_set_rank(int rank, int ranks)
+{
+    log_rank = rank;
+    log_ranks = ranks;
+}
+
+void log_at(log_level level, const char *format, ...)
+{
+    if ((int)level > log_threshold)
+        return;
+    char line[1200];
+    int used = log_ranks > 1 ? snprintf(line, sizeof line, "[ring r%d/%d] ", log_rank, log_ranks)
+                             : snprintf(line, sizeof line, "[ring] ");
+    used += snprintf(line + used, sizeof line - (size_t)used, "%s: ", level_names[level]);
+    va_list args;
+    va_start(args, format);
+    const int body = vsnprintf(line + used, sizeof line - (size_t)used - 1, format, args);
+    va_end(args);
+    size_t length = min_size((size_t)(used + (body > 0 ? body : 0)), sizeof line - 2);
+    line[length++] = '\n';
+    const ssize_t ignored = write(STDERR_FILENO, line, length);
+    (void)ignored; /* nowhere left to complain */
+}

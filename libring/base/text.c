@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Parsing and formatting of short texts. */
+#include "base.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static bool size_unit(const char *unit, double *factor)
+{
+    static const char letters[] = "KMGT";
+    *factor = 1;
+    if (*unit == '\0')
+        return true;
+    const char *letter = strchr(letters, toupper((unsigned char)*unit));
+    if (letter == NULL)
+        return false;
+    *factor = ldexp(1.0, 10 * (int)(letter - letters + 1));
+    return unit[1] == '\0' || strcasecmp(unit + 1, "B") == 0 || strcasecmp(unit + 1, "iB") == 0;
+}
+
+bool text_parse_size(const char *text, size_t *bytes)
+{
+    char *end;
+    if (!isdigit((unsigned char)*text))
+        return false;
+    const double value = strtod(text, &end);
+    double factor;
+    if (!size_unit(end, &factor) || !(value * factor < 9.0e18))
+        return false;
+    *bytes = (size_t)(value * factor);
+    return true;
+}
+
+/* Levenshtein distance with one row; words here are short. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t row[65];
+    const size_t la = strlen(a), lb = strlen(b);
+    if (la > 64 || lb > 64)
+        return 65;
+    for (size_t j = 0; j <= lb; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= la; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= lb; j++) {
+            const size_t change = diagonal + (tolower((unsigned char)a[i - 1]) !=
+                                              tolower((unsigned char)b[j - 1]));
+            diagonal = row[j];
+            row[j] = min_size(change, min_size(row[j], row[j - 1]) + 1);
+        }
+    }
+    return row[lb];
+}
+
+const char *text_nearest(const char *word, const char *const *candidates, size_t count)
+{
+    const char *best = NULL;
+    size_t best_distance = strlen(word) / 2 + 1;
+    for (size_t i = 0; i < count; i++) {
+        const size_t distance = edit_distance(word, candidates[i]);
+        if (distance < best_distance) {
+            best_distance = distance;
+            best = candidates[i];
+        }
+    }
+    return best;
+}
+
+bool text_format(char *out, size_t size, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const int length = vsnprintf(out, size, format, args);
+    va_end(args);
+    return length >= 0 && (size_t)length < size;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * settings: every RING_* variable in one table: name, NCCL name of the same meaning,
+ * default, unit, help, and where its value came from.
+ */
+#ifndef RING_SETTINGS_H
+#define RING_SETTINGS_H
+
+#include "base.h"
+
+typedef struct settings {
+    char transport[128];     /* RING_TRANSPORT: list as given, "" = all                 */
+    char algo[32];           /* RING_ALGO: "" = by cost model                            */
+    double timeout;          /* RING_TIMEOUT: a call, s                                  */
+    double peer_timeout;     /* RING_PEER_TIMEOUT: a silent peer, s                      */
+    double init_timeout;     /* RING_INIT_TIMEOUT, s                                     */
+    bool insecure;           /* RING_INSECURE                                            */
+    bool progress_thread;    /* RING_PROGRESS_THREAD: advance work while callers compute */
+    char secret_file[512];   /* RING_SECRET_FILE                                         */
+    char address[256];       /* RING_ADDR: address to listen on, "" = chosen             */
+    char interface[64];      /* RING_SOCKET_IFNAME: interface whose address is used      */
+    char fault[128];         /* RING_FAULT: transport_fault_wrap()'s spec, for tests     */
+    log_level debug;         /* RING_DEBUG                                               */
+} settings;
+
+/** Reads the environment. Wrong values are RING_ERR_CONFIG naming variable, value, what is
+ *  allowed; an unknown RING_* variable is a warning with the nearest name. */
+ring_status settings_read(settings *out);
+
+/** One row for `ringinfo env`. */
+typedef struct settings_row {
+    const char *name, *nccl, *unit, *help, *fallback;
+    char value[512];
+    char source[64]; /* "default", "environment", "NCCL_DEBUG" … */
+} settings_row;
+/** @return rows of all variables (also those that other rooms and programs read, e.g.
+ *  RING_SIMD, RING_DATA, and launch variables); *count of them. Free with free(). */
+settings_row *settings_rows(size_t *count);
+
+/** Bit mask of transports that RING_TRANSPORT allows among @p names (bit i = names[i]);
+ *  RING_ERR_CONFIG with the known names if one is unknown or nothing is left. */
+ring_status settings_transports(const settings *s, const char *const *names, size_t count,
+                                uint32_t *mask);
+
+#endif

@@ -1,0 +1,74 @@
+# How everything is compiled, what is optional, and what was found.
+
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo" FORCE)
+endif()
+include(GNUInstallDirs)
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+
+option(RING_BUILD_TESTS "Build the tests (needs cmocka)" ON)
+option(RING_WERROR "Warnings are errors" OFF)
+set(RING_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
+set(RING_WITH_HWLOC AUTO CACHE STRING "Topology through hwloc: AUTO, ON, OFF")
+set_property(CACHE RING_WITH_HWLOC PROPERTY STRINGS AUTO ON OFF)
+
+add_library(ring_options INTERFACE)
+target_compile_features(ring_options INTERFACE c_std_11)
+target_compile_definitions(ring_options INTERFACE _GNU_SOURCE)
+target_compile_options(ring_options INTERFACE
+    -fvisibility=hidden -fno-math-errno -ffp-contract=off
+    -Wall -Wextra -Wshadow -Wundef -Wvla -Wformat=2 -Wcast-align -Wpointer-arith
+    -Wstrict-prototypes -Wmissing-prototypes -Wdouble-promotion
+    $<$<BOOL:${RING_WERROR}>:-Werror>)
+target_link_libraries(ring_options INTERFACE Threads::Threads)
+if(RING_SANITIZE)
+    target_compile_options(ring_options INTERFACE -g -fno-omit-frame-pointer
+        -fsanitize=${RING_SANITIZE} -fno-sanitize-recover=all)
+    target_link_options(ring_options INTERFACE -fsanitize=${RING_SANITIZE})
+endif()
+
+# Required: libsodium (proof of membership), cJSON (config, reports), zlib (MNIST files), a
+# BLAS with the CBLAS interface (layers). docs/decisions/ says why each.
+pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
+pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
+pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
+pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
+if(RING_BUILD_TESTS)
+    pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+endif()
+
+# ring_feature(NAME pkg-config-module): AUTO uses it when found, ON insists, OFF does not look.
+function(ring_feature name module)
+    set(found OFF)
+    if(NOT RING_WITH_${name} STREQUAL "OFF")
+        pkg_check_modules(${name} QUIET IMPORTED_TARGET ${module})
+        set(found ${${name}_FOUND})
+        if(RING_WITH_${name} STREQUAL "ON" AND NOT found)
+            message(FATAL_ERROR "RING_WITH_${name}=ON, but pkg-config finds no ${module}")
+        endif()
+    endif()
+    set(RING_HAVE_${name} ${found} PARENT_SCOPE)
+endfunction()
+ring_feature(HWLOC hwloc)
+
+function(ring_print_summary)
+    set(lines "")
+    foreach(row "build type|${CMAKE_BUILD_TYPE}" "sanitizers|${RING_SANITIZE}"
+            "libsodium|${SODIUM_VERSION}" "cJSON|${CJSON_VERSION}" "zlib|${ZLIB_VERSION}"
+            "OpenBLAS|${OPENBLAS_VERSION}" "hwloc (${RING_WITH_HWLOC})|${HWLOC_VERSION}"
+            "tests|${RING_BUILD_TESTS}")
+        string(REPLACE "|" ";" cells "${row}")
+        list(GET cells 0 name)
+        list(LENGTH cells length)
+        set(value "none")
+        if(length GREATER 1)
+            list(GET cells 1 value)
+        endif()
+        string(LENGTH "${name}" width)
+        math(EXPR pad "16 - ${width}")
+        string(REPEAT " " ${pad} spaces)
+        string(APPEND lines "  ${name}${spaces}${value}\n")
+    endforeach()
+    message(STATUS "libring ${PROJECT_VERSION}\n${lines}")
+endfunction()

@@ -1,0 +1,57 @@
+# One target a room. A room's headers are found only by the rooms that link it, so an
+# include that the architecture forbids does not compile.
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+
+# ring_room(NAME source...): object library ring_NAME whose headers lie in its folder.
+function(ring_room name)
+    add_library(ring_${name} OBJECT ${ARGN})
+    target_include_directories(ring_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+    target_link_libraries(ring_${name} PRIVATE ring_options)
+    set_target_properties(ring_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+endfunction()
+
+# ring_objects(TARGET room...): puts the rooms' objects into TARGET (programs and tests that
+# look inside; users link the shared library).
+function(ring_objects target)
+    foreach(room ${ARGN})
+        target_link_libraries(${target} PRIVATE ring_${room})
+        target_sources(${target} PRIVATE $<TARGET_OBJECTS:ring_${room}>)
+    endforeach()
+endfunction()
+
+# ring_program(NAME source...): an installed program in build/bin.
+function(ring_program name)
+    add_executable(${name} ${ARGN})
+    target_link_libraries(${name} PRIVATE ring_options)
+    install(TARGETS ${name} RUNTIME)
+endfunction()
+
+# ring_test(NAME source... [ROOMS room...] [LIBS lib...] [LABELS label...] [TIMEOUT s]):
+# a cmocka program and its ctest entry. Exit status 77 is a skip.
+function(ring_test name)
+    cmake_parse_arguments(arg "NO_ENTRY" "TIMEOUT" "ROOMS;LIBS;LABELS" ${ARGN})
+    add_executable(test_${name} ${arg_UNPARSED_ARGUMENTS})
+    set_target_properties(test_${name} PROPERTIES
+        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+    target_link_libraries(test_${name} PRIVATE ring_options PkgConfig::CMOCKA ${arg_LIBS})
+    if(arg_ROOMS)
+        ring_objects(test_${name} ${arg_ROOMS})
+    endif()
+    if(NOT arg_NO_ENTRY)
+        ring_test_entry(${name} COMMAND test_${name} LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
+    endif()
+endfunction()
+
+# ring_test_entry(NAME COMMAND command... [LABELS label...] [TIMEOUT s])
+function(ring_test_entry name)
+    cmake_parse_arguments(arg "" "TIMEOUT" "COMMAND;LABELS" ${ARGN})
+    if(NOT arg_TIMEOUT)
+        set(arg_TIMEOUT 120)
+    endif()
+    add_test(NAME ${name} COMMAND ${arg_COMMAND})
+    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT}
+        LABELS "${arg_LABELS}")
+endfunction()

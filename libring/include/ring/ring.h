@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libring: collective communication for training on many CPUs and GPUs.
+ *
+ *     ring_comm *comm;
+ *     ring_comm_init_env(&comm);                    // under ringrun, torchrun, mpirun, srun
+ *     float *grad;
+ *     ring_mem_alloc((void **)&grad, n * sizeof *grad);   // zero-copy among local ranks
+ *     ring_all_reduce(grad, grad, n, RING_FLOAT32, RING_AVG, comm, NULL);
+ *     ring_mem_free(grad);
+ *     ring_comm_destroy(comm);
+ *
+ * Rules that hold everywhere:
+ *  - No call blocks for ever: each has a deadline (RING_TIMEOUT, or ring_call.timeout).
+ *  - Ranks call collectives of one communicator in the same order with the same
+ *    arguments; a difference is an error on every rank that shows both calls.
+ *  - Buffers are borrowed from the call until it completes, then are the caller's again.
+ *  - A communicator may be used from several threads, one call at a time each.
+ *  - On error, outputs are unspecified and the communicator is finished: all later
+ *    calls return the first error. ring_last_error() tells what happened and where.
+ */
+#ifndef RING_RING_H
+#define RING_RING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RING_VERSION_MAJOR 0
+#define RING_VERSION_MINOR 1
+#define RING_VERSION_PATCH 0
+#define RING_VERSION_CODE \
+    (RING_VERSION_MAJOR * 10000 + RING_VERSION_MINOR * 100 + RING_VERSION_PATCH)
+
+/* ---- Status ------------------------------------------------------------------ */
+
+/** The one list of results: name, value, text. Values are stable. */
+#define RING_STATUS_LIST(X)                                                        \
+    X(RING_OK, 0, "success")                                                       \
+    X(RING_IN_PROGRESS, 1, "not finished yet")                                     \
+    X(RING_ERR_ARGUMENT, 10, "an argument is out of range")                        \
+    X(RING_ERR_USAGE, 11, "the call is not allowed in this state")                 \
+    X(RING_ERR_CONFIG, 12, "a setting, variable or file is wrong")                 \
+    X(RING_ERR_UNSUPPORTED, 13, "not supported here")                              \
+    X(RING_ERR_MEMORY, 20, "out of memory")                                        \
+    X(RING_ERR_SYSTEM, 21, "an operating system call failed")                      \
+    X(RING_ERR_AUTH, 30, "a peer could not prove that it belongs to this job")     \
+    X(RING_ERR_TIMEOUT, 31, "the deadline passed")                                 \
+    X(RING_ERR_PEER, 32, "a peer failed or was lost")                              \
+    X(RING_ERR_MISMATCH, 33, "ranks made different calls")                         \
+    X(RING_ERR_ABORTED, 34, "the communicator was aborted")                        \
+    X(RING_ERR_INTERNAL, 40, "a bug in libring")
+
+typedef enum ring_status {
+#define RING_STATUS_ENUM(name, value, text) name = value,
+    RING_STATUS_LIST(RING_STATUS_ENUM)
+#undef RING_STATUS_ENUM
+} ring_status;
+
+/** @return the text of @p status, a static string; never NULL. */
+const char *ring_status_string(ring_status status);
+
+/** @return RING_VERSION_CODE of the loaded library, e.g. 100 for 0.1.0. */
+int ring_version(void);
+
+/* ---- Types ------------------------------------------------------------------- */
+
+/** Element types. 16-bit floats are combined in float32 at every hop and rounded once. */
+typedef enum ring_dtype {
+    RING_INT8 = 0,
+    RING_UINT8 = 1,
+    RING_INT32 = 2,
+    RING_UINT32 = 3,
+    RING_INT64 = 4,
+    RING_UINT64 = 5,
+    RING_FLOAT16 = 6,
+    RING_FLOAT32 = 7,
+    RING_FLOAT64 = 8,
+    RING_BFLOAT16 = 9,
+    RING_DTYPE_COUNT = 10
+} ring_dtype;
+
+/** Reductions. Integers wrap; RING_AVG of integers divides the sum, rounding to zero.
+ *  MIN and MAX give NaN if any input is NaN. */
+typedef enum ring_op {
+    RING_SUM = 0,
+    RING_PROD = 1,
+    RING_MAX = 2,
+    RING_MIN = 3,
+    RING_AVG = 4,
+    RING_OP_COUNT = 5
+} ring_op;
+
+/** @return bytes of one element, 0 for an unknown type. */
+size_t ring_dtype_size(ring_dtype dtype);
+
+/** @return the name ("float32", "sum"), or "?" for an unknown value; static. */
+const char *ring_dtype_name(ring_dtype dtype);
+const char *ring_op_name(ring_op op);
+
+/* ---- Communicators ----------------------------------------------------------- */
+
+typedef struct ring_comm ring_comm;
+typedef struct ring_work ring_work;
+
+#define RING_UNIQUE_ID_BYTES 128
+/** Address of rank 0 and the random key of one communicator. Whoever has it may join:
+ *  pass it to the other ranks by a private way (MPI, a store, a file of mode 0600). */
+typedef struct ring_unique_id {
+    unsigned char bytes[RING_UNIQUE_ID_BYTES];
+} ring_unique_id;
+
+/** Makes an id and starts to listen for it.
+ *  @param[out] id  filled on success; serves one communicator.
+ *  The process that calls this must be the one of rank 0. The address is RING_ADDR if
+ *  set, else 127.0.0.1 when RING_SOCKET_IFNAME is unset too.
+ *  @return RING_OK, RING_ERR_SYSTEM, RING_ERR_CONFIG. */
+ring_status ring_get_unique_id(ring_unique_id *id);
+
+/** Joins the communicator @p id as @p rank of @p size. Collective: returns when all ranks
+ *  have joined, or with an error that lists the missing ones (RING_INIT_TIMEOUT).
+ *  Ranks may be processes, or threads of one process.
+ *  @param[out] comm  to be given to ring_comm_destroy().
+ *  @return RING_OK, RING_ERR_ARGUMENT, RING_ERR_CONFIG, RING_ERR_AUTH, RING_ERR_TIMEOUT,
+ *          RING_ERR_PEER, RING_ERR_MEMORY, RING_ERR_SYSTEM. */
+ring_status ring_comm_init(ring_comm **comm, int size, const ring_unique_id *id, int rank);
+
+/** The same from the environment: RING_*, torchrun, PMIx, Open MPI, PMI, Slurm; without
+ *  any of them a communicator of one rank. */
+ring_status ring_comm_init_env(ring_comm **comm);
+
+/** Leaves the communicator and frees it. Outstanding work is aborted. NULL is allowed.
+ *  Other ranks may finish calls that need nothing more from this one. */
+void ring_comm_destroy(ring_comm *comm);
+
+/** Ends the communicator on all ranks: every waiting call returns RING_ERR_ABORTED.
+ *  May be called from any thread at any time; @p reason is shown on every rank. */
+ring_status ring_comm_abort(ring_comm *comm, const char *reason);
+
+/** @return RING_OK, or the error that ended the communicator. Never blocks. */
+ring_status ring_comm_status(const ring_comm *comm);
+
+/** What a communicator is and has done so far. Sizes in bytes. */
+typedef struct ring_comm_info {
+    size_t size;               /**< sizeof(ring_comm_info), set by the caller */
+    int rank, ranks;           /**< this rank, number of ranks */
+    int local_rank, local_ranks; /**< among the ranks of this host */
+    int hosts;                 /**< number of hosts */
+    char transport[32];        /**< "shm", "tcp", …; "shm+tcp" where links differ; "self" */
+    char algorithm[32];        /**< algorithm of the latest collective, "" before */
+    double predicted_us;       /**< the cost model's time for that collective */
+    uint64_t bytes_sent;       /**< payload handed to peers, by message or by reference */
+    uint64_t bytes_received;
+    uint64_t messages_sent;    /**< plan messages, i.e. transfers */
+    uint64_t memory;           /**< bytes held for this communicator, mappings of peers apart */
+    double init_seconds;       /**< time that ring_comm_init took */
+    char launcher[32];         /**< where rank and size came from: "ringrun", "torchrun", … */
+} ring_comm_info;
+
+/** Fills @p info up to its own size field. @return RING_OK or RING_ERR_ARGUMENT. */
+ring_status ring_comm_get_info(const ring_comm *comm, ring_comm_info *info);
+
+/** @return this rank's number / the number of ranks; -1 for NULL. */
+int ring_comm_rank(const ring_comm *comm);
+int ring_comm_size(const ring_comm *comm);
+
+/** @return what went wrong, with rank, host, call and cause; "" if nothing did.
+ *  @p comm NULL: the calling thread's latest failure. Valid until the communicator is
+ *  destroyed (or the thread's next failure). */
+const char *ring_last_error(const ring_comm *comm);
+
+/* ---- Memory ------------------------------------------------------------------ */
+
+/** Allocates memory that ranks of one host read and write in place, with no copy.
+ *  Any buffer works with any call; this kind is the fastest.
+ *  @param[out] ptr   page-aligned, zeroed, private to the user; NULL for @p bytes 0.
+ *  @return RING_OK or RING_ERR_MEMORY (with the bytes wanted). Cost: touches every page. */
+ring_status ring_mem_alloc(void **ptr, size_t bytes);
+
+/** Gives it back; no call may still use it. NULL is allowed. */
+ring_status ring_mem_free(void *ptr);
+
+/* ---- Call options and work handles ---------------------------------------------- */
+
+/** Options of one call; pass NULL for none. Start from RING_CALL_INIT. */
+typedef struct ring_call {
+    size_t size;      /**< sizeof(ring_call); lets the struct grow without breaking callers */
+    ring_work **work; /**< not NULL: return at once, *work is finished by ring_wait/ring_test */
+    void *stream;     /**< for device buffers; must be NULL for host buffers */
+    double timeout;   /**< seconds until RING_ERR_TIMEOUT; 0: RING_TIMEOUT */
+} ring_call;
+
+#define RING_CALL_INIT { sizeof(ring_call), NULL, NULL, 0.0 }
+
+/** Waits until the work is done and frees the handle, whatever the result. @p work NULL
+ *  is RING_OK. Waiting spins a little, then yields, then sleeps in the kernel. */
+ring_status ring_wait(ring_work *work);
+
+/** Advances the work without blocking. *done becomes 1 when it is finished (well or not);
+ *  then the handle is freed and the result returned. Otherwise RING_OK and *done 0. */
+ring_status ring_test(ring_work *work, int *done);
+
+/* ---- Collectives ----------------------------------------------------------------
+ * S = bytes of the whole vector, n = ranks. "In place" means exactly the stated pointer
+ * equality; any other overlap of src and dst is an error of the caller.
+ * All return RING_OK; RING_ERR_ARGUMENT before anything was sent; or one of
+ * RING_ERR_TIMEOUT, _PEER, _MISMATCH, _ABORTED, which end the communicator.
+ * Every rank gets the same bits, on every run with the same ranks, count, type and
+ * algorithm. */
+
+/** dst[i] = op over ranks of src[i], on every rank.
+ *  @param src, dst  [count] elements; in place if src == dst.
+ *  Cost of the ring: 2(n-1) transfers and 2(n-1)/n * S bytes sent a rank
+ *  (Patarasuk and Yuan, JPDC 69, 2009). */
+ring_status ring_all_reduce(const void *src, void *dst, size_t count, ring_dtype dtype,
+                            ring_op op, ring_comm *comm, const ring_call *call);
+
+/** Rank r gets block r of the reduction.
+ *  @param src  [ranks * count]; @param dst [count]; in place if dst == src + rank * count.
+ *  Cost of the ring: n-1 transfers, (n-1)/n * S bytes sent. */
+ring_status ring_reduce_scatter(const void *src, void *dst, size_t count, ring_dtype dtype,
+                                ring_op op, ring_comm *comm, const ring_call *call);
+
+/** Every rank gets all ranks' blocks in rank order.
+ *  @param src  [count]; @param dst [ranks * count]; in place if src == dst + rank * count.
+ *  Cost of the ring: n-1 transfers, (n-1)/n * S bytes sent. */
+ring_status ring_all_gather(const void *src, void *dst, size_t count, ring_dtype dtype,
+                            ring_comm *comm, const ring_call *call);
+
+/** dst = root's src on every rank. @param src [count], read on the root only (may be NULL
+ *  elsewhere); @param dst [count]; in place if src == dst. */
+ring_status ring_broadcast(const void *src, void *dst, size_t count, ring_dtype dtype,
+                           int root, ring_comm *comm, const ring_call *call);
+
+/** dst = op over ranks of src, on the root only. @param dst [count], written on the root
+ *  only (may be NULL elsewhere); in place if src == dst on the root. */
+ring_status ring_reduce(const void *src, void *dst, size_t count, ring_dtype dtype,
+                        ring_op op, int root, ring_comm *comm, const ring_call *call);
+
+/** Returns when every rank has called it. */
+ring_status ring_barrier(ring_comm *comm, const ring_call *call);
+
+/** Sends [count] elements to @p peer / receives them from it. Matched in call order for
+ *  each pair; count and dtype must be equal. An exchange needs ring_call.work on one side. */
+ring_status ring_send(const void *src, size_t count, ring_dtype dtype, int peer,
+                      ring_comm *comm, const ring_call *call);
+ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer,
+                      ring_comm *comm, const ring_call *call);
+
+/* ---- Gradient buckets -------------------------------------------------------------
+ * A flat gradient buffer is cut into buckets that are reduced while the caller still
+ * computes. Parameters are marked ready in any order; buckets start in one fixed order
+ * (from the last parameter to the first, as backward produces them) on every rank. */
+
+typedef struct ring_buckets ring_buckets;
+
+/** @param grads   flat buffer of all gradients, best from ring_mem_alloc(); borrowed until
+ *                 ring_buckets_destroy().
+ *  @param counts  [params] elements of each parameter, in buffer order, without gaps.
+ *  @param bucket_bytes  a bucket is closed when it has at least this many; 0: 1 MiB.
+ *  @return RING_OK, RING_ERR_ARGUMENT, RING_ERR_MEMORY. */
+ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_t *counts,
+                                size_t params, ring_dtype dtype, ring_op op,
+                                size_t bucket_bytes, ring_comm *comm);
+void ring_buckets_destroy(ring_buckets *buckets);
+
+/** Parameter @p index has its final gradient: starts the buckets that became full and
+ *  advances the running ones. Each parameter once between two ring_buckets_wait(). */
+ring_status ring_buckets_ready(ring_buckets *buckets, size_t index);
+
+/** Waits until all buckets are reduced; an error if a parameter was never ready. */
+ring_status ring_buckets_wait(ring_buckets *buckets);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
