@@ -28,6 +28,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 #define RING_VERSION_MAJOR 0
 #define RING_VERSION_MINOR 1
@@ -274,6 +277,9 @@ ring_status ring_buckets_ready(ring_buckets *buckets, size_t index);
 /** Waits until all buckets are reduced; an error if a parameter was never ready. */
 ring_status ring_buckets_wait(ring_buckets *buckets);
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gradient buckets. Built on the public calls alone. Every rank starts its buckets in the same
+ * order, whatever the order in which its gradients become ready: a bucket starts when it
+ * and all before it are full.
+ */
+#include "base.h"
+
+#include <stdlib.h>
+
+typedef struct bucket {
+    size_t offset, count; /* elements */
+    size_t params;        /* parameters in it */
+    size_t missing;       /* parameters not ready yet */
+    ring_work *work;
+    bool finished;
+} bucket;
+
+struct ring_buckets {
+    char *grads;
+    ring_dtype dtype;
+    ring_op op;
+    ring_comm *comm;
+    size_t params, bucket_count, started;
+    size_t *bucket_of; /* [params] */
+    bool *ready;       /* [params] */
+    bucket *buckets;   /* [bucket_count], in starting order: the last parameters first */
+};
+
+enum { DEFAULT_BUCKET_BYTES = 1 << 20 };
+
+/* ---- Cutting ---------------------------------------------------------------------- */
+
+static void cut(ring_buckets *b, const size_t *counts, size_t bucket_bytes)
+{
+    const size_t element = ring_dtype_size(b->dtype);
+    size_t end = 0;
+    for (size_t i = 0; i < b->params; i++)
+        end += counts[i];
+    bucket *open = NULL;
+    for (size_t i = b->params; i-- > 0;) {
+        if (open == NULL || open->count * element >= bucket_bytes) {
+            open = &b->buckets[b->bucket_count++];
+            *open = (bucket){.offset = end};
+        }
+        end -= counts[i];
+        open->offset = end;
+        open->count += counts[i];
+        open->params++;
+        b->bucket_of[i] = b->bucket_count - 1;
+    }
+}
+
+static void rearm(ring_buckets *b)
+{
+    for (size_t i = 0; i < b->params; i++)
+        b->ready[i] = false;
+    for (size_t i = 0; i < b->bucket_count; i++) {
+        b->buckets[i].missing = b->buckets[i].params;
+        b->buckets[i].work = NULL;
+        b->buckets[i].finished = false;
+    }
+    b->started = 0;
+}
+
+ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_t *counts,
+                                size_t params, ring_dtype dtype, ring_op op,
+                                size_t bucket_bytes, ring_comm *comm)
+{
+    if (buckets == NULL || grads == NULL || counts == NULL || params == 0 || comm == NULL ||
+        ring_dtype_size(dtype) == 0)
+        return fail(RING_ERR_ARGUMENT, "ring_buckets_create: want grads, counts, params > 0, a "
+                    "known dtype and comm");
+    *buckets = NULL;
+    ring_buckets *b = calloc(1, sizeof *b);
+    if (b == NULL)
+        return fail(RING_ERR_MEMORY, "creating buckets");
+    *b = (ring_buckets){.grads = grads, .dtype = dtype, .op = op, .comm = comm, .params = params};
+    b->bucket_of = calloc(params, sizeof *b->bucket_of);
+    b->ready = calloc(params, sizeof *b->ready);
+    b->buckets = calloc(params, sizeof *b->buckets);
+    if (b->bucket_of == NULL || b->ready == NULL || b->buckets == NULL) {
+        ring_buckets_destroy(b);
+        return fail(RING_ERR_MEMORY, "creating buckets of %zu parameters", params);
+    }
+    cut(b, counts, bucket_bytes > 0 ? bucket_bytes : DEFAULT_BUCKET_BYTES);
+    rearm(b);
+    *buckets = b;
+    return RING_OK;
+}
+
+void ring_buckets_destroy(ring_buckets *b)
+{
+    if (b == NULL)
+        return;
+    free(b->bucket_of);
+    free(b->ready);
+    free(b->buckets);
+    free(b);
+}
+
+/* ---- Running ---------------------------------------------------------------------- */
+
+static ring_status start_bucket(ring_buckets *b, bucket *full)
+{
+    void *at = b->grads + full->offset * ring_dtype_size(b->dtype);
+    ring_call call = RING_CALL_INIT;
+    call.work = &full->work;
+    return ring_all_reduce(at, at, full->count, b->dtype, b->op, b->comm, &call);
+}
+
+static ring_status start_full_buckets(ring_buckets *b)
+{
+    while (b->started < b->bucket_count && b->buckets[b->started].missing == 0) {
+        RING_TRY(start_bucket(b, &b->buckets[b->started]));
+        b->started++;
+    }
+    return RING_OK;
+}
+
+/* Moves what runs; the caller computes on afterwards. One test advances all works. */
+static ring_status advance_running(ring_buckets *b)
+{
+    for (size_t i = 0; i < b->started; i++) {
+        bucket *running = &b->buckets[i];
+        if (running->finished)
+            continue;
+        int done;
+        const ring_status status = ring_test(running->work, &done);
+        running->finished = done != 0;
+        RING_TRY(status);
+        if (!done)
+            return RING_OK;
+    }
+    return RING_OK;
+}
+
+ring_status ring_buckets_ready(ring_buckets *b, size_t index)
+{
+    if (b == NULL || index >= b->params)
+        return fail(RING_ERR_ARGUMENT, "ring_buckets_ready: parameter %zu; there are %zu", index,
+                    b != NULL ? b->params : 0);
+    if (b->ready[index])
+        return fail(RING_ERR_USAGE, "ring_buckets_ready: parameter %zu is ready already", index);
+    b->ready[index] = true;
+    b->buckets[b->bucket_of[index]].missing--;
+    RING_TRY(start_full_buckets(b));
+    return advance_running(b);
+}
+
+static ring_status check_all_ready(const ring_buckets *b)
+{
+    for (size_t i = 0; i < b->params; i++)
+        if (!b->ready[i])
+            return fail(RING_ERR_USAGE, "ring_buckets_wait: parameter %zu was never ready", i);
+    return RING_OK;
+}
+
+ring_status ring_buckets_wait(ring_buckets *b)
+{
+    if (b == NULL)
+        return fail(RING_ERR_ARGUMENT, "ring_buckets_wait: buckets is NULL");
+    const ring_status ready = check_all_ready(b);
+    ring_status status = RING_OK;
+    for (size_t i = 0; i < b->started; i++) {
+        bucket *running = &b->buckets[i];
+        if (running->finished)
+            continue;
+        const ring_status result = ring_wait(running->work);
+        if (status == RING_OK)
+            status = result;
+    }
+    rearm(b);
+    return ready != RING_OK ? ready : status;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The executor: walks a work's plan as far as it goes without blocking. It knows steps and
+ * links, no algorithm and no transport.
+ */
+#include "comm.h"
+
+#include "kernels.h"
+
+void *work_address(const ring_work *work, plan_buffer buffer, int chunk)
+{
+    const plan_span span = plan_span_of(&work->layout, buffer, chunk);
+    const char *base = buffer == PLAN_SRC ? work->src : work->dst;
+    return (void *)(uintptr_t)(base + span.offset * work->element);
+}
+
+size_t work_chunk_count(const ring_work *work, plan_buffer buffer, int chunk)
+{
+    const plan_buffer place = buffer == PLAN_WIRE ? PLAN_SRC : buffer;
+    return plan_span_of(&work->layout, place, chunk).count;
+}
+
+static ring_status send_step(ring_work *work, const plan_step *step)
+{
+    const plan_loc from = plan_input(&work->cursor, step, 0);
+    const plan_loc to = plan_output(&work->cursor, step, 0);
+    return message_post(work, &(work_out){.peer = to.rank, .from = from.buffer,
+                                          .chunk = from.chunk});
+}
+
+static ring_status pull_segment(ring_work *work, int peer, char *chunk)
+{
+    link *l = work->comm->peers[peer].lanes[work->lane];
+    const ring_status status = l->transport->pull(l, chunk + work->position * work->element);
+    if (status == RING_IN_PROGRESS) {
+        work->comm->peers[peer].wants_recv[work->lane] = true;
+        work->waits_for = peer;
+    }
+    return status;
+}
+
+/* One frame of a message that ends in a local chunk. */
+static ring_status receive_frame(ring_work *work, int peer, char *chunk, size_t total)
+{
+    const transport_frame *frame;
+    const void *payload;
+    RING_TRY(message_peek(work, peer, total, work->element, &frame, &payload));
+    size_t elements = total;
+    if (frame->flags & FRAME_REF)
+        kernel_copy(chunk, payload, frame->bytes);
+    else if ((frame->flags & FRAME_STORED) == 0) {
+        elements = frame->bytes / work->element;
+        RING_TRY(pull_segment(work, peer, chunk));
+    }
+    work->position += elements;
+    message_consume(work, peer, frame, work->position == total);
+    return RING_OK;
+}
+
+static ring_status recv_step(ring_work *work, const plan_step *step, bool *moved)
+{
+    const plan_loc from = plan_input(&work->cursor, step, 0);
+    const plan_loc to = plan_output(&work->cursor, step, 0);
+    char *chunk = work_address(work, to.buffer, to.chunk);
+    const size_t total = work_chunk_count(work, to.buffer, to.chunk);
+    do {
+        RING_TRY(receive_frame(work, from.rank, chunk, total));
+        *moved = true;
+    } while (work->position < total);
+    return RING_OK;
+}
+
+static ring_status copy_step(ring_work *work, const plan_step *step)
+{
+    const plan_loc from = plan_input(&work->cursor, step, 0);
+    const plan_loc to = plan_output(&work->cursor, step, 0);
+    const void *src = work_address(work, from.buffer, from.chunk);
+    void *dst = work_address(work, to.buffer, to.chunk);
+    if (src != dst)
+        kernel_copy(dst, src, work_chunk_count(work, to.buffer, to.chunk) * work->element);
+    return RING_OK;
+}
+
+static ring_status ack_step(ring_work *work, const plan_step *step)
+{
+    const int peer = plan_output(&work->cursor, step, 0).rank;
+    if (work->peers[peer].ref_in)
+        return message_post(work, &(work_out){.peer = peer, .flags = FRAME_ACK});
+    work->peers[peer].acks_out++;
+    return RING_OK;
+}
+
+/* References of this work go out in plan order, so when this step is reached but a message
+ * to the peer is still queued, its class is not known yet. */
+static ring_status wait_ack_step(ring_work *work, const plan_step *step)
+{
+    const int peer = plan_input(&work->cursor, step, 0).rank;
+    work_peer *state = &work->peers[peer];
+    if (state->pending > 0)
+        return RING_IN_PROGRESS;
+    if (state->ref_out)
+        RING_TRY(message_take_ack(work, peer));
+    state->acks_in++;
+    return RING_OK;
+}
+
+static ring_status run_step(ring_work *work, const plan_step *step, bool *moved)
+{
+    switch (step->kind) {
+    case PLAN_STEP_SEND:
+        return send_step(work, step);
+    case PLAN_STEP_RECV:
+        return recv_step(work, step, moved);
+    case PLAN_STEP_COPY:
+        return copy_step(work, step);
+    case PLAN_STEP_FOLD:
+        return fold_step(work, step, moved);
+    case PLAN_STEP_ACK:
+        return ack_step(work, step);
+    case PLAN_STEP_WAIT_ACK:
+        return wait_ack_step(work, step);
+    }
+    return fail(RING_ERR_INTERNAL, "a plan has a step of unknown kind %d", (int)step->kind);
+}
+
+ring_status work_advance(ring_work *work, bool *moved)
+{
+    const plan_step *step;
+    RING_TRY(message_flush(work, moved));
+    while ((step = plan_at(&work->cursor)) != NULL) {
+        RING_TRY(run_step(work, step, moved));
+        work->position = 0;
+        *moved = true;
+        plan_next(&work->cursor);
+        RING_TRY(message_flush(work, moved));
+    }
+    if (!message_all_flushed(work))
+        return RING_IN_PROGRESS;
+    work->finished = true;
+    return RING_OK;
+}

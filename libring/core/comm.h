@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * core's private view: the communicator, its works, and what the files of this room ask of
+ * each other.
+ *
+ * Locking: everything below is guarded by ring_comm.lock, except what is constant after
+ * init and the verdict (health.h, atomic). The lock is never held while sleeping.
+ */
+#ifndef RING_COMM_H
+#define RING_COMM_H
+
+#include "algo.h"
+#include "boot.h"
+#include "health.h"
+#include "transport.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/** A message on its way out. Entries to one peer leave in order. */
+typedef struct work_out {
+    int32_t peer;
+    uint8_t flags;     /* FRAME_STORED or FRAME_ACK for a notice without payload, else 0 */
+    uint64_t bytes;    /* of a notice: what was stored                                   */
+    plan_buffer from;  /* of a message: the chunk                                        */
+    int32_t chunk;
+    size_t position;   /* elements sent so far                                           */
+} work_out;
+
+/** Where a work stands with one peer. */
+typedef struct work_peer {
+    int32_t sent, received;    /* messages that are complete                             */
+    int32_t acks_out, acks_in; /* acknowledgements done with (sent, seen, or not needed) */
+    int32_t pending;           /* entries of the out queue                               */
+    bool ref_out, ref_in;      /* a message went / came by reference                     */
+    uint64_t dst_ref;          /* the peer's dst buffer, 0 until known or not mappable   */
+    uint64_t flush_mark;       /* link's frames_sent after this work's latest frame      */
+} work_peer;
+
+/** What the ranks must agree on. */
+typedef struct call_signature {
+    plan_collective collective;
+    ring_dtype dtype;
+    ring_op op;
+    int32_t root;
+    size_t count;
+} call_signature;
+
+struct ring_work {
+    ring_comm *comm;
+    ring_work *next; /* in its lane's queue, in call order; or in the pool */
+    enum transport_lane lane;
+    call_signature call;
+    uint64_t seq;
+    const void *src;
+    void *dst;
+    size_t src_bytes, dst_bytes;
+    size_t element, acc;    /* bytes */
+    size_t segment;         /* elements of a carried segment */
+    const plan *plan;
+    plan_layout layout;
+    plan_cursor cursor;
+    size_t position;        /* elements of the current step that are done */
+    work_out *queue;        /* messages posted and not yet handed over */
+    int32_t queue_first, queue_end, queue_cap;
+    work_peer *peers;       /* [ranks] */
+    int waits_for;          /* peer of the latest wait, -1 if none; for messages */
+    double deadline;
+    bool finished;          /* status is final */
+    ring_status status;
+};
+
+typedef struct comm_peer {
+    transport_link *lanes[TRANSPORT_LANES]; /* NULL for this rank */
+    uint64_t sends, recvs;        /* point-to-point calls so far */
+    bool wants_recv[TRANSPORT_LANES], wants_send[TRANSPORT_LANES]; /* to sleep on */
+    bool told[TRANSPORT_LANES];   /* FRAME_CALL was sent in the present stall */
+} comm_peer;
+
+struct ring_comm {
+    int rank, ranks;
+    boot_world *world;
+    health *health; /* NULL with one rank */
+    settings settings;
+    struct tuner *tuner;
+    struct plan_cache *plans;
+    comm_peer *peers;             /* [ranks] */
+    char transport[32];
+    pthread_mutex_t lock;
+    ring_work *queue[TRANSPORT_LANES]; /* unfinished works in call order */
+    ring_work *pool;
+    uint64_t calls;               /* collectives so far */
+    _Atomic int broken;           /* ring_status that ended it */
+    char error[1024];             /* written once, before broken */
+    struct sleeper *sleeper;
+    struct progress_thread *progress;
+    /* for ring_comm_get_info */
+    const char *algorithm;
+    call_signature latest;
+    uint64_t bytes_sent, bytes_received, messages_sent;
+    double init_seconds;
+    int local_rank, local_ranks, hosts;
+};
+
+/* ---- links.c: which transport joins which pair ---- */
+ring_status links_mask(const settings *s, uint32_t *mask);
+ring_status links_open(ring_comm *comm);
+void links_close(ring_comm *comm);
+
+/* ---- tuner.c: algorithm and chunks, from what every rank knows ---- */
+typedef struct tuner_choice {
+    const algo *algorithm;
+    int chunks;
+} tuner_choice;
+ring_status tuner_new(const ring_comm *comm, struct tuner **out);
+void tuner_free(struct tuner *t);
+tuner_choice tuner_choose(struct tuner *t, plan_collective collective, size_t bytes);
+/** Seconds that the cost model predicts for a call. */
+double tuner_predict(struct tuner *t, const call_signature *call);
+
+/* ---- plans.c: plans built once and kept ---- */
+ring_status plans_new(struct plan_cache **out);
+void plans_free(struct plan_cache *cache);
+/** @return a plan that lives as long as the cache. */
+ring_status plans_get(struct plan_cache *cache, const ring_comm *comm,
+                      const call_signature *call, const tuner_choice *choice,
+                      const plan **out);
+
+/* ---- work.c: the life of a work ---- */
+typedef struct call_buffers {
+    const void *src;
+    void *dst;
+    size_t src_bytes, dst_bytes;
+} call_buffers;
+/** Queues a work; the caller holds the lock. */
+ring_status work_start(ring_comm *comm, const call_signature *call, const call_buffers *buffers,
+                       double timeout, ring_work **out);
+/** Takes it out of its queue, keeps it for the next call. */
+void work_recycle(ring_work *work);
+void work_free_all(ring_comm *comm);
+/** Text of a call for messages: "all_reduce #3 (count 5, float32, sum)". */
+void work_describe(const call_signature *call, uint64_t seq, char *out, size_t size);
+
+/* ---- message.c: one frame at a time ---- */
+/** The frame that comes next from @p peer for this work, checked against its call.
+ *  @param total  elements of the message, @p width bytes each.
+ *  @param[out] payload  of a reference: the whole message in the peer's memory; else the
+ *                       segment at work->position, or NULL while it is not all here.
+ *  @return RING_IN_PROGRESS when it is not here, or not this work's turn. */
+ring_status message_peek(ring_work *work, int peer, size_t total, size_t width,
+                         const transport_frame **frame, const void **payload);
+/** Done with the frame; @p last ends the message. */
+void message_consume(ring_work *work, int peer, const transport_frame *frame, bool last);
+/** Takes the acknowledgement of @p peer; IN_PROGRESS if it is not here. */
+ring_status message_take_ack(ring_work *work, int peer);
+/** Room for a carried segment to @p peer; IN_PROGRESS when something is before it. */
+ring_status message_reserve(ring_work *work, int peer, void **room);
+/** Sends the segment that was reserved: @p elements of @p width bytes at work->position. */
+ring_status message_send_reserved(ring_work *work, int peer, void *room, size_t elements,
+                                  size_t width, bool last);
+/** Posts a chunk, a store notice or an acknowledgement. */
+ring_status message_post(ring_work *work, const work_out *entry);
+/** Hands over what is posted, as far as links take it. @return true in *moved if any. */
+ring_status message_flush(ring_work *work, bool *moved);
+/** @return true when nothing of the work is queued or borrowed by a link. */
+bool message_all_flushed(ring_work *work);
+/** Looks for peers that say they wait in another call, and says so to them. */
+ring_status message_compare_calls(ring_work *work);
+
+/* ---- advance.c ---- */
+/** Executes steps as far as possible without blocking. Sets finished when done.
+ *  *moved is set if anything happened. */
+ring_status work_advance(ring_work *work, bool *moved);
+/** A fold, as far as possible (fold.c). */
+ring_status fold_step(ring_work *work, const plan_step *step, bool *moved);
+
+/* Helpers on a work's operands. */
+void *work_address(const ring_work *work, plan_buffer buffer, int chunk);
+size_t work_chunk_count(const ring_work *work, plan_buffer buffer, int chunk);
+
+/* ---- wait.c ---- */
+ring_status sleeper_new(ring_comm *comm);
+void sleeper_free(ring_comm *comm);
+/** Ends sleeps of this communicator's threads. Any thread. */
+void sleeper_wake(void *comm);
+/** Advances all works once. */
+void comm_progress(ring_comm *comm, bool *moved);
+/** Fails the communicator if the work is past its deadline. @return true if finished. */
+bool comm_overdue(ring_work *work);
+/** Waits for one work and recycles it. The caller holds the lock. */
+ring_status comm_wait(ring_work *work);
+/** Starts and stops the thread that advances works while the caller computes. */
+ring_status progress_start(ring_comm *comm);
+void progress_stop(ring_comm *comm);
+/** Tells it that there is work. */
+void progress_kick(ring_comm *comm);
+
+/* ---- failure.c ---- */
+/** Ends the communicator by @p status and fail_text(), seen in @p work (may be NULL); floods
+ *  it. The first failure wins. */
+void comm_fail(ring_comm *comm, const ring_work *work, ring_status status);
+/** @return RING_OK or what ended the communicator; adopts health's verdict. */
+ring_status comm_verdict(ring_comm *comm);
+
+#endif

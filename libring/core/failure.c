@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How a communicator ends: the first failure anywhere becomes everybody's. A rank that only
+ * sees a broken link asks health who the culprit was before it blames its neighbour.
+ */
+#include "comm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void adopt(ring_comm *comm, ring_status status, const char *text)
+{
+    if (atomic_load_explicit(&comm->broken, memory_order_relaxed) != RING_OK)
+        return;
+    snprintf(comm->error, sizeof comm->error, "%s", text);
+    atomic_store_explicit(&comm->broken, (int)status, memory_order_release);
+}
+
+/* "rank 2 (host7), all_reduce #3 (count 5, float32, sum): …", unless both are in the text. */
+static void add_context(ring_comm *comm, const ring_work *work, ring_status status, char *out,
+                        size_t size)
+{
+    char call[160] = "between calls";
+    if (work != NULL)
+        work_describe(&work->call, work->seq, call, sizeof call);
+    if (status == RING_ERR_MISMATCH)
+        snprintf(out, size, "%s", fail_text());
+    else
+        snprintf(out, size, "rank %d (%s), %s: %s", comm->rank,
+                 comm->world->cards[comm->rank].hostname, call, fail_text());
+}
+
+void comm_fail(ring_comm *comm, const ring_work *work, ring_status status)
+{
+    char text[480];
+    add_context(comm, work, status, text, sizeof text);
+    if (comm->health == NULL) {
+        adopt(comm, status, text);
+        return;
+    }
+    if (status == RING_ERR_PEER && work != NULL && work->waits_for >= 0)
+        health_suspect(comm->health, work->waits_for, text);
+    else
+        health_report(comm->health, status, text);
+    adopt(comm, health_verdict(comm->health), health_text(comm->health));
+}
+
+ring_status comm_verdict(ring_comm *comm)
+{
+    const int broken = atomic_load_explicit(&comm->broken, memory_order_acquire);
+    if (broken != RING_OK || comm->health == NULL)
+        return (ring_status)broken;
+    const ring_status verdict = health_verdict(comm->health);
+    if (verdict != RING_OK)
+        adopt(comm, verdict, health_text(comm->health));
+    return verdict;
+}

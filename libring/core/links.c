@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which transport joins which pair of ranks, and opening the links. Both ranks of a pair
+ * decide from the two cards alone, so they agree.
+ */
+#include "comm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+ring_status links_mask(const settings *s, uint32_t *mask)
+{
+    size_t count;
+    const transport *const *all = transport_all(&count);
+    const char *names[32];
+    for (size_t i = 0; i < count; i++)
+        names[i] = all[i]->name;
+    RING_TRY(settings_transports(s, names, count, mask));
+    for (size_t i = 0; i < count; i++) {
+        char why[256] = "";
+        if ((*mask & 1u << i) && !all[i]->probe(why, sizeof why)) {
+            log_info("transport %s is not used: %s", all[i]->name, why);
+            *mask &= ~(1u << i);
+        }
+    }
+    return *mask != 0 ? RING_OK : fail(RING_ERR_CONFIG, "none of the transports that "
+                                       "RING_TRANSPORT=%s allows works here; ringinfo tells why",
+                                       s->transport);
+}
+
+static bool reaches(const transport *t, const boot_card *a, const boot_card *b)
+{
+    const bool same_host = memcmp(a->host, b->host, sizeof a->host) == 0 && a->uid == b->uid;
+    const bool same_process = same_host && memcmp(a->process, b->process, sizeof a->process) == 0;
+    if (t->powers & TRANSPORT_SAME_PROCESS)
+        return same_process;
+    return (t->powers & TRANSPORT_SAME_HOST) == 0 || same_host;
+}
+
+static const transport *strongest(const boot_card *a, const boot_card *b)
+{
+    size_t count;
+    const transport *const *all = transport_all(&count);
+    for (size_t i = 0; i < count; i++)
+        if ((a->transports & b->transports & 1u << i) && reaches(all[i], a, b))
+            return all[i];
+    return NULL;
+}
+
+static ring_status choose_all(ring_comm *comm, const transport **chosen, bool *by_unix)
+{
+    const boot_card *cards = comm->world->cards;
+    for (int p = 0; p < comm->ranks; p++) {
+        if (p == comm->rank)
+            continue;
+        chosen[p] = strongest(&cards[comm->rank], &cards[p]);
+        if (chosen[p] == NULL)
+            return fail(RING_ERR_CONFIG, "no transport joins rank %d (%s) and rank %d (%s): allow "
+                        "tcp in RING_TRANSPORT on both", comm->rank, cards[comm->rank].hostname, p,
+                        cards[p].hostname);
+        by_unix[p] = (chosen[p]->powers & (TRANSPORT_SAME_PROCESS | TRANSPORT_SAME_HOST)) != 0;
+    }
+    return RING_OK;
+}
+
+static ring_status wrap_fault(ring_comm *comm, link **slot)
+{
+    if (comm->settings.fault[0] == '\0')
+        return RING_OK;
+    link *inner = *slot;
+    *slot = NULL;
+    return transport_fault_wrap(inner, comm->settings.fault, slot);
+}
+
+static ring_status open_one(ring_comm *comm, const transport *t, int peer, int lane, int *fd)
+{
+    const transport_peer ends = {.rank = comm->rank, .peer = peer,
+                                 .lane = (enum transport_lane)lane, .fd = *fd,
+                                 .deadline = comm->world->deadline};
+    *fd = -1; /* the link's from here */
+    RING_TRY(t->open(&ends, &comm->peers[peer].lanes[lane]));
+    return wrap_fault(comm, &comm->peers[peer].lanes[lane]);
+}
+
+/* Both ends of a pair open together. Every rank goes through its peers in ascending order, so
+ * a pair (a, b) waits only for pairs of a smaller sum: no circle. */
+static ring_status open_all(ring_comm *comm, const transport **chosen, int **fds)
+{
+    for (int p = 0; p < comm->ranks; p++)
+        for (int lane = 0; lane < TRANSPORT_LANES && p != comm->rank; lane++)
+            RING_TRY(open_one(comm, chosen[p], p, lane, &fds[lane][p]));
+    return RING_OK;
+}
+
+static void describe(ring_comm *comm, const transport **chosen)
+{
+    comm->transport[0] = '\0';
+    for (int p = 0; p < comm->ranks; p++) {
+        if (chosen[p] == NULL || strstr(comm->transport, chosen[p]->name) != NULL)
+            continue;
+        const size_t used = strlen(comm->transport);
+        snprintf(comm->transport + used, sizeof comm->transport - used, "%s%s",
+                 used > 0 ? "+" : "", chosen[p]->name);
+    }
+    if (comm->ranks == 1)
+        snprintf(comm->transport, sizeof comm->transport, "self");
+}
+
+static ring_status connect_and_open(ring_comm *comm, const transport **chosen, bool *by_unix,
+                                    int **fds)
+{
+    /* The choice is agreed on before anybody waits for a connection that will not come. */
+    RING_TRY(boot_agree(comm->world, choose_all(comm, chosen, by_unix)));
+    RING_TRY(boot_connect(comm->world, by_unix, TRANSPORT_LANES, fds));
+    const ring_status status = open_all(comm, chosen, fds);
+    describe(comm, chosen);
+    return boot_agree(comm->world, status);
+}
+
+ring_status links_open(ring_comm *comm)
+{
+    const size_t ranks = (size_t)comm->ranks;
+    const transport **chosen = calloc(ranks, sizeof *chosen);
+    bool *by_unix = calloc(ranks, sizeof *by_unix);
+    int *fds[TRANSPORT_LANES];
+    int *all_fds = malloc(TRANSPORT_LANES * ranks * sizeof *all_fds);
+    ring_status status = RING_ERR_MEMORY;
+    if (chosen != NULL && by_unix != NULL && all_fds != NULL) {
+        for (size_t i = 0; i < TRANSPORT_LANES * ranks; i++)
+            all_fds[i] = -1;
+        for (size_t lane = 0; lane < TRANSPORT_LANES; lane++)
+            fds[lane] = all_fds + lane * ranks;
+        status = connect_and_open(comm, chosen, by_unix, fds);
+        for (size_t i = 0; i < TRANSPORT_LANES * ranks; i++)
+            fd_close(&all_fds[i]);
+    } else {
+        fail(status, "opening links to %d ranks", comm->ranks);
+    }
+    free(all_fds);
+    free(by_unix);
+    free(chosen);
+    return status;
+}
+
+void links_close(ring_comm *comm)
+{
+    for (int p = 0; comm->peers != NULL && p < comm->ranks; p++) {
+        for (int lane = 0; lane < TRANSPORT_LANES; lane++) {
+            link *l = comm->peers[p].lanes[lane];
+            if (l != NULL)
+                l->transport->close(l);
+        }
+    }
+}

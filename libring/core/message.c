@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Messages of a plan as frames on links.
+ *
+ * Turns: on each direction of a link, messages leave and are taken in call order. A work
+ * may use it only when every earlier work of the lane needs it no more. Both ends know
+ * the number of messages from the plan, so nothing is said about it, a fast work may
+ * start while a slow one ends, and no frame ever has to be set aside.
+ */
+#include "comm.h"
+
+#include <stdlib.h>
+
+/* Shorter messages are carried: their copy is cheaper than an acknowledgement. */
+enum { REFERENCE_MIN_BYTES = 2048 };
+
+static bool sends_left(const ring_work *work, int peer)
+{
+    const work_peer *p = &work->peers[peer];
+    return p->sent < work->plan->sends[peer] || p->acks_out < work->plan->acks_out[peer];
+}
+
+static bool recvs_left(const ring_work *work, int peer)
+{
+    const work_peer *p = &work->peers[peer];
+    return p->received < work->plan->recvs[peer] || p->acks_in < work->plan->acks_in[peer];
+}
+
+static bool turn_to_send(const ring_work *work, int peer)
+{
+    for (const ring_work *w = work->comm->queue[work->lane]; w != work; w = w->next)
+        if (sends_left(w, peer))
+            return false;
+    return true;
+}
+
+static bool turn_to_receive(const ring_work *work, int peer)
+{
+    for (const ring_work *w = work->comm->queue[work->lane]; w != work; w = w->next)
+        if (recvs_left(w, peer))
+            return false;
+    return true;
+}
+
+static link *link_to(const ring_work *work, int peer)
+{
+    return work->comm->peers[peer].lanes[work->lane];
+}
+
+static ring_status wait_to_receive(ring_work *work, int peer)
+{
+    work->comm->peers[peer].wants_recv[work->lane] = true;
+    work->waits_for = peer;
+    return RING_IN_PROGRESS;
+}
+
+static ring_status wait_to_send(ring_work *work, int peer)
+{
+    work->comm->peers[peer].wants_send[work->lane] = true;
+    work->waits_for = peer;
+    return RING_IN_PROGRESS;
+}
+
+/* ---- In ---------------------------------------------------------------------- */
+
+static const char *peer_host(const ring_work *work, int peer)
+{
+    return work->comm->world->cards[peer].hostname;
+}
+
+static ring_status mismatch(const ring_work *work, int peer, const transport_frame *frame)
+{
+    char mine[160], theirs[160];
+    const call_signature other = {.collective = (plan_collective)frame->collective,
+                                  .dtype = (ring_dtype)frame->dtype, .op = (ring_op)frame->op,
+                                  .root = frame->root, .count = frame->count};
+    work_describe(&work->call, work->seq, mine, sizeof mine);
+    work_describe(&other, frame->seq, theirs, sizeof theirs);
+    return fail(RING_ERR_MISMATCH,
+                "ranks made different calls: rank %d (%s) called %s, rank %d (%s) called %s",
+                work->comm->rank, peer_host(work, work->comm->rank), mine, peer,
+                peer_host(work, peer), theirs);
+}
+
+/* Send matches recv; everything else matches itself. */
+static plan_collective counterpart(plan_collective collective)
+{
+    if (collective == PLAN_SEND)
+        return PLAN_RECV;
+    return collective == PLAN_RECV ? PLAN_SEND : collective;
+}
+
+static bool same_call(const ring_work *work, const transport_frame *frame)
+{
+    const call_signature *call = &work->call;
+    return frame->collective == counterpart(call->collective) && frame->dtype == call->dtype &&
+           frame->op == call->op && frame->root == call->root && frame->count == call->count &&
+           frame->seq == work->seq;
+}
+
+/* Drops "I wait in this call" notices, checking those that are about this call. */
+static ring_status skip_call_notices(ring_work *work, int peer, const transport_frame **frame,
+                                     const void **payload)
+{
+    link *l = link_to(work, peer);
+    ring_status status;
+    while ((status = l->transport->peek(l, frame, payload)) == RING_OK &&
+           ((*frame)->flags & FRAME_CALL)) {
+        if ((*frame)->seq == work->seq && !same_call(work, *frame))
+            return mismatch(work, peer, *frame);
+        l->transport->consume(l);
+    }
+    return status;
+}
+
+static ring_status unexpected_frame(const ring_work *work, int peer, const transport_frame *frame)
+{
+    return fail(RING_ERR_INTERNAL, "rank %d sent message %u segment %u of %llu bytes (flags %u), "
+                "not the one that the plan expects", peer, frame->message, frame->segment,
+                (unsigned long long)frame->bytes, frame->flags);
+}
+
+static ring_status check_frame(const ring_work *work, int peer, const transport_frame *frame,
+                               size_t total, size_t width)
+{
+    if (!same_call(work, frame))
+        return mismatch(work, peer, frame);
+    const bool whole = (frame->flags & (FRAME_REF | FRAME_STORED)) != 0;
+    const size_t elements = whole ? total : min_size(work->segment, total - work->position);
+    if (frame->flags & FRAME_ACK || frame->bytes != elements * width ||
+        frame->message != (uint32_t)work->peers[peer].received ||
+        frame->segment != (whole ? 0 : work->position / work->segment))
+        return unexpected_frame(work, peer, frame);
+    return RING_OK;
+}
+
+ring_status message_peek(ring_work *work, int peer, size_t total, size_t width,
+                         const transport_frame **frame, const void **payload)
+{
+    if (!turn_to_receive(work, peer))
+        return wait_to_receive(work, peer);
+    const ring_status status = skip_call_notices(work, peer, frame, payload);
+    if (status == RING_IN_PROGRESS)
+        return wait_to_receive(work, peer);
+    RING_TRY(status);
+    RING_TRY(check_frame(work, peer, *frame, total, width));
+    work->peers[peer].dst_ref = (*frame)->dst_ref;
+    if ((*frame)->flags & FRAME_REF) {
+        link *l = link_to(work, peer);
+        *payload = l->transport->map(l, (*frame)->src_ref, (*frame)->bytes);
+        if (*payload == NULL)
+            return fail(RING_ERR_PEER, "rank %d refers to memory outside of its heap", peer);
+    }
+    return RING_OK;
+}
+
+void message_consume(ring_work *work, int peer, const transport_frame *frame, bool last)
+{
+    link *l = link_to(work, peer);
+    work->comm->bytes_received += frame->bytes;
+    if (frame->flags & FRAME_REF)
+        work->peers[peer].ref_in = true;
+    l->transport->consume(l);
+    if (last)
+        work->peers[peer].received++;
+}
+
+ring_status message_take_ack(ring_work *work, int peer)
+{
+    const transport_frame *frame;
+    const void *payload;
+    if (!turn_to_receive(work, peer))
+        return wait_to_receive(work, peer);
+    const ring_status status = skip_call_notices(work, peer, &frame, &payload);
+    if (status == RING_IN_PROGRESS)
+        return wait_to_receive(work, peer);
+    RING_TRY(status);
+    if (!same_call(work, frame))
+        return mismatch(work, peer, frame);
+    if ((frame->flags & FRAME_ACK) == 0)
+        return unexpected_frame(work, peer, frame);
+    link_to(work, peer)->transport->consume(link_to(work, peer));
+    return RING_OK;
+}
+
+/* ---- Out --------------------------------------------------------------------- */
+
+static transport_frame frame_of(const ring_work *work, int peer, uint8_t flags)
+{
+    const link *l = link_to(work, peer);
+    const call_signature *call = &work->call;
+    transport_frame frame = {
+        .seq = work->seq,
+        .message = (uint32_t)work->peers[peer].sent,
+        .flags = flags,
+        .collective = (uint8_t)call->collective,
+        .dtype = (uint8_t)call->dtype,
+        .op = (uint8_t)call->op,
+        .root = call->root,
+        .count = call->count,
+    };
+    if (work->dst_bytes > 0 && work->dst != NULL)
+        frame.dst_ref = l->transport->ref(l, work->dst, work->dst_bytes);
+    return frame;
+}
+
+static ring_status send_frame(ring_work *work, int peer, const transport_frame *frame,
+                              const void *payload)
+{
+    link *l = link_to(work, peer);
+    const ring_status status = l->transport->send(l, frame, payload);
+    if (status == RING_IN_PROGRESS)
+        return wait_to_send(work, peer);
+    RING_TRY(status);
+    work->peers[peer].flush_mark = l->frames_sent;
+    return RING_OK;
+}
+
+static void count_sent(ring_work *work, int peer, uint64_t bytes, bool last)
+{
+    work->comm->bytes_sent += bytes;
+    if (last) {
+        work->peers[peer].sent++;
+        work->comm->messages_sent++;
+    }
+}
+
+static ring_status grow_queue(ring_work *work)
+{
+    const int32_t cap = work->queue_cap > 0 ? 2 * work->queue_cap : 16;
+    work_out *queue = realloc(work->queue, (size_t)cap * sizeof *queue);
+    if (queue == NULL)
+        return fail(RING_ERR_MEMORY, "queueing messages");
+    work->queue = queue;
+    work->queue_cap = cap;
+    return RING_OK;
+}
+
+ring_status message_post(ring_work *work, const work_out *entry)
+{
+    if (work->queue_first == work->queue_end)
+        work->queue_first = work->queue_end = 0;
+    if (work->queue_end == work->queue_cap)
+        RING_TRY(grow_queue(work));
+    work->queue[work->queue_end++] = *entry;
+    work->peers[entry->peer].pending++;
+    return RING_OK;
+}
+
+static ring_status send_notice(ring_work *work, const work_out *out)
+{
+    transport_frame frame = frame_of(work, out->peer, out->flags);
+    frame.bytes = out->bytes;
+    RING_TRY(send_frame(work, out->peer, &frame, NULL));
+    if (out->flags & FRAME_ACK)
+        work->peers[out->peer].acks_out++;
+    else
+        count_sent(work, out->peer, out->bytes, true);
+    return RING_OK;
+}
+
+static ring_status send_reference(ring_work *work, const work_out *out, uint64_t ref,
+                                  size_t bytes)
+{
+    transport_frame frame = frame_of(work, out->peer, FRAME_REF);
+    frame.bytes = bytes;
+    frame.src_ref = ref;
+    RING_TRY(send_frame(work, out->peer, &frame, NULL));
+    work->peers[out->peer].ref_out = true;
+    count_sent(work, out->peer, bytes, true);
+    return RING_OK;
+}
+
+static ring_status send_segments(ring_work *work, work_out *out, const char *chunk, size_t total)
+{
+    do {
+        const size_t elements = min_size(work->segment, total - out->position);
+        transport_frame frame = frame_of(work, out->peer, 0);
+        frame.segment = (uint32_t)(out->position / work->segment);
+        frame.bytes = elements * work->element;
+        RING_TRY(send_frame(work, out->peer, &frame, chunk + out->position * work->element));
+        out->position += elements;
+        count_sent(work, out->peer, frame.bytes, out->position == total);
+    } while (out->position < total);
+    return RING_OK;
+}
+
+/* Point-to-point messages are carried: an acknowledgement would come on the direction that
+ * the receiver's own sends use, in an order that the two calls do not fix. */
+static uint64_t chunk_reference(const ring_work *work, int peer, const void *chunk, size_t bytes)
+{
+    const link *l = link_to(work, peer);
+    if (work->lane != TRANSPORT_COLLECTIVE || bytes < REFERENCE_MIN_BYTES)
+        return 0;
+    return l->transport->ref(l, chunk, bytes);
+}
+
+static ring_status send_chunk(ring_work *work, work_out *out)
+{
+    const char *chunk = work_address(work, out->from, out->chunk);
+    const size_t total = work_chunk_count(work, out->from, out->chunk);
+    const size_t bytes = total * work->element;
+    const uint64_t ref = out->position == 0 ? chunk_reference(work, out->peer, chunk, bytes) : 0;
+    return ref != 0 ? send_reference(work, out, ref, bytes)
+                    : send_segments(work, out, chunk, total);
+}
+
+static ring_status send_entry(ring_work *work, work_out *out)
+{
+    if (!turn_to_send(work, out->peer))
+        return wait_to_send(work, out->peer);
+    return out->flags != 0 ? send_notice(work, out) : send_chunk(work, out);
+}
+
+static bool earlier_to_same_peer(const ring_work *work, int32_t index)
+{
+    for (int32_t i = work->queue_first; i < index; i++)
+        if (work->queue[i].peer == work->queue[index].peer)
+            return true;
+    return false;
+}
+
+/* Done entries get peer -1; the front of the queue moves over them. */
+ring_status message_flush(ring_work *work, bool *moved)
+{
+    for (int32_t i = work->queue_first; i < work->queue_end; i++) {
+        work_out *out = &work->queue[i];
+        if (out->peer < 0 || earlier_to_same_peer(work, i))
+            continue;
+        const ring_status status = send_entry(work, out);
+        if (status == RING_IN_PROGRESS)
+            continue;
+        RING_TRY(status);
+        work->peers[out->peer].pending--;
+        out->peer = -1;
+        *moved = true;
+    }
+    while (work->queue_first < work->queue_end && work->queue[work->queue_first].peer < 0)
+        work->queue_first++;
+    return RING_OK;
+}
+
+bool message_all_flushed(ring_work *work)
+{
+    if (work->queue_first < work->queue_end)
+        return false;
+    for (int p = 0; p < work->comm->ranks; p++) {
+        const link *l = link_to(work, p);
+        if (l == NULL || work->peers[p].flush_mark <= l->transport->flushed(l))
+            continue;
+        wait_to_send(work, p);
+        return false;
+    }
+    return true;
+}
+
+ring_status message_reserve(ring_work *work, int peer, void **room)
+{
+    link *l = link_to(work, peer);
+    if (work->peers[peer].pending > 0 || !turn_to_send(work, peer))
+        return wait_to_send(work, peer);
+    *room = l->transport->reserve(l);
+    return *room != NULL ? RING_OK : wait_to_send(work, peer);
+}
+
+ring_status message_send_reserved(ring_work *work, int peer, void *room, size_t elements,
+                                  size_t width, bool last)
+{
+    transport_frame frame = frame_of(work, peer, 0);
+    frame.segment = (uint32_t)(work->position / work->segment);
+    frame.bytes = elements * width;
+    const ring_status status = send_frame(work, peer, &frame, room);
+    if (status == RING_IN_PROGRESS)
+        return fail(RING_ERR_INTERNAL, "the link to rank %d took back the room it gave", peer);
+    RING_TRY(status);
+    count_sent(work, peer, frame.bytes, last);
+    return RING_OK;
+}
+
+/* ---- Different calls that wait for each other ------------------------------------- */
+
+static void tell_call(ring_work *work, int peer)
+{
+    link *l = link_to(work, peer);
+    comm_peer *state = &work->comm->peers[peer];
+    if (state->told[work->lane])
+        return;
+    const transport_frame frame = frame_of(work, peer, FRAME_CALL);
+    state->told[work->lane] = l->transport->send(l, &frame, NULL) == RING_OK;
+}
+
+ring_status message_compare_calls(ring_work *work)
+{
+    for (int p = 0; p < work->comm->ranks; p++) {
+        link *l = link_to(work, p);
+        const transport_frame *frame;
+        const void *payload;
+        if (l == NULL || work->lane != TRANSPORT_COLLECTIVE)
+            continue;
+        tell_call(work, p);
+        if (l->transport->peek(l, &frame, &payload) == RING_OK && frame->seq == work->seq &&
+            !same_call(work, frame))
+            return mismatch(work, p, frame);
+    }
+    return RING_OK;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Plans depend on few things and are free of sizes, so each is built once and kept. */
+#include "comm.h"
+
+#include <stdlib.h>
+
+typedef struct cached_plan {
+    plan_collective collective;
+    const algo *algorithm; /* NULL for send and recv */
+    int root, chunks;
+    plan *plan;
+    struct cached_plan *next;
+} cached_plan;
+
+struct plan_cache {
+    cached_plan *first; /* latest used first */
+};
+
+ring_status plans_new(struct plan_cache **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out != NULL ? RING_OK : fail(RING_ERR_MEMORY, "creating the plan cache");
+}
+
+void plans_free(struct plan_cache *cache)
+{
+    if (cache == NULL)
+        return;
+    while (cache->first != NULL) {
+        cached_plan *entry = cache->first;
+        cache->first = entry->next;
+        plan_free(entry->plan);
+        free(entry);
+    }
+    free(cache);
+}
+
+static plan *pair_plan(const ring_comm *comm, plan_collective collective, int peer)
+{
+    plan *p = plan_new(collective, "pair", comm->rank, comm->ranks, peer, 1);
+    if (p == NULL)
+        return NULL;
+    if (collective == PLAN_SEND)
+        plan_send(p, PLAN_SRC, 0, peer, PLAN_DST);
+    else
+        plan_recv(p, peer, PLAN_DST, 0);
+    if (plan_seal(p) == RING_OK)
+        return p;
+    plan_free(p);
+    return NULL;
+}
+
+static plan *build(const ring_comm *comm, const call_signature *call, const tuner_choice *choice)
+{
+    if (choice->algorithm == NULL)
+        return pair_plan(comm, call->collective, call->root);
+    return choice->algorithm->build(call->collective, comm->ranks, comm->rank, call->root,
+                                    choice->chunks);
+}
+
+static bool matches(const cached_plan *entry, const call_signature *call,
+                    const tuner_choice *choice)
+{
+    return entry->collective == call->collective && entry->algorithm == choice->algorithm &&
+           entry->root == call->root && entry->chunks == choice->chunks;
+}
+
+static cached_plan *find(struct plan_cache *cache, const call_signature *call,
+                         const tuner_choice *choice)
+{
+    for (cached_plan **at = &cache->first; *at != NULL; at = &(*at)->next) {
+        cached_plan *entry = *at;
+        if (!matches(entry, call, choice))
+            continue;
+        *at = entry->next;
+        entry->next = cache->first;
+        cache->first = entry;
+        return entry;
+    }
+    return NULL;
+}
+
+ring_status plans_get(struct plan_cache *cache, const ring_comm *comm,
+                      const call_signature *call, const tuner_choice *choice, const plan **out)
+{
+    cached_plan *entry = find(cache, call, choice);
+    if (entry == NULL) {
+        entry = calloc(1, sizeof *entry);
+        plan *p = entry != NULL ? build(comm, call, choice) : NULL;
+        if (p == NULL) {
+            free(entry);
+            return fail(RING_ERR_MEMORY, "building the plan of %s",
+                        plan_collective_name(call->collective));
+        }
+        *entry = (cached_plan){.collective = call->collective, .algorithm = choice->algorithm,
+                               .root = call->root, .chunks = choice->chunks, .plan = p,
+                               .next = cache->first};
+        cache->first = entry;
+    }
+    *out = entry->plan;
+    return RING_OK;
+}

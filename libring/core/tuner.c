@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tuner: the algorithm whose plan the cost model prices lowest, or the one that
+ * RING_ALGO names. It sees only what every rank knows, so all choose alike: the
+ * collective, the ranks, the size, and the weakest link between any two ranks.
+ */
+#include "comm.h"
+
+#include <string.h>
+#include <stdlib.h>
+
+#include "kernels.h"
+
+enum { SIZE_CLASSES = 64 };
+
+struct tuner {
+    int ranks;
+    plan_cost_params params;
+    const algo *forced;
+    tuner_choice choice[PLAN_COLLECTIVE_COUNT][SIZE_CLASSES]; /* by log2 of the bytes */
+};
+
+/* Measured with ringperf on two cores, 2 ranks; docs/performance.md has the commands.
+ * Seconds a carried message, a reference, a carried byte, a byte of a kernel, a call. */
+static const plan_cost_params mapped_links = {
+    .alpha = 0.4e-6, .alpha_ref = 0.25e-6, .beta = 1.0 / 8e9, .gamma = 1.0 / 60e9,
+    .overhead = 0.2e-6, .maps = true,
+};
+static const plan_cost_params sending_links = {
+    .alpha = 9e-6, .alpha_ref = 9e-6, .beta = 1.0 / 2.0e9, .gamma = 1.0 / 20e9,
+    .overhead = 1e-6, .maps = false,
+};
+
+/* The weakest link decides: a plan is as slow as its slowest pair. */
+static bool all_links_map(const ring_comm *comm)
+{
+    for (int p = 0; p < comm->ranks; p++) {
+        const link *l = comm->peers[p].lanes[TRANSPORT_COLLECTIVE];
+        if (l != NULL && (l->transport->powers & TRANSPORT_CAN_MAP) == 0)
+            return false;
+    }
+    return comm->hosts == 1;
+}
+
+ring_status tuner_new(const ring_comm *comm, struct tuner **out)
+{
+    const char *name = comm->settings.algo;
+    const algo *forced = NULL;
+    if (name[0] != '\0' && (forced = algo_find(name)) == NULL)
+        return fail(RING_ERR_CONFIG, "RING_ALGO=%s: no such algorithm; ring, direct, chain are "
+                    "known", name);
+    struct tuner *t = calloc(1, sizeof *t);
+    if (t == NULL)
+        return fail(RING_ERR_MEMORY, "creating the tuner");
+    t->ranks = comm->ranks;
+    t->forced = forced;
+    t->params = all_links_map(comm) ? mapped_links : sending_links;
+    *out = t;
+    return RING_OK;
+}
+
+void tuner_free(struct tuner *t)
+{
+    free(t);
+}
+
+static bool usable(const struct tuner *t, const algo *a, plan_collective collective)
+{
+    const bool folds_too_many = t->ranks > KERNEL_MAX_INPUTS && strcmp(a->name, "direct") == 0;
+    return a->supports(collective) && !folds_too_many;
+}
+
+/* Rank 0's plan stands for all: algorithms treat ranks alike. */
+static double price(const struct tuner *t, const tuner_choice *choice, plan_collective collective,
+                    size_t count, size_t element, size_t acc)
+{
+    plan *p = choice->algorithm->build(collective, t->ranks, 0, 0, choice->chunks);
+    if (p == NULL)
+        return 1e30;
+    const double seconds = plan_cost(p, count, element, acc, &t->params);
+    plan_free(p);
+    return seconds;
+}
+
+static size_t blocks_of(const struct tuner *t, plan_collective collective)
+{
+    const bool blocks = collective == PLAN_REDUCE_SCATTER || collective == PLAN_ALL_GATHER;
+    return blocks ? (size_t)t->ranks : 1;
+}
+
+/* Prices float32; the order of prices does not depend on the type. */
+static tuner_choice cheapest(const struct tuner *t, plan_collective collective, size_t bytes)
+{
+    size_t algorithms;
+    const algo *all = algo_all(&algorithms);
+    const size_t count = bytes / sizeof(float) / blocks_of(t, collective);
+    tuner_choice best = {0};
+    double best_price = 2e30;
+    for (size_t i = 0; i < algorithms; i++) {
+        if (!usable(t, &all[i], collective))
+            continue;
+        const tuner_choice choice = {&all[i], all[i].chunks(collective, t->ranks, bytes)};
+        const double cost = price(t, &choice, collective, count, sizeof(float), sizeof(float));
+        if (cost < best_price) {
+            best_price = cost;
+            best = choice;
+        }
+    }
+    return best;
+}
+
+static int size_class(size_t bytes)
+{
+    return bytes == 0 ? 0 : 63 - __builtin_clzll((unsigned long long)bytes);
+}
+
+tuner_choice tuner_choose(struct tuner *t, plan_collective collective, size_t bytes)
+{
+    const int class = size_class(bytes);
+    const size_t typical = bytes == 0 ? 0 : (size_t)1 << class;
+    tuner_choice *known = &t->choice[collective][class];
+    if (known->algorithm != NULL)
+        return *known;
+    if (t->forced != NULL && usable(t, t->forced, collective))
+        *known = (tuner_choice){t->forced, t->forced->chunks(collective, t->ranks, typical)};
+    else
+        *known = cheapest(t, collective, typical);
+    return *known;
+}
+
+double tuner_predict(struct tuner *t, const call_signature *call)
+{
+    const size_t element = ring_dtype_size(call->dtype);
+    const size_t bytes = call->count * blocks_of(t, call->collective) * element;
+    const tuner_choice choice = tuner_choose(t, call->collective, bytes);
+    return price(t, &choice, call->collective, call->count, element, kernel_acc_size(call->dtype));
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The life of a work: from the pool, through its lane's queue, back to the pool. */
+#include "comm.h"
+
+#include "kernels.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static ring_work *work_new(ring_comm *comm)
+{
+    ring_work *work = calloc(1, sizeof *work);
+    if (work == NULL)
+        return NULL;
+    work->comm = comm;
+    work->peers = calloc((size_t)comm->ranks, sizeof *work->peers);
+    if (work->peers == NULL) {
+        free(work);
+        return NULL;
+    }
+    return work;
+}
+
+static ring_work *take_from_pool(ring_comm *comm)
+{
+    ring_work *work = comm->pool;
+    if (work == NULL)
+        return work_new(comm);
+    comm->pool = work->next;
+    return work;
+}
+
+static void append(ring_work **queue, ring_work *work)
+{
+    while (*queue != NULL)
+        queue = &(*queue)->next;
+    *queue = work;
+    work->next = NULL;
+}
+
+static enum transport_lane lane_of(plan_collective collective)
+{
+    return collective == PLAN_SEND || collective == PLAN_RECV ? TRANSPORT_POINT_TO_POINT
+                                                              : TRANSPORT_COLLECTIVE;
+}
+
+static uint64_t next_seq(ring_comm *comm, const call_signature *call)
+{
+    if (call->collective == PLAN_SEND)
+        return comm->peers[call->root].sends++;
+    if (call->collective == PLAN_RECV)
+        return comm->peers[call->root].recvs++;
+    return comm->calls++;
+}
+
+/* Between a pair, "root" would be the other end for each; both say 0. */
+static call_signature signature_on_wire(const call_signature *call)
+{
+    call_signature wire = *call;
+    if (lane_of(call->collective) == TRANSPORT_POINT_TO_POINT)
+        wire.root = 0;
+    return wire;
+}
+
+static void reset(ring_work *work, const call_signature *call, const call_buffers *buffers,
+                  double timeout)
+{
+    ring_comm *comm = work->comm;
+    work->lane = lane_of(call->collective);
+    work->seq = next_seq(comm, call);
+    work->call = signature_on_wire(call);
+    work->src = buffers->src;
+    work->dst = buffers->dst;
+    work->src_bytes = buffers->src_bytes;
+    work->dst_bytes = buffers->dst_bytes;
+    work->element = ring_dtype_size(call->dtype);
+    work->acc = kernel_acc_size(call->dtype);
+    work->segment = TRANSPORT_SEGMENT / work->acc;
+    work->layout = (plan_layout){.collective = call->collective, .ranks = comm->ranks,
+                                 .chunks = work->plan->chunks, .count = call->count};
+    work->cursor = plan_begin(work->plan);
+    work->position = 0;
+    work->queue_first = work->queue_end = 0;
+    memset(work->peers, 0, (size_t)comm->ranks * sizeof *work->peers);
+    work->waits_for = -1;
+    work->deadline = clock_now() + (timeout > 0 ? timeout : comm->settings.timeout);
+    work->finished = false;
+    work->status = RING_OK;
+}
+
+static tuner_choice choose(ring_comm *comm, const call_signature *call)
+{
+    if (lane_of(call->collective) == TRANSPORT_POINT_TO_POINT)
+        return (tuner_choice){.algorithm = NULL, .chunks = 1};
+    const size_t blocks = call->collective == PLAN_REDUCE_SCATTER ||
+                                  call->collective == PLAN_ALL_GATHER ? (size_t)comm->ranks : 1;
+    return tuner_choose(comm->tuner, call->collective,
+                        call->count * blocks * ring_dtype_size(call->dtype));
+}
+
+ring_status work_start(ring_comm *comm, const call_signature *call, const call_buffers *buffers,
+                       double timeout, ring_work **out)
+{
+    const tuner_choice choice = choose(comm, call);
+    const plan *p;
+    RING_TRY(plans_get(comm->plans, comm, call, &choice, &p));
+    ring_work *work = take_from_pool(comm);
+    if (work == NULL)
+        return fail(RING_ERR_MEMORY, "starting %s", plan_collective_name(call->collective));
+    work->plan = p;
+    reset(work, call, buffers, timeout);
+    if (choice.algorithm != NULL) {
+        comm->algorithm = choice.algorithm->name;
+        comm->latest = *call;
+    }
+    append(&comm->queue[work->lane], work);
+    *out = work;
+    return RING_OK;
+}
+
+void work_recycle(ring_work *work)
+{
+    ring_comm *comm = work->comm;
+    for (ring_work **at = &comm->queue[work->lane]; *at != NULL; at = &(*at)->next) {
+        if (*at == work) {
+            *at = work->next;
+            break;
+        }
+    }
+    work->next = comm->pool;
+    comm->pool = work;
+}
+
+static void free_list(ring_work *work)
+{
+    while (work != NULL) {
+        ring_work *next = work->next;
+        free(work->queue);
+        free(work->peers);
+        free(work);
+        work = next;
+    }
+}
+
+void work_free_all(ring_comm *comm)
+{
+    for (int lane = 0; lane < TRANSPORT_LANES; lane++)
+        free_list(comm->queue[lane]);
+    free_list(comm->pool);
+}
+
+void work_describe(const call_signature *call, uint64_t seq, char *out, size_t size)
+{
+    const char *name = plan_collective_name(call->collective);
+    int used = snprintf(out, size, "%s #%llu", name, (unsigned long long)seq);
+    if (call->collective == PLAN_BARRIER || used < 0 || (size_t)used >= size)
+        return;
+    used += snprintf(out + used, size - (size_t)used, " (count %zu, %s", call->count,
+                     ring_dtype_name(call->dtype));
+    if (plan_reduces(call->collective) && (size_t)used < size)
+        used += snprintf(out + used, size - (size_t)used, ", %s", ring_op_name(call->op));
+    const bool rooted = call->collective == PLAN_BROADCAST || call->collective == PLAN_REDUCE;
+    if (rooted && (size_t)used < size)
+        used += snprintf(out + used, size - (size_t)used, ", root %d", call->root);
+    if ((size_t)used < size)
+        snprintf(out + used, size - (size_t)used, ")");
+}

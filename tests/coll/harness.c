@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Ranks as threads or processes. */
+#include "harness.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <signal.h>
+#include <unistd.h>
+
+typedef struct harness_rank {
+    int rank, ranks, result;
+    harness_body body;
+    void *arg;
+    harness_board *board;
+    pthread_t thread;
+} harness_rank;
+
+harness_kind harness_kind_of(const char *transport)
+{
+    return strcmp(transport, "loop") == 0 ? HARNESS_THREADS : HARNESS_PROCESSES;
+}
+
+ring_status harness_join(int rank, int ranks, harness_board *board, ring_comm **comm)
+{
+    if (rank == 0) {
+        const ring_status status = ring_get_unique_id(&board->id);
+        atomic_store(&board->id_ready, status == RING_OK ? 1 : -1);
+        if (status != RING_OK)
+            return status;
+    }
+    while (atomic_load(&board->id_ready) == 0)
+        sched_yield();
+    return ring_comm_init(comm, ranks, &board->id, rank);
+}
+
+static void *thread_main(void *context)
+{
+    harness_rank *r = context;
+    r->result = r->body(r->rank, r->ranks, r->board, r->arg);
+    return NULL;
+}
+
+static int run_threads(harness_rank *all, int ranks)
+{
+    int failed = 0;
+    for (int i = 0; i < ranks; i++)
+        if (pthread_create(&all[i].thread, NULL, thread_main, &all[i]) != 0)
+            abort();
+    for (int i = 0; i < ranks; i++) {
+        pthread_join(all[i].thread, NULL);
+        failed += all[i].result != 0;
+    }
+    return failed;
+}
+
+static void process_main(harness_rank *r)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const int result = r->body(r->rank, r->ranks, r->board, r->arg);
+    fflush(NULL);
+    exit(result != 0); /* not _exit: leak checkers report at exit */
+}
+
+static void start_processes(harness_rank *all, int ranks)
+{
+    fflush(NULL);
+    for (int i = 0; i < ranks; i++) {
+        const pid_t pid = fork();
+        if (pid < 0)
+            abort();
+        if (pid == 0)
+            process_main(&all[i]);
+        all[i].board->pids[i] = pid;
+    }
+}
+
+static int join_processes(const harness_rank *all, int ranks)
+{
+    int failed = 0;
+    for (int i = 0; i < ranks; i++) {
+        int status = 0;
+        waitpid(all[i].board->pids[i], &status, 0);
+        failed += !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    return failed;
+}
+
+static harness_board *board_new(void)
+{
+    void *memory = mmap(NULL, sizeof(harness_board), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        abort();
+    return memory;
+}
+
+void harness_board_free(harness_board *board)
+{
+    munmap(board, sizeof *board);
+}
+
+static void describe_ranks(harness_rank *all, int ranks, harness_body body, void *arg,
+                           harness_board *board)
+{
+    for (int i = 0; i < ranks; i++)
+        all[i] = (harness_rank){.rank = i, .ranks = ranks, .body = body, .arg = arg,
+                                .board = board};
+}
+
+int harness_run(harness_kind kind, int ranks, harness_body body, void *arg,
+                harness_board **board)
+{
+    harness_board *shared = board_new();
+    harness_rank all[HARNESS_MAX_RANKS];
+    int failed;
+    describe_ranks(all, ranks, body, arg, shared);
+    if (kind == HARNESS_THREADS) {
+        failed = run_threads(all, ranks);
+    } else {
+        start_processes(all, ranks);
+        failed = join_processes(all, ranks);
+    }
+    if (board != NULL)
+        *board = shared;
+    else
+        harness_board_free(shared);
+    return failed;
+}
+
+int harness_run_beside(int ranks, harness_body body, void *arg,
+                       void (*beside)(harness_board *board, void *arg))
+{
+    harness_board *shared = board_new();
+    harness_rank all[HARNESS_MAX_RANKS];
+    describe_ranks(all, ranks, body, arg, shared);
+    start_processes(all, ranks);
+    beside(shared, arg);
+    const int failed = join_processes(all, ranks);
+    harness_board_free(shared);
+    return failed;
+}

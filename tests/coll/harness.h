@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs one function as several ranks, as threads of this process or as processes of their
+ * own, with a board of shared memory between them. Used by all tests of whole communicators.
+ */
+#ifndef RING_TEST_HARNESS_H
+#define RING_TEST_HARNESS_H
+
+#include <ring/ring.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum { HARNESS_MAX_RANKS = 64, HARNESS_BOARD_BYTES = 1 << 20 };
+
+/** What the ranks of a run share. Zeroed at the start. */
+typedef struct harness_board {
+    _Atomic int id_ready;
+    ring_unique_id id;
+    pid_t pids[HARNESS_MAX_RANKS];
+    _Atomic int counters[64];
+    unsigned char data[HARNESS_BOARD_BYTES];
+} harness_board;
+
+/** @return 0 if the rank succeeded. */
+typedef int (*harness_body)(int rank, int ranks, harness_board *board, void *arg);
+
+typedef enum harness_kind { HARNESS_THREADS, HARNESS_PROCESSES } harness_kind;
+
+/** Threads for loop, processes for everything else. */
+harness_kind harness_kind_of(const char *transport);
+
+/** @return number of ranks that failed (a killed process has failed); `board` may be NULL. */
+int harness_run(harness_kind kind, int ranks, harness_body body, void *arg,
+                harness_board **board);
+void harness_board_free(harness_board *board);
+
+/** The same for processes, with `beside` called here once they are started. */
+int harness_run_beside(int ranks, harness_body body, void *arg,
+                       void (*beside)(harness_board *board, void *arg));
+
+/** Joins the communicator of this run: rank 0 makes the id, the others read it. */
+ring_status harness_join(int rank, int ranks, harness_board *board, ring_comm **comm);
+
+/** Prints and returns 1 unless `condition`. */
+#define EXPECT(condition, ...)                                                      \
+    do {                                                                            \
+        if (!(condition)) {                                                         \
+            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);         \
+            fprintf(stderr, __VA_ARGS__);                                           \
+            fprintf(stderr, "\n");                                                  \
+            return 1;                                                               \
+        }                                                                           \
+    } while (0)
+#define EXPECT_OK(call)                                                             \
+    do {                                                                            \
+        const ring_status expect_status = (call);                                   \
+        EXPECT(expect_status == RING_OK, "%s: %s", ring_status_string(expect_status), \
+               ring_last_error(NULL));                                              \
+    } while (0)
+
+#endif

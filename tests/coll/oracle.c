@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Scalar oracles. */
+#include "oracle.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Inputs ---------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static uint64_t noise(const oracle_case *c, int rank, size_t i)
+{
+    return mix(mix(c->seed * 1000003u + (unsigned)rank) ^ i);
+}
+
+static bool is_float(ring_dtype dtype)
+{
+    return dtype == RING_FLOAT16 || dtype == RING_FLOAT32 || dtype == RING_FLOAT64 ||
+           dtype == RING_BFLOAT16;
+}
+
+/* Sums of up to 64 values of at most 3 are below 256, exact even in bfloat16; products are
+ * of powers of two; averages get a multiple of the number of ranks. */
+static double exact_value(const oracle_case *c, int rank, size_t i)
+{
+    const uint64_t r = noise(c, rank, i);
+    switch (c->op) {
+    case RING_PROD:
+        return is_float(c->dtype) ? (double[]){0.5, 1, -1, 2}[r % 4] : (double)(1 + r % 2);
+    case RING_AVG:
+        return (double)(mix(c->seed ^ i) % 4); /* the same on all ranks: the average is it */
+    default:
+        return (double)(r % 4);
+    }
+}
+
+static double random_value(const oracle_case *c, int rank, size_t i)
+{
+    const double unit = (double)(noise(c, rank, i) >> 11) * 0x1p-53;
+    return c->op == RING_PROD ? 0.8 + 0.4 * unit : 2 * unit - 1;
+}
+
+/* ---- 16-bit floats, by arithmetic rather than by bits ------------------------------- */
+
+static double half_decode(uint16_t bits)
+{
+    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    const double sign = bits & 0x8000 ? -1 : 1;
+    return sign * (exponent == 0 ? ldexp(fraction, -24) : ldexp(1024 + fraction, exponent - 25));
+}
+
+/* Rounds to `digits` significant bits, ties to even, no finer than 2^lowest. */
+static double round_to(double x, int digits, int lowest)
+{
+    int exponent;
+    if (x == 0)
+        return x;
+    frexp(x, &exponent);
+    const int unit = exponent - digits > lowest ? exponent - digits : lowest;
+    return ldexp(nearbyint(ldexp(x, -unit)), unit);
+}
+
+static uint16_t half_encode(double x)
+{
+    const double value = round_to(x, 11, -24), size = fabs(value);
+    const uint16_t sign = signbit(value) ? 0x8000 : 0;
+    int exponent;
+    if (size < 0x1p-14)
+        return (uint16_t)(sign | (uint16_t)ldexp(size, 24));
+    frexp(size, &exponent);
+    return (uint16_t)(sign | (exponent + 14) << 10 | ((int)ldexp(size, 11 - exponent) & 1023));
+}
+
+static double bfloat_decode(uint16_t bits)
+{
+    const uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return (double)value;
+}
+
+static uint16_t bfloat_encode(double x)
+{
+    const float value = (float)round_to(x, 8, -133);
+    uint32_t wide;
+    memcpy(&wide, &value, sizeof wide);
+    return (uint16_t)(wide >> 16);
+}
+
+/* ---- Elements ---------------------------------------------------------------------- */
+
+static void put_float(ring_dtype dtype, void *at, size_t i, double x)
+{
+    switch (dtype) {
+    case RING_FLOAT16:
+        ((uint16_t *)at)[i] = half_encode(x);
+        break;
+    case RING_BFLOAT16:
+        ((uint16_t *)at)[i] = bfloat_encode(x);
+        break;
+    case RING_FLOAT32:
+        ((float *)at)[i] = (float)x;
+        break;
+    default:
+        ((double *)at)[i] = x;
+    }
+}
+
+static double get_float(ring_dtype dtype, const void *at, size_t i)
+{
+    switch (dtype) {
+    case RING_FLOAT16:
+        return half_decode(((const uint16_t *)at)[i]);
+    case RING_BFLOAT16:
+        return bfloat_decode(((const uint16_t *)at)[i]);
+    case RING_FLOAT32:
+        return (double)((const float *)at)[i];
+    default:
+        return ((const double *)at)[i];
+    }
+}
+
+static void put_int(ring_dtype dtype, void *at, size_t i, uint64_t x)
+{
+    memcpy((char *)at + i * ring_dtype_size(dtype), &x, ring_dtype_size(dtype)); /* wraps */
+}
+
+static int64_t get_int(ring_dtype dtype, const void *at, size_t i)
+{
+    switch (dtype) {
+    case RING_INT8:
+        return ((const int8_t *)at)[i];
+    case RING_UINT8:
+        return ((const uint8_t *)at)[i];
+    case RING_INT32:
+        return ((const int32_t *)at)[i];
+    case RING_UINT32:
+        return ((const uint32_t *)at)[i];
+    default:
+        return ((const int64_t *)at)[i]; /* uint64 compares by its bits where it matters */
+    }
+}
+
+static void put_input(const oracle_case *c, int rank, void *at, size_t slot, size_t i)
+{
+    if (is_float(c->dtype))
+        put_float(c->dtype, at, slot,
+                  c->data == ORACLE_EXACT ? exact_value(c, rank, i) : random_value(c, rank, i));
+    else
+        put_int(c->dtype, at, slot,
+                c->data == ORACLE_EXACT ? (uint64_t)exact_value(c, rank, i) : noise(c, rank, i));
+}
+
+void oracle_fill(const oracle_case *c, int rank, void *out, size_t first, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        put_input(c, rank, out, i, first + i);
+}
+
+/* ---- The specified order ------------------------------------------------------------- */
+
+/* The block of element i when `total` is cut into `ranks` parts, longer ones first. */
+static int block_of(const oracle_case *c, size_t i)
+{
+    if (c->block_count > 0)
+        return (int)(i / c->block_count);
+    const size_t ranks = (size_t)c->ranks, small = c->total / ranks, longer = c->total % ranks;
+    const size_t edge = longer * (small + 1);
+    return (int)(i < edge ? i / (small + 1) : longer + (i - edge) / small);
+}
+
+static int rank_at(const oracle_case *c, size_t i, int turn)
+{
+    return c->order == ORACLE_RANK_ORDER ? turn : (block_of(c, i) + 1 + turn) % c->ranks;
+}
+
+static float combine_f32(ring_op op, float a, float b)
+{
+    switch (op) {
+    case RING_PROD:
+        return a * b;
+    case RING_MAX:
+        return a > b ? a : b;
+    case RING_MIN:
+        return a < b ? a : b;
+    default:
+        return a + b;
+    }
+}
+
+static double combine_f64(ring_op op, double a, double b)
+{
+    switch (op) {
+    case RING_PROD:
+        return a * b;
+    case RING_MAX:
+        return a > b ? a : b;
+    case RING_MIN:
+        return a < b ? a : b;
+    default:
+        return a + b;
+    }
+}
+
+/* 16-bit types and float32 combine in float32. */
+static void expected_float(const oracle_case *c, size_t i, void *out)
+{
+    unsigned char raw[8];
+    float narrow = 0;
+    double wide = 0;
+    for (int turn = 0; turn < c->ranks; turn++) {
+        put_input(c, rank_at(c, i, turn), raw, 0, i);
+        const double x = get_float(c->dtype, raw, 0);
+        wide = turn == 0 ? x : combine_f64(c->op, wide, x);
+        narrow = turn == 0 ? (float)x : combine_f32(c->op, narrow, (float)x);
+    }
+    if (c->op == RING_AVG) {
+        wide *= 1.0 / c->ranks;
+        narrow *= 1.0f / (float)c->ranks;
+    }
+    put_float(c->dtype, out, 0, c->dtype == RING_FLOAT64 ? wide : (double)narrow);
+}
+
+static bool is_signed(ring_dtype dtype)
+{
+    return dtype == RING_INT8 || dtype == RING_INT32 || dtype == RING_INT64;
+}
+
+static uint64_t combine_int(const oracle_case *c, uint64_t a, uint64_t b)
+{
+    const bool less = is_signed(c->dtype) ? (int64_t)a < (int64_t)b : a < b;
+    switch (c->op) {
+    case RING_PROD:
+        return a * b;
+    case RING_MAX:
+        return less ? b : a;
+    case RING_MIN:
+        return less ? a : b;
+    default:
+        return a + b;
+    }
+}
+
+static void expected_int(const oracle_case *c, size_t i, void *out)
+{
+    unsigned char raw[8];
+    uint64_t sum = 0;
+    for (int turn = 0; turn < c->ranks; turn++) {
+        put_input(c, rank_at(c, i, turn), raw, 0, i);
+        const uint64_t x = (uint64_t)get_int(c->dtype, raw, 0);
+        sum = turn == 0 ? x : combine_int(c, sum, x);
+        put_int(c->dtype, raw, 0, sum); /* wraps at the type's width */
+        sum = (uint64_t)get_int(c->dtype, raw, 0);
+    }
+    if (c->op == RING_AVG)
+        sum = is_signed(c->dtype) ? (uint64_t)((int64_t)sum / c->ranks)
+                                  : sum / (uint64_t)c->ranks;
+    put_int(c->dtype, out, 0, sum);
+}
+
+/* ---- The bound ------------------------------------------------------------------------ */
+
+static bool within_bound(const oracle_case *c, size_t i, double got)
+{
+    static const double unit[RING_DTYPE_COUNT] = {
+        [RING_FLOAT16] = 0x1p-11, [RING_BFLOAT16] = 0x1p-8,
+        [RING_FLOAT32] = 0x1p-24, [RING_FLOAT64] = 0x1p-53};
+    unsigned char raw[8];
+    long double sum = 0, size = 0;
+    for (int r = 0; r < c->ranks; r++) {
+        put_input(c, r, raw, 0, i);
+        sum += (long double)get_float(c->dtype, raw, 0);
+        size += fabsl((long double)get_float(c->dtype, raw, 0));
+    }
+    if (c->op == RING_AVG) {
+        sum /= c->ranks;
+        size /= c->ranks;
+    }
+    const long double u = (long double)unit[c->dtype];
+    const long double roundings = c->ranks + 1; /* additions, the division, the final one */
+    return fabsl((long double)got - sum) <= roundings * u / (1 - roundings * u) * size;
+}
+
+size_t oracle_check(const oracle_case *c, const void *got, size_t first, size_t count)
+{
+    const size_t size = ring_dtype_size(c->dtype);
+    const bool adds = c->op == RING_SUM || c->op == RING_AVG;
+    for (size_t i = 0; i < count; i++) {
+        unsigned char want[8];
+        if (is_float(c->dtype))
+            expected_float(c, first + i, want);
+        else
+            expected_int(c, first + i, want);
+        const char *have = (const char *)got + i * size;
+        const bool bitwise = memcmp(have, want, size) == 0;
+        if (bitwise && (!adds || !is_float(c->dtype) ||
+                        within_bound(c, first + i, get_float(c->dtype, got, i))))
+            continue;
+        fprintf(stderr, "element %zu of %zu: got %g, want %g (%s)\n", first + i, c->total,
+                is_float(c->dtype) ? get_float(c->dtype, got, i) : (double)get_int(c->dtype, got, i),
+                is_float(c->dtype) ? get_float(c->dtype, want, 0)
+                                   : (double)get_int(c->dtype, want, 0),
+                bitwise ? "outside of the bound" : "not the same bits");
+        return i;
+    }
+    return count;
+}

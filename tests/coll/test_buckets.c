@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Gradient buckets: sums, order of readiness, progress thread, misuse.
+ * Usage: test_coll_buckets TRANSPORT */
+#include "harness.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *transport_name;
+enum { PARAMS = 9 };
+static const size_t counts[PARAMS] = {20000, 1, 333, 0, 7000, 64, 12345, 10, 500};
+
+static size_t total(void)
+{
+    size_t sum = 0;
+    for (int i = 0; i < PARAMS; i++)
+        sum += counts[i];
+    return sum;
+}
+
+static int reduce_rounds(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    ring_buckets *buckets;
+    float *grads;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_mem_alloc((void **)&grads, total() * sizeof *grads));
+    EXPECT_OK(ring_buckets_create(&buckets, grads, counts, PARAMS, RING_FLOAT32, RING_SUM,
+                                  8192 * sizeof(float), comm));
+    for (int round = 0; round < 5; round++) {
+        for (size_t i = 0; i < total(); i++)
+            grads[i] = (float)(i % 1000) + (float)(rank + round);
+        for (int k = 0; k < PARAMS; k++) { /* ranks finish their parameters in other orders */
+            const size_t index = (size_t)((PARAMS - 1 - k + rank * 2) % PARAMS);
+            EXPECT_OK(ring_buckets_ready(buckets, index));
+        }
+        EXPECT_OK(ring_buckets_wait(buckets));
+        for (size_t i = 0; i < total(); i++) {
+            const float want = (float)(ranks * (int)(i % 1000) + ranks * (ranks - 1) / 2 +
+                                       ranks * round);
+            EXPECT(grads[i] == want, "round %d element %zu: %g, want %g", round, i,
+                   (double)grads[i], (double)want);
+        }
+    }
+    ring_buckets_destroy(buckets);
+    EXPECT_OK(ring_mem_free(grads));
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void run(int ranks, harness_body body)
+{
+    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
+}
+
+static void test_buckets_sum_whatever_the_order_of_readiness(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 4; ranks++)
+        run(ranks, reduce_rounds);
+}
+
+static void test_progress_thread_gives_the_same(void **state)
+{
+    (void)state;
+    setenv("RING_PROGRESS_THREAD", "1", 1);
+    run(2, reduce_rounds);
+    run(3, reduce_rounds);
+    unsetenv("RING_PROGRESS_THREAD");
+}
+
+static int misuse(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    ring_buckets *buckets;
+    float grads[3] = {1, 2, 3};
+    const size_t three[] = {1, 1, 1};
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_buckets_create(&buckets, grads, three, 3, RING_FLOAT32, RING_SUM, 0, comm));
+    EXPECT(ring_buckets_ready(buckets, 3) == RING_ERR_ARGUMENT, "index");
+    EXPECT_OK(ring_buckets_ready(buckets, 1));
+    EXPECT(ring_buckets_ready(buckets, 1) == RING_ERR_USAGE, "twice");
+    EXPECT(ring_buckets_wait(buckets) == RING_ERR_USAGE, "not all ready");
+    EXPECT(strstr(ring_last_error(NULL), "parameter 0") != NULL, "%s", ring_last_error(NULL));
+    ring_buckets_destroy(buckets);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_misuse_is_named(void **state)
+{
+    (void)state;
+    run(2, misuse);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_buckets_sum_whatever_the_order_of_readiness),
+        cmocka_unit_test(test_progress_thread_gives_the_same),
+        cmocka_unit_test(test_misuse_is_named),
+    };
+    transport_name = argc > 1 ? argv[1] : "loop";
+    setenv("RING_TRANSPORT", transport_name, 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What calls promise beside right sums: handles, order, errors, deadlines, counters.
+ * Usage: test_coll_calls TRANSPORT */
+#include "harness.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char *transport_name;
+
+static void run(int ranks, harness_body body)
+{
+    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- Many works at once ------------------------------------------------------------------ */
+
+static int many_works(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { WORKS = 24, COUNT = 5000 };
+    ring_comm *comm;
+    ring_work *works[WORKS];
+    float *data[WORKS];
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    for (int w = 0; w < WORKS; w++) {
+        const size_t count = (size_t)(1 + w * COUNT / WORKS);
+        if (w % 2)
+            EXPECT_OK(ring_mem_alloc((void **)&data[w], count * sizeof(float)));
+        else
+            data[w] = malloc(count * sizeof(float));
+        for (size_t i = 0; i < count; i++)
+            data[w][i] = (float)(rank + w);
+        ring_call call = RING_CALL_INIT;
+        call.work = &works[w];
+        EXPECT_OK(ring_all_reduce(data[w], data[w], count, RING_FLOAT32, RING_SUM, comm, &call));
+    }
+    for (int k = 0; k < WORKS; k++) { /* each rank waits in an order of its own */
+        const int w = (k * 7 + rank * 5) % WORKS;
+        EXPECT_OK(ring_wait(works[w]));
+        const size_t count = (size_t)(1 + w * COUNT / WORKS);
+        const float want = (float)(ranks * (ranks - 1) / 2 + ranks * w);
+        for (size_t i = 0; i < count; i++)
+            EXPECT(data[w][i] == want, "work %d element %zu: %g, want %g", w, i,
+                   (double)data[w][i], (double)want);
+        if (w % 2)
+            ring_mem_free(data[w]);
+        else
+            free(data[w]);
+    }
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_many_works_at_once_finish_in_any_order(void **state)
+{
+    (void)state;
+    run(2, many_works);
+    run(4, many_works);
+}
+
+static int test_handle(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    ring_work *work;
+    int64_t x = rank + 1;
+    int done = 0;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    ring_call call = RING_CALL_INIT;
+    call.work = &work;
+    EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_INT64, RING_PROD, comm, &call));
+    const double end = now() + 20;
+    while (!done && now() < end)
+        EXPECT_OK(ring_test(work, &done));
+    EXPECT(done && x == 6, "done %d, x %lld", done, (long long)x);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_ring_test_finishes_without_waiting(void **state)
+{
+    (void)state;
+    run(3, test_handle);
+}
+
+/* ---- Point to point -------------------------------------------------------------------------- */
+
+static int send_recv(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { COUNT = 300000 };
+    ring_comm *comm;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    double *out = malloc(COUNT * sizeof *out), *in = malloc(COUNT * sizeof *in);
+    const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < COUNT; i++)
+            out[i] = rank * 1e6 + (double)i + round;
+        ring_work *sending;
+        ring_call call = RING_CALL_INIT;
+        call.work = &sending;
+        EXPECT_OK(ring_send(out, COUNT, RING_FLOAT64, next, comm, &call));
+        EXPECT_OK(ring_recv(in, COUNT, RING_FLOAT64, before, comm, NULL));
+        EXPECT_OK(ring_wait(sending));
+        for (size_t i = 0; i < COUNT; i++)
+            EXPECT(in[i] == before * 1e6 + (double)i + round, "element %zu", i);
+    }
+    free(in);
+    free(out);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_send_and_recv_go_round_a_ring(void **state)
+{
+    (void)state;
+    run(2, send_recv);
+    run(5, send_recv);
+}
+
+/* A receive that is posted late holds up neither the sender's collectives nor another pair. */
+static int send_beside_collective(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    ring_work *pending;
+    float x = 1, y = 0, z = 42;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    ring_call call = RING_CALL_INIT;
+    call.work = &pending;
+    if (rank == 0)
+        EXPECT_OK(ring_recv(&y, 1, RING_FLOAT32, 1, comm, &call));
+    EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, NULL));
+    EXPECT(x == (float)ranks, "sum %g", (double)x);
+    if (rank == 1)
+        EXPECT_OK(ring_send(&z, 1, RING_FLOAT32, 0, comm, NULL));
+    if (rank == 0) {
+        EXPECT_OK(ring_wait(pending));
+        EXPECT(y == 42, "received %g", (double)y);
+    }
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_pending_receive_does_not_hold_up_collectives(void **state)
+{
+    (void)state;
+    run(3, send_beside_collective);
+}
+
+/* ---- Counters: the ring's theory ------------------------------------------------------------------ */
+
+static int ring_bytes(int rank, int ranks, harness_board *board, void *arg)
+{
+    const size_t count = 840 * 100; /* divides by 1 to 8 */
+    ring_comm *comm;
+    ring_comm_info before = {.size = sizeof before}, after = {.size = sizeof after};
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    float *x = calloc(count, sizeof *x);
+    EXPECT_OK(ring_comm_get_info(comm, &before));
+    EXPECT_OK(ring_all_reduce(x, x, count, RING_FLOAT32, RING_SUM, comm, NULL));
+    EXPECT_OK(ring_comm_get_info(comm, &after));
+    const uint64_t n = (uint64_t)ranks, vector = count * sizeof *x;
+    EXPECT(strcmp(after.algorithm, "ring") == 0, "algorithm %s", after.algorithm);
+    EXPECT(after.bytes_sent - before.bytes_sent == 2 * (n - 1) * (vector / n), "%llu bytes",
+           (unsigned long long)(after.bytes_sent - before.bytes_sent));
+    EXPECT(after.messages_sent - before.messages_sent == 2 * (n - 1), "%llu transfers",
+           (unsigned long long)(after.messages_sent - before.messages_sent));
+    free(x);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_ring_moves_exactly_the_bytes_of_theory(void **state)
+{
+    (void)state;
+    setenv("RING_ALGO", "ring", 1);
+    for (int ranks = 1; ranks <= 8; ranks++)
+        run(ranks, ring_bytes);
+    unsetenv("RING_ALGO");
+}
+
+/* ---- Errors ------------------------------------------------------------------------------------------- */
+
+static int wrong_arguments(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    float x[4] = {0};
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT(ring_all_reduce(NULL, x, 1, RING_FLOAT32, RING_SUM, comm, NULL) == RING_ERR_ARGUMENT,
+           "NULL src");
+    EXPECT(ring_all_reduce(x, x, 1, (ring_dtype)99, RING_SUM, comm, NULL) == RING_ERR_ARGUMENT,
+           "dtype");
+    EXPECT(ring_all_reduce(x, x, 1, RING_FLOAT32, (ring_op)99, comm, NULL) == RING_ERR_ARGUMENT,
+           "op");
+    EXPECT(ring_all_reduce(x, x + 1, 2, RING_FLOAT32, RING_SUM, comm, NULL) == RING_ERR_ARGUMENT,
+           "overlap");
+    EXPECT(strstr(ring_last_error(NULL), "overlap") != NULL, "%s", ring_last_error(NULL));
+    EXPECT(ring_all_reduce(x, x, SIZE_MAX / 2, RING_FLOAT32, RING_SUM, comm, NULL) ==
+               RING_ERR_ARGUMENT, "count");
+    EXPECT(ring_broadcast(x, x, 1, RING_FLOAT32, ranks, comm, NULL) == RING_ERR_ARGUMENT, "root");
+    EXPECT(ring_send(x, 1, RING_FLOAT32, rank, comm, NULL) == RING_ERR_ARGUMENT, "self");
+    ring_call call = RING_CALL_INIT;
+    call.stream = x;
+    EXPECT(ring_barrier(comm, &call) == RING_ERR_UNSUPPORTED, "stream");
+    EXPECT_OK(ring_comm_status(comm)); /* nothing was sent: the communicator lives */
+    EXPECT_OK(ring_barrier(comm, NULL));
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_wrong_arguments_are_refused_before_anything_is_sent(void **state)
+{
+    (void)state;
+    run(2, wrong_arguments);
+}
+
+static int different_counts(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    float x[64] = {0};
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    const size_t count = rank == 1 ? 7 : 5;
+    const double started = now();
+    EXPECT(ring_all_reduce(x, x, count, RING_FLOAT32, RING_SUM, comm, NULL) == RING_ERR_MISMATCH,
+           "%s", ring_last_error(comm));
+    EXPECT(now() - started < 2, "took %.1f s", now() - started);
+    const char *text = ring_last_error(comm);
+    EXPECT(strstr(text, "count 5") != NULL && strstr(text, "count 7") != NULL, "%s", text);
+    EXPECT(ring_barrier(comm, NULL) == RING_ERR_MISMATCH, "later calls return the first error");
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static int different_ops(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    float x[64] = {0};
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT(ring_all_reduce(x, x, 64, RING_FLOAT32, rank == 0 ? RING_MAX : RING_SUM, comm, NULL) ==
+               RING_ERR_MISMATCH, "%s", ring_last_error(comm));
+    const char *text = ring_last_error(comm);
+    EXPECT(strstr(text, "max") != NULL && strstr(text, "sum") != NULL, "%s", text);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* Two roots that each wait for the other: no message ever meets a receive. */
+static int different_roots(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    float x[64] = {0};
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT(ring_reduce(x, x, 64, RING_FLOAT32, RING_SUM, rank % 2, comm, NULL) ==
+               RING_ERR_MISMATCH, "%s", ring_last_error(comm));
+    const char *text = ring_last_error(comm);
+    EXPECT(strstr(text, "root 0") != NULL && strstr(text, "root 1") != NULL, "%s", text);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_different_calls_are_shown_on_all_ranks(void **state)
+{
+    (void)state;
+    run(2, different_counts);
+    run(4, different_counts);
+    run(3, different_ops);
+    run(2, different_roots);
+}
+
+static int missing_rank(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    float x = 0;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    if (rank == 1) { /* never calls, but lives */
+        while (ring_comm_status(comm) == RING_OK)
+            usleep(1000);
+        EXPECT(ring_comm_status(comm) == RING_ERR_TIMEOUT, "status %d", ring_comm_status(comm));
+    } else {
+        ring_call call = RING_CALL_INIT;
+        call.timeout = 0.3;
+        const double started = now();
+        EXPECT(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, &call) ==
+                   RING_ERR_TIMEOUT, "%s", ring_last_error(comm));
+        EXPECT(now() - started < 1.5, "took %.1f s", now() - started);
+        EXPECT(strstr(ring_last_error(comm), "all_reduce") != NULL, "%s", ring_last_error(comm));
+    }
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_missing_rank_is_a_timeout(void **state)
+{
+    (void)state;
+    run(2, missing_rank);
+}
+
+static void *abort_soon(void *comm)
+{
+    usleep(50000);
+    ring_comm_abort(comm, "the test says so");
+    return NULL;
+}
+
+static int aborted(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    pthread_t thread;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    if (rank == 1) {
+        pthread_create(&thread, NULL, abort_soon, comm);
+        pthread_join(thread, NULL);
+    } else {
+        EXPECT(ring_barrier(comm, NULL) == RING_ERR_ABORTED, "%s", ring_last_error(comm));
+        EXPECT(strstr(ring_last_error(comm), "the test says so") != NULL, "%s",
+               ring_last_error(comm));
+    }
+    EXPECT(ring_barrier(comm, NULL) == RING_ERR_ABORTED, "%s", ring_last_error(comm));
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_abort_ends_waiting_calls_everywhere(void **state)
+{
+    (void)state;
+    run(3, aborted);
+}
+
+/* ---- A busy peer is not a dead one --------------------------------------------------------------------- */
+
+static int late_peer(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    float x = 1;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    const double busy_until = now() + (rank == 0 ? 2.5 : 0);
+    while (now() < busy_until)
+        continue;
+    EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, NULL));
+    EXPECT(x == (float)ranks, "sum %g", (double)x);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_busy_peer_is_waited_for(void **state)
+{
+    (void)state;
+    setenv("RING_PEER_TIMEOUT", "1", 1);
+    run(2, late_peer);
+    unsetenv("RING_PEER_TIMEOUT");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_many_works_at_once_finish_in_any_order),
+        cmocka_unit_test(test_ring_test_finishes_without_waiting),
+        cmocka_unit_test(test_send_and_recv_go_round_a_ring),
+        cmocka_unit_test(test_pending_receive_does_not_hold_up_collectives),
+        cmocka_unit_test(test_ring_moves_exactly_the_bytes_of_theory),
+        cmocka_unit_test(test_wrong_arguments_are_refused_before_anything_is_sent),
+        cmocka_unit_test(test_different_calls_are_shown_on_all_ranks),
+        cmocka_unit_test(test_missing_rank_is_a_timeout),
+        cmocka_unit_test(test_abort_ends_waiting_calls_everywhere),
+        cmocka_unit_test(test_busy_peer_is_waited_for),
+    };
+    transport_name = argc > 1 ? argv[1] : "loop";
+    setenv("RING_TRANSPORT", transport_name, 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
