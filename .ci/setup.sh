@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by demo and check: installs what is missing, configures, builds. Says what it does;
+# does nothing twice.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { printf '\n== %s\n' "$*"; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo > /dev/null; then
+        sudo "$@"
+    else
+        die "installing packages needs root: become root or install sudo, then run this again"
+    fi
+}
+
+# need PACKAGE...: installs the Debian packages that are not there yet.
+need() {
+    local missing=()
+    for package in "$@"; do
+        dpkg-query -W -f '${Status}' "$package" 2> /dev/null | grep -q 'ok installed' ||
+            missing+=("$package")
+    done
+    [ ${#missing[@]} = 0 ] && return
+    command -v apt-get > /dev/null ||
+        die "this script knows Debian and its children only; install these by hand: ${missing[*]}"
+    say "installing ${missing[*]}"
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        "${missing[@]}" > /dev/null || die "apt-get could not install ${missing[*]}"
+}
+
+build_packages=(gcc libc6-dev cmake ninja-build pkg-config ca-certificates
+    libsodium-dev libcjson-dev zlib1g-dev libopenblas-dev libhwloc-dev libcmocka-dev)
+
+# build DIR [cmake option...]: configures once, builds what changed.
+build() {
+    local dir=$1
+    shift
+    say "building in $dir"
+    cmake -S "$root" -B "$root/$dir" -G Ninja "$@" > "$root/$dir.log" 2>&1 ||
+        { cat "$root/$dir.log"; die "cmake failed"; }
+    sed -n '/^-- libring/,/^$/p' "$root/$dir.log"
+    ninja -C "$root/$dir" >> "$root/$dir.log" 2>&1 ||
+        { grep -E 'error|FAILED|warning' -A3 "$root/$dir.log" | tail -n 60; die "the build failed; see $dir.log"; }
+}

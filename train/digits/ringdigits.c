@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ringdigits: writes a data set of handwritten-looking digits in MNIST's file layout, for
+ * machines where MNIST itself is not at hand. Each image is drawn from pen strokes with a
+ * random hand: shifted points, slant, turn, size, place, thickness, ink and noise. The same
+ * seed gives the same bytes on every machine.
+ */
+#include "strokes.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { SIDE = 28, PIXELS = SIDE * SIDE, CURVE_STEPS = 6, MAX_SEGMENTS = 128 };
+
+/* ---- Chance: PCG32 (O'Neill 2014) --------------------------------------------------- */
+
+typedef struct chance {
+    uint64_t state;
+} chance;
+
+static uint32_t chance_bits(chance *c)
+{
+    const uint64_t old = c->state;
+    c->state = old * 6364136223846793005u + 1442695040888963407u;
+    const uint32_t shifted = (uint32_t)(((old >> 18) ^ old) >> 27);
+    const uint32_t turn = (uint32_t)(old >> 59);
+    return shifted >> turn | shifted << (-turn & 31);
+}
+
+static float uniform(chance *c, float low, float high)
+{
+    return low + (high - low) * (float)(chance_bits(c) >> 8) * 0x1p-24f;
+}
+
+/* ---- The hand: unit square -> pixels --------------------------------------------------- */
+
+typedef struct hand {
+    float xx, xy, yx, yy, x0, y0; /* affine */
+    float thickness, ink, wobble;
+} hand;
+
+static hand hand_pick(chance *c)
+{
+    const float turn = uniform(c, -0.22f, 0.22f), slant = uniform(c, -0.25f, 0.3f);
+    const float wide = uniform(c, 14, 20), high = uniform(c, 18, 22);
+    const float cosine = 1 - turn * turn / 2, sine = turn; /* small turns; exact everywhere */
+    hand h = {
+        .xx = wide * cosine, .xy = -high * sine - high * slant,
+        .yx = wide * sine, .yy = high * cosine,
+        .thickness = uniform(c, 0.7f, 1.7f), .ink = uniform(c, 0.75f, 1),
+        .wobble = uniform(c, 0.01f, 0.035f),
+    };
+    h.x0 = SIDE / 2.0f - (h.xx + h.xy) / 2 + uniform(c, -2, 2);
+    h.y0 = SIDE / 2.0f - (h.yx + h.yy) / 2 + uniform(c, -2, 2);
+    return h;
+}
+
+static digit_point hand_place(const hand *h, digit_point p, chance *c)
+{
+    const float x = p.x + uniform(c, -h->wobble, h->wobble);
+    const float y = p.y + uniform(c, -h->wobble, h->wobble);
+    return (digit_point){h->xx * x + h->xy * y + h->x0, h->yx * x + h->yy * y + h->y0};
+}
+
+/* ---- Curves as short straight pieces (Catmull-Rom) ---------------------------------------- */
+
+typedef struct segment {
+    digit_point a, b;
+} segment;
+
+static float spline(float a, float b, float c, float d, float t)
+{
+    return b + 0.5f * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)));
+}
+
+static int add_stroke(const digit_stroke *stroke, const hand *h, chance *c, segment *out)
+{
+    digit_point p[DIGIT_MAX_POINTS];
+    int used = 0;
+    for (int i = 0; i < stroke->points; i++)
+        p[i] = hand_place(h, stroke->at[i], c);
+    digit_point last = p[0];
+    for (int i = 0; i + 1 < stroke->points; i++) {
+        const digit_point before = p[i > 0 ? i - 1 : 0];
+        const digit_point after = p[i + 2 < stroke->points ? i + 2 : i + 1];
+        for (int k = 1; k <= CURVE_STEPS; k++) {
+            const float t = (float)k / CURVE_STEPS;
+            const digit_point next = {spline(before.x, p[i].x, p[i + 1].x, after.x, t),
+                                      spline(before.y, p[i].y, p[i + 1].y, after.y, t)};
+            out[used++] = (segment){last, next};
+            last = next;
+        }
+    }
+    return used;
+}
+
+/* ---- Ink ------------------------------------------------------------------------------------ */
+
+static float squared_distance(digit_point p, const segment *s)
+{
+    const float dx = s->b.x - s->a.x, dy = s->b.y - s->a.y;
+    const float length = dx * dx + dy * dy + 1e-9f;
+    float t = ((p.x - s->a.x) * dx + (p.y - s->a.y) * dy) / length;
+    t = t < 0 ? 0 : t > 1 ? 1 : t;
+    const float x = p.x - s->a.x - t * dx, y = p.y - s->a.y - t * dy;
+    return x * x + y * y;
+}
+
+static int clamp_pixel(float x)
+{
+    return x < 0 ? 0 : x > SIDE - 1 ? SIDE - 1 : (int)x;
+}
+
+/* Only pixels near the segment can come nearer to it than they are to others. */
+static void lower_distances(float *nearest, const segment *s, float reach)
+{
+    const int left = clamp_pixel(fminf(s->a.x, s->b.x) - reach);
+    const int right = clamp_pixel(fmaxf(s->a.x, s->b.x) + reach);
+    const int top = clamp_pixel(fminf(s->a.y, s->b.y) - reach);
+    const int bottom = clamp_pixel(fmaxf(s->a.y, s->b.y) + reach);
+    for (int y = top; y <= bottom; y++) {
+        for (int x = left; x <= right; x++) {
+            const digit_point centre = {(float)x + 0.5f, (float)y + 0.5f};
+            const float distance = squared_distance(centre, s);
+            if (distance < nearest[y * SIDE + x])
+                nearest[y * SIDE + x] = distance;
+        }
+    }
+}
+
+static void draw(const segment *segments, int count, const hand *h, chance *c,
+                 unsigned char *pixels)
+{
+    float nearest[PIXELS];
+    const float reach = h->thickness + 2;
+    for (int i = 0; i < PIXELS; i++)
+        nearest[i] = reach * reach;
+    for (int i = 0; i < count; i++)
+        lower_distances(nearest, &segments[i], reach);
+    for (int i = 0; i < PIXELS; i++) {
+        /* A soft edge two thirds of a pixel wide on both sides. */
+        float cover = (h->thickness + 0.66f - sqrtf(nearest[i])) / 1.33f;
+        cover = cover < 0 ? 0 : cover > 1 ? 1 : cover;
+        const float noise = uniform(c, -0.06f, 0.06f);
+        const float value = cover > 0 ? cover * h->ink + noise : 0;
+        pixels[i] = (unsigned char)(255 * (value < 0 ? 0 : value > 1 ? 1 : value));
+    }
+}
+
+static void draw_digit(int digit, chance *c, unsigned char *pixels)
+{
+    segment segments[MAX_SEGMENTS];
+    int forms, used = 0;
+    const digit_form *all = digit_forms(digit, &forms);
+    const digit_form *form = &all[chance_bits(c) % (uint32_t)forms];
+    const hand h = hand_pick(c);
+    for (int i = 0; i < form->strokes; i++)
+        used += add_stroke(&form->stroke[i], &h, c, segments + used);
+    draw(segments, used, &h, c, pixels);
+}
+
+/* ---- Files ------------------------------------------------------------------------------------ */
+
+static FILE *create(const char *dir, const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *file = fopen(path, "wb");
+    if (file == NULL) {
+        fprintf(stderr, "ringdigits: cannot write %s: %s\n", path, strerror(errno));
+        exit(3);
+    }
+    return file;
+}
+
+static void put_u32(FILE *file, uint32_t x)
+{
+    const unsigned char bytes[4] = {(unsigned char)(x >> 24), (unsigned char)(x >> 16),
+                                    (unsigned char)(x >> 8), (unsigned char)x};
+    fwrite(bytes, 1, sizeof bytes, file);
+}
+
+static void finish(FILE *file, const char *name)
+{
+    const int failed = ferror(file);
+    if (fclose(file) != 0 || failed) {
+        fprintf(stderr, "ringdigits: writing %s failed: is the disk full?\n", name);
+        exit(3);
+    }
+}
+
+static void write_set(const char *dir, const char *images_name, const char *labels_name,
+                      uint32_t count, chance *c)
+{
+    FILE *images = create(dir, images_name), *labels = create(dir, labels_name);
+    put_u32(images, 0x803);
+    put_u32(images, count);
+    put_u32(images, SIDE);
+    put_u32(images, SIDE);
+    put_u32(labels, 0x801);
+    put_u32(labels, count);
+    for (uint32_t i = 0; i < count; i++) {
+        unsigned char pixels[PIXELS];
+        const int digit = (int)(chance_bits(c) % 10);
+        draw_digit(digit, c, pixels);
+        fwrite(pixels, 1, sizeof pixels, images);
+        fputc(digit, labels);
+    }
+    finish(images, images_name);
+    finish(labels, labels_name);
+}
+
+/* ---- Options ------------------------------------------------------------------------------------- */
+
+typedef struct options {
+    const char *dir;
+    unsigned long seed, train, test;
+} options;
+
+static unsigned long number(struct argp_state *state, const char *text, unsigned long most)
+{
+    char *end;
+    errno = 0;
+    const unsigned long value = strtoul(text, &end, 10);
+    if (errno != 0 || *end != '\0' || *text == '-' || end == text || value > most)
+        argp_error(state, "'%s' is not a number from 0 to %lu", text, most);
+    return value;
+}
+
+static error_t parse(int key, char *value, struct argp_state *state)
+{
+    options *o = state->input;
+    switch (key) {
+    case 's':
+        o->seed = number(state, value, UINT32_MAX);
+        return 0;
+    case 'n':
+        o->train = number(state, value, 10000000);
+        return 0;
+    case 't':
+        o->test = number(state, value, 10000000);
+        return 0;
+    case ARGP_KEY_ARG:
+        if (o->dir != NULL)
+            argp_usage(state);
+        o->dir = value;
+        return 0;
+    case ARGP_KEY_END:
+        if (o->dir == NULL)
+            argp_error(state, "say where to write: ringdigits DIR");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp_option table[] = {
+        {"seed", 's', "N", 0, "Which hands (1)", 0},
+        {"train", 'n', "N", 0, "Training images (60000)", 0},
+        {"test", 't', "N", 0, "Test images (10000)", 0},
+        {0}};
+    const struct argp argp = {table, parse, "DIR",
+        "Writes handwritten-looking digits to DIR in MNIST's file layout, for machines without "
+        "MNIST. The same seed gives the same files.\v"
+        "Example: ringdigits /tmp/digits && ringtrain --deepspeed_config adam.json "
+        "--data /tmp/digits", NULL, NULL, NULL};
+    options o = {.seed = 1, .train = 60000, .test = 10000};
+    argp_parse(&argp, argc, argv, 0, NULL, &o);
+    if (mkdir(o.dir, 0777) != 0 && errno != EEXIST) {
+        fprintf(stderr, "ringdigits: cannot create %s: %s\n", o.dir, strerror(errno));
+        return 3;
+    }
+    chance c = {.state = o.seed * 2654435761u + 88172645463325252u};
+    write_set(o.dir, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", (uint32_t)o.train, &c);
+    write_set(o.dir, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte", (uint32_t)o.test, &c);
+    printf("%lu training and %lu test images in %s\n", o.train, o.test, o.dir);
+    return 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The ten digits as pen strokes in the unit square (x right, y down). */
+#ifndef RING_DIGIT_STROKES_H
+#define RING_DIGIT_STROKES_H
+
+enum { DIGIT_MAX_STROKES = 3, DIGIT_MAX_POINTS = 12, DIGIT_MAX_FORMS = 2 };
+
+typedef struct digit_point {
+    float x, y;
+} digit_point;
+
+typedef struct digit_stroke {
+    int points; /* the pen goes through them in a smooth curve */
+    digit_point at[DIGIT_MAX_POINTS];
+} digit_stroke;
+
+typedef struct digit_form {
+    int strokes;
+    digit_stroke stroke[DIGIT_MAX_STROKES];
+} digit_form;
+
+/** @return the ways to write @p digit (0 to 9); their number in *forms. */
+const digit_form *digit_forms(int digit, int *forms);
+
+#endif
