@@ -30,7 +30,7 @@ static ring_status send_step(ring_work *work, const plan_step *step)
 
 static ring_status pull_segment(ring_work *work, int peer, char *chunk)
 {
-    link *l = work->comm->peers[peer].lanes[work->lane];
+    transport_link *l = work->comm->peers[peer].lanes[work->lane];
     const ring_status status = l->transport->pull(l, chunk + work->position * work->element);
     if (status == RING_IN_PROGRESS) {
         work->comm->peers[peer].wants_recv[work->lane] = true;

@@ -74,7 +74,7 @@ static ring_status gather_inputs(ring_work *work, fold_pass *pass)
 static char *store_address(const ring_work *work, plan_loc loc)
 {
     const uint64_t ref = work->peers[loc.rank].dst_ref;
-    link *l = work->comm->peers[loc.rank].lanes[work->lane];
+    transport_link *l = work->comm->peers[loc.rank].lanes[work->lane];
     if (loc.buffer != PLAN_DST || ref == 0)
         return NULL;
     char *dst = l->transport->map(l, ref, work->dst_bytes);

@@ -64,11 +64,11 @@ static ring_status choose_all(ring_comm *comm, const transport **chosen, bool *b
     return RING_OK;
 }
 
-static ring_status wrap_fault(ring_comm *comm, link **slot)
+static ring_status wrap_fault(ring_comm *comm, transport_link **slot)
 {
     if (comm->settings.fault[0] == '\0')
         return RING_OK;
-    link *inner = *slot;
+    transport_link *inner = *slot;
     *slot = NULL;
     return transport_fault_wrap(inner, comm->settings.fault, slot);
 }
@@ -147,7 +147,7 @@ void links_close(ring_comm *comm)
 {
     for (int p = 0; comm->peers != NULL && p < comm->ranks; p++) {
         for (int lane = 0; lane < TRANSPORT_LANES; lane++) {
-            link *l = comm->peers[p].lanes[lane];
+            transport_link *l = comm->peers[p].lanes[lane];
             if (l != NULL)
                 l->transport->close(l);
         }

@@ -42,7 +42,7 @@ static bool turn_to_receive(const ring_work *work, int peer)
     return true;
 }
 
-static link *link_to(const ring_work *work, int peer)
+static transport_link *link_to(const ring_work *work, int peer)
 {
     return work->comm->peers[peer].lanes[work->lane];
 }
@@ -102,7 +102,7 @@ static bool same_call(const ring_work *work, const transport_frame *frame)
 static ring_status skip_call_notices(ring_work *work, int peer, const transport_frame **frame,
                                      const void **payload)
 {
-    link *l = link_to(work, peer);
+    transport_link *l = link_to(work, peer);
     ring_status status;
     while ((status = l->transport->peek(l, frame, payload)) == RING_OK &&
            ((*frame)->flags & FRAME_CALL)) {
@@ -113,7 +113,7 @@ static ring_status skip_call_notices(ring_work *work, int peer, const transport_
     return status;
 }
 
-static ring_status unexpected_frame(const ring_work *work, int peer, const transport_frame *frame)
+static ring_status unexpected_frame(int peer, const transport_frame *frame)
 {
     return fail(RING_ERR_INTERNAL, "rank %d sent message %u segment %u of %llu bytes (flags %u), "
                 "not the one that the plan expects", peer, frame->message, frame->segment,
@@ -130,7 +130,7 @@ static ring_status check_frame(const ring_work *work, int peer, const transport_
     if (frame->flags & FRAME_ACK || frame->bytes != elements * width ||
         frame->message != (uint32_t)work->peers[peer].received ||
         frame->segment != (whole ? 0 : work->position / work->segment))
-        return unexpected_frame(work, peer, frame);
+        return unexpected_frame(peer, frame);
     return RING_OK;
 }
 
@@ -146,7 +146,7 @@ ring_status message_peek(ring_work *work, int peer, size_t total, size_t width,
     RING_TRY(check_frame(work, peer, *frame, total, width));
     work->peers[peer].dst_ref = (*frame)->dst_ref;
     if ((*frame)->flags & FRAME_REF) {
-        link *l = link_to(work, peer);
+        transport_link *l = link_to(work, peer);
         *payload = l->transport->map(l, (*frame)->src_ref, (*frame)->bytes);
         if (*payload == NULL)
             return fail(RING_ERR_PEER, "rank %d refers to memory outside of its heap", peer);
@@ -156,7 +156,7 @@ ring_status message_peek(ring_work *work, int peer, size_t total, size_t width,
 
 void message_consume(ring_work *work, int peer, const transport_frame *frame, bool last)
 {
-    link *l = link_to(work, peer);
+    transport_link *l = link_to(work, peer);
     work->comm->bytes_received += frame->bytes;
     if (frame->flags & FRAME_REF)
         work->peers[peer].ref_in = true;
@@ -178,7 +178,7 @@ ring_status message_take_ack(ring_work *work, int peer)
     if (!same_call(work, frame))
         return mismatch(work, peer, frame);
     if ((frame->flags & FRAME_ACK) == 0)
-        return unexpected_frame(work, peer, frame);
+        return unexpected_frame(peer, frame);
     link_to(work, peer)->transport->consume(link_to(work, peer));
     return RING_OK;
 }
@@ -187,7 +187,7 @@ ring_status message_take_ack(ring_work *work, int peer)
 
 static transport_frame frame_of(const ring_work *work, int peer, uint8_t flags)
 {
-    const link *l = link_to(work, peer);
+    const transport_link *l = link_to(work, peer);
     const call_signature *call = &work->call;
     transport_frame frame = {
         .seq = work->seq,
@@ -207,7 +207,7 @@ static transport_frame frame_of(const ring_work *work, int peer, uint8_t flags)
 static ring_status send_frame(ring_work *work, int peer, const transport_frame *frame,
                               const void *payload)
 {
-    link *l = link_to(work, peer);
+    transport_link *l = link_to(work, peer);
     const ring_status status = l->transport->send(l, frame, payload);
     if (status == RING_IN_PROGRESS)
         return wait_to_send(work, peer);
@@ -289,7 +289,7 @@ static ring_status send_segments(ring_work *work, work_out *out, const char *chu
  * the receiver's own sends use, in an order that the two calls do not fix. */
 static uint64_t chunk_reference(const ring_work *work, int peer, const void *chunk, size_t bytes)
 {
-    const link *l = link_to(work, peer);
+    const transport_link *l = link_to(work, peer);
     if (work->lane != TRANSPORT_COLLECTIVE || bytes < REFERENCE_MIN_BYTES)
         return 0;
     return l->transport->ref(l, chunk, bytes);
@@ -345,7 +345,7 @@ bool message_all_flushed(ring_work *work)
     if (work->queue_first < work->queue_end)
         return false;
     for (int p = 0; p < work->comm->ranks; p++) {
-        const link *l = link_to(work, p);
+        const transport_link *l = link_to(work, p);
         if (l == NULL || work->peers[p].flush_mark <= l->transport->flushed(l))
             continue;
         wait_to_send(work, p);
@@ -356,7 +356,7 @@ bool message_all_flushed(ring_work *work)
 
 ring_status message_reserve(ring_work *work, int peer, void **room)
 {
-    link *l = link_to(work, peer);
+    transport_link *l = link_to(work, peer);
     if (work->peers[peer].pending > 0 || !turn_to_send(work, peer))
         return wait_to_send(work, peer);
     *room = l->transport->reserve(l);
@@ -381,7 +381,7 @@ ring_status message_send_reserved(ring_work *work, int peer, void *room, size_t 
 
 static void tell_call(ring_work *work, int peer)
 {
-    link *l = link_to(work, peer);
+    transport_link *l = link_to(work, peer);
     comm_peer *state = &work->comm->peers[peer];
     if (state->told[work->lane])
         return;
@@ -392,7 +392,7 @@ static void tell_call(ring_work *work, int peer)
 ring_status message_compare_calls(ring_work *work)
 {
     for (int p = 0; p < work->comm->ranks; p++) {
-        link *l = link_to(work, p);
+        transport_link *l = link_to(work, p);
         const transport_frame *frame;
         const void *payload;
         if (l == NULL || work->lane != TRANSPORT_COLLECTIVE)

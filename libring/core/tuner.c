@@ -35,7 +35,7 @@ static const plan_cost_params sending_links = {
 static bool all_links_map(const ring_comm *comm)
 {
     for (int p = 0; p < comm->ranks; p++) {
-        const link *l = comm->peers[p].lanes[TRANSPORT_COLLECTIVE];
+        const transport_link *l = comm->peers[p].lanes[TRANSPORT_COLLECTIVE];
         if (l != NULL && (l->transport->powers & TRANSPORT_CAN_MAP) == 0)
             return false;
     }

@@ -74,7 +74,7 @@ static ring_status push_links(ring_comm *comm)
 {
     for (int p = 0; p < comm->ranks; p++) {
         for (int lane = 0; lane < TRANSPORT_LANES; lane++) {
-            link *l = comm->peers[p].lanes[lane];
+            transport_link *l = comm->peers[p].lanes[lane];
             if (l != NULL && (comm->peers[p].wants_send[lane] || comm->peers[p].wants_recv[lane]))
                 RING_TRY(l->transport->progress(l));
         }
@@ -124,7 +124,7 @@ static nfds_t arm_links(ring_comm *comm, struct pollfd *entries)
     entries[used++] = (struct pollfd){.fd = comm->sleeper->wake_fd, .events = POLLIN};
     for (int p = 0; p < comm->ranks; p++) {
         for (int lane = 0; lane < TRANSPORT_LANES; lane++) {
-            link *l = comm->peers[p].lanes[lane];
+            transport_link *l = comm->peers[p].lanes[lane];
             if (l == NULL || !wanted(comm, p, lane))
                 continue;
             if (!l->transport->arm(l, comm->peers[p].wants_send[lane]))

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs to a fresh prefix and uses it as strangers would: find_package, pkg-config, the header
+# alone in C and C++; nothing but ring_* leaves the library.
+# Usage: install.sh SOURCE BUILD
+set -euo pipefail
+source_dir=$1 build_dir=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "FAILED: $*" >&2; exit 1; }
+
+cmake --install "$build_dir" --prefix "$work/prefix" > "$work/install.log"
+libdir=$(dirname "$(find "$work/prefix" -name 'libring.so' | head -n 1)")
+[ -n "$libdir" ] || fail "no libring.so was installed"
+export LD_LIBRARY_PATH=$libdir
+
+echo "find_package:"
+cmake -S "$source_dir/docs/examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$work/prefix" \
+    > "$work/examples.log" || { cat "$work/examples.log"; fail "cmake of the examples"; }
+cmake --build "$work/examples" >> "$work/examples.log" || { cat "$work/examples.log"; fail "build"; }
+run="$work/prefix/bin/ringrun -n 2"
+[ "$($run "$work/examples/hello")" = "sum of 2 ranks: 1" ] || fail "hello by find_package"
+[ "$($run "$work/examples/overlap")" = "average gradient of 2 ranks: 1.5" ] || fail "overlap"
+
+echo "pkg-config:"
+export PKG_CONFIG_PATH=$libdir/pkgconfig
+# shellcheck disable=SC2046
+cc -o "$work/hello" "$source_dir/docs/examples/hello/hello.c" $(pkg-config --cflags --libs ring)
+[ "$($run "$work/hello")" = "sum of 2 ranks: 1" ] || fail "hello by pkg-config"
+
+echo "the header alone:"
+include=$work/prefix/include
+for standard in c99 c11 c17; do
+    echo '#include <ring/ring.h>' | cc -x c -std=$standard -Wall -Wextra -Wpedantic -Werror \
+        -I"$include" -fsyntax-only - || fail "header as $standard"
+done
+if command -v c++ > /dev/null; then
+    for standard in c++11 c++17; do
+        echo '#include <ring/ring.h>' | c++ -x c++ -std=$standard -Wall -Wextra -Wpedantic \
+            -Werror -I"$include" -fsyntax-only - || fail "header as $standard"
+    done
+else
+    echo "  C++ skipped: no C++ compiler here"
+fi
+
+echo "exported symbols:"
+foreign=$(nm -D --defined-only "$libdir/libring.so" | awk '$2 != "A" {print $3}' |
+    sed 's/@.*//' | grep -v '^ring_' || true)
+[ -z "$foreign" ] || fail "exports $foreign"
+declared=$(grep -oE '\bring_[a-z_]+\(' "$include/ring/ring.h" | tr -d '(' | sort -u)
+for name in $(nm -D --defined-only "$libdir/libring.so" | awk '$2 == "T" {print $3}' | sed 's/@.*//'); do
+    grep -qx "$name" <<< "$declared" || fail "exports $name, which ring.h does not declare"
+done
+nm -D --defined-only "$libdir/libring.so" | grep -c ' T ring_' | sed 's/$/ functions/'
+echo ok
