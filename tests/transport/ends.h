@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Two ends of a link, for tests: opened in one thread's hands, or run apart as two threads
+ * or two processes, whatever the transport joins. Every wait here ends: by success, or by
+ * a failed must().
+ */
+#ifndef TEST_TRANSPORT_ENDS_H
+#define TEST_TRANSPORT_ENDS_H
+
+#include "table.h"
+#include "transport.h"
+
+#include <sys/types.h>
+
+enum { RANK_A = 17, RANK_B = 42, SKIPPED = 77 };
+/** Seconds for whatever must happen. */
+#define PATIENCE 20.0
+
+/** Works in any thread and process: says what failed and ends the process. */
+#define must(condition) must_at(condition, #condition, __FILE__, __LINE__)
+#define must_ok(status) must_be_at(status, RING_OK, #status, __FILE__, __LINE__)
+#define must_be(status, expected) must_be_at(status, expected, #status, __FILE__, __LINE__)
+void must_at(bool condition, const char *text, const char *file, int line);
+void must_be_at(ring_status status, ring_status expected, const char *text, const char *file,
+                int line);
+
+/** Chooses by name: "tcp", or "fault_tcp" for tcp within a fault link that has no fault.
+ *  @return false: unknown. Ends the process as skipped if it does not work here. */
+bool ends_choose(const char *name);
+const transport *ends_transport(void);
+/** Wraps each link that rank @p rank opens from now on; NULL: no more. */
+void ends_set_fault(int rank, const char *spec);
+
+/** Sockets as boot hands them over. */
+void ends_sockets(int fds[2]);
+/** open() for one end. */
+ring_status end_try_open(int rank, enum transport_lane lane, int fd, double seconds,
+                         transport_link **out);
+transport_link *end_open(int rank, enum transport_lane lane, int fd);
+void end_close(transport_link *l);
+
+/** Both ends here, for one thread that drives both. */
+typedef struct ends {
+    transport_link *a, *b;
+} ends;
+ends ends_open(enum transport_lane lane);
+void ends_close(ends *e);
+
+/** A second process that runs @p run on a socket; the first gets the other socket. */
+pid_t ends_fork(void (*run)(int fd), int *fd);
+/** Both ends at once, each on its own thread or process, and waits for both. */
+void ends_run(void (*run_a)(transport_link *l), void (*run_b)(transport_link *l));
+
+/* ---- Frames with known contents: number n has fields and bytes that follow from n. ---- */
+
+transport_frame frame_make(uint64_t n, size_t bytes);
+void frame_check(const transport_frame *frame, uint64_t n, size_t bytes);
+void payload_fill(void *payload, uint64_t n, size_t bytes);
+void payload_check(const void *payload, uint64_t n, size_t bytes);
+/** A sequence that depends on n only. */
+uint64_t scramble(uint64_t n);
+
+/** Sends, waiting for room. */
+void end_send(transport_link *l, const transport_frame *frame, const void *payload);
+/** Waits until the oldest frame is here with its payload (NULL if it carries none). */
+const transport_frame *end_receive(transport_link *l, const void **payload);
+/** The same for an end whose other end is in this thread's hands as well. */
+const transport_frame *ends_receive(transport_link *from, transport_link *to,
+                                    const void **payload);
+/** Pulls the payload of the peeked frame, waiting for it. */
+void end_pull(transport_link *l, void *dst);
+/** Until all that was sent is flushed. */
+void end_flush(transport_link *l);
+/** One turn of a wait: spins at first, then sleeps on the link until it wakes.
+ *  @param turns  0 at the start of the wait. */
+void end_idle(transport_link *l, bool wants_send, unsigned *turns);
+/** Waits for the link to break and checks that it names @p peer, and stays broken. */
+void end_expect_broken(transport_link *l, int peer, double seconds);
+
+#endif
