@@ -23,6 +23,10 @@
 /** Largest payload of a frame that carries its bytes. A frame by reference may be longer. */
 #define TRANSPORT_SEGMENT 65536
 
+/** Every link takes at least this many carried segments, and one more, ahead of the receiver.
+ *  Plans that pass messages round a circle without storing them rely on it. */
+#define TRANSPORT_WINDOW 4
+
 enum transport_lane { TRANSPORT_COLLECTIVE, TRANSPORT_POINT_TO_POINT, TRANSPORT_LANES };
 
 /** Header of a frame: 64 bytes, the same on every transport, host byte order (peers prove
@@ -50,18 +54,20 @@ _Static_assert(sizeof(transport_frame) == 64, "the frame header is 64 bytes on e
 enum {
     FRAME_REF = 1,    /* no payload follows: read it at src_ref                        */
     FRAME_STORED = 2, /* no payload follows: it is already in the receiver's dst       */
-    FRAME_ACK = 4     /* no payload: references to the receiver's memory are done with */
+    FRAME_ACK = 4,    /* no payload: references to the receiver's memory are done with */
+    FRAME_CALL = 8    /* no payload: "I wait in this call", so that different calls that
+                         wait for each other are seen                                 */
 };
 
 typedef struct transport transport;
 
 /** Head of every link; transports put their own state behind it. */
-typedef struct link {
+typedef struct transport_link {
     const transport *transport;
     int peer; /* rank, for messages */
     uint64_t frames_sent, frames_received;
     uint64_t bytes_sent, bytes_received; /* carried payload, headers apart */
-} link;
+} transport_link;
 
 /** What boot hands over for one link. */
 typedef struct transport_peer {
@@ -74,13 +80,15 @@ typedef struct transport_peer {
 } transport_peer;
 
 enum {
-    TRANSPORT_CAN_MAP = 1 /* peers' memory can be read and written in place            */
+    TRANSPORT_CAN_MAP = 1,      /* peers' memory can be read and written in place       */
+    TRANSPORT_SAME_PROCESS = 2, /* joins ranks of one process only; over AF_UNIX         */
+    TRANSPORT_SAME_HOST = 4     /* joins ranks of one host only; over AF_UNIX            */
 };
 
 struct transport {
     const char *name;  /* "shm" */
     const char *about; /* one line for ringinfo and docs */
-    unsigned powers;   /* TRANSPORT_CAN_* */
+    unsigned powers;   /* TRANSPORT_CAN_*, TRANSPORT_SAME_* */
 
     /** Can it work on this machine? Writes the reason into @p why if not. Must not block
      *  and must leave nothing behind. */
@@ -89,28 +97,28 @@ struct transport {
     /** Builds the link over @p peer->fd. Both ends call it; may exchange a few bytes over
      *  the socket and wait for the other end until the deadline.
      *  @param[out] out  set on success only; freed by close(). */
-    ring_status (*open)(const transport_peer *peer, link **out);
+    ring_status (*open)(const transport_peer *peer, transport_link **out);
 
     /** Frees the link. Frames accepted but not yet flushed may be lost. */
-    void (*close)(link *l);
+    void (*close)(transport_link *l);
 
     /** Takes one frame whole, or nothing: RING_OK or RING_IN_PROGRESS (full).
-     *  @p payload: frame->bytes bytes (none with FRAME_REF, _STORED, _ACK), borrowed until
+     *  @p payload: frame->bytes bytes (none with any FRAME_* flag), borrowed until
      *  flushed() has counted this frame; or what reserve() gave. The header is copied.
      *  Everything written to memory before send() is visible to the peer once it sees
      *  the frame (release / acquire). */
-    ring_status (*send)(link *l, const transport_frame *frame, const void *payload);
+    ring_status (*send)(transport_link *l, const transport_frame *frame, const void *payload);
 
     /** @return room for the payload of the next frame (TRANSPORT_SEGMENT bytes, 64-byte
      *  aligned), to be filled and given to send(); NULL: full, or broken (the next send()
      *  tells). Asked again before a send() it returns the same room. */
-    void *(*reserve)(link *l);
+    void *(*reserve)(transport_link *l);
 
     /** @return how many of the frames sent need their payload no more. */
-    uint64_t (*flushed)(const link *l);
+    uint64_t (*flushed)(const transport_link *l);
 
     /** Moves what is pending, both ways, without blocking. RING_OK even if nothing moved. */
-    ring_status (*progress)(link *l);
+    ring_status (*progress)(transport_link *l);
 
     /** Looks at the oldest unconsumed frame.
      *  @param[out] frame    header; valid until consume().
@@ -118,35 +126,35 @@ struct transport {
      *                       they are not all here yet (then call again, or pull()), and for
      *                       frames that carry none.
      *  @return RING_IN_PROGRESS if no header is here yet. */
-    ring_status (*peek)(link *l, const transport_frame **frame, const void **payload);
+    ring_status (*peek)(transport_link *l, const transport_frame **frame, const void **payload);
 
     /** Brings the payload of the peeked frame to @p dst (frame->bytes bytes), straight from
      *  the wire if it can. RING_IN_PROGRESS: call again with the same dst. */
-    ring_status (*pull)(link *l, void *dst);
+    ring_status (*pull)(transport_link *l, void *dst);
 
     /** Done with the peeked frame; its payload memory is reused. */
-    void (*consume)(link *l);
+    void (*consume)(transport_link *l);
 
     /** Reference to local memory that this link's peer can map; 0 if it cannot. */
-    uint64_t (*ref)(const link *l, const void *ptr, size_t bytes);
+    uint64_t (*ref)(const transport_link *l, const void *ptr, size_t bytes);
 
     /** Address here of the peer's memory. NULL if the reference is out of its bounds. */
-    void *(*map)(link *l, uint64_t ref, size_t bytes);
+    void *(*map)(transport_link *l, uint64_t ref, size_t bytes);
 
     /** A descriptor that becomes readable (poll) when there may be something to do after
      *  arm() returned true. Owned by the link. */
-    int (*wake_fd)(const link *l);
+    int (*wake_fd)(const transport_link *l);
 
     /** Announces that the caller is about to sleep on wake_fd. @return false if there is
      *  something to do already: do not sleep. wants_send: also wake when a frame can be
      *  sent or more is flushed. A wake-up may be spurious. */
-    bool (*arm)(link *l, bool wants_send);
+    bool (*arm)(transport_link *l, bool wants_send);
 
     /** Awake again; drains wake_fd. */
-    void (*disarm)(link *l);
+    void (*disarm)(transport_link *l);
 
     /** Bytes of memory that this end of the link holds. */
-    size_t (*memory)(const link *l);
+    size_t (*memory)(const transport_link *l);
 };
 
 /** All transports, strongest first; *count entries. */
@@ -160,6 +168,6 @@ const transport *transport_find(const char *name);
  *               "truncate=P" (the frame arrives with fewer bytes than its header says),
  *               "close=BYTES" (the connection ends after that many payload bytes).
  *  @return RING_ERR_CONFIG for a wrong spec (inner is closed). */
-ring_status transport_fault_wrap(link *inner, const char *spec, link **out);
+ring_status transport_fault_wrap(transport_link *inner, const char *spec, transport_link **out);
 
 #endif

@@ -7,25 +7,33 @@
 
 #include "kernels.h"
 
+plan_span work_span(const ring_work *work, plan_buffer buffer, int chunk)
+{
+    const plan_buffer place = buffer == PLAN_WIRE ? PLAN_SRC : buffer;
+    const plan_span whole = plan_span_of(&work->layout, place, chunk);
+    const size_t skip = min_size(whole.count, (size_t)work->slice * work->slice_elements);
+    return (plan_span){whole.offset + skip, min_size(whole.count - skip, work->slice_elements)};
+}
+
 void *work_address(const ring_work *work, plan_buffer buffer, int chunk)
 {
-    const plan_span span = plan_span_of(&work->layout, buffer, chunk);
     const char *base = buffer == PLAN_SRC ? work->src : work->dst;
-    return (void *)(uintptr_t)(base + span.offset * work->element);
+    return (void *)(uintptr_t)(base + work_span(work, buffer, chunk).offset * work->element);
 }
 
 size_t work_chunk_count(const ring_work *work, plan_buffer buffer, int chunk)
 {
-    const plan_buffer place = buffer == PLAN_WIRE ? PLAN_SRC : buffer;
-    return plan_span_of(&work->layout, place, chunk).count;
+    return work_span(work, buffer, chunk).count;
 }
 
 static ring_status send_step(ring_work *work, const plan_step *step)
 {
     const plan_loc from = plan_input(&work->cursor, step, 0);
     const plan_loc to = plan_output(&work->cursor, step, 0);
-    return message_post(work, &(work_out){.peer = to.rank, .from = from.buffer,
-                                          .chunk = from.chunk});
+    return message_post(work, &(work_out){
+        .peer = to.rank,
+        .data = work_address(work, from.buffer, from.chunk),
+        .elements = work_chunk_count(work, from.buffer, from.chunk)});
 }
 
 static ring_status pull_segment(ring_work *work, int peer, char *chunk)
@@ -123,11 +131,23 @@ static ring_status run_step(ring_work *work, const plan_step *step, bool *moved)
     return fail(RING_ERR_INTERNAL, "a plan has a step of unknown kind %d", (int)step->kind);
 }
 
+/* @return the step to run, of the next slice if this one is through; NULL at the end. */
+static const plan_step *current_step(ring_work *work)
+{
+    const plan_step *step = plan_at(&work->cursor);
+    while (step == NULL && work->slice + 1 < work->slices) {
+        work->slice++;
+        work->cursor = plan_begin(work->plan);
+        step = plan_at(&work->cursor);
+    }
+    return step;
+}
+
 ring_status work_advance(ring_work *work, bool *moved)
 {
     const plan_step *step;
     RING_TRY(message_flush(work, moved));
-    while ((step = plan_at(&work->cursor)) != NULL) {
+    while ((step = current_step(work)) != NULL) {
         RING_TRY(run_step(work, step, moved));
         work->position = 0;
         *moved = true;

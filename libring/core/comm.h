@@ -21,9 +21,10 @@
 typedef struct work_out {
     int32_t peer;
     uint8_t flags;     /* FRAME_STORED or FRAME_ACK for a notice without payload, else 0 */
+    bool by_value;     /* of a message: never by reference                               */
     uint64_t bytes;    /* of a notice: what was stored                                   */
-    plan_buffer from;  /* of a message: the chunk                                        */
-    int32_t chunk;
+    const char *data;  /* of a message: the chunk (its present slice)                    */
+    size_t elements;   /* of the call's type                                             */
     size_t position;   /* elements sent so far                                           */
 } work_out;
 
@@ -60,6 +61,8 @@ struct ring_work {
     const plan *plan;
     plan_layout layout;
     plan_cursor cursor;
+    size_t slice_elements;  /* of each chunk that one run of the plan covers */
+    int32_t slice, slices;  /* present run of the plan, and how many there are */
     size_t position;        /* elements of the current step that are done */
     work_out *queue;        /* messages posted and not yet handed over */
     int32_t queue_first, queue_end, queue_cap;
@@ -177,6 +180,8 @@ ring_status fold_step(ring_work *work, const plan_step *step, bool *moved);
 /* Helpers on a work's operands. */
 void *work_address(const ring_work *work, plan_buffer buffer, int chunk);
 size_t work_chunk_count(const ring_work *work, plan_buffer buffer, int chunk);
+/** The part of a chunk that the present slice covers. */
+plan_span work_span(const ring_work *work, plan_buffer buffer, int chunk);
 
 /* ---- wait.c ---- */
 ring_status sleeper_new(ring_comm *comm);

@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The fold: combines chunks of several ranks, left to right, and puts the result to several
- * places in one pass. Inputs and outputs are local, mapped (by reference, by store) or
- * carried by segments; if all are local or mapped the whole chunk is one pass, else each
- * pass covers one segment.
+ * places in one pass. Inputs are local, mapped (by reference) or carried by segments.
+ * Outputs are local, stored into a peer's mapped buffer, sent afterwards from the local output,
+ * or, where there is none, relayed: put segment by segment into the room of the next link.
+ * If nothing is carried in or relayed the whole chunk is one pass, else each covers one segment.
  */
 #include "comm.h"
 
 #include "kernels.h"
 
-typedef struct fold_operand {
+typedef struct fold_input {
     int peer;      /* -1: local */
     size_t width;  /* bytes of an element */
-    bool carried;  /* comes or goes in segments */
-    const transport_frame *frame; /* inputs from peers */
-} fold_operand;
+    bool carried;  /* comes in segments */
+    const transport_frame *frame;
+} fold_input;
 
 typedef struct fold_pass {
     const plan_step *step;
     size_t total;
+    bool has_local;    /* one of the outputs is local … */
+    const char *local; /* … and starts here; NULL is right for no elements */
     kernel_operand in[KERNEL_MAX_INPUTS], out[KERNEL_MAX_OUTPUTS];
-    fold_operand in_info[KERNEL_MAX_INPUTS], out_info[KERNEL_MAX_OUTPUTS];
+    fold_input info[KERNEL_MAX_INPUTS];
+    int outs;          /* written in this pass: local, stored, relayed */
+    int relay;         /* peer that the result is relayed to, -1 if none */
     bool by_segment;
 } fold_pass;
 
@@ -36,7 +41,7 @@ static char *local_address(const ring_work *work, plan_loc loc)
 
 static ring_status remote_input(ring_work *work, fold_pass *pass, plan_loc loc, int i)
 {
-    fold_operand *info = &pass->in_info[i];
+    fold_input *info = &pass->info[i];
     const void *payload;
     info->peer = loc.rank;
     info->width = pass->in[i].accumulator ? work->acc : work->element;
@@ -65,7 +70,7 @@ static ring_status gather_inputs(ring_work *work, fold_pass *pass)
             continue;
         }
         pass->in[i].data = local_address(work, loc);
-        pass->in_info[i] = (fold_operand){.peer = -1};
+        pass->info[i] = (fold_input){.peer = -1};
     }
     return RING_OK;
 }
@@ -78,38 +83,51 @@ static char *store_address(const ring_work *work, plan_loc loc)
     if (loc.buffer != PLAN_DST || ref == 0)
         return NULL;
     char *dst = l->transport->map(l, ref, work->dst_bytes);
-    const plan_span span = plan_span_of(&work->layout, PLAN_DST, loc.chunk);
-    return dst != NULL ? dst + (span.offset + work->position) * work->element : NULL;
+    const size_t offset = work_span(work, PLAN_DST, loc.chunk).offset + work->position;
+    return dst != NULL ? dst + offset * work->element : NULL;
 }
 
-static ring_status remote_output(ring_work *work, fold_pass *pass, plan_loc loc, int i)
+static void find_local_output(const ring_work *work, fold_pass *pass)
 {
-    char *store = store_address(work, loc);
-    void *room = store;
-    if (store == NULL) {
-        RING_TRY(message_reserve(work, loc.rank, &room));
+    pass->has_local = false;
+    for (int i = 0; i < pass->step->outs && !pass->has_local; i++) {
+        const plan_loc loc = plan_output(&work->cursor, pass->step, i);
+        if (loc.rank != work->comm->rank)
+            continue;
+        pass->has_local = true;
+        pass->local = work_address(work, loc.buffer, loc.chunk);
+    }
+}
+
+static void add_output(fold_pass *pass, void *data, bool accumulator)
+{
+    pass->out[pass->outs++] = (kernel_operand){.data = data, .accumulator = accumulator};
+}
+
+static ring_status add_remote_output(ring_work *work, fold_pass *pass, plan_loc loc)
+{
+    void *at = store_address(work, loc);
+    if (at == NULL && pass->has_local)
+        return RING_OK; /* sent from there when the fold is done */
+    if (at == NULL) {
+        RING_TRY(message_reserve(work, loc.rank, &at));
+        pass->relay = loc.rank;
         pass->by_segment = true;
     }
-    pass->out[i].data = room;
-    pass->out_info[i] = (fold_operand){
-        .peer = loc.rank,
-        .width = pass->out[i].accumulator ? work->acc : work->element,
-        .carried = store == NULL,
-    };
+    add_output(pass, at, is_accumulator(loc, pass->step->wire_out));
     return RING_OK;
 }
 
 static ring_status gather_outputs(ring_work *work, fold_pass *pass)
 {
+    pass->outs = 0;
+    pass->relay = -1;
     for (int i = 0; i < pass->step->outs; i++) {
         const plan_loc loc = plan_output(&work->cursor, pass->step, i);
-        pass->out[i].accumulator = is_accumulator(loc, pass->step->wire_out);
-        if (loc.rank != work->comm->rank) {
-            RING_TRY(remote_output(work, pass, loc, i));
-            continue;
-        }
-        pass->out[i].data = local_address(work, loc);
-        pass->out_info[i] = (fold_operand){.peer = -1};
+        if (loc.rank == work->comm->rank)
+            add_output(pass, local_address(work, loc), false);
+        else
+            RING_TRY(add_remote_output(work, pass, loc));
     }
     return RING_OK;
 }
@@ -117,27 +135,35 @@ static ring_status gather_outputs(ring_work *work, fold_pass *pass)
 static void release_inputs(ring_work *work, const fold_pass *pass, bool last)
 {
     for (int i = 0; i < pass->step->ins; i++) {
-        const fold_operand *info = &pass->in_info[i];
+        const fold_input *info = &pass->info[i];
         if (info->peer >= 0 && (info->carried || last))
             message_consume(work, info->peer, info->frame, last);
     }
 }
 
-static ring_status deliver_outputs(ring_work *work, const fold_pass *pass, size_t elements,
-                                   bool last)
+/* The result is complete: tells peers that it is in their buffer, or posts it to them. */
+static ring_status announce_outputs(ring_work *work, const fold_pass *pass)
 {
-    for (int i = 0; i < pass->step->outs; i++) {
-        const fold_operand *info = &pass->out_info[i];
-        if (info->peer < 0)
+    for (int i = 0; i < pass->step->outs && pass->relay < 0; i++) {
+        const plan_loc loc = plan_output(&work->cursor, pass->step, i);
+        if (loc.rank == work->comm->rank)
             continue;
-        if (info->carried)
-            RING_TRY(message_send_reserved(work, info->peer, pass->out[i].data, elements,
-                                           info->width, last));
-        else if (last)
-            RING_TRY(message_post(work, &(work_out){.peer = info->peer, .flags = FRAME_STORED,
-                                                    .bytes = pass->total * info->width}));
+        work_out out = {.peer = loc.rank, .data = pass->local, .elements = pass->total,
+                        .by_value = true};
+        if (store_address(work, loc) != NULL)
+            out = (work_out){.peer = loc.rank, .flags = FRAME_STORED,
+                             .bytes = pass->total * work->element};
+        RING_TRY(message_post(work, &out));
     }
     return RING_OK;
+}
+
+static ring_status relay_output(ring_work *work, const fold_pass *pass, size_t elements,
+                                bool last)
+{
+    const kernel_operand *out = &pass->out[pass->outs - 1];
+    const size_t width = out->accumulator ? work->acc : work->element;
+    return message_send_reserved(work, pass->relay, out->data, elements, width, last);
 }
 
 static ring_status fold_once(ring_work *work, fold_pass *pass)
@@ -148,12 +174,13 @@ static ring_status fold_once(ring_work *work, fold_pass *pass)
     const size_t elements = pass->by_segment ? min_size(work->segment, left) : left;
     const bool last = elements == left;
     const bool divide = pass->step->finish && work->call.op == RING_AVG;
-    kernel_fold(pass->out, pass->step->outs, pass->in, pass->step->ins, elements,
+    kernel_fold(pass->out, pass->outs, pass->in, pass->step->ins, elements,
                 work->call.dtype, work->call.op, divide ? work->comm->ranks : 0);
     release_inputs(work, pass, last);
-    RING_TRY(deliver_outputs(work, pass, elements, last));
+    if (pass->relay >= 0)
+        RING_TRY(relay_output(work, pass, elements, last));
     work->position += elements;
-    return last ? RING_OK : RING_IN_PROGRESS;
+    return last ? announce_outputs(work, pass) : RING_IN_PROGRESS;
 }
 
 /* The operand that every fold has in the buffers gives the chunk's size; a fold from wire to
@@ -174,6 +201,7 @@ ring_status fold_step(ring_work *work, const plan_step *step, bool *moved)
     fold_pass pass; /* filled operand by operand; 2.6 KiB, too much to clear each time */
     pass.step = step;
     pass.total = fold_total(work, step);
+    find_local_output(work, &pass);
     for (;;) {
         const size_t before = work->position;
         pass.by_segment = false;

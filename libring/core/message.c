@@ -17,13 +17,15 @@ enum { REFERENCE_MIN_BYTES = 2048 };
 static bool sends_left(const ring_work *work, int peer)
 {
     const work_peer *p = &work->peers[peer];
-    return p->sent < work->plan->sends[peer] || p->acks_out < work->plan->acks_out[peer];
+    return p->sent < work->slices * work->plan->sends[peer] ||
+           p->acks_out < work->slices * work->plan->acks_out[peer];
 }
 
 static bool recvs_left(const ring_work *work, int peer)
 {
     const work_peer *p = &work->peers[peer];
-    return p->received < work->plan->recvs[peer] || p->acks_in < work->plan->acks_in[peer];
+    return p->received < work->slices * work->plan->recvs[peer] ||
+           p->acks_in < work->slices * work->plan->acks_in[peer];
 }
 
 static bool turn_to_send(const ring_work *work, int peer)
@@ -259,50 +261,47 @@ static ring_status send_notice(ring_work *work, const work_out *out)
     return RING_OK;
 }
 
-static ring_status send_reference(ring_work *work, const work_out *out, uint64_t ref,
-                                  size_t bytes)
+static ring_status send_reference(ring_work *work, const work_out *out, uint64_t ref)
 {
     transport_frame frame = frame_of(work, out->peer, FRAME_REF);
-    frame.bytes = bytes;
+    frame.bytes = out->elements * work->element;
     frame.src_ref = ref;
     RING_TRY(send_frame(work, out->peer, &frame, NULL));
     work->peers[out->peer].ref_out = true;
-    count_sent(work, out->peer, bytes, true);
+    count_sent(work, out->peer, frame.bytes, true);
     return RING_OK;
 }
 
-static ring_status send_segments(ring_work *work, work_out *out, const char *chunk, size_t total)
+static ring_status send_segments(ring_work *work, work_out *out)
 {
     do {
-        const size_t elements = min_size(work->segment, total - out->position);
+        const size_t elements = min_size(work->segment, out->elements - out->position);
         transport_frame frame = frame_of(work, out->peer, 0);
         frame.segment = (uint32_t)(out->position / work->segment);
         frame.bytes = elements * work->element;
-        RING_TRY(send_frame(work, out->peer, &frame, chunk + out->position * work->element));
+        RING_TRY(send_frame(work, out->peer, &frame, out->data + out->position * work->element));
         out->position += elements;
-        count_sent(work, out->peer, frame.bytes, out->position == total);
-    } while (out->position < total);
+        count_sent(work, out->peer, frame.bytes, out->position == out->elements);
+    } while (out->position < out->elements);
     return RING_OK;
 }
 
 /* Point-to-point messages are carried: an acknowledgement would come on the direction that
  * the receiver's own sends use, in an order that the two calls do not fix. */
-static uint64_t chunk_reference(const ring_work *work, int peer, const void *chunk, size_t bytes)
+static uint64_t chunk_reference(const ring_work *work, const work_out *out)
 {
-    const transport_link *l = link_to(work, peer);
-    if (work->lane != TRANSPORT_COLLECTIVE || bytes < REFERENCE_MIN_BYTES)
+    const transport_link *l = link_to(work, out->peer);
+    const size_t bytes = out->elements * work->element;
+    if (out->by_value || out->position > 0 || work->lane != TRANSPORT_COLLECTIVE ||
+        bytes < REFERENCE_MIN_BYTES)
         return 0;
-    return l->transport->ref(l, chunk, bytes);
+    return l->transport->ref(l, out->data, bytes);
 }
 
 static ring_status send_chunk(ring_work *work, work_out *out)
 {
-    const char *chunk = work_address(work, out->from, out->chunk);
-    const size_t total = work_chunk_count(work, out->from, out->chunk);
-    const size_t bytes = total * work->element;
-    const uint64_t ref = out->position == 0 ? chunk_reference(work, out->peer, chunk, bytes) : 0;
-    return ref != 0 ? send_reference(work, out, ref, bytes)
-                    : send_segments(work, out, chunk, total);
+    const uint64_t ref = chunk_reference(work, out);
+    return ref != 0 ? send_reference(work, out, ref) : send_segments(work, out);
 }
 
 static ring_status send_entry(ring_work *work, work_out *out)

@@ -63,6 +63,21 @@ static call_signature signature_on_wire(const call_signature *call)
     return wire;
 }
 
+/* Chunk 0 is the longest there is, so all ranks count alike. */
+static void set_slices(ring_work *work)
+{
+    const plan_buffer whole = work->call.collective == PLAN_ALL_GATHER ? PLAN_DST : PLAN_SRC;
+    const size_t longest = plan_span_of(&work->layout, whole, 0).count;
+    work->slice = 0;
+    work->slices = 1;
+    work->slice_elements = SIZE_MAX;
+    if (!work->plan->circular)
+        return;
+    work->slice_elements = TRANSPORT_WINDOW * work->segment;
+    if (longest > 0)
+        work->slices = (int32_t)((longest + work->slice_elements - 1) / work->slice_elements);
+}
+
 static void reset(ring_work *work, const call_signature *call, const call_buffers *buffers,
                   double timeout)
 {
@@ -79,6 +94,7 @@ static void reset(ring_work *work, const call_signature *call, const call_buffer
     work->segment = TRANSPORT_SEGMENT / work->acc;
     work->layout = (plan_layout){.collective = call->collective, .ranks = comm->ranks,
                                  .chunks = work->plan->chunks, .count = call->count};
+    set_slices(work);
     work->cursor = plan_begin(work->plan);
     work->position = 0;
     work->queue_first = work->queue_end = 0;

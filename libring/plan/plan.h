@@ -16,6 +16,18 @@
  *  - A rank stores into a peer's chunk only after a message from that peer in this plan.
  * The checker proves both.
  *
+ * At both ends a message's loc has the other rank, the chunk, and the buffer of the receiver
+ * that it is for: PLAN_WIRE if a fold takes it, PLAN_DST if a RECV does. A fold's result is
+ * for PLAN_WIRE, in the accumulator's type, until it is finished, and for PLAN_DST once it
+ * is. All operands of a step are the same chunk, at most one from and one to each peer.
+ *
+ * A fold that puts its result into its own PLAN_DST and into peers' may also be run as the
+ * fold, then sends by value from the own one; plans are right for this, too.
+ *
+ * Plans take links as roomy: a rank that waits in one step still owes its peers what it has
+ * posted. An executor whose links fill up must keep a fold's output aside (a chunk a peer at
+ * most), or all ranks of a ring wait for room at once.
+ *
  * Steps run in order. SEND only posts: later steps do not wait for it.
  */
 #ifndef RING_PLAN_H
@@ -89,6 +101,9 @@ typedef struct plan {
     const char *algorithm;
     int32_t rank, ranks, root;
     int32_t chunks; /* chunks of the vector (all ranks' blocks together where it has blocks) */
+    bool circular;  /* folds pass messages on round a circle of ranks without storing them: the
+                       executor runs the plan slice by slice, each chunk slice small enough for
+                       what links take ahead. The same on every rank; set by the algorithm */
     plan_step *steps;
     plan_loc *locs;
     plan_block *blocks;
@@ -96,7 +111,10 @@ typedef struct plan {
     int32_t *sends; /* [ranks] messages to each peer without acknowledgements, set by plan_seal() */
     int32_t *recvs; /* [ranks] messages from each peer, likewise                     */
     int32_t *acks_out, *acks_in; /* [ranks] acknowledgements to / from each peer      */
+    int32_t fill;   /* hops of a pipeline over all ranks beyond this rank's own messages;
+                       for the cost model, set by pipelined algorithms                */
     int32_t step_cap, loc_cap, block_cap; /* builder's */
+    bool failed;                          /* builder's */
 } plan;
 
 /* ---- Building (algo/). Builders never fail one by one: the first failed allocation is
@@ -107,8 +125,8 @@ plan *plan_new(plan_collective collective, const char *algorithm, int rank, int 
                int root, int chunks);
 void plan_free(plan *p);
 
-/** Opens a block that is repeated; every step belongs to the block opened last. A plan
- *  begins with a block of (1, 0). */
+/** Opens a block that is repeated (not at all if times < 1); every step belongs to the block
+ *  opened last. A plan begins with a block of (1, 0). */
 void plan_repeat(plan *p, int times, int stride);
 void plan_send(plan *p, plan_buffer from, int chunk, int peer, plan_buffer to);
 void plan_recv(plan *p, int peer, plan_buffer to, int chunk);
@@ -181,6 +199,7 @@ typedef struct plan_cost_params {
     double gamma;      /* seconds a byte read or written by a kernel                  */
     double overhead;   /* seconds a call                                              */
     bool maps;         /* links map memory: messages of size go by reference          */
+    size_t reference_min; /* … that is, of this many bytes or more                     */
 } plan_cost_params;
 
 /** Price of one rank's plan, taken as the representative of all; reads the plan alone, so
