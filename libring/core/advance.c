@@ -58,7 +58,8 @@ static ring_status receive_frame(ring_work *work, int peer, char *chunk, size_t 
         kernel_copy(chunk, payload, frame->bytes);
     else if ((frame->flags & FRAME_STORED) == 0) {
         elements = frame->bytes / work->element;
-        RING_TRY(pull_segment(work, peer, chunk));
+        if (elements > 0)
+            RING_TRY(pull_segment(work, peer, chunk));
     }
     work->position += elements;
     message_consume(work, peer, frame, work->position == total);
