@@ -147,7 +147,8 @@ struct transport {
 
     /** Announces that the caller is about to sleep on wake_fd. @return false if there is
      *  something to do already: do not sleep. wants_send: also wake when a frame can be
-     *  sent or more is flushed. A wake-up may be spurious. */
+     *  sent or more is flushed. A frame that peek() has shown is nothing to do.
+     *  A wake-up may be spurious. */
     bool (*arm)(transport_link *l, bool wants_send);
 
     /** Awake again; drains wake_fd. */

@@ -71,7 +71,10 @@ bool text_format(char *out, size_t size, const char *format, ...) RING_PRINTF(3,
 
 /* ---- Files and descriptors -------------------------------------------------------- */
 
-/** Reads/writes exactly @p bytes from/to a descriptor (blocking or not) before @p deadline. */
+/** Waits at most a second for @p events (poll); RING_OK may come early. RING_ERR_TIMEOUT when
+ *  @p deadline has passed without them. */
+ring_status fd_await(int fd, short events, double deadline);
+/** Reads/writes exactly @p bytes from/to a socket (blocking or not) before @p deadline. */
 ring_status fd_read_all(int fd, void *data, size_t bytes, double deadline);
 ring_status fd_write_all(int fd, const void *data, size_t bytes, double deadline);
 void fd_close(int *fd);

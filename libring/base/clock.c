@@ -2,6 +2,7 @@
  * The clock and the polite wait. */
 #include "base.h"
 
+#include <errno.h>
 #include <math.h>
 #include <sched.h>
 #include <time.h>
@@ -21,7 +22,7 @@ void clock_sleep(double seconds)
 {
     struct timespec left = {.tv_sec = (time_t)seconds,
                             .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
-    while (nanosleep(&left, &left) != 0)
+    while (seconds > 0 && nanosleep(&left, &left) != 0 && errno == EINTR)
         continue;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whole reads and writes on descriptors, with a deadline. */
+ * Whole reads and writes on sockets, with a deadline. */
 #include "base.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static ring_status fd_await(int fd, short events, double deadline)
+ring_status fd_await(int fd, short events, double deadline)
 {
     struct pollfd entry = {.fd = fd, .events = events};
     const int ready = poll(&entry, 1, clock_ms_until(deadline, 1000));

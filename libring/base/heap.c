@@ -15,6 +15,8 @@
 enum { PAGE = 4096 };
 /* Address space only; what is not allocated costs nothing. */
 #define HEAP_SPAN ((size_t)64 << 30)
+/* Committed at a time: a signal interrupts no more than this, and the rest goes on. */
+#define COMMIT_STEP ((size_t)256 << 10)
 /* Odd numbers of pages, so that no two mappings lie a power of two apart. */
 #define STAGGER_PAGES 37
 #define STAGGER_TURNS 61
@@ -141,6 +143,26 @@ static void range_merge_next(heap_range *range)
     free(next);
 }
 
+static void range_discard(size_t offset, size_t bytes)
+{
+    fallocate(heap.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
+}
+
+static ring_status range_commit(size_t offset, size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        const size_t step = min_size(bytes - done, COMMIT_STEP);
+        if (fallocate(heap.fd, 0, (off_t)(offset + done), (off_t)step) == 0) {
+            done += step;
+        } else if (errno != EINTR) {
+            fail(RING_ERR_MEMORY, "committing %zu bytes of shared memory: %m", bytes);
+            range_discard(offset, bytes);
+            return RING_ERR_MEMORY;
+        }
+    }
+    return RING_OK;
+}
+
 static ring_status heap_alloc_locked(void **ptr, size_t bytes)
 {
     heap_range *range = heap.ranges;
@@ -149,9 +171,8 @@ static ring_status heap_alloc_locked(void **ptr, size_t bytes)
     if (range == NULL || !range_split(range, bytes))
         return fail(RING_ERR_MEMORY, "no room for %zu bytes in the %zu GiB of shared memory",
                     bytes, HEAP_SPAN >> 30);
-    if (fallocate(heap.fd, 0, (off_t)range->offset, (off_t)bytes) != 0) {
-        const ring_status status = fail(RING_ERR_MEMORY, "committing %zu bytes of shared memory: %m",
-                                        bytes);
+    const ring_status status = range_commit(range->offset, bytes);
+    if (status != RING_OK) {
         range_merge_next(range);
         return status;
     }
@@ -190,8 +211,7 @@ static ring_status heap_free_locked(size_t offset)
     }
     if (range == NULL || !range->used)
         return fail(RING_ERR_ARGUMENT, "ring_mem_free: the pointer is not one of ring_mem_alloc");
-    fallocate(heap.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
-              (off_t)range->bytes); /* gives the pages back; also makes the next use zeroed */
+    range_discard(offset, range->bytes); /* also makes the next use zeroed */
     heap.used -= range->bytes;
     range->used = false;
     range_merge_next(range);
@@ -224,7 +244,10 @@ uint64_t heap_ref(const void *ptr, size_t bytes)
 
 size_t heap_used(void)
 {
-    return heap.used;
+    pthread_mutex_lock(&heap.lock);
+    const size_t used = heap.used;
+    pthread_mutex_unlock(&heap.lock);
+    return used;
 }
 
 static peer_mapping *peer_find(const struct stat *file)
@@ -239,7 +262,8 @@ static ring_status heap_map_peer_locked(int fd, void **base)
 {
     struct stat file;
     if (fstat(fd, &file) != 0 || file.st_size != (off_t)HEAP_SPAN)
-        return fail(RING_ERR_PEER, "the peer's shared memory has the wrong size: another version of libring?");
+        return fail(RING_ERR_PEER, "the peer's shared memory has the wrong size: another version of "
+                    "libring?");
     peer_mapping *peer = peer_find(&file);
     if (peer == NULL) {
         peer = calloc(1, sizeof *peer);

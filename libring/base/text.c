@@ -35,13 +35,15 @@ bool text_parse_size(const char *text, size_t *bytes)
     return true;
 }
 
-/* Levenshtein distance with one row; words here are short. */
+enum { WORD_MAX = 64, TOO_FAR = WORD_MAX + 1 };
+
+/* Levenshtein distance with one row; longer words are near to nothing. */
 static size_t edit_distance(const char *a, const char *b)
 {
-    size_t row[65];
+    size_t row[WORD_MAX + 1];
     const size_t la = strlen(a), lb = strlen(b);
-    if (la > 64 || lb > 64)
-        return 65;
+    if (la > WORD_MAX || lb > WORD_MAX)
+        return TOO_FAR;
     for (size_t j = 0; j <= lb; j++)
         row[j] = j;
     for (size_t i = 1; i <= la; i++) {
@@ -60,7 +62,7 @@ static size_t edit_distance(const char *a, const char *b)
 const char *text_nearest(const char *word, const char *const *candidates, size_t count)
 {
     const char *best = NULL;
-    size_t best_distance = strlen(word) / 2 + 1;
+    size_t best_distance = min_size(strlen(word) / 2 + 1, TOO_FAR);
     for (size_t i = 0; i < count; i++) {
         const size_t distance = edit_distance(word, candidates[i]);
         if (distance < best_distance) {

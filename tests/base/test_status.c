@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
+#undef fail /* cmocka has a macro of this name */
 
 static void every_status_has_a_text_of_its_own(void **state)
 {

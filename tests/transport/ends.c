@@ -303,12 +303,14 @@ void end_send(transport_link *l, const transport_frame *frame, const void *paylo
     must_ok(status);
 }
 
-static bool is_complete(ring_status status, const transport_frame *frame, const void *payload)
+/* @return true if the oldest frame is here with all it carries. */
+static bool is_here(transport_link *l, const transport_frame **frame, const void **payload)
 {
+    const ring_status status = l->transport->peek(l, frame, payload);
     if (status == RING_IN_PROGRESS)
         return false;
     must_ok(status);
-    return payload != NULL || frame->flags != 0 || frame->bytes == 0;
+    return *payload != NULL || (*frame)->flags != 0 || (*frame)->bytes == 0;
 }
 
 const transport_frame *end_receive(transport_link *l, const void **payload)
@@ -316,7 +318,7 @@ const transport_frame *end_receive(transport_link *l, const void **payload)
     const double give_up = clock_now() + PATIENCE;
     const transport_frame *frame;
     unsigned turns = 0;
-    while (!is_complete(l->transport->peek(l, &frame, payload), frame, *payload)) {
+    while (!is_here(l, &frame, payload)) {
         must(clock_now() < give_up);
         end_idle(l, false, &turns);
     }
@@ -328,7 +330,7 @@ const transport_frame *ends_receive(transport_link *from, transport_link *to,
 {
     const double give_up = clock_now() + PATIENCE;
     const transport_frame *frame;
-    while (!is_complete(to->transport->peek(to, &frame, payload), frame, *payload)) {
+    while (!is_here(to, &frame, payload)) {
         must(clock_now() < give_up);
         must_ok(from->transport->progress(from));
         must_ok(to->transport->progress(to));
@@ -358,19 +360,43 @@ void end_flush(transport_link *l)
     }
 }
 
-/* Reads what there is. */
+/* Throws away the oldest frame, and the next, … until there is no whole one. */
 static ring_status drain(transport_link *l)
 {
     const transport *t = l->transport;
     const transport_frame *frame;
     const void *payload;
-    ring_status status;
+    ring_status status = t->progress(l);
+    if (status != RING_OK)
+        return status;
     while ((status = t->peek(l, &frame, &payload)) == RING_OK) {
-        if (!is_complete(status, frame, payload))
+        if (payload == NULL && frame->flags == 0 && frame->bytes > 0)
             return RING_IN_PROGRESS;
         t->consume(l);
     }
     return status;
+}
+
+static void expect_text_names(int peer)
+{
+    char rank[32];
+    must(text_format(rank, sizeof rank, "rank %d", peer));
+    must(strstr(fail_text(), rank) != NULL);
+}
+
+static void expect_stays_broken(transport_link *l, int peer)
+{
+    const transport *t = l->transport;
+    const transport_frame *frame = NULL;
+    const transport_frame empty = {0};
+    const void *payload;
+    must(!t->arm(l, false));
+    must(t->reserve(l) == NULL);
+    fail_clear();
+    must_be(t->send(l, &empty, NULL), RING_ERR_PEER);
+    expect_text_names(peer);
+    must_be(t->peek(l, &frame, &payload), RING_ERR_PEER);
+    must_be(t->progress(l), RING_ERR_PEER);
 }
 
 void end_expect_broken(transport_link *l, int peer, double seconds)
@@ -380,28 +406,13 @@ void end_expect_broken(transport_link *l, int peer, double seconds)
     ring_status status;
     while ((status = drain(l)) == RING_IN_PROGRESS) {
         must(clock_now() < give_up);
-        const ring_status moved = t->progress(l);
-        if (moved != RING_OK)
-            status = moved;
-        if (t->arm(l, false)) {
-            struct pollfd entry = {.fd = t->wake_fd(l), .events = POLLIN};
-            must(poll(&entry, 1, (int)(seconds * 1e3)) == 1);
-            t->disarm(l);
-        }
+        if (!t->arm(l, false))
+            continue;
+        struct pollfd entry = {.fd = t->wake_fd(l), .events = POLLIN};
+        must(poll(&entry, 1, (int)(seconds * 1e3)) == 1);
+        t->disarm(l);
     }
-    char rank[32];
-    (void)text_format(rank, sizeof rank, "rank %d", peer);
     must_be(status, RING_ERR_PEER);
-    must(strstr(fail_text(), rank) != NULL);
-
-    const transport_frame *frame = NULL;
-    const transport_frame empty = {0};
-    const void *payload;
-    must(!t->arm(l, false));
-    must(t->reserve(l) == NULL);
-    fail_clear();
-    must_be(t->send(l, &empty, NULL), RING_ERR_PEER);
-    must(strstr(fail_text(), rank) != NULL);
-    must_be(t->peek(l, &frame, &payload), RING_ERR_PEER);
-    must_be(t->progress(l), RING_ERR_PEER);
+    expect_text_names(peer);
+    expect_stays_broken(l, peer);
 }

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is shm's own: memory files passed between processes, and what is checked of them. */
+#include "greeting.h"
+#include "heap.h"
+#include "pair.h"
+#include "pass.h"
+#include "region.h"
+#include "slots_link.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+/* ---- References ---------------------------------------------------------------- */
+
+static int die(int number)
+{
+    fprintf(stderr, "child: step %d: %s\n", number, fail_text());
+    return number;
+}
+
+/* Rank 1 in the child: adds one to each number that rank 0 refers to. */
+static int add_one_in_place(int fd)
+{
+    transport_link *l;
+    const transport_frame *frame;
+    const void *payload;
+    const transport_peer peer = {.rank = 1, .peer = 0, .fd = fd, .deadline = clock_now() + 20};
+    if (transport_shm.open(&peer, &l) != RING_OK)
+        return die(1);
+    ring_status status;
+    while ((status = transport_shm.peek(l, &frame, &payload)) == RING_IN_PROGRESS)
+        if (transport_shm.progress(l) != RING_OK)
+            return die(2);
+    int *numbers = transport_shm.map(l, frame->src_ref, frame->bytes);
+    if (status != RING_OK || payload != NULL || numbers == NULL)
+        return die(3);
+    for (size_t i = 0; i < frame->bytes / sizeof *numbers; i++)
+        numbers[i]++;
+    transport_shm.consume(l);
+    const transport_frame done = {.flags = FRAME_ACK};
+    if (transport_shm.send(l, &done, NULL) != RING_OK)
+        return die(4);
+    transport_shm.close(l);
+    return 0;
+}
+
+static void a_peer_process_reads_and_writes_heap_memory_in_place(void **state)
+{
+    (void)state;
+    enum { NUMBERS = 100000 };
+    int fds[2], status, *numbers;
+    const void *payload;
+    opening o;
+    pair_sockets(fds);
+    const pid_t child = fork();
+    if (child == 0) {
+        close(fds[0]);
+        _exit(add_one_in_place(fds[1]));
+    }
+    close(fds[1]);
+    opening_start(&o, &transport_shm, 0, fds[0], 20);
+    assert_int_equal(opening_end(&o), RING_OK);
+    assert_int_equal(heap_alloc((void **)&numbers, NUMBERS * sizeof *numbers), RING_OK);
+    for (int i = 0; i < NUMBERS; i++)
+        numbers[i] = i;
+    const transport_frame frame = {
+        .flags = FRAME_REF, .bytes = NUMBERS * sizeof *numbers,
+        .src_ref = transport_shm.ref(o.link, numbers, NUMBERS * sizeof *numbers)};
+    assert_int_equal(transport_shm.send(o.link, &frame, NULL), RING_OK);
+    assert_int_equal(pair_receive(o.link, &payload)->flags, FRAME_ACK);
+    for (int i = 0; i < NUMBERS; i++)
+        assert_int_equal(numbers[i], i + 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    transport_shm.close(o.link);
+    heap_free(numbers);
+}
+
+static void references_stay_within_the_heap(void **state)
+{
+    (void)state;
+    transport_link *ends[2];
+    int local;
+    pair_open(&transport_shm, ends);
+    const uint64_t span = heap_span();
+    assert_int_equal(transport_shm.ref(ends[0], &local, sizeof local), 0);
+    char *base = transport_shm.map(ends[1], 1, span);
+    assert_non_null(base);
+    assert_ptr_equal(transport_shm.map(ends[1], span, 1), base + span - 1);
+    assert_null(transport_shm.map(ends[1], 0, 1));
+    assert_null(transport_shm.map(ends[1], 2, span));
+    assert_null(transport_shm.map(ends[1], span, 2));
+    assert_null(transport_shm.map(ends[1], span + 2, 0));
+    assert_null(transport_shm.map(ends[1], 1, span + 1));
+    assert_null(transport_shm.map(ends[1], UINT64_MAX, 8));
+    assert_null(transport_shm.map(ends[1], 8, SIZE_MAX));
+    pair_close(ends);
+}
+
+/* ---- Resources ----------------------------------------------------------------- */
+
+static void a_quiet_link_holds_little_and_leaves_nothing(void **state)
+{
+    (void)state;
+    transport_link *ends[2];
+    pair_open(&transport_shm, ends); /* the heap is there from now on */
+    assert_in_range(transport_shm.memory(ends[0]), sizeof(slots_link), 64 * 1024);
+    pair_close(ends);
+    const size_t before = pair_count_fds();
+    pair_open(&transport_shm, ends);
+    assert_true(pair_count_fds() > before);
+    pair_close(ends);
+    assert_int_equal(pair_count_fds(), before);
+}
+
+static void a_ring_has_no_name_and_cannot_shrink(void **state)
+{
+    (void)state;
+    int fd;
+    char path[64], target[256] = "";
+    slots_ring *ring;
+    assert_int_equal(shm_region_create(&fd, &ring), RING_OK);
+    assert_true(text_format(path, sizeof path, "/proc/self/fd/%d", fd));
+    assert_true(readlink(path, target, sizeof target - 1) > 0);
+    assert_non_null(strstr(target, "/memfd:"));
+    assert_int_not_equal(ftruncate(fd, 0), 0);
+    assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    shm_region_unmap(ring);
+    close(fd);
+}
+
+/* ---- Wrong peers ----------------------------------------------------------------- */
+
+static int file_of(size_t bytes, int seals)
+{
+    const int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+    return fd;
+}
+
+static size_t ring_bytes(void)
+{
+    return (sizeof(slots_ring) + 4095) / 4096 * 4096;
+}
+
+/* Plays rank 1 with a right greeting and these two files. */
+static ring_status open_with_files(int ring, int heap)
+{
+    int fds[2];
+    opening o;
+    const transport_peer me = {.rank = 1, .peer = 0, .lane = TRANSPORT_COLLECTIVE};
+    const slots_greeting mine = slots_greeting_make(&transport_shm, &me, 0);
+    const int passed[SHM_PASS_FDS] = {ring, heap};
+    pair_sockets(fds);
+    opening_start(&o, &transport_shm, 0, fds[0], 10);
+    assert_int_equal(shm_pass_send(fds[1], &mine, sizeof mine, passed, clock_now() + 10),
+                     RING_OK);
+    const ring_status status = opening_end(&o);
+    if (status == RING_OK)
+        transport_shm.close(o.link);
+    close(fds[1]);
+    close(ring);
+    close(heap);
+    return status;
+}
+
+static void files_that_may_shrink_or_have_the_wrong_size_are_refused(void **state)
+{
+    (void)state;
+    const size_t before = pair_count_fds();
+    const size_t ring = ring_bytes(), heap = heap_span();
+    const int seal = F_SEAL_SHRINK;
+    assert_int_equal(open_with_files(file_of(ring, seal), file_of(heap, seal)), RING_OK);
+    assert_int_equal(open_with_files(file_of(ring, 0), file_of(heap, seal)), RING_ERR_PEER);
+    assert_int_equal(open_with_files(file_of(ring, seal), file_of(heap, 0)), RING_ERR_PEER);
+    assert_int_equal(open_with_files(file_of(4096, seal), file_of(heap, seal)), RING_ERR_PEER);
+    assert_int_equal(open_with_files(file_of(ring, seal), file_of(4096, seal)), RING_ERR_PEER);
+    assert_int_equal(open_with_files(file_of(heap, seal), file_of(ring, seal)), RING_ERR_PEER);
+    assert_int_equal(open_with_files(dup(STDERR_FILENO), file_of(heap, seal)), RING_ERR_PEER);
+    assert_int_equal(pair_count_fds(), before);
+}
+
+static void a_greeting_without_files_is_refused(void **state)
+{
+    (void)state;
+    int fds[2];
+    opening o;
+    const transport_peer me = {.rank = 1, .peer = 0, .lane = TRANSPORT_COLLECTIVE};
+    const slots_greeting mine = slots_greeting_make(&transport_shm, &me, 0);
+    pair_sockets(fds);
+    opening_start(&o, &transport_shm, 0, fds[0], 10);
+    assert_int_equal(fd_write_all(fds[1], &mine, sizeof mine, clock_now() + 10), RING_OK);
+    assert_int_equal(opening_end(&o), RING_ERR_PEER);
+    assert_non_null(strstr(o.text, "0 descriptors"));
+    close(fds[1]);
+}
+
+/* In a child, whose limit leaves room for @p left more descriptors. */
+static int open_with_few_descriptors(int left)
+{
+    int fds[2];
+    opening o;
+    const transport_peer me = {.rank = 1, .peer = 0, .lane = TRANSPORT_COLLECTIVE};
+    const slots_greeting mine = slots_greeting_make(&transport_shm, &me, 0);
+    const int passed[SHM_PASS_FDS] = {STDERR_FILENO, STDERR_FILENO};
+    if (heap_open() != RING_OK)
+        return 1;
+    pair_sockets(fds);
+    if (shm_pass_send(fds[1], &mine, sizeof mine, passed, clock_now() + 10) != RING_OK)
+        return 2;
+    const int next = dup(STDERR_FILENO);
+    close(next);
+    const struct rlimit limit = {.rlim_cur = (rlim_t)(next + left), .rlim_max = 1 << 10};
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return 3;
+    opening_start(&o, &transport_shm, 0, fds[0], 10);
+    if (opening_end(&o) != RING_ERR_PEER || strstr(o.text, "ulimit -n") == NULL)
+        return 4;
+    const int after = dup(STDERR_FILENO);
+    return after == fds[0] ? 0 : 5; /* the lowest one again: none was kept */
+}
+
+static void a_full_table_of_descriptors_is_an_error_that_says_so(void **state)
+{
+    (void)state;
+    for (int left = 1; left <= 2; left++) { /* one is the ring's */
+        int status;
+        const pid_t child = fork();
+        if (child == 0)
+            _exit(open_with_few_descriptors(left));
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+}
+
+static void a_frame_that_claims_more_than_its_slot_breaks_the_link(void **state)
+{
+    (void)state;
+    transport_link *ends[2];
+    const transport_frame *frame;
+    const void *payload;
+    pair_open(&transport_shm, ends);
+    slot *next = &((slots_link *)ends[0])->out.ring->slot[0];
+    next->frame.bytes = TRANSPORT_SEGMENT + 1;
+    __atomic_store_n(&next->frame.turn, 1, __ATOMIC_SEQ_CST);
+    for (int again = 0; again < 2; again++)
+        assert_int_equal(transport_shm.peek(ends[1], &frame, &payload), RING_ERR_PEER);
+    assert_int_equal(transport_shm.send(ends[1], &(transport_frame){0}, NULL), RING_ERR_PEER);
+    assert_null(transport_shm.reserve(ends[1]));
+    assert_false(transport_shm.arm(ends[1], false));
+    assert_non_null(strstr(fail_text(), "rank 0"));
+    pair_close(ends);
+}
+
+static void a_header_does_not_change_after_it_was_checked(void **state)
+{
+    (void)state;
+    transport_link *ends[2];
+    const transport_frame *frame;
+    const void *payload;
+    pair_open(&transport_shm, ends);
+    assert_int_equal(transport_shm.send(ends[0], &(transport_frame){.bytes = 3}, "ab"), RING_OK);
+    pair_receive(ends[1], &payload);
+    ((slots_link *)ends[0])->out.ring->slot[0].frame.bytes = UINT64_MAX;
+    assert_int_equal(transport_shm.peek(ends[1], &frame, &payload), RING_OK);
+    assert_int_equal(frame->bytes, 3);
+    pair_close(ends);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_peer_process_reads_and_writes_heap_memory_in_place),
+        cmocka_unit_test(references_stay_within_the_heap),
+        cmocka_unit_test(a_quiet_link_holds_little_and_leaves_nothing),
+        cmocka_unit_test(a_ring_has_no_name_and_cannot_shrink),
+        cmocka_unit_test(files_that_may_shrink_or_have_the_wrong_size_are_refused),
+        cmocka_unit_test(a_greeting_without_files_is_refused),
+        cmocka_unit_test(a_full_table_of_descriptors_is_an_error_that_says_so),
+        cmocka_unit_test(a_frame_that_claims_more_than_its_slot_breaks_the_link),
+        cmocka_unit_test(a_header_does_not_change_after_it_was_checked),
+    };
+    return cmocka_run_group_tests_name("base.shm", tests, NULL, NULL);
+}

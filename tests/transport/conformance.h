@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The behaviours' declarations. Each runs in a process of its own on a chosen transport. */
+#ifndef TEST_TRANSPORT_CONFORMANCE_H
+#define TEST_TRANSPORT_CONFORMANCE_H
+
+#include "ends.h"
+
+#define BEHAVIOUR(name) void behaviour_##name(void);
+#define PROCESSES(name) BEHAVIOUR(name)
+#define USERSPACE(name) BEHAVIOUR(name)
+#include "behaviours.h"
+#undef BEHAVIOUR
+#undef PROCESSES
+#undef USERSPACE
+
+#endif

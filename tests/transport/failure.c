@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A peer that goes away, in order or by force: an error that names it, soon, whatever this
+ * end was doing, and after all that had arrived before. */
+#include "conformance.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum { BEFORE_CLOSE = 3 };
+/** Seconds in which a loss must be seen. */
+#define SOON 2.0
+
+/* What was flushed before an orderly close arrives. */
+void behaviour_peer_closes(void)
+{
+    static unsigned char payload[BEFORE_CLOSE][1000];
+    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    for (uint64_t n = 0; n < BEFORE_CLOSE; n++) {
+        const transport_frame frame = frame_make(n, sizeof payload[n]);
+        payload_fill(payload[n], n, sizeof payload[n]);
+        must_ok(e.b->transport->send(e.b, &frame, payload[n]));
+    }
+    end_flush(e.b);
+    end_close(e.b);
+    for (uint64_t n = 0; n < BEFORE_CLOSE; n++) {
+        const void *got;
+        frame_check(end_receive(e.a, &got), n, sizeof payload[n]);
+        payload_check(got, n, sizeof payload[n]);
+        e.a->transport->consume(e.a);
+    }
+    end_expect_broken(e.a, RANK_B, SOON);
+    end_close(e.a);
+}
+
+void behaviour_peer_closes_under_a_sender(void)
+{
+    static unsigned char payload[TRANSPORT_SEGMENT];
+    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    const transport_frame frame = frame_make(0, sizeof payload);
+    while (e.a->transport->send(e.a, &frame, payload) == RING_OK)
+        continue;
+    end_close(e.b);
+    const double give_up = clock_now() + SOON;
+    ring_status status;
+    while ((status = e.a->transport->send(e.a, &frame, payload)) == RING_IN_PROGRESS ||
+           status == RING_OK) {
+        must(clock_now() < give_up);
+        if (e.a->transport->progress(e.a) != RING_OK)
+            break;
+    }
+    end_expect_broken(e.a, RANK_B, SOON);
+    end_close(e.a);
+}
+
+static void leave_after_a_while(transport_link *l)
+{
+    (void)l;
+    clock_sleep(0.1);
+}
+
+static void sleep_until_broken(transport_link *l)
+{
+    end_expect_broken(l, RANK_A, SOON);
+}
+
+void behaviour_peer_closes_under_a_sleeper(void)
+{
+    ends_run(leave_after_a_while, sleep_until_broken);
+}
+
+/* ---- SIGKILL ---- */
+
+static void send_for_ever(int fd)
+{
+    static unsigned char payload[TRANSPORT_SEGMENT];
+    transport_link *l = end_open(RANK_B, TRANSPORT_COLLECTIVE, fd);
+    for (uint64_t n = 0;; n++) {
+        const transport_frame frame = frame_make(n, sizeof payload - n % 5);
+        end_send(l, &frame, payload);
+    }
+}
+
+static void receive_nothing(int fd)
+{
+    transport_link *l = end_open(RANK_B, TRANSPORT_COLLECTIVE, fd);
+    const transport_frame frame = frame_make(0, 0);
+    end_send(l, &frame, NULL);
+    end_flush(l);
+    for (;;)
+        clock_sleep(PATIENCE);
+}
+
+static void kill_peer(pid_t child)
+{
+    int status;
+    must(kill(child, SIGKILL) == 0);
+    must(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+}
+
+void behaviour_peer_killed(void)
+{
+    for (uint64_t round = 0; round < 10; round++) {
+        int fd;
+        const void *payload;
+        const pid_t child = ends_fork(send_for_ever, &fd);
+        transport_link *l = end_open(RANK_A, TRANSPORT_COLLECTIVE, fd);
+        for (uint64_t n = 0; n < round * 7; n++) {
+            frame_check(end_receive(l, &payload), n, TRANSPORT_SEGMENT - n % 5);
+            l->transport->consume(l);
+        }
+        clock_sleep(1e-4 * (double)(scramble(round) % 20));
+        kill_peer(child);
+        end_expect_broken(l, RANK_B, SOON);
+        end_close(l);
+    }
+}
+
+/* The kill comes while this end sleeps, to receive or to send. */
+void behaviour_peer_killed_under_a_sleeper(void)
+{
+    static unsigned char payload[TRANSPORT_SEGMENT];
+    for (int round = 0; round < 4; round++) {
+        int fd;
+        const void *got;
+        const pid_t child = ends_fork(receive_nothing, &fd);
+        transport_link *l = end_open(RANK_A, TRANSPORT_COLLECTIVE, fd);
+        end_receive(l, &got);
+        l->transport->consume(l);
+        const transport_frame frame = frame_make(0, sizeof payload);
+        while (round % 2 == 1 && l->transport->send(l, &frame, payload) == RING_OK)
+            continue;
+        const pid_t killer = fork();
+        must(killer >= 0);
+        if (killer == 0) {
+            clock_sleep(0.05);
+            _Exit(kill(child, SIGKILL));
+        }
+        end_expect_broken(l, RANK_B, SOON);
+        must(waitpid(child, NULL, 0) == child && waitpid(killer, NULL, 0) == killer);
+        end_close(l);
+    }
+}

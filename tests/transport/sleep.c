@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sleeping on a link: no wake-up is lost, and nobody is kept awake for nothing. */
+#include "conformance.h"
+
+#include <poll.h>
+
+static int poll_wake(transport_link *l, int milliseconds)
+{
+    struct pollfd entry = {.fd = l->transport->wake_fd(l), .events = POLLIN};
+    return poll(&entry, 1, milliseconds);
+}
+
+/* Wake-ups may be spurious, but not for ever. @return true once it slept for 20 ms. */
+static bool sleeps(transport_link *l, bool wants_send)
+{
+    for (int attempt = 0; attempt < 10; attempt++) {
+        must_ok(l->transport->progress(l));
+        if (!l->transport->arm(l, wants_send))
+            continue;
+        const int ready = poll_wake(l, 20);
+        l->transport->disarm(l);
+        if (ready == 0)
+            return true;
+    }
+    return false;
+}
+
+void behaviour_quiet_link_sleeps(void)
+{
+    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    const transport_frame *got, empty = frame_make(0, 0);
+    const void *payload;
+    must(sleeps(e.a, false) && sleeps(e.b, false));
+    must_ok(e.a->transport->send(e.a, &empty, NULL));
+    ends_receive(e.a, e.b, &payload);
+    e.b->transport->consume(e.b);
+    must_be(e.b->transport->peek(e.b, &got, &payload), RING_IN_PROGRESS);
+    must(sleeps(e.a, false) && sleeps(e.b, false));
+    ends_close(&e);
+}
+
+void behaviour_armed_link_tells_what_is_there(void)
+{
+    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    const transport_frame empty = frame_make(0, 0);
+    for (int round = 0; round < 100; round++) {
+        const bool before = round % 2 == 0;
+        bool armed = false;
+        if (!before)
+            armed = e.b->transport->arm(e.b, false);
+        must_ok(e.a->transport->send(e.a, &empty, NULL));
+        must_ok(e.a->transport->progress(e.a));
+        if (before)
+            armed = e.b->transport->arm(e.b, false);
+        if (armed) {
+            must(poll_wake(e.b, (int)(PATIENCE * 1e3)) == 1);
+            e.b->transport->disarm(e.b);
+        }
+        const void *payload;
+        ends_receive(e.a, e.b, &payload);
+        e.b->transport->consume(e.b);
+    }
+    ends_close(&e);
+}
+
+/* ---- Both ends sleep at once, at moments that drift ---- */
+
+enum { PINGS = 10000, SEGMENTS = 4000 };
+
+static void drift(uint64_t n)
+{
+    const double until = clock_now() + (double)(scramble(n) % 16) * 1e-6;
+    while (clock_now() < until)
+        continue;
+}
+
+static void sleep_until_here(transport_link *l)
+{
+    const transport_frame *frame;
+    const void *payload;
+    const double give_up = clock_now() + PATIENCE;
+    ring_status status;
+    while ((status = l->transport->peek(l, &frame, &payload)) == RING_IN_PROGRESS) {
+        must(clock_now() < give_up);
+        if (!l->transport->arm(l, false))
+            continue;
+        must(poll_wake(l, (int)(PATIENCE * 1e3)) == 1);
+        l->transport->disarm(l);
+    }
+    must_ok(status);
+    l->transport->consume(l);
+}
+
+static void ping(transport_link *l)
+{
+    for (uint64_t n = 0; n < PINGS; n++) {
+        const transport_frame frame = frame_make(n, 0);
+        end_send(l, &frame, NULL);
+        drift(n);
+        sleep_until_here(l);
+    }
+}
+
+static void pong(transport_link *l)
+{
+    for (uint64_t n = 0; n < PINGS; n++) {
+        const transport_frame frame = frame_make(n, 0);
+        sleep_until_here(l);
+        drift(n * 3);
+        end_send(l, &frame, NULL);
+    }
+    end_flush(l);
+}
+
+void behaviour_sleeping_receiver_wakes(void)
+{
+    ends_run(ping, pong);
+}
+
+static void sleep_until_sent(transport_link *l, const transport_frame *frame,
+                             const void *payload)
+{
+    const double give_up = clock_now() + PATIENCE;
+    ring_status status;
+    while ((status = l->transport->send(l, frame, payload)) == RING_IN_PROGRESS) {
+        must(clock_now() < give_up);
+        if (!l->transport->arm(l, true))
+            continue;
+        must(poll_wake(l, (int)(PATIENCE * 1e3)) == 1);
+        l->transport->disarm(l);
+        must_ok(l->transport->progress(l));
+    }
+    must_ok(status);
+}
+
+static void produce(transport_link *l)
+{
+    static unsigned char payload[TRANSPORT_SEGMENT];
+    for (uint64_t n = 0; n < SEGMENTS; n++) {
+        const transport_frame frame = frame_make(n, sizeof payload);
+        sleep_until_sent(l, &frame, payload);
+    }
+    end_flush(l);
+}
+
+static void consume_with_naps(transport_link *l)
+{
+    const void *payload;
+    for (uint64_t n = 0; n < SEGMENTS; n++) {
+        if (scramble(n) % 64 == 0)
+            clock_sleep(1e-3);
+        frame_check(end_receive(l, &payload), n, TRANSPORT_SEGMENT);
+        l->transport->consume(l);
+    }
+}
+
+void behaviour_sleeping_sender_wakes(void)
+{
+    ends_run(produce, consume_with_naps);
+}
+
+/* Two ranks that both send first: frames that nobody has asked for yet must not keep a
+ * blocked sender awake once it has seen them. */
+void behaviour_blocked_sender_sleeps_on_unread_frames(void)
+{
+    static unsigned char payload[TRANSPORT_SEGMENT];
+    ends e = ends_open(TRANSPORT_POINT_TO_POINT);
+    const transport *t = e.b->transport;
+    const transport_frame frame = frame_make(0, sizeof payload);
+    const void *unread;
+    for (int n = 0; n < 3; n++)
+        must_ok(t->send(e.a, &frame, payload));
+    ends_receive(e.a, e.b, &unread);
+    while (t->send(e.b, &frame, payload) == RING_OK)
+        continue;
+    must(sleeps(e.b, true));
+    must(t->peek(e.b, &(const transport_frame *){NULL}, &unread) == RING_OK && unread != NULL);
+    ends_close(&e);
+}

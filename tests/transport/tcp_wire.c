@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a tcp link makes of the bytes of its socket: whole frames however they are cut, and
+ * one clear error for anything else. test_transport_tcp_wire TEST. */
+#include "ends.h"
+#include "named.h"
+#include "tcp.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/** A stream as it should be, of frames 0 … FRAMES-1. */
+enum { FRAMES = 40, STREAM_MAX = FRAMES * (TRANSPORT_SEGMENT + 128) };
+static unsigned char stream[STREAM_MAX];
+
+static size_t frame_bytes(uint64_t n)
+{
+    return n % 4 == 3 ? TRANSPORT_SEGMENT - n : scramble(n) % 2000;
+}
+
+static size_t write_stream(uint64_t frames)
+{
+    size_t end = 0;
+    memset(stream, 0, sizeof stream);
+    for (uint64_t n = 0; n < frames; n++) {
+        transport_frame frame = frame_make(n, frame_bytes(n));
+        frame.turn = (uint32_t)n;
+        memcpy(stream + end, &frame, sizeof frame);
+        payload_fill(stream + end + sizeof frame, n, frame.bytes);
+        end += sizeof frame + (frame.bytes + 63) / 64 * 64;
+    }
+    return end;
+}
+
+static int raw_socket(const transport_link *l)
+{
+    return ((const tcp_link *)l)->fd;
+}
+
+static void write_raw(const ends *e, const void *bytes, size_t count)
+{
+    must_ok(fd_write_all(raw_socket(e->b), bytes, count, clock_now() + PATIENCE));
+}
+
+/* Reads frames one way or another, as @p seed says. @return why there are no more. */
+static ring_status read_frames(transport_link *l, uint64_t seed, uint64_t *received)
+{
+    static unsigned char pulled[TRANSPORT_SEGMENT];
+    const transport *t = l->transport;
+    const transport_frame *frame;
+    const void *payload;
+    ring_status status;
+    while ((status = t->peek(l, &frame, &payload)) == RING_OK) {
+        const uint64_t way = scramble(seed + *received) % 4;
+        if (way == 0) {
+            status = t->pull(l, pulled);
+            payload = pulled;
+        } else if (way > 1 && payload == NULL && frame->flags == 0) {
+            status = t->peek(l, &frame, &payload);
+            if (status == RING_OK && payload == NULL)
+                status = RING_IN_PROGRESS;
+        }
+        if (status != RING_OK)
+            return status;
+        if (way != 1 && frame->flags == 0 && frame->bytes == frame_bytes(*received))
+            payload_check(payload, *received, frame->bytes);
+        t->consume(l);
+        ++*received;
+    }
+    return status;
+}
+
+static ring_status read_until_error(transport_link *l, uint64_t seed, uint64_t *received)
+{
+    const double give_up = clock_now() + PATIENCE;
+    ring_status status;
+    while ((status = read_frames(l, seed, received)) == RING_IN_PROGRESS)
+        must(clock_now() < give_up);
+    return status;
+}
+
+static void expect_damage(const ends *e, uint64_t seed)
+{
+    uint64_t received = 0;
+    must_be(read_until_error(e->a, seed, &received), RING_ERR_PEER);
+    must(strstr(fail_text(), "rank 42 sent a damaged frame") != NULL);
+}
+
+static void test_damaged_headers(void)
+{
+    for (int kind = 0; kind < 4; kind++) {
+        ends e = ends_open(TRANSPORT_COLLECTIVE);
+        transport_frame frame = frame_make(0, 0);
+        frame.turn = kind == 0;
+        frame.flags = kind == 1 ? 0x10 : 0;
+        frame.bytes = kind == 2 ? TRANSPORT_SEGMENT + 1 : kind == 3 ? UINT64_MAX : 0;
+        write_raw(&e, &frame, sizeof frame);
+        expect_damage(&e, 0);
+        ends_close(&e);
+    }
+}
+
+static ring_status pull_until_error(transport_link *l, uint64_t *received)
+{
+    static unsigned char pulled[TRANSPORT_SEGMENT];
+    const transport_frame *frame;
+    const void *payload;
+    ring_status status = RING_OK;
+    while (status == RING_OK || status == RING_IN_PROGRESS) {
+        status = l->transport->peek(l, &frame, &payload);
+        if (status == RING_OK)
+            status = l->transport->pull(l, pulled);
+        if (status == RING_OK) {
+            l->transport->consume(l);
+            ++*received;
+        }
+    }
+    return status;
+}
+
+static void test_lost_byte(void)
+{
+    const size_t last = write_stream(2), bytes = write_stream(3);
+    for (size_t lost = 0; lost < bytes; lost += 61) {
+        ends e = ends_open(TRANSPORT_COLLECTIVE);
+        uint64_t received = 0;
+        write_raw(&e, stream, lost);
+        write_raw(&e, stream + lost + 1, bytes - lost - 1);
+        shutdown(raw_socket(e.b), SHUT_WR);
+        must_be(pull_until_error(e.a, &received), RING_ERR_PEER);
+        /* In the last frame only the missing padding tells, after the payload. */
+        must(received < 3 || lost >= last);
+        ends_close(&e);
+    }
+}
+
+static void test_end_inside_frame(void)
+{
+    const size_t bytes = write_stream(1);
+    for (size_t cut = 1; cut < bytes; cut += 7) {
+        ends e = ends_open(TRANSPORT_COLLECTIVE);
+        uint64_t received = 0;
+        write_raw(&e, stream, cut);
+        shutdown(raw_socket(e.b), SHUT_WR);
+        must_be(read_until_error(e.a, 2, &received), RING_ERR_PEER);
+        must(strstr(fail_text(), "rank 42 closed the tcp connection") != NULL);
+        must((strstr(fail_text(), "in the middle of a frame") != NULL) == (received == 0));
+        ends_close(&e);
+    }
+}
+
+static void test_random_bytes(void)
+{
+    static unsigned char noise[20000];
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        ends e = ends_open(TRANSPORT_COLLECTIVE);
+        payload_fill(noise, seed, sizeof noise);
+        write_raw(&e, noise, 64 + scramble(seed) % (sizeof noise - 64));
+        expect_damage(&e, seed);
+        ends_close(&e);
+    }
+}
+
+/* Good frames up to one whose header has some random byte; the stream ends there. */
+static void test_random_header_bytes(void)
+{
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        const uint64_t good = scramble(seed) % 3;
+        const size_t start = write_stream(good), bytes = write_stream(good + 1);
+        stream[start + scramble(seed + 1) % 64] ^= (unsigned char)(1 + scramble(seed + 2) % 255);
+        ends e = ends_open(TRANSPORT_COLLECTIVE);
+        uint64_t received = 0;
+        write_raw(&e, stream, bytes);
+        shutdown(raw_socket(e.b), SHUT_WR);
+        must_be(read_until_error(e.a, seed, &received), RING_ERR_PEER);
+        must(received >= good);
+        ends_close(&e);
+    }
+}
+
+static void test_any_cut(void)
+{
+    const size_t bytes = write_stream(FRAMES);
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        ends e = ends_open(TRANSPORT_COLLECTIVE);
+        uint64_t received = 0, cuts = 0;
+        for (size_t at = 0; at < bytes; cuts++) {
+            const size_t most = scramble(seed + cuts) % 8 == 0 ? 30000 : 200;
+            const size_t piece = min_size(1 + scramble(seed ^ cuts) % most, bytes - at);
+            write_raw(&e, stream + at, piece);
+            at += piece;
+            must_be(read_frames(e.a, seed, &received), RING_IN_PROGRESS);
+        }
+        shutdown(raw_socket(e.b), SHUT_WR);
+        must_be(read_until_error(e.a, seed, &received), RING_ERR_PEER);
+        must(received == FRAMES);
+        ends_close(&e);
+    }
+}
+
+static void test_frames_fill_lines(void)
+{
+    static unsigned char payload[TRANSPORT_SEGMENT], wire[TRANSPORT_SEGMENT + 64];
+    for (size_t bytes = 0; bytes <= 200; bytes++) {
+        ends e = ends_open(TRANSPORT_COLLECTIVE);
+        const transport_frame frame = frame_make(0, bytes);
+        const size_t whole = 64 + (bytes + 63) / 64 * 64;
+        payload_fill(payload, 0, bytes);
+        must_ok(e.a->transport->send(e.a, &frame, payload));
+        must(recv(raw_socket(e.b), wire, sizeof wire, 0) == (ssize_t)whole);
+        must(memcmp(wire, &frame, 64) == 0 && memcmp(wire + 64, payload, bytes) == 0);
+        ends_close(&e);
+    }
+}
+
+#define TEST(name) {#name, test_##name}
+static const named_test tests[] = {
+    TEST(damaged_headers),     TEST(lost_byte), TEST(end_inside_frame),  TEST(random_bytes),
+    TEST(random_header_bytes), TEST(any_cut),   TEST(frames_fill_lines),
+};
+#undef TEST
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && ends_choose("tcp"))
+        return named_run(tests, sizeof tests / sizeof *tests, argv[1]);
+    fprintf(stderr, "usage: %s TEST\n", argv[0]);
+    return 2;
+}

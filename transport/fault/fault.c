@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The misbehaving link. Frames vanish where they are sent; they come late, or without
+ * their end, where they are received; so it is enough to wrap one end. */
+#include "fault.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DICE_DROP = 1, DICE_TRUNCATE = 2 };
+
+static ring_status fault_break(fault_link *l, ring_status status)
+{
+    l->broken = status;
+    /* A longer text loses its end, no more. */
+    (void)text_format(l->text, sizeof l->text, "%s", fail_text());
+    return status;
+}
+
+static void end_connection(fault_link *l)
+{
+    fault_hold_close(l);
+    if (l->inner != NULL)
+        l->inner->transport->close(l->inner);
+    l->inner = NULL;
+}
+
+/* At the head of each call that can tell: what ended the link, or that it ends now. */
+static ring_status verdict(fault_link *l)
+{
+    if (l->broken != RING_OK)
+        return fail(l->broken, "%s", l->text);
+    const uint64_t moved = l->head.bytes_sent + l->head.bytes_received;
+    if (moved < l->spec.close)
+        return RING_OK;
+    end_connection(l);
+    return fault_break(l, fail(RING_ERR_PEER,
+                               "the connection to rank %d ended after %llu bytes (fault)",
+                               l->head.peer, (unsigned long long)moved));
+}
+
+static size_t carried(const transport_frame *frame)
+{
+    return frame->flags == 0 ? (size_t)frame->bytes : 0;
+}
+
+static bool inner_is_flushed(const fault_link *l)
+{
+    return l->inner->transport->flushed(l->inner) == l->inner->frames_sent;
+}
+
+static ring_status fault_send(transport_link *link, const transport_frame *frame,
+                              const void *payload)
+{
+    fault_link *l = (fault_link *)link;
+    RING_TRY(verdict(l));
+    if (fault_chance(l, l->spec.drop, DICE_DROP, l->head.frames_sent)) {
+        l->dropped++;
+    } else {
+        if (inner_is_flushed(l))
+            l->dropped_flushed = l->dropped;
+        const ring_status status = l->inner->transport->send(l->inner, frame, payload);
+        if (status != RING_OK)
+            return status;
+    }
+    l->head.frames_sent++;
+    l->head.bytes_sent += carried(frame);
+    return RING_OK;
+}
+
+static void *fault_reserve(transport_link *link)
+{
+    const fault_link *l = (const fault_link *)link;
+    return l->broken == RING_OK ? l->inner->transport->reserve(l->inner) : NULL;
+}
+
+/* Frames count in order: one that vanished counts when all before it do. */
+static uint64_t fault_flushed(const transport_link *link)
+{
+    const fault_link *l = (const fault_link *)link;
+    if (l->inner == NULL)
+        return l->head.frames_sent;
+    const uint64_t vanished = inner_is_flushed(l) ? l->dropped : l->dropped_flushed;
+    return l->inner->transport->flushed(l->inner) + vanished;
+}
+
+static ring_status fault_progress(transport_link *link)
+{
+    fault_link *l = (fault_link *)link;
+    RING_TRY(verdict(l));
+    return l->inner->transport->progress(l->inner);
+}
+
+static ring_status frame_ended(fault_link *l)
+{
+    return fault_break(l, fail(RING_ERR_PEER,
+                               "a frame of rank %d ended after %zu of %zu bytes (fault)",
+                               l->head.peer, l->carried / 2, l->carried));
+}
+
+static ring_status fault_peek(transport_link *link, const transport_frame **frame,
+                              const void **payload)
+{
+    fault_link *l = (fault_link *)link;
+    RING_TRY(verdict(l));
+    if (l->truncated)
+        return frame_ended(l);
+    RING_TRY(l->inner->transport->peek(l->inner, frame, payload));
+    if (fault_hold_back(l))
+        return RING_IN_PROGRESS;
+    l->carried = carried(*frame);
+    l->truncated = l->carried > 0 && fault_chance(l, l->spec.truncate, DICE_TRUNCATE,
+                                                  l->head.frames_received);
+    if (l->truncated)
+        *payload = NULL;
+    return RING_OK;
+}
+
+/* The first half arrives, and then no more. */
+static ring_status pull_half(fault_link *l, void *dst)
+{
+    const transport_frame *frame;
+    const void *payload;
+    RING_TRY(l->inner->transport->peek(l->inner, &frame, &payload));
+    if (payload == NULL)
+        return RING_IN_PROGRESS;
+    memcpy(dst, payload, l->carried / 2);
+    return frame_ended(l);
+}
+
+static ring_status fault_pull(transport_link *link, void *dst)
+{
+    fault_link *l = (fault_link *)link;
+    RING_TRY(verdict(l));
+    return l->truncated ? pull_half(l, dst) : l->inner->transport->pull(l->inner, dst);
+}
+
+static void fault_consume(transport_link *link)
+{
+    fault_link *l = (fault_link *)link;
+    if (l->broken != RING_OK)
+        return;
+    l->inner->transport->consume(l->inner);
+    fault_hold_next(l);
+    l->truncated = false; /* whoever throws a frame away misses nothing of it */
+    l->head.frames_received++;
+    l->head.bytes_received += l->carried;
+}
+
+static uint64_t fault_ref(const transport_link *link, const void *ptr, size_t bytes)
+{
+    const fault_link *l = (const fault_link *)link;
+    return l->inner != NULL ? l->inner->transport->ref(l->inner, ptr, bytes) : 0;
+}
+
+static void *fault_map(transport_link *link, uint64_t ref, size_t bytes)
+{
+    const fault_link *l = (const fault_link *)link;
+    return l->inner != NULL ? l->inner->transport->map(l->inner, ref, bytes) : NULL;
+}
+
+static int fault_wake_fd(const transport_link *link)
+{
+    const fault_link *l = (const fault_link *)link;
+    return l->inner != NULL ? fault_hold_fd(l) : -1;
+}
+
+static bool fault_arm(transport_link *link, bool wants_send)
+{
+    fault_link *l = (fault_link *)link;
+    if (verdict(l) != RING_OK || l->truncated)
+        return false;
+    /* With a frame held back the inner link has news all the time; only the timer counts. */
+    const bool inner = wants_send || !fault_holds(l);
+    return fault_hold_arm(l, inner) && (!inner || l->inner->transport->arm(l->inner, wants_send));
+}
+
+static void fault_disarm(transport_link *link)
+{
+    fault_link *l = (fault_link *)link;
+    if (l->inner == NULL)
+        return;
+    l->inner->transport->disarm(l->inner);
+    fault_hold_disarm(l);
+}
+
+static size_t fault_memory(const transport_link *link)
+{
+    const fault_link *l = (const fault_link *)link;
+    return sizeof *l + (l->inner != NULL ? l->inner->transport->memory(l->inner) : 0);
+}
+
+static void fault_close(transport_link *link)
+{
+    fault_link *l = (fault_link *)link;
+    end_connection(l);
+    free(l);
+}
+
+static transport fault_table(const transport *inner)
+{
+    transport table = *inner; /* its powers and what it says of itself */
+    table.name = "fault";
+    table.close = fault_close;
+    table.send = fault_send;
+    table.reserve = fault_reserve;
+    table.flushed = fault_flushed;
+    table.progress = fault_progress;
+    table.peek = fault_peek;
+    table.pull = fault_pull;
+    table.consume = fault_consume;
+    table.ref = fault_ref;
+    table.map = fault_map;
+    table.wake_fd = fault_wake_fd;
+    table.arm = fault_arm;
+    table.disarm = fault_disarm;
+    table.memory = fault_memory;
+    return table;
+}
+
+static ring_status wrap(fault_link *l, transport_link *inner, const char *spec)
+{
+    l->head = *inner;
+    l->head.transport = &l->table;
+    l->table = fault_table(inner->transport);
+    l->inner = inner;
+    RING_TRY(fault_parse(spec, &l->spec));
+    return fault_hold_open(l);
+}
+
+ring_status transport_fault_wrap(transport_link *inner, const char *spec, transport_link **out)
+{
+    fault_link *l = calloc(1, sizeof *l);
+    if (l == NULL) {
+        inner->transport->close(inner);
+        return fail(RING_ERR_MEMORY, "no memory for a fault link");
+    }
+    l->hold = (fault_hold){.epoll = -1, .timer = -1};
+    const ring_status status = wrap(l, inner, spec);
+    if (status != RING_OK) {
+        fault_close(&l->head);
+        return status;
+    }
+    *out = &l->head;
+    return RING_OK;
+}

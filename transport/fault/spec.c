@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What shall go wrong: the text of it, and the dice. */
+#include "fault.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ITEM_MAX = 64 };
+
+static const char *const keys[] = {"seed", "delay", "drop", "truncate", "close"};
+
+static bool parse_whole(const char *text, uint64_t *value)
+{
+    char *end;
+    errno = 0;
+    const unsigned long long number = strtoull(text, &end, 10);
+    *value = number;
+    return isdigit((unsigned char)*text) && *end == '\0' && errno == 0;
+}
+
+static bool parse_real(const char *text, double most, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    return (isdigit((unsigned char)*text) || *text == '.') && end != text && *end == '\0' &&
+           *value >= 0 && *value <= most;
+}
+
+static ring_status wrong_key(const char *key)
+{
+    const char *near = text_nearest(key, keys, sizeof keys / sizeof *keys);
+    return fail(RING_ERR_CONFIG,
+                "fault: unknown word \"%s\"%s%s; known are seed, delay, drop, truncate, close", key,
+                near != NULL ? ", meant is perhaps " : "", near != NULL ? near : "");
+}
+
+static ring_status parse_item(const char *key, const char *value, fault_spec *spec)
+{
+    bool good;
+    if (strcmp(key, "seed") == 0)
+        good = parse_whole(value, &spec->seed);
+    else if (strcmp(key, "delay") == 0)
+        good = parse_real(value, 3600, &spec->delay);
+    else if (strcmp(key, "drop") == 0)
+        good = parse_real(value, 1, &spec->drop);
+    else if (strcmp(key, "truncate") == 0)
+        good = parse_real(value, 1, &spec->truncate);
+    else if (strcmp(key, "close") == 0)
+        good = parse_whole(value, &spec->close);
+    else
+        return wrong_key(key);
+    if (!good)
+        return fail(RING_ERR_CONFIG,
+                    "fault: \"%s\" is no value for %s; seed and close take whole numbers, delay "
+                    "seconds up to 3600, drop and truncate a probability from 0 to 1",
+                    value, key);
+    return RING_OK;
+}
+
+ring_status fault_parse(const char *text, fault_spec *spec)
+{
+    *spec = (fault_spec){.close = UINT64_MAX};
+    for (const char *at = text;; at++) {
+        const size_t length = strcspn(at, ",");
+        char item[ITEM_MAX];
+        char *value = NULL;
+        if (text_format(item, sizeof item, "%.*s", (int)min_size(length, ITEM_MAX), at))
+            value = strchr(item, '=');
+        if (value == NULL)
+            return fail(RING_ERR_CONFIG, "fault: \"%s\" is not a comma list of WORD=VALUE", text);
+        *value++ = '\0';
+        RING_TRY(parse_item(item, value, spec));
+        at += length;
+        if (*at == '\0')
+            return RING_OK;
+    }
+}
+
+/* splitmix64: neighbouring inputs give unrelated outputs. */
+static uint64_t mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+bool fault_chance(const fault_link *l, double probability, uint64_t kind, uint64_t frame)
+{
+    const uint64_t place = mix(l->spec.seed) ^ mix((uint64_t)l->head.peer << 2 | kind);
+    const uint64_t dice = mix(mix(place) ^ frame) >> 11; /* 53 bits, as a double has */
+    return (double)dice < probability * 0x1p53;
+}

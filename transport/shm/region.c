@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Memory files of slot rings. */
+#include "region.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, REGION = (sizeof(slots_ring) + PAGE - 1) / PAGE * PAGE };
+
+_Static_assert(REGION / PAGE % 2 == 1, "regions have an odd number of pages");
+
+static ring_status region_map(int fd, slots_ring **ring)
+{
+    void *at = mmap(NULL, REGION, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+        return fail(RING_ERR_MEMORY, "mapping %d bytes of shared memory: %m", (int)REGION);
+    *ring = at;
+    return RING_OK;
+}
+
+static ring_status size_and_seal(int fd)
+{
+    if (ftruncate(fd, REGION) != 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+        return fail(RING_ERR_SYSTEM, "sizing shared memory: %m");
+    return RING_OK;
+}
+
+ring_status shm_region_create(int *fd, slots_ring **ring)
+{
+    *fd = memfd_create("ring-slots", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (*fd < 0)
+        return fail(RING_ERR_SYSTEM, "creating shared memory (memfd_create): %m");
+    ring_status status = size_and_seal(*fd);
+    if (status == RING_OK)
+        status = region_map(*fd, ring);
+    if (status != RING_OK)
+        fd_close(fd);
+    return status;
+}
+
+ring_status shm_region_check_seals(int fd)
+{
+    const int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+        return fail(RING_ERR_PEER, "the peer's shared memory may shrink; it is not used");
+    return RING_OK;
+}
+
+ring_status shm_region_map(int fd, slots_ring **ring)
+{
+    struct stat file;
+    RING_TRY(shm_region_check_seals(fd));
+    if (fstat(fd, &file) != 0 || file.st_size != REGION)
+        return fail(RING_ERR_PEER, "the peer's slots are not %d bytes: another version of "
+                    "libring?", (int)REGION);
+    return region_map(fd, ring);
+}
+
+void shm_region_unmap(slots_ring *ring)
+{
+    if (ring != NULL)
+        munmap(ring, REGION);
+}

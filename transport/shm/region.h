@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * region: the memory of one slot ring between two processes. A memfd: it has no name in any
+ * file system, so nothing is left whatever kills its users, and only who is handed its
+ * descriptor can map it. Sealed, so that no side can shrink it under the other.
+ *
+ * A region is an odd number of pages, so that neighbours do not lie a power of two apart.
+ */
+#ifndef RING_SHM_REGION_H
+#define RING_SHM_REGION_H
+
+#include "slots.h"
+
+/** Makes and maps one, zeroed. @param[out] fd  to be passed on and closed by the caller. */
+ring_status shm_region_create(int *fd, slots_ring **ring);
+
+/** Maps the one behind @p fd, which a peer made, after checking that it is one. */
+ring_status shm_region_map(int fd, slots_ring **ring);
+
+/** NULL is allowed. */
+void shm_region_unmap(slots_ring *ring);
+
+/** @return RING_OK if the file cannot shrink while it is mapped here. */
+ring_status shm_region_check_seals(int fd);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * shm: between processes of one host. Frames go through slot rings in memory files, one made
+ * by each end; memory from ring_mem_alloc() is mapped by the peers and used in place.
+ *
+ * Both ends greet with the same message, which carries their ring and their heap. In a steady
+ * state there is no system call and no allocation.
+ */
+#include "greeting.h"
+#include "heap.h"
+#include "pass.h"
+#include "region.h"
+#include "slots_link.h"
+#include "table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct shm_link {
+    slots_link slots; /* first: a transport_link is a shm_link */
+    slots_ring *out, *in;
+    int file; /* of `out`: pages are committed when first used */
+    void *peer_heap;
+} shm_link;
+
+/* The descriptors that come with a greeting. */
+enum { PASSED_RING, PASSED_HEAP };
+
+/* ---- Opening and closing --------------------------------------------------------- */
+
+static bool shm_probe(char *why, size_t size)
+{
+    slots_ring *ring;
+    int fd;
+    if (shm_region_create(&fd, &ring) != RING_OK) {
+        snprintf(why, size, "%s", fail_text());
+        return false;
+    }
+    shm_region_unmap(ring);
+    fd_close(&fd);
+    return true;
+}
+
+static void shm_link_close(transport_link *head)
+{
+    shm_link *l = (shm_link *)head;
+    fd_close(&l->slots.fd);
+    fd_close(&l->file);
+    shm_region_unmap(l->in);
+    shm_region_unmap(l->out);
+    if (l->peer_heap != NULL)
+        heap_unmap_peer(l->peer_heap);
+    free(l);
+}
+
+static ring_status map_peer(shm_link *l, const int fds[SHM_PASS_FDS])
+{
+    RING_TRY(shm_region_map(fds[PASSED_RING], &l->in));
+    RING_TRY(shm_region_check_seals(fds[PASSED_HEAP]));
+    return heap_map_peer(fds[PASSED_HEAP], &l->peer_heap);
+}
+
+/* The ring is complete before it is shown to the peer. */
+static ring_status greet(shm_link *l, const transport_peer *peer)
+{
+    const slots_greeting mine = slots_greeting_make(&transport_shm, peer, 0);
+    const int passed[SHM_PASS_FDS] = {[PASSED_RING] = l->file, [PASSED_HEAP] = heap_fd()};
+    slots_greeting theirs;
+    int fds[SHM_PASS_FDS];
+    RING_TRY(shm_pass_send(peer->fd, &mine, sizeof mine, passed, peer->deadline));
+    RING_TRY(shm_pass_receive(peer->fd, &theirs, sizeof theirs, fds, peer->deadline));
+    ring_status status = slots_greeting_check(&theirs, &transport_shm, peer);
+    if (status == RING_OK)
+        status = map_peer(l, fds);
+    for (int i = 0; i < SHM_PASS_FDS; i++)
+        fd_close(&fds[i]);
+    return status;
+}
+
+static ring_status build(shm_link *l, const transport_peer *peer)
+{
+    RING_TRY(heap_open());
+    RING_TRY(shm_region_create(&l->file, &l->out));
+    RING_TRY(slots_produce(&l->slots.out, l->out, l->file));
+    RING_TRY(greet(l, peer));
+    slots_link_init(&l->slots, &transport_shm, peer, l->in);
+    return RING_OK;
+}
+
+static ring_status shm_link_open(const transport_peer *peer, transport_link **out)
+{
+    shm_link *l = calloc(1, sizeof *l);
+    int fd = peer->fd;
+    if (l == NULL) {
+        fd_close(&fd);
+        return fail(RING_ERR_MEMORY, "no memory for the shm link to rank %d", peer->peer);
+    }
+    l->slots.fd = fd;
+    l->file = -1;
+    const ring_status status = build(l, peer);
+    if (status != RING_OK) {
+        shm_link_close(&l->slots.head);
+        return slots_open_failed(status, &transport_shm, peer);
+    }
+    *out = &l->slots.head;
+    return RING_OK;
+}
+
+/* ---- Memory -------------------------------------------------------------------- */
+
+static uint64_t shm_ref(const transport_link *head, const void *ptr, size_t bytes)
+{
+    (void)head;
+    return heap_ref(ptr, bytes);
+}
+
+static void *shm_map(transport_link *head, uint64_t ref, size_t bytes)
+{
+    const uint64_t span = heap_span();
+    if (ref == 0 || bytes > span || ref - 1 > span - bytes)
+        return NULL;
+    return (char *)((shm_link *)head)->peer_heap + (ref - 1);
+}
+
+static size_t shm_memory(const transport_link *head)
+{
+    return sizeof(shm_link) + slots_memory(&((const shm_link *)head)->slots.out);
+}
+
+const transport transport_shm = {
+    .name = "shm",
+    .about = "between processes of one host",
+    .powers = TRANSPORT_CAN_MAP | TRANSPORT_SAME_HOST,
+    .probe = shm_probe,
+    .open = shm_link_open,
+    .close = shm_link_close,
+    .send = slots_link_send,
+    .reserve = slots_link_reserve,
+    .flushed = slots_link_flushed,
+    .progress = slots_link_progress,
+    .peek = slots_link_peek,
+    .pull = slots_link_pull,
+    .consume = slots_link_consume,
+    .ref = shm_ref,
+    .map = shm_map,
+    .wake_fd = slots_link_wake_fd,
+    .arm = slots_link_arm,
+    .disarm = slots_link_disarm,
+    .memory = shm_memory,
+};

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A tcp link's beginning and end. Both ends say hello first, so that a socket that joins
+ * the wrong ranks, lanes or versions is an error here and not damaged frames later. */
+#include "tcp.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+typedef struct tcp_hello {
+    char magic[8];
+    uint32_t byte_order;
+    uint32_t segment;
+    int32_t from, to;
+    uint32_t lane;
+    uint32_t zero;
+} tcp_hello;
+
+static const char tcp_magic[8] = {'r', 'i', 'n', 'g', 't', 'c', 'p', '1'};
+
+ring_status tcp_break(tcp_link *l, ring_status status)
+{
+    l->broken = status;
+    /* A longer text loses its end, no more. */
+    (void)text_format(l->text, sizeof l->text, "%s", fail_text());
+    return status;
+}
+
+ring_status tcp_verdict(const tcp_link *l)
+{
+    return l->broken == RING_OK ? RING_OK : fail(l->broken, "%s", l->text);
+}
+
+static tcp_hello hello_make(const transport_peer *peer, int from, int to)
+{
+    tcp_hello hello = {.byte_order = 0x01020304,
+                       .segment = TRANSPORT_SEGMENT,
+                       .from = from,
+                       .to = to,
+                       .lane = (uint32_t)peer->lane};
+    memcpy(hello.magic, tcp_magic, sizeof hello.magic);
+    return hello;
+}
+
+static ring_status hello_exchange(const transport_peer *peer)
+{
+    const tcp_hello mine = hello_make(peer, peer->rank, peer->peer);
+    const tcp_hello expected = hello_make(peer, peer->peer, peer->rank);
+    tcp_hello theirs;
+    ring_status status = fd_write_all(peer->fd, &mine, sizeof mine, peer->deadline);
+    if (status == RING_OK)
+        status = fd_read_all(peer->fd, &theirs, sizeof theirs, peer->deadline);
+    if (status != RING_OK)
+        return fail(status, "opening the tcp link to rank %d: %s", peer->peer, fail_text());
+    if (memcmp(&theirs, &expected, sizeof theirs) != 0)
+        return fail(RING_ERR_PEER,
+                    "opening the tcp link to rank %d: its greeting is not that of the same "
+                    "libring for this pair and lane; run one version on all hosts",
+                    peer->peer);
+    return RING_OK;
+}
+
+static ring_status socket_prepare(int fd)
+{
+    const int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
+        return fail(RING_ERR_SYSTEM, "fcntl on a tcp link's socket: %m");
+    /* Fails on sockets that are not TCP, which never wait to fill a packet. Buffer sizes
+     * stay with the kernel: to set them ends their growth, and most hosts cap them low. */
+    const int on = 1;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return RING_OK;
+}
+
+static void tcp_close(transport_link *link)
+{
+    tcp_link *l = (tcp_link *)link;
+    fd_close(&l->wake);
+    fd_close(&l->fd);
+    free(l->rooms);
+    free(l->buffer);
+    free(l);
+}
+
+/* Large parts are apart from the state: pages that are never used are never there. */
+static tcp_link *link_new(const transport_peer *peer)
+{
+    tcp_link *l = calloc(1, sizeof *l);
+    if (l == NULL)
+        return NULL;
+    l->head = (transport_link){.transport = &transport_tcp, .peer = peer->peer};
+    l->fd = peer->fd;
+    l->wake = -1;
+    l->greedy = true;
+    l->buffer = aligned_alloc(TCP_ALIGN, TCP_BUFFER);
+    l->rooms = aligned_alloc(TCP_ALIGN, (size_t)TCP_ROOMS * TRANSPORT_SEGMENT);
+    return l;
+}
+
+static ring_status link_set_up(tcp_link *l, const transport_peer *peer)
+{
+    if (l->buffer == NULL || l->rooms == NULL)
+        return fail(RING_ERR_MEMORY, "no memory for the tcp link to rank %d", peer->peer);
+    RING_TRY(socket_prepare(l->fd));
+    RING_TRY(hello_exchange(peer));
+    return tcp_wake_open(l);
+}
+
+static ring_status tcp_open(const transport_peer *peer, transport_link **out)
+{
+    tcp_link *l = link_new(peer);
+    if (l == NULL) {
+        int fd = peer->fd;
+        fd_close(&fd);
+        return fail(RING_ERR_MEMORY, "no memory for the tcp link to rank %d", peer->peer);
+    }
+    const ring_status status = link_set_up(l, peer);
+    if (status != RING_OK) {
+        tcp_close(&l->head);
+        return status;
+    }
+    *out = &l->head;
+    return RING_OK;
+}
+
+static bool tcp_probe(char *why, size_t size)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        (void)text_format(why, size, "no TCP sockets here: %m");
+        return false;
+    }
+    fd_close(&fd);
+    return true;
+}
+
+/* The peer is another process, and a copy through the kernel is all that joins them. */
+static uint64_t tcp_ref(const transport_link *link, const void *ptr, size_t bytes)
+{
+    (void)link, (void)ptr, (void)bytes;
+    return 0;
+}
+
+static void *tcp_map(transport_link *link, uint64_t ref, size_t bytes)
+{
+    (void)link, (void)ref, (void)bytes;
+    return NULL;
+}
+
+static size_t tcp_memory(const transport_link *link)
+{
+    (void)link;
+    return sizeof(tcp_link) + TCP_BUFFER + (size_t)TCP_ROOMS * TRANSPORT_SEGMENT;
+}
+
+const transport transport_tcp = {
+    .name = "tcp",
+    .about = "one TCP connection a pair of ranks, between any hosts",
+    .powers = 0,
+    .probe = tcp_probe,
+    .open = tcp_open,
+    .close = tcp_close,
+    .send = tcp_send,
+    .reserve = tcp_reserve,
+    .flushed = tcp_flushed,
+    .progress = tcp_progress,
+    .peek = tcp_peek,
+    .pull = tcp_pull,
+    .consume = tcp_consume,
+    .ref = tcp_ref,
+    .map = tcp_map,
+    .wake_fd = tcp_wake_fd,
+    .arm = tcp_arm,
+    .disarm = tcp_disarm,
+    .memory = tcp_memory,
+};

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Frames from the kernel. Whoever works on payloads in place (peek) gets them in the
+ * buffer, where one recv() brings many; whoever wants them elsewhere (pull) gets most of
+ * them straight from the kernel. The latest payload tells which reader it is.
+ *
+ * Invariant: buffer[first] is byte `first` of the stream, modulo 64. */
+#include "tcp.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+/* What pull() reads beyond its payload: many small frames, little to copy of a large one. */
+enum { READ_AHEAD = 4096 };
+
+enum { HEADER = sizeof(transport_frame) };
+
+static const uint8_t known_flags = FRAME_REF | FRAME_STORED | FRAME_ACK | FRAME_CALL;
+
+static size_t buffered(const tcp_link *l)
+{
+    return l->end - l->first;
+}
+
+/* Bytes from `first` on that belong to what peek() shows next. */
+static size_t wanted(const tcp_link *l)
+{
+    return l->has_frame ? tcp_padded(tcp_carried(&l->frame)) : l->skip + HEADER;
+}
+
+static bool payload_is_here(const tcp_link *l)
+{
+    return !l->pulling && buffered(l) >= tcp_padded(tcp_carried(&l->frame));
+}
+
+/* What recv() and readv() gave, as a status. */
+static ring_status received(tcp_link *l, ssize_t got)
+{
+    if (got > 0)
+        return RING_OK;
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return RING_IN_PROGRESS;
+    const int peer = l->head.peer;
+    if (got < 0)
+        return tcp_break(l, fail(RING_ERR_PEER, "receiving from rank %d over tcp: %m", peer));
+    const bool amid = l->has_frame || buffered(l) > 0 || l->skip > 0;
+    return tcp_break(l, fail(RING_ERR_PEER, "rank %d closed the tcp connection%s", peer,
+                             amid ? " in the middle of a frame" : ""));
+}
+
+/* Keeps the place modulo 64, so that what is 64-byte aligned stays so. */
+static void move_to_front(tcp_link *l)
+{
+    const size_t front = l->first % TCP_ALIGN, bytes = buffered(l);
+    if (bytes > 0)
+        memmove(l->buffer + front, l->buffer + l->first, bytes);
+    l->first = front;
+    l->end = front + bytes;
+}
+
+/* One recv() to the buffer. */
+static ring_status fill(tcp_link *l)
+{
+    const size_t need = min_size(wanted(l), TRANSPORT_SEGMENT);
+    if (buffered(l) == 0 || l->first + need > TCP_BUFFER)
+        move_to_front(l);
+    size_t room = TCP_BUFFER - l->end;
+    if (!l->greedy)
+        room = min_size(room, max_size(need, buffered(l)) - buffered(l) + READ_AHEAD);
+    const ssize_t got = recv(l->fd, l->buffer + l->end, room, MSG_DONTWAIT);
+    RING_TRY(received(l, got));
+    l->end += (size_t)got;
+    return RING_OK;
+}
+
+static void skip_unwanted(tcp_link *l)
+{
+    const size_t bytes = min_size(l->skip, buffered(l));
+    l->first += bytes;
+    l->skip -= bytes;
+}
+
+static ring_status check_header(tcp_link *l, const transport_frame *frame)
+{
+    const bool sound = (frame->flags & ~known_flags) == 0 &&
+                       frame->turn == (uint32_t)l->head.frames_received &&
+                       (frame->flags != 0 || frame->bytes <= TRANSPORT_SEGMENT);
+    if (sound)
+        return RING_OK;
+    return tcp_break(l, fail(RING_ERR_PEER,
+                             "rank %d sent a damaged frame over tcp (turn %u of %u, flags 0x%x, "
+                             "%llu bytes)",
+                             l->head.peer, frame->turn, (uint32_t)l->head.frames_received,
+                             frame->flags, (unsigned long long)frame->bytes));
+}
+
+/* Takes the next header out of the buffer. */
+static ring_status take_header(tcp_link *l)
+{
+    skip_unwanted(l);
+    if (buffered(l) < HEADER)
+        return RING_IN_PROGRESS;
+    memcpy(&l->frame, l->buffer + l->first, HEADER);
+    RING_TRY(check_header(l, &l->frame));
+    l->first += HEADER;
+    l->has_frame = true;
+    return RING_OK;
+}
+
+static ring_status next_frame(tcp_link *l)
+{
+    ring_status status = take_header(l);
+    if (status == RING_IN_PROGRESS) {
+        RING_TRY(fill(l));
+        status = take_header(l);
+    }
+    return status;
+}
+
+/* A reader that pulls gets the chance to do so before the payload goes to the buffer. */
+static ring_status fetch_payload(tcp_link *l, bool header_is_new)
+{
+    if (l->pulling || payload_is_here(l) || (header_is_new && !l->greedy))
+        return RING_OK;
+    const ring_status status = fill(l);
+    return status == RING_IN_PROGRESS ? RING_OK : status;
+}
+
+ring_status tcp_peek(transport_link *link, const transport_frame **frame, const void **payload)
+{
+    tcp_link *l = (tcp_link *)link;
+    RING_TRY(tcp_verdict(l));
+    const bool header_is_new = !l->has_frame;
+    if (header_is_new)
+        RING_TRY(next_frame(l));
+    RING_TRY(fetch_payload(l, header_is_new));
+    l->shown = payload_is_here(l);
+    *frame = &l->frame;
+    *payload = l->shown && l->frame.flags == 0 ? l->buffer + l->first : NULL;
+    return RING_OK;
+}
+
+static void pull_buffered(tcp_link *l, unsigned char *dst)
+{
+    const size_t bytes = min_size(tcp_carried(&l->frame) - l->pulled, buffered(l));
+    if (bytes > 0)
+        memcpy(dst + l->pulled, l->buffer + l->first, bytes);
+    l->first += bytes;
+    l->pulled += bytes;
+}
+
+/* The buffer is empty: reads on to dst, and a little of what follows to the buffer. */
+static ring_status pull_straight(tcp_link *l, unsigned char *dst)
+{
+    const size_t rest = tcp_carried(&l->frame) - l->pulled;
+    const size_t behind = tcp_carried(&l->frame) % TCP_ALIGN;
+    const struct iovec parts[] = {{dst + l->pulled, rest}, {l->buffer + behind, READ_AHEAD}};
+    const ssize_t got = readv(l->fd, parts, 2);
+    RING_TRY(received(l, got));
+    const size_t brought = min_size((size_t)got, rest);
+    l->pulled += brought;
+    l->first = l->pulled % TCP_ALIGN;
+    l->end = l->first + (size_t)got - brought;
+    return l->pulled == tcp_carried(&l->frame) ? RING_OK : RING_IN_PROGRESS;
+}
+
+ring_status tcp_pull(transport_link *link, void *dst)
+{
+    tcp_link *l = (tcp_link *)link;
+    RING_TRY(tcp_verdict(l));
+    if (!l->has_frame)
+        return RING_IN_PROGRESS;
+    l->pulling = true;
+    pull_buffered(l, dst);
+    return l->pulled == tcp_carried(&l->frame) ? RING_OK : pull_straight(l, dst);
+}
+
+void tcp_consume(transport_link *link)
+{
+    tcp_link *l = (tcp_link *)link;
+    if (!l->has_frame)
+        return;
+    const size_t carried = tcp_carried(&l->frame);
+    if (carried > 0)
+        l->greedy = !l->pulling;
+    l->skip = tcp_padded(carried) - l->pulled;
+    l->pulled = 0;
+    l->has_frame = l->shown = l->pulling = false;
+    l->head.frames_received++;
+    l->head.bytes_received += carried;
+}
+
+bool tcp_has_news(const tcp_link *l)
+{
+    if (!l->has_frame)
+        return buffered(l) >= l->skip + HEADER;
+    return !l->shown && payload_is_here(l);
+}
+
+bool tcp_is_served(const tcp_link *l)
+{
+    return l->has_frame && (l->shown || l->pulled == tcp_carried(&l->frame));
+}

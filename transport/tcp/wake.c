@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sleeping on a tcp link. The caller polls for input only, so an epoll descriptor stands
+ * for the socket; it watches for just what can be used, or a peer that runs ahead would
+ * keep its reader awake. Nothing is lost between arm() and poll(): epoll reports states. */
+#include "tcp.h"
+
+#include <sys/epoll.h>
+
+ring_status tcp_wake_open(tcp_link *l)
+{
+    l->wake = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {.events = EPOLLIN};
+    if (l->wake < 0 || epoll_ctl(l->wake, EPOLL_CTL_ADD, l->fd, &event) != 0)
+        return fail(RING_ERR_SYSTEM, "epoll for the tcp link to rank %d: %m", l->head.peer);
+    l->events = EPOLLIN;
+    return RING_OK;
+}
+
+int tcp_wake_fd(const transport_link *link)
+{
+    return ((const tcp_link *)link)->wake;
+}
+
+static bool watch(tcp_link *l, uint32_t events)
+{
+    if (events == l->events)
+        return true;
+    struct epoll_event event = {.events = events};
+    if (epoll_ctl(l->wake, EPOLL_CTL_MOD, l->fd, &event) != 0) {
+        (void)tcp_break(l, fail(RING_ERR_SYSTEM, "epoll for the tcp link to rank %d: %m",
+                                l->head.peer));
+        return false;
+    }
+    l->events = events;
+    return true;
+}
+
+/* Each step of flushing is told once: a caller that was refused, or waits for one frame,
+ * looks again; one that waits for a later frame sleeps. */
+static bool sent_news(tcp_link *l)
+{
+    const bool more = l->told != l->flushed;
+    l->told = l->flushed;
+    return more || l->flushed == l->head.frames_sent;
+}
+
+bool tcp_arm(transport_link *link, bool wants_send)
+{
+    tcp_link *l = (tcp_link *)link;
+    if (tcp_progress(link) != RING_OK || tcp_has_news(l) || (wants_send && sent_news(l)))
+        return false;
+    /* What was sent must leave even if the caller waits only to receive. */
+    const bool pending = l->flushed < l->head.frames_sent;
+    const uint32_t in = tcp_is_served(l) ? 0 : EPOLLIN, out = pending ? EPOLLOUT : 0;
+    return watch(l, in | out);
+}
+
+void tcp_disarm(transport_link *link)
+{
+    (void)link; /* states, not events: nothing to drain */
+}
