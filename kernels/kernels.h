@@ -56,7 +56,7 @@ double kernel_sum_squares(const float *x, size_t count);
  *  momentum*buf + (1-dampening)*g; g = nesterov ? g + momentum*buf : buf; p -= lr*g.
  *  @param buf  [count], may be NULL if momentum is 0. */
 typedef struct kernel_sgd {
-    float lr, momentum, dampening, weight_decay, scale;
+    double lr, momentum, dampening, weight_decay, scale;
     bool nesterov, first;
 } kernel_sgd;
 void kernel_sgd_step(float *p, const float *grad, float *buf, size_t count,
@@ -67,7 +67,7 @@ void kernel_sgd_step(float *p, const float *grad, float *buf, size_t count,
  *  m += (1-beta1)*(g-m); v = beta2*v + (1-beta2)*g*g;
  *  p -= lr/(1-beta1^step) * m / (sqrt(v)/sqrt(1-beta2^step) + eps). step counts from 1. */
 typedef struct kernel_adam {
-    float lr, beta1, beta2, eps, weight_decay, scale;
+    double lr, beta1, beta2, eps, weight_decay, scale;
     bool decoupled, bias_correction;
     long step;
 } kernel_adam;

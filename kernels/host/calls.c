@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The public calls: what does not depend on the level is decided here (copies, stores around
+ * the cache, the factors of an optimiser step), the arrays are walked by the level in use. */
+#include "table.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    CACHE_LINE = 64,
+    /* Bytes read and written from which stores around the cache pay: they save reading the
+     * lines to be written, but a reader who follows must fetch them from memory. */
+    STREAM_BYTES = 16 << 20,
+};
+
+size_t kernel_acc_size(ring_dtype dtype)
+{
+    switch (dtype) {
+    case RING_INT8:
+    case RING_UINT8:
+        return 1;
+    case RING_INT64:
+    case RING_UINT64:
+    case RING_FLOAT64:
+        return 8;
+    default:
+        return 4;
+    }
+}
+
+static bool is_half(ring_dtype dtype)
+{
+    return dtype == RING_FLOAT16 || dtype == RING_BFLOAT16;
+}
+
+static bool all_have(const kernel_operand *operands, int count, bool accumulator)
+{
+    for (int k = 0; k < count; k++)
+        if (operands[k].accumulator != accumulator)
+            return false;
+    return true;
+}
+
+/* Rewrites what needs no arithmetic or no rounding in terms of a simpler type. */
+static void simplify(fold_job *job)
+{
+    size_t size = kernel_acc_size(job->dtype);
+    if (is_half(job->dtype)) {
+        const bool wide = job->ins[0].accumulator;
+        if (!all_have(job->ins, job->in_count, wide) || !all_have(job->outs, job->out_count, wide))
+            return;
+        if (wide)
+            job->dtype = RING_FLOAT32;
+        else
+            size = sizeof(uint16_t);
+    }
+    if (job->in_count == 1 && job->divisor == 0) { /* a copy */
+        job->dtype = RING_UINT8;
+        job->end *= size;
+    }
+}
+
+/* Large, to outputs that are no inputs (else their lines are at hand) and that begin at the
+ * same place of a line. */
+static bool may_stream(const fold_job *job, size_t size)
+{
+    const uintptr_t place = (uintptr_t)job->outs[0].data % CACHE_LINE;
+    const size_t arrays = (size_t)job->in_count + (size_t)job->out_count;
+    if (job->end * size * arrays < STREAM_BYTES || place % size != 0 || is_half(job->dtype))
+        return false;
+    for (int k = 0; k < job->out_count; k++) {
+        if ((uintptr_t)job->outs[k].data % CACHE_LINE != place)
+            return false;
+        for (int i = 0; i < job->in_count; i++)
+            if (job->outs[k].data == job->ins[i].data)
+                return false;
+    }
+    return true;
+}
+
+static void fold_streaming(const kernel_table *table, fold_job job, size_t size)
+{
+    const size_t place = (uintptr_t)job.outs[0].data % CACHE_LINE;
+    fold_job head = job;
+    head.end = place == 0 ? 0 : (CACHE_LINE - place) / size;
+    table->fold(&head);
+    job.begin = head.end;
+    job.stream = true;
+    table->fold(&job);
+}
+
+static bool is_integer(ring_dtype dtype)
+{
+    return dtype <= RING_UINT64;
+}
+
+#define DIVIDE(type)                                        \
+    for (type *x = data; x < (type *)data + count; x++)     \
+        *x = (type)(*x / divisor)
+
+/* Processors have no vector division of integers: a loop of its own, for all levels. */
+static void divide(void *data, size_t count, ring_dtype dtype, int divisor)
+{
+    switch (dtype) {
+    case RING_INT8:
+        DIVIDE(int8_t);
+        break;
+    case RING_UINT8:
+        DIVIDE(uint8_t);
+        break;
+    case RING_INT32:
+        DIVIDE(int32_t);
+        break;
+    case RING_UINT32:
+        DIVIDE(uint32_t);
+        break;
+    case RING_INT64:
+        DIVIDE(int64_t);
+        break;
+    default:
+        DIVIDE(uint64_t);
+    }
+}
+
+void kernel_fold(kernel_operand *outs, int out_count, const kernel_operand *ins, int in_count,
+                 size_t count, ring_dtype dtype, ring_op op, int divisor)
+{
+    const kernel_table *table = kernel_table_in_use();
+    fold_job job = {.outs = outs, .ins = ins, .out_count = out_count, .in_count = in_count,
+                    .end = count, .dtype = dtype, .op = op, .divisor = divisor};
+    simplify(&job);
+    const size_t size = kernel_acc_size(job.dtype);
+    if (may_stream(&job, size))
+        fold_streaming(table, job, size);
+    else
+        table->fold(&job);
+    for (int k = 0; divisor != 0 && is_integer(dtype) && k < out_count; k++)
+        divide(outs[k].data, count, dtype, divisor);
+}
+
+void kernel_copy(void *dst, const void *src, size_t bytes)
+{
+    kernel_operand out = {.data = dst};
+    const kernel_operand in = {.data = (void *)src};
+    if (bytes >= STREAM_BYTES / 2)
+        kernel_fold(&out, 1, &in, 1, bytes, RING_UINT8, RING_SUM, 0);
+    else if (bytes > 0)
+        memmove(dst, src, bytes);
+}
+
+void kernel_f16_to_f32(float *dst, const uint16_t *src, size_t count)
+{
+    kernel_table_in_use()->f16_to_f32(dst, src, count);
+}
+
+void kernel_f32_to_f16(uint16_t *dst, const float *src, size_t count)
+{
+    kernel_table_in_use()->f32_to_f16(dst, src, count);
+}
+
+void kernel_bf16_to_f32(float *dst, const uint16_t *src, size_t count)
+{
+    kernel_table_in_use()->bf16_to_f32(dst, src, count);
+}
+
+void kernel_f32_to_bf16(uint16_t *dst, const float *src, size_t count)
+{
+    kernel_table_in_use()->f32_to_bf16(dst, src, count);
+}
+
+double kernel_sum_squares(const float *x, size_t count)
+{
+    return kernel_table_in_use()->sum_squares(x, count);
+}
+
+void kernel_sgd_step(float *p, const float *grad, float *buf, size_t count,
+                     const kernel_sgd *args)
+{
+    const kernel_table *table = kernel_table_in_use();
+    const sgd_factors by = {
+        .scale = (float)args->scale,
+        .weight_decay = (float)args->weight_decay,
+        .momentum = (float)args->momentum,
+        .blend = (float)(1 - args->dampening),
+        .lr = (float)args->lr,
+        .nesterov = args->nesterov,
+        .first = args->first,
+    };
+    if (args->momentum != 0)
+        table->momentum_step(p, grad, buf, count, &by);
+    else
+        table->sgd_step(p, grad, count, &by);
+}
+
+void kernel_adam_step(float *p, const float *grad, float *m, float *v, size_t count,
+                      const kernel_adam *args)
+{
+    const double step = (double)args->step, decay = args->weight_decay;
+    const double unbias1 = args->bias_correction ? 1 - pow(args->beta1, step) : 1;
+    const double unbias2 = args->bias_correction ? 1 - pow(args->beta2, step) : 1;
+    const adam_factors by = {
+        .scale = (float)args->scale,
+        .weight_decay = args->decoupled ? 0 : (float)decay,
+        .keep = args->decoupled ? (float)(1 - args->lr * decay) : 1,
+        .blend1 = (float)(1 - args->beta1),
+        .beta2 = (float)args->beta2,
+        .blend2 = (float)(1 - args->beta2),
+        .rate = (float)(args->lr / unbias1),
+        .root = (float)sqrt(unbias2),
+        .eps = (float)args->eps,
+    };
+    kernel_table_in_use()->adam_step(p, grad, m, v, count, &by);
+}

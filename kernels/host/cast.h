@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Casts between float32 and the 16-bit floats, of one level, a vector at a time; a single
+ * element travels in a vector of its own. The float16 ones equal the F16C instructions in
+ * every bit: a NaN becomes quiet and keeps its sign and leading payload bits. */
+
+#define VECTOR_OF(type, bytes) \
+    type __attribute__((vector_size(bytes), aligned(sizeof(type)), may_alias))
+typedef VECTOR_OF(float, LEVEL_BYTES) floats;
+typedef VECTOR_OF(int32_t, LEVEL_BYTES) words;
+typedef VECTOR_OF(uint32_t, LEVEL_BYTES) unsigned_words;
+typedef VECTOR_OF(uint16_t, LEVEL_BYTES / 2) halves;
+
+enum { FLOATS = LEVEL_BYTES / sizeof(float) };
+
+static ALWAYS_INLINE words pick_words(words mask, words a, words b)
+{
+    return (mask & a) | (~mask & b);
+}
+
+static ALWAYS_INLINE words widen_bits(halves x)
+{
+#ifdef LEVEL_U16_WIDEN
+    return LEVEL_U16_WIDEN(x);
+#else
+    return __builtin_convertvector(x, words);
+#endif
+}
+
+static ALWAYS_INLINE floats f16_widen(halves x)
+{
+#ifdef LEVEL_F16_WIDEN
+    return LEVEL_F16_WIDEN(x);
+#else
+    const words bits = widen_bits(x), magnitude = bits & 0x7fff;
+    const words normal = (magnitude << 13) + (112 << 23); /* the biases: 127 - 15 */
+    const words subnormal = (words)(__builtin_convertvector(magnitude, floats) * 0x1p-24f);
+    const words special = 0x7f800000 | magnitude << 13 | ((magnitude > 0x7c00) & 0x400000);
+    const words finite = pick_words(magnitude < 0x400, subnormal, normal);
+    return (floats)(pick_words(magnitude < 0x7c00, finite, special) | (bits & 0x8000) << 16);
+#endif
+}
+
+static ALWAYS_INLINE halves f16_narrow(floats x)
+{
+#ifdef LEVEL_F16_NARROW
+    return LEVEL_F16_NARROW(x);
+#else
+    const words bits = (words)x, magnitude = bits & 0x7fffffff;
+    const words infinite = (words){0} + 0x47800000; /* 2^16 */
+    const words bounded = pick_words(magnitude < infinite, magnitude, infinite);
+    const words normal = (bounded - (112 << 23) + 0xfff + (bounded >> 13 & 1)) >> 13;
+    /* Below 2^-14: adding 0.5 rounds to a multiple of 2^-24. */
+    const words subnormal = (words)((floats)magnitude + 0.5f) - 0x3f000000;
+    const words nan = 0x7e00 | (magnitude >> 13 & 0x3ff);
+    const words finite = pick_words(magnitude < 0x38800000, subnormal, normal);
+    const words half = pick_words(magnitude > 0x7f800000, nan, finite) | (bits >> 16 & 0x8000);
+    return __builtin_convertvector(half, halves);
+#endif
+}
+
+/* Leaves a signalling NaN as it is. */
+static ALWAYS_INLINE floats bf16_widen(halves x)
+{
+    return (floats)(widen_bits(x) << 16);
+}
+
+static ALWAYS_INLINE floats quiet(floats x)
+{
+    return (floats)((words)x | ((x != x) & 0x400000));
+}
+
+/* A NaN gets all bits set, which costs one operation. */
+static ALWAYS_INLINE halves bf16_narrow(floats x)
+{
+    const unsigned_words bits = (unsigned_words)x;
+    const unsigned_words rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return __builtin_convertvector((words)rounded | (x != x), halves);
+}
+
+static void f16_to_f32(float *dst, const uint16_t *src, size_t count)
+{
+    size_t i = 0;
+    for (; count - i >= FLOATS; i += FLOATS)
+        *(floats *)(dst + i) = f16_widen(*(const halves *)(src + i));
+    for (; i < count; i++)
+        dst[i] = f16_widen((halves){src[i]})[0];
+}
+
+static void f32_to_f16(uint16_t *dst, const float *src, size_t count)
+{
+    size_t i = 0;
+    for (; count - i >= FLOATS; i += FLOATS)
+        *(halves *)(dst + i) = f16_narrow(*(const floats *)(src + i));
+    for (; i < count; i++)
+        dst[i] = f16_narrow((floats){src[i]})[0];
+}
+
+static void bf16_to_f32(float *dst, const uint16_t *src, size_t count)
+{
+    size_t i = 0;
+    for (; count - i >= FLOATS; i += FLOATS)
+        *(floats *)(dst + i) = quiet(bf16_widen(*(const halves *)(src + i)));
+    for (; i < count; i++)
+        dst[i] = quiet(bf16_widen((halves){src[i]}))[0];
+}
+
+static void f32_to_bf16(uint16_t *dst, const float *src, size_t count)
+{
+    size_t i = 0;
+    for (; count - i >= FLOATS; i += FLOATS)
+        *(halves *)(dst + i) = bf16_narrow(*(const floats *)(src + i));
+    for (; i < count; i++)
+        dst[i] = bf16_narrow((floats){src[i]})[0];
+}

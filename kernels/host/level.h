@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kernels of one level. Each level_*.c includes this once, after it has defined
+ *     LEVEL_TABLE               the name of its table
+ *     LEVEL_BYTES               bytes of a vector
+ *     LEVEL_STREAM(to, lanes)   stores a vector around the cache; `to` is aligned
+ *     LEVEL_FENCE()             orders such stores before later ones
+ *     LEVEL_U16_WIDEN, LEVEL_F16_WIDEN, LEVEL_F16_NARROW
+ *                               casts of a vector, if it has instructions for them
+ * All else is static. No operation may be fused or reordered (-ffp-contract=off, no
+ * -ffast-math): that is what makes the levels give the same bits. */
+#ifndef KERNEL_LEVEL_H
+#define KERNEL_LEVEL_H
+
+#include "table.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+#include "cast.h"
+#include "fold.h"
+#include "optimizer.h"
+
+const kernel_table LEVEL_TABLE = {
+    .fold = fold,
+    .f16_to_f32 = f16_to_f32,
+    .f32_to_f16 = f32_to_f16,
+    .bf16_to_f32 = bf16_to_f32,
+    .f32_to_bf16 = f32_to_bf16,
+    .sum_squares = sum_squares,
+    .sgd_step = sgd_step,
+    .momentum_step = momentum_step,
+    .adam_step = adam_step,
+};
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Optimiser steps of one level: one pass, each operation rounded on its own, in PyTorch's
+ * order. Loops are plain, the compiler makes vectors of them. */
+
+enum { SQUARE_LANES = 16 };
+
+/* Lane l adds the squares of the elements l, l + 16, l + 32, …; then the lanes are added
+ * pairwise. The order is the definition of the result: it must not depend on the level. */
+static double sum_squares(const float *x, size_t count)
+{
+    double lane[SQUARE_LANES] = {0};
+    const size_t whole = count - count % SQUARE_LANES;
+    for (size_t i = 0; i < whole; i += SQUARE_LANES)
+        for (size_t l = 0; l < SQUARE_LANES; l++)
+            lane[l] += (double)x[i + l] * (double)x[i + l];
+    for (size_t i = whole; i < count; i++)
+        lane[i - whole] += (double)x[i] * (double)x[i];
+    for (size_t half = SQUARE_LANES / 2; half > 0; half /= 2)
+        for (size_t l = 0; l < half; l++)
+            lane[l] += lane[l + half];
+    return lane[0];
+}
+
+static void sgd_step(float *restrict p, const float *restrict grad, size_t count,
+                     const sgd_factors *by)
+{
+    const sgd_factors f = *by;
+    for (size_t i = 0; i < count; i++) {
+        float g = f.scale * grad[i];
+        if (f.weight_decay != 0)
+            g += f.weight_decay * p[i];
+        p[i] -= f.lr * g;
+    }
+}
+
+static void momentum_step(float *restrict p, const float *restrict grad, float *restrict buf,
+                          size_t count, const sgd_factors *by)
+{
+    const sgd_factors f = *by;
+    for (size_t i = 0; i < count; i++) {
+        float g = f.scale * grad[i];
+        if (f.weight_decay != 0)
+            g += f.weight_decay * p[i];
+        const float moved = f.momentum * buf[i] + f.blend * g;
+        buf[i] = f.first ? g : moved;
+        p[i] -= f.lr * (f.nesterov ? g + f.momentum * buf[i] : buf[i]);
+    }
+}
+
+static void adam_step(float *restrict p, const float *restrict grad, float *restrict m,
+                      float *restrict v, size_t count, const adam_factors *by)
+{
+    const adam_factors f = *by;
+    for (size_t i = 0; i < count; i++) {
+        float g = f.scale * grad[i];
+        if (f.weight_decay != 0)
+            g += f.weight_decay * p[i];
+        m[i] += f.blend1 * (g - m[i]);
+        v[i] = f.beta2 * v[i] + f.blend2 * g * g;
+        p[i] = f.keep * p[i] - f.rate * m[i] / (sqrtf(v[i]) / f.root + f.eps);
+    }
+}

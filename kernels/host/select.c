@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The levels this build has, and the choice among them. The choice is one atomic pointer, so
+ * that any thread may make or read it. */
+#include "table.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct simd_level {
+    const char *name;
+    const kernel_table *table;
+    bool (*present)(void);
+} simd_level;
+
+static bool always(void)
+{
+    return true;
+}
+
+#ifdef KERNELS_X86
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+}
+
+static bool has_avx512(void)
+{
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+#endif
+
+/* Best first. */
+static const simd_level levels[] = {
+#ifdef KERNELS_X86
+    {"avx512", &kernel_table_avx512, has_avx512},
+    {"avx2", &kernel_table_avx2, has_avx2},
+#endif
+    {"c", &kernel_table_c, always},
+};
+
+static _Atomic(const simd_level *) chosen;
+
+static const simd_level *find_level(const char *name)
+{
+    const bool any = strcmp(name, "auto") == 0;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+        if ((any || strcmp(name, levels[i].name) == 0) && levels[i].present())
+            return &levels[i];
+    return NULL;
+}
+
+/* The first use has nobody to return an error to; whoever wants one calls kernels_select(). */
+static const simd_level *choose_first(void)
+{
+    const char *name = getenv("RING_SIMD");
+    const simd_level *wanted = name ? find_level(name) : NULL;
+    const simd_level *level = wanted ? wanted : find_level("auto"), *before = NULL;
+    if (!atomic_compare_exchange_strong(&chosen, &before, level))
+        return before;
+    if (name && !wanted)
+        fprintf(stderr, "[ring] RING_SIMD=%s: unknown, or this CPU lacks it; using %s\n", name,
+                level->name);
+    return level;
+}
+
+static const simd_level *level_in_use(void)
+{
+    const simd_level *level = atomic_load_explicit(&chosen, memory_order_acquire);
+    return level ? level : choose_first();
+}
+
+bool kernels_select(const char *level)
+{
+    const simd_level *found = find_level(level);
+    if (found)
+        atomic_store(&chosen, found);
+    return found != NULL;
+}
+
+const char *kernels_level(void)
+{
+    return level_in_use()->name;
+}
+
+const kernel_table *kernel_table_in_use(void)
+{
+    return level_in_use()->table;
+}

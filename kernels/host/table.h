@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a level provides: one table of functions. The functions of all levels come from the
+ * same source and give the same bits; calls.c prepares the public calls for them. */
+#ifndef KERNEL_TABLE_H
+#define KERNEL_TABLE_H
+
+#include "kernels.h"
+
+/* The arguments of kernel_fold(), for the elements [begin, end). */
+typedef struct fold_job {
+    const kernel_operand *outs, *ins;
+    int out_count, in_count;
+    size_t begin, end;
+    ring_dtype dtype;
+    ring_op op;
+    int divisor;
+    bool stream; /* store around the cache: every output is aligned to a line at begin */
+} fold_job;
+
+/* The factors of one optimiser step, each computed in double and rounded once. */
+typedef struct sgd_factors {
+    float scale, weight_decay, momentum, blend, lr;
+    bool nesterov, first;
+} sgd_factors;
+
+typedef struct adam_factors {
+    float scale, weight_decay; /* of the gradient: the latter 0 if decoupled */
+    float keep;                /* of the parameter: 1 unless decoupled */
+    float blend1, beta2, blend2, rate, root, eps;
+} adam_factors;
+
+typedef struct kernel_table {
+    void (*fold)(fold_job *job); /* may change the job */
+    void (*f16_to_f32)(float *dst, const uint16_t *src, size_t count);
+    void (*f32_to_f16)(uint16_t *dst, const float *src, size_t count);
+    void (*bf16_to_f32)(float *dst, const uint16_t *src, size_t count);
+    void (*f32_to_bf16)(uint16_t *dst, const float *src, size_t count);
+    double (*sum_squares)(const float *x, size_t count);
+    void (*sgd_step)(float *p, const float *grad, size_t count, const sgd_factors *by);
+    void (*momentum_step)(float *p, const float *grad, float *buf, size_t count,
+                          const sgd_factors *by);
+    void (*adam_step)(float *p, const float *grad, float *m, float *v, size_t count,
+                      const adam_factors *by);
+} kernel_table;
+
+extern const kernel_table kernel_table_c, kernel_table_avx2, kernel_table_avx512;
+
+/** @return the table in use; chooses it on first use. */
+const kernel_table *kernel_table_in_use(void);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rules for special values, each in so many words: NaN, infinities, zeros, subnormals,
+ * integers that wrap. Every case is run at each place of an array, in vectors and after. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "level.h"
+#include "kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { N = 150 };
+
+static const uint32_t quiet_nan = 0x7fc01234, signalling_nan = 0xff801234, nan_result = 0xffffffff;
+static const uint32_t infinity = 0x7f800000, minus_infinity = 0xff800000;
+static const uint32_t zero = 0, minus_zero = 0x80000000, one = 0x3f800000;
+
+static void expect_f32(ring_op op, uint32_t a, uint32_t b, int divisor, uint32_t want)
+{
+    uint32_t x[N], y[N], out[N];
+    for (int i = 0; i < N; i++) {
+        x[i] = a;
+        y[i] = b;
+    }
+    kernel_fold(&(kernel_operand){out, false}, 1, (kernel_operand[]){{x, false}, {y, false}}, 2, N,
+                RING_FLOAT32, op, divisor);
+    for (int i = 0; i < N; i++)
+        if (out[i] != want)
+            fail_msg("op %d of %08x and %08x at %d: %08x, not %08x", op, a, b, i, out[i], want);
+}
+
+static void expect_either_order(ring_op op, uint32_t a, uint32_t b, uint32_t want)
+{
+    expect_f32(op, a, b, 0, want);
+    expect_f32(op, b, a, 0, want);
+}
+
+static void test_any_nan_gives_the_nan_of_all_ones(void **state)
+{
+    (void)state;
+    const uint32_t others[] = {zero, minus_zero, one, infinity, minus_infinity, quiet_nan, 1};
+    for (ring_op op = 0; op < RING_OP_COUNT; op++)
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+            expect_either_order(op, quiet_nan, others[i], nan_result);
+            expect_either_order(op, signalling_nan, others[i], nan_result);
+        }
+    expect_either_order(RING_SUM, infinity, minus_infinity, nan_result);
+    expect_either_order(RING_PROD, infinity, zero, nan_result);
+}
+
+static void test_minus_zero_is_below_zero_in_any_order(void **state)
+{
+    (void)state;
+    expect_either_order(RING_MIN, zero, minus_zero, minus_zero);
+    expect_either_order(RING_MAX, zero, minus_zero, zero);
+    expect_either_order(RING_MIN, minus_zero, minus_zero, minus_zero);
+    expect_either_order(RING_MAX, minus_zero, minus_zero, minus_zero);
+    expect_either_order(RING_SUM, zero, minus_zero, zero);
+    expect_either_order(RING_SUM, minus_zero, minus_zero, minus_zero);
+}
+
+static void test_infinities_order_and_absorb(void **state)
+{
+    (void)state;
+    expect_either_order(RING_MAX, infinity, one, infinity);
+    expect_either_order(RING_MIN, infinity, one, one);
+    expect_either_order(RING_MIN, minus_infinity, infinity, minus_infinity);
+    expect_either_order(RING_SUM, infinity, one, infinity);
+    expect_either_order(RING_SUM, 0x7f7fffff, 0x7f7fffff, infinity);
+}
+
+static void test_subnormals_are_not_flushed(void **state)
+{
+    (void)state;
+    expect_f32(RING_SUM, 1, 2, 0, 3);
+    expect_f32(RING_MIN, 1, zero, 0, zero);
+    expect_f32(RING_MAX, 1, 2, 0, 2);
+    expect_f32(RING_PROD, 0x00800000, 0x3f000000, 0, 0x00400000);
+    expect_f32(RING_AVG, 3, 3, 2, 3);
+}
+
+static void test_average_divides_exactly_by_powers_of_two(void **state)
+{
+    (void)state;
+    for (int divisor = 1; divisor <= 1024; divisor *= 2) {
+        const float want = (1.0f + 0x1.fffffep-1f) / (float)divisor;
+        uint32_t bits;
+        memcpy(&bits, &want, sizeof bits);
+        expect_f32(RING_AVG, one, 0x3f7fffff, divisor, bits);
+    }
+}
+
+static void test_halves_round_once_after_the_last_input(void **state)
+{
+    (void)state;
+    /* 2048 + 1 + 1: float16 holds 2048 and 2050, but not 2049. */
+    uint16_t big = 0x6800, unit = 0x3c00, out = 0;
+    float wide = 0;
+    const kernel_operand in[] = {{&big, false}, {&unit, false}, {&unit, false}};
+    kernel_operand outs[] = {{&out, false}, {&wide, true}};
+    kernel_fold(outs, 2, in, 3, 1, RING_FLOAT16, RING_SUM, 0);
+    assert_int_equal(out, 0x6801);
+    assert_true(wide == 2050);
+}
+
+static void test_integers_wrap_and_divide_towards_zero(void **state)
+{
+    (void)state;
+    int8_t a[N], b[N], sum[N];
+    int32_t c[N], d[N], average[N];
+    for (int i = 0; i < N; i++) {
+        a[i] = 127;
+        b[i] = 2;
+        c[i] = -4;
+        d[i] = -3;
+    }
+    kernel_fold(&(kernel_operand){sum, false}, 1, (kernel_operand[]){{a, false}, {b, false}}, 2, N,
+                RING_INT8, RING_SUM, 0);
+    kernel_fold(&(kernel_operand){average, false}, 1, (kernel_operand[]){{c, false}, {d, false}},
+                2, N, RING_INT32, RING_AVG, 2);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(sum[i], -127);
+        assert_int_equal(average[i], -3);
+    }
+}
+
+static void test_signed_and_unsigned_order_differ(void **state)
+{
+    (void)state;
+    uint64_t a = UINT64_MAX, b = 1, out = 0;
+    const kernel_operand in[] = {{&a, false}, {&b, false}};
+    kernel_fold(&(kernel_operand){&out, false}, 1, in, 2, 1, RING_UINT64, RING_MAX, 0);
+    assert_true(out == UINT64_MAX);
+    kernel_fold(&(kernel_operand){&out, false}, 1, in, 2, 1, RING_INT64, RING_MAX, 0);
+    assert_true(out == 1);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_nan_gives_the_nan_of_all_ones),
+        cmocka_unit_test(test_minus_zero_is_below_zero_in_any_order),
+        cmocka_unit_test(test_infinities_order_and_absorb),
+        cmocka_unit_test(test_subnormals_are_not_flushed),
+        cmocka_unit_test(test_average_divides_exactly_by_powers_of_two),
+        cmocka_unit_test(test_halves_round_once_after_the_last_input),
+        cmocka_unit_test(test_integers_wrap_and_divide_towards_zero),
+        cmocka_unit_test(test_signed_and_unsigned_order_differ),
+    };
+    level_from_arguments(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
