@@ -16,9 +16,8 @@ typedef struct algo {
     bool (*supports)(plan_collective collective);
     /** Chunks that it wants for a call of @p bytes in all; depends on arguments alone. */
     int (*chunks)(plan_collective collective, int ranks, size_t bytes);
-    /** Builds and seals the plan. @p chunks is what chunks() gave, or any number that the
-     *  algorithm's chunk rule allows (a multiple of ranks where it says so).
-     *  @return NULL if out of memory. */
+    /** Builds and seals the plan. @p chunks is any multiple of chunks(collective, ranks, 0).
+     *  @return NULL, with fail() called, if out of memory or if asked for what it cannot do. */
     plan *(*build)(plan_collective collective, int ranks, int rank, int root, int chunks);
 } algo;
 

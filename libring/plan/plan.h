@@ -24,9 +24,9 @@
  * A fold that puts its result into its own PLAN_DST and into peers' may also be run as the
  * fold, then sends by value from the own one; plans are right for this, too.
  *
- * Plans take links as roomy: a rank that waits in one step still owes its peers what it has
- * posted. An executor whose links fill up must keep a fold's output aside (a chunk a peer at
- * most), or all ranks of a ring wait for room at once.
+ * Plans take links as roomy. All ranks of a ring put a fold's result on their links before
+ * any of them takes the next one, so an executor whose links fill up must keep results
+ * aside, or send them from the own PLAN_DST, instead of waiting for room.
  *
  * Steps run in order. SEND only posts: later steps do not wait for it.
  */

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table G(i,j): which ranks' gradients each chunk of each rank holds, before the first
+ * transfer and after each one. In a transfer every pair of ranks moves at most one message,
+ * one that was there before; a rank's row shows what it last made or got of each chunk.
+ */
+#include "check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CELL_TEXT = 40, FULL_SUM_TEXT = 20 };
+
+typedef struct table {
+    run run;
+    FILE *out; /* NULL: only measure */
+    int chunks, width, rounds;
+    bool short_names; /* "G03" is clear while all numbers have one digit */
+} table;
+
+/* ---- Cells --------------------------------------------------------------------- */
+
+static int name_source(const table *t, int rank, int chunk, char *out, size_t size)
+{
+    return snprintf(out, size, t->short_names ? "G%d%d" : "G(%d,%d)", rank, chunk);
+}
+
+static bool name_sum(const table *t, const int32_t *order, int count, int chunk, char *cell)
+{
+    size_t used = 0;
+    for (int i = 0; i < count; i++) {
+        char name[32];
+        const int length = name_source(t, order[i], chunk, name, sizeof name);
+        if (used + (size_t)length + 1 > FULL_SUM_TEXT)
+            return false;
+        used += (size_t)snprintf(cell + used, CELL_TEXT - used, "%s%s", i > 0 ? "+" : "", name);
+    }
+    return true;
+}
+
+/* Ranks that follow each other on the ring, or as many as there are. */
+static void name_range(const table *t, const int32_t *order, int count, int chunk, char *cell)
+{
+    bool run_of_ranks = true;
+    for (int i = 1; i < count; i++)
+        run_of_ranks &= order[i] == (order[i - 1] + 1) % t->run.ranks;
+    if (run_of_ranks)
+        snprintf(cell, CELL_TEXT, "G(%d..%d,%d)", order[0], order[count - 1], chunk);
+    else
+        snprintf(cell, CELL_TEXT, "%d ranks' G(*,%d)", count, chunk);
+}
+
+static void name_term(const table *t, int32_t id, char *cell)
+{
+    int32_t order[64];
+    if (id == TERM_NONE) {
+        strcpy(cell, ".");
+        return;
+    }
+    const term *v = &t->run.terms.nodes[id];
+    const int count = term_order(&t->run.terms, id, order);
+    if (count < 0)
+        snprintf(cell, CELL_TEXT, "%d ranks' G(*,%d)", __builtin_popcountll(v->ranks), v->chunk);
+    else if (v->kind == TERM_FINISHED && count == t->run.ranks)
+        snprintf(cell, CELL_TEXT, t->short_names ? "G*%d" : "G(*,%d)", v->chunk);
+    else if (!name_sum(t, order, count, v->chunk, cell))
+        name_range(t, order, count, v->chunk, cell);
+}
+
+static int32_t held(const table *t, int rank, int chunk)
+{
+    return t->run.latest[rank * t->chunks + chunk];
+}
+
+/* ---- Rows ---------------------------------------------------------------------- */
+
+static void measure(table *t)
+{
+    for (int rank = 0; rank < t->run.ranks; rank++) {
+        for (int chunk = 0; chunk < t->chunks; chunk++) {
+            char cell[CELL_TEXT];
+            name_term(t, held(t, rank, chunk), cell);
+            if ((int)strlen(cell) > t->width)
+                t->width = (int)strlen(cell);
+        }
+    }
+}
+
+static void print_row(const table *t, int rank)
+{
+    fprintf(t->out, "rank %-3d", rank);
+    for (int chunk = 0; chunk < t->chunks; chunk++) {
+        char cell[CELL_TEXT];
+        name_term(t, held(t, rank, chunk), cell);
+        fprintf(t->out, "  %-*s", chunk + 1 < t->chunks ? t->width : 0, cell);
+    }
+    fputc('\n', t->out);
+}
+
+static void print_head(const table *t, int round)
+{
+    if (round == 0)
+        fprintf(t->out, "%s: chunk j of rank i; %s: of all ranks, combined\n\nbefore\n",
+                t->short_names ? "Gij" : "G(i,j)", t->short_names ? "G*j" : "G(*,j)");
+    else
+        fprintf(t->out, "\nafter transfer %d of %d\n", round, t->rounds);
+}
+
+static void show(table *t, int round)
+{
+    if (t->out == NULL) {
+        measure(t);
+        return;
+    }
+    print_head(t, round);
+    for (int rank = 0; rank < t->run.ranks; rank++)
+        print_row(t, rank);
+}
+
+static ring_status walk_rounds(table *t)
+{
+    bool moved;
+    RING_TRY(run_round(&t->run, &moved)); /* posts what needs no message */
+    show(t, 0);
+    for (int round = 1;; round++) {
+        RING_TRY(run_round(&t->run, &moved));
+        if (!moved)
+            return run_finish(&t->run);
+        t->rounds = round > t->rounds ? round : t->rounds;
+        show(t, round);
+    }
+}
+
+static ring_status walk(table *t, const plan *const *plans, int ranks, FILE *out)
+{
+    t->out = out;
+    ring_status status = run_open(&t->run, plans, ranks, false);
+    t->run.by_rounds = true;
+    if (status == RING_OK)
+        status = walk_rounds(t);
+    run_close(&t->run);
+    return status;
+}
+
+ring_status plan_print_table(const plan *const *plans, int ranks, FILE *out)
+{
+    RING_TRY(check_shape(plans, ranks));
+    table t = {.chunks = plans[0]->chunks};
+    t.short_names = ranks <= 10 && t.chunks <= 10;
+    RING_TRY(walk(&t, plans, ranks, NULL)); /* widths and the number of rounds */
+    RING_TRY(walk(&t, plans, ranks, out));
+    return ferror(out) ? fail(RING_ERR_SYSTEM, "writing the table: %m") : RING_OK;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Building, copying and breaking sets of plans. */
+#include "plans.h"
+
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+plan_set plans_build(const plan_case *c)
+{
+    plan_set set = {.ranks = c->ranks};
+    for (int rank = 0; rank < c->ranks; rank++) {
+        set.of[rank] = c->algorithm->build(c->collective, c->ranks, rank, c->root, c->chunks);
+        assert_non_null(set.of[rank]);
+    }
+    return set;
+}
+
+void plans_free(plan_set *set)
+{
+    for (int rank = 0; rank < set->ranks; rank++)
+        plan_free(set->of[rank]);
+}
+
+bool plans_proven(const plan_set *set)
+{
+    return plan_check((const plan *const *)set->of, set->ranks) == RING_OK;
+}
+
+void plans_expect_proven(const plan_set *set)
+{
+    if (!plans_proven(set))
+        fail_msg("%s", fail_text());
+}
+
+void plans_expect_refused(const plan_set *set, const char *telling)
+{
+    const ring_status status = plan_check((const plan *const *)set->of, set->ranks);
+    if (status == RING_OK)
+        fail_msg("accepted, but should have been refused: %s", telling);
+    assert_int_equal(status, RING_ERR_INTERNAL);
+    if (strstr(fail_text(), telling) == NULL)
+        fail_msg("refused by \"%s\", which does not say \"%s\"", fail_text(), telling);
+}
+
+/* ---- Copies, unrolled ---------------------------------------------------------- */
+
+static void copy_operand(plan *to, plan_loc loc, bool out)
+{
+    (out ? plan_out : plan_in)(to, loc.rank, loc.buffer, loc.chunk);
+}
+
+/* plan_fold() opens a step of whatever kind. */
+static void open_step(plan *to, const plan_step *step)
+{
+    plan_fold(to, step->finish, step->wire_in, step->wire_out);
+    to->steps[to->step_count - 1].kind = step->kind;
+}
+
+static void take_back(plan *p)
+{
+    p->loc_count = p->steps[--p->step_count].first_in;
+    p->blocks[p->block_count - 1].steps--;
+}
+
+static void copy_step(plan *to, const plan_cursor *at)
+{
+    const plan_step *step = plan_at(at);
+    open_step(to, step);
+    for (int i = 0; i < step->ins; i++)
+        copy_operand(to, plan_input(at, step, i), false);
+    for (int i = 0; i < step->outs; i++)
+        copy_operand(to, plan_output(at, step, i), true);
+}
+
+static plan *empty_like(const plan *p)
+{
+    plan *copy = plan_new(p->collective, p->algorithm, p->rank, p->ranks, p->root, p->chunks);
+    assert_non_null(copy);
+    return copy;
+}
+
+static void replace(plan_set *set, int rank, plan *by)
+{
+    assert_int_equal(plan_seal(by), RING_OK);
+    plan_free(set->of[rank]);
+    set->of[rank] = by;
+}
+
+/* Without step @p drop, with step @p swap before the one it follows; -1 for neither. */
+static plan *copy_reordered(const plan *p, int drop, int swap)
+{
+    plan *copy = empty_like(p);
+    plan_cursor at = plan_begin(p), before = at;
+    for (int i = 0; plan_at(&at) != NULL; i++, plan_next(&at)) {
+        if (i == swap)
+            copy_step(copy, &at);
+        if (i == swap)
+            copy_step(copy, &before);
+        else if (i != drop && i != swap - 1)
+            copy_step(copy, &at);
+        before = at;
+    }
+    return copy;
+}
+
+plan_set plans_copy(const plan_set *set)
+{
+    plan_set copy = {.ranks = set->ranks};
+    for (int rank = 0; rank < set->ranks; rank++)
+        replace(&copy, rank, copy_reordered(set->of[rank], -1, -1));
+    return copy;
+}
+
+void plans_drop(plan_set *set, int rank, int index)
+{
+    replace(set, rank, copy_reordered(set->of[rank], index, -1));
+}
+
+void plans_swap(plan_set *set, int rank, int index)
+{
+    replace(set, rank, copy_reordered(set->of[rank], -1, index));
+}
+
+/* ---- Taking operands out --------------------------------------------------------- */
+
+static bool is_ack(const plan_step *step)
+{
+    return step->kind == PLAN_STEP_ACK || step->kind == PLAN_STEP_WAIT_ACK;
+}
+
+/* The operand to leave out: the number-th from or to a peer, of messages or acknowledgements. */
+typedef struct omission {
+    int peer;
+    bool out, ack;
+    int number, seen;
+} omission;
+
+static bool leaves_out(omission *o, const plan_step *step, plan_loc loc, bool out)
+{
+    return out == o->out && loc.rank == o->peer && is_ack(step) == o->ack &&
+           o->seen++ == o->number;
+}
+
+/* @return how many operands were copied. */
+static int copy_operands(plan *to, const plan_cursor *at, bool out, omission *o)
+{
+    const plan_step *step = plan_at(at);
+    int copied = 0;
+    for (int i = 0; i < (out ? step->outs : step->ins); i++) {
+        const plan_loc loc = out ? plan_output(at, step, i) : plan_input(at, step, i);
+        if (leaves_out(o, step, loc, out))
+            continue;
+        copy_operand(to, loc, out);
+        copied++;
+    }
+    return copied;
+}
+
+/* A step that has lost all its inputs or outputs is gone. */
+static plan *copy_without(const plan *p, omission o)
+{
+    plan *copy = empty_like(p);
+    for (plan_cursor at = plan_begin(p); plan_at(&at) != NULL; plan_next(&at)) {
+        const plan_step *step = plan_at(&at);
+        open_step(copy, step);
+        const int ins = copy_operands(copy, &at, false, &o);
+        const int outs = copy_operands(copy, &at, true, &o);
+        if ((ins == 0 && step->ins > 0) || (outs == 0 && step->outs > 0))
+            take_back(copy);
+    }
+    return copy;
+}
+
+void plans_drop_message(plan_set *set, int from, int to, int number)
+{
+    replace(set, from, copy_without(set->of[from], (omission){to, true, false, number, 0}));
+    replace(set, to, copy_without(set->of[to], (omission){from, false, false, number, 0}));
+}
+
+void plans_drop_ack(plan_set *set, int from, int to)
+{
+    replace(set, from, copy_without(set->of[from], (omission){to, true, true, 0, 0}));
+    replace(set, to, copy_without(set->of[to], (omission){from, false, true, 0, 0}));
+}
+
+/* ---- Looking and choosing ---------------------------------------------------------- */
+
+plan_step *plans_step(plan_set *set, int rank, int index)
+{
+    assert_in_range(index, 0, set->of[rank]->step_count - 1);
+    return &set->of[rank]->steps[index];
+}
+
+int plans_find(const plan_set *set, int rank, plan_kind kind)
+{
+    int index = 0;
+    for (plan_cursor at = plan_begin(set->of[rank]); plan_at(&at) != NULL; plan_next(&at), index++)
+        if (plan_at(&at)->kind == kind)
+            return index;
+    return -1;
+}
+
+static bool has_root(plan_collective collective)
+{
+    return collective == PLAN_BROADCAST || collective == PLAN_REDUCE;
+}
+
+static void each_root(plan_case c, void (*each)(const plan_case *c))
+{
+    const int roots[] = {0, c.ranks / 2, c.ranks - 1};
+    for (int i = 0; i < (has_root(c.collective) ? 3 : 1); i++) {
+        c.root = roots[i];
+        if (i == 0 || roots[i] != roots[i - 1])
+            each(&c);
+    }
+}
+
+void plans_each_case(const char *algorithm, int ranks, void (*each)(const plan_case *c))
+{
+    plan_case c = {.algorithm = algo_find(algorithm), .ranks = ranks};
+    assert_non_null(c.algorithm);
+    for (int i = 0; i <= PLAN_BARRIER; i++) {
+        c.collective = (plan_collective)i;
+        if (!c.algorithm->supports(c.collective))
+            continue;
+        const int unit = c.algorithm->chunks(c.collective, ranks, 0);
+        for (int times = 1; times <= 3; times++) {
+            c.chunks = times * unit;
+            each_root(c, each);
+        }
+    }
+}
+
+uint32_t plans_random(uint64_t *state, uint32_t below)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((*state >> 33) % below);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every algorithm's plans with something taken out or moved: without any one step, message or
+ * acknowledgement they are refused; and whatever is accepted, changed or not, withstands the
+ * adversary. */
+#include "adversary.h"
+
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static const char *const algorithms[] = {"ring", "direct", "chain"};
+
+static void each_small_case(int most, void (*each)(const plan_case *c))
+{
+    for (int i = 0; i < 3; i++)
+        for (int ranks = 2; ranks <= most; ranks++)
+            plans_each_case(algorithms[i], ranks, each);
+}
+
+static void describe(const plan_case *c, const char *what, int a, int b, int number)
+{
+    fail_msg("%s by %s, %d ranks, root %d, %d chunks: accepted without %s %d of %d -> %d",
+             plan_collective_name(c->collective), c->algorithm->name, c->ranks, c->root, c->chunks,
+             what, number, a, b);
+}
+
+/* ---- Taking out ------------------------------------------------------------------ */
+
+static void drop_each_step(const plan_case *c)
+{
+    plan_set whole = plans_build(c);
+    for (int rank = 0; rank < c->ranks; rank++) {
+        for (int i = 0; i < (int)plan_length(whole.of[rank]); i++) {
+            plan_set set = plans_copy(&whole);
+            plans_drop(&set, rank, i);
+            if (plans_proven(&set))
+                describe(c, "step", rank, rank, i);
+            plans_free(&set);
+        }
+    }
+    plans_free(&whole);
+}
+
+static void drop_messages_between(const plan_case *c, const plan_set *whole, int from, int to)
+{
+    for (int i = 0; i < whole->of[from]->sends[to]; i++) {
+        plan_set set = plans_copy(whole);
+        plans_drop_message(&set, from, to, i);
+        if (plans_proven(&set))
+            describe(c, "message", from, to, i);
+        plans_free(&set);
+    }
+    if (whole->of[from]->acks_out[to] > 0) {
+        plan_set set = plans_copy(whole);
+        plans_drop_ack(&set, from, to);
+        if (plans_proven(&set))
+            describe(c, "acknowledgement", from, to, 0);
+        plans_free(&set);
+    }
+}
+
+/* A barrier cut into more chunks than it needs says the same several times. */
+static bool repeats_itself(const plan_case *c)
+{
+    return c->collective == PLAN_BARRIER &&
+           c->chunks > c->algorithm->chunks(PLAN_BARRIER, c->ranks, 0);
+}
+
+static void drop_each_message(const plan_case *c)
+{
+    if (repeats_itself(c))
+        return;
+    plan_set whole = plans_build(c);
+    for (int from = 0; from < c->ranks; from++)
+        for (int to = 0; to < c->ranks; to++)
+            drop_messages_between(c, &whole, from, to);
+    plans_free(&whole);
+}
+
+static void without_any_one_step_plans_are_refused(void **state)
+{
+    (void)state;
+    each_small_case(4, drop_each_step);
+}
+
+static void without_any_one_message_or_acknowledgement_plans_are_refused(void **state)
+{
+    (void)state;
+    each_small_case(5, drop_each_message);
+}
+
+/* ---- Moving ---------------------------------------------------------------------- */
+
+static int accepted, refused;
+
+static void expect_trustworthy(const plan_set *set, int attacks)
+{
+    if (!plans_proven(set)) {
+        refused++;
+        return;
+    }
+    const char *wrong = adversary_attack(set, attacks);
+    accepted++;
+    if (wrong != NULL)
+        fail_msg("the checker accepts what the adversary breaks: %s", wrong);
+}
+
+static void attack_unchanged(const plan_case *c)
+{
+    plan_set set = plans_build(c);
+    const char *wrong = adversary_attack(&set, 30);
+    if (wrong != NULL)
+        fail_msg("%s by %s, %d ranks, root %d, %d chunks: %s", plan_collective_name(c->collective),
+                 c->algorithm->name, c->ranks, c->root, c->chunks, wrong);
+    plans_free(&set);
+}
+
+static void swap_each_pair_of_steps(const plan_case *c)
+{
+    plan_set whole = plans_build(c);
+    for (int rank = 0; rank < c->ranks; rank++) {
+        for (int i = 1; i < (int)plan_length(whole.of[rank]); i++) {
+            plan_set set = plans_copy(&whole);
+            plans_swap(&set, rank, i);
+            expect_trustworthy(&set, 8);
+            plans_free(&set);
+        }
+    }
+    plans_free(&whole);
+}
+
+/* Several random moves in all plans, one of the sort that races come from. */
+static void shuffle(const plan_case *c)
+{
+    uint64_t random = (uint64_t)c->ranks * 1000 + (uint64_t)c->chunks;
+    plan_set whole = plans_build(c);
+    for (int round = 0; round < 30; round++) {
+        plan_set set = plans_copy(&whole);
+        for (uint32_t moves = 1 + plans_random(&random, 4); moves > 0; moves--) {
+            const int rank = (int)plans_random(&random, (uint32_t)c->ranks);
+            const uint32_t length = (uint32_t)plan_length(set.of[rank]);
+            if (length > 1)
+                plans_swap(&set, rank, 1 + (int)plans_random(&random, length - 1));
+        }
+        expect_trustworthy(&set, 10);
+        plans_free(&set);
+    }
+    plans_free(&whole);
+}
+
+static void proven_plans_withstand_the_adversary(void **state)
+{
+    (void)state;
+    each_small_case(6, attack_unchanged);
+}
+
+static void plans_with_two_steps_swapped_are_refused_or_withstand(void **state)
+{
+    (void)state;
+    accepted = refused = 0;
+    each_small_case(4, swap_each_pair_of_steps);
+    assert_true(accepted > 100 && refused > 100); /* the test has seen both */
+}
+
+static void shuffled_plans_are_refused_or_withstand(void **state)
+{
+    (void)state;
+    accepted = refused = 0;
+    each_small_case(4, shuffle);
+    assert_true(accepted > 100 && refused > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_any_one_step_plans_are_refused),
+        cmocka_unit_test(without_any_one_message_or_acknowledgement_plans_are_refused),
+        cmocka_unit_test(proven_plans_withstand_the_adversary),
+        cmocka_unit_test(plans_with_two_steps_swapped_are_refused_or_withstand),
+        cmocka_unit_test(shuffled_plans_are_refused_or_withstand),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The checker proves every collective of one algorithm (the argument) for 1 to 64 ranks, for
+ * several chunkings and roots, and for the chunks that the algorithm itself asks for. */
+#include "plans.h"
+
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *algorithm;
+
+static void prove(const plan_case *c)
+{
+    plan_set set = plans_build(c);
+    plans_expect_proven(&set);
+    plans_free(&set);
+}
+
+/* Sanitizers are an order of magnitude slower: they see all small numbers and some large. */
+static bool is_tried(int ranks)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return ranks <= 12 || ranks == 31 || ranks == 64;
+#else
+    (void)ranks;
+    return true;
+#endif
+}
+
+static void every_collective_is_proven_for_1_to_64_ranks(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
+        if (is_tried(ranks))
+            plans_each_case(algorithm, ranks, prove);
+}
+
+static void own_choice_of_chunks_is_proven_at_every_size(void **state)
+{
+    const algo *a = algo_find(algorithm);
+    static const int ranks[] = {1, 2, 3, 5, 8, 17};
+    (void)state;
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
+        for (int c = 0; c <= PLAN_BARRIER; c++) {
+            if (!a->supports((plan_collective)c))
+                continue;
+            int before = -1;
+            for (size_t bytes = 1; bytes < (size_t)1 << 32; bytes *= 4) {
+                const int chunks = a->chunks((plan_collective)c, ranks[i], bytes);
+                if (chunks != before)
+                    prove(&(plan_case){a, (plan_collective)c, ranks[i], ranks[i] / 3, chunks});
+                before = chunks;
+            }
+        }
+    }
+}
+
+static void wrong_calls_give_no_plan_but_a_reason(void **state)
+{
+    const algo *a = algo_find(algorithm);
+    (void)state;
+    assert_null(a->build(PLAN_ALL_REDUCE, 4, 4, 0, 4));
+    assert_null(a->build(PLAN_ALL_REDUCE, 4, -1, 0, 4));
+    assert_null(a->build(PLAN_BROADCAST, 4, 0, 4, 4));
+    assert_null(a->build(PLAN_REDUCE_SCATTER, 4, 0, 0, 0));
+    assert_null(a->build(PLAN_REDUCE_SCATTER, 4, 0, 0, 6));
+    assert_non_null(strstr(fail_text(), "multiples of 4 chunks"));
+    assert_null(a->build(PLAN_SEND, 4, 0, 0, 4));
+    assert_non_null(strstr(fail_text(), "does no send"));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_collective_is_proven_for_1_to_64_ranks),
+        cmocka_unit_test(own_choice_of_chunks_is_proven_at_every_size),
+        cmocka_unit_test(wrong_calls_give_no_plan_but_a_reason),
+    };
+    if (argc != 2 || algo_find(argv[1]) == NULL)
+        return 2;
+    algorithm = argv[1];
+    return cmocka_run_group_tests_name(argv[1], tests, NULL, NULL);
+}
