@@ -24,7 +24,7 @@ typedef struct boot_card {
     uint32_t uid;
     int32_t local_rank_hint;       /* from the launcher, -1 if unknown                   */
     unsigned char host[16];        /* hash of boot id and network namespace: same host   */
-    unsigned char process[16];     /* random, one a process: same address space          */
+    unsigned char process[16];     /* hash of host, pid and start: same address space    */
     char hostname[BOOT_NAME_MAX];
     uint32_t transports;           /* bit i: transport_all()[i] allowed and usable here   */
     unsigned char address[20];     /* where its TCP peers connect: family, port, address  */
@@ -37,7 +37,7 @@ typedef struct boot_world {
     settings settings;        /* rank 0's where all must agree, else this rank's          */
     int *control;             /* rank 0: [size], control[0] = -1; others: [1], to rank 0  */
     char launcher[32];
-    struct boot_doors *doors; /* listeners of this rank, until boot_connect() is done     */
+    struct boot_doors *doors; /* listeners of this rank, closed by boot_connect()         */
     double deadline;          /* end of init                                             */
 } boot_world;
 
@@ -51,9 +51,11 @@ ring_status boot_join(const ring_unique_id *id, int size, int rank, uint32_t tra
 /** The same from the environment. */
 ring_status boot_join_env(uint32_t transports, boot_world **out);
 
-/** One authenticated socket to every other rank for each lane.
+/** One authenticated socket to every other rank for each lane. All ranks call it, once; no
+ *  deadlock. When one rank fails, all do, with its text; then only boot_free() is left to do.
  *  @param by_unix  [size] true where the pair shall use AF_UNIX (same host).
- *  @param[out] fds [lanes][size], -1 for this rank. All ranks call it; no deadlock. */
+ *  @param[out] fds the caller's arrays: fds[lane][rank], blocking sockets, -1 for this rank
+ *                  (on failure for all). */
 ring_status boot_connect(boot_world *world, const bool *by_unix, int lanes, int **fds);
 
 /** A barrier over the control connections: RING_OK when every rank has called it with

@@ -17,6 +17,8 @@ typedef struct settings {
     bool insecure;           /* RING_INSECURE                                            */
     bool progress_thread;    /* RING_PROGRESS_THREAD: advance work while callers compute */
     char secret_file[512];   /* RING_SECRET_FILE                                         */
+    int secret_fd;           /* RING_SECRET_FD: inherited descriptor of a file, -1: none */
+    char meeting_dir[512];   /* RING_RENDEZVOUS_DIR: shared directory to find rank 0 by  */
     char address[256];       /* RING_ADDR: address to listen on, "" = chosen             */
     char interface[64];      /* RING_SOCKET_IFNAME: interface whose address is used      */
     char fault[128];         /* RING_FAULT: transport_fault_wrap()'s spec, for tests     */

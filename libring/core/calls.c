@@ -133,7 +133,7 @@ static const void *block_of(const ring_comm *comm, const void *vector, size_t bl
 ring_status ring_all_reduce(const void *src, void *dst, size_t count, ring_dtype dtype,
                             ring_op op, ring_comm *comm, const ring_call *call)
 {
-    size_t bytes;
+    size_t bytes = 0;
     RING_TRY(vector_bytes(count, 1, dtype, &bytes));
     const call_signature signature = {PLAN_ALL_REDUCE, dtype, op, 0, count};
     return start(comm, &signature, &(call_buffers){src, dst, bytes, bytes}, src, call);
@@ -142,7 +142,7 @@ ring_status ring_all_reduce(const void *src, void *dst, size_t count, ring_dtype
 ring_status ring_reduce_scatter(const void *src, void *dst, size_t count, ring_dtype dtype,
                                 ring_op op, ring_comm *comm, const ring_call *call)
 {
-    size_t block, all;
+    size_t block = 0, all = 0;
     RING_TRY(vector_bytes(count, ranks_of(comm), dtype, &all));
     RING_TRY(vector_bytes(count, 1, dtype, &block));
     const call_signature signature = {PLAN_REDUCE_SCATTER, dtype, op, 0, count};
@@ -153,7 +153,7 @@ ring_status ring_reduce_scatter(const void *src, void *dst, size_t count, ring_d
 ring_status ring_all_gather(const void *src, void *dst, size_t count, ring_dtype dtype,
                             ring_comm *comm, const ring_call *call)
 {
-    size_t block, all;
+    size_t block = 0, all = 0;
     RING_TRY(vector_bytes(count, ranks_of(comm), dtype, &all));
     RING_TRY(vector_bytes(count, 1, dtype, &block));
     const call_signature signature = {PLAN_ALL_GATHER, dtype, RING_SUM, 0, count};
@@ -165,7 +165,7 @@ ring_status ring_all_gather(const void *src, void *dst, size_t count, ring_dtype
 ring_status ring_broadcast(const void *src, void *dst, size_t count, ring_dtype dtype,
                            int root, ring_comm *comm, const ring_call *call)
 {
-    size_t bytes;
+    size_t bytes = 0;
     RING_TRY(vector_bytes(count, 1, dtype, &bytes));
     const bool is_root = comm != NULL && comm->rank == root;
     const call_signature signature = {PLAN_BROADCAST, dtype, RING_SUM, root, count};
@@ -177,7 +177,7 @@ ring_status ring_broadcast(const void *src, void *dst, size_t count, ring_dtype 
 ring_status ring_reduce(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                         int root, ring_comm *comm, const ring_call *call)
 {
-    size_t bytes;
+    size_t bytes = 0;
     RING_TRY(vector_bytes(count, 1, dtype, &bytes));
     const bool is_root = comm != NULL && comm->rank == root;
     const call_signature signature = {PLAN_REDUCE, dtype, op, root, count};
@@ -195,7 +195,7 @@ ring_status ring_barrier(ring_comm *comm, const ring_call *call)
 ring_status ring_send(const void *src, size_t count, ring_dtype dtype, int peer,
                       ring_comm *comm, const ring_call *call)
 {
-    size_t bytes;
+    size_t bytes = 0;
     RING_TRY(vector_bytes(count, 1, dtype, &bytes));
     const call_signature signature = {PLAN_SEND, dtype, RING_SUM, peer, count};
     return start(comm, &signature, &(call_buffers){.src = src, .src_bytes = bytes}, NULL, call);
@@ -204,7 +204,7 @@ ring_status ring_send(const void *src, size_t count, ring_dtype dtype, int peer,
 ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_comm *comm,
                       const ring_call *call)
 {
-    size_t bytes;
+    size_t bytes = 0;
     RING_TRY(vector_bytes(count, 1, dtype, &bytes));
     const call_signature signature = {PLAN_RECV, dtype, RING_SUM, peer, count};
     return start(comm, &signature, &(call_buffers){.dst = dst, .dst_bytes = bytes}, NULL, call);

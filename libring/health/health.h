@@ -6,11 +6,15 @@
  *
  * Star: every rank beats to rank 0 and rank 0 to every rank, each interval =
  * peer_timeout / 5, at most 1 s. End of file without a goodbye is a dead peer at once.
+ * Rank 0 decides which of several first errors is the verdict. When rank 0 has left in
+ * order, the others go on with their data links' ends of file as the only sign of loss.
  */
 #ifndef RING_HEALTH_H
 #define RING_HEALTH_H
 
 #include "boot.h"
+
+enum { HEALTH_TEXT = 500 };
 
 typedef struct health health;
 
@@ -27,8 +31,9 @@ ring_status health_verdict(const health *h);
 /** Text of the verdict: the same on every rank; "" while alive. */
 const char *health_text(const health *h);
 
-/** Sets the verdict here (the first wins) and floods it. Any thread. The text should name
- *  rank, host, call and cause. */
+/** Sets the verdict (the first wins) and floods it. Any thread; returns when there is one:
+ *  at once on rank 0, else when rank 0 has answered, at most after 0.2 s. The text should
+ *  name rank, host, call and cause; it is cut to HEALTH_TEXT - 1 letters. */
 void health_report(health *h, ring_status status, const char *text);
 
 /** After a data link to @p peer broke: waits up to 0.3 s for a verdict that names the real

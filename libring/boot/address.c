@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Addresses as values: resolving, comparing, packing, listening. */
+#include "address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <sodium.h>
+#include <string.h>
+#include <unistd.h>
+
+boot_address address_loopback(int port)
+{
+    boot_address a = {.length = sizeof a.at.v4};
+    a.at.v4.sin_family = AF_INET;
+    a.at.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address_set_port(&a, port);
+    return a;
+}
+
+int address_port(const boot_address *a)
+{
+    return ntohs(a->at.any.sa_family == AF_INET6 ? a->at.v6.sin6_port : a->at.v4.sin_port);
+}
+
+void address_set_port(boot_address *a, int port)
+{
+    if (a->at.any.sa_family == AF_INET6)
+        a->at.v6.sin6_port = htons((uint16_t)port);
+    else
+        a->at.v4.sin_port = htons((uint16_t)port);
+}
+
+bool address_equal(const boot_address *a, const boot_address *b)
+{
+    unsigned char pa[ADDRESS_PACKED], pb[ADDRESS_PACKED];
+    address_pack(a, pa);
+    address_pack(b, pb);
+    return memcmp(pa, pb, sizeof pa) == 0;
+}
+
+bool address_is_loopback(const boot_address *a)
+{
+    if (a->at.any.sa_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&a->at.v6.sin6_addr);
+    return ntohl(a->at.v4.sin_addr.s_addr) >> 24 == 127;
+}
+
+const char *address_text(const boot_address *a, char out[ADDRESS_TEXT_MAX])
+{
+    char host[INET6_ADDRSTRLEN] = "?";
+    if (a->at.any.sa_family == AF_UNIX) {
+        const size_t head = offsetof(struct sockaddr_un, sun_path) + 1;
+        text_format(out, ADDRESS_TEXT_MAX, "@%.*s",
+                    a->length > head ? (int)(a->length - head) : 0, a->at.local.sun_path + 1);
+    } else if (a->at.any.sa_family == AF_INET6) {
+        inet_ntop(AF_INET6, &a->at.v6.sin6_addr, host, sizeof host);
+        text_format(out, ADDRESS_TEXT_MAX, "[%s]:%d", host, address_port(a));
+    } else {
+        inet_ntop(AF_INET, &a->at.v4.sin_addr, host, sizeof host);
+        text_format(out, ADDRESS_TEXT_MAX, "%s:%d", host, address_port(a));
+    }
+    return out;
+}
+
+/* ---- For the wire ------------------------------------------------------------------ */
+
+void address_pack(const boot_address *a, unsigned char out[ADDRESS_PACKED])
+{
+    const uint16_t head[2] = {a->at.any.sa_family, htons((uint16_t)address_port(a))};
+    memset(out, 0, ADDRESS_PACKED);
+    memcpy(out, head, sizeof head);
+    if (a->at.any.sa_family == AF_INET6)
+        memcpy(out + 4, &a->at.v6.sin6_addr, 16);
+    else
+        memcpy(out + 4, &a->at.v4.sin_addr, 4);
+}
+
+bool address_unpack(const unsigned char in[ADDRESS_PACKED], boot_address *out)
+{
+    uint16_t head[2];
+    memcpy(head, in, sizeof head);
+    memset(out, 0, sizeof *out);
+    out->at.any.sa_family = head[0];
+    if (head[0] == AF_INET6) {
+        out->length = sizeof out->at.v6;
+        memcpy(&out->at.v6.sin6_addr, in + 4, 16);
+    } else if (head[0] == AF_INET) {
+        out->length = sizeof out->at.v4;
+        memcpy(&out->at.v4.sin_addr, in + 4, 4);
+    } else {
+        return false;
+    }
+    address_set_port(out, ntohs(head[1]));
+    return true;
+}
+
+/* ---- AF_UNIX ----------------------------------------------------------------------- */
+
+boot_address address_unix(const char *name)
+{
+    boot_address a = {.length = 0};
+    const size_t length = strnlen(name, ADDRESS_NAME_MAX - 1);
+    a.at.local.sun_family = AF_UNIX;
+    memcpy(a.at.local.sun_path + 1, name, length); /* the leading NUL makes it abstract */
+    a.length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
+    return a;
+}
+
+void address_unix_name(char name[ADDRESS_NAME_MAX])
+{
+    unsigned char random[16]; /* 128 bits: nobody can take the name before us */
+    char hex[2 * sizeof random + 1];
+    randombytes_buf(random, sizeof random);
+    sodium_bin2hex(hex, sizeof hex, random, sizeof random);
+    text_format(name, ADDRESS_NAME_MAX, "ring-%s", hex);
+}
+
+/* ---- Resolving --------------------------------------------------------------------- */
+
+static void add_found(const struct addrinfo *found, int family, int port, boot_address *out,
+                      size_t most, size_t *count)
+{
+    for (; found != NULL && *count < most; found = found->ai_next) {
+        boot_address *a = &out[*count];
+        if (found->ai_family != family || found->ai_addrlen > sizeof a->at)
+            continue;
+        memset(a, 0, sizeof *a);
+        memcpy(&a->at, found->ai_addr, found->ai_addrlen);
+        a->length = found->ai_addrlen;
+        address_set_port(a, port);
+        ++*count;
+    }
+}
+
+ring_status address_resolve(const char *name, int port, double deadline, boot_address *out,
+                            size_t most, size_t *count)
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    int error;
+    *count = 1;
+    out[0] = address_loopback(port);
+    if (strcmp(name, "localhost") == 0)
+        return RING_OK;
+    while ((error = getaddrinfo(name, NULL, &hints, &found)) == EAI_AGAIN &&
+           clock_now() < deadline)
+        clock_sleep(0.2);
+    if (error != 0)
+        return fail(RING_ERR_CONFIG, "the address \"%.100s\": %s", name,
+                    error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error));
+    *count = 0;
+    add_found(found, AF_INET, port, out, most, count);
+    add_found(found, AF_INET6, port, out, most, count);
+    freeaddrinfo(found);
+    return *count > 0 ? RING_OK : fail(RING_ERR_CONFIG, "\"%.100s\" has no IP address", name);
+}
+
+/* ---- Sockets ----------------------------------------------------------------------- */
+
+ring_status address_socket(const boot_address *a, int *fd)
+{
+    const int on = 1;
+    *fd = socket(a->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*fd < 0)
+        return fail(RING_ERR_SYSTEM, "opening a socket: %m");
+    if (a->at.any.sa_family != AF_UNIX)
+        setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* only speed */
+    return RING_OK;
+}
+
+ring_status address_of_socket(int fd, boot_address *out)
+{
+    memset(out, 0, sizeof *out);
+    out->length = sizeof out->at;
+    if (getsockname(fd, &out->at.any, &out->length) != 0)
+        return fail(RING_ERR_SYSTEM, "getsockname: %m");
+    if (out->at.any.sa_family != AF_UNIX)
+        address_set_port(out, 0);
+    return RING_OK;
+}
+
+bool address_is_here(const boot_address *a)
+{
+    boot_address try = *a;
+    int fd;
+    address_set_port(&try, 0);
+    if (address_socket(&try, &fd) != RING_OK)
+        return false;
+    const bool here = bind(fd, &try.at.any, try.length) == 0;
+    fd_close(&fd);
+    return here;
+}
+
+static ring_status bind_and_listen(boot_address *a, int fd)
+{
+    char text[ADDRESS_TEXT_MAX];
+    const int on = 1;
+    if (a->at.any.sa_family != AF_UNIX)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* old connections may linger */
+    if (bind(fd, &a->at.any, a->length) != 0 || listen(fd, SOMAXCONN) != 0)
+        return fail(errno == EADDRINUSE ? RING_IN_PROGRESS : RING_ERR_SYSTEM,
+                    "listening on %s: %m", address_text(a, text));
+    a->length = sizeof a->at;
+    return getsockname(fd, &a->at.any, &a->length) == 0 ? RING_OK
+                                                        : fail(RING_ERR_SYSTEM, "getsockname: %m");
+}
+
+ring_status address_listen(boot_address *a, int *fd)
+{
+    RING_TRY(address_socket(a, fd));
+    const ring_status status = bind_and_listen(a, *fd);
+    if (status != RING_OK)
+        fd_close(fd);
+    return status;
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Joining and linking: all sizes, as threads and processes, and every way it can fail. */
+#include "ranks.h"
+
+#include "hand.h"
+#include "pass.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static ring_unique_id new_id(void)
+{
+    ring_unique_id id;
+    assert_int_equal(boot_make_id(&id), RING_OK);
+    return id;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    set_number("RING_INIT_TIMEOUT", 20);
+    return 0;
+}
+
+static const int sizes[] = {1, 2, 3, 5, 8};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+static void threads_of_one_process_join_and_link(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SIZES; i++) {
+        crew *c = crew_new(sizes[i]);
+        ring_unique_id id = new_id();
+        crew_threads(c, sizes[i], full_start, &id);
+        crew_assert_all(c, RING_OK);
+        crew_free(c);
+    }
+}
+
+static void processes_join_and_link(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SIZES; i++) {
+        crew *c = crew_new(sizes[i]);
+        ring_unique_id id = new_id();
+        crew_processes(c, sizes[i], full_start, &id);
+        crew_assert_all(c, RING_OK);
+        crew_free(c);
+    }
+}
+
+static void two_ranks_start_within_milliseconds(void **state)
+{
+    (void)state;
+    double best = 1;
+    for (int i = 0; i < 10; i++) {
+        crew *c = crew_new(2);
+        ring_unique_id id = new_id();
+        crew_threads(c, 2, full_start, &id);
+        crew_assert_all(c, RING_OK);
+        if (c->outcomes[1].seconds < best)
+            best = c->outcomes[1].seconds;
+        crew_free(c);
+    }
+    print_message("2 ranks: %.2f ms\n", 1e3 * best);
+    assert_true(best < 0.05);
+}
+
+/* ---- One rank alone ------------------------------------------------------------------ */
+
+static void one_rank_opens_no_socket(void **state)
+{
+    (void)state;
+    boot_world *world;
+    int fd[1], *fds[1] = {fd};
+    const bool local[1] = {false};
+    clearenv();
+    const int before = count_fds();
+    assert_int_equal(boot_join_env(3, &world), RING_OK);
+    assert_int_equal(count_fds(), before);
+    assert_int_equal(world->size, 1);
+    assert_string_equal(world->launcher, "none");
+    assert_int_equal(world->cards[0].transports, 3);
+    assert_int_equal(boot_connect(world, local, 1, fds), RING_OK);
+    assert_int_equal(fd[0], -1);
+    assert_int_equal(boot_agree(world, RING_OK), RING_OK);
+    assert_int_equal(boot_agree(world, RING_ERR_CONFIG), RING_ERR_CONFIG);
+    boot_free(world);
+}
+
+/* ---- Ranks that are missing, doubled or wrong ------------------------------------------ */
+
+static void missing_ranks_are_listed_on_all_that_came(void **state)
+{
+    (void)state;
+    crew *c = crew_new(4);
+    const int came[] = {0, 1, 4, 6};
+    memcpy(c->ranks, came, sizeof came);
+    set_number("RING_INIT_TIMEOUT", 0.5);
+    ring_unique_id id = new_id();
+    crew_threads(c, 8, full_start, &id);
+    for (int i = 0; i < 4; i++) {
+        outcome_assert(&c->outcomes[i], RING_ERR_TIMEOUT, "ranks 2-3, 5, 7 of 8");
+        assert_true(c->outcomes[i].seconds < 1.5);
+    }
+    crew_free(c);
+}
+
+static ring_status late_host(int rank, int size, void *id)
+{
+    if (rank == 0)
+        clock_sleep(0.4);
+    return full_start(rank, size, id);
+}
+
+static void the_first_deadline_is_everybodys(void **state)
+{
+    (void)state;
+    crew *c = crew_new(2);
+    set_number("RING_INIT_TIMEOUT", 0.8);
+    ring_unique_id id = new_id();
+    crew_threads(c, 3, late_host, &id); /* rank 1 gives up before rank 0 would */
+    outcome_assert(&c->outcomes[0], RING_ERR_TIMEOUT, "rank 2 of 3");
+    outcome_assert(&c->outcomes[1], RING_ERR_TIMEOUT, "rank 2 of 3");
+    assert_true(c->outcomes[0].seconds < 1.0);
+    crew_free(c);
+}
+
+static void without_rank_0_the_place_is_named(void **state)
+{
+    (void)state;
+    boot_world *world;
+    set_number("RING_INIT_TIMEOUT", 0.2);
+    ring_unique_id id = new_id();
+    pass p;
+    assert_int_equal(pass_from_id(&id, &p), RING_OK);
+    address_set_port(&p.at[0], free_ports(1));
+    pass_make_id(&p.at[0], &id);
+    assert_int_equal(boot_join(&id, 2, 1, 1, &world), RING_ERR_TIMEOUT);
+    char text[ADDRESS_TEXT_MAX];
+    assert_non_null(strstr(fail_text(), address_text(&p.at[0], text)));
+    assert_non_null(strstr(fail_text(), "refused"));
+}
+
+static void a_rank_that_is_there_twice_is_named_on_all(void **state)
+{
+    (void)state;
+    crew *c = crew_new(3);
+    const int twice[] = {0, 1, 1};
+    memcpy(c->ranks, twice, sizeof twice);
+    ring_unique_id id = new_id();
+    crew_threads(c, 3, full_start, &id);
+    for (int i = 0; i < 3; i++)
+        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "two processes say that they are rank 1");
+    crew_free(c);
+}
+
+static ring_status with_its_own_size(int rank, int size, void *id)
+{
+    return full_start(rank, rank == 1 ? size + 1 : size, id);
+}
+
+static void another_number_of_ranks_is_told_on_both_sides(void **state)
+{
+    (void)state;
+    crew *c = crew_new(2);
+    ring_unique_id id = new_id();
+    crew_threads(c, 2, with_its_own_size, &id);
+    outcome_assert(&c->outcomes[0], RING_ERR_CONFIG, "rank 1 was told of 3 ranks");
+    outcome_assert(&c->outcomes[1], RING_ERR_CONFIG, "rank 0 was told of 2 ranks");
+    crew_free(c);
+}
+
+static ring_status with_a_wrong_key(int rank, int size, void *id)
+{
+    ring_unique_id other = *(ring_unique_id *)id;
+    if (rank == 1)
+        other.bytes[20] ^= 1;
+    return full_start(rank, size, &other);
+}
+
+static void a_wrong_key_is_refused_on_both_sides(void **state)
+{
+    (void)state;
+    crew *c = crew_new(2);
+    set_number("RING_INIT_TIMEOUT", 0.4);
+    ring_unique_id id = new_id();
+    crew_threads(c, 2, with_a_wrong_key, &id);
+    outcome_assert(&c->outcomes[0], RING_ERR_TIMEOUT, "rank 1 of 2");
+    outcome_assert(&c->outcomes[1], RING_ERR_AUTH, "could not prove");
+    crew_free(c);
+}
+
+/* A member of the job, but of another version. */
+static ring_status join_as_other_version(const ring_unique_id *id, int size, uint32_t order)
+{
+    pass p;
+    int fd;
+    hand h;
+    RING_TRY(pass_from_id(id, &p));
+    hand_terms terms = {.rank = 1, .size = size};
+    memcpy(terms.key, p.key, sizeof p.key);
+    RING_TRY(address_socket(&p.at[0], &fd));
+    if (connect(fd, &p.at[0].at.any, p.at[0].length) != 0 && errno != EINPROGRESS)
+        return fail(RING_ERR_SYSTEM, "connect: %m");
+    hand_hello hello = hand_hello_to(&terms, 0, HAND_JOIN, 0);
+    if (order != 0)
+        hello.order = order;
+    else
+        hello.version = 987654;
+    hand_call(&h, fd, &terms, &hello, NULL, 0);
+    ring_status status;
+    while ((status = hand_step(&h)) == RING_IN_PROGRESS)
+        clock_sleep(0.001);
+    hand_drop(&h);
+    return status;
+}
+
+static ring_status one_of_another_version(int rank, int size, void *id)
+{
+    return rank == 1 ? join_as_other_version(id, size, 0) : full_start(rank, size, id);
+}
+
+static ring_status one_of_another_order(int rank, int size, void *id)
+{
+    return rank == 1 ? join_as_other_version(id, size, 0x04030201) : full_start(rank, size, id);
+}
+
+static void another_version_is_told_on_all_ranks(void **state)
+{
+    (void)state;
+    crew *c = crew_new(3);
+    ring_unique_id id = new_id();
+    crew_threads(c, 3, one_of_another_version, &id);
+    for (int i = 0; i < 3; i++)
+        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "987654");
+    crew_free(c);
+}
+
+static void another_byte_order_is_told_on_all_ranks(void **state)
+{
+    (void)state;
+    crew *c = crew_new(3);
+    ring_unique_id id = new_id();
+    crew_threads(c, 3, one_of_another_order, &id);
+    outcome_assert(&c->outcomes[0], RING_ERR_CONFIG, "byte order");
+    outcome_assert(&c->outcomes[2], RING_ERR_CONFIG, "byte order");
+    crew_free(c);
+}
+
+static ring_status killed_after_joining(int rank, int size, void *id)
+{
+    if (rank != 1)
+        return full_start(rank, size, id);
+    pass p;
+    int fd;
+    hand h;
+    RING_TRY(pass_from_id(id, &p));
+    hand_terms terms = {.rank = 1, .size = size};
+    memcpy(terms.key, p.key, sizeof p.key);
+    RING_TRY(address_socket(&p.at[0], &fd));
+    (void)connect(fd, &p.at[0].at.any, p.at[0].length);
+    hand_hello hello = hand_hello_to(&terms, 0, HAND_JOIN, 0);
+    unsigned char request[sizeof(double) + sizeof(boot_card)] = {0};
+    const double remaining = 20;
+    const boot_card card = {.rank = 1, .pid = 4711, .hostname = "elsewhere"};
+    memcpy(request, &remaining, sizeof remaining);
+    memcpy(request + sizeof remaining, &card, sizeof card);
+    hand_call(&h, fd, &terms, &hello, request, sizeof request);
+    ring_status status;
+    while ((status = hand_step(&h)) == RING_IN_PROGRESS)
+        clock_sleep(0.001);
+    hand_drop(&h);
+    return status;
+}
+
+static void a_rank_that_dies_while_others_are_awaited_is_named_at_once(void **state)
+{
+    (void)state;
+    crew *c = crew_new(2); /* ranks 0 and 1 of 3 */
+    ring_unique_id id = new_id();
+    crew_threads(c, 3, killed_after_joining, &id);
+    outcome_assert(&c->outcomes[0], RING_ERR_PEER, "rank 1 (elsewhere, pid 4711)");
+    assert_true(c->outcomes[0].seconds < 2);
+    crew_free(c);
+}
+
+/* ---- Failures while links are made ------------------------------------------------------ */
+
+static ring_status leave_instead_of_linking(int rank, int size, void *id)
+{
+    boot_world *world;
+    RING_TRY(boot_join(id, size, rank, 5, &world));
+    if (rank != 2)
+        return try_world(world);
+    const ring_status status = boot_agree(world, RING_OK);
+    boot_free(world);
+    return status;
+}
+
+static void a_rank_lost_while_links_are_made_is_named_on_all(void **state)
+{
+    (void)state;
+    crew *c = crew_new(4);
+    ring_unique_id id = new_id();
+    crew_threads(c, 4, leave_instead_of_linking, &id);
+    for (int i = 0; i < 4; i++) {
+        if (i != 2)
+            outcome_assert(&c->outcomes[i], RING_ERR_PEER, "rank 2");
+        assert_true(c->outcomes[i].seconds < 5);
+    }
+    crew_free(c);
+}
+
+static ring_status disagree(int rank, int size, void *id)
+{
+    boot_world *world;
+    RING_TRY(boot_join(id, size, rank, 5, &world));
+    const ring_status mine =
+        rank == 2 ? fail(RING_ERR_MEMORY, "no memory for what I want") : RING_OK;
+    const ring_status status = boot_agree(world, mine);
+    boot_free(world);
+    return status;
+}
+
+static void the_first_disagreement_is_everybodys(void **state)
+{
+    (void)state;
+    crew *c = crew_new(4);
+    ring_unique_id id = new_id();
+    crew_threads(c, 4, disagree, &id);
+    for (int i = 0; i < 4; i++)
+        outcome_assert(&c->outcomes[i], RING_ERR_MEMORY, "no memory for what I want");
+    assert_non_null(strstr(c->outcomes[0].text, "rank 2 ("));
+    crew_free(c);
+}
+
+/* ---- Ids ------------------------------------------------------------------------------- */
+
+static void an_id_serves_once_and_only_where_it_was_made(void **state)
+{
+    (void)state;
+    boot_world *world;
+    ring_unique_id id = new_id(), nonsense = {{0}};
+    crew *c = crew_new(2);
+    crew_threads(c, 2, full_start, &id);
+    crew_assert_all(c, RING_OK);
+    assert_int_equal(boot_join(&id, 2, 0, 1, &world), RING_ERR_USAGE);
+    assert_int_equal(boot_join(&nonsense, 2, 1, 1, &world), RING_ERR_ARGUMENT);
+    assert_int_equal(boot_join(&id, 2, 2, 1, &world), RING_ERR_ARGUMENT);
+    crew_free(c);
+}
+
+static void nothing_stays_open_after_good_and_bad_starts(void **state)
+{
+    (void)state;
+    crew *c = crew_new(3);
+    ring_unique_id id = new_id();
+    crew_threads(c, 3, full_start, &id);
+    const int before = count_fds();
+    for (int i = 0; i < 5; i++) {
+        id = new_id();
+        crew_threads(c, 3, i % 2 ? full_start : leave_instead_of_linking, &id);
+        id = new_id();
+        crew_threads(c, 3, i % 2 ? disagree : with_its_own_size, &id);
+    }
+    assert_int_equal(count_fds(), before);
+    crew_free(c);
+}
+
+/* ---- Who is where ----------------------------------------------------------------------- */
+
+static ring_status own_host(int rank, int size, void *hosts)
+{
+    ring_unique_id unused = {{0}};
+    boot_world *world;
+    (void)size;
+    if (rank == 1 && unshare(CLONE_NEWNET) != 0)
+        return fail(RING_ERR_UNSUPPORTED, "unshare: %m");
+    pass_make_id(&(boot_address){.at.v4.sin_family = AF_INET}, &unused);
+    RING_TRY(boot_join(&unused, 1, 0, 1, &world));
+    memcpy((unsigned char *)hosts + 16 * rank, world->cards[0].host, 16);
+    boot_free(world);
+    return RING_OK;
+}
+
+static void another_network_namespace_is_another_host(void **state)
+{
+    (void)state;
+    unsigned char *hosts = shared_memory(64);
+    crew *c = crew_new(3);
+    if (!is_root())
+        skip();
+    crew_processes(c, 3, own_host, hosts);
+    crew_assert_all(c, RING_OK);
+    assert_memory_equal(hosts, hosts + 32, 16);
+    assert_memory_not_equal(hosts, hosts + 16, 16);
+    crew_free(c);
+    shared_free(hosts, 64);
+}
+
+static ring_status with_own_settings(int rank, int size, void *id)
+{
+    boot_world *world;
+    if (rank == 1)
+        setenv("RING_ALGO", "chain", 1);
+    set_number("RING_PEER_TIMEOUT", 3 + rank);
+    set_number("RING_TIMEOUT", 30 + rank);
+    RING_TRY(boot_join(id, size, rank, 5, &world));
+    const settings s = world->settings;
+    boot_free(world);
+    if (s.algo[0] != '\0' || s.peer_timeout > 3 || s.timeout > 30)
+        return fail(RING_ERR_INTERNAL, "rank %d has its own settings", rank);
+    return RING_OK;
+}
+
+static void rank_0_settings_hold_where_all_must_agree(void **state)
+{
+    (void)state;
+    crew *c = crew_new(3);
+    ring_unique_id id = new_id();
+    crew_processes(c, 3, with_own_settings, &id);
+    crew_assert_all(c, RING_OK);
+    crew_free(c);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, set_up)
+    const struct CMUnitTest tests[] = {
+        TEST(threads_of_one_process_join_and_link),
+        TEST(processes_join_and_link),
+        TEST(two_ranks_start_within_milliseconds),
+        TEST(missing_ranks_are_listed_on_all_that_came),
+        TEST(the_first_deadline_is_everybodys),
+        TEST(without_rank_0_the_place_is_named),
+        TEST(a_rank_that_is_there_twice_is_named_on_all),
+        TEST(another_number_of_ranks_is_told_on_both_sides),
+        TEST(a_wrong_key_is_refused_on_both_sides),
+        TEST(another_version_is_told_on_all_ranks),
+        TEST(another_byte_order_is_told_on_all_ranks),
+        TEST(a_rank_that_dies_while_others_are_awaited_is_named_at_once),
+        TEST(a_rank_lost_while_links_are_made_is_named_on_all),
+        TEST(the_first_disagreement_is_everybodys),
+        TEST(an_id_serves_once_and_only_where_it_was_made),
+        TEST(nothing_stays_open_after_good_and_bad_starts),
+        TEST(another_network_namespace_is_another_host),
+        TEST(rank_0_settings_hold_where_all_must_agree),
+        TEST(one_rank_opens_no_socket),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
