@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What libring would use here and now: launcher, transports, kernels. */
+#include "report.h"
+
+#include "boot.h"
+#include "kernels.h"
+#include "settings.h"
+#include "transport.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TRANSPORTS_MAX = 32 };
+
+static void gather_launch(report *r)
+{
+    boot_launch launch;
+    if (boot_detect(&launch) != RING_OK) {
+        report_text(r, "launch", "launcher", "contradictory variables");
+        report_judge(r, VERDICT_FAIL, "%s", fail_text());
+        return;
+    }
+    report_text(r, "launch", "launcher", "%s", launch.launcher);
+    if (launch.size == 1)
+        report_text(r, "launch", "rank", "%d of %d: start several ranks with ringrun -n N",
+                    launch.rank, launch.size);
+    else
+        report_text(r, "launch", "rank", "%d of %d", launch.rank, launch.size);
+    if (launch.local_rank >= 0)
+        report_number(r, "launch", "local_rank", launch.local_rank, "");
+    if (launch.address[0] != '\0')
+        report_text(r, "launch", "rank_0_listens", "%s port %d%s", launch.address, launch.port,
+                    launch.agent_holds_port ? " (held by torchrun: another is agreed on)" : "");
+}
+
+/* The settings as a whole; the rows of `ringinfo env` show them one by one. */
+static void gather_settings(report *r, settings *s)
+{
+    if (settings_read(s) == RING_OK) {
+        report_text(r, "settings", "RING_* variables", "understood; 'ringinfo env' lists them");
+        return;
+    }
+    report_text(r, "settings", "RING_* variables", "wrong");
+    report_judge(r, VERDICT_FAIL, "%s", fail_text());
+    memset(s, 0, sizeof *s);
+}
+
+/* A misspelled variable would do nothing, and nobody would know. */
+static void judge_variable(report *r, const char *entry, const char *const *known, size_t count)
+{
+    char name[64];
+    const size_t length = strcspn(entry, "=");
+    text_format(name, sizeof name, "%.*s", (int)min_size(length, sizeof name - 1), entry);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(known[i], name) == 0)
+            return;
+    }
+    const char *near = text_nearest(name, known, count);
+    report_text(r, "settings", name, "no such variable");
+    report_judge(r, VERDICT_WARN, "%s%s%s", near != NULL ? "did you mean " : "remove it",
+                 near != NULL ? near : "", near != NULL ? "?" : "");
+}
+
+static void gather_unknown(report *r)
+{
+    extern char **environ;
+    size_t count;
+    settings_row *rows = settings_rows(&count);
+    const char **known = calloc(count + 1, sizeof *known);
+    for (size_t i = 0; known != NULL && i < count; i++)
+        known[i] = rows[i].name;
+    for (char **entry = environ; known != NULL && *entry != NULL; entry++) {
+        if (strncmp(*entry, "RING_", 5) == 0)
+            judge_variable(r, *entry, known, count);
+    }
+    free(known);
+    free(rows);
+}
+
+/* ---- Transports ------------------------------------------------------------------ */
+
+static bool describe_transport(report *r, const transport *t, bool allowed)
+{
+    char why[256] = "";
+    const bool works = t->probe(why, sizeof why);
+    if (!allowed)
+        report_text(r, "transports", t->name, "left out by RING_TRANSPORT; %s", t->about);
+    else if (works)
+        report_text(r, "transports", t->name, "works; %s", t->about);
+    else
+        report_text(r, "transports", t->name, "does not work here: %s", why);
+    if (allowed)
+        report_judge(r, works ? VERDICT_OK : VERDICT_WARN, "%s",
+                     works ? "" : "the next one is used instead");
+    return allowed && works;
+}
+
+static void describe_use(report *r, const char *between, const char *name)
+{
+    report_text(r, "transports", between, "%s", name != NULL ? name : "none");
+    if (name == NULL)
+        report_judge(r, VERDICT_WARN, "such ranks cannot be joined; see RING_TRANSPORT");
+}
+
+static void gather_transports(report *r, const settings *s)
+{
+    size_t count;
+    uint32_t mask = 0;
+    const char *names[TRANSPORTS_MAX], *near = NULL, *far = NULL;
+    const transport *const *all = transport_all(&count);
+    count = min_size(count, TRANSPORTS_MAX);
+    for (size_t i = 0; i < count; i++)
+        names[i] = all[i]->name;
+    if (settings_transports(s, names, count, &mask) != RING_OK) {
+        report_text(r, "transports", "RING_TRANSPORT", "%s", s->transport);
+        report_judge(r, VERDICT_FAIL, "%s", fail_text());
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!describe_transport(r, all[i], (mask >> i & 1) != 0))
+            continue;
+        if (strcmp(names[i], "loop") != 0 && near == NULL)
+            near = names[i];
+        if ((all[i]->powers & TRANSPORT_CAN_MAP) == 0 && far == NULL)
+            far = names[i]; /* who maps memory stays on one host */
+    }
+    describe_use(r, "on_one_host", near);
+    describe_use(r, "between_hosts", far);
+}
+
+static void gather_kernels(report *r)
+{
+    const char *wanted = getenv("RING_SIMD");
+    const bool present = wanted == NULL || *wanted == '\0' || kernels_select(wanted);
+    if (!present)
+        kernels_select("auto");
+    report_text(r, "kernels", "simd", "%s", kernels_level());
+    if (!present)
+        report_judge(r, VERDICT_FAIL, "RING_SIMD=%.60s is unknown or this CPU lacks it; use auto, "
+                     "avx512, avx2 or c", wanted);
+}
+
+void gather_use(report *r)
+{
+    settings s;
+    gather_launch(r);
+    gather_settings(r, &s);
+    gather_unknown(r);
+    gather_transports(r, &s);
+    gather_kernels(r);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The report for people. */
+#include "report.h"
+
+#include "settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_WIDTH = 18, SETTING_WIDTH = 22 };
+
+#define RED "\033[31m"
+#define YELLOW "\033[33m"
+#define BOLD "\033[1m"
+#define PLAIN "\033[0m"
+
+static const char *if_color(bool color, const char *code)
+{
+    return color ? code : "";
+}
+
+static void show_verdict(const info_row *row, bool color)
+{
+    if (row->verdict != VERDICT_WARN && row->verdict != VERDICT_FAIL)
+        return;
+    const bool failed = row->verdict == VERDICT_FAIL;
+    printf("  %-*s %s%s%s %s\n", NAME_WIDTH, "", if_color(color, failed ? RED : YELLOW),
+           failed ? "FAIL" : "WARN", if_color(color, PLAIN), row->advice);
+}
+
+static void show_sum(const report *r)
+{
+    const size_t warnings = report_count(r, VERDICT_WARN), failures = report_count(r, VERDICT_FAIL);
+    if (warnings + failures == 0)
+        puts("\nNothing is wrong.");
+    else
+        printf("\n%zu failure(s), %zu warning(s); see FAIL and WARN above.\n", failures, warnings);
+}
+
+void show_text(const report *r, bool color)
+{
+    const char *section = "";
+    for (size_t i = 0; i < r->count; i++) {
+        const info_row *row = &r->rows[i];
+        if (strcmp(section, row->section) != 0)
+            printf("%s%s%s\n", if_color(color, BOLD), row->section, if_color(color, PLAIN));
+        section = row->section;
+        printf("  %-*s %s\n", NAME_WIDTH, row->name, row->value);
+        show_verdict(row, color);
+    }
+    show_sum(r);
+}
+
+static void show_setting(const settings_row *row, bool color)
+{
+    const bool is_default = strcmp(row->source, "default") == 0, is_set = *row->value != '\0';
+    printf("%s%-*s%s %s%s  (%s)\n", if_color(color, BOLD), SETTING_WIDTH, row->name,
+           if_color(color, PLAIN), is_set ? row->value : "-",
+           is_set && strcmp(row->unit, "s") == 0 ? " s" : "", row->source);
+    printf("%-*s %s [%s", SETTING_WIDTH, "", row->help, row->unit);
+    if (*row->fallback != '\0' && !is_default)
+        printf("; default %s", row->fallback);
+    if (row->nccl != NULL)
+        printf("; also %s", row->nccl);
+    puts("]");
+}
+
+void show_text_settings(bool color)
+{
+    size_t count;
+    settings_row *rows = settings_rows(&count);
+    puts("name                   value  (where it came from)");
+    for (size_t i = 0; i < count; i++)
+        show_setting(&rows[i], color);
+    free(rows);
+}

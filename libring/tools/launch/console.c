@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Cutting the ranks' output into lines. */
+#include "console.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LINE_MAX_BYTES = 65536, STREAMS = 2, PREFIX_MAX = 24 };
+
+struct console {
+    int ranks;
+    bool tag_all;
+    outlet outlets[STREAMS];
+    bool merged;    /* both are one file: then the first serves both, to keep lines whole */
+    bytes *partial; /* [ranks][STREAMS] what has come of a line                           */
+    int *logs;      /* [ranks], NULL: none                                                */
+};
+
+static outlet *outlet_of(console *c, int stream)
+{
+    return &c->outlets[c->merged ? 0 : stream - 1];
+}
+
+static bytes *partial_of(console *c, int rank, int stream)
+{
+    return &c->partial[rank * STREAMS + stream - 1];
+}
+
+static bool same_file(int a, int b)
+{
+    struct stat x, y;
+    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino && x.st_rdev == y.st_rdev;
+}
+
+static ring_status open_logs(console *c, const char *folder)
+{
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return fail(RING_ERR_CONFIG, "making the log folder %s: %m", folder);
+    c->logs = memory_grow(NULL, (size_t)c->ranks, sizeof *c->logs);
+    for (int rank = 0; rank < c->ranks; rank++)
+        c->logs[rank] = -1;
+    for (int rank = 0; rank < c->ranks; rank++) {
+        char path[4096];
+        if (!text_format(path, sizeof path, "%s/rank_%d.log", folder, rank))
+            return fail(RING_ERR_CONFIG, "the path of the log folder is too long");
+        c->logs[rank] = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        if (c->logs[rank] < 0)
+            return fail(RING_ERR_CONFIG, "log file %s: %m", path);
+    }
+    return RING_OK;
+}
+
+static void console_free(console *c)
+{
+    for (int i = 0; i < c->ranks * STREAMS; i++)
+        bytes_free(&c->partial[i]);
+    for (int rank = 0; c->logs != NULL && rank < c->ranks; rank++)
+        fd_close(&c->logs[rank]);
+    for (int i = 0; i < STREAMS; i++)
+        bytes_free(&c->outlets[i].waiting);
+    free(c->logs);
+    free(c->partial);
+    free(c);
+}
+
+ring_status console_open(int ranks, bool tag_all, const char *logs, console **out)
+{
+    console *c = memory_grow(NULL, 1, sizeof *c);
+    *c = (console){.ranks = ranks, .tag_all = tag_all,
+                   .merged = same_file(STDOUT_FILENO, STDERR_FILENO)};
+    c->outlets[0].fd = STDOUT_FILENO;
+    c->outlets[1].fd = STDERR_FILENO;
+    c->partial = memory_grow(NULL, (size_t)ranks * STREAMS, sizeof *c->partial);
+    memset(c->partial, 0, (size_t)ranks * STREAMS * sizeof *c->partial);
+    const ring_status status = logs != NULL ? open_logs(c, logs) : RING_OK;
+    if (status == RING_OK)
+        *out = c;
+    else
+        console_free(c);
+    return status;
+}
+
+void console_close(console *c)
+{
+    poll_set set = {0};
+    for (;;) {
+        poll_set_clear(&set);
+        console_watch(c, &set);
+        if (set.count == 0)
+            break;
+        poll_set_run(&set, clock_now() + 1);
+    }
+    poll_set_free(&set);
+    console_free(c);
+}
+
+bool console_passes(const console *c, int stream)
+{
+    return !c->tag_all && c->logs == NULL && isatty(stream);
+}
+
+bool console_ready(const console *c, int stream)
+{
+    return !outlet_full(&c->outlets[c->merged ? 0 : stream - 1]);
+}
+
+/* A full disk must not end the training: that log ends. */
+static void write_log(console *c, int rank, const char *data, size_t count)
+{
+    while (c->logs != NULL && c->logs[rank] >= 0 && count > 0) {
+        const ssize_t put = write(c->logs[rank], data, count);
+        if (put <= 0) {
+            console_say(c, "the log file of rank %d ends here: %m", rank);
+            fd_close(&c->logs[rank]);
+            return;
+        }
+        data += put;
+        count -= (size_t)put;
+    }
+}
+
+/* Up to and with the last line end; all of it when it grew too long or `rest` is wanted. */
+static size_t complete_bytes(const bytes *line, bool rest)
+{
+    const char *head = bytes_head(line);
+    const size_t count = bytes_count(line);
+    const char *last = count > 0 ? memrchr(head, '\n', count) : NULL;
+    if (rest || (last == NULL && count >= LINE_MAX_BYTES))
+        return count;
+    return last != NULL ? (size_t)(last + 1 - head) : 0;
+}
+
+static void put_lines(outlet *o, const void *owner, const char *prefix, const char *data,
+                      size_t count)
+{
+    while (count > 0) {
+        const char *end = memchr(data, '\n', count);
+        const size_t length = end != NULL ? (size_t)(end + 1 - data) : count;
+        outlet_put(o, owner, prefix, data, length);
+        data += length;
+        count -= length;
+    }
+}
+
+bool console_output(console *c, int rank, int stream, const char *data, size_t count)
+{
+    const bool plain = rank == 0 && !c->tag_all;
+    outlet *o = outlet_of(c, stream);
+    bytes *line = partial_of(c, rank, stream);
+    char prefix[PREFIX_MAX];
+    write_log(c, rank, data, count);
+    bytes_add(line, data, count);
+    const size_t ready = complete_bytes(line, count == 0);
+    snprintf(prefix, sizeof prefix, "[%d] ", rank);
+    if (plain)
+        outlet_put(o, line, "", bytes_head(line), ready);
+    else
+        put_lines(o, line, prefix, bytes_head(line), ready);
+    bytes_drop(line, ready);
+    if (count == 0 && !plain && o->open == line)
+        outlet_put(o, line, "", "\n", 1); /* the missing end of its last line */
+    return !o->broken || c->logs != NULL;
+}
+
+void console_host(console *c, const char *host, const char *line, size_t length)
+{
+    char text[1200];
+    snprintf(text, sizeof text, "[%s] %.*s\n", host, (int)min_size(length, 1000), line);
+    outlet_put(outlet_of(c, STDERR_FILENO), NULL, "", text, strlen(text));
+}
+
+void console_say(console *c, const char *format, ...)
+{
+    char text[2048] = "ringrun: ";
+    const size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + used, sizeof text - used - 1, format, args);
+    va_end(args);
+    strcat(text, "\n");
+    outlet_put(outlet_of(c, STDERR_FILENO), NULL, "", text, strlen(text));
+}
+
+void console_watch(console *c, poll_set *set)
+{
+    for (int i = 0; i < STREAMS; i++)
+        outlet_watch(&c->outlets[i], set);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * console: what the user sees of all ranks. Rank 0's output passes as it is, the others'
+ * lines come whole and begin with "[rank] ". Lines of more than 64 KiB come in pieces.
+ */
+#ifndef LAUNCH_CONSOLE_H
+#define LAUNCH_CONSOLE_H
+
+#include "outlet.h"
+
+typedef struct console console;
+
+/** @param tag_all  rank 0's lines are prefixed too.
+ *  @param logs     a folder for one file a rank, with all it writes; NULL: none. */
+ring_status console_open(int ranks, bool tag_all, const char *logs, console **out);
+/** Writes out everything, however slow the reader, and frees. */
+void console_close(console *c);
+
+/** @return true if rank 0 may have our own descriptor: a terminal, and nothing to add. */
+bool console_passes(const console *c, int stream);
+/** @return false while the reader of @p stream is behind. */
+bool console_ready(const console *c, int stream);
+/** Output of a rank (stream 1 or 2); count 0: its end. @return false: nobody reads it. */
+bool console_output(console *c, int rank, int stream, const char *data, size_t count);
+/** A line about a host. */
+void console_host(console *c, const char *host, const char *line, size_t length);
+/** A line of the launcher itself, on standard error. */
+void console_say(console *c, const char *format, ...) RING_PRINTF(2, 3);
+void console_watch(console *c, poll_set *set);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How ranks end. An ended rank stays a zombie until its output has been read and its
+ * process group is empty, so that its group's number cannot mean somebody else. */
+#include "crew_inside.h"
+
+#include "spawn.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+/* What an ended rank left running, e.g. the "tee" of a shell, may finish for this long. */
+#define LINGER_SECONDS 1.0
+
+void crew_free(crew *c)
+{
+    if (c == NULL)
+        return;
+    warden_stop(&c->guard);
+    for (int i = 0; i < c->count; i++)
+        crew_close_rank(&c->ranks[i]);
+    fd_close(&c->input_fd);
+    bytes_free(&c->input);
+    free(c->ranks);
+    free(c);
+}
+
+/* ---- End ------------------------------------------------------------------------------ */
+
+/* Has the group members beside its zombie leader? Orphans are our children, so asking for
+ * stopped ones tells; the zombie itself cannot be stopped any more. */
+static bool group_lives(pid_t group)
+{
+    siginfo_t info;
+    return waitid(P_PGID, (id_t)group, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0;
+}
+
+static void finish_rank(crew *c, rank_slot *rank)
+{
+    kill(-rank->pid, SIGKILL);
+    crew_read_rest(rank);
+    for (int i = 0; i < STREAMS; i++)
+        crew_close_stream(&rank->streams[i], true);
+    spawn_reap(rank->pid);
+    warden_remove(&c->guard, rank->pid);
+    rank->state = RANK_GONE;
+}
+
+static bool may_linger(const crew *c, const rank_slot *rank)
+{
+    const bool open = rank->streams[0].fd >= 0 || rank->streams[1].fd >= 0;
+    return c->phase != STOP_KILL && clock_now() < rank->ended + LINGER_SECONDS &&
+           (open || group_lives(rank->pid));
+}
+
+static void note_end(crew *c, int index, const siginfo_t *info)
+{
+    rank_slot *rank = &c->ranks[index];
+    rank_end end = {.rank = c->first_rank + index, .pid = rank->pid};
+    if (info->si_code == CLD_EXITED)
+        end.code = info->si_status;
+    else
+        end.signal = info->si_status;
+    rank->state = RANK_LINGERS;
+    rank->ended = clock_now();
+    crew_read_rest(rank);
+    c->events.ended(c->events.context, &end);
+}
+
+/* A rank that died by a signal is told first: others fail because of it, and the order of
+ * two deaths that are seen at once is not known. */
+static void collect_ranks(crew *c, bool signals)
+{
+    for (int i = 0; i < c->count; i++) {
+        siginfo_t info = {.si_pid = 0};
+        if (c->ranks[i].state == RANK_RUNS &&
+            waitid(P_PID, (id_t)c->ranks[i].pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+            info.si_pid != 0 && (!signals || info.si_code != CLD_EXITED))
+            note_end(c, i, &info);
+    }
+}
+
+void crew_collect(crew *c)
+{
+    collect_ranks(c, true);
+    collect_ranks(c, false);
+}
+
+void crew_signal(crew *c, int signal_number)
+{
+    for (int i = 0; i < c->count; i++) {
+        const rank_slot *rank = &c->ranks[i];
+        if (rank->state == RANK_RUNS || rank->state == RANK_LINGERS)
+            kill(-rank->pid, signal_number);
+    }
+}
+
+static void enter_phase(crew *c, enum stop_phase phase, double seconds)
+{
+    if (c->phase >= phase)
+        return;
+    c->phase = phase;
+    c->phase_ends = clock_now() + seconds;
+    if (phase == STOP_TERM)
+        crew_signal(c, SIGTERM);
+    if (phase == STOP_KILL)
+        crew_signal(c, SIGKILL);
+}
+
+void crew_stop(crew *c)
+{
+    enter_phase(c, STOP_REPORT, CREW_REPORT_SECONDS);
+}
+
+void crew_kill(crew *c)
+{
+    enter_phase(c, STOP_KILL, HUGE_VAL);
+}
+
+void crew_tick(crew *c)
+{
+    if (c->phase != STOP_NONE && c->phase != STOP_KILL && clock_now() >= c->phase_ends)
+        enter_phase(c, c->phase + 1, CREW_TERM_SECONDS);
+    for (int i = 0; i < c->count; i++) {
+        if (c->ranks[i].state == RANK_LINGERS && !may_linger(c, &c->ranks[i]))
+            finish_rank(c, &c->ranks[i]);
+    }
+    spawn_reap_orphans();
+}
+
+double crew_due(const crew *c)
+{
+    double due = c->phase != STOP_NONE && c->phase != STOP_KILL ? c->phase_ends : HUGE_VAL;
+    for (int i = 0; i < c->count; i++) {
+        if (c->ranks[i].state == RANK_LINGERS)
+            due = fmin(due, c->ranks[i].ended + LINGER_SECONDS);
+    }
+    return due;
+}
+
+int crew_alive(const crew *c)
+{
+    int alive = 0;
+    for (int i = 0; i < c->count; i++)
+        alive += c->ranks[i].state == RANK_RUNS;
+    return alive;
+}
+
+bool crew_done(const crew *c)
+{
+    for (int i = 0; i < c->count; i++) {
+        if (c->ranks[i].state == RANK_RUNS || c->ranks[i].state == RANK_LINGERS)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * events: what happens to ranks, told in the same way whether they run here or elsewhere.
+ */
+#ifndef LAUNCH_EVENTS_H
+#define LAUNCH_EVENTS_H
+
+#include "base.h"
+
+/** How a rank ended. */
+typedef struct rank_end {
+    int rank, pid;
+    int code;      /* exit code; 127 if it never started                        */
+    int signal;    /* that killed it, 0: none                                   */
+    char why[320]; /* not "": it did not end by itself, and this is what happened */
+} rank_end;
+
+typedef struct launch_events {
+    void *context;
+    /** @return false while nothing of @p stream (1, 2) should be read. */
+    bool (*ready)(void *context, int stream);
+    /** Output of a rank; count 0: its end. @return false: nobody wants more. */
+    bool (*output)(void *context, int rank, int stream, const char *data, size_t count);
+    /** The rank has ended; all that it wrote before has been given to output(). */
+    void (*ended)(void *context, const rank_end *end);
+} launch_events;
+
+#endif

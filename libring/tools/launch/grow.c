@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Growable texts and buffers. */
+#include "grow.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void *memory_grow(void *old, size_t count, size_t size)
+{
+    size_t total;
+    void *grown = mul_size(count, size, &total) ? realloc(old, total > 0 ? total : 1) : NULL;
+    if (grown != NULL)
+        return grown;
+    fprintf(stderr, "ringrun: out of memory (%zu times %zu bytes)\n", count, size);
+    exit(3);
+}
+
+/* The room is the next power of two, so it is full when the count is one. */
+void *memory_more(void *old, size_t count, size_t size)
+{
+    return (count & (count - 1)) == 0 ? memory_grow(old, max_size(2 * count, 1), size) : old;
+}
+
+char *memory_text(const char *text, size_t length)
+{
+    char *copy = memory_grow(NULL, length + 1, 1);
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+static char *format_text(const char *format, va_list args)
+{
+    char *text;
+    if (vasprintf(&text, format, args) >= 0)
+        return text;
+    fprintf(stderr, "ringrun: out of memory\n");
+    exit(3);
+}
+
+static void add_owned(texts *list, char *text)
+{
+    list->items = memory_more(list->items, list->count + 1, sizeof *list->items);
+    list->items[list->count++] = text;
+    list->items[list->count] = NULL;
+}
+
+void texts_add(texts *list, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_owned(list, format_text(format, args));
+    va_end(args);
+}
+
+void texts_free(texts *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->items[i]);
+    free(list->items);
+    *list = (texts){0};
+}
+
+static char **find_name(const texts *list, const char *name)
+{
+    const size_t length = strlen(name);
+    for (size_t i = 0; i < list->count; i++) {
+        if (strncmp(list->items[i], name, length) == 0 && list->items[i][length] == '=')
+            return &list->items[i];
+    }
+    return NULL;
+}
+
+void texts_unset(texts *list, const char *name)
+{
+    for (char **at; (at = find_name(list, name)) != NULL;) {
+        free(*at);
+        memmove(at, at + 1, (size_t)(list->items + list->count - at) * sizeof *at);
+        list->count--;
+    }
+}
+
+void texts_set(texts *list, const char *name, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *value = format_text(format, args);
+    va_end(args);
+    texts_unset(list, name);
+    texts_add(list, "%s=%s", name, value);
+    free(value);
+}
+
+const char *texts_get(const texts *list, const char *name)
+{
+    char **at = find_name(list, name);
+    return at != NULL ? *at + strlen(name) + 1 : NULL;
+}
+
+/* Makes room for `more` bytes after the end. */
+static void bytes_reserve(bytes *b, size_t more)
+{
+    if (b->start > 0 && (b->start == b->end || b->room - b->end < more)) {
+        if (b->start < b->end)
+            memmove(b->data, b->data + b->start, b->end - b->start);
+        b->end -= b->start;
+        b->start = 0;
+    }
+    if (b->room - b->end >= more)
+        return;
+    b->room = max_size(2 * b->room, b->end + more);
+    b->data = memory_grow(b->data, b->room, 1);
+}
+
+void bytes_add(bytes *b, const void *data, size_t count)
+{
+    if (count == 0)
+        return;
+    bytes_reserve(b, count);
+    memcpy(b->data + b->end, data, count);
+    b->end += count;
+}
+
+void bytes_drop(bytes *b, size_t count)
+{
+    b->start += count;
+    if (b->start == b->end)
+        b->start = b->end = 0;
+}
+
+ssize_t bytes_read(bytes *b, int fd, size_t most)
+{
+    bytes_reserve(b, most);
+    const ssize_t got = read(fd, b->data + b->end, most);
+    if (got > 0)
+        b->end += (size_t)got;
+    return got;
+}
+
+void bytes_free(bytes *b)
+{
+    free(b->data);
+    *b = (bytes){0};
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * grow: growable texts, lists and byte buffers of the launcher. A program that starts
+ * others has nothing better to do without memory than to say so and stop: these calls
+ * never fail.
+ */
+#ifndef LAUNCH_GROW_H
+#define LAUNCH_GROW_H
+
+#include "base.h"
+
+#include <sys/types.h>
+
+/** realloc() of count * size bytes that ends the program when there is no memory. */
+void *memory_grow(void *old, size_t count, size_t size);
+/** Makes room for one item after @p count; cheap when called for one item after another. */
+void *memory_more(void *old, size_t count, size_t size);
+/** A copy of @p length bytes of a text, ended. */
+char *memory_text(const char *text, size_t length);
+
+/** A list of texts, always followed by NULL: fits execve(). */
+typedef struct texts {
+    char **items;
+    size_t count;
+} texts;
+
+void texts_add(texts *list, const char *format, ...) RING_PRINTF(2, 3);
+void texts_free(texts *list);
+/** Environments: sets NAME=VALUE, replacing an older one. */
+void texts_set(texts *list, const char *name, const char *format, ...) RING_PRINTF(3, 4);
+void texts_unset(texts *list, const char *name);
+/** @return the value of @p name, or NULL. */
+const char *texts_get(const texts *list, const char *name);
+
+/** Bytes waiting between a reader and a writer. */
+typedef struct bytes {
+    char *data;
+    size_t start, end, room; /* data[start … end) waits */
+} bytes;
+
+static inline size_t bytes_count(const bytes *b) { return b->end - b->start; }
+static inline const char *bytes_head(const bytes *b) { return b->data + b->start; }
+void bytes_add(bytes *b, const void *data, size_t count);
+/** Drops @p count bytes from the head. */
+void bytes_drop(bytes *b, size_t count);
+/** Reads what a descriptor has, at most @p most. @return as read(). */
+ssize_t bytes_read(bytes *b, int fd, size_t most);
+void bytes_free(bytes *b);
+
+#endif

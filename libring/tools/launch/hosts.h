@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * hosts: which machines take part, and how many ranks each can take (slots). From a
+ * hostfile, a list, a batch system's variables. Names come from outside: they hold only
+ * letters, digits and "._-:@%", and never begin like an option of ssh.
+ */
+#ifndef LAUNCH_HOSTS_H
+#define LAUNCH_HOSTS_H
+
+#include "grow.h"
+
+enum { HOSTS_MAX = 65536, SLOTS_MAX = 65536 };
+
+typedef struct host_entry {
+    char *name;
+    int slots;
+    int *ids; /* [slots] slot numbers that --include or --exclude left; NULL: 0, 1, 2 … */
+} host_entry;
+
+typedef struct host_list {
+    host_entry *items;
+    size_t count;
+} host_list;
+
+void hosts_free(host_list *list);
+
+/** A hostfile: "NAME slots=N" or "NAME" a line, '#' starts a comment. A host that appears
+ *  twice is an error, as for DeepSpeed. Adds to @p list. */
+ring_status hosts_read_file(const char *path, host_list *list);
+/** PBS: one name a line; a name that comes k times has k slots. */
+ring_status hosts_read_pbs(const char *path, host_list *list);
+/** "a,b:2,[fe80::1]:4": names with optional slots (1); a name that comes twice adds up. */
+ring_status hosts_parse_list(const char *text, host_list *list);
+/** Slurm: "n[01-04,7],x3" and tasks a node like "2(x3),1" (NULL or "": 1 each). */
+ring_status hosts_parse_slurm(const char *nodes, const char *tasks, host_list *list);
+
+/** DeepSpeed's "NODE[:slot,slot…]@NODE…". Include keeps only what is named, in the list's
+ *  order; exclude drops it. @p any_slot: slot numbers are not bounded by the list. */
+ring_status hosts_include(host_list *list, const char *text, bool any_slot);
+ring_status hosts_exclude(host_list *list, const char *text);
+
+/* For the parsers of this room. */
+
+/** Adds a host. @return NULL and fail() if the name is not one or there are too many. */
+host_entry *hosts_add(host_list *list, const char *name, size_t length, int slots);
+host_entry *hosts_find(const host_list *list, const char *name, size_t length);
+/** A whole number from @p low to @p high that ends where @p *text then points. */
+bool hosts_number(const char **text, long low, long high, int *out);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * job: everything that is the same for all ranks, and the environment of one of them. The
+ * job travels to other hosts in one message over ssh's standard input, so neither program
+ * arguments nor the secret ever meet a shell or a command line.
+ */
+#ifndef LAUNCH_JOB_H
+#define LAUNCH_JOB_H
+
+#include "layout.h"
+
+enum { JOB_SECRET_BYTES = 32, JOB_WIRE_MAX = 16 << 20 };
+
+typedef struct job {
+    int ranks, nodes;
+    texts argv;       /* the program and its arguments                         */
+    texts exports;    /* NAME=VALUE for every rank                             */
+    char *directory;  /* where ranks start                                     */
+    char *address;    /* MASTER_ADDR: where rank 0 listens                     */
+    int port;         /* MASTER_PORT                                           */
+    bool bind_cores;
+    bool has_secret;  /* false: RING_SECRET_FILE of the environment stays      */
+    unsigned char secret[JOB_SECRET_BYTES];
+} job;
+
+void job_free(job *j);
+
+/** Draws the secret. */
+ring_status job_draw_secret(job *j);
+/** @return a descriptor whose file holds the secret, for ranks to inherit: sealed memory
+ *  with no name, read with pread() from 0. -1 and fail() if there can be none. */
+int job_secret_file(const job *j);
+
+/** The environment of rank first_rank + @p local of @p s: the base, the exports, the rank's
+ *  own variables.
+ *  @param base  NAME=VALUE, ended by NULL. @param secret_fd  the number that the secret has
+ *               in the rank, -1: none. */
+void job_environment(const job *j, const share *s, int local, int secret_fd,
+                     char *const *base, texts *out);
+
+/** Job and share as one message, and back. Unpacking checks everything it reads. */
+void job_pack(const job *j, const share *s, bytes *out);
+ring_status job_unpack(const char *data, size_t size, job *j, share *s);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * options: ringrun's command line, and which hosts it means. Words of torchrun, deepspeed
+ * and mpirun that mean the same are understood; what cannot be meant here is an error with
+ * a suggestion, never ignored.
+ */
+#ifndef LAUNCH_OPTIONS_H
+#define LAUNCH_OPTIONS_H
+
+#include "layout.h"
+
+typedef struct options {
+    int ranks, per_node, nodes; /* 0: not said                                   */
+    int node_rank;              /* -1: not said; else only this node's ranks run */
+    const char *hostfile, *hosts, *include, *exclude;
+    const char *master_addr;
+    int master_port, ssh_port;  /* 0: not said */
+    const char *remote_ringrun; /* path there  */
+    const char *log_dir;
+    bool tag_output, dry_run, bind_cores;
+    texts exports;              /* NAME=VALUE  */
+    char **program;             /* its name and arguments, ended by NULL */
+} options;
+
+/** Reads the command line. Ends the program with 2 for a wrong one, and after --help. */
+void options_parse(int argc, char **argv, options *out);
+void options_free(options *o);
+
+/** The hosts that the options or a batch system name, else this one.
+ *  @param[out] from  where the list came from, for messages; NULL: nobody named any. */
+ring_status options_hosts(const options *o, host_list *out, const char **from);
+
+/** The platforms that give every node RANK and WORLD_SIZE of nodes, without LOCAL_RANK, mean
+ *  nodes: takes them as such. @return true if it did. */
+bool options_take_node_variables(options *o);
+
+#endif

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The near side of a connection to another host. */
+#include "remote.h"
+
+#include "frames.h"
+#include "spawn.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    READ_BYTES = 65536, GREETING_MAX = 65536, PATIENCE_TURNS = 50,
+    CODE_LOST = 255, CODE_NOT_FOUND = 127
+};
+
+struct remote {
+    const share *s;
+    launch_events events;
+    console *console;
+    pid_t pid;        /* of ssh, 0 once it was reaped                    */
+    int to, from, error;
+    bytes out, in, error_line;
+    bool greeted;     /* the mark has come: frames from here on          */
+    bool ready, hungry, started;
+    bool *ended;      /* [s->ranks] the far side told how it ended       */
+    int alive;        /* ranks not ended                                 */
+    char address[64];
+    char last_error[256]; /* ssh's or the far shell's last line          */
+};
+
+static bool readable(int fd)
+{
+    struct pollfd entry = {.fd = fd, .events = POLLIN};
+    return poll(&entry, 1, 0) > 0;
+}
+
+/* ---- Open and close ------------------------------------------------------------------ */
+
+static ring_status start_ssh(remote *r, const texts *command)
+{
+    extern char **environ;
+    char path[4096];
+    int in[2] = {-1, -1}, out[2] = {-1, -1}, error[2] = {-1, -1};
+    if (!spawn_find(command->items[0], path, sizeof path))
+        return fail(RING_ERR_SYSTEM, "there is no ssh in PATH, which other hosts are reached by; "
+                    "install it (Debian: openssh-client)");
+    RING_TRY(spawn_pipe(in, 1));
+    RING_TRY(spawn_pipe(out, 0));
+    RING_TRY(spawn_pipe(error, 0));
+    r->to = in[1];
+    r->from = out[0];
+    r->error = error[0];
+    r->pid = spawn_start(&(spawn_plan){.path = path, .argv = command->items, .env = environ,
+                                       .fds = {in[0], out[1], error[1]}, .keep_fd = -1});
+    const int saved_errno = errno;
+    close(in[0]);
+    close(out[1]);
+    close(error[1]);
+    errno = saved_errno;
+    return r->pid > 0 ? RING_OK : fail(RING_ERR_SYSTEM, "starting ssh: %m");
+}
+
+ring_status remote_open(const share *s, const texts *command, const launch_events *events,
+                        console *c, remote **out)
+{
+    remote *r = memory_grow(NULL, 1, sizeof *r);
+    *r = (remote){.s = s, .events = *events, .console = c, .to = -1, .from = -1, .error = -1,
+                  .alive = s->ranks};
+    r->ended = memory_grow(NULL, (size_t)s->ranks, sizeof *r->ended);
+    memset(r->ended, 0, (size_t)s->ranks * sizeof *r->ended);
+    *out = r;
+    return start_ssh(r, command);
+}
+
+void remote_free(remote *r)
+{
+    if (r == NULL)
+        return;
+    remote_kill(r);
+    bytes_free(&r->out);
+    bytes_free(&r->in);
+    bytes_free(&r->error_line);
+    free(r->ended);
+    free(r);
+}
+
+/* ---- What comes ----------------------------------------------------------------------- */
+
+/* ssh ended, and with it all ranks there that had not. One of them stands for all. */
+static void tell_lost(remote *r, int wait_status)
+{
+    rank_end end = {.rank = r->s->first_rank, .code = CODE_LOST};
+    const bool not_found = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == CODE_NOT_FOUND;
+    const char *said = r->last_error[0] != '\0' ? r->last_error : "no word from it";
+    if (!r->greeted && not_found) {
+        end.code = CODE_NOT_FOUND;
+        snprintf(end.why, sizeof end.why, "was not started: ringrun is not there under the same "
+                 "path (%.150s); install libring there too, or give --remote-ringrun", said);
+    } else if (!r->greeted) {
+        snprintf(end.why, sizeof end.why, "was not started: ssh to the host failed (%.150s); "
+                 "'ssh %.60s true' must work without a question", said, r->s->host);
+    } else {
+        snprintf(end.why, sizeof end.why, "was lost: the connection to the host ended (%.150s)",
+                 said);
+    }
+    r->events.ended(r->events.context, &end);
+}
+
+/* Each line once, named by the host. */
+static void take_error_lines(remote *r, bool rest)
+{
+    while (bytes_count(&r->error_line) > 0) {
+        const char *head = bytes_head(&r->error_line);
+        const size_t count = bytes_count(&r->error_line);
+        const char *end = memchr(head, '\n', count);
+        if (end == NULL && !rest && count < sizeof r->last_error)
+            return;
+        const size_t length = end != NULL ? (size_t)(end - head) : count;
+        const size_t shown = length > 0 && head[length - 1] == '\r' ? length - 1 : length;
+        snprintf(r->last_error, sizeof r->last_error, "%.*s", (int)min_size(shown, 255), head);
+        if (r->greeted)
+            console_host(r->console, r->s->host, head, shown);
+        bytes_drop(&r->error_line, length + (end != NULL));
+    }
+}
+
+static void read_errors(void *context)
+{
+    remote *r = context;
+    const ssize_t got = bytes_read(&r->error_line, r->error, 1024);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    take_error_lines(r, got <= 0);
+    if (got <= 0)
+        fd_close(&r->error);
+}
+
+/* @return its wait status; ssh ends by itself once the connection has, or is made to. */
+static int reap_ssh(remote *r)
+{
+    int status = -1;
+    for (int turn = 0; r->pid > 0; turn++) {
+        status = spawn_reap(r->pid);
+        if (status >= 0)
+            r->pid = 0;
+        else if (turn == PATIENCE_TURNS)
+            kill(r->pid, SIGKILL);
+        else
+            clock_sleep(0.002);
+    }
+    return status;
+}
+
+static void close_connection(remote *r)
+{
+    fd_close(&r->to);
+    fd_close(&r->from);
+    const int status = reap_ssh(r);
+    while (r->error >= 0 && readable(r->error))
+        read_errors(r); /* its last line says why */
+    if (r->alive > 0) {
+        r->alive = 0;
+        tell_lost(r, status);
+    }
+}
+
+static void take_hello(remote *r, const frame *f)
+{
+    if (f->rank != RING_VERSION_CODE) {
+        snprintf(r->last_error, sizeof r->last_error, "its ringrun is of another version");
+        close_connection(r);
+        return;
+    }
+    snprintf(r->address, sizeof r->address, "%.*s", (int)min_size(f->bytes, 63), f->data);
+    r->ready = true;
+}
+
+static void take_end(remote *r, const frame *f)
+{
+    rank_end end;
+    const int index = f->rank - r->s->first_rank;
+    if (!frames_get_end(f, &end) || r->ended[index])
+        return;
+    r->ended[index] = true;
+    r->alive--;
+    r->events.ended(r->events.context, &end);
+}
+
+static void take_frame(remote *r, const frame *f)
+{
+    const bool mine =
+        f->rank >= r->s->first_rank && f->rank < r->s->first_rank + r->s->ranks;
+    if (f->type == FRAME_HELLO && !r->ready)
+        take_hello(r, f);
+    else if (f->type == FRAME_HUNGRY)
+        r->hungry = true;
+    else if (f->type == FRAME_ENDED && mine)
+        take_end(r, f);
+    else if (f->type == FRAME_OUTPUT && mine && (f->stream == 1 || f->stream == 2) &&
+             !r->events.output(r->events.context, f->rank, f->stream, f->data, f->bytes))
+        remote_mute(r, f->rank, f->stream);
+}
+
+/* What a shell prints before ringrun starts is nobody's output. */
+static void skip_greeting(remote *r)
+{
+    const size_t mark = strlen(FRAMES_MARK);
+    const char *at = bytes_count(&r->in) > 0
+                         ? memmem(bytes_head(&r->in), bytes_count(&r->in), FRAMES_MARK, mark)
+                         : NULL;
+    if (at != NULL) {
+        bytes_drop(&r->in, (size_t)(at - bytes_head(&r->in)) + mark);
+        r->greeted = true;
+    } else if (bytes_count(&r->in) > GREETING_MAX) {
+        close_connection(r);
+    }
+}
+
+static void take_frames(remote *r)
+{
+    frame f;
+    int there;
+    while (r->from >= 0 && (there = frames_peek(&r->in, &f)) != 0) {
+        if (there < 0) {
+            snprintf(r->last_error, sizeof r->last_error, "it sent damaged data");
+            close_connection(r);
+            return;
+        }
+        take_frame(r, &f);
+        frames_done(&r->in, &f);
+    }
+}
+
+static void read_frames(void *context)
+{
+    remote *r = context;
+    const ssize_t got = r->from >= 0 ? bytes_read(&r->in, r->from, READ_BYTES) : -1;
+    if (r->from < 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)))
+        return;
+    if (!r->greeted)
+        skip_greeting(r);
+    if (r->greeted)
+        take_frames(r);
+    if (got <= 0)
+        close_connection(r);
+}
+
+void remote_collect(remote *r)
+{
+    siginfo_t info = {.si_pid = 0};
+    if (r->pid <= 0 ||
+        waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
+        return;
+    while (r->from >= 0 && readable(r->from))
+        read_frames(r); /* what it brought before */
+    if (r->from >= 0)
+        close_connection(r);
+}
+
+/* ---- What goes ------------------------------------------------------------------------- */
+
+static void write_frames(void *context)
+{
+    remote *r = context;
+    if (r->to < 0)
+        return;
+    const ssize_t put = write(r->to, bytes_head(&r->out), bytes_count(&r->out));
+    if (put > 0)
+        bytes_drop(&r->out, (size_t)put);
+    else if (put < 0 && errno != EAGAIN && errno != EINTR)
+        fd_close(&r->to); /* the other direction tells why */
+}
+
+static void put(remote *r, enum frame_type type, int stream, int rank, const char *data,
+                size_t count)
+{
+    if (r->to < 0)
+        return;
+    frames_put(&r->out, type, stream, rank, data, count);
+    write_frames(r);
+}
+
+void remote_watch(remote *r, poll_set *set)
+{
+    if (r->error >= 0)
+        poll_set_add(set, r->error, POLLIN, read_errors, r);
+    if (r->from >= 0 && r->events.ready(r->events.context, 1) &&
+        r->events.ready(r->events.context, 2))
+        poll_set_add(set, r->from, POLLIN, read_frames, r);
+    if (r->to >= 0 && bytes_count(&r->out) > 0)
+        poll_set_add(set, r->to, POLLOUT, write_frames, r);
+}
+
+void remote_start(remote *r, const job *j)
+{
+    bytes packed = {0};
+    job_pack(j, r->s, &packed);
+    put(r, FRAME_JOB, 0, 0, packed.data, bytes_count(&packed));
+    explicit_bzero(packed.data, packed.end);
+    bytes_free(&packed);
+}
+
+void remote_signal(remote *r, int signal_number)
+{
+    put(r, FRAME_SIGNAL, 0, signal_number, NULL, 0);
+}
+
+void remote_stop(remote *r)
+{
+    put(r, FRAME_STOP, 0, 0, NULL, 0);
+}
+
+void remote_mute(remote *r, int rank, int stream)
+{
+    put(r, FRAME_MUTE, stream, rank, NULL, 0);
+}
+
+void remote_kill(remote *r)
+{
+    put(r, FRAME_KILL, 0, 0, NULL, 0);
+    r->alive = 0;
+    if (r->pid > 0)
+        kill(r->pid, SIGTERM);
+    close_connection(r);
+    fd_close(&r->error);
+}
+
+bool remote_hungry(const remote *r)
+{
+    return r->hungry && r->to >= 0;
+}
+
+void remote_feed(remote *r, const char *data, size_t count)
+{
+    r->hungry = false;
+    put(r, FRAME_INPUT, 0, 0, data, count);
+}
+
+bool remote_ready(const remote *r)
+{
+    return r->ready;
+}
+
+const char *remote_address(const remote *r)
+{
+    return r->address;
+}
+
+int remote_alive(const remote *r)
+{
+    return r->alive;
+}
+
+bool remote_done(const remote *r)
+{
+    return r->from < 0;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The far side of a connection: a crew whose events are frames. Standard input brings the
+ * job and the secret; its end is the order to end. */
+#include "remote.h"
+
+#include "crew.h"
+#include "frames.h"
+#include "outlet.h"
+#include "spawn.h"
+#include "topo.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum { READ_BYTES = 65536, CODE_ERROR = 3 };
+
+typedef struct child {
+    job j;
+    share s;
+    crew *ranks;
+    outlet out; /* to the near side */
+    bytes in;
+    int signals;
+    bool failed; /* no rank could be started; that is told               */
+    bool over;   /* the near side is gone: nobody to tell anything to    */
+    bool asked;  /* the near side knows that rank 0 can take input       */
+} child;
+
+static void send_frame(child *c, enum frame_type type, int stream, int rank, const char *data,
+                       size_t count)
+{
+    if (!c->out.broken)
+        frames_put(&c->out.waiting, type, stream, rank, data, count);
+}
+
+/* ---- Events of the crew ------------------------------------------------------------------ */
+
+static bool on_ready(void *context, int stream)
+{
+    const child *c = context;
+    (void)stream;
+    return !outlet_full(&c->out);
+}
+
+static bool on_output(void *context, int rank, int stream, const char *data, size_t count)
+{
+    send_frame(context, FRAME_OUTPUT, stream, rank, data, count);
+    return true;
+}
+
+static void on_ended(void *context, const rank_end *end)
+{
+    child *c = context;
+    if (!c->out.broken)
+        frames_put_end(&c->out.waiting, end);
+}
+
+/* ---- Orders of the near side -------------------------------------------------------------- */
+
+/* When ranks cannot be started at all, the first of them tells. */
+static void tell_failure(child *c, const char *why)
+{
+    rank_end end = {.rank = c->s.first_rank, .code = CODE_ERROR};
+    snprintf(end.why, sizeof end.why, "was not started: %.250s", why);
+    on_ended(c, &end);
+    c->failed = true;
+}
+
+static void take_job(child *c, const frame *f)
+{
+    const launch_events events = {c, on_ready, on_output, on_ended};
+    if (c->ranks != NULL || c->failed)
+        return;
+    if (job_unpack(f->data, f->bytes, &c->j, &c->s) != RING_OK) {
+        c->over = true;
+        return;
+    }
+    if (chdir(c->j.directory) != 0) {
+        fail(RING_ERR_CONFIG, "folder %s: %m; start ringrun in a folder that every host has",
+             c->j.directory);
+        tell_failure(c, fail_text());
+    } else if (crew_start(&c->j, &c->s, (int[]){-1, -1, -1}, &events, &c->ranks) != RING_OK) {
+        tell_failure(c, fail_text());
+    }
+}
+
+static void take_order(child *c, const frame *f)
+{
+    if (f->type == FRAME_JOB)
+        take_job(c, f);
+    if (c->ranks == NULL)
+        return;
+    switch (f->type) {
+    case FRAME_INPUT:
+        crew_feed(c->ranks, f->data, f->bytes);
+        c->asked = false;
+        break;
+    case FRAME_SIGNAL:
+        if (f->rank > 0 && f->rank < NSIG)
+            crew_signal(c->ranks, f->rank);
+        break;
+    case FRAME_STOP:
+        crew_stop(c->ranks);
+        break;
+    case FRAME_KILL:
+        crew_kill(c->ranks);
+        break;
+    case FRAME_MUTE:
+        crew_mute(c->ranks, f->rank, f->stream);
+        break;
+    default:
+        break;
+    }
+}
+
+static void read_orders(void *context)
+{
+    child *c = context;
+    frame f;
+    int there = 0;
+    const ssize_t got = bytes_read(&c->in, STDIN_FILENO, READ_BYTES);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    while (got > 0 && (there = frames_peek(&c->in, &f)) > 0) {
+        take_order(c, &f);
+        frames_done(&c->in, &f);
+    }
+    if (got <= 0 || there < 0)
+        c->over = true;
+}
+
+static void read_signals(void *context)
+{
+    child *c = context;
+    struct signalfd_siginfo info;
+    while (read(c->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGCONT)
+            c->over = true;
+    }
+    if (c->ranks != NULL)
+        crew_collect(c->ranks);
+}
+
+/* ---- The loop --------------------------------------------------------------------------- */
+
+static void say_hello(child *c)
+{
+    char client[64], address[64] = "";
+    topo_net net;
+    const char *connection = getenv("SSH_CONNECTION"); /* "client port server port" */
+    if (connection == NULL || sscanf(connection, "%63s %*s %63s", client, address) != 2) {
+        const char *found = topo_net_read(&net) == RING_OK ? topo_net_public_address(&net) : NULL;
+        snprintf(address, sizeof address, "%s", found != NULL ? found : "127.0.0.1");
+        topo_net_free(&net);
+    }
+    bytes_add(&c->out.waiting, FRAMES_MARK, strlen(FRAMES_MARK));
+    send_frame(c, FRAME_HELLO, 0, RING_VERSION_CODE, address, strlen(address));
+}
+
+static void one_turn(child *c, poll_set *set)
+{
+    poll_set_clear(set);
+    poll_set_add(set, c->signals, POLLIN, read_signals, c);
+    if (!c->over)
+        poll_set_add(set, STDIN_FILENO, POLLIN, read_orders, c);
+    if (c->ranks != NULL)
+        crew_watch(c->ranks, set);
+    outlet_watch(&c->out, set);
+    poll_set_run(set, c->ranks != NULL ? crew_due(c->ranks) : HUGE_VAL);
+    if (c->ranks == NULL)
+        return;
+    if (c->over || c->out.broken)
+        crew_kill(c->ranks);
+    crew_tick(c->ranks);
+    if (!c->asked && crew_hungry(c->ranks)) {
+        send_frame(c, FRAME_HUNGRY, 0, 0, NULL, 0);
+        c->asked = true;
+    }
+}
+
+/* Until the ranks are gone and told, or the near side is. */
+static bool child_done(const child *c)
+{
+    const bool over = c->over || c->out.broken;
+    const bool gone = c->ranks != NULL ? crew_done(c->ranks) : c->failed || over;
+    return gone && (bytes_count(&c->out.waiting) == 0 || over);
+}
+
+int remote_child(void)
+{
+    poll_set set = {0};
+    spawn_prepare();
+    child c = {.out = {.fd = STDOUT_FILENO}, .signals = spawn_signal_fd()};
+    if (c.signals < 0)
+        return CODE_ERROR;
+    say_hello(&c);
+    do {
+        one_turn(&c, &set);
+    } while (!child_done(&c));
+    crew_free(c.ranks);
+    spawn_sweep();
+    explicit_bzero(c.in.data, c.in.room);
+    bytes_free(&c.in);
+    bytes_free(&c.out.waiting);
+    poll_set_free(&set);
+    share_free(&c.s);
+    job_free(&c.j);
+    close(c.signals);
+    return 0;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * run: one job, from the options to the exit code. */
+#ifndef LAUNCH_RUN_H
+#define LAUNCH_RUN_H
+
+#include "options.h"
+
+/** @return the exit code of ringrun. */
+int run_job(const options *o);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From the options to a job. */
+#include "setup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PORT_DEFAULT = 29500 };
+
+void setup_free(setup *s)
+{
+    layout_free(&s->places);
+    job_free(&s->j);
+}
+
+static ring_status place_ranks(const options *o, setup *out)
+{
+    const layout_wish wish = {o->ranks, o->per_node, o->nodes};
+    host_list hosts = {0};
+    const char *from;
+    ring_status status = options_hosts(o, &hosts, &from);
+    if (status == RING_OK && from == NULL && o->include == NULL && o->ranks == 0 &&
+        o->per_node == 0)
+        status = fail(RING_ERR_CONFIG, "how many ranks? Give -n N");
+    if (status == RING_OK)
+        status = layout_make(&hosts, &wish, &out->places);
+    hosts_free(&hosts);
+    return status;
+}
+
+/* This host runs ranks without ssh. Two names for it would be two hosts to the ranks. */
+static ring_status mark_local(const options *o, setup *out)
+{
+    const share *known = NULL;
+    out->end = out->places.count;
+    for (size_t i = 0; i < out->places.count; i++) {
+        share *s = &out->places.shares[i];
+        s->local = o->node_rank >= 0 ? (int)i == o->node_rank : meet_is_here(s->host);
+        if (s->local && known != NULL)
+            return fail(RING_ERR_CONFIG, "hosts '%s' and '%s' are both this host; name it once, "
+                        "with all its slots", known->host, s->host);
+        known = s->local ? s : known;
+    }
+    if (o->node_rank >= 0) {
+        out->first = (size_t)o->node_rank;
+        out->end = out->first + 1;
+    }
+    return RING_OK;
+}
+
+static bool all_here(const setup *s)
+{
+    return s->places.count == 1 && s->places.shares[0].local;
+}
+
+static const char *first_other_host(const setup *s)
+{
+    const share *shares = s->places.shares;
+    return shares[0].local ? shares[1].host : shares[0].host;
+}
+
+/* An address rather than a name: hosts may know different ones by the same name. */
+static void choose_address(const options *o, setup *s)
+{
+    char address[256];
+    const char *chosen = "127.0.0.1";
+    if (o->master_addr != NULL)
+        chosen = o->master_addr;
+    else if (!all_here(s) && s->places.shares[0].local)
+        chosen = meet_address_towards(first_other_host(s), address, sizeof address) ? address
+                                                                                    : chosen;
+    else if (!all_here(s) && meet_resolve(s->places.shares[0].host, address, sizeof address))
+        chosen = address;
+    else if (!all_here(s))
+        s->ask_address = true;
+    if (s->ask_address)
+        chosen = s->places.shares[0].host;
+    s->j.address = memory_text(chosen, strlen(chosen));
+}
+
+static ring_status choose_port(const options *o, setup *s)
+{
+    s->j.port = o->master_port > 0 ? o->master_port : PORT_DEFAULT;
+    if (o->master_port == 0 && all_here(s))
+        return meet_free_port(&s->j.port);
+    return RING_OK;
+}
+
+/* One ringrun draws the secret for all. Nodes that are started one by one cannot have it
+ * from there. */
+static ring_status choose_secret(const options *o, setup *s)
+{
+    const char *insecure = getenv("RING_INSECURE");
+    if (o->node_rank < 0 || o->nodes == 1)
+        return job_draw_secret(&s->j);
+    if (getenv("RING_SECRET_FILE") == NULL && (insecure == NULL || strcmp(insecure, "1") != 0))
+        return fail(RING_ERR_CONFIG, "nodes that are started one by one need the same secret: set "
+                    "RING_SECRET_FILE to a file of mode 0600 with the same 16 or more random "
+                    "bytes on every node");
+    return RING_OK;
+}
+
+/* What other hosts would not have by themselves. The ranks' own variables come later. */
+static void forward_variables(setup *s)
+{
+    static const char *const forwarded[] = {"RING_", "NCCL_", "OMP_NUM_THREADS=",
+                                            "OPENBLAS_NUM_THREADS="};
+    extern char **environ;
+    for (char **at = environ; *at != NULL; at++) {
+        for (size_t i = 0; i < sizeof forwarded / sizeof forwarded[0]; i++) {
+            if (strncmp(*at, forwarded[i], strlen(forwarded[i])) == 0 &&
+                strncmp(*at, "RING_SECRET_", strlen("RING_SECRET_")) != 0)
+                texts_add(&s->j.exports, "%s", *at);
+        }
+    }
+}
+
+static ring_status find_ourselves(const options *o, setup *s)
+{
+    if (o->remote_ringrun != NULL)
+        return text_format(s->ringrun, sizeof s->ringrun, "%s", o->remote_ringrun)
+                   ? RING_OK
+                   : fail(RING_ERR_CONFIG, "--remote-ringrun: the path is too long");
+    const ssize_t length = readlink("/proc/self/exe", s->ringrun, sizeof s->ringrun - 1);
+    if (length <= 0)
+        return fail(RING_ERR_SYSTEM, "finding the path of ringrun (/proc/self/exe): %m");
+    s->ringrun[length] = '\0';
+    return RING_OK;
+}
+
+static ring_status fill_job(const options *o, setup *s)
+{
+    s->j.ranks = s->places.ranks;
+    s->j.nodes = (int)s->places.count;
+    s->j.bind_cores = o->bind_cores;
+    s->j.directory = getcwd(NULL, 0);
+    if (s->j.directory == NULL)
+        return fail(RING_ERR_SYSTEM, "the current folder is gone: %m");
+    for (char **at = o->program; *at != NULL; at++)
+        texts_add(&s->j.argv, "%s", *at);
+    if (!all_here(s) && o->node_rank < 0)
+        forward_variables(s);
+    for (size_t i = 0; i < o->exports.count; i++)
+        texts_add(&s->j.exports, "%s", o->exports.items[i]);
+    choose_address(o, s);
+    RING_TRY(choose_port(o, s));
+    return choose_secret(o, s);
+}
+
+ring_status setup_make(const options *o, setup *out)
+{
+    *out = (setup){0};
+    RING_TRY(place_ranks(o, out));
+    RING_TRY(mark_local(o, out));
+    RING_TRY(find_ourselves(o, out));
+    return fill_job(o, out);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * setup: from the options to a job: who runs what, where they meet.
+ */
+#ifndef LAUNCH_SETUP_H
+#define LAUNCH_SETUP_H
+
+#include "job.h"
+#include "options.h"
+
+typedef struct setup {
+    layout places;
+    job j;
+    size_t first, end; /* places.shares[first … end) are started by this ringrun */
+    bool ask_address;  /* rank 0's host must tell where it can be reached        */
+    char ringrun[4096]; /* path of ringrun on other hosts                        */
+} setup;
+
+/** @param[out] out  setup_free() it, also after a failure. */
+ring_status setup_make(const options *o, setup *out);
+void setup_free(setup *s);
+
+/** Prints what would be started: environment and command of every rank; no secret. */
+void setup_print(const setup *s, const options *o);
+
+/** @return true if @p host is the machine we are on. */
+bool meet_is_here(const char *host);
+/** A port of 127.0.0.1 that nobody holds now. */
+ring_status meet_free_port(int *port);
+/** Where another host reaches this one: the address that faces @p host, else the first
+ *  that is not the loopback. @return false if there is none. */
+bool meet_address_towards(const char *host, char *out, size_t size);
+/** The numeric address of @p host as seen from here. @return false if it has none but
+ *  loopback ones. */
+bool meet_resolve(const char *host, char *out, size_t size);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * spawn: starting one child: its own process group, dead when we die, with three
+ * descriptors and nothing else of ours.
+ */
+#ifndef LAUNCH_SPAWN_H
+#define LAUNCH_SPAWN_H
+
+#include "grow.h"
+
+#include <sched.h>
+#include <sys/types.h>
+
+typedef struct spawn_plan {
+    const char *path;
+    char *const *argv, *const *env;
+    int fds[3];            /* become 0, 1, 2                        */
+    int keep_fd;           /* stays open under its number, -1: none */
+    const cpu_set_t *cpus; /* to run on, NULL: as we do             */
+} spawn_plan;
+
+/** Once, before anything else: missing standard descriptors are /dev/null; more
+ *  descriptors may be open; a broken pipe is an error code, not a death. */
+void spawn_prepare(void);
+
+/** Blocks the signals that spawn_signal_fd() then reports. */
+int spawn_signal_fd(void);
+
+/** @return the child's pid; -1 with errno when it could not be started, exec included. */
+pid_t spawn_start(const spawn_plan *plan);
+/** Collects an ended child of spawn_start(). @return its wait status; -1 while it runs. */
+int spawn_reap(pid_t pid);
+/** Collects ended children that nobody here started: orphans of our children. */
+void spawn_reap_orphans(void);
+/** Kills and collects whatever children are left, known or not. */
+void spawn_sweep(void);
+
+/** Finds a program: a path as it is; a bare name in PATH, then beside this program.
+ *  @return false with errno if there is none that may be run. */
+bool spawn_find(const char *name, char *out, size_t size);
+
+/** A pipe whose ends close on exec and whose end @p ours (0 reads, 1 writes) never blocks. */
+ring_status spawn_pipe(int fds[2], int ours);
+
+#endif

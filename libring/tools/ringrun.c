@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * ringrun: starts the ranks of a job. The far side of an ssh connection is the same
+ * program, called by the near side only. */
+#include "options.h"
+#include "remote.h"
+#include "run.h"
+
+#include <errno.h>
+#include <string.h>
+
+int main(int argc, char **argv)
+{
+    options o;
+    if (argc == 2 && strcmp(argv[1], "--remote-child") == 0)
+        return remote_child();
+    program_invocation_name = program_invocation_short_name; /* for messages of argp */
+    options_parse(argc, argv, &o);
+    const int code = run_job(&o);
+    options_free(&o);
+    return code;
+}

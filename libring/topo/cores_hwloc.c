@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Cores by hwloc, which knows more machines than /sys alone tells. */
+#include "sysfs.h"
+
+#include <hwloc.h>
+#include <hwloc/glibc-sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int package_of(hwloc_topology_t topology, hwloc_obj_t core)
+{
+    const hwloc_obj_t package =
+        hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, core);
+    return package != NULL ? (int)package->logical_index : 0;
+}
+
+static int numa_of(hwloc_obj_t core)
+{
+    const int node = core->nodeset != NULL ? hwloc_bitmap_first(core->nodeset) : 0;
+    return node > 0 ? node : 0;
+}
+
+static void add_core(topo_cpu *cpu, hwloc_topology_t topology, hwloc_obj_t object,
+                     const cpu_set_t *allowed)
+{
+    topo_core *core = &cpu->cores[cpu->core_count];
+    *core = (topo_core){.package = package_of(topology, object), .numa = numa_of(object)};
+    hwloc_cpuset_to_glibc_sched_affinity(topology, object->cpuset, &core->cpus,
+                                         sizeof core->cpus);
+    CPU_AND(&core->cpus, &core->cpus, allowed);
+    cpu->core_count += CPU_COUNT(&core->cpus) > 0;
+}
+
+/* Machines without known cores (some containers, some ARM boards) have logical CPUs. */
+static ring_status add_all(topo_cpu *cpu, hwloc_topology_t topology, const cpu_set_t *allowed)
+{
+    hwloc_obj_type_t type = HWLOC_OBJ_CORE;
+    if (hwloc_get_nbobjs_by_type(topology, type) <= 0)
+        type = HWLOC_OBJ_PU;
+    const int count = hwloc_get_nbobjs_by_type(topology, type);
+    cpu->cores = calloc((size_t)(count > 0 ? count : 1), sizeof *cpu->cores);
+    if (cpu->cores == NULL)
+        return fail(RING_ERR_MEMORY, "no memory to describe the machine's cores");
+    for (int i = 0; i < count; i++)
+        add_core(cpu, topology, hwloc_get_obj_by_type(topology, type, (unsigned)i), allowed);
+    const int packages = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PACKAGE);
+    const int numas = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
+    cpu->packages = packages > 0 ? packages : 1;
+    cpu->numas = numas > 0 ? numas : 1;
+    return RING_OK;
+}
+
+static void name_source(topo_cpu *cpu)
+{
+    const unsigned version = hwloc_get_api_version();
+    snprintf(cpu->source, sizeof cpu->source, "hwloc API %u.%u.%u", version >> 16,
+             version >> 8 & 255, version & 255);
+}
+
+ring_status cores_read(topo_cpu *cpu, const cpu_set_t *allowed)
+{
+    hwloc_topology_t topology;
+    if (hwloc_topology_init(&topology) != 0)
+        return fail(RING_ERR_MEMORY, "no memory for hwloc");
+    name_source(cpu);
+    const ring_status status = hwloc_topology_load(topology) == 0
+                                   ? add_all(cpu, topology, allowed)
+                                   : fail(RING_ERR_SYSTEM, "hwloc cannot read this machine: %m");
+    hwloc_topology_destroy(topology);
+    return status;
+}

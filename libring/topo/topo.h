@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * topo: what this machine has: cores, NUMA nodes, memory, network interfaces, accelerators.
+ * Read-only and side-effect free; whatever cannot be found out is 0, -1 or "" as said below,
+ * never a guess. CPUs are those this process may run on.
+ */
+#ifndef RING_TOPO_H
+#define RING_TOPO_H
+
+#include "base.h"
+
+#include <netinet/in.h>
+#include <sched.h>
+
+/* ---- CPU ------------------------------------------------------------------------ */
+
+/** One physical core. */
+typedef struct topo_core {
+    int package;    /* socket number, 0 if unknown           */
+    int numa;       /* NUMA node number, 0 if unknown        */
+    cpu_set_t cpus; /* its logical CPUs that we may run on   */
+} topo_core;
+
+typedef struct topo_cpu {
+    char source[32];  /* "hwloc 2.9" or "/sys"                             */
+    char model[128];  /* "" if unknown                                       */
+    int online;       /* logical CPUs of the machine                         */
+    int allowed;      /* logical CPUs that this process may run on           */
+    double quota;     /* CPUs' worth of time that the cgroup grants, 0: all  */
+    int packages, numas;
+    topo_core *cores; /* by package, then core                               */
+    size_t core_count;
+} topo_cpu;
+
+/** Fills @p cpu. @return RING_OK, RING_ERR_MEMORY, RING_ERR_SYSTEM. topo_cpu_free() it. */
+ring_status topo_cpu_read(topo_cpu *cpu);
+void topo_cpu_free(topo_cpu *cpu);
+
+/* ---- Memory --------------------------------------------------------------------- */
+
+typedef struct topo_memory {
+    size_t total, available; /* bytes of the machine                */
+    size_t limit;            /* of the cgroup, 0: none              */
+} topo_memory;
+
+void topo_memory_read(topo_memory *memory);
+
+/* ---- Network -------------------------------------------------------------------- */
+
+enum { TOPO_ADDRESS_MAX = INET6_ADDRSTRLEN, TOPO_ADDRESSES = 8 };
+
+typedef struct topo_interface {
+    char name[16];
+    bool up, loopback;
+    int mtu;          /* -1 if unknown                     */
+    long speed_mbits; /* Mbit/s, -1 if the driver says none */
+    size_t address_count;
+    char addresses[TOPO_ADDRESSES][TOPO_ADDRESS_MAX]; /* IPv4 first, no link-local IPv6 */
+} topo_interface;
+
+typedef struct topo_net {
+    topo_interface *interfaces;
+    size_t count;
+} topo_net;
+
+/** Fills @p net. @return RING_OK, RING_ERR_MEMORY, RING_ERR_SYSTEM. topo_net_free() it. */
+ring_status topo_net_read(topo_net *net);
+void topo_net_free(topo_net *net);
+
+/** @return the first address of an interface that is up and not the loopback, or NULL. */
+const char *topo_net_public_address(const topo_net *net);
+/** @return true if @p address (numeric) belongs to one of the interfaces. */
+bool topo_net_has(const topo_net *net, const char *address);
+
+/** This host's name, cut to fit. */
+void topo_hostname(char *out, size_t size);
+
+/* ---- Accelerators: only whether they are there ------------------------------------ */
+
+enum { TOPO_DEVICES = 16 };
+
+typedef struct topo_device {
+    char name[64];  /* "mlx5_0", "0000:01:00.0" */
+    char state[64]; /* "port 1 ACTIVE, 100 Gb/sec (4X EDR)", "NVIDIA" … */
+} topo_device;
+
+/** @return how many there are; at most TOPO_DEVICES are described. */
+size_t topo_gpus(topo_device devices[TOPO_DEVICES]);
+size_t topo_infiniband(topo_device devices[TOPO_DEVICES]);
+
+#endif

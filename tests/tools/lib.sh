@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# Helpers of the shell tests: every check names what it expected. A file that reaches
+# `finish` with no failure passes.
+set -u
+bin=$1
+ringrun=$bin/ringrun
+ringinfo=$bin/ringinfo
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+unset RANK WORLD_SIZE LOCAL_RANK PBS_NODEFILE SLURM_JOB_NODELIST SLURM_NODELIST DLTS_HOSTFILE
+# Marks the command lines of this test's processes; seconds for a long sleep, too.
+tag=1$(printf %08d $$)
+failures=0
+
+wrong() {
+    echo "FAILED: $*" >&2
+    failures=$((failures + 1))
+}
+
+# equal WHAT EXPECTED GOT
+equal() {
+    [ "$2" = "$3" ] || wrong "$1: expected '$2', got '$3'"
+}
+
+# has WHAT TEXT PATTERN: the text holds a match of the extended regular expression
+has() {
+    grep -Eq -- "$3" <<<"$2" || wrong "$1: no match of '$3' in '$2'"
+}
+
+has_not() {
+    ! grep -Eq -- "$3" <<<"$2" || wrong "$1: unexpected match of '$3' in '$2'"
+}
+
+# run COMMAND...: leaves its output in $out and $err, its exit code in $code, and the
+# milliseconds it took in $took
+run() {
+    local start
+    start=$(date +%s%N)
+    "$@" >"$work/out" 2>"$work/err" </dev/null
+    code=$?
+    took=$((($(date +%s%N) - start) / 1000000))
+    out=$(cat "$work/out")
+    err=$(cat "$work/err")
+}
+
+# below WHAT LIMIT VALUE
+below() {
+    [ "$3" -lt "$2" ] || wrong "$1: $3 is not below $2"
+}
+
+# gone WHAT: no process has the tag in its command line, at the latest in 1 s
+gone() {
+    local turn
+    for turn in $(seq 20); do
+        pgrep -f -- "$tag" >/dev/null || return 0
+        sleep 0.05
+    done
+    wrong "$1: still there: $(pgrep -af -- "$tag")"
+}
+
+# appears PATTERN FILE: waits up to 5 s for a line
+appears() {
+    local turn
+    for turn in $(seq 100); do
+        grep -Eq -- "$1" "$2" 2>/dev/null && return 0
+        sleep 0.05
+    done
+    wrong "no line '$1' in $2: $(cat "$2")"
+}
+
+finish() {
+    if [ "$failures" -gt 0 ]; then
+        echo "$failures failure(s)" >&2
+        exit 1
+    fi
+    echo "passed"
+}

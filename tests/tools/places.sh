@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+# Where ranks go: host lists of all kinds, shown by --dry-run.
+. "$(dirname "$0")/lib.sh"
+
+# placed WORDS...: "rank@host …" of a dry run
+placed() {
+    run "$ringrun" "$@" --dry-run true
+    places=$(sed -n 's/^# rank \([0-9]*\) of [0-9]* on \([^, ]*\).*/\1@\2/p' "$work/out" | xargs)
+}
+
+printf '# two nodes\nn1 slots=2\n\nn2   slots=1  # the small one\n' >hosts
+placed --hostfile hosts
+equal "hostfile" "0@n1 1@n1 2@n2" "$places"
+placed --hostfile hosts -n 2
+equal "fewer ranks than slots" "0@n1 1@n1" "$places"
+placed --hostfile hosts -n 5
+equal "more ranks than slots begin again" "0@n1 1@n1 2@n1 3@n1 4@n2" "$places"
+placed --hostfile hosts --num_nodes 1
+equal "first node only" "0@n1 1@n1" "$places"
+placed --hostfile hosts --num_gpus 1
+equal "one on each" "0@n1 1@n2" "$places"
+placed --hostfile hosts --include n2
+equal "include a node" "0@n2" "$places"
+placed --hostfile hosts --include n1:1@n2:0
+equal "include slots" "0@n1 1@n2" "$places"
+placed --hostfile hosts --exclude n1:0
+equal "exclude a slot" "0@n1 1@n2" "$places"
+placed --hostfile hosts --exclude n1
+equal "exclude a node" "0@n2" "$places"
+placed -H a,b
+equal "-H" "0@a 1@b" "$places"
+placed -H a:2,b:2
+equal "-H with slots" "0@a 1@a 2@b 3@b" "$places"
+placed -H a,b -n 4
+equal "-H with ranks" "0@a 1@a 2@b 3@b" "$places"
+placed -np 4 --nproc-per-node 2 -H a,b,c
+equal "-n and a number on each" "0@a 1@a 2@b 3@b" "$places"
+
+printf 'p1\np2\np1\np1\n' >nodes
+export PBS_NODEFILE=$work/nodes
+placed
+equal "PBS: repeated names add up" "0@p1 1@p1 2@p1 3@p2" "$places"
+placed -H a
+equal "-H is stronger than PBS" "0@a" "$places"
+export PBS_NODEFILE=$work/missing
+placed
+equal "PBS: missing file" 2 "$code"
+has "PBS: missing file" "$err" "$work/missing: No such file"
+unset PBS_NODEFILE
+export SLURM_JOB_NODELIST='n[01-02,10],x3' SLURM_TASKS_PER_NODE='2(x2),1(x2)'
+placed
+equal "Slurm" "0@n01 1@n01 2@n02 3@n02 4@n10 5@x3" "$places"
+unset SLURM_JOB_NODELIST SLURM_TASKS_PER_NODE
+export DLTS_HOSTFILE=$work/hosts
+placed
+equal "DLTS_HOSTFILE" "0@n1 1@n1 2@n2" "$places"
+unset DLTS_HOSTFILE
+
+has "ssh command" "$("$ringrun" -H a --ssh_port 2222 --dry-run true)" \
+    "^ssh -oBatchMode=yes .*-oPort=2222 a ''?\\\\?''?/.*ringrun.* --remote-child"
+has "other host: port" "$("$ringrun" -H a --dry-run true)" 'MASTER_PORT=29500'
+has "other host: variables go along" "$(RING_DEBUG=info "$ringrun" -H a --dry-run true)" 'RING_DEBUG=info'
+
+# refuse PATTERN WORDS...
+refuse() {
+    local pattern=$1
+    shift
+    run "$ringrun" "$@" true
+    equal "exit code of: $*" 2 "$code"
+    has "message of: $*" "$err" "$pattern"
+}
+refuse 'missing: No such file' --hostfile missing
+printf 'n1 slots=2\nn2\nn1 slots=1\n' >twice
+refuse 'twice:3: .*multiple entries for n1' --hostfile twice
+printf 'n1 slots=two\n' >words
+refuse "words:1: 'slots=two'.*expected slots=N" --hostfile words
+printf 'n1 max=2\n' >words
+refuse "words:1: 'max=2'" --hostfile words
+printf '# nobody\n' >empty
+refuse 'empty names no host' --hostfile empty
+printf -- '-oProxyCommand=x slots=1\n' >evil
+refuse "evil:1: .*not a host name" --hostfile evil
+refuse 'not a host name' -H a -H -oProxyCommand=x
+refuse 'empty name' -H a,,b
+refuse 'NAME:SLOTS' -H a:0
+refuse 'NAME:SLOTS' -H a:x
+refuse '3 nodes are asked for, 2' --hostfile hosts --nnodes 3
+refuse 'has no slot 2' --hostfile hosts --include n1:2
+refuse "host 'n9' is not in the list" --hostfile hosts --include n9
+refuse 'named twice' --hostfile hosts --include n1@n1
+refuse 'no host is left' -H a --exclude a
+refuse 'both this host' -H "localhost,127.0.0.1"
+refuse 'do not fit' -n 3 --nproc-per-node 2 -H a,b
+SLURM_JOB_NODELIST='n[1-' refuse 'not a Slurm node list' -n 1
+SLURM_JOB_NODELIST='n[0-99999999]' refuse 'more than 65536 hosts' -n 1
+SLURM_JOB_NODELIST='n[1-3]' SLURM_TASKS_PER_NODE='2' refuse 'does not fit the 3 nodes' -n 1
+finish

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+# Other hosts, by an ssh that runs the far side here with an empty environment.
+. "$(dirname "$0")/lib.sh"
+
+mkdir fake && cat >fake/ssh <<'END'
+#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+host=$1
+shift
+case $host in
+down) echo "ssh: connect to host down port 22: No route to host" >&2; exit 255 ;;
+bare) exec env -i PATH=/usr/bin:/bin sh -c "echo 'sh: 1: ringrun: not found' >&2; exit 127" ;;
+silent) exit 255 ;;
+esac
+echo "Welcome to $host"
+cd / && env -i PATH=/usr/bin:/bin THE_HOST="$host" sh -c "$*"
+END
+chmod +x fake/ssh
+PATH=$work/fake:$PATH
+
+run "$ringrun" -H a,b:2 sh -c 'echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $CROSS_RANK/$CROSS_SIZE $THE_HOST $OMP_NUM_THREADS; echo e$RANK >&2'
+equal "exit code" 0 "$code"
+equal "ranks of two hosts" "0/3 0/1 0/2 a 1
+[1] 1/3 0/2 1/2 b 1
+[2] 2/3 1/2 1/2 b 1" "$(sort "$work/out")"
+equal "their errors" "[1] e1
+[2] e2
+e0" "$(sort "$work/err")"
+run "$ringrun" -H a,b sh -c 'pwd; echo $MASTER_ADDR:$MASTER_PORT'
+equal "same folder everywhere" 2 "$(grep -c "$work\$" "$work/out")"
+has "an address, not a name that only ssh knows" "$out" '^[0-9a-f.:]+:29500$'
+equal "one address for all" 1 "$(grep 29500 "$work/out" | sed 's/^\[1\] //' | sort -u | wc -l)"
+run "$ringrun" -H localhost,b -n 4 sh -c 'echo $RANK $LOCAL_RANK ${THE_HOST-here}'
+equal "this host and another" "0 0 here
+[1] 1 1 here
+[2] 2 0 b
+[3] 3 1 b" "$(sort "$work/out")"
+run env RING_ALGO=ring NCCL_DEBUG=WARN OTHER=1 MINE=2 "$ringrun" -H a -x MINE -x "QUOTED=it's \$HOME" \
+    sh -c 'echo "$RING_ALGO $NCCL_DEBUG ${OTHER-none} $MINE $QUOTED"'
+equal "variables that go along" "ring WARN none 2 it's \$HOME" "$out"
+run "$ringrun" -H a printf '%s|' "two words" "it's" '$HOME' 'a;b' '*'
+equal "arguments meet no shell" "two words|it's|\$HOME|a;b|*|" "$out"
+echo "a line for rank 0" >input
+"$ringrun" -H a,b sh -c 'cat; echo end' <input >"$work/out"
+has "standard input over ssh" "$(cat "$work/out")" '^a line for rank 0$'
+has "its end" "$(cat "$work/out")" '^\[1\] end$'
+head -c 2000000 /dev/urandom >random
+"$ringrun" -H a cat <random | cmp - random || wrong "2 MB through ssh and back were changed"
+run sh -c "sleep 1 | '$ringrun' -H a,b true"
+equal "input that nobody reads" 0 "$code"
+
+run "$ringrun" -H a,b:2 sh -c 'if [ $RANK = 2 ]; then exit 7; fi; sleep $0 & wait' "$tag"
+equal "exit code from afar" 7 "$code"
+has "host in the message" "$err" '^ringrun: rank 2 on host b \(pid [0-9]+\) ended with exit code 7; stopping the other 2$'
+equal "one message" 1 "$(grep -c . "$work/err")"
+below "time to stop both hosts" 2000 "$took"
+run "$ringrun" -H a,b sh -c 'trap "" TERM; if [ $RANK = 0 ]; then kill -9 $$; fi; while :; do sleep $0; done' "$tag"
+equal "killed afar" 137 "$code"
+has "killed afar" "$err" '^ringrun: rank 0 on host a .*signal 9'
+below "time to kill on both hosts" 2200 "$took"
+gone "ranks afar"
+
+run "$ringrun" -H a no_such_program
+equal "program not found afar" 127 "$code"
+has "program not found afar" "$err" "rank 0 on host a .*'no_such_program'"
+run "$ringrun" -H a,down true
+equal "host that is down" 255 "$code"
+has "host that is down" "$err" "on host down .*No route to host.*'ssh down true'"
+equal "host that is down: one message" 1 "$(grep -c . "$work/err")"
+run "$ringrun" -H silent true
+equal "host that says nothing" 255 "$code"
+run "$ringrun" -H bare true
+equal "host without ringrun" 127 "$code"
+has "host without ringrun" "$err" 'install libring'
+run "$ringrun" -H a --remote-ringrun /no/such/ringrun true
+equal "wrong path there" 127 "$code"
+
+# start SCRIPT: in the background on two hosts
+start() {
+    : >"$work/out"
+    "$ringrun" -H a,b sh -c "$1" "$tag" >"$work/out" 2>"$work/err" </dev/null &
+    job=$!
+    appears '^up' "$work/out"
+    appears '^\[1\] up' "$work/out"
+}
+start 'trap "echo saved; exit 0" INT; echo up; while :; do sleep 0.05; done'
+kill -INT $job
+wait $job
+equal "Ctrl-C" 130 $?
+has "Ctrl-C reaches ranks afar" "$(cat "$work/out")" '^\[1\] saved$'
+start 'echo up; sleep $0 & wait'
+disown $job
+kill -9 $job
+gone "ranks afar when ringrun was killed"
+start 'echo up; sleep $0 & wait'
+pkill -9 -P $job -f 'fake/ssh.* b '
+wait $job
+equal "a connection that breaks" 255 $?
+has "a connection that breaks" "$(cat "$work/err")" 'rank 1 on host b was lost: the connection'
+gone "ranks of both ends"
+"$ringrun" -H a,b sh -c 'while echo y; do :; done' "$tag" 2>/dev/null | head -n 2 >/dev/null
+gone "writers afar without a reader"
+finish

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+# At a terminal: rank 0 has it, the keyboard reaches rank 0, Ctrl-C reaches all.
+. "$(dirname "$0")/lib.sh"
+
+command -v script >/dev/null || { echo "no script(1) to make a terminal with"; exit 77; }
+
+# typed TEXT COMMAND: runs it at a terminal where TEXT is typed after a while
+typed() {
+    { sleep 0.4; printf "$1"; sleep 0.3; } | script -qec "$2" /dev/null >"$work/out" 2>&1
+    code=$?
+    out=$(tr -d '\r' <"$work/out")
+}
+
+typed '' "$ringrun -n 2 sh -c 'for i in 1 2; do [ -t \$i ] && echo \$RANK has \$i; done; :'"
+equal "rank 0 has the terminal, the others not" "0 has 1
+0 has 2" "$out"
+typed '' "$ringrun -n 2 --tag-output sh -c '[ -t 1 ] && echo terminal; echo end'"
+has_not "what is tagged passes through us" "$out" 'terminal'
+typed 'by hand\n' "$ringrun -n 2 sh -c 'read line; echo \$RANK got \$line'"
+has "the keyboard is rank 0's" "$out" '^0 got by hand$'
+has "nobody else's" "$out" '^\[1\] 1 got ?$'
+typed 'one\n\004' "$ringrun -n 1 cat"
+has "end of input from the keyboard" "$out" '^one$'
+equal "end of input from the keyboard" 0 "$code"
+typed '\003' "$ringrun -n 2 sh -c 'trap \"echo saved; exit 0\" INT; while :; do sleep 0.05; done'"
+equal "Ctrl-C" 130 "$code"
+has "Ctrl-C reaches rank 0" "$out" '^(\^C)?saved$'
+has "Ctrl-C reaches rank 1" "$out" '^\[1\] saved$'
+finish

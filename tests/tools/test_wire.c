@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What travels between two ringruns: whole, or refused. */
+#include "frames.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void example(job *j, share *s)
+{
+    *j = (job){.ranks = 9, .nodes = 3, .port = 29500, .bind_cores = true, .has_secret = true,
+               .directory = memory_text("/work", 5), .address = memory_text("10.0.0.1", 8)};
+    texts_add(&j->argv, "program");
+    texts_add(&j->argv, "%s", "");
+    texts_add(&j->argv, "a'b \"c\" $d\n");
+    texts_add(&j->exports, "NAME=value=more");
+    for (size_t i = 0; i < sizeof j->secret; i++)
+        j->secret[i] = (unsigned char)(7 * i);
+    *s = (share){.host = memory_text("n2", 2), .node = 1, .first_rank = 3, .ranks = 2,
+                 .slots = memory_grow(NULL, 2, sizeof(int))};
+    s->slots[0] = 4;
+    s->slots[1] = 0;
+}
+
+static bytes packed_example(void)
+{
+    bytes out = {0};
+    job j;
+    share s;
+    example(&j, &s);
+    job_pack(&j, &s, &out);
+    job_free(&j);
+    share_free(&s);
+    return out;
+}
+
+static void a_job_comes_back_as_it_was(void **state)
+{
+    (void)state;
+    job j, k;
+    share s, t;
+    bytes out = packed_example();
+    example(&j, &s);
+    assert_int_equal(job_unpack(bytes_head(&out), bytes_count(&out), &k, &t), RING_OK);
+    assert_int_equal(k.ranks, j.ranks);
+    assert_int_equal(k.nodes, j.nodes);
+    assert_int_equal(k.port, j.port);
+    assert_true(k.bind_cores && k.has_secret);
+    assert_string_equal(k.directory, j.directory);
+    assert_string_equal(k.address, j.address);
+    assert_int_equal(k.argv.count, j.argv.count);
+    for (size_t i = 0; i < j.argv.count; i++)
+        assert_string_equal(k.argv.items[i], j.argv.items[i]);
+    assert_string_equal(texts_get(&k.exports, "NAME"), "value=more");
+    assert_memory_equal(k.secret, j.secret, sizeof j.secret);
+    assert_string_equal(t.host, s.host);
+    assert_int_equal(t.first_rank, 3);
+    assert_int_equal(t.ranks, 2);
+    assert_int_equal(t.slots[0], 4);
+    job_free(&j);
+    job_free(&k);
+    share_free(&s);
+    share_free(&t);
+    bytes_free(&out);
+}
+
+static void a_job_cut_anywhere_is_refused(void **state)
+{
+    (void)state;
+    bytes whole = packed_example();
+    for (size_t size = 0; size < bytes_count(&whole); size++) {
+        job j;
+        share s;
+        char *copy = malloc(size + 1); /* exact, so that a sanitizer sees a step too far */
+        char *exact = size > 0 ? realloc(copy, size) : copy;
+        memcpy(exact, bytes_head(&whole), size);
+        assert_int_equal(job_unpack(exact, size, &j, &s), RING_ERR_CONFIG);
+        free(exact);
+    }
+    bytes_free(&whole);
+}
+
+static void a_job_with_a_changed_byte_is_whole_or_refused(void **state)
+{
+    (void)state;
+    bytes whole = packed_example();
+    for (size_t at = 0; at < bytes_count(&whole); at++) {
+        for (unsigned value = 0; value < 256; value += 51) {
+            job j;
+            share s;
+            const char before = whole.data[at];
+            whole.data[at] = (char)value;
+            if (job_unpack(bytes_head(&whole), bytes_count(&whole), &j, &s) == RING_OK) {
+                assert_true(s.first_rank >= 0 && s.ranks >= 1);
+                assert_true(s.first_rank + s.ranks <= j.ranks);
+                assert_true(j.argv.count > 0);
+                job_free(&j);
+                share_free(&s);
+            }
+            whole.data[at] = before;
+        }
+    }
+    bytes_free(&whole);
+}
+
+static void frames_come_back_in_order(void **state)
+{
+    (void)state;
+    bytes out = {0}, in = {0};
+    frame f;
+    frames_put(&out, FRAME_OUTPUT, 2, 70000, "abc", 3);
+    frames_put(&out, FRAME_STOP, 0, 0, NULL, 0);
+    for (size_t i = 0; i + 1 < 12 + 3; i++) { /* byte by byte */
+        bytes_add(&in, out.data + i, 1);
+        assert_int_equal(frames_peek(&in, &f), 0);
+    }
+    bytes_add(&in, out.data + 14, out.end - 14);
+    assert_int_equal(frames_peek(&in, &f), 1);
+    assert_int_equal(f.type, FRAME_OUTPUT);
+    assert_int_equal(f.stream, 2);
+    assert_int_equal(f.rank, 70000);
+    assert_int_equal(f.bytes, 3);
+    assert_memory_equal(f.data, "abc", 3);
+    frames_done(&in, &f);
+    assert_int_equal(frames_peek(&in, &f), 1);
+    assert_int_equal(f.type, FRAME_STOP);
+    frames_done(&in, &f);
+    assert_int_equal(bytes_count(&in), 0);
+    bytes_free(&in);
+    bytes_free(&out);
+}
+
+static void damaged_frames_are_refused(void **state)
+{
+    (void)state;
+    static const unsigned char heads[][12] = {
+        {0},                                        /* no type        */
+        {FRAME_TYPES},                              /* unknown type   */
+        {FRAME_OUTPUT, 1, 0, 0, 0, 0, 0, 0x80},     /* negative rank  */
+        {FRAME_OUTPUT, 1, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0}, /* too long  */
+        {FRAME_JOB, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1},    /* too long  */
+    };
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+        bytes in = {0};
+        frame f;
+        bytes_add(&in, heads[i], sizeof heads[i]);
+        assert_int_equal(frames_peek(&in, &f), -1);
+        bytes_free(&in);
+    }
+}
+
+static void ends_come_back_as_they_were(void **state)
+{
+    (void)state;
+    const rank_end end = {.rank = 5, .pid = 123456, .code = 255, .signal = 9, .why = "was lost"};
+    rank_end got;
+    bytes out = {0};
+    frame f;
+    frames_put_end(&out, &end);
+    assert_int_equal(frames_peek(&out, &f), 1);
+    assert_true(frames_get_end(&f, &got));
+    assert_int_equal(got.rank, 5);
+    assert_int_equal(got.pid, 123456);
+    assert_int_equal(got.code, 255);
+    assert_int_equal(got.signal, 9);
+    assert_string_equal(got.why, "was lost");
+    f.bytes = 11;
+    assert_false(frames_get_end(&f, &got));
+    f.bytes = 12 + sizeof got.why;
+    assert_false(frames_get_end(&f, &got));
+    bytes_free(&out);
+}
+
+static void environments_replace_and_remove(void **state)
+{
+    (void)state;
+    texts list = {0};
+    texts_add(&list, "A=1");
+    texts_add(&list, "AB=2");
+    texts_add(&list, "A=3");
+    texts_set(&list, "A", "%d", 4);
+    assert_int_equal(list.count, 2);
+    assert_string_equal(texts_get(&list, "A"), "4");
+    assert_string_equal(texts_get(&list, "AB"), "2");
+    assert_null(texts_get(&list, "B"));
+    texts_unset(&list, "AB");
+    assert_null(texts_get(&list, "AB"));
+    assert_null(list.items[list.count]);
+    texts_free(&list);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_comes_back_as_it_was),
+        cmocka_unit_test(a_job_cut_anywhere_is_refused),
+        cmocka_unit_test(a_job_with_a_changed_byte_is_whole_or_refused),
+        cmocka_unit_test(frames_come_back_in_order),
+        cmocka_unit_test(damaged_frames_are_refused),
+        cmocka_unit_test(ends_come_back_as_they_were),
+        cmocka_unit_test(environments_replace_and_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+# The command line: other launchers' words, suggestions, help.
+. "$(dirname "$0")/lib.sh"
+
+sizes='echo $RANK/$WORLD_SIZE'
+for words in "-n 2" "-n2" "-np 2" "--np 2" "--np=2" "--nproc-per-node 2" "--nproc_per_node=2" \
+    "--num_gpus 2" "--num_gpus=2 --num_nodes=1" "--nnodes 1 --nproc-per-node 2" \
+    "--standalone --nproc-per-node=2 --no-python" "--include localhost:0,2" "-i localhost:1,3" \
+    "--no_local_rank -n 2" "--launcher ssh -n 2" "-H localhost:2" "-H localhost -n 2"; do
+    run "$ringrun" $words sh -c "$sizes" --not-ours -n 7
+    equal "ringrun $words" "0/2
+[1] 1/2" "$(sort "$work/out")"
+done
+run "$ringrun" -n 1 -- echo --version -n
+equal "options after the program are its own" "--version -n" "$out"
+run "$ringrun" --nproc-per-node auto sh -c 'echo $WORLD_SIZE'
+has "a rank a core" "$out" "^$(nproc)\$"
+
+# refuse PATTERN WORDS...: exit 2, and a message that matches
+refuse() {
+    local pattern=$1
+    shift
+    run "$ringrun" "$@"
+    equal "exit code of: $*" 2 "$code"
+    has "message of: $*" "$err" "$pattern"
+    equal "no output of: $*" "" "$out"
+}
+refuse "did you mean '--include localhost:0,2'" --localhost:0,2 true
+refuse "did you mean '--include node-1:0'" -n 1 --node-1:0 true
+refuse "did you mean '--master-addr'" -n 2 --master-adr x true
+refuse "did you mean '--nproc-per-node'" --nproc-per-nodes 2 true
+refuse "unknown option '--qqqqqqqqqqqqqqqqqqqq'" --qqqqqqqqqqqqqqqqqqqq true
+refuse "which program" -n 2
+refuse "how many ranks" true
+refuse "whole number" -n 0 true
+refuse "whole number" -n -3 true
+refuse "whole number" -n 2x true
+refuse "whole number" -n 99999999999999999999 true
+refuse "how many" -np
+refuse "whole number.*65535" -n 1 --master-port 70000 true
+refuse "one number" --nnodes 1:4 true
+refuse "core or none" -n 1 --bind-to socket true
+refuse "reached by ssh" -n 1 --launcher pdsh true
+refuse "NAME or NAME=VALUE" -n 1 -x 2A=1 true
+refuse "not set here" -n 1 -x RING_TEST_SURELY_UNSET true
+refuse "CPUs" --nproc-per-node gpu true
+refuse "give one" -n 1 -H a --hostfile b true
+refuse "cannot be given together" --include a --exclude b true
+refuse "leave out" --include localhost:0 --num_gpus 2 true
+refuse "needs --nnodes" --node-rank 1 --nproc-per-node 2 true
+refuse "needs --master-addr" --node-rank 1 --nnodes 2 --nproc-per-node 2 true
+refuse "RING_SECRET_FILE" --node-rank 1 --nnodes 2 --nproc-per-node 2 --master-addr 127.0.0.1 true
+
+# Nodes started one by one, and platforms that number nodes.
+head -c 32 /dev/urandom >key && chmod 600 key
+export RING_SECRET_FILE=$work/key
+one='echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $CROSS_RANK/$CROSS_SIZE $MASTER_ADDR:$MASTER_PORT ${RING_SECRET_FILE##*/} ${RING_SECRET_FD-none}'
+run "$ringrun" --node-rank 1 --nnodes 2 --nproc-per-node 2 --master-addr 127.0.0.1 sh -c "$one"
+equal "second of two nodes" "[2] 2/4 0/2 1/2 127.0.0.1:29500 key none
+[3] 3/4 1/2 1/2 127.0.0.1:29500 key none" "$(sort "$work/out")"
+run env RANK=1 WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=3000 \
+    "$ringrun" --nproc_per_node 1 sh -c "$one"
+equal "RANK and WORLD_SIZE of nodes" "[1] 1/3 0/1 1/3 127.0.0.1:3000 key none" "$out"
+has "the interpretation is said" "$err" "RANK=1 and WORLD_SIZE=3 .* nodes"
+unset RING_SECRET_FILE
+
+run "$ringrun" -n 2 --dry-run touch "a file's name"
+equal "dry run" 0 "$code"
+[ ! -e "a file's name" ] || wrong "--dry-run has started something"
+has "dry run: environment and command" "$out" "^env .*RING_RANK=1 .*touch 'a file'\\\\''s name'\$"
+has "dry run: no secret" "$out" "RING_SECRET_FD=<"
+line=$(grep RING_RANK=1 <<<"$out" | sed "s/'RING_SECRET_FD=[^']*'/RING_SECRET_FD=9/")
+rm -f "a file's name"
+bash -c "$line" && [ -e "a file's name" ] || wrong "the printed command does not run: $line"
+
+run "$ringrun" --help
+equal "help" 0 "$code"
+for word in --hostfile --include --bind-to --dry-run --tag-output OMP_NUM_THREADS Examples: \
+    'ringrun -n 4 ringperf' 'Exit status'; do
+    has "help" "$out" "$word"
+done
+run "$ringrun" --version
+has "version" "$out" '^ringrun \(libring\) [0-9]+\.[0-9]+\.[0-9]+$'
+has "compiler" "$out" '^compiler: '
+has "features" "$out" '^features: '
+finish
