@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bench: all ranks walk the same cases in the same order. A rank that fails by itself (no
+ * memory, no file) aborts the communicator, so that no other rank waits for it.
+ */
+#include "bench.h"
+#include "json.h"
+#include "progress.h"
+#include "stopwatch.h"
+#include "table.h"
+#include "try.h"
+
+#include <errno.h>
+#include <string.h>
+
+typedef struct bench {
+    perf_options options; /* a copy: sizes.max may have to shrink */
+    perf_rank self;
+    perf_totals totals;
+    ring_comm_info info;
+    FILE *json;
+} bench;
+
+/* ---- Errors ---- */
+
+static ring_status give_up(bench *b, ring_status status, const char *reason)
+{
+    fprintf(stderr, "ringperf: rank %d: %s\n", b->self.rank, reason);
+    ring_comm_abort(b->self.comm, reason);
+    return status;
+}
+
+/* ---- Memory ---- */
+
+/* Bytes that this host can still give, 0 if it does not tell. */
+static size_t memory_available(void)
+{
+    char line[128];
+    unsigned long long kib = 0;
+    FILE *file = fopen("/proc/meminfo", "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return (size_t)kib * 1024;
+}
+
+/* The largest size whose buffers all local ranks can have in nine tenths of the memory. */
+static size_t size_that_fits(const bench *b)
+{
+    const size_t available = memory_available(), guards = 3 * PERF_GUARD;
+    const size_t share = available / 10 * 9 / (size_t)b->info.local_ranks / 2;
+    if (available == 0 || b->options.sizes.max < share)
+        return b->options.sizes.max;
+    return share > guards ? share - guards : 0;
+}
+
+static ring_status limit_size(bench *b)
+{
+    uint64_t fits = size_that_fits(b);
+    const size_t wanted = b->options.sizes.max;
+    RING_TRY(ring_all_reduce(&fits, &fits, 1, RING_UINT64, RING_MIN, b->self.comm, NULL));
+    b->options.sizes.max = (size_t)fits;
+    if (b->self.rank == 0 && fits < wanted)
+        printf("#\n# Reducing maxBytes to %zu due to memory limitation\n", (size_t)fits);
+    return RING_OK;
+}
+
+static ring_status open_memory(bench *b)
+{
+    perf_rank *self = &b->self;
+    RING_TRY(limit_size(b));
+    self->times = calloc((size_t)b->options.iters, sizeof *self->times);
+    if (!self->times)
+        return give_up(b, RING_ERR_MEMORY, "no memory for the times; lower --iters");
+    const ring_status status =
+        perf_buffers_open(&self->buffers, b->options.sizes.max, b->options.memory);
+    if (status != RING_OK)
+        return give_up(b, status, "no memory for the buffers; lower --maxbytes");
+    b->totals.buffer_bytes = 2 * (b->options.sizes.max + 3 * PERF_GUARD);
+    return RING_OK;
+}
+
+/* ---- Header ---- */
+
+static ring_status print_ranks(bench *b)
+{
+    char own[TABLE_RANK_LINE];
+    const size_t ranks = (size_t)b->self.ranks;
+    char *lines = calloc(ranks, TABLE_RANK_LINE);
+    if (!lines)
+        return give_up(b, RING_ERR_MEMORY, "no memory for the header");
+    table_rank_line(own, &b->info);
+    const ring_status status =
+        ring_all_gather(own, lines, TABLE_RANK_LINE, RING_UINT8, b->self.comm, NULL);
+    for (size_t i = 0; status == RING_OK && b->self.rank == 0 && i < ranks; i++)
+        printf("%.*s", TABLE_RANK_LINE, lines + i * TABLE_RANK_LINE);
+    free(lines);
+    return status;
+}
+
+static ring_status open_json(bench *b)
+{
+    char reason[512];
+    if (b->self.rank != 0 || !b->options.json)
+        return RING_OK;
+    b->json = fopen(b->options.json, "we");
+    if (b->json)
+        return RING_OK;
+    snprintf(reason, sizeof reason, "--json %s: %s", b->options.json, strerror(errno));
+    return give_up(b, RING_ERR_SYSTEM, reason);
+}
+
+/* ---- Cases ---- */
+
+static ring_status measure_way(bench *b, perf_case c, bool in_place, perf_result *result)
+{
+    c.in_place = in_place;
+    RING_TRY(perf_measure(&b->self, &c, result));
+    if (!result->measured)
+        return RING_OK;
+    b->totals.busbw += result->busbw;
+    b->totals.measurements++;
+    b->totals.wrong.elements += result->wrong.elements;
+    b->totals.wrong.out_of_bounds += result->wrong.out_of_bounds;
+    if (b->json)
+        json_result(b->json, &c, result);
+    return RING_OK;
+}
+
+static ring_status measure_size(bench *b, perf_case c, size_t bytes)
+{
+    perf_result out_of_place, in_place;
+    c.count = perf_count(c.collective, bytes, ring_dtype_size(c.dtype), c.ranks);
+    RING_TRY(measure_way(b, c, false, &out_of_place));
+    RING_TRY(measure_way(b, c, true, &in_place));
+    if (b->self.rank != 0)
+        return RING_OK;
+    progress_clear();
+    table_row(stdout, &b->options, &c, &out_of_place, &in_place);
+    return RING_OK;
+}
+
+static ring_status measure_sizes(bench *b, perf_case c)
+{
+    const perf_options *o = &b->options;
+    const size_t last = c.collective->moves ? o->sizes.max : o->sizes.min;
+    for (int cycle = 0; o->cycles == 0 || cycle < o->cycles; cycle += o->cycles != 0)
+        for (size_t bytes = o->sizes.min; bytes <= last; bytes = perf_sizes_next(&o->sizes, bytes))
+            RING_TRY(measure_size(b, c, bytes));
+    return RING_OK;
+}
+
+/* What a choice runs over: itself, or all [0, count). */
+typedef struct choices {
+    int first, last;
+} choices;
+
+static choices choices_of(int chosen, int count, bool matters, int without)
+{
+    if (!matters)
+        return (choices){without, without};
+    return chosen == PERF_ALL ? (choices){0, count - 1} : (choices){chosen, chosen};
+}
+
+static ring_status measure_all(bench *b)
+{
+    const perf_options *o = &b->options;
+    const perf_collective *what = o->collective;
+    const choices dtypes = choices_of(o->dtype, RING_DTYPE_COUNT, what->moves, RING_UINT8);
+    const choices ops = choices_of(o->op, RING_OP_COUNT, what->reduces, RING_SUM);
+    const choices roots = choices_of(o->root, b->self.ranks, what->rooted, 0);
+    for (int dtype = dtypes.first; dtype <= dtypes.last; dtype++)
+        for (int op = ops.first; op <= ops.last; op++)
+            for (int root = roots.first; root <= roots.last; root++)
+                RING_TRY(measure_sizes(b, (perf_case){.collective = what,
+                                                      .dtype = (ring_dtype)dtype,
+                                                      .op = (ring_op)op,
+                                                      .root = root,
+                                                      .rank = b->self.rank,
+                                                      .ranks = b->self.ranks}));
+    return RING_OK;
+}
+
+/* ---- The run ---- */
+
+static ring_status describe(bench *b)
+{
+    if (b->self.rank == 0)
+        table_header(stdout, &b->options);
+    RING_TRY(print_ranks(b));
+    RING_TRY(open_json(b));
+    RING_TRY(open_memory(b));
+    if (b->self.rank == 0)
+        table_columns(stdout, &b->options);
+    fflush(stdout);
+    return RING_OK;
+}
+
+static ring_status conclude(bench *b)
+{
+    ring_comm_info info = {.size = sizeof info};
+    RING_TRY(ring_comm_get_info(b->self.comm, &info));
+    b->totals.comm_bytes = info.memory;
+    if (b->self.rank == 0)
+        table_footer(stdout, &b->options, &b->totals);
+    return RING_OK;
+}
+
+static ring_status run(bench *b)
+{
+    RING_TRY(describe(b));
+    RING_TRY(measure_all(b));
+    return conclude(b);
+}
+
+/* @return what is wrong with the options for this many ranks, NULL if nothing. */
+static const char *unfit(const perf_options *options, int ranks)
+{
+    if (ranks < options->collective->min_ranks)
+        return "this collective needs at least 2 ranks; see ringrun -n, or -t";
+    if (options->collective->rooted && options->root >= ranks)
+        return "--root is not below the number of ranks";
+    return NULL;
+}
+
+static void open_rank(bench *b, const perf_options *options, ring_comm *comm)
+{
+    *b = (bench){.options = *options, .info = {.size = sizeof b->info}};
+    ring_comm_get_info(comm, &b->info);
+    b->self = (perf_rank){.options = &b->options,
+                          .comm = comm,
+                          .rank = b->info.rank,
+                          .ranks = b->info.ranks,
+                          .gate = stopwatch_gate_useful(b->info.hosts, b->info.local_ranks)};
+}
+
+static void close_rank(bench *b)
+{
+    perf_buffers_close(&b->self.buffers);
+    free(b->self.times);
+    if (b->json)
+        fclose(b->json);
+}
+
+int bench_run(const perf_options *options, ring_comm *comm)
+{
+    bench b;
+    open_rank(&b, options, comm);
+    const char *why_not = unfit(options, b.self.ranks);
+    if (why_not) {
+        if (b.self.rank == 0)
+            fprintf(stderr, "ringperf %s: %s\n", options->collective->name, why_not);
+        return PERF_EXIT_USAGE;
+    }
+    const ring_status status = run(&b);
+    progress_clear();
+    if (status != RING_OK)
+        fprintf(stderr, "ringperf: rank %d: %s\n", b.self.rank, ring_last_error(comm));
+    close_rank(&b);
+    if (status != RING_OK)
+        return PERF_EXIT_ERROR;
+    return perf_good(options, &b.totals) ? PERF_EXIT_GOOD : PERF_EXIT_WRONG;
+}

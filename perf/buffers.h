@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * buffers: a rank's input and output with guards around them, and the check of one call:
+ * every output element, the input where it must be unchanged, and the guards.
+ */
+#ifndef PERF_BUFFERS_H
+#define PERF_BUFFERS_H
+
+#include "options.h"
+#include "oracle.h"
+
+#define PERF_GUARD 4096 /* bytes before and after a call's: a page, so that data is aligned */
+
+/** One allocation: guard, room for data, guard. */
+typedef struct perf_buffer {
+    unsigned char *base;
+    size_t bytes; /* of data at most */
+    perf_memory memory;
+} perf_buffer;
+
+typedef struct perf_buffers {
+    perf_buffer src, dst;
+} perf_buffers;
+
+/** Room for calls of up to @p bytes in the larger buffer. @return RING_OK, RING_ERR_MEMORY. */
+ring_status perf_buffers_open(perf_buffers *buffers, size_t bytes, perf_memory memory);
+void perf_buffers_close(perf_buffers *buffers);
+
+/** A call's operands inside the buffers. */
+typedef struct perf_place {
+    unsigned char *src, *dst;
+} perf_place;
+perf_place perf_place_of(const perf_buffers *buffers, const perf_case *c, int unalign);
+
+/** Rewrites the rank's input. */
+void perf_rewrite(const perf_case *c, perf_place place, uint32_t repetition);
+
+/** Before a checked call: guards and output get a pattern, then the input is rewritten. */
+void perf_prepare_check(const perf_buffers *buffers, const perf_case *c, int unalign,
+                        uint32_t repetition);
+
+typedef struct perf_wrong {
+    uint64_t elements;      /* outputs that differ, inputs that changed */
+    uint64_t out_of_bounds; /* guard bytes that changed */
+} perf_wrong;
+
+/** After it. */
+perf_wrong perf_check(const perf_buffers *buffers, const perf_case *c, int unalign,
+                      uint32_t repetition);
+
+#endif

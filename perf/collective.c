@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * collective: the rows of the table and the arithmetic on shapes. Counts are whole elements
+ * a rank: unlike nccl-tests, blocks are not rounded down to 16 bytes, so that ranks and
+ * sizes that do not divide are measured and checked too.
+ */
+#include "collective.h"
+
+#include <string.h>
+
+static double factor_one(int ranks)
+{
+    (void)ranks;
+    return 1.0;
+}
+
+static double factor_once_round(int ranks)
+{
+    return (double)(ranks - 1) / ranks;
+}
+
+static double factor_twice_round(int ranks)
+{
+    return 2.0 * (ranks - 1) / ranks;
+}
+
+static ring_status run_all_reduce(const perf_case *c, const void *src, void *dst,
+                                  ring_comm *comm, const ring_call *call)
+{
+    return ring_all_reduce(src, dst, c->count, c->dtype, c->op, comm, call);
+}
+
+static ring_status run_reduce_scatter(const perf_case *c, const void *src, void *dst,
+                                      ring_comm *comm, const ring_call *call)
+{
+    return ring_reduce_scatter(src, dst, c->count, c->dtype, c->op, comm, call);
+}
+
+static ring_status run_all_gather(const perf_case *c, const void *src, void *dst,
+                                  ring_comm *comm, const ring_call *call)
+{
+    return ring_all_gather(src, dst, c->count, c->dtype, comm, call);
+}
+
+static ring_status run_broadcast(const perf_case *c, const void *src, void *dst,
+                                 ring_comm *comm, const ring_call *call)
+{
+    return ring_broadcast(src, dst, c->count, c->dtype, c->root, comm, call);
+}
+
+static ring_status run_reduce(const perf_case *c, const void *src, void *dst,
+                              ring_comm *comm, const ring_call *call)
+{
+    return ring_reduce(src, dst, c->count, c->dtype, c->op, c->root, comm, call);
+}
+
+static ring_status run_barrier(const perf_case *c, const void *src, void *dst,
+                               ring_comm *comm, const ring_call *call)
+{
+    (void)c, (void)src, (void)dst;
+    return ring_barrier(comm, call);
+}
+
+static int next_rank(const perf_case *c)
+{
+    return (c->rank + 1) % c->ranks;
+}
+
+static int previous_rank(const perf_case *c)
+{
+    return (c->rank + c->ranks - 1) % c->ranks;
+}
+
+/* Every rank sends to the next one and receives from the one before. */
+static ring_status run_sendrecv(const perf_case *c, const void *src, void *dst,
+                                ring_comm *comm, const ring_call *call)
+{
+    ring_work *sending;
+    ring_call posted = *call;
+    posted.work = &sending;
+    ring_status status = ring_send(src, c->count, c->dtype, next_rank(c), comm, &posted);
+    if (status != RING_OK)
+        return status;
+    status = ring_recv(dst, c->count, c->dtype, previous_rank(c), comm, call);
+    const ring_status sent = ring_wait(sending);
+    return status != RING_OK ? status : sent;
+}
+
+static perf_expect expect_reduced(const perf_case *c, int block)
+{
+    (void)block;
+    return (perf_expect){0, c->ranks, 0};
+}
+
+static perf_expect expect_own_block(const perf_case *c, int block)
+{
+    (void)block;
+    return (perf_expect){0, c->ranks, (size_t)c->rank * c->count};
+}
+
+static perf_expect expect_every_rank(const perf_case *c, int block)
+{
+    (void)c;
+    return (perf_expect){block, 1, 0};
+}
+
+static perf_expect expect_root(const perf_case *c, int block)
+{
+    (void)block;
+    return (perf_expect){c->root, 1, 0};
+}
+
+static perf_expect expect_reduced_on_root(const perf_case *c, int block)
+{
+    (void)block;
+    return (perf_expect){0, c->rank == c->root ? c->ranks : 0, 0};
+}
+
+static perf_expect expect_previous(const perf_case *c, int block)
+{
+    (void)block;
+    return (perf_expect){previous_rank(c), 1, 0};
+}
+
+static const perf_collective collectives[] = {
+    {.name = "all_reduce", .reduces = true, .moves = true, .in_place = true, .min_ranks = 1,
+     .bus_factor = factor_twice_round, .run = run_all_reduce, .expect = expect_reduced},
+    {.name = "reduce_scatter", .reduces = true, .moves = true, .src_blocks = true,
+     .in_place = true, .min_ranks = 1, .bus_factor = factor_once_round,
+     .run = run_reduce_scatter, .expect = expect_own_block},
+    {.name = "all_gather", .moves = true, .dst_blocks = true, .in_place = true, .min_ranks = 1,
+     .bus_factor = factor_once_round, .run = run_all_gather, .expect = expect_every_rank},
+    {.name = "broadcast", .rooted = true, .moves = true, .in_place = true, .min_ranks = 1,
+     .bus_factor = factor_one, .run = run_broadcast, .expect = expect_root},
+    {.name = "reduce", .reduces = true, .rooted = true, .moves = true, .in_place = true,
+     .min_ranks = 1, .bus_factor = factor_one, .run = run_reduce,
+     .expect = expect_reduced_on_root},
+    {.name = "sendrecv", .moves = true, .min_ranks = 2, .bus_factor = factor_one,
+     .run = run_sendrecv, .expect = expect_previous},
+    {.name = "barrier", .min_ranks = 1, .bus_factor = factor_one, .run = run_barrier,
+     .expect = expect_reduced},
+};
+
+#define COLLECTIVES (sizeof collectives / sizeof *collectives)
+
+const perf_collective *perf_collective_at(size_t i)
+{
+    return i < COLLECTIVES ? &collectives[i] : NULL;
+}
+
+static bool has_name(const perf_collective *collective, const char *name)
+{
+    const size_t length = strlen(collective->name);
+    if (strncmp(name, collective->name, length) != 0)
+        return false;
+    return name[length] == '\0' || strcmp(name + length, "_perf") == 0;
+}
+
+const perf_collective *perf_collective_find(const char *name)
+{
+    for (size_t i = 0; i < COLLECTIVES; i++)
+        if (has_name(&collectives[i], name))
+            return &collectives[i];
+    return NULL;
+}
+
+size_t perf_count(const perf_collective *collective, size_t bytes, size_t element, int ranks)
+{
+    if (!collective->moves)
+        return 0;
+    const bool blocks = collective->src_blocks || collective->dst_blocks;
+    return bytes / element / (blocks ? (size_t)ranks : 1);
+}
+
+size_t perf_src_elements(const perf_case *c)
+{
+    return c->collective->src_blocks ? c->count * (size_t)c->ranks : c->count;
+}
+
+size_t perf_dst_elements(const perf_case *c)
+{
+    return c->collective->dst_blocks ? c->count * (size_t)c->ranks : c->count;
+}
+
+size_t perf_case_bytes(const perf_case *c)
+{
+    const size_t src = perf_src_elements(c), dst = perf_dst_elements(c);
+    return (src > dst ? src : dst) * ring_dtype_size(c->dtype);
+}
+
+size_t perf_src_in_place(const perf_case *c)
+{
+    return c->collective->dst_blocks ? (size_t)c->rank * c->count : 0;
+}
+
+size_t perf_dst_in_place(const perf_case *c)
+{
+    return c->collective->src_blocks ? (size_t)c->rank * c->count : 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * collective: what ringperf knows of each collective, one table row: the shape of its
+ * buffers, its bandwidth factor, how it is called and what its output must hold. To add
+ * one: a row here; it is then timed, checked and printed like the others.
+ */
+#ifndef PERF_COLLECTIVE_H
+#define PERF_COLLECTIVE_H
+
+#include <ring/ring.h>
+#include <stdbool.h>
+
+typedef struct perf_collective perf_collective;
+
+/** One call of one rank. */
+typedef struct perf_case {
+    const perf_collective *collective;
+    ring_dtype dtype;
+    ring_op op;
+    int root, rank, ranks;
+    size_t count; /* the call's count: elements of one block */
+    bool in_place;
+} perf_case;
+
+/** What one block of the output holds: the combined inputs of ranks [first_rank,
+ *  first_rank + ranks), from element first_index on. ranks 0: what it held before. */
+typedef struct perf_expect {
+    int first_rank, ranks;
+    size_t first_index;
+} perf_expect;
+
+struct perf_collective {
+    const char *name;
+    bool reduces, rooted, moves; /* takes an operation, takes a root, has buffers at all */
+    bool src_blocks, dst_blocks; /* the buffer holds one block a rank, not one block */
+    bool in_place;               /* can be called in place */
+    int min_ranks;
+    double (*bus_factor)(int ranks); /* busbw = algbw * factor, as nccl-tests defines it */
+    ring_status (*run)(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                       const ring_call *call);
+    perf_expect (*expect)(const perf_case *c, int block);
+};
+
+/** @return the collective of that name ("all_reduce", or nccl-tests' "all_reduce_perf"),
+ *  NULL if unknown. */
+const perf_collective *perf_collective_find(const char *name);
+/** @return the i-th collective, NULL after the last. */
+const perf_collective *perf_collective_at(size_t i);
+
+/** @return the largest count whose buffers are at most @p bytes. */
+size_t perf_count(const perf_collective *collective, size_t bytes, size_t element, int ranks);
+/** Elements of the buffers, and their larger one in bytes (nccl-tests' "size"). */
+size_t perf_src_elements(const perf_case *c);
+size_t perf_dst_elements(const perf_case *c);
+size_t perf_case_bytes(const perf_case *c);
+/** Where the input lies in the output buffer of an in-place call, or the other way round
+ *  (elements from the start of the larger one). */
+size_t perf_src_in_place(const perf_case *c);
+size_t perf_dst_in_place(const perf_case *c);
+
+#endif

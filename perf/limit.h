@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * limit: what this machine allows between two threads. Each measurement is two bodies, one a
+ * thread, on two cores where there are two; the method is the stopwatch's.
+ */
+#ifndef PERF_LIMIT_H
+#define PERF_LIMIT_H
+
+#include "numbers.h"
+#include <stdatomic.h>
+
+/** Cores that the two threads of a measurement are kept on. */
+typedef struct limit_cores {
+    int first, second;
+} limit_cores;
+
+/** @return two different cores that this process may use, or one twice. */
+limit_cores limit_find_cores(void);
+
+/** Runs body(0, arg) and body(1, arg), each on its core. @return false if a thread could not
+ *  be started. */
+bool limit_run_pair(void (*body)(int side, void *arg), void *arg, limit_cores cores);
+
+/** A spinning barrier of two: each side counts its arrivals in a cache line of its own. */
+typedef struct limit_meeting {
+    _Alignas(128) atomic_uint first;
+    _Alignas(128) atomic_uint second;
+} limit_meeting;
+
+void limit_meet(limit_meeting *meeting, int side);
+
+/** Median microseconds of @p iters calls after @p warmup, the slower side's each. A negative
+ *  result is a failure, reported on stderr. */
+double limit_all_reduce(size_t bytes, int iters, int warmup, bool aliased, limit_cores cores);
+double limit_tcp_stream(size_t bytes, int iters, int warmup, limit_cores cores);
+
+/** Microseconds for one hand-over. */
+double limit_line_handover(limit_cores cores);
+double limit_futex_handover(limit_cores cores);
+
+#endif

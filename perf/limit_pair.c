@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * limit_pair: two threads on their cores, and how they meet.
+ */
+#include "limit.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#define SPINS 2000 /* before the core is offered to the other side: they may share it */
+
+limit_cores limit_find_cores(void)
+{
+    limit_cores found = {-1, -1};
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return (limit_cores){0, 0};
+    for (int cpu = 0; cpu < CPU_SETSIZE && found.second < 0; cpu++)
+        if (CPU_ISSET(cpu, &allowed))
+            *(found.first < 0 ? &found.first : &found.second) = cpu;
+    if (found.second < 0)
+        found.second = found.first;
+    return found;
+}
+
+typedef struct half {
+    void (*body)(int side, void *arg);
+    void *arg;
+    int side, core;
+} half;
+
+static void *half_main(void *arg)
+{
+    const half *self = arg;
+    cpu_set_t core;
+    CPU_ZERO(&core);
+    CPU_SET((size_t)self->core, &core);
+    pthread_setaffinity_np(pthread_self(), sizeof core, &core); /* a wish: still right without */
+    self->body(self->side, self->arg);
+    return NULL;
+}
+
+bool limit_run_pair(void (*body)(int side, void *arg), void *arg, limit_cores cores)
+{
+    half first = {body, arg, 0, cores.first}, second = {body, arg, 1, cores.second};
+    pthread_t threads[2];
+    if (pthread_create(&threads[0], NULL, half_main, &first) != 0)
+        return false;
+    const bool paired = pthread_create(&threads[1], NULL, half_main, &second) == 0;
+    if (!paired)
+        pthread_cancel(threads[0]); /* it would wait for the other for ever */
+    pthread_join(threads[0], NULL);
+    if (paired)
+        pthread_join(threads[1], NULL);
+    return paired;
+}
+
+static inline void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+void limit_meet(limit_meeting *meeting, int side)
+{
+    atomic_uint *mine = side == 0 ? &meeting->first : &meeting->second;
+    atomic_uint *other = side == 0 ? &meeting->second : &meeting->first;
+    const unsigned round = atomic_load_explicit(mine, memory_order_relaxed) + 1;
+    atomic_store_explicit(mine, round, memory_order_release);
+    for (int spins = 0; atomic_load_explicit(other, memory_order_acquire) - round > 1u << 31;) {
+        relax();
+        if (++spins > SPINS) {
+            sched_yield();
+            spins = 0;
+        }
+    }
+}

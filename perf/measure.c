@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * measure: warm up, settle how many calls, time them, bring the ranks' times together, and
+ * check calls apart from the timed ones. Whatever steers the loop is agreed by all ranks,
+ * so that they make the same calls.
+ */
+#include "measure.h"
+#include "progress.h"
+#include "stopwatch.h"
+#include "try.h"
+
+#include <math.h>
+#include <string.h>
+
+#define BUDGET_US 2e6 /* of timed calls without -n */
+#define FEWEST_CALLS 5
+
+static ring_status run_call(perf_rank *self, const perf_case *c, perf_place place)
+{
+    ring_call call = RING_CALL_INIT;
+    call.timeout = self->options->timeout;
+    return c->collective->run(c, place.src, place.dst, self->comm, &call);
+}
+
+/* What is timed as one: -m calls, each followed by a barrier with -z 1. */
+static ring_status run_calls(perf_rank *self, const perf_case *c, perf_place place)
+{
+    for (int i = 0; i < self->options->agg_iters; i++) {
+        RING_TRY(run_call(self, c, place));
+        if (self->options->blocking == 1)
+            RING_TRY(ring_barrier(self->comm, NULL));
+    }
+    return RING_OK;
+}
+
+static ring_status meet(perf_rank *self)
+{
+    RING_TRY(ring_barrier(self->comm, NULL));
+    if (self->gate)
+        stopwatch_gate();
+    return RING_OK;
+}
+
+static ring_status timed_call(perf_rank *self, const perf_case *c, perf_place place, double *time)
+{
+    const double start = stopwatch_us();
+    RING_TRY(run_calls(self, c, place));
+    *time = (stopwatch_us() - start) / self->options->agg_iters;
+    return RING_OK;
+}
+
+/* The default: an input in the cache of the rank that wrote it, and all ranks together. */
+static ring_status rewritten_call(perf_rank *self, const perf_case *c, perf_place place,
+                                  double *time)
+{
+    perf_rewrite(c, place, self->repetition++);
+    RING_TRY(meet(self));
+    return timed_call(self, c, place, time);
+}
+
+/* --hot: nothing between the calls, unless -z 3 asks for a barrier outside the timing. */
+static ring_status hot_call(perf_rank *self, const perf_case *c, perf_place place, double *time)
+{
+    RING_TRY(timed_call(self, c, place, time));
+    return self->options->blocking == 3 ? ring_barrier(self->comm, NULL) : RING_OK;
+}
+
+static ring_status one_call(perf_rank *self, const perf_case *c, perf_place place, double *time)
+{
+    return self->options->hot ? hot_call(self, c, place, time)
+                              : rewritten_call(self, c, place, time);
+}
+
+/* ---- What the ranks agree on ---- */
+
+static ring_status agree(perf_rank *self, double *values, size_t count, ring_op op)
+{
+    return ring_all_reduce(values, values, count, RING_FLOAT64, op, self->comm, NULL);
+}
+
+static ring_status agree_sums(perf_rank *self, perf_wrong *wrong)
+{
+    uint64_t sums[2] = {wrong->elements, wrong->out_of_bounds};
+    RING_TRY(ring_all_reduce(sums, sums, 2, RING_UINT64, RING_SUM, self->comm, NULL));
+    *wrong = (perf_wrong){sums[0], sums[1]};
+    return RING_OK;
+}
+
+/* Brings each call's times of all ranks to one (-a). */
+static ring_status agree_times(perf_rank *self, size_t calls)
+{
+    int average = self->options->average;
+    if (average == PERF_AVERAGE_DEFAULT)
+        average = self->options->hot ? PERF_MEAN : PERF_SLOWEST;
+    switch (average) {
+    case PERF_MEAN: return agree(self, self->times, calls, RING_AVG);
+    case PERF_FASTEST: return agree(self, self->times, calls, RING_MIN);
+    case PERF_SLOWEST: return agree(self, self->times, calls, RING_MAX);
+    default:
+        return ring_broadcast(self->times, self->times, calls, RING_FLOAT64, 0, self->comm, NULL);
+    }
+}
+
+/* How many calls fit the time that a measurement should take. */
+static ring_status agree_calls(perf_rank *self, double call_us, size_t *calls)
+{
+    *calls = (size_t)self->options->iters;
+    if (self->options->iters_given || call_us <= 0)
+        return RING_OK;
+    RING_TRY(agree(self, &call_us, 1, RING_MAX));
+    if (call_us * (double)*calls > BUDGET_US)
+        *calls = (size_t)fmax(FEWEST_CALLS, BUDGET_US / call_us);
+    return RING_OK;
+}
+
+/* ---- The measurement ---- */
+
+/* @param[out] call_us  the last call with what is around it, 0 if there was none. */
+static ring_status warm_up(perf_rank *self, const perf_case *c, perf_place place, double *call_us)
+{
+    double time;
+    perf_rewrite(c, place, self->repetition++);
+    *call_us = 0;
+    for (int i = 0; i < self->options->warmup_iters; i++) {
+        const double start = stopwatch_us();
+        RING_TRY(one_call(self, c, place, &time));
+        *call_us = stopwatch_us() - start;
+    }
+    return RING_OK;
+}
+
+static ring_status time_calls(perf_rank *self, const perf_case *c, perf_place place, size_t calls)
+{
+    if (self->options->hot)
+        RING_TRY(meet(self));
+    for (size_t i = 0; i < calls; i++) {
+        RING_TRY(one_call(self, c, place, &self->times[i]));
+        if (self->rank == 0)
+            progress_show(c, i + 1, calls);
+    }
+    return RING_OK;
+}
+
+/* Asked before any other call is made, for it tells of the latest one. */
+static ring_status read_info(perf_rank *self, perf_result *result)
+{
+    ring_comm_info info = {.size = sizeof info};
+    RING_TRY(ring_comm_get_info(self->comm, &info));
+    memcpy(result->transport, info.transport, sizeof info.transport);
+    memcpy(result->algorithm, info.algorithm, sizeof info.algorithm);
+    result->predicted_us = info.predicted_us;
+    return RING_OK;
+}
+
+static double mean_of(const double *times, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += times[i];
+    return sum / (double)count;
+}
+
+perf_spread perf_spread_of(double *times, size_t count)
+{
+    const double mean = mean_of(times, count);
+    double squares = 0;
+    stopwatch_median(times, count); /* sorts */
+    for (size_t i = 0; i < count; i++)
+        squares += (times[i] - mean) * (times[i] - mean);
+    const size_t at99 = (count * 99 + 99) / 100 - 1; /* nearest rank */
+    const double deviation = sqrt(squares / (double)count);
+    return (perf_spread){times[0], times[count - 1], times[at99],
+                         mean > 0 ? 100 * deviation / mean : 0};
+}
+
+static void summarize(perf_rank *self, const perf_case *c, size_t calls, perf_result *result)
+{
+    const double bytes = (double)perf_case_bytes(c);
+    const size_t skip = (size_t)self->options->per_iter_skip;
+    result->time_us = mean_of(self->times, calls);
+    result->spread = perf_spread_of(self->times + skip, calls - skip);
+    if (!self->options->hot)
+        result->time_us = stopwatch_median(self->times, calls);
+    result->algbw = result->time_us > 0 ? bytes / result->time_us * 1e-3 : 0;
+    result->busbw = result->algbw * c->collective->bus_factor(c->ranks);
+}
+
+static ring_status check_calls(perf_rank *self, const perf_case *c, perf_place place,
+                               perf_wrong *wrong)
+{
+    const int unalign = self->options->unalign;
+    for (int i = 0; i < self->options->check; i++) {
+        const uint32_t repetition = self->repetition++;
+        perf_prepare_check(&self->buffers, c, unalign, repetition);
+        RING_TRY(run_call(self, c, place));
+        /* At once: what is not there when the call returns is wrong. */
+        const perf_wrong here = perf_check(&self->buffers, c, unalign, repetition);
+        wrong->elements += here.elements;
+        wrong->out_of_bounds += here.out_of_bounds;
+    }
+    return agree_sums(self, wrong);
+}
+
+ring_status perf_measure(perf_rank *self, const perf_case *c, perf_result *result)
+{
+    *result = (perf_result){.measured = !c->in_place || c->collective->in_place};
+    if (!result->measured)
+        return RING_OK;
+    const perf_place place = perf_place_of(&self->buffers, c, self->options->unalign);
+    double call_us;
+    size_t calls;
+    RING_TRY(warm_up(self, c, place, &call_us));
+    RING_TRY(agree_calls(self, call_us, &calls));
+    RING_TRY(time_calls(self, c, place, calls));
+    RING_TRY(read_info(self, result));
+    RING_TRY(agree_times(self, calls));
+    summarize(self, c, calls, result);
+    result->checked = self->options->check > 0;
+    return result->checked ? check_calls(self, c, place, &result->wrong) : RING_OK;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * names: the words of the command line. Types and operations are known by nccl-tests' names
+ * and by libring's; tables print nccl-tests', JSON prints libring's.
+ */
+#ifndef PERF_NAMES_H
+#define PERF_NAMES_H
+
+#include <ring/ring.h>
+#include <stdbool.h>
+
+/** "all" for types, operations and roots. */
+#define PERF_ALL (-1)
+
+/** @return false if unknown; PERF_ALL for "all". */
+bool perf_dtype_parse(const char *name, int *dtype);
+bool perf_op_parse(const char *name, int *op);
+
+/** @return nccl-tests' name: "float", "half", … */
+const char *perf_dtype_label(ring_dtype dtype);
+
+#endif

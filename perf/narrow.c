@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * narrow: rounding by the definition. A float16 is a multiple of its spacing, so a value is
+ * divided by the spacing, rounded to a whole number (to even, the C default) and put back.
+ */
+#include "narrow.h"
+
+#include <math.h>
+#include <string.h>
+
+uint16_t perf_to_bfloat16(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (isnan(value))
+        return (uint16_t)(bits >> 16 | 0x40);
+    const uint32_t odd = bits >> 16 & 1;
+    return (uint16_t)((bits + 0x7fff + odd) >> 16);
+}
+
+uint16_t perf_to_float16(float value)
+{
+    const uint16_t sign = signbit(value) ? 0x8000 : 0;
+    const float size = fabsf(value);
+    if (isnan(value))
+        return sign | 0x7e00;
+    if (size >= 65520.0f) /* half-way from the largest to what would come next */
+        return sign | 0x7c00;
+    if (size < 0x1p-14f) /* subnormal: spacing 2^-24 */
+        return sign | (uint16_t)nearbyintf(size * 0x1p24f);
+    int exponent;
+    frexpf(size, &exponent); /* size = m * 2^exponent, 0.5 <= m < 1, so 11 bits of m count */
+    const uint16_t digits = (uint16_t)nearbyintf(ldexpf(size, 11 - exponent));
+    return sign | (uint16_t)(((exponent + 13) << 10) + digits);
+}

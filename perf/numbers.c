@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * numbers: no overflow anywhere: what does not fit is not a number.
+ */
+#include "numbers.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* @return the power of two that a suffix stands for, -1 if it is none. "K", "KB", "KiB". */
+static int unit_shift(const char *suffix)
+{
+    static const char letters[] = "KMGT";
+    if (*suffix == '\0')
+        return 0;
+    const char *letter = strchr(letters, toupper((unsigned char)*suffix));
+    const char *rest = suffix + 1;
+    if (!letter || (*rest && strcasecmp(rest, "B") != 0 && strcasecmp(rest, "iB") != 0))
+        return -1;
+    return 10 * (int)(letter - letters + 1);
+}
+
+bool perf_size_parse(const char *text, size_t *bytes)
+{
+    char *end;
+    if (*text < '0' || *text > '9')
+        return false;
+    const double number = strtod(text, &end);
+    const int shift = unit_shift(end);
+    if (shift < 0 || !isfinite(number))
+        return false;
+    const double value = ldexp(number, shift);
+    if (value >= 0x1p62)
+        return false;
+    *bytes = (size_t)value;
+    return true;
+}
+
+bool perf_int_parse(const char *text, int least, int most, int *value)
+{
+    char *end;
+    errno = 0;
+    const long number = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || errno || number < least || number > most)
+        return false;
+    *value = (int)number;
+    return true;
+}
+
+bool perf_real_parse(const char *text, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    return end != text && *end == '\0' && isfinite(*value) && *value >= 0;
+}
+
+size_t perf_sizes_next(const perf_sizes *sizes, size_t bytes)
+{
+    size_t next;
+    const bool wraps = sizes->factor > 1
+                           ? __builtin_mul_overflow(bytes, (size_t)sizes->factor, &next)
+                           : __builtin_add_overflow(bytes, sizes->step, &next);
+    if (wraps)
+        return SIZE_MAX;
+    return next > bytes ? next : bytes + 1; /* zero times anything stays; go on from 1 byte */
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * options: the command line of a measurement. One row an option, nccl-tests' letters and
+ * long names; the same rows are the help text. What host memory has no use for is accepted
+ * at the value that means "off" and an error otherwise; nothing is parsed and ignored.
+ */
+#ifndef PERF_OPTIONS_H
+#define PERF_OPTIONS_H
+
+#include "collective.h"
+#include "names.h"
+#include "numbers.h"
+#include <stdio.h>
+
+typedef enum perf_memory { PERF_SHARED, PERF_PLAIN } perf_memory;
+
+/** Ranks of one process (-t). */
+#define PERF_MOST_THREADS 1024
+
+/** How the ranks' times of one call become one time (-a). */
+typedef enum perf_average {
+    PERF_AVERAGE_DEFAULT = -1, /* slowest rank; with --hot the mean, as nccl-tests */
+    PERF_RANK0 = 0,
+    PERF_MEAN = 1,
+    PERF_FASTEST = 2,
+    PERF_SLOWEST = 3
+} perf_average;
+
+typedef struct perf_options {
+    const perf_collective *collective;
+    int threads;                    /* ranks of this process */
+    perf_sizes sizes;
+    int iters, agg_iters, warmup_iters, cycles, check;
+    bool iters_given;
+    int dtype, op, root;            /* PERF_ALL: each in turn */
+    int blocking, average, parallel_init; /* -1: not given */
+    double timeout;                 /* seconds a call, 0: the library's */
+    int per_iter, per_iter_skip, timestamps, memory_report, unalign;
+    int ngpus, off;                 /* accepted at one value only */
+    perf_memory memory;
+    bool hot;
+    const char *json;               /* file, NULL: none */
+    double min_bandwidth;           /* of the environment; -1: none */
+} perf_options;
+
+typedef enum perf_parsed { PERF_PARSED, PERF_HELP, PERF_VERSION, PERF_WRONG } perf_parsed;
+
+/** Parses COLLECTIVE and options, then the environment's RINGPERF_MIN_BW (or
+ *  NCCL_TESTS_MIN_BW). @param[out] error one line, set with PERF_WRONG. */
+perf_parsed perf_options_parse(int argc, char **argv, perf_options *out, char *error,
+                               size_t error_size);
+void perf_options_help(FILE *out);
+
+#endif

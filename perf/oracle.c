@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * oracle: an input element is one of 256 numbers, chosen by a hash of (rank, index,
+ * repetition), so that a chunk that is shifted, stale, missing or counted twice shows.
+ *
+ * Numbers. To add: whole numbers k * step, |k| <= 128, with a step that fills the type's
+ * digits but leaves sums exact (64-bit arithmetic of integers wraps as the library's does).
+ * To multiply: floats of magnitude 1, or 1/2 and 2 for the first ranks, whose product no
+ * order rounds; odd integers, which no product of others makes vanish. Combining therefore
+ * happens here in double or in 64-bit integers, one rank after the other, in rank order.
+ *
+ * A mean of float32 or float64 may be a quotient or a product with the reciprocal, which
+ * differ in the last bit for ranks that are no power of two: either is right.
+ */
+#include "oracle.h"
+#include "narrow.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define NUMBERS 256
+#define BLOCK 1024
+#define SCALED_RANKS 8 /* those that multiply by 2 or 1/2: 2^8 is finite in every type */
+
+typedef union number {
+    double real;
+    uint64_t whole;
+} number;
+
+static bool is_float(ring_dtype dtype)
+{
+    return dtype == RING_FLOAT16 || dtype == RING_FLOAT32 || dtype == RING_FLOAT64 ||
+           dtype == RING_BFLOAT16;
+}
+
+static uint32_t seed_of(const perf_oracle *oracle, int rank)
+{
+    uint32_t h = (uint32_t)rank * 0x9e3779b1u + oracle->repetition * 0x85ebca77u + 0x27d4eb2fu;
+    h = (h ^ h >> 16) * 0x7feb352du;
+    return h ^ h >> 15;
+}
+
+/* Which of the 256 numbers: well mixed, and quick, for it is worked out for every element. */
+static inline uint32_t pick(uint32_t seed, size_t index)
+{
+    uint32_t h = ((uint32_t)index ^ (uint32_t)(index >> 32) * 0xc2b2ae35u) * 0x9e3779b1u + seed;
+    h = (h ^ h >> 15) * 0x85ebca6bu;
+    return h >> 24;
+}
+
+static double factor_to_multiply(int rank, int j)
+{
+    const double size = rank >= SCALED_RANKS ? 1.0 : j & 2 ? 2.0 : j & 4 ? 0.5 : 1.0;
+    return j & 1 ? -size : size;
+}
+
+static number number_of(const perf_oracle *oracle, int rank, int j)
+{
+    static const double steps[RING_DTYPE_COUNT] = {[RING_FLOAT16] = 1, [RING_BFLOAT16] = 1,
+                                                   [RING_FLOAT32] = 37,
+                                                   [RING_FLOAT64] = 0x1.8p30 + 5};
+    const int k = j - NUMBERS / 2;
+    const bool multiplies = oracle->op == RING_PROD;
+    if (is_float(oracle->dtype) && multiplies)
+        return (number){.real = factor_to_multiply(rank, j)};
+    if (is_float(oracle->dtype))
+        return (number){.real = k * steps[oracle->dtype]};
+    const uint64_t step = 0x0101010101010101u; /* the same byte in every place, carries apart */
+    return (number){.whole = multiplies ? 2 * (uint64_t)k + 1 : (uint64_t)k * step};
+}
+
+/* ---- A number as an element ---- */
+
+static void store_whole(uint64_t value, size_t size, void *out)
+{
+    memcpy(out, &value, size); /* little end first: the low bytes are the wrapped value */
+}
+
+static void store_real(double value, ring_dtype dtype, void *out)
+{
+    const float single = (float)value;
+    const uint16_t half =
+        dtype == RING_FLOAT16 ? perf_to_float16(single) : perf_to_bfloat16(single);
+    switch (dtype) {
+    case RING_FLOAT64: memcpy(out, &value, sizeof value); break;
+    case RING_FLOAT32: memcpy(out, &single, sizeof single); break;
+    default: memcpy(out, &half, sizeof half); break;
+    }
+}
+
+static void store(const perf_oracle *oracle, number value, void *out)
+{
+    if (is_float(oracle->dtype))
+        store_real(value.real, oracle->dtype, out);
+    else
+        store_whole(value.whole, ring_dtype_size(oracle->dtype), out);
+}
+
+/* ---- Inputs ---- */
+
+#define FILL(bits)                                                                      \
+    static void fill_##bits(uint32_t seed, size_t first, size_t count,                  \
+                            const unsigned char *table, void *out)                      \
+    {                                                                                   \
+        const uint##bits##_t *numbers = (const void *)table;                            \
+        uint##bits##_t *elements = out;                                                 \
+        for (size_t i = 0; i < count; i++)                                              \
+            elements[i] = numbers[pick(seed, first + i)];                               \
+    }
+FILL(8)
+FILL(16)
+FILL(32)
+FILL(64)
+
+void perf_oracle_fill(const perf_oracle *oracle, int rank, size_t first, size_t count, void *out)
+{
+    _Alignas(8) unsigned char table[NUMBERS * 8];
+    const size_t size = ring_dtype_size(oracle->dtype);
+    for (int j = 0; j < NUMBERS; j++)
+        store(oracle, number_of(oracle, rank, j), table + (size_t)j * size);
+    const uint32_t seed = seed_of(oracle, rank);
+    switch (size) {
+    case 1: fill_8(seed, first, count, table, out); break;
+    case 2: fill_16(seed, first, count, table, out); break;
+    case 4: fill_32(seed, first, count, table, out); break;
+    default: fill_64(seed, first, count, table, out); break;
+    }
+}
+
+/* ---- Outputs ---- */
+
+/* Elements that differ. @p other: a second right answer, may be the same as @p wanted. */
+static size_t differing(const unsigned char *data, const unsigned char *wanted,
+                        const unsigned char *other, size_t count, size_t size)
+{
+    size_t wrong = 0;
+    if (memcmp(data, wanted, count * size) == 0)
+        return 0;
+    for (size_t at = 0; at < count * size; at += size)
+        wrong += memcmp(data + at, wanted + at, size) != 0 &&
+                 memcmp(data + at, other + at, size) != 0;
+    return wrong;
+}
+
+size_t perf_oracle_check_copy(const perf_oracle *oracle, int rank, size_t first, size_t count,
+                              const void *data)
+{
+    _Alignas(8) unsigned char wanted[BLOCK * 8];
+    const size_t size = ring_dtype_size(oracle->dtype);
+    size_t wrong = 0;
+    for (size_t done = 0; done < count; done += BLOCK) {
+        const size_t part = count - done < BLOCK ? count - done : BLOCK;
+        perf_oracle_fill(oracle, rank, first + done, part, wanted);
+        wrong += differing((const unsigned char *)data + done * size, wanted, wanted, part, size);
+    }
+    return wrong;
+}
+
+/* What is smaller: integers compare as their type does. */
+static bool whole_less(uint64_t a, uint64_t b, ring_dtype dtype)
+{
+    const int unused = 64 - 8 * (int)ring_dtype_size(dtype);
+    const bool is_signed = dtype == RING_INT8 || dtype == RING_INT32 || dtype == RING_INT64;
+    const uint64_t x = a << unused, y = b << unused; /* the type's top bit is the top bit */
+    return is_signed ? (int64_t)x < (int64_t)y : x < y;
+}
+
+static uint64_t combine_whole(const perf_oracle *oracle, uint64_t a, uint64_t b)
+{
+    switch (oracle->op) {
+    case RING_PROD: return a * b;
+    case RING_MIN: return whole_less(b, a, oracle->dtype) ? b : a;
+    case RING_MAX: return whole_less(a, b, oracle->dtype) ? b : a;
+    default: return a + b;
+    }
+}
+
+static double combine_real(ring_op op, double a, double b)
+{
+    switch (op) {
+    case RING_PROD: return a * b;
+    case RING_MIN: return b < a ? b : a;
+    case RING_MAX: return b > a ? b : a;
+    default: return a + b;
+    }
+}
+
+/* Combines one more rank's numbers into @p sums. */
+static void combine_rank(const perf_oracle *oracle, int rank, size_t first, size_t count,
+                         number *sums)
+{
+    number table[NUMBERS];
+    for (int j = 0; j < NUMBERS; j++)
+        table[j] = number_of(oracle, rank, j);
+    const uint32_t seed = seed_of(oracle, rank);
+    const bool real = is_float(oracle->dtype);
+    for (size_t i = 0; i < count; i++) {
+        const number next = table[pick(seed, first + i)];
+        if (rank == 0)
+            sums[i] = next;
+        else if (real)
+            sums[i].real = combine_real(oracle->op, sums[i].real, next.real);
+        else
+            sums[i].whole = combine_whole(oracle, sums[i].whole, next.whole);
+    }
+}
+
+/* The wrapped sum divided towards zero. */
+static uint64_t whole_mean(uint64_t sum, int ranks, ring_dtype dtype)
+{
+    const int unused = 64 - 8 * (int)ring_dtype_size(dtype);
+    if (dtype == RING_UINT8 || dtype == RING_UINT32 || dtype == RING_UINT64)
+        return (sum << unused >> unused) / (uint64_t)ranks;
+    return (uint64_t)(((int64_t)(sum << unused) >> unused) / ranks);
+}
+
+/* @p reciprocal: multiply by 1/ranks, rounded, instead of dividing. float64 is divided as
+ * such; the others in float32. */
+static double real_mean(double sum, int ranks, ring_dtype dtype, bool reciprocal)
+{
+    if (dtype == RING_FLOAT64)
+        return reciprocal ? sum * (1.0 / ranks) : sum / ranks;
+    const float single = (float)sum, n = (float)ranks;
+    return (double)(reciprocal ? single * (1.0f / n) : single / n);
+}
+
+static void finish(const perf_oracle *oracle, number sum, bool reciprocal, void *out)
+{
+    if (oracle->op != RING_AVG)
+        store(oracle, sum, out);
+    else if (is_float(oracle->dtype))
+        store_real(real_mean(sum.real, oracle->ranks, oracle->dtype, reciprocal), oracle->dtype,
+                   out);
+    else
+        store_whole(whole_mean(sum.whole, oracle->ranks, oracle->dtype),
+                    ring_dtype_size(oracle->dtype), out);
+}
+
+size_t perf_oracle_check_reduced(const perf_oracle *oracle, size_t first, size_t count,
+                                 const void *data)
+{
+    number sums[BLOCK];
+    _Alignas(8) unsigned char wanted[BLOCK * 8], other[BLOCK * 8];
+    const size_t size = ring_dtype_size(oracle->dtype);
+    const bool means = oracle->op == RING_AVG;
+    size_t wrong = 0;
+    for (size_t done = 0; done < count; done += BLOCK) {
+        const size_t part = count - done < BLOCK ? count - done : BLOCK;
+        for (int rank = 0; rank < oracle->ranks; rank++)
+            combine_rank(oracle, rank, first + done, part, sums);
+        for (size_t i = 0; i < part; i++)
+            finish(oracle, sums[i], true, wanted + i * size);
+        for (size_t i = 0; means && i < part; i++)
+            finish(oracle, sums[i], false, other + i * size);
+        wrong += differing((const unsigned char *)data + done * size, wanted,
+                           means ? other : wanted, part, size);
+    }
+    return wrong;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * oracle: what every rank's input holds, and what a collective must make of it, worked out
+ * here from (rank, index, repetition) alone and with no code of the library. Inputs are
+ * chosen so that sums and products are exact in any order; a difference of one bit is wrong.
+ */
+#ifndef PERF_ORACLE_H
+#define PERF_ORACLE_H
+
+#include <ring/ring.h>
+
+typedef struct perf_oracle {
+    ring_dtype dtype;
+    ring_op op;
+    int ranks;
+    uint32_t repetition; /* another one, other values */
+} perf_oracle;
+
+/** Writes elements [first, first + count) of @p rank's input to @p out. */
+void perf_oracle_fill(const perf_oracle *oracle, int rank, size_t first, size_t count, void *out);
+
+/** @return how many of the @p count elements at @p data are not what one rank's input has
+ *  from @p first on. */
+size_t perf_oracle_check_copy(const perf_oracle *oracle, int rank, size_t first, size_t count,
+                              const void *data);
+
+/** @return how many of the @p count elements at @p data are not all ranks' inputs combined. */
+size_t perf_oracle_check_reduced(const perf_oracle *oracle, size_t first, size_t count,
+                                 const void *data);
+
+#endif

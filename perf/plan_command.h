@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan_command: `ringperf plan COLLECTIVE --ranks N`: what every rank does, drawn and proven,
+ * without a communicator.
+ */
+#ifndef PERF_PLAN_COMMAND_H
+#define PERF_PLAN_COMMAND_H
+
+/** @param argv  from the word "plan" on. @return the exit status, as ringperf's. */
+int plan_command(int argc, char **argv);
+
+#endif

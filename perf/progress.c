@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * progress: at most one line a second, by rank 0 alone.
+ */
+#include "progress.h"
+#include "stopwatch.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define EVERY_US 1e6
+
+static double shown_at = -1; /* < 0: nothing was measured yet */
+static bool visible;
+
+void progress_show(const perf_case *c, size_t done, size_t calls)
+{
+    const double now = stopwatch_us();
+    if (shown_at < 0)
+        shown_at = now;
+    if (now - shown_at < EVERY_US || !isatty(STDERR_FILENO))
+        return;
+    shown_at = now;
+    visible = true;
+    fprintf(stderr, "\r\033[K%s, %zu bytes, %s: %zu of %zu calls", c->collective->name,
+            perf_case_bytes(c), c->in_place ? "in place" : "out of place", done, calls);
+    fflush(stderr);
+}
+
+void progress_clear(void)
+{
+    if (!visible)
+        return;
+    fputs("\r\033[K", stderr);
+    fflush(stderr);
+    visible = false;
+}

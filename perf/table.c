@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * table: every cell has a width; a number that is too long for its cell loses decimals, then
+ * turns to an exponent, and never moves the columns after it.
+ */
+#include "table.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- Before the rows ---- */
+
+static void note_environment(FILE *out)
+{
+    static const char *const names[] = {"NCCL_TESTS_SPLIT", "NCCL_TESTS_SPLIT_MASK",
+                                        "NCCL_TESTS_DEVICE"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (getenv(names[i]))
+            fprintf(out, "# Note: %s is set; ringperf has no use for it\n", names[i]);
+}
+
+static void note_options(FILE *out, const perf_options *options)
+{
+    if (options->blocking == 1)
+        fputs("# Blocking Enabled: wait and barrier after each inner iteration (-m)\n", out);
+    if (options->blocking == 2)
+        fputs("# Blocking Enabled: host calls always wait, -z 2 changes nothing\n", out);
+    if (options->blocking == 3)
+        fputs("# Blocking Enabled: wait and barrier after each outer iteration (-n); time "
+              "excludes barrier\n", out);
+    if (options->parallel_init >= 0)
+        fprintf(out, "# Parallel Init: threads join concurrently, -p %d changes nothing\n",
+                options->parallel_init);
+    if (options->op != RING_SUM && !options->collective->reduces)
+        fprintf(out, "# Note: %s combines no values, -o changes nothing\n",
+                options->collective->name);
+    if (options->root != 0 && !options->collective->rooted)
+        fprintf(out, "# Note: %s has no root, -r changes nothing\n", options->collective->name);
+    if (!options->collective->moves)
+        fprintf(out, "# Note: %s moves no data, sizes and types change nothing\n",
+                options->collective->name);
+}
+
+static void note_method(FILE *out, const perf_options *options)
+{
+    static const char *const across[] = {"rank 0", "the mean rank", "the fastest rank",
+                                         "the slowest rank"};
+    const int average = options->average != PERF_AVERAGE_DEFAULT ? options->average
+                        : options->hot                           ? PERF_MEAN
+                                                                 : PERF_SLOWEST;
+    fprintf(out, "# Time: %s over calls of %s; %s\n", options->hot ? "mean" : "median",
+            across[average],
+            options->hot ? "back to back, buffers as the call before left them"
+                         : "buffers rewritten before each call");
+    fprintf(out, "# Buffers: %s\n",
+            options->memory == PERF_SHARED ? "shared (ring_mem_alloc)" : "plain (malloc)");
+    if (!options->iters_given)
+        fputs("# Without -n, calls too long for 20 in 2 s are timed less, at least 5 times\n", out);
+    if (options->per_iter && options->per_iter_skip)
+        fprintf(out, "# Per-Iteration Report: summary skips first %d iterations\n",
+                options->per_iter_skip);
+}
+
+void table_header(FILE *out, const perf_options *options)
+{
+    const bool factor = options->sizes.factor > 1;
+    fprintf(out, "# ringperf version %d.%d.%d (columns of nccl-tests)\n", RING_VERSION_MAJOR,
+            RING_VERSION_MINOR, RING_VERSION_PATCH);
+    fprintf(out, "# Collective test starting: %s\n", options->collective->name);
+    fprintf(out,
+            "# nThread %d nGpus %d minBytes %zu maxBytes %zu step: %zu(%s) warmup iters: %d "
+            "iters: %d agg iters: %d validation: %d graph: 0 unalign: %d\n",
+            options->threads, options->ngpus, options->sizes.min, options->sizes.max,
+            factor ? (size_t)options->sizes.factor : options->sizes.step,
+            factor ? "factor" : "bytes", options->warmup_iters, options->iters,
+            options->agg_iters, options->check, options->unalign);
+    note_method(out, options);
+    note_options(out, options);
+    note_environment(out);
+    fputs("#\n# Using devices\n", out);
+}
+
+static void cpu_name(char *name, size_t size)
+{
+    char line[256];
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    snprintf(name, size, "cpu");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *value = strstr(line, ": ");
+        if (strncmp(line, "model name", 10) != 0 || !value)
+            continue;
+        snprintf(name, size, "%s", value + 2);
+        name[strcspn(name, "\n")] = '\0';
+        break;
+    }
+    if (file)
+        fclose(file);
+}
+
+void table_rank_line(char line[TABLE_RANK_LINE], const ring_comm_info *info)
+{
+    char host[32] = "", cpu[64];
+    gethostname(host, sizeof host - 1);
+    cpu_name(cpu, sizeof cpu);
+    memset(line, 0, TABLE_RANK_LINE);
+    snprintf(line, TABLE_RANK_LINE, "#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s\n",
+             info->rank, 0, (int)getpid(), host, info->local_rank, info->transport, cpu);
+}
+
+/* ---- Columns ---- */
+
+static void half_columns(FILE *out, bool per_iter, const char *const words[8])
+{
+    fprintf(out, "  %7s  %6s  %6s  %6s", words[0], words[1], words[2], words[3]);
+    if (per_iter)
+        fprintf(out, "  %7s  %7s  %7s  %7s", words[4], words[5], words[6], words[7]);
+}
+
+static void column_line(FILE *out, const perf_options *options, const char *const left[5],
+                        const char *const half[8], const char *stamp, const char *last)
+{
+    fprintf(out, "# %10s  %12s  %8s  %6s  %6s", left[0], left[1], left[2], left[3], left[4]);
+    half_columns(out, options->per_iter, half);
+    half_columns(out, options->per_iter, half);
+    if (options->timestamps)
+        fprintf(out, "  %19s", stamp);
+    fprintf(out, "  %9s\n", last);
+}
+
+void table_columns(FILE *out, const perf_options *options)
+{
+    static const char *const names[] = {"size", "count", "type", "redop", "root"};
+    static const char *const units[] = {"(B)", "(elements)", "", "", ""};
+    static const char *const half[] = {"time", "algbw", "busbw", "#wrong",
+                                       "i_min", "i_max", "i_p99", "i_cv%"};
+    static const char *const half_units[] = {"(us)", "(GB/s)", "(GB/s)", "",
+                                             "(us)", "(us)", "(us)", "(%)"};
+    const int wide = options->per_iter ? 67 : 31;
+    fprintf(out, "#\n# %10s  %12s  %8s  %6s  %6s  %*s  %*s\n", "", "", "", "", "", wide,
+            "out-of-place          ", wide, "in-place          ");
+    column_line(out, options, names, half, "timestamp", "predicted");
+    column_line(out, options, units, half_units, "YYYY-MM-DD hh:mm:ss", "(us)");
+}
+
+/* A number in exactly @p width places. */
+static void print_number(FILE *out, int width, double value)
+{
+    char text[64];
+    for (int digits = 2; digits >= 0; digits--)
+        if (snprintf(text, sizeof text, "%*.*f", width, digits, value) <= width) {
+            fprintf(out, "  %s", text);
+            return;
+        }
+    if (snprintf(text, sizeof text, "%*.1e", width, value) > width)
+        snprintf(text, sizeof text, "%*.0e", width, value);
+    fprintf(out, "  %s", text);
+}
+
+static void print_absent(FILE *out, int width)
+{
+    fprintf(out, "  %*s", width, "N/A");
+}
+
+static void print_cell(FILE *out, int width, bool there, double value)
+{
+    if (there)
+        print_number(out, width, value);
+    else
+        print_absent(out, width);
+}
+
+static void print_half(FILE *out, bool per_iter, const perf_result *result)
+{
+    const bool there = result->measured;
+    print_cell(out, 7, there, result->time_us);
+    print_cell(out, 6, there, result->algbw);
+    print_cell(out, 6, there, result->busbw);
+    if (there && result->checked)
+        fprintf(out, "  %6g", (double)result->wrong.elements);
+    else
+        print_absent(out, 6);
+    if (!per_iter)
+        return;
+    print_cell(out, 7, there, result->spread.least);
+    print_cell(out, 7, there, result->spread.most);
+    print_cell(out, 7, there, result->spread.p99);
+    print_cell(out, 7, there, result->spread.cv);
+}
+
+static void print_timestamp(FILE *out)
+{
+    char text[32];
+    struct tm now;
+    const time_t seconds = time(NULL);
+    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", localtime_r(&seconds, &now));
+    fprintf(out, "  %19s", text);
+}
+
+void table_row(FILE *out, const perf_options *options, const perf_case *c,
+               const perf_result *out_of_place, const perf_result *in_place)
+{
+    const perf_result *latest = in_place->measured ? in_place : out_of_place;
+    fprintf(out, "%12zu  %12zu  %8s  %6s  %6d", perf_case_bytes(c), c->count,
+            perf_dtype_label(c->dtype), c->collective->reduces ? ring_op_name(c->op) : "none",
+            c->collective->rooted ? c->root : -1);
+    print_half(out, options->per_iter, out_of_place);
+    print_half(out, options->per_iter, in_place);
+    if (options->timestamps)
+        print_timestamp(out);
+    print_number(out, 9, latest->predicted_us);
+    fputc('\n', out);
+    fflush(out);
+}
+
+/* ---- After the rows ---- */
+
+double perf_average_busbw(const perf_totals *totals)
+{
+    return totals->measurements ? totals->busbw / (double)totals->measurements : 0;
+}
+
+bool perf_fast_enough(const perf_options *options, const perf_totals *totals)
+{
+    return options->min_bandwidth < 0 ||
+           perf_average_busbw(totals) >= 0.9 * options->min_bandwidth;
+}
+
+bool perf_good(const perf_options *options, const perf_totals *totals)
+{
+    return totals->wrong.elements == 0 && totals->wrong.out_of_bounds == 0 &&
+           perf_fast_enough(options, totals);
+}
+
+static const char *bandwidth_verdict(const perf_options *options, const perf_totals *totals)
+{
+    if (options->min_bandwidth < 0)
+        return "";
+    return perf_fast_enough(options, totals) ? "OK" : "FAILED";
+}
+
+void table_footer(FILE *out, const perf_options *options, const perf_totals *totals)
+{
+    const double mib = 1024.0 * 1024.0;
+    fprintf(out, "# %-20s : %llu %s\n", "Out of bounds values",
+            (unsigned long long)totals->wrong.out_of_bounds,
+            totals->wrong.out_of_bounds ? "FAILED" : "OK");
+    fprintf(out, "# %-20s : %g %s\n", "Avg bus bandwidth", perf_average_busbw(totals),
+            bandwidth_verdict(options, totals));
+    if (options->memory_report)
+        fprintf(out, "# %-20s : communicator %.2f MiB | buffers %.2f MiB\n", "Memory usage",
+                (double)totals->comm_bytes / mib, (double)totals->buffer_bytes / mib);
+    fprintf(out, "#\n# Collective test concluded: %s\n#\n", options->collective->name);
+    fflush(out);
+}

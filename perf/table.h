@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * table: what ringperf prints: nccl-tests' header lines, columns, footer and widths, so that
+ * whatever reads its tables reads ours; the model's prediction is one more column, the last.
+ */
+#ifndef PERF_TABLE_H
+#define PERF_TABLE_H
+
+#include "measure.h"
+
+#define TABLE_RANK_LINE 160
+
+/** Everything the footer tells. */
+typedef struct perf_totals {
+    double busbw;           /* sum over the measurements */
+    uint64_t measurements;
+    perf_wrong wrong;
+    uint64_t comm_bytes, buffer_bytes; /* memory of rank 0 */
+} perf_totals;
+
+void table_header(FILE *out, const perf_options *options);
+/** This rank's line among the devices. */
+void table_rank_line(char line[TABLE_RANK_LINE], const ring_comm_info *info);
+void table_columns(FILE *out, const perf_options *options);
+void table_row(FILE *out, const perf_options *options, const perf_case *c,
+               const perf_result *out_of_place, const perf_result *in_place);
+void table_footer(FILE *out, const perf_options *options, const perf_totals *totals);
+
+/** @return average bus bandwidth; and whether values, guards and the bandwidth are good. */
+double perf_average_busbw(const perf_totals *totals);
+bool perf_fast_enough(const perf_options *options, const perf_totals *totals);
+bool perf_good(const perf_options *options, const perf_totals *totals);
+
+#endif

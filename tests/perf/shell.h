@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * shell: runs a command line as a user does and keeps what it says.
+ */
+#ifndef TESTS_PERF_SHELL_H
+#define TESTS_PERF_SHELL_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/** What the latest command wrote to standard output and standard error. */
+extern char shell_said[1 << 16];
+
+/** Runs a command. @return its exit status, -1 if it did not end by itself. */
+int shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/** @return how often @p text occurs in what was said. */
+size_t shell_count(const char *text);
+
+/** Calls @p row(words, count) for each table row. @return the number of rows. */
+size_t shell_rows(void (*row)(char **words, size_t count));
+
+/** A fresh name for a file that the command writes; removed by shell_forget(). */
+const char *shell_file(void);
+void shell_forget(void);
+
+/** Parses a file of JSON lines and calls @p line for each. @return lines, -1 if one is none. */
+int shell_json_lines(const char *file, void (*line)(const cJSON *object));
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * ringlimit measures what it names and nothing else. */
+#include "shell.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define RINGLIMIT PROGRAMS "/ringlimit "
+
+static void row_is_sane(char **words, size_t count)
+{
+    assert_int_equal(count, 3);
+    assert_true(atof(words[1]) > 0);
+}
+
+static void all_is_measured_without_names(void **state)
+{
+    (void)state;
+    assert_int_equal(shell(RINGLIMIT "-b 8 -e 64K -f 64 -n 5"), 0);
+    assert_int_equal(shell_rows(row_is_sane), 6); /* 8, 512, 32K: allreduce and TCP */
+    assert_int_equal(shell_count("hand-over of a cache line"), 1);
+    assert_true(shell_count("hand-over of a futex") >= 1);
+}
+
+static void names_choose(void **state)
+{
+    (void)state;
+    assert_int_equal(shell(RINGLIMIT "tcp -b 1K -e 1K -n 5"), 0);
+    assert_int_equal(shell_rows(row_is_sane), 1);
+    assert_int_equal(shell_count("hand-over"), 0);
+    assert_int_equal(shell_count("all_reduce"), 0);
+}
+
+static void a_line_is_whole(const cJSON *object)
+{
+    assert_string_equal(cJSON_GetObjectItem(object, "measurement")->valuestring, "all_reduce");
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(object, "aliased")));
+    assert_true(cJSON_GetObjectItem(object, "time_us")->valuedouble > 0);
+}
+
+static void json_has_a_line_a_size(void **state)
+{
+    (void)state;
+    const char *file = shell_file();
+    assert_int_equal(
+        shell(RINGLIMIT "all_reduce --aliased -b 0 -e 8K -i 4K -n 5 --json %s", file), 0);
+    assert_int_equal(shell_json_lines(file, a_line_is_whole), 3);
+    shell_forget();
+}
+
+static void wrong_words_are_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"gpu", "-b", "-b x", "-n 0", "-f 1", "--bogus", "-b 8 -e 4",
+                                        "-i 0"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(shell(RINGLIMIT "%s", wrong[i]), 2);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_is_measured_without_names),
+        cmocka_unit_test(names_choose),
+        cmocka_unit_test(json_has_a_line_a_size),
+        cmocka_unit_test(wrong_words_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Numbers of the command line, and the run of sizes. */
+#include "numbers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static void sizes_have_binary_units(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t bytes;
+    } cases[] = {{"0", 0},         {"8", 8},       {"1K", 1024},           {"1k", 1024},
+                 {"1M", 1 << 20},  {"32M", 32 << 20}, {"1.5M", 3 << 19},   {"8G", (size_t)8 << 30},
+                 {"2T", (size_t)2 << 40}, {"4KB", 4096}, {"4KiB", 4096}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t bytes = 1;
+        assert_true(perf_size_parse(cases[i].text, &bytes));
+        assert_int_equal(bytes, cases[i].bytes);
+    }
+}
+
+static void what_is_no_size_is_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"",    "M",   "-1",  "+1",       " 8",  "8 ",   "8X",
+                                        "1MM", "1e9K9", "nan", "inf", "99999999T", "8KiBs"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        size_t bytes;
+        assert_false(perf_size_parse(wrong[i], &bytes));
+    }
+}
+
+static void whole_numbers_keep_their_bounds(void **state)
+{
+    (void)state;
+    int value;
+    assert_true(perf_int_parse("1", 1, 4, &value));
+    assert_int_equal(value, 1);
+    assert_true(perf_int_parse("-1", -1, 4, &value));
+    assert_int_equal(value, -1);
+    static const char *const wrong[] = {"0", "5", "", "x", "1x", "1.0", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(perf_int_parse(wrong[i], 1, 4, &value));
+}
+
+static void reals_are_finite_and_not_negative(void **state)
+{
+    (void)state;
+    double value;
+    assert_true(perf_real_parse("2.5", &value));
+    assert_true(value == 2.5);
+    static const char *const wrong[] = {"", "-1", "nan", "inf", "1s"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(perf_real_parse(wrong[i], &value));
+}
+
+static size_t count_sizes(perf_sizes sizes)
+{
+    size_t count = 0;
+    for (size_t at = sizes.min; at <= sizes.max; at = perf_sizes_next(&sizes, at))
+        count++;
+    return count;
+}
+
+static void a_run_of_sizes_multiplies_or_adds(void **state)
+{
+    (void)state;
+    assert_int_equal(count_sizes((perf_sizes){8, 64 << 20, 1 << 20, 2}), 24);
+    assert_int_equal(count_sizes((perf_sizes){0, 4 << 20, 1 << 20, 1}), 5);
+    assert_int_equal(count_sizes((perf_sizes){64, 64, 1 << 20, 1}), 1);
+}
+
+static void a_run_of_sizes_ends_from_zero_and_at_the_largest(void **state)
+{
+    (void)state;
+    assert_int_equal(count_sizes((perf_sizes){0, 8, 1, 2}), 5); /* 0 1 2 4 8 */
+    assert_int_equal(count_sizes((perf_sizes){1, SIZE_MAX - 1, 1, 2}), 64);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_have_binary_units),
+        cmocka_unit_test(what_is_no_size_is_refused),
+        cmocka_unit_test(whole_numbers_keep_their_bounds),
+        cmocka_unit_test(reals_are_finite_and_not_negative),
+        cmocka_unit_test(a_run_of_sizes_multiplies_or_adds),
+        cmocka_unit_test(a_run_of_sizes_ends_from_zero_and_at_the_largest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

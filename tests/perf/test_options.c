@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The command line: nccl-tests' flags mean what they mean there, or are refused aloud. */
+#include "options.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static char error[512];
+
+/* Parses words, "ringperf" before them. */
+static perf_parsed parse(perf_options *options, const char *line)
+{
+    static char copy[512];
+    char *argv[64] = {"ringperf"};
+    int argc = 1;
+    snprintf(copy, sizeof copy, "%s", line);
+    for (char *word = strtok(copy, " "); word && argc < 63; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    error[0] = '\0';
+    return perf_options_parse(argc, argv, options, error, sizeof error);
+}
+
+static void the_defaults_are_those_of_nccl_tests(void **state)
+{
+    (void)state;
+    perf_options o;
+    assert_int_equal(parse(&o, "all_reduce"), PERF_PARSED);
+    assert_string_equal(o.collective->name, "all_reduce");
+    assert_int_equal(o.sizes.min, 32 << 20);
+    assert_int_equal(o.sizes.max, 32 << 20);
+    assert_int_equal(o.sizes.step, 1 << 20);
+    assert_int_equal(o.threads, 1);
+    assert_int_equal(o.iters, 20);
+    assert_int_equal(o.warmup_iters, 1);
+    assert_int_equal(o.agg_iters, 1);
+    assert_int_equal(o.check, 1);
+    assert_int_equal(o.dtype, RING_FLOAT32);
+    assert_int_equal(o.op, RING_SUM);
+    assert_int_equal(o.root, 0);
+    assert_int_equal(o.memory, PERF_SHARED);
+    assert_false(o.hot);
+    assert_null(o.json);
+}
+
+static void short_and_long_flags_are_the_same(void **state)
+{
+    (void)state;
+    perf_options a, b;
+    assert_int_equal(parse(&a, "reduce -t 2 -g 1 -b 8 -e 1M -f 2 -n 7 -m 3 -w 2 -N 2 -p 1 -c 4 "
+                               "-o avg -d half -r 1 -z 1 -T 9 -a 2 -S 1 -M 1 -u 3 -I 1 -K 2"),
+                     PERF_PARSED);
+    assert_int_equal(
+        parse(&b, "reduce --nthreads 2 --ngpus 1 --minbytes 8 --maxbytes 1M --stepfactor 2 "
+                  "--iters 7 --agg_iters 3 --warmup_iters 2 --run_cycles 2 --parallel_init 1 "
+                  "--check 4 --op=avg --datatype half"),
+        PERF_PARSED);
+    assert_int_equal(a.sizes.max, 1 << 20);
+    assert_int_equal(a.sizes.factor, 2);
+    assert_int_equal(a.root, 1);
+    assert_int_equal(a.unalign, 3);
+    assert_int_equal(a.per_iter_skip, 2);
+    assert_true(a.timeout == 9);
+    assert_int_equal(a.threads, b.threads);
+    assert_int_equal(a.agg_iters, b.agg_iters);
+    assert_int_equal(a.op, b.op);
+    assert_int_equal(a.dtype, RING_FLOAT16);
+    assert_int_equal(b.dtype, RING_FLOAT16);
+}
+
+static void types_have_the_names_of_nccl_tests_and_ours(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int dtype;
+    } cases[] = {{"float", RING_FLOAT32},    {"float32", RING_FLOAT32}, {"half", RING_FLOAT16},
+                 {"float16", RING_FLOAT16},  {"double", RING_FLOAT64},  {"float64", RING_FLOAT64},
+                 {"bfloat16", RING_BFLOAT16}, {"int8", RING_INT8},      {"uint8", RING_UINT8},
+                 {"int32", RING_INT32},      {"uint32", RING_UINT32},   {"int64", RING_INT64},
+                 {"uint64", RING_UINT64},    {"char", RING_INT8},       {"int", RING_INT32},
+                 {"all", PERF_ALL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int dtype = 77;
+        assert_true(perf_dtype_parse(cases[i].name, &dtype));
+        assert_int_equal(dtype, cases[i].dtype);
+    }
+}
+
+static void every_collective_takes_an_op(void **state)
+{
+    (void)state;
+    perf_options o;
+    char line[128];
+    for (size_t i = 0; perf_collective_at(i); i++) {
+        snprintf(line, sizeof line, "%s -o max -d int32 -b 8 -e 8", perf_collective_at(i)->name);
+        assert_int_equal(parse(&o, line), PERF_PARSED);
+        assert_int_equal(o.op, RING_MAX);
+    }
+}
+
+static void the_names_of_nccl_tests_programs_are_known(void **state)
+{
+    (void)state;
+    perf_options o;
+    assert_int_equal(parse(&o, "reduce_scatter_perf"), PERF_PARSED);
+    assert_string_equal(o.collective->name, "reduce_scatter");
+    assert_int_equal(parse(&o, "reduce_perf"), PERF_PARSED);
+    assert_string_equal(o.collective->name, "reduce");
+}
+
+static void what_cannot_be_done_is_refused_with_the_word(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *says;
+    } cases[] = {
+        {"all_reduce -g 2", "--ngpus 2"},
+        {"all_reduce -G 1", "--cudagraph 1"},
+        {"all_reduce -y 1", "--stream_null 1"},
+        {"all_reduce -C 1", "--report_cputime 1"},
+        {"all_reduce -R 1", "--local_register 1"},
+        {"all_reduce -x 0", "--cta_policy 0"},
+        {"all_reduce -D 1", "--device_implementation 1"},
+        {"all_reduce -V 16", "--device_cta_count 16"},
+        {"all_reduce -o mulsum", "--op mulsum"},
+        {"all_reduce -d f8e4m3", "--datatype f8e4m3"},
+        {"all_reduce -b 1Q", "--minbytes 1Q"},
+        {"all_reduce -n 0", "--iters 0"},
+        {"all_reduce -n many", "--iters many"},
+        {"all_reduce -r two", "--root two"},
+        {"all_reduce --buffer gpu", "--buffer gpu"},
+        {"all_reduce --bogus", "--bogus"},
+        {"all_reduce -Q", "-Q"},
+        {"all_reduce -b", "-b needs a value"},
+        {"all_reduce extra", "extra"},
+        {"all_reduce -b 8M -e 4M", "--minbytes"},
+        {"all_reduce -i 0", "--stepbytes"},
+        {"all_reduce -K 1", "--per_iter_skip"},
+        {"all_reduce -I 1 -n 5 -K 5", "--per_iter_skip 5"},
+        {"alltoall", "alltoall"},
+        {"-b 8", "collective"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        perf_options o;
+        assert_int_equal(parse(&o, cases[i].line), PERF_WRONG);
+        assert_non_null(strstr(error, cases[i].says));
+        assert_null(strchr(error, '\n'));
+    }
+}
+
+static void off_switches_of_gpu_features_are_accepted(void **state)
+{
+    (void)state;
+    perf_options o;
+    assert_int_equal(parse(&o, "all_reduce -y 0 -G 0 -C 0 -D 0 -g 1"), PERF_PARSED);
+}
+
+static void registration_chooses_the_buffers(void **state)
+{
+    (void)state;
+    perf_options o;
+    assert_int_equal(parse(&o, "all_reduce -R 0"), PERF_PARSED);
+    assert_int_equal(o.memory, PERF_PLAIN);
+    assert_int_equal(parse(&o, "all_reduce -R 2"), PERF_PARSED);
+    assert_int_equal(o.memory, PERF_SHARED);
+    assert_int_equal(parse(&o, "all_reduce --buffer plain"), PERF_PARSED);
+    assert_int_equal(o.memory, PERF_PLAIN);
+}
+
+static void all_stands_for_each_type_op_and_root(void **state)
+{
+    (void)state;
+    perf_options o;
+    assert_int_equal(parse(&o, "reduce -d all -o all -r all"), PERF_PARSED);
+    assert_int_equal(o.dtype, PERF_ALL);
+    assert_int_equal(o.op, PERF_ALL);
+    assert_int_equal(o.root, PERF_ALL);
+    assert_int_equal(parse(&o, "reduce -r -1"), PERF_PARSED);
+    assert_int_equal(o.root, PERF_ALL);
+}
+
+static void help_and_version_win(void **state)
+{
+    (void)state;
+    perf_options o;
+    assert_int_equal(parse(&o, "--help"), PERF_HELP);
+    assert_int_equal(parse(&o, "all_reduce -h"), PERF_HELP);
+    assert_int_equal(parse(&o, "--version"), PERF_VERSION);
+}
+
+static void the_least_bandwidth_comes_from_the_environment(void **state)
+{
+    (void)state;
+    perf_options o;
+    assert_int_equal(parse(&o, "all_reduce"), PERF_PARSED);
+    assert_true(o.min_bandwidth < 0);
+    setenv("NCCL_TESTS_MIN_BW", "2", 1);
+    assert_int_equal(parse(&o, "all_reduce"), PERF_PARSED);
+    assert_true(o.min_bandwidth == 2);
+    setenv("RINGPERF_MIN_BW", "3.5", 1);
+    assert_int_equal(parse(&o, "all_reduce"), PERF_PARSED);
+    assert_true(o.min_bandwidth == 3.5);
+    setenv("RINGPERF_MIN_BW", "fast", 1);
+    assert_int_equal(parse(&o, "all_reduce"), PERF_WRONG);
+    assert_non_null(strstr(error, "RINGPERF_MIN_BW=fast"));
+    unsetenv("RINGPERF_MIN_BW");
+    unsetenv("NCCL_TESTS_MIN_BW");
+}
+
+static void the_help_lists_every_flag_of_nccl_tests(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    perf_options_help(out);
+    fclose(out);
+    for (const char *letter = "tgbeifnmwNpcodrzyTGCSJaRxDVMuIKh"; *letter; letter++) {
+        const char flag[] = {'\n', ' ', ' ', '-', *letter, ',', '\0'};
+        assert_non_null(strstr(text, flag));
+    }
+    free(text);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_defaults_are_those_of_nccl_tests),
+        cmocka_unit_test(short_and_long_flags_are_the_same),
+        cmocka_unit_test(types_have_the_names_of_nccl_tests_and_ours),
+        cmocka_unit_test(every_collective_takes_an_op),
+        cmocka_unit_test(the_names_of_nccl_tests_programs_are_known),
+        cmocka_unit_test(what_cannot_be_done_is_refused_with_the_word),
+        cmocka_unit_test(off_switches_of_gpu_features_are_accepted),
+        cmocka_unit_test(registration_chooses_the_buffers),
+        cmocka_unit_test(all_stands_for_each_type_op_and_root),
+        cmocka_unit_test(help_and_version_win),
+        cmocka_unit_test(the_least_bandwidth_comes_from_the_environment),
+        cmocka_unit_test(the_help_lists_every_flag_of_nccl_tests),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
