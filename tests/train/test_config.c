@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The grammar of configuration files, every kind of error with its exact text, the notes. */
+#include "check.h"
+#include "parsing.h"
+
+#include <errors.h>
+#include <keys.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SGD "\"optimizer\": {\"type\": \"SGD\"}"
+
+static void a_seed_configuration_is_read_as_it_stands(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\n  \"train_micro_batch_size_per_gpu\": 64,\n  \"gradient_accumulation_steps\": 1,\n"
+        "  \"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 0.01}},\n"
+        "  \"scheduler\": {\"type\": \"WarmupDecayLR\", \"params\": {\"total_num_steps\": 9000,\n"
+        "    \"warmup_min_lr\": 0.0001, \"warmup_max_lr\": 0.1, \"warmup_num_steps\": 1000,\n"
+        "    \"warmup_type\": \"linear\", \"last_batch_iteration\": -1}},\n"
+        "  \"steps_per_print\": 100,\n  \"fp16\": {\"enabled\": false}\n}\n";
+    const parsed got = parse(text);
+    assert_int_equal(got.status, RING_OK);
+    assert_string_equal(got.notes, "");
+    assert_int_equal(got.config.micro_batch, 64);
+    assert_int_equal(got.config.accumulation, 1);
+    assert_int_equal(got.config.optimizer.kind, OPTIMIZER_SGD);
+    assert_near(got.config.optimizer.lr, 0.01, 0, 0);
+    assert_int_equal(got.config.schedule.kind, SCHEDULE_WARMUP_DECAY);
+    assert_int_equal(got.config.schedule.total_steps, 9000);
+    assert_int_equal(got.config.schedule.warmup_steps, 1000);
+    assert_true(got.config.schedule.linear);
+    assert_near(got.config.schedule.max_lr, 0.1, 0, 0);
+    assert_int_equal(got.config.steps_per_print, 100);
+    assert_near(got.config.gradient_clipping, 1.0, 0, 0);
+}
+
+static void absent_keys_take_deepspeeds_defaults(void **state)
+{
+    (void)state;
+    const parsed got = parse("{\"optimizer\": {\"type\": \"AdamW\"}, \"scheduler\": "
+                             "{\"type\": \"WarmupLR\"}}");
+    assert_int_equal(got.status, RING_OK);
+    assert_near(got.config.optimizer.lr, 1e-3, 0, 0);
+    assert_near(got.config.optimizer.betas[0], 0.9, 0, 0);
+    assert_near(got.config.optimizer.betas[1], 0.999, 0, 0);
+    assert_near(got.config.optimizer.eps, 1e-8, 0, 0);
+    assert_near(got.config.optimizer.weight_decay, 0, 0, 0);
+    assert_true(got.config.optimizer.bias_correction);
+    assert_near(got.config.schedule.min_lr, 0, 0, 0);
+    assert_near(got.config.schedule.max_lr, 1e-3, 0, 0);
+    assert_int_equal(got.config.schedule.warmup_steps, 1000);
+    assert_false(got.config.schedule.linear);
+    assert_int_equal(got.config.schedule.last_iteration, -1);
+    assert_int_equal(got.config.steps_per_print, 10);
+}
+
+static void compat_0_13_does_not_clip_unless_told(void **state)
+{
+    (void)state;
+    const config_options compat = {.compat_ds_0_13 = true};
+    assert_near(parse_with("{" SGD "}", compat).config.gradient_clipping, 0, 0, 0);
+    assert_near(parse_with("{" SGD ", \"gradient_clipping\": 0.5}", compat)
+                    .config.gradient_clipping, 0.5, 0, 0);
+}
+
+static void lenient_spellings_are_read(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "{" SGD ", \"train_batch_size\": 5e2}",
+        "{" SGD ", // rest of line\n \"train_batch_size\": 500.0}",
+        "{" SGD ", # rest of line\n \"train_batch_size\": 500,}",
+        "{" SGD ", /* , } \" */ \"train_batch_size\": 500, /* last */ }",
+        "{optimizer: {type: \"sgd\", params: {},}, train_batch_size: 500}",
+        "\xef\xbb\xbf{" SGD ", \"train_batch_size\": 500}",
+        "{" SGD ",\r\n\t\"train_batch_size\"\n:\n500\n}\n\n",
+        "{" SGD ", \"train_batch_size\": 500, \"scheduler\": null}",
+    };
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        const parsed got = parse(texts[i]);
+        if (got.status != RING_OK)
+            fail_msg("%s\n%s", texts[i], train_error());
+        assert_int_equal(got.config.train_batch, 500);
+        assert_int_equal(got.config.optimizer.kind, OPTIMIZER_SGD);
+    }
+}
+
+static const struct {
+    const char *text, *error;
+} wrong[] = {
+    /* grammar, with line and column */
+    {"", "c.json:1:1: the file is empty; write { … }"},
+    {"[]", "c.json:1:1: the file must hold one object: { … }"},
+    {"{" SGD, "c.json:1:30: the file ends too early: a } or ] is missing"},
+    {"{\n  \"a\": 1\n  \"b\": 2\n}", "c.json:3:3: a comma is missing before this"},
+    {"{\n  # note\n  b: 1 /* x */ c: 2}", "c.json:3:16: a comma is missing before this"},
+    {"{\"steps_per_print\": }", "c.json:1:21: `}` is not expected here"},
+    {"{\"steps_per_print: 1}", "c.json:1:2: this text has no closing quote on its line"},
+    {"{} /* open", "c.json:1:4: this comment is never closed"},
+    {"{\"a\": \xc3\xa9}", "c.json:1:7: this character is not expected here"},
+    {"{\n\"fp16\": {\"enabled\": false},\n\"fp16\": {}}", "c.json:3:1: \"fp16\" is given twice; keep one"},
+    {"{\"optimizer\": {\"type\": \"SGD\", \"type\": \"Adam\"}}",
+     "c.json:1:31: \"optimizer.type\" is given twice; keep one"},
+    {"{\"zero_optimization\": {\n  \"stage\": [0|1|2|3]\n}}",
+     "c.json:2:12: `[0|1|2|3]` is the manual's list of choices; write one of 0, 1, 2, 3"},
+    {"{\"device\": \"[cpu|nvme]\"}",
+     "c.json:1:13: `[cpu|nvme]` is the manual's list of choices; write one of cpu, nvme"},
+    /* unknown keys */
+    {"{" SGD ",\n \"bp16\": {}}", "c.json:2:2: unknown key \"bp16\"; did you mean \"bf16\"?"},
+    {"{" SGD ", \"bf16\": {\"enable\": true}}",
+     "c.json:1:41: unknown key \"bf16.enable\"; did you mean \"bf16.enabled\"?"},
+    {"{" SGD ", \"lr\": 1}", "c.json:1:32: unknown key \"lr\"; did you mean \"optimizer.params.lr\"?"},
+    {"{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"momentun\": 0.9}}}",
+     "c.json:1:42: unknown key \"optimizer.params.momentun\"; did you mean "
+     "\"optimizer.params.momentum\"?"},
+    {"{" SGD ", \"completely different\": 1}", "c.json:1:32: unknown key \"completely different\""},
+    {"{\"optimizer.type\": \"SGD\"}",
+     "c.json:1:2: unknown key \"optimizer.type\"; sections are nested: { … { … } }"},
+    /* values */
+    {"{" SGD ", \"train_batch_size\": 1.5}",
+     "c.json:1:32: train_batch_size must be a whole number, not 1.5"},
+    {"{" SGD ", \"train_batch_size\": 0}", "c.json:1:32: train_batch_size must be at least 1, not 0"},
+    {"{" SGD ", \"train_batch_size\": 1e30}",
+     "c.json:1:32: train_batch_size must be at most 2.14748e+09, not 1e+30"},
+    {"{" SGD ", \"train_batch_size\": \"64\"}", "c.json:1:32: train_batch_size must be a whole number"},
+    {"{" SGD ", \"train_batch_size\": [30, 20]}",
+     "c.json:1:32: train_batch_size must be a whole number"},
+    {"{" SGD ", \"gradient_clipping\": 1e999}", "c.json:1:32: gradient_clipping must be finite"},
+    {"{" SGD ", \"dump_state\": 1}", "c.json:1:32: dump_state must be true or false"},
+    {"{\"optimizer\": 3}", "c.json:1:2: optimizer must be a section: { … }"},
+    {"{\"optimizer\": {\"type\": \"Adam\", \"params\": {\"betas\": [0.9, 1.0]}}}",
+     "c.json:1:43: optimizer.params.betas must hold two numbers that are at least 0 and below 1"},
+    {"{\"optimizer\": {\"type\": \"Adam\", \"params\": {\"betas\": [0.9]}}}",
+     "c.json:1:43: optimizer.params.betas must be a list of two numbers"},
+    {"{\"optimizer\": {\"type\": 7}}",
+     "c.json:1:16: optimizer.type must be one of SGD, Adam, AdamW"},
+    /* what belongs together */
+    {"{}", "c.json: no optimizer; add \"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 0.01}} "
+           "(or Adam, AdamW)"},
+    {"{\"optimizer\": {\"params\": {}}}",
+     "c.json: no optimizer; add \"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 0.01}} "
+     "(or Adam, AdamW)"},
+    {"{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"betas\": [0.9, 0.99]}}}",
+     "c.json:1:42: SGD has no parameter \"betas\"; leave it out"},
+    {"{\"optimizer\": {\"params\": {\"momentum\": 1}, \"type\": \"AdamW\"}}",
+     "c.json:1:27: AdamW has no parameter \"momentum\"; leave it out"},
+    {"{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"nesterov\": true}}}",
+     "c.json: nesterov needs a momentum and no dampening"},
+    {"{" SGD ", \"scheduler\": {}}",
+     "c.json:1:32: scheduler has no type; add \"type\": \"WarmupDecayLR\" or \"WarmupLR\""},
+    {"{" SGD ", \"scheduler\": {\"type\": \"WarmupDecayLR\"}}",
+     "c.json:1:32: WarmupDecayLR needs scheduler.params.total_num_steps"},
+    {"{" SGD ", \"scheduler\": {\"type\": \"WarmupDecayLR\", \"params\": {\"warmup_num_steps\": 0}}}",
+     "c.json:1:82: scheduler.params.warmup_num_steps must be at least 1, not 0"},
+    {"{" SGD ", \"fp16\": {\"enabled\": true}, \"bf16\": {\"enabled\": true}}",
+     "c.json:1:68: bfloat16 and fp16 modes cannot be simultaneously enabled"},
+    /* good in DeepSpeed, not here yet */
+    {"{" SGD ", \"fp16\": {\"enabled\": true}}",
+     "c.json:1:41: fp16.enabled = true is not supported yet by this version: set it to false, "
+     "training is in float32"},
+    {"{" SGD ", \"zero_optimization\": {\"stage\": 2}}",
+     "c.json:1:54: zero_optimization.stage = 2 is not supported yet by this version: set it to 0: "
+     "every rank keeps all states"},
+    {"{" SGD ", \"pipeline\": {\"type\": \"simple\", \"params\": {\"num_stages\": 2}}}",
+     "c.json:1:32: pipeline is not supported yet by this version: leave it out: every rank holds "
+     "the whole model"},
+    {"{" SGD ", \"wandb\": {\"team\": \"a\", \"enabled\": true}}",
+     "c.json:1:55: wandb.enabled = true is not supported yet by this version: set it to false or "
+     "leave the section out, and use --metrics FILE"},
+    {"{" SGD ", \"train_batch_size\": \"auto\"}",
+     "c.json:1:32: train_batch_size = auto is not supported yet by this version: write a whole "
+     "number"},
+    {"{\"optimizer\": {\"type\": \"Lamb\"}}",
+     "c.json:1:16: optimizer.type \"Lamb\" is not supported yet by this version: write one of SGD, "
+     "Adam, AdamW"},
+    {"{\"optimizer\": {\"type\": \"Adam\", \"params\": {\"max_grad_norm\": 1}}}",
+     "c.json:1:43: optimizer.params.max_grad_norm = 1 is not supported yet by this version: as in "
+     "DeepSpeed, clip by the key gradient_clipping"},
+};
+
+static void what_is_wrong_is_named_with_its_place(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        assert_int_not_equal(parse(wrong[i].text).status, RING_OK);
+        assert_string_equal(train_error(), wrong[i].error);
+    }
+}
+
+static void unknown_keys_may_be_notes(void **state)
+{
+    (void)state;
+    const parsed got = parse_with("{" SGD ", \"bf16\": {\"enable\": true}, \"x\": {\"y\": [{\"z\": 1}]},"
+                                  " \"steps_per_print\": 3}",
+                                  (config_options){.warn_unknown = true});
+    assert_int_equal(got.status, RING_OK);
+    assert_int_equal(got.config.steps_per_print, 3);
+    assert_non_null(strstr(got.notes, "bf16.enable is unknown and ignored; did you mean "
+                                      "\"bf16.enabled\"?\n"));
+    assert_non_null(strstr(got.notes, "x.y is unknown and ignored"));
+}
+
+static void a_key_without_effect_is_one_note(void **state)
+{
+    (void)state;
+    const parsed got = parse(
+        "{" SGD ", \"zero_optimization\": {\"stage\": 0, \"reduce_bucket_size\": 5e8},"
+        " \"wandb\": {\"enabled\": false, \"team\": \"a\"}}");
+    assert_int_equal(got.status, RING_OK);
+    assert_string_equal(got.notes, "zero_optimization.reduce_bucket_size has no effect here: it "
+                                   "needs zero_optimization.stage 1 or more\n");
+}
+
+static void an_unknown_warmup_type_falls_back_to_log(void **state)
+{
+    (void)state;
+    const parsed got = parse("{" SGD ", \"scheduler\": {\"type\": \"WarmupLR\", \"params\": "
+                             "{\"warmup_type\": \"cubic\"}}}");
+    assert_int_equal(got.status, RING_OK);
+    assert_false(got.config.schedule.linear);
+    assert_string_equal(got.notes, "scheduler.params.warmup_type \"cubic\" is none of log, linear; "
+                                   "taking log\n");
+}
+
+static void adam_with_decay_says_that_it_is_decoupled(void **state)
+{
+    (void)state;
+    const parsed got = parse("{\"optimizer\": {\"type\": \"Adam\", \"params\": "
+                             "{\"weight_decay\": 0.01}}}");
+    assert_int_equal(got.status, RING_OK);
+    assert_true(got.config.optimizer.adam_w_mode);
+    assert_non_null(strstr(got.notes, "Adam decays weights apart from the gradient"));
+}
+
+/* Every beginning of a file, and the file with any byte replaced, is read or refused. */
+static void damaged_files_never_do_harm(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{/*c*/optimizer: {\"type\": \"Adam\", \"params\": {\"betas\": [0.9, 0.99,], }},\n"
+        "\"zero_optimization\": {\"stage\": 0}, # c\n \"a\\\"b\": [{\"x\": 1}] // c\n}";
+    const config_options options = {.warn_unknown = true};
+    train_config config;
+    for (size_t length = 0; length < sizeof text - 1; length++) {
+        char *copy = malloc(length + 1); /* exactly as large, for the sanitizer */
+        assert_non_null(copy);
+        memcpy(copy, text, length);
+        assert_int_not_equal(config_parse("c", copy, length, &options, NULL, NULL, &config),
+                             RING_OK);
+        free(copy);
+    }
+    static const char bytes[] = "{}[]\",:#/*\\|0e-\n\x80";
+    for (size_t at = 0; at < sizeof text - 1; at++) {
+        for (size_t b = 0; b < sizeof bytes; b++) { /* the zero at its end too */
+            char copy[sizeof text];
+            memcpy(copy, text, sizeof text);
+            copy[at] = bytes[b];
+            (void)config_parse("c", copy, sizeof text - 1, &options, NULL, NULL, &config);
+        }
+    }
+}
+
+static void deep_and_wide_files_are_refused(void **state)
+{
+    (void)state;
+    const config_options options = {.warn_unknown = true};
+    const size_t size = 200000;
+    char *text = malloc(size + 1);
+    train_config config;
+    assert_non_null(text);
+    memset(text, '[', size);
+    assert_int_not_equal(config_parse("c", text, size, &options, NULL, NULL, &config), RING_OK);
+    for (size_t i = 0; i + 4 < size; i += 4)
+        memcpy(text + i, "a:{ ", 4);
+    text[0] = '{';
+    assert_int_not_equal(config_parse("c", text, size, &options, NULL, NULL, &config), RING_OK);
+    size_t used = 1;
+    for (int i = 0; used + 16 < size; i++)
+        used += (size_t)sprintf(text + used, "k%d:1,", i);
+    text[used++] = '}';
+    assert_int_equal(config_parse("c", text, used, &options, NULL, NULL, &config),
+                     RING_ERR_CONFIG);
+    assert_string_equal(train_error(), "c: more than 2000 keys");
+    free(text);
+}
+
+static void files_that_are_not_there_or_no_files_are_named(void **state)
+{
+    (void)state;
+    const config_options options = {0};
+    train_config config;
+    assert_int_equal(config_read("/nowhere/c.json", &options, NULL, NULL, &config),
+                     RING_ERR_SYSTEM);
+    assert_string_equal(train_error(), "/nowhere/c.json: No such file or directory");
+    assert_int_not_equal(config_read("/", &options, NULL, NULL, &config), RING_OK);
+    assert_int_equal(config_read("/dev/zero", &options, NULL, NULL, &config), RING_ERR_CONFIG);
+    assert_string_equal(train_error(),
+                        "/dev/zero: larger than 262144 bytes; is it a configuration?");
+}
+
+static void the_table_is_consistent(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < config_key_count; i++) {
+        const config_key *key = &config_keys[i];
+        assert_ptr_equal(config_key_find(key->path), key); /* no path twice */
+        assert_non_null(key->help);
+        const char *dot = strrchr(key->path, '.');
+        if (dot != NULL) {
+            char parent[128];
+            snprintf(parent, sizeof parent, "%.*s", (int)(dot - key->path), key->path);
+            assert_non_null(config_key_find(parent));
+        }
+    }
+}
+
+static void batch(const char *numbers, int ranks, long train, long micro, long accumulation)
+{
+    char text[256];
+    snprintf(text, sizeof text, "{" SGD "%s}", numbers);
+    parsed got = parse(text);
+    assert_int_equal(got.status, RING_OK);
+    assert_int_equal(config_resolve_batch(&got.config, ranks, "ringrun"), RING_OK);
+    assert_int_equal(got.config.train_batch, train);
+    assert_int_equal(got.config.micro_batch, micro);
+    assert_int_equal(got.config.accumulation, accumulation);
+}
+
+static void refused_batch(const char *numbers, int ranks, const char *error)
+{
+    char text[256];
+    snprintf(text, sizeof text, "{" SGD "%s}", numbers);
+    parsed got = parse(text);
+    assert_int_equal(got.status, RING_OK);
+    assert_int_equal(config_resolve_batch(&got.config, ranks, "torchrun"), RING_ERR_CONFIG);
+    assert_string_equal(train_error(), error);
+}
+
+#define TRAIN ", \"train_batch_size\": "
+#define MICRO ", \"train_micro_batch_size_per_gpu\": "
+#define ACCUMULATION ", \"gradient_accumulation_steps\": "
+
+static void missing_batch_sizes_follow_from_the_others(void **state)
+{
+    (void)state;
+    batch(MICRO "64" ACCUMULATION "1", 4, 256, 64, 1);
+    batch(MICRO "64", 3, 192, 64, 1);
+    batch(TRAIN "96", 4, 96, 24, 1);
+    batch(TRAIN "96" MICRO "8", 3, 96, 8, 4);
+    batch(TRAIN "96" ACCUMULATION "2", 3, 96, 16, 2);
+    batch(TRAIN "144" MICRO "24" ACCUMULATION "6", 1, 144, 24, 6);
+}
+
+static void batch_sizes_that_do_not_fit_come_with_ways_out(void **state)
+{
+    (void)state;
+    refused_batch(TRAIN "144" MICRO "24" ACCUMULATION "6", 2,
+                  "Check batch related parameters. train_batch_size is not equal to "
+                  "micro_batch_per_gpu * gradient_acc_step * world_size 144 != 24 * 6 * 2\n"
+                  "any of these fits: gradient_accumulation_steps 3, or train_batch_size 288, "
+                  "or 1 rank\nthe number of ranks is 2, from torchrun");
+    refused_batch(TRAIN "100", 3,
+                  "Check batch related parameters. train_batch_size is not equal to "
+                  "micro_batch_per_gpu * gradient_acc_step * world_size 100 != 33 * 1 * 3\n"
+                  "any of these fits: train_batch_size 99\nthe number of ranks is 3, from "
+                  "torchrun");
+    refused_batch("", 1, "Either train_batch_size or train_micro_batch_size_per_gpu needs to be "
+                         "provided");
+    refused_batch(ACCUMULATION "2", 1, "Either train_batch_size or train_micro_batch_size_per_gpu "
+                                       "needs to be provided");
+    refused_batch(TRAIN "3", 4,
+                  "Micro batch size per gpu: 0 has to be greater than 0; train_batch_size 3 is "
+                  "too small for 4 ranks (from torchrun)");
+    refused_batch(TRAIN "8" MICRO "4", 4,
+                  "Gradient accumulation steps: 0 has to be greater than 0; train_batch_size 8 is "
+                  "less than micro-batch 4 times 4 ranks (from torchrun)");
+    refused_batch(MICRO "2e9" ACCUMULATION "2e9", 16,
+                  "batch of 2000000000 * 2000000000 * 16 samples is too large");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_seed_configuration_is_read_as_it_stands),
+        cmocka_unit_test(absent_keys_take_deepspeeds_defaults),
+        cmocka_unit_test(compat_0_13_does_not_clip_unless_told),
+        cmocka_unit_test(lenient_spellings_are_read),
+        cmocka_unit_test(what_is_wrong_is_named_with_its_place),
+        cmocka_unit_test(unknown_keys_may_be_notes),
+        cmocka_unit_test(a_key_without_effect_is_one_note),
+        cmocka_unit_test(an_unknown_warmup_type_falls_back_to_log),
+        cmocka_unit_test(adam_with_decay_says_that_it_is_decoupled),
+        cmocka_unit_test(damaged_files_never_do_harm),
+        cmocka_unit_test(deep_and_wide_files_are_refused),
+        cmocka_unit_test(files_that_are_not_there_or_no_files_are_named),
+        cmocka_unit_test(the_table_is_consistent),
+        cmocka_unit_test(missing_batch_sizes_follow_from_the_others),
+        cmocka_unit_test(batch_sizes_that_do_not_fit_come_with_ways_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * IDX files, good and hostile, and batches taken from them. */
+#include "check.h"
+#include "files.h"
+
+#include <dataset.h>
+#include <errors.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+static int set_up(void **state)
+{
+    (void)state;
+    files_folder();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    files_remove();
+    return 0;
+}
+
+/* Reads @p name, which must be refused, and compares the text behind its path. */
+static void refused(const char *name, int dims, const char *error)
+{
+    idx_array array;
+    const char *path = files_path(name);
+    assert_int_not_equal(idx_read(path, dims, &array), RING_OK);
+    assert_null(array.data);
+    assert_true(strncmp(train_error(), path, strlen(path)) == 0);
+    assert_string_equal(train_error() + strlen(path), error);
+}
+
+static void raw_and_gz_files_read_alike(void **state)
+{
+    (void)state;
+    static const uint8_t data[] = {1, 2, 3, 4, 5, 6};
+    size_t bytes;
+    uint8_t *file = files_idx(3, (const uint32_t[]){1, 2, 3}, data, sizeof data, &bytes);
+    files_write("raw", file, bytes);
+    files_write_gz("packed.gz", file, bytes);
+    free(file);
+    static const char *const names[] = {"raw", "packed.gz"};
+    for (int i = 0; i < 2; i++) {
+        idx_array array;
+        assert_int_equal(idx_read(files_path(names[i]), 3, &array), RING_OK);
+        assert_int_equal(array.bytes, 6);
+        assert_int_equal(array.shape[0], 1);
+        assert_int_equal(array.shape[2], 3);
+        assert_memory_equal(array.data, data, sizeof data);
+        idx_free(&array);
+    }
+}
+
+static void short_files_are_refused(void **state)
+{
+    (void)state;
+    static const uint8_t data[16] = {0};
+    size_t bytes;
+    uint8_t *file = files_idx(1, (const uint32_t[]){16}, data, sizeof data, &bytes);
+    for (size_t length = 0; length < bytes; length++) {
+        files_write("short", file, length);
+        refused("short", 1, ": the file ends early; fetch it again");
+    }
+    free(file);
+}
+
+static void damaged_gz_files_are_refused(void **state)
+{
+    (void)state;
+    uint8_t data[4096];
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (uint8_t)(i * i >> 3);
+    size_t bytes, packed;
+    uint8_t *file = files_idx(1, (const uint32_t[]){sizeof data}, data, sizeof data, &bytes);
+    files_write_gz("good.gz", file, bytes);
+    free(file);
+    char *good = files_read(files_path("good.gz"), &packed);
+    assert_non_null(good);
+    for (size_t length = 20; length < packed; length += 7) {
+        files_write("cut.gz", good, length);
+        refused("cut.gz", 1, ": the file ends early; fetch it again");
+    }
+    good[packed - 6] ^= 1; /* of the checksum */
+    files_write("sum.gz", good, packed);
+    refused("sum.gz", 1, ": not a valid gzip file (incorrect data check); fetch it again");
+    free(good);
+}
+
+static void long_files_are_refused(void **state)
+{
+    (void)state;
+    static const uint8_t data[17] = {0};
+    size_t bytes;
+    uint8_t *file = files_idx(1, (const uint32_t[]){16}, data, sizeof data, &bytes);
+    files_write("long", file, bytes);
+    refused("long", 1, ": longer than its header says");
+    files_write_gz("long.gz", file, bytes);
+    refused("long.gz", 1, ": longer than its header says");
+    free(file);
+}
+
+static void other_kinds_of_files_are_refused(void **state)
+{
+    (void)state;
+    files_write("text", "{\"optimizer\": {}}", 17);
+    refused("text", 3, ": starts with 7b226f70, an IDX file of bytes with 3 dimensions starts "
+                       "with 00000803");
+    files_write("images", "\0\0\x08\x03\0\0\0\x01\0\0\0\x01\0\0\0\x01x", 17);
+    refused("images", 1, ": starts with 00000803, an IDX file of bytes with 1 dimensions starts "
+                         "with 00000801");
+    refused("absent", 1, ": No such file or directory");
+    assert_int_equal(mkfifo(files_path("fifo"), 0600), 0);
+    refused("fifo", 1, ": not a regular file");
+}
+
+static void headers_that_promise_too_much_cost_no_memory(void **state)
+{
+    (void)state;
+    static const uint32_t shapes[][3] = {
+        {0xffffffffU, 0xffffffffU, 0xffffffffU}, /* the product overflows */
+        {0x10000000U, 0x10000000U, 0x100U},      /* to exactly 0 */
+        {0xffffffffU, 1, 1},
+        {1000000, 28, 28},
+    };
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    for (size_t i = 0; i < COUNT_OF(shapes); i++) {
+        size_t bytes;
+        uint8_t *file = files_idx(3, shapes[i], NULL, 0, &bytes);
+        files_write("promise", file, bytes);
+        files_write_gz("promise.gz", file, bytes);
+        free(file);
+        refused("promise", 3, ": the header promises more than its 16 bytes on disk can hold");
+        idx_array array;
+        assert_int_equal(idx_read(files_path("promise.gz"), 3, &array), RING_ERR_CONFIG);
+    }
+    getrusage(RUSAGE_SELF, &after);
+    assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, 4096); /* KiB */
+}
+
+/* A small file that expands to far more than its header says is read no further than that. */
+static void bombs_are_not_unpacked(void **state)
+{
+    (void)state;
+    const size_t size = (size_t)64 << 20;
+    uint8_t *zeros = calloc(1, size);
+    assert_non_null(zeros);
+    zeros[2] = 8;
+    zeros[3] = 1;
+    zeros[7] = 100;
+    files_write_gz("bomb.gz", zeros, size);
+    free(zeros);
+    refused("bomb.gz", 1, ": longer than its header says");
+}
+
+static void empty_arrays_are_refused(void **state)
+{
+    (void)state;
+    size_t bytes;
+    uint8_t *file = files_idx(3, (const uint32_t[]){0, 28, 28}, NULL, 0, &bytes);
+    files_write("empty", file, bytes);
+    free(file);
+    refused("empty", 3, ": the header says that there is no element");
+}
+
+static void a_folder_without_the_files_says_what_belongs_there(void **state)
+{
+    (void)state;
+    train_dataset dataset;
+    assert_int_equal(dataset_read("/nowhere", DATASET_TRAIN, &dataset), RING_ERR_CONFIG);
+    assert_non_null(strstr(train_error(), "/nowhere: no readable train-images-idx3-ubyte or "
+                                          "train-images-idx3-ubyte.gz."));
+    assert_non_null(strstr(train_error(), "t10k-labels-idx1-ubyte (10008)"));
+}
+
+static void labels_are_checked(void **state)
+{
+    (void)state;
+    files_dataset(30, 10);
+    train_dataset dataset;
+    uint8_t labels[30] = {0};
+    size_t bytes;
+    labels[29] = 10;
+    uint8_t *file = files_idx(1, (const uint32_t[]){30}, labels, 30, &bytes);
+    files_write("train-labels-idx1-ubyte", file, bytes);
+    free(file);
+    assert_int_equal(dataset_read(files_path("."), DATASET_TRAIN, &dataset), RING_ERR_CONFIG);
+    assert_non_null(strstr(train_error(), "label 10 of sample 29 is not one of 0 to 9"));
+    file = files_idx(1, (const uint32_t[]){29}, labels, 29, &bytes);
+    files_write("train-labels-idx1-ubyte", file, bytes);
+    free(file);
+    assert_int_equal(dataset_read(files_path("."), DATASET_TRAIN, &dataset), RING_ERR_CONFIG);
+    assert_non_null(strstr(train_error(), "30 images, but 29 labels"));
+}
+
+static void batches_are_rows_divided_by_255(void **state)
+{
+    (void)state;
+    files_dataset(30, 10);
+    train_dataset dataset;
+    assert_int_equal(dataset_read(files_path("."), DATASET_TRAIN, &dataset), RING_OK);
+    assert_int_equal(dataset.count, 30);
+    assert_int_equal(dataset.features, 784);
+    static const uint32_t order[] = {29, 0, 7};
+    float images[3 * 784];
+    uint8_t labels[3];
+    dataset_take(&dataset, order, 3, images, labels);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(labels[i], dataset.labels.data[order[i]]);
+        for (size_t p = 0; p < 784; p++) {
+            const float want = (float)dataset.images.data[order[i] * 784 + p] / 255.0F;
+            assert_memory_equal(&images[i * 784 + p], &want, sizeof want);
+        }
+    }
+    dataset_free(&dataset);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(raw_and_gz_files_read_alike),
+        TEST(short_files_are_refused),
+        TEST(damaged_gz_files_are_refused),
+        TEST(long_files_are_refused),
+        TEST(other_kinds_of_files_are_refused),
+        TEST(headers_that_promise_too_much_cost_no_memory),
+        TEST(bombs_are_not_unpacked),
+        TEST(empty_arrays_are_refused),
+        TEST(a_folder_without_the_files_says_what_belongs_there),
+        TEST(labels_are_checked),
+        TEST(batches_are_rows_divided_by_255),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

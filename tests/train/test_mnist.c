@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Runs on the real MNIST, against PyTorch's losses and known accuracies; skipped without the
+ * data. Arguments: folder of the programs, docs/examples/mnist, folder with data/mnist, test. */
+#include "check.h"
+#include "files.h"
+#include "programs.h"
+#include "vectors.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SKIPPED = 77 };
+
+static int set_up(void **state)
+{
+    (void)state;
+    files_folder();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    files_remove();
+    return 0;
+}
+
+/* Global batch 128, whatever the number of ranks. */
+static void the_first_100_losses_are_pytorchs_on_1_2_and_4_ranks(void **state)
+{
+    (void)state;
+    static double alone[100];
+    for (int ranks = 1; ranks <= 4; ranks *= 2) {
+        size_t bytes;
+        char path[4096];
+        snprintf(path, sizeof path, "%s/deeps.json", programs.examples);
+        char *config = files_read(path, &bytes);
+        assert_non_null(config);
+        char *micro = strstr(config, "64"), number[8];
+        assert_non_null(micro);
+        snprintf(number, sizeof number, "%3d", 128 / ranks);
+        memcpy(micro - 1, number, 3); /* the blank before it holds the hundreds */
+        files_write("deeps.json", config, bytes);
+        free(config);
+        programs_run *run = programs_train(ranks, "--deepspeed_config %s --data %s --max-steps 100",
+                                           files_path("deeps.json"), programs_mnist());
+        programs_expect_success(run);
+        assert_int_equal(run->steps, 100);
+        for (size_t i = 0; i < 100; i++) {
+            alone[i] = ranks == 1 ? run->loss[i] : alone[i];
+            assert_near(run->loss[i], alone[i], 1e-6, 0);
+            assert_near(run->loss[i], mnist_losses[i], 1e-5, 0);
+        }
+        programs_expect_same_params(ranks);
+        programs_free(run);
+    }
+}
+
+/* PyTorch gets 90.4 to 90.5 % after 5 epochs. */
+static void the_recipe_reaches_its_accuracy_with_3_seeds(void **state)
+{
+    (void)state;
+    for (int seed = 0; seed < 3; seed++) {
+        programs_run *run = programs_train(2, "--deepspeed_config %s/deeps.json --data %s "
+                                              "--epochs 5 --seed %d",
+                                           programs.examples, programs_mnist(), seed);
+        programs_expect_success(run);
+        const double accuracy = programs_accuracy(run);
+        if (!(accuracy >= 0.895 && accuracy <= 0.915))
+            fail_msg("seed %d: test accuracy %.4f is not within 0.895 and 0.915", seed, accuracy);
+        programs_free(run);
+    }
+}
+
+static void adam_with_cross_entropy_reaches_97_5_percent(void **state)
+{
+    (void)state;
+    programs_run *run = programs_train(2, "--deepspeed_config %s/adam.json --data %s --epochs 5 "
+                                          "--loss cross_entropy",
+                                       programs.examples, programs_mnist());
+    programs_expect_success(run);
+    if (!(programs_accuracy(run) >= 0.975))
+        fail_msg("test accuracy %.4f is below 0.975", programs_accuracy(run));
+    programs_free(run);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        struct CMUnitTest test;
+    } tests[] = {
+        {"first_100", cmocka_unit_test_setup_teardown(
+                          the_first_100_losses_are_pytorchs_on_1_2_and_4_ranks, set_up, tear_down)},
+        {"recipe", cmocka_unit_test_setup_teardown(the_recipe_reaches_its_accuracy_with_3_seeds,
+                                                   set_up, tear_down)},
+        {"adam", cmocka_unit_test_setup_teardown(adam_with_cross_entropy_reaches_97_5_percent,
+                                                 set_up, tear_down)},
+    };
+    if (argc != 5)
+        return 2;
+    programs = (programs_paths){.bin = argv[1], .examples = argv[2], .shared = argv[3]};
+    if (programs_mnist() == NULL) {
+        printf("skipped: no MNIST; set RING_DATA to the folder of its files\n");
+        return SKIPPED;
+    }
+    for (size_t i = 0; i < COUNT_OF(tests); i++) {
+        if (strcmp(argv[4], tests[i].name) == 0) {
+            const struct CMUnitTest one[] = {tests[i].test};
+            return cmocka_run_group_tests(one, NULL, NULL);
+        }
+    }
+    return 2;
+}

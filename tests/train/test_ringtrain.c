@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The program as its users start it: alone and under ringrun, on drawn data.
+ * Arguments: folder of the programs, docs/examples/mnist, folder with seeds/. */
+#include "check.h"
+#include "files.h"
+#include "programs.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SGD_64 "{train_batch_size: 64, optimizer: {type: \"SGD\", params: {lr: 0.05}}}"
+
+static int set_up(void **state)
+{
+    (void)state;
+    files_folder();
+    files_dataset(1000, 300);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    files_remove();
+    return 0;
+}
+
+static programs_run *train(int ranks, const char *config, const char *options)
+{
+    files_write("config.json", config, strlen(config));
+    return programs_train(ranks, "--deepspeed_config %s --data %s %s",
+                          files_path("config.json"), files_path(""), options);
+}
+
+static void expect_output(const programs_run *run, const char *text)
+{
+    if (strstr(run->output, text) == NULL)
+        fail_msg("no \"%s\" in:\n%s", text, run->output);
+}
+
+/* 1000 samples over 1, 2 and 4 ranks: every epoch ends in a short batch of 40. */
+static void any_number_of_ranks_takes_the_same_steps(void **state)
+{
+    (void)state;
+    programs_run *alone = train(0, SGD_64, "--epochs 7 --max-steps 100");
+    programs_expect_success(alone);
+    assert_int_equal(alone->steps, 100);
+    assert_true(alone->loss[99] < alone->loss[0]);
+    for (int ranks = 1; ranks <= 4; ranks *= 2) {
+        programs_run *run = train(ranks, SGD_64, "--epochs 7 --max-steps 100");
+        programs_expect_success(run);
+        assert_int_equal(run->steps, 100);
+        for (size_t i = 0; i < run->steps; i++)
+            assert_near(run->loss[i], alone->loss[i], 1e-6, 0);
+        programs_expect_same_params(ranks);
+        assert_near(programs_accuracy(run), programs_accuracy(alone), 0, 0.01);
+        programs_free(run);
+    }
+    programs_free(alone);
+}
+
+static void ranks_that_do_not_divide_the_data_repeat_a_few_samples(void **state)
+{
+    (void)state;
+    programs_run *run = train(3, "{train_micro_batch_size_per_gpu: 10, "
+                                 "gradient_accumulation_steps: 3, optimizer: {type: \"AdamW\"}}",
+                              "--loss cross_entropy");
+    programs_expect_success(run);
+    expect_output(run, "1000/3 ranks: 2 samples seen twice an epoch\n");
+    assert_int_equal(run->steps, 12); /* 334 samples a rank in updates of 30 */
+    programs_expect_same_params(3);
+    programs_free(run);
+}
+
+static void a_network_learns_and_says_its_accuracy_last(void **state)
+{
+    (void)state;
+    programs_run *run = train(2, "{train_batch_size: 50, optimizer: {type: \"Adam\"}}",
+                              "--loss cross_entropy --epochs 4 --seed 3");
+    programs_expect_success(run);
+    assert_true(programs_accuracy(run) > 0.9);
+    expect_output(run, "epoch 4: test accuracy ");
+    expect_output(run, "gradient_clipping ......................... 1.0 (default)\n");
+    expect_output(run, "[Rank 0] step=80, skipped=0, lr=[0.001], mom=[[0.9, 0.999]]\n");
+    programs_free(run);
+}
+
+static void deepspeeds_options_are_accepted(void **state)
+{
+    (void)state;
+    files_write("config.json", SGD_64, strlen(SGD_64));
+    static const char *const forms[] = {"--deepspeed --deepspeed_config %s --local_rank=0",
+                                        "--local_rank 0 --deepspeed=%s", "--deepspeed %s"};
+    for (size_t i = 0; i < COUNT_OF(forms); i++) {
+        char options[600];
+        /* the forms differ in nothing but where the file's name stands */
+        const char *at = strstr(forms[i], "%s");
+        snprintf(options, sizeof options, "%.*s%s%s", (int)(at - forms[i]), forms[i],
+                 files_path("config.json"), at + 2);
+        programs_run *run = programs_train(0, "--data %s --max-steps 1 %s", files_path(""),
+                                           options);
+        programs_expect_success(run);
+        expect_output(run, "NOTE --deepspeed has no effect");
+        programs_free(run);
+    }
+}
+
+static void compat_0_13_starts_at_the_optimizers_rate_and_keeps_the_order(void **state)
+{
+    (void)state;
+    static const char config[] =
+        "{train_batch_size: 1000, optimizer: {type: \"SGD\", params: {lr: 0}}, scheduler: "
+        "{type: \"WarmupLR\", params: {warmup_min_lr: 0.5, warmup_max_lr: 0.5}}}";
+    programs_run *now = train(0, config, "--max-steps 2 --epochs 2");
+    programs_run *then = train(0, config, "--max-steps 2 --epochs 2 --compat ds-0.13");
+    programs_expect_success(now);
+    programs_expect_success(then);
+    assert_near(now->lr[0], 0.5, 0, 0);
+    assert_near(then->lr[0], 0.0, 0, 0);
+    assert_near(then->lr[1], 0.5, 0, 0);
+    expect_output(then, "gradient_clipping ......................... 0.0\n");
+    programs_free(now);
+    programs_free(then);
+}
+
+/* Each error is one line, on standard error, with exit status 1 and nothing trained. */
+static void errors_of_setting_up_are_told_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *options, *error;
+    } cases[] = {
+        {"{train_batch_size: 64}", "", "config.json: no optimizer; add "},
+        {"{train_batch_sise: 64}", "", "config.json:1:2: unknown key \"train_batch_sise\"; did "
+                                       "you mean \"train_batch_size\"?"},
+        {"{train_batch_size: 144, train_micro_batch_size_per_gpu: 24, "
+         "gradient_accumulation_steps: 6, optimizer: {type: \"SGD\"}}", "",
+         "Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * "
+         "gradient_acc_step * world_size 144 != 24 * 6 * 2\nany of these fits: "
+         "gradient_accumulation_steps 3, or train_batch_size 288, or 1 rank\nthe number of ranks "
+         "is 2, from ringrun"},
+        {SGD_64, "--data /nowhere", "/nowhere: no readable train-images-idx3-ubyte or"},
+        {SGD_64, "--metrics /nowhere/m", "--metrics /nowhere/m: No such file or directory"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        programs_run *run = train(2, cases[i].config, cases[i].options);
+        assert_int_equal(run->status, 1);
+        expect_output(run, cases[i].error);
+        const char *first = strstr(run->output, "ringtrain: ");
+        assert_non_null(first);
+        assert_null(strstr(first + 1, "ringtrain: "));
+        assert_int_equal(run->steps, 0);
+        programs_free(run);
+    }
+}
+
+static void wrong_options_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *options, *error;
+    } cases[] = {
+        {"--data x", "no configuration: give --deepspeed_config FILE"},
+        {"--deepspeed_config x", "no data: give --data DIR or set RING_DATA"},
+        {"--model lenet", "--model lenet is not supported yet: mlp"},
+        {"--loss hinge", "--loss hinge is not supported yet: mse or cross_entropy"},
+        {"--epochs 0", "--epochs must be a whole number from 1 to 1000000, not 0"},
+        {"--max-steps 1x", "--max-steps must be a whole number from 1 to 2147483647, not 1x"},
+        {"--seed -1", "--seed must be a whole number from 0 to 4294967295, not -1"},
+        {"--compat ds-0.12", "--compat ds-0.12 is not supported yet: ds-0.13"},
+        {"config.json", "what is \"config.json\"? Everything is given by options"},
+        {"--no-such-option", "unrecognized option '--no-such-option'"},
+    };
+    unsetenv("RING_DATA");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        programs_run *run = programs_train(0, "%s", cases[i].options);
+        assert_int_not_equal(run->status, 0);
+        expect_output(run, cases[i].error);
+        programs_free(run);
+    }
+}
+
+static void a_diverging_run_stops_all_ranks_with_one_text(void **state)
+{
+    (void)state;
+    programs_run *run = train(2, "{train_batch_size: 64, gradient_clipping: 0, optimizer: {type: "
+                                 "\"SGD\", params: {lr: 1e30}}}", "");
+    assert_int_equal(run->status, 1);
+    const char *first = strstr(run->output, "ringtrain: the loss is ");
+    assert_non_null(first);
+    assert_non_null(strstr(first + 1, "ringtrain: the loss is "));
+    expect_output(run, "in update 2; lower the learning rate or set gradient_clipping");
+    programs_free(run);
+}
+
+/* The document shows the configuration between ```json and ```. */
+static void the_shipped_configuration_is_the_documents_byte_for_byte(void **state)
+{
+    (void)state;
+    char pattern[4096], path[4096];
+    glob_t found;
+    size_t bytes;
+    snprintf(pattern, sizeof pattern, "%s/seeds/000*.txt", programs.shared);
+    if (glob(pattern, 0, NULL, &found) != 0) {
+        print_message("skipped: no %s\n", pattern);
+        skip();
+    }
+    char *document = files_read(found.gl_pathv[0], &bytes);
+    globfree(&found);
+    assert_non_null(document);
+    char *start = strstr(document, "```json\n");
+    assert_non_null(start);
+    start += strlen("```json\n");
+    char *end = strstr(start, "```");
+    assert_non_null(end);
+    *end = '\0';
+    snprintf(path, sizeof path, "%s/deeps.json", programs.examples);
+    char *shipped = files_read(path, &bytes);
+    assert_non_null(shipped);
+    assert_string_equal(shipped, start);
+    programs_run *run = train(2, start, "");
+    programs_expect_success(run);
+    assert_int_equal(run->steps, 8);
+    programs_free(run);
+    free(shipped);
+    free(document);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(any_number_of_ranks_takes_the_same_steps),
+        TEST(ranks_that_do_not_divide_the_data_repeat_a_few_samples),
+        TEST(a_network_learns_and_says_its_accuracy_last),
+        TEST(deepspeeds_options_are_accepted),
+        TEST(compat_0_13_starts_at_the_optimizers_rate_and_keeps_the_order),
+        TEST(errors_of_setting_up_are_told_once),
+        TEST(wrong_options_are_refused),
+        TEST(a_diverging_run_stops_all_ranks_with_one_text),
+        TEST(the_shipped_configuration_is_the_documents_byte_for_byte),
+    };
+    if (argc != 4)
+        return 2;
+    programs = (programs_paths){.bin = argv[1], .examples = argv[2], .shared = argv[3]};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

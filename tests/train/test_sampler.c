@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Orders against PyTorch's DistributedSampler, and what must hold for any of them. */
+#include "check.h"
+#include "vectors.h"
+
+#include <errors.h>
+#include <random.h>
+#include <sampler.h>
+#include <stdlib.h>
+
+static void orders_equal_pytorchs_bit_for_bit(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(sampler_vectors); i++) {
+        train_sampler sampler;
+        assert_int_equal(sampler_create(&sampler, sampler_vectors[i].samples,
+                                        sampler_vectors[i].ranks, sampler_vectors[i].rank,
+                                        sampler_vectors[i].seed), RING_OK);
+        sampler_set_epoch(&sampler, sampler_vectors[i].epoch);
+        assert_int_equal(sampler.per_rank, sampler_vectors[i].length);
+        for (size_t k = 0; k < 4 && k < sampler.per_rank; k++)
+            assert_int_equal(sampler.order[k], sampler_vectors[i].first[k]);
+        assert_int_equal(fnv1a(sampler.order, sampler.per_rank * sizeof(uint32_t)),
+                         sampler_vectors[i].hash);
+        sampler_destroy(&sampler);
+    }
+}
+
+static void ranks_take_every_sample_and_repeat_only_the_rest(void **state)
+{
+    (void)state;
+    enum { SAMPLES = 23 };
+    for (int ranks = 1; ranks <= 30; ranks++) {
+        unsigned taken[SAMPLES] = {0}, sum = 0;
+        size_t repeated = 0;
+        for (int rank = 0; rank < ranks; rank++) {
+            train_sampler sampler;
+            assert_int_equal(sampler_create(&sampler, SAMPLES, ranks, rank, 1), RING_OK);
+            sampler_set_epoch(&sampler, 4);
+            for (size_t k = 0; k < sampler.per_rank; k++)
+                taken[sampler.order[k]]++;
+            repeated = sampler_repeated(&sampler);
+            sampler_destroy(&sampler);
+        }
+        for (int i = 0; i < SAMPLES; i++) {
+            assert_in_range(taken[i], 1, 2);
+            sum += taken[i];
+        }
+        assert_int_equal(sum, SAMPLES + repeated);
+        assert_int_equal((SAMPLES + repeated) % (size_t)ranks, 0);
+    }
+}
+
+/* What makes n ranks take the same steps as one: a global batch is the same set. */
+static void ranks_together_take_what_one_rank_takes(void **state)
+{
+    (void)state;
+    train_sampler alone, second;
+    assert_int_equal(sampler_create(&alone, 100, 1, 0, 3), RING_OK);
+    assert_int_equal(sampler_create(&second, 100, 4, 1, 3), RING_OK);
+    sampler_set_epoch(&alone, 2);
+    sampler_set_epoch(&second, 2);
+    for (size_t k = 0; k < second.per_rank; k++)
+        assert_int_equal(second.order[k], alone.order[4 * k + 1]);
+    sampler_destroy(&alone);
+    sampler_destroy(&second);
+}
+
+static void impossible_numbers_of_samples_are_refused(void **state)
+{
+    (void)state;
+    train_sampler sampler;
+    assert_int_equal(sampler_create(&sampler, 0, 1, 0, 0), RING_ERR_ARGUMENT);
+    assert_int_equal(sampler_create(&sampler, SIZE_MAX, 1, 0, 0), RING_ERR_ARGUMENT);
+}
+
+/* The published test value of the generator: its 10000th number for seed 5489. */
+static void the_generator_is_mt19937(void **state)
+{
+    (void)state;
+    train_random random;
+    uint32_t last = 0;
+    random_seed(&random, 5489);
+    for (int i = 0; i < 10000; i++)
+        last = random_u32(&random);
+    assert_int_equal(last, 4123659995U);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(orders_equal_pytorchs_bit_for_bit),
+        cmocka_unit_test(ranks_take_every_sample_and_repeat_only_the_rest),
+        cmocka_unit_test(ranks_together_take_what_one_rank_takes),
+        cmocka_unit_test(impossible_numbers_of_samples_are_refused),
+        cmocka_unit_test(the_generator_is_mt19937),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

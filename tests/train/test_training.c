@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Whole updates through the engine on a communicator of one rank, against PyTorch's losses
+ * and gradient norms on the same drawn data; and engines of several ranks, as threads,
+ * against that. */
+#include "check.h"
+#include "parsing.h"
+#include "vectors.h"
+
+#include <engine.h>
+#include <errors.h>
+#include <gemm.h>
+#include <pthread.h>
+#include <random.h>
+#include <sampler.h>
+#include <schedule.h>
+#include <stdlib.h>
+
+enum { SAMPLES = 320, PIXELS = 784, BATCH = 32, EPOCHS = 6 };
+
+static const size_t widths[] = {PIXELS, 256, 64, 10};
+static train_dataset dataset; /* what make_vectors.py calls synthetic */
+
+static int draw_dataset(void **state)
+{
+    (void)state;
+    train_random random;
+    random_seed(&random, 11);
+    dataset.count = SAMPLES;
+    dataset.features = PIXELS;
+    dataset.images.data = malloc(SAMPLES * PIXELS);
+    dataset.labels.data = malloc(SAMPLES);
+    assert_non_null(dataset.images.data);
+    assert_non_null(dataset.labels.data);
+    for (size_t i = 0; i < SAMPLES * PIXELS; i++)
+        dataset.images.data[i] = (uint8_t)random_uniform(&random, 0, 256);
+    for (size_t i = 0; i < SAMPLES; i++)
+        dataset.labels.data[i] = (uint8_t)random_uniform(&random, 0, 10);
+    return 0;
+}
+
+static int free_dataset(void **state)
+{
+    (void)state;
+    dataset_free(&dataset);
+    return 0;
+}
+
+static train_config configure(const char *text, int ranks)
+{
+    parsed got = parse(text);
+    if (got.status != RING_OK || config_resolve_batch(&got.config, ranks, "") != RING_OK)
+        fail_msg("%s", train_error());
+    return got.config;
+}
+
+/* What one rank of a run saw. */
+typedef struct trained {
+    const ring_unique_id *id;
+    int ranks, rank;
+    const char *config;
+    loss_kind loss;
+    double losses[EPOCHS * SAMPLES / BATCH], norms[EPOCHS * SAMPLES / BATCH];
+    double accuracy;
+    uint64_t params_hash;
+    ring_status status;
+    char error[TRAIN_ERROR_MAX];
+} trained;
+
+static ring_status train_epochs(trained *out, train_engine *engine, const train_config *config)
+{
+    train_sampler sampler;
+    RING_TRY(sampler_create(&sampler, SAMPLES, out->ranks, out->rank, 0));
+    const size_t window = (size_t)(config->micro_batch * config->accumulation);
+    ring_status status = RING_OK;
+    long step = 0;
+    for (uint64_t epoch = 0; epoch < EPOCHS && status == RING_OK; epoch++) {
+        sampler_set_epoch(&sampler, epoch);
+        for (size_t at = 0; at < sampler.per_rank && status == RING_OK; at += window) {
+            engine_result result = {0};
+            const double lr = schedule_lr(&config->schedule, config->optimizer.lr, step + 1,
+                                          false);
+            const size_t left = sampler.per_rank - at;
+            status = engine_update(engine, &dataset, sampler.order + at,
+                                   left < window ? left : window, lr, &result);
+            out->losses[step] = result.loss;
+            out->norms[step++] = result.grad_norm;
+        }
+    }
+    sampler_destroy(&sampler);
+    return status;
+}
+
+static void *train_rank(void *argument)
+{
+    trained *out = argument;
+    train_config config = configure(out->config, out->ranks);
+    ring_comm *comm = NULL;
+    train_engine engine = {0};
+    out->status = ring_comm_init(&comm, out->ranks, out->id, out->rank);
+    if (out->status == RING_OK)
+        out->status = engine_create(&engine, comm, &config, out->loss, widths, 3, 1);
+    if (out->status == RING_OK)
+        out->status = train_epochs(out, &engine, &config);
+    if (out->status == RING_OK)
+        out->status = engine_accuracy(&engine, &dataset, &out->accuracy);
+    if (out->status == RING_OK)
+        out->params_hash = fnv1a(engine.params, engine.model.param_count * sizeof(float));
+    else
+        strcpy(out->error, train_error());
+    engine_destroy(&engine);
+    ring_comm_destroy(comm);
+    return NULL;
+}
+
+/* Trains as @p ranks threads. @return what each saw, to be free()d. */
+static trained *train_ranks(int ranks, const char *config, loss_kind loss)
+{
+    ring_unique_id id;
+    pthread_t threads[8];
+    trained *out = calloc((size_t)ranks, sizeof *out);
+    assert_non_null(out);
+    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    for (int r = 0; r < ranks; r++) {
+        out[r].id = &id;
+        out[r].ranks = ranks;
+        out[r].rank = r;
+        out[r].config = config;
+        out[r].loss = loss;
+        assert_int_equal(pthread_create(&threads[r], NULL, train_rank, &out[r]), 0);
+    }
+    for (int r = 0; r < ranks; r++)
+        pthread_join(threads[r], NULL);
+    return out;
+}
+
+static void check_run(const char *config, loss_kind loss, const double *losses,
+                      const double *norms, size_t count, double tolerance)
+{
+    assert_int_equal(count, EPOCHS * SAMPLES / BATCH);
+    trained *got = train_ranks(1, config, loss);
+    if (got->status != RING_OK)
+        fail_msg("%s", got->error);
+    for (size_t i = 0; i < count; i++) {
+        assert_near(got->losses[i], losses[i], 1e-5, 0);
+        assert_near(got->norms[i], norms[i], tolerance, 0);
+    }
+    free(got);
+}
+
+#define SGD_CONFIG                                                                          \
+    "{train_batch_size: 32, gradient_clipping: 0, optimizer: {type: \"SGD\", params: {lr: "  \
+    "0.01}}, scheduler: {type: \"WarmupDecayLR\", params: {warmup_min_lr: 1e-4, "            \
+    "warmup_max_lr: 0.1, warmup_num_steps: 20, total_num_steps: 50, warmup_type: "           \
+    "\"linear\"}}}"
+
+static void sgd_with_warmup_decay_loses_as_pytorch(void **state)
+{
+    (void)state;
+    check_run(SGD_CONFIG, LOSS_MSE, sgd_losses, sgd_norms, COUNT_OF(sgd_losses), 1e-4);
+}
+
+static void momentum_with_clipping_loses_as_pytorch(void **state)
+{
+    (void)state;
+    check_run("{train_batch_size: 32, gradient_clipping: 0.5, optimizer: {type: \"SGD\", params: "
+              "{lr: 0.01, momentum: 0.9, weight_decay: 1e-3, nesterov: true}}}",
+              LOSS_CROSS_ENTROPY, momentum_losses, momentum_norms, COUNT_OF(momentum_losses),
+              1e-4);
+}
+
+static void adam_with_l2_loses_as_pytorch(void **state)
+{
+    (void)state;
+    check_run("{train_batch_size: 32, gradient_clipping: 0, optimizer: {type: \"Adam\", params: "
+              "{lr: 1e-4, weight_decay: 1e-2, adam_w_mode: false}}}",
+              LOSS_CROSS_ENTROPY, adam_losses, adam_norms, COUNT_OF(adam_losses), 1e-3);
+}
+
+static void adamw_loses_as_pytorch(void **state)
+{
+    (void)state;
+    check_run("{train_batch_size: 32, optimizer: {type: \"AdamW\", params: {lr: 1e-4, betas: "
+              "[0.8, 0.99], eps: 1e-7, weight_decay: 0.1}}}",
+              LOSS_MSE, adamw_losses, adamw_norms, COUNT_OF(adamw_losses), 1e-3);
+}
+
+/* Any number of ranks and micro-batches of one global batch takes the same steps. */
+static void ranks_and_micro_batches_do_not_change_losses(void **state)
+{
+    (void)state;
+    static const struct {
+        int ranks, micro;
+    } splits[] = {{1, 8}, {2, 16}, {2, 4}, {4, 8}, {8, 1}};
+    for (size_t s = 0; s < COUNT_OF(splits); s++) {
+        char config[512];
+        snprintf(config, sizeof config, "{train_micro_batch_size_per_gpu: %d, %s",
+                 splits[s].micro, SGD_CONFIG + 1);
+        trained *got = train_ranks(splits[s].ranks, config, LOSS_MSE);
+        for (int r = 0; r < splits[s].ranks; r++) {
+            if (got[r].status != RING_OK)
+                fail_msg("rank %d: %s", r, got[r].error);
+            for (size_t i = 0; i < COUNT_OF(sgd_losses); i++)
+                assert_near(got[r].losses[i], sgd_losses[i], 1e-6, 0);
+            assert_int_equal(got[r].params_hash, got[0].params_hash);
+            assert_near(got[r].accuracy, got[0].accuracy, 0, 0);
+        }
+        free(got);
+    }
+}
+
+static void a_loss_that_is_not_finite_stops_all_ranks_with_one_text(void **state)
+{
+    (void)state;
+    trained *got = train_ranks(2, "{train_batch_size: 32, gradient_clipping: 0, optimizer: "
+                                  "{type: \"SGD\", params: {lr: 1e30}}}", LOSS_MSE);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(got[r].status, RING_ERR_USAGE);
+        assert_non_null(strstr(got[r].error, "in update 2; lower the learning rate"));
+        assert_string_equal(got[r].error, got[0].error);
+    }
+    free(got);
+}
+
+int main(void)
+{
+    gemm_set_threads(1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sgd_with_warmup_decay_loses_as_pytorch),
+        cmocka_unit_test(momentum_with_clipping_loses_as_pytorch),
+        cmocka_unit_test(adam_with_l2_loses_as_pytorch),
+        cmocka_unit_test(adamw_loses_as_pytorch),
+        cmocka_unit_test(ranks_and_micro_batches_do_not_change_losses),
+        cmocka_unit_test(a_loss_that_is_not_finite_stops_all_ranks_with_one_text),
+    };
+    return cmocka_run_group_tests(tests, draw_dataset, free_dataset);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * clock: seconds that only move forward. */
+#ifndef TRAIN_CLOCK_H
+#define TRAIN_CLOCK_H
+
+#include <time.h>
+
+/** @return seconds since some fixed moment. */
+static inline double train_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * errors: the trainer's error text. The function that detects a failure writes one line
+ * with train_fail() (what, where, why, what to do); callers only pass the status on.
+ */
+#ifndef TRAIN_ERRORS_H
+#define TRAIN_ERRORS_H
+
+#include <ring/ring.h>
+
+/** Returns the status of @p expr to the caller unless it is RING_OK. */
+#define RING_TRY(expr)                         \
+    do {                                       \
+        const ring_status try_status = (expr); \
+        if (try_status != RING_OK)             \
+            return try_status;                 \
+    } while (0)
+
+/** Longest error text, its end included. */
+#define TRAIN_ERROR_MAX 1024
+
+/** Sets this thread's error text and returns @p status. */
+ring_status train_fail(ring_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/** Passes on the result of a libring call on @p comm, and its text if it failed. */
+ring_status train_ring(const ring_comm *comm, ring_status status);
+
+/** @return this thread's latest error text; "" if there was none. */
+const char *train_error(void);
+
+/** Allocates @p bytes (rounded up) of zeroed memory aligned for SIMD, to be free()d.
+ *  @return RING_OK or RING_ERR_MEMORY, which names @p what. */
+ring_status train_alloc(void **out, size_t bytes, const char *what);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Shortest round trip by trying: 17 digits always suffice for a float64. */
+#include "floats.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIGITS_MAX = 17, EXPONENT_LOW = -4, EXPONENT_HIGH = 16 };
+
+static int shortest_digits(double value)
+{
+    char text[FLOAT_TEXT_MAX];
+    for (int digits = 1; digits < DIGITS_MAX; digits++) {
+        snprintf(text, sizeof text, "%.*e", digits - 1, value);
+        if (strtod(text, NULL) == value)
+            return digits;
+    }
+    return DIGITS_MAX;
+}
+
+char *float_repr(double value, char *text)
+{
+    if (!isfinite(value)) {
+        const char *infinite = value > 0 ? "inf" : "-inf";
+        return strcpy(text, isnan(value) ? "nan" : infinite);
+    }
+    const int digits = shortest_digits(value);
+    snprintf(text, FLOAT_TEXT_MAX, "%.*e", digits - 1, value);
+    const int exponent = atoi(strchr(text, 'e') + 1);
+    if (exponent < EXPONENT_LOW || exponent >= EXPONENT_HIGH)
+        return text;
+    const int decimals = digits - 1 - exponent;
+    snprintf(text, FLOAT_TEXT_MAX, "%.*f", decimals > 0 ? decimals : 1, value);
+    return text;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * train_batch = micro_batch * accumulation * ranks: what is missing follows from the rest,
+ * and what does not fit is explained with ways out. */
+#include "config.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "errors.h"
+
+enum { ADVICE_BYTES = 512 };
+
+/* DeepSpeed's rules; a whole-number division that leaves a rest is caught later. */
+static ring_status derive(train_config *config, long ranks)
+{
+    long *train = &config->train_batch, *micro = &config->micro_batch,
+         *accumulation = &config->accumulation;
+    if (*train != 0 && *micro != 0 && *accumulation == 0)
+        *accumulation = *train / *micro / ranks;
+    else if (*train != 0 && *micro == 0 && *accumulation != 0)
+        *micro = *train / ranks / *accumulation;
+    else if (*accumulation == 0)
+        *accumulation = 1;
+    if (*micro == 0 && *accumulation == 1)
+        *micro = *train / ranks;
+    long product;
+    if (__builtin_mul_overflow(*micro * *accumulation, ranks, &product))
+        return train_fail(RING_ERR_CONFIG, "batch of %ld * %ld * %ld samples is too large",
+                          *micro, *accumulation, ranks);
+    if (*train == 0)
+        *train = product;
+    return RING_OK;
+}
+
+static void append(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void append(char *text, const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + used, ADVICE_BYTES - used, format, args);
+    va_end(args);
+}
+
+static void advise(const train_config *config, long ranks, char *text)
+{
+    const long train = config->train_batch, micro = config->micro_batch,
+               accumulation = config->accumulation;
+    const char *comma = "";
+    text[0] = '\0';
+    if (train % (micro * ranks) == 0) {
+        append(text, "gradient_accumulation_steps %ld", train / (micro * ranks));
+        comma = ", or ";
+    }
+    append(text, "%strain_batch_size %ld", comma, micro * accumulation * ranks);
+    if (train % (micro * accumulation) == 0)
+        append(text, ", or %ld rank%s", train / (micro * accumulation),
+               train == micro * accumulation ? "" : "s");
+}
+
+static ring_status explain_product(const train_config *config, long ranks, const char *launcher)
+{
+    char ways[ADVICE_BYTES];
+    advise(config, ranks, ways);
+    return train_fail(RING_ERR_CONFIG,
+                      "Check batch related parameters. train_batch_size is not equal to "
+                      "micro_batch_per_gpu * gradient_acc_step * world_size %ld != %ld * %ld * "
+                      "%ld\nany of these fits: %s\nthe number of ranks is %ld, from %s",
+                      config->train_batch, config->micro_batch, config->accumulation, ranks,
+                      ways, ranks, launcher);
+}
+
+static ring_status explain_zero(const train_config *config, long ranks, const char *launcher)
+{
+    if (config->micro_batch < 1)
+        return train_fail(RING_ERR_CONFIG,
+                          "Micro batch size per gpu: %ld has to be greater than 0; "
+                          "train_batch_size %ld is too small for %ld ranks (from %s)",
+                          config->micro_batch, config->train_batch, ranks, launcher);
+    return train_fail(RING_ERR_CONFIG,
+                      "Gradient accumulation steps: %ld has to be greater than 0; "
+                      "train_batch_size %ld is less than micro-batch %ld times %ld ranks "
+                      "(from %s)",
+                      config->accumulation, config->train_batch, config->micro_batch, ranks,
+                      launcher);
+}
+
+ring_status config_resolve_batch(train_config *config, int ranks, const char *launcher)
+{
+    if (config->train_batch == 0 && config->micro_batch == 0)
+        return train_fail(RING_ERR_CONFIG,
+                          "Either train_batch_size or train_micro_batch_size_per_gpu needs to "
+                          "be provided");
+    RING_TRY(derive(config, ranks));
+    if (config->micro_batch < 1 || config->accumulation < 1)
+        return explain_zero(config, ranks, launcher);
+    if (config->train_batch != config->micro_batch * config->accumulation * ranks)
+        return explain_product(config, ranks, launcher);
+    return RING_OK;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reading a configuration: defaults from the table, then every entry of the file against
+ * the table, then the rules that join several keys. */
+#include "config.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "entries.h"
+#include "errors.h"
+#include "keys.h"
+#include "values.h"
+
+/* Largest file that is read; real ones have a few kilobytes. */
+enum { FILE_BYTES_MAX = 256 << 10, NOTE_BYTES = 512 };
+
+/* One reading of one file. */
+typedef struct config_reader {
+    config_entries entries;
+    const config_options *options;
+    config_note_fn *note;
+    void *context;
+    train_config *config;
+} config_reader;
+
+static void tell(const config_reader *reader, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void tell(const config_reader *reader, const char *format, ...)
+{
+    if (reader->note == NULL)
+        return;
+    char text[NOTE_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    reader->note(reader->context, text);
+}
+
+static ring_status check_unknown(const config_reader *reader, const config_entry *entry)
+{
+    if (config_key_open(entry->path))
+        return RING_OK;
+    const char *nearest = config_key_nearest(entry->path);
+    char advice[ENTRY_PATH_MAX + 32] = "";
+    if (nearest != NULL)
+        snprintf(advice, sizeof advice, "; did you mean \"%s\"?", nearest);
+    if (reader->options->warn_unknown) {
+        tell(reader, "%s is unknown and ignored%s", entry->path, advice);
+        return RING_OK;
+    }
+    return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
+                        "unknown key \"%s\"%s", entry->path, advice);
+}
+
+/* @return the type of the section that @p path belongs to, "" if there is none. */
+static const char *section_type(const config_entries *entries, const char *path)
+{
+    const char *section = strncmp(path, "scheduler.", 10) == 0 ? "scheduler.type"
+                                                               : "optimizer.type";
+    const config_entry *entry = entries_find(entries, section);
+    return entry != NULL && cJSON_IsString(entry->value) ? entry->value->valuestring : "";
+}
+
+static ring_status check_scope(const config_reader *reader, const config_key *key,
+                               const config_entry *entry)
+{
+    const char *type = section_type(&reader->entries, key->path);
+    if (key->scope == NULL || value_choose(key->scope, type) != NULL)
+        return RING_OK;
+    return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
+                        "%s has no parameter \"%s\"; leave it out",
+                        type[0] != '\0' ? type : "a section without a type",
+                        config_key_name(key->path));
+}
+
+static ring_status check_later(const config_reader *reader, const config_key *key,
+                               const config_entry *entry)
+{
+    char value[VALUE_TEXT_MAX];
+    value_of_json(entry->value, value);
+    if (key->initial != NULL && strcmp(value, key->initial) == 0)
+        return RING_OK;
+    return lenient_fail(&reader->entries.text, entry->at, RING_ERR_UNSUPPORTED,
+                        "%s%s%s is not supported yet by this version: %s", key->path,
+                        value[0] != '\0' ? " = " : "", value, key->help);
+}
+
+static ring_status set_field(const config_reader *reader, const config_key *key,
+                             const config_entry *entry)
+{
+    char problem[VALUE_PROBLEM_MAX];
+    RING_TRY(check_scope(reader, key, entry));
+    switch (value_set(reader->config, key, entry->value, problem)) {
+    case VALUE_SET:
+        return RING_OK;
+    case VALUE_DEFAULT:
+        tell(reader, "%s %s", key->path, problem);
+        return RING_OK;
+    case VALUE_LATER:
+        return lenient_fail(&reader->entries.text, entry->at, RING_ERR_UNSUPPORTED, "%s %s",
+                            key->path, problem);
+    default:
+        return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG, "%s %s",
+                            key->path, problem);
+    }
+}
+
+static ring_status check_section(const config_reader *reader, const config_key *key,
+                                 const config_entry *entry)
+{
+    if (cJSON_IsObject(entry->value))
+        return RING_OK;
+    return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
+                        "%s must be a section: { … }", key->path);
+}
+
+static ring_status check_entry(const config_reader *reader, const config_entry *entry)
+{
+    const config_key *key = config_key_find(entry->path);
+    if (key == NULL)
+        return check_unknown(reader, entry);
+    if (cJSON_IsNull(entry->value))
+        return RING_OK; /* as if it were not there */
+    if (key->use == USE_LATER)
+        return check_later(reader, key, entry);
+    if (key->kind == KEY_SECTION || key->kind == KEY_OPEN)
+        RING_TRY(check_section(reader, key, entry));
+    if (key->use == USE_NOTE)
+        tell(reader, "%s has no effect here: %s", key->path, key->help);
+    if (key->use == USE_NOTE || key->kind == KEY_SECTION || key->kind == KEY_OPEN)
+        return RING_OK;
+    return set_field(reader, key, entry);
+}
+
+static bool is_true(const config_entries *entries, const char *path)
+{
+    const config_entry *entry = entries_find(entries, path);
+    return entry != NULL && cJSON_IsTrue(entry->value);
+}
+
+static ring_status check_entries(const config_reader *reader)
+{
+    const config_entries *entries = &reader->entries;
+    if (is_true(entries, "fp16.enabled") && is_true(entries, "bf16.enabled"))
+        return lenient_fail(&entries->text, entries_find(entries, "bf16.enabled")->at,
+                            RING_ERR_CONFIG, "bfloat16 and fp16 modes cannot be "
+                            "simultaneously enabled");
+    for (size_t i = 0; i < entries->count; i++)
+        RING_TRY(check_entry(reader, &entries->list[i]));
+    return RING_OK;
+}
+
+static ring_status finish_optimizer(const config_reader *reader)
+{
+    optimizer_config *optimizer = &reader->config->optimizer;
+    const char *name = reader->entries.text.name;
+    if (optimizer->type[0] == '\0')
+        return train_fail(RING_ERR_CONFIG,
+                          "%s: no optimizer; add \"optimizer\": {\"type\": \"SGD\", \"params\": "
+                          "{\"lr\": 0.01}} (or Adam, AdamW)", name);
+    if (strcmp(optimizer->type, "SGD") == 0)
+        optimizer->kind = OPTIMIZER_SGD;
+    else
+        optimizer->kind = strcmp(optimizer->type, "Adam") == 0 ? OPTIMIZER_ADAM
+                                                               : OPTIMIZER_ADAMW;
+    if (optimizer->nesterov && (optimizer->momentum == 0.0 || optimizer->dampening != 0.0))
+        return train_fail(RING_ERR_CONFIG,
+                          "%s: nesterov needs a momentum and no dampening", name);
+    if (optimizer->kind == OPTIMIZER_ADAM && optimizer->adam_w_mode &&
+        optimizer->weight_decay != 0.0)
+        tell(reader, "Adam decays weights apart from the gradient, as DeepSpeed does; set "
+                     "optimizer.params.adam_w_mode to false for L2 in the gradient");
+    return RING_OK;
+}
+
+static ring_status finish_schedule(const config_reader *reader)
+{
+    schedule_config *schedule = &reader->config->schedule;
+    const config_entries *entries = &reader->entries;
+    const config_entry *section = entries_find(entries, "scheduler");
+    schedule->linear = strcmp(schedule->warmup_type, "linear") == 0;
+    if (section == NULL || cJSON_IsNull(section->value))
+        return RING_OK;
+    if (schedule->type[0] == '\0')
+        return lenient_fail(&entries->text, section->at, RING_ERR_CONFIG,
+                            "scheduler has no type; add \"type\": \"WarmupDecayLR\" or "
+                            "\"WarmupLR\"");
+    const bool decays = strcmp(schedule->type, "WarmupDecayLR") == 0;
+    schedule->kind = decays ? SCHEDULE_WARMUP_DECAY : SCHEDULE_WARMUP;
+    if (decays && schedule->total_steps == 0)
+        return lenient_fail(&entries->text, section->at, RING_ERR_CONFIG,
+                            "WarmupDecayLR needs scheduler.params.total_num_steps");
+    if (decays && schedule->total_steps < schedule->warmup_steps)
+        tell(reader, "scheduler: total_num_steps %ld is less than warmup_num_steps %ld",
+             schedule->total_steps, schedule->warmup_steps);
+    return RING_OK;
+}
+
+static ring_status read_all(config_reader *reader, const char *name, const char *text,
+                            size_t length)
+{
+    values_initial(reader->config);
+    if (reader->options->compat_ds_0_13)
+        reader->config->gradient_clipping = 0.0;
+    RING_TRY(entries_read(&reader->entries, name, text, length));
+    RING_TRY(check_entries(reader));
+    RING_TRY(finish_optimizer(reader));
+    return finish_schedule(reader);
+}
+
+ring_status config_parse(const char *name, const char *text, size_t length,
+                         const config_options *options, config_note_fn *note, void *context,
+                         train_config *config)
+{
+    config_reader reader = {.options = options, .note = note, .context = context,
+                            .config = config};
+    if (length > FILE_BYTES_MAX)
+        return train_fail(RING_ERR_CONFIG, "%s: larger than %d bytes; is it a configuration?",
+                          name, FILE_BYTES_MAX);
+    const ring_status status = read_all(&reader, name, text, length);
+    entries_free(&reader.entries);
+    return status;
+}
+
+ring_status config_read(const char *path, const config_options *options, config_note_fn *note,
+                        void *context, train_config *config)
+{
+    FILE *file = fopen(path, "rbe");
+    char *text = malloc(FILE_BYTES_MAX + 1);
+    ring_status status = RING_OK;
+    size_t length = 0;
+    if (file == NULL)
+        status = train_fail(RING_ERR_SYSTEM, "%s: %s", path, strerror(errno));
+    else if (text == NULL)
+        status = train_fail(RING_ERR_MEMORY, "%s: no memory to read it", path);
+    else if ((length = fread(text, 1, FILE_BYTES_MAX + 1, file)) == 0 && ferror(file))
+        status = train_fail(RING_ERR_SYSTEM, "%s: %s", path, strerror(errno));
+    if (status == RING_OK)
+        status = config_parse(path, text, length, options, note, context, config);
+    if (file != NULL)
+        fclose(file);
+    free(text);
+    return status;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * config: a DeepSpeed configuration file, checked completely before anything trains.
+ * One table (keys.c) says for every key what it is, its default, whether this version
+ * honours it, and drives reading, errors, notes and help alike.
+ */
+#ifndef TRAIN_CONFIG_H
+#define TRAIN_CONFIG_H
+
+#include <ring/ring.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef enum optimizer_kind { OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_ADAMW } optimizer_kind;
+
+typedef enum schedule_kind {
+    SCHEDULE_CONSTANT,
+    SCHEDULE_WARMUP,
+    SCHEDULE_WARMUP_DECAY
+} schedule_kind;
+
+typedef struct optimizer_config {
+    char type[24];
+    optimizer_kind kind;
+    double lr, momentum, dampening, weight_decay, eps;
+    double betas[2];
+    bool nesterov, bias_correction;
+    bool adam_w_mode; /* weight decay apart from the gradient; for type Adam */
+} optimizer_config;
+
+typedef struct schedule_config {
+    char type[24]; /* "" without a scheduler */
+    schedule_kind kind;
+    double min_lr, max_lr;
+    long warmup_steps, total_steps;
+    char warmup_type[16];
+    bool linear;
+    long last_iteration;
+} schedule_config;
+
+typedef struct train_config {
+    long train_batch, micro_batch, accumulation; /* 0 until config_resolve_batch() */
+    optimizer_config optimizer;
+    schedule_config schedule;
+    double gradient_clipping; /* 0: off */
+    long steps_per_print;
+    bool dump_state, drop_last;
+} train_config;
+
+typedef struct config_options {
+    bool warn_unknown;   /* unknown keys are notes, not errors */
+    bool compat_ds_0_13; /* defaults of DeepSpeed 0.13 where they changed later */
+} config_options;
+
+/** Told one line, without line end, about something that the user should know. */
+typedef void config_note_fn(void *context, const char *text);
+
+/** Reads @p path. Errors say path:line:column. @param note  may be NULL.
+ *  @return RING_OK, RING_ERR_CONFIG, RING_ERR_UNSUPPORTED, RING_ERR_SYSTEM, RING_ERR_MEMORY. */
+ring_status config_read(const char *path, const config_options *options, config_note_fn *note,
+                        void *context, train_config *config);
+
+/** The same from memory; @p name stands for the path in messages. */
+ring_status config_parse(const char *name, const char *text, size_t length,
+                         const config_options *options, config_note_fn *note, void *context,
+                         train_config *config);
+
+/** Completes train_batch = micro_batch * accumulation * ranks as DeepSpeed does, or says
+ *  why it cannot and what would. @param launcher  where the number of ranks came from. */
+ring_status config_resolve_batch(train_config *config, int ranks, const char *launcher);
+
+/** Prints the settings, one "  name .... value" a line: those that differ from the default
+ *  and the batch sizes, or with @p all every key that has an effect. */
+void config_print(const train_config *config, bool all, FILE *out);
+
+/** Prints every known key with kind, default and meaning. */
+void config_print_keys(FILE *out);
+
+#endif

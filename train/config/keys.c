@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table, and looking things up in it. Defaults are DeepSpeed's current ones. */
+#include "keys.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include "config.h"
+#include "nearest.h"
+
+#define FIELD(member) \
+    .field = offsetof(train_config, member), .bytes = sizeof(((train_config *)0)->member)
+#define ADAMS "Adam AdamW"
+
+#define SECTION(name, text) {.path = name, .kind = KEY_SECTION, .help = text}
+#define INT(name, member, low, start, text)                                             \
+    {.path = name, .kind = KEY_INT, .initial = start, .help = text, .least = low,       \
+     .most = INT_MAX, FIELD(member)}
+#define REAL(name, member, low, high, start, types, text)                               \
+    {.path = name, .kind = KEY_REAL, .initial = start, .scope = types, .help = text,    \
+     .least = low, .most = high, FIELD(member)}
+#define BOOL(name, member, start, types, text)                                          \
+    {.path = name, .kind = KEY_BOOL, .initial = start, .scope = types, .help = text,    \
+     FIELD(member)}
+#define TEXT(name, member, start, list, text)                                           \
+    {.path = name, .kind = KEY_TEXT, .initial = start, .choices = list, .help = text,   \
+     FIELD(member)}
+#define NOTE(name, type, text) {.path = name, .kind = type, .use = USE_NOTE, .help = text}
+#define LATER(name, type, only, text) \
+    {.path = name, .kind = type, .use = USE_LATER, .initial = only, .help = text}
+/* A section of a feature that is not here: harmless while it is not enabled. */
+#define SWITCH(name, text)                        \
+    {.path = name, .kind = KEY_OPEN, .help = text}, \
+    LATER(name ".enabled", KEY_BOOL, "false", text)
+
+#define NO_FP16 "training is in float32"
+#define NO_ZERO "it needs zero_optimization.stage 1 or more"
+#define OFF "set it to false or leave the section out"
+
+const config_key config_keys[] = {
+    INT("train_batch_size", train_batch, 1, NULL,
+        "samples an update takes from all ranks together"),
+    INT("train_micro_batch_size_per_gpu", micro_batch, 1, NULL,
+        "samples of one forward and backward pass on one rank"),
+    INT("gradient_accumulation_steps", accumulation, 1, NULL,
+        "micro-batches whose gradients are summed before an update"),
+    BOOL("dataloader_drop_last", drop_last, "false", NULL,
+         "leave out an epoch's last micro-batch if it is short"),
+
+    SECTION("optimizer", "how parameters are updated; required"),
+    TEXT("optimizer.type", optimizer.type, NULL, "SGD Adam AdamW", "required"),
+    SECTION("optimizer.params", "settings of the optimizer"),
+    REAL("optimizer.params.lr", optimizer.lr, 0, HUGE_VAL, "0.001", NULL, "learning rate"),
+    REAL("optimizer.params.momentum", optimizer.momentum, 0, HUGE_VAL, "0", "SGD",
+         "share of the previous step"),
+    REAL("optimizer.params.dampening", optimizer.dampening, -HUGE_VAL, HUGE_VAL, "0", "SGD",
+         "takes this share from the gradient that enters the momentum"),
+    BOOL("optimizer.params.nesterov", optimizer.nesterov, "false", "SGD",
+         "Nesterov's momentum"),
+    {.path = "optimizer.params.betas", .kind = KEY_PAIR, .initial = "[0.9, 0.999]",
+     .scope = ADAMS, .help = "decay of the two moments", .most = 1, FIELD(optimizer.betas)},
+    REAL("optimizer.params.eps", optimizer.eps, 0, HUGE_VAL, "1e-08", ADAMS,
+         "added to the root of the second moment"),
+    BOOL("optimizer.params.bias_correction", optimizer.bias_correction, "true", ADAMS,
+         "correct the moments for their start at zero"),
+    BOOL("optimizer.params.adam_w_mode", optimizer.adam_w_mode, "true", "Adam",
+         "decay weights apart from the gradient (AdamW); false: add it to the gradient"),
+    REAL("optimizer.params.weight_decay", optimizer.weight_decay, 0, HUGE_VAL, "0", NULL,
+         "pull of the parameters towards zero"),
+    NOTE("optimizer.params.torch_adam", KEY_BOOL, "there is one implementation of Adam"),
+    NOTE("optimizer.params.foreach", KEY_ANY, "there is one implementation"),
+    NOTE("optimizer.params.fused", KEY_ANY, "there is one implementation"),
+    LATER("optimizer.params.amsgrad", KEY_BOOL, "false", "set it to false"),
+    LATER("optimizer.params.maximize", KEY_BOOL, "false", "set it to false"),
+    LATER("optimizer.params.max_grad_norm", KEY_ANY, NULL,
+          "as in DeepSpeed, clip by the key gradient_clipping"),
+    LATER("optimizer.legacy_fusion", KEY_BOOL, "false", "set it to false"),
+
+    SECTION("scheduler", "how the learning rate changes; without it, it does not"),
+    TEXT("scheduler.type", schedule.type, NULL, "WarmupLR WarmupDecayLR",
+         "required in this section"),
+    SECTION("scheduler.params", "settings of the scheduler"),
+    REAL("scheduler.params.warmup_min_lr", schedule.min_lr, 0, HUGE_VAL, "0", NULL,
+         "rate at the start, and at the end of the decay"),
+    REAL("scheduler.params.warmup_max_lr", schedule.max_lr, 0, HUGE_VAL, "0.001", NULL,
+         "rate after the warm-up"),
+    INT("scheduler.params.warmup_num_steps", schedule.warmup_steps, 1, "1000",
+        "updates of the warm-up"),
+    TEXT("scheduler.params.warmup_type", schedule.warmup_type, "log", "log linear",
+         "shape of the warm-up"),
+    {.path = "scheduler.params.total_num_steps", .kind = KEY_INT, .scope = "WarmupDecayLR",
+     .help = "updates until the rate is back at its minimum; required", .least = 1,
+     .most = INT_MAX, FIELD(schedule.total_steps)},
+    INT("scheduler.params.last_batch_iteration", schedule.last_iteration, -1, "-1",
+        "iteration to continue from"),
+
+    REAL("gradient_clipping", gradient_clipping, 0, HUGE_VAL, "1.0", NULL,
+         "most that the gradient's norm may be; 0: no limit"),
+    INT("steps_per_print", steps_per_print, 1, "10", "updates between two log lines"),
+    BOOL("dump_state", dump_state, "false", NULL, "print all settings at the start"),
+
+    SECTION("fp16", "float16"),
+    LATER("fp16.enabled", KEY_BOOL, "false", "set it to false, " NO_FP16),
+    NOTE("fp16.auto_cast", KEY_BOOL, NO_FP16),
+    NOTE("fp16.loss_scale", KEY_REAL, NO_FP16),
+    NOTE("fp16.initial_scale_power", KEY_INT, NO_FP16),
+    NOTE("fp16.loss_scale_window", KEY_INT, NO_FP16),
+    NOTE("fp16.hysteresis", KEY_INT, NO_FP16),
+    NOTE("fp16.consecutive_hysteresis", KEY_BOOL, NO_FP16),
+    NOTE("fp16.min_loss_scale", KEY_REAL, NO_FP16),
+    NOTE("fp16.fp16_master_weights_and_grads", KEY_BOOL, NO_FP16),
+    SECTION("bf16", "bfloat16"),
+    LATER("bf16.enabled", KEY_BOOL, "false", "set it to false, " NO_FP16),
+    NOTE("bf16.immediate_grad_update", KEY_BOOL, NO_FP16),
+    NOTE("bf16.check_grad_overflow", KEY_BOOL, NO_FP16),
+    SWITCH("amp", OFF ", " NO_FP16),
+    SWITCH("torch_autocast", OFF ", " NO_FP16),
+    LATER("communication_data_type", KEY_TEXT, "fp32", "gradients travel as float32"),
+    LATER("seq_parallel_communication_data_type", KEY_TEXT, "fp32", "leave it out"),
+    LATER("data_types", KEY_ANY, NULL, "leave it out, " NO_FP16),
+    NOTE("prescale_gradients", KEY_BOOL, "gradients are scaled once, before they are summed"),
+    NOTE("gradient_predivide_factor", KEY_REAL, "gradients are scaled once"),
+    LATER("sparse_gradients", KEY_BOOL, "false", "set it to false"),
+
+    {.path = "zero_optimization", .kind = KEY_SECTION, .help = "split states over ranks"},
+    LATER("zero_optimization.stage", KEY_INT, "0", "set it to 0: every rank keeps all states"),
+    NOTE("zero_optimization.contiguous_gradients", KEY_BOOL, "gradients always lie together"),
+    NOTE("zero_optimization.overlap_comm", KEY_ANY, "gradients are always reduced while "
+         "the backward pass goes on"),
+    NOTE("zero_optimization.reduce_scatter", KEY_BOOL, NO_ZERO),
+    NOTE("zero_optimization.reduce_bucket_size", KEY_INT, NO_ZERO),
+    NOTE("zero_optimization.use_multi_rank_bucket_allreduce", KEY_BOOL, NO_ZERO),
+    NOTE("zero_optimization.allgather_partitions", KEY_BOOL, NO_ZERO),
+    NOTE("zero_optimization.allgather_bucket_size", KEY_INT, NO_ZERO),
+    NOTE("zero_optimization.load_from_fp32_weights", KEY_BOOL, NO_ZERO),
+    NOTE("zero_optimization.elastic_checkpoint", KEY_BOOL, NO_ZERO),
+    NOTE("zero_optimization.round_robin_gradients", KEY_BOOL, NO_ZERO),
+    NOTE("zero_optimization.ignore_unused_parameters", KEY_BOOL, "no parameter is unused"),
+    NOTE("zero_optimization.sub_group_size", KEY_INT, NO_ZERO),
+    NOTE("zero_optimization.stage3_max_live_parameters", KEY_INT, NO_ZERO),
+    NOTE("zero_optimization.stage3_max_reuse_distance", KEY_INT, NO_ZERO),
+    NOTE("zero_optimization.stage3_prefetch_bucket_size", KEY_INT, NO_ZERO),
+    NOTE("zero_optimization.stage3_param_persistence_threshold", KEY_INT, NO_ZERO),
+    NOTE("zero_optimization.stage3_model_persistence_threshold", KEY_INT, NO_ZERO),
+    NOTE("zero_optimization.stage3_gather_16bit_weights_on_model_save", KEY_BOOL, NO_ZERO),
+    NOTE("zero_optimization.stage3_gather_fp16_weights_on_model_save", KEY_BOOL, NO_ZERO),
+    {.path = "zero_optimization.offload_optimizer", .kind = KEY_OPEN, .help = "states"},
+    LATER("zero_optimization.offload_optimizer.device", KEY_TEXT, "none", "write \"none\""),
+    {.path = "zero_optimization.offload_param", .kind = KEY_OPEN, .help = "parameters"},
+    LATER("zero_optimization.offload_param.device", KEY_TEXT, "none", "write \"none\""),
+    NOTE("zero_allow_untested_optimizer", KEY_BOOL, "every optimizer here may be split"),
+    NOTE("zero_force_ds_cpu_optimizer", KEY_BOOL, "there is one implementation"),
+    LATER("pipeline", KEY_OPEN, NULL, "leave it out: every rank holds the whole model"),
+    LATER("tensor_parallel", KEY_OPEN, NULL, "leave it out"),
+    LATER("sequence_parallel_size", KEY_INT, "1", "leave it out"),
+    LATER("activation_checkpointing", KEY_OPEN, NULL, "leave it out"),
+    LATER("compression_training", KEY_OPEN, NULL, "leave it out"),
+    LATER("checkpoint", KEY_OPEN, NULL, "leave it out: nothing is saved yet"),
+    LATER("wall_clock_breakdown", KEY_BOOL, "false", "set it to false"),
+    LATER("memory_breakdown", KEY_BOOL, "false", "set it to false"),
+    NOTE("disable_allgather", KEY_BOOL, NO_ZERO),
+    NOTE("aio", KEY_OPEN, "nothing is offloaded to files"),
+    NOTE("compile", KEY_OPEN, "there is nothing to compile at run time"),
+    NOTE("graph_harvesting", KEY_BOOL, "there are no CUDA graphs"),
+    SWITCH("wandb", OFF ", and use --metrics FILE"),
+    SWITCH("tensorboard", OFF ", and use --metrics FILE"),
+    SWITCH("csv_monitor", OFF ", and use --metrics FILE"),
+    SWITCH("comet", OFF ", and use --metrics FILE"),
+    SWITCH("comms_logger", OFF),
+    SWITCH("flops_profiler", OFF),
+    SWITCH("autotuning", OFF),
+    SWITCH("elasticity", OFF),
+    SWITCH("curriculum_learning", OFF),
+    SWITCH("data_efficiency", OFF),
+    SWITCH("progressive_layer_drop", OFF),
+    SWITCH("eigenvalue", OFF),
+    SWITCH("quantize_training", OFF),
+    SWITCH("hybrid_engine", OFF),
+    SWITCH("nebula", OFF),
+};
+
+const size_t config_key_count = sizeof config_keys / sizeof config_keys[0];
+
+const config_key *config_key_find(const char *path)
+{
+    for (size_t i = 0; i < config_key_count; i++) {
+        if (strcmp(config_keys[i].path, path) == 0)
+            return &config_keys[i];
+    }
+    return NULL;
+}
+
+static bool is_below(const char *path, const char *section)
+{
+    const size_t length = strlen(section);
+    return strncmp(path, section, length) == 0 && path[length] == '.';
+}
+
+bool config_key_open(const char *path)
+{
+    for (size_t i = 0; i < config_key_count; i++) {
+        if (config_keys[i].kind == KEY_OPEN && is_below(path, config_keys[i].path))
+            return true;
+    }
+    return false;
+}
+
+const char *config_key_name(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot != NULL ? dot + 1 : path;
+}
+
+static bool are_siblings(const char *a, const char *b)
+{
+    const size_t length = (size_t)(config_key_name(a) - a);
+    return length == (size_t)(config_key_name(b) - b) && strncmp(a, b, length) == 0;
+}
+
+/* Twice the edit distance, and one more if the first letters differ: typing errors are
+ * rare there, so bp16 is bf16 rather than fp16. */
+static size_t unlikeness(const char *word, const char *known)
+{
+    return 2 * nearest_distance(word, known) + (word[0] != known[0]);
+}
+
+const char *config_key_nearest(const char *path)
+{
+    const char *name = config_key_name(path), *best = NULL;
+    size_t least = strlen(name) + 2;
+    for (size_t i = 0; i < config_key_count; i++) {
+        const char *known = config_keys[i].path;
+        const size_t distance = unlikeness(name, config_key_name(known));
+        if (distance < least && (distance == 0 || are_siblings(path, known))) {
+            best = known;
+            least = distance;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Edit distance with one row of the table at a time. */
+#include "nearest.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { WORD_MAX = 64 };
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t differ(char a, char b)
+{
+    return tolower((unsigned char)a) != tolower((unsigned char)b);
+}
+
+size_t nearest_distance(const char *a, const char *b)
+{
+    size_t row[WORD_MAX + 1];
+    const size_t width = strlen(b);
+    if (strlen(a) > WORD_MAX || width > WORD_MAX)
+        return WORD_MAX + 1;
+    for (size_t j = 0; j <= width; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1] != '\0'; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= width; j++) {
+            const size_t replaced = diagonal + differ(a[i - 1], b[j - 1]);
+            diagonal = row[j];
+            row[j] = least(replaced, least(row[j], row[j - 1]) + 1);
+        }
+    }
+    return row[width];
+}

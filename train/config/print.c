@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The settings as a table for people. */
+#include "config.h"
+
+#include <string.h>
+
+#include "keys.h"
+#include "values.h"
+
+enum { NAME_WIDTH = 42 };
+
+static const char dots[] = "..........................................";
+
+static void print_line(FILE *out, const char *name, const char *value, const char *remark)
+{
+    const int fill = NAME_WIDTH - (int)strlen(name);
+    fprintf(out, "  %s %.*s %s%s\n", name, fill > 3 ? fill : 3, dots, value, remark);
+}
+
+static bool applies(const train_config *config, const config_key *key)
+{
+    const bool scheduler = strncmp(key->path, "scheduler.", 10) == 0;
+    if (key->use != USE_HONOURED || key->bytes == 0)
+        return false;
+    if (scheduler && config->schedule.kind == SCHEDULE_CONSTANT)
+        return false;
+    const char *type = scheduler ? config->schedule.type : config->optimizer.type;
+    return key->scope == NULL || value_choose(key->scope, type) != NULL;
+}
+
+static bool is_initial(const train_config *config, const train_config *initial,
+                       const config_key *key)
+{
+    return memcmp((const char *)config + key->field, (const char *)initial + key->field,
+                  key->bytes) == 0;
+}
+
+/* Clipping is shown even at its default, which DeepSpeed changed. */
+static bool is_always_shown(const config_key *key)
+{
+    return strcmp(key->path, "gradient_clipping") == 0;
+}
+
+void config_print(const train_config *config, bool all, FILE *out)
+{
+    train_config initial;
+    values_initial(&initial);
+    for (size_t i = 0; i < config_key_count; i++) {
+        const config_key *key = &config_keys[i];
+        if (!applies(config, key))
+            continue;
+        const bool same = is_initial(config, &initial, key);
+        if (same && !all && !is_always_shown(key))
+            continue;
+        char value[VALUE_TEXT_MAX];
+        value_of_field(config, key, value);
+        print_line(out, key->path, value, same ? " (default)" : "");
+    }
+}
+
+static const char *kind_name(key_kind kind)
+{
+    static const char *const names[] = {
+        [KEY_SECTION] = "section", [KEY_OPEN] = "section", [KEY_INT] = "int",
+        [KEY_REAL] = "float",      [KEY_BOOL] = "bool",    [KEY_TEXT] = "text",
+        [KEY_PAIR] = "[a, b]",     [KEY_ANY] = "any",
+    };
+    return names[kind];
+}
+
+void config_print_keys(FILE *out)
+{
+    static const char *const uses[] = {"", "no effect: ", "not yet: "};
+    for (size_t i = 0; i < config_key_count; i++) {
+        const config_key *key = &config_keys[i];
+        fprintf(out, "%-56s %-8s %-14s %s%s\n", key->path, kind_name(key->kind),
+                key->initial != NULL ? key->initial : "-", uses[key->use], key->help);
+    }
+}

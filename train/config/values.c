@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Conversion and range checks of single settings. */
+#include "values.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+#include <strings.h>
+
+#include "floats.h"
+
+static value_result wrong(char *problem, value_result result, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static value_result wrong(char *problem, value_result result, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(problem, VALUE_PROBLEM_MAX, format, args);
+    va_end(args);
+    return result;
+}
+
+const char *value_choose(const char *list, const char *word)
+{
+    const size_t length = strlen(word);
+    while (length > 0 && *list != '\0') {
+        const size_t width = strcspn(list, " ");
+        if (width == length && strncasecmp(list, word, width) == 0)
+            return list;
+        list += width + (list[width] == ' ');
+    }
+    return NULL;
+}
+
+static void *field_of(train_config *config, const config_key *key)
+{
+    return (char *)config + key->field;
+}
+
+/* "auto" is what front ends replace before they call DeepSpeed. */
+static value_result not_a(const char *kind, const cJSON *value, char *problem)
+{
+    if (cJSON_IsString(value) && strcmp(value->valuestring, "auto") == 0)
+        return wrong(problem, VALUE_LATER,
+                     "= auto is not supported yet by this version: write %s", kind);
+    return wrong(problem, VALUE_WRONG, "must be %s", kind);
+}
+
+static value_result check_range(const config_key *key, double value, char *problem)
+{
+    if (!isfinite(value))
+        return wrong(problem, VALUE_WRONG, "must be finite");
+    if (value < key->least)
+        return wrong(problem, VALUE_WRONG, "must be at least %g, not %g", key->least, value);
+    if (value > key->most)
+        return wrong(problem, VALUE_WRONG, "must be at most %g, not %g", key->most, value);
+    return VALUE_SET;
+}
+
+static value_result set_int(train_config *config, const config_key *key, const cJSON *value,
+                            char *problem)
+{
+    if (!cJSON_IsNumber(value))
+        return not_a("a whole number", value, problem);
+    const double number = value->valuedouble;
+    const value_result result = check_range(key, number, problem);
+    if (result != VALUE_SET)
+        return result;
+    if (number != floor(number))
+        return wrong(problem, VALUE_WRONG, "must be a whole number, not %g", number);
+    *(long *)field_of(config, key) = (long)number;
+    return VALUE_SET;
+}
+
+static value_result set_real(train_config *config, const config_key *key, const cJSON *value,
+                             char *problem)
+{
+    if (!cJSON_IsNumber(value))
+        return not_a("a number", value, problem);
+    const value_result result = check_range(key, value->valuedouble, problem);
+    if (result == VALUE_SET)
+        *(double *)field_of(config, key) = value->valuedouble;
+    return result;
+}
+
+static value_result set_pair(train_config *config, const config_key *key, const cJSON *value,
+                             char *problem)
+{
+    double *pair = field_of(config, key);
+    if (!cJSON_IsArray(value) || cJSON_GetArraySize(value) != 2)
+        return not_a("a list of two numbers", value, problem);
+    for (int i = 0; i < 2; i++) {
+        const cJSON *item = cJSON_GetArrayItem(value, i);
+        if (!cJSON_IsNumber(item) || !(item->valuedouble >= key->least) ||
+            !(item->valuedouble < key->most))
+            return wrong(problem, VALUE_WRONG,
+                         "must hold two numbers that are at least %g and below %g",
+                         key->least, key->most);
+        pair[i] = item->valuedouble;
+    }
+    return VALUE_SET;
+}
+
+static value_result set_bool(train_config *config, const config_key *key, const cJSON *value,
+                             char *problem)
+{
+    if (!cJSON_IsBool(value))
+        return not_a("true or false", value, problem);
+    *(bool *)field_of(config, key) = cJSON_IsTrue(value);
+    return VALUE_SET;
+}
+
+static void list_choices(const char *choices, char *text, size_t size)
+{
+    size_t used = 0;
+    for (; *choices != '\0' && used + 3 < size; choices++) {
+        if (*choices == ' ')
+            text[used++] = ',';
+        text[used++] = *choices;
+    }
+    text[used] = '\0';
+}
+
+static value_result set_text(train_config *config, const config_key *key, const cJSON *value,
+                             char *problem)
+{
+    char choices[VALUE_TEXT_MAX];
+    list_choices(key->choices, choices, sizeof choices);
+    if (!cJSON_IsString(value))
+        return wrong(problem, VALUE_WRONG, "must be one of %s", choices);
+    const char *choice = value_choose(key->choices, value->valuestring);
+    if (choice == NULL && key->initial != NULL)
+        return wrong(problem, VALUE_DEFAULT, "\"%.64s\" is none of %s; taking %s",
+                     value->valuestring, choices, key->initial);
+    if (choice == NULL)
+        return wrong(problem, VALUE_LATER,
+                     "\"%.64s\" is not supported yet by this version: write one of %s",
+                     value->valuestring, choices);
+    snprintf(field_of(config, key), key->bytes, "%.*s", (int)strcspn(choice, " "), choice);
+    return VALUE_SET;
+}
+
+value_result value_set(train_config *config, const config_key *key, const cJSON *value,
+                       char problem[VALUE_PROBLEM_MAX])
+{
+    switch (key->kind) {
+    case KEY_INT:
+        return set_int(config, key, value, problem);
+    case KEY_REAL:
+        return set_real(config, key, value, problem);
+    case KEY_PAIR:
+        return set_pair(config, key, value, problem);
+    case KEY_BOOL:
+        return set_bool(config, key, value, problem);
+    default:
+        return set_text(config, key, value, problem);
+    }
+}
+
+/* Initial values are written as in a file, without quotes around texts. */
+void values_initial(train_config *config)
+{
+    memset(config, 0, sizeof *config);
+    for (size_t i = 0; i < config_key_count; i++) {
+        const config_key *key = &config_keys[i];
+        if (key->use != USE_HONOURED || key->bytes == 0 || key->initial == NULL)
+            continue;
+        char problem[VALUE_PROBLEM_MAX];
+        cJSON *value = key->kind == KEY_TEXT ? cJSON_CreateString(key->initial)
+                                             : cJSON_Parse(key->initial);
+        if (value != NULL)
+            value_set(config, key, value, problem);
+        cJSON_Delete(value);
+    }
+}
+
+void value_of_json(const cJSON *value, char text[VALUE_TEXT_MAX])
+{
+    text[0] = '\0';
+    if (cJSON_IsBool(value))
+        snprintf(text, VALUE_TEXT_MAX, "%s", cJSON_IsTrue(value) ? "true" : "false");
+    else if (cJSON_IsString(value))
+        snprintf(text, VALUE_TEXT_MAX, "%.*s", VALUE_TEXT_MAX - 1, value->valuestring);
+    else if (cJSON_IsNumber(value))
+        snprintf(text, VALUE_TEXT_MAX, "%g", value->valuedouble);
+}
+
+void value_of_field(const train_config *config, const config_key *key,
+                    char text[VALUE_TEXT_MAX])
+{
+    const void *field = (const char *)config + key->field;
+    char second[FLOAT_TEXT_MAX];
+    switch (key->kind) {
+    case KEY_INT:
+        snprintf(text, VALUE_TEXT_MAX, "%ld", *(const long *)field);
+        break;
+    case KEY_REAL:
+        float_repr(*(const double *)field, text);
+        break;
+    case KEY_PAIR:
+        float_repr(((const double *)field)[1], second);
+        text[0] = '[';
+        float_repr(((const double *)field)[0], text + 1);
+        strcat(strcat(strcat(text, ", "), second), "]");
+        break;
+    case KEY_BOOL:
+        snprintf(text, VALUE_TEXT_MAX, "%s", *(const bool *)field ? "true" : "false");
+        break;
+    default:
+        snprintf(text, VALUE_TEXT_MAX, "%.*s", (int)key->bytes, (const char *)field);
+    }
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Finding the files, checking that they belong together, taking batches. */
+#include "dataset.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "errors.h"
+
+enum { PATH_BYTES = 4096 };
+
+static const char *const file_names[][2] = {
+    [DATASET_TRAIN] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
+    [DATASET_TEST] = {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
+};
+
+static bool make_path(char *path, const char *folder, const char *name, const char *suffix)
+{
+    const int length = snprintf(path, PATH_BYTES, "%s/%s%s", folder, name, suffix);
+    return length > 0 && length < PATH_BYTES && access(path, R_OK) == 0;
+}
+
+static ring_status find_file(const char *folder, const char *name, char *path)
+{
+    if (make_path(path, folder, name, "") || make_path(path, folder, name, ".gz"))
+        return RING_OK;
+    return train_fail(RING_ERR_CONFIG,
+                      "%s: no readable %s or %s.gz. The folder given by --data or RING_DATA "
+                      "holds MNIST's files: train-images-idx3-ubyte (47040016 bytes, .gz 9.9 "
+                      "MB), train-labels-idx1-ubyte (60008), t10k-images-idx3-ubyte (7840016, "
+                      ".gz 1.6 MB), t10k-labels-idx1-ubyte (10008)",
+                      folder, name, name);
+}
+
+static ring_status check(const char *folder, const train_dataset *dataset)
+{
+    if (dataset->labels.shape[0] != dataset->count)
+        return train_fail(RING_ERR_CONFIG, "%s: %zu images, but %zu labels", folder,
+                          dataset->count, dataset->labels.shape[0]);
+    if (dataset->count >= UINT32_MAX / 20)
+        return train_fail(RING_ERR_CONFIG, "%s: %zu samples are too many", folder,
+                          dataset->count);
+    for (size_t i = 0; i < dataset->count; i++) {
+        if (dataset->labels.data[i] >= DATASET_CLASSES)
+            return train_fail(RING_ERR_CONFIG, "%s: label %u of sample %zu is not one of 0 to %d",
+                              folder, dataset->labels.data[i], i, DATASET_CLASSES - 1);
+    }
+    return RING_OK;
+}
+
+static ring_status read_files(const char *folder, dataset_part part, train_dataset *dataset)
+{
+    char images[PATH_BYTES], labels[PATH_BYTES];
+    RING_TRY(find_file(folder, file_names[part][0], images));
+    RING_TRY(find_file(folder, file_names[part][1], labels));
+    RING_TRY(idx_read(labels, 1, &dataset->labels));
+    RING_TRY(idx_read(images, 3, &dataset->images));
+    dataset->count = dataset->images.shape[0];
+    dataset->features = dataset->images.shape[1] * dataset->images.shape[2];
+    return check(folder, dataset);
+}
+
+ring_status dataset_read(const char *folder, dataset_part part, train_dataset *dataset)
+{
+    memset(dataset, 0, sizeof *dataset);
+    const ring_status status = read_files(folder, part, dataset);
+    if (status != RING_OK)
+        dataset_free(dataset);
+    return status;
+}
+
+void dataset_free(train_dataset *dataset)
+{
+    idx_free(&dataset->images);
+    idx_free(&dataset->labels);
+}
+
+static void scale_row(float *restrict out, const uint8_t *restrict in, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = (float)in[i] / 255.0F;
+}
+
+/* Samples lie anywhere in tens of megabytes; the next one's lines are fetched ahead. */
+static void prefetch_row(const uint8_t *row, size_t count)
+{
+    for (size_t i = 0; i < count; i += 64)
+        __builtin_prefetch(row + i);
+}
+
+void dataset_take(const train_dataset *dataset, const uint32_t *order, size_t batch,
+                  float *images, uint8_t *labels)
+{
+    const size_t width = dataset->features;
+    for (size_t i = 0; i < batch; i++) {
+        if (i + 1 < batch)
+            prefetch_row(dataset->images.data + order[i + 1] * width, width);
+        scale_row(images + i * width, dataset->images.data + order[i] * width, width);
+        labels[i] = dataset->labels.data[order[i]];
+    }
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * idx: reads LeCun's IDX files of unsigned bytes, raw or gzip. The file is hostile input:
+ * nothing is allocated before its header has been checked against its size on disk, and
+ * it must hold exactly what the header says.
+ */
+#ifndef TRAIN_IDX_H
+#define TRAIN_IDX_H
+
+#include <ring/ring.h>
+
+enum { IDX_DIMS_MAX = 3 };
+
+typedef struct idx_array {
+    size_t shape[IDX_DIMS_MAX];
+    size_t bytes;  /* product of the shape */
+    uint8_t *data; /* row-major; freed by idx_free() */
+} idx_array;
+
+/** Reads @p path, whose array must have @p dims dimensions.
+ *  @return RING_OK; RING_ERR_CONFIG (the file is wrong), RING_ERR_SYSTEM, RING_ERR_MEMORY. */
+ring_status idx_read(const char *path, int dims, idx_array *array);
+void idx_free(idx_array *array);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Mean squared error on one-hot targets, and cross-entropy of the softmax. */
+#include "loss.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const names[] = {[LOSS_MSE] = "mse", [LOSS_CROSS_ENTROPY] = "cross_entropy"};
+
+bool loss_parse(const char *name, loss_kind *kind)
+{
+    for (int i = LOSS_MSE; i <= LOSS_CROSS_ENTROPY; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            *kind = (loss_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *loss_name(loss_kind kind)
+{
+    return names[kind];
+}
+
+static double mse_row(const float *output, size_t label, size_t classes, double scale,
+                      float *delta)
+{
+    const float factor = (float)(2.0 * scale / (double)classes);
+    double sum = 0.0;
+    for (size_t j = 0; j < classes; j++) {
+        const float error = output[j] - (j == label ? 1.0F : 0.0F);
+        sum += (double)error * (double)error;
+        delta[j] = factor * error;
+    }
+    return sum / (double)classes;
+}
+
+static double cross_entropy_row(const float *output, size_t label, size_t classes,
+                                double scale, float *delta)
+{
+    float top = output[0], sum = 0.0F;
+    for (size_t j = 1; j < classes; j++)
+        top = output[j] > top ? output[j] : top;
+    for (size_t j = 0; j < classes; j++) {
+        delta[j] = expf(output[j] - top);
+        sum += delta[j];
+    }
+    const float factor = (float)scale;
+    for (size_t j = 0; j < classes; j++)
+        delta[j] = factor * (delta[j] / sum - (j == label ? 1.0F : 0.0F));
+    return log((double)sum) + (double)top - (double)output[label];
+}
+
+double loss_sum(loss_kind kind, const float *output, const uint8_t *labels, size_t batch,
+                size_t classes, double scale, float *delta)
+{
+    double total = 0.0;
+    for (size_t i = 0; i < batch; i++) {
+        const size_t at = i * classes;
+        total += kind == LOSS_MSE
+                     ? mse_row(output + at, labels[i], classes, scale, delta + at)
+                     : cross_entropy_row(output + at, labels[i], classes, scale, delta + at);
+    }
+    return total;
+}
+
+size_t loss_correct(const float *output, const uint8_t *labels, size_t batch, size_t classes)
+{
+    size_t correct = 0;
+    for (size_t i = 0; i < batch; i++, output += classes) {
+        size_t best = 0;
+        for (size_t j = 1; j < classes; j++)
+            best = output[j] > output[best] ? j : best;
+        correct += best == labels[i];
+    }
+    return correct;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * loss: what the network is trained on, per sample, so that any split of a global batch
+ * over ranks and micro-batches adds up to the same sum.
+ */
+#ifndef TRAIN_LOSS_H
+#define TRAIN_LOSS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum loss_kind {
+    LOSS_MSE,          /* mean over classes of (output - one_hot(label))^2 */
+    LOSS_CROSS_ENTROPY /* -log softmax(output)[label] */
+} loss_kind;
+
+/** @return false for an unknown name ("mse", "cross_entropy"). */
+bool loss_parse(const char *name, loss_kind *kind);
+const char *loss_name(loss_kind kind);
+
+/** Sum over the batch of the samples' losses, in float64.
+ *  @param output  [batch, classes]; @param labels [batch], each below @p classes.
+ *  @param delta   [batch, classes], gets the gradient of that sum times @p scale
+ *                 (1 / samples of the global batch gives the mean's gradient). */
+double loss_sum(loss_kind kind, const float *output, const uint8_t *labels, size_t batch,
+                size_t classes, double scale, float *delta);
+
+/** @return how many rows have their (first) maximum at their label. */
+size_t loss_correct(const float *output, const uint8_t *labels, size_t batch,
+                    size_t classes);
+
+#endif

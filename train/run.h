@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run: one training run from its options to the test accuracy.
+ */
+#ifndef TRAIN_RUN_H
+#define TRAIN_RUN_H
+
+#include <ring/ring.h>
+#include <stdbool.h>
+
+#include "loss.h"
+
+typedef struct run_options {
+    const char *config_path;
+    const char *data;
+    const char *metrics_path; /* NULL: none */
+    const char *dump_path;    /* NULL: none */
+    loss_kind loss;
+    int epochs;
+    long max_steps;           /* 0: no limit */
+    uint64_t seed;
+    bool compat_ds_0_13, warn_unknown;
+    bool deepspeed_given, local_rank_given; /* accepted for DeepSpeed's sake */
+    double started;           /* train_now() at the program's start */
+} run_options;
+
+/** Collective. Errors are reported here: by rank 0 before training starts, by every rank
+ *  from then on. @return the exit status of the program. */
+int run(const run_options *options);
+
+#endif
