@@ -3,7 +3,7 @@
 #ifndef TEST_TRANSPORT_CONFORMANCE_H
 #define TEST_TRANSPORT_CONFORMANCE_H
 
-#include "ends.h"
+#include "traffic.h"
 
 #define BEHAVIOUR(name) void behaviour_##name(void);
 #define PROCESSES(name) BEHAVIOUR(name)

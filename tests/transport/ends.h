@@ -14,7 +14,7 @@
 
 enum { RANK_A = 17, RANK_B = 42, SKIPPED = 77 };
 /** Seconds for whatever must happen. */
-#define PATIENCE 20.0
+#define PATIENCE 40.0
 
 /** Works in any thread and process: says what failed and ends the process. */
 #define must(condition) must_at(condition, #condition, __FILE__, __LINE__)
@@ -50,31 +50,5 @@ void ends_close(ends *e);
 pid_t ends_fork(void (*run)(int fd), int *fd);
 /** Both ends at once, each on its own thread or process, and waits for both. */
 void ends_run(void (*run_a)(transport_link *l), void (*run_b)(transport_link *l));
-
-/* ---- Frames with known contents: number n has fields and bytes that follow from n. ---- */
-
-transport_frame frame_make(uint64_t n, size_t bytes);
-void frame_check(const transport_frame *frame, uint64_t n, size_t bytes);
-void payload_fill(void *payload, uint64_t n, size_t bytes);
-void payload_check(const void *payload, uint64_t n, size_t bytes);
-/** A sequence that depends on n only. */
-uint64_t scramble(uint64_t n);
-
-/** Sends, waiting for room. */
-void end_send(transport_link *l, const transport_frame *frame, const void *payload);
-/** Waits until the oldest frame is here with its payload (NULL if it carries none). */
-const transport_frame *end_receive(transport_link *l, const void **payload);
-/** The same for an end whose other end is in this thread's hands as well. */
-const transport_frame *ends_receive(transport_link *from, transport_link *to,
-                                    const void **payload);
-/** Pulls the payload of the peeked frame, waiting for it. */
-void end_pull(transport_link *l, void *dst);
-/** Until all that was sent is flushed. */
-void end_flush(transport_link *l);
-/** One turn of a wait: spins at first, then sleeps on the link until it wakes.
- *  @param turns  0 at the start of the wait. */
-void end_idle(transport_link *l, bool wants_send, unsigned *turns);
-/** Waits for the link to break and checks that it names @p peer, and stays broken. */
-void end_expect_broken(transport_link *l, int peer, double seconds);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The fault link around every transport: each fault has its promised effect, the same with
  * the same seed. test_transport_fault TRANSPORT TEST. */
-#include "ends.h"
 #include "named.h"
+#include "traffic.h"
 
 #include <poll.h>
 #include <stdio.h>

@@ -174,7 +174,7 @@ void behaviour_lanes_are_independent(void)
 
 /* ---- Both directions at once ---- */
 
-enum { FLOOD_FRAMES = 3000 };
+enum { FLOOD_FRAMES = 1500 };
 
 /* Whatever is possible next; neither side waits for the other to finish sending. */
 static void flood(transport_link *l)
@@ -211,7 +211,7 @@ void behaviour_bidirectional_flood(void)
     ends_run(flood, flood);
 }
 
-enum { RANDOM_FRAMES = 4000 };
+enum { RANDOM_FRAMES = 2000 };
 
 /* Sizes of all kinds, some frames without payload; the same on both ends. */
 static size_t random_bytes(uint64_t n)

@@ -63,6 +63,75 @@ void behaviour_armed_link_tells_what_is_there(void)
     ends_close(&e);
 }
 
+/* @return true if a caller who goes to sleep now sleeps: nobody has told it to stay awake. */
+static bool would_sleep(transport_link *l, bool wants_send)
+{
+    if (!l->transport->arm(l, wants_send))
+        return false;
+    const bool quiet = poll_wake(l, 0) == 0;
+    l->transport->disarm(l);
+    return quiet;
+}
+
+/* Both may have come in one piece; the second makes no noise any more. */
+void behaviour_armed_link_tells_of_the_second_frame(void)
+{
+    static unsigned char payload[100];
+    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    for (uint64_t n = 0; n < 100; n++) {
+        const transport_frame frame = frame_make(n, n % 2 * sizeof payload);
+        const void *got;
+        must_ok(e.a->transport->send(e.a, &frame, payload));
+        must_ok(e.a->transport->send(e.a, &frame, payload));
+        ends_receive(e.a, e.b, &got);
+        e.b->transport->consume(e.b);
+        must(!would_sleep(e.b, false));
+        ends_receive(e.a, e.b, &got);
+        e.b->transport->consume(e.b);
+    }
+    ends_close(&e);
+}
+
+static void receive_one(const ends *e)
+{
+    const void *payload;
+    ends_receive(e->a, e->b, &payload);
+    e->b->transport->consume(e->b);
+}
+
+/* None but what came since: whatever carries the frames may have taken some meanwhile. */
+static void expect_no_room(transport_link *l, const transport_frame *frame, const void *payload)
+{
+    const uint64_t flushed = l->transport->flushed(l);
+    const bool pending = flushed < l->frames_sent;
+    const ring_status status = l->transport->send(l, frame, payload);
+    must(status == RING_IN_PROGRESS || (pending && l->transport->flushed(l) > flushed));
+}
+
+/* Whenever a blocked sender would sleep, there is really no room; and when all is through,
+ * it is told so as often as it asks. */
+void behaviour_armed_link_tells_of_room(void)
+{
+    static unsigned char payload[TRANSPORT_SEGMENT];
+    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    const transport_frame frame = frame_make(0, sizeof payload);
+    const transport *t = e.a->transport;
+    while (t->send(e.a, &frame, payload) == RING_OK)
+        continue;
+    for (int n = 0; n < 200; n++) {
+        receive_one(&e);
+        if (would_sleep(e.a, true))
+            expect_no_room(e.a, &frame, payload);
+        while (t->send(e.a, &frame, payload) == RING_OK)
+            continue;
+    }
+    while (e.b->frames_received < e.a->frames_sent)
+        receive_one(&e);
+    for (int again = 0; again < 3; again++)
+        must(!would_sleep(e.a, true));
+    ends_close(&e);
+}
+
 /* ---- Both ends sleep at once, at moments that drift ---- */
 
 enum { PINGS = 10000, SEGMENTS = 4000 };
