@@ -236,9 +236,11 @@ static void open_rank(bench *b, const perf_options *options, ring_comm *comm)
                           .gate = stopwatch_gate_useful(b->info.hosts, b->info.local_ranks)};
 }
 
-static void close_rank(bench *b)
+/* After a failure peers may still reach into the buffers: those go with the process. */
+static void close_rank(bench *b, bool failed)
 {
-    perf_buffers_close(&b->self.buffers);
+    if (!failed)
+        perf_buffers_close(&b->self.buffers);
     free(b->self.times);
     if (b->json)
         fclose(b->json);
@@ -258,7 +260,7 @@ int bench_run(const perf_options *options, ring_comm *comm)
     progress_clear();
     if (status != RING_OK)
         fprintf(stderr, "ringperf: rank %d: %s\n", b.self.rank, ring_last_error(comm));
-    close_rank(&b);
+    close_rank(&b, status != RING_OK);
     if (status != RING_OK)
         return PERF_EXIT_ERROR;
     return perf_good(options, &b.totals) ? PERF_EXIT_GOOD : PERF_EXIT_WRONG;

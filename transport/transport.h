@@ -33,8 +33,8 @@ enum transport_lane { TRANSPORT_COLLECTIVE, TRANSPORT_POINT_TO_POINT, TRANSPORT_
  *  at the handshake that theirs is equal). Filled by the executor, except `turn`. */
 typedef struct transport_frame {
     uint32_t turn;      /* the transport's own                                        */
-    uint16_t comm;      /* communicator among those that share the link               */
-    uint16_t epoch;     /* frames of an older epoch are discarded                     */
+    uint16_t comm;      /* communicator among those that share the link; 0: it has its own */
+    uint16_t epoch;     /* of that communicator; 0: one that never shrank             */
     uint64_t seq;       /* call number in this lane                                   */
     uint32_t message;   /* message of the call between these two ranks, from 0        */
     uint32_t segment;   /* piece of the message, from 0                               */

@@ -12,6 +12,7 @@
 typedef struct algo {
     const char *name;
     const char *about; /* one line for --help and docs */
+    int max_ranks;     /* that one plan can serve; 0: any number */
     /** @return true if it can do @p collective. */
     bool (*supports)(plan_collective collective);
     /** Chunks that it wants for a call of @p bytes in all; depends on arguments alone. */

@@ -6,7 +6,9 @@
  * up. Reduce and reduce-scatter: the last rank gives each sum to the rank that it is for.
  *
  * Chunk c passes rank r on the way up in beat c + r; how many beats later it is back decides
- * how a rank's ups and downs interleave without anybody waiting in vain.
+ * how a rank's ups and downs interleave without anybody waiting in vain. Sums that are relayed
+ * round a circle are awaited one beat earlier: the links on the way hold a chunk each, and
+ * one of them must have room for the next chunk.
  */
 #include "parts.h"
 
@@ -144,7 +146,7 @@ static void write_reduce(const line *l)
     if (p->rank == l->last)
         repeat_steps(l, p->chunks, p->root == l->last ? finish_here : give_to_root, 0);
     else if (p->rank == p->root)
-        interleave(l, up, take_sum, 0, p->chunks, p->ranks - p->rank);
+        interleave(l, up, take_sum, 0, p->chunks, l->last - p->rank);
     else
         repeat_steps(l, p->chunks, up, 0);
     if (p->root != 0) /* else the sums that come back tell */
@@ -171,7 +173,7 @@ static void write_reduce_scatter(const line *l)
     if (p->rank == l->last)
         scatter(l);
     else
-        interleave(l, up, take_sum, p->rank * parts, parts, p->ranks - p->rank);
+        interleave(l, up, take_sum, p->rank * parts, parts, l->last - p->rank);
     acknowledge_rank_0(l);
 }
 

@@ -8,12 +8,6 @@ int algo_neighbour(const plan *p, int steps)
     return rank < 0 ? rank + p->ranks : rank;
 }
 
-void algo_acknowledge(plan *p, int previous, int next)
-{
-    plan_ack(p, previous);
-    plan_wait_ack(p, next);
-}
-
 /* One rank: a fold of one input applies what finishing means; other collectives copy. */
 static void write_alone(plan *p)
 {

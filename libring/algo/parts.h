@@ -17,9 +17,6 @@ plan *algo_build(const char *name, algo_call call, void (*write)(plan *p));
 /** The rank @p steps behind (or, negative, before) this one on the ring. */
 int algo_neighbour(const plan *p, int steps);
 
-/** Ends a plan that sent chunks by reference to @p next and got some from @p previous. */
-void algo_acknowledge(plan *p, int previous, int next);
-
 /** Broadcast: every chunk goes from rank to rank, root first, its predecessor last. */
 void algo_forward(plan *p);
 

@@ -6,12 +6,20 @@
 
 #define FIRST_PAUSE 0.001
 
+/* That somebody else was there tells more than that nobody is there now. */
+static void note_reason(knock *k, ring_status why)
+{
+    if (k->why == RING_ERR_AUTH && why != RING_ERR_AUTH)
+        return;
+    k->why = why;
+    text_format(k->text, sizeof k->text, "%s", fail_text());
+}
+
 /* The other side may not be there yet, or a stranger may hold its place for a moment. */
 static ring_status try_later(knock *k, ring_status why)
 {
     k->busy = false;
-    k->why = why;
-    text_format(k->text, sizeof k->text, "%s", fail_text());
+    note_reason(k, why);
     k->pause = k->pause > 0 ? 2 * k->pause : FIRST_PAUSE;
     if (k->pause > k->most_pause)
         k->pause = k->most_pause;

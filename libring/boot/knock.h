@@ -21,7 +21,7 @@ typedef struct knock {
     hand hand;
     bool busy, done;
     double again, pause;
-    ring_status why; /* of the latest try that failed, RING_OK: none did */
+    ring_status why; /* of the most telling try that failed, RING_OK: none did */
     char text[256];
 } knock;
 

@@ -61,7 +61,7 @@ static ring_status file_open(meeting *m)
 
 static ring_status write_new(const char *path, const char *text)
 {
-    unlink(path); /* of a process that had our pid and died here */
+    unlink(path); /* of a rank 0 that died here */
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return fail(RING_ERR_CONFIG, "writing %s: %m; set RING_RENDEZVOUS_DIR to a directory that "
@@ -78,7 +78,7 @@ static ring_status file_publish(meeting *m, const char *hex)
 {
     file_state *f = m->state;
     char fresh[PATH_MAX];
-    text_format(fresh, sizeof fresh, "%s.%d", f->path, (int)getpid());
+    text_format(fresh, sizeof fresh, "%s.new", f->path);
     ring_status status = write_new(fresh, hex);
     if (status == RING_OK && rename(fresh, f->path) != 0)
         status = fail(RING_ERR_CONFIG, "renaming %s to %s: %m", fresh, f->path);

@@ -22,6 +22,7 @@ struct ring_buckets {
     ring_op op;
     ring_comm *comm;
     size_t params, bucket_count, started;
+    ring_status error; /* the first of this round */
     size_t *bucket_of; /* [params] */
     bool *ready;       /* [params] */
     bucket *buckets;   /* [bucket_count], in starting order: the last parameters first */
@@ -61,6 +62,7 @@ static void rearm(ring_buckets *b)
         b->buckets[i].finished = false;
     }
     b->started = 0;
+    b->error = RING_OK;
 }
 
 ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_t *counts,
@@ -68,9 +70,10 @@ ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_
                                 size_t bucket_bytes, ring_comm *comm)
 {
     if (buckets == NULL || grads == NULL || counts == NULL || params == 0 || comm == NULL ||
-        ring_dtype_size(dtype) == 0)
-        return fail(RING_ERR_ARGUMENT, "ring_buckets_create: want grads, counts, params > 0, a "
-                    "known dtype and comm");
+        ring_dtype_size(dtype) == 0 || (unsigned)op >= RING_OP_COUNT ||
+        (uintptr_t)grads % ring_dtype_size(dtype) != 0)
+        return fail(RING_ERR_ARGUMENT, "ring_buckets_create: want aligned grads, counts, params > "
+                    "0, a known dtype and op, and comm");
     *buckets = NULL;
     ring_buckets *b = calloc(1, sizeof *b);
     if (b == NULL)
@@ -93,6 +96,9 @@ void ring_buckets_destroy(ring_buckets *b)
 {
     if (b == NULL)
         return;
+    for (size_t i = 0; i < b->started; i++)
+        if (!b->buckets[i].finished && ring_wait(b->buckets[i].work) != RING_OK)
+            log_debug("a bucket ended with its communicator: %s", fail_text());
     free(b->bucket_of);
     free(b->ready);
     free(b->buckets);
@@ -144,8 +150,11 @@ ring_status ring_buckets_ready(ring_buckets *b, size_t index)
         return fail(RING_ERR_USAGE, "ring_buckets_ready: parameter %zu is ready already", index);
     b->ready[index] = true;
     b->buckets[b->bucket_of[index]].missing--;
-    RING_TRY(start_full_buckets(b));
-    return advance_running(b);
+    if (b->error == RING_OK)
+        b->error = start_full_buckets(b);
+    if (b->error == RING_OK)
+        b->error = advance_running(b);
+    return b->error;
 }
 
 static ring_status check_all_ready(const ring_buckets *b)
@@ -160,8 +169,7 @@ ring_status ring_buckets_wait(ring_buckets *b)
 {
     if (b == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_buckets_wait: buckets is NULL");
-    const ring_status ready = check_all_ready(b);
-    ring_status status = RING_OK;
+    ring_status status = b->error != RING_OK ? b->error : check_all_ready(b);
     for (size_t i = 0; i < b->started; i++) {
         bucket *running = &b->buckets[i];
         if (running->finished)
@@ -171,5 +179,5 @@ ring_status ring_buckets_wait(ring_buckets *b)
             status = result;
     }
     rearm(b);
-    return ready != RING_OK ? ready : status;
+    return status;
 }

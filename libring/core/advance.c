@@ -144,7 +144,7 @@ static const plan_step *current_step(ring_work *work)
     return step;
 }
 
-ring_status work_advance(ring_work *work, bool *moved)
+static ring_status run_steps(ring_work *work, bool *moved)
 {
     const plan_step *step;
     RING_TRY(message_flush(work, moved));
@@ -155,7 +155,16 @@ ring_status work_advance(ring_work *work, bool *moved)
         plan_next(&work->cursor);
         RING_TRY(message_flush(work, moved));
     }
-    if (!message_all_flushed(work))
+    return RING_OK;
+}
+
+ring_status work_advance(ring_work *work, bool *moved)
+{
+    const ring_status status = run_steps(work, moved);
+    if (status != RING_OK && status != RING_IN_PROGRESS)
+        return status;
+    /* Whatever the steps wait for, links that still hold this work's frames must be pushed. */
+    if (!message_all_flushed(work) || status == RING_IN_PROGRESS)
         return RING_IN_PROGRESS;
     work->finished = true;
     return RING_OK;

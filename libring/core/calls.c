@@ -34,7 +34,7 @@ static ring_status check_buffers(const call_signature *call, const call_buffers 
     const bool no_dst = buffers->dst == NULL && buffers->dst_bytes > 0;
     if (no_src || no_dst)
         return fail(RING_ERR_ARGUMENT, "ring_%s: %s is NULL with count %zu", name,
-                    no_src ? "src" : "dst", call->count);
+                    no_dst ? "dst" : "src", call->count);
     if (((uintptr_t)buffers->src | (uintptr_t)buffers->dst) % align != 0)
         return fail(RING_ERR_ARGUMENT, "ring_%s: buffers of %s must be aligned to %zu bytes", name,
                     ring_dtype_name(call->dtype), align);
@@ -80,7 +80,12 @@ static ring_status start_locked(ring_comm *comm, const call_signature *call,
     const ring_status verdict = comm_verdict(comm);
     if (verdict != RING_OK)
         return fail(verdict, "%s", comm->error);
-    RING_TRY(work_start(comm, call, buffers, options != NULL ? options->timeout : 0, &work));
+    const ring_status started =
+        work_start(comm, call, buffers, options != NULL ? options->timeout : 0, &work);
+    if (started != RING_OK) { /* the others are in the call already: they must not wait */
+        comm_fail(comm, NULL, started);
+        return started;
+    }
     if (options == NULL || options->work == NULL)
         return comm_wait(work);
     bool moved = false;
@@ -125,7 +130,8 @@ static size_t ranks_of(const ring_comm *comm)
 
 static const void *block_of(const ring_comm *comm, const void *vector, size_t block_bytes)
 {
-    return comm != NULL ? (const char *)vector + (size_t)comm->rank * block_bytes : vector;
+    return comm != NULL && vector != NULL
+               ? (const char *)vector + (size_t)comm->rank * block_bytes : vector;
 }
 
 /* ---- Collectives -------------------------------------------------------------------- */

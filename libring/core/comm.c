@@ -111,11 +111,27 @@ ring_status ring_comm_init_env(ring_comm **comm)
 
 /* ---- Death ---------------------------------------------------------------------- */
 
+/* Peers may still read and write this rank's buffers for works that it will not wait for. */
+static void abort_unfinished(ring_comm *comm)
+{
+    char text[160];
+    bool unfinished = false;
+    for (int lane = 0; lane < TRANSPORT_LANES; lane++)
+        for (const ring_work *w = comm->queue[lane]; w != NULL; w = w->next)
+            unfinished |= !w->finished;
+    if (!unfinished || comm->health == NULL || health_verdict(comm->health) != RING_OK)
+        return;
+    text_format(text, sizeof text, "rank %d (%s) destroyed the communicator with unfinished calls",
+                comm->rank, comm->world->cards[comm->rank].hostname);
+    health_report(comm->health, RING_ERR_ABORTED, text);
+}
+
 void ring_comm_destroy(ring_comm *comm)
 {
     if (comm == NULL)
         return;
     progress_stop(comm);
+    abort_unfinished(comm);
     if (comm->health != NULL)
         health_stop(comm->health);
     links_close(comm);

@@ -4,7 +4,8 @@
  * each other.
  *
  * Locking: everything below is guarded by ring_comm.lock, except what is constant after
- * init and the verdict (health.h, atomic). The lock is never held while sleeping.
+ * init and the verdict (health.h, atomic). The lock is not held while sleeping, except for the
+ * fraction of a second in which a failing call asks health for the culprit.
  */
 #ifndef RING_COMM_H
 #define RING_COMM_H
@@ -16,6 +17,9 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+
+/** Shorter messages are carried: their copy is cheaper than an acknowledgement. */
+enum { REFERENCE_MIN_BYTES = 2048 };
 
 /** A message on its way out. Entries to one peer leave in order. */
 typedef struct work_out {
@@ -55,7 +59,7 @@ struct ring_work {
     uint64_t seq;
     const void *src;
     void *dst;
-    size_t src_bytes, dst_bytes;
+    size_t dst_bytes;
     size_t element, acc;    /* bytes */
     size_t segment;         /* elements of a carried segment */
     const plan *plan;
@@ -77,7 +81,7 @@ typedef struct comm_peer {
     transport_link *lanes[TRANSPORT_LANES]; /* NULL for this rank */
     uint64_t sends, recvs;        /* point-to-point calls so far */
     bool wants_recv[TRANSPORT_LANES], wants_send[TRANSPORT_LANES]; /* to sleep on */
-    bool told[TRANSPORT_LANES];   /* FRAME_CALL was sent in the present stall */
+    uint64_t told;                /* seq + 1 of the collective that FRAME_CALL told it, 0: none */
 } comm_peer;
 
 struct ring_comm {
@@ -109,6 +113,9 @@ struct ring_comm {
 ring_status links_mask(const settings *s, uint32_t *mask);
 ring_status links_open(ring_comm *comm);
 void links_close(ring_comm *comm);
+/** @return true if every pair of ranks has a link that maps memory: the weakest one decides
+ *  what plans cost. From the cards alone, so all ranks say the same. */
+bool links_all_map(const ring_comm *comm);
 
 /* ---- tuner.c: algorithm and chunks, from what every rank knows ---- */
 typedef struct tuner_choice {
@@ -165,7 +172,8 @@ ring_status message_send_reserved(ring_work *work, int peer, void *room, size_t 
 ring_status message_post(ring_work *work, const work_out *entry);
 /** Hands over what is posted, as far as links take it. @return true in *moved if any. */
 ring_status message_flush(ring_work *work, bool *moved);
-/** @return true when nothing of the work is queued or borrowed by a link. */
+/** @return true when nothing of the work is queued or borrowed by a link; asks for progress on
+ *  the links that still hold some. */
 bool message_all_flushed(ring_work *work);
 /** Looks for peers that say they wait in another call, and says so to them. */
 ring_status message_compare_calls(ring_work *work);

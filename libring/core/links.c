@@ -48,6 +48,19 @@ static const transport *strongest(const boot_card *a, const boot_card *b)
     return NULL;
 }
 
+bool links_all_map(const ring_comm *comm)
+{
+    const boot_card *cards = comm->world->cards;
+    for (int a = 0; a < comm->ranks; a++) {
+        for (int b = a + 1; b < comm->ranks; b++) {
+            const transport *t = strongest(&cards[a], &cards[b]);
+            if (t == NULL || (t->powers & TRANSPORT_CAN_MAP) == 0)
+                return false;
+        }
+    }
+    return true;
+}
+
 static ring_status choose_all(ring_comm *comm, const transport **chosen, bool *by_unix)
 {
     const boot_card *cards = comm->world->cards;
@@ -107,6 +120,14 @@ static void describe(ring_comm *comm, const transport **chosen)
         snprintf(comm->transport, sizeof comm->transport, "self");
 }
 
+static void close_sockets(ring_comm *comm, int **fds)
+{
+    for (int lane = 0; lane < TRANSPORT_LANES; lane++)
+        for (int p = 0; p < comm->ranks; p++)
+            fd_close(&fds[lane][p]);
+    links_close(comm);
+}
+
 static ring_status connect_and_open(ring_comm *comm, const transport **chosen, bool *by_unix,
                                     int **fds)
 {
@@ -114,6 +135,8 @@ static ring_status connect_and_open(ring_comm *comm, const transport **chosen, b
     RING_TRY(boot_agree(comm->world, choose_all(comm, chosen, by_unix)));
     RING_TRY(boot_connect(comm->world, by_unix, TRANSPORT_LANES, fds));
     const ring_status status = open_all(comm, chosen, fds);
+    if (status != RING_OK)
+        close_sockets(comm, fds); /* ends the peers' waits for this rank */
     describe(comm, chosen);
     return boot_agree(comm->world, status);
 }
@@ -132,8 +155,8 @@ ring_status links_open(ring_comm *comm)
         for (size_t lane = 0; lane < TRANSPORT_LANES; lane++)
             fds[lane] = all_fds + lane * ranks;
         status = connect_and_open(comm, chosen, by_unix, fds);
-        for (size_t i = 0; i < TRANSPORT_LANES * ranks; i++)
-            fd_close(&all_fds[i]);
+        if (status != RING_OK)
+            close_sockets(comm, fds);
     } else {
         fail(status, "opening links to %d ranks", comm->ranks);
     }
@@ -150,6 +173,7 @@ void links_close(ring_comm *comm)
             transport_link *l = comm->peers[p].lanes[lane];
             if (l != NULL)
                 l->transport->close(l);
+            comm->peers[p].lanes[lane] = NULL;
         }
     }
 }

@@ -11,9 +11,6 @@
 
 #include <stdlib.h>
 
-/* Shorter messages are carried: their copy is cheaper than an acknowledgement. */
-enum { REFERENCE_MIN_BYTES = 2048 };
-
 static bool sends_left(const ring_work *work, int peer)
 {
     const work_peer *p = &work->peers[peer];
@@ -49,6 +46,7 @@ static transport_link *link_to(const ring_work *work, int peer)
     return work->comm->peers[peer].lanes[work->lane];
 }
 
+/* Only the work whose turn it is waits on the link; those behind it wait on that work. */
 static ring_status wait_to_receive(ring_work *work, int peer)
 {
     work->comm->peers[peer].wants_recv[work->lane] = true;
@@ -106,6 +104,7 @@ static ring_status skip_call_notices(ring_work *work, int peer, const transport_
 {
     transport_link *l = link_to(work, peer);
     ring_status status;
+    work->waits_for = peer; /* whom to suspect if the link fails */
     while ((status = l->transport->peek(l, frame, payload)) == RING_OK &&
            ((*frame)->flags & FRAME_CALL)) {
         if ((*frame)->seq == work->seq && !same_call(work, *frame))
@@ -140,7 +139,7 @@ ring_status message_peek(ring_work *work, int peer, size_t total, size_t width,
                          const transport_frame **frame, const void **payload)
 {
     if (!turn_to_receive(work, peer))
-        return wait_to_receive(work, peer);
+        return RING_IN_PROGRESS;
     const ring_status status = skip_call_notices(work, peer, frame, payload);
     if (status == RING_IN_PROGRESS)
         return wait_to_receive(work, peer);
@@ -172,7 +171,7 @@ ring_status message_take_ack(ring_work *work, int peer)
     const transport_frame *frame;
     const void *payload;
     if (!turn_to_receive(work, peer))
-        return wait_to_receive(work, peer);
+        return RING_IN_PROGRESS;
     const ring_status status = skip_call_notices(work, peer, &frame, &payload);
     if (status == RING_IN_PROGRESS)
         return wait_to_receive(work, peer);
@@ -210,6 +209,7 @@ static ring_status send_frame(ring_work *work, int peer, const transport_frame *
                               const void *payload)
 {
     transport_link *l = link_to(work, peer);
+    work->waits_for = peer; /* whom to suspect if the link fails */
     const ring_status status = l->transport->send(l, frame, payload);
     if (status == RING_IN_PROGRESS)
         return wait_to_send(work, peer);
@@ -307,7 +307,7 @@ static ring_status send_chunk(ring_work *work, work_out *out)
 static ring_status send_entry(ring_work *work, work_out *out)
 {
     if (!turn_to_send(work, out->peer))
-        return wait_to_send(work, out->peer);
+        return RING_IN_PROGRESS;
     return out->flags != 0 ? send_notice(work, out) : send_chunk(work, out);
 }
 
@@ -341,23 +341,23 @@ ring_status message_flush(ring_work *work, bool *moved)
 
 bool message_all_flushed(ring_work *work)
 {
-    if (work->queue_first < work->queue_end)
-        return false;
+    bool all = work->queue_first == work->queue_end;
     for (int p = 0; p < work->comm->ranks; p++) {
         const transport_link *l = link_to(work, p);
         if (l == NULL || work->peers[p].flush_mark <= l->transport->flushed(l))
             continue;
-        wait_to_send(work, p);
-        return false;
+        work->comm->peers[p].wants_send[work->lane] = true;
+        all = false;
     }
-    return true;
+    return all;
 }
 
 ring_status message_reserve(ring_work *work, int peer, void **room)
 {
     transport_link *l = link_to(work, peer);
     if (work->peers[peer].pending > 0 || !turn_to_send(work, peer))
-        return wait_to_send(work, peer);
+        return RING_IN_PROGRESS; /* what is before it waits for the link */
+    work->waits_for = peer;
     *room = l->transport->reserve(l);
     return *room != NULL ? RING_OK : wait_to_send(work, peer);
 }
@@ -378,28 +378,40 @@ ring_status message_send_reserved(ring_work *work, int peer, void *room, size_t 
 
 /* ---- Different calls that wait for each other ------------------------------------- */
 
+/* Not to one that has left: a notice would only break the connection under its last data. */
 static void tell_call(ring_work *work, int peer)
 {
     transport_link *l = link_to(work, peer);
     comm_peer *state = &work->comm->peers[peer];
-    if (state->told[work->lane])
+    if (state->told == work->seq + 1 || health_left(work->comm->health, peer))
         return;
     const transport_frame frame = frame_of(work, peer, FRAME_CALL);
-    state->told[work->lane] = l->transport->send(l, &frame, NULL) == RING_OK;
+    if (l->transport->send(l, &frame, NULL) == RING_OK)
+        state->told = work->seq + 1;
+}
+
+/* Looks at the first frame that is not an old notice. */
+static ring_status compare_with(ring_work *work, int peer)
+{
+    transport_link *l = link_to(work, peer);
+    const transport_frame *frame;
+    const void *payload;
+    ring_status status;
+    while ((status = l->transport->peek(l, &frame, &payload)) == RING_OK &&
+           (frame->flags & FRAME_CALL) && frame->seq < work->seq)
+        l->transport->consume(l);
+    if (status != RING_OK) {
+        tell_call(work, peer);
+        return RING_OK; /* nothing to compare; a broken link shows where it is needed */
+    }
+    return frame->seq == work->seq && !same_call(work, frame) ? mismatch(work, peer, frame)
+                                                              : RING_OK;
 }
 
 ring_status message_compare_calls(ring_work *work)
 {
-    for (int p = 0; p < work->comm->ranks; p++) {
-        transport_link *l = link_to(work, p);
-        const transport_frame *frame;
-        const void *payload;
-        if (l == NULL || work->lane != TRANSPORT_COLLECTIVE)
-            continue;
-        tell_call(work, p);
-        if (l->transport->peek(l, &frame, &payload) == RING_OK && frame->seq == work->seq &&
-            !same_call(work, frame))
-            return mismatch(work, p, frame);
-    }
+    for (int p = 0; p < work->comm->ranks; p++)
+        if (link_to(work, p) != NULL)
+            RING_TRY(compare_with(work, p));
     return RING_OK;
 }

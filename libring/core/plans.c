@@ -89,8 +89,7 @@ ring_status plans_get(struct plan_cache *cache, const ring_comm *comm,
         plan *p = entry != NULL ? build(comm, call, choice) : NULL;
         if (p == NULL) {
             free(entry);
-            return fail(RING_ERR_MEMORY, "building the plan of %s",
-                        plan_collective_name(call->collective));
+            return RING_ERR_MEMORY; /* the builder has said what was missing */
         }
         *entry = (cached_plan){.collective = call->collective, .algorithm = choice->algorithm,
                                .root = call->root, .chunks = choice->chunks, .plan = p,

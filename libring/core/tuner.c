@@ -24,22 +24,22 @@ struct tuner {
  * Seconds a carried message, a reference, a carried byte, a byte of a kernel, a call. */
 static const plan_cost_params mapped_links = {
     .alpha = 0.4e-6, .alpha_ref = 0.25e-6, .beta = 1.0 / 8e9, .gamma = 1.0 / 60e9,
-    .overhead = 0.2e-6, .maps = true,
+    .overhead = 0.2e-6, .maps = true, .reference_min = REFERENCE_MIN_BYTES,
 };
 static const plan_cost_params sending_links = {
     .alpha = 9e-6, .alpha_ref = 9e-6, .beta = 1.0 / 2.0e9, .gamma = 1.0 / 20e9,
     .overhead = 1e-6, .maps = false,
 };
 
-/* The weakest link decides: a plan is as slow as its slowest pair. */
-static bool all_links_map(const ring_comm *comm)
+static ring_status unknown_algorithm(const char *name)
 {
-    for (int p = 0; p < comm->ranks; p++) {
-        const transport_link *l = comm->peers[p].lanes[TRANSPORT_COLLECTIVE];
-        if (l != NULL && (l->transport->powers & TRANSPORT_CAN_MAP) == 0)
-            return false;
-    }
-    return comm->hosts == 1;
+    size_t count;
+    const algo *all = algo_all(&count);
+    char known[128] = "";
+    for (size_t i = 0; i < count; i++)
+        text_format(known + strlen(known), sizeof known - strlen(known), "%s%s",
+                    i > 0 ? ", " : "", all[i].name);
+    return fail(RING_ERR_CONFIG, "RING_ALGO=%s: no such algorithm; known: %s", name, known);
 }
 
 ring_status tuner_new(const ring_comm *comm, struct tuner **out)
@@ -47,14 +47,13 @@ ring_status tuner_new(const ring_comm *comm, struct tuner **out)
     const char *name = comm->settings.algo;
     const algo *forced = NULL;
     if (name[0] != '\0' && (forced = algo_find(name)) == NULL)
-        return fail(RING_ERR_CONFIG, "RING_ALGO=%s: no such algorithm; ring, direct, chain are "
-                    "known", name);
+        return unknown_algorithm(name);
     struct tuner *t = calloc(1, sizeof *t);
     if (t == NULL)
         return fail(RING_ERR_MEMORY, "creating the tuner");
     t->ranks = comm->ranks;
     t->forced = forced;
-    t->params = all_links_map(comm) ? mapped_links : sending_links;
+    t->params = links_all_map(comm) ? mapped_links : sending_links;
     *out = t;
     return RING_OK;
 }
@@ -66,8 +65,7 @@ void tuner_free(struct tuner *t)
 
 static bool usable(const struct tuner *t, const algo *a, plan_collective collective)
 {
-    const bool folds_too_many = t->ranks > KERNEL_MAX_INPUTS && strcmp(a->name, "direct") == 0;
-    return a->supports(collective) && !folds_too_many;
+    return a->supports(collective) && (a->max_ranks == 0 || t->ranks <= a->max_ranks);
 }
 
 /* Rank 0's plan stands for all: algorithms treat ranks alike. */

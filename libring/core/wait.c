@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -18,8 +20,7 @@ static const double stall_seconds = 0.5;
 
 struct sleeper {
     int wake_fd;
-    _Atomic int sleepers;
-    struct pollfd *entries;
+    _Atomic int sleepers; /* threads in poll, or about to be */
 };
 
 ring_status sleeper_new(ring_comm *comm)
@@ -96,16 +97,17 @@ static void advance_lane(ring_comm *comm, int lane, bool *moved)
     }
 }
 
+/* The verdict comes first: after it peers may have taken their buffers back. */
 void comm_progress(ring_comm *comm, bool *moved)
 {
     forget_wants(comm);
-    for (int lane = 0; lane < TRANSPORT_LANES; lane++)
+    for (int lane = 0; lane < TRANSPORT_LANES && comm_verdict(comm) == RING_OK; lane++)
         advance_lane(comm, lane, moved);
-    if (!*moved)
-        push_links(comm); /* a broken link shows again where a work needs it */
     const ring_status verdict = comm_verdict(comm);
     if (verdict != RING_OK)
         finish_all(comm, verdict);
+    else if (!*moved && push_links(comm) != RING_OK)
+        log_debug("%s", fail_text()); /* it shows again where a work needs the link */
     if (*moved && atomic_load(&comm->sleeper->sleepers) > 0)
         sleeper_wake(comm);
 }
@@ -115,6 +117,17 @@ void comm_progress(ring_comm *comm, bool *moved)
 static bool wanted(const ring_comm *comm, int p, int lane)
 {
     return comm->peers[p].wants_recv[lane] || comm->peers[p].wants_send[lane];
+}
+
+/* Only frames that nobody has looked at are news to a link. */
+static bool arm_link(const comm_peer *peer, int lane)
+{
+    transport_link *l = peer->lanes[lane];
+    const transport_frame *frame;
+    const void *payload;
+    if (!peer->wants_recv[lane])
+        (void)l->transport->peek(l, &frame, &payload);
+    return l->transport->arm(l, peer->wants_send[lane]);
 }
 
 /* @return number of entries, or 0 if a link has something already. */
@@ -127,7 +140,7 @@ static nfds_t arm_links(ring_comm *comm, struct pollfd *entries)
             transport_link *l = comm->peers[p].lanes[lane];
             if (l == NULL || !wanted(comm, p, lane))
                 continue;
-            if (!l->transport->arm(l, comm->peers[p].wants_send[lane]))
+            if (!arm_link(&comm->peers[p], lane))
                 return 0;
             entries[used++] = (struct pollfd){.fd = l->transport->wake_fd(l), .events = POLLIN};
         }
@@ -139,33 +152,42 @@ static void disarm_links(ring_comm *comm)
 {
     for (int p = 0; p < comm->ranks; p++)
         for (int lane = 0; lane < TRANSPORT_LANES; lane++)
-            if (comm->peers[p].lanes[lane] != NULL && wanted(comm, p, lane))
+            if (comm->peers[p].lanes[lane] != NULL)
                 comm->peers[p].lanes[lane]->transport->disarm(comm->peers[p].lanes[lane]);
+}
+
+/* What woke one sleeper may be for another: the last one up clears the bells. */
+static void wake_up(ring_comm *comm)
+{
+    if (atomic_fetch_sub(&comm->sleeper->sleepers, 1) > 1)
+        return;
+    uint64_t rings;
+    const ssize_t ignored = read(comm->sleeper->wake_fd, &rings, sizeof rings);
+    (void)ignored;
+    disarm_links(comm);
+}
+
+static void unlocked_poll(ring_comm *comm, struct pollfd *entries, nfds_t used, double deadline)
+{
+    pthread_mutex_unlock(&comm->lock);
+    if (used > 0)
+        poll(entries, used, clock_ms_until(deadline, SLEEP_MS));
+    else
+        sched_yield();
+    pthread_mutex_lock(&comm->lock);
 }
 
 /* The lock is held on entry and on return, not in between. */
 static void sleep_until_something(ring_comm *comm, double deadline)
 {
-    struct pollfd entries[1 + 2 * TRANSPORT_LANES * 64];
-    struct pollfd *all = entries;
-    if (comm->ranks > 64) {
-        all = calloc(1 + (size_t)comm->ranks * TRANSPORT_LANES, sizeof *all);
-        if (all == NULL)
-            return; /* waits by spinning instead */
-    }
+    enum { FEW = 1 + TRANSPORT_LANES * 64 };
+    struct pollfd few[FEW];
+    const size_t most = 1 + (size_t)comm->ranks * TRANSPORT_LANES;
+    struct pollfd *all = most <= FEW ? few : calloc(most, sizeof *all);
     atomic_fetch_add(&comm->sleeper->sleepers, 1);
-    const nfds_t used = arm_links(comm, all);
-    if (used > 0) {
-        pthread_mutex_unlock(&comm->lock);
-        poll(all, used, clock_ms_until(deadline, SLEEP_MS));
-        pthread_mutex_lock(&comm->lock);
-    }
-    disarm_links(comm);
-    atomic_fetch_sub(&comm->sleeper->sleepers, 1);
-    uint64_t rings;
-    const ssize_t ignored = read(comm->sleeper->wake_fd, &rings, sizeof rings);
-    (void)ignored;
-    if (all != entries)
+    unlocked_poll(comm, all, all != NULL ? arm_links(comm, all) : 0, deadline);
+    wake_up(comm);
+    if (all != few)
         free(all);
 }
 
@@ -189,36 +211,34 @@ static void check_deadline(ring_work *work, double now)
     finish_all(work->comm, comm_verdict(work->comm));
 }
 
-typedef struct stall {
-    double since;
-    bool compared;
-} stall;
-
-static void check_stall(ring_work *work, stall *s, double now)
+static ring_work *first_unfinished(const ring_comm *comm, int lane)
 {
-    if (s->since == 0)
-        s->since = now;
-    if (s->compared || now - s->since < stall_seconds)
-        return;
-    s->compared = true;
-    const ring_status status = message_compare_calls(work);
-    if (status != RING_OK)
-        comm_fail(work->comm, work, status);
+    ring_work *w = comm->queue[lane];
+    while (w != NULL && w->finished)
+        w = w->next;
+    return w;
 }
 
-static void end_stall(ring_comm *comm, stall *s)
+/* @param since  when the stall began, 0 before it. Compares again and again: a peer's notice
+ * may come later than this rank's look. */
+static void check_stall(ring_comm *comm, double *since, double now)
 {
-    if (s->compared)
-        for (int p = 0; p < comm->ranks; p++)
-            comm->peers[p].told[TRANSPORT_COLLECTIVE] = false;
-    *s = (stall){0};
+    ring_work *stuck = first_unfinished(comm, TRANSPORT_COLLECTIVE);
+    if (*since == 0)
+        *since = now;
+    if (stuck == NULL || now - *since < stall_seconds)
+        return;
+    *since = now;
+    const ring_status status = message_compare_calls(stuck);
+    if (status != RING_OK)
+        comm_fail(comm, stuck, status);
 }
 
 static void wait_finished(ring_work *work)
 {
     ring_comm *comm = work->comm;
     unsigned turns = 0;
-    stall stalled = {0};
+    double stalled = 0;
     while (!work->finished) {
         bool moved = false;
         comm_progress(comm, &moved);
@@ -226,17 +246,17 @@ static void wait_finished(ring_work *work)
             break;
         if (moved) {
             turns = 0;
-            end_stall(comm, &stalled);
-            continue;
+            stalled = 0;
         }
         pthread_mutex_unlock(&comm->lock); /* lets other threads of this rank in */
         const bool sleepy = wait_politely(&turns);
         pthread_mutex_lock(&comm->lock);
-        if (!sleepy)
+        if (!sleepy || work->finished)
             continue;
         const double now = clock_now();
         check_deadline(work, now);
-        check_stall(work, &stalled, now);
+        if (!work->finished)
+            check_stall(comm, &stalled, now);
         if (!work->finished)
             sleep_until_something(comm, work->deadline);
     }
@@ -268,13 +288,12 @@ struct progress_thread {
     bool stop;
 };
 
-static ring_work *first_unfinished(const ring_comm *comm)
+static bool idle(const ring_comm *comm)
 {
     for (int lane = 0; lane < TRANSPORT_LANES; lane++)
-        for (ring_work *w = comm->queue[lane]; w != NULL; w = w->next)
-            if (!w->finished)
-                return w;
-    return NULL;
+        if (first_unfinished(comm, lane) != NULL)
+            return false;
+    return true;
 }
 
 static void *progress_main(void *context)
@@ -284,16 +303,29 @@ static void *progress_main(void *context)
     pthread_mutex_lock(&comm->lock);
     while (!comm->progress->stop) {
         bool moved = false;
-        if (first_unfinished(comm) == NULL) {
+        if (idle(comm)) {
             pthread_cond_wait(&comm->progress->kicked, &comm->lock);
             continue;
         }
         comm_progress(comm, &moved);
-        if (!moved && first_unfinished(comm) != NULL)
+        if (moved) /* lets the callers in */
+            unlocked_poll(comm, NULL, 0, 0);
+        else
             sleep_until_something(comm, clock_now() + 1.0);
     }
     pthread_mutex_unlock(&comm->lock);
     return NULL;
+}
+
+/* Signals are for the program's own threads. */
+static int start_masked(pthread_t *thread, ring_comm *comm)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(thread, NULL, progress_main, comm);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
 }
 
 ring_status progress_start(ring_comm *comm)
@@ -303,11 +335,15 @@ ring_status progress_start(ring_comm *comm)
         return fail(RING_ERR_MEMORY, "creating the progress thread");
     pthread_cond_init(&p->kicked, NULL);
     comm->progress = p;
-    if (pthread_create(&p->thread, NULL, progress_main, comm) == 0)
+    errno = start_masked(&p->thread, comm);
+    if (errno == 0)
         return RING_OK;
+    const ring_status status = fail(RING_ERR_SYSTEM, "starting the progress thread: %m; unset "
+                                    "RING_PROGRESS_THREAD");
     comm->progress = NULL;
+    pthread_cond_destroy(&p->kicked);
     free(p);
-    return fail(RING_ERR_SYSTEM, "starting the progress thread: %m; unset RING_PROGRESS_THREAD");
+    return status;
 }
 
 void progress_stop(ring_comm *comm)
@@ -328,6 +364,8 @@ void progress_stop(ring_comm *comm)
 
 void progress_kick(ring_comm *comm)
 {
-    if (comm->progress != NULL)
-        pthread_cond_signal(&comm->progress->kicked);
+    if (comm->progress == NULL)
+        return;
+    pthread_cond_signal(&comm->progress->kicked);
+    sleeper_wake(comm);
 }

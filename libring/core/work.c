@@ -87,7 +87,6 @@ static void reset(ring_work *work, const call_signature *call, const call_buffer
     work->call = signature_on_wire(call);
     work->src = buffers->src;
     work->dst = buffers->dst;
-    work->src_bytes = buffers->src_bytes;
     work->dst_bytes = buffers->dst_bytes;
     work->element = ring_dtype_size(call->dtype);
     work->acc = kernel_acc_size(call->dtype);

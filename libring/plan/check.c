@@ -3,12 +3,11 @@
  * The checker. It proves, for plans of up to 64 ranks:
  *  - shape: each plan is well-formed (check_shape.c);
  *  - progress: no step waits for ever, every message is taken, and both ends of a message
- *    agree on chunk, place and type (run.c);
+ *    agree on chunk, place and type (run.c); links may be soon full (check_links.c);
  *  - result: every output chunk holds what the collective says, each rank once, finished
  *    once, and the very same term on all ranks (here);
  *  - memory: no chunk is read or overwritten too early or too late (check_race.c).
  * Each for buffers in place and not, and for messages by value, by reference and by store.
- * Links are taken as roomy; see plan.h.
  */
 #include "check.h"
 
@@ -89,5 +88,6 @@ ring_status plan_check(const plan *const *plans, int ranks)
 {
     RING_TRY(check_shape(plans, ranks));
     RING_TRY(check_placed(plans, ranks, false));
-    return check_placed(plans, ranks, true);
+    RING_TRY(check_placed(plans, ranks, true));
+    return check_links(plans, ranks);
 }

@@ -8,6 +8,9 @@
 /** Plans of one collective, each well-formed by itself: whatever passes can be run. */
 ring_status check_shape(const plan *const *plans, int ranks);
 
+/** All ranks come to their ends on links that are soon full. The plans do so on roomy ones. */
+ring_status check_links(const plan *const *plans, int ranks);
+
 /** Memory is not used too early or too late, in all schedules. @p done was run to its end. */
 ring_status check_race(const run *done);
 

@@ -63,7 +63,7 @@ static ring_status check_head(const plan *const *plans, int ranks, int rank)
 {
     const plan *p = plans[rank], *first = plans[0];
     if (p->rank != rank || p->ranks != ranks || p->collective != first->collective ||
-        p->root != first->root || p->chunks != first->chunks)
+        p->root != first->root || p->chunks != first->chunks || p->circular != first->circular)
         return fail(RING_ERR_INTERNAL, "plan %d is of another call (%s, rank %d of %d, root %d, %d "
                     "chunks) than plan 0", rank, plan_collective_name(p->collective), p->rank,
                     p->ranks, p->root, p->chunks);

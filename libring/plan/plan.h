@@ -24,9 +24,10 @@
  * A fold that puts its result into its own PLAN_DST and into peers' may also be run as the
  * fold, then sends by value from the own one; plans are right for this, too.
  *
- * Plans take links as roomy. All ranks of a ring put a fold's result on their links before
- * any of them takes the next one, so an executor whose links fill up must keep results
- * aside, or send them from the own PLAN_DST, instead of waiting for room.
+ * A fold's result for PLAN_WIRE is relayed: it is stored nowhere, so the fold waits for room
+ * on the link. Plans proceed on links that take one segment ahead of the receiver; those
+ * that relay round a circle of ranks (`circular`) on links that take a chunk and a segment,
+ * so the executor runs them slice by slice. The checker proves this, too.
  *
  * Steps run in order. SEND only posts: later steps do not wait for it.
  */
@@ -101,9 +102,9 @@ typedef struct plan {
     const char *algorithm;
     int32_t rank, ranks, root;
     int32_t chunks; /* chunks of the vector (all ranks' blocks together where it has blocks) */
-    bool circular;  /* folds pass messages on round a circle of ranks without storing them: the
-                       executor runs the plan slice by slice, each chunk slice small enough for
-                       what links take ahead. The same on every rank; set by the algorithm */
+    bool circular;  /* relays round a circle: to be run slice by slice, each chunk's slice small
+                       enough for what links take ahead. The same on every rank; set by the
+                       algorithm */
     plan_step *steps;
     plan_loc *locs;
     plan_block *blocks;

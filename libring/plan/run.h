@@ -63,4 +63,11 @@ ring_status run_offence(const run *r, int rank, const char *format, ...) RING_PR
 /** Fails without naming a step. */
 ring_status run_wrong(const run *r, const char *format, ...) RING_PRINTF(2, 3);
 
+/* ---- Between run.c and run_steps.c ---- */
+
+/** Executes a step whose messages are there. */
+ring_status run_execute(run *r, int rank, const plan_step *step);
+void run_note_latest(run *r, int rank, int chunk, int32_t id);
+ring_status run_no_memory(const run *r);
+
 #endif

@@ -351,7 +351,7 @@ static int files_left(void)
 {
     char command[128];
     int count = -1;
-    snprintf(command, sizeof command, "ls %s | grep -c ring-", directory);
+    snprintf(command, sizeof command, "ls %s | grep -c 'ring-.*[0-9]$'", directory);
     FILE *out = popen(command, "r");
     assert_int_equal(fscanf(out, "%d", &count), 1);
     pclose(out);

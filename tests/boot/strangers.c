@@ -65,11 +65,11 @@ static bool is_closed(int fd, double seconds)
 
 /* ---- A recorded handshake -------------------------------------------------------------- */
 
-enum { RECORD_MAX = 4096 };
+enum { RECORD_MAX = 4096, WHOLE_HANDSHAKE = sizeof(hand_hello) + HAND_MAC + sizeof(boot_card) };
 
 typedef struct recording {
     unsigned char bytes[RECORD_MAX]; /* what the member sent */
-    size_t count;
+    atomic_size_t count;
     int listener, target; /* ports: of the relay, of rank 0 */
     atomic_bool stop;
 } recording;
@@ -81,8 +81,10 @@ static bool pump(int from, int to, recording *r)
     const ssize_t got = recv(from, part, sizeof part, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN))
         return false;
-    for (ssize_t i = 0; r != NULL && i < got && r->count < RECORD_MAX; i++)
-        r->bytes[r->count++] = part[i];
+    if (r != NULL && got > 0 && r->count + (size_t)got <= RECORD_MAX) {
+        memcpy(r->bytes + r->count, part, (size_t)got);
+        atomic_fetch_add(&r->count, (size_t)got);
+    }
     return got <= 0 || send(to, part, (size_t)got, MSG_NOSIGNAL) == got;
 }
 
@@ -135,7 +137,9 @@ static ring_status start_around_a_replay(int rank, int size, void *context)
 static void *replay_later(void *context)
 {
     replayed_start *s = context;
-    clock_sleep(0.5); /* rank 1 is seated by then */
+    while (atomic_load(&s->record.count) < WHOLE_HANDSHAKE)
+        clock_sleep(0.005);
+    clock_sleep(0.2); /* rank 1 is seated by then */
     replay(s);
     atomic_store(&s->replay_done, true);
     return NULL;
@@ -169,7 +173,7 @@ static void a_replayed_handshake_is_refused(void **state)
     pthread_join(replay_thread, NULL);
     pthread_join(relay_thread, NULL);
     crew_assert_all(c, RING_OK);
-    assert_true(s.record.count > sizeof(hand_hello) + HAND_MAC + sizeof(boot_card));
+    assert_true(s.record.count > WHOLE_HANDSHAKE);
     assert_true(s.closed);
     assert_false(s.welcomed);
     fd_close(&s.record.listener);

@@ -80,6 +80,7 @@ static plan *empty_like(const plan *p)
 {
     plan *copy = plan_new(p->collective, p->algorithm, p->rank, p->ranks, p->root, p->chunks);
     assert_non_null(copy);
+    copy->circular = p->circular;
     return copy;
 }
 

@@ -51,6 +51,10 @@ export SLURM_JOB_NODELIST='n[01-02,10],x3' SLURM_TASKS_PER_NODE='2(x2),1(x2)'
 placed
 equal "Slurm" "0@n01 1@n01 2@n02 3@n02 4@n10 5@x3" "$places"
 unset SLURM_JOB_NODELIST SLURM_TASKS_PER_NODE
+export LSB_HOSTS='l1 l2 l1'
+placed
+equal "LSF" "0@l1 1@l1 2@l2" "$places"
+unset LSB_HOSTS
 export DLTS_HOSTFILE=$work/hosts
 placed
 equal "DLTS_HOSTFILE" "0@n1 1@n1 2@n2" "$places"

@@ -238,6 +238,18 @@ static void pbs_names_add_up(void **state)
     hosts_free(&list);
 }
 
+static void lsf_names_add_up(void **state)
+{
+    (void)state;
+    host_list list = {0};
+    assert_int_equal(hosts_parse_words(" a b  a\n", &list), RING_OK);
+    assert_string_equal(shown(&list), "a:2 b:1");
+    hosts_free(&list);
+    assert_int_equal(hosts_parse_words(" ", &list), RING_ERR_CONFIG);
+    assert_int_equal(hosts_parse_words("a;b", &list), RING_ERR_CONFIG);
+    hosts_free(&list);
+}
+
 static void filter_is(const char *words, bool include, const char *expected)
 {
     host_list list = {0};
@@ -285,6 +297,7 @@ int main(void)
         cmocka_unit_test(endless_lines_are_refused),
         cmocka_unit_test(noise_is_survived),
         cmocka_unit_test(pbs_names_add_up),
+        cmocka_unit_test(lsf_names_add_up),
         cmocka_unit_test(include_keeps_what_is_named),
         cmocka_unit_test(exclude_drops_what_is_named),
     };

@@ -6,7 +6,7 @@ sizes='echo $RANK/$WORLD_SIZE'
 for words in "-n 2" "-n2" "-np 2" "--np 2" "--np=2" "--nproc-per-node 2" "--nproc_per_node=2" \
     "--num_gpus 2" "--num_gpus=2 --num_nodes=1" "--nnodes 1 --nproc-per-node 2" \
     "--standalone --nproc-per-node=2 --no-python" "--include localhost:0,2" "-i localhost:1,3" \
-    "--no_local_rank -n 2" "--launcher ssh -n 2" "-H localhost:2" "-H localhost -n 2"; do
+    "--no_local_rank -n 2" "--bind_cores_to_rank -n 2" "--launcher ssh -n 2" "-H localhost:2" "-H localhost -n 2"; do
     run "$ringrun" $words sh -c "$sizes" --not-ours -n 7
     equal "ringrun $words" "0/2
 [1] 1/2" "$(sort "$work/out")"
@@ -43,6 +43,8 @@ refuse "core or none" -n 1 --bind-to socket true
 refuse "reached by ssh" -n 1 --launcher pdsh true
 refuse "NAME or NAME=VALUE" -n 1 -x 2A=1 true
 refuse "not set here" -n 1 -x RING_TEST_SURELY_UNSET true
+refuse "sets this variable itself" -n 1 -x RANK=1 true
+refuse "needs --node-rank" -n 1 --no_ssh true
 refuse "CPUs" --nproc-per-node gpu true
 refuse "give one" -n 1 -H a --hostfile b true
 refuse "cannot be given together" --include a --exclude b true
@@ -55,7 +57,7 @@ refuse "RING_SECRET_FILE" --node-rank 1 --nnodes 2 --nproc-per-node 2 --master-a
 head -c 32 /dev/urandom >key && chmod 600 key
 export RING_SECRET_FILE=$work/key
 one='echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $CROSS_RANK/$CROSS_SIZE $MASTER_ADDR:$MASTER_PORT ${RING_SECRET_FILE##*/} ${RING_SECRET_FD-none}'
-run "$ringrun" --node-rank 1 --nnodes 2 --nproc-per-node 2 --master-addr 127.0.0.1 sh -c "$one"
+run "$ringrun" --no_ssh --node_rank=1 --num_nodes 2 --nproc-per-node 2 --master-addr 127.0.0.1 sh -c "$one"
 equal "second of two nodes" "[2] 2/4 0/2 1/2 127.0.0.1:29500 key none
 [3] 3/4 1/2 1/2 127.0.0.1:29500 key none" "$(sort "$work/out")"
 run env RANK=1 WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=3000 \

@@ -150,7 +150,7 @@ static void headers_that_promise_too_much_cost_no_memory(void **state)
 static void bombs_are_not_unpacked(void **state)
 {
     (void)state;
-    const size_t size = (size_t)64 << 20;
+    const size_t size = (size_t)8 << 20;
     uint8_t *zeros = calloc(1, size);
     assert_non_null(zeros);
     zeros[2] = 8;

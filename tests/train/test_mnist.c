@@ -7,6 +7,7 @@
 #include "vectors.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SKIPPED = 77 };

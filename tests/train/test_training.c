@@ -93,6 +93,7 @@ static ring_status train_epochs(trained *out, train_engine *engine, const train_
 static void *train_rank(void *argument)
 {
     trained *out = argument;
+    gemm_set_threads(1);
     train_config config = configure(out->config, out->ranks);
     ring_comm *comm = NULL;
     train_engine engine = {0};
@@ -223,7 +224,6 @@ static void a_loss_that_is_not_finite_stops_all_ranks_with_one_text(void **state
 
 int main(void)
 {
-    gemm_set_threads(1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sgd_with_warmup_decay_loses_as_pytorch),
         cmocka_unit_test(momentum_with_clipping_loses_as_pytorch),

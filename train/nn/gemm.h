@@ -13,7 +13,8 @@
 void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, const float *a,
           const float *b, bool accumulate, float *c);
 
-/** Sets how many threads a call uses; before it, whatever the library likes. */
+/** Sets how many threads the calls of this thread use; before it, as many as the library
+ *  likes. */
 void gemm_set_threads(int threads);
 
 /** @return "oneDNN" or "OpenBLAS". */

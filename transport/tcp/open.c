@@ -75,9 +75,20 @@ static ring_status socket_prepare(int fd)
     return RING_OK;
 }
 
+/* Closing over unread bytes would reset the connection, and with it what the peer has still to
+ * read. */
+static void read_the_rest(int fd)
+{
+    char waste[4096];
+    shutdown(fd, SHUT_WR);
+    while (recv(fd, waste, sizeof waste, MSG_DONTWAIT) > 0)
+        continue;
+}
+
 static void tcp_close(transport_link *link)
 {
     tcp_link *l = (tcp_link *)link;
+    read_the_rest(l->fd);
     fd_close(&l->wake);
     fd_close(&l->fd);
     free(l->rooms);

@@ -77,7 +77,7 @@ ring_status tcp_verdict(const tcp_link *l);
 ring_status tcp_send(transport_link *link, const transport_frame *frame, const void *payload);
 void *tcp_reserve(transport_link *link);
 uint64_t tcp_flushed(const transport_link *link);
-/** Hands the kernel what it takes of the queue. */
+/** Hands the kernel what it takes of the queue. What comes in waits there for peek(). */
 ring_status tcp_progress(transport_link *link);
 
 /* ---- receive.c ---- */

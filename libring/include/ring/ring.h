@@ -17,7 +17,9 @@
  *  - Buffers are borrowed from the call until it completes, then are the caller's again.
  *  - A communicator may be used from several threads, one call at a time each.
  *  - On error, outputs are unspecified and the communicator is finished: all later
- *    calls return the first error. ring_last_error() tells what happened and where.
+ *    calls return the first error. ring_last_error() tells what happened and where. Peers may
+ *    touch buffers of the failed calls until they have seen the error too, at most seconds
+ *    later: reuse them after ring_comm_destroy() of all ranks, or not at all.
  */
 #ifndef RING_RING_H
 #define RING_RING_H
@@ -193,7 +195,7 @@ typedef struct ring_call {
     size_t size;      /**< sizeof(ring_call); lets the struct grow without breaking callers */
     ring_work **work; /**< not NULL: return at once, *work is finished by ring_wait/ring_test */
     void *stream;     /**< for device buffers; must be NULL for host buffers */
-    double timeout;   /**< seconds until RING_ERR_TIMEOUT; 0: RING_TIMEOUT */
+    double timeout;   /**< seconds from the call until RING_ERR_TIMEOUT; 0: RING_TIMEOUT */
 } ring_call;
 
 #define RING_CALL_INIT { sizeof(ring_call), NULL, NULL, 0.0 }
@@ -268,6 +270,7 @@ typedef struct ring_buckets ring_buckets;
 ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_t *counts,
                                 size_t params, ring_dtype dtype, ring_op op,
                                 size_t bucket_bytes, ring_comm *comm);
+/** Waits for what still runs and frees; before its communicator is destroyed. */
 void ring_buckets_destroy(ring_buckets *buckets);
 
 /** Parameter @p index has its final gradient: starts the buckets that became full and

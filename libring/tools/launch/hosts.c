@@ -120,6 +120,18 @@ ring_status hosts_parse_list(const char *text, host_list *list)
     }
 }
 
+ring_status hosts_parse_words(const char *text, host_list *list)
+{
+    static const char blanks[] = " \t\n";
+    for (const char *word = text + strspn(text, blanks); *word != '\0';) {
+        const size_t length = strcspn(word, blanks);
+        RING_TRY(add_or_sum(list, word, length, 1));
+        word += length;
+        word += strspn(word, blanks);
+    }
+    return list->count > 0 ? RING_OK : fail(RING_ERR_CONFIG, "the host list is empty");
+}
+
 /* ---- Files ------------------------------------------------------------------------ */
 
 typedef struct file_line {

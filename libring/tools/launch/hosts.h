@@ -31,6 +31,8 @@ ring_status hosts_read_file(const char *path, host_list *list);
 ring_status hosts_read_pbs(const char *path, host_list *list);
 /** "a,b:2,[fe80::1]:4": names with optional slots (1); a name that comes twice adds up. */
 ring_status hosts_parse_list(const char *text, host_list *list);
+/** LSF: "a a b"; a name that comes k times has k slots. */
+ring_status hosts_parse_words(const char *text, host_list *list);
 /** Slurm: "n[01-04,7],x3" and tasks a node like "2(x3),1" (NULL or "": 1 each). */
 ring_status hosts_parse_slurm(const char *nodes, const char *tasks, host_list *list);
 

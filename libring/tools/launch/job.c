@@ -82,6 +82,16 @@ static void set_rank(const job *j, const share *s, int local, int secret_fd, tex
         texts_set(out, "RING_SECRET_FD", "%d", secret_fd);
 }
 
+bool job_sets(const char *name)
+{
+    char nowhere[] = "";
+    texts list = {0};
+    set_rank(&(job){.address = nowhere}, &(share){.ranks = 1}, 0, 0, &list);
+    const bool set = texts_get(&list, name) != NULL;
+    texts_free(&list);
+    return set;
+}
+
 static void set_exports(const job *j, texts *out)
 {
     for (size_t i = 0; i < j->exports.count; i++) {

@@ -38,6 +38,9 @@ int job_secret_file(const job *j);
 void job_environment(const job *j, const share *s, int local, int secret_fd,
                      char *const *base, texts *out);
 
+/** @return true if ranks get @p name from the launcher, whatever anybody exports. */
+bool job_sets(const char *name);
+
 /** Job and share as one message, and back. Unpacking checks everything it reads. */
 void job_pack(const job *j, const share *s, bytes *out);
 ring_status job_unpack(const char *data, size_t size, job *j, share *s);

@@ -3,7 +3,7 @@
 #include "options.h"
 
 #include "about.h"
-#include "spawn.h"
+#include "job.h"
 
 #include <argp.h>
 #include <ctype.h>
@@ -18,7 +18,7 @@ enum key {
     KEY_PER_NODE = 1000, KEY_NODES, KEY_NODE_RANK, KEY_MASTER_ADDR, KEY_MASTER_PORT,
     KEY_INCLUDE, KEY_EXCLUDE, KEY_SSH_PORT, KEY_LAUNCHER, KEY_REMOTE_RINGRUN, KEY_BIND,
     KEY_LOGS, KEY_TAG, KEY_DRY_RUN, KEY_MEANT_ANYWAY, KEY_HOSTFILE,
-    KEY_STANDALONE
+    KEY_STANDALONE, KEY_NO_SSH, KEY_BIND_CORES
 };
 
 #define HIDDEN OPTION_HIDDEN
@@ -70,9 +70,12 @@ static const struct argp_option option_table[] = {
      "Also write each rank's output to DIR/rank_N.log", 4},
     {"enable-each-rank-log", KEY_LOGS, "DIR", HIDDEN, NULL, 4},
 
-    {NULL, 0, NULL, 0, "Understood from other launchers, and true anyway:", 5},
+    {NULL, 0, NULL, 0, "Understood from other launchers:", 5},
     {"launcher", KEY_LAUNCHER, "ssh", 0, "Other hosts are reached by plain ssh", 5},
     {"standalone", KEY_STANDALONE, NULL, 0, "This host only, as -H localhost", 5},
+    {"no_ssh", KEY_NO_SSH, NULL, 0, "With --node-rank: nobody is reached by ssh", 5},
+    {"no-ssh", KEY_NO_SSH, NULL, HIDDEN, NULL, 5},
+    {"bind_cores_to_rank", KEY_BIND_CORES, NULL, 0, "As --bind-to core", 5},
     {"no_local_rank", KEY_MEANT_ANYWAY, NULL, 0,
      "Nothing is added to the program's arguments", 5},
     {"no-local-rank", KEY_MEANT_ANYWAY, NULL, HIDDEN, NULL, 5},
@@ -95,8 +98,8 @@ static const char doc[] =
     "go to all hosts, others with -x.\n"
     "\n"
     "Without -H or --hostfile the hosts are those of DLTS_HOSTFILE, PBS_NODEFILE, "
-    "SLURM_JOB_NODELIST or /job/hostfile if there is one, else this one. Other hosts need "
-    "ssh without a password, and libring under the same path.\n"
+    "SLURM_JOB_NODELIST, LSB_HOSTS or /job/hostfile if there is one, else this one. "
+    "Other hosts need ssh without a password, and libring under the same path.\n"
     "\n"
     "PROGRAM is looked for in PATH, then beside ringrun.\n"
     "\n"
@@ -236,6 +239,8 @@ static void add_export(options *o, const char *text)
         good = good && (isalnum((unsigned char)*at) || *at == '_');
     if (!good)
         wrong("-x '%s': expected NAME or NAME=VALUE", text);
+    if (job_sets(name))
+        wrong("-x %s: ringrun sets this variable itself, for each rank", name);
     const char *value = text[length] == '=' ? text + length + 1 : getenv(name);
     if (value == NULL)
         wrong("-x %s: the variable is not set here; set it, or give -x %s=VALUE", name, name);
@@ -264,6 +269,8 @@ static error_t parse_how(int key, const char *arg, options *o)
     case KEY_MASTER_PORT: o->master_port = number("--master-port", arg, 1, PORT_MAX); break;
     case 'x': add_export(o, arg); break;
     case KEY_BIND: o->bind_cores = binds(arg); break;
+    case KEY_BIND_CORES: o->bind_cores = true; break;
+    case KEY_NO_SSH: o->no_ssh = true; break;
     case KEY_SSH_PORT: o->ssh_port = number("--ssh-port", arg, 1, PORT_MAX); break;
     case KEY_REMOTE_RINGRUN: o->remote_ringrun = not_empty("--remote-ringrun", arg); break;
     case KEY_DRY_RUN: o->dry_run = true; break;
@@ -327,6 +334,8 @@ static void check_together(const options *o)
     if ((o->include != NULL || o->exclude != NULL) && (o->nodes > 0 || o->per_node > 0))
         wrong("--include and --exclude choose hosts and ranks; leave out the number of nodes and "
               "of ranks on each");
+    if (o->node_rank < 0 && o->no_ssh)
+        wrong("--no_ssh needs --node-rank: start ringrun on every node, each with its number");
     if (o->node_rank < 0)
         return;
     if (o->hostfile != NULL || o->hosts != NULL || o->include != NULL || o->exclude != NULL)

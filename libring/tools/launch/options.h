@@ -17,7 +17,7 @@ typedef struct options {
     int master_port, ssh_port;  /* 0: not said */
     const char *remote_ringrun; /* path there  */
     const char *log_dir;
-    bool tag_output, dry_run, bind_cores;
+    bool tag_output, dry_run, bind_cores, no_ssh;
     texts exports;              /* NAME=VALUE  */
     char **program;             /* its name and arguments, ended by NULL */
 } options;

@@ -31,6 +31,9 @@ static ring_status from_batch_system(host_list *out, const char **from)
         return hosts_read_pbs(variable(*from), out);
     if (variable("SLURM_JOB_NODELIST") != NULL)
         return from_slurm(out, from);
+    *from = "LSB_HOSTS";
+    if (variable(*from) != NULL)
+        return hosts_parse_words(variable(*from), out);
     *from = DEEPSPEED_HOSTFILE;
     if (access(*from, R_OK) == 0)
         return hosts_read_file(*from, out);
