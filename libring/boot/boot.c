@@ -75,8 +75,9 @@ static ring_status prefer_chosen(const boot_world *world, const boot_launch *lau
     if (chosen.length == 0)
         return RING_OK;
     if (p->check_uid) {
-        log_info("without a secret only 127.0.0.1 is listened on, whatever RING_ADDR and "
-                 "RING_SOCKET_IFNAME say");
+        log_at(world->settings.address[0] != '\0' ? LOG_WARN : LOG_INFO,
+               "without a secret only 127.0.0.1 is listened on, whatever RING_ADDR and "
+               "RING_SOCKET_IFNAME say");
         return RING_OK;
     }
     pass_move(p, launch, &chosen);

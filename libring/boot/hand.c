@@ -174,11 +174,11 @@ static ring_status on_hello(hand *h)
 /* Sends the proof even to a wrong version, so that both sides can name it. */
 static ring_status on_answer(hand *h)
 {
-    unsigned char proof[HAND_MAC + 2048];
+    unsigned char proof[HAND_MAC + HAND_EXTRA];
     RING_TRY(hear(h, sizeof h->listener + HAND_MAC));
     memcpy(&h->listener, h->in, sizeof h->listener);
     RING_TRY(check_proof(h, listener_side, h->in + sizeof h->listener));
-    if (h->extra_bytes > sizeof proof - HAND_MAC)
+    if (h->extra_bytes > HAND_EXTRA)
         return fail(RING_ERR_INTERNAL, "%zu bytes behind a proof", h->extra_bytes);
     prove(h, caller_side, proof);
     if (h->extra_bytes > 0)

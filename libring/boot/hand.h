@@ -18,7 +18,7 @@
 
 #include "base.h"
 
-enum { HAND_KEY = 32, HAND_NONCE = 32, HAND_MAC = 32, HAND_SECONDS = 5 };
+enum { HAND_KEY = 32, HAND_NONCE = 32, HAND_MAC = 32, HAND_EXTRA = 1024, HAND_SECONDS = 5 };
 enum hand_purpose { HAND_JOIN = 1, HAND_LINK = 2 };
 
 /** What this rank shows and expects. Borrowed by its handshakes. */
@@ -47,7 +47,7 @@ typedef struct hand {
     hand_hello caller, listener;
     unsigned char in[sizeof(hand_hello) + HAND_MAC];
     size_t got;
-    const void *extra; /* sent right behind the proof, borrowed */
+    const void *extra; /* at most HAND_EXTRA bytes, sent right behind the proof; borrowed */
     size_t extra_bytes;
     double expires;    /* until the other side has proved itself */
 } hand;

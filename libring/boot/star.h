@@ -24,6 +24,8 @@ typedef struct star_request {
     boot_card card;
 } star_request;
 
+_Static_assert(sizeof(star_request) <= HAND_EXTRA, "a request travels with its proof");
+
 /** What rank 0 answers; on RING_OK the cards follow. */
 typedef struct star_verdict {
     int32_t status;

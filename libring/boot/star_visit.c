@@ -184,8 +184,8 @@ static ring_status hear_verdict(boot_world *w)
     const double limit = w->deadline + VERDICT_PATIENCE;
     const ring_status status = fd_read_all(w->control[0], &v, sizeof v, limit);
     if (status == RING_ERR_TIMEOUT)
-        return fail(status, "rank 0 did not say within %g s (RING_INIT_TIMEOUT) that all ranks have "
-                    "joined; is it stopped?", w->settings.init_timeout);
+        return fail(status, "rank 0 did not say within %g s (RING_INIT_TIMEOUT) that all ranks "
+                    "have joined; is it stopped?", w->settings.init_timeout);
     if (status != RING_OK)
         return fail(status, "rank 0 was lost while ranks were joining: %s", fail_text());
     v.text[sizeof v.text - 1] = '\0';

@@ -6,10 +6,11 @@
  */
 #include "comm.h"
 
-#include <string.h>
-#include <stdlib.h>
-
 #include "kernels.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { SIZE_CLASSES = 64 };
 
@@ -19,6 +20,12 @@ struct tuner {
     const algo *forced;
     tuner_choice choice[PLAN_COLLECTIVE_COUNT][SIZE_CLASSES]; /* by log2 of the bytes */
 };
+
+/* What a price depends on beside the algorithm. */
+typedef struct tuner_call {
+    plan_collective collective;
+    size_t count, element, acc;
+} tuner_call;
 
 /* Measured with ringperf on two cores, 2 ranks; docs/performance.md has the commands.
  * Seconds a carried message, a reference, a carried byte, a byte of a kernel, a call. */
@@ -68,16 +75,21 @@ static bool usable(const struct tuner *t, const algo *a, plan_collective collect
     return a->supports(collective) && (a->max_ranks == 0 || t->ranks <= a->max_ranks);
 }
 
-/* Rank 0's plan stands for all: algorithms treat ranks alike. */
-static double price(const struct tuner *t, const tuner_choice *choice, plan_collective collective,
-                    size_t count, size_t element, size_t acc)
+static double price_of_rank(const struct tuner *t, int rank, const tuner_choice *choice,
+                            const tuner_call *call)
 {
-    plan *p = choice->algorithm->build(collective, t->ranks, 0, 0, choice->chunks);
+    plan *p = choice->algorithm->build(call->collective, t->ranks, rank, 0, choice->chunks);
     if (p == NULL)
         return 1e30;
-    const double seconds = plan_cost(p, count, element, acc, &t->params);
+    const double seconds = plan_cost(p, call->count, call->element, call->acc, &t->params);
     plan_free(p);
     return seconds;
+}
+
+/* An end and the middle stand for all ranks: only in a chain do they differ. */
+static double price(const struct tuner *t, const tuner_choice *choice, const tuner_call *call)
+{
+    return fmax(price_of_rank(t, 0, choice, call), price_of_rank(t, t->ranks / 2, choice, call));
 }
 
 static size_t blocks_of(const struct tuner *t, plan_collective collective)
@@ -91,14 +103,15 @@ static tuner_choice cheapest(const struct tuner *t, plan_collective collective, 
 {
     size_t algorithms;
     const algo *all = algo_all(&algorithms);
-    const size_t count = bytes / sizeof(float) / blocks_of(t, collective);
+    const tuner_call call = {collective, bytes / sizeof(float) / blocks_of(t, collective),
+                             sizeof(float), sizeof(float)};
     tuner_choice best = {0};
     double best_price = 2e30;
     for (size_t i = 0; i < algorithms; i++) {
         if (!usable(t, &all[i], collective))
             continue;
         const tuner_choice choice = {&all[i], all[i].chunks(collective, t->ranks, bytes)};
-        const double cost = price(t, &choice, collective, count, sizeof(float), sizeof(float));
+        const double cost = price(t, &choice, &call);
         if (cost < best_price) {
             best_price = cost;
             best = choice;
@@ -128,8 +141,9 @@ tuner_choice tuner_choose(struct tuner *t, plan_collective collective, size_t by
 
 double tuner_predict(struct tuner *t, const call_signature *call)
 {
-    const size_t element = ring_dtype_size(call->dtype);
-    const size_t bytes = call->count * blocks_of(t, call->collective) * element;
+    const tuner_call priced = {call->collective, call->count, ring_dtype_size(call->dtype),
+                               kernel_acc_size(call->dtype)};
+    const size_t bytes = call->count * blocks_of(t, call->collective) * priced.element;
     const tuner_choice choice = tuner_choose(t, call->collective, bytes);
-    return price(t, &choice, call->collective, call->count, element, kernel_acc_size(call->dtype));
+    return price(t, &choice, &priced);
 }

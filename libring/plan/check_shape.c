@@ -210,12 +210,12 @@ ring_status check_shape(const plan *const *plans, int ranks)
 {
     if (ranks < 1 || ranks > 64)
         return fail(RING_ERR_INTERNAL, "the checker takes 1 to 64 ranks, not %d", ranks);
-    for (int rank = 0; rank < ranks; rank++) {
+    for (int rank = 0; rank < ranks; rank++)
         if (plans[rank] == NULL)
             return fail(RING_ERR_INTERNAL, "rank %d has no plan", rank);
-        RING_TRY(check_call(plans[0], ranks));
+    RING_TRY(check_call(plans[0], ranks));
+    for (int rank = 0; rank < ranks; rank++)
         RING_TRY(check_head(plans, ranks, rank));
-    }
     for (int rank = 0; rank < ranks; rank++)
         RING_TRY(check_plan(plans[rank]));
     return RING_OK;

@@ -3,7 +3,7 @@
  * the shared file. */
 #include "ranks.h"
 
-#include "address.h"
+#include "pass.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -185,6 +185,45 @@ static void without_a_secret_another_user_is_refused(void **state)
     crew *c = run(2, rank_1_is_another_user);
     outcome_assert(&c->outcomes[0], RING_ERR_TIMEOUT, "rank 1 of 2");
     outcome_assert(&c->outcomes[1], RING_ERR_AUTH, "user 0, this is user 65534");
+    crew_free(c);
+}
+
+/* A client that does not look at the other side's user, so that rank 0 has to. */
+static ring_status knock_as_another_user(int rank, int size, void *context)
+{
+    if (rank == 0)
+        return full_start_env(rank, size, context);
+    boot_launch launch = {.rank = 1, .size = size, .address = "localhost", .port = port};
+    settings s;
+    pass p;
+    hand h;
+    int fd;
+    if (setuid(65534) != 0)
+        return fail(RING_ERR_UNSUPPORTED, "setuid: %m");
+    RING_TRY(settings_read(&s));
+    RING_TRY(pass_from_launch(&launch, &s, clock_now() + 1, &p));
+    hand_terms terms = {.rank = 1, .size = size};
+    memcpy(terms.key, p.key, sizeof p.key);
+    while ((fd = connect_to(port)) < 0)
+        clock_sleep(0.005);
+    const hand_hello hello = hand_hello_to(&terms, 0, HAND_JOIN, 0);
+    hand_call(&h, fd, &terms, &hello, NULL, 0);
+    ring_status status;
+    while ((status = hand_step(&h)) == RING_IN_PROGRESS)
+        clock_sleep(0.001);
+    hand_drop(&h);
+    return h.state == HAND_WELCOME ? status : fail(RING_ERR_INTERNAL, "rank 0 gave no proof");
+}
+
+static void without_a_secret_rank_0_looks_at_the_user(void **state)
+{
+    (void)state;
+    if (!is_root())
+        skip();
+    set_number("RING_INIT_TIMEOUT", 0.5);
+    crew *c = run(2, knock_as_another_user);
+    outcome_assert(&c->outcomes[0], RING_ERR_TIMEOUT, "rank 1 of 2");
+    outcome_assert(&c->outcomes[1], RING_ERR_PEER, "");
     crew_free(c);
 }
 
@@ -416,6 +455,7 @@ int main(void)
         TEST(a_secret_of_another_user_is_refused),
         TEST(an_inherited_descriptor_holds_the_secret),
         TEST(without_a_secret_another_user_is_refused),
+        TEST(without_a_secret_rank_0_looks_at_the_user),
         TEST(without_a_secret_only_127_0_0_1_is_listened_on),
         TEST(with_a_secret_the_given_address_is_used),
         TEST(insecure_on_demand_uses_the_given_address),
