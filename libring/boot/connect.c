@@ -155,7 +155,8 @@ static ring_status too_late(const linking *l)
             why = l->knocks[i].text;
     ranks_text(l->world->size, is_missing, l, ranks, sizeof ranks);
     return fail(RING_ERR_TIMEOUT, "no connection with rank %s in time (RING_INIT_TIMEOUT)%s%s; "
-                "does a firewall block ports between the hosts?", ranks, *why != '\0' ? ": " : "", why);
+                "does a firewall block ports between the hosts?", ranks, *why != '\0' ? ": " : "",
+                why);
 }
 
 static ring_status wait_a_little(linking *l)

@@ -100,7 +100,8 @@ static const struct {
     {"{\"steps_per_print: 1}", "c.json:1:2: this text has no closing quote on its line"},
     {"{} /* open", "c.json:1:4: this comment is never closed"},
     {"{\"a\": \xc3\xa9}", "c.json:1:7: this character is not expected here"},
-    {"{\n\"fp16\": {\"enabled\": false},\n\"fp16\": {}}", "c.json:3:1: \"fp16\" is given twice; keep one"},
+    {"{\n\"fp16\": {\"enabled\": false},\n\"fp16\": {}}",
+     "c.json:3:1: \"fp16\" is given twice; keep one"},
     {"{\"optimizer\": {\"type\": \"SGD\", \"type\": \"Adam\"}}",
      "c.json:1:31: \"optimizer.type\" is given twice; keep one"},
     {"{\"zero_optimization\": {\n  \"stage\": [0|1|2|3]\n}}",
@@ -111,7 +112,8 @@ static const struct {
     {"{" SGD ",\n \"bp16\": {}}", "c.json:2:2: unknown key \"bp16\"; did you mean \"bf16\"?"},
     {"{" SGD ", \"bf16\": {\"enable\": true}}",
      "c.json:1:41: unknown key \"bf16.enable\"; did you mean \"bf16.enabled\"?"},
-    {"{" SGD ", \"lr\": 1}", "c.json:1:32: unknown key \"lr\"; did you mean \"optimizer.params.lr\"?"},
+    {"{" SGD ", \"lr\": 1}",
+     "c.json:1:32: unknown key \"lr\"; did you mean \"optimizer.params.lr\"?"},
     {"{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"momentun\": 0.9}}}",
      "c.json:1:42: unknown key \"optimizer.params.momentun\"; did you mean "
      "\"optimizer.params.momentum\"?"},
@@ -121,10 +123,12 @@ static const struct {
     /* values */
     {"{" SGD ", \"train_batch_size\": 1.5}",
      "c.json:1:32: train_batch_size must be a whole number, not 1.5"},
-    {"{" SGD ", \"train_batch_size\": 0}", "c.json:1:32: train_batch_size must be at least 1, not 0"},
+    {"{" SGD ", \"train_batch_size\": 0}",
+     "c.json:1:32: train_batch_size must be at least 1, not 0"},
     {"{" SGD ", \"train_batch_size\": 1e30}",
      "c.json:1:32: train_batch_size must be at most 2.14748e+09, not 1e+30"},
-    {"{" SGD ", \"train_batch_size\": \"64\"}", "c.json:1:32: train_batch_size must be a whole number"},
+    {"{" SGD ", \"train_batch_size\": \"64\"}",
+     "c.json:1:32: train_batch_size must be a whole number"},
     {"{" SGD ", \"train_batch_size\": [30, 20]}",
      "c.json:1:32: train_batch_size must be a whole number"},
     {"{" SGD ", \"gradient_clipping\": 1e999}", "c.json:1:32: gradient_clipping must be finite"},
@@ -137,8 +141,9 @@ static const struct {
     {"{\"optimizer\": {\"type\": 7}}",
      "c.json:1:16: optimizer.type must be one of SGD, Adam, AdamW"},
     /* what belongs together */
-    {"{}", "c.json: no optimizer; add \"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 0.01}} "
-           "(or Adam, AdamW)"},
+    {"{}",
+     "c.json: no optimizer; add \"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 0.01}} "
+     "(or Adam, AdamW)"},
     {"{\"optimizer\": {\"params\": {}}}",
      "c.json: no optimizer; add \"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 0.01}} "
      "(or Adam, AdamW)"},
@@ -152,7 +157,8 @@ static const struct {
      "c.json:1:32: scheduler has no type; add \"type\": \"WarmupDecayLR\" or \"WarmupLR\""},
     {"{" SGD ", \"scheduler\": {\"type\": \"WarmupDecayLR\"}}",
      "c.json:1:32: WarmupDecayLR needs scheduler.params.total_num_steps"},
-    {"{" SGD ", \"scheduler\": {\"type\": \"WarmupDecayLR\", \"params\": {\"warmup_num_steps\": 0}}}",
+    {"{" SGD ", \"scheduler\": {\"type\": \"WarmupDecayLR\", \"params\": "
+     "{\"warmup_num_steps\": 0}}}",
      "c.json:1:82: scheduler.params.warmup_num_steps must be at least 1, not 0"},
     {"{" SGD ", \"fp16\": {\"enabled\": true}, \"bf16\": {\"enabled\": true}}",
      "c.json:1:68: bfloat16 and fp16 modes cannot be simultaneously enabled"},
@@ -192,9 +198,10 @@ static void what_is_wrong_is_named_with_its_place(void **state)
 static void unknown_keys_may_be_notes(void **state)
 {
     (void)state;
-    const parsed got = parse_with("{" SGD ", \"bf16\": {\"enable\": true}, \"x\": {\"y\": [{\"z\": 1}]},"
-                                  " \"steps_per_print\": 3}",
-                                  (config_options){.warn_unknown = true});
+    const parsed got = parse_with(
+        "{" SGD ", \"bf16\": {\"enable\": true}, \"x\": {\"y\": [{\"z\": 1}]},"
+        " \"steps_per_print\": 3}",
+        (config_options){.warn_unknown = true});
     assert_int_equal(got.status, RING_OK);
     assert_int_equal(got.config.steps_per_print, 3);
     assert_non_null(strstr(got.notes, "bf16.enable is unknown and ignored; did you mean "
@@ -316,70 +323,6 @@ static void the_table_is_consistent(void **state)
     }
 }
 
-static void batch(const char *numbers, int ranks, long train, long micro, long accumulation)
-{
-    char text[256];
-    snprintf(text, sizeof text, "{" SGD "%s}", numbers);
-    parsed got = parse(text);
-    assert_int_equal(got.status, RING_OK);
-    assert_int_equal(config_resolve_batch(&got.config, ranks, "ringrun"), RING_OK);
-    assert_int_equal(got.config.train_batch, train);
-    assert_int_equal(got.config.micro_batch, micro);
-    assert_int_equal(got.config.accumulation, accumulation);
-}
-
-static void refused_batch(const char *numbers, int ranks, const char *error)
-{
-    char text[256];
-    snprintf(text, sizeof text, "{" SGD "%s}", numbers);
-    parsed got = parse(text);
-    assert_int_equal(got.status, RING_OK);
-    assert_int_equal(config_resolve_batch(&got.config, ranks, "torchrun"), RING_ERR_CONFIG);
-    assert_string_equal(train_error(), error);
-}
-
-#define TRAIN ", \"train_batch_size\": "
-#define MICRO ", \"train_micro_batch_size_per_gpu\": "
-#define ACCUMULATION ", \"gradient_accumulation_steps\": "
-
-static void missing_batch_sizes_follow_from_the_others(void **state)
-{
-    (void)state;
-    batch(MICRO "64" ACCUMULATION "1", 4, 256, 64, 1);
-    batch(MICRO "64", 3, 192, 64, 1);
-    batch(TRAIN "96", 4, 96, 24, 1);
-    batch(TRAIN "96" MICRO "8", 3, 96, 8, 4);
-    batch(TRAIN "96" ACCUMULATION "2", 3, 96, 16, 2);
-    batch(TRAIN "144" MICRO "24" ACCUMULATION "6", 1, 144, 24, 6);
-}
-
-static void batch_sizes_that_do_not_fit_come_with_ways_out(void **state)
-{
-    (void)state;
-    refused_batch(TRAIN "144" MICRO "24" ACCUMULATION "6", 2,
-                  "Check batch related parameters. train_batch_size is not equal to "
-                  "micro_batch_per_gpu * gradient_acc_step * world_size 144 != 24 * 6 * 2\n"
-                  "any of these fits: gradient_accumulation_steps 3, or train_batch_size 288, "
-                  "or 1 rank\nthe number of ranks is 2, from torchrun");
-    refused_batch(TRAIN "100", 3,
-                  "Check batch related parameters. train_batch_size is not equal to "
-                  "micro_batch_per_gpu * gradient_acc_step * world_size 100 != 33 * 1 * 3\n"
-                  "any of these fits: train_batch_size 99\nthe number of ranks is 3, from "
-                  "torchrun");
-    refused_batch("", 1, "Either train_batch_size or train_micro_batch_size_per_gpu needs to be "
-                         "provided");
-    refused_batch(ACCUMULATION "2", 1, "Either train_batch_size or train_micro_batch_size_per_gpu "
-                                       "needs to be provided");
-    refused_batch(TRAIN "3", 4,
-                  "Micro batch size per gpu: 0 has to be greater than 0; train_batch_size 3 is "
-                  "too small for 4 ranks (from torchrun)");
-    refused_batch(TRAIN "8" MICRO "4", 4,
-                  "Gradient accumulation steps: 0 has to be greater than 0; train_batch_size 8 is "
-                  "less than micro-batch 4 times 4 ranks (from torchrun)");
-    refused_batch(MICRO "2e9" ACCUMULATION "2e9", 16,
-                  "batch of 2000000000 * 2000000000 * 16 samples is too large");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,8 +339,6 @@ int main(void)
         cmocka_unit_test(deep_and_wide_files_are_refused),
         cmocka_unit_test(files_that_are_not_there_or_no_files_are_named),
         cmocka_unit_test(the_table_is_consistent),
-        cmocka_unit_test(missing_batch_sizes_follow_from_the_others),
-        cmocka_unit_test(batch_sizes_that_do_not_fit_come_with_ways_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

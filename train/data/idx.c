@@ -104,7 +104,10 @@ static ring_status read_body(const idx_file *file, int dims, idx_array *array)
 {
     RING_TRY(read_header(file, dims, array));
     RING_TRY(check_size(file, array));
-    RING_TRY(train_alloc((void **)&array->data, array->bytes, file->path));
+    array->data = malloc(array->bytes);
+    if (array->data == NULL)
+        return train_fail(RING_ERR_MEMORY, "%s: no memory for %zu bytes", file->path,
+                          array->bytes);
     RING_TRY(read_exactly(file, array->data, array->bytes));
     return check_end(file);
 }
