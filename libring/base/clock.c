@@ -9,7 +9,7 @@
 
 /* Measured on 2 cores: spinning longer than a few tens of turns before yielding costs a
  * time slice whenever there are more ranks than cores; yielding is cheap when alone. */
-enum { SPIN_TURNS = 64, YIELD_TURNS = 2000 };
+enum { SPIN_TURNS = 8, YIELD_TURNS = 2000 };
 
 double clock_now(void)
 {

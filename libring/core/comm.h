@@ -148,6 +148,11 @@ ring_status work_start(ring_comm *comm, const call_signature *call, const call_b
 /** Takes it out of its queue, keeps it for the next call. */
 void work_recycle(ring_work *work);
 void work_free_all(ring_comm *comm);
+/** Where a chunk of this rank lies, and how many elements of it the present slice covers. */
+void *work_address(const ring_work *work, plan_buffer buffer, int chunk);
+size_t work_chunk_count(const ring_work *work, plan_buffer buffer, int chunk);
+/** The part of a chunk that the present slice covers. */
+plan_span work_span(const ring_work *work, plan_buffer buffer, int chunk);
 /** Text of a call for messages: "all_reduce #3 (count 5, float32, sum)". */
 void work_describe(const call_signature *call, uint64_t seq, char *out, size_t size);
 
@@ -184,12 +189,6 @@ ring_status message_compare_calls(ring_work *work);
 ring_status work_advance(ring_work *work, bool *moved);
 /** A fold, as far as possible (fold.c). */
 ring_status fold_step(ring_work *work, const plan_step *step, bool *moved);
-
-/* Helpers on a work's operands. */
-void *work_address(const ring_work *work, plan_buffer buffer, int chunk);
-size_t work_chunk_count(const ring_work *work, plan_buffer buffer, int chunk);
-/** The part of a chunk that the present slice covers. */
-plan_span work_span(const ring_work *work, plan_buffer buffer, int chunk);
 
 /* ---- wait.c ---- */
 ring_status sleeper_new(ring_comm *comm);

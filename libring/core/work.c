@@ -165,6 +165,29 @@ void work_free_all(ring_comm *comm)
     free_list(comm->pool);
 }
 
+/* ---- Operands ---------------------------------------------------------------- */
+
+plan_span work_span(const ring_work *work, plan_buffer buffer, int chunk)
+{
+    const plan_buffer place = buffer == PLAN_WIRE ? PLAN_SRC : buffer;
+    const plan_span whole = plan_span_of(&work->layout, place, chunk);
+    const size_t skip = min_size(whole.count, (size_t)work->slice * work->slice_elements);
+    return (plan_span){whole.offset + skip, min_size(whole.count - skip, work->slice_elements)};
+}
+
+void *work_address(const ring_work *work, plan_buffer buffer, int chunk)
+{
+    const char *base = buffer == PLAN_SRC ? work->src : work->dst;
+    return (void *)(uintptr_t)(base + work_span(work, buffer, chunk).offset * work->element);
+}
+
+size_t work_chunk_count(const ring_work *work, plan_buffer buffer, int chunk)
+{
+    return work_span(work, buffer, chunk).count;
+}
+
+/* ---- Text ---------------------------------------------------------------------- */
+
 void work_describe(const call_signature *call, uint64_t seq, char *out, size_t size)
 {
     const char *name = plan_collective_name(call->collective);

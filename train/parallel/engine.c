@@ -128,8 +128,8 @@ static ring_status check_finite(train_engine *engine, double local_loss, double 
     const char *advice = "lower the learning rate or set gradient_clipping";
     ring_status mine = RING_OK;
     if (!isfinite(local_loss))
-        mine = train_fail(RING_ERR_USAGE, "the loss is %g in update %ld; %s", local_loss,
-                          update, advice);
+        mine = train_fail(RING_ERR_USAGE, "the loss is %s in update %ld; %s",
+                          isnan(local_loss) ? "nan" : "infinite", update, advice);
     RING_TRY(agree(engine->comm, mine));
     return train_fail(RING_ERR_USAGE, "the gradient is not finite in update %ld; %s", update,
                       advice);
