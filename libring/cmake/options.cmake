@@ -57,7 +57,7 @@ function(ring_print_summary)
     foreach(row "build type|${CMAKE_BUILD_TYPE}" "sanitizers|${RING_SANITIZE}"
             "libsodium|${SODIUM_VERSION}" "cJSON|${CJSON_VERSION}" "zlib|${ZLIB_VERSION}"
             "OpenBLAS|${OPENBLAS_VERSION}" "hwloc (${RING_WITH_HWLOC})|${HWLOC_VERSION}"
-            "tests|${RING_BUILD_TESTS}")
+            "oneDNN (${RING_WITH_ONEDNN})|${ONEDNN_LIBRARY}" "tests|${RING_BUILD_TESTS}")
         string(REPLACE "|" ";" cells "${row}")
         list(GET cells 0 name)
         list(LENGTH cells length)
