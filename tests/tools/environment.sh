@@ -49,8 +49,16 @@ if [ "$cpus" -gt 1 ]; then
     run "$ringrun" -n 2 --bind-to core sh -c 'taskset -p $$ | sed "s/.*: //"'
     equal "neighbours have different cores" 2 "$(sed 's/^\[1\] //' "$work/out" | sort -u | wc -l)"
 fi
-run "$ringrun" -n 2 env -u OMP_NUM_THREADS nproc
+run "$ringrun" -n 2 --bind-to none env -u OMP_NUM_THREADS nproc
 has "without binding all cores" "$out" "^$cpus\$"
+run "$ringrun" -n $((cpus + 1)) env -u OMP_NUM_THREADS nproc
+has "more ranks than cores are not bound by default" "$out" "^$cpus\$"
+run "$ringrun" -n 2 -x OMP_NUM_THREADS=4 env -u OMP_NUM_THREADS nproc
+has "ranks of several threads are not bound by default" "$out" "^$cpus\$"
+if [ "$cpus" -gt 1 ]; then
+    run "$ringrun" -n 2 env -u OMP_NUM_THREADS nproc
+    has "ranks with a core each are bound by default" "$out" "^1\$"
+fi
 
 run "$ringrun" -n 8 --tag-output ls /proc/self/fd
 equal "no descriptor leaks into later ranks" 1 \

@@ -12,7 +12,7 @@
 
 static void example(job *j, share *s)
 {
-    *j = (job){.ranks = 9, .nodes = 3, .port = 29500, .bind_cores = true, .has_secret = true,
+    *j = (job){.ranks = 9, .nodes = 3, .port = 29500, .binding = BIND_AUTO, .has_secret = true,
                .directory = memory_text("/work", 5), .address = memory_text("10.0.0.1", 8)};
     texts_add(&j->argv, "program");
     texts_add(&j->argv, "%s", "");
@@ -49,7 +49,7 @@ static void a_job_comes_back_as_it_was(void **state)
     assert_int_equal(k.ranks, j.ranks);
     assert_int_equal(k.nodes, j.nodes);
     assert_int_equal(k.port, j.port);
-    assert_true(k.bind_cores && k.has_secret);
+    assert_true(k.binding == BIND_AUTO && k.has_secret);
     assert_string_equal(k.directory, j.directory);
     assert_string_equal(k.address, j.address);
     assert_int_equal(k.argv.count, j.argv.count);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -18,7 +19,8 @@ typedef struct starter {
     const int *stdio;
     char path[4096];
     int secret_fd;
-    topo_cpu cpu; /* read only with --bind-to core */
+    topo_cpu cpu; /* read unless --bind-to none */
+    bool bind;
 } starter;
 
 enum { CODE_TROUBLE = 3, CODE_NOT_FOUND = 127 };
@@ -84,7 +86,8 @@ static pid_t start_rank(const starter *st, int local, const int fds[3])
         .env = environment.items,
         .fds = {fds[0], fds[1], fds[2]},
         .keep_fd = st->secret_fd,
-        .cpus = cores > 0 ? &st->cpu.cores[(size_t)st->s->slots[local] % cores].cpus : NULL,
+        .cpus = st->bind && cores > 0
+                    ? &st->cpu.cores[(size_t)st->s->slots[local] % cores].cpus : NULL,
     };
     const pid_t pid = spawn_start(&plan);
     const int error = errno;
@@ -123,6 +126,24 @@ static ring_status start_all(crew *c, const starter *st)
     return status;
 }
 
+static bool one_thread_each(const job *j)
+{
+    const char *threads = texts_get(&j->exports, "OMP_NUM_THREADS");
+    if (threads == NULL)
+        threads = getenv("OMP_NUM_THREADS");
+    return threads == NULL || strcmp(threads, "1") == 0; /* unset: ranks get 1 */
+}
+
+static ring_status decide_binding(starter *st)
+{
+    if (st->j->binding == BIND_NONE)
+        return RING_OK;
+    RING_TRY(topo_cpu_read(&st->cpu));
+    const bool fits = st->s->ranks > 1 && (size_t)st->s->ranks <= st->cpu.core_count;
+    st->bind = st->j->binding == BIND_CORE || (fits && one_thread_each(st->j));
+    return RING_OK;
+}
+
 /* Everything the ranks have in common; then them. */
 static ring_status prepare_and_start(crew *c, starter *st)
 {
@@ -135,8 +156,7 @@ static ring_status prepare_and_start(crew *c, starter *st)
         if (st->secret_fd < 0)
             return RING_ERR_SYSTEM;
     }
-    if (st->j->bind_cores)
-        RING_TRY(topo_cpu_read(&st->cpu));
+    RING_TRY(decide_binding(st));
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     RING_TRY(warden_start(&c->guard));
     return start_all(c, st);

@@ -91,7 +91,7 @@ void setup_print(const setup *s, const options *o)
         }
         for (int local = 0; local < of->ranks; local++) {
             printf("# rank %d of %d on %s%s\n", of->first_rank + local, s->j.ranks, of->host,
-                   s->j.bind_cores ? ", bound to the core of its slot" : "");
+                   s->j.binding == BIND_CORE ? ", bound to the core of its slot" : "");
             print_rank(s, of, local);
         }
     }

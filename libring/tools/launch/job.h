@@ -11,6 +11,10 @@
 
 enum { JOB_SECRET_BYTES = 32, JOB_WIRE_MAX = 16 << 20 };
 
+/** Are ranks tied to cores? Auto: where each rank of a host can have a core of its own and runs
+ *  one thread. Two ranks that yield to each other on one core do not leave it by themselves. */
+typedef enum job_binding { BIND_NONE, BIND_CORE, BIND_AUTO } job_binding;
+
 typedef struct job {
     int ranks, nodes;
     texts argv;       /* the program and its arguments                         */
@@ -18,7 +22,7 @@ typedef struct job {
     char *directory;  /* where ranks start                                     */
     char *address;    /* MASTER_ADDR: where rank 0 listens                     */
     int port;         /* MASTER_PORT                                           */
-    bool bind_cores;
+    job_binding binding;
     bool has_secret;  /* false: RING_SECRET_FILE of the environment stays      */
     unsigned char secret[JOB_SECRET_BYTES];
 } job;

@@ -33,7 +33,7 @@ static void put_texts(bytes *out, const texts *list)
 
 void job_pack(const job *j, const share *s, bytes *out)
 {
-    const long numbers[] = {j->ranks, j->nodes, j->port, j->bind_cores, j->has_secret,
+    const long numbers[] = {j->ranks, j->nodes, j->port, j->binding, j->has_secret,
                             s->node, s->first_rank, s->ranks};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         put_number(out, numbers[i]);
@@ -103,7 +103,7 @@ ring_status job_unpack(const char *data, size_t size, job *j, share *s)
     j->ranks = get_number(&r, 1, RANKS_MAX);
     j->nodes = get_number(&r, 1, HOSTS_MAX);
     j->port = get_number(&r, 1, 65535);
-    j->bind_cores = get_number(&r, 0, 1) != 0;
+    j->binding = (job_binding)get_number(&r, BIND_NONE, BIND_AUTO);
     j->has_secret = get_number(&r, 0, 1) != 0;
     get_share(&r, j, s);
     j->directory = get_text(&r);

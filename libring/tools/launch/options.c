@@ -58,9 +58,10 @@ static const struct argp_option option_table[] = {
      "Its port (default: 29500; a free one if all ranks are here)", 3},
     {"master_port", KEY_MASTER_PORT, "PORT", HIDDEN, NULL, 3},
     {"export", 'x', "NAME[=VALUE]", 0, "Give this variable to every rank, on every host", 3},
-    {"bind-to", KEY_BIND, "core|none", 0,
-     "Tie each rank to the core of its slot (default none)", 3},
-    {"bind_to", KEY_BIND, "core|none", HIDDEN, NULL, 3},
+    {"bind-to", KEY_BIND, "core|none|auto", 0,
+     "Tie each rank to the core of its slot (default auto: if a host's ranks have a core and one "
+     "thread each)", 3},
+    {"bind_to", KEY_BIND, "core|none|auto", HIDDEN, NULL, 3},
 
     {NULL, 0, NULL, 0, "What you see:", 4},
     {"dry-run", KEY_DRY_RUN, NULL, 0, "Print what would be started, start nothing", 4},
@@ -248,11 +249,15 @@ static void add_export(options *o, const char *text)
     free(name);
 }
 
-static bool binds(const char *text)
+static job_binding binding(const char *text)
 {
-    if (strcmp(text, "core") != 0 && strcmp(text, "none") != 0)
-        wrong("--bind-to '%s': expected core or none", text);
-    return strcmp(text, "core") == 0;
+    if (strcmp(text, "core") == 0)
+        return BIND_CORE;
+    if (strcmp(text, "none") == 0)
+        return BIND_NONE;
+    if (strcmp(text, "auto") != 0)
+        wrong("--bind-to '%s': expected core or none or auto", text);
+    return BIND_AUTO;
 }
 
 static const char *not_empty(const char *option, const char *text)
@@ -268,8 +273,8 @@ static error_t parse_how(int key, const char *arg, options *o)
     case KEY_MASTER_ADDR: o->master_addr = not_empty("--master-addr", arg); break;
     case KEY_MASTER_PORT: o->master_port = number("--master-port", arg, 1, PORT_MAX); break;
     case 'x': add_export(o, arg); break;
-    case KEY_BIND: o->bind_cores = binds(arg); break;
-    case KEY_BIND_CORES: o->bind_cores = true; break;
+    case KEY_BIND: o->binding = binding(arg); break;
+    case KEY_BIND_CORES: o->binding = BIND_CORE; break;
     case KEY_NO_SSH: o->no_ssh = true; break;
     case KEY_SSH_PORT: o->ssh_port = number("--ssh-port", arg, 1, PORT_MAX); break;
     case KEY_REMOTE_RINGRUN: o->remote_ringrun = not_empty("--remote-ringrun", arg); break;
@@ -356,7 +361,7 @@ void options_parse(int argc, char **argv, options *out)
 {
     static const struct argp argp = {option_table, parse_option, "PROGRAM [ARGS...]", doc,
                                      NULL, NULL, NULL};
-    *out = (options){.node_rank = -1};
+    *out = (options){.node_rank = -1, .binding = BIND_AUTO};
     argp_program_version_hook = print_version;
     argp_err_exit_status = CODE_USAGE;
     check_words(argc, argv);

@@ -7,6 +7,7 @@
 #ifndef LAUNCH_OPTIONS_H
 #define LAUNCH_OPTIONS_H
 
+#include "job.h"
 #include "layout.h"
 
 typedef struct options {
@@ -17,7 +18,8 @@ typedef struct options {
     int master_port, ssh_port;  /* 0: not said */
     const char *remote_ringrun; /* path there  */
     const char *log_dir;
-    bool tag_output, dry_run, bind_cores, no_ssh;
+    bool tag_output, dry_run, no_ssh;
+    job_binding binding;
     texts exports;              /* NAME=VALUE  */
     char **program;             /* its name and arguments, ended by NULL */
 } options;

@@ -134,7 +134,7 @@ static ring_status fill_job(const options *o, setup *s)
 {
     s->j.ranks = s->places.ranks;
     s->j.nodes = (int)s->places.count;
-    s->j.bind_cores = o->bind_cores;
+    s->j.binding = o->binding;
     s->j.directory = getcwd(NULL, 0);
     if (s->j.directory == NULL)
         return fail(RING_ERR_SYSTEM, "the current folder is gone: %m");
