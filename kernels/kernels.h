@@ -29,7 +29,9 @@ typedef struct kernel_operand {
  *  @param divisor 0: none; else results are divided by it after the last input (RING_AVG):
  *                 floats multiply by 1/divisor in the accumulator type (float32 divides
  *                 exactly when divisor is a power of two), integers divide towards zero.
- *  Outputs of the call's type are rounded once, to nearest even.
+ *  Outputs of the call's type are rounded once, to nearest even. MIN and MAX order -0 below
+ *  +0, so that their bits do not depend on the order of the inputs. A NaN result has all
+ *  bits set (a mere copy keeps its payload).
  *  Cost: ins reads and outs writes of count elements, one pass. With one input: a copy or
  *  a cast. Large outputs that will not be read soon are written around the cache. */
 void kernel_fold(kernel_operand *outs, int out_count, const kernel_operand *ins, int in_count,
@@ -41,15 +43,17 @@ void kernel_copy(void *dst, const void *src, size_t bytes);
 /** Bytes of the accumulator of @p dtype. */
 size_t kernel_acc_size(ring_dtype dtype);
 
-/** Casts (round to nearest even; NaN stays NaN, quiet). */
+/** Casts (round to nearest even; NaN stays NaN, quiet; to bfloat16 with all bits set). */
 void kernel_f16_to_f32(float *dst, const uint16_t *src, size_t count);
 void kernel_f32_to_f16(uint16_t *dst, const float *src, size_t count);
 void kernel_bf16_to_f32(float *dst, const uint16_t *src, size_t count);
 void kernel_f32_to_bf16(uint16_t *dst, const float *src, size_t count);
 
-/* ---- Optimisers: one pass over the range they own, PyTorch's arithmetic ---- */
+/* ---- Optimisers: one pass over the range they own, PyTorch's arithmetic: factors such as
+ * 1 - beta1 are computed in double and rounded once, then each operation in float32 ---- */
 
-/** Sum of squares of x[count] in float64, in a fixed order that does not depend on SIMD. */
+/** Sum of squares of x[count] in float64, in a fixed order that does not depend on SIMD:
+ *  16 lanes with every 16th element each, then the lanes pairwise (l and l + 8, + 4, …). */
 double kernel_sum_squares(const float *x, size_t count);
 
 /** torch.optim.SGD: g = scale*grad + weight_decay*p; with momentum: buf = first ? g :
@@ -77,7 +81,8 @@ void kernel_adam_step(float *p, const float *grad, float *m, float *v, size_t co
 /* ---- Dispatch ---- */
 
 /** Chooses the level: "auto", "avx512", "avx2", "c". @return false if the CPU lacks it or
- *  the name is unknown. Without a call the first use chooses RING_SIMD, else "auto". */
+ *  the name is unknown. Without a call the first use chooses RING_SIMD, else "auto" (with
+ *  a line on stderr if RING_SIMD was no good). Any thread may call it at any time. */
 bool kernels_select(const char *level);
 /** @return the level in use. */
 const char *kernels_level(void);
