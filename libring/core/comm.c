@@ -3,6 +3,7 @@
 #include "comm.h"
 
 #include "heap.h"
+#include "kernels.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,10 @@ static ring_status read_settings(uint32_t *mask)
     settings s;
     RING_TRY(settings_read(&s));
     log_set_level(s.debug);
+    const char *simd = getenv("RING_SIMD");
+    if (simd != NULL && !kernels_select(simd))
+        return fail(RING_ERR_CONFIG, "RING_SIMD=%s: want auto, avx512, avx2 or c, and one that this "
+                    "CPU has", simd);
     return links_mask(&s, mask);
 }
 

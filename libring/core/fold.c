@@ -166,6 +166,13 @@ static ring_status relay_output(ring_work *work, const fold_pass *pass, size_t e
     return message_send_reserved(work, pass->relay, out->data, elements, width, last);
 }
 
+/* One rank alone, in place: the result is there already. */
+static bool nothing_to_do(const fold_pass *pass, bool divide)
+{
+    return pass->step->ins == 1 && pass->outs == 1 && !divide &&
+           pass->in[0].data == pass->out[0].data && !pass->in[0].accumulator;
+}
+
 static ring_status fold_once(ring_work *work, fold_pass *pass)
 {
     RING_TRY(gather_inputs(work, pass));
@@ -173,9 +180,10 @@ static ring_status fold_once(ring_work *work, fold_pass *pass)
     const size_t left = pass->total - work->position;
     const size_t elements = pass->by_segment ? min_size(work->segment, left) : left;
     const bool last = elements == left;
-    const bool divide = pass->step->finish && work->call.op == RING_AVG;
-    kernel_fold(pass->out, pass->outs, pass->in, pass->step->ins, elements,
-                work->call.dtype, work->call.op, divide ? work->comm->ranks : 0);
+    const bool divide = pass->step->finish && work->call.op == RING_AVG && work->comm->ranks > 1;
+    if (!nothing_to_do(pass, divide))
+        kernel_fold(pass->out, pass->outs, pass->in, pass->step->ins, elements,
+                    work->call.dtype, work->call.op, divide ? work->comm->ranks : 0);
     release_inputs(work, pass, last);
     if (pass->relay >= 0)
         RING_TRY(relay_output(work, pass, elements, last));

@@ -351,6 +351,99 @@ static void test_abort_ends_waiting_calls_everywhere(void **state)
     run(3, aborted);
 }
 
+/* ---- Leaving ------------------------------------------------------------------------------------------- */
+
+static int leave_early(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    ring_work *pending;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    float *x = calloc(100000, sizeof *x);
+    if (rank == 0) { /* starts a call, does not wait for it, and takes its buffer back */
+        ring_call call = RING_CALL_INIT;
+        call.work = &pending;
+        EXPECT_OK(ring_all_reduce(x, x, 100000, RING_FLOAT32, RING_SUM, comm, &call));
+        ring_comm_destroy(comm);
+        free(x);
+        return 0;
+    }
+    usleep(300000);
+    EXPECT(ring_all_reduce(x, x, 100000, RING_FLOAT32, RING_SUM, comm, NULL) == RING_ERR_ABORTED,
+           "%s", ring_last_error(comm));
+    EXPECT(strstr(ring_last_error(comm), "rank 0") != NULL, "%s", ring_last_error(comm));
+    ring_comm_destroy(comm);
+    free(x);
+    return 0;
+}
+
+static void test_leaving_with_an_unfinished_call_ends_it_everywhere(void **state)
+{
+    (void)state;
+    run(2, leave_early);
+}
+
+/* Rank 0 has sent all it owes and leaves; the others stall on rank 2 for longer than it takes to
+ * compare calls, and still finish. */
+static int leave_in_order(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { COUNT = 400000 };
+    ring_comm *comm;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    float *x = malloc(COUNT * sizeof *x);
+    for (size_t i = 0; i < COUNT; i++)
+        x[i] = (float)rank;
+    if (rank == 2)
+        usleep(1200000);
+    EXPECT_OK(ring_reduce(x, x, COUNT, RING_FLOAT32, RING_SUM, 1, comm, NULL));
+    for (size_t i = 0; i < COUNT && rank == 1; i++)
+        EXPECT(x[i] == 3, "element %zu: %g", i, (double)x[i]);
+    ring_comm_destroy(comm);
+    free(x);
+    return 0;
+}
+
+static void test_leaving_in_order_disturbs_nobody(void **state)
+{
+    (void)state;
+    run(3, leave_in_order);
+}
+
+/* ---- Bounded links ------------------------------------------------------------------------------------- */
+
+static int large_reduce(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { COUNT = 8 << 20 }; /* chunks far longer than what a link takes ahead */
+    ring_comm *comm;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    uint8_t *x = calloc(COUNT, 1);
+    memset(x, rank + 1, COUNT);
+    EXPECT_OK(ring_reduce(x, x, COUNT, RING_UINT8, RING_SUM, 1, comm, NULL));
+    EXPECT(rank != 1 || (x[0] == 10 && x[COUNT - 1] == 10), "%d and %d", x[0], x[COUNT - 1]);
+    memset(x, rank + 1, COUNT);
+    EXPECT_OK(ring_reduce_scatter(x, x + (size_t)rank * (COUNT / 4), COUNT / 4, RING_UINT8,
+                                  RING_SUM, comm, NULL));
+    EXPECT(x[(size_t)rank * (COUNT / 4)] == 10, "%d", x[(size_t)rank * (COUNT / 4)]);
+    free(x);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_long_chunks_do_not_block_bounded_links(void **state)
+{
+    static const char *const algorithms[] = {"ring", "direct", "chain"};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        setenv("RING_ALGO", algorithms[i], 1);
+        setenv("RING_TIMEOUT", "30", 1);
+        run(4, large_reduce);
+    }
+    unsetenv("RING_ALGO");
+    unsetenv("RING_TIMEOUT");
+}
+
 /* ---- A busy peer is not a dead one --------------------------------------------------------------------- */
 
 static int late_peer(int rank, int ranks, harness_board *board, void *arg)
@@ -388,6 +481,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_different_calls_are_shown_on_all_ranks),
         cmocka_unit_test(test_missing_rank_is_a_timeout),
         cmocka_unit_test(test_abort_ends_waiting_calls_everywhere),
+        cmocka_unit_test(test_leaving_with_an_unfinished_call_ends_it_everywhere),
+        cmocka_unit_test(test_leaving_in_order_disturbs_nobody),
+        cmocka_unit_test(test_long_chunks_do_not_block_bounded_links),
         cmocka_unit_test(test_busy_peer_is_waited_for),
     };
     transport_name = argc > 1 ? argv[1] : "loop";
