@@ -25,6 +25,7 @@ cleanup() {
     rm -rf "$work"
 }
 trap cleanup EXIT
+why=$(ip netns exec "$a" true 2>&1) || skip "nothing can run in a namespace here: $why"
 ip netns add "$b"
 ip link add ra-$id type veth peer name rb-$id || skip "no veth in this kernel"
 ip link set ra-$id netns "$a"
