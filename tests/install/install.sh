@@ -15,7 +15,7 @@ libdir=$(dirname "$(find "$work/prefix" -name 'libring.so' | head -n 1)")
 export LD_LIBRARY_PATH=$libdir
 
 echo "find_package:"
-cmake -S "$source_dir/docs/examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$work/prefix" \
+cmake -G Ninja -S "$source_dir/docs/examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$work/prefix" \
     > "$work/examples.log" || { cat "$work/examples.log"; fail "cmake of the examples"; }
 cmake --build "$work/examples" >> "$work/examples.log" || { cat "$work/examples.log"; fail "build"; }
 run="$work/prefix/bin/ringrun -n 2"
