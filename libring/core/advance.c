@@ -21,11 +21,7 @@ static ring_status pull_segment(ring_work *work, int peer, char *chunk)
 {
     transport_link *l = work->comm->peers[peer].lanes[work->lane];
     const ring_status status = l->transport->pull(l, chunk + work->position * work->element);
-    if (status == RING_IN_PROGRESS) {
-        work->comm->peers[peer].wants_recv[work->lane] = true;
-        work->waits_for = peer;
-    }
-    return status;
+    return status == RING_IN_PROGRESS ? message_await(work, peer) : status;
 }
 
 /* One frame of a message that ends in a local chunk. */

@@ -164,6 +164,8 @@ void work_describe(const call_signature *call, uint64_t seq, char *out, size_t s
  *  @return RING_IN_PROGRESS when it is not here, or not this work's turn. */
 ring_status message_peek(ring_work *work, int peer, size_t total, size_t width,
                          const transport_frame **frame, const void **payload);
+/** Notes that the work waits for more from @p peer. @return RING_IN_PROGRESS. */
+ring_status message_await(ring_work *work, int peer);
 /** Done with the frame; @p last ends the message. */
 void message_consume(ring_work *work, int peer, const transport_frame *frame, bool last);
 /** Takes the acknowledgement of @p peer; IN_PROGRESS if it is not here. */

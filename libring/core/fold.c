@@ -49,11 +49,8 @@ static ring_status remote_input(ring_work *work, fold_pass *pass, plan_loc loc, 
     info->carried = (info->frame->flags & FRAME_REF) == 0;
     if (info->frame->flags & FRAME_STORED)
         return fail(RING_ERR_INTERNAL, "rank %d stored what is to be folded", loc.rank);
-    if (payload == NULL && info->frame->bytes > 0) { /* not all here yet */
-        work->comm->peers[loc.rank].wants_recv[work->lane] = true;
-        work->waits_for = loc.rank;
-        return RING_IN_PROGRESS;
-    }
+    if (payload == NULL && info->frame->bytes > 0) /* not all here yet */
+        return message_await(work, loc.rank);
     const size_t skip = info->carried ? 0 : work->position * info->width;
     pass->in[i].data = (char *)(uintptr_t)payload + skip;
     pass->by_segment |= info->carried;

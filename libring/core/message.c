@@ -47,7 +47,7 @@ static transport_link *link_to(const ring_work *work, int peer)
 }
 
 /* Only the work whose turn it is waits on the link; those behind it wait on that work. */
-static ring_status wait_to_receive(ring_work *work, int peer)
+ring_status message_await(ring_work *work, int peer)
 {
     work->comm->peers[peer].wants_recv[work->lane] = true;
     work->waits_for = peer;
@@ -142,7 +142,7 @@ ring_status message_peek(ring_work *work, int peer, size_t total, size_t width,
         return RING_IN_PROGRESS;
     const ring_status status = skip_call_notices(work, peer, frame, payload);
     if (status == RING_IN_PROGRESS)
-        return wait_to_receive(work, peer);
+        return message_await(work, peer);
     RING_TRY(status);
     RING_TRY(check_frame(work, peer, *frame, total, width));
     work->peers[peer].dst_ref = (*frame)->dst_ref;
@@ -174,7 +174,7 @@ ring_status message_take_ack(ring_work *work, int peer)
         return RING_IN_PROGRESS;
     const ring_status status = skip_call_notices(work, peer, &frame, &payload);
     if (status == RING_IN_PROGRESS)
-        return wait_to_receive(work, peer);
+        return message_await(work, peer);
     RING_TRY(status);
     if (!same_call(work, frame))
         return mismatch(work, peer, frame);
