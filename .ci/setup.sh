@@ -33,7 +33,7 @@ need() {
         "${missing[@]}" > /dev/null || die "apt-get could not install ${missing[*]}"
 }
 
-build_packages=(gcc libc6-dev cmake ninja-build pkg-config ca-certificates
+build_packages=(gcc libc6-dev cmake ninja-build pkg-config curl ca-certificates
     libsodium-dev libcjson-dev zlib1g-dev libopenblas-dev libdnnl-dev libhwloc-dev libcmocka-dev help2man)
 
 # build DIR [cmake option...]: configures once, builds what changed.

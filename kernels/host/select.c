@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef KERNELS_X86
+#include <cpuid.h>
+#endif
 
 typedef struct simd_level {
     const char *name;
@@ -22,9 +25,16 @@ static bool always(void)
 
 #ifdef KERNELS_X86
 
+/* Clang's __builtin_cpu_supports() does not know it. */
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+}
+
 static bool has_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    return __builtin_cpu_supports("avx2") && has_f16c();
 }
 
 static bool has_avx512(void)

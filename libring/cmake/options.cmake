@@ -1,13 +1,13 @@
 # How everything is compiled, what is optional, and what was found.
 
-if(NOT CMAKE_BUILD_TYPE)
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
     set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo" FORCE)
 endif()
 include(GNUInstallDirs)
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
-option(RING_BUILD_TESTS "Build the tests (needs cmocka)" ON)
+option(RING_BUILD_TESTS "Build the tests (needs cmocka)" ${PROJECT_IS_TOP_LEVEL})
 option(RING_WERROR "Warnings are errors" OFF)
 set(RING_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
 set(RING_WITH_HWLOC AUTO CACHE STRING "Topology through hwloc: AUTO, ON, OFF")

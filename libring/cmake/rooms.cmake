@@ -21,10 +21,13 @@ function(ring_objects target)
     endforeach()
 endfunction()
 
-# ring_program(NAME source...): an installed program in build/bin.
+# ring_program(NAME source...): an installed program in build/bin. It finds libring from where it
+# lies, so an installed tree works under any prefix and may be moved.
+file(RELATIVE_PATH ring_lib_from_bin ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
 function(ring_program name)
     add_executable(${name} ${ARGN})
     target_link_libraries(${name} PRIVATE ring_options)
+    set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/${ring_lib_from_bin}")
     install(TARGETS ${name} RUNTIME)
 endfunction()
 

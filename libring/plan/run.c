@@ -14,7 +14,8 @@ ring_status run_no_memory(const run *r)
     return fail(RING_ERR_MEMORY, "running the plans of %d ranks", r->ranks);
 }
 
-static ring_status wrong(const run *r, const char *where, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static ring_status wrong(
+    const run *r, const char *where, const char *format, va_list args)
 {
     const plan *p = r->plans[0];
     char text[640];

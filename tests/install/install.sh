@@ -12,7 +12,13 @@ fail() { echo "FAILED: $*" >&2; exit 1; }
 cmake --install "$build_dir" --prefix "$work/prefix" > "$work/install.log"
 libdir=$(dirname "$(find "$work/prefix" -name 'libring.so' | head -n 1)")
 [ -n "$libdir" ] || fail "no libring.so was installed"
-export LD_LIBRARY_PATH=$libdir
+
+echo "the programs, from where they lie and after a move:"
+"$work/prefix/bin/ringperf" all_reduce -t 2 -b 8 -e 8 -n 1 > "$work/perf.log" ||
+    { cat "$work/perf.log"; fail "the installed ringperf"; }
+mv "$work/prefix" "$work/a moved prefix"
+"$work/a moved prefix/bin/ringtrain" --help > /dev/null || fail "ringtrain after a move"
+mv "$work/a moved prefix" "$work/prefix"
 
 echo "find_package:"
 cmake -G Ninja -S "$source_dir/docs/examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$work/prefix" \
@@ -25,7 +31,8 @@ run="$work/prefix/bin/ringrun -n 2"
 echo "pkg-config:"
 export PKG_CONFIG_PATH=$libdir/pkgconfig
 # shellcheck disable=SC2046
-cc -o "$work/hello" "$source_dir/docs/examples/hello/hello.c" $(pkg-config --cflags --libs ring)
+cc -o "$work/hello" "$source_dir/docs/examples/hello/hello.c" $(pkg-config --cflags --libs ring) \
+    -Wl,-rpath,"$libdir"
 [ "$($run "$work/hello")" = "sum of 2 ranks: 1" ] || fail "hello by pkg-config"
 
 echo "the header alone:"
@@ -42,6 +49,22 @@ if command -v c++ > /dev/null; then
 else
     echo "  C++ skipped: no C++ compiler here"
 fi
+
+echo "as a part of another project, which has its own targets, tests and build type:"
+mkdir "$work/parent project"
+cat > "$work/parent project/CMakeLists.txt" << END
+cmake_minimum_required(VERSION 3.24)
+project(parent LANGUAGES C)
+add_custom_target(manual)
+add_subdirectory("$source_dir" ring)
+if(RING_BUILD_TESTS OR CMAKE_BUILD_TYPE)
+    message(FATAL_ERROR "libring chose for its parent")
+endif()
+END
+cmake -G Ninja -S "$work/parent project" -B "$work/parent project/build" > "$work/parent.log" 2>&1 ||
+    { cat "$work/parent.log"; fail "add_subdirectory"; }
+cmake --build "$work/parent project/build" --target ring_manual >> "$work/parent.log" ||
+    { tail -n 40 "$work/parent.log"; fail "a build folder with a space in its name"; }
 
 echo "exported symbols:"
 foreign=$(nm -D --defined-only "$libdir/libring.so" | awk '$2 != "A" {print $3}' |
