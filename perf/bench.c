@@ -5,7 +5,7 @@
  */
 #include "bench.h"
 #include "json.h"
-#include "progress.h"
+#include "output.h"
 #include "stopwatch.h"
 #include "table.h"
 #include "try.h"
@@ -19,13 +19,14 @@ typedef struct bench {
     perf_totals totals;
     ring_comm_info info;
     FILE *json;
+    bool told; /* rank 0 has said why the run ends */
 } bench;
 
 /* ---- Errors ---- */
 
+/* For a failure of this rank alone: it becomes every rank's latest error. */
 static ring_status give_up(bench *b, ring_status status, const char *reason)
 {
-    fprintf(stderr, "ringperf: rank %d: %s\n", b->self.rank, reason);
     ring_comm_abort(b->self.comm, reason);
     return status;
 }
@@ -56,11 +57,24 @@ static size_t size_that_fits(const bench *b)
     return share > guards ? share - guards : 0;
 }
 
+/* A failure that every rank knows of. */
+static ring_status too_large(bench *b, size_t fits)
+{
+    if (b->self.rank == 0)
+        fprintf(stderr, "ringperf: nothing to measure: memory allows each rank two buffers of %zu "
+                "bytes, --minbytes is %zu; lower it, or start fewer ranks\n", fits,
+                b->options.sizes.min);
+    b->told = true;
+    return RING_ERR_MEMORY;
+}
+
 static ring_status limit_size(bench *b)
 {
     uint64_t fits = size_that_fits(b);
     const size_t wanted = b->options.sizes.max;
     RING_TRY(ring_all_reduce(&fits, &fits, 1, RING_UINT64, RING_MIN, b->self.comm, NULL));
+    if (fits < b->options.sizes.min)
+        return too_large(b, (size_t)fits);
     b->options.sizes.max = (size_t)fits;
     if (b->self.rank == 0 && fits < wanted)
         printf("#\n# Reducing maxBytes to %zu due to memory limitation\n", (size_t)fits);
@@ -137,17 +151,17 @@ static ring_status measure_size(bench *b, perf_case c, size_t bytes)
     RING_TRY(measure_way(b, c, true, &in_place));
     if (b->self.rank != 0)
         return RING_OK;
-    progress_clear();
+    progress_clear(&b->self.progress);
     table_row(stdout, &b->options, &c, &out_of_place, &in_place);
     return RING_OK;
 }
 
 static ring_status measure_sizes(bench *b, perf_case c)
 {
-    const perf_options *o = &b->options;
-    const size_t last = c.collective->moves ? o->sizes.max : o->sizes.min;
-    for (int cycle = 0; o->cycles == 0 || cycle < o->cycles; cycle += o->cycles != 0)
-        for (size_t bytes = o->sizes.min; bytes <= last; bytes = perf_sizes_next(&o->sizes, bytes))
+    const perf_sizes *sizes = &b->options.sizes;
+    const int cycles = b->options.cycles;
+    for (int cycle = 0; cycles == 0 || cycle < cycles; cycle += cycles != 0)
+        for (size_t bytes = sizes->min; bytes <= sizes->max; bytes = perf_sizes_next(sizes, bytes))
             RING_TRY(measure_size(b, c, bytes));
     return RING_OK;
 }
@@ -229,6 +243,8 @@ static void open_rank(bench *b, const perf_options *options, ring_comm *comm)
 {
     *b = (bench){.options = *options, .info = {.size = sizeof b->info}};
     ring_comm_get_info(comm, &b->info);
+    if (!options->collective->moves)
+        b->options.sizes.min = b->options.sizes.max = 0;
     b->self = (perf_rank){.options = &b->options,
                           .comm = comm,
                           .rank = b->info.rank,
@@ -236,14 +252,14 @@ static void open_rank(bench *b, const perf_options *options, ring_comm *comm)
                           .gate = stopwatch_gate_useful(b->info.hosts, b->info.local_ranks)};
 }
 
-/* After a failure peers may still reach into the buffers: those go with the process. */
-static void close_rank(bench *b, bool failed)
+/* After a failure peers may still reach into the buffers: those go with the process.
+ * @return false if results are lost. */
+static bool close_rank(bench *b, bool failed)
 {
     if (!failed)
         perf_buffers_close(&b->self.buffers);
     free(b->self.times);
-    if (b->json)
-        fclose(b->json);
+    return output_close(b->json, "ringperf", b->options.json);
 }
 
 int bench_run(const perf_options *options, ring_comm *comm)
@@ -257,11 +273,11 @@ int bench_run(const perf_options *options, ring_comm *comm)
         return PERF_EXIT_USAGE;
     }
     const ring_status status = run(&b);
-    progress_clear();
-    if (status != RING_OK)
+    progress_clear(&b.self.progress);
+    if (status != RING_OK && !b.told)
         fprintf(stderr, "ringperf: rank %d: %s\n", b.self.rank, ring_last_error(comm));
-    close_rank(&b, status != RING_OK);
-    if (status != RING_OK)
+    const bool kept = close_rank(&b, status != RING_OK);
+    if (status != RING_OK || !kept)
         return PERF_EXIT_ERROR;
     return perf_good(options, &b.totals) ? PERF_EXIT_GOOD : PERF_EXIT_WRONG;
 }

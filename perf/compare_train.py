@@ -4,10 +4,11 @@
 
     compare_train.py --data DIR [--build build] [--python PYTHON_WITH_TORCH] [--rounds 5]
 
-The two run in turn; medians and the ratio of medians are printed. Throughput is that of the
-steady state (after the warm-up). Start-up is process start to the end of the first step; for
-ringtrain the whole life of a run of one step, evaluation and exit included, so the ratio is
-a lower bound.
+The two run in turn; medians and the ratio of medians are printed. Both make the same number of
+steps, and throughput is that of those after the warm-up. Each rank of both stays on a core of its
+own, one rank alone too, unless there are more ranks than cores: then all are left free. Start-up
+is process start to the end of the first step; for ringtrain the whole life of a run of one step,
+evaluation and exit included, so the ratio is a lower bound.
 """
 import argparse
 import json
@@ -18,8 +19,11 @@ import sys
 import tempfile
 import time
 
+WARMUP, STEPS = 300, 1500  # not counted, counted
 
-def run(command, env=None):
+
+def run(command, **variables):
+    env = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", **variables)
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
@@ -27,27 +31,37 @@ def run(command, env=None):
 
 
 def ours(args, ranks, steps):
+    """What ringtrain noted of each step, and the seconds of the whole run."""
     with tempfile.TemporaryDirectory() as folder:
         metrics = os.path.join(folder, "metrics.jsonl")
-        command = [f"{args.build}/bin/ringrun", "-n", str(ranks), f"{args.build}/bin/ringtrain",
+        # "auto" binds several ranks if they fit, but never one alone. An epoch has at least one
+        # step, so that this many epochs never end a run before --max-steps does.
+        command = [f"{args.build}/bin/ringrun", "-n", str(ranks),
+                   "--bind-to", "core" if ranks == 1 else "auto", f"{args.build}/bin/ringtrain",
                    "--deepspeed_config", args.config, "--data", args.data, "--loss",
-                   "cross_entropy", "--max-steps", str(steps), "--metrics", metrics]
+                   "cross_entropy", "--epochs", str(steps), "--max-steps", str(steps),
+                   "--metrics", metrics]
         started = time.time()
         run(command)
         seconds = time.time() - started
         with open(metrics) as file:
             lines = [json.loads(line) for line in file]
-    # The mean rate over the steady steps, from each step's own rate and batch.
-    steady = lines[min(300, len(lines) // 2):]
-    rate = len(steady) / sum(1 / line["samples_per_s"] for line in steady)
-    return {"samples_per_s": rate, "first_step_s": seconds}
+    if len(lines) != steps:
+        sys.exit(f"ringtrain noted {len(lines)} steps of {steps}: no comparison")
+    return lines, seconds
+
+
+def our_rate(args, ranks):
+    """Samples a second over the steps after the warm-up, from each step's own rate."""
+    lines, _ = ours(args, ranks, WARMUP + STEPS)
+    return STEPS / sum(1 / line["samples_per_s"] for line in lines[WARMUP:])
 
 
 def theirs(args, ranks):
-    env = dict(os.environ, BENCH_STARTED=str(time.time()), OMP_NUM_THREADS="1")
     out = run([args.python, "-m", "torch.distributed.run", "--standalone",
                f"--nproc-per-node={ranks}", os.path.join(os.path.dirname(__file__), "ddp_mnist.py"),
-               "--data", args.data], env)
+               "--data", args.data, "--warmup", str(WARMUP), "--steps", str(STEPS)],
+              BENCH_STARTED=str(time.time()))
     return json.loads(out.strip().splitlines()[-1])
 
 
@@ -65,8 +79,8 @@ def main():
     for ranks in (1, 2):
         samples = {"ours": [], "ddp": [], "ours_first": [], "ddp_first": []}
         for _ in range(args.rounds):
-            samples["ours"].append(ours(args, ranks, 1800)["samples_per_s"])
-            samples["ours_first"].append(ours(args, ranks, 1)["first_step_s"])
+            samples["ours"].append(our_rate(args, ranks))
+            samples["ours_first"].append(ours(args, ranks, 1)[1])
             peer = theirs(args, ranks)
             samples["ddp"].append(peer["samples_per_s"])
             samples["ddp_first"].append(peer["first_step_s"])

@@ -4,12 +4,42 @@
 
 The whole data set lies in memory as float32; one thread a rank; batch 64 a rank. Prints JSON:
 samples_per_s over the steps after the warm-up, and seconds from process start to the end of the
-first step. Start with torchrun, or alone for one rank.
+first step. Start with torchrun. Each rank stays on a core of its own where all have one, as under
+ringrun --bind-to core.
 """
 import os
 import time
 
 STARTED = float(os.environ.get("BENCH_STARTED", time.time()))
+
+
+def read(path):
+    with open(path) as file:
+        return int(file.read())
+
+
+def cores():
+    """The CPUs of each core that this process may use, in ringrun's order."""
+    places = {}
+    for cpu in sorted(os.sched_getaffinity(0)):
+        about = f"/sys/devices/system/cpu/cpu{cpu}/topology"
+        try:
+            place = read(f"{about}/physical_package_id"), read(f"{about}/core_id")
+        except OSError:
+            place = 0, cpu
+        places.setdefault(place, []).append(cpu)
+    in_order = sorted((package, cpus) for (package, _), cpus in places.items())
+    return [cpus for _, cpus in in_order]
+
+
+def stay_on_a_core():
+    rank, ranks = (int(os.environ[name]) for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"))
+    there = cores()
+    if ranks <= len(there):
+        os.sched_setaffinity(0, there[rank])
+
+
+stay_on_a_core()  # before torch: the threads that it starts stay there too
 
 import argparse
 import gzip

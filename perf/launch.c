@@ -5,14 +5,12 @@
  */
 #include "launch.h"
 #include "bench.h"
-
-#include <pthread.h>
+#include "threads.h"
 
 typedef struct thread_rank {
     const perf_options *options;
     const ring_unique_id *id;
     int rank, ranks;
-    pthread_t thread;
     int exit_status;
 } thread_rank;
 
@@ -22,37 +20,16 @@ static int report(int rank, ring_comm *comm)
     return PERF_EXIT_ERROR;
 }
 
-static void *thread_main(void *arg)
+static void run_rank(void *arg)
 {
     thread_rank *self = arg;
     ring_comm *comm;
     if (ring_comm_init(&comm, self->ranks, self->id, self->rank) != RING_OK) {
         self->exit_status = report(self->rank, NULL);
-        return NULL;
+        return;
     }
     self->exit_status = bench_run(self->options, comm);
     ring_comm_destroy(comm);
-    return NULL;
-}
-
-/* @return how many threads started. */
-static int start_threads(thread_rank *ranks, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (pthread_create(&ranks[i].thread, NULL, thread_main, &ranks[i]) != 0)
-            return i;
-    return count;
-}
-
-static int join_threads(thread_rank *ranks, int count)
-{
-    int worst = PERF_EXIT_GOOD;
-    for (int i = 0; i < count; i++) {
-        pthread_join(ranks[i].thread, NULL);
-        if (ranks[i].exit_status > worst)
-            worst = ranks[i].exit_status;
-    }
-    return worst;
 }
 
 static int run_threads(const perf_options *options, const ring_unique_id *id, int process,
@@ -63,12 +40,17 @@ static int run_threads(const perf_options *options, const ring_unique_id *id, in
     for (int i = 0; i < count; i++)
         ranks[i] = (thread_rank){.options = options, .id = id, .rank = process * count + i,
                                  .ranks = processes * count};
-    const int started = start_threads(ranks, count);
-    if (started < count)
+    const int started = threads_run(run_rank, ranks, sizeof *ranks, count);
+    if (started < count) {
         fprintf(stderr, "ringperf: only %d of %d threads could be started; lower -t\n", started,
                 count);
-    const int worst = join_threads(ranks, started);
-    return started < count ? PERF_EXIT_ERROR : worst;
+        return PERF_EXIT_ERROR;
+    }
+    int worst = PERF_EXIT_GOOD;
+    for (int i = 0; i < count; i++)
+        if (ranks[i].exit_status > worst)
+            worst = ranks[i].exit_status;
+    return worst;
 }
 
 /* The id of the threads' communicator, from the first process to all. */

@@ -5,9 +5,11 @@
  * that ringperf's are to be read against, in the same run.
  */
 #include "limit.h"
+#include "output.h"
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,7 +49,8 @@ static void print_help(void)
          "  -n, --iters N            timed calls, 50\n"
          "  -w, --warmup_iters N     calls before, 5\n"
          "      --aliased            buffers exactly a power of two apart: shows what they cost\n"
-         "      --json FILE          written anew, one object a line");
+         "      --json FILE          written anew, one object a line\n\n"
+         "exit status: 0 good, 2 usage, 3 anything else");
 }
 
 static bool set_option(int letter, const char *text, limit_options *o)
@@ -76,8 +79,31 @@ static bool add_measurement(const char *name, limit_options *o)
     return false;
 }
 
-/* @return the word that is wrong, NULL if none. */
-static const char *parse(int argc, char **argv, limit_options *o)
+static bool refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static bool refuse(const char *format, ...)
+{
+    va_list args;
+    fputs("ringlimit: ", stderr);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputs("; see ringlimit --help\n", stderr);
+    return false;
+}
+
+static bool refuse_option(int letter, char **argv)
+{
+    const char *word = argv[optind - 1];
+    if (letter == '?')
+        return refuse("unknown option %s", word);
+    if (letter == ':')
+        return refuse("%s needs a value", word);
+    return word == optarg ? refuse("%s %s is not allowed", argv[optind - 2], word)
+                          : refuse("%s is not allowed", word);
+}
+
+static bool parse(int argc, char **argv, limit_options *o)
 {
     static const struct option longs[] = {
         {"minbytes", required_argument, NULL, 'b'},   {"maxbytes", required_argument, NULL, 'e'},
@@ -90,15 +116,15 @@ static const char *parse(int argc, char **argv, limit_options *o)
     int letter;
     while ((letter = getopt_long(argc, argv, ":b:e:i:f:n:w:h", longs, NULL)) != -1)
         if (!set_option(letter, optarg, o))
-            return argv[optind - 1];
+            return refuse_option(letter, argv);
     for (; optind < argc; optind++)
         if (!add_measurement(argv[optind], o))
-            return argv[optind];
+            return refuse("unknown measurement \"%s\"", argv[optind]);
     if (o->sizes.min > o->sizes.max)
-        return "--minbytes above --maxbytes";
+        return refuse("--minbytes is above --maxbytes");
     if (o->wanted == 0)
         o->wanted = ~0;
-    return NULL;
+    return true;
 }
 
 /* ---- The figures ---- */
@@ -128,7 +154,6 @@ static void write_sized(report *r, const char *name, size_t bytes, double us)
 static void write_single(report *r, const char *name, const char *where, double us)
 {
     if (us < 0) {
-        fprintf(stderr, "ringlimit: %s: cannot start two threads\n", name);
         r->failed = true;
         return;
     }
@@ -195,14 +220,11 @@ static bool open_json(report *r)
     return r->json != NULL;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     report r = {.cores = limit_find_cores()};
-    const char *wrong = parse(argc, argv, &r.options);
-    if (wrong) {
-        fprintf(stderr, "ringlimit: %s: not allowed; see ringlimit --help\n", wrong);
+    if (!parse(argc, argv, &r.options))
         return EXIT_USAGE;
-    }
     if (r.options.help) {
         print_help();
         return EXIT_GOOD;
@@ -210,7 +232,12 @@ int main(int argc, char **argv)
     if (!open_json(&r))
         return EXIT_FAILED;
     measure(&r);
-    if (r.json && fclose(r.json) != 0)
-        r.failed = true;
-    return r.failed ? EXIT_FAILED : EXIT_GOOD;
+    const bool kept = output_close(r.json, "ringlimit", r.options.json);
+    return r.failed || !kept ? EXIT_FAILED : EXIT_GOOD;
+}
+
+int main(int argc, char **argv)
+{
+    const int status = run(argc, argv);
+    return output_flush(stdout, "ringlimit", "standard output") ? status : EXIT_FAILED;
 }

@@ -17,8 +17,8 @@ typedef struct limit_cores {
 /** @return two different cores that this process may use, or one twice. */
 limit_cores limit_find_cores(void);
 
-/** Runs body(0, arg) and body(1, arg), each on its core. @return false if a thread could not
- *  be started. */
+/** Runs body(0, arg) and body(1, arg), each on its core. @return false, after a line on stderr,
+ *  if a thread could not be started; neither has run then. */
 bool limit_run_pair(void (*body)(int side, void *arg), void *arg, limit_cores cores);
 
 /** A spinning barrier of two: each side counts its arrivals in a cache line of its own. */
@@ -34,7 +34,7 @@ void limit_meet(limit_meeting *meeting, int side);
 double limit_all_reduce(size_t bytes, int iters, int warmup, bool aliased, limit_cores cores);
 double limit_tcp_stream(size_t bytes, int iters, int warmup, limit_cores cores);
 
-/** Microseconds for one hand-over. */
+/** Microseconds for one hand-over, or negative as above. */
 double limit_line_handover(limit_cores cores);
 double limit_futex_handover(limit_cores cores);
 

@@ -3,9 +3,11 @@
  * limit_pair: two threads on their cores, and how they meet.
  */
 #include "limit.h"
+#include "threads.h"
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 
 #define SPINS 2000 /* before the core is offered to the other side: they may share it */
 
@@ -30,7 +32,7 @@ typedef struct half {
     int side, core;
 } half;
 
-static void *half_main(void *arg)
+static void run_half(void *arg)
 {
     const half *self = arg;
     cpu_set_t core;
@@ -38,22 +40,15 @@ static void *half_main(void *arg)
     CPU_SET((size_t)self->core, &core);
     pthread_setaffinity_np(pthread_self(), sizeof core, &core); /* a wish: still right without */
     self->body(self->side, self->arg);
-    return NULL;
 }
 
 bool limit_run_pair(void (*body)(int side, void *arg), void *arg, limit_cores cores)
 {
-    half first = {body, arg, 0, cores.first}, second = {body, arg, 1, cores.second};
-    pthread_t threads[2];
-    if (pthread_create(&threads[0], NULL, half_main, &first) != 0)
-        return false;
-    const bool paired = pthread_create(&threads[1], NULL, half_main, &second) == 0;
-    if (!paired)
-        pthread_cancel(threads[0]); /* it would wait for the other for ever */
-    pthread_join(threads[0], NULL);
-    if (paired)
-        pthread_join(threads[1], NULL);
-    return paired;
+    half halves[2] = {{body, arg, 0, cores.first}, {body, arg, 1, cores.second}};
+    const bool ran = threads_run(run_half, halves, sizeof *halves, 2) == 2;
+    if (!ran)
+        fputs("ringlimit: cannot start two threads; is there a limit on processes?\n", stderr);
+    return ran;
 }
 
 static inline void relax(void)

@@ -112,7 +112,7 @@ double limit_tcp_stream(size_t bytes, int iters, int warmup, limit_cores cores)
                        s.times[1];
     const bool ran = ready && limit_run_pair(stream_side, &s, cores) && !s.broken;
     const double us = ran ? arrival_median(&s) : -1;
-    if (!ran)
+    if (!ready || s.broken)
         fprintf(stderr, "ringlimit: no TCP stream of %zu bytes over 127.0.0.1\n", bytes);
     close_both(s.fds);
     for (int i = 0; i < 2; i++) {

@@ -5,7 +5,6 @@
  * so that they make the same calls.
  */
 #include "measure.h"
-#include "progress.h"
 #include "stopwatch.h"
 #include "try.h"
 
@@ -105,7 +104,7 @@ static ring_status agree_times(perf_rank *self, size_t calls)
 static ring_status agree_calls(perf_rank *self, double call_us, size_t *calls)
 {
     *calls = (size_t)self->options->iters;
-    if (self->options->iters_given || call_us <= 0)
+    if (self->options->iters_given || self->options->warmup_iters == 0)
         return RING_OK;
     RING_TRY(agree(self, &call_us, 1, RING_MAX));
     if (call_us * (double)*calls > BUDGET_US)
@@ -136,7 +135,7 @@ static ring_status time_calls(perf_rank *self, const perf_case *c, perf_place pl
     for (size_t i = 0; i < calls; i++) {
         RING_TRY(one_call(self, c, place, &self->times[i]));
         if (self->rank == 0)
-            progress_show(c, i + 1, calls);
+            progress_show(&self->progress, c, i + 1, calls);
     }
     return RING_OK;
 }

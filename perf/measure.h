@@ -9,6 +9,7 @@
 #define PERF_MEASURE_H
 
 #include "buffers.h"
+#include "progress.h"
 
 /** One rank at work. */
 typedef struct perf_rank {
@@ -17,9 +18,9 @@ typedef struct perf_rank {
     int rank, ranks;
     bool gate;          /* ranks have a core each and one clock: start together */
     perf_buffers buffers;
-    size_t max_bytes;   /* what the buffers hold */
     double *times;      /* [options->iters] microseconds */
     uint32_t repetition;
+    progress progress;  /* on the terminal, by rank 0 alone */
 } perf_rank;
 
 /** Spread of the timed calls, microseconds; cv in percent. */

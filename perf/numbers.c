@@ -11,6 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 /* @return the power of two that a suffix stands for, -1 if it is none. "K", "KB", "KiB". */
 static int unit_shift(const char *suffix)
 {
@@ -27,14 +32,13 @@ static int unit_shift(const char *suffix)
 bool perf_size_parse(const char *text, size_t *bytes)
 {
     char *end;
-    if (*text < '0' || *text > '9')
-        return false;
     const double number = strtod(text, &end);
     const int shift = unit_shift(end);
-    if (shift < 0 || !isfinite(number))
+    const bool decimal = text + strspn(text, "0123456789.") == end; /* strtod takes hex too */
+    if (!is_digit(*text) || !decimal || shift < 0)
         return false;
     const double value = ldexp(number, shift);
-    if (value >= 0x1p62)
+    if (value >= 0x1p62 || value != floor(value))
         return false;
     *bytes = (size_t)value;
     return true;
@@ -43,9 +47,11 @@ bool perf_size_parse(const char *text, size_t *bytes)
 bool perf_int_parse(const char *text, int least, int most, int *value)
 {
     char *end;
+    if (!is_digit(*text == '-' ? text[1] : *text))
+        return false;
     errno = 0;
     const long number = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || errno || number < least || number > most)
+    if (*end != '\0' || errno || number < least || number > most)
         return false;
     *value = (int)number;
     return true;
@@ -55,7 +61,7 @@ bool perf_real_parse(const char *text, double *value)
 {
     char *end;
     *value = strtod(text, &end);
-    return end != text && *end == '\0' && isfinite(*value) && *value >= 0;
+    return is_digit(*text) && !strpbrk(text, "xX") && *end == '\0' && isfinite(*value);
 }
 
 size_t perf_sizes_next(const perf_sizes *sizes, size_t bytes)

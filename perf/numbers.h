@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * numbers: the numbers of a command line, and the run of sizes that they ask for. A number is
- * taken whole or not at all: "1x" is an error, never 1.
+ * taken whole or not at all: "1x" is an error, never 1. It begins with a digit: no blank, no
+ * plus sign, no hexadecimal.
  */
 #ifndef PERF_NUMBERS_H
 #define PERF_NUMBERS_H
@@ -9,11 +10,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Parses "64", "1.5M", "8G" (binary units) into bytes. */
+/** Parses "64", "1.5M", "8G" (binary units) into whole bytes. */
 bool perf_size_parse(const char *text, size_t *bytes);
-/** Parses a whole number between @p least and @p most. */
+/** Parses a whole number between @p least and @p most, with a minus sign where it is negative. */
 bool perf_int_parse(const char *text, int least, int most, int *value);
-/** Parses a finite number of at least 0. */
+/** Parses a finite number of at least 0, "2.5" or "1e3". */
 bool perf_real_parse(const char *text, double *value);
 
 /** Sizes from min to max: times factor where it is above 1, else plus step. */

@@ -6,10 +6,11 @@
  */
 #include "plan_command.h"
 #include "algo.h"
+#include "numbers.h"
+#include "output.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { EXIT_GOOD, EXIT_NOT_PROVEN, EXIT_USAGE, EXIT_FAILED };
@@ -60,25 +61,14 @@ static void print_help(void)
 
 /* ---- The command line ---- */
 
-static bool parse_number(const char *text, int least, int most, int *value)
-{
-    char *end;
-    errno = 0;
-    const long number = strtol(text, &end, 10);
-    if (end == text || *end || errno || number < least || number > most)
-        return false;
-    *value = (int)number;
-    return true;
-}
-
 static bool parse_value(int letter, const char *text, request *r)
 {
     switch (letter) {
-    case 'n': return parse_number(text, 1, MOST_RANKS, &r->ranks);
-    case 'r': return parse_number(text, 0, MOST_RANKS - 1, &r->root);
-    case 'k': return parse_number(text, 1, 1 << 16, &r->chunks);
+    case 'n': return perf_int_parse(text, 1, MOST_RANKS, &r->ranks);
+    case 'r': return perf_int_parse(text, 0, MOST_RANKS - 1, &r->root);
+    case 'k': return perf_int_parse(text, 1, 1 << 16, &r->chunks);
     case 'a': r->algorithm = algo_find(text); return r->algorithm != NULL;
-    case 'b': return text_parse_size(text, &r->bytes);
+    case 'b': return perf_size_parse(text, &r->bytes);
     case 't': r->trace = text; return *text != '\0';
     case 's': r->steps = true; return true;
     default: r->help = true; return true;
@@ -186,9 +176,10 @@ static int write_trace(const request *r, const plan *const *plans)
     }
     const ring_status status =
         plan_print_trace(plans, r->ranks, r->bytes / ELEMENT, ELEMENT, &host, out);
-    const bool written = fclose(out) == 0;
-    if (status != RING_OK || !written)
-        return failed("writing the trace");
+    if (!output_close(out, "ringperf plan", r->trace))
+        return EXIT_FAILED;
+    if (status != RING_OK)
+        return failed("drawing the trace");
     printf("trace: %s; open it in chrome://tracing or ui.perfetto.dev\n", r->trace);
     return EXIT_GOOD;
 }

@@ -10,28 +10,25 @@
 
 #define EVERY_US 1e6
 
-static double shown_at = -1; /* < 0: nothing was measured yet */
-static bool visible;
-
-void progress_show(const perf_case *c, size_t done, size_t calls)
+void progress_show(progress *p, const perf_case *c, size_t done, size_t calls)
 {
     const double now = stopwatch_us();
-    if (shown_at < 0)
-        shown_at = now;
-    if (now - shown_at < EVERY_US || !isatty(STDERR_FILENO))
+    if (p->shown_at == 0)
+        p->shown_at = now;
+    if (now - p->shown_at < EVERY_US || !isatty(STDERR_FILENO))
         return;
-    shown_at = now;
-    visible = true;
+    p->shown_at = now;
+    p->visible = true;
     fprintf(stderr, "\r\033[K%s, %zu bytes, %s: %zu of %zu calls", c->collective->name,
             perf_case_bytes(c), c->in_place ? "in place" : "out of place", done, calls);
     fflush(stderr);
 }
 
-void progress_clear(void)
+void progress_clear(progress *p)
 {
-    if (!visible)
+    if (!p->visible)
         return;
     fputs("\r\033[K", stderr);
     fflush(stderr);
-    visible = false;
+    p->visible = false;
 }

@@ -8,7 +8,13 @@
 
 #include "collective.h"
 
-void progress_show(const perf_case *c, size_t done, size_t calls);
-void progress_clear(void);
+/** One rank's line: ranks may be threads of one process. */
+typedef struct progress {
+    double shown_at; /* microseconds, 0: nothing was measured yet */
+    bool visible;
+} progress;
+
+void progress_show(progress *p, const perf_case *c, size_t done, size_t calls);
+void progress_clear(progress *p);
 
 #endif

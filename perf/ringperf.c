@@ -6,12 +6,13 @@
  */
 #include "bench.h"
 #include "launch.h"
+#include "output.h"
 #include "plan_command.h"
 
 #include <stdio.h>
 #include <string.h>
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     perf_options options;
     char error[512];
@@ -26,4 +27,10 @@ int main(int argc, char **argv)
     case PERF_PARSED: break;
     }
     return launch_run(&options);
+}
+
+int main(int argc, char **argv)
+{
+    const int status = run(argc, argv);
+    return output_flush(stdout, "ringperf", "standard output") ? status : PERF_EXIT_ERROR;
 }

@@ -216,6 +216,11 @@ void table_row(FILE *out, const perf_options *options, const perf_case *c,
 
 /* ---- After the rows ---- */
 
+uint64_t perf_wrong_values(const perf_totals *totals)
+{
+    return totals->wrong.elements + totals->wrong.out_of_bounds;
+}
+
 double perf_average_busbw(const perf_totals *totals)
 {
     return totals->measurements ? totals->busbw / (double)totals->measurements : 0;
@@ -229,7 +234,7 @@ bool perf_fast_enough(const perf_options *options, const perf_totals *totals)
 
 bool perf_good(const perf_options *options, const perf_totals *totals)
 {
-    return totals->wrong.elements == 0 && totals->wrong.out_of_bounds == 0 &&
+    return totals->measurements > 0 && perf_wrong_values(totals) == 0 &&
            perf_fast_enough(options, totals);
 }
 
@@ -243,9 +248,9 @@ static const char *bandwidth_verdict(const perf_options *options, const perf_tot
 void table_footer(FILE *out, const perf_options *options, const perf_totals *totals)
 {
     const double mib = 1024.0 * 1024.0;
-    fprintf(out, "# %-20s : %llu %s\n", "Out of bounds values",
-            (unsigned long long)totals->wrong.out_of_bounds,
-            totals->wrong.out_of_bounds ? "FAILED" : "OK");
+    const uint64_t wrong = perf_wrong_values(totals);
+    fprintf(out, "# %-20s : %llu %s\n", "Out of bounds values", (unsigned long long)wrong,
+            wrong ? "FAILED" : "OK");
     fprintf(out, "# %-20s : %g %s\n", "Avg bus bandwidth", perf_average_busbw(totals),
             bandwidth_verdict(options, totals));
     if (options->memory_report)

@@ -26,7 +26,10 @@ void table_row(FILE *out, const perf_options *options, const perf_case *c,
                const perf_result *out_of_place, const perf_result *in_place);
 void table_footer(FILE *out, const perf_options *options, const perf_totals *totals);
 
-/** @return average bus bandwidth; and whether values, guards and the bandwidth are good. */
+/** @return wrong elements and guard bytes together: what nccl-tests' footer counts. */
+uint64_t perf_wrong_values(const perf_totals *totals);
+/** @return average bus bandwidth; and whether something was measured, and values, guards and
+ *  the bandwidth are good. */
 double perf_average_busbw(const perf_totals *totals);
 bool perf_fast_enough(const perf_options *options, const perf_totals *totals);
 bool perf_good(const perf_options *options, const perf_totals *totals);

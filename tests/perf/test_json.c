@@ -87,7 +87,7 @@ static void odd_text_and_numbers_stay_json(void **state)
     const perf_case c = make_case(false);
     perf_result odd = example;
     snprintf(odd.transport, sizeof odd.transport, "a\"b\\c\nd");
-    odd.predicted_us = INFINITY;
+    odd.predicted_us = (double)INFINITY;
     cJSON *object = written(&c, &odd);
     assert_non_null(object);
     assert_string_equal(cJSON_GetObjectItem(object, "transport")->valuestring, "a\"b\\c\nd");

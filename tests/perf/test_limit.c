@@ -56,8 +56,32 @@ static void wrong_words_are_refused(void **state)
     (void)state;
     static const char *const wrong[] = {"gpu", "-b", "-b x", "-n 0", "-f 1", "--bogus", "-b 8 -e 4",
                                         "-i 0"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(shell(RINGLIMIT "%s", wrong[i]), 2);
+        assert_int_equal(shell_count("\n"), 1);
+        assert_int_equal(shell_count("see ringlimit --help"), 1);
+    }
+    assert_int_equal(shell(RINGLIMIT "tcp -b 8 -n 0"), 2);
+    assert_int_equal(shell_count("-n 0 is not allowed"), 1);
+}
+
+static void the_help_names_the_exit_codes(void **state)
+{
+    (void)state;
+    assert_int_equal(shell(RINGLIMIT "--help"), 0);
+    assert_int_equal(shell_count("exit status: 0 good, 2 usage, 3 anything else"), 1);
+}
+
+static void results_that_are_lost_are_a_failure(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"line --json /dev/full >/dev/null", "line >/dev/full",
+                                       "--help >/dev/full"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        assert_int_equal(shell(RINGLIMIT "%s", ways[i]), 3);
+        assert_int_equal(shell_count("not all of it could be written"), 1);
+        assert_int_equal(shell_count("\n"), 1);
+    }
 }
 
 int main(void)
@@ -67,6 +91,8 @@ int main(void)
         cmocka_unit_test(names_choose),
         cmocka_unit_test(json_has_a_line_a_size),
         cmocka_unit_test(wrong_words_are_refused),
+        cmocka_unit_test(the_help_names_the_exit_codes),
+        cmocka_unit_test(results_that_are_lost_are_a_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,12 +111,15 @@ static void wrong_requests_are_one_line_and_status_2(void **state)
         "all_reduce --ranks x", "all_reduce --ranks 4 --algo tree", "all_reduce --ranks 4 --root 1",
         "broadcast --ranks 4 --root 4", "all_reduce --ranks 4 --chunks 6",
         "all_reduce --ranks 4 --bogus", "all_reduce --ranks", "all_reduce --ranks 4 more",
-        "all_reduce --ranks 4 --bytes much"};
+        "all_reduce --ranks 4 --bytes much", "all_reduce --ranks 4 --bytes 0x10",
+        "all_reduce --ranks 4 --bytes 8.9", "all_reduce --ranks +4", "all_reduce --ranks ' 4'"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(shell(PLAN "%s", wrong[i]), 2);
         assert_int_equal(shell_count("\n"), 1);
     }
     assert_int_equal(shell(PLAN "all_reduce --ranks 2 --trace /nowhere/trace.json"), 3);
+    assert_int_equal(shell(PLAN "all_reduce --ranks 2 --trace /dev/full >/dev/null"), 3);
+    assert_int_equal(shell_count("ringperf plan: /dev/full: not all of it could be written"), 1);
     assert_int_equal(shell(PLAN "--help"), 0);
 }
 

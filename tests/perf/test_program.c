@@ -116,7 +116,38 @@ static void a_file_that_cannot_be_written_ends_all_ranks(void **state)
 {
     (void)state;
     assert_int_equal(shell(RINGPERF "all_reduce -t 2 -b 8 -e 8 --json /nowhere/x.json"), 3);
-    assert_true(shell_count("/nowhere/x.json") >= 1);
+    assert_int_equal(shell_count("/nowhere/x.json"), 2); /* once a rank */
+}
+
+static void results_that_are_lost_are_a_failure(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"all_reduce -t 2 -b 8 -e 8 --json /dev/full >/dev/null",
+                                       "all_reduce -t 2 -b 8 -e 8 >/dev/full",
+                                       "plan all_reduce --ranks 3 >/dev/full",
+                                       "--help >/dev/full"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        assert_int_equal(shell(RINGPERF "%s", ways[i]), 3);
+        assert_int_equal(shell_count("not all of it could be written"), 1);
+        assert_int_equal(shell_count("\n"), 1);
+    }
+}
+
+static void sizes_that_do_not_fit_are_a_failure(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        shell(RINGPERF "all_reduce -t 2 -b 1000T -e 1000T -n 1 >/dev/null"), 3);
+    assert_int_equal(shell_count("nothing to measure"), 1);
+    assert_int_equal(shell_count("\n"), 1);
+}
+
+static void sizes_mean_nothing_to_a_barrier(void **state)
+{
+    (void)state;
+    assert_int_equal(shell(RINGPERF "barrier -t 2 -b 1000T -e 1000T -n 3"), 0);
+    assert_int_equal(shell_rows(half_row_is_right), 1);
+    assert_int_equal(shell_count("Reducing maxBytes"), 0);
 }
 
 static void too_slow_is_a_failure(void **state)
@@ -152,6 +183,9 @@ int main(void)
         cmocka_unit_test(one_rank_alone_is_a_plain_case),
         cmocka_unit_test(json_is_written_anew_with_two_lines_a_size),
         cmocka_unit_test(a_file_that_cannot_be_written_ends_all_ranks),
+        cmocka_unit_test(results_that_are_lost_are_a_failure),
+        cmocka_unit_test(sizes_that_do_not_fit_are_a_failure),
+        cmocka_unit_test(sizes_mean_nothing_to_a_barrier),
         cmocka_unit_test(too_slow_is_a_failure),
         cmocka_unit_test(wrong_usage_is_one_line_and_status_2),
     };

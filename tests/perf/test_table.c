@@ -207,6 +207,19 @@ static void the_footer_tells_good_and_bad(void **state)
     assert_false(perf_good(&options, &totals));
 }
 
+/* Scripts look for "Out of bounds values : 0 OK"; nccl-tests never prints it with wrong values. */
+static void the_footer_counts_wrong_elements_and_guard_bytes(void **state)
+{
+    (void)state;
+    const perf_options options = make_options("all_reduce");
+    const perf_totals totals = {
+        .busbw = 9, .measurements = 1, .wrong = {.elements = 4, .out_of_bounds = 3}};
+    FILE *file = begin();
+    table_footer(file, &options, &totals);
+    fclose(file);
+    assert_non_null(strstr(text, "# Out of bounds values : 7 FAILED\n"));
+}
+
 static void nine_tenths_of_the_least_bandwidth_are_enough(void **state)
 {
     (void)state;
@@ -223,6 +236,14 @@ static void wrong_values_are_not_good(void **state)
     (void)state;
     const perf_options options = make_options("all_reduce");
     const perf_totals totals = {.busbw = 9, .measurements = 1, .wrong = {.elements = 1}};
+    assert_false(perf_good(&options, &totals));
+}
+
+static void a_run_without_measurements_is_not_good(void **state)
+{
+    (void)state;
+    const perf_options options = make_options("all_reduce");
+    const perf_totals totals = {0};
     assert_false(perf_good(&options, &totals));
 }
 
@@ -245,8 +266,10 @@ int main(void)
         cmocka_unit_test(the_header_names_the_options),
         cmocka_unit_test(what_changes_nothing_is_noted),
         cmocka_unit_test(the_footer_tells_good_and_bad),
+        cmocka_unit_test(the_footer_counts_wrong_elements_and_guard_bytes),
         cmocka_unit_test(nine_tenths_of_the_least_bandwidth_are_enough),
         cmocka_unit_test(wrong_values_are_not_good),
+        cmocka_unit_test(a_run_without_measurements_is_not_good),
     };
     return cmocka_run_group_tests(tests, NULL, free_text);
 }

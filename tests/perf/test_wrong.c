@@ -26,6 +26,7 @@ static void one_flipped_bit_is_one_wrong_value_and_status_1(void **state)
     (void)state;
     assert_int_equal(run_broken("value"), 1);
     assert_int_equal(shell_rows(one_wrong_each_way), 1);
+    assert_int_equal(shell_count("# Out of bounds values : 2 FAILED"), 1);
 }
 
 static void many_wrong_each_way(char **words, size_t count)
@@ -40,6 +41,8 @@ static void an_output_that_never_arrives_is_wrong(void **state)
     (void)state;
     assert_int_equal(run_broken("stale"), 1);
     assert_int_equal(shell_rows(many_wrong_each_way), 1);
+    assert_int_equal(shell_count("# Out of bounds values : 0 OK"), 0);
+    assert_int_equal(shell_count(" FAILED\n"), 1);
 }
 
 static void no_value_is_wrong(char **words, size_t count)
@@ -61,6 +64,7 @@ static void the_breaker_alone_breaks_nothing(void **state)
     (void)state;
     assert_int_equal(run_broken("nothing"), 0);
     assert_int_equal(shell_rows(no_value_is_wrong), 1);
+    assert_int_equal(shell_count("# Out of bounds values : 0 OK"), 1);
 }
 
 int main(void)

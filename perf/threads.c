@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * threads: the starter holds a lock until it knows whether all have started; each thread
+ * passes it before its body.
+ */
+#include "threads.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+typedef struct crew {
+    void (*body)(void *element);
+    pthread_mutex_t starting;
+    bool complete;
+} crew;
+
+typedef struct member {
+    crew *crew;
+    void *element;
+    pthread_t thread;
+} member;
+
+static void *member_main(void *arg)
+{
+    const member *self = arg;
+    pthread_mutex_lock(&self->crew->starting);
+    const bool complete = self->crew->complete;
+    pthread_mutex_unlock(&self->crew->starting);
+    if (complete)
+        self->crew->body(self->element);
+    return NULL;
+}
+
+/* @return how many could be started. */
+static int start(crew *c, member *members, char *array, size_t size, int count)
+{
+    int started = 0;
+    pthread_mutex_lock(&c->starting);
+    for (; started < count; started++) {
+        member *m = &members[started];
+        *m = (member){.crew = c, .element = array + (size_t)started * size};
+        if (pthread_create(&m->thread, NULL, member_main, m) != 0)
+            break;
+    }
+    c->complete = started == count;
+    pthread_mutex_unlock(&c->starting);
+    return started;
+}
+
+int threads_run(void (*body)(void *element), void *array, size_t size, int count)
+{
+    crew c = {.body = body, .starting = PTHREAD_MUTEX_INITIALIZER};
+    member *members = calloc((size_t)count, sizeof *members);
+    const int started = members ? start(&c, members, array, size, count) : 0;
+    for (int i = 0; i < started; i++)
+        pthread_join(members[i].thread, NULL);
+    free(members);
+    return started;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * threads: bodies that wait for each other begin together or not at all: where one thread
+ * cannot be started, those that could would wait for it.
+ */
+#ifndef PERF_THREADS_H
+#define PERF_THREADS_H
+
+#include <stddef.h>
+
+/** Runs body(element) in a thread for each of the @p count elements of @p size bytes at
+ *  @p array, and waits for all of them.
+ *  @return how many threads could be started; no body has run if that is less than @p count. */
+int threads_run(void (*body)(void *element), void *array, size_t size, int count);
+
+#endif

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""perf/compare_train.py compares like with like: the same steps, the same binding. Programs that
+note how they were called stand in for ringrun with ringtrain and for PyTorch.
+
+    test_compare_train.py SOURCE BIN
+"""
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE, BIN = sys.argv[1:3]
+EPOCH = 938  # steps of the stand-in's epoch on one rank
+
+NOTE = f"""#!{sys.executable}
+import json, os, sys
+with open(os.environ["NOTES"], "a") as file:
+    file.write(json.dumps([sys.argv, dict(os.environ)]) + "\\n")
+"""
+RINGRUN = NOTE + f"""
+def value(name, default):
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else default
+epoch = {EPOCH} // int(value("-n", "1"))
+steps = min(int(value("--max-steps", "0")), int(value("--epochs", "1")) * epoch)
+with open(value("--metrics", ""), "w") as file:
+    for step in range(min(steps, int(os.environ.get("MOST_STEPS", steps)))):
+        file.write(json.dumps({{"step": step, "samples_per_s": 1000}}) + "\\n")
+"""
+PYTHON = NOTE + """
+print(json.dumps({"samples_per_s": 500, "first_step_s": 2}))
+"""
+TORCH = """
+import os
+print("cores", sorted(os.sched_getaffinity(0)), flush=True)
+raise SystemExit
+"""
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as file:
+        file.write(text)
+    os.chmod(path, stat.S_IRWXU)
+
+
+class Compare(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.work = folder.name
+        write(f"{self.work}/bin/ringrun", RINGRUN)
+        write(f"{self.work}/python", PYTHON)
+
+    def compare(self, **variables):
+        env = dict(os.environ, NOTES=f"{self.work}/notes", OMP_NUM_THREADS="4", **variables)
+        return subprocess.run(
+            [sys.executable, f"{SOURCE}/perf/compare_train.py", "--data", "none", "--build",
+             self.work, "--python", f"{self.work}/python", "--rounds", "1"],
+            env=env, capture_output=True, text=True)
+
+    def notes(self, program):
+        with open(f"{self.work}/notes") as file:
+            calls = [json.loads(line) for line in file]
+        return [(argv, env) for argv, env in calls if argv[0].endswith(program)]
+
+    def test_both_make_the_same_steps(self):
+        done = self.compare()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("ratio 2.00"), 2)
+        for argv, _ in self.notes("/python"):
+            theirs = sum(int(argv[argv.index(name) + 1]) for name in ("--warmup", "--steps"))
+            ours = [int(call[call.index("--max-steps") + 1]) for call, _ in self.notes("/ringrun")]
+            self.assertEqual(ours, [theirs, 1, theirs, 1])
+
+    def test_missing_steps_are_an_error(self):
+        done = self.compare(MOST_STEPS=str(EPOCH))
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(f"noted {EPOCH} steps of 1800", done.stderr)
+
+    def test_one_rank_is_bound_like_several_and_has_one_thread(self):
+        self.compare()
+        bound = []
+        for argv, env in self.notes("/ringrun"):
+            bound.append(argv[argv.index("--bind-to") + 1])
+            self.assertEqual(env["OMP_NUM_THREADS"], "1")
+        self.assertEqual(bound, ["core", "core", "auto", "auto"])
+
+
+class Peer(unittest.TestCase):
+    """Where ddp_mnist.py's rank runs when torch begins."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        write(f"{folder.name}/torch.py", TORCH)
+        self.env = dict(os.environ, PYTHONPATH=folder.name)
+        self.torch = f"{folder.name}/torch.py"
+
+    def cores(self, command, **variables):
+        done = subprocess.run(command, env=dict(self.env, **variables), capture_output=True,
+                              text=True, check=True)
+        return sorted(line.removeprefix("[1] ") for line in done.stdout.splitlines())
+
+    def peer(self, rank, ranks):
+        return self.cores([sys.executable, f"{SOURCE}/perf/ddp_mnist.py", "--data", "none"],
+                          LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(ranks))
+
+    def test_ranks_have_the_cores_that_ringrun_gives(self):
+        for ranks in range(1, min(2, len(os.sched_getaffinity(0))) + 1):
+            wanted = self.cores([f"{BIN}/ringrun", "-n", str(ranks), "--bind-to",
+                                 "core" if ranks == 1 else "auto", sys.executable, self.torch],
+                                OMP_NUM_THREADS="1")
+            self.assertEqual(len(wanted), ranks)
+            got = sum((self.peer(rank, ranks) for rank in range(ranks)), [])
+            self.assertEqual(sorted(got), wanted)
+
+    def test_more_ranks_than_cores_are_left_free(self):
+        free = f"cores {sorted(os.sched_getaffinity(0))}"
+        self.assertEqual(self.peer(0, len(os.sched_getaffinity(0)) + 1), [free])
+
+
+unittest.main(argv=sys.argv[:1])
