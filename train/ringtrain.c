@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "config.h"
+#include "output.h"
 #include "run.h"
 
 enum {
@@ -31,6 +32,8 @@ enum {
     KEY_CONFIG_KEYS
 };
 
+enum { CODE_USAGE = 2 };
+
 #define TEXT_OF(value) #value
 #define VERSION_TEXT(major, minor, patch) \
     "ringtrain " TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
@@ -44,8 +47,10 @@ static const struct argp_option options[] = {
     {"data", KEY_DATA, "DIR", 0, "folder of MNIST's four files, raw or .gz (RING_DATA)", 1},
     {"model", KEY_MODEL, "NAME", 0, "mlp: 784-256-64-10 with ReLU (default)", 1},
     {"loss", KEY_LOSS, "NAME", 0, "mse on one-hot targets (default) or cross_entropy", 1},
-    {"epochs", KEY_EPOCHS, "N", 0, "passes over the training set (default 1)", 1},
-    {"max-steps", KEY_MAX_STEPS, "N", 0, "stop after N updates", 1},
+    {"epochs", KEY_EPOCHS, "N", 0, "passes over the training set (default 1, or as many as "
+                                 "--max-steps takes)", 1},
+    {"max-steps", KEY_MAX_STEPS, "N", 0, "stop after N updates, or at the end of --epochs if "
+                                       "that is given and comes first", 1},
     {"seed", KEY_SEED, "S", 0, "of the initial parameters and the sample order (default 0)", 1},
     {"metrics", KEY_METRICS, "FILE", 0, "write one JSON line an update (rank 0)", 2},
     {"dump-params", KEY_DUMP, "FILE", 0, "write the parameters to FILE.RANK at the end, "
@@ -98,8 +103,13 @@ static void require(struct argp_state *state, const char *option, const char *va
 static void parse_unknown(struct argp_state *state, const char *value, run_options *run_to)
 {
     run_to->warn_unknown = strcmp(value, "warn") == 0;
-    if (!run_to->warn_unknown)
-        require(state, "unknown-keys", value, "error");
+    if (!run_to->warn_unknown && strcmp(value, "error") != 0)
+        argp_error(state, "--unknown-keys must be warn or error, not %s", value);
+}
+
+static void check_local_rank(struct argp_state *state, const char *text)
+{
+    parse_number(state, "local_rank", text, 0, INT_MAX);
 }
 
 /* "--deepspeed FILE" and "--local_rank N", written as two words. */
@@ -108,7 +118,7 @@ static error_t parse_word(struct argp_state *state, char *word, parse_state *par
     if (parse->config_may_follow && parse->run.config_path == NULL)
         parse->run.config_path = word;
     else if (parse->rank_may_follow)
-        parse_number(state, "local_rank", word, 0, INT_MAX);
+        check_local_rank(state, word);
     else
         argp_error(state, "what is \"%s\"? Everything is given by options", word);
     parse->config_may_follow = parse->rank_may_follow = false;
@@ -141,6 +151,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_LOCAL_RANK:
         run_to->local_rank_given = true;
         parse->rank_may_follow = text == NULL;
+        if (text != NULL)
+            check_local_rank(state, text);
         break;
     case KEY_DATA:
         run_to->data = text;
@@ -192,9 +204,13 @@ int main(int argc, char **argv)
     static const struct argp argp = {
         options, parse_option, NULL,
         "Trains a network on MNIST as a DeepSpeed configuration says, on as many ranks as the "
-        "launcher started: ringrun -n 2 ringtrain --deepspeed_config FILE --data DIR",
+        "launcher started: ringrun -n 2 ringtrain --deepspeed_config FILE --data DIR"
+        "\vExit status: 0 trained and everything written, 1 failed (configuration, data, "
+        "training, output), 2 wrong use.",
         NULL, NULL, NULL};
-    parse_state parse = {.run = {.loss = LOSS_MSE, .epochs = 1, .started = train_now()}};
+    parse_state parse = {.run = {.loss = LOSS_MSE, .started = train_now()}};
+    output_check_at_exit();
+    argp_err_exit_status = CODE_USAGE;
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &parse);
     return run(&parse.run);
 }

@@ -3,9 +3,9 @@
  * epochs and updates, and what is left behind at the end. */
 #include "run.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "agree.h"
 #include "clock.h"
@@ -16,10 +16,12 @@
 #include "gemm.h"
 #include "report.h"
 #include "safetensors.h"
+#include "same.h"
 #include "sampler.h"
 #include "schedule.h"
 
 /* The network of --model mlp. */
+#define MLP_NAME "mlp 784-256-64-10"
 static const size_t mlp_widths[] = {784, 256, 64, DATASET_CLASSES};
 enum { MLP_LAYERS = sizeof mlp_widths / sizeof mlp_widths[0] - 1 };
 
@@ -27,14 +29,16 @@ typedef struct train_state {
     const run_options *options;
     ring_comm *comm;
     int ranks, rank;
-    bool training; /* setting up is over */
     train_config config;
     train_dataset train, test;
     train_sampler sampler;
     train_engine engine;
     train_report report;
-    size_t window;        /* samples of an update on one rank */
-    size_t epoch_samples; /* samples of an epoch on one rank */
+    safetensors_file dump; /* of the parameters, if wanted */
+    size_t window;         /* samples of an update on one rank */
+    size_t epoch_samples;  /* samples of an epoch on one rank */
+    long epoch_updates;
+    int epochs;
     long step;
 } train_state;
 
@@ -81,6 +85,14 @@ static ring_status read_data(train_state *state)
     return RING_OK;
 }
 
+/* @return passes over the training set: as given, else as many as --max-steps takes. */
+static int count_epochs(const run_options *options, long epoch_updates)
+{
+    if (options->epochs > 0 || options->max_steps == 0)
+        return options->epochs > 0 ? options->epochs : 1;
+    return (int)((options->max_steps + epoch_updates - 1) / epoch_updates);
+}
+
 /* Micro-batches are cut from each rank's samples of an epoch, updates from those; the last
  * of each may be short. */
 static ring_status plan_epoch(train_state *state)
@@ -97,28 +109,68 @@ static ring_status plan_epoch(train_state *state)
         return train_fail(RING_ERR_CONFIG,
                           "dataloader_drop_last leaves nothing: %zu samples a rank are less "
                           "than a micro-batch of %zu", state->sampler.per_rank, micro);
+    state->epoch_updates = (long)((state->epoch_samples + state->window - 1) / state->window);
+    state->epochs = count_epochs(state->options, state->epoch_updates);
     return RING_OK;
 }
 
-static ring_status open_report(train_state *state)
+static void list_dataset(const char *name, const train_dataset *dataset, FILE *out)
 {
-    const size_t updates = (state->epoch_samples + state->window - 1) / state->window;
-    return report_open(&state->report, state->rank == 0, &state->config,
-                       state->options->metrics_path, state->options->epochs, (long)updates);
+    fprintf(out, "%s=%zu samples (hash %016" PRIx64 ")\n", name, dataset->count,
+            dataset_hash(dataset));
+}
+
+/* Whatever decides what an update computes, a line each. */
+static ring_status list_settings(const train_state *state, char text[SAME_TEXT_MAX])
+{
+    const run_options *options = state->options;
+    FILE *out = fmemopen(text, SAME_TEXT_MAX, "w");
+    if (out == NULL)
+        return train_fail(RING_ERR_MEMORY, "no memory to compare the settings of ranks");
+    fprintf(out, "--model=" MLP_NAME "\n--loss=%s\n--seed=%" PRIu64 "\n--compat=%s\n"
+            "--max-steps=%ld\n", loss_name(options->loss), options->seed,
+            options->compat_ds_0_13 ? "ds-0.13" : "none", options->max_steps);
+    config_list(&state->config, out);
+    fprintf(out, "--epochs=%d\nmaths library=%s\n", state->epochs, gemm_library());
+    list_dataset("training data", &state->train, out);
+    list_dataset("test data", &state->test, out);
+    if (fclose(out) != 0)
+        return train_fail(RING_ERR_INTERNAL, "the settings take more than %d bytes",
+                          SAME_TEXT_MAX);
+    return RING_OK;
+}
+
+static ring_status compare_ranks(const train_state *state)
+{
+    char text[SAME_TEXT_MAX] = "";
+    RING_TRY(agree(state->comm, list_settings(state, text)));
+    return same_check(state->comm, text);
+}
+
+/* Before hours of training, so that a path that cannot be written does not waste them. */
+static ring_status open_outputs(train_state *state)
+{
+    const run_options *options = state->options;
+    RING_TRY(report_open(&state->report, state->rank == 0, &state->config,
+                         options->metrics_path, state->epochs, state->epoch_updates));
+    if (options->dump_path == NULL)
+        return RING_OK;
+    return safetensors_open(&state->dump, options->dump_path, state->rank);
 }
 
 static void print_start(train_state *state)
 {
     if (state->rank != 0)
         return;
-    printf("training mlp 784-256-64-10 (%zu parameters, loss %s) on %zu samples, testing on "
+    printf("training " MLP_NAME " (%zu parameters, loss %s) on %zu samples, testing on "
            "%zu, with %d rank%s; layers by %s\n", state->engine.model.param_count,
            loss_name(state->options->loss), state->train.count, state->test.count,
            state->ranks, state->ranks == 1 ? "" : "s", gemm_library());
     config_print(&state->config, state->config.dump_state, stdout);
-    if (sampler_repeated(&state->sampler) > 0)
-        printf("%zu/%d ranks: %zu samples seen twice an epoch\n", state->train.count,
-               state->ranks, sampler_repeated(&state->sampler));
+    const size_t repeated = sampler_repeated(&state->sampler);
+    if (repeated > 0)
+        printf("%zu/%d ranks: %zu sample%s repeated an epoch\n", state->train.count,
+               state->ranks, repeated, repeated == 1 ? "" : "s");
     fflush(stdout);
 }
 
@@ -128,9 +180,10 @@ static ring_status set_up(train_state *state)
     RING_TRY(agree(comm, read_config(state)));
     RING_TRY(agree(comm, read_data(state)));
     RING_TRY(agree(comm, plan_epoch(state)));
-    RING_TRY(agree(comm, open_report(state)));
+    RING_TRY(compare_ranks(state));
+    RING_TRY(agree(comm, open_outputs(state)));
     RING_TRY(engine_create(&state->engine, comm, &state->config, state->options->loss,
-                           mlp_widths, MLP_LAYERS, state->options->seed));
+                           mlp_widths, MLP_LAYERS, state->epoch_samples, state->options->seed));
     print_start(state);
     return RING_OK;
 }
@@ -187,6 +240,7 @@ static ring_status train_epoch(train_state *state, int epoch, double *accuracy)
         begin += samples;
     }
     const double trained = train_now();
+    RING_TRY(engine_check_params(&state->engine));
     RING_TRY(engine_accuracy(&state->engine, &state->test, accuracy));
     report_line(&state->report,
                 "epoch %d: test accuracy %.4f, %.0f samples/s, %.2f s, then %.2f s of testing",
@@ -195,23 +249,23 @@ static ring_status train_epoch(train_state *state, int epoch, double *accuracy)
     return RING_OK;
 }
 
-static ring_status dump(const train_state *state)
+static ring_status close_outputs(train_state *state)
 {
-    if (state->options->dump_path == NULL)
-        return RING_OK;
-    return safetensors_write(state->options->dump_path, state->rank, &state->engine.model,
-                             state->engine.params);
+    if (state->dump.stream != NULL)
+        RING_TRY(safetensors_write(&state->dump, &state->engine.model, state->engine.params));
+    return report_close(&state->report);
 }
 
 static ring_status train(train_state *state)
 {
     double accuracy = 0.0;
-    for (int epoch = 1; epoch <= state->options->epochs && !is_over(state); epoch++)
+    for (int epoch = 1; epoch <= state->epochs && !is_over(state); epoch++)
         RING_TRY(train_epoch(state, epoch, &accuracy));
-    RING_TRY(agree(state->comm, dump(state)));
-    RING_TRY(agree(state->comm, report_close(&state->report)));
+    if (state->step < state->options->max_steps)
+        report_line(&state->report, "--epochs %d ended the run after %ld updates, before "
+                    "--max-steps %ld", state->epochs, state->step, state->options->max_steps);
     report_line(&state->report, "test accuracy %.4f", accuracy);
-    return RING_OK;
+    return agree(state->comm, close_outputs(state));
 }
 
 static ring_status run_all(train_state *state)
@@ -220,13 +274,13 @@ static ring_status run_all(train_state *state)
     state->ranks = ring_comm_size(state->comm);
     state->rank = ring_comm_rank(state->comm);
     RING_TRY(set_up(state));
-    state->training = true;
     return train(state);
 }
 
 static void tear_down(train_state *state)
 {
     report_close(&state->report);
+    safetensors_discard(&state->dump);
     engine_destroy(&state->engine);
     sampler_destroy(&state->sampler);
     dataset_free(&state->train);
@@ -247,13 +301,8 @@ int run(const run_options *options)
     train_state state = {.options = options};
     gemm_set_threads(wanted_threads());
     const ring_status status = run_all(&state);
-    const bool told_elsewhere = state.comm != NULL && !state.training && state.rank != 0;
-    char text[TRAIN_ERROR_MAX];
-    snprintf(text, sizeof text, "%s", train_error()); /* tearing down may fail too */
+    if (status != RING_OK && (state.rank == 0 || !train_error_is_shared()))
+        report_error(&state.report, train_error());
     tear_down(&state);
-    if (status == RING_OK)
-        return EXIT_SUCCESS;
-    if (!told_elsewhere)
-        fprintf(stderr, "ringtrain: %s\n", text);
-    return EXIT_FAILURE;
+    return status == RING_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -16,7 +16,7 @@ typedef struct run_options {
     const char *metrics_path; /* NULL: none */
     const char *dump_path;    /* NULL: none */
     loss_kind loss;
-    int epochs;
+    int epochs;               /* 0: as many as max_steps takes, else 1 */
     long max_steps;           /* 0: no limit */
     uint64_t seed;
     bool compat_ds_0_13, warn_unknown;
@@ -24,8 +24,8 @@ typedef struct run_options {
     double started;           /* train_now() at the program's start */
 } run_options;
 
-/** Collective. Errors are reported here: by rank 0 before training starts, by every rank
- *  from then on. @return the exit status of the program. */
+/** Collective. Errors are reported here: by rank 0 what all ranks have agreed on, anything
+ *  else by every rank that meets it. @return the exit status of the program. */
 int run(const run_options *options);
 
 #endif

@@ -58,21 +58,33 @@ static void read_metrics(programs_run *run)
     free(text);
 }
 
+programs_run *programs_shell(const char *format, ...)
+{
+    char command[COMMAND_BYTES];
+    va_list args;
+    va_start(args, format);
+    const int length = vsnprintf(command, sizeof command, format, args);
+    va_end(args);
+    assert_in_range(length, 1, COMMAND_BYTES - 1);
+    programs_run *run = calloc(1, sizeof *run);
+    assert_non_null(run);
+    capture(run, command);
+    return run;
+}
+
 programs_run *programs_train(int ranks, const char *format, ...)
 {
-    char command[COMMAND_BYTES], launch[COMMAND_BYTES / 4] = "", arguments[COMMAND_BYTES / 2];
+    char launch[COMMAND_BYTES / 4] = "", arguments[COMMAND_BYTES / 2];
     va_list args;
     va_start(args, format);
     vsnprintf(arguments, sizeof arguments, format, args);
     va_end(args);
     if (ranks > 0)
         snprintf(launch, sizeof launch, "%s/ringrun -n %d ", programs.bin, ranks);
-    snprintf(command, sizeof command, "%s%s/ringtrain --metrics %s --dump-params %s %s 2>&1",
-             launch, programs.bin, files_path("metrics"), files_path("params"), arguments);
     unlink(files_path("metrics"));
-    programs_run *run = calloc(1, sizeof *run);
-    assert_non_null(run);
-    capture(run, command);
+    programs_run *run = programs_shell("%s%s/ringtrain --metrics %s --dump-params %s %s 2>&1",
+                                       launch, programs.bin, files_path("metrics"),
+                                       files_path("params"), arguments);
     read_metrics(run);
     return run;
 }

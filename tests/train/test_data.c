@@ -223,6 +223,23 @@ static void batches_are_rows_divided_by_255(void **state)
     dataset_free(&dataset);
 }
 
+/* Whichever byte of images or labels is another, the last ones included. */
+static void a_hash_tells_data_sets_apart(void **state)
+{
+    (void)state;
+    uint8_t images[3 * 35] = {0}, labels[3] = {1, 2, 3};
+    const train_dataset dataset = {.images = {.bytes = sizeof images, .data = images},
+                                   .labels = {.bytes = sizeof labels, .data = labels}};
+    const uint64_t hash = dataset_hash(&dataset);
+    for (size_t i = 0; i < sizeof images + sizeof labels; i++) {
+        uint8_t *byte = i < sizeof images ? &images[i] : &labels[i - sizeof images];
+        *byte ^= 0x80;
+        assert_int_not_equal(dataset_hash(&dataset), hash);
+        *byte ^= 0x80;
+    }
+    assert_int_equal(dataset_hash(&dataset), hash);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -239,6 +256,7 @@ int main(void)
         TEST(a_folder_without_the_files_says_what_belongs_there),
         TEST(labels_are_checked),
         TEST(batches_are_rows_divided_by_255),
+        TEST(a_hash_tells_data_sets_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

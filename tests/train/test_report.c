@@ -4,12 +4,14 @@
 #include "files.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <errors.h>
 #include <floats.h>
 #include <report.h>
 #include <safetensors.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void floats_print_as_in_python(void **state)
@@ -126,7 +128,10 @@ static void metrics_that_cannot_be_written_are_an_error(void **state)
     assert_int_equal(report_open(&report, true, &config, "/nowhere/m", 1, 1), RING_ERR_SYSTEM);
     assert_string_equal(train_error(), "--metrics /nowhere/m: No such file or directory");
     assert_int_equal(report_open(&report, true, &config, "/dev/full", 1, 1), RING_OK);
-    report_update(&report, &(report_step){.step = 1, .epoch = 1, .samples = 1, .seconds = 1});
+    for (long step = 1; step <= 2; step++) /* the second one flushes */
+        report_update(&report, &(report_step){.step = step, .epoch = 1, .samples = 1,
+                                              .seconds = 1});
+    errno = ENOTTY; /* whatever came in between */
     assert_int_equal(report_close(&report), RING_ERR_SYSTEM);
     assert_string_equal(train_error(), "--metrics /dev/full: No space left on device");
 }
@@ -150,7 +155,12 @@ static void the_dump_is_a_safetensors_file(void **state)
     for (size_t i = 0; i < COUNT_OF(params); i++)
         params[i] = (float)i;
     assert_int_equal(model_create(&model, widths, 2, 1), RING_OK);
-    assert_int_equal(safetensors_write(files_path("p"), 3, &model, params), RING_OK);
+    safetensors_file dump = {0};
+    assert_int_equal(safetensors_open(&dump, files_path("p"), 3), RING_OK);
+    assert_int_equal(access(files_path("p.3.partial"), F_OK), 0);
+    assert_int_equal(access(files_path("p.3"), F_OK), -1);
+    assert_int_equal(safetensors_write(&dump, &model, params), RING_OK);
+    safetensors_discard(&dump); /* leaves alone what is in place */
     size_t bytes;
     char *file = files_read(files_path("p.3"), &bytes);
     assert_non_null(file);
@@ -173,8 +183,31 @@ static void the_dump_is_a_safetensors_file(void **state)
     assert_int_equal(cJSON_GetArraySize(header), 5); /* four tensors and the metadata */
     cJSON_Delete(header);
     free(file);
-    assert_int_equal(safetensors_write("/nowhere/p", 0, &model, params), RING_ERR_SYSTEM);
     model_destroy(&model);
+}
+
+static void a_dump_that_cannot_be_is_known_at_once(void **state)
+{
+    (void)state;
+    safetensors_file dump = {0};
+    assert_int_equal(safetensors_open(&dump, "/nowhere/p", 0), RING_ERR_SYSTEM);
+    assert_string_equal(train_error(),
+                        "--dump-params /nowhere/p.0.partial: No such file or directory");
+    assert_int_equal(mkdir(files_path("p.0"), 0700), 0);
+    assert_int_equal(safetensors_open(&dump, files_path("p"), 0), RING_ERR_SYSTEM);
+    assert_non_null(strstr(train_error(), "/p.0: Is a directory"));
+    assert_int_equal(rmdir(files_path("p.0")), 0);
+    safetensors_discard(&dump);
+}
+
+static void a_dump_that_is_given_up_leaves_nothing(void **state)
+{
+    (void)state;
+    safetensors_file dump = {0};
+    assert_int_equal(safetensors_open(&dump, files_path("p"), 0), RING_OK);
+    safetensors_discard(&dump);
+    assert_int_equal(access(files_path("p.0.partial"), F_OK), -1);
+    assert_int_equal(access(files_path("p.0"), F_OK), -1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -189,6 +222,8 @@ int main(void)
         TEST(metrics_that_cannot_be_written_are_an_error),
         TEST(other_ranks_are_silent),
         TEST(the_dump_is_a_safetensors_file),
+        TEST(a_dump_that_cannot_be_is_known_at_once),
+        TEST(a_dump_that_is_given_up_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SGD_64 "{train_batch_size: 64, optimizer: {type: \"SGD\", params: {lr: 0.05}}}"
+#define SGD_64_REST "train_batch_size: 64, optimizer: {type: \"SGD\", params: {lr: 0.05}}}"
+#define SGD_64 "{" SGD_64_REST
 
 static int set_up(void **state)
 {
@@ -68,7 +69,7 @@ static void ranks_that_do_not_divide_the_data_repeat_a_few_samples(void **state)
                                  "gradient_accumulation_steps: 3, optimizer: {type: \"AdamW\"}}",
                               "--loss cross_entropy");
     programs_expect_success(run);
-    expect_output(run, "1000/3 ranks: 2 samples seen twice an epoch\n");
+    expect_output(run, "1000/3 ranks: 2 samples repeated an epoch\n");
     assert_int_equal(run->steps, 12); /* 334 samples a rank in updates of 30 */
     programs_expect_same_params(3);
     programs_free(run);
@@ -84,6 +85,35 @@ static void a_network_learns_and_says_its_accuracy_last(void **state)
     expect_output(run, "epoch 4: test accuracy ");
     expect_output(run, "gradient_clipping ......................... 1.0 (default)\n");
     expect_output(run, "[Rank 0] step=80, skipped=0, lr=[0.001], mom=[[0.9, 0.999]]\n");
+    programs_free(run);
+}
+
+static void max_steps_goes_on_over_epochs(void **state)
+{
+    (void)state;
+    programs_run *run = train(2, SGD_64, "--max-steps 20"); /* an epoch has 16 */
+    programs_expect_success(run);
+    assert_int_equal(run->steps, 20);
+    expect_output(run, "epoch 2: test accuracy ");
+    programs_free(run);
+    run = train(2, SGD_64, "--max-steps 20 --epochs 1");
+    programs_expect_success(run);
+    assert_int_equal(run->steps, 16);
+    expect_output(run, "--epochs 1 ended the run after 16 updates, before --max-steps 20\n");
+    programs_free(run);
+}
+
+/* 500 samples a rank, far from 300000: those would take 1.7 GB. */
+static void a_large_micro_batch_takes_no_more_memory_than_its_samples(void **state)
+{
+    (void)state;
+    programs_run *run = train(2, "{train_micro_batch_size_per_gpu: 300000, steps_per_print: 1, "
+                                 "optimizer: {type: \"SGD\"}}", "");
+    programs_expect_success(run);
+    const char *peak = strstr(run->output, "MaxMemAllocated=");
+    assert_non_null(peak);
+    if (!(strtod(peak + strlen("MaxMemAllocated="), NULL) < 0.5))
+        fail_msg("%.24s", peak);
     programs_free(run);
 }
 
@@ -107,7 +137,7 @@ static void deepspeeds_options_are_accepted(void **state)
     }
 }
 
-static void compat_0_13_starts_at_the_optimizers_rate_and_keeps_the_order(void **state)
+static void compat_0_13_starts_at_the_optimizers_rate(void **state)
 {
     (void)state;
     static const char config[] =
@@ -123,6 +153,101 @@ static void compat_0_13_starts_at_the_optimizers_rate_and_keeps_the_order(void *
     expect_output(then, "gradient_clipping ......................... 0.0\n");
     programs_free(now);
     programs_free(then);
+}
+
+/* Nothing is learned: losses differ only where the samples of a batch do. */
+static void compat_0_13_has_one_order_for_all_epochs(void **state)
+{
+    (void)state;
+    static const char config[] =
+        "{train_batch_size: 100, optimizer: {type: \"SGD\", params: {lr: 0}}}";
+    programs_run *now = train(0, config, "--epochs 2");
+    programs_run *then = train(0, config, "--epochs 2 --compat ds-0.13");
+    programs_expect_success(now);
+    programs_expect_success(then);
+    assert_int_equal(then->steps, 20);
+    for (size_t i = 0; i < 10; i++) {
+        assert_true(then->loss[10 + i] == then->loss[i]);
+        assert_true(now->loss[10 + i] != now->loss[i]);
+        assert_true(then->loss[i] == now->loss[i]);
+    }
+    programs_free(now);
+    programs_free(then);
+}
+
+/* One line, from rank 0, though all ranks stop. */
+static void expect_failure_told_once(const programs_run *run, const char *error)
+{
+    assert_int_equal(run->status, 1);
+    expect_output(run, error);
+    const char *first = strstr(run->output, "ringtrain: ");
+    assert_non_null(first);
+    if (strstr(first + 1, "ringtrain: ") != NULL)
+        fail_msg("told more than once:\n%s", run->output);
+}
+
+/* Runs ringtrain on two ranks, the second one with a configuration and options of its own. */
+static programs_run *train_unlike(const char *config, const char *options)
+{
+    char script[2048];
+    snprintf(script, sizeof script,
+             "[ $RANK = 1 ] && set -- %s\n"
+             "exec %s/ringtrain --deepspeed_config %s.$RANK --data %s --max-steps 2 \"$@\"\n",
+             options, programs.bin, files_path("config"), files_path(""));
+    files_write("config.0", SGD_64, strlen(SGD_64));
+    files_write("config.1", config, strlen(config));
+    files_write("rank.sh", script, strlen(script));
+    return programs_shell("%s/ringrun -n 2 sh %s 2>&1", programs.bin, files_path("rank.sh"));
+}
+
+static void ranks_must_have_the_same_settings(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *options, *error;
+    } cases[] = {
+        {"{train_batch_size: 64, optimizer: {type: \"SGD\", params: {lr: 0.5}}}", "",
+         "optimizer.params.lr is 0.5, but 0.05 on rank 0"},
+        {"{train_batch_size: 64, optimizer: {type: \"Adam\", params: {lr: 0.05}}}", "",
+         "optimizer.type is Adam, but SGD on rank 0"},
+        {"{train_batch_size: 32, optimizer: {type: \"SGD\", params: {lr: 0.05}}}", "",
+         "train_batch_size is 32, but 64 on rank 0"},
+        {"{gradient_clipping: 0.5, " SGD_64_REST, "",
+         "gradient_clipping is 0.5, but 1.0 on rank 0"},
+        {"{scheduler: {type: \"WarmupLR\"}, " SGD_64_REST, "",
+         "scheduler.type is WarmupLR, but none on rank 0"},
+        {SGD_64, "--seed 7", "--seed is 7, but 0 on rank 0"},
+        {SGD_64, "--loss cross_entropy", "--loss is cross_entropy, but mse on rank 0"},
+        {SGD_64, "--compat ds-0.13", "--compat is ds-0.13, but none on rank 0"},
+        {SGD_64, "--epochs 2", "--epochs is 2, but 1 on rank 0"},
+        {SGD_64, "--max-steps 9", "--max-steps is 9, but 2 on rank 0"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        programs_run *run = train_unlike(cases[i].config, cases[i].options);
+        expect_failure_told_once(run, cases[i].error);
+        expect_output(run, "ringtrain: rank 1: ");
+        expect_output(run, " on rank 0; give every rank the same file, options and data");
+        programs_free(run);
+    }
+    programs_run *run = train_unlike(SGD_64, "--unknown-keys warn");
+    programs_expect_success(run);
+    programs_free(run);
+}
+
+/* One pixel is another. */
+static void ranks_must_have_the_same_data(void **state)
+{
+    (void)state;
+    programs_free(programs_shell(
+        "cd %s && mkdir other && cp *ubyte* other && cd other && gunzip train-images* && "
+        "printf '\\377' | dd of=train-images-idx3-ubyte bs=1 seek=7000 conv=notrunc 2>&1",
+        files_path("")));
+    char options[500];
+    snprintf(options, sizeof options, "--data %s", files_path("other"));
+    programs_run *run = train_unlike(SGD_64, options);
+    programs_free(programs_shell("rm -r %s", files_path("other")));
+    expect_failure_told_once(run, "ringtrain: rank 1: training data is 1000 samples (hash ");
+    programs_free(run);
 }
 
 /* Each error is one line, on standard error, with exit status 1 and nothing trained. */
@@ -143,14 +268,12 @@ static void errors_of_setting_up_are_told_once(void **state)
          "is 2, from ringrun"},
         {SGD_64, "--data /nowhere", "/nowhere: no readable train-images-idx3-ubyte or"},
         {SGD_64, "--metrics /nowhere/m", "--metrics /nowhere/m: No such file or directory"},
+        {SGD_64, "--dump-params /nowhere/p",
+         "--dump-params /nowhere/p.0.partial: No such file or directory"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         programs_run *run = train(2, cases[i].config, cases[i].options);
-        assert_int_equal(run->status, 1);
-        expect_output(run, cases[i].error);
-        const char *first = strstr(run->output, "ringtrain: ");
-        assert_non_null(first);
-        assert_null(strstr(first + 1, "ringtrain: "));
+        expect_failure_told_once(run, cases[i].error);
         assert_int_equal(run->steps, 0);
         programs_free(run);
     }
@@ -170,13 +293,16 @@ static void wrong_options_are_refused(void **state)
         {"--max-steps 1x", "--max-steps must be a whole number from 1 to 2147483647, not 1x"},
         {"--seed -1", "--seed must be a whole number from 0 to 4294967295, not -1"},
         {"--compat ds-0.12", "--compat ds-0.12 is not supported yet: ds-0.13"},
+        {"--unknown-keys skip", "--unknown-keys must be warn or error, not skip\n"},
+        {"--local_rank abc", "--local_rank must be a whole number from 0 to 2147483647, not abc"},
+        {"--local_rank=abc", "--local_rank must be a whole number from 0 to 2147483647, not abc"},
         {"config.json", "what is \"config.json\"? Everything is given by options"},
         {"--no-such-option", "unrecognized option '--no-such-option'"},
     };
     unsetenv("RING_DATA");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         programs_run *run = programs_train(0, "%s", cases[i].options);
-        assert_int_not_equal(run->status, 0);
+        assert_int_equal(run->status, 2);
         expect_output(run, cases[i].error);
         programs_free(run);
     }
@@ -187,12 +313,50 @@ static void a_diverging_run_stops_all_ranks_with_one_text(void **state)
     (void)state;
     programs_run *run = train(2, "{train_batch_size: 64, gradient_clipping: 0, optimizer: {type: "
                                  "\"SGD\", params: {lr: 1e30}}}", "");
-    assert_int_equal(run->status, 1);
-    const char *first = strstr(run->output, "ringtrain: the loss is ");
-    assert_non_null(first);
-    assert_non_null(strstr(first + 1, "ringtrain: the loss is "));
+    expect_failure_told_once(run, "ringtrain: the loss is ");
     expect_output(run, "in update 2; lower the learning rate or set gradient_clipping");
     programs_free(run);
+}
+
+static void the_last_updates_parameters_must_be_finite(void **state)
+{
+    (void)state;
+    programs_run *run = train(2, "{train_batch_size: 64, gradient_clipping: 0, optimizer: {type: "
+                                 "\"SGD\", params: {lr: 1e300}}}", "--max-steps 1");
+    expect_failure_told_once(run, "ringtrain: parameter 0.weight is not finite after update 1; "
+                                  "lower the learning rate or set gradient_clipping");
+    assert_null(strstr(run->output, "test accuracy"));
+    programs_free(run);
+}
+
+/* The run itself was good: what it found is not lost with the file. */
+static void metrics_that_cannot_be_written_fail_after_the_accuracy(void **state)
+{
+    (void)state;
+    programs_run *run = train(2, SGD_64, "--metrics /dev/full");
+    expect_failure_told_once(run, "--metrics /dev/full: No space left on device");
+    expect_output(run, "\ntest accuracy 0.");
+    size_t bytes;
+    char *params = files_read(files_path("params.0"), &bytes);
+    assert_non_null(params);
+    free(params);
+    programs_free(run);
+}
+
+static void standard_output_that_cannot_be_written_is_a_failure(void **state)
+{
+    (void)state;
+    files_write("config.json", SGD_64, strlen(SGD_64));
+    char training[1024];
+    snprintf(training, sizeof training, "ringtrain --deepspeed_config %s --data %s",
+             files_path("config.json"), files_path(""));
+    const char *const commands[] = {training, "ringtrain --help", "ringtrain --config-keys"};
+    for (size_t i = 0; i < COUNT_OF(commands); i++) {
+        programs_run *run = programs_shell("%s/%s 2>&1 > /dev/full", programs.bin, commands[i]);
+        expect_failure_told_once(run, "ringtrain: standard output could not be written "
+                                      "completely; is the disk full?");
+        programs_free(run);
+    }
 }
 
 /* The document shows the configuration between ```json and ```. */
@@ -237,10 +401,18 @@ int main(int argc, char **argv)
         TEST(ranks_that_do_not_divide_the_data_repeat_a_few_samples),
         TEST(a_network_learns_and_says_its_accuracy_last),
         TEST(deepspeeds_options_are_accepted),
-        TEST(compat_0_13_starts_at_the_optimizers_rate_and_keeps_the_order),
+        TEST(max_steps_goes_on_over_epochs),
+        TEST(a_large_micro_batch_takes_no_more_memory_than_its_samples),
+        TEST(compat_0_13_starts_at_the_optimizers_rate),
+        TEST(compat_0_13_has_one_order_for_all_epochs),
+        TEST(ranks_must_have_the_same_settings),
+        TEST(ranks_must_have_the_same_data),
         TEST(errors_of_setting_up_are_told_once),
         TEST(wrong_options_are_refused),
         TEST(a_diverging_run_stops_all_ranks_with_one_text),
+        TEST(the_last_updates_parameters_must_be_finite),
+        TEST(metrics_that_cannot_be_written_fail_after_the_accuracy),
+        TEST(standard_output_that_cannot_be_written_is_a_failure),
         TEST(the_shipped_configuration_is_the_documents_byte_for_byte),
     };
     if (argc != 4)

@@ -61,6 +61,7 @@ typedef struct trained {
     loss_kind loss;
     double losses[EPOCHS * SAMPLES / BATCH], norms[EPOCHS * SAMPLES / BATCH];
     double accuracy;
+    size_t max_batch;
     uint64_t params_hash;
     ring_status status;
     char error[TRAIN_ERROR_MAX];
@@ -99,7 +100,8 @@ static void *train_rank(void *argument)
     train_engine engine = {0};
     out->status = ring_comm_init(&comm, out->ranks, out->id, out->rank);
     if (out->status == RING_OK)
-        out->status = engine_create(&engine, comm, &config, out->loss, widths, 3, 1);
+        out->status = engine_create(&engine, comm, &config, out->loss, widths, 3,
+                                    SAMPLES / (size_t)out->ranks, 1);
     if (out->status == RING_OK)
         out->status = train_epochs(out, &engine, &config);
     if (out->status == RING_OK)
@@ -108,6 +110,7 @@ static void *train_rank(void *argument)
         out->params_hash = fnv1a(engine.params, engine.model.param_count * sizeof(float));
     else
         strcpy(out->error, train_error());
+    out->max_batch = engine.model.max_batch;
     engine_destroy(&engine);
     ring_comm_destroy(comm);
     return NULL;
@@ -195,7 +198,7 @@ static void ranks_and_micro_batches_do_not_change_losses(void **state)
     for (size_t s = 0; s < COUNT_OF(splits); s++) {
         char config[512];
         snprintf(config, sizeof config, "{train_micro_batch_size_per_gpu: %d, %s",
-                 splits[s].micro, SGD_CONFIG + 1);
+                 splits[s].micro, &SGD_CONFIG[1]);
         trained *got = train_ranks(splits[s].ranks, config, LOSS_MSE);
         for (int r = 0; r < splits[s].ranks; r++) {
             if (got[r].status != RING_OK)
@@ -205,6 +208,20 @@ static void ranks_and_micro_batches_do_not_change_losses(void **state)
             assert_int_equal(got[r].params_hash, got[0].params_hash);
             assert_near(got[r].accuracy, got[0].accuracy, 0, 0);
         }
+        free(got);
+    }
+}
+
+/* But not smaller than the batches of the evaluation. */
+static void buffers_are_as_large_as_a_ranks_samples(void **state)
+{
+    (void)state;
+    static const size_t max_batch[] = {SAMPLES, 256};
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        trained *got = train_ranks(ranks, "{train_micro_batch_size_per_gpu: 300000, optimizer: "
+                                          "{type: \"SGD\"}}", LOSS_MSE);
+        assert_int_equal(got->status, RING_OK);
+        assert_int_equal(got->max_batch, max_batch[ranks - 1]);
         free(got);
     }
 }
@@ -240,6 +257,7 @@ int main(void)
         cmocka_unit_test(adam_with_l2_loses_as_pytorch),
         cmocka_unit_test(adamw_loses_as_pytorch),
         cmocka_unit_test(ranks_and_micro_batches_do_not_change_losses),
+        cmocka_unit_test(buffers_are_as_large_as_a_ranks_samples),
         cmocka_unit_test(what_is_not_finite_stops_all_ranks_with_one_text),
     };
     return cmocka_run_group_tests(tests, draw_dataset, free_dataset);

@@ -11,6 +11,7 @@
 enum { ALIGNMENT = 64 };
 
 static _Thread_local char error_text[TRAIN_ERROR_MAX];
+static _Thread_local bool error_shared;
 
 ring_status train_fail(ring_status status, const char *format, ...)
 {
@@ -22,6 +23,7 @@ ring_status train_fail(ring_status status, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     memcpy(error_text, text, sizeof text);
+    error_shared = false;
     return status;
 }
 
@@ -36,6 +38,16 @@ ring_status train_ring(const ring_comm *comm, ring_status status)
 const char *train_error(void)
 {
     return error_text;
+}
+
+void train_error_share(void)
+{
+    error_shared = true;
+}
+
+bool train_error_is_shared(void)
+{
+    return error_shared;
 }
 
 ring_status train_alloc(void **out, size_t bytes, const char *what)

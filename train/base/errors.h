@@ -7,6 +7,7 @@
 #define TRAIN_ERRORS_H
 
 #include <ring/ring.h>
+#include <stdbool.h>
 
 /** Returns the status of @p expr to the caller unless it is RING_OK. */
 #define RING_TRY(expr)                         \
@@ -28,6 +29,11 @@ ring_status train_ring(const ring_comm *comm, ring_status status);
 
 /** @return this thread's latest error text; "" if there was none. */
 const char *train_error(void);
+
+/** Says that every rank holds this thread's latest error text, so that one telling is
+ *  enough; the next train_fail() takes it back. */
+void train_error_share(void);
+bool train_error_is_shared(void);
 
 /** Allocates @p bytes (rounded up) of zeroed memory aligned for SIMD, to be free()d.
  *  @return RING_OK or RING_ERR_MEMORY, which names @p what. */

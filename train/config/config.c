@@ -53,7 +53,8 @@ static ring_status check_unknown(const config_reader *reader, const config_entry
         return RING_OK;
     }
     return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
-                        "unknown key \"%s\"%s", entry->path, advice);
+                        "unknown key \"%s\"%s (to ignore it: --unknown-keys=warn)",
+                        entry->path, advice);
 }
 
 /* @return the type of the section that @p path belongs to, "" if there is none. */
@@ -77,16 +78,30 @@ static ring_status check_scope(const config_reader *reader, const config_key *ke
                         config_key_name(key->path));
 }
 
+static bool is_initial(const config_key *key, const char *value)
+{
+    return key->initial != NULL && strcmp(value, key->initial) == 0;
+}
+
 static ring_status check_later(const config_reader *reader, const config_key *key,
                                const config_entry *entry)
 {
     char value[VALUE_TEXT_MAX];
     value_of_json(entry->value, value);
-    if (key->initial != NULL && strcmp(value, key->initial) == 0)
+    if (is_initial(key, value))
         return RING_OK;
     return lenient_fail(&reader->entries.text, entry->at, RING_ERR_UNSUPPORTED,
                         "%s%s%s is not supported yet by this version: %s", key->path,
                         value[0] != '\0' ? " = " : "", value, key->help);
+}
+
+static void note_key(const config_reader *reader, const config_key *key,
+                     const config_entry *entry)
+{
+    char value[VALUE_TEXT_MAX];
+    value_of_json(entry->value, value);
+    if (!is_initial(key, value))
+        tell(reader, "%s has no effect here: %s", key->path, key->help);
 }
 
 static ring_status set_field(const config_reader *reader, const config_key *key,
@@ -130,7 +145,7 @@ static ring_status check_entry(const config_reader *reader, const config_entry *
     if (key->kind == KEY_SECTION || key->kind == KEY_OPEN)
         RING_TRY(check_section(reader, key, entry));
     if (key->use == USE_NOTE)
-        tell(reader, "%s has no effect here: %s", key->path, key->help);
+        note_key(reader, key, entry);
     if (key->use == USE_NOTE || key->kind == KEY_SECTION || key->kind == KEY_OPEN)
         return RING_OK;
     return set_field(reader, key, entry);

@@ -73,6 +73,9 @@ ring_status config_resolve_batch(train_config *config, int ranks, const char *la
  *  and the batch sizes, or with @p all every key that has an effect. */
 void config_print(const train_config *config, bool all, FILE *out);
 
+/** Prints every setting that has an effect as a line "name=value", whatever it is. */
+void config_list(const train_config *config, FILE *out);
+
 /** Prints every known key with kind, default and meaning. */
 void config_print_keys(FILE *out);
 

@@ -33,9 +33,20 @@
 #define SWITCH(name, text)                        \
     {.path = name, .kind = KEY_OPEN, .help = text}, \
     LATER(name ".enabled", KEY_BOOL, "false", text)
+/* The same of a feature that changes no result: harmless even then. */
+#define WATCH(name, text)                         \
+    {.path = name, .kind = KEY_OPEN, .help = text}, \
+    {.path = name ".enabled", .kind = KEY_BOOL, .use = USE_NOTE, .initial = "false", \
+     .help = text}
+#define TIMERS(name) \
+    {.path = name, .kind = KEY_BOOL, .use = USE_NOTE, .initial = "false", .help = NO_TIMERS}
 
 #define NO_FP16 "training is in float32"
+#define NO_TIMERS "this version has no such breakdown yet"
+#define NO_MONITOR "--metrics FILE writes the same figures as JSON lines, to be imported"
+#define NO_SAVING "nothing is saved yet but by --dump-params"
 #define NO_ZERO "it needs zero_optimization.stage 1 or more"
+#define NOT_QUANTIZED "set it to false: everything travels as float32"
 #define OFF "set it to false or leave the section out"
 
 const config_key config_keys[] = {
@@ -110,14 +121,22 @@ const config_key config_keys[] = {
     NOTE("fp16.consecutive_hysteresis", KEY_BOOL, NO_FP16),
     NOTE("fp16.min_loss_scale", KEY_REAL, NO_FP16),
     NOTE("fp16.fp16_master_weights_and_grads", KEY_BOOL, NO_FP16),
+    NOTE("fp16.fused_mode", KEY_BOOL, NO_FP16),
     SECTION("bf16", "bfloat16"),
     LATER("bf16.enabled", KEY_BOOL, "false", "set it to false, " NO_FP16),
     NOTE("bf16.immediate_grad_update", KEY_BOOL, NO_FP16),
     NOTE("bf16.check_grad_overflow", KEY_BOOL, NO_FP16),
+    NOTE("bf16.bf16_master_weights_and_grads", KEY_BOOL, NO_FP16),
+    NOTE("bf16.bf16_optimizer_states", KEY_BOOL, NO_FP16),
+    SWITCH("bfloat16", OFF ", " NO_FP16),
     SWITCH("amp", OFF ", " NO_FP16),
     SWITCH("torch_autocast", OFF ", " NO_FP16),
     LATER("communication_data_type", KEY_TEXT, "fp32", "gradients travel as float32"),
     LATER("seq_parallel_communication_data_type", KEY_TEXT, "fp32", "leave it out"),
+    LATER("seq_parallel_comm_data_type", KEY_TEXT, "fp32", "leave it out"),
+    NOTE("fp32_allreduce", KEY_BOOL, "gradients always travel as float32"),
+    LATER("gradient_allreduce_op", KEY_TEXT, "mean", "gradients are averaged"),
+    LATER("managed_gradient_accumulation", KEY_BOOL, "true", "set it to true"),
     LATER("data_types", KEY_ANY, NULL, "leave it out, " NO_FP16),
     NOTE("prescale_gradients", KEY_BOOL, "gradients are scaled once, before they are summed"),
     NOTE("gradient_predivide_factor", KEY_REAL, "gradients are scaled once"),
@@ -143,32 +162,66 @@ const config_key config_keys[] = {
     NOTE("zero_optimization.stage3_prefetch_bucket_size", KEY_INT, NO_ZERO),
     NOTE("zero_optimization.stage3_param_persistence_threshold", KEY_INT, NO_ZERO),
     NOTE("zero_optimization.stage3_model_persistence_threshold", KEY_INT, NO_ZERO),
+    NOTE("zero_optimization.stage3_module_granularity_threshold", KEY_INT, NO_ZERO),
+    NOTE("zero_optimization.stage3_use_all_reduce_for_fetch_params", KEY_BOOL, NO_ZERO),
+    NOTE("zero_optimization.stage3_allgather_sequential", KEY_BOOL, NO_ZERO),
     NOTE("zero_optimization.stage3_gather_16bit_weights_on_model_save", KEY_BOOL, NO_ZERO),
     NOTE("zero_optimization.stage3_gather_fp16_weights_on_model_save", KEY_BOOL, NO_ZERO),
     {.path = "zero_optimization.offload_optimizer", .kind = KEY_OPEN, .help = "states"},
     LATER("zero_optimization.offload_optimizer.device", KEY_TEXT, "none", "write \"none\""),
     {.path = "zero_optimization.offload_param", .kind = KEY_OPEN, .help = "parameters"},
     LATER("zero_optimization.offload_param.device", KEY_TEXT, "none", "write \"none\""),
+    LATER("zero_optimization.cpu_offload", KEY_BOOL, "false", "set it to false"),
+    LATER("zero_optimization.cpu_offload_param", KEY_BOOL, "false", "set it to false"),
+    NOTE("zero_optimization.cpu_offload_use_pin_memory", KEY_BOOL, "nothing is offloaded"),
+    LATER("zero_optimization.zero_hpz_partition_size", KEY_INT, "1", "set it to 1"),
+    LATER("zero_optimization.zero_quantized_weights", KEY_BOOL, "false", NOT_QUANTIZED),
+    LATER("zero_optimization.zero_quantized_nontrainable_weights", KEY_BOOL, "false",
+          NOT_QUANTIZED),
+    LATER("zero_optimization.zero_quantized_gradients", KEY_BOOL, "false", NOT_QUANTIZED),
+    LATER("zero_optimization.zeropp_loco_param", KEY_OPEN, NULL, "leave it out"),
+    LATER("zero_optimization.mics_shard_size", KEY_INT, "-1", "set it to -1"),
+    NOTE("zero_optimization.mics_hierarchical_params_gather", KEY_BOOL, NO_ZERO),
+    LATER("zero_optimization.zenflow", KEY_OPEN, NULL, "leave it out"),
+    NOTE("zero_optimization.legacy_stage1", KEY_BOOL, NO_ZERO),
+    NOTE("zero_optimization.leaf_module", KEY_OPEN, NO_ZERO),
+    NOTE("zero_optimization.grad_hooks", KEY_BOOL, NO_ZERO),
+    NOTE("zero_optimization.memory_efficient_linear", KEY_BOOL, NO_ZERO),
+    NOTE("zero_optimization.override_module_apply", KEY_BOOL, NO_ZERO),
+    NOTE("zero_optimization.pipeline_loading_checkpoint", KEY_BOOL, NO_ZERO),
+    NOTE("zero_optimization.log_trace_cache_warnings", KEY_BOOL, NO_ZERO),
+    NOTE("zero_optimization.enable_sanity_checks", KEY_BOOL, NO_ZERO),
+    NOTE("zero_optimization.save_muon_momentum_buffer_in_memory", KEY_BOOL, NO_ZERO),
     NOTE("zero_allow_untested_optimizer", KEY_BOOL, "every optimizer here may be split"),
     NOTE("zero_force_ds_cpu_optimizer", KEY_BOOL, "there is one implementation"),
     LATER("pipeline", KEY_OPEN, NULL, "leave it out: every rank holds the whole model"),
     LATER("tensor_parallel", KEY_OPEN, NULL, "leave it out"),
     LATER("sequence_parallel_size", KEY_INT, "1", "leave it out"),
-    LATER("activation_checkpointing", KEY_OPEN, NULL, "leave it out"),
+    SWITCH("expert_parallel", OFF ": no layer has experts"),
+    NOTE("use_data_before_expert_parallelism", KEY_BOOL, "no layer has experts"),
+    LATER("sparse_attention", KEY_OPEN, NULL, "leave it out: no layer has attention"),
     LATER("compression_training", KEY_OPEN, NULL, "leave it out"),
-    LATER("checkpoint", KEY_OPEN, NULL, "leave it out: nothing is saved yet"),
-    LATER("wall_clock_breakdown", KEY_BOOL, "false", "set it to false"),
-    LATER("memory_breakdown", KEY_BOOL, "false", "set it to false"),
+    LATER("weight_quantization", KEY_OPEN, NULL, "leave it out"),
+    NOTE("activation_checkpointing", KEY_OPEN, "activations are kept; results are the same"),
+    NOTE("checkpoint", KEY_OPEN, NO_SAVING),
+    NOTE("datastates_ckpt", KEY_OPEN, NO_SAVING),
+    TIMERS("wall_clock_breakdown"),
+    TIMERS("memory_breakdown"),
+    NOTE("timers", KEY_OPEN, "throughput is always timed"),
+    NOTE("log_level", KEY_TEXT, "log lines are always printed"),
+    NOTE("vocabulary_size", KEY_INT, "no layer has a vocabulary"),
     NOTE("disable_allgather", KEY_BOOL, NO_ZERO),
+    NOTE("allgather_size", KEY_INT, NO_ZERO),
     NOTE("aio", KEY_OPEN, "nothing is offloaded to files"),
     NOTE("compile", KEY_OPEN, "there is nothing to compile at run time"),
     NOTE("graph_harvesting", KEY_BOOL, "there are no CUDA graphs"),
-    SWITCH("wandb", OFF ", and use --metrics FILE"),
-    SWITCH("tensorboard", OFF ", and use --metrics FILE"),
-    SWITCH("csv_monitor", OFF ", and use --metrics FILE"),
-    SWITCH("comet", OFF ", and use --metrics FILE"),
-    SWITCH("comms_logger", OFF),
-    SWITCH("flops_profiler", OFF),
+    WATCH("wandb", NO_MONITOR),
+    WATCH("tensorboard", NO_MONITOR),
+    WATCH("csv_monitor", NO_MONITOR),
+    WATCH("comet", NO_MONITOR),
+    WATCH("comms_logger", NO_TIMERS),
+    WATCH("flops_profiler", NO_TIMERS),
+    WATCH("nebula", NO_SAVING),
     SWITCH("autotuning", OFF),
     SWITCH("elasticity", OFF),
     SWITCH("curriculum_learning", OFF),
@@ -177,7 +230,6 @@ const config_key config_keys[] = {
     SWITCH("eigenvalue", OFF),
     SWITCH("quantize_training", OFF),
     SWITCH("hybrid_engine", OFF),
-    SWITCH("nebula", OFF),
 };
 
 const size_t config_key_count = sizeof config_keys / sizeof config_keys[0];

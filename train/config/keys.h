@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * keys: the one table of DeepSpeed's configuration keys. A key that this version honours
- * names its field in train_config; any other is either noted (it changes nothing here) or
- * refused (it would change results, and is not there yet).
+ * names its field in train_config; any other is either noted (it changes no result: it only
+ * logs, times or saves, or is about something else) or refused (it would change results, and
+ * is not there yet).
  */
 #ifndef TRAIN_KEYS_H
 #define TRAIN_KEYS_H
@@ -23,7 +24,7 @@ typedef enum key_kind {
 
 typedef enum key_use {
     USE_HONOURED,
-    USE_NOTE, /* accepted, no effect: one line says so */
+    USE_NOTE, /* accepted, no effect: one line says so, unless it has its initial value */
     USE_LATER /* only its initial value is accepted, anything else is refused */
 } key_use;
 

@@ -17,10 +17,15 @@ static void print_line(FILE *out, const char *name, const char *value, const cha
     fprintf(out, "  %s %.*s %s%s\n", name, fill > 3 ? fill : 3, dots, value, remark);
 }
 
+static bool is_setting(const config_key *key)
+{
+    return key->use == USE_HONOURED && key->bytes > 0;
+}
+
 static bool applies(const train_config *config, const config_key *key)
 {
     const bool scheduler = strncmp(key->path, "scheduler.", 10) == 0;
-    if (key->use != USE_HONOURED || key->bytes == 0)
+    if (!is_setting(key))
         return false;
     if (scheduler && config->schedule.kind == SCHEDULE_CONSTANT)
         return false;
@@ -55,6 +60,17 @@ void config_print(const train_config *config, bool all, FILE *out)
         char value[VALUE_TEXT_MAX];
         value_of_field(config, key, value);
         print_line(out, key->path, value, same ? " (default)" : "");
+    }
+}
+
+void config_list(const train_config *config, FILE *out)
+{
+    for (size_t i = 0; i < config_key_count; i++) {
+        char value[VALUE_TEXT_MAX];
+        if (!is_setting(&config_keys[i]))
+            continue;
+        value_of_field(config, &config_keys[i], value);
+        fprintf(out, "%s=%s\n", config_keys[i].path, value[0] != '\0' ? value : "none");
     }
 }
 

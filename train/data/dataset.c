@@ -77,6 +77,40 @@ void dataset_free(train_dataset *dataset)
     idx_free(&dataset->labels);
 }
 
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15U;
+    return hash ^ hash >> 32;
+}
+
+/* Lanes of their own overlap their multiplications, so that this costs milliseconds. */
+enum { LANES = 4 };
+
+static void absorb(uint64_t lanes[LANES], const uint8_t *data, size_t bytes)
+{
+    uint64_t words[LANES] = {0};
+    memcpy(words, data, bytes);
+    for (int l = 0; l < LANES; l++)
+        lanes[l] = mix(lanes[l], words[l]);
+}
+
+static uint64_t hash_array(const idx_array *array)
+{
+    const size_t step = LANES * sizeof(uint64_t), rest = array->bytes % step;
+    uint64_t lanes[LANES] = {array->bytes}, hash = 0;
+    for (size_t at = 0; at < array->bytes - rest; at += step)
+        absorb(lanes, array->data + at, step);
+    absorb(lanes, array->data + array->bytes - rest, rest);
+    for (int l = 0; l < LANES; l++)
+        hash = mix(hash, lanes[l]);
+    return hash;
+}
+
+uint64_t dataset_hash(const train_dataset *dataset)
+{
+    return mix(hash_array(&dataset->labels), hash_array(&dataset->images));
+}
+
 static void scale_row(float *restrict out, const uint8_t *restrict in, size_t count)
 {
     for (size_t i = 0; i < count; i++)

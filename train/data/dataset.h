@@ -23,6 +23,9 @@ typedef enum dataset_part { DATASET_TRAIN, DATASET_TEST } dataset_part;
 ring_status dataset_read(const char *folder, dataset_part part, train_dataset *dataset);
 void dataset_free(train_dataset *dataset);
 
+/** @return a number that tells data sets apart: quick to compute, and no secret. */
+uint64_t dataset_hash(const train_dataset *dataset);
+
 /** Copies the samples @p order[0..batch) as torchvision's ToTensor does (byte / 255).
  *  @param[out] images  [batch, features]; @param[out] labels [batch]. */
 void dataset_take(const train_dataset *dataset, const uint32_t *order, size_t batch,

@@ -25,7 +25,7 @@ void sampler_destroy(train_sampler *sampler);
 /** DistributedSampler.set_epoch(): fills sampler->order. */
 void sampler_set_epoch(train_sampler *sampler, uint64_t epoch);
 
-/** @return how many samples an epoch takes twice so that all ranks take equally many. */
+/** @return how many of an epoch's samples are repeats, so that all ranks take equally many. */
 size_t sampler_repeated(const train_sampler *sampler);
 
 #endif

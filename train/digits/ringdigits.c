@@ -5,6 +5,7 @@
  * random hand: shifted points, slant, turn, size, place, thickness, ink and noise. The same
  * seed gives the same bytes on every machine.
  */
+#include "output.h"
 #include "strokes.h"
 
 #include <argp.h>
@@ -15,7 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+enum { CODE_USAGE = 2 };
 enum { SIDE = 28, PIXELS = SIDE * SIDE, CURVE_STEPS = 6, MAX_SEGMENTS = 128 };
 
 /* ---- Chance: PCG32 (O'Neill 2014) --------------------------------------------------- */
@@ -53,9 +56,10 @@ static hand hand_pick(chance *c)
     hand h = {
         .xx = wide * cosine, .xy = -high * sine - high * slant,
         .yx = wide * sine, .yy = high * cosine,
-        .thickness = uniform(c, 0.7f, 1.7f), .ink = uniform(c, 0.75f, 1),
-        .wobble = uniform(c, 0.01f, 0.035f),
     };
+    h.thickness = uniform(c, 0.7f, 1.7f);
+    h.ink = uniform(c, 0.75f, 1);
+    h.wobble = uniform(c, 0.01f, 0.035f);
     h.x0 = SIDE / 2.0f - (h.xx + h.xy) / 2 + uniform(c, -2, 2);
     h.y0 = SIDE / 2.0f - (h.yx + h.yy) / 2 + uniform(c, -2, 2);
     return h;
@@ -165,58 +169,100 @@ static void draw_digit(int digit, chance *c, unsigned char *pixels)
     draw(segments, used, &h, c, pixels);
 }
 
-/* ---- Files ------------------------------------------------------------------------------------ */
+/* ---- Files --------------------------------------------------------------------------------- */
 
-static FILE *create(const char *dir, const char *name)
+enum { NAME_BYTES = 64 };
+
+static const char train_images[] = "train-images-idx3-ubyte";
+static const char train_labels[] = "train-labels-idx1-ubyte";
+static const char test_images[] = "t10k-images-idx3-ubyte";
+static const char test_labels[] = "t10k-labels-idx1-ubyte";
+/* As they appear: while the last one is missing, the set is not complete. */
+static const char *const names[] = {train_images, train_labels, test_images, test_labels};
+enum { FILES = sizeof names / sizeof *names };
+
+static const char *partial_name(const char *name, char text[NAME_BYTES])
 {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    FILE *file = fopen(path, "wb");
-    if (file == NULL) {
-        fprintf(stderr, "ringdigits: cannot write %s: %s\n", path, strerror(errno));
-        exit(3);
-    }
-    return file;
+    snprintf(text, NAME_BYTES, "%s.partial", name);
+    return text;
 }
 
-static void put_u32(FILE *file, uint32_t x)
+static _Noreturn void fail(const char *what, const char *name)
+{
+    char partial[NAME_BYTES];
+    fprintf(stderr, "ringdigits: cannot %s %s: %s\n", what, name, strerror(errno));
+    for (int i = 0; i < FILES; i++)
+        unlink(partial_name(names[i], partial));
+    exit(EXIT_FAILURE);
+}
+
+typedef struct output {
+    FILE *stream;
+    const char *name;
+} output;
+
+static output create(const char *name)
+{
+    char partial[NAME_BYTES];
+    const output out = {fopen(partial_name(name, partial), "wb"), name};
+    if (out.stream == NULL)
+        fail("create", partial);
+    return out;
+}
+
+static void put(const output *out, const void *data, size_t bytes)
+{
+    if (fwrite(data, 1, bytes, out->stream) != bytes)
+        fail("write", out->name);
+}
+
+static void put_u32(const output *out, uint32_t x)
 {
     const unsigned char bytes[4] = {(unsigned char)(x >> 24), (unsigned char)(x >> 16),
                                     (unsigned char)(x >> 8), (unsigned char)x};
-    fwrite(bytes, 1, sizeof bytes, file);
+    put(out, bytes, sizeof bytes);
 }
 
-static void finish(FILE *file, const char *name)
+static void finish(const output *out)
 {
-    const int failed = ferror(file);
-    if (fclose(file) != 0 || failed) {
-        fprintf(stderr, "ringdigits: writing %s failed: is the disk full?\n", name);
-        exit(3);
-    }
+    if (fclose(out->stream) != 0)
+        fail("write", out->name);
 }
 
-static void write_set(const char *dir, const char *images_name, const char *labels_name,
-                      uint32_t count, chance *c)
+static void write_set(const char *images_name, const char *labels_name, uint32_t count,
+                      chance *c)
 {
-    FILE *images = create(dir, images_name), *labels = create(dir, labels_name);
-    put_u32(images, 0x803);
-    put_u32(images, count);
-    put_u32(images, SIDE);
-    put_u32(images, SIDE);
-    put_u32(labels, 0x801);
-    put_u32(labels, count);
+    const output images = create(images_name), labels = create(labels_name);
+    put_u32(&images, 0x803);
+    put_u32(&images, count);
+    put_u32(&images, SIDE);
+    put_u32(&images, SIDE);
+    put_u32(&labels, 0x801);
+    put_u32(&labels, count);
     for (uint32_t i = 0; i < count; i++) {
         unsigned char pixels[PIXELS];
-        const int digit = (int)(chance_bits(c) % 10);
+        const unsigned char digit = (unsigned char)(chance_bits(c) % 10);
         draw_digit(digit, c, pixels);
-        fwrite(pixels, 1, sizeof pixels, images);
-        fputc(digit, labels);
+        put(&images, pixels, sizeof pixels);
+        put(&labels, &digit, 1);
     }
-    finish(images, images_name);
-    finish(labels, labels_name);
+    finish(&images);
+    finish(&labels);
 }
 
-/* ---- Options ------------------------------------------------------------------------------------- */
+/* Also an older set must not look complete while its files are replaced. */
+static void publish(void)
+{
+    char partial[NAME_BYTES];
+    if (unlink(names[FILES - 1]) != 0 && errno != ENOENT)
+        fail("replace", names[FILES - 1]);
+    for (int i = 0; i < FILES; i++) {
+        if (rename(partial_name(names[i], partial), names[i]) != 0)
+            fail("replace", names[i]);
+    }
+}
+
+/* ---- Options ------------------------------------------------------------------------------- */
 
 typedef struct options {
     const char *dir;
@@ -260,6 +306,14 @@ static error_t parse(int key, char *value, struct argp_state *state)
     }
 }
 
+static void enter(const char *dir)
+{
+    if ((mkdir(dir, 0777) == 0 || errno == EEXIST) && chdir(dir) == 0)
+        return;
+    fprintf(stderr, "ringdigits: cannot write to %s: %s\n", dir, strerror(errno));
+    exit(EXIT_FAILURE);
+}
+
 int main(int argc, char **argv)
 {
     static const struct argp_option table[] = {
@@ -271,16 +325,18 @@ int main(int argc, char **argv)
         "Writes handwritten-looking digits to DIR in MNIST's file layout, for machines without "
         "MNIST. The same seed gives the same files.\v"
         "Example: ringdigits /tmp/digits && ringtrain --deepspeed_config adam.json "
-        "--data /tmp/digits", NULL, NULL, NULL};
+        "--data /tmp/digits\n\n"
+        "Exit status: 0 everything is written, 1 it could not be, 2 wrong use.",
+        NULL, NULL, NULL};
     options o = {.seed = 1, .train = 60000, .test = 10000};
+    output_check_at_exit();
+    argp_err_exit_status = CODE_USAGE;
     argp_parse(&argp, argc, argv, 0, NULL, &o);
-    if (mkdir(o.dir, 0777) != 0 && errno != EEXIST) {
-        fprintf(stderr, "ringdigits: cannot create %s: %s\n", o.dir, strerror(errno));
-        return 3;
-    }
+    enter(o.dir);
     chance c = {.state = o.seed * 2654435761u + 88172645463325252u};
-    write_set(o.dir, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", (uint32_t)o.train, &c);
-    write_set(o.dir, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte", (uint32_t)o.test, &c);
+    write_set(train_images, train_labels, (uint32_t)o.train, &c);
+    write_set(test_images, test_labels, (uint32_t)o.test, &c);
+    publish();
     printf("%lu training and %lu test images in %s\n", o.train, o.test, o.dir);
     return 0;
 }

@@ -18,8 +18,11 @@ static ring_status share_failure(ring_comm *comm, ring_status mine, int rank, in
     RING_TRY(train_ring(comm, ring_broadcast(&shared, &shared, sizeof shared, RING_UINT8, rank,
                                              comm, NULL)));
     if (everywhere)
-        return train_fail((ring_status)shared.status, "%s", shared.text);
-    return train_fail((ring_status)shared.status, "rank %d: %s", rank, shared.text);
+        train_fail((ring_status)shared.status, "%s", shared.text);
+    else
+        train_fail((ring_status)shared.status, "rank %d: %s", rank, shared.text);
+    train_error_share();
+    return (ring_status)shared.status;
 }
 
 ring_status agree(ring_comm *comm, ring_status mine)

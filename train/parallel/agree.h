@@ -10,7 +10,7 @@
 
 /** Collective. @param mine  this rank's result, with its text if it failed.
  *  @return RING_OK if it is so on all ranks; else the failure of the lowest rank that has
- *  one, its text led by that rank's number unless all ranks failed. */
+ *  one, its text led by that rank's number unless all ranks failed, and marked as shared. */
 ring_status agree(ring_comm *comm, ring_status mine);
 
 #endif

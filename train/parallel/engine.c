@@ -10,6 +10,8 @@
 #include "agree.h"
 #include "errors.h"
 
+#define ADVICE "lower the learning rate or set gradient_clipping"
+
 enum {
     /* Small, so that the last layers' gradients travel during the first layer's backward. */
     BUCKET_BYTES = 64 << 10,
@@ -53,10 +55,12 @@ static ring_status create_memory(train_engine *engine)
     return create_buckets(engine);
 }
 
-static ring_status create_local(train_engine *engine, const size_t *widths, int layer_count)
+static ring_status create_local(train_engine *engine, const size_t *widths, int layer_count,
+                                size_t samples_max)
 {
     const size_t micro = (size_t)engine->config->micro_batch;
-    const size_t batch = micro > EVALUATION_BATCH ? micro : EVALUATION_BATCH;
+    const size_t most = micro < samples_max ? micro : samples_max;
+    const size_t batch = most > EVALUATION_BATCH ? most : EVALUATION_BATCH;
     RING_TRY(model_create(&engine->model, widths, layer_count, batch));
     RING_TRY(optimizer_create(&engine->optimizer, &engine->config->optimizer,
                               engine->model.param_count));
@@ -65,11 +69,11 @@ static ring_status create_local(train_engine *engine, const size_t *widths, int 
 
 ring_status engine_create(train_engine *engine, ring_comm *comm, const train_config *config,
                           loss_kind loss, const size_t *widths, int layer_count,
-                          uint64_t seed)
+                          size_t samples_max, uint64_t seed)
 {
     *engine = (train_engine){.comm = comm, .config = config, .loss = loss,
                              .ranks = ring_comm_size(comm), .rank = ring_comm_rank(comm)};
-    RING_TRY(agree(comm, create_local(engine, widths, layer_count)));
+    RING_TRY(agree(comm, create_local(engine, widths, layer_count, samples_max)));
     if (engine->rank == 0)
         model_init(&engine->model, seed);
     return check_ring(engine, ring_broadcast(engine->params, engine->params,
@@ -125,14 +129,13 @@ static ring_status check_finite(train_engine *engine, double local_loss, double 
     if (isfinite(*engine->loss_total) && isfinite(norm))
         return RING_OK;
     const long update = engine->optimizer.step + 1;
-    const char *advice = "lower the learning rate or set gradient_clipping";
     ring_status mine = RING_OK;
     if (!isfinite(local_loss))
-        mine = train_fail(RING_ERR_USAGE, "the loss is %s in update %ld; %s",
-                          isnan(local_loss) ? "nan" : "infinite", update, advice);
+        mine = train_fail(RING_ERR_USAGE, "the loss is %s in update %ld; " ADVICE,
+                          isnan(local_loss) ? "nan" : "infinite", update);
     RING_TRY(agree(engine->comm, mine));
-    return train_fail(RING_ERR_USAGE, "the gradient is not finite in update %ld; %s", update,
-                      advice);
+    return agree(engine->comm, train_fail(RING_ERR_USAGE, "the gradient is not finite in update "
+                                          "%ld; " ADVICE, update));
 }
 
 static ring_status finish_update(train_engine *engine, double local_loss, double lr,
@@ -169,6 +172,24 @@ ring_status engine_update(train_engine *engine, const train_dataset *dataset,
     RING_TRY(check_ring(engine, ring_buckets_wait(engine->buckets)));
     RING_TRY(check_ring(engine, ring_wait(loss_work)));
     return finish_update(engine, local_loss, lr, result);
+}
+
+/* A float64 holds any sum of squares of finite float32. */
+static ring_status find_not_finite(const train_engine *engine)
+{
+    model_tensor tensors[2 * MODEL_LAYERS_MAX];
+    const size_t count = model_tensors(&engine->model, tensors);
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(optimizer_norm(engine->params + tensors[i].offset, tensors[i].count)))
+            return train_fail(RING_ERR_USAGE, "parameter %s is not finite after update %ld; "
+                              ADVICE, tensors[i].name, engine->optimizer.step);
+    }
+    return RING_OK;
+}
+
+ring_status engine_check_params(train_engine *engine)
+{
+    return agree(engine->comm, find_not_finite(engine));
 }
 
 static size_t count_correct(train_engine *engine, const train_dataset *dataset, size_t begin,

@@ -37,11 +37,12 @@ typedef struct engine_result {
 } engine_result;
 
 /** Collective. The parameters start from @p seed on rank 0 and are sent to all.
- *  @param widths  [layer_count + 1], see model_create(). Free with engine_destroy()
+ *  @param widths  [layer_count + 1], see model_create()
+ *  @param samples_max  most samples of an update on this rank. Free with engine_destroy()
  *  whatever the result. */
 ring_status engine_create(train_engine *engine, ring_comm *comm, const train_config *config,
                           loss_kind loss, const size_t *widths, int layer_count,
-                          uint64_t seed);
+                          size_t samples_max, uint64_t seed);
 void engine_destroy(train_engine *engine);
 
 /** Collective: one update.
@@ -51,6 +52,10 @@ void engine_destroy(train_engine *engine);
 ring_status engine_update(train_engine *engine, const train_dataset *dataset,
                           const uint32_t *order, size_t samples, double lr,
                           engine_result *result);
+
+/** Collective: fails on all ranks, naming a tensor, unless every parameter is finite. An
+ *  update checks the loss and the gradient that it starts from, not what it leaves. */
+ring_status engine_check_params(train_engine *engine);
 
 /** Collective. @return through @p accuracy the share of @p dataset that is classified
  *  rightly; each rank takes a part of it. */

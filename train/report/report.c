@@ -33,6 +33,13 @@ ring_status report_open(train_report *report, bool on, const train_config *confi
     return RING_OK;
 }
 
+/* Later calls may overwrite errno, and the stream forgets what it could not write. */
+static void keep_error(train_report *report, bool failed)
+{
+    if (failed && report->metrics_error == 0)
+        report->metrics_error = errno;
+}
+
 static void clear_progress(train_report *report)
 {
     if (report->progress_shown)
@@ -45,12 +52,11 @@ ring_status report_close(train_report *report)
     clear_progress(report);
     if (report->metrics == NULL)
         return RING_OK;
-    const bool failed = ferror(report->metrics) != 0;
-    const bool unwritten = fclose(report->metrics) != 0;
+    keep_error(report, fclose(report->metrics) != 0);
     report->metrics = NULL;
-    if (failed || unwritten)
+    if (report->metrics_error != 0)
         return train_fail(RING_ERR_SYSTEM, "--metrics %s: %s", report->metrics_path,
-                          strerror(errno));
+                          strerror(report->metrics_error));
     return RING_OK;
 }
 
@@ -67,14 +73,22 @@ void report_line(train_report *report, const char *format, ...)
     fflush(stdout);
 }
 
-static void write_metrics(const train_report *report, const report_step *step)
+void report_error(train_report *report, const char *text)
+{
+    clear_progress(report);
+    fprintf(stderr, "ringtrain: %s\n", text);
+}
+
+static void write_metrics(train_report *report, const report_step *step)
 {
     char lr[FLOAT_TEXT_MAX];
-    fprintf(report->metrics,
-            "{\"step\": %ld, \"epoch\": %d, \"loss\": %.9g, \"lr\": %s, \"grad_norm\": %.9g, "
-            "\"samples_per_s\": %.6g}\n",
-            step->step, step->epoch, step->loss, float_repr(step->lr, lr), step->grad_norm,
-            (double)step->samples / step->seconds);
+    const int written =
+        fprintf(report->metrics,
+                "{\"step\": %ld, \"epoch\": %d, \"loss\": %.9g, \"lr\": %s, \"grad_norm\": "
+                "%.9g, \"samples_per_s\": %.6g}\n",
+                step->step, step->epoch, step->loss, float_repr(step->lr, lr), step->grad_norm,
+                (double)step->samples / step->seconds);
+    keep_error(report, written < 0);
 }
 
 static void print_stamp(void)
@@ -147,7 +161,7 @@ static void print_log(train_report *report, const report_step *step)
     print_throughput(report, step);
     fflush(stdout);
     if (report->metrics != NULL)
-        fflush(report->metrics);
+        keep_error(report, fflush(report->metrics) != 0);
 }
 
 static void count(train_report *report, const report_step *step)

@@ -18,6 +18,7 @@ typedef struct train_report {
     const train_config *config; /* borrowed */
     const char *metrics_path;
     FILE *metrics;            /* NULL: not wanted */
+    int metrics_error;        /* errno of the first failed write, or 0 */
     long steps_per_epoch;
     int epochs;
     long micro_steps;         /* so far */
@@ -50,5 +51,8 @@ void report_update(train_report *report, const report_step *step);
 /** Prints one line to standard output, past the progress line. */
 void report_line(train_report *report, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/** Prints "ringtrain: text" to standard error, past the progress line; on any rank. */
+void report_error(train_report *report, const char *text);
 
 #endif

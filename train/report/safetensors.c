@@ -3,13 +3,13 @@
 #include "safetensors.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "errors.h"
 
-enum { PATH_BYTES = 4096, HEADER_BYTES = 4096, TENSOR_ENTRY_MAX = 128 };
+enum { HEADER_BYTES = 4096, TENSOR_ENTRY_MAX = 128 };
 
 _Static_assert(HEADER_BYTES >= (2 * MODEL_LAYERS_MAX + 1) * TENSOR_ENTRY_MAX,
                "the header holds every tensor");
@@ -49,22 +49,43 @@ static bool write_file(FILE *file, const train_model *model, const float *params
            fwrite(params, sizeof(float), count, file) == count;
 }
 
-ring_status safetensors_write(const char *path, int rank, const train_model *model,
+static ring_status file_fail(const char *path, int cause)
+{
+    return train_fail(RING_ERR_SYSTEM, "--dump-params %s: %s", path, strerror(cause));
+}
+
+ring_status safetensors_open(safetensors_file *file, const char *path, int rank)
+{
+    struct stat info;
+    snprintf(file->final, sizeof file->final, "%s.%d", path, rank);
+    if ((size_t)snprintf(file->partial, sizeof file->partial, "%s.%d.partial", path, rank) >=
+        sizeof file->partial)
+        return train_fail(RING_ERR_ARGUMENT, "--dump-params: the name is too long");
+    if (stat(file->final, &info) == 0 && S_ISDIR(info.st_mode))
+        return file_fail(file->final, EISDIR);
+    file->stream = fopen(file->partial, "wbe");
+    return file->stream != NULL ? RING_OK : file_fail(file->partial, errno);
+}
+
+ring_status safetensors_write(safetensors_file *file, const train_model *model,
                               const float *params)
 {
-    char final[PATH_BYTES], partial[PATH_BYTES];
-    snprintf(final, sizeof final, "%s.%d", path, rank);
-    if ((size_t)snprintf(partial, sizeof partial, "%s.%d.partial", path, rank) >=
-        sizeof partial)
-        return train_fail(RING_ERR_ARGUMENT, "--dump-params: the name is too long");
-    FILE *file = fopen(partial, "wbe");
-    if (file == NULL)
-        return train_fail(RING_ERR_SYSTEM, "--dump-params %s: %s", partial, strerror(errno));
-    const bool written = write_file(file, model, params);
-    if (fclose(file) != 0 || !written || rename(partial, final) != 0) {
-        const int cause = errno;
-        unlink(partial);
-        return train_fail(RING_ERR_SYSTEM, "--dump-params %s: %s", final, strerror(cause));
-    }
-    return RING_OK;
+    const bool written = write_file(file->stream, model, params);
+    const int cause = errno;
+    const bool closed = fclose(file->stream) == 0;
+    file->stream = NULL;
+    if (written && closed && rename(file->partial, file->final) == 0)
+        return RING_OK;
+    const ring_status status = file_fail(file->final, written ? errno : cause);
+    unlink(file->partial);
+    return status;
+}
+
+void safetensors_discard(safetensors_file *file)
+{
+    if (file->stream == NULL)
+        return;
+    fclose(file->stream);
+    unlink(file->partial);
+    file->stream = NULL;
 }
