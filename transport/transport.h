@@ -77,6 +77,9 @@ typedef struct transport_peer {
                             when open() fails. AF_UNIX between ranks of one host (loop,
                             shm), AF_INET or AF_INET6 else (tcp)                        */
     double deadline;     /* clock_now() scale; open() must be done by then              */
+    double peer_timeout; /* s; a link that is waited on breaks when the peer's host gives no
+                            sign of life for about so long; 0: never. Only where a
+                            connection can be cut without an end of file (tcp)          */
 } transport_peer;
 
 enum {
@@ -117,7 +120,9 @@ struct transport {
     /** @return how many of the frames sent need their payload no more. */
     uint64_t (*flushed)(const transport_link *l);
 
-    /** Moves what is pending, both ways, without blocking. RING_OK even if nothing moved. */
+    /** Moves what is pending, both ways, without blocking. RING_OK even if nothing moved.
+     *  Whoever waits calls it now and then, asleep or not: a peer that was cut off wakes
+     *  nobody, and is noticed here. */
     ring_status (*progress)(transport_link *l);
 
     /** Looks at the oldest unconsumed frame.

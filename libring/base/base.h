@@ -30,6 +30,7 @@ ring_status fail(ring_status status, const char *format, ...) RING_PRINTF(2, 3);
 
 /** @return this thread's latest error text; "" if there was none. */
 const char *fail_text(void);
+/** Makes it ""; for tests. */
 void fail_clear(void);
 
 /* ---- Log: "[ring r3/8] text" on stderr; RING_DEBUG = error, warn (default), info, debug. */
@@ -77,7 +78,19 @@ ring_status fd_await(int fd, short events, double deadline);
 /** Reads/writes exactly @p bytes from/to a socket (blocking or not) before @p deadline. */
 ring_status fd_read_all(int fd, void *data, size_t bytes, double deadline);
 ring_status fd_write_all(int fd, const void *data, size_t bytes, double deadline);
+/** ftruncate(); an error, and no signal, beyond the limit on file sizes. */
+ring_status fd_resize(int fd, size_t bytes);
+
+/** Has @p fd closed in forked children, so that peers see the end of this process whatever
+ *  children outlive it. From now on only fd_close() may close it. For connections; a listener
+ *  may be made for a child.
+ *  @return fd, for use around the call that makes one; a negative one passes. */
+int fd_guard(int fd);
 void fd_close(int *fd);
+
+/** @return how many forks lie between the process that loaded libring and this one: what was
+ *  made at another number belongs to a parent. */
+unsigned fork_generation(void);
 
 /* ---- Arithmetic ------------------------------------------------------------------ */
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whole reads and writes on sockets, with a deadline. */
+ * Whole reads and writes on sockets, with a deadline; sizes of memory files. */
 #include "base.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -54,9 +55,14 @@ ring_status fd_write_all(int fd, const void *data, size_t bytes, double deadline
     return RING_OK;
 }
 
-void fd_close(int *fd)
+/* The kernel would send SIGXFSZ, which ends the process. */
+ring_status fd_resize(int fd, size_t bytes)
 {
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
+        return fail(RING_ERR_MEMORY, "%zu KiB of shared memory are over the limit on file sizes; "
+                    "raise it (ulimit -f)", bytes >> 10);
+    if (ftruncate(fd, (off_t)bytes) != 0)
+        return fail(RING_ERR_SYSTEM, "sizing shared memory: %m");
+    return RING_OK;
 }

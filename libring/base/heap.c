@@ -3,6 +3,9 @@
  * allocations, so first fit with merging is enough. */
 #include "heap.h"
 
+#include "headroom.h"
+#include "span.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -12,14 +15,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PAGE = 4096 };
-/* Address space only; what is not allocated costs nothing. */
-#define HEAP_SPAN ((size_t)64 << 30)
 /* Committed at a time: a signal interrupts no more than this, and the rest goes on. */
 #define COMMIT_STEP ((size_t)256 << 10)
-/* Odd numbers of pages, so that no two mappings lie a power of two apart. */
-#define STAGGER_PAGES 37
-#define STAGGER_TURNS 61
+/* Committed between two looks at the headroom, which other processes use up meanwhile. */
+#define LOOK_STEP ((size_t)64 << 20)
+/* As much is committed without a look: many small allocations are as one. */
+#define NO_LOOK ((size_t)1 << 20)
+/* The kernel's own tables for the pages, and a little for whoever else asks. */
+#define OWN_SHARE 128
+#define LEFT_OVER (4 * NO_LOOK)
 
 typedef struct heap_range {
     size_t offset, bytes;
@@ -30,79 +34,68 @@ typedef struct heap_range {
 typedef struct peer_mapping {
     dev_t device;
     ino_t inode;
-    void *base, *reserved;
-    size_t reserved_bytes;
+    span span;
     int users;
     struct peer_mapping *next;
 } peer_mapping;
 
 static struct {
     pthread_mutex_t lock;
-    pid_t owner; /* a forked child starts a heap of its own */
+    unsigned generation; /* a forked child starts a heap of its own */
     int fd;
-    char *base;
+    span span;
+    const char *bound; /* what sets the span's size */
     heap_range *ranges;
-    size_t used;
+    size_t unlooked; /* committed since the last look at the headroom */
     peer_mapping *peers;
-    unsigned stagger;
 } heap = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
 
-size_t heap_span(void)
-{
-    return HEAP_SPAN;
-}
+/* ---- Birth ---------------------------------------------------------------------- */
 
-/* Maps all of the file at a staggered distance from whatever mmap would have chosen. */
-static void *map_staggered(int fd, void **reserved, size_t *reserved_bytes)
+static ring_status size_and_map(int fd)
 {
-    const size_t shift = (size_t)(1 + heap.stagger++ % STAGGER_TURNS) * STAGGER_PAGES * PAGE;
-    *reserved_bytes = HEAP_SPAN + shift;
-    *reserved = mmap(NULL, *reserved_bytes, PROT_NONE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (*reserved == MAP_FAILED)
-        return NULL;
-    void *base = mmap((char *)*reserved + shift, HEAP_SPAN, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
-    if (base == MAP_FAILED) {
-        munmap(*reserved, *reserved_bytes);
-        return NULL;
-    }
-    return base;
+    const size_t bytes = span_sensible(&heap.bound);
+    if (bytes < SPAN_LEAST)
+        return fail(RING_ERR_MEMORY, "no shared memory: it needs %zu MiB of address space, and "
+                    "only %zu KiB are to be had (%s)", SPAN_LEAST >> 20, bytes >> 10, heap.bound);
+    RING_TRY(fd_resize(fd, bytes));
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+        return fail(RING_ERR_SYSTEM, "sealing shared memory: %m");
+    if (!span_map(fd, bytes, &heap.span))
+        return fail(RING_ERR_MEMORY, "mapping %zu MiB of address space for shared memory: %m; "
+                    "raise the limit on virtual memory (ulimit -v)", bytes >> 20);
+    return RING_OK;
 }
 
 static ring_status heap_create(void)
 {
-    const int fd = memfd_create("ring-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = fd_guard(memfd_create("ring-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd < 0)
         return fail(RING_ERR_SYSTEM, "creating shared memory (memfd_create): %m");
-    void *reserved;
-    size_t reserved_bytes;
-    if (ftruncate(fd, (off_t)HEAP_SPAN) != 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-        close(fd);
-        return fail(RING_ERR_SYSTEM, "sizing shared memory: %m");
-    }
     heap_range *all = malloc(sizeof *all);
-    char *base = all != NULL ? map_staggered(fd, &reserved, &reserved_bytes) : NULL;
-    if (base == NULL) {
+    const ring_status status = all != NULL ? size_and_map(fd)
+                                           : fail(RING_ERR_MEMORY, "creating shared memory");
+    if (status != RING_OK) {
         free(all);
-        close(fd);
-        return fail(RING_ERR_MEMORY, "mapping %zu GiB of address space for shared memory: %m; "
-                    "raise the limit on virtual memory (ulimit -v)", HEAP_SPAN >> 30);
+        fd_close(&fd);
+        return status;
     }
-    *all = (heap_range){.offset = 0, .bytes = HEAP_SPAN};
+    *all = (heap_range){.offset = 0, .bytes = heap.span.bytes};
     heap.fd = fd;
-    heap.base = base;
     heap.ranges = all;
-    heap.used = 0;
     heap.peers = NULL;
-    heap.owner = getpid();
+    heap.generation = fork_generation();
     return RING_OK;
+}
+
+static bool is_open(void)
+{
+    return heap.fd >= 0 && heap.generation == fork_generation();
 }
 
 static ring_status heap_open_locked(void)
 {
-    return heap.fd >= 0 && heap.owner == getpid() ? RING_OK : heap_create();
+    return is_open() ? RING_OK : heap_create();
 }
 
 ring_status heap_open(void)
@@ -115,8 +108,15 @@ ring_status heap_open(void)
 
 int heap_fd(void)
 {
-    return heap.fd;
+    return is_open() ? heap.fd : -1;
 }
+
+size_t heap_span(void)
+{
+    return is_open() ? heap.span.bytes : 0;
+}
+
+/* ---- Ranges --------------------------------------------------------------------- */
 
 /* Splits `range` so that its first part is exactly `bytes`. */
 static bool range_split(heap_range *range, size_t bytes)
@@ -148,56 +148,94 @@ static void range_discard(size_t offset, size_t bytes)
     fallocate(heap.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
 }
 
-static ring_status range_commit(size_t offset, size_t bytes)
+static ring_status check_headroom(size_t bytes)
+{
+    headroom h;
+    if (heap.unlooked + bytes <= NO_LOOK)
+        return RING_OK;
+    headroom_read("", &h);
+    if (bytes + bytes / OWN_SHARE + LEFT_OVER <= h.bytes) {
+        heap.unlooked = 0;
+        return RING_OK;
+    }
+    return fail(RING_ERR_MEMORY, "%zu KiB of shared memory do not fit into the %zu KiB that are "
+                "left of %s; use smaller buffers or raise the limit", bytes >> 10, h.bytes >> 10,
+                h.bound);
+}
+
+/* At most LOOK_STEP. */
+static ring_status commit_part(size_t offset, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
         const size_t step = min_size(bytes - done, COMMIT_STEP);
-        if (fallocate(heap.fd, 0, (off_t)(offset + done), (off_t)step) == 0) {
-            done += step;
-        } else if (errno != EINTR) {
-            fail(RING_ERR_MEMORY, "committing %zu bytes of shared memory: %m", bytes);
-            range_discard(offset, bytes);
-            return RING_ERR_MEMORY;
-        }
+        const int result = fallocate(heap.fd, 0, (off_t)(offset + done), (off_t)step);
+        if (result != 0 && errno != EINTR)
+            return fail(RING_ERR_MEMORY, "committing %zu bytes of shared memory: %m", bytes);
+        done += result == 0 ? step : 0;
     }
+    heap.unlooked += bytes;
     return RING_OK;
 }
 
-static ring_status heap_alloc_locked(void **ptr, size_t bytes)
+static ring_status range_commit(const heap_range *range)
+{
+    ring_status status = RING_OK;
+    for (size_t done = 0; done < range->bytes && status == RING_OK; done += LOOK_STEP) {
+        const size_t left = range->bytes - done;
+        status = check_headroom(left);
+        if (status == RING_OK)
+            status = commit_part(range->offset + done, min_size(left, LOOK_STEP));
+    }
+    if (status != RING_OK)
+        range_discard(range->offset, range->bytes);
+    return status;
+}
+
+static heap_range *range_take(size_t bytes)
 {
     heap_range *range = heap.ranges;
     while (range != NULL && (range->used || range->bytes < bytes))
         range = range->next;
-    if (range == NULL || !range_split(range, bytes))
-        return fail(RING_ERR_MEMORY, "no room for %zu bytes in the %zu GiB of shared memory",
-                    bytes, HEAP_SPAN >> 30);
-    const ring_status status = range_commit(range->offset, bytes);
+    return range != NULL && range_split(range, bytes) ? range : NULL;
+}
+
+/* ---- Allocation ----------------------------------------------------------------- */
+
+/* One page more than asked, so that equal allocations do not lie at distances of large powers
+ * of two either. */
+static size_t whole_pages(size_t bytes)
+{
+    const size_t page = span_page();
+    return (bytes + page - 1) / page * page + page;
+}
+
+static ring_status heap_alloc_locked(void **ptr, size_t bytes)
+{
+    heap_range *range = bytes < heap.span.bytes ? range_take(whole_pages(bytes)) : NULL;
+    if (range == NULL)
+        return fail(RING_ERR_MEMORY, "no room for %zu bytes in the %zu MiB of address space for "
+                    "shared memory (%s)", bytes, heap.span.bytes >> 20, heap.bound);
+    const ring_status status = range_commit(range);
     if (status != RING_OK) {
         range_merge_next(range);
         return status;
     }
     range->used = true;
-    heap.used += bytes;
-    *ptr = heap.base + range->offset;
-    madvise(*ptr, bytes, MADV_POPULATE_WRITE); /* only speed: page faults now, not in the call */
+    *ptr = heap.span.base + range->offset;
+    madvise(*ptr, range->bytes, MADV_DODUMP);
+    madvise(*ptr, range->bytes, MADV_POPULATE_WRITE); /* only speed: faults now, not in calls */
     return RING_OK;
 }
 
 ring_status heap_alloc(void **ptr, size_t bytes)
 {
-    /* One page more than asked, so that equal allocations do not lie at distances of
-     * large powers of two either. */
-    const size_t whole = (bytes + PAGE - 1) / PAGE * PAGE + PAGE;
     *ptr = NULL;
     if (bytes == 0)
         return RING_OK;
-    if (bytes > HEAP_SPAN)
-        return fail(RING_ERR_MEMORY, "%zu bytes are more than the %zu GiB of shared memory", bytes,
-                    HEAP_SPAN >> 30);
     pthread_mutex_lock(&heap.lock);
     ring_status status = heap_open_locked();
     if (status == RING_OK)
-        status = heap_alloc_locked(ptr, whole);
+        status = heap_alloc_locked(ptr, bytes);
     pthread_mutex_unlock(&heap.lock);
     return status;
 }
@@ -212,7 +250,7 @@ static ring_status heap_free_locked(size_t offset)
     if (range == NULL || !range->used)
         return fail(RING_ERR_ARGUMENT, "ring_mem_free: the pointer is not one of ring_mem_alloc");
     range_discard(offset, range->bytes); /* also makes the next use zeroed */
-    heap.used -= range->bytes;
+    madvise(heap.span.base + offset, range->bytes, MADV_DONTDUMP);
     range->used = false;
     range_merge_next(range);
     if (before != NULL)
@@ -226,8 +264,8 @@ ring_status heap_free(void *ptr)
         return RING_OK;
     pthread_mutex_lock(&heap.lock);
     ring_status status = RING_ERR_ARGUMENT;
-    if (heap.fd >= 0 && heap.owner == getpid())
-        status = heap_free_locked((size_t)((char *)ptr - heap.base));
+    if (is_open())
+        status = heap_free_locked((size_t)((char *)ptr - heap.span.base));
     else
         fail(status, "ring_mem_free: nothing was allocated in this process");
     pthread_mutex_unlock(&heap.lock);
@@ -236,19 +274,14 @@ ring_status heap_free(void *ptr)
 
 uint64_t heap_ref(const void *ptr, size_t bytes)
 {
-    const uintptr_t base = (uintptr_t)heap.base, at = (uintptr_t)ptr;
-    if (base == 0 || at < base || at - base > HEAP_SPAN - bytes || bytes > HEAP_SPAN)
+    const uintptr_t base = (uintptr_t)heap.span.base, at = (uintptr_t)ptr;
+    const size_t all = heap.span.bytes;
+    if (base == 0 || at < base || at - base > all - bytes || bytes > all)
         return 0;
     return at - base + 1;
 }
 
-size_t heap_used(void)
-{
-    pthread_mutex_lock(&heap.lock);
-    const size_t used = heap.used;
-    pthread_mutex_unlock(&heap.lock);
-    return used;
-}
+/* ---- Peers ---------------------------------------------------------------------- */
 
 static peer_mapping *peer_find(const struct stat *file)
 {
@@ -258,37 +291,43 @@ static peer_mapping *peer_find(const struct stat *file)
     return NULL;
 }
 
-static ring_status heap_map_peer_locked(int fd, void **base)
+/* Forked children have no use for it, and would keep its memory in being. */
+static ring_status peer_add(int fd, const struct stat *file, peer_mapping **out)
 {
-    struct stat file;
-    if (fstat(fd, &file) != 0 || file.st_size != (off_t)HEAP_SPAN)
-        return fail(RING_ERR_PEER, "the peer's shared memory has the wrong size: another version of "
-                    "libring?");
-    peer_mapping *peer = peer_find(&file);
-    if (peer == NULL) {
-        peer = calloc(1, sizeof *peer);
-        if (peer == NULL)
-            return fail(RING_ERR_MEMORY, "mapping a peer's memory");
-        peer->base = map_staggered(fd, &peer->reserved, &peer->reserved_bytes);
-        if (peer->base == NULL) {
-            free(peer);
-            return fail(RING_ERR_MEMORY, "mapping %zu GiB of a peer's address space: %m; raise the "
-                        "limit on virtual memory (ulimit -v)", HEAP_SPAN >> 30);
-        }
-        peer->device = file.st_dev;
-        peer->inode = file.st_ino;
-        peer->next = heap.peers;
-        heap.peers = peer;
+    peer_mapping *peer = calloc(1, sizeof *peer);
+    if (peer == NULL)
+        return fail(RING_ERR_MEMORY, "mapping a peer's memory");
+    if (!span_map(fd, (size_t)file->st_size, &peer->span)) {
+        free(peer);
+        return fail(RING_ERR_MEMORY, "mapping %lld MiB of a peer's address space: %m; raise the "
+                    "limit on virtual memory (ulimit -v)", (long long)file->st_size >> 20);
     }
-    peer->users++;
-    *base = peer->base;
+    madvise(peer->span.reserved, peer->span.reserved_bytes, MADV_DONTFORK);
+    peer->device = file->st_dev;
+    peer->inode = file->st_ino;
+    peer->next = heap.peers;
+    heap.peers = *out = peer;
     return RING_OK;
 }
 
-ring_status heap_map_peer(int fd, void **base)
+static ring_status heap_map_peer_locked(int fd, size_t bytes, void **base)
+{
+    struct stat file;
+    if (bytes == 0 || bytes > SPAN_MOST || fstat(fd, &file) != 0 || file.st_size != (off_t)bytes)
+        return fail(RING_ERR_PEER, "the peer's shared memory has the wrong size: another version "
+                    "of libring?");
+    peer_mapping *peer = peer_find(&file);
+    if (peer == NULL)
+        RING_TRY(peer_add(fd, &file, &peer));
+    peer->users++;
+    *base = peer->span.base;
+    return RING_OK;
+}
+
+ring_status heap_map_peer(int fd, size_t bytes, void **base)
 {
     pthread_mutex_lock(&heap.lock);
-    const ring_status status = heap_map_peer_locked(fd, base);
+    const ring_status status = heap_map_peer_locked(fd, bytes, base);
     pthread_mutex_unlock(&heap.lock);
     return status;
 }
@@ -298,10 +337,10 @@ void heap_unmap_peer(void *base)
     pthread_mutex_lock(&heap.lock);
     for (peer_mapping **at = &heap.peers; *at != NULL; at = &(*at)->next) {
         peer_mapping *peer = *at;
-        if (peer->base != base)
+        if (peer->span.base != base)
             continue;
         if (--peer->users == 0) {
-            munmap(peer->reserved, peer->reserved_bytes);
+            span_unmap(&peer->span);
             *at = peer->next;
             free(peer);
         }

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The heap behind ring_mem_alloc(), seen from its process and from a peer. */
+#include "headroom.h"
 #include "heap.h"
+#include "span.h"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +26,14 @@ static void *alloc(size_t bytes)
     void *ptr = NULL;
     assert_int_equal(heap_alloc(&ptr, bytes), RING_OK);
     return ptr;
+}
+
+/* What the heap holds of the machine's memory. */
+static size_t committed(void)
+{
+    struct stat file;
+    assert_int_equal(fstat(heap_fd(), &file), 0);
+    return (size_t)file.st_blocks * 512;
 }
 
 static bool all_zero(const unsigned char *bytes, size_t count)
@@ -48,7 +61,7 @@ static void memory_is_aligned_zeroed_and_apart(void **state)
             assert_int_equal(blocks[i][at], i + 1);
         assert_int_equal(heap_free(blocks[i]), RING_OK);
     }
-    assert_int_equal(heap_used(), 0);
+    assert_int_equal(committed(), 0);
 }
 
 static void nothing_asked_is_nothing_given(void **state)
@@ -91,7 +104,7 @@ static void neighbours_merge_in_every_order_of_freeing(void **state)
         heap_free(whole);
         heap_free(after);
     }
-    assert_int_equal(heap_used(), 0);
+    assert_int_equal(committed(), 0);
 }
 
 static void what_was_not_allocated_is_not_freed(void **state)
@@ -119,7 +132,21 @@ static void too_much_is_an_error_that_tells_the_size(void **state)
     }
     void *ptr;
     assert_int_equal(heap_alloc(&ptr, heap_span()), RING_ERR_MEMORY);
-    assert_int_equal(heap_used(), 0);
+    assert_int_equal(committed(), 0);
+}
+
+static void more_than_the_machine_has_left_is_an_error(void **state)
+{
+    (void)state;
+    void *ptr;
+    headroom h;
+    headroom_read("", &h);
+    if (h.bytes > heap_span() - 2 * PAGE)
+        skip(); /* a machine as large as a heap */
+    assert_int_equal(heap_alloc(&ptr, h.bytes), RING_ERR_MEMORY);
+    assert_null(ptr);
+    assert_non_null(strstr(fail_text(), h.bound));
+    assert_int_equal(committed(), 0);
 }
 
 static void on_alarm(int signal)
@@ -169,7 +196,7 @@ static void threads_allocate_at_the_same_time(void **state)
         pthread_join(threads[i], &complaint);
         assert_null(complaint);
     }
-    assert_int_equal(heap_used(), 0);
+    assert_int_equal(committed(), 0);
 }
 
 /* ---- References and peers ---------------------------------------------------------- */
@@ -197,7 +224,7 @@ static void a_mapping_shows_what_the_owner_writes(void **state)
     (void)state;
     void *base = NULL;
     char *before = alloc(PAGE);
-    assert_int_equal(heap_map_peer(heap_fd(), &base), RING_OK);
+    assert_int_equal(heap_map_peer(heap_fd(), heap_span(), &base), RING_OK);
     char *later = alloc(PAGE); /* allocated after the mapping was made */
     strcpy(before, "early");
     strcpy(later, "late");
@@ -216,8 +243,8 @@ static void a_heap_mapped_twice_is_mapped_once(void **state)
     void *first = NULL, *second = NULL;
     char *ptr = alloc(PAGE);
     strcpy(ptr, "kept");
-    assert_int_equal(heap_map_peer(heap_fd(), &first), RING_OK);
-    assert_int_equal(heap_map_peer(heap_fd(), &second), RING_OK);
+    assert_int_equal(heap_map_peer(heap_fd(), heap_span(), &first), RING_OK);
+    assert_int_equal(heap_map_peer(heap_fd(), heap_span(), &second), RING_OK);
     assert_ptr_equal(first, second);
     heap_unmap_peer(first);
     assert_string_equal((char *)second + heap_ref(ptr, PAGE) - 1, "kept");
@@ -242,7 +269,7 @@ static void peers_lie_no_power_of_two_apart(void **state)
     void *bases[PEERS];
     for (int i = 0; i < PEERS; i++) {
         fds[i] = foreign_heap(heap_span());
-        assert_int_equal(heap_map_peer(fds[i], &bases[i]), RING_OK);
+        assert_int_equal(heap_map_peer(fds[i], heap_span(), &bases[i]), RING_OK);
         for (int j = 0; j < i; j++) {
             const uintptr_t a = (uintptr_t)bases[i], b = (uintptr_t)bases[j];
             const uintptr_t apart = a > b ? a - b : b - a;
@@ -261,10 +288,118 @@ static void a_file_of_another_size_is_not_mapped(void **state)
     (void)state;
     void *base = NULL;
     const int fd = foreign_heap(PAGE);
-    assert_int_equal(heap_map_peer(fd, &base), RING_ERR_PEER);
-    assert_int_equal(heap_map_peer(-1, &base), RING_ERR_PEER);
+    assert_int_equal(heap_map_peer(fd, 2 * PAGE, &base), RING_ERR_PEER);
+    assert_int_equal(heap_map_peer(fd, 0, &base), RING_ERR_PEER);
+    assert_int_equal(heap_map_peer(-1, PAGE, &base), RING_ERR_PEER);
+    assert_int_equal(ftruncate(fd, (off_t)SPAN_MOST + PAGE), 0);
+    assert_int_equal(heap_map_peer(fd, SPAN_MOST + PAGE, &base), RING_ERR_PEER);
     assert_null(base);
     close(fd);
+}
+
+static void a_peer_may_have_a_span_of_its_own(void **state)
+{
+    (void)state;
+    char *base = NULL;
+    const int fd = foreign_heap(SPAN_LEAST);
+    assert_int_equal(heap_map_peer(fd, SPAN_LEAST, (void **)&base), RING_OK);
+    base[SPAN_LEAST - 1] = 'x';
+    heap_unmap_peer(base);
+    close(fd);
+}
+
+/* ---- Core dumps ------------------------------------------------------------------- */
+
+/* @return true if a core dump leaves out the mapping that holds @p at. */
+static bool not_dumped(const void *at)
+{
+    char line[512];
+    bool there = false, out = false;
+    FILE *maps = fopen("/proc/self/smaps", "re");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps) != NULL) {
+        unsigned long first, end;
+        if (sscanf(line, "%lx-%lx ", &first, &end) == 2)
+            there = (uintptr_t)at >= first && (uintptr_t)at < end;
+        else if (there && strncmp(line, "VmFlags:", 8) == 0)
+            out = strstr(line, " dd") != NULL;
+    }
+    fclose(maps);
+    return out;
+}
+
+static void core_dumps_hold_what_is_allocated_here_and_no_more(void **state)
+{
+    (void)state;
+    void *peer = NULL;
+    const int fd = foreign_heap(SPAN_LEAST);
+    assert_int_equal(heap_map_peer(fd, SPAN_LEAST, &peer), RING_OK);
+    char *ptr = alloc(MIB);
+    char *last = ptr - (heap_ref(ptr, 1) - 1) + heap_span() - 1;
+    assert_false(not_dumped(ptr));
+    assert_true(not_dumped(last));
+    assert_true(not_dumped(peer));
+    heap_free(ptr);
+    assert_true(not_dumped(ptr));
+    heap_unmap_peer(peer);
+    close(fd);
+}
+
+/* ---- Limits ----------------------------------------------------------------------- */
+
+/* Runs @p body in a child under a limit, with a heap of its own, and expects 0 of it. */
+static void under_limit(int resource, rlim_t bytes, int (*body)(void))
+{
+    int status;
+    const pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit limit = {.rlim_cur = bytes, .rlim_max = bytes};
+        _exit(setrlimit(resource, &limit) == 0 ? body() : 100);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static int small_heap_works(void)
+{
+    char *ptr;
+    void *none;
+    if (heap_alloc((void **)&ptr, MIB) != RING_OK)
+        return 1;
+    memset(ptr, 1, MIB);
+    if (heap_span() > (size_t)1 << 30 || heap_span() < SPAN_LEAST)
+        return 2;
+    if (heap_alloc(&none, (size_t)2 << 30) != RING_ERR_MEMORY)
+        return 3;
+    return strstr(fail_text(), "ulimit") != NULL ? 0 : 4;
+}
+
+static int no_heap_says_file_size(void)
+{
+    return heap_open() == RING_ERR_MEMORY && strstr(fail_text(), "ulimit -f") != NULL ? 0 : 1;
+}
+
+static int no_heap_says_address_space(void)
+{
+    return heap_open() == RING_ERR_MEMORY && strstr(fail_text(), "ulimit -v") != NULL ? 0 : 1;
+}
+
+static void a_limit_on_file_sizes_makes_a_smaller_heap(void **state)
+{
+    (void)state;
+    under_limit(RLIMIT_FSIZE, 1000000 << 10, small_heap_works);
+    under_limit(RLIMIT_FSIZE, MIB, no_heap_says_file_size);
+    under_limit(RLIMIT_FSIZE, 0, no_heap_says_file_size);
+}
+
+static void a_limit_on_the_address_space_makes_a_smaller_heap(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* sanitizers take more address space than any limit leaves */
+#endif
+    under_limit(RLIMIT_AS, (rlim_t)4 << 30, small_heap_works);
+    under_limit(RLIMIT_AS, (rlim_t)200 << 20, no_heap_says_address_space);
 }
 
 static void the_heap_cannot_shrink_and_has_no_name(void **state)
@@ -310,12 +445,16 @@ static void a_forked_child_gets_a_heap_of_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        /* First: a heap of this process would count among its children's addresses. */
+        cmocka_unit_test(a_limit_on_file_sizes_makes_a_smaller_heap),
+        cmocka_unit_test(a_limit_on_the_address_space_makes_a_smaller_heap),
         cmocka_unit_test(memory_is_aligned_zeroed_and_apart),
         cmocka_unit_test(nothing_asked_is_nothing_given),
         cmocka_unit_test(freed_memory_is_used_again_and_zeroed),
         cmocka_unit_test(neighbours_merge_in_every_order_of_freeing),
         cmocka_unit_test(what_was_not_allocated_is_not_freed),
         cmocka_unit_test(too_much_is_an_error_that_tells_the_size),
+        cmocka_unit_test(more_than_the_machine_has_left_is_an_error),
         cmocka_unit_test(signals_do_not_spoil_an_allocation),
         cmocka_unit_test(threads_allocate_at_the_same_time),
         cmocka_unit_test(references_cover_the_heap_and_nothing_else),
@@ -323,6 +462,8 @@ int main(void)
         cmocka_unit_test(a_heap_mapped_twice_is_mapped_once),
         cmocka_unit_test(peers_lie_no_power_of_two_apart),
         cmocka_unit_test(a_file_of_another_size_is_not_mapped),
+        cmocka_unit_test(a_peer_may_have_a_span_of_its_own),
+        cmocka_unit_test(core_dumps_hold_what_is_allocated_here_and_no_more),
         cmocka_unit_test(the_heap_cannot_shrink_and_has_no_name),
         cmocka_unit_test(a_forked_child_gets_a_heap_of_its_own),
     };

@@ -104,6 +104,94 @@ static void references_stay_within_the_heap(void **state)
     pair_close(ends);
 }
 
+/* ---- Without shared buffers -------------------------------------------------------- */
+
+/* Both ends in this process: nothing is lent, and frames still pass. */
+static int carry_everything(void *buffer)
+{
+    transport_link *ends[2];
+    const void *payload;
+    pair_open(&transport_shm, ends);
+    if (transport_shm.ref(ends[0], buffer, 8) != 0 || transport_shm.map(ends[1], 1, 8) != NULL)
+        return 1;
+    if (transport_shm.send(ends[0], &(transport_frame){.bytes = 5}, "hello") != RING_OK)
+        return 2;
+    pair_receive(ends[1], &payload);
+    const int result = memcmp(payload, "hello", 5) == 0 ? 0 : 3;
+    pair_close(ends);
+    return result;
+}
+
+static bool limit_to(int resource, size_t bytes)
+{
+    const struct rlimit limit = {.rlim_cur = bytes, .rlim_max = RLIM_INFINITY};
+    return setrlimit(resource, &limit) == 0;
+}
+
+static size_t address_space_used(void)
+{
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%zu", &pages), 1);
+    fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A heap is there, and no room for another. */
+static int link_in_a_full_address_space(void)
+{
+    void *buffer;
+    if (heap_alloc(&buffer, 8) != RING_OK)
+        return 10;
+    if (!limit_to(RLIMIT_AS, address_space_used() + min_size(heap_span() / 2, (size_t)1 << 30)))
+        return 11;
+    return carry_everything(buffer);
+}
+
+static int link_without_a_heap(void)
+{
+    int buffer[2];
+    if (!limit_to(RLIMIT_FSIZE, (size_t)2 << 20) || heap_open() == RING_OK)
+        return 10;
+    return carry_everything(buffer);
+}
+
+/* No memory file at all: the transport says so and nothing is killed. */
+static int probe_without_files(void)
+{
+    char why[256] = "";
+    if (!limit_to(RLIMIT_FSIZE, 4096) || transport_shm.probe(why, sizeof why))
+        return 1;
+    return strstr(why, "ulimit -f") != NULL ? 0 : 2;
+}
+
+static void expect_of_child(int (*body)(void))
+{
+    int status;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(body());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void a_peers_heap_that_cannot_be_mapped_is_done_without(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* sanitizers need to map more at any time */
+#endif
+    expect_of_child(link_in_a_full_address_space);
+}
+
+static void a_link_needs_no_heap(void **state)
+{
+    (void)state;
+    expect_of_child(link_without_a_heap);
+    expect_of_child(probe_without_files);
+}
+
 /* ---- Resources ----------------------------------------------------------------- */
 
 static void a_quiet_link_holds_little_and_leaves_nothing(void **state)
@@ -152,18 +240,19 @@ static size_t ring_bytes(void)
     return (sizeof(slots_ring) + 4095) / 4096 * 4096;
 }
 
-/* Plays rank 1 with a right greeting and these two files. */
+/* Plays rank 1 with a right greeting, these two files and the word that it mapped the heap. */
 static ring_status open_with_files(int ring, int heap)
 {
     int fds[2];
     opening o;
     const transport_peer me = {.rank = 1, .peer = 0, .lane = TRANSPORT_COLLECTIVE};
-    const slots_greeting mine = slots_greeting_make(&transport_shm, &me, 0);
+    const slots_greeting mine = slots_greeting_make(&transport_shm, &me, heap_span());
     const int passed[SHM_PASS_FDS] = {ring, heap};
     pair_sockets(fds);
     opening_start(&o, &transport_shm, 0, fds[0], 10);
     assert_int_equal(shm_pass_send(fds[1], &mine, sizeof mine, passed, clock_now() + 10),
                      RING_OK);
+    (void)fd_write_all(fds[1], "\1", 1, clock_now() + 10); /* who refuses them is gone by now */
     const ring_status status = opening_end(&o);
     if (status == RING_OK)
         transport_shm.close(o.link);
@@ -176,6 +265,7 @@ static ring_status open_with_files(int ring, int heap)
 static void files_that_may_shrink_or_have_the_wrong_size_are_refused(void **state)
 {
     (void)state;
+    assert_int_equal(heap_open(), RING_OK);
     const size_t before = pair_count_fds();
     const size_t ring = ring_bytes(), heap = heap_span();
     const int seal = F_SEAL_SHRINK;
@@ -281,6 +371,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_peer_process_reads_and_writes_heap_memory_in_place),
         cmocka_unit_test(references_stay_within_the_heap),
+        cmocka_unit_test(a_peers_heap_that_cannot_be_mapped_is_done_without),
+        cmocka_unit_test(a_link_needs_no_heap),
         cmocka_unit_test(a_quiet_link_holds_little_and_leaves_nothing),
         cmocka_unit_test(a_ring_has_no_name_and_cannot_shrink),
         cmocka_unit_test(files_that_may_shrink_or_have_the_wrong_size_are_refused),

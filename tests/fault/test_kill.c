@@ -4,6 +4,7 @@
  * that names it in time, and nothing is left behind. RING_TEST_KILLS sets the number of kills
  * (10). Usage: test_fault_kill TRANSPORT */
 #include "harness.h"
+#include "traces.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,8 +25,17 @@ enum { RANKS = 4, COUNT = 60000 };
 typedef struct kill_plan {
     int victim, signal;
     unsigned delay_us;
-    double limit; /* seconds until all others must know */
+    double limit;      /* seconds until all others must know */
+    bool leaves_child; /* the victim has forked, as data loaders do */
 } kill_plan;
+
+/** What ranks note for each other and for the test, in memory that all share. */
+typedef struct notes {
+    _Atomic double hit_at;           /* when the victim was hit, by CLOCK_MONOTONIC        */
+    unsigned long inodes[RANKS][64]; /* of the memory files that each rank uses; 0 ends them */
+} notes;
+
+static notes *shared;
 
 static const char *transport_name;
 
@@ -35,10 +46,63 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* When the victim was hit, by CLOCK_MONOTONIC, which all processes share. */
-static _Atomic double *hit_at(harness_board *board)
+/* ---- Memory files ----------------------------------------------------------------- */
+
+static void note_inode(unsigned long inode, void *context)
 {
-    return (_Atomic double *)(void *)board->data;
+    unsigned long *at = context, *last = at + 62;
+    while (at < last && *at != 0 && *at != inode)
+        at++;
+    *at = inode;
+}
+
+static void count_if_noted(unsigned long inode, void *left)
+{
+    for (int rank = 0; rank < RANKS; rank++)
+        for (const unsigned long *at = shared->inodes[rank]; *at != 0; at++)
+            *(int *)left += *at == inode;
+}
+
+/* Whoever was killed takes a moment to be gone, and so does a child that it left.
+ * @return uses of this run's memory files. */
+static int memory_files_left(void)
+{
+    int left;
+    const double end = now() + 5;
+    do {
+        left = 0;
+        traces_everywhere(count_if_noted, &left);
+    } while (left > 0 && now() < end && usleep(20000) == 0);
+    return left;
+}
+
+static void count_foreign(unsigned long inode, void *context)
+{
+    unsigned long *own_and_others = context;
+    if (own_and_others[0] == 0)
+        own_and_others[0] = inode;
+    own_and_others[1] += inode != own_and_others[0];
+}
+
+/* Without a communicator a process has its own heap and nothing of its peers'. */
+static int holds_only_its_own(void)
+{
+    unsigned long own_and_others[2] = {0, 0};
+    traces_of("self", count_foreign, own_and_others);
+    return own_and_others[0] != 0 && own_and_others[1] == 0;
+}
+
+/* ---- Ranks ------------------------------------------------------------------------ */
+
+/* Lives on until the others have reported, and then a little. */
+static void leave_child(harness_board *board)
+{
+    if (fork() != 0)
+        return;
+    const double end = now() + 20;
+    while (atomic_load(&board->counters[1]) < RANKS - 1 && now() < end)
+        usleep(1000);
+    _exit(0);
 }
 
 static void hit_victim(harness_board *board, void *arg)
@@ -47,7 +111,7 @@ static void hit_victim(harness_board *board, void *arg)
     while (atomic_load(&board->counters[0]) < RANKS)
         usleep(100);
     usleep(plan->delay_us);
-    atomic_store(hit_at(board), now());
+    atomic_store(&shared->hit_at, now());
     kill(board->pids[plan->victim], plan->signal);
     /* A stopped rank is ended once the others have reported, so that the run can end. */
     const double end = now() + 10;
@@ -56,11 +120,10 @@ static void hit_victim(harness_board *board, void *arg)
     kill(board->pids[plan->victim], SIGKILL);
 }
 
-static int check_error(ring_comm *comm, ring_status status, const kill_plan *plan,
-                       harness_board *board)
+static int check_error(ring_comm *comm, ring_status status, const kill_plan *plan)
 {
     char name[32];
-    const double late = now() - atomic_load(hit_at(board));
+    const double late = now() - atomic_load(&shared->hit_at);
     snprintf(name, sizeof name, "rank %d", plan->victim);
     EXPECT(status == RING_ERR_PEER, "status %d: %s", (int)status, ring_last_error(comm));
     EXPECT(strstr(ring_last_error(comm), name) != NULL, "want %s named: %s", name,
@@ -78,20 +141,21 @@ static int reduce_until_error(int rank, int ranks, harness_board *board, void *a
     ring_status status = RING_OK;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_mem_alloc((void **)&x, COUNT * sizeof *x));
+    traces_of("self", note_inode, shared->inodes[rank]);
+    if (plan->leaves_child && rank == plan->victim)
+        leave_child(board);
     atomic_fetch_add(&board->counters[0], 1);
     while (status == RING_OK)
         status = ring_all_reduce(x, x, COUNT, RING_FLOAT32, RING_MAX, comm, NULL);
-    const int failed = check_error(comm, status, plan, board);
+    const int failed = check_error(comm, status, plan);
     atomic_fetch_add(&board->counters[1], 1);
-    ring_mem_free(x);
     ring_comm_destroy(comm);
+    EXPECT(holds_only_its_own(), "memory of peers is still mapped or open");
+    ring_mem_free(x);
     return failed;
 }
 
-static int run_and_hit(kill_plan *plan)
-{
-    return harness_run_beside(RANKS, reduce_until_error, plan, hit_victim);
-}
+/* ---- Runs ------------------------------------------------------------------------- */
 
 static int entries_in_dev_shm(void)
 {
@@ -105,6 +169,17 @@ static int entries_in_dev_shm(void)
     return entries;
 }
 
+/* The victim alone fails, and nothing is left: neither a name nor memory without one. */
+static void run_and_hit(kill_plan *plan)
+{
+    const int entries = entries_in_dev_shm();
+    memset(shared, 0, sizeof *shared);
+    assert_int_equal(harness_run_beside(RANKS, reduce_until_error, plan, hit_victim), 1);
+    assert_int_not_equal(shared->inodes[0][0], 0);
+    assert_int_equal(memory_files_left(), 0);
+    assert_int_equal(entries_in_dev_shm(), entries);
+}
+
 static int kills_wanted(void)
 {
     const char *text = getenv("RING_TEST_KILLS");
@@ -114,15 +189,24 @@ static int kills_wanted(void)
 static void test_kill_at_random_is_named_within_two_seconds(void **state)
 {
     (void)state;
-    const int before = entries_in_dev_shm();
     srand(20260101);
     for (int i = 0; i < kills_wanted(); i++) {
         kill_plan plan = {.victim = i % RANKS, .signal = SIGKILL,
                           .delay_us = (unsigned)(rand() % 50000), .limit = 2};
         print_message("kill %d: rank %d after %u us\n", i, plan.victim, plan.delay_us);
-        assert_int_equal(run_and_hit(&plan), 1); /* the victim alone */
+        run_and_hit(&plan);
     }
-    assert_int_equal(entries_in_dev_shm(), before);
+}
+
+/* Copies of the victim's sockets in its child would hide its end from the others. */
+static void test_kill_is_named_though_the_victims_child_lives(void **state)
+{
+    (void)state;
+    for (int victim = 0; victim < RANKS; victim++) {
+        kill_plan plan = {.victim = victim, .signal = SIGKILL, .delay_us = 20000, .limit = 2,
+                          .leaves_child = true};
+        run_and_hit(&plan);
+    }
 }
 
 static void test_stopped_rank_is_named_within_the_peer_timeout(void **state)
@@ -131,7 +215,7 @@ static void test_stopped_rank_is_named_within_the_peer_timeout(void **state)
     setenv("RING_PEER_TIMEOUT", "1", 1);
     for (int victim = 0; victim < 2; victim++) {
         kill_plan plan = {.victim = victim, .signal = SIGSTOP, .delay_us = 20000, .limit = 2.5};
-        assert_int_equal(run_and_hit(&plan), 1);
+        run_and_hit(&plan);
     }
     unsetenv("RING_PEER_TIMEOUT");
 }
@@ -140,9 +224,13 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kill_at_random_is_named_within_two_seconds),
+        cmocka_unit_test(test_kill_is_named_though_the_victims_child_lives),
         cmocka_unit_test(test_stopped_rank_is_named_within_the_peer_timeout),
     };
     transport_name = argc > 1 ? argv[1] : "shm";
     setenv("RING_TRANSPORT", transport_name, 1);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "conformance.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 

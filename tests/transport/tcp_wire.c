@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a tcp link makes of the bytes of its socket: whole frames however they are cut, and
- * one clear error for anything else. test_transport_tcp_wire TEST. */
+ * one clear error for anything else; and of a wire that is cut. test_transport_tcp_wire TEST. */
 #include "named.h"
 #include "tcp.h"
 #include "traffic.h"
 
+#include <linux/filter.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -223,10 +225,118 @@ static void test_frames_fill_lines(void)
     }
 }
 
+/* ---- A cut wire ------------------------------------------------------------------- */
+
+/* From here on the kernel hears nothing that comes to this end, and so answers nothing. */
+static void cut_wire_to(const transport_link *l)
+{
+    struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+    const struct sock_fprog program = {.len = 1, .filter = &nothing};
+    must(setsockopt(raw_socket(l), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0);
+}
+
+static ends watched_ends(void)
+{
+    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    tcp_watch_open((tcp_link *)e.a, 2);
+    return e;
+}
+
+static void send_some(transport_link *l, uint64_t n)
+{
+    static const unsigned char payload[100];
+    const transport_frame frame = frame_make(n, sizeof payload);
+    must_ok(l->transport->send(l, &frame, payload));
+}
+
+/* Waits on the link as the executor does. @return what it broke with, RING_OK if it did not. */
+static ring_status wait_on(transport_link *l, double seconds)
+{
+    const double end = clock_now() + seconds;
+    ring_status status = RING_OK;
+    while (status == RING_OK && clock_now() < end) {
+        struct pollfd entry = {.fd = l->transport->wake_fd(l), .events = POLLIN};
+        if (l->transport->arm(l, false))
+            poll(&entry, 1, 50);
+        l->transport->disarm(l);
+        status = l->transport->progress(l);
+    }
+    return status;
+}
+
+static void expect_cut(transport_link *l, double soonest, double latest)
+{
+    const double start = clock_now();
+    must_be(wait_on(l, latest), RING_ERR_PEER);
+    must(clock_now() - start > soonest);
+    must(strstr(fail_text(), "rank 42 acknowledged nothing over tcp for 2 s") != NULL);
+}
+
+static void test_cut_under_a_sender(void)
+{
+    ends e = watched_ends();
+    cut_wire_to(e.b);
+    send_some(e.a, 0);
+    expect_cut(e.a, 1.9, 6);
+    ends_close(&e);
+}
+
+/* Nothing is under way: only the kernel's own questions go unanswered. */
+static void test_cut_under_a_receiver(void)
+{
+    ends e = watched_ends();
+    cut_wire_to(e.b);
+    expect_cut(e.a, 1.9, 8);
+    ends_close(&e);
+}
+
+/* What went unanswered while this rank computed is asked again before anybody is blamed. */
+static void test_cut_is_judged_by_who_waits(void)
+{
+    ends e = watched_ends();
+    cut_wire_to(e.b);
+    send_some(e.a, 0);
+    clock_sleep(4);
+    must_ok(e.a->transport->progress(e.a));
+    expect_cut(e.a, 1.9, 6);
+    ends_close(&e);
+}
+
+static void test_quiet_peer_lives(void)
+{
+    ends e = watched_ends();
+    const void *payload;
+    must_ok(wait_on(e.a, 7));
+    send_some(e.a, 0);
+    ends_receive(e.a, e.b, &payload);
+    must_ok(wait_on(e.a, 1));
+    ends_close(&e);
+}
+
+/* It reads nothing for many time-outs, and all of it in the end. */
+static void test_slow_reader_lives(void)
+{
+    static unsigned char payload[TRANSPORT_SEGMENT];
+    ends e = watched_ends();
+    const transport_frame frame = frame_make(0, sizeof payload);
+    const void *got;
+    while (e.a->transport->send(e.a, &frame, payload) == RING_OK)
+        continue;
+    must_ok(wait_on(e.a, 9));
+    for (uint64_t n = 0; n < e.a->frames_sent; n++) {
+        ends_receive(e.a, e.b, &got);
+        e.b->transport->consume(e.b);
+    }
+    must_ok(wait_on(e.a, 1));
+    ends_close(&e);
+}
+
 #define TEST(name) {#name, test_##name}
 static const named_test tests[] = {
     TEST(damaged_headers),     TEST(lost_byte), TEST(end_inside_frame),  TEST(random_bytes),
     TEST(random_header_bytes), TEST(any_cut),   TEST(frames_fill_lines),
+    TEST(cut_under_a_sender),  TEST(cut_under_a_receiver), TEST(cut_is_judged_by_who_waits),
+    TEST(quiet_peer_lives),    TEST(slow_reader_lives),
 };
 #undef TEST
 

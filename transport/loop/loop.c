@@ -152,7 +152,7 @@ static ring_status loop_open(const transport_peer *peer, transport_link **out)
         fd_close(&fd);
         return fail(RING_ERR_MEMORY, "no memory for the loop link to rank %d", peer->peer);
     }
-    l->slots.fd = fd;
+    l->slots.fd = fd_guard(fd);
     const ring_status status = build(l, peer);
     if (status != RING_OK) {
         loop_close(&l->slots.head);

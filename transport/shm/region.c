@@ -22,9 +22,9 @@ static ring_status region_map(int fd, slots_ring **ring)
 
 static ring_status size_and_seal(int fd)
 {
-    if (ftruncate(fd, REGION) != 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-        return fail(RING_ERR_SYSTEM, "sizing shared memory: %m");
+    RING_TRY(fd_resize(fd, REGION));
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+        return fail(RING_ERR_SYSTEM, "sealing shared memory: %m");
     return RING_OK;
 }
 

@@ -3,8 +3,10 @@
  * shm: between processes of one host. Frames go through slot rings in memory files, one made
  * by each end; memory from ring_mem_alloc() is mapped by the peers and used in place.
  *
- * Both ends greet with the same message, which carries their ring and their heap. In a steady
- * state there is no system call and no allocation.
+ * Both ends greet with the same message, which carries their ring and their heap, and then say
+ * whether they could map the other's heap. An end without address space for it, or without a
+ * heap, carries everything through slots. In a steady state there is no system call and no
+ * allocation.
  */
 #include "greeting.h"
 #include "heap.h"
@@ -20,10 +22,13 @@ typedef struct shm_link {
     slots_link slots; /* first: a transport_link is a shm_link */
     slots_ring *out, *in;
     int file; /* of `out`: pages are committed when first used */
-    void *peer_heap;
+    void *peer_heap;  /* NULL: not mapped               */
+    size_t peer_span; /* of it                          */
+    bool lent;        /* the peer has mapped our heap   */
 } shm_link;
 
-/* The descriptors that come with a greeting. */
+/* The descriptors that come with a greeting, whose offer is the heap's span. An end without a
+ * heap passes its ring twice and offers 0. */
 enum { PASSED_RING, PASSED_HEAP };
 
 /* ---- Opening and closing --------------------------------------------------------- */
@@ -53,36 +58,64 @@ static void shm_link_close(transport_link *head)
     free(l);
 }
 
-static ring_status map_peer(shm_link *l, const int fds[SHM_PASS_FDS])
+/* No address space for the heap is no failure. */
+static ring_status map_heap(shm_link *l, int fd, uint64_t span)
+{
+    if (span == 0)
+        return RING_OK;
+    RING_TRY(shm_region_check_seals(fd));
+    const ring_status status = heap_map_peer(fd, span, &l->peer_heap);
+    if (status == RING_OK)
+        l->peer_span = span;
+    if (status != RING_ERR_MEMORY)
+        return status;
+    log_debug("the shm link copies: %s", fail_text());
+    return RING_OK;
+}
+
+static ring_status map_peer(shm_link *l, const int fds[SHM_PASS_FDS], uint64_t span)
 {
     RING_TRY(shm_region_map(fds[PASSED_RING], &l->in));
-    RING_TRY(shm_region_check_seals(fds[PASSED_HEAP]));
-    return heap_map_peer(fds[PASSED_HEAP], &l->peer_heap);
+    return map_heap(l, fds[PASSED_HEAP], span);
 }
 
 /* The ring is complete before it is shown to the peer. */
 static ring_status greet(shm_link *l, const transport_peer *peer)
 {
-    const slots_greeting mine = slots_greeting_make(&transport_shm, peer, 0);
-    const int passed[SHM_PASS_FDS] = {[PASSED_RING] = l->file, [PASSED_HEAP] = heap_fd()};
+    const slots_greeting mine = slots_greeting_make(&transport_shm, peer, heap_span());
+    const int heap = heap_fd();
+    const int passed[SHM_PASS_FDS] = {[PASSED_RING] = l->file,
+                                      [PASSED_HEAP] = heap >= 0 ? heap : l->file};
     slots_greeting theirs;
     int fds[SHM_PASS_FDS];
     RING_TRY(shm_pass_send(peer->fd, &mine, sizeof mine, passed, peer->deadline));
     RING_TRY(shm_pass_receive(peer->fd, &theirs, sizeof theirs, fds, peer->deadline));
     ring_status status = slots_greeting_check(&theirs, &transport_shm, peer);
     if (status == RING_OK)
-        status = map_peer(l, fds);
+        status = map_peer(l, fds, theirs.offer);
     for (int i = 0; i < SHM_PASS_FDS; i++)
         fd_close(&fds[i]);
     return status;
 }
 
+static ring_status tell_mapped(shm_link *l, const transport_peer *peer)
+{
+    const unsigned char mine = l->peer_heap != NULL;
+    unsigned char theirs;
+    RING_TRY(fd_write_all(peer->fd, &mine, sizeof mine, peer->deadline));
+    RING_TRY(fd_read_all(peer->fd, &theirs, sizeof theirs, peer->deadline));
+    l->lent = theirs != 0;
+    return RING_OK;
+}
+
 static ring_status build(shm_link *l, const transport_peer *peer)
 {
-    RING_TRY(heap_open());
+    if (heap_open() != RING_OK)
+        log_debug("the shm link copies: %s", fail_text());
     RING_TRY(shm_region_create(&l->file, &l->out));
     RING_TRY(slots_produce(&l->slots.out, l->out, l->file));
     RING_TRY(greet(l, peer));
+    RING_TRY(tell_mapped(l, peer));
     slots_link_init(&l->slots, &transport_shm, peer, l->in);
     return RING_OK;
 }
@@ -95,7 +128,7 @@ static ring_status shm_link_open(const transport_peer *peer, transport_link **ou
         fd_close(&fd);
         return fail(RING_ERR_MEMORY, "no memory for the shm link to rank %d", peer->peer);
     }
-    l->slots.fd = fd;
+    l->slots.fd = fd_guard(fd);
     l->file = -1;
     const ring_status status = build(l, peer);
     if (status != RING_OK) {
@@ -110,16 +143,16 @@ static ring_status shm_link_open(const transport_peer *peer, transport_link **ou
 
 static uint64_t shm_ref(const transport_link *head, const void *ptr, size_t bytes)
 {
-    (void)head;
-    return heap_ref(ptr, bytes);
+    return ((const shm_link *)head)->lent ? heap_ref(ptr, bytes) : 0;
 }
 
 static void *shm_map(transport_link *head, uint64_t ref, size_t bytes)
 {
-    const uint64_t span = heap_span();
-    if (ref == 0 || bytes > span || ref - 1 > span - bytes)
+    const shm_link *l = (const shm_link *)head;
+    const uint64_t span = l->peer_span;
+    if (l->peer_heap == NULL || ref == 0 || bytes > span || ref - 1 > span - bytes)
         return NULL;
-    return (char *)((shm_link *)head)->peer_heap + (ref - 1);
+    return (char *)l->peer_heap + (ref - 1);
 }
 
 static size_t shm_memory(const transport_link *head)

@@ -2,7 +2,6 @@
  * Greetings: made from one's own view, checked against the mirrored one. */
 #include "greeting.h"
 
-#include "heap.h"
 #include "slots.h"
 
 #include <string.h>
@@ -13,7 +12,7 @@ slots_greeting slots_greeting_make(const transport *t, const transport_peer *pee
     slots_greeting greeting = {.byte_order = 0x01020304, .slots = SLOTS,
                                .slot_bytes = sizeof(slot), .from = peer->rank,
                                .to = peer->peer, .lane = (uint32_t)peer->lane,
-                               .heap_bytes = heap_span(), .offer = offer};
+                               .offer = offer};
     memcpy(greeting.transport, t->name, min_size(strlen(t->name), sizeof greeting.transport));
     return greeting;
 }

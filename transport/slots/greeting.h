@@ -13,7 +13,6 @@ typedef struct slots_greeting {
     uint64_t slot_bytes;
     int32_t from, to;
     uint32_t lane, zero;
-    uint64_t heap_bytes;
     uint64_t offer; /* the transport's own, not compared */
 } slots_greeting;
 

@@ -103,7 +103,7 @@ static tcp_link *link_new(const transport_peer *peer)
     if (l == NULL)
         return NULL;
     l->head = (transport_link){.transport = &transport_tcp, .peer = peer->peer};
-    l->fd = peer->fd;
+    l->fd = fd_guard(peer->fd);
     l->wake = -1;
     l->greedy = true;
     l->buffer = aligned_alloc(TCP_ALIGN, TCP_BUFFER);
@@ -117,6 +117,7 @@ static ring_status link_set_up(tcp_link *l, const transport_peer *peer)
         return fail(RING_ERR_MEMORY, "no memory for the tcp link to rank %d", peer->peer);
     RING_TRY(socket_prepare(l->fd));
     RING_TRY(hello_exchange(peer));
+    tcp_watch_open(l, peer->peer_timeout);
     return tcp_wake_open(l);
 }
 

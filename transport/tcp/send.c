@@ -76,12 +76,10 @@ ring_status tcp_progress(transport_link *link)
 {
     tcp_link *l = (tcp_link *)link;
     RING_TRY(tcp_verdict(l));
-    while (l->flushed < l->head.frames_sent) {
-        const ring_status status = hand_over(l);
-        if (status != RING_OK)
-            return status == RING_IN_PROGRESS ? RING_OK : status;
-    }
-    return RING_OK;
+    ring_status status = RING_OK;
+    while (status == RING_OK && l->flushed < l->head.frames_sent)
+        status = hand_over(l);
+    return status == RING_OK || status == RING_IN_PROGRESS ? tcp_watch(l) : status;
 }
 
 static bool queue_is_full(const tcp_link *l)

@@ -35,6 +35,9 @@ typedef struct tcp_link {
     int fd;
     ring_status broken; /* what ended the link */
     char text[TCP_TEXT_MAX];
+    double peer_timeout;         /* 0: the peer's silence is no matter                  */
+    double looked, silent_since; /* last look at the connection; since when nothing of what
+                                    is under way was acknowledged                       */
 
     int wake;        /* epoll over fd                                             */
     uint32_t events; /* what it watches now                                       */
@@ -94,5 +97,12 @@ ring_status tcp_wake_open(tcp_link *l);
 int tcp_wake_fd(const transport_link *link);
 bool tcp_arm(transport_link *link, bool wants_send);
 void tcp_disarm(transport_link *link);
+
+/* ---- watch.c ---- */
+/** Has the kernel ask a silent peer's kernel for a sign of life. */
+void tcp_watch_open(tcp_link *l, double peer_timeout);
+/** Breaks the link when the peer's kernel has been silent too long; to be called while
+ *  somebody waits. */
+ring_status tcp_watch(tcp_link *l);
 
 #endif

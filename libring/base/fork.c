@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a forked child must not keep. A data loader's worker that holds a copy of a rank's
+ * sockets would hide from the peers that the rank was killed.
+ *
+ * The table has a bit a descriptor, so that noting one takes no lock and the child, which may
+ * call only what is safe in a signal handler, just walks it. A fork amid the few instructions
+ * between a descriptor's birth and its note is not covered. */
+#include "base.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+enum { WORD_BITS = 64, WORDS = (1 << 20) / WORD_BITS }; /* as many as Linux allows by default */
+
+static _Atomic uint64_t guarded[WORDS];
+static _Atomic unsigned generation;
+
+static bool has_bit(int fd)
+{
+    return fd >= 0 && fd / WORD_BITS < WORDS;
+}
+
+static uint64_t bit_of(int fd)
+{
+    return UINT64_C(1) << fd % WORD_BITS;
+}
+
+int fd_guard(int fd)
+{
+    if (has_bit(fd))
+        atomic_fetch_or_explicit(&guarded[fd / WORD_BITS], bit_of(fd), memory_order_relaxed);
+    return fd;
+}
+
+void fd_close(int *fd)
+{
+    if (has_bit(*fd))
+        atomic_fetch_and_explicit(&guarded[*fd / WORD_BITS], ~bit_of(*fd), memory_order_relaxed);
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static void close_guarded(void)
+{
+    for (int word = 0; word < WORDS; word++) {
+        uint64_t bits = atomic_load_explicit(&guarded[word], memory_order_relaxed);
+        if (bits == 0)
+            continue;
+        atomic_store_explicit(&guarded[word], 0, memory_order_relaxed);
+        for (; bits != 0; bits &= bits - 1)
+            close(word * WORD_BITS + __builtin_ctzll(bits));
+    }
+}
+
+static void in_child(void)
+{
+    atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+    close_guarded();
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+unsigned fork_generation(void)
+{
+    return atomic_load_explicit(&generation, memory_order_relaxed);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * headroom: how much memory this process can still take before the kernel starts to end
+ * processes. Shared memory beyond it is no error to the kernel: who touches the page is killed.
+ */
+#ifndef RING_HEADROOM_H
+#define RING_HEADROOM_H
+
+#include "base.h"
+
+typedef struct headroom {
+    size_t bytes;    /* SIZE_MAX: nothing is known of a bound */
+    char bound[256]; /* what sets it, for messages            */
+} headroom;
+
+/** The least of what the machine has available and what the memory cgroups of this process
+ *  (version 1 or 2) and all above them leave. Page cache counts as free, swap does not.
+ *  @param root  "" for this machine; tests give the folder of a made one. */
+void headroom_read(const char *root, headroom *out);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Address space for heaps. */
+#include "span.h"
+
+#include <stdatomic.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* Odd numbers of pages, so that no two mappings lie a power of two apart. */
+#define STAGGER_PAGES 37
+#define STAGGER_TURNS 61
+/* Local peers whose heaps fit beside one's own; those of more are not mapped. */
+#define SHARES 16
+
+size_t span_page(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* ---- How much ------------------------------------------------------------------- */
+
+static size_t limit_on(int resource)
+{
+    struct rlimit limit;
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return SIZE_MAX;
+    return (size_t)limit.rlim_cur;
+}
+
+static size_t twice_the_memory(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES);
+    size_t bytes;
+    return pages > 0 && mul_size(2 * (size_t)pages, span_page(), &bytes) ? bytes : SIZE_MAX;
+}
+
+/* The kernel puts the main stack, and these bytes on it, at the end of the address space. */
+static size_t share_of_addresses(void)
+{
+    const size_t end = (size_t)getauxval(AT_RANDOM);
+    return min_size(end != 0 ? end : SIZE_MAX, limit_on(RLIMIT_AS)) / SHARES;
+}
+
+size_t span_sensible(const char **bound)
+{
+    const struct {
+        size_t bytes;
+        const char *name;
+    } bounds[] = {
+        {SPAN_MOST, "libring takes no more"},
+        {twice_the_memory(), "twice the machine's memory"},
+        {share_of_addresses(), "a sixteenth of the address space; see ulimit -v"},
+        {limit_on(RLIMIT_FSIZE), "the limit on file sizes; see ulimit -f"},
+    };
+    size_t least = 0;
+    for (size_t i = 1; i < sizeof bounds / sizeof *bounds; i++)
+        if (bounds[i].bytes < bounds[least].bytes)
+            least = i;
+    *bound = bounds[least].name;
+    return bounds[least].bytes / span_page() * span_page();
+}
+
+/* ---- Mapping -------------------------------------------------------------------- */
+
+/* Reserved first, so that the file comes to lie at its distance from what mmap chose. */
+bool span_map(int fd, size_t bytes, span *out)
+{
+    static _Atomic unsigned stagger;
+    const size_t shift = (1 + stagger++ % STAGGER_TURNS) * STAGGER_PAGES * span_page();
+    const int quiet = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *reserved = mmap(NULL, bytes + shift, PROT_NONE, quiet, -1, 0);
+    if (reserved == MAP_FAILED)
+        return false;
+    void *base = mmap((char *)reserved + shift, bytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
+    if (base == MAP_FAILED) {
+        munmap(reserved, bytes + shift);
+        return false;
+    }
+    madvise(base, bytes, MADV_DONTDUMP);
+    *out = (span){.base = base, .bytes = bytes, .reserved = reserved,
+                  .reserved_bytes = bytes + shift};
+    return true;
+}
+
+void span_unmap(const span *s)
+{
+    munmap(s->reserved, s->reserved_bytes);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * span: the address space of a heap: how much of it is sensible here, and its mappings.
+ */
+#ifndef RING_SPAN_H
+#define RING_SPAN_H
+
+#include "base.h"
+
+/** Less is of no use, more is taken by no process. */
+#define SPAN_LEAST ((size_t)16 << 20)
+#define SPAN_MOST ((size_t)64 << 30)
+
+/** A mapping of a whole memory file. */
+typedef struct span {
+    char *base;
+    size_t bytes;
+    void *reserved; /* what lies before it, too */
+    size_t reserved_bytes;
+} span;
+
+/** Bytes of address space for one heap, whole pages: twice the memory, as far as the limits of
+ *  this process allow. What is not allocated costs nothing.
+ *  @param[out] bound  what sets it, for messages. */
+size_t span_sensible(const char **bound);
+
+/** Maps the first @p bytes of a file, out of core dumps: a dump would write, and bring into
+ *  being, every page of it. Each mapping starts at a different distance from a multiple of
+ *  large powers of two: buffers at such distances alias in the CPU's caches and cost a factor
+ *  of seven. @return false with errno set. */
+bool span_map(int fd, size_t bytes, span *out);
+void span_unmap(const span *s);
+
+/** @return bytes of a page. */
+size_t span_page(void);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A peer that cannot be reached any more. No end of file tells of a cut cable or a host that
+ * is down; but a live host's kernel acknowledges, however slow or stopped its processes are:
+ * data, what asks a full receiver for room, and what keepalive sends when nothing else is under
+ * way. So the kernel asks, and whoever waits looks for how long nothing was answered.
+ *
+ * TCP_USER_TIMEOUT is no remedy: it ends connections to live readers that are slow. */
+#include "tcp.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#define LOOKS 20.0     /* in one peer_timeout: a look is a system call             */
+#define QUESTIONS 5    /* of keepalive, likewise; the kernel counts whole seconds  */
+#define MOST_ASKED 127 /* the kernel's most: it only asks, the look decides        */
+/* Seconds. A kernel leaves questions for room unanswered that come within half a second of an
+ * answer, and the next one may be twice as far. */
+#define LEAST_TIMEOUT 2.0
+
+static bool set_option(int fd, int level, int name, int value)
+{
+    return setsockopt(fd, level, name, &value, sizeof value) == 0;
+}
+
+void tcp_watch_open(tcp_link *l, double peer_timeout)
+{
+    const double pause = peer_timeout / QUESTIONS;
+    const int seconds = pause < 1 ? 1 : pause < 3600 ? (int)pause : 3600;
+    const bool asks = peer_timeout > 0 && set_option(l->fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&
+                      set_option(l->fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds) &&
+                      set_option(l->fd, IPPROTO_TCP, TCP_KEEPINTVL, seconds) &&
+                      set_option(l->fd, IPPROTO_TCP, TCP_KEEPCNT, MOST_ASKED);
+    const double limit = peer_timeout > LEAST_TIMEOUT ? peer_timeout : LEAST_TIMEOUT;
+    l->peer_timeout = asks ? limit : 0; /* not on a socket that is not TCP */
+    l->looked = l->silent_since = clock_now();
+}
+
+/* @return seconds for which nothing that is under way was acknowledged. An acknowledgement may
+ * be old because nothing was under way before, so it alone does not tell. */
+static double silence(tcp_link *l, double now)
+{
+    struct tcp_info info = {0};
+    socklen_t size = sizeof info;
+    if (getsockopt(l->fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+        (info.tcpi_unacked == 0 && info.tcpi_probes == 0))
+        l->silent_since = now;
+    const double asked = now - l->silent_since, heard = 1e-3 * info.tcpi_last_ack_recv;
+    return asked < heard ? asked : heard;
+}
+
+/* Between two waits nobody looked, so silence counts from the first look of this one. */
+ring_status tcp_watch(tcp_link *l)
+{
+    const double limit = l->peer_timeout, now = clock_now(), pause = now - l->looked;
+    if (limit <= 0 || pause < limit / LOOKS)
+        return RING_OK;
+    l->looked = now;
+    if (pause > limit / 2 + 0.5)
+        l->silent_since = now;
+    if (silence(l, now) <= limit)
+        return RING_OK;
+    return tcp_break(l, fail(RING_ERR_PEER, "rank %d acknowledged nothing over tcp for %g s "
+                             "(RING_PEER_TIMEOUT); its host is down or cut off from this one",
+                             l->head.peer, limit));
+}
