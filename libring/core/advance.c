@@ -52,6 +52,8 @@ static ring_status recv_step(ring_work *work, const plan_step *step, bool *moved
     do {
         RING_TRY(receive_frame(work, from.rank, chunk, total));
         *moved = true;
+        if (work->position < total && comm_turn_is_over(work->comm))
+            return RING_IN_PROGRESS;
     } while (work->position < total);
     return RING_OK;
 }
@@ -67,10 +69,17 @@ static ring_status copy_step(ring_work *work, const plan_step *step)
     return RING_OK;
 }
 
+/* Ranks that disagree about the root might all send and nobody receive: a rooted call is always
+ * acknowledged, so that such ranks wait and compare their calls. */
+static bool always_acknowledged(const ring_work *work)
+{
+    return call_has_root(&work->call);
+}
+
 static ring_status ack_step(ring_work *work, const plan_step *step)
 {
     const int peer = plan_output(&work->cursor, step, 0).rank;
-    if (work->peers[peer].ref_in)
+    if (work->peers[peer].ref_in || always_acknowledged(work))
         return message_post(work, &(work_out){.peer = peer, .flags = FRAME_ACK});
     work->peers[peer].acks_out++;
     return RING_OK;
@@ -84,7 +93,7 @@ static ring_status wait_ack_step(ring_work *work, const plan_step *step)
     work_peer *state = &work->peers[peer];
     if (state->pending > 0)
         return RING_IN_PROGRESS;
-    if (state->ref_out)
+    if (state->ref_out || always_acknowledged(work))
         RING_TRY(message_take_ack(work, peer));
     state->acks_in++;
     return RING_OK;
@@ -126,6 +135,8 @@ static ring_status run_steps(ring_work *work, bool *moved)
     const plan_step *step;
     RING_TRY(message_flush(work, moved));
     while ((step = current_step(work)) != NULL) {
+        if (comm_turn_is_over(work->comm))
+            return RING_IN_PROGRESS;
         RING_TRY(run_step(work, step, moved));
         work->position = 0;
         *moved = true;
@@ -141,8 +152,5 @@ ring_status work_advance(ring_work *work, bool *moved)
     if (status != RING_OK && status != RING_IN_PROGRESS)
         return status;
     /* Whatever the steps wait for, links that still hold this work's frames must be pushed. */
-    if (!message_all_flushed(work) || status == RING_IN_PROGRESS)
-        return RING_IN_PROGRESS;
-    work->finished = true;
-    return RING_OK;
+    return message_all_flushed(work) ? status : RING_IN_PROGRESS;
 }

@@ -102,6 +102,7 @@ static ring_status start(ring_comm *comm, const call_signature *call,
     if (comm == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_%s: comm is NULL",
                     plan_collective_name(call->collective));
+    RING_TRY(comm_check_own(comm, plan_collective_name(call->collective)));
     RING_TRY(check_types(call));
     RING_TRY(check_ranks(comm, call));
     RING_TRY(check_buffers(call, buffers));
@@ -223,6 +224,9 @@ ring_status ring_wait(ring_work *work)
     if (work == NULL)
         return RING_OK;
     ring_comm *comm = work->comm;
+    if (comm == NULL)
+        return work_end_orphan(work);
+    RING_TRY(comm_check_own(comm, "wait"));
     pthread_mutex_lock(&comm->lock);
     const ring_status status = comm_wait(work);
     pthread_mutex_unlock(&comm->lock);
@@ -237,11 +241,16 @@ ring_status ring_test(ring_work *work, int *done)
     if (work == NULL)
         return RING_OK;
     ring_comm *comm = work->comm;
+    if (comm == NULL)
+        return work_end_orphan(work);
+    RING_TRY(comm_check_own(comm, "test"));
     ring_status status = RING_OK;
     bool moved = false;
     pthread_mutex_lock(&comm->lock);
     comm_progress(comm, &moved);
-    *done = comm_overdue(work);
+    if (!work->finished)
+        comm_look_after(comm);
+    *done = work->finished;
     if (*done)
         status = comm_wait(work);
     pthread_mutex_unlock(&comm->lock);

@@ -8,6 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+ring_status comm_check_own(const ring_comm *comm, const char *call)
+{
+    if (comm->generation == fork_generation())
+        return RING_OK;
+    return fail(RING_ERR_USAGE, "ring_%s: the communicator is that of the parent process; a forked "
+                "child must make one of its own", call);
+}
+
 /* ---- Birth ---------------------------------------------------------------------- */
 
 /* Ranks of this host before and including this one, and hosts as distinct cards. */
@@ -28,8 +36,6 @@ static void count_hosts(ring_comm *comm)
 
 static ring_status start_parts(ring_comm *comm)
 {
-    if (comm->ranks > 1)
-        RING_TRY(heap_open());
     RING_TRY(sleeper_new(comm));
     RING_TRY(plans_new(&comm->plans));
     RING_TRY(links_open(comm));
@@ -47,6 +53,7 @@ static ring_status comm_new(boot_world *world, double started, ring_comm **out)
         return fail(RING_ERR_MEMORY, "creating the communicator");
     }
     comm->world = world;
+    comm->generation = fork_generation();
     comm->rank = world->rank;
     comm->ranks = world->size;
     comm->settings = world->settings;
@@ -122,8 +129,7 @@ static void abort_unfinished(ring_comm *comm)
     char text[160];
     bool unfinished = false;
     for (int lane = 0; lane < TRANSPORT_LANES; lane++)
-        for (const ring_work *w = comm->queue[lane]; w != NULL; w = w->next)
-            unfinished |= !w->finished;
+        unfinished |= comm->queue[lane].first != NULL;
     if (!unfinished || comm->health == NULL || health_verdict(comm->health) != RING_OK)
         return;
     text_format(text, sizeof text, "rank %d (%s) destroyed the communicator with unfinished calls",
@@ -133,7 +139,7 @@ static void abort_unfinished(ring_comm *comm)
 
 void ring_comm_destroy(ring_comm *comm)
 {
-    if (comm == NULL)
+    if (comm == NULL || comm_check_own(comm, "comm_destroy") != RING_OK)
         return;
     progress_stop(comm);
     abort_unfinished(comm);
@@ -154,6 +160,7 @@ ring_status ring_comm_abort(ring_comm *comm, const char *reason)
 {
     if (comm == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_comm_abort: comm is NULL");
+    RING_TRY(comm_check_own(comm, "comm_abort"));
     fail(RING_ERR_ABORTED, "aborted by rank %d (%s): %s", comm->rank,
          comm->world->cards[comm->rank].hostname, reason != NULL ? reason : "no reason given");
     if (comm->health != NULL)

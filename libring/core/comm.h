@@ -51,9 +51,15 @@ typedef struct call_signature {
     size_t count;
 } call_signature;
 
+static inline bool call_has_root(const call_signature *call)
+{
+    return call->collective == PLAN_BROADCAST || call->collective == PLAN_REDUCE;
+}
+
 struct ring_work {
     ring_comm *comm;
-    ring_work *next; /* in its lane's queue, in call order; or in the pool */
+    ring_work *next;    /* in its lane's queue, in call order; or in the pool */
+    ring_work *sibling; /* in the list of all works of the communicator       */
     enum transport_lane lane;
     call_signature call;
     uint64_t seq;
@@ -73,19 +79,44 @@ struct ring_work {
     work_peer *peers;       /* [ranks] */
     int waits_for;          /* peer of the latest wait, -1 if none; for messages */
     double deadline;
-    bool finished;          /* status is final */
+    bool finished;          /* status is final; out of the queue */
+    bool idle;              /* in the pool */
     ring_status status;
 };
+
+/** Works of a lane that are not finished, in call order. */
+typedef struct work_queue {
+    ring_work *first;
+    ring_work **end; /* where the next one is hung */
+} work_queue;
+
+/** What the works of the present turn want of a link, and leave to the works behind them. */
+typedef struct link_turn {
+    bool wants_recv, wants_send;   /* to sleep on                           */
+    bool recvs_taken, sends_taken; /* an earlier work needs this direction  */
+} link_turn;
+
+static inline bool link_is_wanted(const link_turn *turn)
+{
+    return turn->wants_recv || turn->wants_send;
+}
 
 typedef struct comm_peer {
     transport_link *lanes[TRANSPORT_LANES]; /* NULL for this rank */
     uint64_t sends, recvs;        /* point-to-point calls so far */
-    bool wants_recv[TRANSPORT_LANES], wants_send[TRANSPORT_LANES]; /* to sleep on */
+    link_turn turn[TRANSPORT_LANES];
     uint64_t told;                /* seq + 1 of the collective that FRAME_CALL told it, 0: none */
 } comm_peer;
 
+/** How long the collectives have not moved. */
+typedef struct comm_stall {
+    uint64_t moves, moves_seen;
+    double since;
+} comm_stall;
+
 struct ring_comm {
     int rank, ranks;
+    unsigned generation;          /* of the process that made it, see fork_generation() */
     boot_world *world;
     health *health; /* NULL with one rank */
     settings settings;
@@ -94,8 +125,11 @@ struct ring_comm {
     comm_peer *peers;             /* [ranks] */
     char transport[32];
     pthread_mutex_t lock;
-    ring_work *queue[TRANSPORT_LANES]; /* unfinished works in call order */
-    ring_work *pool;
+    work_queue queue[TRANSPORT_LANES];
+    ring_work *pool, *works;      /* idle ones; all of them */
+    size_t turn_bytes;            /* moved in this turn */
+    uint64_t turns;
+    comm_stall stall;
     uint64_t calls;               /* collectives so far */
     _Atomic int broken;           /* ring_status that ended it */
     char error[1024];             /* written once, before broken */
@@ -108,6 +142,24 @@ struct ring_comm {
     double init_seconds;
     int local_rank, local_ranks, hosts;
 };
+
+/** A turn moves about so much at most, so that deadlines are seen and other threads get in. */
+enum { TURN_BYTES = 16 << 20 };
+
+static inline void comm_count_moved(ring_comm *comm, size_t bytes)
+{
+    comm->turn_bytes += bytes;
+}
+
+static inline bool comm_turn_is_over(const ring_comm *comm)
+{
+    return comm->turn_bytes >= TURN_BYTES;
+}
+
+/* ---- comm.c ---- */
+/** @return RING_OK, or an error in a forked child of the process that made it: what the child
+ *  holds is a copy without sockets, threads or peers. @param call  for the text. */
+ring_status comm_check_own(const ring_comm *comm, const char *call);
 
 /* ---- links.c: which transport joins which pair ---- */
 ring_status links_mask(const settings *s, uint32_t *mask);
@@ -124,8 +176,9 @@ typedef struct tuner_choice {
 } tuner_choice;
 ring_status tuner_new(const ring_comm *comm, struct tuner **out);
 void tuner_free(struct tuner *t);
-tuner_choice tuner_choose(struct tuner *t, plan_collective collective, size_t bytes);
-/** Seconds that the cost model predicts for a call. */
+ring_status tuner_choose(struct tuner *t, plan_collective collective, size_t bytes,
+                         tuner_choice *choice);
+/** Seconds that the cost model predicts for a call; 0 if it cannot. */
 double tuner_predict(struct tuner *t, const call_signature *call);
 
 /* ---- plans.c: plans built once and kept ---- */
@@ -145,9 +198,15 @@ typedef struct call_buffers {
 /** Queues a work; the caller holds the lock. */
 ring_status work_start(ring_comm *comm, const call_signature *call, const call_buffers *buffers,
                        double timeout, ring_work **out);
-/** Takes it out of its queue, keeps it for the next call. */
+/** Takes the work at @p at, a place in its queue, out of it with its final status. */
+void work_finish(ring_work **at, ring_status status);
+/** Keeps a finished work for the next call. */
 void work_recycle(ring_work *work);
+/** Frees the works; one that its caller still holds outlives the communicator, see
+ *  work_end_orphan(). */
 void work_free_all(ring_comm *comm);
+/** Frees a work whose communicator is gone. @return how the call ended. */
+ring_status work_end_orphan(ring_work *work);
 /** Where a chunk of this rank lies, and how many elements of it the present slice covers. */
 void *work_address(const ring_work *work, plan_buffer buffer, int chunk);
 size_t work_chunk_count(const ring_work *work, plan_buffer buffer, int chunk);
@@ -157,6 +216,10 @@ plan_span work_span(const ring_work *work, plan_buffer buffer, int chunk);
 void work_describe(const call_signature *call, uint64_t seq, char *out, size_t size);
 
 /* ---- message.c: one frame at a time ---- */
+/** @return true while the work has messages or acknowledgements to send to (to receive from)
+ *  @p peer: later works must not use that direction of the link. */
+bool message_sends_left(const ring_work *work, int peer);
+bool message_recvs_left(const ring_work *work, int peer);
 /** The frame that comes next from @p peer for this work, checked against its call.
  *  @param total  elements of the message, @p width bytes each.
  *  @param[out] payload  of a reference: the whole message in the peer's memory; else the
@@ -186,23 +249,35 @@ bool message_all_flushed(ring_work *work);
 ring_status message_compare_calls(ring_work *work);
 
 /* ---- advance.c ---- */
-/** Executes steps as far as possible without blocking. Sets finished when done.
- *  *moved is set if anything happened. */
+/** Executes steps as far as possible without blocking, or as a turn allows. *moved is set if
+ *  anything happened. @return RING_OK when nothing of it is left. */
 ring_status work_advance(ring_work *work, bool *moved);
 /** A fold, as far as possible (fold.c). */
 ring_status fold_step(ring_work *work, const plan_step *step, bool *moved);
+
+/* ---- progress.c ---- */
+/** A turn: advances all works once. */
+void comm_progress(ring_comm *comm, bool *moved);
+/** Fails the communicator if a work is past its deadline, or stalled by a rank in another call.
+ *  Turns do it now and then; whoever sleeps or asks rarely does it each time. */
+void comm_look_after(ring_comm *comm);
 
 /* ---- wait.c ---- */
 ring_status sleeper_new(ring_comm *comm);
 void sleeper_free(ring_comm *comm);
 /** Ends sleeps of this communicator's threads. Any thread. */
 void sleeper_wake(void *comm);
-/** Advances all works once. */
-void comm_progress(ring_comm *comm, bool *moved);
-/** Fails the communicator if the work is past its deadline. @return true if finished. */
-bool comm_overdue(ring_work *work);
+/** The same if there are any; the caller holds the lock. */
+void sleeper_stir(ring_comm *comm);
+/** Sleeps until a wanted link has news, for a fraction of a second at most. The lock is held on
+ *  entry and on return, not in between. */
+void comm_sleep(ring_comm *comm, double deadline);
+/** Gives up the lock, and the core, for a moment. */
+void comm_let_others_in(ring_comm *comm);
 /** Waits for one work and recycles it. The caller holds the lock. */
 ring_status comm_wait(ring_work *work);
+
+/* ---- thread.c ---- */
 /** Starts and stops the thread that advances works while the caller computes. */
 ring_status progress_start(ring_comm *comm);
 void progress_stop(ring_comm *comm);

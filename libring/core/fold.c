@@ -4,7 +4,7 @@
  * places in one pass. Inputs are local, mapped (by reference) or carried by segments.
  * Outputs are local, stored into a peer's mapped buffer, sent afterwards from the local output,
  * or, where there is none, relayed: put segment by segment into the room of the next link.
- * If nothing is carried in or relayed the whole chunk is one pass, else each covers one segment.
+ * If nothing is carried in or relayed a pass covers all that a turn may, else one segment.
  */
 #include "comm.h"
 
@@ -175,7 +175,8 @@ static ring_status fold_once(ring_work *work, fold_pass *pass)
     RING_TRY(gather_inputs(work, pass));
     RING_TRY(gather_outputs(work, pass));
     const size_t left = pass->total - work->position;
-    const size_t elements = pass->by_segment ? min_size(work->segment, left) : left;
+    const size_t most = pass->by_segment ? work->segment : TURN_BYTES / work->element;
+    const size_t elements = min_size(most, left);
     const bool last = elements == left;
     const bool divide = pass->step->finish && work->call.op == RING_AVG && work->comm->ranks > 1;
     if (!nothing_to_do(pass, divide))
@@ -185,6 +186,7 @@ static ring_status fold_once(ring_work *work, fold_pass *pass)
     if (pass->relay >= 0)
         RING_TRY(relay_output(work, pass, elements, last));
     work->position += elements;
+    comm_count_moved(work->comm, elements * work->element);
     return last ? announce_outputs(work, pass) : RING_IN_PROGRESS;
 }
 
@@ -212,7 +214,8 @@ ring_status fold_step(ring_work *work, const plan_step *step, bool *moved)
         pass.by_segment = false;
         const ring_status status = fold_once(work, &pass);
         *moved |= status == RING_OK || work->position != before;
-        if (status != RING_IN_PROGRESS || work->position == before)
+        if (status != RING_IN_PROGRESS || work->position == before ||
+            comm_turn_is_over(work->comm))
             return status;
     }
 }

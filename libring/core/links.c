@@ -90,7 +90,8 @@ static ring_status open_one(ring_comm *comm, const transport *t, int peer, int l
 {
     const transport_peer ends = {.rank = comm->rank, .peer = peer,
                                  .lane = (enum transport_lane)lane, .fd = *fd,
-                                 .deadline = comm->world->deadline};
+                                 .deadline = comm->world->deadline,
+                                 .peer_timeout = comm->settings.peer_timeout};
     *fd = -1; /* the link's from here */
     RING_TRY(t->open(&ends, &comm->peers[peer].lanes[lane]));
     return wrap_fault(comm, &comm->peers[peer].lanes[lane]);

@@ -11,34 +11,23 @@
 
 #include <stdlib.h>
 
-static bool sends_left(const ring_work *work, int peer)
+bool message_sends_left(const ring_work *work, int peer)
 {
     const work_peer *p = &work->peers[peer];
     return p->sent < work->slices * work->plan->sends[peer] ||
            p->acks_out < work->slices * work->plan->acks_out[peer];
 }
 
-static bool recvs_left(const ring_work *work, int peer)
+bool message_recvs_left(const ring_work *work, int peer)
 {
     const work_peer *p = &work->peers[peer];
     return p->received < work->slices * work->plan->recvs[peer] ||
            p->acks_in < work->slices * work->plan->acks_in[peer];
 }
 
-static bool turn_to_send(const ring_work *work, int peer)
+static link_turn *turn_at(const ring_work *work, int peer)
 {
-    for (const ring_work *w = work->comm->queue[work->lane]; w != work; w = w->next)
-        if (sends_left(w, peer))
-            return false;
-    return true;
-}
-
-static bool turn_to_receive(const ring_work *work, int peer)
-{
-    for (const ring_work *w = work->comm->queue[work->lane]; w != work; w = w->next)
-        if (recvs_left(w, peer))
-            return false;
-    return true;
+    return &work->comm->peers[peer].turn[work->lane];
 }
 
 static transport_link *link_to(const ring_work *work, int peer)
@@ -49,14 +38,14 @@ static transport_link *link_to(const ring_work *work, int peer)
 /* Only the work whose turn it is waits on the link; those behind it wait on that work. */
 ring_status message_await(ring_work *work, int peer)
 {
-    work->comm->peers[peer].wants_recv[work->lane] = true;
+    turn_at(work, peer)->wants_recv = true;
     work->waits_for = peer;
     return RING_IN_PROGRESS;
 }
 
 static ring_status wait_to_send(ring_work *work, int peer)
 {
-    work->comm->peers[peer].wants_send[work->lane] = true;
+    turn_at(work, peer)->wants_send = true;
     work->waits_for = peer;
     return RING_IN_PROGRESS;
 }
@@ -138,7 +127,7 @@ static ring_status check_frame(const ring_work *work, int peer, const transport_
 ring_status message_peek(ring_work *work, int peer, size_t total, size_t width,
                          const transport_frame **frame, const void **payload)
 {
-    if (!turn_to_receive(work, peer))
+    if (turn_at(work, peer)->recvs_taken)
         return RING_IN_PROGRESS;
     const ring_status status = skip_call_notices(work, peer, frame, payload);
     if (status == RING_IN_PROGRESS)
@@ -159,6 +148,7 @@ void message_consume(ring_work *work, int peer, const transport_frame *frame, bo
 {
     transport_link *l = link_to(work, peer);
     work->comm->bytes_received += frame->bytes;
+    comm_count_moved(work->comm, frame->bytes);
     if (frame->flags & FRAME_REF)
         work->peers[peer].ref_in = true;
     l->transport->consume(l);
@@ -170,7 +160,7 @@ ring_status message_take_ack(ring_work *work, int peer)
 {
     const transport_frame *frame;
     const void *payload;
-    if (!turn_to_receive(work, peer))
+    if (turn_at(work, peer)->recvs_taken)
         return RING_IN_PROGRESS;
     const ring_status status = skip_call_notices(work, peer, &frame, &payload);
     if (status == RING_IN_PROGRESS)
@@ -282,6 +272,9 @@ static ring_status send_segments(ring_work *work, work_out *out)
         RING_TRY(send_frame(work, out->peer, &frame, out->data + out->position * work->element));
         out->position += elements;
         count_sent(work, out->peer, frame.bytes, out->position == out->elements);
+        comm_count_moved(work->comm, frame.bytes);
+        if (out->position < out->elements && comm_turn_is_over(work->comm))
+            return wait_to_send(work, out->peer);
     } while (out->position < out->elements);
     return RING_OK;
 }
@@ -306,7 +299,7 @@ static ring_status send_chunk(ring_work *work, work_out *out)
 
 static ring_status send_entry(ring_work *work, work_out *out)
 {
-    if (!turn_to_send(work, out->peer))
+    if (turn_at(work, out->peer)->sends_taken)
         return RING_IN_PROGRESS;
     return out->flags != 0 ? send_notice(work, out) : send_chunk(work, out);
 }
@@ -326,7 +319,9 @@ ring_status message_flush(ring_work *work, bool *moved)
         work_out *out = &work->queue[i];
         if (out->peer < 0 || earlier_to_same_peer(work, i))
             continue;
+        const size_t before = out->position;
         const ring_status status = send_entry(work, out);
+        *moved |= out->position != before;
         if (status == RING_IN_PROGRESS)
             continue;
         RING_TRY(status);
@@ -346,7 +341,7 @@ bool message_all_flushed(ring_work *work)
         const transport_link *l = link_to(work, p);
         if (l == NULL || work->peers[p].flush_mark <= l->transport->flushed(l))
             continue;
-        work->comm->peers[p].wants_send[work->lane] = true;
+        turn_at(work, p)->wants_send = true;
         all = false;
     }
     return all;
@@ -355,11 +350,14 @@ bool message_all_flushed(ring_work *work)
 ring_status message_reserve(ring_work *work, int peer, void **room)
 {
     transport_link *l = link_to(work, peer);
-    if (work->peers[peer].pending > 0 || !turn_to_send(work, peer))
+    if (work->peers[peer].pending > 0 || turn_at(work, peer)->sends_taken)
         return RING_IN_PROGRESS; /* what is before it waits for the link */
-    work->waits_for = peer;
+    work->waits_for = peer; /* whom to suspect if the link fails */
     *room = l->transport->reserve(l);
-    return *room != NULL ? RING_OK : wait_to_send(work, peer);
+    if (*room != NULL)
+        return RING_OK;
+    RING_TRY(l->transport->progress(l)); /* full, or broken? */
+    return wait_to_send(work, peer);
 }
 
 ring_status message_send_reserved(ring_work *work, int peer, void *room, size_t elements,

@@ -18,6 +18,7 @@ struct tuner {
     int ranks;
     plan_cost_params params;
     const algo *forced;
+    bool told[PLAN_COLLECTIVE_COUNT]; /* that the forced one cannot do it */
     tuner_choice choice[PLAN_COLLECTIVE_COUNT][SIZE_CLASSES]; /* by log2 of the bytes */
 };
 
@@ -125,18 +126,31 @@ static int size_class(size_t bytes)
     return bytes == 0 ? 0 : 63 - __builtin_clzll((unsigned long long)bytes);
 }
 
-tuner_choice tuner_choose(struct tuner *t, plan_collective collective, size_t bytes)
+static bool is_forced(struct tuner *t, plan_collective collective)
+{
+    if (t->forced == NULL)
+        return false;
+    const bool serves = usable(t, t->forced, collective);
+    if (!serves && !t->told[collective])
+        log_warn("RING_ALGO=%s cannot do %s among %d ranks: it goes by another algorithm",
+                 t->forced->name, plan_collective_name(collective), t->ranks);
+    t->told[collective] = true;
+    return serves;
+}
+
+ring_status tuner_choose(struct tuner *t, plan_collective collective, size_t bytes,
+                         tuner_choice *choice)
 {
     const int class = size_class(bytes);
     const size_t typical = bytes == 0 ? 0 : (size_t)1 << class;
     tuner_choice *known = &t->choice[collective][class];
-    if (known->algorithm != NULL)
-        return *known;
-    if (t->forced != NULL && usable(t, t->forced, collective))
+    if (known->algorithm == NULL && is_forced(t, collective))
         *known = (tuner_choice){t->forced, t->forced->chunks(collective, t->ranks, typical)};
-    else
+    else if (known->algorithm == NULL)
         *known = cheapest(t, collective, typical);
-    return *known;
+    *choice = *known;
+    return known->algorithm != NULL ? RING_OK
+                                    : fail(RING_ERR_MEMORY, "choosing an algorithm");
 }
 
 double tuner_predict(struct tuner *t, const call_signature *call)
@@ -144,6 +158,7 @@ double tuner_predict(struct tuner *t, const call_signature *call)
     const tuner_call priced = {call->collective, call->count, ring_dtype_size(call->dtype),
                                kernel_acc_size(call->dtype)};
     const size_t bytes = call->count * blocks_of(t, call->collective) * priced.element;
-    const tuner_choice choice = tuner_choose(t, call->collective, bytes);
-    return price(t, &choice, &priced);
+    tuner_choice choice;
+    return tuner_choose(t, call->collective, bytes, &choice) == RING_OK
+               ? price(t, &choice, &priced) : 0;
 }

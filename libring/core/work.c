@@ -19,6 +19,8 @@ static ring_work *work_new(ring_comm *comm)
         free(work);
         return NULL;
     }
+    work->sibling = comm->works;
+    comm->works = work;
     return work;
 }
 
@@ -31,12 +33,24 @@ static ring_work *take_from_pool(ring_comm *comm)
     return work;
 }
 
-static void append(ring_work **queue, ring_work *work)
+static void append(work_queue *queue, ring_work *work)
 {
-    while (*queue != NULL)
-        queue = &(*queue)->next;
-    *queue = work;
+    if (queue->first == NULL)
+        queue->end = &queue->first;
+    *queue->end = work;
+    queue->end = &work->next;
     work->next = NULL;
+}
+
+void work_finish(ring_work **at, ring_status status)
+{
+    ring_work *work = *at;
+    work_queue *queue = &work->comm->queue[work->lane];
+    *at = work->next;
+    if (queue->end == &work->next)
+        queue->end = at;
+    work->status = status;
+    work->finished = true;
 }
 
 static enum transport_lane lane_of(plan_collective collective)
@@ -100,25 +114,28 @@ static void reset(ring_work *work, const call_signature *call, const call_buffer
     memset(work->peers, 0, (size_t)comm->ranks * sizeof *work->peers);
     work->waits_for = -1;
     work->deadline = clock_now() + (timeout > 0 ? timeout : comm->settings.timeout);
-    work->finished = false;
-    work->status = RING_OK;
+    work->finished = work->idle = false;
+    work->status = RING_IN_PROGRESS;
 }
 
-static tuner_choice choose(ring_comm *comm, const call_signature *call)
+/* Between a pair there is no choice: no algorithm. */
+static ring_status choose(ring_comm *comm, const call_signature *call, tuner_choice *choice)
 {
+    *choice = (tuner_choice){.algorithm = NULL, .chunks = 1};
     if (lane_of(call->collective) == TRANSPORT_POINT_TO_POINT)
-        return (tuner_choice){.algorithm = NULL, .chunks = 1};
+        return RING_OK;
     const size_t blocks = call->collective == PLAN_REDUCE_SCATTER ||
                                   call->collective == PLAN_ALL_GATHER ? (size_t)comm->ranks : 1;
     return tuner_choose(comm->tuner, call->collective,
-                        call->count * blocks * ring_dtype_size(call->dtype));
+                        call->count * blocks * ring_dtype_size(call->dtype), choice);
 }
 
 ring_status work_start(ring_comm *comm, const call_signature *call, const call_buffers *buffers,
                        double timeout, ring_work **out)
 {
-    const tuner_choice choice = choose(comm, call);
+    tuner_choice choice;
     const plan *p;
+    RING_TRY(choose(comm, call, &choice));
     RING_TRY(plans_get(comm->plans, comm, call, &choice, &p));
     ring_work *work = take_from_pool(comm);
     if (work == NULL)
@@ -130,6 +147,7 @@ ring_status work_start(ring_comm *comm, const call_signature *call, const call_b
         comm->latest = *call;
     }
     append(&comm->queue[work->lane], work);
+    comm->stall.moves += work->lane == TRANSPORT_COLLECTIVE;
     *out = work;
     return RING_OK;
 }
@@ -137,32 +155,42 @@ ring_status work_start(ring_comm *comm, const call_signature *call, const call_b
 void work_recycle(ring_work *work)
 {
     ring_comm *comm = work->comm;
-    for (ring_work **at = &comm->queue[work->lane]; *at != NULL; at = &(*at)->next) {
-        if (*at == work) {
-            *at = work->next;
-            break;
-        }
-    }
+    work->idle = true;
     work->next = comm->pool;
     comm->pool = work;
 }
 
-static void free_list(ring_work *work)
+/* ---- When the communicator goes ---------------------------------------------------- */
+
+/* What its caller still holds keeps the answer to ring_wait(). */
+static void abandon(ring_work *work)
 {
-    while (work != NULL) {
-        ring_work *next = work->next;
-        free(work->queue);
-        free(work->peers);
+    free(work->queue);
+    free(work->peers);
+    if (work->idle) {
         free(work);
-        work = next;
+        return;
     }
+    if (!work->finished)
+        work->status = RING_ERR_ABORTED;
+    work->comm = NULL;
 }
 
 void work_free_all(ring_comm *comm)
 {
-    for (int lane = 0; lane < TRANSPORT_LANES; lane++)
-        free_list(comm->queue[lane]);
-    free_list(comm->pool);
+    ring_work *next;
+    for (ring_work *work = comm->works; work != NULL; work = next) {
+        next = work->sibling;
+        abandon(work);
+    }
+}
+
+ring_status work_end_orphan(ring_work *work)
+{
+    const ring_status status = work->status;
+    free(work);
+    return status == RING_OK ? status : fail(status, "the communicator was destroyed before the "
+                                             "call ended");
 }
 
 /* ---- Operands ---------------------------------------------------------------- */
@@ -198,8 +226,7 @@ void work_describe(const call_signature *call, uint64_t seq, char *out, size_t s
                      ring_dtype_name(call->dtype));
     if (plan_reduces(call->collective) && (size_t)used < size)
         used += snprintf(out + used, size - (size_t)used, ", %s", ring_op_name(call->op));
-    const bool rooted = call->collective == PLAN_BROADCAST || call->collective == PLAN_REDUCE;
-    if (rooted && (size_t)used < size)
+    if (call_has_root(call) && (size_t)used < size)
         used += snprintf(out + used, size - (size_t)used, ", root %d", call->root);
     if ((size_t)used < size)
         snprintf(out + used, size - (size_t)used, ")");

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How long calls may wait, and what ends the waiting: deadlines beside other traffic, ranks that
+ * disagree about the root, links that break where a sum is relayed, a communicator that goes.
+ * Usage: test_coll_waiting TRANSPORT */
+#include "harness.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char *transport_name;
+
+static void run(int ranks, harness_body body)
+{
+    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Until every rank is here: a communicator that has failed cannot tell. */
+static void meet(harness_board *board, int ranks)
+{
+    for (board->counters[0]++; board->counters[0] < ranks;)
+        usleep(1000);
+}
+
+/* ---- Deadlines ---------------------------------------------------------------------------- */
+
+typedef struct lonely_recv {
+    ring_comm *comm;
+    ring_status status;
+    double seconds;
+} lonely_recv;
+
+static void *receive_from_nobody(void *arg)
+{
+    lonely_recv *self = arg;
+    float x;
+    ring_call call = RING_CALL_INIT;
+    call.timeout = 0.5;
+    const double began = now();
+    self->status = ring_recv(&x, 1, RING_FLOAT32, 1, self->comm, &call);
+    self->seconds = now() - began;
+    return NULL;
+}
+
+/* All-reduces until one fails, on every rank, or three seconds are over. */
+static ring_status reduce_for_a_while(ring_comm *comm)
+{
+    static const double most = 3;
+    const double end = now() + most;
+    float over = 0;
+    ring_status status = RING_OK;
+    while (status == RING_OK && over == 0) {
+        over = now() > end;
+        status = ring_all_reduce(&over, &over, 1, RING_FLOAT32, RING_MAX, comm, NULL);
+    }
+    return status;
+}
+
+static int deadline_beside_traffic(int rank, int ranks, harness_board *board, void *arg)
+{
+    lonely_recv lonely = {0};
+    pthread_t thread;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &lonely.comm));
+    if (rank == 0)
+        pthread_create(&thread, NULL, receive_from_nobody, &lonely);
+    const ring_status status = reduce_for_a_while(lonely.comm);
+    EXPECT(status == RING_ERR_TIMEOUT, "%s", ring_status_string(status));
+    if (rank == 0) {
+        pthread_join(thread, NULL);
+        EXPECT(lonely.status == RING_ERR_TIMEOUT && lonely.seconds < 1.5, "%s after %.2f s",
+               ring_status_string(lonely.status), lonely.seconds);
+    }
+    ring_comm_destroy(lonely.comm);
+    return 0;
+}
+
+static void test_a_deadline_ends_a_call_while_others_go_on(void **state)
+{
+    (void)state;
+    run(2, deadline_beside_traffic);
+}
+
+/* The first call's deadline counts while the caller waits for the second. */
+static int deadline_of_an_earlier_call(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    float x[2] = {0};
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    if (rank == 0) {
+        ring_work *works[2];
+        ring_call call = RING_CALL_INIT;
+        call.timeout = 0.3;
+        call.work = &works[0];
+        EXPECT_OK(ring_recv(&x[0], 1, RING_FLOAT32, 1, comm, &call));
+        call.timeout = 20;
+        call.work = &works[1];
+        EXPECT_OK(ring_recv(&x[1], 1, RING_FLOAT32, 1, comm, &call));
+        const double began = now();
+        EXPECT(ring_wait(works[1]) == RING_ERR_TIMEOUT, "%s", ring_last_error(comm));
+        EXPECT(now() - began < 2, "after %.2f s", now() - began);
+        EXPECT(ring_wait(works[0]) == RING_ERR_TIMEOUT, "%s", ring_last_error(comm));
+    } else {
+        EXPECT(ring_barrier(comm, NULL) == RING_ERR_TIMEOUT, "%s", ring_last_error(comm));
+    }
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_each_call_has_its_own_deadline(void **state)
+{
+    (void)state;
+    run(2, deadline_of_an_earlier_call);
+}
+
+/* A vector that takes far longer than its deadline, with ranks that never pause. */
+static int deadline_within_one_call(int rank, int ranks, harness_board *board, void *arg)
+{
+    static const size_t count = (size_t)400 << 20;
+    ring_comm *comm;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    unsigned char *x = calloc(count, 1);
+    ring_call call = RING_CALL_INIT;
+    call.timeout = 0.02;
+    EXPECT_OK(ring_barrier(comm, NULL));
+    const double began = now();
+    const ring_status status = ring_all_reduce(x, x, count, RING_UINT8, RING_SUM, comm, &call);
+    const double seconds = now() - began;
+    EXPECT(status == RING_ERR_TIMEOUT, "%s after %.3f s", ring_status_string(status), seconds);
+    EXPECT(seconds < 1, "after %.3f s", seconds);
+    ring_comm_destroy(comm);
+    meet(board, ranks); /* a peer may be in the middle of a pass over x */
+    free(x);
+    return 0;
+}
+
+static void test_a_deadline_ends_a_call_that_moves(void **state)
+{
+    (void)state;
+    run(2, deadline_within_one_call);
+}
+
+/* ---- Polling ------------------------------------------------------------------------------- */
+
+/* Ranks that only poll learn of different calls like those that wait. */
+static int poll_different_calls(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    ring_work *work;
+    float x[8] = {0};
+    int done = 0;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    ring_call call = RING_CALL_INIT;
+    call.work = &work;
+    EXPECT_OK(ring_reduce(x, x, 8, RING_FLOAT32, RING_SUM, rank, comm, &call));
+    ring_status status = RING_OK;
+    for (const double end = now() + 20; !done && now() < end;)
+        status = ring_test(work, &done);
+    EXPECT(status == RING_ERR_MISMATCH, "%s: %s", ring_status_string(status),
+           ring_last_error(comm));
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_pollers_learn_of_different_calls(void **state)
+{
+    (void)state;
+    run(2, poll_different_calls);
+}
+
+/* ---- Roots ---------------------------------------------------------------------------------- */
+
+typedef ring_status (*rooted_call)(float *x, int root, ring_comm *comm);
+
+static ring_status broadcast_from(float *x, int root, ring_comm *comm)
+{
+    return ring_broadcast(x, x, 4, RING_FLOAT32, root, comm, NULL);
+}
+
+static ring_status reduce_to(float *x, int root, ring_comm *comm)
+{
+    return ring_reduce(x, x, 4, RING_FLOAT32, RING_SUM, root, comm, NULL);
+}
+
+/* Every rank names a root such that all send: nobody receives what would tell. */
+static int disagree(int rank, int ranks, harness_board *board, rooted_call call, int root)
+{
+    ring_comm *comm;
+    float x[4] = {(float)rank};
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    ring_status status = call(x, root, comm);
+    if (status == RING_OK) /* a rank may be through before the others have seen it */
+        status = ring_barrier(comm, NULL);
+    EXPECT(status == RING_ERR_MISMATCH, "%s: %s", ring_status_string(status),
+           ring_last_error(comm));
+    const char *text = ring_last_error(comm); /* of four, one may be in the barrier already */
+    EXPECT(ranks > 2 || (strstr(text, "root 0") && strstr(text, "root 1")), "%s", text);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static int all_are_roots(int rank, int ranks, harness_board *board, void *arg)
+{
+    (void)arg;
+    return disagree(rank, ranks, board, broadcast_from, rank % 2);
+}
+
+static int none_is_root(int rank, int ranks, harness_board *board, void *arg)
+{
+    (void)arg;
+    return disagree(rank, ranks, board, reduce_to, 1 - rank % 2);
+}
+
+static void test_ranks_that_disagree_about_the_root_learn_it(void **state)
+{
+    (void)state;
+    run(2, all_are_roots);
+    run(2, none_is_root);
+    run(4, all_are_roots);
+}
+
+/* ---- Many calls under way --------------------------------------------------------------------- */
+
+/* Thousands of small calls, as a trainer that reduces each parameter by a call of its own. */
+static int thousands(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { WORKS = 4000 };
+    ring_comm *comm;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    ring_work **works = malloc(WORKS * sizeof *works);
+    int32_t *x = malloc(WORKS * sizeof *x);
+    const double began = now();
+    for (int w = 0; w < WORKS; w++) {
+        ring_call call = RING_CALL_INIT;
+        call.work = &works[w];
+        x[w] = rank + w;
+        EXPECT_OK(ring_all_reduce(&x[w], &x[w], 1, RING_INT32, RING_SUM, comm, &call));
+    }
+    for (int w = WORKS - 1; w >= 0; w--) {
+        EXPECT_OK(ring_wait(works[w]));
+        EXPECT(x[w] == 2 * w + 1, "call %d: %d", w, (int)x[w]);
+    }
+    const double seconds = now() - began; /* 40 s when each call looked at all before it */
+    EXPECT(seconds < 10, "%d calls took %.1f s", WORKS, seconds);
+    free(x);
+    free(works);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_thousands_of_calls_under_way(void **state)
+{
+    (void)state;
+    run(2, thousands);
+}
+
+/* ---- Handles -------------------------------------------------------------------------------- */
+
+static int wait_after_destroy(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    ring_work *finished, *unfinished;
+    float x = 1, y;
+    int done = 0;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    ring_call call = RING_CALL_INIT;
+    call.work = &finished;
+    EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, &call));
+    EXPECT_OK(ring_barrier(comm, NULL));
+    call.work = &unfinished;
+    EXPECT_OK(ring_recv(&y, 1, RING_FLOAT32, (rank + 1) % ranks, comm, &call));
+    meet(board, ranks); /* who destroys first aborts all */
+    ring_comm_destroy(comm);
+    EXPECT_OK(ring_wait(finished));
+    EXPECT(x == (float)ranks, "%g", (double)x);
+    const ring_status status = ring_test(unfinished, &done);
+    EXPECT(done && status == RING_ERR_ABORTED, "%s", ring_status_string(status));
+    EXPECT(strstr(ring_last_error(NULL), "destroyed") != NULL, "%s", ring_last_error(NULL));
+    return 0;
+}
+
+static void test_a_handle_may_outlive_its_communicator(void **state)
+{
+    (void)state;
+    run(2, wait_after_destroy);
+}
+
+/* ---- Forks ---------------------------------------------------------------------------------- */
+
+/* @return true if the child's calls failed, and the one that cannot did no harm. */
+static bool child_is_refused(ring_comm *comm)
+{
+    float x = 0;
+    int status = 1;
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool refused = ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, NULL) ==
+                                 RING_ERR_USAGE &&
+                             ring_comm_abort(comm, "from a child") == RING_ERR_USAGE;
+        ring_comm_destroy(comm);
+        _exit(!refused);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+static int fork_in_between(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT(child_is_refused(comm), "%s", "a child used its parent's communicator");
+    for (int i = 0; i < 3; i++)
+        EXPECT_OK(ring_barrier(comm, NULL));
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_forked_children_leave_the_communicator_alone(void **state)
+{
+    (void)state;
+    if (strcmp(transport_name, "loop") == 0)
+        skip(); /* its ranks are threads, of which a child has but one */
+    run(2, fork_in_between);
+}
+
+/* ---- A link that breaks under a relay --------------------------------------------------------- */
+
+static _Atomic int memory_is_short;
+
+/* Stands before libc's: links commit their slots by it. */
+__attribute__((visibility("default"))) int fallocate(int fd, int mode, off_t offset, off_t bytes)
+{
+    int (*real)(int, int, off_t, off_t);
+    *(void **)&real = dlsym(RTLD_NEXT, "fallocate");
+    if (!memory_is_short)
+        return real(fd, mode, offset, bytes);
+    errno = ENOMEM;
+    return -1;
+}
+
+static int relay_into_a_broken_link(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { COUNT = 300 };
+    float x[COUNT] = {0};
+    ring_comm *comm;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    memory_is_short = rank == 1;
+    ring_call call = RING_CALL_INIT;
+    call.timeout = 20;
+    const double began = now();
+    const ring_status status = ring_all_reduce(x, x, COUNT, RING_FLOAT32, RING_SUM, comm, &call);
+    EXPECT(status != RING_OK && status != RING_ERR_TIMEOUT && now() - began < 5,
+           "%s after %.1f s: %s", ring_status_string(status), now() - began,
+           ring_last_error(comm));
+    EXPECT(strstr(ring_last_error(comm), "rank 1") != NULL, "%s", ring_last_error(comm));
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_a_broken_link_ends_a_call_that_relays(void **state)
+{
+    (void)state;
+    if (strcmp(transport_name, "shm") != 0)
+        skip(); /* only its slots are committed when they are first used, by this process */
+    setenv("RING_ALGO", "ring", 1);
+    run(3, relay_into_a_broken_link);
+    unsetenv("RING_ALGO");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_deadline_ends_a_call_while_others_go_on),
+        cmocka_unit_test(test_each_call_has_its_own_deadline),
+        cmocka_unit_test(test_a_deadline_ends_a_call_that_moves),
+        cmocka_unit_test(test_pollers_learn_of_different_calls),
+        cmocka_unit_test(test_ranks_that_disagree_about_the_root_learn_it),
+        cmocka_unit_test(test_thousands_of_calls_under_way),
+        cmocka_unit_test(test_a_handle_may_outlive_its_communicator),
+        cmocka_unit_test(test_forked_children_leave_the_communicator_alone),
+        cmocka_unit_test(test_a_broken_link_ends_a_call_that_relays),
+    };
+    transport_name = argc > 1 ? argv[1] : "loop";
+    setenv("RING_TRANSPORT", transport_name, 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
