@@ -86,6 +86,22 @@ sleep 0.8
 equal "zombies" "" "$(ps -o pid=,stat=,args= --ppid $! | awk '$2 ~ /Z/')"
 wait $!
 
+# What a shell left running when it became ringrun is the user's.
+bash -c 'exec "$0" -n 1 seq 1 100000 > >(sleep 0.3; gzip -c >log.gz)' "$ringrun"
+equal "a filter of the shell: exit code" 0 $?
+for turn in $(seq 40); do
+    lines=$(zcat log.gz 2>/dev/null | wc -l)
+    [ "$lines" = 100000 ] && break
+    sleep 0.05
+done
+equal "a filter of the shell gets everything" 100000 "$lines"
+run sh -c 'sleep "$1" & echo $! >child; exec "$0" -n 1 true' "$ringrun" "$tag"
+below "nobody waits for a child of the shell" 1000 "$took"
+kill "$(cat child)" || wrong "a child of the shell was ended"
+run sh -c '(sleep "$1" & echo $! >orphan; sleep 0.3) & exec "$0" -n 1 sleep 0.6' "$ringrun" "$tag"
+kill "$(cat orphan)" || wrong "an orphan of a child of the shell was ended"
+gone "children of the shell"
+
 # kill -9 of ringrun itself.
 "$ringrun" -n 2 sh -c 'sleep $0 & wait' "$tag" &
 victim=$!

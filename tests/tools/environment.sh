@@ -55,10 +55,16 @@ run "$ringrun" -n $((cpus + 1)) env -u OMP_NUM_THREADS nproc
 has "more ranks than cores are not bound by default" "$out" "^$cpus\$"
 run "$ringrun" -n 2 -x OMP_NUM_THREADS=4 env -u OMP_NUM_THREADS nproc
 has "ranks of several threads are not bound by default" "$out" "^$cpus\$"
+for variable in OPENBLAS_NUM_THREADS MKL_NUM_THREADS; do
+    run env $variable="$cpus" "$ringrun" -n 2 env -u OMP_NUM_THREADS nproc
+    has "ranks that want all cores by $variable are not bound" "$out" "^$cpus\$"
+done
 if [ "$cpus" -gt 1 ]; then
     run "$ringrun" -n 2 env -u OMP_NUM_THREADS nproc
-    has "ranks with a core each are bound by default" "$out" "^1\$"
+    has "ranks are bound to their share of the cores by default" "$out" "^$((cpus / 2))\$"
 fi
+run "$ringrun" -n 1 env -u OMP_NUM_THREADS nproc
+equal "a single rank is free" "$cpus" "$out"
 
 run "$ringrun" -n 8 --tag-output ls /proc/self/fd
 equal "no descriptor leaks into later ranks" 1 \

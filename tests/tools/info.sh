@@ -48,12 +48,32 @@ wrong_setting 'RING_TIMEOUT=soon' RING_TIMEOUT=soon
 wrong_setting 'known transports: .*shm' RING_TRANSPORT=carrier_pigeon
 wrong_setting 'avx2' RING_SIMD=mmx
 wrong_setting 'RING_SIZE is not' RING_RANK=1
-run bash -c "ulimit -v 4000000; '$ringinfo'"
+run bash -c "ulimit -v 100000; '$ringinfo'"
 if [ "$code" != 127 ] && [ -n "$out" ]; then
     equal "exit code without address space" 3 "$code"
     has "advice without address space" "$out" 'FAIL .*ulimit -v'
 fi
 
+# secret MODE BYTES: a key file, in RING_SECRET_FILE of a run
+secret() {
+    rm -f key
+    head -c "$2" /dev/urandom >key
+    chmod "$1" key
+    run env RING_SECRET_FILE="$work/key" "$ringinfo"
+}
+secret 600 32
+equal "exit code with a secret" 0 "$code"
+equal "the secret" "mode 0600, 32 bytes: $work/key" "$(row RING_SECRET_FILE)"
+secret 644 32
+equal "exit code with an open secret" 3 "$code"
+has "an open secret" "$out" "FAIL .*chmod 600 $work/key"
+secret 600 3
+equal "exit code with a short secret" 3 "$code"
+has "a short secret" "$out" 'FAIL .* 3 bytes: want 16 .*head -c 32 /dev/urandom'
+wrong_setting 'No such file.*head -c 32 /dev/urandom' RING_SECRET_FILE=/nowhere/key
+
+run env RING_FOO=1 "$ringinfo"
+has_not "a name that is far from all" "$out" 'did you mean'
 run env RING_TIMOUT=3 "$ringinfo"
 equal "an unknown variable is no failure" 0 "$code"
 has "but a warning" "$out" 'WARN did you mean RING_TIMEOUT'

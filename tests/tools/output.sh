@@ -2,20 +2,30 @@
 # What users see of the ranks' output.
 . "$(dirname "$0")/lib.sh"
 
-run "$ringrun" -n 3 sh -c 'printf "par"; sleep 0.2; printf "tial $RANK\nlast $RANK"; echo "e $RANK" >&2'
+run "$ringrun" -n 3 sh -c 'if [ $RANK != 0 ]; then printf "par"; sleep 0.2; printf "tial $RANK\n"; fi
+    printf "last $RANK"; echo "e $RANK" >&2'
 equal "exit code" 0 "$code"
 for rank in 1 2; do
     has "line written in parts" "$out" "^\\[$rank\\] partial $rank\$"
     has "missing end of line" "$out" "^\\[$rank\\] last $rank\$"
     has "standard error" "$err" "^\\[$rank\\] e $rank\$"
 done
-has "rank 0 passes as it is" "$out" '^partial 0$'
+has "rank 0 passes as it is" "$out" '^last 0$'
 has "rank 0's standard error too" "$err" '^e 0$'
 
 "$ringrun" -n 1 sh -c 'printf "a\0b\r\nno end"' >"$work/raw"
 printf 'a\0b\r\nno end' | cmp - "$work/raw" || wrong "rank 0's bytes were changed"
 head -c 3000000 /dev/urandom >"$work/random"
 "$ringrun" -n 1 cat "$work/random" | cmp - "$work/random" || wrong "3 MB of noise were changed"
+
+# A prompt is seen at once; the rest of a stdio block is waited for.
+"$ringrun" -n 2 sh -c 'if [ $RANK = 0 ]; then printf "name? "; fi; sleep $0' "$tag" >prompt 2>/dev/null &
+job=$!
+appears '^name\? $' prompt
+kill $job
+wait $job
+run "$ringrun" -n 2 sh -c 'if [ $RANK = 0 ]; then printf "%4096s" x; sleep 0.5; echo y; else sleep 0.2; echo between; fi'
+equal "a line in two blocks is whole" 4097 "$(grep -v between "$work/out" | wc -L)"
 
 run "$ringrun" -n 2 sh -c 'if [ $RANK = 1 ]; then head -c 100000 /dev/zero | tr "\0" x; echo; fi'
 equal "a long line is whole" 100000 "$(tr -dc x <"$work/out" | wc -c)"
@@ -41,6 +51,14 @@ has "logged output is still shown" "$out" '^\[1\] out 1$'
 run "$ringrun" -n 1 --enable_each_rank_log /proc/nowhere true
 equal "log folder that cannot be" 2 "$code"
 has "log folder that cannot be" "$err" '/proc/nowhere'
+
+# A full disk does not end the job, and is told.
+for lines in 1 100000; do
+    "$ringrun" -n 2 seq $lines >/dev/full 2>"$work/err"
+    equal "exit code without space for $lines lines" 3 $?
+    has "message without space" "$(cat "$work/err")" '^ringrun: standard output: No space left on device'
+    equal "one message without space" 1 "$(grep -c . "$work/err")"
+done
 
 "$ringrun" -n 2 sh -c 'while echo y; do :; done' "$tag" 2>"$work/err" | head -n 3 >"$work/out"
 equal "a reader that leaves" 3 "$(wc -l <"$work/out")"

@@ -27,6 +27,9 @@ placed --hostfile hosts --exclude n1:0
 equal "exclude a slot" "0@n1 1@n2" "$places"
 placed --hostfile hosts --exclude n1
 equal "exclude a node" "0@n2" "$places"
+printf 'n1:2\nn2\n[::1]:1\nfe80::1\n' >short
+placed --hostfile short
+equal "hostfile in MPICH's form" "0@n1 1@n1 2@n2 3@::1 4@fe80::1" "$places"
 placed -H a,b
 equal "-H" "0@a 1@b" "$places"
 placed -H a:2,b:2
@@ -65,6 +68,14 @@ has "ssh command" "$("$ringrun" -H a --ssh_port 2222 --dry-run true)" \
 has "other host: port" "$("$ringrun" -H a --dry-run true)" 'MASTER_PORT=29500'
 has "other host: variables go along" "$(RING_DEBUG=info "$ringrun" -H a --dry-run true)" 'RING_DEBUG=info'
 
+# What a dry run prints for another host runs there as it is, but for the secret.
+far=$("$ringrun" -H a:2,b --dry-run touch made 2>&1)
+has "other host: the folder" "$far" "^cd $work && env .*RING_RANK=1 .* touch made\$"
+has "other host: cores" "$far" '^# rank 1 of 3 on a, bound to its share of the cores if they suffice$'
+has "other host: one rank" "$far" '^# rank 2 of 3 on b$'
+has "other host: a core each" "$("$ringrun" -H a:2 --bind-to core --dry-run true)" \
+    '^# rank 1 of 2 on a, bound to the core of slot 1$'
+
 # refuse PATTERN WORDS...
 refuse() {
     local pattern=$1
@@ -80,6 +91,8 @@ printf 'n1 slots=two\n' >words
 refuse "words:1: 'slots=two'.*expected slots=N" --hostfile words
 printf 'n1 max=2\n' >words
 refuse "words:1: 'max=2'" --hostfile words
+printf 'n1:2 slots=3\n' >words
+refuse "words:1: 'slots=3' after 'n1:2'" --hostfile words
 printf '# nobody\n' >empty
 refuse 'empty names no host' --hostfile empty
 printf -- '-oProxyCommand=x slots=1\n' >evil
@@ -98,4 +111,6 @@ refuse 'do not fit' -n 3 --nproc-per-node 2 -H a,b
 SLURM_JOB_NODELIST='n[1-' refuse 'not a Slurm node list' -n 1
 SLURM_JOB_NODELIST='n[0-99999999]' refuse 'more than 65536 hosts' -n 1
 SLURM_JOB_NODELIST='n[1-3]' SLURM_TASKS_PER_NODE='2' refuse 'does not fit the 3 nodes' -n 1
+SLURM_JOB_NODELIST='n[1-2]' SLURM_TASKS_PER_NODE='2(x2),7,8' refuse 'does not fit the 2 nodes' -n 1
+SLURM_JOB_NODELIST='n[1-2],n[2-3]' refuse "names node 'n2' twice" -n 1
 finish

@@ -11,6 +11,7 @@ case $host in
 down) echo "ssh: connect to host down port 22: No route to host" >&2; exit 255 ;;
 bare) exec env -i PATH=/usr/bin:/bin sh -c "echo 'sh: 1: ringrun: not found' >&2; exit 127" ;;
 silent) exit 255 ;;
+mute*) exec sleep 100 ;;
 esac
 echo "Welcome to $host"
 cd / && env -i PATH=/usr/bin:/bin THE_HOST="$host" sh -c "$*"
@@ -69,6 +70,13 @@ has "host that is down" "$err" "on host down .*No route to host.*'ssh down true'
 equal "host that is down: one message" 1 "$(grep -c . "$work/err")"
 run "$ringrun" -H silent true
 equal "host that says nothing" 255 "$code"
+run env RING_INIT_TIMEOUT=1 "$ringrun" -H a,mute,mute2 true
+equal "hosts that never answer" 255 "$code"
+below "hosts that never answer: time" 3000 "$took"
+has "hosts that never answer" "$err" '^ringrun: no answer within 1 s from mute, mute2: .*RING_INIT_TIMEOUT'
+equal "hosts that never answer: one message" 1 "$(grep -c . "$work/err")"
+run "$ringrun" -H a -x RING_INIT_TIMEOUT=soon true
+equal "a wrong time-out" 2 "$code"
 run "$ringrun" -H bare true
 equal "host without ringrun" 127 "$code"
 has "host without ringrun" "$err" 'install libring'
@@ -88,6 +96,17 @@ kill -INT $job
 wait $job
 equal "Ctrl-C" 130 $?
 has "Ctrl-C reaches ranks afar" "$(cat "$work/out")" '^\[1\] saved$'
+start 'if [ $RANK = 1 ]; then echo up; sleep $0; fi
+    trap "sleep 2.5; echo saved; exit 0" TERM; echo up; while :; do sleep 0.05; done'
+kill -TERM $job
+wait $job
+equal "SIGTERM" 143 $?
+has "who saves afar is waited for" "$(cat "$work/out")" '^saved$'
+"$ringrun" -H a,b sh -c 'if [ $RANK = 0 ]; then printf "name? "; fi; sleep $0' "$tag" >prompt 2>/dev/null &
+job=$!
+appears '^name\? $' prompt
+kill $job
+wait $job
 start 'echo up; sleep $0 & wait'
 disown $job
 kill -9 $job

@@ -22,6 +22,14 @@ has "nobody else's" "$out" '^\[1\] 1 got ?$'
 typed 'one\n\004' "$ringrun -n 1 cat"
 has "end of input from the keyboard" "$out" '^one$'
 equal "end of input from the keyboard" 0 "$code"
+# Only the group in front may have the terminal; ranks are not, and must not stop for it.
+limit="timeout --foreground -k 1 5"
+typed '' "stty tostop; $limit $ringrun -n 1 sh -c 'stty -echo </dev/tty && echo was set'"
+has "a rank may change the terminal" "$out" '^was set$'
+typed '' "$limit $ringrun -n 1 sh -c 'read line </dev/tty; echo code \$?'"
+has "reading it is an error" "$out" '^code [1-9]'
+typed '\003' "$limit $ringrun -n 1 --kill-wait 1 bash --norc -ic :"
+has "who is stopped all the same is named" "$out" 'rank 0 on host .* was stopped by SIGTTIN: '
 typed '\003' "$ringrun -n 2 sh -c 'trap \"echo saved; exit 0\" INT; while :; do sleep 0.05; done'"
 equal "Ctrl-C" 130 "$code"
 has "Ctrl-C reaches rank 0" "$out" '^(\^C)?saved$'

@@ -55,6 +55,7 @@ static void words_with_slots_and_repetitions_add_up(void **state)
     list_is("a,b:2,a:3", "a:4 b:2");
     list_is("user@node-1.cluster:2", "user@node-1.cluster:2");
     list_is("[fe80::1%eth0]:3,[::1]", "fe80::1%eth0:3 ::1:1");
+    list_is("fe80::1%eth0,me@::1", "fe80::1%eth0:1 me@::1:1");
 }
 
 static void wrong_words_are_refused(void **state)
@@ -63,7 +64,7 @@ static void wrong_words_are_refused(void **state)
     static const char *const words[] = {
         "", ",", "a,", "a,,b", "a:", "a:0", "a:-1", "a:x", "a:1x", "a:99999999999999999999",
         "a:65537", "-a", "a@-oX", "a b", "a;b", "a$b", "[::1", "[::1]x", "[]", "a:1:", "$(x)",
-        "a:65536,a:1"};
+        "a:65536,a:1", "a:b:1", "[a:b]"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         list_fails(words[i]);
 }
@@ -102,7 +103,7 @@ static void wrong_slurm_lists_are_refused(void **state)
     static const char *const lists[] = {
         "", ",", "a,", "n[", "n[]", "n[1", "n[1-", "n[1-]", "n[-1]", "n[2-1]", "n[1,]", "n[a]",
         "n[1-2", "n]", "n[1]]", "n[[1]]", "n[1-99999999]", "n[99999999999]", "-n[1-2]",
-        "n[0-65535][0-65535]", "a b"};
+        "n[0-65535][0-65535]", "a b", "n[1-2],n[2-3]", "a,b,a", "a:1"};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         host_list list;
         assert_int_equal(slurm(lists[i], NULL, &list), RING_ERR_CONFIG);
@@ -115,7 +116,7 @@ static void wrong_slurm_tasks_are_refused(void **state)
 {
     (void)state;
     static const char *const tasks[] = {"2", "2(x2", "2(x0),1", "x", "0(x3)", "2(x)", "1,,1",
-                                        "1;1"};
+                                        "1;1", "2(x4)", "2(x3),7", "1,1,1,1"};
     for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
         host_list list;
         assert_int_equal(slurm("n[1-3]", tasks[i], &list), RING_ERR_CONFIG);
@@ -158,10 +159,11 @@ static ring_status from_file(const char *text, size_t size,
 static void hostfiles_hold_names_slots_and_comments(void **state)
 {
     (void)state;
-    static const char text[] = "# head\n\n  n1 slots=2\r\nn2\tslots=10 # tail\nn3\nn4 slots=0";
+    static const char text[] = "# head\n\n  n1 slots=2\r\nn2\tslots=10 # tail\nn3\nn4 slots=0\n"
+                               "n5:2\n[::1]:3\n::2 slots=4\nfe80::1";
     host_list list;
     assert_int_equal(from_file(text, strlen(text), hosts_read_file, &list), RING_OK);
-    assert_string_equal(shown(&list), "n1:2 n2:10 n3:1 n4:0");
+    assert_string_equal(shown(&list), "n1:2 n2:10 n3:1 n4:0 n5:2 ::1:3 ::2:4 fe80::1:1");
     hosts_free(&list);
 }
 
@@ -174,6 +176,9 @@ static void wrong_hostfiles_are_refused_with_their_line(void **state)
         {"n1 slots=2\nn1 slots=1\n", ":2: hostfile contains multiple entries for n1"},
         {"n1 slot=2\n", ":1: 'slot=2'"},
         {"n1 slots=\n", ":1: 'slots='"},
+        {"n1:2\nn1 slots=1\n", ":2: hostfile contains multiple entries for n1"},
+        {"n1:2 slots=2\n", ":1: 'slots=2' after 'n1:2'"},
+        {"n1:0\n", ":1: 'n1:0' is not NAME"},
         {"n1 slots=2 more\n", ":1: 'slots=2 more'"},
         {"n1 slots=99999999999999\n", ":1: "},
         {"\n\n;rm slots=1\n", ":3: ';rm' is not a host name"},
@@ -235,6 +240,8 @@ static void pbs_names_add_up(void **state)
     assert_string_equal(shown(&list), "a:2 b:1");
     hosts_free(&list);
     assert_int_equal(from_file("a slots=2\n", 10, hosts_read_pbs, &list), RING_ERR_CONFIG);
+    hosts_free(&list);
+    assert_int_equal(from_file("a:2\n", 4, hosts_read_pbs, &list), RING_ERR_CONFIG);
     hosts_free(&list);
 }
 

@@ -27,6 +27,7 @@ refuse() {
 }
 refuse "did you mean '--include localhost:0,2'" --localhost:0,2 true
 refuse "did you mean '--include node-1:0'" -n 1 --node-1:0 true
+refuse "did you mean '--include my_node:0'" -n 1 --my_node:0 true
 refuse "did you mean '--master-addr'" -n 2 --master-adr x true
 refuse "did you mean '--nproc-per-node'" --nproc-per-nodes 2 true
 refuse "unknown option '--qqqqqqqqqqqqqqqqqqqq'" --qqqqqqqqqqqqqqqqqqqq true
@@ -44,6 +45,9 @@ refuse "reached by ssh" -n 1 --launcher pdsh true
 refuse "NAME or NAME=VALUE" -n 1 -x 2A=1 true
 refuse "not set here" -n 1 -x RING_TEST_SURELY_UNSET true
 refuse "sets this variable itself" -n 1 -x RANK=1 true
+refuse "a secret of its own" -n 1 -x RING_SECRET_FILE=/key true
+refuse "no agent of torchrun" -n 1 -x TORCHELASTIC_USE_AGENT_STORE=True true
+refuse "whole number" -n 1 --kill-wait soon true
 refuse "needs --node-rank" -n 1 --no_ssh true
 refuse "CPUs" --nproc-per-node gpu true
 refuse "give one" -n 1 -H a --hostfile b true
@@ -75,9 +79,25 @@ line=$(grep RING_RANK=1 <<<"$out" | sed "s/'RING_SECRET_FD=[^']*'/RING_SECRET_FD
 rm -f "a file's name"
 bash -c "$line" && [ -e "a file's name" ] || wrong "the printed command does not run: $line"
 
+run "$ringrun" -n 2 --dry-run no_such_program
+equal "dry run: a program that is not there" 0 "$code"
+equal "dry run: a program that is not there is told" \
+    "ringrun: rank 0 could not start 'no_such_program': No such file or directory; it is neither in PATH nor beside ringrun: give its path" "$err"
+run "$ringrun" -n 1 --dry-run ringrun --version
+has "dry run: a program beside ringrun" "$out" " $bin/ringrun --version\$"
+cpus=$(nproc)
+run "$ringrun" -n $((cpus + 1)) --dry-run true
+has_not "dry run: more ranks than cores" "$out" bound
+run "$ringrun" -n 2 --bind-to none --dry-run true
+has_not "dry run: not bound" "$out" bound
+if [ "$cpus" -gt 1 ]; then
+    run "$ringrun" -n 2 --dry-run true
+    has "dry run: bound by default" "$out" '^# rank 1 of 2 on localhost, bound to cores? [1-9]'
+fi
+
 run "$ringrun" --help
 equal "help" 0 "$code"
-for word in --hostfile --include --bind-to --dry-run --tag-output OMP_NUM_THREADS Examples: \
+for word in --kill-wait --hostfile --include --bind-to --dry-run --tag-output OMP_NUM_THREADS Examples: \
     'ringrun -n 4 ringperf' 'Exit status'; do
     has "help" "$out" "$word"
 done

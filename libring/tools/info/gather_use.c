@@ -4,13 +4,16 @@
 
 #include "boot.h"
 #include "kernels.h"
+#include "pass.h"
 #include "settings.h"
 #include "transport.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { TRANSPORTS_MAX = 32 };
+#define PREFIX "RING_"
 
 static void gather_launch(report *r)
 {
@@ -45,34 +48,73 @@ static void gather_settings(report *r, settings *s)
     memset(s, 0, sizeof *s);
 }
 
-/* A misspelled variable would do nothing, and nobody would know. */
-static void judge_variable(report *r, const char *entry, const char *const *known, size_t count)
+/* Ranks would refuse a wrong file, each on its own host. */
+static void gather_secret(report *r, const settings *s)
 {
-    char name[64];
-    const size_t length = strcspn(entry, "=");
-    text_format(name, sizeof name, "%.*s", (int)min_size(length, sizeof name - 1), entry);
+    settings only_file = *s;
+    unsigned char hash[HAND_KEY];
+    struct stat file;
+    bool found;
+    only_file.secret_fd = -1;
+    if (s->secret_file[0] == '\0')
+        return;
+    const bool there = stat(s->secret_file, &file) == 0;
+    if (there)
+        report_text(r, "settings", "RING_SECRET_FILE", "mode %04o, %lld bytes: %.400s",
+                    file.st_mode & 07777u, (long long)file.st_size, s->secret_file);
+    else
+        report_text(r, "settings", "RING_SECRET_FILE", "not there: %.400s", s->secret_file);
+    if (secret_read(&only_file, hash, &found) == RING_OK)
+        report_judge(r, VERDICT_OK, "%s", "");
+    else if (there && S_ISREG(file.st_mode) && (file.st_mode & 077) != 0)
+        report_judge(r, VERDICT_FAIL, "%s", fail_text());
+    else
+        report_judge(r, VERDICT_FAIL, "%.300s; make one, and copy it to every host: (umask 077; "
+                     "head -c 32 /dev/urandom >FILE)", fail_text());
+    explicit_bzero(hash, sizeof hash);
+}
+
+/* A misspelled variable would do nothing, and nobody would know. Names are compared without
+ * the prefix that all share: it would make any two of them near.
+ * @param name  and @p known without the prefix. */
+static void judge_variable(report *r, const char *name, const char *const *known, size_t count)
+{
+    char full[64];
     for (size_t i = 0; i < count; i++) {
         if (strcmp(known[i], name) == 0)
             return;
     }
     const char *near = text_nearest(name, known, count);
-    report_text(r, "settings", name, "no such variable");
-    report_judge(r, VERDICT_WARN, "%s%s%s", near != NULL ? "did you mean " : "remove it",
-                 near != NULL ? near : "", near != NULL ? "?" : "");
+    text_format(full, sizeof full, PREFIX "%s", name);
+    report_text(r, "settings", full, "no such variable");
+    if (near != NULL)
+        report_judge(r, VERDICT_WARN, "did you mean " PREFIX "%s?", near);
+    else
+        report_judge(r, VERDICT_WARN, "remove it");
+}
+
+static void judge_entry(report *r, const char *entry, const char *const *known, size_t count)
+{
+    char name[64];
+    const size_t length = strcspn(entry, "=");
+    if (strncmp(entry, PREFIX, strlen(PREFIX)) != 0)
+        return;
+    text_format(name, sizeof name, "%.*s", (int)min_size(length, sizeof name - 1), entry);
+    judge_variable(r, name + strlen(PREFIX), known, count);
 }
 
 static void gather_unknown(report *r)
 {
     extern char **environ;
-    size_t count;
+    size_t count, ours = 0;
     settings_row *rows = settings_rows(&count);
     const char **known = calloc(count + 1, sizeof *known);
-    for (size_t i = 0; known != NULL && i < count; i++)
-        known[i] = rows[i].name;
-    for (char **entry = environ; known != NULL && *entry != NULL; entry++) {
-        if (strncmp(*entry, "RING_", 5) == 0)
-            judge_variable(r, *entry, known, count);
+    for (size_t i = 0; known != NULL && i < count; i++) {
+        if (strncmp(rows[i].name, PREFIX, strlen(PREFIX)) == 0)
+            known[ours++] = rows[i].name + strlen(PREFIX);
     }
+    for (char **entry = environ; known != NULL && *entry != NULL; entry++)
+        judge_entry(r, *entry, known, ours);
     free(known);
     free(rows);
 }
@@ -145,6 +187,7 @@ void gather_use(report *r)
     settings s;
     gather_launch(r);
     gather_settings(r, &s);
+    gather_secret(r, &s);
     gather_unknown(r);
     gather_transports(r, &s);
     gather_kernels(r);

@@ -4,19 +4,25 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LINE_MAX_BYTES = 65536, STREAMS = 2, PREFIX_MAX = 24 };
+enum { LINE_MAX_BYTES = 65536, STREAMS = 2, PREFIX_MAX = 24, STDIO_BLOCK = 4096 };
+
+/* Many programs write a line in parts (python -u: its end apart); these come sooner. */
+#define UNFINISHED_SECONDS 0.1
 
 struct console {
     int ranks;
     bool tag_all;
     outlet outlets[STREAMS];
     bool merged;    /* both are one file: then the first serves both, to keep lines whole */
+    bool told[STREAMS];  /* that it cannot be written                                     */
+    double due[STREAMS]; /* when rank 0's unfinished line is shown                        */
     bytes *partial; /* [ranks][STREAMS] what has come of a line                           */
     int *logs;      /* [ranks], NULL: none                                                */
 };
@@ -24,6 +30,12 @@ struct console {
 static outlet *outlet_of(console *c, int stream)
 {
     return &c->outlets[c->merged ? 0 : stream - 1];
+}
+
+/* A reader that has left wants nothing; anything else is a loss. */
+static bool lost(const outlet *o)
+{
+    return o->error != 0 && o->error != EPIPE;
 }
 
 static bytes *partial_of(console *c, int rank, int stream)
@@ -56,7 +68,7 @@ static ring_status open_logs(console *c, const char *folder)
     return RING_OK;
 }
 
-static void console_free(console *c)
+void console_close(console *c)
 {
     for (int i = 0; i < c->ranks * STREAMS; i++)
         bytes_free(&c->partial[i]);
@@ -73,7 +85,8 @@ ring_status console_open(int ranks, bool tag_all, const char *logs, console **ou
 {
     console *c = memory_grow(NULL, 1, sizeof *c);
     *c = (console){.ranks = ranks, .tag_all = tag_all,
-                   .merged = same_file(STDOUT_FILENO, STDERR_FILENO)};
+                   .merged = same_file(STDOUT_FILENO, STDERR_FILENO),
+                   .due = {HUGE_VAL, HUGE_VAL}};
     c->outlets[0].fd = STDOUT_FILENO;
     c->outlets[1].fd = STDERR_FILENO;
     c->partial = memory_grow(NULL, (size_t)ranks * STREAMS, sizeof *c->partial);
@@ -82,22 +95,8 @@ ring_status console_open(int ranks, bool tag_all, const char *logs, console **ou
     if (status == RING_OK)
         *out = c;
     else
-        console_free(c);
+        console_close(c);
     return status;
-}
-
-void console_close(console *c)
-{
-    poll_set set = {0};
-    for (;;) {
-        poll_set_clear(&set);
-        console_watch(c, &set);
-        if (set.count == 0)
-            break;
-        poll_set_run(&set, clock_now() + 1);
-    }
-    poll_set_free(&set);
-    console_free(c);
 }
 
 bool console_passes(const console *c, int stream)
@@ -148,24 +147,57 @@ static void put_lines(outlet *o, const void *owner, const char *prefix, const ch
     }
 }
 
+/* Rank 0's streams are one owner, as at a terminal. The rest of a line stays here until its
+ * end comes, unless its beginning is out already. A block of stdio ends anywhere: the end of
+ * its last line will come, maybe late, and others may write before. */
+static void put_plain(console *c, int stream, bytes *line, size_t count)
+{
+    outlet *o = outlet_of(c, stream);
+    const size_t ready = complete_bytes(line, count == 0 || o->open == c->partial);
+    outlet_put(o, c->partial, "", bytes_head(line), ready);
+    bytes_drop(line, ready);
+    c->due[stream - 1] = bytes_count(line) > 0 && count % STDIO_BLOCK != 0
+                             ? clock_now() + UNFINISHED_SECONDS : HUGE_VAL;
+}
+
+static void put_prefixed(console *c, int rank, int stream, bytes *line, size_t count)
+{
+    outlet *o = outlet_of(c, stream);
+    const size_t ready = complete_bytes(line, count == 0);
+    char prefix[PREFIX_MAX];
+    snprintf(prefix, sizeof prefix, "[%d] ", rank);
+    put_lines(o, line, prefix, bytes_head(line), ready);
+    bytes_drop(line, ready);
+    if (count == 0 && o->open == line)
+        outlet_put(o, line, "", "\n", 1); /* the missing end of its last line */
+}
+
 bool console_output(console *c, int rank, int stream, const char *data, size_t count)
 {
-    const bool plain = rank == 0 && !c->tag_all;
-    outlet *o = outlet_of(c, stream);
     bytes *line = partial_of(c, rank, stream);
-    char prefix[PREFIX_MAX];
     write_log(c, rank, data, count);
     bytes_add(line, data, count);
-    const size_t ready = complete_bytes(line, count == 0);
-    snprintf(prefix, sizeof prefix, "[%d] ", rank);
-    if (plain)
-        outlet_put(o, line, "", bytes_head(line), ready);
+    if (rank == 0 && !c->tag_all)
+        put_plain(c, stream, line, count);
     else
-        put_lines(o, line, prefix, bytes_head(line), ready);
-    bytes_drop(line, ready);
-    if (count == 0 && !plain && o->open == line)
-        outlet_put(o, line, "", "\n", 1); /* the missing end of its last line */
-    return !o->broken || c->logs != NULL;
+        put_prefixed(c, rank, stream, line, count);
+    return outlet_of(c, stream)->error != EPIPE || c->logs != NULL;
+}
+
+/* A prompt, or a progress line. Another's long line is waited for. */
+static void show_unfinished(console *c, int stream)
+{
+    outlet *o = outlet_of(c, stream);
+    bytes *line = partial_of(c, 0, stream);
+    if (clock_now() < c->due[stream - 1])
+        return;
+    if (o->open != NULL && o->open != c->partial) {
+        c->due[stream - 1] = clock_now() + UNFINISHED_SECONDS;
+        return;
+    }
+    outlet_put(o, c->partial, "", bytes_head(line), bytes_count(line));
+    bytes_drop(line, bytes_count(line));
+    c->due[stream - 1] = HUGE_VAL;
 }
 
 void console_host(console *c, const char *host, const char *line, size_t length)
@@ -187,8 +219,42 @@ void console_say(console *c, const char *format, ...)
     outlet_put(outlet_of(c, STDERR_FILENO), NULL, "", text, strlen(text));
 }
 
+/* A full disk must not end the training. */
+static void tell_error(console *c, int index)
+{
+    static const char *const names[STREAMS] = {"standard output", "standard error"};
+    if (c->told[index] || !lost(&c->outlets[index]))
+        return;
+    c->told[index] = true;
+    console_say(c, "%s: %s; the ranks go on, what they write there is lost", names[index],
+                strerror(c->outlets[index].error));
+}
+
 void console_watch(console *c, poll_set *set)
 {
     for (int i = 0; i < STREAMS; i++)
         outlet_watch(&c->outlets[i], set);
+}
+
+void console_tick(console *c)
+{
+    for (int i = 0; i < STREAMS; i++) {
+        tell_error(c, i);
+        show_unfinished(c, i + 1);
+    }
+}
+
+double console_due(const console *c)
+{
+    return fmin(c->due[0], c->due[1]);
+}
+
+bool console_waits(const console *c)
+{
+    return bytes_count(&c->outlets[0].waiting) > 0 || bytes_count(&c->outlets[1].waiting) > 0;
+}
+
+bool console_lost(const console *c)
+{
+    return lost(&c->outlets[0]) || lost(&c->outlets[1]);
 }

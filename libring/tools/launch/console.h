@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * console: what the user sees of all ranks. Rank 0's output passes as it is, the others'
- * lines come whole and begin with "[rank] ". Lines of more than 64 KiB come in pieces.
+ * console: what the user sees of all ranks. Rank 0's output passes as it is, the others' lines
+ * come whole and begin with "[rank] ". Lines of more than 64 KiB come in pieces. What rank 0
+ * leaves without a line end, e.g. a prompt, is shown after 0.1 s.
  */
 #ifndef LAUNCH_CONSOLE_H
 #define LAUNCH_CONSOLE_H
@@ -13,7 +14,7 @@ typedef struct console console;
 /** @param tag_all  rank 0's lines are prefixed too.
  *  @param logs     a folder for one file a rank, with all it writes; NULL: none. */
 ring_status console_open(int ranks, bool tag_all, const char *logs, console **out);
-/** Writes out everything, however slow the reader, and frees. */
+/** Frees, with whatever still waits. */
 void console_close(console *c);
 
 /** @return true if rank 0 may have our own descriptor: a terminal, and nothing to add. */
@@ -27,5 +28,13 @@ void console_host(console *c, const char *host, const char *line, size_t length)
 /** A line of the launcher itself, on standard error. */
 void console_say(console *c, const char *format, ...) RING_PRINTF(2, 3);
 void console_watch(console *c, poll_set *set);
+/** Does what is due. Says once if writing fails, e.g. for lack of space: ranks go on without. */
+void console_tick(console *c);
+/** When console_tick() is due next. */
+double console_due(const console *c);
+/** @return true while something waits for its reader. */
+bool console_waits(const console *c);
+/** @return true if output was lost though its reader was there. */
+bool console_lost(const console *c);
 
 #endif

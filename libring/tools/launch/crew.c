@@ -47,10 +47,15 @@ static void finish_rank(crew *c, rank_slot *rank)
     rank->state = RANK_GONE;
 }
 
+static double linger_end(const crew *c, const rank_slot *rank)
+{
+    return c->patient ? HUGE_VAL : rank->ended + LINGER_SECONDS;
+}
+
 static bool may_linger(const crew *c, const rank_slot *rank)
 {
     const bool open = rank->streams[0].fd >= 0 || rank->streams[1].fd >= 0;
-    return c->phase != STOP_KILL && clock_now() < rank->ended + LINGER_SECONDS &&
+    return c->phase != STOP_KILL && clock_now() < linger_end(c, rank) &&
            (open || group_lives(rank->pid));
 }
 
@@ -81,14 +86,31 @@ static void collect_ranks(crew *c, bool signals)
     }
 }
 
+/* A program may undo what spawn_start() did about the terminal: shells with job control do. */
+static void notice_stops(const crew *c)
+{
+    for (int i = 0; i < c->count && c->events.stopped != NULL; i++) {
+        const rank_slot *rank = &c->ranks[i];
+        siginfo_t info = {.si_pid = 0};
+        if (rank->state == RANK_RUNS &&
+            waitid(P_PID, (id_t)rank->pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0 &&
+            (info.si_status == SIGTTIN || info.si_status == SIGTTOU))
+            c->events.stopped(c->events.context, c->first_rank + i, rank->pid, info.si_status);
+    }
+}
+
 void crew_collect(crew *c)
 {
     collect_ranks(c, true);
     collect_ranks(c, false);
+    notice_stops(c);
 }
 
+/* A shell dies of SIGTERM at once, though the program that it runs may still be saving. Of
+ * SIGINT it dies after its program, and what it left in the background ignores that. */
 void crew_signal(crew *c, int signal_number)
 {
+    c->patient = c->patient || signal_number == SIGTERM || signal_number == SIGHUP;
     for (int i = 0; i < c->count; i++) {
         const rank_slot *rank = &c->ranks[i];
         if (rank->state == RANK_RUNS || rank->state == RANK_LINGERS)
@@ -134,7 +156,7 @@ double crew_due(const crew *c)
     double due = c->phase != STOP_NONE && c->phase != STOP_KILL ? c->phase_ends : HUGE_VAL;
     for (int i = 0; i < c->count; i++) {
         if (c->ranks[i].state == RANK_LINGERS)
-            due = fmin(due, c->ranks[i].ended + LINGER_SECONDS);
+            due = fmin(due, linger_end(c, &c->ranks[i]));
     }
     return due;
 }

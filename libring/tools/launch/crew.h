@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * crew: the ranks of this host. Starts them, reads what they write, tells how they end, and
- * makes sure that nothing they started outlives them: each rank is a process group, orphans
- * fall to this process, and a warden watches over this process itself.
+ * makes sure that nothing they started outlives them: each rank is a process group, and
+ * orphans fall to this process. If this process is itself killed (SIGKILL), a warden ends the
+ * groups; only what left its group (setsid) then stays.
  */
 #ifndef LAUNCH_CREW_H
 #define LAUNCH_CREW_H

@@ -33,6 +33,7 @@ struct crew {
     warden guard;
     bytes input; /* for rank 0 */
     int input_fd;
+    bool patient; /* what ended ranks left running may go on until crew_kill() */
     enum stop_phase phase;
     double phase_ends;
 };

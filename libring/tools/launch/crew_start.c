@@ -2,6 +2,7 @@
  * Starting the ranks of a host. */
 #include "crew_inside.h"
 
+#include "binding.h"
 #include "spawn.h"
 #include "topo.h"
 
@@ -19,34 +20,14 @@ typedef struct starter {
     const int *stdio;
     char path[4096];
     int secret_fd;
-    topo_cpu cpu; /* read unless --bind-to none */
-    bool bind;
+    topo_cpu cpu;
 } starter;
-
-enum { CODE_TROUBLE = 3, CODE_NOT_FOUND = 127 };
-
-/* Too little of something is this host's trouble, not the program's. */
-static bool out_of_resources(int error)
-{
-    return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
-}
-
-static const char *advice(const char *program, int error)
-{
-    if (out_of_resources(error))
-        return "; raise the limits (ulimit -n, ulimit -u), or start fewer ranks";
-    if (error == ENOENT && strchr(program, '/') == NULL)
-        return "; it is neither in PATH nor beside ringrun: give its path";
-    return error == EACCES ? "; make it executable (chmod +x), or start its interpreter" : "";
-}
 
 static void tell_not_started(crew *c, int index, const char *program)
 {
     const int error = errno;
-    rank_end end = {.rank = c->first_rank + index,
-                    .code = out_of_resources(error) ? CODE_TROUBLE : CODE_NOT_FOUND};
-    snprintf(end.why, sizeof end.why, "could not start '%.150s': %s%s", program, strerror(error),
-             advice(program, error));
+    rank_end end = {.rank = c->first_rank + index, .code = spawn_error_code(error)};
+    spawn_describe_error(program, error, end.why, sizeof end.why);
     c->events.ended(c->events.context, &end);
     crew_stop(c);
 }
@@ -74,20 +55,30 @@ static ring_status make_stdio(crew *c, const starter *st, int index, int fds[3],
     return RING_OK;
 }
 
+/* @return false if it may run on any. */
+static bool choose_cpus(const starter *st, int local, cpu_set_t *out)
+{
+    const core_range range = binding_of(st->j, st->s, local, st->cpu.core_count);
+    CPU_ZERO(out);
+    for (size_t i = 0; i < range.count; i++)
+        CPU_OR(out, out, &st->cpu.cores[range.first + i].cpus);
+    return range.count > 0;
+}
+
 static pid_t start_rank(const starter *st, int local, const int fds[3])
 {
     extern char **environ;
     texts environment = {0};
     job_environment(st->j, st->s, local, st->secret_fd, environ, &environment);
-    const size_t cores = st->cpu.core_count;
+    cpu_set_t cpus;
+    const bool bound = choose_cpus(st, local, &cpus);
     const spawn_plan plan = {
         .path = st->path,
         .argv = st->j->argv.items,
         .env = environment.items,
         .fds = {fds[0], fds[1], fds[2]},
         .keep_fd = st->secret_fd,
-        .cpus = st->bind && cores > 0
-                    ? &st->cpu.cores[(size_t)st->s->slots[local] % cores].cpus : NULL,
+        .cpus = bound ? &cpus : NULL,
     };
     const pid_t pid = spawn_start(&plan);
     const int error = errno;
@@ -126,24 +117,6 @@ static ring_status start_all(crew *c, const starter *st)
     return status;
 }
 
-static bool one_thread_each(const job *j)
-{
-    const char *threads = texts_get(&j->exports, "OMP_NUM_THREADS");
-    if (threads == NULL)
-        threads = getenv("OMP_NUM_THREADS");
-    return threads == NULL || strcmp(threads, "1") == 0; /* unset: ranks get 1 */
-}
-
-static ring_status decide_binding(starter *st)
-{
-    if (st->j->binding == BIND_NONE)
-        return RING_OK;
-    RING_TRY(topo_cpu_read(&st->cpu));
-    const bool fits = st->s->ranks > 1 && (size_t)st->s->ranks <= st->cpu.core_count;
-    st->bind = st->j->binding == BIND_CORE || (fits && one_thread_each(st->j));
-    return RING_OK;
-}
-
 /* Everything the ranks have in common; then them. */
 static ring_status prepare_and_start(crew *c, starter *st)
 {
@@ -156,7 +129,8 @@ static ring_status prepare_and_start(crew *c, starter *st)
         if (st->secret_fd < 0)
             return RING_ERR_SYSTEM;
     }
-    RING_TRY(decide_binding(st));
+    if (st->j->binding != BIND_NONE)
+        RING_TRY(topo_cpu_read(&st->cpu));
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     RING_TRY(warden_start(&c->guard));
     return start_all(c, st);

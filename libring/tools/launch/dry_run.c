@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What would be started, as commands for a shell. */
+#include "binding.h"
 #include "remote.h"
 #include "setup.h"
+#include "spawn.h"
+#include "topo.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +46,18 @@ static void print_removed(char *const *base, const texts *environment)
     }
 }
 
+static void print_command(const char *program, const texts *argv)
+{
+    print_word(program);
+    for (size_t i = 1; i < argv->count; i++) {
+        putchar(' ');
+        print_word(argv->items[i]);
+    }
+    putchar('\n');
+}
+
 /* Only what differs from the environment that is there anyway. */
-static void print_rank(const setup *s, const share *of, int local)
+static void print_environment(const setup *s, const share *of, int local)
 {
     extern char **environ;
     static char *const nothing[] = {NULL};
@@ -62,39 +76,81 @@ static void print_rank(const setup *s, const share *of, int local)
         print_word(entry);
         putchar(' ');
     }
-    for (size_t i = 0; i < s->j.argv.count; i++) {
-        print_word(s->j.argv.items[i]);
-        putchar(i + 1 < s->j.argv.count ? ' ' : '\n');
-    }
     texts_free(&environment);
+}
+
+/* How many cores another host has is not known here. */
+static void print_binding(const setup *s, const share *of, int local, size_t cores)
+{
+    const core_range range = binding_of(&s->j, of, local, cores);
+    if (of->local && range.count == 1)
+        printf(", bound to core %zu", range.first);
+    else if (of->local && range.count > 1)
+        printf(", bound to cores %zu-%zu", range.first, range.first + range.count - 1);
+    else if (!of->local && s->j.binding == BIND_CORE)
+        printf(", bound to the core of slot %d", of->slots[local]);
+    else if (!of->local && s->j.binding == BIND_AUTO && of->ranks > 1)
+        fputs(", bound to its share of the cores if they suffice", stdout);
+}
+
+static void print_rank(const setup *s, const share *of, int local, size_t cores,
+                       const char *program)
+{
+    printf("# rank %d of %d on %s", of->first_rank + local, s->j.ranks, of->host);
+    print_binding(s, of, local, cores);
+    putchar('\n');
+    if (!of->local) {
+        fputs("cd ", stdout);
+        print_word(s->j.directory);
+        fputs(" && ", stdout);
+    }
+    print_environment(s, of, local);
+    print_command(program, &s->j.argv);
 }
 
 static void print_ssh(const setup *s, const options *o, const share *of)
 {
     texts command = {0};
     remote_command(of->host, o->ssh_port, s->ringrun, &command);
-    for (size_t i = 0; i < command.count; i++) {
-        print_word(command.items[i]);
-        putchar(i + 1 < command.count ? ' ' : '\n');
-    }
+    print_command(command.items[0], &command);
     texts_free(&command);
+}
+
+/* The path that a rank here would run; on other hosts it is looked for there. */
+static const char *find_program(const setup *s, const share *of, char *path, size_t size)
+{
+    const char *name = s->j.argv.items[0];
+    char why[512];
+    if (!of->local)
+        return name;
+    if (spawn_find(name, path, size))
+        return path;
+    spawn_describe_error(name, errno, why, sizeof why);
+    fprintf(stderr, "ringrun: rank %d %s\n", of->first_rank, why);
+    return name;
+}
+
+static void print_share(const setup *s, const options *o, const share *of, size_t cores)
+{
+    char path[4096];
+    const char *program = find_program(s, of, path, sizeof path);
+    if (!of->local) {
+        printf("# ranks %d to %d of %d on %s, through\n", of->first_rank,
+               of->first_rank + of->ranks - 1, s->j.ranks, of->host);
+        print_ssh(s, o, of);
+    }
+    for (int local = 0; local < of->ranks; local++)
+        print_rank(s, of, local, cores, program);
 }
 
 void setup_print(const setup *s, const options *o)
 {
-    for (size_t i = s->first; i < s->end; i++) {
-        const share *of = &s->places.shares[i];
-        if (!of->local) {
-            printf("# ranks %d to %d of %d on %s, through\n", of->first_rank,
-                   of->first_rank + of->ranks - 1, s->j.ranks, of->host);
-            print_ssh(s, o, of);
-        }
-        for (int local = 0; local < of->ranks; local++) {
-            printf("# rank %d of %d on %s%s\n", of->first_rank + local, s->j.ranks, of->host,
-                   s->j.binding == BIND_CORE ? ", bound to the core of its slot" : "");
-            print_rank(s, of, local);
-        }
-    }
+    topo_cpu cpu = {0};
+    if (s->j.binding != BIND_NONE && topo_cpu_read(&cpu) != RING_OK)
+        fprintf(stderr, "ringrun: %s\n", fail_text());
+    for (size_t i = s->first; i < s->end; i++)
+        print_share(s, o, &s->places.shares[i], cpu.core_count);
     if (s->ask_address)
         puts("# MASTER_ADDR becomes the address that the first host tells");
+    topo_cpu_free(&cpu);
 }

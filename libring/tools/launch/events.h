@@ -23,6 +23,8 @@ typedef struct launch_events {
     bool (*output)(void *context, int rank, int stream, const char *data, size_t count);
     /** The rank has ended; all that it wrote before has been given to output(). */
     void (*ended)(void *context, const rank_end *end);
+    /** The terminal has stopped the rank by SIGTTIN or SIGTTOU. NULL: there is no terminal. */
+    void (*stopped)(void *context, int rank, int pid, int signal_number);
 } launch_events;
 
 #endif

@@ -31,7 +31,7 @@ char *memory_text(const char *text, size_t length)
     return copy;
 }
 
-static char *format_text(const char *format, va_list args)
+RING_PRINTF(1, 0) static char *format_text(const char *format, va_list args)
 {
     char *text;
     if (vasprintf(&text, format, args) >= 0)
@@ -91,6 +91,16 @@ void texts_set(texts *list, const char *name, const char *format, ...)
     texts_unset(list, name);
     texts_add(list, "%s=%s", name, value);
     free(value);
+}
+
+void texts_put(texts *list, const char *entry)
+{
+    const size_t length = strcspn(entry, "=");
+    if (entry[length] == '\0')
+        return;
+    char *name = memory_text(entry, length);
+    texts_set(list, name, "%s", entry + length + 1);
+    free(name);
 }
 
 const char *texts_get(const texts *list, const char *name)

@@ -2,6 +2,7 @@
  * The list of hosts, and the two kinds of list a user writes: a file and a word. */
 #include "hosts.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +20,23 @@ void hosts_free(host_list *list)
     *list = (host_list){0};
 }
 
+/* With or without ssh's "user@" and a zone "%eth0". */
+static bool is_ipv6(const char *name, size_t length)
+{
+    char address[INET6_ADDRSTRLEN];
+    struct in6_addr ignored;
+    const char *at = memchr(name, '@', length), *begin = at != NULL ? at + 1 : name;
+    const char *zone = memchr(begin, '%', length - (size_t)(begin - name));
+    const size_t count = (size_t)((zone != NULL ? zone : name + length) - begin);
+    return text_format(address, sizeof address, "%.*s", (int)count, begin) &&
+           inet_pton(AF_INET6, address, &ignored) == 1;
+}
+
 static bool is_name(const char *name, size_t length)
 {
     if (length == 0 || length > NAME_MAX_LENGTH || name[0] == '-')
+        return false;
+    if (memchr(name, ':', length) != NULL && !is_ipv6(name, length))
         return false;
     for (size_t i = 0; i < length; i++) {
         if (!isalnum((unsigned char)name[i]) && strchr("._-:@%", name[i]) == NULL)
@@ -85,26 +100,36 @@ static ring_status add_or_sum(host_list *list, const char *name, size_t length, 
 
 /* ---- A word: "a,b:2" -------------------------------------------------------------- */
 
-/* Where the name ends: before ":N", where N is digits only; IPv6 in brackets. */
+typedef struct host_word {
+    const char *name;
+    size_t length;
+    int slots; /* 0: not said */
+} host_word;
+
+/* NAME or NAME:N; an IPv6 address as it is, or in brackets when ":N" follows. */
+static ring_status split_word(const char *word, size_t length, host_word *out)
+{
+    const char *end = word + length, *colon = memrchr(word, ':', length);
+    const char *rest = colon != NULL && !is_ipv6(word, length) ? colon : end;
+    const char *bracket = word[0] == '[' ? memchr(word, ']', length) : NULL;
+    *out = (host_word){.name = word, .length = (size_t)(rest - word)};
+    if (bracket != NULL) {
+        *out = (host_word){.name = word + 1, .length = (size_t)(bracket - word - 1)};
+        rest = bracket + 1;
+    }
+    const char *number = rest + 1;
+    if (rest == end || (*rest == ':' && hosts_number(&number, 1, SLOTS_MAX, &out->slots) &&
+                        number == end))
+        return RING_OK;
+    return fail(RING_ERR_CONFIG, "'%.*s' is not NAME or NAME:SLOTS with 1 to %d slots",
+                (int)min_size(length, 80), word, SLOTS_MAX);
+}
+
 static ring_status add_word(host_list *list, const char *word, size_t length)
 {
-    const char *name = word, *rest = memrchr(word, ':', length);
-    size_t name_length = rest != NULL ? (size_t)(rest - word) : length;
-    int slots = 1;
-    const char *bracket = word[0] == '[' ? memchr(word, ']', length) : NULL;
-    if (bracket != NULL) {
-        name = word + 1;
-        name_length = (size_t)(bracket - name);
-        rest = bracket + 1 < word + length ? bracket + 1 : NULL;
-    }
-    if (rest != NULL) {
-        const char *number = rest + 1;
-        if (*rest != ':' || !hosts_number(&number, 1, SLOTS_MAX, &slots) ||
-            number != word + length)
-            return fail(RING_ERR_CONFIG, "'%.*s' in the host list is not NAME or NAME:SLOTS with "
-                        "1 to %d slots", (int)min_size(length, 80), word, SLOTS_MAX);
-    }
-    return add_or_sum(list, name, name_length, slots);
+    host_word w;
+    RING_TRY(split_word(word, length, &w));
+    return add_or_sum(list, w.name, w.length, w.slots > 0 ? w.slots : 1);
 }
 
 ring_status hosts_parse_list(const char *text, host_list *list)
@@ -188,23 +213,38 @@ static ring_status read_lines(const char *path, host_list *list,
     return status;
 }
 
+/* What follows the name: "slots=N", or nothing if the word names its slots itself (MPICH). */
+static ring_status take_slots(const file_line *line, const host_word *w, int *slots)
+{
+    const char *rest = line->rest;
+    *slots = w->slots > 0 ? w->slots : 1;
+    if (*rest == '\0')
+        return RING_OK;
+    const bool said = w->slots == 0 && strncmp(rest, "slots=", strlen("slots=")) == 0;
+    const char *number = said ? rest + strlen("slots=") : rest;
+    if (!said || !hosts_number(&number, 0, SLOTS_MAX, slots) || *number != '\0')
+        return fail(RING_ERR_CONFIG, "'%.80s' after '%.80s'; expected slots=N with N at most %d, "
+                    "or NAME:N alone", rest, line->word, SLOTS_MAX);
+    return RING_OK;
+}
+
+static ring_status add_line(const file_line *line, host_list *list)
+{
+    host_word w;
+    int slots;
+    RING_TRY(split_word(line->word, strlen(line->word), &w));
+    RING_TRY(take_slots(line, &w, &slots));
+    if (hosts_find(list, w.name, w.length) != NULL)
+        return fail(RING_ERR_CONFIG, "hostfile contains multiple entries for %.*s; give each host "
+                    "one line with all its slots", (int)min_size(w.length, 80), w.name);
+    return hosts_add(list, w.name, w.length, slots) != NULL ? RING_OK : RING_ERR_CONFIG;
+}
+
 static ring_status take_hostfile_line(const file_line *line, host_list *list)
 {
-    int slots = 1;
-    const char *rest = line->rest;
-    if (*rest != '\0') {
-        const char *number = rest + strlen("slots=");
-        if (strncmp(rest, "slots=", strlen("slots=")) != 0 ||
-            !hosts_number(&number, 0, SLOTS_MAX, &slots) || *number != '\0')
-            return fail(RING_ERR_CONFIG, "%s:%d: '%.80s' after the host name; expected slots=N "
-                        "with N at most %d", line->path, line->number, rest, SLOTS_MAX);
-    }
-    if (hosts_find(list, line->word, strlen(line->word)) != NULL)
-        return fail(RING_ERR_CONFIG, "%s:%d: hostfile contains multiple entries for %.80s; give "
-                    "each host one line with all its slots", line->path, line->number, line->word);
-    if (hosts_add(list, line->word, strlen(line->word), slots) == NULL)
-        return fail(RING_ERR_CONFIG, "%s:%d: %s", line->path, line->number, fail_text());
-    return RING_OK;
+    if (add_line(line, list) == RING_OK)
+        return RING_OK;
+    return fail(RING_ERR_CONFIG, "%s:%d: %s", line->path, line->number, fail_text());
 }
 
 static ring_status take_pbs_line(const file_line *line, host_list *list)

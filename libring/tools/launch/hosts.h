@@ -2,7 +2,7 @@
  *
  * hosts: which machines take part, and how many ranks each can take (slots). From a
  * hostfile, a list, a batch system's variables. Names come from outside: they hold only
- * letters, digits and "._-:@%", and never begin like an option of ssh.
+ * letters, digits and "._-@%", or are IPv6 addresses, and never begin like an option of ssh.
  */
 #ifndef LAUNCH_HOSTS_H
 #define LAUNCH_HOSTS_H
@@ -24,8 +24,8 @@ typedef struct host_list {
 
 void hosts_free(host_list *list);
 
-/** A hostfile: "NAME slots=N" or "NAME" a line, '#' starts a comment. A host that appears
- *  twice is an error, as for DeepSpeed. Adds to @p list. */
+/** A hostfile: "NAME slots=N", "NAME:N" or "NAME" a line, '#' starts a comment. A host that
+ *  appears twice is an error, as for DeepSpeed. Adds to @p list. */
 ring_status hosts_read_file(const char *path, host_list *list);
 /** PBS: one name a line; a name that comes k times has k slots. */
 ring_status hosts_read_pbs(const char *path, host_list *list);

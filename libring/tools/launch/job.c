@@ -48,8 +48,17 @@ int job_secret_file(const job *j)
     return fd;
 }
 
+const char *const *job_thread_variables(size_t *count)
+{
+    static const char *const names[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+                                        "MKL_NUM_THREADS"};
+    *count = sizeof names / sizeof names[0];
+    return names;
+}
+
 /* Several ranks on one host share its cores; libraries that start a thread a core in each
- * rank would fight for them. Who wants more threads a rank sets the variable. */
+ * rank would fight for them. Who wants more threads a rank sets the variable. MKL goes by
+ * OpenMP's. */
 static void set_threads(texts *out)
 {
     static const char *const names[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"};
@@ -82,25 +91,19 @@ static void set_rank(const job *j, const share *s, int local, int secret_fd, tex
         texts_set(out, "RING_SECRET_FD", "%d", secret_fd);
 }
 
-bool job_sets(const char *name)
+const char *job_decides(const char *name)
 {
     char nowhere[] = "";
     texts list = {0};
+    if (strcmp(name, "RING_SECRET_FILE") == 0)
+        return "ringrun hands every rank a secret of its own making (with --node-rank: that "
+               "of its environment)";
+    if (strcmp(name, "TORCHELASTIC_USE_AGENT_STORE") == 0)
+        return "no agent of torchrun holds the port of this job";
     set_rank(&(job){.address = nowhere}, &(share){.ranks = 1}, 0, 0, &list);
     const bool set = texts_get(&list, name) != NULL;
     texts_free(&list);
-    return set;
-}
-
-static void set_exports(const job *j, texts *out)
-{
-    for (size_t i = 0; i < j->exports.count; i++) {
-        const char *text = j->exports.items[i];
-        char *name = memory_text(text, strcspn(text, "="));
-        if (text[strlen(name)] == '=')
-            texts_set(out, name, "%s", text + strlen(name) + 1);
-        free(name);
-    }
+    return set ? "ringrun sets this variable itself, for each rank" : NULL;
 }
 
 void job_environment(const job *j, const share *s, int local, int secret_fd,
@@ -108,7 +111,8 @@ void job_environment(const job *j, const share *s, int local, int secret_fd,
 {
     for (char *const *at = base; *at != NULL; at++)
         texts_add(out, "%s", *at);
-    set_exports(j, out);
+    for (size_t i = 0; i < j->exports.count; i++)
+        texts_put(out, j->exports.items[i]);
     texts_unset(out, "RING_SECRET_FD");
     if (j->has_secret)
         texts_unset(out, "RING_SECRET_FILE");

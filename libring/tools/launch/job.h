@@ -11,8 +11,9 @@
 
 enum { JOB_SECRET_BYTES = 32, JOB_WIRE_MAX = 16 << 20 };
 
-/** Are ranks tied to cores? Auto: where each rank of a host can have a core of its own and runs
- *  one thread. Two ranks that yield to each other on one core do not leave it by themselves. */
+/** Are ranks tied to cores? Auto: each rank of a host to its share of the cores, if that is at
+ *  least one and at least its threads. Two ranks that yield to each other on one core do not
+ *  leave it by themselves. */
 typedef enum job_binding { BIND_NONE, BIND_CORE, BIND_AUTO } job_binding;
 
 typedef struct job {
@@ -42,8 +43,10 @@ int job_secret_file(const job *j);
 void job_environment(const job *j, const share *s, int local, int secret_fd,
                      char *const *base, texts *out);
 
-/** @return true if ranks get @p name from the launcher, whatever anybody exports. */
-bool job_sets(const char *name);
+/** @return why exporting @p name would change nothing for the ranks; NULL: it would. */
+const char *job_decides(const char *name);
+/** The variables that say how many threads a rank starts. */
+const char *const *job_thread_variables(size_t *count);
 
 /** Job and share as one message, and back. Unpacking checks everything it reads. */
 void job_pack(const job *j, const share *s, bytes *out);

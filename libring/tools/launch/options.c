@@ -4,116 +4,15 @@
 
 #include "about.h"
 #include "job.h"
+#include "options_table.h"
 
-#include <argp.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { CODE_USAGE = 2, PORT_MAX = 65535 };
-
-enum key {
-    KEY_PER_NODE = 1000, KEY_NODES, KEY_NODE_RANK, KEY_MASTER_ADDR, KEY_MASTER_PORT,
-    KEY_INCLUDE, KEY_EXCLUDE, KEY_SSH_PORT, KEY_LAUNCHER, KEY_REMOTE_RINGRUN, KEY_BIND,
-    KEY_LOGS, KEY_TAG, KEY_DRY_RUN, KEY_MEANT_ANYWAY, KEY_HOSTFILE,
-    KEY_STANDALONE, KEY_NO_SSH, KEY_BIND_CORES
-};
-
-#define HIDDEN OPTION_HIDDEN
-static const struct argp_option option_table[] = {
-    {NULL, 0, NULL, 0, "How many ranks:", 1},
-    {"np", 'n', "N", 0, "N ranks in all (also -np N)", 1},
-    {"nproc-per-node", KEY_PER_NODE, "N", 0,
-     "N ranks on each host; \"auto\": one a core of this host (also --num_gpus)", 1},
-    {"nproc_per_node", KEY_PER_NODE, "N", HIDDEN, NULL, 1},
-    {"num_gpus", KEY_PER_NODE, "N", HIDDEN, NULL, 1},
-    {"num-gpus", KEY_PER_NODE, "N", HIDDEN, NULL, 1},
-    {"nnodes", KEY_NODES, "N", 0, "Use the first N hosts (also --num_nodes)", 1},
-    {"num_nodes", KEY_NODES, "N", HIDDEN, NULL, 1},
-    {"num-nodes", KEY_NODES, "N", HIDDEN, NULL, 1},
-
-    {NULL, 0, NULL, 0, "Where:", 2},
-    {"host", 'H', "A,B:SLOTS", 0, "Hosts, reached by ssh; a slot takes a rank (default 1)", 2},
-    {"hostfile", KEY_HOSTFILE, "FILE", 0, "Hosts, a line each: NAME slots=N", 2},
-    {"include", KEY_INCLUDE, "NODE:SLOT,...@...", 0, "Of the hosts, only these (also -i)", 2},
-    {NULL, 'i', "NODE", HIDDEN, NULL, 2},
-    {"exclude", KEY_EXCLUDE, "NODE:SLOT,...@...", 0, "All hosts but these (also -e)", 2},
-    {NULL, 'e', "NODE", HIDDEN, NULL, 2},
-    {"ssh-port", KEY_SSH_PORT, "PORT", 0, "Port of ssh on the other hosts", 2},
-    {"ssh_port", KEY_SSH_PORT, "PORT", HIDDEN, NULL, 2},
-    {"remote-ringrun", KEY_REMOTE_RINGRUN, "PATH", 0,
-     "Where ringrun is on the other hosts (default: where it is here)", 2},
-    {"node-rank", KEY_NODE_RANK, "R", 0,
-     "Start only the ranks of node R, here; the other nodes are started in the same way. Needs "
-     "--nnodes, --master-addr, and the same RING_SECRET_FILE everywhere", 2},
-    {"node_rank", KEY_NODE_RANK, "R", HIDDEN, NULL, 2},
-
-    {NULL, 0, NULL, 0, "How ranks meet and run:", 3},
-    {"master-addr", KEY_MASTER_ADDR, "ADDR", 0,
-     "Where rank 0 listens (default: the first host; 127.0.0.1 if all ranks are here)", 3},
-    {"master_addr", KEY_MASTER_ADDR, "ADDR", HIDDEN, NULL, 3},
-    {"master-port", KEY_MASTER_PORT, "PORT", 0,
-     "Its port (default: 29500; a free one if all ranks are here)", 3},
-    {"master_port", KEY_MASTER_PORT, "PORT", HIDDEN, NULL, 3},
-    {"export", 'x', "NAME[=VALUE]", 0, "Give this variable to every rank, on every host", 3},
-    {"bind-to", KEY_BIND, "core|none|auto", 0,
-     "Tie each rank to the core of its slot (default auto: if a host's ranks have a core and one "
-     "thread each)", 3},
-    {"bind_to", KEY_BIND, "core|none|auto", HIDDEN, NULL, 3},
-
-    {NULL, 0, NULL, 0, "What you see:", 4},
-    {"dry-run", KEY_DRY_RUN, NULL, 0, "Print what would be started, start nothing", 4},
-    {"tag-output", KEY_TAG, NULL, 0, "Begin rank 0's lines with its number too", 4},
-    {"tag_output", KEY_TAG, NULL, HIDDEN, NULL, 4},
-    {"enable_each_rank_log", KEY_LOGS, "DIR", 0,
-     "Also write each rank's output to DIR/rank_N.log", 4},
-    {"enable-each-rank-log", KEY_LOGS, "DIR", HIDDEN, NULL, 4},
-
-    {NULL, 0, NULL, 0, "Understood from other launchers:", 5},
-    {"launcher", KEY_LAUNCHER, "ssh", 0, "Other hosts are reached by plain ssh", 5},
-    {"standalone", KEY_STANDALONE, NULL, 0, "This host only, as -H localhost", 5},
-    {"no_ssh", KEY_NO_SSH, NULL, 0, "With --node-rank: nobody is reached by ssh", 5},
-    {"no-ssh", KEY_NO_SSH, NULL, HIDDEN, NULL, 5},
-    {"bind_cores_to_rank", KEY_BIND_CORES, NULL, 0, "As --bind-to core", 5},
-    {"no_local_rank", KEY_MEANT_ANYWAY, NULL, 0,
-     "Nothing is added to the program's arguments", 5},
-    {"no-local-rank", KEY_MEANT_ANYWAY, NULL, HIDDEN, NULL, 5},
-    {"no_python", KEY_MEANT_ANYWAY, NULL, 0, "The program is run as it is", 5},
-    {"no-python", KEY_MEANT_ANYWAY, NULL, HIDDEN, NULL, 5},
-    {NULL, 0, NULL, 0, "Help:", -1},
-    {0},
-};
-
-static const char doc[] =
-    "Starts N ranks of PROGRAM, here or on several hosts, and stops them all if one fails."
-    "\vRank 0's output passes as it is; the other ranks' lines begin with [rank]. Standard "
-    "input goes to rank 0. When a rank dies, the others get 1 second to report, then are "
-    "stopped; one message names the rank, its host and how it ended.\n"
-    "\n"
-    "Each rank gets RING_RANK, RING_SIZE, RING_LOCAL_RANK, RING_LOCAL_SIZE, and the same as "
-    "RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE; MASTER_ADDR, MASTER_PORT; and a fresh "
-    "secret by which ranks know each other (never on a command line or in the environment). "
-    "OMP_NUM_THREADS and OPENBLAS_NUM_THREADS are 1 unless set. Variables RING_* and NCCL_* "
-    "go to all hosts, others with -x.\n"
-    "\n"
-    "Without -H or --hostfile the hosts are those of DLTS_HOSTFILE, PBS_NODEFILE, "
-    "SLURM_JOB_NODELIST, LSB_HOSTS or /job/hostfile if there is one, else this one. "
-    "Other hosts need ssh without a password, and libring under the same path.\n"
-    "\n"
-    "PROGRAM is looked for in PATH, then beside ringrun.\n"
-    "\n"
-    "Examples:\n"
-    "  ringrun -n 4 ringperf all_reduce -b 8 -e 64M -f 2 -c 1\n"
-    "  ringrun -n 2 ringtrain --deepspeed_config deeps.json --data mnist\n"
-    "  ringrun -H node1:2,node2:2 -x LD_LIBRARY_PATH ./my_program\n"
-    "  ringrun --hostfile hosts --include node1:0,1@node2 ./my_program\n"
-    "  ringrun -n 2 --dry-run ./my_program --its-option\n"
-    "\n"
-    "Exit status: 0 if all ranks ended with 0, else that of the first rank that did not "
-    "(128 + signal if it was killed); 2 wrong use, 3 trouble on this host, 127 the program "
-    "was not found, 130 interrupted, 255 a host was lost.";
+enum { CODE_USAGE = 2, PORT_MAX = 65535, KILL_WAIT = 10, KILL_WAIT_MAX = 86400 };
 
 static _Noreturn void wrong(const char *format, ...) RING_PRINTF(1, 2);
 static _Noreturn void wrong(const char *format, ...)
@@ -141,7 +40,7 @@ static int number(const char *option, const char *text, int low, int high)
 static const struct argp_option *find_long(const char *name, size_t length)
 {
     const struct argp_option *found = NULL;
-    for (const struct argp_option *o = option_table; o->name || o->key || o->doc; o++) {
+    for (const struct argp_option *o = options_table; o->name || o->key || o->doc; o++) {
         if (o->name == NULL || strncmp(o->name, name, length) != 0)
             continue;
         if (o->name[length] == '\0')
@@ -153,7 +52,7 @@ static const struct argp_option *find_long(const char *name, size_t length)
 
 static const struct argp_option *find_short(int key)
 {
-    for (const struct argp_option *o = option_table; o->name || o->key || o->doc; o++) {
+    for (const struct argp_option *o = options_table; o->name || o->key || o->doc; o++) {
         if (o->key == key)
             return o;
     }
@@ -168,36 +67,48 @@ static bool looks_like_include(const char *word)
            strspn(colon + 1, "0123456789,") == strlen(colon + 1);
 }
 
+static void list_names(texts *out)
+{
+    for (const struct argp_option *o = options_table; o->name || o->key || o->doc; o++) {
+        if (o->name != NULL)
+            texts_add(out, "%s", o->name);
+    }
+    texts_add(out, "help");
+    texts_add(out, "usage");
+    texts_add(out, "version");
+}
+
 static _Noreturn void unknown(const char *word, size_t length)
 {
-    static const char *const builtin[] = {"help", "usage", "version"};
-    const char *names[sizeof option_table / sizeof option_table[0] + 3];
-    size_t count = 0;
     char *name = memory_text(word, length);
-    for (const struct argp_option *o = option_table; o->name || o->key || o->doc; o++) {
-        if (o->name != NULL)
-            names[count++] = o->name;
-    }
-    for (size_t i = 0; i < 3; i++)
-        names[count++] = builtin[i];
+    texts names = {0};
+    list_names(&names);
+    const char *near = text_nearest(name, (const char *const *)names.items, names.count);
     if (looks_like_include(word))
         wrong("unknown option '--%s'; did you mean '--include %s'?", word, word);
-    const char *near = text_nearest(name, names, count);
     if (near != NULL)
         wrong("unknown option '--%s'; did you mean '--%s'?", name, near);
     wrong("unknown option '--%s'; the program's own options come after its name", name);
+}
+
+/* torchrun and deepspeed spell options either way: --nproc_per_node is --nproc-per-node. */
+static void use_dashes(char *word, size_t length)
+{
+    for (size_t i = 0; i < length && memchr(word, ':', length) == NULL; i++)
+        word[i] = word[i] == '_' ? '-' : word[i];
 }
 
 /* Looks at the words before the program, so that unknown ones get a good answer. */
 static void check_words(int argc, char **argv)
 {
     for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
-        const char *word = argv[i] + 1;
+        char *word = argv[i] + 1;
         const struct argp_option *o;
         bool has_value;
         if (*word == '-') {
             word++;
             const size_t length = strcspn(word, "=");
+            use_dashes(word, length);
             o = find_long(word, length);
             has_value = word[length] == '=';
             if (o == NULL && strncmp("help", word, length) != 0 &&
@@ -240,8 +151,9 @@ static void add_export(options *o, const char *text)
         good = good && (isalnum((unsigned char)*at) || *at == '_');
     if (!good)
         wrong("-x '%s': expected NAME or NAME=VALUE", text);
-    if (job_sets(name))
-        wrong("-x %s: ringrun sets this variable itself, for each rank", name);
+    const char *decided = job_decides(name);
+    if (decided != NULL)
+        wrong("-x %s: %s; leave it out", name, decided);
     const char *value = text[length] == '=' ? text + length + 1 : getenv(name);
     if (value == NULL)
         wrong("-x %s: the variable is not set here; set it, or give -x %s=VALUE", name, name);
@@ -275,12 +187,13 @@ static error_t parse_how(int key, const char *arg, options *o)
     case 'x': add_export(o, arg); break;
     case KEY_BIND: o->binding = binding(arg); break;
     case KEY_BIND_CORES: o->binding = BIND_CORE; break;
+    case KEY_KILL_WAIT: o->kill_wait = number("--kill-wait", arg, 0, KILL_WAIT_MAX); break;
     case KEY_NO_SSH: o->no_ssh = true; break;
     case KEY_SSH_PORT: o->ssh_port = number("--ssh-port", arg, 1, PORT_MAX); break;
     case KEY_REMOTE_RINGRUN: o->remote_ringrun = not_empty("--remote-ringrun", arg); break;
     case KEY_DRY_RUN: o->dry_run = true; break;
     case KEY_TAG: o->tag_output = true; break;
-    case KEY_LOGS: o->log_dir = not_empty("--enable_each_rank_log", arg); break;
+    case KEY_LOGS: o->log_dir = not_empty("--enable-each-rank-log", arg); break;
     case KEY_MEANT_ANYWAY: break;
     case KEY_LAUNCHER:
         if (strcmp(arg, "ssh") != 0)
@@ -340,7 +253,7 @@ static void check_together(const options *o)
         wrong("--include and --exclude choose hosts and ranks; leave out the number of nodes and "
               "of ranks on each");
     if (o->node_rank < 0 && o->no_ssh)
-        wrong("--no_ssh needs --node-rank: start ringrun on every node, each with its number");
+        wrong("--no-ssh needs --node-rank: start ringrun on every node, each with its number");
     if (o->node_rank < 0)
         return;
     if (o->hostfile != NULL || o->hosts != NULL || o->include != NULL || o->exclude != NULL)
@@ -359,9 +272,9 @@ static void print_version(FILE *out, struct argp_state *state)
 
 void options_parse(int argc, char **argv, options *out)
 {
-    static const struct argp argp = {option_table, parse_option, "PROGRAM [ARGS...]", doc,
-                                     NULL, NULL, NULL};
-    *out = (options){.node_rank = -1, .binding = BIND_AUTO};
+    static const struct argp argp = {options_table, parse_option, "PROGRAM [ARGS...]",
+                                     options_doc, NULL, NULL, NULL};
+    *out = (options){.node_rank = -1, .binding = BIND_AUTO, .kill_wait = KILL_WAIT};
     argp_program_version_hook = print_version;
     argp_err_exit_status = CODE_USAGE;
     check_words(argc, argv);

@@ -12,7 +12,7 @@ enum { FULL_BYTES = 1 << 20 };
 void outlet_put(outlet *o, const void *owner, const char *prefix, const char *data,
                 size_t count)
 {
-    if (o->broken || count == 0)
+    if (o->error != 0 || count == 0)
         return;
     if (o->open != NULL && o->open != owner) {
         bytes_add(&o->waiting, "\n", 1);
@@ -46,7 +46,7 @@ void outlet_write(void *context)
         if (put > 0) {
             bytes_drop(&o->waiting, (size_t)put);
         } else if (put < 0 && errno != EAGAIN && errno != EINTR) {
-            o->broken = true;
+            o->error = errno;
             bytes_drop(&o->waiting, bytes_count(&o->waiting));
         } else {
             return;

@@ -11,8 +11,8 @@
 typedef struct outlet {
     int fd;
     bytes waiting;
-    const void *open; /* who wrote the line that has no end yet, NULL: nobody */
-    bool broken;      /* its reader is gone                                  */
+    const void *open; /* who wrote the line that has no end yet, NULL: nobody         */
+    int error;        /* errno of the write that failed, 0: none. Then nothing is kept */
 } outlet;
 
 /** Adds @p data; @p prefix comes before it unless it goes on with the owner's own line.

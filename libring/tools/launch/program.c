@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finding the program that a word means. */
+ * Finding the program that a word means, and saying why it cannot be started. */
 #include "spawn.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { CODE_TROUBLE = 3, CODE_NOT_FOUND = 127 };
 
 static bool may_run(const char *path)
 {
@@ -46,4 +49,30 @@ bool spawn_find(const char *name, char *out, size_t size)
         return true;
     errno = ENOENT;
     return false;
+}
+
+/* Too little of something is this host's trouble, not the program's. */
+static bool out_of_resources(int error)
+{
+    return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
+}
+
+static const char *advice(const char *name, int error)
+{
+    if (out_of_resources(error))
+        return "; raise the limits (ulimit -n, ulimit -u), or start fewer ranks";
+    if (error == ENOENT && strchr(name, '/') == NULL)
+        return "; it is neither in PATH nor beside ringrun: give its path";
+    return error == EACCES ? "; make it executable (chmod +x), or start its interpreter" : "";
+}
+
+int spawn_error_code(int error)
+{
+    return out_of_resources(error) ? CODE_TROUBLE : CODE_NOT_FOUND;
+}
+
+void spawn_describe_error(const char *name, int error, char *out, size_t size)
+{
+    snprintf(out, size, "could not start '%.150s': %s%s", name, strerror(error),
+             advice(name, error));
 }

@@ -35,7 +35,7 @@ typedef struct child {
 static void send_frame(child *c, enum frame_type type, int stream, int rank, const char *data,
                        size_t count)
 {
-    if (!c->out.broken)
+    if (c->out.error == 0)
         frames_put(&c->out.waiting, type, stream, rank, data, count);
 }
 
@@ -57,7 +57,7 @@ static bool on_output(void *context, int rank, int stream, const char *data, siz
 static void on_ended(void *context, const rank_end *end)
 {
     child *c = context;
-    if (!c->out.broken)
+    if (c->out.error == 0)
         frames_put_end(&c->out.waiting, end);
 }
 
@@ -74,7 +74,7 @@ static void tell_failure(child *c, const char *why)
 
 static void take_job(child *c, const frame *f)
 {
-    const launch_events events = {c, on_ready, on_output, on_ended};
+    const launch_events events = {c, on_ready, on_output, on_ended, NULL};
     if (c->ranks != NULL || c->failed)
         return;
     if (job_unpack(f->data, f->bytes, &c->j, &c->s) != RING_OK) {
@@ -175,7 +175,7 @@ static void one_turn(child *c, poll_set *set)
     poll_set_run(set, c->ranks != NULL ? crew_due(c->ranks) : HUGE_VAL);
     if (c->ranks == NULL)
         return;
-    if (c->over || c->out.broken)
+    if (c->over || c->out.error != 0)
         crew_kill(c->ranks);
     crew_tick(c->ranks);
     if (!c->asked && crew_hungry(c->ranks)) {
@@ -187,7 +187,7 @@ static void one_turn(child *c, poll_set *set)
 /* Until the ranks are gone and told, or the near side is. */
 static bool child_done(const child *c)
 {
-    const bool over = c->over || c->out.broken;
+    const bool over = c->over || c->out.error != 0;
     const bool gone = c->ranks != NULL ? crew_done(c->ranks) : c->failed || over;
     return gone && (bytes_count(&c->out.waiting) == 0 || over);
 }

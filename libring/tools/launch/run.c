@@ -3,10 +3,9 @@
  * wrong first. One loop waits for all of it. */
 #include "run.h"
 
-#include "crew.h"
-#include "remote.h"
 #include "setup.h"
 #include "spawn.h"
+#include "team.h"
 #include "topo.h"
 
 #include <errno.h>
@@ -18,69 +17,39 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { CODE_USAGE = 2, CODE_TROUBLE = 3, INPUT_BYTES = 32768, CODE_SIGNAL = 128 };
+enum { CODE_USAGE = 2, CODE_TROUBLE = 3, INPUT_BYTES = 32768, CODE_SIGNAL = 128, CODE_LOST = 255 };
 
 /* When one rank is killed, the others soon fail because of it, and which of the deaths the
  * kernel tells first is chance. So the verdict waits a little for a signal. */
 #define SETTLE_SECONDS 0.2
 /* Hosts that have not stopped their ranks by then are cut off. */
 #define STOP_SECONDS 1.9
+/* timeout(1) signals us, and then our process group: that is one request. */
+#define TWICE_SECONDS 0.1
+
+enum run_phase {
+    PHASE_CONNECT, /* other hosts answer           */
+    PHASE_RANKS,   /* ranks run                    */
+    PHASE_OUTPUT   /* readers take what they wrote */
+};
 
 typedef struct run {
     const options *o;
     setup plan;
     console *console;
     launch_events events;
-    crew *crew;       /* the ranks of this host, NULL: none */
-    remote **remotes; /* the other hosts                    */
-    size_t remote_count;
+    team team;
+    poll_set set;
     int signals;
-    bool started, input_open;
-    int interrupted;  /* the signal, 0: not    */
+    enum run_phase phase;
+    bool input_open;
+    bool drop;       /* the user wants no more output */
+    int interrupted; /* the signal, 0: not            */
+    double interrupted_at;
     bool failed, told;
-    rank_end cause;   /* what failed first     */
-    double tell_at, cut_at;
+    rank_end cause;  /* what failed first             */
+    double tell_at, cut_at, kill_at;
 } run;
-
-/* ---- To all ranks ----------------------------------------------------------------------- */
-
-static void signal_all(run *r, int signal_number)
-{
-    if (r->crew != NULL)
-        crew_signal(r->crew, signal_number);
-    for (size_t i = 0; i < r->remote_count; i++)
-        remote_signal(r->remotes[i], signal_number);
-}
-
-static void stop_all(run *r)
-{
-    r->cut_at = clock_now() + STOP_SECONDS;
-    if (r->crew != NULL)
-        crew_stop(r->crew);
-    for (size_t i = 0; i < r->remote_count; i++)
-        remote_stop(r->remotes[i]);
-}
-
-static void cut_remotes(run *r)
-{
-    for (size_t i = 0; i < r->remote_count; i++)
-        remote_kill(r->remotes[i]);
-}
-
-static void kill_all(run *r)
-{
-    if (r->crew != NULL)
-        crew_kill(r->crew);
-    cut_remotes(r);
-}
-
-static int count_alive(const run *r)
-{
-    int alive = r->crew != NULL ? crew_alive(r->crew) : 0;
-    for (size_t i = 0; i < r->remote_count; i++)
-        alive += remote_alive(r->remotes[i]);
-    return alive;
-}
 
 /* ---- Events of ranks ---------------------------------------------------------------------- */
 
@@ -100,16 +69,34 @@ static void on_ended(void *context, const rank_end *end)
 {
     run *r = context;
     const bool clean = end->code == 0 && end->signal == 0 && end->why[0] == '\0';
-    if (clean)
-        return;
+    if (clean || r->interrupted != 0)
+        return; /* once interrupted, all are to end, and kill_at is when they must have */
     if (!r->failed) {
         r->failed = true;
         r->cause = *end;
         r->tell_at = clock_now() + SETTLE_SECONDS;
-        stop_all(r);
+        r->cut_at = clock_now() + STOP_SECONDS;
+        team_stop(&r->team);
     } else if (!r->told && r->cause.signal == 0 && r->cause.why[0] == '\0' && end->signal != 0) {
         r->cause = *end;
     }
+}
+
+static const char *host_of(const run *r, int rank, char *here, size_t size)
+{
+    const share *of = layout_share_of(&r->plan.places, rank);
+    topo_hostname(here, size);
+    return of->local ? here : of->host;
+}
+
+static void on_stopped(void *context, int rank, int pid, int signal_number)
+{
+    run *r = context;
+    char here[256];
+    console_say(r->console, "rank %d on host %s (pid %d) was stopped by SIG%s: it wants the "
+                "terminal itself, which ranks cannot have; rank 0 gets the keyboard as standard "
+                "input. Ctrl-C ends the job", rank, host_of(r, rank, here, sizeof here), pid,
+                sigabbrev_np(signal_number));
 }
 
 static void describe_end(const rank_end *end, char *out, size_t size)
@@ -128,8 +115,7 @@ static void describe_end(const rank_end *end, char *out, size_t size)
 static void tell_cause(run *r)
 {
     char how[512], here[256], pid[32] = "", others[64] = "";
-    const share *of = layout_share_of(&r->plan.places, r->cause.rank);
-    const int alive = count_alive(r);
+    const int alive = team_alive(&r->team);
     r->told = true;
     if (r->interrupted != 0)
         return;
@@ -138,49 +124,63 @@ static void tell_cause(run *r)
         snprintf(pid, sizeof pid, " (pid %d)", r->cause.pid);
     if (alive > 0)
         snprintf(others, sizeof others, "; stopping the other %d", alive);
-    topo_hostname(here, sizeof here);
     console_say(r->console, "rank %d on host %s%s %s%s", r->cause.rank,
-                of->local ? here : of->host, pid, how, others);
+                host_of(r, r->cause.rank, here, sizeof here), pid, how, others);
 }
 
 /* ---- Signals and input ---------------------------------------------------------------------- */
 
-/* The first one is passed on, so that ranks can end well; the second ends them. */
-static void interrupt(run *r, int signal_number)
+/* So that ranks can end well; who was stopped must go on to do so. */
+static void pass_on(run *r, int signal_number)
 {
-    if (r->interrupted != 0 || r->failed || !r->started) {
-        kill_all(r);
-    } else {
-        signal_all(r, signal_number);
-        console_say(r->console, "SIG%s passed on to the ranks; once more kills them",
-                    sigabbrev_np(signal_number));
-    }
-    if (r->interrupted == 0)
-        r->interrupted = signal_number;
+    r->kill_at = clock_now() + r->o->kill_wait;
+    team_signal(&r->team, signal_number);
+    team_signal(&r->team, SIGCONT);
+    console_say(r->console, "SIG%s passed on to the ranks, which have %d s to end; once more "
+                "kills them", sigabbrev_np(signal_number), r->o->kill_wait);
 }
 
-static void collect_all(run *r)
+/* The first one is passed on, the second kills. */
+static void interrupt(run *r, int signal_number)
 {
-    if (r->crew != NULL)
-        crew_collect(r->crew);
-    for (size_t i = 0; i < r->remote_count; i++)
-        remote_collect(r->remotes[i]);
+    if (signal_number == r->interrupted && clock_now() < r->interrupted_at + TWICE_SECONDS)
+        return;
+    if (r->phase == PHASE_OUTPUT)
+        r->drop = true;
+    else if (r->phase == PHASE_RANKS && r->interrupted == 0 && !r->failed)
+        pass_on(r, signal_number);
+    else
+        team_kill(&r->team);
+    if (r->interrupted == 0) {
+        r->interrupted = signal_number;
+        r->interrupted_at = clock_now();
+    }
+}
+
+/* They have had --kill-wait. */
+static void kill_late(run *r)
+{
+    r->kill_at = HUGE_VAL;
+    if (!team_done(&r->team))
+        console_say(r->console, "what still ran %d s after SIG%s was killed; --kill-wait gives "
+                    "more time", r->o->kill_wait, sigabbrev_np(r->interrupted));
+    team_kill(&r->team);
 }
 
 static void take_signal(run *r, int signal_number)
 {
     switch (signal_number) {
     case SIGCHLD:
-        collect_all(r);
+        team_collect(&r->team);
         break;
     case SIGTSTP: /* ranks are not in the terminal's group: stop with us, go on with us */
-        signal_all(r, SIGSTOP);
+        team_signal(&r->team, SIGSTOP);
         raise(SIGSTOP);
         break;
     case SIGCONT:
     case SIGUSR1:
     case SIGUSR2:
-        signal_all(r, signal_number);
+        team_signal(&r->team, signal_number);
         break;
     default:
         interrupt(r, signal_number);
@@ -196,11 +196,6 @@ static void read_signals(void *context)
         take_signal(r, (int)info.ssi_signo);
 }
 
-static const share *rank_zero_share(const run *r)
-{
-    return r->plan.first == 0 ? &r->plan.places.shares[0] : NULL;
-}
-
 static void read_input(void *context)
 {
     run *r = context;
@@ -210,151 +205,128 @@ static void read_input(void *context)
         return;
     const size_t count = got > 0 ? (size_t)got : 0;
     r->input_open = count > 0;
-    if (rank_zero_share(r)->local)
-        crew_feed(r->crew, buffer, count);
-    else
-        remote_feed(r->remotes[0], buffer, count);
+    team_feed(&r->team, buffer, count);
 }
 
 /* Only when rank 0 can take it, and a terminal's only when it is ours to read. */
 static bool wants_input(const run *r)
 {
-    const share *zero = rank_zero_share(r);
-    if (!r->started || !r->input_open || zero == NULL)
+    if (r->phase != PHASE_RANKS || !r->input_open || !team_hungry(&r->team))
         return false;
-    if (isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) != getpgrp())
-        return false;
-    if (zero->local)
-        return r->crew != NULL && crew_hungry(r->crew);
-    return remote_hungry(r->remotes[0]);
+    return !isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
 /* ---- The loop -------------------------------------------------------------------------------- */
 
 static double next_due(const run *r)
 {
-    double due = r->crew != NULL ? crew_due(r->crew) : HUGE_VAL;
-    if (r->failed && !r->told)
-        due = fmin(due, r->tell_at);
-    return fmin(due, r->cut_at);
+    const double due = fmin(fmin(team_due(&r->team), console_due(r->console)),
+                            fmin(r->cut_at, r->kill_at));
+    return r->failed && !r->told ? fmin(due, r->tell_at) : due;
 }
 
-static void one_turn(run *r, poll_set *set)
+static void do_what_is_due(run *r)
 {
-    poll_set_clear(set);
-    poll_set_add(set, r->signals, POLLIN, read_signals, r);
-    if (r->crew != NULL)
-        crew_watch(r->crew, set);
-    for (size_t i = 0; i < r->remote_count; i++)
-        remote_watch(r->remotes[i], set);
-    if (wants_input(r))
-        poll_set_add(set, STDIN_FILENO, POLLIN, read_input, r);
-    console_watch(r->console, set);
-    poll_set_run(set, next_due(r));
-    if (r->crew != NULL)
-        crew_tick(r->crew);
+    team_tick(&r->team);
+    console_tick(r->console);
     if (r->failed && !r->told && clock_now() >= r->tell_at)
         tell_cause(r);
     if (clock_now() >= r->cut_at) {
         r->cut_at = HUGE_VAL;
-        cut_remotes(r);
+        team_cut(&r->team);
     }
+    if (clock_now() >= r->kill_at)
+        kill_late(r);
 }
 
-static bool all_ready(const run *r)
+/* @param until  the turn ends by then. */
+static void one_turn(run *r, double until)
 {
-    for (size_t i = 0; i < r->remote_count; i++) {
-        if (!remote_ready(r->remotes[i]))
-            return false;
-    }
-    return true;
+    poll_set_clear(&r->set);
+    poll_set_add(&r->set, r->signals, POLLIN, read_signals, r);
+    team_watch(&r->team, &r->set);
+    if (wants_input(r))
+        poll_set_add(&r->set, STDIN_FILENO, POLLIN, read_input, r);
+    console_watch(r->console, &r->set);
+    poll_set_run(&r->set, fmin(until, next_due(r)));
+    do_what_is_due(r);
 }
 
-static bool all_done(const run *r)
+/* ---- The phases ------------------------------------------------------------------------------ */
+
+static bool goes_on(const run *r)
 {
-    for (size_t i = 0; i < r->remote_count; i++) {
-        if (!remote_done(r->remotes[i]))
-            return false;
-    }
-    return r->crew == NULL || crew_done(r->crew);
+    return !r->failed && r->interrupted == 0;
 }
-
-/* ---- Start and end -------------------------------------------------------------------------- */
 
 static ring_status connect_hosts(run *r)
 {
-    r->remotes = memory_grow(NULL, r->plan.places.count, sizeof *r->remotes);
-    for (size_t i = r->plan.first; i < r->plan.end; i++) {
-        const share *s = &r->plan.places.shares[i];
-        texts command = {0};
-        if (s->local)
-            continue;
-        remote_command(s->host, r->o->ssh_port, r->plan.ringrun, &command);
-        const ring_status status =
-            remote_open(s, &command, &r->events, r->console, &r->remotes[r->remote_count++]);
-        texts_free(&command);
-        RING_TRY(status);
-    }
-    return RING_OK;
-}
-
-static const share *local_share(const run *r)
-{
-    for (size_t i = r->plan.first; i < r->plan.end; i++) {
-        if (r->plan.places.shares[i].local)
-            return &r->plan.places.shares[i];
-    }
-    return NULL;
+    char silent[256];
+    const double until = clock_now() + r->plan.patience;
+    RING_TRY(team_connect(&r->team, &r->plan, r->o, &r->events, r->console));
+    while (goes_on(r) && !team_ready(&r->team) && clock_now() < until)
+        one_turn(r, until);
+    if (!goes_on(r) || team_ready(&r->team))
+        return RING_OK;
+    team_silent_hosts(&r->team, &r->plan, silent, sizeof silent);
+    return fail(RING_ERR_TIMEOUT, "no answer within %g s from %s: 'ssh HOST true' must work there "
+                "without a question; RING_INIT_TIMEOUT gives more time", r->plan.patience, silent);
 }
 
 /* All hosts answer: now ranks can start everywhere. */
 static ring_status start_ranks(run *r)
 {
-    const share *here = local_share(r);
     const int stdio[3] = {isatty(STDIN_FILENO) ? -1 : STDIN_FILENO,
                           console_passes(r->console, STDOUT_FILENO) ? STDOUT_FILENO : -1,
                           console_passes(r->console, STDERR_FILENO) ? STDERR_FILENO : -1};
-    r->started = true;
+    r->phase = PHASE_RANKS;
     if (r->plan.ask_address) {
-        const char *address = remote_address(r->remotes[0]);
+        const char *address = remote_address(r->team.remotes[0]);
         free(r->plan.j.address);
         r->plan.j.address = memory_text(address, strlen(address));
     }
-    for (size_t i = 0; i < r->remote_count; i++)
-        remote_start(r->remotes[i], &r->plan.j);
-    return here != NULL ? crew_start(&r->plan.j, here, stdio, &r->events, &r->crew) : RING_OK;
+    return team_start(&r->team, &r->plan, stdio, &r->events);
 }
 
-static ring_status run_all(run *r)
+static ring_status run_ranks(run *r)
 {
-    poll_set set = {0};
-    ring_status status = connect_hosts(r);
-    while (status == RING_OK && !all_ready(r) && !r->failed && r->interrupted == 0)
-        one_turn(r, &set);
-    if (status == RING_OK && all_ready(r) && !r->failed && r->interrupted == 0)
-        status = start_ranks(r);
+    RING_TRY(connect_hosts(r));
+    if (goes_on(r))
+        RING_TRY(start_ranks(r));
     else
-        cut_remotes(r);
-    while (status == RING_OK && !all_done(r))
-        one_turn(r, &set);
+        team_cut(&r->team);
+    while (!team_done(&r->team))
+        one_turn(r, HUGE_VAL);
     if (r->failed && !r->told)
         tell_cause(r);
-    poll_set_free(&set);
-    return status;
+    return RING_OK;
 }
 
-static int exit_code(const run *r)
+/* However slow the readers; a signal says that nobody wants the rest. */
+static void write_rest(run *r)
 {
-    if (r->interrupted != 0)
-        return CODE_SIGNAL + r->interrupted;
-    if (!r->failed)
-        return 0;
-    return r->cause.signal != 0 ? CODE_SIGNAL + r->cause.signal : r->cause.code;
+    r->phase = PHASE_OUTPUT;
+    r->kill_at = r->cut_at = HUGE_VAL;
+    while (console_waits(r->console) && !r->drop)
+        one_turn(r, HUGE_VAL);
 }
 
 static int code_of(ring_status status)
 {
+    if (status == RING_ERR_TIMEOUT)
+        return CODE_LOST;
     return status == RING_ERR_CONFIG ? CODE_USAGE : CODE_TROUBLE;
+}
+
+static int exit_code(const run *r, ring_status status)
+{
+    if (r->interrupted != 0)
+        return CODE_SIGNAL + r->interrupted;
+    if (status != RING_OK)
+        return code_of(status);
+    if (r->failed)
+        return r->cause.signal != 0 ? CODE_SIGNAL + r->cause.signal : r->cause.code;
+    return console_lost(r->console) ? CODE_TROUBLE : 0;
 }
 
 static int run_planned(run *r)
@@ -363,36 +335,32 @@ static int run_planned(run *r)
     ring_status status =
         r->signals >= 0 ? RING_OK : fail(RING_ERR_SYSTEM, "watching for signals: %m");
     if (status == RING_OK)
-        status = run_all(r);
+        status = run_ranks(r);
     if (status != RING_OK)
         console_say(r->console, "%s", fail_text());
-    crew_free(r->crew);
-    for (size_t i = 0; i < r->remote_count; i++)
-        remote_free(r->remotes[i]);
-    free(r->remotes);
-    fd_close(&r->signals);
+    team_free(&r->team);
     spawn_sweep();
-    return status == RING_OK ? exit_code(r) : code_of(status);
+    write_rest(r);
+    fd_close(&r->signals);
+    poll_set_free(&r->set);
+    return exit_code(r, status);
 }
 
 int run_job(const options *o)
 {
-    run r = {.o = o, .input_open = true, .cut_at = HUGE_VAL};
+    run r = {.o = o, .input_open = true, .cut_at = HUGE_VAL, .kill_at = HUGE_VAL};
     int code = 0;
     spawn_prepare();
-    r.events = (launch_events){&r, on_ready, on_output, on_ended};
+    r.events = (launch_events){&r, on_ready, on_output, on_ended, on_stopped};
     ring_status status = setup_make(o, &r.plan);
-    if (status == RING_OK && o->dry_run) {
+    if (status == RING_OK && o->dry_run)
         setup_print(&r.plan, o);
-        setup_free(&r.plan);
-        return 0;
-    }
-    if (status == RING_OK)
+    else if (status == RING_OK)
         status = console_open(r.plan.j.ranks, o->tag_output, o->log_dir, &r.console);
-    if (status == RING_OK) {
+    if (r.console != NULL) {
         code = run_planned(&r);
         console_close(r.console);
-    } else {
+    } else if (status != RING_OK) {
         fprintf(stderr, "ringrun: %s\n", fail_text());
         code = code_of(status);
     }

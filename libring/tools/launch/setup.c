@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PORT_DEFAULT = 29500 };
+enum { PORT_DEFAULT = 29500, PATIENCE_DEFAULT = 60 };
 
 void setup_free(setup *s)
 {
@@ -102,19 +102,45 @@ static ring_status choose_secret(const options *o, setup *s)
     return RING_OK;
 }
 
+static bool begins_with(const char *text, const char *beginning)
+{
+    return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+static bool goes_along(const char *entry)
+{
+    size_t count;
+    const char *const *threads = job_thread_variables(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (begins_with(entry, threads[i]) && entry[strlen(threads[i])] == '=')
+            return true;
+    }
+    return begins_with(entry, "NCCL_") ||
+           (begins_with(entry, "RING_") && !begins_with(entry, "RING_SECRET_"));
+}
+
 /* What other hosts would not have by themselves. The ranks' own variables come later. */
 static void forward_variables(setup *s)
 {
-    static const char *const forwarded[] = {"RING_", "NCCL_", "OMP_NUM_THREADS=",
-                                            "OPENBLAS_NUM_THREADS="};
     extern char **environ;
     for (char **at = environ; *at != NULL; at++) {
-        for (size_t i = 0; i < sizeof forwarded / sizeof forwarded[0]; i++) {
-            if (strncmp(*at, forwarded[i], strlen(forwarded[i])) == 0 &&
-                strncmp(*at, "RING_SECRET_", strlen("RING_SECRET_")) != 0)
-                texts_add(&s->j.exports, "%s", *at);
-        }
+        if (goes_along(*at))
+            texts_add(&s->j.exports, "%s", *at);
     }
+}
+
+/* The time that ranks have to meet is also the time that hosts have to answer. */
+static ring_status choose_patience(setup *s)
+{
+    const char *text = texts_get(&s->j.exports, "RING_INIT_TIMEOUT");
+    char *end;
+    s->patience = PATIENCE_DEFAULT;
+    if (text == NULL || *text == '\0')
+        return RING_OK;
+    s->patience = strtod(text, &end);
+    if (end != text && *end == '\0' && s->patience >= 0.01 && s->patience <= 1e9)
+        return RING_OK;
+    return fail(RING_ERR_CONFIG, "RING_INIT_TIMEOUT=%.100s: want seconds, 0.01 or more", text);
 }
 
 static ring_status find_ourselves(const options *o, setup *s)
@@ -143,8 +169,9 @@ static ring_status fill_job(const options *o, setup *s)
     if (!all_here(s) && o->node_rank < 0)
         forward_variables(s);
     for (size_t i = 0; i < o->exports.count; i++)
-        texts_add(&s->j.exports, "%s", o->exports.items[i]);
+        texts_put(&s->j.exports, o->exports.items[i]);
     choose_address(o, s);
+    RING_TRY(choose_patience(s));
     RING_TRY(choose_port(o, s));
     return choose_secret(o, s);
 }

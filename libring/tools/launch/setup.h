@@ -13,6 +13,7 @@ typedef struct setup {
     job j;
     size_t first, end; /* places.shares[first … end) are started by this ringrun */
     bool ask_address;  /* rank 0's host must tell where it can be reached        */
+    double patience;   /* seconds that other hosts have to answer                */
     char ringrun[4096]; /* path of ringrun on other hosts                        */
 } setup;
 

@@ -98,17 +98,42 @@ static bool next_tasks(const char **at, int *tasks, int *times)
     return true;
 }
 
+static ring_status tasks_do_not_fit(const host_list *list, const char *text)
+{
+    return fail(RING_ERR_CONFIG, "SLURM_TASKS_PER_NODE='%.200s' does not fit the %zu nodes of "
+                "SLURM_JOB_NODELIST", text, list->count);
+}
+
 static ring_status assign_tasks(host_list *list, const char *text)
 {
     const char *at = text;
     int tasks = 1, times = 0;
     for (size_t i = 0; i < list->count; i++, times--) {
         if (times == 0 && !next_tasks(&at, &tasks, &times))
-            return fail(RING_ERR_CONFIG, "SLURM_TASKS_PER_NODE='%.200s' does not fit the %zu "
-                        "nodes of SLURM_JOB_NODELIST", text, list->count);
+            return tasks_do_not_fit(list, text);
         list->items[i].slots = tasks;
     }
-    return RING_OK;
+    return times == 0 && *at == '\0' ? RING_OK : tasks_do_not_fit(list, text);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Two entries for one node would be two hosts to the ranks. */
+static ring_status check_once(const host_list *list, const char *whole)
+{
+    const char **names = memory_grow(NULL, list->count, sizeof *names);
+    const char *twice = NULL;
+    for (size_t i = 0; i < list->count; i++)
+        names[i] = list->items[i].name;
+    qsort(names, list->count, sizeof *names, by_name);
+    for (size_t i = 1; i < list->count && twice == NULL; i++)
+        twice = strcmp(names[i - 1], names[i]) == 0 ? names[i] : NULL;
+    free(names);
+    return twice == NULL ? RING_OK : fail(RING_ERR_CONFIG, "the Slurm node list '%.200s' names "
+                                          "node '%.80s' twice", whole, twice);
 }
 
 ring_status hosts_parse_slurm(const char *nodes, const char *tasks, host_list *list)
@@ -122,5 +147,6 @@ ring_status hosts_parse_slurm(const char *nodes, const char *tasks, host_list *l
         if (*word == '\0')
             break;
     }
+    RING_TRY(check_once(list, nodes));
     return tasks != NULL && *tasks != '\0' ? assign_tasks(list, tasks) : RING_OK;
 }

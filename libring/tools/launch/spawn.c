@@ -18,10 +18,46 @@
 static struct rlimit files_before; /* the user's own limit, for the ranks */
 static sigset_t mask_before;
 
-static struct {
-    pid_t *pids; /* children of spawn_start() that were not reaped */
+typedef struct pid_list {
+    pid_t *pids;
     size_t count;
-} started;
+} pid_list;
+
+static pid_list started;   /* children of spawn_start() that were not reaped   */
+static pid_list inherited; /* those of the shell that became us by exec: not ours */
+
+static void list_add(pid_list *list, pid_t pid)
+{
+    list->pids = memory_more(list->pids, list->count, sizeof *list->pids);
+    list->pids[list->count++] = pid;
+}
+
+static pid_t *list_find(const pid_list *list, pid_t pid)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->pids[i] == pid)
+            return &list->pids[i];
+    }
+    return NULL;
+}
+
+static void list_remove(pid_list *list, pid_t pid)
+{
+    pid_t *at = list_find(list, pid);
+    if (at != NULL)
+        *at = list->pids[--list->count];
+}
+
+/* The kernel's list of this thread's children. */
+static void list_children(pid_list *list)
+{
+    int pid;
+    FILE *children = fopen("/proc/thread-self/children", "re");
+    while (children != NULL && fscanf(children, "%d", &pid) == 1)
+        list_add(list, pid);
+    if (children != NULL)
+        fclose(children);
+}
 
 static void open_standard_fds(void)
 {
@@ -36,6 +72,7 @@ static void open_standard_fds(void)
 void spawn_prepare(void)
 {
     open_standard_fds();
+    list_children(&inherited);
     signal(SIGPIPE, SIG_IGN);
     sigprocmask(SIG_BLOCK, NULL, &mask_before);
     if (getrlimit(RLIMIT_NOFILE, &files_before) == 0) {
@@ -88,11 +125,16 @@ static bool place_fds(const int fds[3])
     return true;
 }
 
+/* In a process group of its own, a rank may not read the terminal or change its settings
+ * (stty tostop: not even write); the kernel would stop it, and the job with it. So writing and
+ * changing are allowed, and reading is an error (EIO): ringrun reads it, for rank 0. */
 static void restore_signals(void)
 {
-    static const int reset[] = {SIGPIPE, SIGINT, SIGQUIT};
+    static const int reset[] = {SIGPIPE, SIGINT, SIGQUIT}, ignored[] = {SIGTTOU, SIGTTIN};
     for (size_t i = 0; i < sizeof reset / sizeof reset[0]; i++)
         signal(reset[i], SIG_DFL);
+    for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
+        signal(ignored[i], SIG_IGN);
     sigprocmask(SIG_SETMASK, &mask_before, NULL);
 }
 
@@ -128,21 +170,6 @@ static int exec_error(int report)
     return got == (ssize_t)sizeof error ? error : 0;
 }
 
-static void remember(pid_t pid)
-{
-    started.pids = memory_more(started.pids, started.count, sizeof *started.pids);
-    started.pids[started.count++] = pid;
-}
-
-static pid_t *find_started(pid_t pid)
-{
-    for (size_t i = 0; i < started.count; i++) {
-        if (started.pids[i] == pid)
-            return &started.pids[i];
-    }
-    return NULL;
-}
-
 pid_t spawn_start(const spawn_plan *plan)
 {
     int report[2];
@@ -156,7 +183,7 @@ pid_t spawn_start(const spawn_plan *plan)
     const int error = child < 0 ? fork_error : exec_error(report[0]);
     close(report[0]);
     if (error == 0) {
-        remember(child);
+        list_add(&started, child);
         return child;
     }
     if (child > 0)
@@ -170,9 +197,7 @@ int spawn_reap(pid_t pid)
     int status;
     if (waitpid(pid, &status, WNOHANG) != pid)
         return -1;
-    pid_t *at = find_started(pid);
-    if (at != NULL)
-        *at = started.pids[--started.count];
+    list_remove(&started, pid);
     return status;
 }
 
@@ -182,31 +207,41 @@ void spawn_reap_orphans(void)
     for (;;) {
         siginfo_t info = {.si_pid = 0};
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0 ||
-            find_started(info.si_pid) != NULL)
+            list_find(&started, info.si_pid) != NULL)
             return;
         waitpid(info.si_pid, NULL, 0);
+        list_remove(&inherited, info.si_pid);
     }
 }
 
-/* Asks the kernel for this thread's children; those that die leave theirs to us, hence
- * again, but not for ever. */
+/* What a shell left in its job when it became us, e.g. "> >(gzip >log.gz)", is the user's:
+ * its children were there before us, and orphans of them are in our process group, where
+ * spawn_start() puts nobody. */
+static bool is_users(pid_t pid)
+{
+    return list_find(&inherited, pid) != NULL || getpgid(pid) == getpgrp();
+}
+
+/* Those that die leave theirs to us, hence again, but not for ever. */
 void spawn_sweep(void)
 {
-    for (int turn = 0; turn < 100; turn++) {
-        int pid;
-        FILE *list = fopen("/proc/thread-self/children", "re");
-        while (list != NULL && fscanf(list, "%d", &pid) == 1)
-            kill(pid, SIGKILL);
-        if (list != NULL)
-            fclose(list);
-        do {
-            pid = waitpid(-1, NULL, WNOHANG);
-        } while (pid > 0);
-        if (pid < 0)
-            break;
-        clock_sleep(0.002);
+    bool found = true;
+    for (int turn = 0; found && turn < 100; turn++) {
+        pid_list children = {0};
+        list_children(&children);
+        found = false;
+        for (size_t i = 0; i < children.count; i++) {
+            if (is_users(children.pids[i]))
+                continue;
+            found = true;
+            kill(children.pids[i], SIGKILL);
+        }
+        free(children.pids);
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            continue;
+        if (found)
+            clock_sleep(0.002);
     }
     free(started.pids);
-    started.pids = NULL;
-    started.count = 0;
+    started = (pid_list){0};
 }

@@ -20,7 +20,8 @@ typedef struct spawn_plan {
 } spawn_plan;
 
 /** Once, before anything else: missing standard descriptors are /dev/null; more
- *  descriptors may be open; a broken pipe is an error code, not a death. */
+ *  descriptors may be open; a broken pipe is an error code, not a death. Children that are
+ *  there already came with exec: nobody here signals them. */
 void spawn_prepare(void);
 
 /** Blocks the signals that spawn_signal_fd() then reports. */
@@ -32,12 +33,17 @@ pid_t spawn_start(const spawn_plan *plan);
 int spawn_reap(pid_t pid);
 /** Collects ended children that nobody here started: orphans of our children. */
 void spawn_reap_orphans(void);
-/** Kills and collects whatever children are left, known or not. */
+/** Kills and collects whatever children are left, known or not, but those that came with exec. */
 void spawn_sweep(void);
 
 /** Finds a program: a path as it is; a bare name in PATH, then beside this program.
  *  @return false with errno if there is none that may be run. */
 bool spawn_find(const char *name, char *out, size_t size);
+
+/** Why @p name cannot be started, and what to do; the exit code that goes with it.
+ *  @param error  errno of spawn_find() or spawn_start(). */
+void spawn_describe_error(const char *name, int error, char *out, size_t size);
+int spawn_error_code(int error);
 
 /** A pipe whose ends close on exec and whose end @p ours (0 reads, 1 writes) never blocks. */
 ring_status spawn_pipe(int fds[2], int ours);

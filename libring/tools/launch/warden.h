@@ -2,7 +2,8 @@
  *
  * warden: a small process that outlives the launcher for a moment. Ranks die with their
  * launcher by themselves; what they started does not. When the launcher is gone, even by
- * kill -9, the warden ends the process groups that it was told of.
+ * kill -9, the warden ends the process groups that it was told of. It is not their ancestor,
+ * so what has left its group (setsid) is out of its reach.
  */
 #ifndef LAUNCH_WARDEN_H
 #define LAUNCH_WARDEN_H

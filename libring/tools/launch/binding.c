@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Cores for ranks: all of a host's ranks have equally many, or none is tied to any. */
+#include "binding.h"
+
+#include <stdlib.h>
+
+/* The most threads that a variable asks for: 1 if none does, for ranks then get 1. */
+static size_t threads_wanted(const job *j)
+{
+    size_t count, most = 1;
+    const char *const *names = job_thread_variables(&count);
+    for (size_t i = 0; i < count; i++) {
+        const char *value = texts_get(&j->exports, names[i]);
+        if (value == NULL)
+            value = getenv(names[i]);
+        if (value != NULL)
+            most = max_size(most, strtoul(value, NULL, 10));
+    }
+    return most;
+}
+
+/* Cores a rank may have alone. A rank that is by itself needs no fence; nor does one whose
+ * threads need more than its share. */
+static size_t cores_each(const job *j, const share *s, size_t cores)
+{
+    const size_t ranks = (size_t)s->ranks;
+    if (ranks == 1 || ranks > cores || threads_wanted(j) > cores / ranks)
+        return 0;
+    return cores / ranks;
+}
+
+core_range binding_of(const job *j, const share *s, int local, size_t cores)
+{
+    const size_t slot = (size_t)s->slots[local];
+    if (j->binding == BIND_NONE || cores == 0)
+        return (core_range){0, 0};
+    if (j->binding == BIND_CORE)
+        return (core_range){slot % cores, 1};
+    const size_t each = cores_each(j, s, cores);
+    return (core_range){each == 1 ? slot % cores : (size_t)local * each, each};
+}
