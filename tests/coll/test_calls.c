@@ -366,6 +366,7 @@ static int leave_early(int rank, int ranks, harness_board *board, void *arg)
         EXPECT_OK(ring_all_reduce(x, x, 100000, RING_FLOAT32, RING_SUM, comm, &call));
         ring_comm_destroy(comm);
         free(x);
+        EXPECT(ring_wait(pending) == RING_ERR_ABORTED, "%s", ring_last_error(NULL));
         return 0;
     }
     usleep(300000);
