@@ -137,8 +137,11 @@ ring_status ring_comm_init(ring_comm **comm, int size, const ring_unique_id *id,
  *  any of them a communicator of one rank. */
 ring_status ring_comm_init_env(ring_comm **comm);
 
-/** Leaves the communicator and frees it. Outstanding work is aborted. NULL is allowed.
- *  Other ranks may finish calls that need nothing more from this one. */
+/** Leaves the communicator and frees it. Outstanding work is aborted; its handles may still be
+ *  waited for, and then say so. NULL is allowed. Other ranks may finish calls that need nothing
+ *  more from this one. A rank that ends without it is lost to the others, whatever its exit
+ *  status. In a forked child it does nothing: the communicator is the parent's, and every
+ *  other call on it there is RING_ERR_USAGE. */
 void ring_comm_destroy(ring_comm *comm);
 
 /** Ends the communicator on all ranks: every waiting call returns RING_ERR_ABORTED.
@@ -180,7 +183,9 @@ const char *ring_last_error(const ring_comm *comm);
 /* ---- Memory ------------------------------------------------------------------ */
 
 /** Allocates memory that ranks of one host read and write in place, with no copy.
- *  Any buffer works with any call; this kind is the fastest.
+ *  Any buffer works with any call; this kind is the fastest. A process has up to twice the
+ *  machine's memory of it in all (64 GiB at most; less under ulimit -v or -f); each local
+ *  peer maps as much address space. An allocation takes a page more than it asks for.
  *  @param[out] ptr   page-aligned, zeroed, private to the user; NULL for @p bytes 0.
  *  @return RING_OK or RING_ERR_MEMORY (with the bytes wanted). Cost: touches every page. */
 ring_status ring_mem_alloc(void **ptr, size_t bytes);
@@ -211,8 +216,9 @@ ring_status ring_test(ring_work *work, int *done);
 /* ---- Collectives ----------------------------------------------------------------
  * S = bytes of the whole vector, n = ranks. "In place" means exactly the stated pointer
  * equality; any other overlap of src and dst is an error of the caller.
- * All return RING_OK; RING_ERR_ARGUMENT before anything was sent; or one of
- * RING_ERR_TIMEOUT, _PEER, _MISMATCH, _ABORTED, which end the communicator.
+ * All return RING_OK; RING_ERR_ARGUMENT, _USAGE or _UNSUPPORTED before anything was sent; or
+ * one of RING_ERR_TIMEOUT, _PEER, _MISMATCH, _ABORTED, _MEMORY, _SYSTEM, _INTERNAL, which end
+ * the communicator.
  * Every rank gets the same bits, on every run with the same ranks, count, type and
  * algorithm. */
 
@@ -235,8 +241,9 @@ ring_status ring_reduce_scatter(const void *src, void *dst, size_t count, ring_d
 ring_status ring_all_gather(const void *src, void *dst, size_t count, ring_dtype dtype,
                             ring_comm *comm, const ring_call *call);
 
-/** dst = root's src on every rank. @param src [count], read on the root only (may be NULL
- *  elsewhere); @param dst [count]; in place if src == dst. */
+/** dst = root's src on every rank. The root returns when the ranks that it sends to have it.
+ *  @param src [count], read on the root only (may be NULL elsewhere); @param dst [count]; in
+ *  place if src == dst. */
 ring_status ring_broadcast(const void *src, void *dst, size_t count, ring_dtype dtype,
                            int root, ring_comm *comm, const ring_call *call);
 
@@ -248,8 +255,9 @@ ring_status ring_reduce(const void *src, void *dst, size_t count, ring_dtype dty
 /** Returns when every rank has called it. */
 ring_status ring_barrier(ring_comm *comm, const ring_call *call);
 
-/** Sends [count] elements to @p peer / receives them from it. Matched in call order for
- *  each pair; count and dtype must be equal. An exchange needs ring_call.work on one side. */
+/** Sends [count] elements to @p peer / receives them from it; @p peer is another rank. Matched in
+ *  call order for each pair; count and dtype must be equal. An exchange needs ring_call.work on
+ *  one side. */
 ring_status ring_send(const void *src, size_t count, ring_dtype dtype, int peer,
                       ring_comm *comm, const ring_call *call);
 ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer,
