@@ -8,6 +8,7 @@
 #ifndef RING_BASE_H
 #define RING_BASE_H
 
+#include <pthread.h>
 #include <ring/ring.h>
 #include <stdbool.h>
 #include <stdarg.h>
@@ -63,8 +64,6 @@ bool wait_politely(unsigned *turns);
 
 /* ---- Text ---------------------------------------------------------------------- */
 
-/** Parses "64", "1M", "8G", "2K", "1.5M" (binary units) into bytes. @return false if wrong. */
-bool text_parse_size(const char *text, size_t *bytes);
 /** @return the candidate closest to @p word by edit distance, or NULL if none is close. */
 const char *text_nearest(const char *word, const char *const *candidates, size_t count);
 /** snprintf that reports truncation. @return false if it did not fit. */
@@ -91,6 +90,12 @@ void fd_close(int *fd);
 /** @return how many forks lie between the process that loaded libring and this one: what was
  *  made at another number belongs to a parent. */
 unsigned fork_generation(void);
+
+/* ---- Threads ------------------------------------------------------------------------ */
+
+/** pthread_create() for a thread of the library's own: signals are the program's business, so
+ *  they go to the program's threads. @return 0 or an errno. */
+int thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
 
 /* ---- Arithmetic ------------------------------------------------------------------ */
 

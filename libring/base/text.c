@@ -1,39 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Parsing and formatting of short texts. */
+ * Near words, and formatting. */
 #include "base.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-
-static bool size_unit(const char *unit, double *factor)
-{
-    static const char letters[] = "KMGT";
-    *factor = 1;
-    if (*unit == '\0')
-        return true;
-    const char *letter = strchr(letters, toupper((unsigned char)*unit));
-    if (letter == NULL)
-        return false;
-    *factor = ldexp(1.0, 10 * (int)(letter - letters + 1));
-    return unit[1] == '\0' || strcasecmp(unit + 1, "B") == 0 || strcasecmp(unit + 1, "iB") == 0;
-}
-
-bool text_parse_size(const char *text, size_t *bytes)
-{
-    char *end;
-    if (!isdigit((unsigned char)*text))
-        return false;
-    const double value = strtod(text, &end);
-    double factor;
-    if (!size_unit(end, &factor) || !(value * factor < 9.0e18))
-        return false;
-    *bytes = (size_t)(value * factor);
-    return true;
-}
 
 enum { WORD_MAX = 64, TOO_FAR = WORD_MAX + 1 };
 

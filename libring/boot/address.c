@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/tcp.h>
 #include <sodium.h>
 #include <string.h>
@@ -40,11 +39,28 @@ bool address_equal(const boot_address *a, const boot_address *b)
     return memcmp(pa, pb, sizeof pa) == 0;
 }
 
+/* The IPv4 address, also one that is written as IPv6 ("::ffff:127.0.0.1"). */
+static bool as_v4(const boot_address *a, uint32_t *v4)
+{
+    const bool mapped = a->at.any.sa_family == AF_INET6 &&
+                        IN6_IS_ADDR_V4MAPPED(&a->at.v6.sin6_addr);
+    const void *at = mapped ? (const void *)&a->at.v6.sin6_addr.s6_addr[12]
+                            : (const void *)&a->at.v4.sin_addr;
+    memcpy(v4, at, sizeof *v4);
+    *v4 = ntohl(*v4);
+    return mapped || a->at.any.sa_family == AF_INET;
+}
+
 bool address_is_loopback(const boot_address *a)
 {
-    if (a->at.any.sa_family == AF_INET6)
-        return IN6_IS_ADDR_LOOPBACK(&a->at.v6.sin6_addr);
-    return ntohl(a->at.v4.sin_addr.s_addr) >> 24 == 127;
+    uint32_t v4;
+    return as_v4(a, &v4) ? v4 >> 24 == 127 : IN6_IS_ADDR_LOOPBACK(&a->at.v6.sin6_addr);
+}
+
+bool address_is_unspecified(const boot_address *a)
+{
+    uint32_t v4;
+    return as_v4(a, &v4) ? v4 == INADDR_ANY : IN6_IS_ADDR_UNSPECIFIED(&a->at.v6.sin6_addr);
 }
 
 const char *address_text(const boot_address *a, char out[ADDRESS_TEXT_MAX])
@@ -117,54 +133,16 @@ void address_unix_name(char name[ADDRESS_NAME_MAX])
     text_format(name, ADDRESS_NAME_MAX, "ring-%s", hex);
 }
 
-/* ---- Resolving --------------------------------------------------------------------- */
-
-static void add_found(const struct addrinfo *found, int family, int port, boot_address *out,
-                      size_t most, size_t *count)
-{
-    for (; found != NULL && *count < most; found = found->ai_next) {
-        boot_address *a = &out[*count];
-        if (found->ai_family != family || found->ai_addrlen > sizeof a->at)
-            continue;
-        memset(a, 0, sizeof *a);
-        memcpy(&a->at, found->ai_addr, found->ai_addrlen);
-        a->length = found->ai_addrlen;
-        address_set_port(a, port);
-        ++*count;
-    }
-}
-
-ring_status address_resolve(const char *name, int port, double deadline, boot_address *out,
-                            size_t most, size_t *count)
-{
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
-    int error;
-    *count = 1;
-    out[0] = address_loopback(port);
-    if (strcmp(name, "localhost") == 0)
-        return RING_OK;
-    while ((error = getaddrinfo(name, NULL, &hints, &found)) == EAI_AGAIN &&
-           clock_now() < deadline)
-        clock_sleep(0.2);
-    if (error != 0)
-        return fail(RING_ERR_CONFIG, "the address \"%.100s\": %s", name,
-                    error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error));
-    *count = 0;
-    add_found(found, AF_INET, port, out, most, count);
-    add_found(found, AF_INET6, port, out, most, count);
-    freeaddrinfo(found);
-    return *count > 0 ? RING_OK : fail(RING_ERR_CONFIG, "\"%.100s\" has no IP address", name);
-}
-
 /* ---- Sockets ----------------------------------------------------------------------- */
 
 ring_status address_socket(const boot_address *a, int *fd)
 {
     const int on = 1;
     *fd = socket(a->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*fd < 0 && (errno == EMFILE || errno == ENFILE))
+        return fail(RING_ERR_SYSTEM, "opening a socket: %m; see ulimit -n");
     if (*fd < 0)
-        return fail(RING_ERR_SYSTEM, "opening a socket: %m");
+        return fail(RING_ERR_UNSUPPORTED, "opening a socket: %m");
     if (a->at.any.sa_family != AF_UNIX)
         setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* only speed */
     return RING_OK;

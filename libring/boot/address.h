@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * address: where somebody listens. IPv4, IPv6, or an abstract AF_UNIX name; resolving,
- * choosing this host's own, packing for the wire, and listening on exactly one of them.
+ * address: where somebody listens. IPv4, IPv6, or an abstract AF_UNIX name; resolving
+ * (resolve.c), choosing this host's own (address_own.c), packing for the wire, and listening on
+ * exactly one of them.
  */
 #ifndef RING_BOOT_ADDRESS_H
 #define RING_BOOT_ADDRESS_H
@@ -30,16 +31,20 @@ typedef struct boot_address {
 
 /** 127.0.0.1 */
 boot_address address_loopback(int port);
-/** All that @p name means, IPv4 first; "localhost" is 127.0.0.1. Waits for a name server that
- *  is not ready yet until @p deadline. @param[out] count  1 … @p most on success. */
-ring_status address_resolve(const char *name, int port, double deadline, boot_address *out,
-                            size_t most, size_t *count);
+/** All that @p name, the value of @p variable, means: what other hosts may reach before the
+ *  loopback, then IPv4 before IPv6; "localhost" is 127.0.0.1. Refuses what means all addresses
+ *  of a host. Waits for a name server until @p deadline.
+ *  @param[out] count  1 … @p most on success. */
+ring_status address_resolve(const char *variable, const char *name, int port, double deadline,
+                            boot_address *out, size_t most, size_t *count);
 /** The address of this host that RING_ADDR or RING_SOCKET_IFNAME asks for; out->length is 0
  *  if neither is set. */
 ring_status address_chosen(const settings *s, boot_address *out);
 /** An address of this host that others may reach: of the first interface that is up and not
  *  the loopback nor a virtual bridge; 127.0.0.1 without any. */
 boot_address address_of_host(void);
+/** The address of this host, port 0, that packets to @p to leave from. Nothing is sent. */
+ring_status address_towards(const boot_address *to, boot_address *own);
 /** The local end of a connected socket, port 0. */
 ring_status address_of_socket(int fd, boot_address *out);
 
@@ -47,6 +52,8 @@ int address_port(const boot_address *a);
 void address_set_port(boot_address *a, int port);
 bool address_equal(const boot_address *a, const boot_address *b);
 bool address_is_loopback(const boot_address *a);
+/** @return true if it stands for all addresses of a host (0.0.0.0). */
+bool address_is_unspecified(const boot_address *a);
 /** @return true if this host has it. */
 bool address_is_here(const boot_address *a);
 /** "127.0.0.1:29500"; returns @p out. */
@@ -60,7 +67,8 @@ bool address_unpack(const unsigned char in[ADDRESS_PACKED], boot_address *out);
 boot_address address_unix(const char *name);
 void address_unix_name(char name[ADDRESS_NAME_MAX]);
 
-/** A new non-blocking stream socket of the family of @p a. */
+/** A new non-blocking stream socket of the family of @p a.
+ *  @return RING_ERR_SYSTEM if no descriptor is free, RING_ERR_UNSUPPORTED without the family. */
 ring_status address_socket(const boot_address *a, int *fd);
 /** Binds to exactly @p a and listens; port 0 becomes the port got.
  *  @return RING_IN_PROGRESS if the port is taken, with the text set. */

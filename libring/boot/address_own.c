@@ -2,88 +2,35 @@
  * Which of this host's addresses to listen on: what the user chose, or a sensible one. */
 #include "address.h"
 
-#include <ifaddrs.h>
-#include <net/if.h>
+#include "interface.h"
+
 #include <string.h>
 
-/* Bridges and containers' ends: other hosts cannot reach them. */
-#define VIRTUAL_INTERFACES "^lo,docker,virbr,br-,veth,cni,flannel"
-
-static bool word_matches(const char *word, size_t length, bool exactly, const char *name)
-{
-    return length > 0 && strncmp(word, name, length) == 0 && (!exactly || strlen(name) == length);
-}
-
-/* NCCL's syntax: "eth,ib" prefixes, "=eth0" exact names, "^docker" all but these.
- * @return position of the first word that matches, -1 if none. */
-static int match_position(const char *list, const char *name)
-{
-    const bool exclude = list[0] == '^', exactly = list[exclude] == '=';
-    int position = 0;
-    for (const char *word = list + exclude + exactly; *word != '\0'; position++) {
-        const size_t length = strcspn(word, ",");
-        if (word_matches(word, length, exactly, name))
-            return exclude ? -1 : position;
-        word += length + (word[length] != '\0');
-    }
-    return exclude ? 0 : -1;
-}
-
-static bool usable(const struct ifaddrs *i)
-{
-    if (i->ifa_addr == NULL || (i->ifa_flags & (IFF_UP | IFF_RUNNING)) != (IFF_UP | IFF_RUNNING))
-        return false;
-    if (i->ifa_addr->sa_family != AF_INET6)
-        return i->ifa_addr->sa_family == AF_INET;
-    struct sockaddr_in6 v6;
-    memcpy(&v6, i->ifa_addr, sizeof v6);
-    return !IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr); /* its scope does not travel */
-}
-
-static void take(const struct ifaddrs *i, boot_address *out)
-{
-    memset(out, 0, sizeof *out);
-    out->length = i->ifa_addr->sa_family == AF_INET ? sizeof out->at.v4 : sizeof out->at.v6;
-    memcpy(&out->at, i->ifa_addr, out->length);
-}
-
-/* The earlier word of the list wins, then IPv4 over IPv6, then the system's order. */
 static bool best_interface(const char *list, boot_address *out)
 {
-    struct ifaddrs *all;
-    int best = -1;
-    if (getifaddrs(&all) != 0)
+    struct sockaddr_storage found;
+    if (!interface_choose(list, &found))
         return false;
-    for (const struct ifaddrs *i = all; i != NULL; i = i->ifa_next) {
-        const int position = usable(i) ? match_position(list, i->ifa_name) : -1;
-        if (position < 0)
-            continue;
-        const int price = 2 * position + (i->ifa_addr->sa_family == AF_INET6);
-        if (best >= 0 && price >= best)
-            continue;
-        best = price;
-        take(i, out);
-    }
-    freeifaddrs(all);
-    return best >= 0;
+    memset(out, 0, sizeof *out);
+    out->length = found.ss_family == AF_INET ? sizeof out->at.v4 : sizeof out->at.v6;
+    memcpy(&out->at, &found, out->length);
+    return true;
 }
 
-static ring_status given_address(const char *name, boot_address *out)
+static ring_status given_address(const settings *s, boot_address *out)
 {
     size_t count;
-    RING_TRY(address_resolve(name, 0, 0, out, 1, &count));
-    if (out->at.any.sa_family == AF_INET ? out->at.v4.sin_addr.s_addr == htonl(INADDR_ANY)
-                                         : IN6_IS_ADDR_UNSPECIFIED(&out->at.v6.sin6_addr))
-        return fail(RING_ERR_CONFIG, "RING_ADDR=%.100s: want one address, never all of them", name);
+    RING_TRY(address_resolve("RING_ADDR", s->address, 0, clock_now() + s->init_timeout, out, 1,
+                             &count));
     return address_is_here(out) ? RING_OK : fail(RING_ERR_CONFIG, "RING_ADDR=%.100s is not an "
-                                                 "address of this host", name);
+                                                 "address of this host", s->address);
 }
 
 ring_status address_chosen(const settings *s, boot_address *out)
 {
     out->length = 0;
     if (s->address[0] != '\0')
-        return given_address(s->address, out);
+        return given_address(s, out);
     if (s->interface[0] == '\0' || best_interface(s->interface, out))
         return RING_OK;
     return fail(RING_ERR_CONFIG, "RING_SOCKET_IFNAME=%s: no interface that is up and has an "
@@ -93,5 +40,18 @@ ring_status address_chosen(const settings *s, boot_address *out)
 boot_address address_of_host(void)
 {
     boot_address a;
-    return best_interface(VIRTUAL_INTERFACES, &a) ? a : address_loopback(0);
+    return best_interface(INTERFACES_FOR_OTHERS, &a) ? a : address_loopback(0);
+}
+
+ring_status address_towards(const boot_address *to, boot_address *own)
+{
+    char text[ADDRESS_TEXT_MAX];
+    int fd = socket(to->at.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ring_status status = RING_OK;
+    if (fd < 0 || connect(fd, &to->at.any, to->length) != 0)
+        status = fail(RING_ERR_SYSTEM, "no way to %s: %m", address_text(to, text));
+    else
+        status = address_of_socket(fd, own);
+    fd_close(&fd);
+    return status;
 }

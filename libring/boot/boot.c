@@ -8,14 +8,13 @@
 #include "pending.h"
 #include "world.h"
 
-
 ring_status boot_make_id(ring_unique_id *id)
 {
     settings s;
     boot_address at;
     int fd;
     RING_TRY(world_settings(&s));
-    RING_TRY(world_listen(&s, address_loopback(0), &at, &fd));
+    RING_TRY(world_listen(&s, address_of_host(), &at, &fd));
     pass_make_id(&at, id);
     return pending_add(id, fd);
 }
@@ -67,23 +66,6 @@ ring_status boot_join(const ring_unique_id *id, int size, int rank, uint32_t tra
 
 /* ---- By the environment: MASTER_ADDR is known ------------------------------------------ */
 
-/* RING_ADDR beats MASTER_ADDR on rank 0, but nothing beats "no secret: 127.0.0.1 only". */
-static ring_status prefer_chosen(const boot_world *world, const boot_launch *launch, pass *p)
-{
-    boot_address chosen;
-    RING_TRY(address_chosen(&world->settings, &chosen));
-    if (chosen.length == 0)
-        return RING_OK;
-    if (p->check_uid) {
-        log_at(world->settings.address[0] != '\0' ? LOG_WARN : LOG_INFO,
-               "without a secret only 127.0.0.1 is listened on, whatever RING_ADDR and "
-               "RING_SOCKET_IFNAME say");
-        return RING_OK;
-    }
-    pass_move(p, launch, &chosen);
-    return RING_OK;
-}
-
 static ring_status join_at_address(boot_world *world, const boot_launch *launch)
 {
     pass p;
@@ -91,8 +73,7 @@ static ring_status join_at_address(boot_world *world, const boot_launch *launch)
     RING_TRY(pass_from_launch(launch, &world->settings, world->deadline, &p));
     if (world->rank > 0)
         return star_visit(world, &p, NULL, NULL);
-    RING_TRY(prefer_chosen(world, launch, &p));
-    RING_TRY(pass_listen(&p, launch, world->deadline, &fd));
+    RING_TRY(pass_listen(&p, launch, &world->settings, world->deadline, &fd));
     return world_host(world, &p, fd);
 }
 
@@ -136,7 +117,6 @@ static ring_status join_by_meeting(boot_world *world, const boot_launch *launch)
 
 static ring_status join_launched(boot_world *world, const boot_launch *launch)
 {
-    world->cards[world->rank].local_rank_hint = launch->local_rank;
     if (world->size == 1)
         return RING_OK;
     return launch->address[0] != '\0' ? join_at_address(world, launch)

@@ -22,7 +22,6 @@ typedef struct boot_card {
     int32_t rank;
     int32_t pid;
     uint32_t uid;
-    int32_t local_rank_hint;       /* from the launcher, -1 if unknown                   */
     unsigned char host[16];        /* hash of boot id and network namespace: same host   */
     unsigned char process[16];     /* hash of host, pid and start: same address space    */
     char hostname[BOOT_NAME_MAX];
@@ -37,8 +36,9 @@ typedef struct boot_world {
     settings settings;        /* rank 0's where all must agree, else this rank's          */
     int *control;             /* rank 0: [size], control[0] = -1; others: [1], to rank 0  */
     char launcher[32];
-    struct boot_doors *doors; /* listeners of this rank, closed by boot_connect()         */
+    struct boot_doors *doors; /* listeners of this rank until boot_connect()              */
     double deadline;          /* end of init                                             */
+    bool announced;           /* boot_announce() has been called                         */
 } boot_world;
 
 /** Makes a unique id and its listener. See ring_get_unique_id(). */
@@ -62,6 +62,10 @@ ring_status boot_connect(boot_world *world, const bool *by_unix, int lanes, int 
  *  @p mine RING_OK; else the first failing rank's error text on every rank. */
 ring_status boot_agree(boot_world *world, ring_status mine);
 
+/** Ahead of boot_agree() with the same failure: tells it to rank 0 (which has the last word
+ *  itself), so that the reason comes before the effects of what the caller closes now. */
+void boot_announce(boot_world *world, ring_status mine);
+
 void boot_free(boot_world *world);
 
 /** Launch found in the environment. */
@@ -71,6 +75,7 @@ typedef struct boot_launch {
     char address[256];          /* of rank 0, "" if to be found another way   */
     int port;
     bool agent_holds_port;      /* torchrun: never bind it                    */
+    int local_size;             /* ranks on this host, 0: unknown             */
 } boot_launch;
 /** @return RING_OK; RING_ERR_CONFIG for contradictions, with the variables named. */
 ring_status boot_detect(boot_launch *launch);

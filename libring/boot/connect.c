@@ -54,13 +54,30 @@ static void take_link(linking *l, int peer, int lane, int fd)
     l->open--;
 }
 
+/* A descriptor for one of us is worth more than a stranger's.
+ * @return false if no stranger has one. */
+static bool send_stranger_away(linking *l)
+{
+    boot_doors *doors = l->world->doors;
+    return doorman_yield(&doors->tcp) || doorman_yield(&doors->local);
+}
+
+static ring_status knock_once(linking *l, knock *k)
+{
+    ring_status status;
+    while ((status = knock_step(k, &l->world->doors->terms)) == RING_ERR_SYSTEM &&
+           send_stranger_away(l))
+        k->again = 0;
+    return status;
+}
+
 static ring_status knock_all(linking *l)
 {
     for (size_t i = 0; i < l->knock_count; i++) {
         knock *k = &l->knocks[i];
         if (k->done)
             continue;
-        const ring_status status = knock_step(k, &l->world->doors->terms);
+        const ring_status status = knock_once(l, k);
         if (status == RING_OK)
             take_link(l, k->peer, k->lane, k->hand.fd);
         else if (status != RING_IN_PROGRESS)
@@ -77,12 +94,20 @@ static bool expected(const linking *l, const hand_hello *hello, bool local)
            l->by_unix[hello->rank] == local && l->fds[hello->lane][hello->rank] < 0;
 }
 
+static ring_status open_once(linking *l, doorman *d, int *fd, hand_hello *hello)
+{
+    ring_status status;
+    while ((status = doorman_step(d, fd, hello)) == RING_ERR_SYSTEM && send_stranger_away(l))
+        continue;
+    return status;
+}
+
 static ring_status take_in(linking *l, doorman *d, bool local)
 {
     int fd;
     hand_hello hello;
     ring_status status;
-    while ((status = doorman_step(d, &fd, &hello)) == RING_OK) {
+    while ((status = open_once(l, d, &fd, &hello)) == RING_OK) {
         if (expected(l, &hello, local)) {
             take_link(l, hello.rank, hello.lane, fd);
         } else {
@@ -95,13 +120,23 @@ static ring_status take_in(linking *l, doorman *d, bool local)
 
 /* ---- Bad news ---------------------------------------------------------------------- */
 
+static bool has_ended(int fd)
+{
+    struct pollfd entry = {.fd = fd, .events = POLLRDHUP};
+    return poll(&entry, 1, 0) > 0;
+}
+
 /* A rank that is through may say so before rank 0 asks; that note is left where it is. */
 static ring_status check_control(linking *l, int rank)
 {
     const boot_world *w = l->world;
+    const int fd = w->control[w->rank == 0 ? rank : 0];
     note n;
-    const ssize_t got = recv(w->control[w->rank == 0 ? rank : 0], &n, sizeof n,
-                             MSG_PEEK | MSG_DONTWAIT);
+    const ssize_t got = recv(fd, &n, sizeof n, MSG_PEEK | MSG_DONTWAIT);
+    if (got > 0 && got < (ssize_t)sizeof n && !has_ended(fd)) {
+        clock_sleep(0.001); /* the rest is on its way, and poll() would not wait for it */
+        return RING_OK;
+    }
     if (got == (ssize_t)sizeof n && n.status == RING_OK && w->rank == 0) {
         l->through[rank] = true;
         return RING_OK;
@@ -198,6 +233,15 @@ static void tell_others(const linking *l, ring_status status)
     note_send(l->world, &bad);
 }
 
+/* The one reason for all. */
+static ring_status settle(linking *l, ring_status status)
+{
+    if (l->heard && l->world->rank == 0)
+        status = note_reason(l->world, status);
+    tell_others(l, status);
+    return status;
+}
+
 static void close_links(const linking *l)
 {
     for (int lane = 0; lane < l->lanes; lane++)
@@ -218,10 +262,10 @@ static ring_status finish(linking *l, ring_status status)
     for (size_t i = 0; i < l->knock_count; i++)
         knock_drop(&l->knocks[i]);
     if (status != RING_OK) {
-        tell_others(l, status);
+        status = settle(l, status);
         close_links(l);
     }
-    doors_close(l->world->doors);
+    doors_free(l->world);
     waits_free(&l->waits);
     free(l->knocks);
     free(l->through);

@@ -3,6 +3,7 @@
 #include "doorman.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 /* A guest who has had this long to answer may be sent away for a newer one. Until then
@@ -12,17 +13,13 @@
 
 void doorman_open(doorman *d, int listener, enum hand_purpose purpose, const hand_terms *terms)
 {
-    *d = (doorman){.listener = listener, .purpose = purpose, .terms = terms};
-}
-
-static double age(const guest *g)
-{
-    return clock_now() - (g->hand.expires - HAND_SECONDS);
+    *d = (doorman){.listener = listener, .purpose = purpose, .terms = terms,
+                   .room = DOORMAN_GUESTS};
 }
 
 static bool full(const doorman *d)
 {
-    return d->count == DOORMAN_GUESTS;
+    return d->count >= d->room;
 }
 
 static void remove_guest(doorman *d, size_t i)
@@ -31,30 +28,69 @@ static void remove_guest(doorman *d, size_t i)
     memmove(&d->guests[i], &d->guests[i + 1], (d->count - i) * sizeof d->guests[0]);
 }
 
-static bool make_room(doorman *d)
+static void send_away_oldest(doorman *d)
 {
-    if (!full(d))
-        return true;
-    if (age(&d->guests[0]) < PATIENCE)
-        return false;
     hand_drop(&d->guests[0].hand);
     remove_guest(d, 0);
+}
+
+bool doorman_yield(doorman *d)
+{
+    if (d->count == 0)
+        return false;
+    send_away_oldest(d);
+    d->room = max_size(d->count, 1);
     return true;
+}
+
+static bool somebody_waits(const doorman *d)
+{
+    struct pollfd entry = {.fd = d->listener, .events = POLLIN};
+    return poll(&entry, 1, 0) > 0;
+}
+
+/* Until then newcomers have to wait. */
+static double opens_at(const doorman *d)
+{
+    const double polite = full(d) ? d->guests[0].hand.expires - HAND_SECONDS + PATIENCE : 0;
+    return polite > d->rest ? polite : d->rest;
+}
+
+static bool make_room(doorman *d)
+{
+    while (full(d) && clock_now() >= opens_at(d))
+        send_away_oldest(d);
+    return !full(d) && clock_now() >= d->rest;
+}
+
+static ring_status no_descriptor(doorman *d)
+{
+    if (d->count == 0)
+        return fail(RING_ERR_SYSTEM, "accepting a connection: %m; see ulimit -n");
+    d->room = d->count;
+    return RING_OK;
+}
+
+/* It may pass; until then the caller's loop goes on, with its deadline. */
+static void cannot_accept(doorman *d)
+{
+    log_debug("accepting a connection: %m; trying on");
+    d->rest = clock_now() + PATIENCE;
 }
 
 static ring_status take_in(doorman *d)
 {
-    while (make_room(d)) {
+    while (somebody_waits(d) && make_room(d)) {
         guest *g = &d->guests[d->count];
         g->from.length = sizeof g->from.at;
-        const int fd = accept4(d->listener, &g->from.at.any, &g->from.length,
-                               SOCK_CLOEXEC | SOCK_NONBLOCK);
+        const int fd = fd_guard(accept4(d->listener, &g->from.at.any, &g->from.length,
+                                        SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (fd >= 0)
             hand_answer(&d->guests[d->count++].hand, fd, d->terms);
-        else if (errno == EAGAIN)
-            return RING_OK;
-        else if (errno == EMFILE || errno == ENFILE || errno == EBADF || errno == EINVAL)
-            return fail(RING_ERR_SYSTEM, "accepting a connection: %m; see ulimit -n");
+        else if (errno == EMFILE || errno == ENFILE)
+            RING_TRY(no_descriptor(d));
+        else
+            cannot_accept(d);
     }
     return RING_OK;
 }
@@ -115,9 +151,9 @@ ring_status doorman_wait(const doorman *d, waits *w)
         RING_TRY(waits_add(w, h->fd, hand_events(h)));
         waits_due(w, h->expires);
     }
-    if (!full(d))
+    if (clock_now() >= opens_at(d))
         return waits_add(w, d->listener, POLLIN);
-    waits_due(w, d->guests[0].hand.expires - HAND_SECONDS + PATIENCE);
+    waits_due(w, opens_at(d));
     return RING_OK;
 }
 

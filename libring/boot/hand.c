@@ -97,7 +97,7 @@ static ring_status check_proof(const hand *h, const char *side, const unsigned c
     if (sodium_memcmp(want, mac, sizeof want) != 0)
         return fail(RING_ERR_AUTH, "the other side could not prove that it belongs to this job "
                     "(another secret, or another job)");
-    return owner_check(h->fd, h->terms->check_uid);
+    return owner_check(h->fd, h->terms->users);
 }
 
 /* Both sides are members of one job from here. */

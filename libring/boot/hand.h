@@ -18,13 +18,15 @@
 
 #include "base.h"
 
+#include <stdio.h>
+
 enum { HAND_KEY = 32, HAND_NONCE = 32, HAND_MAC = 32, HAND_EXTRA = 1024, HAND_SECONDS = 5 };
 enum hand_purpose { HAND_JOIN = 1, HAND_LINK = 2 };
 
 /** What this rank shows and expects. Borrowed by its handshakes. */
 typedef struct hand_terms {
     unsigned char key[HAND_KEY];
-    bool check_uid; /* the key is no secret: the other side must be of our user */
+    FILE *users; /* the key is no secret: owner_table(), the other side must be of our user */
     int rank, size;
 } hand_terms;
 
@@ -71,8 +73,11 @@ ring_status hand_step(hand *h);
 short hand_events(const hand *h);
 void hand_drop(hand *h);
 
+/** The kernel's table of connections, to be kept: when a member has to be looked up, strangers
+ *  may have all descriptors. NULL: it cannot be read. */
+FILE *owner_table(void);
 /** @return RING_OK if the process at the other end is of our user. AF_UNIX is always looked
- *  at, TCP over 127.0.0.1 only with @p tcp_too. */
-ring_status owner_check(int fd, bool tcp_too);
+ *  at, TCP over 127.0.0.1 only with a @p table. */
+ring_status owner_check(int fd, FILE *table);
 
 #endif

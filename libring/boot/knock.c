@@ -24,13 +24,14 @@ static ring_status try_later(knock *k, ring_status why)
     if (k->pause > k->most_pause)
         k->pause = k->most_pause;
     k->again = clock_now() + k->pause;
-    return RING_IN_PROGRESS;
+    return why == RING_ERR_SYSTEM ? why : RING_IN_PROGRESS;
 }
 
 static ring_status start(knock *k, const hand_terms *terms)
 {
     int fd;
     RING_TRY(address_socket(&k->to, &fd));
+    fd_guard(fd);
     if (connect(fd, &k->to.at.any, k->to.length) != 0 && errno != EINPROGRESS) {
         const ring_status status = fail(RING_ERR_PEER, "%m");
         fd_close(&fd);

@@ -26,7 +26,8 @@ typedef struct knock {
 } knock;
 
 /** @return RING_OK: through, the socket is k->hand.fd and the caller's;
- *          RING_IN_PROGRESS; RING_ERR_CONFIG: a member that cannot take part with us. */
+ *          RING_IN_PROGRESS; RING_ERR_SYSTEM: the same, but no descriptor was free;
+ *          RING_ERR_CONFIG: a member that cannot take part with us. */
 ring_status knock_step(knock *k, const hand_terms *terms);
 ring_status knock_wait(const knock *k, waits *w);
 void knock_drop(knock *k);

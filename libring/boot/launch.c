@@ -15,7 +15,7 @@
 enum { RANKS_MAX = 1 << 20 };
 
 typedef struct launcher {
-    const char *name, *rank, *sizes[2], *local;
+    const char *name, *rank, *sizes[2], *local, *local_size;
     bool needs_address;         /* it has no other way to find rank 0 */
     const char *mark;           /* must be set too, if not NULL       */
     bool (*applies)(void);
@@ -37,18 +37,20 @@ static bool in_slurm_step(void)
 }
 
 static const launcher launchers[] = {
-    {"ringrun", "RING_RANK", {"RING_SIZE", NULL}, "RING_LOCAL_RANK", true, NULL, NULL},
-    {"torchrun", "RANK", {"WORLD_SIZE", NULL}, "LOCAL_RANK", true, NULL, NULL},
+    {"ringrun", "RING_RANK", {"RING_SIZE", NULL}, "RING_LOCAL_RANK", "RING_LOCAL_SIZE", true, NULL,
+     NULL},
+    {"torchrun", "RANK", {"WORLD_SIZE", NULL}, "LOCAL_RANK", "LOCAL_WORLD_SIZE", true, NULL, NULL},
     /* Open MPI sets PMIx' variables as well, but only its own tell the size. */
     {"Open MPI", "OMPI_COMM_WORLD_RANK", {"OMPI_COMM_WORLD_SIZE", NULL},
-     "OMPI_COMM_WORLD_LOCAL_RANK", false, NULL, NULL},
-    {"PMIx", "PMIX_RANK", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, "SLURM_LOCALID", false,
+     "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", false, NULL, NULL},
+    {"PMIx", "PMIX_RANK", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, "SLURM_LOCALID", NULL, false,
      "PMIX_NAMESPACE", NULL},
     {"MVAPICH", "MV2_COMM_WORLD_RANK", {"MV2_COMM_WORLD_SIZE", NULL}, "MV2_COMM_WORLD_LOCAL_RANK",
-     false, NULL, NULL},
-    {"PMI", "PMI_RANK", {"PMI_SIZE", NULL}, "MPI_LOCALRANKID", false, NULL, NULL},
-    {"Slurm", "SLURM_PROCID", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, "SLURM_LOCALID", false,
-     NULL, in_slurm_step},
+     "MV2_COMM_WORLD_LOCAL_SIZE", false, NULL, NULL},
+    {"PMI", "PMI_RANK", {"PMI_SIZE", NULL}, "MPI_LOCALRANKID", "MPI_LOCALNRANKS", false, NULL,
+     NULL},
+    {"Slurm", "SLURM_PROCID", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, "SLURM_LOCALID", NULL,
+     false, NULL, in_slurm_step},
 };
 
 static ring_status number(const char *name, int least, int most, int *out)
@@ -131,6 +133,8 @@ static ring_status read_launcher(const launcher *l, boot_launch *out)
                     l->rank, out->rank, out->size, size_variable(l));
     if (variable(l->local) != NULL)
         RING_TRY(number(l->local, 0, RANKS_MAX - 1, &out->local_rank));
+    if (variable(l->local_size) != NULL)
+        RING_TRY(number(l->local_size, 1, RANKS_MAX, &out->local_size));
     const char *by_hand = l == launchers ? variable("RING_LAUNCHER") : l->name;
     text_format(out->launcher, sizeof out->launcher, "%s", by_hand != NULL ? by_hand : "RING_RANK");
     return read_address(l, out);

@@ -17,10 +17,8 @@ static bool equals(const char *name, int value)
 
 bool meet_one_host(const boot_launch *launch)
 {
-    return equals("OMPI_COMM_WORLD_LOCAL_SIZE", launch->size) ||
-           equals("MPI_LOCALNRANKS", launch->size) ||
-           equals("MV2_COMM_WORLD_LOCAL_SIZE", launch->size) ||
-           equals("SLURM_STEP_NUM_NODES", 1) || equals("SLURM_NNODES", 1);
+    return launch->local_size == launch->size || equals("SLURM_STEP_NUM_NODES", 1) ||
+           equals("SLURM_NNODES", 1);
 }
 
 /* All ranks make their communicators from the environment in the same order. */

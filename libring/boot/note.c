@@ -4,8 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
-#define VERDICT_PATIENCE 2.0 /* s: rank 0 needs a moment to tell why time is up */
+#define REASON_SECONDS 0.2 /* for a better reason than a lost connection to arrive */
 
 note note_of(const boot_world *w, ring_status status)
 {
@@ -28,7 +29,7 @@ void note_send(const boot_world *w, const note *n)
     const int controls = w->rank == 0 ? w->size : 1;
     for (int i = 0; i < controls; i++)
         if (w->control[i] >= 0) /* whoever is gone is found out when it is waited for */
-            (void)fd_write_all(w->control[i], n, sizeof *n, clock_now());
+            star_tell(w->control[i], n, sizeof *n);
 }
 
 ring_status note_read(const boot_world *w, int rank, double deadline, note *out)
@@ -36,9 +37,28 @@ ring_status note_read(const boot_world *w, int rank, double deadline, note *out)
     const int fd = w->control[w->rank == 0 ? rank : 0];
     const ring_status status = fd_read_all(fd, out, sizeof *out, deadline);
     out->text[sizeof out->text - 1] = '\0';
-    if (status == RING_ERR_PEER)
-        return fail(status, "rank %d (%s, pid %d) was lost while links were made", rank,
-                    w->cards[rank].hostname, w->cards[rank].pid);
+    return status == RING_ERR_PEER ? star_lost(w, rank, "while links were made") : status;
+}
+
+/* @return true if a note of that rank is here, whole, and tells a reason. */
+static bool find_reason(const boot_world *w, int rank, note *out)
+{
+    if (recv(w->control[rank], out, sizeof *out, MSG_PEEK | MSG_DONTWAIT) != sizeof *out)
+        return false;
+    out->text[sizeof out->text - 1] = '\0';
+    return out->status != RING_OK && out->status != RING_ERR_PEER;
+}
+
+ring_status note_reason(const boot_world *w, ring_status status)
+{
+    const double until = clock_now() + REASON_SECONDS;
+    note n;
+    while (status == RING_ERR_PEER && clock_now() < until) {
+        for (int r = 1; r < w->size; r++)
+            if (find_reason(w, r, &n))
+                return note_status(&n);
+        clock_sleep(0.005);
+    }
     return status;
 }
 
@@ -113,6 +133,7 @@ static ring_status agree_as_host(boot_world *w, const note *mine)
         status = fail(RING_ERR_MEMORY, "asking %d ranks", w->size);
     if (status == RING_OK)
         status = call_roll(&roll);
+    status = note_reason(w, status);
     verdict.status = (int32_t)status;
     if (status != RING_OK)
         text_format(verdict.text, sizeof verdict.text, "%s", fail_text());
@@ -120,6 +141,15 @@ static ring_status agree_as_host(boot_world *w, const note *mine)
     waits_free(&roll.waits);
     free(roll.spoken);
     return status;
+}
+
+void boot_announce(boot_world *world, ring_status status)
+{
+    if (world->rank == 0)
+        return; /* whose word is the last one anyway */
+    const note mine = note_of(world, status);
+    note_send(world, &mine);
+    world->announced = true;
 }
 
 ring_status boot_agree(boot_world *world, ring_status status)
@@ -130,7 +160,8 @@ ring_status boot_agree(boot_world *world, ring_status status)
         return status;
     if (world->rank == 0)
         return agree_as_host(world, &mine);
-    note_send(world, &mine);
+    if (!world->announced)
+        note_send(world, &mine);
     const double limit = world->deadline + VERDICT_PATIENCE;
     const ring_status heard = note_read(world, 0, limit, &verdict);
     if (heard == RING_OK)

@@ -21,5 +21,9 @@ void note_send(const boot_world *world, const note *n);
 ring_status note_read(const boot_world *world, int rank, double deadline, note *out);
 /** The note's status, with its text as this thread's failure. */
 ring_status note_status(const note *n);
+/** Rank 0: a lost connection is often only what another rank's failure did, and the note with
+ *  the reason may still be on its way. Looks for it a moment if @p status is RING_ERR_PEER.
+ *  @return its status and text, else @p status. */
+ring_status note_reason(const boot_world *world, ring_status status);
 
 #endif

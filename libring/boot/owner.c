@@ -6,7 +6,7 @@
 #include "hand.h"
 
 #include <netinet/in.h>
-#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,27 +22,22 @@ static bool ends_of(int fd, connection *c)
            c->here.sin_family == AF_INET && c->there.sin_family == AF_INET;
 }
 
-/* Addresses stand in the table as the raw number in network order, ports in host order. */
-static bool row_is_other_end(const char *row, const connection *c, unsigned *uid)
+FILE *owner_table(void)
 {
-    unsigned local, local_port, remote, remote_port;
-    return sscanf(row, " %*u: %8X:%4X %8X:%4X %*X %*X:%*X %*X:%*X %*X %u", &local, &local_port,
-                  &remote, &remote_port, uid) == 5 &&
-           local == c->there.sin_addr.s_addr && local_port == ntohs(c->there.sin_port) &&
-           remote == c->here.sin_addr.s_addr && remote_port == ntohs(c->here.sin_port);
+    return fopen("/proc/thread-self/net/tcp", "re");
 }
 
-static bool uid_by_table(const connection *c, unsigned *uid)
+/* Addresses stand in the table as the raw number in network order, ports in host order. */
+static bool uid_by_table(FILE *table, const connection *c, unsigned *uid)
 {
-    char row[512];
-    bool found = false;
-    FILE *table = fopen("/proc/thread-self/net/tcp", "re");
-    if (table == NULL)
-        return false;
-    while (!found && fgets(row, sizeof row, table) != NULL)
-        found = row_is_other_end(row, c, uid);
-    fclose(table);
-    return found;
+    char row[512], other_end[40];
+    text_format(other_end, sizeof other_end, " %08X:%04X %08X:%04X ", c->there.sin_addr.s_addr,
+                ntohs(c->there.sin_port), c->here.sin_addr.s_addr, ntohs(c->here.sin_port));
+    rewind(table);
+    while (fgets(row, sizeof row, table) != NULL)
+        if (strstr(row, other_end) != NULL)
+            return sscanf(row, " %*u: %*s %*s %*X %*X:%*X %*X:%*X %*X %u", uid) == 1;
+    return false;
 }
 
 static bool is_unix(int fd)
@@ -62,14 +57,14 @@ static bool uid_by_socket(int fd, unsigned *uid)
     return true;
 }
 
-ring_status owner_check(int fd, bool tcp_too)
+ring_status owner_check(int fd, FILE *table)
 {
     const bool local = is_unix(fd);
     connection c;
     unsigned uid;
-    if (!local && !tcp_too)
+    if (!local && table == NULL)
         return RING_OK;
-    if (local ? !uid_by_socket(fd, &uid) : !(ends_of(fd, &c) && uid_by_table(&c, &uid)))
+    if (local ? !uid_by_socket(fd, &uid) : !(ends_of(fd, &c) && uid_by_table(table, &c, &uid)))
         return fail(RING_ERR_AUTH, "cannot find out which user connects; set RING_SECRET_FILE");
     if (uid != (unsigned)geteuid())
         return fail(RING_ERR_AUTH, "the other side is user %u, this is user %u", uid,

@@ -56,12 +56,6 @@ static void add_ports(const boot_launch *l, boot_address at, pass *out)
     }
 }
 
-void pass_move(pass *p, const boot_launch *l, const boot_address *to)
-{
-    p->places = 0;
-    add_ports(l, *to, p);
-}
-
 static bool any_here(const boot_address *found, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -82,6 +76,35 @@ static ring_status local_only(const boot_launch *l, const boot_address *found, s
                       "ringrun", l->address);
 }
 
+/* "127.0.1.1 node0" in Debian's /etc/hosts, or "localhost" for the first of several pods. */
+static bool leads_others_nowhere(const boot_launch *l, const boot_address *first)
+{
+    return address_is_loopback(first) && l->local_size > 0 && l->local_size < l->size;
+}
+
+static ring_status instead_of_loopback(const boot_launch *l, const settings *s, pass *out)
+{
+    boot_address chosen;
+    RING_TRY(address_chosen(s, &chosen));
+    if (chosen.length == 0)
+        return fail(RING_ERR_CONFIG, "MASTER_ADDR=%s is the loopback on this host, but %d of %d "
+                    "ranks run on others: set RING_ADDR here to the address of this host that "
+                    "they have as MASTER_ADDR", l->address, l->size - l->local_size, l->size);
+    add_ports(l, chosen, out);
+    return RING_OK;
+}
+
+/* @param found  what others may reach comes first. */
+static ring_status find_places(const boot_launch *l, const settings *s, const boot_address *found,
+                               size_t count, pass *out)
+{
+    if (leads_others_nowhere(l, &found[0]))
+        return instead_of_loopback(l, s, out);
+    for (size_t i = 0; i < count; i++)
+        add_ports(l, found[i], out);
+    return RING_OK;
+}
+
 ring_status pass_from_launch(const boot_launch *l, const settings *s, double deadline, pass *out)
 {
     unsigned char secret[HAND_KEY] = "libring: a key that is public";
@@ -92,43 +115,54 @@ ring_status pass_from_launch(const boot_launch *l, const settings *s, double dea
     RING_TRY(secret_read(s, secret, &has_secret));
     RING_TRY(derive_key(l, secret, out->key));
     sodium_memzero(secret, sizeof secret);
-    RING_TRY(address_resolve(l->address, 0, deadline, found, sizeof found / sizeof found[0],
-                             &count));
-    if (!has_secret && !s->insecure)
-        return local_only(l, found, count, out);
-    if (!has_secret)
+    RING_TRY(address_resolve("MASTER_ADDR", l->address, 0, deadline, found,
+                             sizeof found / sizeof found[0], &count));
+    if (!has_secret && s->insecure)
         warn_insecure_once(l);
-    for (size_t i = 0; i < count; i++)
-        add_ports(l, found[i], out);
-    return RING_OK;
+    RING_TRY(has_secret || s->insecure ? find_places(l, s, found, count, out)
+                                       : local_only(l, found, count, out));
+    if (out->places > 0)
+        return RING_OK;
+    return fail(RING_ERR_CONFIG, "MASTER_PORT=%d is held by torchrun's agent, and rank 0 needs a "
+                "port above it: choose a lower one", l->port);
 }
 
 /* ---- Rank 0 listens ------------------------------------------------------------------ */
 
+static ring_status move_here(pass *p, const boot_launch *l, const settings *s)
+{
+    boot_address chosen;
+    if (any_here(p->at, p->places))
+        return RING_OK;
+    RING_TRY(address_chosen(s, &chosen));
+    if (chosen.length == 0)
+        return fail(RING_ERR_CONFIG, "this is rank 0, but MASTER_ADDR=%s is not an address of this "
+                    "host; start rank 0 there, or set RING_ADDR", l->address);
+    p->places = 0;
+    add_ports(l, chosen, p);
+    return RING_OK;
+}
+
 /* @return RING_IN_PROGRESS if all places of this host are taken. */
 static ring_status listen_somewhere(pass *p, int *fd)
 {
-    ring_status status = RING_OK;
-    size_t here = 0;
     for (size_t i = 0; i < p->places; i++) {
         if (!address_is_here(&p->at[i]))
             continue;
-        here++;
-        status = address_listen(&p->at[i], fd);
+        const ring_status status = address_listen(&p->at[i], fd);
         if (status != RING_IN_PROGRESS) {
             p->at[0] = p->at[i];
             return status;
         }
     }
-    return here > 0 ? RING_IN_PROGRESS
-                    : fail(RING_ERR_CONFIG, "this is rank 0, but MASTER_ADDR is not an address of "
-                           "this host; start rank 0 there, or set RING_ADDR");
+    return RING_IN_PROGRESS;
 }
 
-ring_status pass_listen(pass *p, const boot_launch *l, double deadline, int *fd)
+ring_status pass_listen(pass *p, const boot_launch *l, const settings *s, double deadline, int *fd)
 {
     const double patience = clock_now() + PORT_PATIENCE;
     ring_status status;
+    RING_TRY(move_here(p, l, s));
     while ((status = listen_somewhere(p, fd)) == RING_IN_PROGRESS && clock_now() < patience &&
            clock_now() < deadline)
         clock_sleep(0.02);

@@ -22,10 +22,10 @@ typedef struct pass {
 /** Reads the secret and resolves the address. */
 ring_status pass_from_launch(const boot_launch *launch, const settings *s, double deadline,
                              pass *out);
-/** Replaces the address, keeps the ports. */
-void pass_move(pass *p, const boot_launch *launch, const boot_address *to);
-/** Rank 0: listens at the first place that is free; on success that is out->at[0]. */
-ring_status pass_listen(pass *p, const boot_launch *launch, double deadline, int *fd);
+/** Rank 0: listens at the first place that is free; on success that is p->at[0]. RING_ADDR or
+ *  RING_SOCKET_IFNAME stand in where MASTER_ADDR is no address of this host. */
+ring_status pass_listen(pass *p, const boot_launch *launch, const settings *s, double deadline,
+                        int *fd);
 
 ring_status pass_from_id(const ring_unique_id *id, pass *out);
 /** A new id with a random key for @p at. */

@@ -47,10 +47,11 @@ static const setting table[] = {
      SETTING_DESCRIPTOR, FIELD(secret_fd)},
     {"RING_INSECURE", NULL, "0 or 1", "1: without a secret, believe whoever connects", "0",
      SETTING_FLAG, FIELD(insecure)},
-    {"RING_ADDR", NULL, "address", "address of this host to listen on", "", SETTING_TEXT,
-     FIELD(address)},
+    {"RING_ADDR", NULL, "address", "address of this host that other ranks connect to", "",
+     SETTING_TEXT, FIELD(address)},
     {"RING_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "list",
-     "interfaces to listen on by prefix, best first; =eth0: exactly; ^docker: not these", "",
+     "interfaces that other ranks connect to by prefix, best first; =eth0: exactly; ^docker: not "
+     "these", "",
      SETTING_TEXT, FIELD(interface)},
     {"RING_RENDEZVOUS_DIR", NULL, "path",
      "directory that all ranks share, to find rank 0 under mpirun or srun", "", SETTING_TEXT,
@@ -172,10 +173,24 @@ static const char *setting_parse(const setting *s, const char *value, void *fiel
     return NULL;
 }
 
-static void names_of(const char *names[SETTINGS])
+enum { PREFIX = sizeof "RING_" - 1 };
+
+static bool has_prefix(const char *name)
 {
+    return strncmp(name, "RING_", PREFIX) == 0;
+}
+
+/* Without the prefix that all share: it would make any two of them near.
+ * @return the setting whose name is close to @p name, or NULL. */
+static const char *nearest_setting(const char *name)
+{
+    const char *names[SETTINGS];
+    size_t count = 0;
     for (size_t i = 0; i < SETTINGS; i++)
-        names[i] = table[i].name;
+        if (has_prefix(table[i].name))
+            names[count++] = table[i].name + PREFIX;
+    const char *found = text_nearest(name + PREFIX, names, count);
+    return found != NULL ? found - PREFIX : NULL;
 }
 
 static bool known(const char *name)
@@ -189,16 +204,14 @@ static bool known(const char *name)
 static void warn_unknown(const char *variable)
 {
     char name[64];
-    const char *names[SETTINGS];
     const char *equals = strchr(variable, '=');
-    if (equals == NULL || strncmp(variable, "RING_", 5) != 0)
+    if (equals == NULL || !has_prefix(variable))
         return;
     text_format(name, sizeof name, "%.*s", (int)min_size((size_t)(equals - variable), 63),
                 variable);
     if (known(name))
         return;
-    names_of(names);
-    const char *nearest = text_nearest(name, names, SETTINGS);
+    const char *nearest = nearest_setting(name);
     log_warn("%s is set, but libring has no such setting%s%s%s", name,
              nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
              nearest != NULL ? "?" : "");

@@ -19,7 +19,7 @@ typedef struct settings {
     char secret_file[512];   /* RING_SECRET_FILE                                         */
     int secret_fd;           /* RING_SECRET_FD: inherited descriptor of a file, -1: none */
     char meeting_dir[512];   /* RING_RENDEZVOUS_DIR: shared directory to find rank 0 by  */
-    char address[256];       /* RING_ADDR: address to listen on, "" = chosen             */
+    char address[256];       /* RING_ADDR: address for other ranks, "" = chosen          */
     char interface[64];      /* RING_SOCKET_IFNAME: interface whose address is used      */
     char fault[128];         /* RING_FAULT: transport_fault_wrap()'s spec, for tests     */
     log_level debug;         /* RING_DEBUG                                               */

@@ -12,6 +12,9 @@
 
 enum { STAR_TEXT = 512 };
 
+/* s: rank 0 gives up when the first of us would, and needs a moment to tell why. */
+#define VERDICT_PATIENCE 2.0
+
 /** The listeners for the links of this rank. */
 typedef struct boot_doors {
     hand_terms terms;
@@ -44,10 +47,16 @@ ring_status star_host(boot_world *world, int listener);
 /** Other ranks: finds rank 0. @p source NULL: @p p stays as it is. */
 ring_status star_visit(boot_world *world, pass *p, star_source source, void *context);
 
-/** Opens this rank's listeners at @p own (port 0) and writes them into its card. */
-ring_status doors_open(boot_world *world, const pass *p, const boot_address *own);
-/** Closes what is still open. */
-void doors_close(boot_doors *doors);
+/** The last words to a rank, as far as it can take them at once: one that reads slowly must not
+ *  cost the others theirs. Leaves this thread's failure text alone. */
+void star_tell(int fd, const void *data, size_t bytes);
+/** RING_ERR_PEER: @p rank was lost @p when ("while links were made"). */
+ring_status star_lost(const boot_world *world, int rank, const char *when);
+
+/** Opens this rank's listeners and writes them into its card. */
+ring_status doors_open(boot_world *world, const pass *p);
+/** Closes them, wipes the key. */
+void doors_free(boot_world *world);
 
 /** Writes ranks as "1, 3-5" for which missing(context, rank); returns their number. */
 int ranks_text(int size, bool (*missing)(const void *context, int rank), const void *context,

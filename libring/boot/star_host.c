@@ -3,7 +3,7 @@
  * Rank 0 of the rendezvous: seats members as they come, notices who is lost meanwhile, and
  * ends for everybody at the earliest moment at which one of them would give up.
  */
-#include "star.h"
+#include "note.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -35,27 +35,47 @@ static star_verdict verdict_of(const boot_world *w, ring_status status)
     return v;
 }
 
-/* One of us who reads slowly must not cost the others their verdict. */
-static void tell_failure(int fd, const star_verdict *v)
+void star_tell(int fd, const void *data, size_t bytes)
 {
-    const ssize_t put = send(fd, v, sizeof *v, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t put = send(fd, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
     (void)put; /* whoever cannot hear it sees the connection end */
+}
+
+ring_status star_lost(const boot_world *w, int rank, const char *when)
+{
+    return fail(RING_ERR_PEER, "rank %d (%s, pid %d) was lost %s", rank, w->cards[rank].hostname,
+                w->cards[rank].pid, when);
 }
 
 static ring_status lost(const boot_world *w, int rank)
 {
-    return fail(RING_ERR_PEER, "rank %d (%s, pid %d) was lost while ranks were joining", rank,
-                w->cards[rank].hostname, w->cards[rank].pid);
+    return star_lost(w, rank, "while ranks were joining");
 }
 
-static ring_status hand_out(const boot_world *w, const star_verdict *v)
+/* Ranks below the lost one have their cards already and wait for a note. */
+static void tell_rest(const boot_world *w, int lost_rank, ring_status status)
 {
+    const star_verdict v = verdict_of(w, status);
+    note n = {.status = (int32_t)status};
+    text_format(n.text, sizeof n.text, "%s", v.text);
+    for (int r = 1; r < lost_rank; r++)
+        star_tell(w->control[r], &n, sizeof n);
+    for (int r = lost_rank + 1; r < w->size; r++)
+        star_tell(w->control[r], &v, sizeof v);
+}
+
+static ring_status hand_out(const boot_world *w)
+{
+    const star_verdict v = verdict_of(w, RING_OK);
     for (int r = 1; r < w->size; r++) {
         const double limit = clock_now() + HAND_SECONDS;
-        if (fd_write_all(w->control[r], v, sizeof *v, limit) != RING_OK ||
-            fd_write_all(w->control[r], w->cards, (size_t)w->size * sizeof w->cards[0], limit) !=
+        if (fd_write_all(w->control[r], &v, sizeof v, limit) == RING_OK &&
+            fd_write_all(w->control[r], w->cards, (size_t)w->size * sizeof w->cards[0], limit) ==
                 RING_OK)
-            return lost(w, r);
+            continue;
+        const ring_status status = lost(w, r);
+        tell_rest(w, r, status);
+        return status;
     }
     return RING_OK;
 }
@@ -90,7 +110,7 @@ static ring_status twice(host *h, const boot_card *second, int fd)
     fail(RING_ERR_CONFIG, "two processes say that they are rank %d: pid %d on %s and pid %d on %s",
          second->rank, first->pid, first->hostname, second->pid, second->hostname);
     const star_verdict v = verdict_of(w, RING_ERR_CONFIG);
-    tell_failure(fd, &v);
+    star_tell(fd, &v, sizeof v);
     return RING_ERR_CONFIG;
 }
 
@@ -186,9 +206,11 @@ static void tell_latecomers(host *h, const star_verdict *v)
     while (h->seated + h->refused < h->world->size - 1 && clock_now() < until) {
         const ring_status status = doorman_step(&h->door, &fd, &hello);
         if (status == RING_OK) {
-            tell_failure(fd, v);
+            star_tell(fd, v, sizeof *v);
             fd_close(&fd);
         }
+        if (status == RING_ERR_SYSTEM)
+            return;
         h->refused += status == RING_OK || status == RING_ERR_CONFIG;
         waits_start(&h->waits, until);
         if (doorman_wait(&h->door, &h->waits) != RING_OK || waits_poll(&h->waits) != RING_OK)
@@ -201,7 +223,7 @@ static void tell_all(host *h, ring_status status)
     const star_verdict v = verdict_of(h->world, status);
     for (int r = 1; r < h->world->size; r++)
         if (h->world->control[r] >= 0)
-            tell_failure(h->world->control[r], &v);
+            star_tell(h->world->control[r], &v, sizeof v);
     if (status != RING_ERR_TIMEOUT)
         tell_latecomers(h, &v);
     fail(status, "%s", v.text); /* the latecomers' troubles are not the reason */
@@ -216,6 +238,5 @@ ring_status star_host(boot_world *world, int listener)
         tell_all(&h, status);
     doorman_close(&h.door);
     waits_free(&h.waits);
-    const star_verdict v = verdict_of(world, status);
-    return status == RING_OK ? hand_out(world, &v) : status;
+    return status == RING_OK ? hand_out(world) : status;
 }

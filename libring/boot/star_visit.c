@@ -3,10 +3,6 @@
 #include "star.h"
 
 #include <string.h>
-#include <unistd.h>
-
-/* Rank 0 gives up when the first of us would; its verdict is worth waiting for. */
-#define VERDICT_PATIENCE 2.0
 
 typedef struct visit {
     boot_world *world;
@@ -21,30 +17,11 @@ typedef struct visit {
     waits waits;
 } visit;
 
-/* The address of this host that packets to `to` leave from. Nothing is sent. */
-static ring_status address_towards(const boot_address *to, boot_address *own)
-{
-    char text[ADDRESS_TEXT_MAX];
-    int fd = socket(to->at.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    ring_status status = RING_OK;
-    if (fd < 0 || connect(fd, &to->at.any, to->length) != 0)
-        status = fail(RING_ERR_SYSTEM, "no way to %s: %m", address_text(to, text));
-    else
-        status = address_of_socket(fd, own);
-    fd_close(&fd);
-    return status;
-}
-
 static ring_status open_doors(visit *v)
 {
-    boot_address own = {.length = 0};
     if (v->world->doors != NULL)
         return RING_OK;
-    if (!v->pass->check_uid) /* else only 127.0.0.1 is allowed */
-        RING_TRY(address_chosen(&v->world->settings, &own));
-    if (own.length == 0)
-        RING_TRY(address_towards(&v->pass->at[0], &own));
-    RING_TRY(doors_open(v->world, v->pass, &own));
+    RING_TRY(doors_open(v->world, v->pass));
     v->request.card = v->world->cards[v->world->rank];
     return RING_OK;
 }
@@ -97,7 +74,7 @@ static ring_status knock_everywhere(visit *v, int *fd)
         const ring_status status = knock_step(k, &doors->terms);
         if (status == RING_OK)
             *fd = k->hand.fd;
-        if (status != RING_IN_PROGRESS)
+        if (status != RING_IN_PROGRESS && status != RING_ERR_SYSTEM)
             return status;
         warn_stranger(v, k);
     }

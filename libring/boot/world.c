@@ -28,7 +28,6 @@ static ring_status world_fill(boot_world *w, uint32_t transports)
         w->control[i] = -1;
     boot_card *card = &w->cards[w->rank];
     card->rank = w->rank;
-    card->local_rank_hint = -1;
     card->transports = transports;
     RING_TRY(world_settings(&w->settings));
     w->deadline = clock_now() + w->settings.init_timeout;
@@ -56,7 +55,7 @@ ring_status world_new(int size, int rank, uint32_t transports, const char *launc
 
 ring_status world_host(boot_world *world, const pass *p, int listener)
 {
-    const ring_status status = doors_open(world, p, &p->at[0]);
+    const ring_status status = doors_open(world, p);
     if (status == RING_OK)
         return star_host(world, listener);
     fd_close(&listener);
@@ -82,10 +81,7 @@ void boot_free(boot_world *world)
     const int controls = world->rank == 0 ? world->size : 1;
     for (int i = 0; world->control != NULL && i < controls; i++)
         fd_close(&world->control[i]);
-    doors_close(world->doors);
-    if (world->doors != NULL)
-        sodium_memzero(&world->doors->terms, sizeof world->doors->terms);
-    free(world->doors);
+    doors_free(world);
     free(world->control);
     free(world->cards);
     free(world);

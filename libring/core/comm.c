@@ -34,10 +34,19 @@ static void count_hosts(ring_comm *comm)
     }
 }
 
-static ring_status start_parts(ring_comm *comm)
+static ring_status start_own_parts(ring_comm *comm)
 {
     RING_TRY(sleeper_new(comm));
-    RING_TRY(plans_new(&comm->plans));
+    return plans_new(&comm->plans);
+}
+
+static ring_status start_parts(ring_comm *comm)
+{
+    const ring_status status = start_own_parts(comm);
+    if (status != RING_OK) {
+        boot_announce(comm->world, status); /* the others go on to make links */
+        return status;
+    }
     RING_TRY(links_open(comm));
     RING_TRY(tuner_new(comm, &comm->tuner));
     if (comm->ranks > 1)

@@ -136,8 +136,10 @@ static ring_status connect_and_open(ring_comm *comm, const transport **chosen, b
     RING_TRY(boot_agree(comm->world, choose_all(comm, chosen, by_unix)));
     RING_TRY(boot_connect(comm->world, by_unix, TRANSPORT_LANES, fds));
     const ring_status status = open_all(comm, chosen, fds);
-    if (status != RING_OK)
-        close_sockets(comm, fds); /* ends the peers' waits for this rank */
+    if (status != RING_OK) {
+        boot_announce(comm->world, status); /* the reason comes before its effects */
+        close_sockets(comm, fds);           /* ends the peers' waits for this rank */
+    }
     describe(comm, chosen);
     return boot_agree(comm->world, status);
 }

@@ -3,7 +3,6 @@
 #include "comm.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 
 struct progress_thread {
@@ -43,17 +42,6 @@ static void *progress_main(void *context)
     return NULL;
 }
 
-/* Signals are for the program's own threads. */
-static int start_masked(pthread_t *thread, ring_comm *comm)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(thread, NULL, progress_main, comm);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 ring_status progress_start(ring_comm *comm)
 {
     struct progress_thread *p = calloc(1, sizeof *p);
@@ -61,7 +49,7 @@ ring_status progress_start(ring_comm *comm)
         return fail(RING_ERR_MEMORY, "creating the progress thread");
     pthread_cond_init(&p->kicked, NULL);
     comm->progress = p;
-    errno = start_masked(&p->thread, comm);
+    errno = thread_start(&p->thread, progress_main, comm);
     if (errno == 0)
         return RING_OK;
     const ring_status status = fail(RING_ERR_SYSTEM, "starting the progress thread: %m; unset "

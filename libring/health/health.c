@@ -6,14 +6,13 @@
 #include "inside.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
-#define ECHO_SECONDS 0.2    /* for rank 0 to answer a report */
+#define ECHO_SECONDS 0.2    /* for rank 0 to answer a report, or to tell all */
 #define SUSPECT_SECONDS 0.3 /* for the real culprit to be known */
 
 /* ---- The verdict ------------------------------------------------------------------- */
@@ -62,16 +61,26 @@ static void ring_bell(health *h)
     (void)put; /* full only when it rings already */
 }
 
-/* Locked. @return true if there is a verdict. */
-static bool await_verdict(health *h, double seconds)
+static bool is_decided(const health *h)
+{
+    return health_verdict(h) != RING_OK;
+}
+
+static bool is_told(const health *h)
+{
+    return h->told;
+}
+
+/* Locked. @return is_so(). */
+static bool await(health *h, bool (*is_so)(const health *h), double seconds)
 {
     const double deadline = clock_now() + seconds;
     const struct timespec until = {.tv_sec = (time_t)deadline,
                                    .tv_nsec = (long)((deadline - (double)(time_t)deadline) * 1e9)};
-    while (health_verdict(h) == RING_OK)
+    while (!is_so(h))
         if (pthread_cond_timedwait(&h->changed, &h->lock, &until) == ETIMEDOUT)
             break;
-    return health_verdict(h) != RING_OK;
+    return is_so(h);
 }
 
 static void propose_locked(health *h, ring_status status, const char *text)
@@ -90,7 +99,7 @@ static void report_through_root(health *h, ring_status status, const char *text)
 {
     propose_locked(h, status, text);
     ring_bell(h);
-    if (!await_verdict(h, ECHO_SECONDS))
+    if (!await(h, is_decided, ECHO_SECONDS))
         decide_locked(h, (ring_status)h->proposal.status, h->proposal.text);
 }
 
@@ -103,10 +112,12 @@ void health_report(health *h, ring_status status, const char *text)
         report_through_root(h, status, text);
     else
         decide_locked(h, status, text);
-    pthread_mutex_unlock(&h->lock);
     if (h->running)
         ring_bell(h); /* the thread floods and wakes */
-    else
+    if (h->running && h->world->rank == 0)
+        (void)await(h, is_told, ECHO_SECONDS);
+    pthread_mutex_unlock(&h->lock);
+    if (!h->running)
         h->wake(h->context);
 }
 
@@ -114,7 +125,7 @@ void health_suspect(health *h, int peer, const char *what)
 {
     char name[128], text[HEALTH_TEXT];
     pthread_mutex_lock(&h->lock);
-    const bool known = await_verdict(h, h->running ? SUSPECT_SECONDS : 0);
+    const bool known = await(h, is_decided, h->running ? SUSPECT_SECONDS : 0);
     pthread_mutex_unlock(&h->lock);
     if (known)
         return;
@@ -163,14 +174,9 @@ static void locks_init(health *h)
     pthread_mutex_init(&h->lock, NULL);
 }
 
-/* Signals are the program's business, so they go to the program's threads. */
 static ring_status start_thread(health *h)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    errno = pthread_create(&h->thread, NULL, pulse_run, h);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = thread_start(&h->thread, pulse_run, h);
     if (errno != 0)
         return fail(RING_ERR_SYSTEM, "starting the thread that beats: %m");
     return RING_OK;

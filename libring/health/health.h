@@ -31,9 +31,10 @@ ring_status health_verdict(const health *h);
 /** Text of the verdict: the same on every rank; "" while alive. */
 const char *health_text(const health *h);
 
-/** Sets the verdict (the first wins) and floods it. Any thread; returns when there is one:
- *  at once on rank 0, else when rank 0 has answered, at most after 0.2 s. The text should
- *  name rank, host, call and cause; it is cut to HEALTH_TEXT - 1 letters. */
+/** Sets the verdict (the first wins) and floods it. Any thread; returns when rank 0 has sent it
+ *  to all, or another rank has rank 0's answer, at most after 0.2 s: the caller may end its
+ *  process then. The text should name rank, host, call and cause; it is cut to
+ *  HEALTH_TEXT - 1 letters. */
 void health_report(health *h, ring_status status, const char *text);
 
 /** After a data link to @p peer broke: waits up to 0.3 s for a verdict that names the real

@@ -45,12 +45,13 @@ struct health {
     atomic_bool *left;  /* [ranks] said goodbye */
 
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* the verdict is there */
+    pthread_cond_t changed; /* the verdict is there, or told */
     atomic_int verdict;
     char text[HEALTH_TEXT];     /* written once, before the verdict */
     bool proposed;              /* other ranks: rank 0 was asked to make this the verdict */
     health_message proposal;
     bool stopping;
+    bool told; /* the verdict was written to all who are there */
 
     /* The thread's own. */
     wire *wires;

@@ -80,13 +80,21 @@ static void read_wires(health *h)
 
 /* ---- Judging ----------------------------------------------------------------------- */
 
-/* If this process itself did not run for a while, its peers are given that time. */
+/* Time in which this process itself did not run is no silence of its peers, and after it each
+ * has an interval to be heard again. */
 static void forgive_own_stall(health *h, double now)
 {
-    const double stall = now - h->latest_turn - 2 * h->interval;
-    for (int i = 0; i < h->wire_count && stall > 0; i++)
-        h->wires[i].heard += stall;
+    const double stall = now - h->latest_turn - h->interval; /* no turn takes longer */
+    const double least = now - h->world->settings.peer_timeout + h->interval;
     h->latest_turn = now;
+    for (int i = 0; i < h->wire_count && stall > h->interval; i++) {
+        wire *w = &h->wires[i];
+        w->heard += stall;
+        if (w->heard < least)
+            w->heard = least;
+        if (w->heard > now)
+            w->heard = now;
+    }
 }
 
 static void judge_silence(health *h, double now)
@@ -175,6 +183,27 @@ static void write_wires(health *h)
     }
 }
 
+static bool all_told(const health *h)
+{
+    for (int i = 0; i < h->wire_count; i++) {
+        const wire *w = &h->wires[i];
+        if (w->open && !w->deaf && (!w->told_report || wire_busy(w)))
+            return false;
+    }
+    return true;
+}
+
+/* Whoever reported may end the process once it is told. */
+static void note_told(health *h)
+{
+    if (h->told || !decided(h) || !all_told(h))
+        return;
+    pthread_mutex_lock(&h->lock);
+    h->told = true;
+    pthread_cond_broadcast(&h->changed);
+    pthread_mutex_unlock(&h->lock);
+}
+
 /* ---- Turning ------------------------------------------------------------------------ */
 
 static void wake_once(health *h)
@@ -242,12 +271,13 @@ void *pulse_run(void *context)
         health_decide(h, RING_ERR_MEMORY, "no memory for the thread that beats");
     for (bool stop = entries == NULL; !stop;) {
         sleep_until_due(h, entries);
-        read_wires(h);
         const double now = clock_now();
         forgive_own_stall(h, now);
+        read_wires(h);
         judge_silence(h, now);
         heed_requests(h, now);
         write_wires(h);
+        note_told(h);
         wake_once(h);
         stop = may_stop(h, now);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Network interfaces with their addresses, in the kernel's order. */
+#include "interface.h"
 #include "sysfs.h"
 
 #include <arpa/inet.h>
@@ -82,10 +83,17 @@ void topo_net_free(topo_net *net)
 
 const char *topo_net_public_address(const topo_net *net)
 {
+    struct sockaddr_storage chosen;
+    char text[TOPO_ADDRESS_MAX];
+    if (!interface_choose(INTERFACES_FOR_OTHERS, &chosen) ||
+        !address_text((const struct sockaddr *)&chosen, text))
+        return NULL;
     for (size_t i = 0; i < net->count; i++) {
         const topo_interface *interface = &net->interfaces[i];
-        if (interface->up && !interface->loopback && interface->address_count > 0)
-            return interface->addresses[0];
+        for (size_t k = 0; k < interface->address_count && !interface->loopback; k++) {
+            if (strcmp(interface->addresses[k], text) == 0)
+                return interface->addresses[k];
+        }
     }
     return NULL;
 }

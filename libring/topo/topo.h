@@ -67,7 +67,8 @@ typedef struct topo_net {
 ring_status topo_net_read(topo_net *net);
 void topo_net_free(topo_net *net);
 
-/** @return the first address of an interface that is up and not the loopback, or NULL. */
+/** @return the address that ranks give to other hosts (interface.h), or NULL if there is only
+ *  the loopback. */
 const char *topo_net_public_address(const topo_net *net);
 /** @return true if @p address (numeric) belongs to one of the interfaces. */
 bool topo_net_has(const topo_net *net, const char *address);

@@ -313,7 +313,7 @@ static int open_with_few_descriptors(int left)
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
         return 3;
     opening_start(&o, &transport_shm, 0, fds[0], 10);
-    if (opening_end(&o) != RING_ERR_PEER || strstr(o.text, "ulimit -n") == NULL)
+    if (opening_end(&o) != RING_ERR_SYSTEM || strstr(o.text, "ulimit -n") == NULL)
         return 4;
     const int after = dup(STDERR_FILENO);
     return after == fds[0] ? 0 : 5; /* the lowest one again: none was kept */

@@ -307,9 +307,109 @@ static void rank_0_must_be_where_master_addr_says(void **state)
 static void listening_on_all_addresses_is_refused(void **state)
 {
     (void)state;
-    setenv("RING_ADDR", "0.0.0.0", 1);
+    static const char *const all[] = {"0.0.0.0", "0", "::", "::ffff:0.0.0.0"};
     setenv("RING_SECRET_FILE", secret, 1);
-    expect_refusal("never all");
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        setenv("MASTER_ADDR", all[i], 1);
+        expect_refusal("never all");
+        expect_refusal("MASTER_ADDR");
+        setenv("MASTER_ADDR", "127.0.0.1", 1);
+        setenv("RING_ADDR", all[i], 1);
+        expect_refusal("never all");
+        expect_refusal("RING_ADDR");
+        unsetenv("RING_ADDR");
+    }
+}
+
+/* Rank 0 stays where the others knock; links go where they were told to. */
+static ring_status look_where_links_go(int rank, int size, void *address)
+{
+    char text[ADDRESS_TEXT_MAX];
+    boot_world *world;
+    set_number("RANK", rank);
+    set_number("WORLD_SIZE", size);
+    RING_TRY(boot_join_env(5, &world));
+    for (int r = 0; r < size; r++) {
+        boot_address at;
+        (void)address_unpack(world->cards[r].address, &at);
+        address_text(&at, text);
+        text[strcspn(text, ":")] = '\0';
+        if (strcmp(text, address) != 0) {
+            boot_free(world);
+            return fail(RING_ERR_INTERNAL, "rank %d takes links at %s", r, text);
+        }
+    }
+    return try_world(world);
+}
+
+static void expect_links_at(const char *address)
+{
+    char text[64];
+    text_format(text, sizeof text, "%s", address);
+    crew *c = crew_new(2);
+    crew_processes(c, 2, look_where_links_go, text);
+    crew_assert_all(c, RING_OK);
+    crew_free(c);
+}
+
+static void addresses_for_links_leave_rank_0_at_master_addr(void **state)
+{
+    (void)state;
+    char text[64];
+    if (!own_address(text))
+        skip();
+    set_number("RING_INIT_TIMEOUT", 3);
+    setenv("RING_SECRET_FILE", secret, 1);
+    expect_links_at("127.0.0.1");
+    setenv("NCCL_SOCKET_IFNAME", "^docker,virbr,br-,veth,cni,flannel", 1); /* not lo either */
+    expect_links_at(text);
+    unsetenv("NCCL_SOCKET_IFNAME");
+    setenv("RING_ADDR", text, 1);
+    expect_links_at(text);
+    unsetenv("RING_SECRET_FILE"); /* then only 127.0.0.1 is listened on */
+    expect_links_at("127.0.0.1");
+}
+
+/* A router's address leads to rank 0; only rank 0 knows where it really is. */
+static ring_status rank_0_is_behind_a_router(int rank, int size, void *context)
+{
+    setenv("MASTER_ADDR", rank == 0 ? "198.51.100.1" : "127.0.0.1", 1);
+    if (rank == 0)
+        setenv("RING_ADDR", "127.0.0.1", 1);
+    return full_start_env(rank, size, context);
+}
+
+static void ring_addr_stands_in_for_an_address_that_is_not_here(void **state)
+{
+    (void)state;
+    set_number("RING_INIT_TIMEOUT", 3);
+    setenv("RING_SECRET_FILE", secret, 1);
+    run_well(2, rank_0_is_behind_a_router);
+}
+
+static void a_loopback_for_ranks_on_several_hosts_is_refused(void **state)
+{
+    (void)state;
+    char text[64];
+    setenv("RING_SECRET_FILE", secret, 1);
+    set_number("LOCAL_WORLD_SIZE", 1);
+    expect_refusal("set RING_ADDR");
+    setenv("MASTER_ADDR", "127.0.1.1", 1);
+    expect_refusal("1 of 2 ranks");
+    if (!own_address(text))
+        skip();
+    setenv("RING_ADDR", text, 1);
+    run_well(2, full_start_env);
+}
+
+static void torchruns_last_port_leaves_none_for_rank_0(void **state)
+{
+    (void)state;
+    set_number("MASTER_PORT", 65535);
+    setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+    expect_refusal("MASTER_PORT=65535");
+    setenv("RING_SECRET_FILE", secret, 1);
+    expect_refusal("MASTER_PORT=65535");
 }
 
 static void a_port_in_use_is_named(void **state)
@@ -462,6 +562,10 @@ int main(void)
         TEST(another_host_needs_a_secret),
         TEST(rank_0_must_be_where_master_addr_says),
         TEST(listening_on_all_addresses_is_refused),
+        TEST(addresses_for_links_leave_rank_0_at_master_addr),
+        TEST(ring_addr_stands_in_for_an_address_that_is_not_here),
+        TEST(a_loopback_for_ranks_on_several_hosts_is_refused),
+        TEST(torchruns_last_port_leaves_none_for_rank_0),
         TEST(a_port_in_use_is_named),
         TEST(the_agents_port_is_never_touched),
         TEST(jobs_beside_each_other_do_not_mix),

@@ -223,6 +223,64 @@ static void a_rank_that_was_stopped_itself_accuses_nobody(void **state)
     shared_free(s, sizeof *s);
 }
 
+/* Rank 0 goes on first, and hears the others only a moment later: their silence until then was
+ * partly its own. */
+static void a_rank_that_goes_on_before_the_others_accuses_nobody(void **state)
+{
+    (void)state;
+    scene *s = new_scene(await, 1);
+    crew *c = crew_new(SIZE);
+    crew_fork(c, SIZE, play, s);
+    wait_until_up(s);
+    atomic_store(&s->go, 1);
+    for (int i = 1; i < SIZE; i++)
+        kill(c->pids[i], SIGSTOP);
+    clock_sleep(0.7);
+    kill(c->pids[0], SIGSTOP);
+    clock_sleep(2);
+    kill(c->pids[0], SIGCONT);
+    clock_sleep(0.05);
+    for (int i = 1; i < SIZE; i++)
+        kill(c->pids[i], SIGCONT);
+    clock_sleep(0.5);
+    for (int i = 0; i < SIZE; i++)
+        assert_true(s->heard[i] <= 0);
+    kill(c->pids[1], SIGKILL);
+    crew_wait(c);
+    assert_same(c, 1, RING_ERR_PEER, "rank 1 (");
+    crew_free(c);
+    shared_free(s, sizeof *s);
+}
+
+/* Rank 3's last beats are read only when the others go on; how long they stood still adds
+ * nothing to the time it has. */
+static void a_rank_that_stays_stopped_is_named_within_the_peer_timeout(void **state)
+{
+    (void)state;
+    scene *s = new_scene(await, 0.6);
+    crew *c = crew_new(SIZE);
+    crew_fork(c, SIZE, play, s);
+    wait_until_up(s);
+    atomic_store(&s->go, 1);
+    kill(c->pids[0], SIGSTOP);
+    clock_sleep(0.3);
+    for (int i = 1; i < SIZE; i++)
+        kill(c->pids[i], SIGSTOP);
+    clock_sleep(2.5);
+    for (int i = 0; i < 3; i++)
+        kill(c->pids[i], SIGCONT);
+    s->happened = clock_now();
+    for (int i = 0; i < 3; i++)
+        while (s->heard[i] <= 0 && clock_now() - s->happened < 12)
+            clock_sleep(0.002);
+    kill(c->pids[3], SIGKILL);
+    crew_wait(c);
+    assert_same(c, 3, RING_ERR_PEER, "rank 3 (");
+    assert_heard_within(s, 3, 0.1, 0.6 + 0.12 + 0.4);
+    crew_free(c);
+    shared_free(s, sizeof *s);
+}
+
 /* ---- Leaving in order --------------------------------------------------------------------- */
 
 static ring_status leave_in_turn(scene *s, health *h, int rank)
@@ -293,6 +351,17 @@ static ring_status rank_0_reports(scene *s, health *h, int rank)
     return wait_for_verdict(h, 5);
 }
 
+/* As a program does that aborts and exits. */
+static ring_status rank_0_reports_and_ends(scene *s, health *h, int rank)
+{
+    if (rank == 0) {
+        health_report(h, RING_ERR_ABORTED, "rank 0 has had enough");
+        _exit(0);
+    }
+    (void)s;
+    return wait_for_verdict(h, 5);
+}
+
 static ring_status all_report(scene *s, health *h, int rank)
 {
     char text[64];
@@ -322,6 +391,22 @@ static void a_report_reaches_all_and_wakes_them(void **state)
     (void)state;
     run_threads(rank_2_reports, RING_ERR_MISMATCH, "rank 2 wanted something else");
     run_threads(rank_0_reports, RING_ERR_ABORTED, "rank 0 has had enough");
+}
+
+static void a_report_reaches_all_though_rank_0_ends_at_once(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        scene *s = new_scene(rank_0_reports_and_ends, 15);
+        crew *c = crew_new(SIZE);
+        crew_fork(c, SIZE, play, s);
+        wait_until_up(s);
+        go(s);
+        crew_wait(c);
+        assert_same(c, 0, RING_ERR_ABORTED, "rank 0 has had enough");
+        crew_free(c);
+        shared_free(s, sizeof *s);
+    }
 }
 
 static void of_many_first_reports_one_is_everybodys(void **state)
@@ -437,9 +522,12 @@ int main(void)
         cmocka_unit_test(a_stopped_rank_is_named_within_the_peer_timeout),
         cmocka_unit_test(busy_ranks_on_full_cores_are_never_taken_for_dead),
         cmocka_unit_test(a_rank_that_was_stopped_itself_accuses_nobody),
+        cmocka_unit_test(a_rank_that_goes_on_before_the_others_accuses_nobody),
+        cmocka_unit_test(a_rank_that_stays_stopped_is_named_within_the_peer_timeout),
         cmocka_unit_test(goodbyes_are_no_failures),
         cmocka_unit_test(leaving_together_is_quick_and_quiet),
         cmocka_unit_test(a_report_reaches_all_and_wakes_them),
+        cmocka_unit_test(a_report_reaches_all_though_rank_0_ends_at_once),
         cmocka_unit_test(of_many_first_reports_one_is_everybodys),
         cmocka_unit_test(a_long_text_is_cut),
         cmocka_unit_test(a_suspect_is_named_when_nobody_else_is),

@@ -2,13 +2,13 @@
  * Joining and linking: all sizes, as threads and processes, and every way it can fail. */
 #include "ranks.h"
 
-#include "hand.h"
-#include "pass.h"
+#include "note.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -265,12 +265,9 @@ static ring_status killed_after_joining(int rank, int size, void *id)
     RING_TRY(address_socket(&p.at[0], &fd));
     (void)connect(fd, &p.at[0].at.any, p.at[0].length);
     hand_hello hello = hand_hello_to(&terms, 0, HAND_JOIN, 0);
-    unsigned char request[sizeof(double) + sizeof(boot_card)] = {0};
-    const double remaining = 20;
-    const boot_card card = {.rank = 1, .pid = 4711, .hostname = "elsewhere"};
-    memcpy(request, &remaining, sizeof remaining);
-    memcpy(request + sizeof remaining, &card, sizeof card);
-    hand_call(&h, fd, &terms, &hello, request, sizeof request);
+    const star_request request = {
+        .remaining = 20, .card = {.rank = 1, .pid = 4711, .hostname = "elsewhere"}};
+    hand_call(&h, fd, &terms, &hello, &request, sizeof request);
     ring_status status;
     while ((status = hand_step(&h)) == RING_IN_PROGRESS)
         clock_sleep(0.001);
@@ -287,6 +284,54 @@ static void a_rank_that_dies_while_others_are_awaited_is_named_at_once(void **st
     outcome_assert(&c->outcomes[0], RING_ERR_PEER, "rank 1 (elsewhere, pid 4711)");
     assert_true(c->outcomes[0].seconds < 2);
     crew_free(c);
+}
+
+/* Proves itself, brings its card, and is gone before the welcome. */
+static ring_status vanish_when_seated(int size, const ring_unique_id *id)
+{
+    pass p;
+    hand h;
+    int fd;
+    RING_TRY(pass_from_id(id, &p));
+    hand_terms terms = {.rank = 2, .size = size};
+    memcpy(terms.key, p.key, sizeof p.key);
+    RING_TRY(address_socket(&p.at[0], &fd));
+    (void)connect(fd, &p.at[0].at.any, p.at[0].length);
+    hand_hello hello = hand_hello_to(&terms, 0, HAND_JOIN, 0);
+    const star_request request = {.remaining = 20, .card = {.rank = 2, .hostname = "elsewhere"}};
+    hand_call(&h, fd, &terms, &hello, &request, sizeof request);
+    while (h.state != HAND_WELCOME && hand_step(&h) == RING_IN_PROGRESS)
+        continue;
+    hand_drop(&h);
+    return RING_OK;
+}
+
+/* Rank 2 is the last to come: nobody looks at it again before cards are handed out. */
+static ring_status one_vanishes_when_seated(int rank, int size, void *id)
+{
+    boot_world *world;
+    if (rank == 2) {
+        clock_sleep(0.2);
+        return vanish_when_seated(size, id);
+    }
+    RING_TRY(boot_join(id, size, rank, 5, &world));
+    const ring_status status = boot_agree(world, RING_OK);
+    boot_free(world);
+    return status;
+}
+
+static void a_rank_lost_when_cards_are_handed_out_is_named_on_all(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        crew *c = crew_new(4);
+        ring_unique_id id = new_id();
+        crew_threads(c, 4, one_vanishes_when_seated, &id);
+        for (int r = 0; r < 4; r++)
+            if (r != 2)
+                outcome_assert(&c->outcomes[r], RING_ERR_PEER, "rank 2 (elsewhere");
+        crew_free(c);
+    }
 }
 
 /* ---- Failures while links are made ------------------------------------------------------ */
@@ -316,6 +361,33 @@ static void a_rank_lost_while_links_are_made_is_named_on_all(void **state)
     crew_free(c);
 }
 
+/* Its last descriptor is gone when it wants to knock. */
+static ring_status link_without_descriptors(int rank, int size, void *id)
+{
+    boot_world *world;
+    RING_TRY(boot_join(id, size, rank, 5, &world));
+    int next = dup(STDERR_FILENO);
+    const struct rlimit none = {.rlim_cur = (rlim_t)next, .rlim_max = (rlim_t)next};
+    fd_close(&next);
+    if (rank == 2 && setrlimit(RLIMIT_NOFILE, &none) != 0)
+        return fail(RING_ERR_UNSUPPORTED, "setrlimit: %m");
+    return try_world(world);
+}
+
+static void a_lack_of_descriptors_is_told_on_all_at_once(void **state)
+{
+    (void)state;
+    crew *c = crew_new(3);
+    ring_unique_id id = new_id();
+    crew_processes(c, 3, link_without_descriptors, &id);
+    for (int i = 0; i < 3; i++) {
+        outcome_assert(&c->outcomes[i], RING_ERR_SYSTEM, "ulimit -n");
+        assert_true(c->outcomes[i].seconds < 5);
+    }
+    assert_non_null(strstr(c->outcomes[0].text, "rank 2 ("));
+    crew_free(c);
+}
+
 static ring_status disagree(int rank, int size, void *id)
 {
     boot_world *world;
@@ -336,6 +408,81 @@ static void the_first_disagreement_is_everybodys(void **state)
     for (int i = 0; i < 4; i++)
         outcome_assert(&c->outcomes[i], RING_ERR_MEMORY, "no memory for what I want");
     assert_non_null(strstr(c->outcomes[0].text, "rank 2 ("));
+    crew_free(c);
+}
+
+/* A rank fails and closes its links; another sees only that, and its note is the first. */
+static ring_status see_only_the_effect(int rank, int size, void *id)
+{
+    boot_world *world;
+    ring_status mine = RING_OK;
+    RING_TRY(boot_join(id, size, rank, 5, &world));
+    if (rank == 1)
+        mine = fail(RING_ERR_PEER, "the link to rank 3 broke");
+    if (rank == 3) {
+        clock_sleep(0.05);
+        mine = fail(RING_ERR_CONFIG, "what I was told makes no sense");
+        boot_announce(world, mine);
+        fail(mine, "and closing the rest failed, too");
+    }
+    const ring_status status = boot_agree(world, mine);
+    boot_free(world);
+    return status;
+}
+
+static void the_reason_beats_its_effects(void **state)
+{
+    (void)state;
+    crew *c = crew_new(4);
+    ring_unique_id id = new_id();
+    crew_threads(c, 4, see_only_the_effect, &id);
+    for (int i = 0; i < 4; i++)
+        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "what I was told makes no sense");
+    assert_non_null(strstr(c->outcomes[1].text, "rank 3 ("));
+    crew_free(c);
+}
+
+/* Rank 1's note that it is through reaches rank 0 in two parts, while links are still made. */
+static ring_status agree_in_two_parts(boot_world *w, const bool *local, int **fds)
+{
+    const note mine = note_of(w, RING_OK);
+    const size_t half = sizeof mine / 2;
+    note verdict;
+    RING_TRY(fd_write_all(w->control[0], &mine, half, w->deadline));
+    clock_sleep(0.1);
+    RING_TRY(fd_write_all(w->control[0], (const char *)&mine + half, sizeof mine - half,
+                          w->deadline));
+    RING_TRY(boot_connect(w, local, 1, fds));
+    RING_TRY(note_read(w, 0, w->deadline, &verdict));
+    return note_status(&verdict);
+}
+
+static ring_status agree_with_who_speaks_in_parts(boot_world *w, const bool *local, int **fds)
+{
+    RING_TRY(boot_connect(w, local, 1, fds));
+    return boot_agree(w, RING_OK);
+}
+
+static ring_status one_speaks_in_parts(int rank, int size, void *id)
+{
+    boot_world *world;
+    int row[2], *fds[1] = {row};
+    const bool local[2] = {false, false};
+    RING_TRY(boot_join(id, size, rank, 5, &world));
+    const ring_status status = rank == 1 ? agree_in_two_parts(world, local, fds)
+                                         : agree_with_who_speaks_in_parts(world, local, fds);
+    fd_close(&row[1 - rank]);
+    boot_free(world);
+    return status;
+}
+
+static void a_note_may_come_in_parts(void **state)
+{
+    (void)state;
+    crew *c = crew_new(2);
+    ring_unique_id id = new_id();
+    crew_processes(c, 2, one_speaks_in_parts, &id);
+    crew_assert_all(c, RING_OK);
     crew_free(c);
 }
 
@@ -444,8 +591,12 @@ int main(void)
         TEST(another_version_is_told_on_all_ranks),
         TEST(another_byte_order_is_told_on_all_ranks),
         TEST(a_rank_that_dies_while_others_are_awaited_is_named_at_once),
+        TEST(a_rank_lost_when_cards_are_handed_out_is_named_on_all),
         TEST(a_rank_lost_while_links_are_made_is_named_on_all),
+        TEST(a_lack_of_descriptors_is_told_on_all_at_once),
         TEST(the_first_disagreement_is_everybodys),
+        TEST(the_reason_beats_its_effects),
+        TEST(a_note_may_come_in_parts),
         TEST(an_id_serves_once_and_only_where_it_was_made),
         TEST(nothing_stays_open_after_good_and_bad_starts),
         TEST(another_network_namespace_is_another_host),

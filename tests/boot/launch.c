@@ -31,32 +31,39 @@ static void set_all(const char *variables)
 #define STEP "SLURM_PROCID=5 SLURM_NTASKS=6 SLURM_LOCALID=2 SLURM_STEP_ID=0"
 
 static const good_case good[] = {
-    {"", {0, 1, -1, "none", "", 0, false}},
-    {"MASTER_ADDR=node1", {0, 1, -1, "none", "", 0, false}},
-    {RINGRUN MASTER, {1, 4, 1, "ringrun", "node1", 29500, false}},
-    {"RING_RANK=0 RING_SIZE=1", {0, 1, -1, "RING_RANK", "", 0, false}},
+    {"", {0, 1, -1, "none", "", 0, false, 0}},
+    {"MASTER_ADDR=node1", {0, 1, -1, "none", "", 0, false, 0}},
+    {RINGRUN MASTER, {1, 4, 1, "ringrun", "node1", 29500, false, 0}},
+    {"RING_RANK=0 RING_SIZE=1", {0, 1, -1, "RING_RANK", "", 0, false, 0}},
     {RINGRUN MASTER " TORCHELASTIC_USE_AGENT_STORE=True",
-     {1, 4, 1, "ringrun", "node1", 29500, false}},
-    {TORCHRUN MASTER, {2, 4, 0, "torchrun", "node1", 29500, false}},
-    {"RANK=2 WORLD_SIZE=4" MASTER, {2, 4, -1, "torchrun", "node1", 29500, false}},
+     {1, 4, 1, "ringrun", "node1", 29500, false, 0}},
+    {TORCHRUN MASTER, {2, 4, 0, "torchrun", "node1", 29500, false, 0}},
+    {"RANK=2 WORLD_SIZE=4" MASTER, {2, 4, -1, "torchrun", "node1", 29500, false, 0}},
     {TORCHRUN MASTER " TORCHELASTIC_USE_AGENT_STORE=True",
-     {2, 4, 0, "torchrun", "node1", 29500, true}},
+     {2, 4, 0, "torchrun", "node1", 29500, true, 0}},
     {TORCHRUN MASTER " TORCHELASTIC_USE_AGENT_STORE=False",
-     {2, 4, 0, "torchrun", "node1", 29500, false}},
-    {RINGRUN " " TORCHRUN MASTER, {1, 4, 1, "ringrun", "node1", 29500, false}},
-    {OMPI, {3, 8, 1, "Open MPI", "", 0, false}},
-    {OMPI " " PMIX, {3, 8, 1, "Open MPI", "", 0, false}},
-    {OMPI MASTER, {3, 8, 1, "Open MPI", "node1", 29500, false}},
-    {OMPI " MASTER_ADDR=node1", {3, 8, 1, "Open MPI", "", 0, false}},
-    {OMPI " WORLD_SIZE=8", {3, 8, 1, "Open MPI", "", 0, false}},
-    {PMIX " SLURM_NTASKS=4 SLURM_LOCALID=3", {3, 4, 3, "PMIx", "", 0, false}},
-    {"MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=2", {1, 2, -1, "MVAPICH", "", 0, false}},
-    {"PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1", {1, 2, 1, "PMI", "", 0, false}},
-    {STEP, {5, 6, 2, "Slurm", "", 0, false}},
-    {STEP " SLURM_STEP_NUM_TASKS=8", {5, 8, 2, "Slurm", "", 0, false}},
+     {2, 4, 0, "torchrun", "node1", 29500, false, 0}},
+    {RINGRUN " " TORCHRUN MASTER, {1, 4, 1, "ringrun", "node1", 29500, false, 0}},
+    {RINGRUN " RING_LOCAL_SIZE=4 LOCAL_WORLD_SIZE=2" MASTER,
+     {1, 4, 1, "ringrun", "node1", 29500, false, 4}},
+    {TORCHRUN " LOCAL_WORLD_SIZE=2" MASTER, {2, 4, 0, "torchrun", "node1", 29500, false, 2}},
+    {OMPI, {3, 8, 1, "Open MPI", "", 0, false, 0}},
+    {OMPI " OMPI_COMM_WORLD_LOCAL_SIZE=8", {3, 8, 1, "Open MPI", "", 0, false, 8}},
+    {OMPI " " PMIX, {3, 8, 1, "Open MPI", "", 0, false, 0}},
+    {OMPI MASTER, {3, 8, 1, "Open MPI", "node1", 29500, false, 0}},
+    {OMPI " MASTER_ADDR=node1", {3, 8, 1, "Open MPI", "", 0, false, 0}},
+    {OMPI " WORLD_SIZE=8", {3, 8, 1, "Open MPI", "", 0, false, 0}},
+    {PMIX " SLURM_NTASKS=4 SLURM_LOCALID=3", {3, 4, 3, "PMIx", "", 0, false, 0}},
+    {"MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=2", {1, 2, -1, "MVAPICH", "", 0, false, 0}},
+    {"MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=2 MV2_COMM_WORLD_LOCAL_SIZE=1",
+     {1, 2, -1, "MVAPICH", "", 0, false, 1}},
+    {"PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2",
+     {1, 2, 1, "PMI", "", 0, false, 2}},
+    {STEP, {5, 6, 2, "Slurm", "", 0, false, 0}},
+    {STEP " SLURM_STEP_NUM_TASKS=8", {5, 8, 2, "Slurm", "", 0, false, 0}},
     /* A batch script and an interactive allocation are no steps. */
-    {"SLURM_PROCID=0 SLURM_NTASKS=6", {0, 1, -1, "none", "", 0, false}},
-    {"SLURM_PROCID=0 SLURM_NTASKS=6 SLURM_STEP_ID=4294967291", {0, 1, -1, "none", "", 0, false}},
+    {"SLURM_PROCID=0 SLURM_NTASKS=6", {0, 1, -1, "none", "", 0, false, 0}},
+    {"SLURM_PROCID=0 SLURM_NTASKS=6 SLURM_STEP_ID=4294967291", {0, 1, -1, "none", "", 0, false, 0}},
 };
 
 static void every_launcher_is_recognised(void **state)
@@ -70,11 +77,11 @@ static void every_launcher_is_recognised(void **state)
             stop_test("%s: %s\n", good[i].variables, fail_text());
         if (got.rank != want->rank || got.size != want->size ||
             got.local_rank != want->local_rank || got.port != want->port ||
-            got.agent_holds_port != want->agent_holds_port ||
+            got.agent_holds_port != want->agent_holds_port || got.local_size != want->local_size ||
             strcmp(got.launcher, want->launcher) != 0 || strcmp(got.address, want->address) != 0)
-            stop_test("%s: got rank %d of %d, local %d, %s, %s:%d, agent %d\n", good[i].variables,
-                      got.rank, got.size, got.local_rank, got.launcher, got.address, got.port,
-                      got.agent_holds_port);
+            stop_test("%s: got rank %d of %d, local %d of %d, %s, %s:%d, agent %d\n",
+                      good[i].variables, got.rank, got.size, got.local_rank, got.local_size,
+                      got.launcher, got.address, got.port, got.agent_holds_port);
     }
 }
 
@@ -93,6 +100,7 @@ static const char *const bad[][3] = {
     {"RANK=0 WORLD_SIZE=0" MASTER, "WORLD_SIZE=0", "whole number"},
     {"RANK=0 WORLD_SIZE=99999999999" MASTER, "WORLD_SIZE=99999999999", "whole number"},
     {"RANK=0 WORLD_SIZE=2 LOCAL_RANK=a" MASTER, "LOCAL_RANK=a", "whole number"},
+    {"RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=0" MASTER, "LOCAL_WORLD_SIZE=0", "whole number"},
     {"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=70000", "MASTER_PORT=70000", "65535"},
     {"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=http", "MASTER_PORT=http", "65535"},
     {"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},

@@ -182,6 +182,7 @@ static void an_unknown_variable_is_warned_of_once_with_the_nearest_name(void **s
     setenv("RING_TIMOUT", "3", 1);
     setenv("RING_TEST_LONG", "1", 1);
     setenv("RINGING", "1", 1);
+    setenv("RING_FOO", "1", 1);
     stderr_of_reading(text, sizeof text);
     const char *first = strstr(text, "RING_TIMOUT is set");
     assert_non_null(first);
@@ -189,6 +190,7 @@ static void an_unknown_variable_is_warned_of_once_with_the_nearest_name(void **s
     assert_null(strstr(first + 1, "RING_TIMOUT is set"));
     assert_null(strstr(text, "TEST_LONG"));
     assert_null(strstr(text, "RINGING"));
+    assert_non_null(strstr(text, "RING_FOO is set, but libring has no such setting\n"));
 }
 
 /* ---- Transports -------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 
 #include "doorman.h"
 #include "pass.h"
+#include "pending.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -16,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +33,7 @@ static int set_up(void **state)
 {
     (void)state;
     set_number("RING_INIT_TIMEOUT", 30);
+    setenv("RING_ADDR", "127.0.0.1", 1); /* where connect_to() goes */
     signal(SIGPIPE, SIG_IGN);
     return 0;
 }
@@ -183,13 +187,43 @@ static void a_replayed_handshake_is_refused(void **state)
 /* ---- A crowd of strangers while ranks start, again and again ------------------------------ */
 
 enum { NOTHING, ONE_BYTE, NOISE, TRICKLE, OLD_HELLO, KINDS };
+enum { RANKS = 3, TARGETS = 1 + 2 * RANKS, HELD = 100 };
 
+/** Where the crowd goes: rank 0's rendezvous, then also the two doors of every rank. */
 typedef struct crowd {
-    atomic_int port; /* 0: rest */
+    ring_unique_id id;
+    boot_address targets[TARGETS];
+    atomic_int target_count; /* 0: rest */
     atomic_int visits[KINDS];
     atomic_bool stop;
     unsigned char hello[sizeof(hand_hello) + HAND_MAC];
 } crowd;
+
+static void aim_at_rendezvous(crowd *w, const boot_address *at)
+{
+    atomic_store(&w->target_count, 0);
+    w->targets[0] = *at;
+    atomic_store(&w->target_count, 1);
+}
+
+static void aim_at_doors(crowd *w, const boot_world *world)
+{
+    for (int r = 0; r < RANKS; r++) {
+        (void)address_unpack(world->cards[r].address, &w->targets[1 + 2 * r]);
+        w->targets[2 + 2 * r] = address_unix(world->cards[r].unix_name);
+    }
+    atomic_store(&w->target_count, TARGETS);
+}
+
+static int visit_target(const boot_address *at)
+{
+    int fd;
+    if (address_socket(at, &fd) != RING_OK)
+        return -1;
+    if (connect(fd, &at->at.any, at->length) != 0 && errno != EINPROGRESS)
+        fd_close(&fd);
+    return fd;
+}
 
 /* Sends what its kind sends; never reads. The socket stays open a while. */
 static void be_strange(crowd *w, int kind, int fd)
@@ -203,14 +237,12 @@ static void be_strange(crowd *w, int kind, int fd)
         (void)send(fd, noise, sizeof noise, MSG_NOSIGNAL | MSG_DONTWAIT);
         break;
     case OLD_HELLO:
-        (void)send(fd, w->hello, sizeof w->hello, MSG_NOSIGNAL);
+        (void)send(fd, w->hello, sizeof w->hello, MSG_NOSIGNAL | MSG_DONTWAIT);
         break;
     default:
         break;
     }
 }
-
-enum { HELD = 100 };
 
 static void trickle(crowd *w, const int *fds, int round)
 {
@@ -222,12 +254,13 @@ static void trickle(crowd *w, const int *fds, int round)
 static void crowd_main(crowd *w)
 {
     int fds[HELD];
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no crowd behind */
     memset(fds, -1, sizeof fds);
     for (int i = 0; !atomic_load(&w->stop); i++) {
         int *fd = &fds[i % HELD];
-        const int port = atomic_load(&w->port);
+        const int targets = atomic_load(&w->target_count);
         fd_close(fd);
-        *fd = port > 0 ? connect_to(port) : -1;
+        *fd = targets > 0 ? visit_target(&w->targets[i / KINDS % targets]) : -1;
         if (*fd < 0) {
             clock_sleep(0.0005);
             continue;
@@ -260,15 +293,53 @@ static long resident_kib(void)
     return kib;
 }
 
+static crowd *crowd_new(pid_t *pid)
+{
+    crowd *w = shared_memory(sizeof *w);
+    forge(w);
+    *pid = fork();
+    if (*pid == 0)
+        crowd_main(w);
+    return w;
+}
+
+static void crowd_free(crowd *w, pid_t pid)
+{
+    atomic_store(&w->stop, true);
+    waitpid(pid, NULL, 0);
+    shared_free(w, sizeof *w);
+}
+
+/* Wherever ranks listen, the strangers are first. */
+static ring_status link_among_strangers(crowd *w, boot_world *world)
+{
+    if (world->rank == 0)
+        aim_at_doors(w, world);
+    while (atomic_load(&w->target_count) < TARGETS && clock_now() < world->deadline)
+        clock_sleep(0.001);
+    clock_sleep(0.01);
+    return try_world(world);
+}
+
+static ring_status start_by_id(int rank, int size, void *context)
+{
+    crowd *w = context;
+    boot_world *world;
+    RING_TRY(boot_join(&w->id, size, rank, 5, &world));
+    return link_among_strangers(w, world);
+}
+
 static void start_among_strangers(crowd *w)
 {
-    crew *c = crew_new(3);
-    ring_unique_id id = new_id();
-    atomic_store(&w->port, port_of(&id));
-    clock_sleep(0.01); /* the strangers are first */
-    crew_threads(c, 3, full_start, &id);
+    pass p;
+    crew *c = crew_new(RANKS);
+    w->id = new_id();
+    assert_int_equal(pass_from_id(&w->id, &p), RING_OK);
+    aim_at_rendezvous(w, &p.at[0]);
+    clock_sleep(0.01);
+    crew_threads(c, RANKS, start_by_id, w);
     crew_assert_all(c, RING_OK);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < RANKS; i++)
         assert_true(c->outcomes[i].seconds < 5);
     crew_free(c);
 }
@@ -277,11 +348,8 @@ static void strangers_neither_stop_nor_swell_us(void **state)
 {
     (void)state;
     const int starts = getenv("RING_TEST_LONG") != NULL ? 200 : 20;
-    crowd *w = shared_memory(sizeof *w);
-    forge(w);
-    const pid_t pid = fork();
-    if (pid == 0)
-        crowd_main(w);
+    pid_t pid;
+    crowd *w = crowd_new(&pid);
     start_among_strangers(w); /* warms up: libraries' buffers, thread stacks */
     start_among_strangers(w);
     const int fds = count_fds();
@@ -295,9 +363,67 @@ static void strangers_neither_stop_nor_swell_us(void **state)
         assert_true(atomic_load(&w->visits[kind]) >= starts);
     print_message("%d starts among %d strangers of each kind, %ld KiB more\n", starts,
                   atomic_load(&w->visits[0]), resident_kib() - kib);
-    atomic_store(&w->stop, true);
-    waitpid(pid, NULL, 0);
-    shared_free(w, sizeof *w);
+    crowd_free(w, pid);
+}
+
+/* ---- Few descriptors ------------------------------------------------------------------ */
+
+/* Enough for the start of one rank (3 listeners, 2 control connections, 4 links, the table of
+ * users) and a few strangers, far from the 64 that would like to stay. */
+static void leave_few_descriptors(void)
+{
+    int next = dup(STDERR_FILENO);
+    const struct rlimit few = {.rlim_cur = (rlim_t)next + 14, .rlim_max = (rlim_t)next + 14};
+    fd_close(&next);
+    (void)setrlimit(RLIMIT_NOFILE, &few);
+}
+
+static ring_status start_by_id_with_few(int rank, int size, void *context)
+{
+    leave_few_descriptors();
+    return start_by_id(rank, size, context);
+}
+
+/* Without a secret, so that each member's user is looked up. */
+static ring_status start_by_port_with_few(int rank, int size, void *context)
+{
+    boot_world *world;
+    leave_few_descriptors();
+    set_number("RANK", rank);
+    set_number("WORLD_SIZE", size);
+    RING_TRY(boot_join_env(5, &world));
+    return link_among_strangers(context, world);
+}
+
+static void start_with_few(crowd *w, const boot_address *at, rank_body body)
+{
+    crew *c = crew_new(RANKS);
+    aim_at_rendezvous(w, at);
+    clock_sleep(0.01);
+    crew_processes(c, RANKS, body, w);
+    crew_assert_all(c, RING_OK);
+    crew_free(c);
+}
+
+static void strangers_cannot_take_all_descriptors(void **state)
+{
+    (void)state;
+    pass p;
+    pid_t pid;
+    crowd *w = crowd_new(&pid);
+    const int port = free_ports(1);
+    const boot_address at = address_loopback(port);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    set_number("MASTER_PORT", port);
+    for (int i = 0; i < 5; i++) {
+        w->id = new_id();
+        assert_int_equal(pass_from_id(&w->id, &p), RING_OK);
+        start_with_few(w, &p.at[0], start_by_id_with_few);
+        int copy = pending_take(&w->id);
+        fd_close(&copy);
+        start_with_few(w, &at, start_by_port_with_few);
+    }
+    crowd_free(w, pid);
 }
 
 /* ---- Limits --------------------------------------------------------------------------- */
@@ -425,6 +551,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_replayed_handshake_is_refused),
         TEST(strangers_neither_stop_nor_swell_us),
+        TEST(strangers_cannot_take_all_descriptors),
         TEST(at_most_64_strangers_stay_and_members_still_come_in),
         TEST(who_says_nothing_or_too_little_goes_after_5_seconds),
         TEST(an_impostor_gets_no_proof),

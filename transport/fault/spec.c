@@ -32,7 +32,7 @@ static ring_status wrong_key(const char *key)
 {
     const char *near = text_nearest(key, keys, sizeof keys / sizeof *keys);
     return fail(RING_ERR_CONFIG,
-                "fault: unknown word \"%s\"%s%s; known are seed, delay, drop, truncate, close", key,
+                "RING_FAULT: unknown word \"%s\"%s%s; known are seed, delay, drop, truncate, close", key,
                 near != NULL ? ", meant is perhaps " : "", near != NULL ? near : "");
 }
 
@@ -53,7 +53,7 @@ static ring_status parse_item(const char *key, const char *value, fault_spec *sp
         return wrong_key(key);
     if (!good)
         return fail(RING_ERR_CONFIG,
-                    "fault: \"%s\" is no value for %s; seed and close take whole numbers, delay "
+                    "RING_FAULT: \"%s\" is no value for %s; seed and close take whole numbers, delay "
                     "seconds up to 3600, drop and truncate a probability from 0 to 1",
                     value, key);
     return RING_OK;
@@ -69,7 +69,7 @@ ring_status fault_parse(const char *text, fault_spec *spec)
         if (text_format(item, sizeof item, "%.*s", (int)min_size(length, ITEM_MAX), at))
             value = strchr(item, '=');
         if (value == NULL)
-            return fail(RING_ERR_CONFIG, "fault: \"%s\" is not a comma list of WORD=VALUE", text);
+            return fail(RING_ERR_CONFIG, "RING_FAULT: \"%s\" is not a comma list of WORD=VALUE", text);
         *value++ = '\0';
         RING_TRY(parse_item(item, value, spec));
         at += length;

@@ -80,10 +80,12 @@ static ring_status receive_all(int fd, void *data, size_t bytes, int fds[SHM_PAS
     ssize_t got;
     RING_TRY(receive_first(fd, &message, &got, deadline));
     const size_t count = collect(&message, fds);
-    if (count != SHM_PASS_FDS || (message.msg_flags & MSG_CTRUNC))
-        return fail(RING_ERR_PEER, "the peer passed %zu descriptors instead of %d%s", count,
-                    SHM_PASS_FDS, message.msg_flags & MSG_CTRUNC ?
-                    ", or this process may open no more (ulimit -n)" : "");
+    if (message.msg_flags & MSG_CTRUNC)
+        return fail(RING_ERR_SYSTEM, "taking the peer's descriptors: this process may open no more "
+                    "(ulimit -n)");
+    if (count != SHM_PASS_FDS)
+        return fail(RING_ERR_PEER, "the peer passed %zu descriptors instead of %d", count,
+                    SHM_PASS_FDS);
     return fd_read_all(fd, (char *)data + got, bytes - (size_t)got, deadline);
 }
 

@@ -120,8 +120,10 @@ typedef struct ring_unique_id {
 
 /** Makes an id and starts to listen for it.
  *  @param[out] id  filled on success; serves one communicator.
- *  The process that calls this must be the one of rank 0. The address is RING_ADDR if
- *  set, else 127.0.0.1 when RING_SOCKET_IFNAME is unset too.
+ *  The process that calls this must be the one of rank 0. It listens on one address of this host:
+ *  RING_ADDR, else that of the first interface that RING_SOCKET_IFNAME allows, else the first
+ *  that is no loopback and no bridge; 127.0.0.1 if there is no other. The random key in the
+ *  id keeps strangers out.
  *  @return RING_OK, RING_ERR_SYSTEM, RING_ERR_CONFIG. */
 ring_status ring_get_unique_id(ring_unique_id *id);
 
