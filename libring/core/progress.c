@@ -55,7 +55,7 @@ static void advance_lane(ring_comm *comm, int lane, bool *moved)
             comm_fail(comm, work, status);
             break;
         }
-        if (take_directions(work))
+        if (work->next == NULL || take_directions(work))
             break;
         at = &work->next;
     }
