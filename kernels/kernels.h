@@ -27,8 +27,7 @@ typedef struct kernel_operand {
  *  Outputs may be the same memory as inputs (element by element), not shifted overlaps.
  *  @param op      RING_AVG combines like RING_SUM.
  *  @param divisor 0: none; else results are divided by it after the last input (RING_AVG):
- *                 floats multiply by 1/divisor in the accumulator type (float32 divides
- *                 exactly when divisor is a power of two), integers divide towards zero.
+ *                 floats by a true division in the accumulator type, integers towards zero.
  *  Outputs of the call's type are rounded once, to nearest even. MIN and MAX order -0 below
  *  +0, so that their bits do not depend on the order of the inputs. A NaN result has all
  *  bits set (a mere copy keeps its payload).

@@ -83,7 +83,7 @@ static ALWAYS_INLINE lanes greatest(lanes a, lanes b)
 static ALWAYS_INLINE lanes finish(lanes x, int divisor)
 {
     if (divisor != 0)
-        x *= (TYPE)1 / (TYPE)divisor;
+        x /= (TYPE)divisor;
     return (lanes)((bits)x | (x != x));
 }
 

@@ -4,12 +4,9 @@
 
 #include <string.h>
 
-/* What a kernel folds in one pass; kernels.h's limit, which this room does not see. */
-enum { KERNEL_INPUTS = 64 };
-
 static const algo table[] = {
     {"direct", "each rank folds its block from all ranks in one pass and stores it to all",
-     KERNEL_INPUTS, algo_direct_supports, algo_direct_chunks, algo_direct_build},
+     ALGO_MAX_OPERANDS, algo_direct_supports, algo_direct_chunks, algo_direct_build},
     {"ring", "neighbours only, the same load on every link; fewest bytes", 0, algo_ring_supports,
      algo_ring_chunks, algo_ring_build},
     {"chain", "a pipeline in rank order; sums combined in rank order for every size", 0,

@@ -9,6 +9,10 @@
 
 #include "plan.h"
 
+/** Most inputs or outputs of one fold: what a kernel takes in one pass. This room does not see
+ *  kernels.h; core, which sees both, compares them. */
+enum { ALGO_MAX_OPERANDS = 64 };
+
 typedef struct algo {
     const char *name;
     const char *about; /* one line for --help and docs */

@@ -32,12 +32,23 @@ enum { DEFAULT_BUCKET_BYTES = 1 << 20 };
 
 /* ---- Cutting ---------------------------------------------------------------------- */
 
-static void cut(ring_buckets *b, const size_t *counts, size_t bucket_bytes)
+/* Adds up the elements; their bytes must fit into one object. */
+static ring_status add_up(const size_t *counts, size_t params, ring_dtype dtype, size_t *total)
+{
+    size_t bytes;
+    *total = 0;
+    for (size_t i = 0; i < params; i++)
+        if (__builtin_add_overflow(*total, counts[i], total) ||
+            __builtin_mul_overflow(*total, ring_dtype_size(dtype), &bytes) || bytes > PTRDIFF_MAX)
+            return fail(RING_ERR_ARGUMENT, "ring_buckets_create: with counts[%zu] = %zu the "
+                        "parameters are more elements of %s than any buffer holds", i, counts[i],
+                        ring_dtype_name(dtype));
+    return RING_OK;
+}
+
+static void cut(ring_buckets *b, const size_t *counts, size_t end, size_t bucket_bytes)
 {
     const size_t element = ring_dtype_size(b->dtype);
-    size_t end = 0;
-    for (size_t i = 0; i < b->params; i++)
-        end += counts[i];
     bucket *open = NULL;
     for (size_t i = b->params; i-- > 0;) {
         if (open == NULL || open->count * element >= bucket_bytes) {
@@ -74,7 +85,9 @@ ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_
         (uintptr_t)grads % ring_dtype_size(dtype) != 0)
         return fail(RING_ERR_ARGUMENT, "ring_buckets_create: want aligned grads, counts, params > "
                     "0, a known dtype and op, and comm");
+    size_t total;
     *buckets = NULL;
+    RING_TRY(add_up(counts, params, dtype, &total));
     ring_buckets *b = calloc(1, sizeof *b);
     if (b == NULL)
         return fail(RING_ERR_MEMORY, "creating buckets");
@@ -86,7 +99,7 @@ ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_
         ring_buckets_destroy(b);
         return fail(RING_ERR_MEMORY, "creating buckets of %zu parameters", params);
     }
-    cut(b, counts, bucket_bytes > 0 ? bucket_bytes : DEFAULT_BUCKET_BYTES);
+    cut(b, counts, total, bucket_bytes > 0 ? bucket_bytes : DEFAULT_BUCKET_BYTES);
     rearm(b);
     *buckets = b;
     return RING_OK;

@@ -10,6 +10,9 @@
 
 #include "kernels.h"
 
+_Static_assert(ALGO_MAX_OPERANDS <= KERNEL_MAX_INPUTS && ALGO_MAX_OPERANDS <= KERNEL_MAX_OUTPUTS,
+               "a kernel takes every fold of a plan");
+
 typedef struct fold_input {
     int peer;      /* -1: local */
     size_t width;  /* bytes of an element */

@@ -18,7 +18,7 @@ struct tuner {
     int ranks;
     plan_cost_params params;
     const algo *forced;
-    bool told[PLAN_COLLECTIVE_COUNT]; /* that the forced one cannot do it */
+    bool told[PLAN_COLLECTIVE_COUNT]; /* that the forced one cannot do it; rank 0 tells */
     tuner_choice choice[PLAN_COLLECTIVE_COUNT][SIZE_CLASSES]; /* by log2 of the bytes */
 };
 
@@ -61,6 +61,7 @@ ring_status tuner_new(const ring_comm *comm, struct tuner **out)
         return fail(RING_ERR_MEMORY, "creating the tuner");
     t->ranks = comm->ranks;
     t->forced = forced;
+    memset(t->told, comm->rank != 0, sizeof t->told);
     t->params = links_all_map(comm) ? mapped_links : sending_links;
     *out = t;
     return RING_OK;
@@ -93,19 +94,14 @@ static double price(const struct tuner *t, const tuner_choice *choice, const tun
     return fmax(price_of_rank(t, 0, choice, call), price_of_rank(t, t->ranks / 2, choice, call));
 }
 
-static size_t blocks_of(const struct tuner *t, plan_collective collective)
-{
-    const bool blocks = collective == PLAN_REDUCE_SCATTER || collective == PLAN_ALL_GATHER;
-    return blocks ? (size_t)t->ranks : 1;
-}
-
 /* Prices float32; the order of prices does not depend on the type. */
 static tuner_choice cheapest(const struct tuner *t, plan_collective collective, size_t bytes)
 {
     size_t algorithms;
     const algo *all = algo_all(&algorithms);
-    const tuner_call call = {collective, bytes / sizeof(float) / blocks_of(t, collective),
-                             sizeof(float), sizeof(float)};
+    const size_t blocks = (size_t)plan_blocks(collective, t->ranks);
+    const tuner_call call = {collective, bytes / sizeof(float) / blocks, sizeof(float),
+                             sizeof(float)};
     tuner_choice best = {0};
     double best_price = 2e30;
     for (size_t i = 0; i < algorithms; i++) {
@@ -157,7 +153,8 @@ double tuner_predict(struct tuner *t, const call_signature *call)
 {
     const tuner_call priced = {call->collective, call->count, ring_dtype_size(call->dtype),
                                kernel_acc_size(call->dtype)};
-    const size_t bytes = call->count * blocks_of(t, call->collective) * priced.element;
+    const size_t blocks = (size_t)plan_blocks(call->collective, t->ranks);
+    const size_t bytes = call->count * blocks * priced.element;
     tuner_choice choice;
     return tuner_choose(t, call->collective, bytes, &choice) == RING_OK
                ? price(t, &choice, &priced) : 0;

@@ -124,8 +124,7 @@ static ring_status choose(ring_comm *comm, const call_signature *call, tuner_cho
     *choice = (tuner_choice){.algorithm = NULL, .chunks = 1};
     if (lane_of(call->collective) == TRANSPORT_POINT_TO_POINT)
         return RING_OK;
-    const size_t blocks = call->collective == PLAN_REDUCE_SCATTER ||
-                                  call->collective == PLAN_ALL_GATHER ? (size_t)comm->ranks : 1;
+    const size_t blocks = (size_t)plan_blocks(call->collective, comm->ranks);
     return tuner_choose(comm->tuner, call->collective,
                         call->count * blocks * ring_dtype_size(call->dtype), choice);
 }

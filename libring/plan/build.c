@@ -141,6 +141,12 @@ void plan_wait_ack(plan *p, int peer)
     plan_in(p, peer, PLAN_WIRE, 0);
 }
 
+void plan_step_like(plan *p, const plan_step *step)
+{
+    add_step(p, (plan_step){.kind = step->kind, .finish = step->finish, .wire_in = step->wire_in,
+                            .wire_out = step->wire_out});
+}
+
 /* ---- Sealing ------------------------------------------------------------------- */
 
 static void drop_idle_blocks(plan *p)

@@ -7,7 +7,8 @@
  *  - result: every output chunk holds what the collective says, each rank once, finished
  *    once, and the very same term on all ranks (here);
  *  - memory: no chunk is read or overwritten too early or too late (check_race.c).
- * Each for buffers in place and not, and for messages by value, by reference and by store.
+ * Each for buffers in place and not, and for messages by value, by reference and by store; for
+ * circular plans also run in a row, as the executor runs their slices (check_slices.c).
  */
 #include "check.h"
 
@@ -84,10 +85,29 @@ static ring_status check_placed(const plan *const *plans, int ranks, bool in_pla
     return status;
 }
 
-ring_status plan_check(const plan *const *plans, int ranks)
+static ring_status check_all(const plan *const *plans, int ranks)
 {
-    RING_TRY(check_shape(plans, ranks));
     RING_TRY(check_placed(plans, ranks, false));
     RING_TRY(check_placed(plans, ranks, true));
     return check_links(plans, ranks);
+}
+
+static ring_status check_in_a_row(const plan *const *plans, int ranks)
+{
+    plan *longer[64] = {0};
+    bool built = true;
+    for (int rank = 0; rank < ranks; rank++)
+        built &= (longer[rank] = check_slices(plans[rank], CHECK_SLICES)) != NULL;
+    const ring_status status =
+        built ? check_all((const plan *const *)longer, ranks) : RING_ERR_MEMORY;
+    for (int rank = 0; rank < ranks; rank++)
+        plan_free(longer[rank]);
+    return status;
+}
+
+ring_status plan_check(const plan *const *plans, int ranks)
+{
+    RING_TRY(check_shape(plans, ranks));
+    RING_TRY(check_all(plans, ranks));
+    return plans[0]->circular ? check_in_a_row(plans, ranks) : RING_OK;
 }

@@ -78,8 +78,8 @@ static ring_status check_call(const plan *p, int ranks)
     if ((unsigned)p->collective >= PLAN_SEND)
         return fail(RING_ERR_INTERNAL, "%s is no collective: nothing to check",
                     plan_collective_name(p->collective));
-    const bool blocks = p->collective == PLAN_REDUCE_SCATTER || p->collective == PLAN_ALL_GATHER;
-    if (p->chunks < 1 || p->chunks > INT32_MAX / (4 * ranks) || (blocks && p->chunks % ranks != 0))
+    if (p->chunks < 1 || p->chunks > INT32_MAX / (4 * CHECK_SLICES * ranks) ||
+        p->chunks % plan_blocks(p->collective, ranks) != 0)
         return fail(RING_ERR_INTERNAL, "%s by %s, %d ranks: %d chunks are not possible",
                     plan_collective_name(p->collective), p->algorithm, ranks, p->chunks);
     if (p->root < 0 || p->root >= ranks)

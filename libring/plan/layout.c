@@ -16,13 +16,10 @@ static bool has_all_blocks(plan_collective collective, plan_buffer buffer)
     return collective == PLAN_REDUCE_SCATTER ? buffer != PLAN_DST : buffer == PLAN_DST;
 }
 
+/* A vector without blocks is one block. */
 plan_span plan_span_of(const plan_layout *layout, plan_buffer buffer, int chunk)
 {
-    const bool blocks = layout->collective == PLAN_REDUCE_SCATTER ||
-                        layout->collective == PLAN_ALL_GATHER;
-    if (!blocks)
-        return part(layout->count, (size_t)layout->chunks, (size_t)chunk);
-    const int parts = layout->chunks / layout->ranks;
+    const int parts = layout->chunks / plan_blocks(layout->collective, layout->ranks);
     plan_span span = part(layout->count, (size_t)parts, (size_t)(chunk % parts));
     if (has_all_blocks(layout->collective, buffer))
         span.offset += (size_t)(chunk / parts) * layout->count;

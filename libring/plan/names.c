@@ -14,14 +14,22 @@ const char *plan_collective_name(plan_collective collective)
     return (unsigned)collective < PLAN_COLLECTIVE_COUNT ? names[collective] : "?";
 }
 
+static bool has_blocks(plan_collective collective)
+{
+    return collective == PLAN_REDUCE_SCATTER || collective == PLAN_ALL_GATHER;
+}
+
+int plan_blocks(plan_collective collective, int ranks)
+{
+    return has_blocks(collective) ? ranks : 1;
+}
+
 double plan_bus_factor(plan_collective collective, int ranks)
 {
     const double others = (ranks - 1) / (double)ranks;
     if (collective == PLAN_ALL_REDUCE)
         return 2 * others;
-    if (collective == PLAN_REDUCE_SCATTER || collective == PLAN_ALL_GATHER)
-        return others;
-    return 1;
+    return has_blocks(collective) ? others : 1;
 }
 
 bool plan_reduces(plan_collective collective)

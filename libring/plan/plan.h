@@ -27,7 +27,8 @@
  * A fold's result for PLAN_WIRE is relayed: it is stored nowhere, so the fold waits for room
  * on the link. Plans proceed on links that take one segment ahead of the receiver; those
  * that relay round a circle of ranks (`circular`) on links that take a chunk and a segment,
- * so the executor runs them slice by slice. The checker proves this, too.
+ * so the executor runs them slice by slice. The checker proves this, too, also for several
+ * slices in a row.
  *
  * Steps run in order. SEND only posts: later steps do not wait for it.
  */
@@ -54,6 +55,9 @@ const char *plan_collective_name(plan_collective collective);
 double plan_bus_factor(plan_collective collective, int ranks);
 /** @return true if the collective combines values. */
 bool plan_reduces(plan_collective collective);
+/** @return blocks of `count` elements in the vector: one a rank (reduce_scatter, all_gather),
+ *  else 1. */
+int plan_blocks(plan_collective collective, int ranks);
 
 typedef enum plan_buffer {
     PLAN_SRC,
@@ -138,6 +142,8 @@ void plan_in(plan *p, int rank, plan_buffer buffer, int chunk);
 void plan_out(plan *p, int rank, plan_buffer buffer, int chunk);
 void plan_ack(plan *p, int peer);
 void plan_wait_ack(plan *p, int peer);
+/** Starts a step like @p step, but for its operands; then plan_in()/plan_out(). */
+void plan_step_like(plan *p, const plan_step *step);
 /** Closes the plan: counts messages. @return RING_OK or RING_ERR_MEMORY. */
 ring_status plan_seal(plan *p);
 
@@ -182,7 +188,8 @@ plan_span plan_span_of(const plan_layout *layout, plan_buffer buffer, int chunk)
 /** Runs the plans of all ranks on sets of contributions and proves: every output chunk
  *  holds each rank exactly once, in the same combining order on all ranks; no step waits
  *  for ever; every message is consumed; no chunk is read or overwritten too early, for
- *  in-place and out-of-place buffers and for messages by value, by reference and by store.
+ *  in-place and out-of-place buffers and for messages by value, by reference and by store;
+ *  all this also for several slices in a row where plans are circular.
  *  @param plans  [ranks], ranks <= 64. @return RING_OK, or RING_ERR_INTERNAL with the
  *  first offence in fail_text(). */
 ring_status plan_check(const plan *const *plans, int ranks);

@@ -2,9 +2,11 @@
  *
  * Independent oracles: what a reduction must give, computed element by element with scalar
  * code that shares nothing with the library.
- *  - exact data: sums, products and averages are exact in every type, so 0 ulp;
+ *  - exact data: sums, products and averages are exact in every type, so 0 ulp in any order;
  *  - random data: the specified order recomputed serially, so bitwise; and against long
- *    double within (n-1)u / (1 - (n-1)u) * sum |x| (Higham, section 4.2).
+ *    double within ku / (1 - ku) * sum |x| for k roundings (Higham, section 4.2).
+ * Inputs repeat after ORACLE_PERIOD elements, a prime, so that long vectors are checked in
+ * whole at little cost, and what is displaced by a chunk or a segment shows.
  */
 #ifndef RING_TEST_ORACLE_H
 #define RING_TEST_ORACLE_H
@@ -27,11 +29,14 @@ typedef struct oracle_case {
     size_t block_count; /* elements of a rank's block in it, 0: cut evenly */
 } oracle_case;
 
-/** Writes rank's input elements [first, first + count). */
+enum { ORACLE_PERIOD = 1021 };
+
+/** Writes @p rank's input elements [first, first + count). */
 void oracle_fill(const oracle_case *c, int rank, void *out, size_t first, size_t count);
 
-/** Compares got[0..count) with elements [first, …) of the reduction of all ranks' inputs.
- *  @return index of the first wrong element, or count. Prints it. */
-size_t oracle_check(const oracle_case *c, const void *got, size_t first, size_t count);
+/** Compares @p got with elements [first, first + count) of a rank's input, or of the reduction
+ *  of all ranks' inputs, bit by bit. @return true if equal; else prints the first difference. */
+bool oracle_is_input(const oracle_case *c, int rank, const void *got, size_t first, size_t count);
+bool oracle_is_reduced(const oracle_case *c, const void *got, size_t first, size_t count);
 
 #endif

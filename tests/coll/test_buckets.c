@@ -101,12 +101,43 @@ static void test_misuse_is_named(void **state)
     run(2, misuse);
 }
 
+/* Counts whose sum, or whose bytes, would overflow. */
+static int huge_counts(int rank, int ranks, harness_board *board, void *arg)
+{
+    static const size_t sums[] = {1, SIZE_MAX / 2 + 3, SIZE_MAX / 2 + 3};
+    static const size_t bytes[] = {SIZE_MAX / 4 + 3}, half[] = {7, PTRDIFF_MAX / 4};
+    ring_comm *comm;
+    ring_buckets *buckets;
+    float grads[1];
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT(ring_buckets_create(&buckets, grads, sums, 3, RING_INT8, RING_SUM, 0, comm) ==
+               RING_ERR_ARGUMENT, "sum");
+    EXPECT(strstr(ring_last_error(NULL), "counts[1]") != NULL, "%s", ring_last_error(NULL));
+    EXPECT(ring_buckets_create(&buckets, grads, bytes, 1, RING_FLOAT32, RING_SUM, 0, comm) ==
+               RING_ERR_ARGUMENT, "bytes");
+    EXPECT(strstr(ring_last_error(NULL), "counts[0]") != NULL, "%s", ring_last_error(NULL));
+    EXPECT(ring_buckets_create(&buckets, grads, half, 2, RING_FLOAT32, RING_SUM, 0, comm) ==
+               RING_ERR_ARGUMENT, "more than PTRDIFF_MAX");
+    EXPECT(strstr(ring_last_error(NULL), "counts[1]") != NULL, "%s", ring_last_error(NULL));
+    EXPECT(buckets == NULL, "a failed call leaves NULL");
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_counts_beyond_memory_are_refused_by_index(void **state)
+{
+    (void)state;
+    run(1, huge_counts);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_buckets_sum_whatever_the_order_of_readiness),
         cmocka_unit_test(test_progress_thread_gives_the_same),
         cmocka_unit_test(test_misuse_is_named),
+        cmocka_unit_test(test_counts_beyond_memory_are_refused_by_index),
     };
     transport_name = argc > 1 ? argv[1] : "loop";
     setenv("RING_TRANSPORT", transport_name, 1);

@@ -29,51 +29,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- Many works at once ------------------------------------------------------------------ */
-
-static int many_works(int rank, int ranks, harness_board *board, void *arg)
-{
-    enum { WORKS = 24, COUNT = 5000 };
-    ring_comm *comm;
-    ring_work *works[WORKS];
-    float *data[WORKS];
-    (void)arg;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
-    for (int w = 0; w < WORKS; w++) {
-        const size_t count = (size_t)(1 + w * COUNT / WORKS);
-        if (w % 2)
-            EXPECT_OK(ring_mem_alloc((void **)&data[w], count * sizeof(float)));
-        else
-            data[w] = malloc(count * sizeof(float));
-        for (size_t i = 0; i < count; i++)
-            data[w][i] = (float)(rank + w);
-        ring_call call = RING_CALL_INIT;
-        call.work = &works[w];
-        EXPECT_OK(ring_all_reduce(data[w], data[w], count, RING_FLOAT32, RING_SUM, comm, &call));
-    }
-    for (int k = 0; k < WORKS; k++) { /* each rank waits in an order of its own */
-        const int w = (k * 7 + rank * 5) % WORKS;
-        EXPECT_OK(ring_wait(works[w]));
-        const size_t count = (size_t)(1 + w * COUNT / WORKS);
-        const float want = (float)(ranks * (ranks - 1) / 2 + ranks * w);
-        for (size_t i = 0; i < count; i++)
-            EXPECT(data[w][i] == want, "work %d element %zu: %g, want %g", w, i,
-                   (double)data[w][i], (double)want);
-        if (w % 2)
-            ring_mem_free(data[w]);
-        else
-            free(data[w]);
-    }
-    ring_comm_destroy(comm);
-    return 0;
-}
-
-static void test_many_works_at_once_finish_in_any_order(void **state)
-{
-    (void)state;
-    run(2, many_works);
-    run(4, many_works);
-}
+/* ---- Handles ------------------------------------------------------------------------------ */
 
 static int test_handle(int rank, int ranks, harness_board *board, void *arg)
 {
@@ -473,7 +429,6 @@ static void test_busy_peer_is_waited_for(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many_works_at_once_finish_in_any_order),
         cmocka_unit_test(test_ring_test_finishes_without_waiting),
         cmocka_unit_test(test_send_and_recv_go_round_a_ring),
         cmocka_unit_test(test_pending_receive_does_not_hold_up_collectives),

@@ -126,8 +126,8 @@ static double load_float(const void *data, ring_dtype dtype, bool accumulator)
     return (double)x;
 }
 
-/* One IEEE operation of the accumulator type. A long double holds the sum or product of two
- * floats well enough that rounding it again to float is right. */
+/* One IEEE operation of the accumulator type. A long double holds the sum, product or quotient
+ * of two floats well enough that rounding it again to float is right. */
 static double rounded_sum(double a, double b, bool wide_type)
 {
     volatile double sum = a + b;
@@ -138,6 +138,12 @@ static double rounded_product(double a, double b, bool wide_type)
 {
     volatile double product = a * b;
     return wide_type ? product : (double)(float)((long double)a * (long double)b);
+}
+
+static double rounded_quotient(double a, double b, bool wide_type)
+{
+    volatile double quotient = a / b;
+    return wide_type ? quotient : (double)(float)((long double)a / (long double)b);
 }
 
 static bool below(double a, double b)
@@ -159,12 +165,6 @@ static double combine_floats(double a, double b, ring_op op, bool wide_type)
     default:
         return rounded_sum(a, b, wide_type);
     }
-}
-
-static double reciprocal(int divisor, bool wide_type)
-{
-    volatile double exact = 1.0 / divisor;
-    return wide_type ? exact : (double)(float)(1.0L / (long double)divisor);
 }
 
 static void store_float(void *out, double x, ring_dtype dtype, bool accumulator)
@@ -206,7 +206,7 @@ static void fold_floats(void *out, bool accumulator, const kernel_operand *ins, 
         x = combine_floats(x, next, op, wide_type);
     }
     if (divisor != 0)
-        x = rounded_product(x, reciprocal(divisor, wide_type), wide_type);
+        x = rounded_quotient(x, divisor, wide_type);
     store_float(out, x, dtype, accumulator);
 }
 

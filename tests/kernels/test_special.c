@@ -85,14 +85,33 @@ static void test_subnormals_are_not_flushed(void **state)
     expect_f32(RING_AVG, 3, 3, 2, 3);
 }
 
-static void test_average_divides_exactly_by_powers_of_two(void **state)
+static void expect_average_of_equals(void *values, size_t bytes, ring_dtype dtype, int n)
+{
+    kernel_operand in[KERNEL_MAX_INPUTS];
+    double average[N]; /* as long as any type */
+    for (int k = 0; k < n; k++)
+        in[k] = (kernel_operand){values, false};
+    kernel_fold(&(kernel_operand){average, false}, 1, in, n, N, dtype, RING_AVG, n);
+    if (memcmp(average, values, bytes) != 0)
+        fail_msg("dtype %d: the average of %d equal values is another value", dtype, n);
+}
+
+/* Whole numbers, whose sums are exact: a product with 1/n would round twice. */
+static void test_average_of_equal_values_is_the_value(void **state)
 {
     (void)state;
-    for (int divisor = 1; divisor <= 1024; divisor *= 2) {
-        const float want = (1.0f + 0x1.fffffep-1f) / (float)divisor;
-        uint32_t bits;
-        memcpy(&bits, &want, sizeof bits);
-        expect_f32(RING_AVG, one, 0x3f7fffff, divisor, bits);
+    float f32[N];
+    double f64[N];
+    uint16_t f16[N], bf16[N];
+    for (int i = 0; i < N; i++)
+        f32[i] = (float)(f64[i] = i - N / 2);
+    kernel_f32_to_f16(f16, f32, N);
+    kernel_f32_to_bf16(bf16, f32, N);
+    for (int n = 1; n <= KERNEL_MAX_INPUTS; n++) {
+        expect_average_of_equals(f32, sizeof f32, RING_FLOAT32, n);
+        expect_average_of_equals(f64, sizeof f64, RING_FLOAT64, n);
+        expect_average_of_equals(f16, sizeof f16, RING_FLOAT16, n);
+        expect_average_of_equals(bf16, sizeof bf16, RING_BFLOAT16, n);
     }
 }
 
@@ -148,7 +167,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_minus_zero_is_below_zero_in_any_order),
         cmocka_unit_test(test_infinities_order_and_absorb),
         cmocka_unit_test(test_subnormals_are_not_flushed),
-        cmocka_unit_test(test_average_divides_exactly_by_powers_of_two),
+        cmocka_unit_test(test_average_of_equal_values_is_the_value),
         cmocka_unit_test(test_halves_round_once_after_the_last_input),
         cmocka_unit_test(test_integers_wrap_and_divide_towards_zero),
         cmocka_unit_test(test_signed_and_unsigned_order_differ),

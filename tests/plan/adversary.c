@@ -8,14 +8,15 @@
 
 /* ---- Memory -------------------------------------------------------------------- */
 
-static word source(int rank, int chunk, int position)
+/* A piece is what one slice covers of a chunk. */
+static word source(int rank, int piece, int position)
 {
-    return mix((word)rank * 1000003 + (word)chunk * 1009 + (word)position + 1);
+    return mix((word)rank * 1000003 + (word)piece * 1009 + (word)position + 1);
 }
 
 static void fill_with_rubbish(world *w, word *memory)
 {
-    for (int i = 0; i < w->chunks * ELEMENTS; i++)
+    for (int i = 0; i < w->slices * w->chunks * ELEMENTS; i++)
         memory[i] = mix(w->random += 77);
 }
 
@@ -39,9 +40,9 @@ static void start(world *w, int rank)
     actor *a = &w->actors[rank];
     a->started = true;
     fill_with_rubbish(w, a->dst);
-    for (int chunk = 0; chunk < w->chunks; chunk++)
-        for (int i = 0; i < ELEMENTS && owns_source(w->set->of[rank], chunk); i++)
-            a->src[chunk * ELEMENTS + i] = source(rank, chunk, i);
+    for (int piece = 0; piece < w->slices * w->chunks; piece++)
+        for (int i = 0; i < ELEMENTS && owns_source(w->set->of[rank], piece % w->chunks); i++)
+            a->src[piece * ELEMENTS + i] = source(rank, piece, i);
 }
 
 /* ---- Links --------------------------------------------------------------------- */
@@ -52,8 +53,7 @@ static bool is_to_carry(const world *w, const message *m, int from, int to)
            m->here < w->elements;
 }
 
-/* The pair's oldest message with something left to carry. */
-static message *oldest_to_carry(world *w, int from, int to)
+message *world_to_carry(world *w, int from, int to)
 {
     int *i = &w->carried[from][to];
     while (*i < w->message_count && !is_to_carry(w, &w->messages[*i], from, to))
@@ -61,23 +61,28 @@ static message *oldest_to_carry(world *w, int from, int to)
     return *i < w->message_count ? &w->messages[*i] : NULL;
 }
 
-static message *next_to_carry(world *w, int from)
+static bool all_carried(world *w, int from)
 {
-    message *m = NULL;
-    for (int i = 0; i < w->set->ranks && m == NULL; i++)
-        m = oldest_to_carry(w, from, (w->favoured[from] + i) % w->set->ranks);
-    return m;
+    for (int to = 0; to < w->set->ranks; to++)
+        if (world_to_carry(w, from, to) != NULL)
+            return false;
+    return true;
 }
 
-/* The link carries one more element, read from memory only now. */
+/* One of the links carries one more element, read from memory only now. */
 static bool carry_any(world *w, int from)
 {
-    message *m = next_to_carry(w, from);
-    if (m == NULL)
-        return false;
-    m->data[m->here] = m->memory[m->here];
-    m->here++;
-    return true;
+    for (int i = 0; i < w->set->ranks; i++) {
+        const int to = (w->favoured[from] + i) % w->set->ranks;
+        message *m = world_to_carry(w, from, to);
+        if (m == NULL || !world_has_room(w, from, to))
+            continue;
+        m->data[m->here] = m->memory[m->here];
+        m->here++;
+        w->on_link[from][to]++;
+        return true;
+    }
+    return false;
 }
 
 /* ---- Running ------------------------------------------------------------------- */
@@ -86,15 +91,25 @@ static bool carry_any(world *w, int from)
 static bool end(world *w, int rank)
 {
     actor *a = &w->actors[rank];
-    if (a->ended || next_to_carry(w, rank) != NULL)
+    if (a->ended || !all_carried(w, rank))
         return false;
     a->ended = true;
-    memcpy(a->result, a->dst, (size_t)w->chunks * ELEMENTS * sizeof(word));
+    memcpy(a->result, a->dst, (size_t)(w->slices * w->chunks) * ELEMENTS * sizeof(word));
     fill_with_rubbish(w, a->src);
     fill_with_rubbish(w, a->dst);
     for (int peer = 0; peer < w->set->ranks; peer++)
         if (w->set->of[0]->collective == PLAN_BARRIER && !w->actors[peer].started)
             w->wrong = "a rank left the barrier before all had come";
+    return true;
+}
+
+/* @return false if that was the last one. */
+static bool next_slice(const world *w, actor *a)
+{
+    if (a->slice + 1 == w->slices)
+        return false;
+    a->slice++;
+    a->at = plan_begin(a->at.plan);
     return true;
 }
 
@@ -108,7 +123,7 @@ static bool act(world *w, int rank)
     }
     const plan_step *step = plan_at(&a->at);
     if (step == NULL)
-        return end(w, rank);
+        return next_slice(w, a) || end(w, rank);
     if (!world_step(w, rank, step, &moved))
         return moved;
     plan_next(&a->at);
@@ -154,19 +169,20 @@ static void run(world *w)
 
 /* ---- Judging ------------------------------------------------------------------- */
 
-static bool chunk_is_right(const world *w, int rank, int chunk, const int32_t *order)
+static bool piece_is_right(const world *w, int rank, int piece, const int32_t *order)
 {
     const plan *p = w->set->of[rank];
+    const int chunk = piece % w->chunks;
     const int owner = p->collective == PLAN_ALL_GATHER ? chunk / (p->chunks / p->ranks) : p->root;
     for (int i = 0; i < w->elements; i++) {
-        word expected = source(owner, chunk, i);
+        word expected = source(owner, piece, i);
         if (plan_reduces(p->collective)) {
-            expected = source(order[0], chunk, i);
+            expected = source(order[0], piece, i);
             for (int r = 1; r < p->ranks; r++)
-                expected = combined(expected, source(order[r], chunk, i));
+                expected = combined(expected, source(order[r], piece, i));
             expected = finished(expected);
         }
-        if (w->actors[rank].result[chunk * ELEMENTS + i] != expected)
+        if (w->actors[rank].result[piece * ELEMENTS + i] != expected)
             return false;
     }
     return true;
@@ -178,44 +194,57 @@ static const char *judge(const world *w)
     const plan *p = w->set->of[0];
     if (w->wrong != NULL || p->collective == PLAN_BARRIER)
         return w->wrong;
-    for (int chunk = 0; chunk < w->chunks; chunk++) {
+    for (int piece = 0; piece < w->slices * w->chunks; piece++) {
+        const int chunk = piece % w->chunks;
         if (plan_reduces(p->collective) &&
             plan_order((const plan *const *)w->set->of, p->ranks, chunk, order) != RING_OK)
             return fail_text();
         for (int rank = 0; rank < p->ranks; rank++)
-            if (owns_result(w->set->of[rank], chunk) && !chunk_is_right(w, rank, chunk, order))
+            if (owns_result(w->set->of[rank], chunk) && !piece_is_right(w, rank, piece, order))
                 return "a rank ended with wrong elements";
     }
     return NULL;
 }
 
+static void create(world *w, const plan_set *set, bool in_place, uint64_t seed)
+{
+    const plan *p = set->of[0];
+    memset(w, 0, sizeof *w);
+    w->set = set;
+    w->in_place = in_place;
+    w->random = mix(seed + 1);
+    w->slices = p->circular ? 1 + (int)plans_random(&w->random, MOST_SLICES) : 1;
+    w->chunks = p->chunks;
+    w->elements = p->collective == PLAN_BARRIER ? 0 : ELEMENTS;
+    w->room = p->circular ? ELEMENTS + 1 : 1;
+    w->reference_odds = plans_random(&w->random, 5);
+    w->store_odds = plans_random(&w->random, 5);
+    memset(w->first, 0xff, sizeof w->first); /* NONE */
+}
+
+static void place_actors(world *w, word *memory, size_t words)
+{
+    for (int rank = 0; rank < w->set->ranks; rank++) {
+        actor *a = &w->actors[rank];
+        w->favoured[rank] = (int)plans_random(&w->random, (uint32_t)w->set->ranks);
+        a->at = plan_begin(w->set->of[rank]);
+        a->src = memory + 3 * words * (size_t)rank;
+        a->dst = w->in_place ? a->src : a->src + words;
+        a->result = a->src + 2 * words;
+        fill_with_rubbish(w, a->src);
+        fill_with_rubbish(w, a->dst);
+    }
+}
+
 const char *adversary_run(const plan_set *set, bool in_place, uint64_t seed)
 {
     static world w; /* large */
-    const plan *p = set->of[0];
-    const size_t words = (size_t)p->chunks * ELEMENTS, ranks = (size_t)set->ranks;
-    word *memory = calloc(3 * words * ranks, sizeof *memory);
+    create(&w, set, in_place, seed);
+    const size_t words = (size_t)(w.slices * w.chunks) * ELEMENTS;
+    word *memory = calloc(3 * words * (size_t)set->ranks, sizeof *memory);
     if (memory == NULL)
         abort();
-    memset(&w, 0, sizeof w);
-    w.set = set;
-    w.in_place = in_place;
-    w.chunks = p->chunks;
-    w.elements = p->collective == PLAN_BARRIER ? 0 : ELEMENTS;
-    w.random = mix(seed + 1);
-    w.reference_odds = plans_random(&w.random, 5);
-    w.store_odds = plans_random(&w.random, 5);
-    memset(w.first, 0xff, sizeof w.first); /* NONE */
-    for (int rank = 0; rank < set->ranks; rank++) {
-        actor *a = &w.actors[rank];
-        w.favoured[rank] = (int)plans_random(&w.random, (uint32_t)set->ranks);
-        a->at = plan_begin(set->of[rank]);
-        a->src = memory + 3 * words * (size_t)rank;
-        a->dst = in_place ? a->src : a->src + words;
-        a->result = a->src + 2 * words;
-        fill_with_rubbish(&w, a->src);
-        fill_with_rubbish(&w, a->dst);
-    }
+    place_actors(&w, memory, words);
     run(&w);
     const char *wrong = judge(&w);
     free(memory);

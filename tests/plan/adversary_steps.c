@@ -5,9 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static word *chunk_of(actor *a, plan_loc loc)
+/* Of the slice that @p a is at. */
+static int piece_of(const world *w, const actor *a, plan_loc loc)
 {
-    return (loc.buffer == PLAN_SRC ? a->src : a->dst) + loc.chunk * ELEMENTS;
+    return a->slice * w->chunks + loc.chunk;
+}
+
+static word *chunk_of(const world *w, const actor *a, plan_loc loc)
+{
+    return (loc.buffer == PLAN_SRC ? a->src : a->dst) + piece_of(w, a, loc) * ELEMENTS;
 }
 
 /* ---- Messages ------------------------------------------------------------------ */
@@ -45,8 +51,10 @@ static bool can_take(world *w, const message *m, int chunk, int position)
     return m->way != BY_VALUE || w->elements == 0 || m->here > position;
 }
 
-static word element_of(const message *m, int position)
+static word take_element(world *w, const message *m, int position)
 {
+    if (m->bounded)
+        w->on_link[m->from][m->to]--;
     return m->way == BY_REFERENCE ? m->memory[position] : m->data[position];
 }
 
@@ -66,8 +74,8 @@ static bool send_step(world *w, int rank, const plan_step *step)
     const plan_loc to = plan_output(&a->at, step, 0);
     const bool refer = plans_random(&w->random, 4) < w->reference_odds && w->elements > 0;
     post(w, (message){.from = rank, .to = to.rank, .chunk = to.chunk,
-                      .way = refer ? BY_REFERENCE : BY_VALUE, .lazy = true,
-                      .memory = chunk_of(a, plan_input(&a->at, step, 0))});
+                      .way = refer ? BY_REFERENCE : BY_VALUE, .lazy = true, .bounded = !refer,
+                      .memory = chunk_of(w, a, plan_input(&a->at, step, 0))});
     a->referred[to.rank] |= refer;
     return true;
 }
@@ -81,7 +89,7 @@ static bool recv_step(world *w, int rank, const plan_step *step, bool *moved)
         return false;
     *moved = true;
     if (m->way != STORED && a->position < w->elements)
-        chunk_of(a, to)[a->position] = element_of(m, a->position);
+        chunk_of(w, a, to)[a->position] = take_element(w, m, a->position);
     if (++a->position < w->elements)
         return false;
     consume(w, m);
@@ -92,8 +100,8 @@ static bool copy_step(world *w, int rank, const plan_step *step)
 {
     actor *a = &w->actors[rank];
     if (!w->in_place)
-        memcpy(chunk_of(a, plan_output(&a->at, step, 0)), chunk_of(a, plan_input(&a->at, step, 0)),
-               ELEMENTS * sizeof(word));
+        memcpy(chunk_of(w, a, plan_output(&a->at, step, 0)),
+               chunk_of(w, a, plan_input(&a->at, step, 0)), ELEMENTS * sizeof(word));
     return true;
 }
 
@@ -108,14 +116,26 @@ static bool inputs_here(world *w, int rank, const plan_step *step)
     return true;
 }
 
+/* A relay has no buffer: it waits for room, behind what was posted before. */
+static bool room_to_relay(world *w, int rank, const plan_step *step)
+{
+    for (int i = 0; i < step->outs && w->elements > 0; i++) {
+        const plan_loc out = plan_output(&w->actors[rank].at, step, i);
+        if (out.buffer == PLAN_WIRE && (world_to_carry(w, rank, out.rank) != NULL ||
+                                        !world_has_room(w, rank, out.rank)))
+            return false;
+    }
+    return true;
+}
+
 static word fold_element(world *w, int rank, const plan_step *step)
 {
     actor *a = &w->actors[rank];
     word sum = 0;
     for (int i = 0; i < step->ins; i++) {
         const plan_loc in = plan_input(&a->at, step, i);
-        const word x = in.rank == rank ? chunk_of(a, in)[a->position]
-                                       : element_of(oldest(w, in.rank, rank), a->position);
+        const word x = in.rank == rank ? chunk_of(w, a, in)[a->position]
+                                       : take_element(w, oldest(w, in.rank, rank), a->position);
         sum = i == 0 ? x : combined(sum, x);
     }
     return step->finish ? finished(sum) : sum;
@@ -146,7 +166,7 @@ static void choose_ways(world *w, int rank, const plan_step *step)
         if (out.buffer == PLAN_DST && keeps_result(a, rank, step) && plans_random(&w->random, 2))
             continue;
         a->out_message[i] = post(w, (message){.from = rank, .to = out.rank, .chunk = out.chunk,
-                                              .way = BY_VALUE});
+                                              .way = BY_VALUE, .bounded = out.buffer == PLAN_WIRE});
     }
 }
 
@@ -159,10 +179,11 @@ static void put_element(world *w, int rank, const plan_step *step, word x)
         if (out.rank == rank || a->out_way[i] == STORED) {
             if (!owner->started || owner->ended)
                 w->wrong = "stored into a rank that is not in the call";
-            chunk_of(owner, out)[a->position] = x;
+            owner->dst[piece_of(w, a, out) * ELEMENTS + a->position] = x;
         } else if (a->out_message[i] != NONE) {
             message *m = &w->messages[a->out_message[i]];
             m->data[m->here++] = x;
+            w->on_link[rank][out.rank] += m->bounded;
         }
     }
 }
@@ -179,14 +200,16 @@ static void end_fold(world *w, int rank, const plan_step *step)
         const plan_loc out = plan_output(&a->at, step, i);
         if (out.rank != rank && a->out_message[i] == NONE)
             post(w, (message){.from = rank, .to = out.rank, .chunk = out.chunk,
-                              .way = a->out_way[i], .lazy = true, .memory = chunk_of(a, out)});
+                              .way = a->out_way[i], .lazy = true,
+                              .bounded = a->out_way[i] == BY_VALUE,
+                              .memory = chunk_of(w, a, out)});
     }
 }
 
 static bool fold_step(world *w, int rank, const plan_step *step, bool *moved)
 {
     actor *a = &w->actors[rank];
-    if (!inputs_here(w, rank, step))
+    if (!inputs_here(w, rank, step) || !room_to_relay(w, rank, step))
         return false;
     *moved = true;
     if (a->position == 0)

@@ -6,7 +6,7 @@
 
 #include "plans.h"
 
-enum { ELEMENTS = 3, NONE = -1, MOST_MESSAGES = 1024 };
+enum { ELEMENTS = 3, MOST_SLICES = 3, NONE = -1, MOST_MESSAGES = 4096 };
 
 typedef uint64_t word;
 typedef enum way { BY_VALUE, BY_REFERENCE, STORED, ACK } way;
@@ -15,6 +15,7 @@ typedef struct message {
     int from, to, chunk, next;
     way way;
     bool lazy;          /* by value: the link still reads it from memory */
+    bool bounded;       /* by value: what has arrived takes room on the link */
     const word *memory; /* of the sender */
     word data[ELEMENTS];
     int here;           /* elements that have arrived */
@@ -22,7 +23,7 @@ typedef struct message {
 
 typedef struct actor {
     plan_cursor at;
-    int position;
+    int slice, position;
     bool started, ended;
     word *src, *dst;
     word *result;                         /* dst when it ended */
@@ -36,13 +37,16 @@ typedef struct actor {
 typedef struct world {
     const plan_set *set;
     bool in_place;
+    int slices;                          /* runs of the plan in a row, about other chunks */
     int chunks, elements;
+    int room;                            /* elements that a link takes ahead of the taker */
     uint64_t random;
     unsigned reference_odds, store_odds; /* of 4 */
     actor actors[MOST_RANKS];
     message messages[MOST_MESSAGES];
     int message_count;
     int carried[MOST_RANKS][MOST_RANKS]; /* no earlier message of a pair is still to be carried */
+    int on_link[MOST_RANKS][MOST_RANKS]; /* elements that have arrived and were not yet taken */
     int favoured[MOST_RANKS]; /* the peer whose messages a rank's links carry first */
     int first[MOST_RANKS][MOST_RANKS], last[MOST_RANKS][MOST_RANKS];
     const char *wrong;
@@ -63,6 +67,14 @@ static inline word combined(word a, word b)
 static inline word finished(word a)
 {
     return mix(a ^ 0x5bd1e995);
+}
+
+/** The oldest message of a pair with something left to carry, or NULL. */
+message *world_to_carry(world *w, int from, int to);
+
+static inline bool world_has_room(const world *w, int from, int to)
+{
+    return w->on_link[from][to] < w->room;
 }
 
 /** Executes as much of a rank's step as is possible at once, an element at most.

@@ -53,13 +53,6 @@ static void copy_operand(plan *to, plan_loc loc, bool out)
     (out ? plan_out : plan_in)(to, loc.rank, loc.buffer, loc.chunk);
 }
 
-/* plan_fold() opens a step of whatever kind. */
-static void open_step(plan *to, const plan_step *step)
-{
-    plan_fold(to, step->finish, step->wire_in, step->wire_out);
-    to->steps[to->step_count - 1].kind = step->kind;
-}
-
 static void take_back(plan *p)
 {
     p->loc_count = p->steps[--p->step_count].first_in;
@@ -69,7 +62,7 @@ static void take_back(plan *p)
 static void copy_step(plan *to, const plan_cursor *at)
 {
     const plan_step *step = plan_at(at);
-    open_step(to, step);
+    plan_step_like(to, step);
     for (int i = 0; i < step->ins; i++)
         copy_operand(to, plan_input(at, step, i), false);
     for (int i = 0; i < step->outs; i++)
@@ -167,7 +160,7 @@ static plan *copy_without(const plan *p, omission o)
     plan *copy = empty_like(p);
     for (plan_cursor at = plan_begin(p); plan_at(&at) != NULL; plan_next(&at)) {
         const plan_step *step = plan_at(&at);
-        open_step(copy, step);
+        plan_step_like(copy, step);
         const int ins = copy_operands(copy, &at, false, &o);
         const int outs = copy_operands(copy, &at, true, &o);
         if ((ins == 0 && step->ins > 0) || (outs == 0 && step->outs > 0))

@@ -3,6 +3,7 @@
  * which. Those that are wrong only in some schedules also fall to the adversary, so the
  * checker does not refuse them for nothing. */
 #include "adversary.h"
+#include "check.h"
 
 #include <setjmp.h>
 #include <stddef.h>
@@ -110,7 +111,8 @@ static void relays_round_a_circle_that_is_not_declared_are_seen(void **state)
     (void)state;
     for (int rank = 0; rank < 3; rank++)
         set.of[rank]->circular = false;
-    expect_refused(&set, "waits for ever once links hold a segment: the plan is circular");
+    expect_refused_and_broken(&set, "waits for ever once links hold a segment: the plan is "
+                                    "circular");
 }
 
 /* Both SENDs at once put more on the circle than its links hold. */
@@ -137,7 +139,32 @@ static void more_than_one_chunk_round_a_circle_is_seen(void **state)
         plan_wait_ack(p, next);
     }
     seal(&set);
-    expect_refused(&set, "waits for ever once links hold a chunk and a segment");
+    expect_refused_and_broken(&set, "waits for ever once links hold a chunk and a segment");
+}
+
+static plan_set slices_in_a_row(const char *algorithm, plan_collective collective, int slices)
+{
+    plan_set once = built(algorithm, collective, 3), longer = {.ranks = 3};
+    for (int rank = 0; rank < 3; rank++) {
+        longer.of[rank] = check_slices(once.of[rank], slices);
+        assert_non_null(longer.of[rank]);
+        assert_int_equal(plan_length(longer.of[rank]), slices * plan_length(once.of[rank]));
+    }
+    plans_free(&once);
+    return longer;
+}
+
+/* Slices in a row are a longer plan; what is wrong in the second one alone is seen. */
+static void every_slice_of_a_circular_plan_is_proven(void **state)
+{
+    plan_set whole = slices_in_a_row("ring", PLAN_REDUCE_SCATTER, 2), broken = plans_copy(&whole);
+    (void)state;
+    plans_expect_proven(&whole);
+    plans_drop_message(&broken, 0, 1, 3); /* each slice has two of them */
+    expect_refused(&broken, "expects chunk 1, but rank 2 sends chunk 3");
+    const int wait_of_the_last_ack = (int)plan_length(whole.of[1]) - 1;
+    plans_drop(&whole, 1, wait_of_the_last_ack);
+    expect_refused(&whole, "rank 1 never takes the acknowledgement of 2");
 }
 
 /* ---- Both ends of a message -------------------------------------------------------- */
@@ -383,6 +410,7 @@ int main(void)
         cmocka_unit_test(messages_in_another_order_than_expected_are_seen),
         cmocka_unit_test(relays_round_a_circle_that_is_not_declared_are_seen),
         cmocka_unit_test(more_than_one_chunk_round_a_circle_is_seen),
+        cmocka_unit_test(every_slice_of_a_circular_plan_is_proven),
         cmocka_unit_test(a_message_for_another_place_is_seen),
         cmocka_unit_test(a_message_of_another_type_is_seen),
         cmocka_unit_test(a_dropped_copy_leaves_a_chunk_empty),

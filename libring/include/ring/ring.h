@@ -222,7 +222,8 @@ ring_status ring_test(ring_work *work, int *done);
  * one of RING_ERR_TIMEOUT, _PEER, _MISMATCH, _ABORTED, _MEMORY, _SYSTEM, _INTERNAL, which end
  * the communicator.
  * Every rank gets the same bits, on every run with the same ranks, count, type and
- * algorithm. */
+ * algorithm. Integers wrap. RING_AVG divides the sum by the ranks: floats by one correctly
+ * rounded division (16-bit floats in float32, then rounded once), integers towards zero. */
 
 /** dst[i] = op over ranks of src[i], on every rank.
  *  @param src, dst  [count] elements; in place if src == dst.
@@ -274,7 +275,8 @@ typedef struct ring_buckets ring_buckets;
 
 /** @param grads   flat buffer of all gradients, best from ring_mem_alloc(); borrowed until
  *                 ring_buckets_destroy().
- *  @param counts  [params] elements of each parameter, in buffer order, without gaps.
+ *  @param counts  [params] elements of each parameter, in buffer order, without gaps; at most
+ *                 PTRDIFF_MAX bytes in all.
  *  @param bucket_bytes  a bucket is closed when it has at least this many; 0: 1 MiB.
  *  @return RING_OK, RING_ERR_ARGUMENT, RING_ERR_MEMORY. */
 ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_t *counts,

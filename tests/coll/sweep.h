@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The parts of the sweep: which cases (sweep_cases.c), one case (sweep_case.c), the program
+ * (sweep.c). */
+#ifndef RING_TEST_SWEEP_H
+#define RING_TEST_SWEEP_H
+
+#include "oracle.h"
+
+typedef enum sweep_kind {
+    SWEEP_ALL_REDUCE,
+    SWEEP_REDUCE_SCATTER,
+    SWEEP_ALL_GATHER,
+    SWEEP_BROADCAST,
+    SWEEP_REDUCE,
+    SWEEP_KINDS
+} sweep_kind;
+
+typedef struct sweep_case {
+    int ranks;
+    sweep_kind kind;
+    ring_dtype dtype;
+    ring_op op;
+    size_t count;
+    bool in_place, shared;
+    oracle_data data;
+    int root;
+    unsigned seed;
+} sweep_case;
+
+typedef struct sweep_cases {
+    sweep_case *all;
+    size_t count;
+} sweep_cases;
+
+typedef enum sweep_mode { SWEEP_SAMPLE, SWEEP_PAIRWISE, SWEEP_FULL } sweep_mode;
+
+/** What the calls are to go over and by, or the case has not tested what it says. */
+typedef struct sweep_target {
+    const char *transport, *algorithm;
+} sweep_target;
+
+bool sweep_reduces(sweep_kind kind);
+bool sweep_has_root(sweep_kind kind);
+
+/** The cases of a mode for communicators of the given sizes; free all. */
+sweep_cases sweep_list(sweep_mode mode, const int *ranks, int rank_count);
+
+/** Runs one case and checks it. Collective. @return 0 if this rank found nothing wrong. */
+int sweep_run(const sweep_case *c, const sweep_target *target, int rank, ring_comm *comm);
+
+#endif

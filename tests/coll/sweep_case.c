@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One case: the call between guarded buffers, and everything that can be wrong with it. Every
+ * rank checks every element of its outputs, guard bytes around buffers, that inputs are
+ * unchanged out of place, and that the call went the way that the sweep is about.
+ */
+#include "sweep.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool sweep_reduces(sweep_kind kind)
+{
+    return kind == SWEEP_ALL_REDUCE || kind == SWEEP_REDUCE_SCATTER || kind == SWEEP_REDUCE;
+}
+
+bool sweep_has_root(sweep_kind kind)
+{
+    return kind == SWEEP_BROADCAST || kind == SWEEP_REDUCE;
+}
+
+/* ---- Buffers with guards ------------------------------------------------------------- */
+
+enum { GUARD = 64, GUARD_BYTE = 0xa5 };
+
+typedef struct guarded {
+    unsigned char *base;
+    size_t bytes;
+    bool shared;
+} guarded;
+
+static guarded guarded_new(size_t bytes, bool shared)
+{
+    void *base = NULL;
+    if (!shared)
+        base = malloc(bytes + 2 * GUARD);
+    else if (ring_mem_alloc(&base, bytes + 2 * GUARD) != RING_OK)
+        base = NULL;
+    if (base == NULL)
+        abort();
+    memset(base, GUARD_BYTE, bytes + 2 * GUARD);
+    return (guarded){.base = base, .bytes = bytes, .shared = shared};
+}
+
+static bool guarded_intact(const guarded *g)
+{
+    for (size_t i = 0; i < GUARD; i++)
+        if (g->base[i] != GUARD_BYTE || g->base[GUARD + g->bytes + i] != GUARD_BYTE)
+            return false;
+    return true;
+}
+
+static void guarded_free(guarded *g)
+{
+    if (g->shared)
+        ring_mem_free(g->base);
+    else
+        free(g->base);
+}
+
+/* ---- A rank's part --------------------------------------------------------------------- */
+
+/* Elements [first, first + count) of all ranks' vector. */
+typedef struct range {
+    size_t first, count;
+} range;
+
+typedef struct trial {
+    const sweep_case *c;
+    int rank;
+    oracle_case oracle;
+    range in, out;     /* no output: count 0 */
+    guarded src, dst;  /* one and the same in place */
+    unsigned char *src_at, *dst_at;
+} trial;
+
+static void set_ranges(trial *t)
+{
+    const size_t count = t->c->count;
+    const range whole = {0, t->oracle.total}, block = {(size_t)t->rank * count, count};
+    t->in = t->c->kind == SWEEP_ALL_GATHER ? block : whole;
+    t->out = t->c->kind == SWEEP_REDUCE_SCATTER ? block : whole;
+}
+
+static oracle_case oracle_of(const sweep_case *c)
+{
+    const bool blocks = c->kind == SWEEP_REDUCE_SCATTER || c->kind == SWEEP_ALL_GATHER;
+    return (oracle_case){
+        .dtype = c->dtype, .op = c->op, .ranks = c->ranks, .data = c->data, .seed = c->seed,
+        .total = c->count * (blocks ? (size_t)c->ranks : 1),
+        .block_count = c->kind == SWEEP_REDUCE_SCATTER ? c->count : 0,
+    };
+}
+
+/* In place one buffer holds both: the larger of the two vectors, the other one in its block. */
+static trial prepare(const sweep_case *c, int rank)
+{
+    trial t = {.c = c, .rank = rank, .oracle = oracle_of(c)};
+    const size_t size = ring_dtype_size(c->dtype);
+    set_ranges(&t);
+    const size_t larger = t.in.count > t.out.count ? t.in.count : t.out.count;
+    t.src = guarded_new((c->in_place ? larger : t.in.count) * size, c->shared);
+    t.dst = c->in_place ? t.src : guarded_new(t.out.count * size, c->shared);
+    t.src_at = t.src.base + GUARD;
+    t.dst_at = t.dst.base + GUARD;
+    if (c->in_place && c->kind == SWEEP_ALL_GATHER)
+        t.src_at += t.in.first * size;
+    if (c->in_place && c->kind == SWEEP_REDUCE_SCATTER)
+        t.dst_at += t.out.first * size;
+    oracle_fill(&t.oracle, rank, t.src_at, t.in.first, t.in.count);
+    if (c->kind == SWEEP_REDUCE && rank != c->root)
+        t.out.count = 0;
+    return t;
+}
+
+static void discard(trial *t)
+{
+    if (!t->c->in_place)
+        guarded_free(&t->dst);
+    guarded_free(&t->src);
+}
+
+static ring_status call_it(const trial *t, ring_comm *comm)
+{
+    const sweep_case *c = t->c;
+    switch (c->kind) {
+    case SWEEP_ALL_REDUCE:
+        return ring_all_reduce(t->src_at, t->dst_at, c->count, c->dtype, c->op, comm, NULL);
+    case SWEEP_REDUCE_SCATTER:
+        return ring_reduce_scatter(t->src_at, t->dst_at, c->count, c->dtype, c->op, comm, NULL);
+    case SWEEP_ALL_GATHER:
+        return ring_all_gather(t->src_at, t->dst_at, c->count, c->dtype, comm, NULL);
+    case SWEEP_BROADCAST:
+        return ring_broadcast(t->src_at, t->dst_at, c->count, c->dtype, c->root, comm, NULL);
+    default:
+        return ring_reduce(t->src_at, t->dst_at, c->count, c->dtype, c->op, c->root, comm, NULL);
+    }
+}
+
+/* ---- Judging --------------------------------------------------------------------------- */
+
+/* A rank alone has no transport; chain does no all_gather. */
+static bool went_the_way(const sweep_case *c, const sweep_target *target,
+                         const ring_comm_info *info)
+{
+    const char *transport = c->ranks == 1 ? "self" : target->transport;
+    const bool by_another =
+        c->kind == SWEEP_ALL_GATHER && strcmp(target->algorithm, "chain") == 0;
+    return strcmp(info->transport, transport) == 0 &&
+           (strcmp(info->algorithm, target->algorithm) == 0) != by_another;
+}
+
+/* Collectives that only move: every block is its owner's input. */
+static bool moved_right(const trial *t)
+{
+    const sweep_case *c = t->c;
+    const size_t size = ring_dtype_size(c->dtype);
+    if (c->kind == SWEEP_BROADCAST)
+        return oracle_is_input(&t->oracle, c->root, t->dst_at, 0, c->count);
+    for (int owner = 0; owner < c->ranks; owner++) {
+        const size_t first = (size_t)owner * c->count;
+        if (!oracle_is_input(&t->oracle, owner, t->dst_at + first * size, first, c->count))
+            return false;
+    }
+    return true;
+}
+
+static bool output_right(trial *t, const char *algorithm)
+{
+    if (!sweep_reduces(t->c->kind))
+        return moved_right(t);
+    t->oracle.order = strcmp(algorithm, "chain") == 0 ? ORACLE_RANK_ORDER : ORACLE_RING_ORDER;
+    return oracle_is_reduced(&t->oracle, t->dst_at, t->out.first, t->out.count);
+}
+
+/* @return what is wrong, NULL if nothing. */
+static const char *judge(trial *t, const sweep_target *target, const ring_comm_info *info)
+{
+    if (!went_the_way(t->c, target, info))
+        return "went another way than the sweep is about";
+    if (!output_right(t, info->algorithm))
+        return "wrong output";
+    if (!guarded_intact(&t->src) || !guarded_intact(&t->dst))
+        return "wrote out of bounds";
+    if (!t->c->in_place &&
+        !oracle_is_input(&t->oracle, t->rank, t->src_at, t->in.first, t->in.count))
+        return "changed its input";
+    return NULL;
+}
+
+static void report(const trial *t, const ring_comm_info *info, const char *wrong)
+{
+    static const char *const names[SWEEP_KINDS] = {"all_reduce", "reduce_scatter", "all_gather",
+                                                   "broadcast", "reduce"};
+    const sweep_case *c = t->c;
+    fprintf(stderr, "rank %d of %d: %s %s %s count %zu root %d %s %s %s (%s over %s): %s\n",
+            t->rank, c->ranks, names[c->kind], ring_dtype_name(c->dtype), ring_op_name(c->op),
+            c->count, c->root, c->in_place ? "in place" : "out of place",
+            c->shared ? "shared" : "plain", c->data == ORACLE_EXACT ? "exact" : "random",
+            info->algorithm, info->transport, wrong);
+}
+
+int sweep_run(const sweep_case *c, const sweep_target *target, int rank, ring_comm *comm)
+{
+    trial t = prepare(c, rank);
+    ring_comm_info info = {.size = sizeof info};
+    const ring_status status = call_it(&t, comm);
+    ring_comm_get_info(comm, &info);
+    const char *wrong = status == RING_OK ? judge(&t, target, &info) : ring_last_error(comm);
+    if (wrong != NULL)
+        report(&t, &info, wrong);
+    discard(&t);
+    return wrong != NULL;
+}
