@@ -4,6 +4,7 @@
 # alone in C and C++; nothing but ring_* leaves the library.
 # Usage: install.sh SOURCE BUILD
 set -euo pipefail
+unset CFLAGS # strangers have flags of their own
 source_dir=$1 build_dir=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -36,7 +36,7 @@ static void expect_wrong_spec(const char *spec)
     ends e = open_with(NULL, NULL);
     transport_link *wrapped;
     must_be(transport_fault_wrap(e.a, spec, &wrapped), RING_ERR_CONFIG);
-    expect_text("fault: ");
+    expect_text("RING_FAULT: ");
     end_expect_broken(e.b, RANK_A, 2); /* the inner link was closed */
     end_close(e.b);
 }
