@@ -148,7 +148,7 @@ static int deadline_within_one_call(int rank, int ranks, harness_board *board, v
     const ring_status status = ring_all_reduce(x, x, count, RING_UINT8, RING_SUM, comm, &call);
     const double seconds = now() - began;
     EXPECT(status == RING_ERR_TIMEOUT, "%s after %.3f s", ring_status_string(status), seconds);
-    EXPECT(seconds < 1, "after %.3f s", seconds);
+    EXPECT(seconds < 5, "after %.3f s", seconds); /* a turn under ThreadSanitizer: a second */
     ring_comm_destroy(comm);
     meet(board, ranks); /* a peer may be in the middle of a pass over x */
     free(x);
