@@ -198,20 +198,27 @@ static bool known(const char *name)
     for (size_t i = 0; i < SETTINGS; i++)
         if (strcmp(table[i].name, name) == 0)
             return true;
-    return strncmp(name, "RING_TEST_", 10) == 0;
+    return false;
+}
+
+bool settings_unknown(const char *entry, char name[SETTINGS_NAME_MAX], const char **nearest)
+{
+    const size_t length = min_size(strcspn(entry, "="), SETTINGS_NAME_MAX - 1);
+    if (!has_prefix(entry))
+        return false;
+    text_format(name, SETTINGS_NAME_MAX, "%.*s", (int)length, entry);
+    if (known(name))
+        return false;
+    *nearest = nearest_setting(name);
+    return true;
 }
 
 static void warn_unknown(const char *variable)
 {
-    char name[64];
-    const char *equals = strchr(variable, '=');
-    if (equals == NULL || !has_prefix(variable))
+    char name[SETTINGS_NAME_MAX];
+    const char *nearest;
+    if (!settings_unknown(variable, name, &nearest) || strncmp(name, "RING_TEST_", 10) == 0)
         return;
-    text_format(name, sizeof name, "%.*s", (int)min_size((size_t)(equals - variable), 63),
-                variable);
-    if (known(name))
-        return;
-    const char *nearest = nearest_setting(name);
     log_warn("%s is set, but libring has no such setting%s%s%s", name,
              nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
              nearest != NULL ? "?" : "");

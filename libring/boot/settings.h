@@ -39,6 +39,12 @@ typedef struct settings_row {
  *  RING_SIMD, RING_DATA, and launch variables); *count of them. Free with free(). */
 settings_row *settings_rows(size_t *count);
 
+enum { SETTINGS_NAME_MAX = 64 };
+/** @param entry  of the environment, "NAME=VALUE". @param[out] name  of it.
+ *  @param[out] nearest  a setting that may be meant, or NULL.
+ *  @return true if it begins with RING_ and is no setting; name and nearest are set then. */
+bool settings_unknown(const char *entry, char name[SETTINGS_NAME_MAX], const char **nearest);
+
 /** Bit mask of transports that RING_TRANSPORT allows among @p names (bit i = names[i]);
  *  RING_ERR_CONFIG with the known names if one is unknown or nothing is left. */
 ring_status settings_transports(const settings *s, const char *const *names, size_t count,

@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef struct harness_rank {
@@ -145,4 +146,11 @@ int harness_run_beside(int ranks, harness_body body, void *arg,
     const int failed = join_processes(all, ranks);
     harness_board_free(shared);
     return failed;
+}
+
+double harness_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }

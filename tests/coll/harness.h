@@ -41,6 +41,9 @@ int harness_run_beside(int ranks, harness_body body, void *arg,
 /** Joins the communicator of this run: rank 0 makes the id, the others read it. */
 ring_status harness_join(int rank, int ranks, harness_board *board, ring_comm **comm);
 
+/** Seconds of a clock that only goes on. */
+double harness_now(void);
+
 /** Prints and returns 1 unless `condition`. */
 #define EXPECT(condition, ...)                                                      \
     do {                                                                            \

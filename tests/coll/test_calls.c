@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -20,13 +19,6 @@ static const char *transport_name;
 static void run(int ranks, harness_body body)
 {
     assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- Handles ------------------------------------------------------------------------------ */
@@ -42,8 +34,8 @@ static int test_handle(int rank, int ranks, harness_board *board, void *arg)
     ring_call call = RING_CALL_INIT;
     call.work = &work;
     EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_INT64, RING_PROD, comm, &call));
-    const double end = now() + 20;
-    while (!done && now() < end)
+    const double end = harness_now() + 20;
+    while (!done && harness_now() < end)
         EXPECT_OK(ring_test(work, &done));
     EXPECT(done && x == 6, "done %d, x %lld", done, (long long)x);
     ring_comm_destroy(comm);
@@ -197,10 +189,10 @@ static int different_counts(int rank, int ranks, harness_board *board, void *arg
     (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const size_t count = rank == 1 ? 7 : 5;
-    const double started = now();
+    const double started = harness_now();
     EXPECT(ring_all_reduce(x, x, count, RING_FLOAT32, RING_SUM, comm, NULL) == RING_ERR_MISMATCH,
            "%s", ring_last_error(comm));
-    EXPECT(now() - started < 2, "took %.1f s", now() - started);
+    EXPECT(harness_now() - started < 2, "took %.1f s", harness_now() - started);
     const char *text = ring_last_error(comm);
     EXPECT(strstr(text, "count 5") != NULL && strstr(text, "count 7") != NULL, "%s", text);
     EXPECT(ring_barrier(comm, NULL) == RING_ERR_MISMATCH, "later calls return the first error");
@@ -259,10 +251,10 @@ static int missing_rank(int rank, int ranks, harness_board *board, void *arg)
     } else {
         ring_call call = RING_CALL_INIT;
         call.timeout = 0.3;
-        const double started = now();
+        const double started = harness_now();
         EXPECT(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, &call) ==
                    RING_ERR_TIMEOUT, "%s", ring_last_error(comm));
-        EXPECT(now() - started < 1.5, "took %.1f s", now() - started);
+        EXPECT(harness_now() - started < 1.5, "took %.1f s", harness_now() - started);
         EXPECT(strstr(ring_last_error(comm), "all_reduce") != NULL, "%s", ring_last_error(comm));
     }
     ring_comm_destroy(comm);
@@ -409,8 +401,8 @@ static int late_peer(int rank, int ranks, harness_board *board, void *arg)
     float x = 1;
     (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
-    const double busy_until = now() + (rank == 0 ? 2.5 : 0);
-    while (now() < busy_until)
+    const double busy_until = harness_now() + (rank == 0 ? 2.5 : 0);
+    while (harness_now() < busy_until)
         continue;
     EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, NULL));
     EXPECT(x == (float)ranks, "sum %g", (double)x);

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -25,13 +24,6 @@ static const char *transport_name;
 static void run(int ranks, harness_body body)
 {
     assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* Until every rank is here: a communicator that has failed cannot tell. */
@@ -55,9 +47,9 @@ static void *receive_from_nobody(void *arg)
     float x;
     ring_call call = RING_CALL_INIT;
     call.timeout = 0.5;
-    const double began = now();
+    const double began = harness_now();
     self->status = ring_recv(&x, 1, RING_FLOAT32, 1, self->comm, &call);
-    self->seconds = now() - began;
+    self->seconds = harness_now() - began;
     return NULL;
 }
 
@@ -65,11 +57,11 @@ static void *receive_from_nobody(void *arg)
 static ring_status reduce_for_a_while(ring_comm *comm)
 {
     static const double most = 3;
-    const double end = now() + most;
+    const double end = harness_now() + most;
     float over = 0;
     ring_status status = RING_OK;
     while (status == RING_OK && over == 0) {
-        over = now() > end;
+        over = harness_now() > end;
         status = ring_all_reduce(&over, &over, 1, RING_FLOAT32, RING_MAX, comm, NULL);
     }
     return status;
@@ -116,9 +108,9 @@ static int deadline_of_an_earlier_call(int rank, int ranks, harness_board *board
         call.timeout = 20;
         call.work = &works[1];
         EXPECT_OK(ring_recv(&x[1], 1, RING_FLOAT32, 1, comm, &call));
-        const double began = now();
+        const double began = harness_now();
         EXPECT(ring_wait(works[1]) == RING_ERR_TIMEOUT, "%s", ring_last_error(comm));
-        EXPECT(now() - began < 2, "after %.2f s", now() - began);
+        EXPECT(harness_now() - began < 2, "after %.2f s", harness_now() - began);
         EXPECT(ring_wait(works[0]) == RING_ERR_TIMEOUT, "%s", ring_last_error(comm));
     } else {
         EXPECT(ring_barrier(comm, NULL) == RING_ERR_TIMEOUT, "%s", ring_last_error(comm));
@@ -144,9 +136,9 @@ static int deadline_within_one_call(int rank, int ranks, harness_board *board, v
     ring_call call = RING_CALL_INIT;
     call.timeout = 0.02;
     EXPECT_OK(ring_barrier(comm, NULL));
-    const double began = now();
+    const double began = harness_now();
     const ring_status status = ring_all_reduce(x, x, count, RING_UINT8, RING_SUM, comm, &call);
-    const double seconds = now() - began;
+    const double seconds = harness_now() - began;
     EXPECT(status == RING_ERR_TIMEOUT, "%s after %.3f s", ring_status_string(status), seconds);
     EXPECT(seconds < 5, "after %.3f s", seconds); /* a turn under ThreadSanitizer: a second */
     ring_comm_destroy(comm);
@@ -176,7 +168,7 @@ static int poll_different_calls(int rank, int ranks, harness_board *board, void 
     call.work = &work;
     EXPECT_OK(ring_reduce(x, x, 8, RING_FLOAT32, RING_SUM, rank, comm, &call));
     ring_status status = RING_OK;
-    for (const double end = now() + 20; !done && now() < end;)
+    for (const double end = harness_now() + 20; !done && harness_now() < end;)
         status = ring_test(work, &done);
     EXPECT(status == RING_ERR_MISMATCH, "%s: %s", ring_status_string(status),
            ring_last_error(comm));
@@ -252,7 +244,7 @@ static int thousands(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     ring_work **works = malloc(WORKS * sizeof *works);
     int32_t *x = malloc(WORKS * sizeof *x);
-    const double began = now();
+    const double began = harness_now();
     for (int w = 0; w < WORKS; w++) {
         ring_call call = RING_CALL_INIT;
         call.work = &works[w];
@@ -263,7 +255,7 @@ static int thousands(int rank, int ranks, harness_board *board, void *arg)
         EXPECT_OK(ring_wait(works[w]));
         EXPECT(x[w] == 2 * w + 1, "call %d: %d", w, (int)x[w]);
     }
-    const double seconds = now() - began; /* 40 s when each call looked at all before it */
+    const double seconds = harness_now() - began; /* 40 s when each call looked at all before it */
     EXPECT(seconds < 10, "%d calls took %.1f s", WORKS, seconds);
     free(x);
     free(works);
@@ -372,10 +364,10 @@ static int relay_into_a_broken_link(int rank, int ranks, harness_board *board, v
     memory_is_short = rank == 1;
     ring_call call = RING_CALL_INIT;
     call.timeout = 20;
-    const double began = now();
+    const double began = harness_now();
     const ring_status status = ring_all_reduce(x, x, COUNT, RING_FLOAT32, RING_SUM, comm, &call);
-    EXPECT(status != RING_OK && status != RING_ERR_TIMEOUT && now() - began < 5,
-           "%s after %.1f s: %s", ring_status_string(status), now() - began,
+    EXPECT(status != RING_OK && status != RING_ERR_TIMEOUT && harness_now() - began < 5,
+           "%s after %.1f s: %s", ring_status_string(status), harness_now() - began,
            ring_last_error(comm));
     EXPECT(strstr(ring_last_error(comm), "rank 1") != NULL, "%s", ring_last_error(comm));
     ring_comm_destroy(comm);

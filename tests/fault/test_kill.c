@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -39,13 +38,6 @@ static notes *shared;
 
 static const char *transport_name;
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- Memory files ----------------------------------------------------------------- */
 
 static void note_inode(unsigned long inode, void *context)
@@ -68,11 +60,11 @@ static void count_if_noted(unsigned long inode, void *left)
 static int memory_files_left(void)
 {
     int left;
-    const double end = now() + 5;
+    const double end = harness_now() + 5;
     do {
         left = 0;
         traces_everywhere(count_if_noted, &left);
-    } while (left > 0 && now() < end && usleep(20000) == 0);
+    } while (left > 0 && harness_now() < end && usleep(20000) == 0);
     return left;
 }
 
@@ -99,8 +91,8 @@ static void leave_child(harness_board *board)
 {
     if (fork() != 0)
         return;
-    const double end = now() + 20;
-    while (atomic_load(&board->counters[1]) < RANKS - 1 && now() < end)
+    const double end = harness_now() + 20;
+    while (atomic_load(&board->counters[1]) < RANKS - 1 && harness_now() < end)
         usleep(1000);
     _exit(0);
 }
@@ -111,11 +103,12 @@ static void hit_victim(harness_board *board, void *arg)
     while (atomic_load(&board->counters[0]) < RANKS)
         usleep(100);
     usleep(plan->delay_us);
-    atomic_store(&shared->hit_at, now());
+    atomic_store(&shared->hit_at, harness_now());
     kill(board->pids[plan->victim], plan->signal);
     /* A stopped rank is ended once the others have reported, so that the run can end. */
-    const double end = now() + 10;
-    while (plan->signal == SIGSTOP && atomic_load(&board->counters[1]) < RANKS - 1 && now() < end)
+    const double end = harness_now() + 10;
+    while (plan->signal == SIGSTOP && atomic_load(&board->counters[1]) < RANKS - 1 &&
+           harness_now() < end)
         usleep(1000);
     kill(board->pids[plan->victim], SIGKILL);
 }
@@ -123,7 +116,7 @@ static void hit_victim(harness_board *board, void *arg)
 static int check_error(ring_comm *comm, ring_status status, const kill_plan *plan)
 {
     char name[32];
-    const double late = now() - atomic_load(&shared->hit_at);
+    const double late = harness_now() - atomic_load(&shared->hit_at);
     snprintf(name, sizeof name, "rank %d", plan->victim);
     EXPECT(status == RING_ERR_PEER, "status %d: %s", (int)status, ring_last_error(comm));
     EXPECT(strstr(ring_last_error(comm), name) != NULL, "want %s named: %s", name,

@@ -33,6 +33,20 @@ void files_remove(void)
     assert_int_equal(rmdir(folder), 0);
 }
 
+int files_set_up(void **state)
+{
+    (void)state;
+    files_folder();
+    return 0;
+}
+
+int files_tear_down(void **state)
+{
+    (void)state;
+    files_remove();
+    return 0;
+}
+
 const char *files_path(const char *name)
 {
     static char paths[8][400];

@@ -12,6 +12,10 @@ const char *files_folder(void);
 /** Removes it with everything in it. */
 void files_remove(void);
 
+/** The two as a test's set-up and tear-down. */
+int files_set_up(void **state);
+int files_tear_down(void **state);
+
 /** @return folder/name, in one of a few static buffers. */
 const char *files_path(const char *name);
 

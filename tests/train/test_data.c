@@ -13,20 +13,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-static int set_up(void **state)
-{
-    (void)state;
-    files_folder();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    files_remove();
-    return 0;
-}
-
 /* Reads @p name, which must be refused, and compares the text behind its path. */
 static void refused(const char *name, int dims, const char *error)
 {
@@ -240,7 +226,7 @@ static void a_hash_tells_data_sets_apart(void **state)
     assert_int_equal(dataset_hash(&dataset), hash);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, files_set_up, files_tear_down)
 
 int main(void)
 {

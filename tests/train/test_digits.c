@@ -14,20 +14,6 @@
 static const char *const names[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                                     "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
 
-static int set_up(void **state)
-{
-    (void)state;
-    files_folder();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    files_remove();
-    return 0;
-}
-
 /* Runs ringdigits for the test's folder behind some shell commands. */
 static programs_run *draw(const char *before, const char *options)
 {
@@ -139,7 +125,7 @@ static void wrong_options_are_refused(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, files_set_up, files_tear_down)
 
 int main(int argc, char **argv)
 {

@@ -12,20 +12,6 @@
 
 enum { SKIPPED = 77 };
 
-static int set_up(void **state)
-{
-    (void)state;
-    files_folder();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    files_remove();
-    return 0;
-}
-
 /* Global batch 128, whatever the number of ranks. */
 static void the_first_100_losses_are_pytorchs_on_1_2_and_4_ranks(void **state)
 {
@@ -92,11 +78,12 @@ int main(int argc, char **argv)
         struct CMUnitTest test;
     } tests[] = {
         {"first_100", cmocka_unit_test_setup_teardown(
-                          the_first_100_losses_are_pytorchs_on_1_2_and_4_ranks, set_up, tear_down)},
+                          the_first_100_losses_are_pytorchs_on_1_2_and_4_ranks, files_set_up,
+                          files_tear_down)},
         {"recipe", cmocka_unit_test_setup_teardown(the_recipe_reaches_its_accuracy_with_3_seeds,
-                                                   set_up, tear_down)},
+                                                   files_set_up, files_tear_down)},
         {"adam", cmocka_unit_test_setup_teardown(adam_with_cross_entropy_reaches_97_5_percent,
-                                                 set_up, tear_down)},
+                                                 files_set_up, files_tear_down)},
     };
     if (argc != 5)
         return 2;

@@ -34,20 +34,6 @@ static void floats_print_as_in_python(void **state)
     }
 }
 
-static int set_up(void **state)
-{
-    (void)state;
-    files_folder();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    files_remove();
-    return 0;
-}
-
 static const train_config config = {
     .optimizer = {.kind = OPTIMIZER_SGD}, .steps_per_print = 2, .accumulation = 1,
 };
@@ -210,7 +196,7 @@ static void a_dump_that_is_given_up_leaves_nothing(void **state)
     assert_int_equal(access(files_path("p.0"), F_OK), -1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, files_set_up, files_tear_down)
 
 int main(void)
 {

@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 
 enum { TRANSPORTS_MAX = 32 };
-#define PREFIX "RING_"
 
 static void gather_launch(report *r)
 {
@@ -74,49 +73,25 @@ static void gather_secret(report *r, const settings *s)
     explicit_bzero(hash, sizeof hash);
 }
 
-/* A misspelled variable would do nothing, and nobody would know. Names are compared without
- * the prefix that all share: it would make any two of them near.
- * @param name  and @p known without the prefix. */
-static void judge_variable(report *r, const char *name, const char *const *known, size_t count)
+/* A misspelled variable would do nothing, and nobody would know. */
+static void judge_entry(report *r, const char *entry)
 {
-    char full[64];
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(known[i], name) == 0)
-            return;
-    }
-    const char *near = text_nearest(name, known, count);
-    text_format(full, sizeof full, PREFIX "%s", name);
-    report_text(r, "settings", full, "no such variable");
-    if (near != NULL)
-        report_judge(r, VERDICT_WARN, "did you mean " PREFIX "%s?", near);
+    char name[SETTINGS_NAME_MAX];
+    const char *nearest;
+    if (!settings_unknown(entry, name, &nearest))
+        return;
+    report_text(r, "settings", name, "no such variable");
+    if (nearest != NULL)
+        report_judge(r, VERDICT_WARN, "did you mean %s?", nearest);
     else
         report_judge(r, VERDICT_WARN, "remove it");
-}
-
-static void judge_entry(report *r, const char *entry, const char *const *known, size_t count)
-{
-    char name[64];
-    const size_t length = strcspn(entry, "=");
-    if (strncmp(entry, PREFIX, strlen(PREFIX)) != 0)
-        return;
-    text_format(name, sizeof name, "%.*s", (int)min_size(length, sizeof name - 1), entry);
-    judge_variable(r, name + strlen(PREFIX), known, count);
 }
 
 static void gather_unknown(report *r)
 {
     extern char **environ;
-    size_t count, ours = 0;
-    settings_row *rows = settings_rows(&count);
-    const char **known = calloc(count + 1, sizeof *known);
-    for (size_t i = 0; known != NULL && i < count; i++) {
-        if (strncmp(rows[i].name, PREFIX, strlen(PREFIX)) == 0)
-            known[ours++] = rows[i].name + strlen(PREFIX);
-    }
-    for (char **entry = environ; known != NULL && *entry != NULL; entry++)
-        judge_entry(r, *entry, known, ours);
-    free(known);
-    free(rows);
+    for (char **entry = environ; *entry != NULL; entry++)
+        judge_entry(r, *entry);
 }
 
 /* ---- Transports ------------------------------------------------------------------ */
