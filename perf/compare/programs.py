@@ -14,7 +14,7 @@ import venv
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-CFLAGS = ["-O3", "-std=gnu11", "-D_GNU_SOURCE"]
+CFLAGS = ["-O3", "-std=gnu11", "-D_GNU_SOURCE", f"-I{HERE.parent}"]
 TIMEOUT = 600
 
 
@@ -125,14 +125,15 @@ class Mpi:
         self.compiler = next(filter(None, map(shutil.which, self.compilers)), None)
         self.launcher = next(filter(None, map(shutil.which, self.launchers)), None)
         if not self.compiler or not self.launcher:
-            raise Absent(f"neither {' nor '.join(self.compilers)} with its launcher is installed")
+            raise Absent(f"{' or '.join(self.compilers)} with its launcher is not installed")
+        try:
+            run([self.compiler, "-fsyntax-only", "-include", "mpi.h", "-x", "c", "/dev/null"])
+        except Failed as error:
+            raise Absent(f"{error}: its headers are not installed") from None
 
     def compile(self, program, *sources):
         self.find()
-        try:
-            run([self.compiler, *CFLAGS, "-o", program, *sources, "-lm"])
-        except Failed as error:
-            raise Absent(f"{error}; are its headers installed?") from None
+        run([self.compiler, *CFLAGS, "-o", program, *sources, "-lm"])
 
     def start(self, ranks, *command):
         # The word also makes Open MPI's ranks yield, so it is given only where they must.

@@ -14,9 +14,10 @@
  * Rank 0 prints JSON: a line about the run, then a line a cell.
  */
 #include "small.h"
-#include "../stopwatch.h"
+#include "stopwatch.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -25,7 +26,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { MAX_RANKS = 64, MAX_SAMPLES = 4096, WARMUP = 20, SPINS = 2000, BAD = 2 };
+enum { MAX_RANKS = 64, MAX_SAMPLES = 4096, WARMUP = 20, ROW_WARMUP = 2, SPINS = 2000, BAD = 2 };
+
+#define CELL_NS 300000000ll /* no new sample after this: ranks that share a core may be slow */
 
 /* What the ranks share. */
 typedef struct board {
@@ -33,6 +36,7 @@ typedef struct board {
         _Alignas(128) atomic_uint count;
     } arrivals[MAX_RANKS];
     atomic_ulong wrong;
+    atomic_int stop; /* the sample that is not taken any more */
     cpu_set_t cpus[MAX_RANKS];
     int64_t starts[MAX_RANKS][MAX_SAMPLES], ends[MAX_RANKS][MAX_SAMPLES];
 } board;
@@ -148,7 +152,8 @@ typedef struct cell {
     const operation *op;
     float *buffer;
     size_t count; /* elements of a block */
-    int samples, calls;
+    int warmup, samples, calls;
+    int64_t begin;
     bool gate;
 } cell;
 
@@ -181,11 +186,22 @@ static unsigned long count_wrong(const cell *c, unsigned seed)
     return wrong;
 }
 
-static void measure_sample(const cell *c, int sample)
+/* Meets for a sample, unless rank 0 says that time is up. It says so before it meets, by the
+ * sample's number: a rank that reads late does not take it for an earlier one. */
+static bool begin_sample(const cell *c, int sample)
+{
+    if (self.rank == 0 && sample > 0 && stopwatch_ns() - c->begin > CELL_NS)
+        atomic_store(&shared->stop, sample);
+    meet();
+    return sample < atomic_load(&shared->stop);
+}
+
+static bool measure_sample(const cell *c, int sample)
 {
     const unsigned seed = (unsigned)(sample + WARMUP);
     rewrite(c, seed);
-    meet();
+    if (!begin_sample(c, sample))
+        return false;
     if (c->gate)
         stopwatch_gate();
     const int64_t start = stopwatch_ns();
@@ -199,6 +215,7 @@ static void measure_sample(const cell *c, int sample)
     const unsigned long wrong = count_wrong(c, seed);
     if (wrong > 0)
         atomic_fetch_add(&shared->wrong, wrong);
+    return true;
 }
 
 static int64_t latest(int64_t times[MAX_RANKS][MAX_SAMPLES], int sample)
@@ -210,45 +227,58 @@ static int64_t latest(int64_t times[MAX_RANKS][MAX_SAMPLES], int sample)
     return last;
 }
 
-static double median_us(const cell *c)
+static double median_us(const cell *c, int samples)
 {
     static double times[MAX_SAMPLES];
-    for (int i = 0; i < c->samples; i++)
+    for (int i = 0; i < samples; i++)
         times[i] = (double)(latest(shared->ends, i) - latest(shared->starts, i)) * 1e-3;
-    return stopwatch_median(times, (size_t)c->samples) / c->calls / c->op->messages;
+    return stopwatch_median(times, (size_t)samples) / c->calls / c->op->messages;
 }
 
-static void measure_cell(const cell *c, const char *mode)
+static void print_cell(const cell *c, const char *mode, int samples)
 {
-    for (int sample = -WARMUP; sample < c->samples; sample++)
-        measure_sample(c, sample);
+    printf("{\"op\": \"%s\", \"mode\": \"%s\", \"bytes\": %zu, \"samples\": %d, "
+           "\"time_us\": %.6g, \"wrong\": %lu}\n", c->op->name, mode, c->count * sizeof(float),
+           samples, median_us(c, samples), atomic_load(&shared->wrong));
+}
+
+static void measure_cell(cell *c, const char *mode)
+{
+    int sample = -c->warmup;
+    c->begin = stopwatch_ns();
+    while (sample < c->samples && measure_sample(c, sample))
+        sample++;
     meet(); /* all times and counts are there */
-    if (self.rank == 0)
-        printf("{\"op\": \"%s\", \"mode\": \"%s\", \"bytes\": %zu, \"time_us\": %.6g, "
-               "\"wrong\": %lu}\n", c->op->name, mode, c->count * sizeof(float), median_us(c),
-               atomic_load(&shared->wrong));
-    meet(); /* they are read */
-    atomic_store(&shared->wrong, 0);
+    if (self.rank == 0) {
+        print_cell(c, mode, sample);
+        atomic_store(&shared->wrong, 0);
+        atomic_store(&shared->stop, INT_MAX);
+    }
     meet();
 }
 
-/* Calls in a row: as many as keep the sums in place below a float's largest value. */
-static int calls_in_a_row(void)
+/* As many as keep the sums in place below a float's largest value; few where ranks share cores and
+ * a call may take milliseconds. */
+static int calls_in_a_row(bool gate)
 {
-    return (int)(100 / fmax(1, ceil(log2(self.ranks))));
+    return (int)((gate ? 100 : 10) / fmax(1, ceil(log2(self.ranks))));
 }
 
 static void measure_size(const operation *op, size_t bytes, int samples, bool own, bool gate)
 {
     const size_t blocks = op->blocks ? (size_t)self.ranks : 1;
-    cell c = {op, small_alloc(blocks * bytes + 1, own), bytes / sizeof(float), samples, 1, gate};
-    if (!c.buffer)
+    float *buffer = small_alloc(blocks * bytes + 1, own);
+    if (!buffer)
         die("no memory for the buffer");
-    measure_cell(&c, "meet");
-    c.samples = samples / 10 + 1;
-    c.calls = calls_in_a_row();
-    measure_cell(&c, "row");
-    small_free(c.buffer, own);
+    cell meeting = {.op = op, .buffer = buffer, .count = bytes / sizeof(float), .gate = gate,
+                    .warmup = WARMUP, .samples = samples, .calls = 1};
+    cell row = meeting;
+    row.warmup = ROW_WARMUP;
+    row.samples = samples / 10 + 1;
+    row.calls = calls_in_a_row(gate);
+    measure_cell(&meeting, "meet");
+    measure_cell(&row, "row");
+    small_free(buffer, own);
 }
 
 /* ---- The run ---- */
@@ -299,6 +329,7 @@ int main(int argc, char **argv)
     if (samples < 1 || samples > MAX_SAMPLES || self.ranks > MAX_RANKS)
         die("usage: small BOARD plain|own OP,... BYTES,... SAMPLES, at most 64 ranks and 4096 samples");
     open_board(argv[1]);
+    atomic_store(&shared->stop, INT_MAX); /* of all ranks alike */
     meet();
     const bool bound = is_bound(), own = strcmp(argv[2], "own") == 0;
     if (self.rank == 0)

@@ -65,16 +65,18 @@ def libraries(options):
             [(mpi, "alloc", mpi.environment) for mpi in mpis if mpi.name in options.peers])
 
 
-def take_part(wanted, source, work):
-    """Contenders of the libraries that compile; why the others do not."""
+def take_part(wanted, source, work, problems):
+    """Contenders of the libraries that are there; why the others are not."""
     present, absent = [], {}
     for library, own, environment in wanted:
         library.program = Path(work) / f"small.{library.name}"
         try:
             library.compile(library.program, HERE / "small.c", HERE / source)
             present += contenders_of(library, own, environment)
-        except (programs.Absent, programs.Failed) as why:
+        except programs.Absent as why:
             absent[library.name] = str(why)
+        except programs.Failed as why:
+            problems.append(f"{library.name}: {why}")
     return present, absent
 
 
@@ -231,21 +233,26 @@ def parse_arguments():
     return options
 
 
-def main():
-    options, problems = parse_arguments(), []
+def measure_all(options, problems):
+    """Versions of ours and of the peers, why others are absent, and the times by cell."""
     builds, mpis = libraries(options)
     with tempfile.TemporaryDirectory() as work:
-        ours, missing = take_part(builds, "small_ring.c", work)
-        peers, absent = take_part(mpis, "small_mpi.c", work)
+        ours, missing = take_part(builds, "small_ring.c", work, problems)
+        peers, absent = take_part(mpis, "small_mpi.c", work, problems)
         problems += [f"{name}: {why}" for name, why in missing.items()]
-        keys = measure([*ours, *peers], options, problems)
-    versions = {contender.name: contender.version for contender in [*ours, *peers]}
-    ours, peers = [c.name for c in ours], [c.name for c in peers]
+        cells = measure([*ours, *peers], options, problems)
+    return ({contender.name: contender.version for contender in ours},
+            {contender.name: contender.version for contender in peers}, absent, cells)
+
+
+def main():
+    options, problems = parse_arguments(), []
+    ours, peers, absent, measured = measure_all(options, problems)
     pairs = pairs_of(options, ours)
-    cells = [summarize_cell(key, rounds, ours, peers, pairs) for key, rounds in keys.items()]
+    cells = [summarize_cell(key, rounds, ours, peers, pairs) for key, rounds in measured.items()]
     rows = summarize_rows(cells, pairs, ours)
     print(f"{options.ranks} ranks, {options.rounds} rounds of {options.samples} samples a cell")
-    for name, version in versions.items():
+    for name, version in {**ours, **peers}.items():
         print(f"{name}: {version}")
     for name, why in absent.items():
         print(f"absent: {name}: {why}")
@@ -255,8 +262,8 @@ def main():
     if options.json:
         options.json.write_text(json.dumps(
             {"machine": platform.machine(), "cores": os.cpu_count(), "ranks": options.ranks,
-             "versions": versions, "absent": absent, "problems": problems, "cells": cells,
-             "geometric_means": rows}, indent=1) + "\n")
+             "versions": {**ours, **peers}, "absent": absent, "problems": problems,
+             "cells": cells, "geometric_means": rows}, indent=1) + "\n")
     return 1 if problems else 0
 
 
