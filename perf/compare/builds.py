@@ -43,7 +43,7 @@ class Contender:
 
     def can(self, row):
         collective, _, _, buffer = row
-        return collective in self.help and (buffer == "shared" or "--buffer" in self.help)
+        return collective in self.help.split() and (buffer == "shared" or "--buffer" in self.help)
 
     def command(self, row, sizes, iterations, json_file):
         collective, _, ranks, buffer = row

@@ -225,7 +225,7 @@ def parse_arguments():
     if unknown:
         parser.error(f"unknown operation {unknown[0]}; known: {', '.join(OPS)}")
     if options.quick:
-        options.rounds, options.samples = 3, 100
+        options.rounds, options.samples = min(3, options.rounds), 100
     options.sizes = options.sizes or figures.sizes_between(8, 2**14, 16 if options.quick else 2)
     options.libring = options.libring or [("ring", HERE.parent.parent / "build")]
     if min(options.rounds, options.samples, options.ranks) < 1 or options.samples > 4096:
