@@ -59,12 +59,17 @@ static inline void relax(void)
 #endif
 }
 
+static bool has_arrived(int rank, unsigned round)
+{
+    return (int)(atomic_load(&shared->arrivals[rank].count) - round) >= 0;
+}
+
 static void meet(void)
 {
     const unsigned round = atomic_load(&shared->arrivals[self.rank].count) + 1;
     atomic_store(&shared->arrivals[self.rank].count, round);
     for (int rank = 0; rank < self.ranks; rank++)
-        for (int spins = 1; (int)(atomic_load(&shared->arrivals[rank].count) - round) < 0; spins++) {
+        for (int spins = 1; !has_arrived(rank, round); spins++) {
             relax();
             if (spins % SPINS == 0)
                 sched_yield(); /* ranks may share a core */
@@ -327,7 +332,7 @@ int main(int argc, char **argv)
     small_open(&argc, &argv, &self);
     const int samples = argc == 6 ? atoi(argv[5]) : 0;
     if (samples < 1 || samples > MAX_SAMPLES || self.ranks > MAX_RANKS)
-        die("usage: small BOARD plain|own OP,... BYTES,... SAMPLES, at most 64 ranks and 4096 samples");
+        die("usage: small BOARD plain|own OP,... BYTES,... SAMPLES (at most 4096; 64 ranks)");
     open_board(argv[1]);
     atomic_store(&shared->stop, INT_MAX); /* of all ranks alike */
     meet();

@@ -207,7 +207,7 @@ def parse_arguments():
                         help="a build folder or an installed prefix; may be repeated, the first "
                              "is what the others are compared with (default: ring=build)")
     parser.add_argument("--peers", type=figures.list_of(str), default="openmpi,mpich,impi",
-                        help="a comma list, '' for none (default %(default)s)")
+                        help="a comma list, or none (default %(default)s)")
     parser.add_argument("--ops", type=figures.list_of(str), default=",".join(OPS),
                         help="default %(default)s")
     parser.add_argument("--sizes", type=figures.list_of(figures.parse_size),
@@ -217,7 +217,7 @@ def parse_arguments():
     parser.add_argument("--samples", type=int, default=500,
                         help="of calls that meet, a cell (default %(default)s)")
     parser.add_argument("--quick", action="store_true",
-                        help="few rounds, sizes and samples: some ten seconds, to see that it works")
+                        help="few rounds, sizes and samples: ten seconds, to see that it works")
     parser.add_argument("--json", type=Path, help="write everything, every round, to this file")
     programs.add_intel_options(parser)
     options = parser.parse_args()

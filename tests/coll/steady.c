@@ -3,12 +3,12 @@
  * A call of a kind that was made before takes nothing from the system: no heap, no system call.
  * Two ranks on two cores make every collective over shm, batch after batch, and count.
  *
- * Allocations and yields: this program's malloc and sched_yield count and hand on to glibc's. Other
- * system calls: the thread that makes the calls is under a seccomp filter of its own that tells
- * each of them to the rank's main thread, which counts it and lets it go on. A rank whose peer is
- * late yields, then sleeps, and is woken by system calls too; a busy machine makes peers late. So the
- * quietest batch must have no sleeps and wakes, and yields are only told. Anything else is an error in
- * every batch.
+ * Allocations and yields: this program's malloc and sched_yield count and hand on to glibc's.
+ * Other system calls: the thread that makes the calls is under a seccomp filter of its own that
+ * tells each of them to the rank's main thread, which counts it and lets it go on. A rank whose
+ * peer is late yields, then sleeps, and is woken by system calls too; a busy machine makes peers
+ * late. So the quietest batch must have no sleeps and wakes, and yields are only told. Anything
+ * else is an error in every batch.
  */
 #include "harness.h"
 
@@ -91,7 +91,8 @@ typedef struct counts {
     int other; /* number of the latest of the others */
 } counts;
 
-/* The batch that is counted now, NULL between batches. Its thread waits while the main one counts. */
+/* The batch that is counted now, NULL between batches. Its thread waits while the main one
+ * counts. */
 static _Atomic(counts *) current;
 
 /* Calls by which a thread sleeps, is woken and looks why. */
