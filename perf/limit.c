@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ringlimit: what this machine allows two threads: the allreduce that nothing can beat, the
- * hand-over of a cache line and of a futex, a TCP stream through the loopback. The figures
- * that ringperf's are to be read against, in the same run.
+ * hand-over of a cache line and of a futex, small messages pushed in one line, a TCP stream
+ * through the loopback. The figures that ringperf's are to be read against, in the same run.
  */
 #include "limit.h"
 #include "output.h"
@@ -15,13 +15,13 @@
 
 enum { EXIT_GOOD, EXIT_USAGE = 2, EXIT_FAILED = 3 };
 
-enum { WANT_ALL_REDUCE = 1, WANT_LINE = 2, WANT_FUTEX = 4, WANT_TCP = 8 };
+enum { WANT_ALL_REDUCE = 1, WANT_LINE = 2, WANT_FUTEX = 4, WANT_TCP = 8, WANT_PUSH = 16 };
 
 static const struct {
     const char *name;
     int bit;
 } measurements[] = {{"all_reduce", WANT_ALL_REDUCE}, {"line", WANT_LINE},
-                    {"futex", WANT_FUTEX}, {"tcp", WANT_TCP}};
+                    {"futex", WANT_FUTEX}, {"push", WANT_PUSH}, {"tcp", WANT_TCP}};
 
 #define MEASUREMENTS (sizeof measurements / sizeof *measurements)
 
@@ -36,11 +36,13 @@ typedef struct limit_options {
 
 static void print_help(void)
 {
-    puts("usage: ringlimit [options] [all_reduce] [line] [futex] [tcp]\n\n"
+    puts("usage: ringlimit [options] [all_reduce] [line] [futex] [push] [tcp]\n\n"
          "What this machine allows between two threads; without names, all of it.\n"
          "  all_reduce   each thread adds half of both buffers and writes both; they meet once\n"
          "  line         hand-over of a cache line\n"
          "  futex        hand-over through the kernel\n"
+         "  push         a meeting: each pushes a line with turn, signature and 8 or 40 bytes\n"
+         "               to the other, checks what came and adds it\n"
          "  tcp          a stream over 127.0.0.1\n\n"
          "  -b, --minbytes SIZE      8 (K M G T)\n"
          "  -e, --maxbytes SIZE      64M\n"
@@ -163,6 +165,19 @@ static void write_single(report *r, const char *name, const char *where, double 
                 name, where, us);
 }
 
+static void write_push(report *r, size_t bytes, const char *where)
+{
+    const double us = limit_push(bytes, r->cores);
+    if (us < 0) {
+        r->failed = true;
+        return;
+    }
+    printf("# meeting by a pushed line with %zu bytes, %s : %.3f us\n", bytes, where, us);
+    if (r->json)
+        fprintf(r->json, "{\"measurement\": \"push\", \"where\": \"%s\", \"bytes\": %zu, "
+                "\"time_us\": %.9g}\n", where, bytes, us);
+}
+
 static void print_columns(const char *title)
 {
     printf("#\n# %s\n# %10s  %12s  %8s\n# %10s  %12s  %8s\n", title, "size", "time", "busbw",
@@ -204,6 +219,10 @@ static void measure(report *r)
         write_single(r, "futex", across, limit_futex_handover(r->cores));
     if (two && r->options.wanted & WANT_FUTEX)
         write_single(r, "futex", "on one core", limit_futex_handover(same));
+    if (r->options.wanted & WANT_PUSH) {
+        write_push(r, LIMIT_PUSH_LEAST, across);
+        write_push(r, LIMIT_PUSH_MOST, across);
+    }
     if (r->options.wanted & WANT_ALL_REDUCE)
         measure_all_reduce(r);
     if (r->options.wanted & WANT_TCP)

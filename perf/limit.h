@@ -29,6 +29,9 @@ typedef struct limit_meeting {
 
 void limit_meet(limit_meeting *meeting, int side);
 
+/** Spins until @p word, a counter that the other side advances, has reached @p value. */
+void limit_wait(atomic_uint *word, unsigned value);
+
 /** Median microseconds of @p iters calls after @p warmup, the slower side's each. A negative
  *  result is a failure, reported on stderr. */
 double limit_all_reduce(size_t bytes, int iters, int warmup, bool aliased, limit_cores cores);
@@ -37,5 +40,10 @@ double limit_tcp_stream(size_t bytes, int iters, int warmup, limit_cores cores);
 /** Microseconds for one hand-over, or negative as above. */
 double limit_line_handover(limit_cores cores);
 double limit_futex_handover(limit_cores cores);
+
+/** Microseconds for one meeting of two threads that each push a 64-byte line with a turn number, a
+ *  signature and @p bytes of floats to the other, check what came and add it; negative as above. */
+enum { LIMIT_PUSH_LEAST = 8, LIMIT_PUSH_MOST = 40 };
+double limit_push(size_t bytes, limit_cores cores);
 
 #endif

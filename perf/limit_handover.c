@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * limit_handover: the time from one thread's store to the other's next step: by a cache line
- * that the other one watches, and by a futex that it sleeps on. Medians, so that a moment of
- * other load does not count.
+ * that the other one watches, by a futex that it sleeps on; and that of a meeting at which each
+ * pushes a line with a small message to the other. Medians, so that a moment of other load does
+ * not count.
  */
 #include "limit.h"
 #include "stopwatch.h"
@@ -10,6 +11,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 
 #define SAMPLES 201
@@ -64,6 +66,98 @@ static void futex_side(int side, void *arg)
             e->times[sample] = sleep_until(e, sample + 1);
     }
 }
+
+/* ---- A small message in one line ---- */
+
+#define PUSH_FLOATS (LIMIT_PUSH_MOST / sizeof(float))
+
+/* Written by one side; the turn is stored last and makes the rest valid. */
+typedef struct push_line {
+    _Alignas(64) atomic_uint turn;
+    unsigned unused;
+    uint64_t signature;
+    float payload[PUSH_FLOATS];
+} push_line;
+
+_Static_assert(sizeof(push_line) == 64, "a push is one cache line");
+
+typedef struct push_pair {
+    exchange common;
+    /* Each side's inbox: two lines in turn, for a side may push again before the other has read.
+     * A page apart, so that fetching a line ahead does not touch the other side's. */
+    struct {
+        _Alignas(4096) push_line lines[2];
+    } inbox[2];
+    size_t floats;
+    atomic_bool broken;
+} push_pair;
+
+/* What both sides compute from the turn: a call's number and shape, say. */
+static uint64_t push_signature(unsigned turn)
+{
+    return turn * 0x9e3779b97f4a7c15u;
+}
+
+static void push(push_line *line, unsigned turn, const float *values, size_t floats)
+{
+    line->signature = push_signature(turn);
+    for (size_t i = 0; i < floats; i++)
+        line->payload[i] = values[i];
+    atomic_store_explicit(&line->turn, turn, memory_order_release);
+}
+
+/* @return whether the line was of this call; @p values are then the sums. */
+static bool take(push_line *line, unsigned turn, float *values, size_t floats)
+{
+    limit_wait(&line->turn, turn);
+    for (size_t i = 0; i < floats; i++)
+        values[i] += line->payload[i];
+    return line->signature == push_signature(turn);
+}
+
+/* One small allreduce: both give the turn, both must have its double. */
+static bool push_meeting(push_pair *p, int side, unsigned turn)
+{
+    float values[PUSH_FLOATS];
+    const float own = (float)(turn & 1023);
+    for (size_t i = 0; i < p->floats; i++)
+        values[i] = own;
+    push(&p->inbox[!side].lines[turn & 1], turn, values, p->floats);
+    bool right = take(&p->inbox[side].lines[turn & 1], turn, values, p->floats);
+    for (size_t i = 0; i < p->floats; i++)
+        right &= values[i] == 2 * own;
+    return right;
+}
+
+static void push_side(int side, void *arg)
+{
+    push_pair *p = arg;
+    unsigned turn = 0;
+    bool right = true;
+    for (int sample = 0; sample < SAMPLES; sample++) {
+        limit_meet(&p->common.meeting, side);
+        const double start = stopwatch_us();
+        for (int i = 0; i < LINE_ROUNDS; i++)
+            right &= push_meeting(p, side, ++turn);
+        if (side == 0)
+            p->common.times[sample] = (stopwatch_us() - start) / LINE_ROUNDS;
+    }
+    if (!right)
+        atomic_store(&p->broken, true);
+}
+
+double limit_push(size_t bytes, limit_cores cores)
+{
+    static push_pair p;
+    p = (push_pair){.floats = bytes / sizeof(float)};
+    if (!limit_run_pair(push_side, &p, cores))
+        return -1;
+    if (p.broken)
+        fputs("ringlimit: a pushed line arrived with wrong values\n", stderr);
+    return p.broken ? -1 : stopwatch_median(p.common.times, SAMPLES);
+}
+
+/* ---- The two hand-overs ---- */
 
 static double median_handover(void (*body)(int side, void *arg), limit_cores cores)
 {

@@ -58,17 +58,22 @@ static inline void relax(void)
 #endif
 }
 
-void limit_meet(limit_meeting *meeting, int side)
+void limit_wait(atomic_uint *word, unsigned value)
 {
-    atomic_uint *mine = side == 0 ? &meeting->first : &meeting->second;
-    atomic_uint *other = side == 0 ? &meeting->second : &meeting->first;
-    const unsigned round = atomic_load_explicit(mine, memory_order_relaxed) + 1;
-    atomic_store_explicit(mine, round, memory_order_release);
-    for (int spins = 0; atomic_load_explicit(other, memory_order_acquire) - round > 1u << 31;) {
+    for (int spins = 0; atomic_load_explicit(word, memory_order_acquire) - value > 1u << 31;) {
         relax();
         if (++spins > SPINS) {
             sched_yield();
             spins = 0;
         }
     }
+}
+
+void limit_meet(limit_meeting *meeting, int side)
+{
+    atomic_uint *mine = side == 0 ? &meeting->first : &meeting->second;
+    atomic_uint *other = side == 0 ? &meeting->second : &meeting->first;
+    const unsigned round = atomic_load_explicit(mine, memory_order_relaxed) + 1;
+    atomic_store_explicit(mine, round, memory_order_release);
+    limit_wait(other, round);
 }

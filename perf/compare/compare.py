@@ -14,32 +14,14 @@ import argparse
 import json
 import os
 import platform
-import shutil
-import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
+import programs
+from figures import list_of, median, number, parse_size, size_name, table
 
-
-def parse_size(text):
-    number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
-    if unit and unit not in UNITS:
-        raise argparse.ArgumentTypeError(f"{text}: not a size like 8, 64K, 1M")
-    try:
-        return int(float(number) * UNITS.get(unit, 1))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text}: not a size like 8, 64K, 1M") from None
-
-
-def size_name(size):
-    for unit in ("G", "M", "K"):
-        if size >= UNITS[unit] and size % UNITS[unit] == 0:
-            return f"{size // UNITS[unit]}{unit}"
-    return str(size)
+HERE = programs.HERE
 
 
 def calls(size):
@@ -47,57 +29,24 @@ def calls(size):
     return max(10, min(200, 2**28 // max(size, 1)))
 
 
-def binding(ranks):
-    """Word of all three launchers: a rank stays on its core, unless ranks share cores."""
-    return "core" if ranks <= len(os.sched_getaffinity(0)) else "none"
-
-
 # ---- Contenders: each is absent for a reason, or runs one measurement ------------------
 
 
-class Absent(Exception):
-    """Why a contender cannot take part."""
-
-
-class Failed(Exception):
-    """Why a measurement gave no figure."""
-
-
-def run(command, environment=None):
-    # The tail of what a program says is what explains its failure.
-    try:
-        done = subprocess.run(command, env={**os.environ, **(environment or {})},
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
-    except subprocess.TimeoutExpired:
-        raise Failed(f"{command[0]}: no end after 600 s") from None
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise Failed(f"{' '.join(map(str, command))}: status {done.returncode}: "
-                     f"{said[-1] if said else 'no message'}")
-    return done.stdout
-
-
-def json_lines(path):
-    return [json.loads(line) for line in Path(path).read_text().splitlines()]
-
-
 class Ring:
-    def __init__(self, name, bin_dir, buffer="shared", transport=None):
-        self.name, self.buffer, self.transport = name, buffer, transport
-        self.ringrun, self.ringperf = bin_dir / "ringrun", bin_dir / "ringperf"
+    def __init__(self, name, build, buffer="shared", transport=None):
+        self.name, self.build, self.buffer, self.transport = name, build, buffer, transport
 
     def prepare(self, work):
         self.json = work / f"{self.name}.jsonl"
-        for program in (self.ringrun, self.ringperf):
-            if not program.exists():
-                raise Absent(f"{program} is not built")
+        self.build.need(self.build.ringrun, self.build.ringperf)
 
     def measure(self, ranks, size):
         environment = {"RING_TRANSPORT": self.transport} if self.transport else {}
-        run([self.ringrun, "-n", str(ranks), f"--bind-to={binding(ranks)}", self.ringperf,
-             "all_reduce", "-b", str(size), "-e", str(size), "-n", str(calls(size)), "-w", "5",
-             "-c", "1", "--buffer", self.buffer, "--json", self.json], environment)
-        line = next(line for line in json_lines(self.json) if line["in_place"])
+        programs.run(self.build.start(
+            ranks, self.build.ringperf, "all_reduce", "-b", size, "-e", size, "-n", calls(size),
+            "-w", "5", "-c", "1", "--buffer", self.buffer, "--json", self.json), environment)
+        lines = programs.json_lines(self.json.read_text())
+        line = next(line for line in lines if line["in_place"])
         return line["time_us"], line["wrong"]
 
 
@@ -106,78 +55,71 @@ class Limit:
 
     name = "limit"
 
-    def __init__(self, bin_dir):
-        self.program = bin_dir / "ringlimit"
+    def __init__(self, build):
+        self.build = build
 
     def prepare(self, work):
         self.json = work / "limit.jsonl"
-        if not self.program.exists():
-            raise Absent(f"{self.program} is not built")
+        self.build.need(self.build.ringlimit)
 
     def measure(self, ranks, size):
         if ranks != 2:
             return None, 0
-        run([self.program, "all_reduce", "-b", str(size), "-e", str(size), "-n",
-             str(calls(size)), "--json", self.json])
-        return json_lines(self.json)[0]["time_us"], 0
+        programs.run([self.build.ringlimit, "all_reduce", "-b", size, "-e", size, "-n",
+                      calls(size), "--json", self.json])
+        return programs.json_lines(self.json.read_text())[0]["time_us"], 0
 
 
 class Mpi:
-    def __init__(self, name, compilers, launchers, bind_option, options=(), transport=()):
-        self.name, self.compilers, self.launchers = name, compilers, launchers
-        self.bind_option, self.options, self.transport = bind_option, options, transport
+    def __init__(self, library):
+        self.name, self.library = library.name, library
 
     def prepare(self, work):
-        compiler = next(filter(None, map(shutil.which, self.compilers)), None)
-        self.launcher = next(filter(None, map(shutil.which, self.launchers)), None)
-        if not compiler or not self.launcher:
-            raise Absent(f"neither {' nor '.join(self.compilers)} with its launcher is installed")
         self.program = work / f"mpi_allreduce.{self.name}"
-        try:
-            run([compiler, "-O3", "-D_GNU_SOURCE", f"-I{HERE.parent}", "-o", self.program,
-                 HERE / "mpi_allreduce.c"])
-        except Failed as error:
-            raise Absent(str(error)) from None
+        self.library.compile(self.program, HERE / "mpi_allreduce.c")
 
     def measure(self, ranks, size):
-        said = run([self.launcher, *self.options, *self.transport, self.bind_option, binding(ranks),
-                    "-n", str(ranks), self.program, str(size), str(calls(size)), "5"])
-        line = json.loads(said.strip().splitlines()[-1])
+        said = programs.run(self.library.start(ranks, self.program, size, calls(size), 5),
+                            self.library.environment)
+        line = programs.json_lines(said)[-1]
         return line["time_us"], line["wrong"]
 
 
-def contenders(bin_dir):
-    ompi_options = ["--oversubscribe"] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
-    ompi = (["mpicc.openmpi"], ["mpirun.openmpi"], "--bind-to", ompi_options)
+def contenders(options):
+    build = programs.Build("ring", options.build)
     return [
-        Limit(bin_dir),
-        Ring("ring", bin_dir),
-        Ring("ring-plain", bin_dir, buffer="plain"),
-        Ring("ring-tcp", bin_dir, transport="tcp"),
-        Mpi("openmpi", *ompi),
-        Mpi("openmpi-tcp", *ompi, transport=["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"]),
-        Mpi("mpich", ["mpicc.mpich"], ["mpiexec.mpich", "mpiexec.hydra"], "-bind-to"),
+        Limit(build),
+        Ring("ring", build),
+        Ring("ring-plain", build, buffer="plain"),
+        Ring("ring-tcp", build, transport="tcp"),
+        Mpi(programs.open_mpi()),
+        Mpi(programs.open_mpi("openmpi-tcp",
+                              ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"])),
+        Mpi(programs.mpich()),
+        Mpi(programs.intel_mpi(options)),
     ]
 
 
-PEERS = {"ring": ["openmpi", "mpich"], "ring-plain": ["openmpi", "mpich"],
-         "ring-tcp": ["openmpi-tcp"]}
+LOCAL = ["openmpi", "mpich", "impi"]
+PEERS = {"ring": LOCAL, "ring-plain": LOCAL, "ring-tcp": ["openmpi-tcp"]}
 
 
 # ---- The comparison -----------------------------------------------------------------------
 
 
-def take_part(wanted, bin_dir, work):
+def take_part(known, wanted, work, problems):
     """The contenders that can run; why the others cannot."""
     present, absent = [], {}
-    for contender in contenders(bin_dir):
+    for contender in known:
         if contender.name not in wanted:
             continue
         try:
             contender.prepare(work)
             present.append(contender)
-        except Absent as why:
+        except programs.Absent as why:
             absent[contender.name] = str(why)
+        except programs.Failed as why:
+            problems.append(f"{contender.name}: {why}")
     return present, absent
 
 
@@ -187,7 +129,7 @@ def measure_round(present, ranks, size, problems):
         what = f"{contender.name}, {ranks} ranks, {size_name(size)}"
         try:
             time, wrong = contender.measure(ranks, size)
-        except Failed as why:
+        except programs.Failed as why:
             problems.append(f"{what}: {why}")
             continue
         if wrong:
@@ -201,11 +143,6 @@ def ratio_to(times, ours, others):
     """How many times as fast as the best of the others, in one round."""
     there = [times[name] for name in others if name in times]
     return min(there) / times[ours] if ours in times and there else None
-
-
-def median(values):
-    there = [value for value in values if value is not None]
-    return statistics.median(there) if there else None
 
 
 def summarize(ranks, size, rounds, names):
@@ -225,24 +162,15 @@ def compare(present, options, problems):
         for size in options.sizes:
             rounds = []
             for number in range(options.rounds):
-                progress(f"{ranks} ranks, {size_name(size)}, "
-                         f"round {number + 1} of {options.rounds}")
+                programs.progress(f"{ranks} ranks, {size_name(size)}, "
+                                  f"round {number + 1} of {options.rounds}")
                 rounds.append(measure_round(present, ranks, size, problems))
             rows.append(summarize(ranks, size, rounds, names))
-    progress("")
+    programs.progress("")
     return rows
 
 
-def progress(text):
-    if sys.stderr.isatty():
-        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
-
-
 # ---- The report -----------------------------------------------------------------------------
-
-
-def cell(value, digits=2):
-    return "-" if value is None else f"{value:.{digits}f}"
 
 
 def print_table(rows, names):
@@ -252,38 +180,35 @@ def print_table(rows, names):
     lines = [head]
     for row in rows:
         lines.append([str(row["ranks"]), size_name(row["bytes"]),
-                      *(cell(row["time_us"][name]) for name in names),
-                      *(cell(row["vs_best_peer"][name]) for name in ours),
-                      *(cell(row["vs_limit"][name]) for name in ours)])
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    for line in lines:
-        print("  ".join(text.rjust(width) for text, width in zip(line, widths)))
+                      *(number(row["time_us"][name]) for name in names),
+                      *(number(row["vs_best_peer"][name]) for name in ours),
+                      *(number(row["vs_limit"][name]) for name in ours)])
+    print(table(lines))
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default="8,1K,16K,64K,256K,1M,4M,16M,64M",
+    parser.add_argument("--sizes", type=list_of(parse_size),
+                        default="8,1K,16K,64K,256K,1M,4M,16M,64M",
                         help="bytes, a comma list (default %(default)s)")
-    parser.add_argument("--ranks", default="2", help="a comma list (default %(default)s)")
+    parser.add_argument("--ranks", type=list_of(int), default="2",
+                        help="a comma list (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="default %(default)s")
-    parser.add_argument("--contenders", default="limit,ring,ring-plain,openmpi,mpich",
-                        help="of limit, ring, ring-plain, ring-tcp, openmpi, openmpi-tcp, mpich "
-                             "(default %(default)s)")
-    parser.add_argument("--bin", type=Path, default=HERE.parent.parent / "build" / "bin",
-                        help="where the programs are (default: the checkout's build/bin)")
+    parser.add_argument("--contenders", type=list_of(str),
+                        default="limit,ring,ring-plain,openmpi,mpich,impi",
+                        help="of limit, ring, ring-plain, ring-tcp, openmpi, openmpi-tcp, mpich, "
+                             "impi (default %(default)s)")
+    parser.add_argument("--build", type=Path, default=HERE.parent.parent / "build",
+                        help="a build folder or an installed prefix (default: the checkout's "
+                             "build)")
     parser.add_argument("--json", type=Path, help="write everything, every round, to this file")
+    programs.add_intel_options(parser)
     options = parser.parse_args()
-    known = {contender.name for contender in contenders(options.bin)}
-    options.contenders = options.contenders.split(",")
+    known = {contender.name for contender in contenders(options)}
     unknown = [name for name in options.contenders if name not in known]
     if unknown:
         parser.error(f"unknown contender {unknown[0]}; known: {', '.join(sorted(known))}")
-    try:
-        options.sizes = [parse_size(text) for text in options.sizes.split(",")]
-        options.ranks = [int(text) for text in options.ranks.split(",")]
-    except (argparse.ArgumentTypeError, ValueError) as error:
-        parser.error(str(error))
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
     return options
@@ -293,7 +218,8 @@ def main():
     options = parse_arguments()
     problems = []
     with tempfile.TemporaryDirectory() as work:
-        present, absent = take_part(options.contenders, options.bin, Path(work))
+        present, absent = take_part(contenders(options), options.contenders, Path(work),
+                                    problems)
         for name, why in absent.items():
             print(f"absent: {name}: {why}")
         rows = compare(present, options, problems)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""perf/compare_train.py compares like with like: the same steps, the same binding. Programs that
+"""perf/compare/compare_train.py compares like with like: the same steps, the same binding. Programs that
 note how they were called stand in for ringrun with ringtrain and for PyTorch.
 
     test_compare_train.py SOURCE BIN
@@ -58,7 +58,7 @@ class Compare(unittest.TestCase):
     def compare(self, **variables):
         env = dict(os.environ, NOTES=f"{self.work}/notes", OMP_NUM_THREADS="4", **variables)
         return subprocess.run(
-            [sys.executable, f"{SOURCE}/perf/compare_train.py", "--data", "none", "--build",
+            [sys.executable, f"{SOURCE}/perf/compare/compare_train.py", "--data", "none", "--build",
              self.work, "--python", f"{self.work}/python", "--rounds", "1"],
             env=env, capture_output=True, text=True)
 
@@ -106,7 +106,7 @@ class Peer(unittest.TestCase):
         return sorted(line.removeprefix("[1] ") for line in done.stdout.splitlines())
 
     def peer(self, rank, ranks):
-        return self.cores([sys.executable, f"{SOURCE}/perf/ddp_mnist.py", "--data", "none"],
+        return self.cores([sys.executable, f"{SOURCE}/perf/compare/ddp_mnist.py", "--data", "none"],
                           LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(ranks))
 
     def test_ranks_have_the_cores_that_ringrun_gives(self):

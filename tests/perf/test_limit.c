@@ -23,6 +23,8 @@ static void all_is_measured_without_names(void **state)
     assert_int_equal(shell_rows(row_is_sane), 6); /* 8, 512, 32K: allreduce and TCP */
     assert_int_equal(shell_count("hand-over of a cache line"), 1);
     assert_true(shell_count("hand-over of a futex") >= 1);
+    assert_int_equal(shell_count("meeting by a pushed line with 8 bytes"), 1);
+    assert_int_equal(shell_count("meeting by a pushed line with 40 bytes"), 1);
 }
 
 static void names_choose(void **state)
@@ -48,6 +50,25 @@ static void json_has_a_line_a_size(void **state)
     assert_int_equal(
         shell(RINGLIMIT "all_reduce --aliased -b 0 -e 8K -i 4K -n 5 --json %s", file), 0);
     assert_int_equal(shell_json_lines(file, a_line_is_whole), 3);
+    shell_forget();
+}
+
+static void a_push_is_whole(const cJSON *object)
+{
+    static int bytes = 8;
+    assert_string_equal(cJSON_GetObjectItem(object, "measurement")->valuestring, "push");
+    assert_int_equal(cJSON_GetObjectItem(object, "bytes")->valueint, bytes);
+    assert_true(cJSON_GetObjectItem(object, "time_us")->valuedouble > 0);
+    bytes = 40;
+}
+
+static void a_push_has_a_line_a_payload(void **state)
+{
+    (void)state;
+    const char *file = shell_file();
+    assert_int_equal(shell(RINGLIMIT "push --json %s", file), 0);
+    assert_int_equal(shell_json_lines(file, a_push_is_whole), 2);
+    assert_int_equal(shell_count("hand-over"), 0);
     shell_forget();
 }
 
@@ -90,6 +111,7 @@ int main(void)
         cmocka_unit_test(all_is_measured_without_names),
         cmocka_unit_test(names_choose),
         cmocka_unit_test(json_has_a_line_a_size),
+        cmocka_unit_test(a_push_has_a_line_a_payload),
         cmocka_unit_test(wrong_words_are_refused),
         cmocka_unit_test(the_help_names_the_exit_codes),
         cmocka_unit_test(results_that_are_lost_are_a_failure),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The peer of perf/compare_train.py: the MNIST MLP with Adam in PyTorch DDP over Gloo.
+"""The peer of compare_train.py: the MNIST MLP with Adam in PyTorch DDP over Gloo.
 
 The whole data set lies in memory as float32; one thread a rank; batch 64 a rank. Prints JSON:
 samples_per_s over the steps after the warm-up, and seconds from process start to the end of the

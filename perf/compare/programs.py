@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the comparisons run: libring's builds, each MPI that is installed, and their programs.
+
+Every MPI says how a C file is compiled with it and how ranks are started, each on a core of its
+own where there are enough. Open MPI and MPICH are Debian's; Intel's comes from PyPI's wheels.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+CFLAGS = ["-O3", "-std=gnu11", "-D_GNU_SOURCE", f"-I{HERE.parent}"]
+TIMEOUT = 600
+
+
+class Absent(Exception):
+    """Why a contender cannot take part."""
+
+
+class Failed(Exception):
+    """Why a measurement gave no figure."""
+
+
+def reason(done):
+    """The first line that speaks of an error, else the last one."""
+    said = (done.stderr or done.stdout).strip().splitlines()
+    return next((line for line in said if "error" in line.lower()),
+                said[-1] if said else "no message")
+
+
+def run(command, environment=None):
+    """What it wrote to standard output."""
+    command = [str(word) for word in command]
+    try:
+        done = subprocess.run(command, env={**os.environ, **(environment or {})},
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=TIMEOUT)
+    except OSError as error:
+        raise Failed(f"{command[0]}: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{command[0]}: no end after {TIMEOUT} s") from None
+    if done.returncode != 0:
+        raise Failed(f"{' '.join(command)}: status {done.returncode}: {reason(done)}")
+    return done.stdout
+
+
+def json_lines(text):
+    """Its lines that are JSON objects: launchers may say more."""
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def binding(ranks):
+    """Word of the launchers: a rank stays on its core, unless ranks share cores."""
+    return "core" if ranks <= len(os.sched_getaffinity(0)) else "none"
+
+
+def progress(text):
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+# ---- libring ------------------------------------------------------------------------------
+
+
+def cached_source(build):
+    """The source folder of a build folder, None for an installed prefix."""
+    try:
+        lines = (build / "CMakeCache.txt").read_text().splitlines()
+    except OSError:
+        return None
+    named = [line.split("=", 1)[1] for line in lines
+             if line.startswith("CMAKE_HOME_DIRECTORY:")]
+    return Path(named[0]) if named else None
+
+
+class Build:
+    """libring in a build folder, or installed under a prefix."""
+
+    def __init__(self, name, folder):
+        self.name, self.folder = name, Path(folder).resolve()
+        self.ringrun, self.ringperf, self.ringlimit = (
+            self.folder / "bin" / program for program in ("ringrun", "ringperf", "ringlimit"))
+
+    def need(self, *programs):
+        for program in programs:
+            if not program.exists():
+                raise Absent(f"{program} is not built")
+
+    def places(self):
+        """Where ring.h's folder and the library are."""
+        source = cached_source(self.folder)
+        include = source / "libring" / "include" if source else self.folder / "include"
+        found = [library for pattern in ("libring.so", "lib*/libring.so", "lib/*/libring.so")
+                 for library in self.folder.glob(pattern)]
+        if not found or not (include / "ring" / "ring.h").exists():
+            raise Absent(f"{self.folder}: neither a build folder of libring nor a prefix with it")
+        return include, found[0].parent
+
+    def compile(self, program, *sources):
+        include, library = self.places()
+        run(["cc", *CFLAGS, f"-I{include}", "-o", program, *sources, f"-L{library}",
+             f"-Wl,-rpath,{library}", "-lring", "-lm"])
+
+    def start(self, ranks, *command):
+        return [self.ringrun, "-n", ranks, f"--bind-to={binding(ranks)}", *command]
+
+
+# ---- MPI ----------------------------------------------------------------------------------
+
+
+class Mpi:
+    """One that has a compiler and a launcher of its own name in PATH."""
+
+    def __init__(self, name, compilers, launchers, bind_option, crowd=(), options=()):
+        self.name, self.compilers, self.launchers = name, compilers, launchers
+        self.bind_option, self.crowd, self.options = bind_option, crowd, options
+        self.environment = {}
+
+    def find(self):
+        self.compiler = next(filter(None, map(shutil.which, self.compilers)), None)
+        self.launcher = next(filter(None, map(shutil.which, self.launchers)), None)
+        if not self.compiler or not self.launcher:
+            raise Absent(f"{' or '.join(self.compilers)} with its launcher is not installed")
+        try:
+            run([self.compiler, "-fsyntax-only", "-include", "mpi.h", "-x", "c", "/dev/null"])
+        except Failed as error:
+            raise Absent(f"{error}: its headers are not installed") from None
+
+    def compile(self, program, *sources):
+        self.find()
+        run([self.compiler, *CFLAGS, "-o", program, *sources, "-lm"])
+
+    def start(self, ranks, *command):
+        # The word also makes Open MPI's ranks yield, so it is given only where they must.
+        crowd = self.crowd if binding(ranks) == "none" else []
+        return [self.launcher, *crowd, *self.options, self.bind_option, binding(ranks),
+                "-n", ranks, *command]
+
+
+def intel_home():
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("I_MPI_ROOT") or Path(cache) / "libring" / "impi")
+
+
+class IntelMpi:
+    """Intel MPI under a prefix: its wheels' compiler scripts do not know where they lie."""
+
+    name = "impi"
+
+    def __init__(self, prefix=None):
+        self.prefix = Path(prefix) if prefix else intel_home()
+        self.launcher = self.prefix / "bin" / "mpiexec.hydra"
+        # Without its shm fabric alone it opens network providers too.
+        self.environment = {"I_MPI_ROOT": str(self.prefix), "I_MPI_FABRICS": "shm"}
+
+    def install(self):
+        """PyPI's wheels in a virtual environment of their own."""
+        if not self.launcher.exists():
+            venv.create(self.prefix, with_pip=True)
+            run([self.prefix / "bin" / "pip", "install", "--quiet", "impi-rt", "impi-devel"])
+
+    def compile(self, program, *sources):
+        if not self.launcher.exists() or not (self.prefix / "include" / "mpi.h").exists():
+            raise Absent(f"Intel MPI is not under {self.prefix}; --install-impi puts it there")
+        library = self.prefix / "lib"
+        run(["cc", *CFLAGS, f"-I{self.prefix / 'include'}", "-o", program, *sources,
+             f"-L{library}", f"-Wl,-rpath,{library}", "-lmpi", "-lm"])
+
+    def start(self, ranks, *command):
+        bind = (["I_MPI_PIN_DOMAIN", "core"] if binding(ranks) == "core" else ["I_MPI_PIN", "0"])
+        return [self.launcher, "-genv", *bind, "-n", ranks, *command]
+
+
+def open_mpi(name="openmpi", options=()):
+    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    return Mpi(name, ["mpicc.openmpi"], ["mpirun.openmpi"], "--bind-to", ["--oversubscribe"],
+               [*root, *options])
+
+
+def mpich():
+    return Mpi("mpich", ["mpicc.mpich"], ["mpiexec.mpich", "mpiexec.hydra"], "-bind-to")
+
+
+def add_intel_options(parser):
+    parser.add_argument("--impi", metavar="PREFIX",
+                        help=f"where Intel MPI is (default: {intel_home()})")
+    parser.add_argument("--install-impi", action="store_true",
+                        help="first install Intel MPI there, from PyPI (330 MB)")
+
+
+def intel_mpi(options):
+    found = IntelMpi(options.impi)
+    if options.install_impi:
+        found.install()
+    return found

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A call of a kind that was made before takes nothing from the system: no heap, no system call.
+ * Two ranks on two cores make every collective over shm, batch after batch, and count.
+ *
+ * Allocations and yields: this program's malloc and sched_yield count and hand on to glibc's.
+ * Other system calls: the thread that makes the calls is under a seccomp filter of its own that
+ * tells each of them to the rank's main thread, which counts it and lets it go on. A rank whose
+ * peer is late yields, then sleeps, and is woken by system calls too; a busy machine makes peers
+ * late. So the quietest batch must have no sleeps and wakes, and yields are only told. Anything
+ * else is an error in every batch.
+ */
+#include "harness.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SKIP = 77, RANKS = 2, WARMUP = 64, CALLS = 10, BATCHES = 400, LOOK_MS = 5 };
+enum { MOST_FLOATS = 32 * 1024 };
+
+/* ---- Allocations ---- */
+
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *old, size_t bytes);
+void *__libc_memalign(size_t alignment, size_t bytes);
+
+/* The tree's symbols are hidden; these must be what the library finds. */
+#define INSTEAD_OF_GLIBC __attribute__((visibility("default")))
+
+static atomic_int allocations;
+
+INSTEAD_OF_GLIBC void *malloc(size_t bytes)
+{
+    atomic_fetch_add(&allocations, 1);
+    return __libc_malloc(bytes);
+}
+
+INSTEAD_OF_GLIBC void *calloc(size_t count, size_t bytes)
+{
+    atomic_fetch_add(&allocations, 1);
+    return __libc_calloc(count, bytes);
+}
+
+INSTEAD_OF_GLIBC void *realloc(void *old, size_t bytes)
+{
+    atomic_fetch_add(&allocations, 1);
+    return __libc_realloc(old, bytes);
+}
+
+INSTEAD_OF_GLIBC void *aligned_alloc(size_t alignment, size_t bytes)
+{
+    atomic_fetch_add(&allocations, 1);
+    return __libc_memalign(alignment, bytes);
+}
+
+INSTEAD_OF_GLIBC int posix_memalign(void **out, size_t alignment, size_t bytes)
+{
+    atomic_fetch_add(&allocations, 1);
+    *out = __libc_memalign(alignment, bytes);
+    return *out ? 0 : ENOMEM;
+}
+
+/* ---- System calls ---- */
+
+static atomic_int yields;
+
+INSTEAD_OF_GLIBC int sched_yield(void)
+{
+    atomic_fetch_add(&yields, 1);
+    return (int)syscall(SYS_sched_yield);
+}
+
+typedef struct counts {
+    int allocations, yields, sleeps, others;
+    int other; /* number of the latest of the others */
+} counts;
+
+/* The batch that is counted now, NULL between batches. Its thread waits while the main one
+ * counts. */
+static _Atomic(counts *) current;
+
+/* Calls by which a thread sleeps, is woken and looks why. */
+static bool is_of_sleep(int number)
+{
+    static const int numbers[] = {
+        SYS_futex,    SYS_membarrier, SYS_clock_nanosleep, SYS_ppoll,  SYS_epoll_pwait,
+        SYS_read,     SYS_recvfrom,   SYS_recvmsg,         SYS_write,  SYS_sendto,
+        SYS_sendmsg,
+#ifdef SYS_poll
+        SYS_poll, SYS_epoll_wait,
+#endif
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (number == numbers[i])
+            return true;
+    return false;
+}
+
+static void count_call(int number)
+{
+    counts *batch = atomic_load(&current);
+    if (!batch)
+        return;
+    if (is_of_sleep(number)) {
+        batch->sleeps++;
+    } else {
+        batch->others++;
+        batch->other = number;
+    }
+}
+
+/* The calling thread's system calls are told from now on. @return what tells them, -1 if the
+ * kernel cannot. Reading the clock is no system call where the vDSO can; nobody can help it
+ * elsewhere. */
+static int tell_calls(void)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clock_gettime, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_yield, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+    };
+    const struct sock_fprog program = {.len = sizeof rules / sizeof *rules, .filter = rules};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        return -1;
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                        &program);
+}
+
+/* Whether the kernel has such filters, tried in a process that ends with it. */
+static bool calls_can_be_told(void)
+{
+    int status = -1;
+    const pid_t pid = fork();
+    if (pid == 0)
+        _exit(tell_calls() < 0);
+    waitpid(pid, &status, 0);
+    return status == 0;
+}
+
+static void answer_call(int listener)
+{
+    struct seccomp_notif call = {0};
+    struct pollfd told = {.fd = listener, .events = POLLIN};
+    if (poll(&told, 1, LOOK_MS) != 1 || ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) != 0)
+        return;
+    count_call(call.data.nr);
+    struct seccomp_notif_resp go_on = {.id = call.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+    ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &go_on);
+}
+
+/* ---- The calls ---- */
+
+typedef struct rank_state {
+    int rank, failed;
+    ring_comm *comm;
+    float *buffer; /* RANKS blocks */
+    atomic_int listener; /* what tells system calls: 0 not yet, -1 there is none */
+} rank_state;
+
+static ring_status all_reduce(const rank_state *r, size_t count)
+{
+    return ring_all_reduce(r->buffer, r->buffer, count, RING_FLOAT32, RING_MAX, r->comm, NULL);
+}
+
+static ring_status reduce_scatter(const rank_state *r, size_t count)
+{
+    return ring_reduce_scatter(r->buffer, r->buffer + (size_t)r->rank * count, count, RING_FLOAT32,
+                               RING_MAX, r->comm, NULL);
+}
+
+static ring_status all_gather(const rank_state *r, size_t count)
+{
+    return ring_all_gather(r->buffer + (size_t)r->rank * count, r->buffer, count, RING_FLOAT32,
+                           r->comm, NULL);
+}
+
+static ring_status broadcast(const rank_state *r, size_t count)
+{
+    return ring_broadcast(r->buffer, r->buffer, count, RING_FLOAT32, 0, r->comm, NULL);
+}
+
+static ring_status reduce(const rank_state *r, size_t count)
+{
+    return ring_reduce(r->buffer, r->buffer, count, RING_FLOAT32, RING_MAX, 0, r->comm, NULL);
+}
+
+static ring_status barrier(const rank_state *r, size_t count)
+{
+    (void)count;
+    return ring_barrier(r->comm, NULL);
+}
+
+static ring_status send_recv(const rank_state *r, size_t count)
+{
+    const ring_status first =
+        r->rank == 0 ? ring_send(r->buffer, count, RING_FLOAT32, 1, r->comm, NULL)
+                     : ring_recv(r->buffer, count, RING_FLOAT32, 0, r->comm, NULL);
+    if (first != RING_OK)
+        return first;
+    return r->rank == 1 ? ring_send(r->buffer, count, RING_FLOAT32, 0, r->comm, NULL)
+                        : ring_recv(r->buffer, count, RING_FLOAT32, 1, r->comm, NULL);
+}
+
+static const struct {
+    const char *name;
+    ring_status (*call)(const rank_state *r, size_t count);
+} collectives[] = {
+    {"all_reduce", all_reduce}, {"reduce_scatter", reduce_scatter}, {"all_gather", all_gather},
+    {"broadcast", broadcast},   {"reduce", reduce},                 {"barrier", barrier},
+    {"send_recv", send_recv},
+};
+
+enum { COLLECTIVES = sizeof collectives / sizeof *collectives };
+
+static const size_t sizes[] = {2, 1024, MOST_FLOATS}; /* floats: a line, a page, many slots */
+
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+static int make_calls(const rank_state *r, int which, size_t count, int calls)
+{
+    for (int i = 0; i < calls; i++)
+        EXPECT_OK(collectives[which].call(r, count));
+    return 0;
+}
+
+/* ---- What was counted ---- */
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* The quietest batch counts of what a late peer causes, all batches of the rest. */
+static void add_batch(counts *found, const counts *batch)
+{
+    found->yields = least(found->yields, batch->yields);
+    found->sleeps = least(found->sleeps, batch->sleeps);
+    found->allocations += batch->allocations;
+    found->others += batch->others;
+    found->other = batch->others > 0 ? batch->other : found->other;
+}
+
+static int judge(const rank_state *r, int which, size_t count, const counts *found)
+{
+    const char *name = collectives[which].name;
+    printf("rank %d: %-14s %6zu floats: %d allocations, %d system calls in %d calls; in the "
+           "quietest %d: %d to sleep and wake, %d yields\n", r->rank, name, count,
+           found->allocations, found->others, BATCHES * CALLS, CALLS, found->sleeps,
+           found->yields);
+    EXPECT(found->allocations == 0, "%s, %zu floats", name, count);
+    EXPECT(found->others == 0, "%s, %zu floats: the latest was number %d", name, count,
+           found->other);
+    EXPECT(found->sleeps == 0, "%s, %zu floats: in each batch", name, count);
+    return 0;
+}
+
+static int measure(const rank_state *r, int which, size_t count)
+{
+    counts found = {.yields = INT_MAX, .sleeps = INT_MAX};
+    if (make_calls(r, which, count, WARMUP) != 0)
+        return 1;
+    for (int batch = 0; batch < BATCHES; batch++) {
+        counts now = {0};
+        const int allocated = atomic_load(&allocations), yielded = atomic_load(&yields);
+        atomic_store(&current, &now);
+        const int failed = make_calls(r, which, count, CALLS);
+        atomic_store(&current, NULL);
+        now.allocations = atomic_load(&allocations) - allocated;
+        now.yields = atomic_load(&yields) - yielded;
+        if (failed)
+            return 1;
+        add_batch(&found, &now);
+    }
+    return judge(r, which, count, &found);
+}
+
+/* ---- A rank: one thread calls, the main one counts ---- */
+
+static void *call_all(void *context)
+{
+    rank_state *r = context;
+    atomic_store(&r->listener, tell_calls());
+    if (r->listener < 0)
+        return NULL;
+    for (int which = 0; which < COLLECTIVES; which++)
+        for (int size = 0; size < SIZES; size++)
+            if (strcmp(collectives[which].name, "barrier") != 0 || size == 0)
+                r->failed |= measure(r, which, sizes[size]);
+    return NULL;
+}
+
+static void stay_on_core(int rank)
+{
+    cpu_set_t allowed, own;
+    int seen = 0;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    CPU_ZERO(&own);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &allowed) && seen++ == rank)
+            CPU_SET(cpu, &own);
+    sched_setaffinity(0, sizeof own, &own);
+}
+
+static int call_and_count(rank_state *r)
+{
+    pthread_t caller;
+    EXPECT(pthread_create(&caller, NULL, call_all, r) == 0, "no thread");
+    while (atomic_load(&r->listener) == 0)
+        usleep(1000);
+    while (pthread_tryjoin_np(caller, NULL) != 0)
+        answer_call(r->listener);
+    EXPECT(r->listener > 0, "no seccomp filter");
+    return r->failed;
+}
+
+static int run_rank(int rank, int ranks, harness_board *board, void *arg)
+{
+    const bool shared = *(const bool *)arg;
+    const size_t bytes = RANKS * MOST_FLOATS * sizeof(float);
+    rank_state r = {.rank = rank};
+    void *memory = NULL;
+    stay_on_core(rank);
+    EXPECT_OK(harness_join(rank, ranks, board, &r.comm));
+    EXPECT(atomic_load(&allocations) > 0, "the library's allocations are not counted");
+    if (shared)
+        EXPECT_OK(ring_mem_alloc(&memory, bytes));
+    else
+        memory = calloc(1, bytes);
+    r.buffer = memory;
+    EXPECT(r.buffer != NULL, "no memory");
+    const int failed = call_and_count(&r);
+    ring_comm_destroy(r.comm);
+    if (shared)
+        ring_mem_free(memory);
+    else
+        free(memory);
+    return failed;
+}
+
+/* @return why two ranks cannot be counted here, NULL if they can. */
+static const char *unfit(void)
+{
+    cpu_set_t allowed;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    if (CPU_COUNT(&allowed) < RANKS)
+        return "two ranks need two cores";
+    return calls_can_be_told() ? NULL : "no seccomp filter that tells system calls";
+}
+
+int main(void)
+{
+    int failed = 0;
+    const char *why = unfit();
+    if (why) {
+        printf("skipped: %s\n", why);
+        return SKIP;
+    }
+    setenv("RING_TRANSPORT", "shm", 1);
+    for (int shared = 0; shared < 2; shared++) {
+        bool kind = shared;
+        printf("buffers of %s:\n", shared ? "ring_mem_alloc" : "malloc");
+        failed += harness_run(HARNESS_PROCESSES, RANKS, run_rank, &kind, NULL);
+    }
+    return failed != 0;
+}
