@@ -467,5 +467,5 @@ int main(void)
         cmocka_unit_test(the_heap_cannot_shrink_and_has_no_name),
         cmocka_unit_test(a_forked_child_gets_a_heap_of_its_own),
     };
-    return cmocka_run_group_tests_name("base.heap", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("memory.heap", tests, NULL, NULL);
 }
