@@ -80,9 +80,18 @@ bool span_map(int fd, size_t bytes, span *out)
         return false;
     }
     madvise(base, bytes, MADV_DONTDUMP);
+    madvise(reserved, bytes + shift, MADV_DONTFORK);
     *out = (span){.base = base, .bytes = bytes, .reserved = reserved,
                   .reserved_bytes = bytes + shift};
     return true;
+}
+
+/* In the child's handler: mmap() alone, which takes no lock. Where a handler before it has mapped
+ * something, that stays. */
+void span_bar(const span *s)
+{
+    (void)mmap(s->reserved, s->reserved_bytes, PROT_NONE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 }
 
 void span_unmap(const span *s)
