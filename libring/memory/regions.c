@@ -145,7 +145,7 @@ static ring_status remove_locked(const char *base)
         return fail(RING_ERR_ARGUMENT, "ring_mem_deregister: %p was not given to ring_mem_register "
                     "in this process", (const void *)base);
     if (s->users > 0)
-        return fail(RING_ERR_USAGE, "ring_mem_deregister: %u running calls use the %zu bytes at %p; "
+        return fail(RING_ERR_USAGE, "ring_mem_deregister: running calls (%u) use the %zu bytes at %p; "
                     "wait for them first", s->users, s->bytes, (const void *)base);
     const uint16_t freed = table.order[place - 1];
     s->bytes = 0;
