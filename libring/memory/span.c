@@ -2,6 +2,7 @@
  * Address space for heaps. */
 #include "span.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -86,12 +87,21 @@ bool span_map(int fd, size_t bytes, span *out)
     return true;
 }
 
-/* In the child's handler: mmap() alone, which takes no lock. Where a handler before it has mapped
- * something, that stays. */
+/* In a handler: mmap() alone, which takes no lock. What handlers before it have mapped there stays,
+ * and halving finds the rest. */
+static void bar(char *at, size_t bytes)
+{
+    const int quiet = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+    const size_t half = bytes / 2 / span_page() * span_page();
+    if (mmap(at, bytes, PROT_NONE, quiet, -1, 0) != MAP_FAILED || errno != EEXIST || half == 0)
+        return;
+    bar(at, half);
+    bar(at + half, bytes - half);
+}
+
 void span_bar(const span *s)
 {
-    (void)mmap(s->reserved, s->reserved_bytes, PROT_NONE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    bar(s->reserved, s->reserved_bytes);
 }
 
 void span_unmap(const span *s)

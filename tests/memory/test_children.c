@@ -42,7 +42,7 @@ static int child_status(int (*body)(char *memory), char *memory)
 static void must_fault(int (*body)(char *memory), char *memory)
 {
     const int status = child_status(body, memory);
-    assert_true(WIFSIGNALED(status));
+    assert_int_equal(status, 0x0b);
     assert_int_equal(WTERMSIG(status), SIGSEGV);
 }
 
