@@ -50,7 +50,8 @@ static bool parse_mount(char *line, search *s)
     return sscanf(line, "%*s %*s %*s %1023s %1023s", s->top, s->point) == 2;
 }
 
-static bool find(const char *root, const char *name, bool (*parse)(char *line, search *s), search *s)
+static bool find(const char *root, const char *name, bool (*parse)(char *line, search *s),
+                 search *s)
 {
     char path[PATH_BYTES], *line = NULL;
     size_t room = 0;

@@ -109,8 +109,8 @@ static ring_status add_locked(char *base, size_t bytes, region_kind kind)
     if (place < count && (size_t)(slot_at(place)->base - base) < bytes)
         return refuse_overlap(base, bytes, slot_at(place));
     if (count == SLOTS)
-        return fail(RING_ERR_MEMORY, "ring_mem_register: %d regions are registered, and no more can "
-                    "be; register fewer, larger ones", (int)SLOTS);
+        return fail(RING_ERR_MEMORY, "ring_mem_register: %d regions are registered, and no more "
+                    "can be; register fewer, larger ones", (int)SLOTS);
     list_slots();
     const uint16_t taken = table.order[count];
     memmove(&table.order[place + 1], &table.order[place], (count - place) * sizeof *table.order);
@@ -145,8 +145,8 @@ static ring_status remove_locked(const char *base)
         return fail(RING_ERR_ARGUMENT, "ring_mem_deregister: %p was not given to ring_mem_register "
                     "in this process", (const void *)base);
     if (s->users > 0)
-        return fail(RING_ERR_USAGE, "ring_mem_deregister: running calls (%u) use the %zu bytes at %p; "
-                    "wait for them first", s->users, s->bytes, (const void *)base);
+        return fail(RING_ERR_USAGE, "ring_mem_deregister: running calls (%u) use the %zu bytes at "
+                    "%p; wait for them first", s->users, s->bytes, (const void *)base);
     const uint16_t freed = table.order[place - 1];
     s->bytes = 0;
     memmove(&table.order[place - 1], &table.order[place], (SLOTS - place) * sizeof *table.order);

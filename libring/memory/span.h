@@ -26,9 +26,9 @@ size_t span_sensible(const char **bound);
 
 /** Maps the first @p bytes of a file, out of core dumps: a dump would write, and bring into
  *  being, every page of it; and out of forked children, which would share what they think is
- *  their copy, and keep the memory in being. Each mapping starts at a different distance from a multiple of
- *  large powers of two: buffers at such distances alias in the CPU's caches and cost a factor
- *  of seven. @return false with errno set. */
+ *  their copy, and keep the memory in being. Each mapping starts at a different distance from a
+ *  multiple of large powers of two: buffers at such distances alias in the CPU's caches and cost
+ *  a factor of seven. @return false with errno set. */
 bool span_map(int fd, size_t bytes, span *out);
 void span_unmap(const span *s);
 

@@ -63,6 +63,7 @@ typedef enum ring_status {
 #define RING_STATUS_ENUM(name, value, text) name = value,
     RING_STATUS_LIST(RING_STATUS_ENUM)
 #undef RING_STATUS_ENUM
+    RING_STATUS_LAST = RING_ERR_INTERNAL /* C89 and C++98 want no comma at the end */
 } ring_status;
 
 /** @return the text of @p status, a static string; never NULL. */
