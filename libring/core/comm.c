@@ -2,7 +2,6 @@
  * A communicator's birth, questions and death. */
 #include "comm.h"
 
-#include "heap.h"
 #include "kernels.h"
 
 #include <stdlib.h>
@@ -245,6 +244,7 @@ ring_status ring_comm_get_info(const ring_comm *comm, ring_comm_info *info)
 {
     if (comm == NULL || info == NULL || info->size == 0)
         return fail(RING_ERR_ARGUMENT, "ring_comm_get_info: want comm, info and info->size");
+    RING_TRY(comm_check_own(comm, "comm_get_info"));
     ring_comm *changing = (ring_comm *)(uintptr_t)comm; /* only its lock and caches change */
     const size_t size = min_size(info->size, sizeof *info);
     pthread_mutex_lock(&changing->lock);
@@ -253,18 +253,4 @@ ring_status ring_comm_get_info(const ring_comm *comm, ring_comm_info *info)
     all.size = size;
     memcpy(info, &all, size);
     return RING_OK;
-}
-
-/* ---- Memory ---------------------------------------------------------------------- */
-
-ring_status ring_mem_alloc(void **ptr, size_t bytes)
-{
-    if (ptr == NULL)
-        return fail(RING_ERR_ARGUMENT, "ring_mem_alloc: ptr is NULL");
-    return heap_alloc(ptr, bytes);
-}
-
-ring_status ring_mem_free(void *ptr)
-{
-    return heap_free(ptr);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Cores by hwloc, which knows more machines than /sys alone tells. */
-#include "sysfs.h"
+#include "cores.h"
 
 #include <hwloc.h>
 #include <hwloc/glibc-sched.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Cores by /sys/devices/system: logical CPUs with equal package and core number are one
  * core. A machine that does not say counts every logical CPU as a core. */
+#include "cores.h"
 #include "sysfs.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * CPUs: how many there are, how many we may use, what they are called. */
+#include "cores.h"
 #include "sysfs.h"
 
 #include <stdio.h>
@@ -7,19 +8,25 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "200000 100000" is two CPUs' worth of time; "max 100000" is no limit. */
-static double quota_of_line(const char *line)
+/* "200000 100000" is two CPUs' worth of time; "max 100000", or -1 in version 1, is no limit. */
+static void take_quota(const cgroup *at, void *least)
 {
-    double quota, period;
-    if (sscanf(line, "%lf %lf", &quota, &period) != 2 || !(quota > 0) || !(period > 0))
-        return 0;
-    return quota / period;
+    char line[128] = "";
+    double quota = 0, period = 0, *cpus = least;
+    if (at->version == 1) {
+        quota = (double)sysfs_number(0, "%s/cpu.cfs_quota_us", at->folder);
+        period = (double)sysfs_number(0, "%s/cpu.cfs_period_us", at->folder);
+    } else if (sysfs_line(line, sizeof line, "%s/cpu.max", at->folder)) {
+        (void)sscanf(line, "%lf %lf", &quota, &period);
+    }
+    if (quota > 0 && period > 0 && (*cpus <= 0 || quota / period < *cpus))
+        *cpus = quota / period;
 }
 
 static void read_model(topo_cpu *cpu)
 {
-    if (!sysfs_value(cpu->model, sizeof cpu->model, "/proc/cpuinfo", "model name"))
-        sysfs_value(cpu->model, sizeof cpu->model, "/proc/cpuinfo", "CPU part");
+    if (!sysfs_value(cpu->model, sizeof cpu->model, "model name", "/proc/cpuinfo"))
+        sysfs_value(cpu->model, sizeof cpu->model, "CPU part", "/proc/cpuinfo");
 }
 
 static int by_place(const void *a, const void *b)
@@ -44,7 +51,7 @@ ring_status topo_cpu_read(topo_cpu *cpu)
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     cpu->allowed = CPU_COUNT(&allowed);
     cpu->online = online > 0 ? (int)online : cpu->allowed;
-    cpu->quota = sysfs_cgroup_limit("cpu.max", quota_of_line);
+    cgroup_visit("", "cpu", take_quota, &cpu->quota);
     read_model(cpu);
     RING_TRY(cores_read(cpu, &allowed));
     qsort(cpu->cores, cpu->core_count, sizeof *cpu->cores, by_place);

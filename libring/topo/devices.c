@@ -2,6 +2,7 @@
  * Graphics processors and InfiniBand adapters, as /sys shows them to everybody: enough to
  * tell a user what is there before anything uses it. */
 #include "sysfs.h"
+#include "topo.h"
 
 #include <dirent.h>
 #include <stdio.h>

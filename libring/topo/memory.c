@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How much memory there is, and how much of it a container may have; the host's name. */
 #include "sysfs.h"
+#include "topo.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-static double bytes_of_line(const char *line)
+static void take_limit(const cgroup *at, void *least)
 {
-    char *end;
-    const double bytes = strtod(line, &end);
-    return end == line ? 0 : bytes; /* "max" is no limit */
+    const char *file = at->version == 1 ? "memory.limit_in_bytes" : "memory.max";
+    const long bytes = sysfs_number(0, "%s/%s", at->folder, file); /* "max" is no limit */
+    size_t *limit = least;
+    if (bytes > 0)
+        *limit = min_size(*limit, (size_t)bytes);
 }
 
 static size_t meminfo(const char *key)
 {
     char value[64];
-    if (!sysfs_value(value, sizeof value, "/proc/meminfo", key))
+    if (!sysfs_value(value, sizeof value, key, "/proc/meminfo"))
         return 0;
     return (size_t)strtoull(value, NULL, 10) << 10;
 }
@@ -25,7 +28,8 @@ void topo_memory_read(topo_memory *memory)
 {
     memory->total = meminfo("MemTotal:");
     memory->available = meminfo("MemAvailable:");
-    memory->limit = (size_t)sysfs_cgroup_limit("memory.max", bytes_of_line);
+    memory->limit = SIZE_MAX;
+    cgroup_visit("", "memory", take_limit, &memory->limit);
     if (memory->limit >= memory->total)
         memory->limit = 0;
 }

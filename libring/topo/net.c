@@ -2,6 +2,7 @@
  * Network interfaces with their addresses, in the kernel's order. */
 #include "interface.h"
 #include "sysfs.h"
+#include "topo.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

@@ -38,17 +38,33 @@ cc -o "$work/hello" "$source_dir/docs/examples/hello/hello.c" $(pkg-config --cfl
 
 echo "the header alone:"
 include=$work/prefix/include
-for standard in c99 c11 c17; do
-    echo '#include <ring/ring.h>' | cc -x c -std=$standard -Wall -Wextra -Wpedantic -Werror \
-        -I"$include" -fsyntax-only - || fail "header as $standard"
+program=$(dirname "$0")/header.c # valid as either language, in all standards
+for standard in c89 gnu89 c99 c11 c17; do
+    cc -x c -std=$standard -Wall -Wextra -pedantic -Werror -I"$include" -o "$work/header" \
+        "$program" -L"$libdir" -lring -Wl,-rpath,"$libdir" || fail "header as $standard"
+    "$work/header" || fail "a program in $standard"
 done
 if command -v c++ > /dev/null; then
-    for standard in c++11 c++17; do
-        echo '#include <ring/ring.h>' | c++ -x c++ -std=$standard -Wall -Wextra -Wpedantic \
-            -Werror -I"$include" -fsyntax-only - || fail "header as $standard"
+    for standard in c++98 c++11 c++14 c++17 c++20; do
+        c++ -x c++ -std=$standard -Wall -Wextra -pedantic -Werror -I"$include" \
+            -o "$work/header" "$program" -L"$libdir" -lring -Wl,-rpath,"$libdir" ||
+            fail "header as $standard"
+        "$work/header" || fail "a program in $standard"
     done
 else
     echo "  C++ skipped: no C++ compiler here"
+fi
+
+echo "hardened:"
+dynamic=$(readelf -dW "$libdir/libring.so")
+for flag in NODELETE BIND_NOW; do
+    grep -q "$flag" <<< "$dynamic" || fail "libring.so is not linked with $flag"
+done
+readelf -lW "$libdir/libring.so" | grep -q GNU_RELRO || fail "libring.so without relro"
+nm -D --undefined-only "$libdir/libring.so" > "$work/needed"
+grep -q __stack_chk_fail "$work/needed" || fail "libring.so without the stack protector"
+if grep -q '^CMAKE_BUILD_TYPE:.*=Release$' "$build_dir/CMakeCache.txt"; then
+    grep -q __vsnprintf_chk "$work/needed" || fail "a release without _FORTIFY_SOURCE"
 fi
 
 echo "as a part of another project, which has its own targets, tests and build type:"

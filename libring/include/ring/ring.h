@@ -63,6 +63,7 @@ typedef enum ring_status {
 #define RING_STATUS_ENUM(name, value, text) name = value,
     RING_STATUS_LIST(RING_STATUS_ENUM)
 #undef RING_STATUS_ENUM
+    RING_STATUS_LAST = RING_ERR_INTERNAL /* C89 and C++98 want no comma at the end */
 } ring_status;
 
 /** @return the text of @p status, a static string; never NULL. */
@@ -170,7 +171,8 @@ typedef struct ring_comm_info {
     char launcher[32];         /**< where rank and size came from: "ringrun", "torchrun", … */
 } ring_comm_info;
 
-/** Fills @p info up to its own size field. @return RING_OK or RING_ERR_ARGUMENT. */
+/** Fills @p info up to its own size field.
+ *  @return RING_OK, RING_ERR_ARGUMENT, or RING_ERR_USAGE in a forked child. */
 ring_status ring_comm_get_info(const ring_comm *comm, ring_comm_info *info);
 
 /** @return this rank's number / the number of ranks; -1 for NULL. */
@@ -188,12 +190,32 @@ const char *ring_last_error(const ring_comm *comm);
  *  Any buffer works with any call; this kind is the fastest. A process has up to twice the
  *  machine's memory of it in all (64 GiB at most; less under ulimit -v or -f); each local
  *  peer maps as much address space. An allocation takes a page more than it asks for.
+ *  A forked child does not have it: a touch there faults (SIGSEGV), so that the child neither
+ *  changes what ranks compute nor saves what they have changed since. Copy to malloc() memory
+ *  before fork(), to write a checkpoint in a child, say. What the child allocates is its own.
+ *  system(), popen() and posix_spawn() are not concerned.
  *  @param[out] ptr   page-aligned, zeroed, private to the user; NULL for @p bytes 0.
  *  @return RING_OK or RING_ERR_MEMORY (with the bytes wanted). Cost: touches every page. */
 ring_status ring_mem_alloc(void **ptr, size_t bytes);
 
-/** Gives it back; no call may still use it. NULL is allowed. */
+/** Gives it back; no call may still use it. NULL is allowed.
+ *  @return RING_OK, or RING_ERR_ARGUMENT if it was not allocated in this process. */
 ring_status ring_mem_free(void *ptr);
+
+/** Makes any memory a region that peers may touch, for buffers that are not of ring_mem_alloc()
+ *  and serve many calls. Ranks of one process (loop) read and write it in place; transports that
+ *  put and get use it directly; shm and tcp carry it, as they do without this. It never changes
+ *  results. A buffer counts if it lies within one region.
+ *  @param ptr  [bytes], of the caller; to be deregistered before it is freed. It overlaps no
+ *              other region and no memory of ring_mem_alloc().
+ *  @return RING_OK; RING_ERR_ARGUMENT: NULL, 0 bytes, or an overlap; RING_ERR_MEMORY: 16384
+ *          regions are there. Any thread; forked children start without regions. */
+ring_status ring_mem_register(void *ptr, size_t bytes);
+
+/** Ends it. @param ptr  as given to ring_mem_register().
+ *  @return RING_OK; RING_ERR_ARGUMENT: not registered in this process; RING_ERR_USAGE: running
+ *          calls use it, and it stays. */
+ring_status ring_mem_deregister(void *ptr);
 
 /* ---- Call options and work handles ---------------------------------------------- */
 

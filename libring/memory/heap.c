@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -39,16 +40,20 @@ typedef struct peer_mapping {
     struct peer_mapping *next;
 } peer_mapping;
 
-static struct {
+typedef struct heap_state {
     pthread_mutex_t lock;
-    unsigned generation; /* a forked child starts a heap of its own */
+    _Atomic bool open; /* fd and span are there, and stay; may be read without the lock */
     int fd;
     span span;
     const char *bound; /* what sets the span's size */
     heap_range *ranges;
     size_t unlooked; /* committed since the last look at the headroom */
     peer_mapping *peers;
-} heap = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+} heap_state;
+
+#define HEAP_NONE {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1}
+
+static heap_state heap = HEAP_NONE;
 
 /* ---- Birth ---------------------------------------------------------------------- */
 
@@ -83,14 +88,13 @@ static ring_status heap_create(void)
     *all = (heap_range){.offset = 0, .bytes = heap.span.bytes};
     heap.fd = fd;
     heap.ranges = all;
-    heap.peers = NULL;
-    heap.generation = fork_generation();
+    atomic_store_explicit(&heap.open, true, memory_order_release);
     return RING_OK;
 }
 
 static bool is_open(void)
 {
-    return heap.fd >= 0 && heap.generation == fork_generation();
+    return atomic_load_explicit(&heap.open, memory_order_acquire);
 }
 
 static ring_status heap_open_locked(void)
@@ -114,6 +118,27 @@ int heap_fd(void)
 size_t heap_span(void)
 {
     return is_open() ? heap.span.bytes : 0;
+}
+
+void *heap_base(void)
+{
+    return is_open() ? heap.span.base : NULL;
+}
+
+/* ---- Forks ---------------------------------------------------------------------- */
+
+/* The mappings are gone here; the parent's pointers must not come to mean something else. What
+ * the parent noted of its heap is left alone: another thread may have been about to change it. */
+static void in_child(void)
+{
+    if (is_open())
+        span_bar(&heap.span);
+    heap = (heap_state)HEAP_NONE;
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
 }
 
 /* ---- Ranges --------------------------------------------------------------------- */
@@ -274,11 +299,11 @@ ring_status heap_free(void *ptr)
 
 uint64_t heap_ref(const void *ptr, size_t bytes)
 {
+    if (!is_open())
+        return 0;
     const uintptr_t base = (uintptr_t)heap.span.base, at = (uintptr_t)ptr;
     const size_t all = heap.span.bytes;
-    if (base == 0 || at < base || at - base > all - bytes || bytes > all)
-        return 0;
-    return at - base + 1;
+    return at < base || bytes > all || at - base > all - bytes ? 0 : at - base + 1;
 }
 
 /* ---- Peers ---------------------------------------------------------------------- */
@@ -291,7 +316,6 @@ static peer_mapping *peer_find(const struct stat *file)
     return NULL;
 }
 
-/* Forked children have no use for it, and would keep its memory in being. */
 static ring_status peer_add(int fd, const struct stat *file, peer_mapping **out)
 {
     peer_mapping *peer = calloc(1, sizeof *peer);
@@ -302,7 +326,6 @@ static ring_status peer_add(int fd, const struct stat *file, peer_mapping **out)
         return fail(RING_ERR_MEMORY, "mapping %lld MiB of a peer's address space: %m; raise the "
                     "limit on virtual memory (ulimit -v)", (long long)file->st_size >> 20);
     }
-    madvise(peer->span.reserved, peer->span.reserved_bytes, MADV_DONTFORK);
     peer->device = file->st_dev;
     peer->inode = file->st_ino;
     peer->next = heap.peers;

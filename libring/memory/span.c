@@ -2,6 +2,7 @@
  * Address space for heaps. */
 #include "span.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -80,9 +81,27 @@ bool span_map(int fd, size_t bytes, span *out)
         return false;
     }
     madvise(base, bytes, MADV_DONTDUMP);
+    madvise(reserved, bytes + shift, MADV_DONTFORK);
     *out = (span){.base = base, .bytes = bytes, .reserved = reserved,
                   .reserved_bytes = bytes + shift};
     return true;
+}
+
+/* In a handler: mmap() alone, which takes no lock. What handlers before it have mapped there stays,
+ * and halving finds the rest. */
+static void bar(char *at, size_t bytes)
+{
+    const int quiet = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+    const size_t half = bytes / 2 / span_page() * span_page();
+    if (mmap(at, bytes, PROT_NONE, quiet, -1, 0) != MAP_FAILED || errno != EEXIST || half == 0)
+        return;
+    bar(at, half);
+    bar(at + half, bytes - half);
+}
+
+void span_bar(const span *s)
+{
+    bar(s->reserved, s->reserved_bytes);
 }
 
 void span_unmap(const span *s)

@@ -442,6 +442,54 @@ static void a_forked_child_gets_a_heap_of_its_own(void **state)
     heap_free(ptr);
 }
 
+/* Where a handler that runs before the heap's maps a page, as other libraries' may. */
+static char *intruder;
+
+static void intrude(void)
+{
+    if (intruder != NULL)
+        intruder = mmap(intruder, PAGE, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+}
+
+__attribute__((constructor(101))) static void intrude_in_children(void)
+{
+    pthread_atfork(NULL, NULL, intrude);
+}
+
+/* A hint is followed where nothing is mapped. */
+static bool is_barred(char *at)
+{
+    return mmap(at, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != at;
+}
+
+static int all_else_is_barred(char *base, size_t bytes)
+{
+    if (intruder != base + MIB)
+        return 1;
+    strcpy(intruder, "kept");
+    for (size_t at = 0; at < bytes; at += bytes / 64)
+        if (!is_barred(base + at))
+            return 2;
+    return is_barred(intruder - PAGE) && is_barred(intruder + PAGE) ? 0 : 3;
+}
+
+static void what_lies_in_a_child_already_stays_and_the_rest_is_barred(void **state)
+{
+    (void)state;
+    int status;
+    assert_int_equal(heap_open(), RING_OK);
+    char *base = heap_base();
+    const size_t bytes = heap_span();
+    intruder = base + MIB;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(all_else_is_barred(base, bytes));
+    intruder = NULL;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -466,6 +514,7 @@ int main(void)
         cmocka_unit_test(core_dumps_hold_what_is_allocated_here_and_no_more),
         cmocka_unit_test(the_heap_cannot_shrink_and_has_no_name),
         cmocka_unit_test(a_forked_child_gets_a_heap_of_its_own),
+        cmocka_unit_test(what_lies_in_a_child_already_stays_and_the_rest_is_barred),
     };
-    return cmocka_run_group_tests_name("base.heap", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("memory.heap", tests, NULL, NULL);
 }

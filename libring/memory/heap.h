@@ -6,6 +6,9 @@
  * the process, nothing is left behind. Pages are committed when allocated, and only as many as
  * the machine and the memory cgroups leave: too little memory is an error of ring_mem_alloc()
  * and never a SIGBUS later. Only what others take in the same moment is not foreseen.
+ *
+ * A forked child has nothing of its parent's heap: the addresses fault, and it may make a heap of
+ * its own (docs/decisions/0010).
  */
 #ifndef RING_HEAP_H
 #define RING_HEAP_H
@@ -19,6 +22,8 @@ ring_status heap_open(void);
 int heap_fd(void);
 /** @return bytes of its address space, 0 before heap_open(); offsets are below. */
 size_t heap_span(void);
+/** @return address of offset 0, NULL before heap_open(). */
+void *heap_base(void);
 
 ring_status heap_alloc(void **ptr, size_t bytes);
 ring_status heap_free(void *ptr);

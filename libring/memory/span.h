@@ -25,11 +25,16 @@ typedef struct span {
 size_t span_sensible(const char **bound);
 
 /** Maps the first @p bytes of a file, out of core dumps: a dump would write, and bring into
- *  being, every page of it. Each mapping starts at a different distance from a multiple of
- *  large powers of two: buffers at such distances alias in the CPU's caches and cost a factor
- *  of seven. @return false with errno set. */
+ *  being, every page of it; and out of forked children, which would share what they think is
+ *  their copy, and keep the memory in being. Each mapping starts at a different distance from a
+ *  multiple of large powers of two: buffers at such distances alias in the CPU's caches and cost
+ *  a factor of seven. @return false with errno set. */
 bool span_map(int fd, size_t bytes, span *out);
 void span_unmap(const span *s);
+
+/** In a forked child, where the mapping is not: keeps its addresses without access, so that a
+ *  touch faults and nothing else comes to lie there. */
+void span_bar(const span *s);
 
 /** @return bytes of a page. */
 size_t span_page(void);

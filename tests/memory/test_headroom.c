@@ -231,5 +231,5 @@ int main(void)
         ON_MADE(both_versions_may_be_there),
         ON_MADE(nonsense_is_no_bound),
     };
-    return cmocka_run_group_tests_name("base.headroom", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("memory.headroom", tests, NULL, NULL);
 }

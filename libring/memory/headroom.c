@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reads /proc/meminfo and the memory cgroups' own files. */
+#include "headroom.h"
+
+#include "sysfs.h"
+
+#include <stdlib.h>
+
+static void take_least(headroom *h, size_t bytes, const char *what, const char *name)
+{
+    if (bytes >= h->bytes)
+        return;
+    h->bytes = bytes;
+    (void)text_format(h->bound, sizeof h->bound, "%s%s", what, name);
+}
+
+static void consider_machine(const char *root, headroom *h)
+{
+    char kib[64];
+    if (sysfs_value(kib, sizeof kib, "MemAvailable:", "%s/proc/meminfo", root))
+        take_least(h, (size_t)strtoull(kib, NULL, 10) << 10, "the machine's available memory", "");
+}
+
+/* What the two versions of cgroups call the same things. */
+static const struct cgroup_names {
+    const char *limit, *usage;
+    const char *cache[2]; /* keys of memory.stat: what can be given back */
+} versions[] = {
+    {"memory.limit_in_bytes", "memory.usage_in_bytes",
+     {"total_inactive_file", "total_active_file"}},
+    {"memory.max", "memory.current", {"inactive_file", "active_file"}},
+};
+
+static void consider_cgroup(const cgroup *at, void *context)
+{
+    const struct cgroup_names *of = &versions[at->version - 1];
+    const long limit = sysfs_number(-1, "%s/%s", at->folder, of->limit); /* "max" is no number */
+    const long used = sysfs_number(-1, "%s/%s", at->folder, of->usage);
+    char cache[64];
+    if (limit < 0 || used < 0)
+        return;
+    size_t usage = (size_t)used;
+    for (int i = 0; i < 2; i++)
+        if (sysfs_value(cache, sizeof cache, of->cache[i], "%s/memory.stat", at->folder))
+            usage -= min_size(usage, (size_t)strtoull(cache, NULL, 10));
+    take_least(context, (size_t)limit - min_size((size_t)limit, usage),
+               "the memory limit of the cgroup ", at->name);
+}
+
+void headroom_read(const char *root, headroom *out)
+{
+    *out = (headroom){.bytes = SIZE_MAX};
+    consider_machine(root, out);
+    cgroup_visit(root, "memory", consider_cgroup, out);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * regions: the memory of this process that peers may touch. The heap behind ring_mem_alloc() is
+ * one, the others are registered. A reference is (region, offset) in 64 bits, so that moving it by
+ * bytes is adding them. Whoever follows one checks it against the bounds of its region.
+ *
+ * Regions do not overlap, and a buffer lies in one of them or in none: so memory has one reference,
+ * and a transport keeps one key for it. Forked children start without any but their own heap.
+ */
+#ifndef RING_REGIONS_H
+#define RING_REGIONS_H
+
+#include "base.h"
+
+typedef enum region_kind {
+    REGION_PLAIN,  /* any memory: put to and got from where a transport can, else carried */
+    REGION_SHARED, /* the heap: peers of the host map it */
+    REGION_DEVICE  /* memory of an accelerator: no host load or store */
+} region_kind;
+
+enum { REGION_OFFSET_BITS = 48, REGION_HEAP_ID = 1 };
+
+typedef struct region {
+    uint16_t id; /* of a region that is gone: not given again before all others were */
+    region_kind kind;
+    char *base;
+    size_t bytes;
+} region;
+
+/** Thread-safe, as everything here.
+ *  @return RING_OK, RING_ERR_ARGUMENT or RING_ERR_MEMORY as ring_mem_register() says. */
+ring_status region_add(void *base, size_t bytes, region_kind kind);
+/** @return RING_OK, RING_ERR_ARGUMENT or RING_ERR_USAGE as ring_mem_deregister() says. */
+ring_status region_remove(void *base);
+
+/** Reference to [ptr, ptr+bytes); 0 if that does not lie within one region. Good for as long as
+ *  the region is there: see region_hold(). O(log regions); the heap, and memory while nothing is
+ *  registered, take no lock. */
+uint64_t region_ref(const void *ptr, size_t bytes);
+
+/** The same for a call that uses the memory: the region stays until region_release(). The heap
+ *  stays anyway. */
+uint64_t region_hold(const void *ptr, size_t bytes);
+/** @param ref  from region_hold(); 0 is allowed. */
+void region_release(uint64_t ref);
+
+/** The region of a reference, whatever its offset. @return false if there is none. */
+bool region_find(uint64_t ref, region *out);
+/** @return the address of @p bytes at @p ref in this process, NULL if they are not all inside. */
+void *region_address(uint64_t ref, size_t bytes);
+
+#endif
