@@ -14,8 +14,9 @@
 #include <sodium.h>
 #include <sys/socket.h>
 
-static ring_status start_crypto(void)
+static ring_status prepare(const settings *s)
 {
+    log_set_level(s->debug);
     return sodium_init() >= 0 ? RING_OK : fail(RING_ERR_SYSTEM, "libsodium cannot start: no random "
                                                "numbers");
 }
@@ -41,8 +42,8 @@ ring_status control_make_id(ring_unique_id *id)
     net_address at;
     int fd;
     (void)id_listener_expire(clock_now());
-    RING_TRY(start_crypto());
     RING_TRY(settings_read(&s));
+    RING_TRY(prepare(&s));
     RING_TRY(bind_new(&s, address_of_host(), &at, &fd));
     credential_make_id(&at, id);
     return id_listener_add(id, fd, s.init_timeout);
@@ -101,7 +102,7 @@ ring_status control_join(const settings *s, const ring_unique_id *id, int size, 
     *out = NULL;
     if (size < 1 || rank < 0 || rank >= size)
         return fail(RING_ERR_ARGUMENT, "rank %d of %d: want 0 <= rank < size", rank, size);
-    RING_TRY(start_crypto());
+    RING_TRY(prepare(s));
     RING_TRY(membership_new(s, size, rank, transports, "unique id", &m));
     return finish(m, join_by_id(m, id), out);
 }
@@ -176,7 +177,7 @@ ring_status control_join_env(const settings *s, uint32_t transports, control_wor
     launch_info launch;
     membership *m;
     *out = NULL;
-    RING_TRY(start_crypto());
+    RING_TRY(prepare(s));
     RING_TRY(launch_detect(&launch));
     RING_TRY(membership_new(s, launch.size, launch.rank, transports, launch.launcher, &m));
     return finish(m, join_launched(m, &launch), out);

@@ -86,7 +86,6 @@ static ring_status comm_new(control_world *world, double started, ring_comm **ou
 static ring_status read_settings(settings *s, uint32_t *mask)
 {
     RING_TRY(settings_read(s));
-    log_set_level(s->debug);
     const char *simd = getenv("RING_SIMD");
     if (simd != NULL && !kernels_select(simd))
         return fail(RING_ERR_CONFIG, "RING_SIMD=%s: want auto, avx512, avx2 or c, and one that this "

@@ -53,6 +53,16 @@ static int port_of(const ring_unique_id *id)
     return address_port(&p.at[0]);
 }
 
+/* The port of an id listens once rank 0 joins. */
+static int connect_when_it_listens(int port)
+{
+    int fd;
+    const double deadline = clock_now() + 10;
+    while ((fd = connect_to(port)) < 0 && clock_now() < deadline)
+        clock_sleep(0.001);
+    return fd;
+}
+
 /* @return true if the other side has closed within `seconds`. */
 static bool is_closed(int fd, double seconds)
 {
@@ -446,7 +456,8 @@ typedef struct siege {
 static void *besiege(void *context)
 {
     siege *s = context;
-    for (int i = 0; i < s->count; i++)
+    s->fds[0] = connect_when_it_listens(s->port);
+    for (int i = 1; i < s->count; i++)
         s->fds[i] = connect_to(s->port);
     clock_sleep(0.4);
     for (int i = 0; i < s->count; i++)
@@ -480,9 +491,9 @@ typedef struct slow_guest {
 static void *be_slow(void *context)
 {
     slow_guest *g = context;
-    const double start = clock_now();
     const char magic[9] = "ringboot";
-    int silent = connect_to(g->port), slow = connect_to(g->port);
+    int silent = connect_when_it_listens(g->port), slow = connect_to(g->port);
+    const double start = clock_now();
     for (int i = 0; i < 100 && (g->silent_for <= 0 || g->trickled_for <= 0); i++) {
         (void)send(slow, &magic[i < 8 ? i : 7], 1, MSG_NOSIGNAL);
         if (g->silent_for <= 0 && is_closed(silent, 0.05))

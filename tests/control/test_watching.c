@@ -283,8 +283,8 @@ static ring_status leave_in_turn(scene *s, control_world *world, int rank)
     const double moments[SIZE] = {0.3, 0.9, 0, 0.6};
     while (clock_now() - s->happened < moments[rank])
         clock_sleep(0.002);
-    for (int r = 0; r < SIZE && rank != 2; r++) /* rank 2 left first, so all have heard of it */
-        if (control_left(world, r) != (r == 2 || (r == 0 && rank != 0)))
+    for (int r = 0; r < SIZE && rank != 2; r++) /* also who left after rank 0 did */
+        if (control_left(world, r) != (moments[r] < moments[rank]))
             return fail(RING_ERR_INTERNAL, "rank %d: has rank %d left?", rank, r);
     return verdict_of(world);
 }
