@@ -22,7 +22,7 @@ typedef struct connection {
 
     /* What was told over it, and heard. */
     bool told_card, told_seated, told_terms;
-    bool gives_cards, needs_verdict;
+    bool gives_cards;
     int told_cards;
     bool told_proposal, told_verdict, heard_verdict, bypassed;
     int told_ready, told_go, told_leavers;

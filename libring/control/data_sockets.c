@@ -92,20 +92,12 @@ static void on_dialed(dialer *d, ring_status status, int fd)
     }
 }
 
-/* Locked. The caller's choice of the family holds: both ends made the same from the cards. */
+/* Locked. */
 static ring_status dial(membership *m, int peer, const control_purpose *purpose, double deadline)
 {
-    const control_card *card = &m->world.cards[peer];
-    dialer *d = membership_dialer(m);
+    dialer *d = doors_dialer(m, peer, purpose->local);
     if (d == NULL)
-        return fail(RING_ERR_MEMORY, "dialing rank %d", peer);
-    if (!doors_aim(m, d, peer))
-        return fail(RING_ERR_INTERNAL, "the card of rank %d has no address", peer);
-    d->local = purpose->local;
-    if (purpose->local)
-        d->to = address_unix(card->unix_name);
-    else if (!address_unpack(card->address, &d->to))
-        return fail(RING_ERR_INTERNAL, "the card of rank %d has no address", peer);
+        return RING_ERR_INTERNAL;
     d->purpose = (handshake_purpose){.kind = HANDSHAKE_LINK, .lane = purpose->lane,
                                      .index = purpose->index, .transport = purpose->transport};
     d->patience = CONTROL_NEVER;
@@ -113,7 +105,6 @@ static ring_status dial(membership *m, int peer, const control_purpose *purpose,
     d->deadline = deadline;
     d->done = on_dialed;
     d->context = m;
-    d->ended = false;
     dialer_go(d);
     return RING_OK;
 }

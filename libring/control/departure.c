@@ -88,7 +88,7 @@ static void on_dialed(dialer *d, ring_status status, int fd)
     }
 }
 
-static bool is_dialing(const membership *m, int peer)
+bool departure_is_dialing(const membership *m, int peer)
 {
     for (const dialer *d = m->dialers; d != NULL; d = d->next)
         if (!d->ended && d->purpose.kind == HANDSHAKE_CONTROL && (peer < 0 || d->peer == peer))
@@ -99,10 +99,10 @@ static bool is_dialing(const membership *m, int peer)
 void departure_dial(membership *m, int peer)
 {
     if (peer < 0 || peer >= m->world.size || peer == m->world.rank || has_left(m, peer) ||
-        membership_edge_to(m, peer) != NULL || is_dialing(m, peer))
+        membership_edge_to(m, peer) != NULL || departure_is_dialing(m, peer))
         return;
-    dialer *d = membership_dialer(m);
-    if (d == NULL || !doors_aim(m, d, peer))
+    dialer *d = doors_dialer(m, peer, membership_is_local(m, peer));
+    if (d == NULL)
         return;
     d->purpose = (handshake_purpose){.kind = HANDSHAKE_CONTROL};
     d->patience = m->world.settings.peer_timeout;
@@ -131,7 +131,7 @@ static int next_way_up(const membership *m)
 static bool needs_way_up(const membership *m)
 {
     return m->state == STATE_RUNNING && !membership_is_decided(m) && membership_up(m) == NULL &&
-           !is_dialing(m, -1);
+           !departure_is_dialing(m, -1);
 }
 
 static void attach(membership *m)
@@ -172,7 +172,7 @@ static bool all_is_said(const membership *m)
     for (const connection *c = m->connections; c != NULL; c = c->next)
         if (has_more_to_say(c))
             return false;
-    return !awaits_latecomers(m);
+    return verdict_is_spread(m) && !awaits_latecomers(m);
 }
 
 static bool all_have_closed(const membership *m)
@@ -180,7 +180,7 @@ static bool all_have_closed(const membership *m)
     for (const connection *c = m->connections; c != NULL; c = c->next)
         if (connection_is_open(c))
             return false;
-    return !awaits_latecomers(m);
+    return verdict_is_spread(m) && !awaits_latecomers(m);
 }
 
 /* Half-closes what has nothing more to say, so that the peers read to the end. */
@@ -223,7 +223,10 @@ void control_leave(control_world *world)
     control_lock();
     m->state = STATE_LEAVING;
     m->stop_by = clock_now() + (awaits_latecomers(m) ? LATECOMER_SECONDS : FLUSH_SECONDS);
-    membership_drop_dialers(m, 0);
+    membership_drop_dialers(m, HANDSHAKE_JOIN);
+    membership_drop_dialers(m, HANDSHAKE_LINK);
+    if (!membership_is_decided(m))
+        membership_drop_dialers(m, HANDSHAKE_CONTROL); /* else they spread the verdict */
     membership_due(m, 0);
     while (!all_have_closed(m) && clock_now() < m->stop_by)
         (void)control_wait(&m->changed, m->stop_by);

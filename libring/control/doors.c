@@ -121,13 +121,22 @@ ring_status doors_open(membership *m, const unsigned char session[HANDSHAKE_SESS
     return open_door(m, &m->local);
 }
 
-bool doors_aim(const membership *m, dialer *d, int peer)
+dialer *doors_dialer(membership *m, int peer, bool local)
 {
     const control_card *card = &m->world.cards[peer];
+    net_address to = address_unix(card->unix_name);
+    if (!local && !address_unpack(card->address, &to)) {
+        fail(RING_ERR_INTERNAL, "the card of rank %d has no address", peer);
+        return NULL;
+    }
+    dialer *d = membership_dialer(m);
+    if (d == NULL) {
+        fail(RING_ERR_MEMORY, "dialing rank %d", peer);
+        return NULL;
+    }
     d->terms = &m->terms;
     d->peer = peer;
-    d->local = card_is_local(card, &m->world.cards[m->world.rank]);
-    if (d->local)
-        d->to = address_unix(card->unix_name);
-    return d->local || address_unpack(card->address, &d->to);
+    d->to = to;
+    d->local = local;
+    return d;
 }

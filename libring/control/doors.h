@@ -12,7 +12,8 @@
 ring_status doors_listen(membership *m, const credential *c);
 /** The communicator is known: proves by its key from here on, and lets its ranks in. */
 ring_status doors_open(membership *m, const unsigned char session[HANDSHAKE_SESSION]);
-/** Aims @p d at @p peer's door. @return false if its card has no address. */
-bool doors_aim(const membership *m, dialer *d, int peer);
+/** A dialer to @p peer's door, to be filled in and started by dialer_go(); the local one where
+ *  @p local. NULL: no memory, or its card has no address; fail_text() says so. */
+dialer *doors_dialer(membership *m, int peer, bool local);
 
 #endif

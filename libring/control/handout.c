@@ -76,9 +76,9 @@ static void on_dialed(dialer *d, ring_status status, int fd)
 
 static void dial_child(membership *m, int child)
 {
-    dialer *d = membership_dialer(m);
-    if (d == NULL || !doors_aim(m, d, child)) {
-        verdict_propose(m, RING_ERR_INTERNAL, "a card has no address");
+    dialer *d = doors_dialer(m, child, membership_is_local(m, child));
+    if (d == NULL) {
+        verdict_propose(m, RING_ERR_INTERNAL, fail_text());
         return;
     }
     d->purpose = (handshake_purpose){.kind = HANDSHAKE_CONTROL};

@@ -187,6 +187,11 @@ connection *membership_up(const membership *m)
     return up;
 }
 
+bool membership_is_local(const membership *m, int rank)
+{
+    return card_is_local(&m->world.cards[rank], &m->world.cards[m->world.rank]);
+}
+
 connection *membership_edge_to(const membership *m, int peer)
 {
     for (connection *c = m->connections; c != NULL; c = c->next)

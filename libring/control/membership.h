@@ -115,6 +115,8 @@ void membership_name(const membership *m, int rank, char *out, size_t size);
 /** The connection that leads up: to the lowest rank among the neighbours, below this one; while
  *  joining to rank 0. NULL: this rank is the top. */
 connection *membership_up(const membership *m);
+/** @return true if it is on this host: AF_UNIX reaches it. */
+bool membership_is_local(const membership *m, int rank);
 connection *membership_edge_to(const membership *m, int peer);
 
 /** Something changed: says what is due now on all connections, and wakes who waits. */

@@ -122,6 +122,16 @@ static void bypass_silent_ones(membership *m)
     }
 }
 
+bool verdict_is_spread(const membership *m)
+{
+    if (!membership_is_decided(m))
+        return true;
+    for (const connection *c = m->connections; c != NULL; c = c->next)
+        if (c->edge && connection_is_open(c) && !c->heard_verdict && !c->bypassed)
+            return false;
+    return !departure_is_dialing(m, -1);
+}
+
 void verdict_tick(membership *m, double now)
 {
     if (membership_is_decided(m)) {

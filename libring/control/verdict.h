@@ -16,6 +16,8 @@ void verdict_propose(membership *m, ring_status status, const char *text);
 void verdict_decide(membership *m, ring_status status, const char *text);
 /** @p rank is gone, @p why. */
 void verdict_lost(membership *m, int rank, const char *why);
+/** All neighbours have said that they have it too; those that do not are gone around. */
+bool verdict_is_spread(const membership *m);
 /** The verdict's status, its text as this thread's failure. */
 ring_status verdict_status(const membership *m);
 
