@@ -5,6 +5,8 @@
 #include "settings.h"
 #include "transport_list.h"
 
+#include <locale.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -89,6 +91,41 @@ static void wrong_values_are_refused_with_name_value_and_choice(void **state)
         assert_non_null(strstr(fail_text(), wrong[i][2]));
         unsetenv(wrong[i][0]);
     }
+}
+
+/* Made here, since few machines have one. */
+static bool in_a_german_locale(char *directory)
+{
+    char command[200];
+    assert_non_null(mkdtemp(directory));
+    setenv("PATH", "/usr/bin:/bin", 1);
+    snprintf(command, sizeof command, "localedef -c -i de_DE -f UTF-8 %s/de_DE.UTF-8 2> /dev/null",
+             directory);
+    if (system(command) == -1)
+        return false;
+    setenv("LOCPATH", directory, 1);
+    return setlocale(LC_ALL, "de_DE.UTF-8") != NULL && strcmp(localeconv()->decimal_point, ",") == 0;
+}
+
+static void a_decimal_point_is_one_in_every_locale(void **state)
+{
+    (void)state;
+    char directory[] = "/tmp/ring-locale-XXXXXX", command[100];
+    settings s;
+    const bool german = in_a_german_locale(directory);
+    setenv("RING_TIMEOUT", "2.5", 1);
+    const ring_status point = settings_read(&s);
+    setenv("RING_TIMEOUT", "2,5", 1);
+    settings unused;
+    const ring_status comma = settings_read(&unused);
+    setlocale(LC_ALL, "C");
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(point, RING_OK);
+    assert_true(s.timeout > 2.49 && s.timeout < 2.51);
+    assert_int_equal(comma, RING_ERR_CONFIG);
+    if (!german)
+        skip();
 }
 
 static void a_value_that_is_too_long_is_refused(void **state)
@@ -244,6 +281,7 @@ int main(void)
         TEST(an_empty_environment_gives_the_defaults),
         TEST(every_field_is_read),
         TEST(wrong_values_are_refused_with_name_value_and_choice),
+        TEST(a_decimal_point_is_one_in_every_locale),
         TEST(a_value_that_is_too_long_is_refused),
         TEST(an_empty_variable_counts_as_unset),
         TEST(nccl_names_are_a_fallback),
