@@ -323,7 +323,7 @@ static void before_fork(void)
     pthread_mutex_lock(&loop.lock);
 }
 
-static void in_parent(void)
+static void give_up_both(void)
 {
     pthread_mutex_unlock(&loop.lock);
     pthread_mutex_unlock(&loop.life);
@@ -333,8 +333,6 @@ static void in_parent(void)
  * communicators left in memory is never looked at again. */
 static void in_child(void)
 {
-    pthread_mutex_init(&loop.lock, NULL);
-    pthread_mutex_init(&loop.life, NULL);
     loop.users = 0;
     loop.clients = NULL;
     loop.sources = NULL;
@@ -342,9 +340,10 @@ static void in_child(void)
     loop.epoll = loop.bell = -1;
     loop.asleep = false;
     atomic_store(&loop.kicked, false);
+    give_up_both();
 }
 
 __attribute__((constructor)) static void watch_forks(void)
 {
-    pthread_atfork(before_fork, in_parent, in_child);
+    pthread_atfork(before_fork, give_up_both, in_child);
 }

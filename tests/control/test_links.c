@@ -79,6 +79,14 @@ static int basket_count(basket *b)
     return count;
 }
 
+static ring_status basket_failure(basket *b)
+{
+    pthread_mutex_lock(&b->lock);
+    const ring_status failed = b->failed;
+    pthread_mutex_unlock(&b->lock);
+    return failed;
+}
+
 static void basket_free(basket *b)
 {
     for (int r = 0; r < SIZE; r++)
@@ -176,8 +184,8 @@ static ring_status dial_whoever_left(int rank, int size, void *id)
         control_set_sink(w, collect, &b);
         status = control_dial(w, 0, &(control_purpose){.local = true}, clock_now() + 0.3);
         clock_sleep(0.6);
-        if (status == RING_OK && b.failed != RING_ERR_TIMEOUT)
-            status = fail(RING_ERR_INTERNAL, "the sink was told %d", (int)b.failed);
+        if (status == RING_OK && basket_failure(&b) != RING_ERR_TIMEOUT)
+            status = fail(RING_ERR_INTERNAL, "the sink was told %d", (int)basket_failure(&b));
     }
     control_free(w);
     basket_free(&b);
