@@ -15,7 +15,7 @@
 
 static acceptor *all; /* of this process; guarded by the lock */
 
-/* ---- Places --------------------------------------------------------------------------- */
+/* ---- Places ------------------------------------------------------------------------ */
 
 static void remove_pending(acceptor *a, pending_peer *p)
 {
@@ -60,7 +60,7 @@ static void make_room(acceptor *a, double now)
         remove_pending(a, a->pending[0]);
 }
 
-/* ---- Questioning ---------------------------------------------------------------------- */
+/* ---- Questioning ------------------------------------------------------------------- */
 
 /* One line a minute at most, whatever strangers do. */
 static void note_refusal(acceptor *a, const net_address *from, ring_status why)
@@ -102,7 +102,7 @@ static void on_pending(control_source *s)
     question((pending_peer *)s);
 }
 
-/* ---- Accepting ------------------------------------------------------------------------- */
+/* ---- Accepting --------------------------------------------------------------------- */
 
 /* It may pass; until then the others go on, with their deadlines. */
 static void rest(acceptor *a)
@@ -202,7 +202,7 @@ double acceptor_tick(acceptor *a, double now)
     return opens < due ? opens : due;
 }
 
-/* ---- Life ------------------------------------------------------------------------------ */
+/* ---- Life -------------------------------------------------------------------------- */
 
 ring_status acceptor_open(acceptor *a, int fd, const handshake_terms *terms)
 {

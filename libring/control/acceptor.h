@@ -40,7 +40,7 @@ typedef struct acceptor {
     struct acceptor *next; /* of this process's */
 } acceptor;
 
-/** Listens at @p fd (owned). The source's client, the callbacks and their context are set already. */
+/** Listens at @p fd (owned). Client, callbacks and their context are set already. */
 ring_status acceptor_open(acceptor *a, int fd, const handshake_terms *terms);
 /** Sends away who has had its time, takes in who waits. @return when it is wanted again. */
 double acceptor_tick(acceptor *a, double now);

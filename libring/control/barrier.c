@@ -69,7 +69,7 @@ void barrier_tick(membership *m, double now)
     verdict_propose(m, RING_ERR_TIMEOUT, text);
 }
 
-/* ---- For callers ------------------------------------------------------------------------ */
+/* ---- For callers ------------------------------------------------------------------- */
 
 /* Below whom somebody is missing, as far as this rank can see. */
 static ring_status too_late(const membership *m)
@@ -77,8 +77,8 @@ static ring_status too_late(const membership *m)
     const int first = tree_first_child(m->world.rank);
     for (int i = 0; i < tree_children(m->world.rank, m->world.size); i++)
         if (m->below[i] < m->entered)
-            return fail(RING_ERR_TIMEOUT, "rank %d (%s), or a rank that reports to it, did not finish "
-                        "the start in time (RING_INIT_TIMEOUT)", first + i,
+            return fail(RING_ERR_TIMEOUT, "rank %d (%s), or a rank that reports to it, did not "
+                        "finish the start in time (RING_INIT_TIMEOUT)", first + i,
                         m->world.cards[first + i].hostname);
     return fail(RING_ERR_TIMEOUT, "rank %d (%s) did not answer in time (RING_INIT_TIMEOUT)",
                 m->world.rank > 0 ? tree_parent(m->world.rank) : 0,

@@ -21,7 +21,7 @@ static ring_status prepare(const settings *s)
                                                "numbers");
 }
 
-/* ---- Ids ------------------------------------------------------------------------------ */
+/* ---- Ids --------------------------------------------------------------------------- */
 
 /* At the chosen address, or at @p otherwise. */
 static ring_status bind_new(const settings *s, net_address otherwise, net_address *at, int *fd)
@@ -107,7 +107,7 @@ ring_status control_join(const settings *s, const ring_unique_id *id, int size, 
     return finish(m, join_by_id(m, id), out);
 }
 
-/* ---- By the environment: MASTER_ADDR is known ------------------------------------------ */
+/* ---- By the environment: MASTER_ADDR is known -------------------------------------- */
 
 static ring_status join_at_address(membership *m, const launch_info *launch)
 {
@@ -121,7 +121,7 @@ static ring_status join_at_address(membership *m, const launch_info *launch)
     return gathering_run(m, &c, fd);
 }
 
-/* ---- By the environment: rank 0 makes an id and passes it on ---------------------------- */
+/* ---- By the environment: rank 0 makes an id and passes it on ----------------------- */
 
 static ring_status host_exchange(membership *m, const launch_info *launch, id_exchange *x)
 {
@@ -148,8 +148,8 @@ static ring_status visit_exchange(membership *m, id_exchange *x)
     credential c;
     ring_status status = id_exchange_wait(x, m->world.deadline, &id);
     if (status == RING_ERR_TIMEOUT)
-        return fail(status, "rank %d did not learn within %g s (RING_INIT_TIMEOUT) where rank 0 is: "
-                    "%s", m->world.rank, m->world.settings.init_timeout, fail_text());
+        return fail(status, "rank %d did not learn within %g s (RING_INIT_TIMEOUT) where rank 0 "
+                    "is: %s", m->world.rank, m->world.settings.init_timeout, fail_text());
     RING_TRY(status);
     RING_TRY(credential_from_id(&id, &c));
     return visiting_run(m, &c, x);
@@ -183,7 +183,7 @@ ring_status control_join_env(const settings *s, uint32_t transports, control_wor
     return finish(m, join_launched(m, &launch), out);
 }
 
-/* ---- After the start -------------------------------------------------------------------- */
+/* ---- After the start --------------------------------------------------------------- */
 
 void control_start(control_world *world, void (*wake)(void *), void *context)
 {

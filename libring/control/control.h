@@ -35,7 +35,7 @@ typedef struct control_world {
     double deadline;     /* end of init                                               */
 } control_world;
 
-/* ---- Joining --------------------------------------------------------------------------- */
+/* ---- Joining ---------------------------------------------------------------------------- */
 
 /** Makes a unique id. It holds a port, where nobody listens until rank 0 joins; after
  *  RING_INIT_TIMEOUT that nobody joined the port is given back. See ring_get_unique_id(). */
@@ -84,7 +84,7 @@ void control_suspect(control_world *world, int peer, const char *what);
 /** @return true if @p peer has said goodbye (left in order). */
 bool control_left(const control_world *world, int peer);
 
-/* ---- Data sockets ------------------------------------------------------------------------ */
+/* ---- Data sockets ----------------------------------------------------------------------- */
 
 /** What a data socket is for; both ends prove the same. */
 typedef struct control_purpose {
@@ -101,8 +101,8 @@ typedef struct control_purpose {
 typedef bool control_sink(void *context, int peer, const control_purpose *purpose,
                           ring_status status, int fd);
 
-/** Who takes this communicator's data sockets from now on; what came before is handed over at
- *  once. NULL: nobody, they are kept. */
+/** Who takes this communicator's data sockets; NULL: nobody, and they are closed. To be set ahead
+ *  of a barrier that comes before the first dial of any rank. */
 void control_set_sink(control_world *world, control_sink *sink, void *context);
 
 /** Opens a socket to @p peer, at any time after joining; the sinks of both ranks get it. Of a
@@ -125,7 +125,7 @@ typedef struct control_route {
 ring_status control_connect(control_world *world, const control_route *routes, int lanes,
                             int **fds);
 
-/* ---- For the rooms above ----------------------------------------------------------------- */
+/* ---- For the rooms above ---------------------------------------------------------------- */
 
 /** What the thread runs beside the channel: @p task is called after control_kick(), and then every
  *  @p period seconds for as long as it returns true; else the thread sleeps. It is called with

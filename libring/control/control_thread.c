@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The loop. Events carry a descriptor and a serial number, never a pointer: what was freed
- * while the thread slept is not found any more, and that is all.
+ * The loop. An event carries a pointer to its source, which a caller may have freed since: any
+ * release makes the events at hand void.
  */
 #include "control_thread.h"
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,9 +24,7 @@ static struct {
     bool asleep;
     double sleeps_until;
     control_client *clients;
-    control_source **sources; /* [room], by descriptor */
-    size_t room;
-    uint32_t serial;
+    uint64_t releases; /* of sources, so far */
 
     _Atomic bool kicked; /* the task will be run without another bell */
     bool (*task)(void);
@@ -71,37 +68,16 @@ void control_due(control_client *c, double moment)
     ring_bell();
 }
 
-/* ---- Sources ------------------------------------------------------------------------- */
-
-static ring_status make_place(int fd)
-{
-    const size_t want = (size_t)fd + 1;
-    if (want <= loop.room)
-        return RING_OK;
-    const size_t room = max_size(2 * loop.room, max_size(want, 64));
-    control_source **sources = realloc(loop.sources, room * sizeof *sources);
-    if (sources == NULL)
-        return fail(RING_ERR_MEMORY, "watching %zu descriptors", room);
-    for (size_t i = loop.room; i < room; i++)
-        sources[i] = NULL;
-    loop.sources = sources;
-    loop.room = room;
-    return RING_OK;
-}
+/* ---- Sources ----------------------------------------------------------------------- */
 
 ring_status control_watch(control_source *s, uint32_t events)
 {
-    RING_TRY(make_place(s->fd));
-    const bool known = loop.sources[s->fd] == s;
-    if (known && s->events == events)
+    struct epoll_event event = {.events = events, .data.ptr = s};
+    if (s->watched && s->events == events)
         return RING_OK;
-    if (!known)
-        s->serial = ++loop.serial;
-    struct epoll_event event = {.events = events,
-                                .data.u64 = (uint64_t)s->serial << 32 | (uint32_t)s->fd};
-    if (epoll_ctl(loop.epoll, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, s->fd, &event) != 0)
+    if (epoll_ctl(loop.epoll, s->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, s->fd, &event) != 0)
         return fail(RING_ERR_SYSTEM, "epoll_ctl: %m");
-    loop.sources[s->fd] = s;
+    s->watched = true;
     s->events = events;
     return RING_OK;
 }
@@ -110,10 +86,10 @@ ring_status control_watch(control_source *s, uint32_t events)
 int control_release(control_source *s)
 {
     const int fd = s->fd;
-    if (fd >= 0 && (size_t)fd < loop.room && loop.sources[fd] == s) {
+    if (s->watched)
         (void)epoll_ctl(loop.epoll, EPOLL_CTL_DEL, fd, NULL);
-        loop.sources[fd] = NULL;
-    }
+    loop.releases += s->watched;
+    s->watched = false;
     s->fd = -1;
     s->events = 0;
     return fd;
@@ -125,7 +101,7 @@ void control_close(control_source *s)
     fd_close(&fd);
 }
 
-/* ---- Turns --------------------------------------------------------------------------- */
+/* ---- Turns ------------------------------------------------------------------------- */
 
 static double next_due(void)
 {
@@ -156,16 +132,12 @@ static void hear_bell(void)
         loop.task_due = 0;
 }
 
-static void dispatch(const struct epoll_event *event)
+static void dispatch(control_source *s)
 {
-    const uint32_t fd = (uint32_t)event->data.u64, serial = (uint32_t)(event->data.u64 >> 32);
-    if ((int)fd == loop.bell) {
+    if (s == NULL) {
         hear_bell();
         return;
     }
-    control_source *s = fd < loop.room ? loop.sources[fd] : NULL;
-    if (s == NULL || s->serial != serial)
-        return;
     log_set_rank(s->client->rank, s->client->size);
     s->ready(s);
 }
@@ -173,13 +145,11 @@ static void dispatch(const struct epoll_event *event)
 static void serve_clients(double now, double stall)
 {
     for (control_client *c = loop.clients; c != NULL; c = c->next) {
-        log_set_rank(c->rank, c->size);
-        if (stall > STALL_LEAST)
-            c->stalled(c, now, stall);
-        if (now < c->due)
+        if (now < c->due && stall < STALL_LEAST)
             continue;
+        log_set_rank(c->rank, c->size);
         c->due = CONTROL_NEVER;
-        c->tick(c, now);
+        c->tick(c, now, stall);
     }
 }
 
@@ -198,16 +168,19 @@ static void run_task(double now)
         atomic_store(&loop.kicked, true);
 }
 
+/* A source that is released takes the rest of the batch with it: one of them may be its own event.
+ * What is still due, epoll tells again. */
 static void *run(void *unused)
 {
     struct epoll_event events[EVENTS];
     control_lock();
     while (!loop.stopping) {
         const double due = next_due();
+        const uint64_t releases = loop.releases;
         const int count = sleep_until(due, events);
         const double now = clock_now();
-        for (int i = 0; i < count; i++)
-            dispatch(&events[i]);
+        for (int i = 0; i < count && loop.releases == releases; i++)
+            dispatch(events[i].data.ptr);
         serve_clients(now, now - due);
         run_task(now);
     }
@@ -215,7 +188,7 @@ static void *run(void *unused)
     return unused;
 }
 
-/* ---- The task ------------------------------------------------------------------------ */
+/* ---- The task ---------------------------------------------------------------------- */
 
 void control_set_task(bool (*task)(void), double period)
 {
@@ -235,22 +208,19 @@ void control_kick(void)
         ring_bell();
 }
 
-/* ---- Life ---------------------------------------------------------------------------- */
+/* ---- Life -------------------------------------------------------------------------- */
 
 static void close_loop(void)
 {
     fd_close(&loop.bell);
     fd_close(&loop.epoll);
-    free(loop.sources);
-    loop.sources = NULL;
-    loop.room = 0;
 }
 
 static ring_status open_loop(void)
 {
     loop.epoll = fd_guard(epoll_create1(EPOLL_CLOEXEC));
     loop.bell = fd_guard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    struct epoll_event event = {.events = EPOLLIN, .data.u64 = (uint32_t)loop.bell};
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
     if (loop.epoll < 0 || loop.bell < 0 ||
         epoll_ctl(loop.epoll, EPOLL_CTL_ADD, loop.bell, &event) != 0)
         return fail(RING_ERR_SYSTEM, "starting the control thread: %m; see ulimit -n");
@@ -315,7 +285,7 @@ void control_exit(control_client *c)
     pthread_mutex_unlock(&loop.life);
 }
 
-/* ---- Forks --------------------------------------------------------------------------- */
+/* ---- Forks ------------------------------------------------------------------------- */
 
 static void before_fork(void)
 {
@@ -335,8 +305,6 @@ static void in_child(void)
 {
     loop.users = 0;
     loop.clients = NULL;
-    loop.sources = NULL;
-    loop.room = 0;
     loop.epoll = loop.bell = -1;
     loop.asleep = false;
     atomic_store(&loop.kicked, false);

@@ -20,17 +20,17 @@
 typedef struct control_client {
     int rank, size; /* for the log */
     double due;     /* when tick() is wanted, see control_due() */
-    /** Both are called by the thread, the lock held. The process was not running for the last
-     *  @p stall seconds: its peers' silence in that time proves nothing. */
-    void (*stalled)(struct control_client *c, double now, double stall);
-    void (*tick)(struct control_client *c, double now);
+    /** By the thread, the lock held. It is @p stall seconds late: this process was not running, and
+     *  its peers' silence in that time proves nothing. */
+    void (*tick)(struct control_client *c, double now, double stall);
     struct control_client *next;
 } control_client;
 
 /** A descriptor that is watched. */
 typedef struct control_source {
     int fd;                 /* owned; -1: none */
-    uint32_t events, serial;
+    bool watched;
+    uint32_t events;
     control_client *client;
     void (*ready)(struct control_source *s); /* by the thread, the lock held */
 } control_source;

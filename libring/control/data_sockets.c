@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Dialing, keeping and handing over; and the all-pairs start that is made of them. */
+ * Dialing and handing over; and the all-pairs start that is made of them. */
 #include "data_sockets.h"
 
 #include "doors.h"
@@ -7,89 +7,50 @@
 #include "verdict.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 
 #define MOST_PAUSE 0.05
 
-/* ---- Handing over ------------------------------------------------------------------------------- */
+/* ---- Handing over ------------------------------------------------------------------ */
 
 /* Links are handed on as plain blocking sockets. */
-static void hand_over(membership *m, int peer, const control_purpose *purpose, int fd)
+static void hand_over(membership *m, int peer, const control_purpose *purpose, ring_status status,
+                      int fd)
 {
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-    if (m->sink(m->sink_context, peer, purpose, RING_OK, fd))
+    if (status == RING_OK)
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    if (m->sink != NULL && m->sink(m->sink_context, peer, purpose, status, fd))
         return;
-    log_debug("rank %d came unexpectedly (lane %u)", peer, purpose->lane);
+    log_debug("rank %d: nobody wants this socket (lane %u)", peer, purpose->lane);
     fd_close(&fd);
 }
 
-static void keep(membership *m, int peer, const control_purpose *purpose, int fd)
-{
-    kept_socket *k = malloc(sizeof *k);
-    if (k == NULL) {
-        fd_close(&fd);
-        return;
-    }
-    *k = (kept_socket){.peer = peer, .fd = fd, .purpose = *purpose, .next = m->kept};
-    m->kept = k;
-}
-
+/* The lower rank of a pair does not dial. */
 void data_sockets_admit(membership *m, const handshake_hello *hello, bool local, int fd)
 {
     const control_purpose purpose = {.lane = hello->purpose.lane, .index = hello->purpose.index,
                                      .transport = hello->purpose.transport, .local = local};
-    if (hello->rank <= m->world.rank)
-        fd_close(&fd); /* the lower rank of a pair does not dial */
-    else if (m->sink != NULL)
-        hand_over(m, hello->rank, &purpose, fd);
+    if (hello->rank > m->world.rank)
+        hand_over(m, hello->rank, &purpose, RING_OK, fd);
     else
-        keep(m, hello->rank, &purpose, fd);
-}
-
-void data_sockets_free(membership *m)
-{
-    while (m->kept != NULL) {
-        kept_socket *k = m->kept;
-        m->kept = k->next;
-        fd_close(&k->fd);
-        free(k);
-    }
-}
-
-static void set_sink(membership *m, control_sink *sink, void *context)
-{
-    m->sink = sink;
-    m->sink_context = context;
-    while (sink != NULL && m->kept != NULL) {
-        kept_socket *k = m->kept;
-        m->kept = k->next;
-        hand_over(m, k->peer, &k->purpose, k->fd);
-        free(k);
-    }
+        fd_close(&fd);
 }
 
 void control_set_sink(control_world *world, control_sink *sink, void *context)
 {
+    membership *m = membership_of(world);
     control_lock();
-    set_sink(membership_of(world), sink, context);
+    m->sink = sink;
+    m->sink_context = context;
     control_unlock();
 }
 
-/* ---- Dialing -------------------------------------------------------------------------------------- */
+/* ---- Dialing ----------------------------------------------------------------------- */
 
 static void on_dialed(dialer *d, ring_status status, int fd)
 {
-    membership *m = d->context;
     const control_purpose purpose = {.lane = d->purpose.lane, .index = d->purpose.index,
                                      .transport = d->purpose.transport, .local = d->local};
-    if (status != RING_OK) {
-        if (m->sink != NULL)
-            (void)m->sink(m->sink_context, d->peer, &purpose, status, -1);
-    } else if (m->sink != NULL) {
-        hand_over(m, d->peer, &purpose, fd);
-    } else {
-        keep(m, d->peer, &purpose, fd);
-    }
+    hand_over(d->context, d->peer, &purpose, status, fd);
 }
 
 /* Locked. */
@@ -124,7 +85,7 @@ ring_status control_dial(control_world *world, int peer, const control_purpose *
     return status;
 }
 
-/* ---- All pairs ------------------------------------------------------------------------------------ */
+/* ---- All pairs --------------------------------------------------------------------- */
 
 typedef struct linking {
     membership *member;
@@ -197,7 +158,6 @@ static ring_status too_late(const linking *l)
 static ring_status link_all(linking *l)
 {
     membership *m = l->member;
-    set_sink(m, take, l);
     RING_TRY(dial_all(l));
     while (l->open > 0 && l->status == RING_OK && !membership_is_decided(m))
         if (!control_wait(&m->changed, m->world.deadline))
@@ -210,30 +170,36 @@ static ring_status link_all(linking *l)
                                                                  : fail(l->status, "%s", l->text);
 }
 
-static void clear(control_world *world, int lanes, int **fds)
+/* Nobody dials before all have a sink. */
+static ring_status connect_all(linking *l)
 {
-    for (int lane = 0; lane < lanes; lane++)
-        for (int r = 0; r < world->size; r++)
-            fds[lane][r] = -1;
+    control_world *w = &l->member->world;
+    control_set_sink(w, take, l);
+    RING_TRY(control_agree(w, RING_OK));
+    control_lock();
+    const ring_status status = link_all(l);
+    control_unlock();
+    if (status != RING_OK)
+        control_announce(w, status);
+    return status == RING_OK ? RING_OK : verdict_status(l->member);
 }
 
 ring_status control_connect(control_world *world, const control_route *routes, int lanes, int **fds)
 {
     linking l = {.member = membership_of(world), .routes = routes, .lanes = lanes, .fds = fds,
                  .open = (size_t)lanes * (size_t)(world->size - 1)};
-    clear(world, lanes, fds);
-    if (world->size == 1)
-        return RING_OK;
-    control_lock();
-    const ring_status status = link_all(&l);
-    set_sink(l.member, NULL, NULL);
-    membership_drop_dialers(l.member, HANDSHAKE_LINK);
-    control_unlock();
-    if (status == RING_OK)
-        return RING_OK;
     for (int lane = 0; lane < lanes; lane++)
         for (int r = 0; r < world->size; r++)
+            fds[lane][r] = -1;
+    if (world->size == 1)
+        return RING_OK;
+    const ring_status status = connect_all(&l);
+    control_lock();
+    membership_drop_dialers(l.member, HANDSHAKE_LINK);
+    control_unlock();
+    control_set_sink(world, NULL, NULL);
+    for (int lane = 0; status != RING_OK && lane < lanes; lane++)
+        for (int r = 0; r < world->size; r++)
             fd_close(&fds[lane][r]);
-    control_announce(world, status);
-    return verdict_status(l.member);
+    return status;
 }

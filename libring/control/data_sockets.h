@@ -8,9 +8,7 @@
 
 #include "membership.h"
 
-/** A member has brought one: @p fd is for the sink, or kept until there is one. */
+/** A member has brought one: @p fd is for the sink. */
 void data_sockets_admit(membership *m, const handshake_hello *hello, bool local, int fd);
-/** Closes what was kept. */
-void data_sockets_free(membership *m);
 
 #endif

@@ -28,7 +28,7 @@ static void note_left(membership *m, int rank)
         m->leavers[m->leaver_count++] = rank;
 }
 
-/* ---- On the channel ----------------------------------------------------------------------- */
+/* ---- On the channel ---------------------------------------------------------------- */
 
 void departure_hear(membership *m, connection *c, const control_message *message)
 {
@@ -68,7 +68,7 @@ bool departure_speak(membership *m, connection *c, control_message *out)
     return true;
 }
 
-/* ---- A new way up ------------------------------------------------------------------------- */
+/* ---- A new way up ------------------------------------------------------------------ */
 
 static void on_dialed(dialer *d, ring_status status, int fd)
 {
@@ -152,7 +152,7 @@ void departure_gone(membership *m, const connection *c)
     membership_due(m, m->attach_at);
 }
 
-/* ---- Leaving -------------------------------------------------------------------------------- */
+/* ---- Leaving ----------------------------------------------------------------------- */
 
 /* Rank 0 of a start that failed waits a moment for ranks that have not come yet: they would
  * knock in vain until their deadline. Not when it was itself that long. */

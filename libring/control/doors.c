@@ -10,7 +10,7 @@
 #include <sodium.h>
 #include <string.h>
 
-/* ---- Addresses ------------------------------------------------------------------------------ */
+/* ---- Addresses --------------------------------------------------------------------- */
 
 /* What the user chose, but nothing beats "no secret: 127.0.0.1 only"; else the address that
  * rank 0 is reached from. */
@@ -72,7 +72,7 @@ ring_status doors_listen(membership *m, const credential *c)
     return listen_local(m);
 }
 
-/* ---- Who comes ------------------------------------------------------------------------------ */
+/* ---- Who comes --------------------------------------------------------------------- */
 
 static void on_admitted(acceptor *a, int fd, const handshake_hello *hello)
 {

@@ -10,7 +10,7 @@
 #include <sodium.h>
 #include <string.h>
 
-/* ---- Seats ---------------------------------------------------------------------------------- */
+/* ---- Seats ------------------------------------------------------------------------- */
 
 static bool is_missing(const void *context, int rank)
 {
@@ -22,8 +22,8 @@ static void refuse_twice(membership *m, const control_card *second)
 {
     char text[CONTROL_TEXT];
     const control_card *first = &m->world.cards[second->rank];
-    text_format(text, sizeof text, "two processes say that they are rank %d: pid %d on %s and pid %d "
-                "on %s", second->rank, first->pid, first->hostname, second->pid, second->hostname);
+    text_format(text, sizeof text, "two processes say that they are rank %d: pid %d on %s and pid "
+                "%d on %s", second->rank, first->pid, first->hostname, second->pid, second->hostname);
     verdict_decide(m, RING_ERR_CONFIG, text);
 }
 
@@ -69,7 +69,7 @@ void gathering_lose(membership *m, const connection *c)
         verdict_lost(m, c->peer, "its process ended or its connection broke");
 }
 
-/* ---- Who comes -------------------------------------------------------------------------------- */
+/* ---- Who comes --------------------------------------------------------------------- */
 
 static void on_admitted(acceptor *a, int fd, const handshake_hello *hello)
 {
@@ -111,7 +111,7 @@ void gathering_tick(membership *m, double now)
         membership_due(m, m->world.deadline);
 }
 
-/* ---- For the caller --------------------------------------------------------------------------- */
+/* ---- For the caller ---------------------------------------------------------------- */
 
 /* Locked. */
 static ring_status gather(membership *m, int listener)

@@ -9,7 +9,7 @@
 
 #define MOST_PAUSE 0.05
 
-/* ---- Taking ----------------------------------------------------------------------------------- */
+/* ---- Taking ------------------------------------------------------------------------ */
 
 static void warn_overruled(const char *name, double mine, double theirs)
 {
@@ -49,7 +49,7 @@ void handout_hear(membership *m, connection *c, const control_message *message)
     }
 }
 
-/* ---- Giving ----------------------------------------------------------------------------------- */
+/* ---- Giving ------------------------------------------------------------------------ */
 
 static void give(connection *c)
 {

@@ -46,7 +46,7 @@ uint32_t handshake_events(const handshake *h)
     return h->state == HANDSHAKE_CONNECTING ? POLLOUT : POLLIN;
 }
 
-/* ---- Bytes ------------------------------------------------------------------------ */
+/* ---- Bytes ------------------------------------------------------------------------- */
 
 /* A few hundred bytes always fit into the buffer of a new socket. */
 static ring_status say(handshake *h, const void *data, size_t bytes)

@@ -3,7 +3,6 @@
 #include "membership.h"
 
 #include "barrier.h"
-#include "data_sockets.h"
 #include "departure.h"
 #include "gathering.h"
 #include "handout.h"
@@ -15,7 +14,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 
-/* ---- The channel --------------------------------------------------------------------------------- */
+/* ---- The channel ------------------------------------------------------------------- */
 
 void membership_nonsense(membership *m, const connection *c)
 {
@@ -94,7 +93,7 @@ void membership_flush(membership *m)
     pthread_cond_broadcast(&m->changed);
 }
 
-/* ---- Turns ------------------------------------------------------------------------------------------ */
+/* ---- Turns ------------------------------------------------------------------------- */
 
 static void free_ended(membership *m)
 {
@@ -127,11 +126,6 @@ void membership_after_event(membership *m)
     pthread_cond_broadcast(&m->changed);
 }
 
-static membership *served_by(control_client *client)
-{
-    return (membership *)((char *)client - offsetof(membership, client));
-}
-
 static void tick_dialers(membership *m, double now)
 {
     for (dialer *d = m->dialers; d != NULL; d = d->next) {
@@ -149,9 +143,10 @@ static void tick_acceptors(membership *m, double now)
         membership_due(m, acceptor_tick(acceptors[i], now));
 }
 
-static void on_tick(control_client *client, double now)
+static void on_tick(control_client *client, double now, double stall)
 {
-    membership *m = served_by(client);
+    membership *m = (membership *)((char *)client - offsetof(membership, client));
+    heartbeat_forgive(m, now, stall);
     tick_acceptors(m, now);
     tick_dialers(m, now);
     gathering_tick(m, now);
@@ -164,12 +159,7 @@ static void on_tick(control_client *client, double now)
     free_ended(m);
 }
 
-static void on_stalled(control_client *client, double now, double stall)
-{
-    heartbeat_forgive(served_by(client), now, stall);
-}
-
-/* ---- Neighbours ---------------------------------------------------------------------------------------- */
+/* ---- Neighbours -------------------------------------------------------------------- */
 
 void membership_name(const membership *m, int rank, char *out, size_t size)
 {
@@ -219,7 +209,7 @@ void membership_drop_dialers(membership *m, int kind)
             dialer_drop(d);
 }
 
-/* ---- Life ------------------------------------------------------------------------------------------------ */
+/* ---- Life -------------------------------------------------------------------------- */
 
 static ring_status fill(membership *m, uint32_t transports)
 {
@@ -250,7 +240,7 @@ static void init_changed(membership *m)
 static void init_parts(membership *m)
 {
     m->client = (control_client){.rank = m->world.rank, .size = m->world.size,
-                                 .due = CONTROL_NEVER, .stalled = on_stalled, .tick = on_tick};
+                                 .due = CONTROL_NEVER, .tick = on_tick};
     m->job.rank = m->terms.rank = m->world.rank;
     m->job.size = m->terms.size = m->world.size;
     m->rendezvous.source.fd = m->tcp.source.fd = m->local.source.fd = -1;
@@ -296,7 +286,6 @@ void membership_close(membership *m)
     acceptor_close(&m->local);
     for (connection *c = m->connections; c != NULL; c = c->next)
         control_close(&c->source);
-    data_sockets_free(m);
     free_ended(m);
 }
 

@@ -5,8 +5,9 @@
  * it but what is atomic; all functions of this header are called with it held.
  *
  * What happens is told to the noun that it concerns, each in its own file: gathering, visiting,
- * handout, barrier, verdict, departure, heartbeat. Each has hear (a message of its kinds came), speak
- * (compose the next message for a connection, if one is due) and tick (something is due).
+ * handout, barrier, verdict, departure, heartbeat. Each may have hear (a message of its kinds
+ * came), speak (compose the next message for a connection, if there is one) and tick (something
+ * is due).
  */
 #ifndef RING_CONTROL_MEMBERSHIP_H
 #define RING_CONTROL_MEMBERSHIP_H
@@ -26,13 +27,6 @@ enum control_state {
     STATE_RUNNING, /* control_start() was called                                        */
     STATE_LEAVING  /* control_leave() was called                                        */
 };
-
-/* A data socket that nobody has asked for yet. */
-typedef struct kept_socket {
-    int peer, fd;
-    control_purpose purpose;
-    struct kept_socket *next;
-} kept_socket;
 
 typedef struct membership {
     control_world world;   /* first: what the other rooms see */
@@ -81,7 +75,6 @@ typedef struct membership {
 
     control_sink *sink;
     void *sink_context;
-    kept_socket *kept;
 
     uint64_t messages_sent, bytes_sent;
 } membership;

@@ -9,7 +9,7 @@
 #define SUSPECT_SECONDS 0.3 /* for the real culprit to be known          */
 #define BYPASS_SECONDS 0.1  /* for a neighbour to say that it has heard  */
 
-/* ---- Deciding --------------------------------------------------------------------------- */
+/* ---- Deciding ---------------------------------------------------------------------- */
 
 static void wake_once(membership *m)
 {
@@ -64,7 +64,7 @@ ring_status verdict_status(const membership *m)
     return fail(control_verdict(&m->world), "%s", m->text);
 }
 
-/* ---- On the channel ----------------------------------------------------------------------- */
+/* ---- On the channel ---------------------------------------------------------------- */
 
 void verdict_hear(membership *m, connection *c, const control_message *message)
 {
@@ -101,7 +101,7 @@ bool verdict_speak(membership *m, connection *c, control_message *out)
     return true;
 }
 
-/* ---- When nothing is heard ------------------------------------------------------------------ */
+/* ---- When nothing is heard --------------------------------------------------------- */
 
 /* Its neighbours in the tree hear of it all the same. */
 static void bypass(membership *m, int silent)
@@ -149,7 +149,7 @@ void verdict_tick(membership *m, double now)
     }
 }
 
-/* ---- For callers ------------------------------------------------------------------------ */
+/* ---- For callers ------------------------------------------------------------------- */
 
 ring_status control_verdict(const control_world *world)
 {
@@ -195,9 +195,9 @@ void control_suspect(control_world *world, int peer, const char *what)
     control_lock();
     await_better_reason(m);
     membership_name(m, peer, name, sizeof name);
+    const bool left = control_left(world, peer);
     text_format(text, sizeof text, "%s %s: %s", name,
-                control_left(world, peer) ? "left the communicator while it was needed" : "was lost",
-                what);
+                left ? "left the communicator while it was needed" : "was lost", what);
     report(m, RING_ERR_PEER, text);
     control_unlock();
 }

@@ -16,7 +16,7 @@ typedef struct visit {
     id_exchange *exchange;
 } visit;
 
-/* ---- On the channel ----------------------------------------------------------------------------- */
+/* ---- On the channel ---------------------------------------------------------------- */
 
 bool visiting_speak(membership *m, connection *c, control_message *out)
 {
@@ -39,11 +39,11 @@ bool visiting_speak(membership *m, connection *c, control_message *out)
 void visiting_lose(membership *m, const connection *c)
 {
     if (!c->told_seated)
-        verdict_decide(m, RING_ERR_PEER, "rank 0 was lost while ranks were joining: the peer closed "
-                       "the connection");
+        verdict_decide(m, RING_ERR_PEER, "rank 0 was lost while ranks were joining: the peer "
+                       "closed the connection");
 }
 
-/* ---- Finding rank 0 ------------------------------------------------------------------------------ */
+/* ---- Finding rank 0 ---------------------------------------------------------------- */
 
 static void on_found(membership *m, const handshake *h, int fd)
 {
@@ -131,8 +131,8 @@ static ring_status not_found(const membership *m, const dialer *first, const cre
     const bool tried = first != NULL && first->why != RING_OK;
     const bool stranger = c->places == 1 && tried && first->why == RING_ERR_AUTH;
     return fail(stranger ? RING_ERR_AUTH : RING_ERR_TIMEOUT,
-                "rank %d did not reach rank 0 at %s%s within %g s (RING_INIT_TIMEOUT): %s; is rank 0 "
-                "running, and is the address right?", m->world.rank, address_text(&c->at[0], text),
+                "rank %d did not reach rank 0 at %s%s within %g s (RING_INIT_TIMEOUT): %s; is rank "
+                "0 running, and is the address right?", m->world.rank, address_text(&c->at[0], text),
                 c->places > 1 ? " and up" : "", m->world.settings.init_timeout,
                 tried ? first->text : "no answer");
 }
@@ -156,7 +156,7 @@ static ring_status find(visit *v)
     return membership_is_decided(m) ? verdict_status(m) : RING_OK;
 }
 
-/* ---- For the caller ---------------------------------------------------------------------------- */
+/* ---- For the caller ---------------------------------------------------------------- */
 
 static ring_status await_cards(membership *m)
 {

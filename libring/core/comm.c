@@ -209,7 +209,8 @@ const char *ring_last_error(const ring_comm *comm)
 
 static uint64_t memory_of(const ring_comm *comm)
 {
-    uint64_t bytes = sizeof *comm + (size_t)comm->ranks * (sizeof(comm_peer) + sizeof(control_card));
+    const size_t a_rank = sizeof(comm_peer) + sizeof(control_card);
+    uint64_t bytes = sizeof *comm + (size_t)comm->ranks * a_rank;
     for (int p = 0; p < comm->ranks; p++)
         for (int lane = 0; lane < TRANSPORT_LANES; lane++)
             if (comm->peers[p].lanes[lane] != NULL)

@@ -1,108 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0
- *
- * Names to addresses. A name server that is silent would hold getaddrinfo() for minutes, so a
- * thread asks; whoever is done with the question last, asker or thread, frees it.
- */
+ * Names to addresses. A name server that is silent would hold getaddrinfo() for minutes, so the C
+ * library asks in a thread of its own. */
 #include "name_lookup.h"
 
-#include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 typedef struct question {
+    struct gaicb request; /* first */
     char name[256];
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool answered, given_up;
-    int error, number; /* of getaddrinfo(), and errno */
-    struct addrinfo *found;
 } question;
-
-static void question_free(question *q)
-{
-    if (q->found != NULL)
-        freeaddrinfo(q->found);
-    pthread_cond_destroy(&q->changed);
-    pthread_mutex_destroy(&q->lock);
-    free(q);
-}
 
 static const struct addrinfo streams = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 
-static void *ask(void *context)
-{
-    question *q = context;
-    struct addrinfo *found = NULL;
-    const int error = getaddrinfo(q->name, NULL, &streams, &found);
-    const int number = errno;
-    pthread_mutex_lock(&q->lock);
-    q->found = error == 0 ? found : NULL;
-    q->error = error;
-    q->number = number;
-    q->answered = true;
-    const bool last = q->given_up;
-    pthread_cond_signal(&q->changed);
-    pthread_mutex_unlock(&q->lock);
-    if (last)
-        question_free(q);
-    return NULL;
-}
-
-static question *question_new(const char *name)
-{
-    pthread_condattr_t monotonic;
-    question *q = calloc(1, sizeof *q);
-    if (q == NULL)
-        return NULL;
-    text_format(q->name, sizeof q->name, "%s", name);
-    pthread_mutex_init(&q->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&q->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    return q;
-}
-
-static bool start_asking(question *q)
-{
-    pthread_t thread;
-    const bool started = thread_start(&thread, ask, q) == 0;
-    if (started)
-        pthread_detach(thread);
-    return started;
-}
-
-/* @return as getaddrinfo(), with errno; EAI_AGAIN when the time is up. */
+/* @return as getaddrinfo(); EAI_AGAIN when the time is up. A question that cannot be taken back is
+ * left to the thread that asks it. */
 static int await_answer(question *q, double deadline, struct addrinfo **found)
 {
-    const struct timespec until = {.tv_sec = (time_t)deadline,
-                                   .tv_nsec = (long)((deadline - (double)(time_t)deadline) * 1e9)};
-    int late = 0;
-    pthread_mutex_lock(&q->lock);
-    while (!q->answered && late != ETIMEDOUT)
-        late = pthread_cond_timedwait(&q->changed, &q->lock, &until);
-    const bool answered = q->answered;
-    const int error = answered ? q->error : EAI_AGAIN, number = q->number;
-    *found = q->found;
-    q->found = NULL;
-    q->given_up = true;
-    pthread_mutex_unlock(&q->lock);
-    if (answered)
-        question_free(q);
-    errno = number;
-    return error;
+    const struct gaicb *const list[] = {&q->request};
+    int error;
+    while ((error = gai_error(&q->request)) == EAI_INPROGRESS && clock_now() < deadline) {
+        const double left = deadline - clock_now();
+        const long part = left > 1 ? 999999999 : left > 0 ? (long)(left * 1e9) : 0; /* ns */
+        (void)gai_suspend(list, 1, &(struct timespec){.tv_nsec = part});
+    }
+    if (error == EAI_INPROGRESS && gai_cancel(&q->request) != EAI_CANCELED)
+        return EAI_AGAIN;
+    *found = q->request.ar_result;
+    free(q);
+    return error == EAI_INPROGRESS ? EAI_AGAIN : error;
 }
 
 static int ask_until(const char *name, double deadline, struct addrinfo **found)
 {
-    question *q = question_new(name);
+    question *q = calloc(1, sizeof *q);
     if (q == NULL)
         return EAI_MEMORY;
-    if (start_asking(q))
+    text_format(q->name, sizeof q->name, "%s", name);
+    q->request = (struct gaicb){.ar_name = q->name, .ar_request = &streams};
+    struct gaicb *list[] = {&q->request};
+    if (getaddrinfo_a(GAI_NOWAIT, list, 1, NULL) == 0)
         return await_answer(q, deadline, found);
-    question_free(q);
+    free(q);
     return EAI_MEMORY;
 }
 
@@ -170,7 +111,7 @@ ring_status name_lookup(const char *variable, const char *name, int port, double
                     "(RING_INIT_TIMEOUT); give the address in numbers", variable, name);
     if (error != 0)
         return fail(RING_ERR_CONFIG, "%s=%.100s: %s", variable, name,
-                    error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error));
+                    gai_strerror(error));
     add_all(found, port, out, most, count);
     freeaddrinfo(found);
     if (*count == 0)

@@ -43,7 +43,7 @@ void crew_free(crew *c)
     shared_free(c, sizeof *c);
 }
 
-/* ---- Running ------------------------------------------------------------------------ */
+/* ---- Running ----------------------------------------------------------------------- */
 
 typedef struct job {
     crew *crew;
@@ -128,7 +128,7 @@ void crew_assert_all(const crew *c, ring_status status)
                      (int)c->outcomes[i].status, (int)status, c->outcomes[i].text);
 }
 
-/* ---- A full start ------------------------------------------------------------------- */
+/* ---- A full start ------------------------------------------------------------------ */
 
 static ring_status check_cards(const control_world *w)
 {
@@ -239,7 +239,7 @@ ring_status full_start_env(int rank, int size, void *unused)
     return try_world(world);
 }
 
-/* ---- Small things ------------------------------------------------------------------- */
+/* ---- Small things ------------------------------------------------------------------ */
 
 void set_number(const char *name, double value)
 {

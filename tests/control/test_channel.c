@@ -31,7 +31,7 @@ static void no_wake(void *unused)
     (void)unused;
 }
 
-/* ---- Messages ------------------------------------------------------------------------------------ */
+/* ---- Messages ---------------------------------------------------------------------- */
 
 static void a_reason_is_never_without_status_and_text(void **state)
 {
@@ -54,9 +54,10 @@ static void a_reason_is_never_without_status_and_text(void **state)
 static void texts_from_the_wire_are_made_printable(void **state)
 {
     (void)state;
+    static const char good[] = "gr\xc3\xbc\xc3\x9f" "e \xe2\x80\xa6 \xf0\x9f\x99\x82";
     static const char *const texts[][2] = {
         {"a\x1b[31mb\nc\td\x7f", "a?[31mb?c?d?"},
-        {"gr\xc3\xbc\xc3\x9f" "e \xe2\x80\xa6 \xf0\x9f\x99\x82", "gr\xc3\xbc\xc3\x9f" "e \xe2\x80\xa6 \xf0\x9f\x99\x82"},
+        {good, good},
         {"\xc3", "?"}, {"\xc3" "a", "?a"}, {"\xc0\x80", "??"}, {"\xc2\x9b", "??"},
         {"\xed\xa0\x80", "???"}, {"\xf5\x80\x80\x80", "????"}, {"\xff\xfe", "??"},
     };
@@ -115,7 +116,7 @@ static void numbers_from_the_wire_are_checked(void **state)
     }
 }
 
-/* ---- From a rank that says nonsense ----------------------------------------------------------------- */
+/* ---- From a rank that says nonsense ------------------------------------------------ */
 
 typedef struct liar {
     ring_unique_id id;
@@ -169,13 +170,14 @@ static void nonsense_ends_the_communicator_with_a_text(void **state)
     control_message_reason(&m, CONTROL_PROPOSAL, 1, RING_ERR_MEMORY, "\033[2Jno memory");
     expect(&m, RING_ERR_MEMORY, "?[2Jno memory");
     control_message_begin(&m, (enum control_kind)4711, 1);
-    expect(&m, RING_ERR_INTERNAL, "rank 1 (li?ar, pid 7) sent a control message that makes no sense");
+    expect(&m, RING_ERR_INTERNAL, "rank 1 (li?ar, pid 7) sent a control message that makes no "
+           "sense");
     control_message_begin(&m, CONTROL_CARDS, 0);
     m.count = 1;
     expect(&m, RING_ERR_INTERNAL, "makes no sense");
 }
 
-/* ---- One thread a process ----------------------------------------------------------------------------- */
+/* ---- One thread a process ---------------------------------------------------------- */
 
 static int count_threads(void)
 {
@@ -301,7 +303,7 @@ static void the_task_runs_when_kicked_and_while_it_wants_to(void **state)
     crew_free(c);
 }
 
-/* ---- Ids that nobody joins ------------------------------------------------------------------------------ */
+/* ---- Ids that nobody joins --------------------------------------------------------- */
 
 static int port_of(const ring_unique_id *id)
 {

@@ -76,7 +76,7 @@ static void run_well(int size, rank_body body)
     crew_free(c);
 }
 
-/* ---- Secrets --------------------------------------------------------------------------- */
+/* ---- Secrets ----------------------------------------------------------------------- */
 
 static void without_a_secret_ranks_of_one_host_join(void **state)
 {
@@ -169,7 +169,7 @@ static void an_inherited_descriptor_holds_the_secret(void **state)
     expect_refusal("RING_SECRET_FD");
 }
 
-/* ---- Users ----------------------------------------------------------------------------- */
+/* ---- Users ------------------------------------------------------------------------- */
 
 static ring_status rank_1_is_another_user(int rank, int size, void *context)
 {
@@ -227,7 +227,7 @@ static void without_a_secret_rank_0_looks_at_the_user(void **state)
     crew_free(c);
 }
 
-/* ---- Addresses ----------------------------------------------------------------------------- */
+/* ---- Addresses --------------------------------------------------------------------- */
 
 static bool own_address(char text[64])
 {
@@ -425,7 +425,7 @@ static void a_port_in_use_is_named(void **state)
     fd_close(&fd);
 }
 
-/* ---- torchrun's agent ------------------------------------------------------------------ */
+/* ---- torchrun's agent -------------------------------------------------------------- */
 
 static void the_agents_port_is_never_touched(void **state)
 {
@@ -464,7 +464,7 @@ static void jobs_beside_each_other_do_not_mix(void **state)
     fd_close(&agents[1]);
 }
 
-/* ---- The shared file ------------------------------------------------------------------- */
+/* ---- The shared file --------------------------------------------------------------- */
 
 static ring_status in_a_slurm_step(int rank, int size, void *stale)
 {

@@ -71,7 +71,7 @@ static void two_ranks_start_within_milliseconds(void **state)
     assert_true(best < 0.05);
 }
 
-/* ---- One rank alone ------------------------------------------------------------------ */
+/* ---- One rank alone ---------------------------------------------------------------- */
 
 static void one_rank_opens_no_socket(void **state)
 {
@@ -93,7 +93,7 @@ static void one_rank_opens_no_socket(void **state)
     control_free(world);
 }
 
-/* ---- Ranks that are missing, doubled or wrong ------------------------------------------ */
+/* ---- Ranks that are missing, doubled or wrong -------------------------------------- */
 
 static void missing_ranks_are_listed_on_all_that_came(void **state)
 {
@@ -304,7 +304,7 @@ static void a_rank_lost_when_cards_are_handed_out_is_named_on_all(void **state)
     }
 }
 
-/* ---- Failures while links are made ------------------------------------------------------ */
+/* ---- Failures while links are made ------------------------------------------------- */
 
 static ring_status leave_instead_of_linking(int rank, int size, void *id)
 {
@@ -473,7 +473,7 @@ static void a_message_may_come_in_parts(void **state)
     crew_free(c);
 }
 
-/* ---- Ids ------------------------------------------------------------------------------- */
+/* ---- Ids --------------------------------------------------------------------------- */
 
 static void an_id_serves_once_and_only_where_it_was_made(void **state)
 {
@@ -506,7 +506,7 @@ static void nothing_stays_open_after_good_and_bad_starts(void **state)
     crew_free(c);
 }
 
-/* ---- Who is where ----------------------------------------------------------------------- */
+/* ---- Who is where ------------------------------------------------------------------ */
 
 static ring_status own_host(int rank, int size, void *hosts)
 {

@@ -36,7 +36,7 @@ static void no_wake(void *unused)
     (void)unused;
 }
 
-/* ---- Sockets that are dialed late ---------------------------------------------------------- */
+/* ---- Sockets that are dialed late -------------------------------------------------- */
 
 typedef struct basket {
     pthread_mutex_t lock;
@@ -112,8 +112,8 @@ static ring_status exchange_ranks(control_world *w, basket *b)
         const control_purpose want = purpose_of(w->rank, r), got = b->purposes[r];
         if (theirs != r || got.lane != want.lane || got.index != want.index ||
             got.transport != want.transport || got.local != want.local)
-            return fail(RING_ERR_INTERNAL, "the socket to rank %d is for rank %d, lane %u, index %u",
-                        r, theirs, got.lane, got.index);
+            return fail(RING_ERR_INTERNAL, "the socket to rank %d is for rank %d, lane %u, index "
+                        "%u", r, theirs, got.lane, got.index);
     }
     return RING_OK;
 }
@@ -124,9 +124,6 @@ static ring_status dial_and_exchange(control_world *w, basket *b)
         const control_purpose purpose = purpose_of(w->rank, r);
         RING_TRY(control_dial(w, r, &purpose, clock_now() + 10));
     }
-    if (w->rank % 2 == 0) /* what came before there is a sink is kept */
-        clock_sleep(0.1);
-    control_set_sink(w, collect, b);
     const double deadline = clock_now() + 10;
     while (basket_count(b) < w->size - 1 && clock_now() < deadline)
         clock_sleep(0.001);
@@ -141,9 +138,10 @@ static ring_status link_late(int rank, int size, void *id)
     basket b;
     basket_init(&b);
     RING_TRY(join_by_id(id, size, rank, 5, &w));
+    control_set_sink(w, collect, &b);
     ring_status status = control_agree(w, RING_OK);
     control_start(w, no_wake, NULL);
-    clock_sleep(0.1); /* the start is long over */
+    clock_sleep(0.1 * (rank % 3)); /* the start is over, for some long ago */
     if (status == RING_OK)
         status = dial_and_exchange(w, &b);
     if (status == RING_OK && control_dial(w, size - 1, &(control_purpose){.lane = 1}, 0) == RING_OK)
@@ -202,7 +200,7 @@ static void a_dial_in_vain_is_told_to_the_sink(void **state)
     crew_free(c);
 }
 
-/* ---- Binding ------------------------------------------------------------------------------------ */
+/* ---- Binding ----------------------------------------------------------------------- */
 
 /** What rank 1 of a communicator knows, and a forger of another one does not. */
 typedef struct insider {

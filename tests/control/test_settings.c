@@ -104,7 +104,8 @@ static bool in_a_german_locale(char *directory)
     if (system(command) == -1)
         return false;
     setenv("LOCPATH", directory, 1);
-    return setlocale(LC_ALL, "de_DE.UTF-8") != NULL && strcmp(localeconv()->decimal_point, ",") == 0;
+    return setlocale(LC_ALL, "de_DE.UTF-8") != NULL &&
+           strcmp(localeconv()->decimal_point, ",") == 0;
 }
 
 static void a_decimal_point_is_one_in_every_locale(void **state)

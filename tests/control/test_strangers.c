@@ -78,9 +78,12 @@ static bool is_closed(int fd, double seconds)
     }
 }
 
-/* ---- A recorded handshake -------------------------------------------------------------- */
+/* ---- A recorded handshake ---------------------------------------------------------- */
 
-enum { RECORD_MAX = 4096, WHOLE_HANDSHAKE = sizeof(handshake_hello) + HANDSHAKE_MAC + sizeof(control_message) };
+enum {
+    RECORD_MAX = 4096,
+    WHOLE_HANDSHAKE = sizeof(handshake_hello) + HANDSHAKE_MAC + sizeof(control_message)
+};
 
 typedef struct recording {
     unsigned char bytes[RECORD_MAX]; /* what the member sent */
@@ -195,7 +198,7 @@ static void a_replayed_handshake_is_refused(void **state)
     crew_free(c);
 }
 
-/* ---- A crowd of strangers while ranks start, again and again ------------------------------ */
+/* ---- A crowd of strangers while ranks start, again and again ----------------------- */
 
 enum { NOTHING, ONE_BYTE, NOISE, TRICKLE, OLD_HELLO, KINDS };
 enum { RANKS = 3, TARGETS = 1 + 2 * RANKS, HELD = 100 };
@@ -378,7 +381,7 @@ static void strangers_neither_stop_nor_swell_us(void **state)
     crowd_free(w, pid);
 }
 
-/* ---- Few descriptors ------------------------------------------------------------------ */
+/* ---- Few descriptors --------------------------------------------------------------- */
 
 /* Enough for the start of one rank (3 listeners, 2 control connections, 4 links, the table of
  * users) and a few strangers, far from the 64 that would like to stay. */
@@ -438,7 +441,7 @@ static void strangers_cannot_take_all_descriptors(void **state)
     crowd_free(w, pid);
 }
 
-/* ---- Limits --------------------------------------------------------------------------- */
+/* ---- Limits ------------------------------------------------------------------------ */
 
 static ring_status late_member(int rank, int size, void *id)
 {
@@ -529,7 +532,7 @@ static void who_says_nothing_or_too_little_goes_after_5_seconds(void **state)
     crew_free(c);
 }
 
-/* ---- A stranger where rank 0 should be ------------------------------------------------------ */
+/* ---- A stranger where rank 0 should be --------------------------------------------- */
 
 static void *impostor(void *context)
 {

@@ -44,10 +44,11 @@ static ring_status await_verdict(const control_world *w, double seconds)
     const double deadline = clock_now() + seconds;
     while (control_verdict(w) == RING_OK && clock_now() < deadline)
         clock_sleep(0.001);
-    return control_verdict(w) == RING_OK ? RING_OK : fail(control_verdict(w), "%s", control_text(w));
+    const ring_status status = control_verdict(w);
+    return status == RING_OK ? RING_OK : fail(status, "%s", control_text(w));
 }
 
-/* ---- Random delays ------------------------------------------------------------------------- */
+/* ---- Random delays ----------------------------------------------------------------- */
 
 typedef struct delayed {
     ring_unique_id id;
@@ -87,7 +88,7 @@ static void ranks_with_random_delays_start_and_leave(void **state)
     }
 }
 
-/* ---- Scenes: ranks as processes, all of them running ----------------------------------------- */
+/* ---- Scenes: ranks as processes, all of them running ------------------------------- */
 
 typedef struct scene {
     ring_unique_id id;
@@ -143,7 +144,7 @@ static bool is_one_of(const int *set, int count, int rank)
     return false;
 }
 
-/* All but the `absent` ranks have ended with `status` and `part`, `most` seconds after it happened. */
+/* All but the `absent` ranks have ended with `status` and `part`, `most` seconds later. */
 static void end(scene *s, crew *c, const int *absent, int count, ring_status status,
                 const char *part, double most)
 {
@@ -157,8 +158,9 @@ static void end(scene *s, crew *c, const int *absent, int count, ring_status sta
         if (is_one_of(absent, count, r))
             continue;
         outcome_assert(&c->outcomes[r], status, part);
-        if (s->told[r] - s->happened > most)
-            stop_test("rank %d knew after %.2f s, wanted %.2f\n", r, s->told[r] - s->happened, most);
+        const double took = s->told[r] - s->happened;
+        if (took > most)
+            stop_test("rank %d knew after %.2f s, wanted %.2f\n", r, took, most);
     }
     crew_free(c);
     shared_free(s, sizeof *s);
@@ -253,7 +255,7 @@ static void all_end_when_a_rank_aborts_while_others_die(void **state)
     }
 }
 
-/* ---- After ranks have left in order ------------------------------------------------------------ */
+/* ---- After ranks have left in order ------------------------------------------------ */
 
 static const int leavers[] = {0, 1, 2};
 enum { LEAVERS = sizeof leavers / sizeof leavers[0] };
@@ -396,7 +398,7 @@ static void a_rank_that_stops_later_is_named_by_all_who_stayed(void **state)
     }
 }
 
-/* ---- Death in each state ------------------------------------------------------------------------ */
+/* ---- Death in each state ----------------------------------------------------------- */
 
 enum dying { DIES_JOINING, DIES_WITH_CARDS, DIES_LINKING, DIES_LEAVING };
 
@@ -521,7 +523,7 @@ static void a_rank_that_dies_without_a_goodbye_is_named_on_all(void **state)
     expect_naming(LEAF, DIES_LEAVING);
 }
 
-/* ---- Reasons come before their effects ------------------------------------------------------------ */
+/* ---- Reasons come before their effects --------------------------------------------- */
 
 static ring_status fail_and_exit_at_once(int rank, int size, void *context)
 {
@@ -552,7 +554,7 @@ static void a_rank_that_fails_and_exits_does_not_outrun_its_reason(void **state)
     }
 }
 
-/* ---- How much rank 0 says -------------------------------------------------------------------------- */
+/* ---- How much rank 0 says ---------------------------------------------------------- */
 
 typedef struct tally {
     ring_unique_id id;

@@ -67,7 +67,8 @@ static ring_status play(int rank, int size, void *context)
     return status;
 }
 
-static scene *new_scene(ring_status (*act)(scene *s, control_world *world, int rank), double peer_timeout)
+static scene *new_scene(ring_status (*act)(scene *s, control_world *world, int rank),
+                        double peer_timeout)
 {
     scene *s = shared_memory(sizeof *s);
     set_number("RING_INIT_TIMEOUT", 20);
@@ -101,7 +102,7 @@ static void assert_same(const crew *c, int victim, ring_status status, const cha
     }
 }
 
-/* ---- Dead and stopped ------------------------------------------------------------------ */
+/* ---- Dead and stopped -------------------------------------------------------------- */
 
 static ring_status await(scene *s, control_world *world, int rank)
 {
@@ -165,7 +166,7 @@ static void a_stopped_rank_is_named_within_the_peer_timeout(void **state)
     strike(0, SIGSTOP, 0.6, 0.4, 0.6 + 0.12 + 0.4);
 }
 
-/* ---- Busy ------------------------------------------------------------------------------- */
+/* ---- Busy -------------------------------------------------------------------------- */
 
 static atomic_bool rest;
 
@@ -276,7 +277,7 @@ static void a_rank_that_stays_stopped_is_named_within_the_peer_timeout(void **st
     shared_free(s, sizeof *s);
 }
 
-/* ---- Leaving in order --------------------------------------------------------------------- */
+/* ---- Leaving in order -------------------------------------------------------------- */
 
 static ring_status leave_in_turn(scene *s, control_world *world, int rank)
 {
@@ -326,7 +327,7 @@ static void leaving_together_is_quick_and_quiet(void **state)
     }
 }
 
-/* ---- Reports ------------------------------------------------------------------------------ */
+/* ---- Reports ----------------------------------------------------------------------- */
 
 static ring_status rank_2_reports(scene *s, control_world *world, int rank)
 {
@@ -435,7 +436,7 @@ static void a_long_text_is_cut(void **state)
     control_free(world);
 }
 
-/* ---- Suspicions ---------------------------------------------------------------------------- */
+/* ---- Suspicions -------------------------------------------------------------------- */
 
 static ring_status rank_1_suspects_3(scene *s, control_world *world, int rank)
 {
