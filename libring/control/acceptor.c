@@ -13,7 +13,17 @@
 #define PATIENCE 0.02
 #define WARN_SECONDS 60.0
 
-static acceptor *all; /* of this process; guarded by the lock */
+/* Those of this process, guarded by the lock. A forked child begins with none: what it has are
+ * copies, without descriptors. */
+static acceptor **first(void)
+{
+    static acceptor *all;
+    static unsigned generation;
+    if (generation != fork_generation())
+        all = NULL;
+    generation = fork_generation();
+    return &all;
+}
 
 /* ---- Places ------------------------------------------------------------------------ */
 
@@ -40,7 +50,7 @@ static bool evict_oldest(acceptor *a)
 
 bool acceptor_evict_any(void)
 {
-    for (acceptor *a = all; a != NULL; a = a->next)
+    for (acceptor *a = *first(); a != NULL; a = a->next)
         if (evict_oldest(a))
             return true;
     return false;
@@ -116,10 +126,13 @@ static void no_descriptor(acceptor *a)
 {
     if (a->count > 0) {
         a->room = a->count;
-    } else if (!acceptor_evict_any()) {
-        rest(a);
-        a->refuse(a, fail(RING_ERR_SYSTEM, "accepting a connection: %m; see ulimit -n"));
+        return;
     }
+    const ring_status lack = fail(RING_ERR_SYSTEM, "accepting a connection: %m; see ulimit -n");
+    if (acceptor_evict_any())
+        return;
+    rest(a);
+    a->refuse(a, lack);
 }
 
 static bool add_pending(acceptor *a, int fd, const net_address *from)
@@ -210,14 +223,14 @@ ring_status acceptor_open(acceptor *a, int fd, const handshake_terms *terms)
     a->source.ready = on_listener;
     a->terms = terms;
     a->room = ACCEPTOR_PENDING;
-    a->next = all;
-    all = a;
+    a->next = *first();
+    *first() = a;
     return control_watch(&a->source, EPOLLIN);
 }
 
 static void forget(const acceptor *a)
 {
-    for (acceptor **at = &all; *at != NULL; at = &(*at)->next) {
+    for (acceptor **at = first(); *at != NULL; at = &(*at)->next) {
         if (*at == a) {
             *at = a->next;
             return;

@@ -41,12 +41,15 @@ ring_status control_make_id(ring_unique_id *id)
     settings s;
     net_address at;
     int fd;
-    (void)id_listener_expire(clock_now());
     RING_TRY(settings_read(&s));
     RING_TRY(prepare(&s));
     RING_TRY(bind_new(&s, address_of_host(), &at, &fd));
     credential_make_id(&at, id);
-    return id_listener_add(id, fd, s.init_timeout);
+    control_lock();
+    (void)id_listener_expire(clock_now());
+    const ring_status status = id_listener_add(id, fd, s.init_timeout);
+    control_unlock();
+    return status;
 }
 
 static ring_status host_at(membership *m, const credential *c, int bound)
@@ -58,9 +61,8 @@ static ring_status host_at(membership *m, const credential *c, int bound)
     return status;
 }
 
-static ring_status host_by_id(membership *m, const ring_unique_id *id, const credential *c)
+static ring_status host_by_id(membership *m, const credential *c, int bound)
 {
-    int bound = id_listener_take(id);
     if (m->world.size == 1) {
         fd_close(&bound);
         return RING_OK;
@@ -75,12 +77,16 @@ static ring_status host_by_id(membership *m, const ring_unique_id *id, const cre
 static ring_status join_by_id(membership *m, const ring_unique_id *id)
 {
     credential c;
+    int bound = -1;
     RING_TRY(credential_from_id(id, &c));
+    control_lock();
     (void)id_listener_expire(clock_now());
     if (m->world.rank == 0)
-        return host_by_id(m, id, &c);
-    id_listener_forget_copy(id);
-    return visiting_run(m, &c, NULL);
+        bound = id_listener_take(id);
+    else
+        id_listener_forget_copy(id);
+    control_unlock();
+    return m->world.rank == 0 ? host_by_id(m, &c, bound) : visiting_run(m, &c, NULL);
 }
 
 static ring_status finish(membership *m, ring_status status, control_world **out)

@@ -34,19 +34,10 @@ static void count_hosts(ring_comm *comm)
     }
 }
 
-static ring_status start_own_parts(ring_comm *comm)
-{
-    RING_TRY(sleeper_new(comm));
-    return plans_new(&comm->plans);
-}
-
 static ring_status start_parts(ring_comm *comm)
 {
-    const ring_status status = start_own_parts(comm);
-    if (status != RING_OK) {
-        control_announce(comm->world, status); /* the others go on to make links */
-        return status;
-    }
+    RING_TRY(sleeper_new(comm));
+    RING_TRY(plans_new(&comm->plans));
     RING_TRY(links_open(comm));
     RING_TRY(tuner_new(comm, &comm->tuner));
     control_start(comm->world, sleeper_wake, comm);
@@ -73,6 +64,7 @@ static ring_status comm_new(control_world *world, double started, ring_comm **ou
                                    ? start_parts(comm)
                                    : fail(RING_ERR_MEMORY, "creating the communicator");
     if (status != RING_OK) {
+        control_announce(comm->world, status); /* the others go on with the start */
         ring_comm_destroy(comm);
         return status;
     }
