@@ -217,11 +217,11 @@ double acceptor_tick(acceptor *a, double now)
 
 /* ---- Life -------------------------------------------------------------------------- */
 
-ring_status acceptor_open(acceptor *a, int fd, const handshake_terms *terms)
+ring_status acceptor_open(acceptor *a, const acceptor *like, int fd)
 {
+    *a = *like;
     a->source.fd = fd_guard(fd);
     a->source.ready = on_listener;
-    a->terms = terms;
     a->room = ACCEPTOR_PENDING;
     a->next = *first();
     *first() = a;

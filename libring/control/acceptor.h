@@ -40,8 +40,8 @@ typedef struct acceptor {
     struct acceptor *next; /* of this process's */
 } acceptor;
 
-/** Listens at @p fd (owned). Client, callbacks and their context are set already. */
-ring_status acceptor_open(acceptor *a, int fd, const handshake_terms *terms);
+/** Accepts at @p fd, which listens (owned); @p like has client, terms, callbacks and context. */
+ring_status acceptor_open(acceptor *a, const acceptor *like, int fd);
 /** Sends away who has had its time, takes in who waits. @return when it is wanted again. */
 double acceptor_tick(acceptor *a, double now);
 /** Closes it, copies of the listener in other processes too, and who is not proven. */

@@ -56,17 +56,14 @@ bool barrier_speak(membership *m, connection *c, control_message *out)
 
 void barrier_tick(membership *m, double now)
 {
-    char text[CONTROL_TEXT];
     if (m->state != STATE_LINKING || m->entered > m->passed || membership_is_decided(m))
         return;
     const double late = m->world.deadline + LATE_SECONDS;
-    if (now < late) {
+    if (now < late)
         membership_due(m, late);
-        return;
-    }
-    text_format(text, sizeof text, "rank %d (%s) did not finish the start in time "
-                "(RING_INIT_TIMEOUT)", m->world.rank, m->world.cards[m->world.rank].hostname);
-    verdict_propose(m, RING_ERR_TIMEOUT, text);
+    else
+        verdict_propose_own(m, fail(RING_ERR_TIMEOUT, "it did not finish the start in time "
+                                    "(RING_INIT_TIMEOUT)"));
 }
 
 /* ---- For callers ------------------------------------------------------------------- */

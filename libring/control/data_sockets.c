@@ -56,18 +56,11 @@ static void on_dialed(dialer *d, ring_status status, int fd)
 /* Locked. */
 static ring_status dial(membership *m, int peer, const control_purpose *purpose, double deadline)
 {
-    dialer *d = doors_dialer(m, peer, purpose->local);
-    if (d == NULL)
-        return RING_ERR_INTERNAL;
-    d->purpose = (handshake_purpose){.kind = HANDSHAKE_LINK, .lane = purpose->lane,
-                                     .index = purpose->index, .transport = purpose->transport};
-    d->patience = CONTROL_NEVER;
-    d->most_pause = MOST_PAUSE;
-    d->deadline = deadline;
-    d->done = on_dialed;
-    d->context = m;
-    dialer_go(d);
-    return RING_OK;
+    const dialer steady = {.purpose = {.kind = HANDSHAKE_LINK, .lane = purpose->lane,
+                                       .index = purpose->index, .transport = purpose->transport},
+                           .patience = CONTROL_NEVER, .most_pause = MOST_PAUSE,
+                           .deadline = deadline, .done = on_dialed};
+    return doors_dial(m, peer, purpose->local, &steady);
 }
 
 ring_status control_dial(control_world *world, int peer, const control_purpose *purpose,

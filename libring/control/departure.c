@@ -101,14 +101,10 @@ void departure_dial(membership *m, int peer)
     if (peer < 0 || peer >= m->world.size || peer == m->world.rank || has_left(m, peer) ||
         membership_edge_to(m, peer) != NULL || departure_is_dialing(m, peer))
         return;
-    dialer *d = doors_dialer(m, peer, membership_is_local(m, peer));
-    if (d == NULL)
-        return;
-    d->purpose = (handshake_purpose){.kind = HANDSHAKE_CONTROL};
-    d->patience = m->world.settings.peer_timeout;
-    d->done = on_dialed;
-    d->context = m;
-    dialer_go(d);
+    const dialer once = {.purpose.kind = HANDSHAKE_CONTROL, .deadline = CONTROL_NEVER,
+                         .patience = m->world.settings.peer_timeout, .done = on_dialed};
+    if (doors_dial(m, peer, membership_is_local(m, peer), &once) != RING_OK)
+        log_debug("%s", fail_text());
 }
 
 static bool may_lead_up(const membership *m, int rank)

@@ -94,49 +94,31 @@ static void on_admitted(acceptor *a, int fd, const handshake_hello *hello)
 static void on_refused(acceptor *a, ring_status status)
 {
     membership *m = a->context;
-    char text[CONTROL_TEXT];
-    if (status == RING_ERR_SYSTEM && m->state < STATE_RUNNING) {
-        text_format(text, sizeof text, "rank %d (%s): %s", m->world.rank,
-                    m->world.cards[m->world.rank].hostname, fail_text());
-        verdict_propose(m, status, text);
-    } else {
+    if (status == RING_ERR_SYSTEM && m->state < STATE_RUNNING)
+        verdict_propose_own(m, status);
+    else
         log_debug("%s", fail_text());
-    }
-}
-
-static ring_status open_door(membership *m, acceptor *a)
-{
-    a->source.client = &m->client;
-    a->admit = on_admitted;
-    a->refuse = on_refused;
-    a->context = m;
-    return acceptor_open(a, a->source.fd, &m->terms);
 }
 
 ring_status doors_open(membership *m, const unsigned char session[HANDSHAKE_SESSION])
 {
     memcpy(m->terms.session, session, HANDSHAKE_SESSION);
     crypto_auth_hmacsha256(m->terms.key, session, HANDSHAKE_SESSION, m->job.key);
-    RING_TRY(open_door(m, &m->tcp));
-    return open_door(m, &m->local);
+    const acceptor door = {.source.client = &m->client, .terms = &m->terms, .admit = on_admitted,
+                           .refuse = on_refused, .context = m};
+    RING_TRY(acceptor_open(&m->tcp, &door, m->tcp.source.fd));
+    return acceptor_open(&m->local, &door, m->local.source.fd);
 }
 
-dialer *doors_dialer(membership *m, int peer, bool local)
+ring_status doors_dial(membership *m, int peer, bool local, const dialer *manner)
 {
     const control_card *card = &m->world.cards[peer];
-    net_address to = address_unix(card->unix_name);
-    if (!local && !address_unpack(card->address, &to)) {
-        fail(RING_ERR_INTERNAL, "the card of rank %d has no address", peer);
-        return NULL;
-    }
-    dialer *d = membership_dialer(m);
-    if (d == NULL) {
-        fail(RING_ERR_MEMORY, "dialing rank %d", peer);
-        return NULL;
-    }
-    d->terms = &m->terms;
-    d->peer = peer;
-    d->to = to;
-    d->local = local;
-    return d;
+    dialer d = *manner;
+    d.terms = &m->terms;
+    d.peer = peer;
+    d.local = local;
+    d.to = address_unix(card->unix_name);
+    if (!local && !address_unpack(card->address, &d.to))
+        return fail(RING_ERR_INTERNAL, "the card of rank %d has no address", peer);
+    return membership_dial(m, &d);
 }

@@ -12,8 +12,8 @@
 ring_status doors_listen(membership *m, const credential *c);
 /** The communicator is known: proves by its key from here on, and lets its ranks in. */
 ring_status doors_open(membership *m, const unsigned char session[HANDSHAKE_SESSION]);
-/** A dialer to @p peer's door, to be filled in and started by dialer_go(); the local one where
- *  @p local. NULL: no memory, or its card has no address; fail_text() says so. */
-dialer *doors_dialer(membership *m, int peer, bool local);
+/** Dials @p peer's door, the local one where @p local, as @p manner says: purpose, patience, and
+ *  what to do in the end. */
+ring_status doors_dial(membership *m, int peer, bool local, const dialer *manner);
 
 #endif

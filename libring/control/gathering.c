@@ -118,13 +118,11 @@ static ring_status gather(membership *m, int listener)
 {
     unsigned char session[HANDSHAKE_SESSION];
     randombytes_buf(session, sizeof session);
-    m->rendezvous.source.client = &m->client;
-    m->rendezvous.admit = on_admitted;
-    m->rendezvous.refuse = on_refused;
-    m->rendezvous.context = m;
+    const acceptor seats = {.source.client = &m->client, .terms = &m->job, .admit = on_admitted,
+                            .refuse = on_refused, .context = m};
     m->cards_here = 1;
     memcpy(m->job.session, session, sizeof session); /* who joins learns it with the proof */
-    const ring_status listening = acceptor_open(&m->rendezvous, listener, &m->job);
+    const ring_status listening = acceptor_open(&m->rendezvous, &seats, listener);
     RING_TRY(doors_open(m, session));
     RING_TRY(listening);
     membership_due(m, m->world.deadline);

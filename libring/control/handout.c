@@ -60,34 +60,26 @@ static void give(connection *c)
 static void on_dialed(dialer *d, ring_status status, int fd)
 {
     membership *m = d->context;
-    char text[CONTROL_TEXT];
     connection *c = status == RING_OK ? connection_new(m, fd, d->peer, true) : NULL;
-    if (c != NULL) {
-        give(c);
-        connection_write(c);
-        handout_check(m);
+    if (c == NULL) {
+        verdict_propose_own(m, fail(status != RING_OK ? status : RING_ERR_MEMORY,
+                                    "handing the cards to rank %d (%s): %s", d->peer,
+                                    m->world.cards[d->peer].hostname, fail_text()));
         return;
     }
-    text_format(text, sizeof text, "rank %d (%s) cannot hand the cards to rank %d (%s): %s",
-                m->world.rank, m->world.cards[m->world.rank].hostname, d->peer,
-                m->world.cards[d->peer].hostname, fail_text());
-    verdict_propose(m, status != RING_OK ? status : RING_ERR_MEMORY, text);
+    give(c);
+    connection_write(c);
+    handout_check(m);
 }
 
 static void dial_child(membership *m, int child)
 {
-    dialer *d = doors_dialer(m, child, membership_is_local(m, child));
-    if (d == NULL) {
-        verdict_propose(m, RING_ERR_INTERNAL, fail_text());
-        return;
-    }
-    d->purpose = (handshake_purpose){.kind = HANDSHAKE_CONTROL};
-    d->patience = CONTROL_NEVER;
-    d->most_pause = MOST_PAUSE;
-    d->deadline = m->world.deadline;
-    d->done = on_dialed;
-    d->context = m;
-    dialer_go(d);
+    const dialer steady = {.purpose.kind = HANDSHAKE_CONTROL, .patience = CONTROL_NEVER,
+                           .most_pause = MOST_PAUSE, .deadline = m->world.deadline,
+                           .done = on_dialed};
+    const ring_status status = doors_dial(m, child, membership_is_local(m, child), &steady);
+    if (status != RING_OK)
+        verdict_propose_own(m, status);
 }
 
 static void give_to_children(membership *m)

@@ -190,16 +190,18 @@ connection *membership_edge_to(const membership *m, int peer)
     return NULL;
 }
 
-dialer *membership_dialer(membership *m)
+ring_status membership_dial(membership *m, const dialer *like)
 {
-    dialer *d = calloc(1, sizeof *d);
+    dialer *d = malloc(sizeof *d);
     if (d == NULL)
-        return NULL;
+        return fail(RING_ERR_MEMORY, "dialing rank %d", like->peer);
+    *d = *like;
     d->source = (control_source){.fd = -1, .client = &m->client};
-    d->deadline = CONTROL_NEVER;
+    d->context = m;
     d->next = m->dialers;
     m->dialers = d;
-    return d;
+    dialer_go(d);
+    return RING_OK;
 }
 
 void membership_drop_dialers(membership *m, int kind)

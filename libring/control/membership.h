@@ -121,8 +121,8 @@ static inline void membership_due(membership *m, double moment)
 {
     control_due(&m->client, moment);
 }
-/** A dialer, to be filled in and started by dialer_go(). NULL: no memory. */
-dialer *membership_dialer(membership *m);
+/** Starts a dialer like @p d, which tells whom, how, and what to do in the end. */
+ring_status membership_dial(membership *m, const dialer *d);
 /** Ends dialers of one handshake_kind, or all (0), without a word. */
 void membership_drop_dialers(membership *m, int kind);
 /** What came over @p c breaks the rules: ends the communicator. */

@@ -50,6 +50,14 @@ void verdict_propose(membership *m, ring_status status, const char *text)
     membership_flush(m);
 }
 
+void verdict_propose_own(membership *m, ring_status status)
+{
+    char text[CONTROL_TEXT];
+    text_format(text, sizeof text, "rank %d (%s): %s", m->world.rank,
+                m->world.cards[m->world.rank].hostname, fail_text());
+    verdict_propose(m, status, text);
+}
+
 void verdict_lost(membership *m, int rank, const char *why)
 {
     char name[128], text[CONTROL_TEXT];
@@ -162,10 +170,9 @@ const char *control_text(const control_world *world)
     return control_verdict(world) != RING_OK ? membership_at(world)->text : "";
 }
 
-/* Locked. Whoever proposes has a verdict soon, from above or its own. */
-static void report(membership *m, ring_status status, const char *text)
+/* Locked. Whoever has proposed has a verdict soon, from above or its own. */
+static void await_verdict(membership *m)
 {
-    verdict_propose(m, status, text);
     while (!membership_is_decided(m))
         (void)control_wait(&m->changed, CONTROL_NEVER);
 }
@@ -175,7 +182,8 @@ void control_report(control_world *world, ring_status status, const char *text)
     if (status == RING_OK)
         return;
     control_lock();
-    report(membership_of(world), status, text);
+    verdict_propose(membership_of(world), status, text);
+    await_verdict(membership_of(world));
     control_unlock();
 }
 
@@ -198,21 +206,20 @@ void control_suspect(control_world *world, int peer, const char *what)
     const bool left = control_left(world, peer);
     text_format(text, sizeof text, "%s %s: %s", name,
                 left ? "left the communicator while it was needed" : "was lost", what);
-    report(m, RING_ERR_PEER, text);
+    verdict_propose(m, RING_ERR_PEER, text);
+    await_verdict(m);
     control_unlock();
 }
 
 void control_announce(control_world *world, ring_status mine)
 {
     membership *m = membership_of(world);
-    char text[CONTROL_TEXT];
-    text_format(text, sizeof text, "rank %d (%s): %s", world->rank,
-                world->cards[world->rank].hostname, fail_text());
     if (mine == RING_OK || world->size == 1)
         return;
     control_lock();
     if (mine == RING_ERR_PEER)
         await_better_reason(m);
-    report(m, mine, text);
+    verdict_propose_own(m, mine);
+    await_verdict(m);
     control_unlock();
 }

@@ -12,6 +12,8 @@
 
 /** The reason for all, or for the top to decide. In a fraction of a second there is a verdict. */
 void verdict_propose(membership *m, ring_status status, const char *text);
+/** The same for a failure of this rank, whose text is fail_text(): names rank and host. */
+void verdict_propose_own(membership *m, ring_status status);
 /** Makes it the verdict, unless there is one, and tells it. */
 void verdict_decide(membership *m, ring_status status, const char *text);
 /** @p rank is gone, @p why. */

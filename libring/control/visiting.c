@@ -76,18 +76,11 @@ static ring_status aim(visit *v)
     memcpy(m->job.key, c->key, sizeof m->job.key);
     m->one_place = c->places == 1;
     for (size_t i = c->places; i-- > 0;) { /* dialers are stacked: the first place ends on top */
-        dialer *d = membership_dialer(m);
-        if (d == NULL)
-            return fail(RING_ERR_MEMORY, "joining as rank %d", m->world.rank);
-        d->terms = &m->job;
-        d->to = c->at[i];
-        d->purpose = (handshake_purpose){.kind = HANDSHAKE_JOIN};
-        d->patience = HANDSHAKE_SECONDS;
-        d->most_pause = c->places > 1 ? 0.2 : 0.05;
-        d->frugal = true;
-        d->done = on_dialed;
-        d->context = m;
-        dialer_go(d);
+        const dialer stubborn = {.purpose.kind = HANDSHAKE_JOIN, .terms = &m->job, .to = c->at[i],
+                                 .patience = HANDSHAKE_SECONDS, .deadline = CONTROL_NEVER,
+                                 .most_pause = c->places > 1 ? 0.2 : 0.05, .frugal = true,
+                                 .done = on_dialed};
+        RING_TRY(membership_dial(m, &stubborn));
     }
     return RING_OK;
 }
