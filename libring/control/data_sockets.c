@@ -2,7 +2,6 @@
  * Dialing and handing over; and the all-pairs start that is made of them. */
 #include "data_sockets.h"
 
-#include "doors.h"
 #include "rank_list.h"
 #include "verdict.h"
 
@@ -60,7 +59,7 @@ static ring_status dial(membership *m, int peer, const control_purpose *purpose,
                                        .index = purpose->index, .transport = purpose->transport},
                            .patience = CONTROL_NEVER, .most_pause = MOST_PAUSE,
                            .deadline = deadline, .done = on_dialed};
-    return doors_dial(m, peer, purpose->local, &steady);
+    return membership_dial_rank(m, peer, purpose->local, &steady);
 }
 
 ring_status control_dial(control_world *world, int peer, const control_purpose *purpose,

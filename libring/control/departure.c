@@ -2,7 +2,6 @@
  * Goodbyes, the list of who has left, and new ways up. */
 #include "departure.h"
 
-#include "doors.h"
 #include "verdict.h"
 
 #include <string.h>
@@ -103,7 +102,7 @@ void departure_dial(membership *m, int peer)
         return;
     const dialer once = {.purpose.kind = HANDSHAKE_CONTROL, .deadline = CONTROL_NEVER,
                          .patience = m->world.settings.peer_timeout, .done = on_dialed};
-    if (doors_dial(m, peer, membership_is_local(m, peer), &once) != RING_OK)
+    if (membership_dial_rank(m, peer, membership_is_local(m, peer), &once) != RING_OK)
         log_debug("%s", fail_text());
 }
 
@@ -151,7 +150,7 @@ void departure_gone(membership *m, const connection *c)
 /* ---- Leaving ----------------------------------------------------------------------- */
 
 /* Rank 0 of a start that failed waits a moment for ranks that have not come yet: they would
- * knock in vain until their deadline. Not when it was itself that long. */
+ * dial in vain until their deadline. Not when it was itself that long. */
 static bool awaits_latecomers(const membership *m)
 {
     return m->rendezvous.source.fd >= 0 && membership_is_decided(m) &&

@@ -2,7 +2,7 @@
  * Rank 0's seats. */
 #include "gathering.h"
 
-#include "doors.h"
+#include "listeners.h"
 #include "handout.h"
 #include "rank_list.h"
 #include "verdict.h"
@@ -123,7 +123,7 @@ static ring_status gather(membership *m, int listener)
     m->cards_here = 1;
     memcpy(m->job.session, session, sizeof session); /* who joins learns it with the proof */
     const ring_status listening = acceptor_open(&m->rendezvous, &seats, listener);
-    RING_TRY(doors_open(m, session));
+    RING_TRY(listeners_open(m, session));
     RING_TRY(listening);
     membership_due(m, m->world.deadline);
     while (m->state < STATE_LINKING && !membership_is_decided(m))
@@ -133,7 +133,7 @@ static ring_status gather(membership *m, int listener)
 
 ring_status gathering_run(membership *m, const credential *c, int listener)
 {
-    ring_status status = doors_listen(m, c);
+    ring_status status = listeners_bind(m, c);
     if (status == RING_OK)
         status = membership_serve(m);
     if (status != RING_OK) {

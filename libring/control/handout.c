@@ -2,7 +2,6 @@
  * Terms and cards, rank by rank down the tree. */
 #include "handout.h"
 
-#include "doors.h"
 #include "verdict.h"
 
 #include <string.h>
@@ -77,7 +76,7 @@ static void dial_child(membership *m, int child)
     const dialer steady = {.purpose.kind = HANDSHAKE_CONTROL, .patience = CONTROL_NEVER,
                            .most_pause = MOST_PAUSE, .deadline = m->world.deadline,
                            .done = on_dialed};
-    const ring_status status = doors_dial(m, child, membership_is_local(m, child), &steady);
+    const ring_status status = membership_dial_rank(m, child, membership_is_local(m, child), &steady);
     if (status != RING_OK)
         verdict_propose_own(m, status);
 }

@@ -204,6 +204,19 @@ ring_status membership_dial(membership *m, const dialer *like)
     return RING_OK;
 }
 
+ring_status membership_dial_rank(membership *m, int peer, bool local, const dialer *like)
+{
+    const control_card *card = &m->world.cards[peer];
+    dialer d = *like;
+    d.terms = &m->terms;
+    d.peer = peer;
+    d.local = local;
+    d.to = address_unix(card->unix_name);
+    if (!local && !address_unpack(card->address, &d.to))
+        return fail(RING_ERR_INTERNAL, "the card of rank %d has no address", peer);
+    return membership_dial(m, &d);
+}
+
 void membership_drop_dialers(membership *m, int kind)
 {
     for (dialer *d = m->dialers; d != NULL; d = d->next)

@@ -123,6 +123,8 @@ static inline void membership_due(membership *m, double moment)
 }
 /** Starts a dialer like @p d, which tells whom, how, and what to do in the end. */
 ring_status membership_dial(membership *m, const dialer *d);
+/** The same to where @p peer listens: on its AF_UNIX name where @p local. */
+ring_status membership_dial_rank(membership *m, int peer, bool local, const dialer *like);
 /** Ends dialers of one handshake_kind, or all (0), without a word. */
 void membership_drop_dialers(membership *m, int kind);
 /** What came over @p c breaks the rules: ends the communicator. */

@@ -2,7 +2,7 @@
  * Looking for rank 0 wherever it may be, and what is said to it. */
 #include "visiting.h"
 
-#include "doors.h"
+#include "listeners.h"
 #include "verdict.h"
 
 #include <string.h>
@@ -47,7 +47,7 @@ void visiting_lose(membership *m, const connection *c)
 
 static void on_found(membership *m, const handshake *h, int fd)
 {
-    ring_status status = doors_open(m, h->acceptor.session);
+    ring_status status = listeners_open(m, h->acceptor.session);
     connection *c = connection_new(m, fd, 0, false);
     m->at_rank_0 = true;
     membership_drop_dialers(m, HANDSHAKE_JOIN);
@@ -164,7 +164,7 @@ static ring_status await_cards(membership *m)
 ring_status visiting_run(membership *m, credential *c, id_exchange *exchange)
 {
     visit v = {.member = m, .credential = c, .exchange = exchange};
-    RING_TRY(doors_listen(m, c));
+    RING_TRY(listeners_bind(m, c));
     RING_TRY(membership_serve(m));
     control_lock();
     ring_status status = find(&v);

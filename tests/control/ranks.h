@@ -17,7 +17,7 @@
 #define stop_test(...) (print_error(__VA_ARGS__), _fail(__FILE__, __LINE__))
 #include <sys/types.h>
 
-enum { RANKS_MAX = 64 };
+enum { RANKS_MAX = 256 };
 
 typedef struct outcome {
     ring_status status;

@@ -255,7 +255,7 @@ static void another_version(handshake_terms *terms, handshake_hello *hello)
     hello->version++;
 }
 
-/* Dials rank 0's door as rank 1 would. */
+/* Dials rank 0 as rank 1 would. */
 static ring_status prove_link(const insider *in, change *how, int *fd)
 {
     handshake_terms terms = in->terms;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Strangers at the door: whatever they send or do not send, members come in, and nothing
+ * Strangers at the listeners: whatever they send or do not send, members come in, and nothing
  * grows. RING_TEST_LONG=1 makes ten times as many starts.
  */
 #include "ranks.h"
@@ -203,7 +203,7 @@ static void a_replayed_handshake_is_refused(void **state)
 enum { NOTHING, ONE_BYTE, NOISE, TRICKLE, OLD_HELLO, KINDS };
 enum { RANKS = 3, TARGETS = 1 + 2 * RANKS, HELD = 100 };
 
-/** Where the crowd goes: rank 0's rendezvous, then also the two doors of every rank. */
+/** Where the crowd goes: rank 0's rendezvous, then also the two listeners of every rank. */
 typedef struct crowd {
     ring_unique_id id;
     net_address targets[TARGETS];
@@ -220,7 +220,7 @@ static void aim_at_rendezvous(crowd *w, const net_address *at)
     atomic_store(&w->target_count, 1);
 }
 
-static void aim_at_doors(crowd *w, const control_world *world)
+static void aim_at_listeners(crowd *w, const control_world *world)
 {
     for (int r = 0; r < RANKS; r++) {
         (void)address_unpack(world->cards[r].address, &w->targets[1 + 2 * r]);
@@ -329,7 +329,7 @@ static void crowd_free(crowd *w, pid_t pid)
 static ring_status link_among_strangers(crowd *w, control_world *world)
 {
     if (world->rank == 0)
-        aim_at_doors(w, world);
+        aim_at_listeners(w, world);
     while (atomic_load(&w->target_count) < TARGETS && clock_now() < world->deadline)
         clock_sleep(0.001);
     clock_sleep(0.01);

@@ -19,6 +19,12 @@
 /* Three levels: rank 0; 1-4; 5-15. */
 enum { SIZE = 16, INNER = 1, LEAF = 15, MANY = 64 };
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
 static int set_up(void **state)
 {
     (void)state;
@@ -86,6 +92,33 @@ static void ranks_with_random_delays_start_and_leave(void **state)
         crew_assert_all(c, RING_OK);
         crew_free(c);
     }
+}
+
+static ring_status start_at_once(int rank, int size, void *id)
+{
+    control_world *w;
+    RING_TRY(join_by_id(id, size, rank, 5, &w));
+    const ring_status status = control_agree(w, RING_OK);
+    control_start(w, no_wake, NULL);
+    control_free(w);
+    return status;
+}
+
+/* Half a second on 2 cores that are idle. */
+static void ranks_256_join_in_a_few_seconds(void **state)
+{
+    (void)state;
+    ring_unique_id id = new_id();
+    crew *c = crew_new(RANKS_MAX);
+    if (SANITIZED)
+        skip();
+    const double start = clock_now();
+    crew_processes(c, RANKS_MAX, start_at_once, &id);
+    const double took = clock_now() - start;
+    crew_assert_all(c, RING_OK);
+    print_message("%d ranks started and left in %.2f s\n", RANKS_MAX, took);
+    assert_true(took < 5);
+    crew_free(c);
 }
 
 /* ---- Scenes: ranks as processes, all of them running ------------------------------- */
@@ -613,6 +646,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
         TEST(ranks_with_random_delays_start_and_leave),
+        TEST(ranks_256_join_in_a_few_seconds),
         TEST(a_verdict_reaches_all_around_a_stopped_rank),
         TEST(whoever_dies_is_named_on_all),
         TEST(all_end_though_the_top_and_inner_ranks_die_together),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Listening at one address, never at all of them; who comes is a neighbour or brings a link. */
-#include "doors.h"
+#include "listeners.h"
 
 #include "data_sockets.h"
 #include "own_address.h"
@@ -61,7 +61,7 @@ static ring_status look_up_users(membership *m)
                       "RING_SECRET_FILE");
 }
 
-ring_status doors_listen(membership *m, const credential *c)
+ring_status listeners_bind(membership *m, const credential *c)
 {
     net_address own;
     RING_TRY(choose_address(&m->world.settings, c, m->world.rank, &own));
@@ -100,25 +100,12 @@ static void on_refused(acceptor *a, ring_status status)
         log_debug("%s", fail_text());
 }
 
-ring_status doors_open(membership *m, const unsigned char session[HANDSHAKE_SESSION])
+ring_status listeners_open(membership *m, const unsigned char session[HANDSHAKE_SESSION])
 {
     memcpy(m->terms.session, session, HANDSHAKE_SESSION);
     crypto_auth_hmacsha256(m->terms.key, session, HANDSHAKE_SESSION, m->job.key);
-    const acceptor door = {.source.client = &m->client, .terms = &m->terms, .admit = on_admitted,
+    const acceptor either = {.source.client = &m->client, .terms = &m->terms, .admit = on_admitted,
                            .refuse = on_refused, .context = m};
-    RING_TRY(acceptor_open(&m->tcp, &door, m->tcp.source.fd));
-    return acceptor_open(&m->local, &door, m->local.source.fd);
-}
-
-ring_status doors_dial(membership *m, int peer, bool local, const dialer *manner)
-{
-    const control_card *card = &m->world.cards[peer];
-    dialer d = *manner;
-    d.terms = &m->terms;
-    d.peer = peer;
-    d.local = local;
-    d.to = address_unix(card->unix_name);
-    if (!local && !address_unpack(card->address, &d.to))
-        return fail(RING_ERR_INTERNAL, "the card of rank %d has no address", peer);
-    return membership_dial(m, &d);
+    RING_TRY(acceptor_open(&m->tcp, &either, m->tcp.source.fd));
+    return acceptor_open(&m->local, &either, m->local.source.fd);
 }
