@@ -146,7 +146,7 @@ static ring_status find(visit *v)
         if (!woken && looks && (first == NULL || !first->busy))
             RING_TRY(look_again(v));
     }
-    return membership_is_decided(m) ? verdict_status(m) : RING_OK;
+    return m->at_rank_0 ? RING_OK : verdict_status(m);
 }
 
 /* ---- For the caller ---------------------------------------------------------------- */
