@@ -66,6 +66,7 @@ void connection_read(connection *c)
         if (c->got < sizeof c->in)
             continue;
         c->got = 0;
+        c->tacit = false;
         membership_hear(c->member, c, &c->in);
     }
 }

@@ -18,6 +18,7 @@ typedef struct connection {
     bool edge;    /* of the tree; else it leads to or from rank 0, for joining only     */
     bool deaf;    /* nothing more can be said; reading tells why                        */
     bool came;    /* rank 0: the card of this rank is here                              */
+    bool tacit;   /* the peer dialed, and has said nothing yet: it may have thought better */
     double heard, beat; /* when the peer was heard last; when the next beat is due      */
 
     /* What was told over it, and heard. */

@@ -222,7 +222,7 @@ void control_leave(control_world *world)
     membership_drop_dialers(m, HANDSHAKE_LINK);
     if (!membership_is_decided(m))
         membership_drop_dialers(m, HANDSHAKE_CONTROL); /* else they spread the verdict */
-    membership_due(m, 0);
+    tick_leaving(m, clock_now()); /* the goodbyes go out before anything else can happen */
     while (!all_have_closed(m) && clock_now() < m->stop_by)
         (void)control_wait(&m->changed, m->stop_by);
     membership_close(m);

@@ -86,8 +86,10 @@ static void on_admitted(acceptor *a, int fd, const handshake_hello *hello)
         c = connection_new(m, fd, hello->rank, true);
     else
         fd_close(&fd);
-    if (c != NULL)
-        connection_write(c);
+    if (c == NULL)
+        return;
+    c->tacit = true;
+    connection_write(c);
 }
 
 /* A start cannot do without descriptors; later somebody else may give some back. */

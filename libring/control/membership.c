@@ -74,7 +74,7 @@ bool membership_speak(membership *m, connection *c, control_message *out)
 
 void membership_lose(membership *m, connection *c)
 {
-    if (m->state == STATE_LEAVING || membership_is_decided(m))
+    if (m->state == STATE_LEAVING || membership_is_decided(m) || c->tacit)
         return;
     if (c->edge && c->left)
         departure_gone(m, c);
