@@ -38,12 +38,24 @@ static void remove_pending(acceptor *a, pending_peer *p)
     free(p);
 }
 
-/* Keeps the place free: descriptors are needed elsewhere. */
-static bool evict_oldest(acceptor *a)
+/* Who has not said a whole hello goes before who has, and may have to look up our user; of equals the
+ * older one.
+ * @return NULL if nobody has been here since @p since. */
+static pending_peer *next_to_go(const acceptor *a, double since)
 {
-    if (a->count == 0)
+    for (size_t i = 0; i < a->count && a->pending[i]->handshake.started <= since; i++)
+        if (a->pending[i]->handshake.state == HANDSHAKE_HELLO)
+            return a->pending[i];
+    return a->count > 0 && a->pending[0]->handshake.started <= since ? a->pending[0] : NULL;
+}
+
+/* Keeps the place free: descriptors are needed elsewhere. */
+static bool evict_one(acceptor *a)
+{
+    pending_peer *p = next_to_go(a, CONTROL_NEVER);
+    if (p == NULL)
         return false;
-    remove_pending(a, a->pending[0]);
+    remove_pending(a, p);
     a->room = max_size(a->count, 1);
     return true;
 }
@@ -51,7 +63,7 @@ static bool evict_oldest(acceptor *a)
 bool acceptor_evict_any(void)
 {
     for (acceptor *a = *first(); a != NULL; a = a->next)
-        if (evict_oldest(a))
+        if (evict_one(a))
             return true;
     return false;
 }
@@ -59,15 +71,15 @@ bool acceptor_evict_any(void)
 /* Until then newcomers have to wait. */
 static double opens_at(const acceptor *a)
 {
-    const double polite =
-        a->count >= a->room ? a->pending[0]->handshake.started + PATIENCE : 0;
+    const double polite = a->count >= a->room ? a->pending[0]->handshake.started + PATIENCE : 0;
     return polite > a->rest ? polite : a->rest;
 }
 
 static void make_room(acceptor *a, double now)
 {
-    while (a->count >= a->room && now >= opens_at(a))
-        remove_pending(a, a->pending[0]);
+    pending_peer *p;
+    while (a->count >= a->room && (p = next_to_go(a, now - PATIENCE)) != NULL)
+        remove_pending(a, p);
 }
 
 /* ---- Questioning ------------------------------------------------------------------- */

@@ -218,6 +218,8 @@ void control_leave(control_world *world)
     control_lock();
     m->state = STATE_LEAVING;
     m->stop_by = clock_now() + (awaits_latecomers(m) ? LATECOMER_SECONDS : FLUSH_SECONDS);
+    acceptor_close(&m->tcp);
+    acceptor_close(&m->local);
     membership_drop_dialers(m, HANDSHAKE_JOIN);
     membership_drop_dialers(m, HANDSHAKE_LINK);
     if (!membership_is_decided(m))

@@ -109,7 +109,7 @@ static bool pump(int from, int to, recording *r)
 static void *relay(void *context)
 {
     recording *r = context;
-    int member = accept(r->listener, NULL, NULL), host = connect_to(r->target);
+    int member = accept(r->listener, NULL, NULL), host = connect_when_it_listens(r->target);
     while (pump(member, host, r) && pump(host, member, NULL) && !atomic_load(&r->stop))
         clock_sleep(0.0005);
     fd_close(&member);
@@ -384,11 +384,11 @@ static void strangers_neither_stop_nor_swell_us(void **state)
 /* ---- Few descriptors --------------------------------------------------------------- */
 
 /* Enough for the start of one rank (3 listeners, 2 control connections, 4 links, the table of
- * users) and a few strangers, far from the 64 that would like to stay. */
+ * users, the thread's 2) and a few strangers, far from the 64 that would like to stay. */
 static void leave_few_descriptors(void)
 {
     int next = dup(STDERR_FILENO);
-    const struct rlimit few = {.rlim_cur = (rlim_t)next + 14, .rlim_max = (rlim_t)next + 14};
+    const struct rlimit few = {.rlim_cur = (rlim_t)next + 16, .rlim_max = (rlim_t)next + 16};
     fd_close(&next);
     (void)setrlimit(RLIMIT_NOFILE, &few);
 }
