@@ -97,7 +97,8 @@ typedef struct control_purpose {
  *  @param status  RING_OK: fd is a blocking socket and the taker's. Else a control_dial() that
  *                 failed, fd is -1, fail_text() says why.
  *  @return false if nobody here wants it: it is closed. Called by any thread, control's lock
- *          held: it must not call control nor wait. */
+ *          held: it must not call control, nor wait, nor take a lock under which control is
+ *          called. */
 typedef bool control_sink(void *context, int peer, const control_purpose *purpose,
                           ring_status status, int fd);
 
