@@ -68,6 +68,9 @@ bool wait_politely(unsigned *turns);
 const char *text_nearest(const char *word, const char *const *candidates, size_t count);
 /** snprintf that reports truncation. @return false if it did not fit. */
 bool text_format(char *out, size_t size, const char *format, ...) RING_PRINTF(3, 4);
+/** Makes text from elsewhere fit to be shown: ends it, and puts '?' for what is neither printable
+ *  ASCII nor well-formed UTF-8. */
+void text_make_printable(char *text, size_t size);
 
 /* ---- Files and descriptors -------------------------------------------------------- */
 

@@ -52,3 +52,40 @@ bool text_format(char *out, size_t size, const char *format, ...)
     va_end(args);
     return length >= 0 && (size_t)length < size;
 }
+
+/* @return how many bytes a printable character at @p at has, 0: there is none. Overlong forms,
+ * surrogates and the control characters up to U+009F are none. */
+static size_t character_bytes(const unsigned char *at)
+{
+    static const struct {
+        unsigned char mask, lead;
+        uint32_t least;
+    } forms[] = {{0xe0, 0xc0, 0xa0}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+    if (at[0] < 0x80)
+        return at[0] >= 0x20 && at[0] != 0x7f;
+    for (size_t form = 0; form < sizeof forms / sizeof forms[0]; form++) {
+        uint32_t code = at[0] & (unsigned char)~forms[form].mask;
+        if ((at[0] & forms[form].mask) != forms[form].lead)
+            continue;
+        for (size_t i = 1; i < form + 2; i++) {
+            if ((at[i] & 0xc0) != 0x80)
+                return 0;
+            code = code << 6 | (at[i] & 0x3f);
+        }
+        const bool real = code >= forms[form].least && code <= 0x10ffff && code >> 11 != 0x1b;
+        return real ? form + 2 : 0;
+    }
+    return 0;
+}
+
+void text_make_printable(char *text, size_t size)
+{
+    unsigned char *at = (unsigned char *)text;
+    text[size - 1] = '\0';
+    while (*at != '\0') {
+        const size_t bytes = character_bytes(at);
+        if (bytes == 0)
+            *at = '?';
+        at += max_size(bytes, 1);
+    }
+}

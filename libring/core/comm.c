@@ -20,7 +20,7 @@ ring_status comm_check_own(const ring_comm *comm, const char *call)
 /* Ranks of this host before and including this one, and hosts as distinct cards. */
 static void count_hosts(ring_comm *comm)
 {
-    const boot_card *cards = comm->world->cards;
+    const control_card *cards = comm->world->cards;
     for (int p = 0; p < comm->ranks; p++) {
         bool first = true;
         for (int q = 0; q < p && first; q++)
@@ -33,31 +33,21 @@ static void count_hosts(ring_comm *comm)
     }
 }
 
-static ring_status start_own_parts(ring_comm *comm)
-{
-    RING_TRY(sleeper_new(comm));
-    return plans_new(&comm->plans);
-}
-
 static ring_status start_parts(ring_comm *comm)
 {
-    const ring_status status = start_own_parts(comm);
-    if (status != RING_OK) {
-        boot_announce(comm->world, status); /* the others go on to make links */
-        return status;
-    }
+    RING_TRY(sleeper_new(comm));
+    RING_TRY(plans_new(&comm->plans));
     RING_TRY(links_open(comm));
     RING_TRY(tuner_new(comm, &comm->tuner));
-    if (comm->ranks > 1)
-        RING_TRY(health_start(comm->world, sleeper_wake, comm, &comm->health));
+    control_start(comm->world, sleeper_wake, comm);
     return comm->settings.progress_thread ? progress_start(comm) : RING_OK;
 }
 
-static ring_status comm_new(boot_world *world, double started, ring_comm **out)
+static ring_status comm_new(control_world *world, double started, ring_comm **out)
 {
     ring_comm *comm = calloc(1, sizeof *comm);
     if (comm == NULL) {
-        boot_free(world);
+        control_free(world);
         return fail(RING_ERR_MEMORY, "creating the communicator");
     }
     comm->world = world;
@@ -73,6 +63,7 @@ static ring_status comm_new(boot_world *world, double started, ring_comm **out)
                                    ? start_parts(comm)
                                    : fail(RING_ERR_MEMORY, "creating the communicator");
     if (status != RING_OK) {
+        control_announce(comm->world, status); /* the others go on with the start */
         ring_comm_destroy(comm);
         return status;
     }
@@ -83,49 +74,49 @@ static ring_status comm_new(boot_world *world, double started, ring_comm **out)
     return RING_OK;
 }
 
-static ring_status read_settings(uint32_t *mask)
+static ring_status read_settings(settings *s, uint32_t *mask)
 {
-    settings s;
-    RING_TRY(settings_read(&s));
-    log_set_level(s.debug);
+    RING_TRY(settings_read(s));
     const char *simd = getenv("RING_SIMD");
     if (simd != NULL && !kernels_select(simd))
         return fail(RING_ERR_CONFIG, "RING_SIMD=%s: want auto, avx512, avx2 or c, and one that this "
                     "CPU has", simd);
-    return links_mask(&s, mask);
+    return links_mask(s, mask);
 }
 
 ring_status ring_get_unique_id(ring_unique_id *id)
 {
     if (id == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_get_unique_id: id is NULL");
-    return boot_make_id(id);
+    return control_make_id(id);
 }
 
 ring_status ring_comm_init(ring_comm **comm, int size, const ring_unique_id *id, int rank)
 {
     const double started = clock_now();
-    boot_world *world;
+    control_world *world;
+    settings s;
     uint32_t mask;
     if (comm == NULL || id == NULL || size < 1 || rank < 0 || rank >= size)
         return fail(RING_ERR_ARGUMENT, "ring_comm_init: rank %d of %d; want 0 <= rank < size, and "
                     "comm and id not NULL", rank, size);
     *comm = NULL;
-    RING_TRY(read_settings(&mask));
-    RING_TRY(boot_join(id, size, rank, mask, &world));
+    RING_TRY(read_settings(&s, &mask));
+    RING_TRY(control_join(&s, id, size, rank, mask, &world));
     return comm_new(world, started, comm);
 }
 
 ring_status ring_comm_init_env(ring_comm **comm)
 {
     const double started = clock_now();
-    boot_world *world;
+    control_world *world;
+    settings s;
     uint32_t mask;
     if (comm == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_comm_init_env: comm is NULL");
     *comm = NULL;
-    RING_TRY(read_settings(&mask));
-    RING_TRY(boot_join_env(mask, &world));
+    RING_TRY(read_settings(&s, &mask));
+    RING_TRY(control_join_env(&s, mask, &world));
     return comm_new(world, started, comm);
 }
 
@@ -138,11 +129,11 @@ static void abort_unfinished(ring_comm *comm)
     bool unfinished = false;
     for (int lane = 0; lane < TRANSPORT_LANES; lane++)
         unfinished |= comm->queue[lane].first != NULL;
-    if (!unfinished || comm->health == NULL || health_verdict(comm->health) != RING_OK)
+    if (!unfinished || control_verdict(comm->world) != RING_OK)
         return;
     text_format(text, sizeof text, "rank %d (%s) destroyed the communicator with unfinished calls",
                 comm->rank, comm->world->cards[comm->rank].hostname);
-    health_report(comm->health, RING_ERR_ABORTED, text);
+    control_report(comm->world, RING_ERR_ABORTED, text);
 }
 
 void ring_comm_destroy(ring_comm *comm)
@@ -151,8 +142,7 @@ void ring_comm_destroy(ring_comm *comm)
         return;
     progress_stop(comm);
     abort_unfinished(comm);
-    if (comm->health != NULL)
-        health_stop(comm->health);
+    control_leave(comm->world);
     links_close(comm);
     work_free_all(comm);
     tuner_free(comm->tuner);
@@ -160,7 +150,7 @@ void ring_comm_destroy(ring_comm *comm)
     sleeper_free(comm);
     free(comm->peers);
     pthread_mutex_destroy(&comm->lock);
-    boot_free(comm->world);
+    control_free(comm->world);
     free(comm);
 }
 
@@ -171,11 +161,8 @@ ring_status ring_comm_abort(ring_comm *comm, const char *reason)
     RING_TRY(comm_check_own(comm, "comm_abort"));
     fail(RING_ERR_ABORTED, "aborted by rank %d (%s): %s", comm->rank,
          comm->world->cards[comm->rank].hostname, reason != NULL ? reason : "no reason given");
-    if (comm->health != NULL)
-        health_report(comm->health, RING_ERR_ABORTED, fail_text());
+    control_report(comm->world, RING_ERR_ABORTED, fail_text());
     pthread_mutex_lock(&comm->lock);
-    if (comm->health == NULL)
-        comm_fail(comm, NULL, RING_ERR_ABORTED);
     comm_verdict(comm);
     pthread_mutex_unlock(&comm->lock);
     sleeper_wake(comm);
@@ -189,8 +176,7 @@ ring_status ring_comm_status(const ring_comm *comm)
     if (comm == NULL)
         return RING_ERR_ARGUMENT;
     const int broken = atomic_load_explicit(&comm->broken, memory_order_acquire);
-    return broken != RING_OK || comm->health == NULL ? (ring_status)broken
-                                                     : health_verdict(comm->health);
+    return broken != RING_OK ? (ring_status)broken : control_verdict(comm->world);
 }
 
 int ring_comm_rank(const ring_comm *comm)
@@ -209,12 +195,13 @@ const char *ring_last_error(const ring_comm *comm)
         return fail_text();
     if (atomic_load_explicit(&comm->broken, memory_order_acquire) != RING_OK)
         return comm->error;
-    return comm->health != NULL ? health_text(comm->health) : "";
+    return control_text(comm->world);
 }
 
 static uint64_t memory_of(const ring_comm *comm)
 {
-    uint64_t bytes = sizeof *comm + (size_t)comm->ranks * (sizeof(comm_peer) + sizeof(boot_card));
+    const size_t a_rank = sizeof(comm_peer) + sizeof(control_card);
+    uint64_t bytes = sizeof *comm + (size_t)comm->ranks * a_rank;
     for (int p = 0; p < comm->ranks; p++)
         for (int lane = 0; lane < TRANSPORT_LANES; lane++)
             if (comm->peers[p].lanes[lane] != NULL)

@@ -4,15 +4,14 @@
  * each other.
  *
  * Locking: everything below is guarded by ring_comm.lock, except what is constant after
- * init and the verdict (health.h, atomic). The lock is not held while sleeping, except for the
- * fraction of a second in which a failing call asks health for the culprit.
+ * init and the verdict (control.h, atomic). The lock is not held while sleeping, except for the
+ * fraction of a second in which a failing call asks control for the culprit.
  */
 #ifndef RING_COMM_H
 #define RING_COMM_H
 
 #include "algo.h"
-#include "boot.h"
-#include "health.h"
+#include "control.h"
 #include "transport.h"
 
 #include <pthread.h>
@@ -117,8 +116,7 @@ typedef struct comm_stall {
 struct ring_comm {
     int rank, ranks;
     unsigned generation;          /* of the process that made it, see fork_generation() */
-    boot_world *world;
-    health *health; /* NULL with one rank */
+    control_world *world;
     settings settings;
     struct tuner *tuner;
     struct plan_cache *plans;
@@ -288,7 +286,7 @@ void progress_kick(ring_comm *comm);
 /** Ends the communicator by @p status and fail_text(), seen in @p work (may be NULL); floods
  *  it. The first failure wins. */
 void comm_fail(ring_comm *comm, const ring_work *work, ring_status status);
-/** @return RING_OK or what ended the communicator; adopts health's verdict. */
+/** @return RING_OK or what ended the communicator; adopts control's verdict. */
 ring_status comm_verdict(ring_comm *comm);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How a communicator ends: the first failure anywhere becomes everybody's. A rank that only
- * sees a broken link asks health who the culprit was before it blames its neighbour.
+ * sees a broken link asks control who the culprit was before it blames its neighbour.
  */
 #include "comm.h"
 
@@ -34,24 +34,20 @@ void comm_fail(ring_comm *comm, const ring_work *work, ring_status status)
 {
     char text[480];
     add_context(comm, work, status, text, sizeof text);
-    if (comm->health == NULL) {
-        adopt(comm, status, text);
-        return;
-    }
     if (status == RING_ERR_PEER && work != NULL && work->waits_for >= 0)
-        health_suspect(comm->health, work->waits_for, text);
+        control_suspect(comm->world, work->waits_for, text);
     else
-        health_report(comm->health, status, text);
-    adopt(comm, health_verdict(comm->health), health_text(comm->health));
+        control_report(comm->world, status, text);
+    adopt(comm, control_verdict(comm->world), control_text(comm->world));
 }
 
 ring_status comm_verdict(ring_comm *comm)
 {
     const int broken = atomic_load_explicit(&comm->broken, memory_order_acquire);
-    if (broken != RING_OK || comm->health == NULL)
+    if (broken != RING_OK)
         return (ring_status)broken;
-    const ring_status verdict = health_verdict(comm->health);
+    const ring_status verdict = control_verdict(comm->world);
     if (verdict != RING_OK)
-        adopt(comm, verdict, health_text(comm->health));
+        adopt(comm, verdict, control_text(comm->world));
     return verdict;
 }

@@ -5,6 +5,8 @@
  */
 #include "comm.h"
 
+#include "transport_list.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +31,7 @@ ring_status links_mask(const settings *s, uint32_t *mask)
                                        s->transport);
 }
 
-static bool reaches(const transport *t, const boot_card *a, const boot_card *b)
+static bool reaches(const transport *t, const control_card *a, const control_card *b)
 {
     const bool same_host = memcmp(a->host, b->host, sizeof a->host) == 0 && a->uid == b->uid;
     const bool same_process = same_host && memcmp(a->process, b->process, sizeof a->process) == 0;
@@ -38,22 +40,26 @@ static bool reaches(const transport *t, const boot_card *a, const boot_card *b)
     return (t->powers & TRANSPORT_SAME_HOST) == 0 || same_host;
 }
 
-static const transport *strongest(const boot_card *a, const boot_card *b)
+/* @param[out] number  its number among all. */
+static const transport *strongest(const control_card *a, const control_card *b, uint16_t *number)
 {
     size_t count;
     const transport *const *all = transport_all(&count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        *number = (uint16_t)i;
         if ((a->transports & b->transports & 1u << i) && reaches(all[i], a, b))
             return all[i];
+    }
     return NULL;
 }
 
 bool links_all_map(const ring_comm *comm)
 {
-    const boot_card *cards = comm->world->cards;
+    const control_card *cards = comm->world->cards;
+    uint16_t number;
     for (int a = 0; a < comm->ranks; a++) {
         for (int b = a + 1; b < comm->ranks; b++) {
-            const transport *t = strongest(&cards[a], &cards[b]);
+            const transport *t = strongest(&cards[a], &cards[b], &number);
             if (t == NULL || (t->powers & TRANSPORT_CAN_MAP) == 0)
                 return false;
         }
@@ -61,18 +67,19 @@ bool links_all_map(const ring_comm *comm)
     return true;
 }
 
-static ring_status choose_all(ring_comm *comm, const transport **chosen, bool *by_unix)
+static ring_status choose_all(ring_comm *comm, const transport **chosen, control_route *routes)
 {
-    const boot_card *cards = comm->world->cards;
+    const control_card *cards = comm->world->cards;
     for (int p = 0; p < comm->ranks; p++) {
         if (p == comm->rank)
             continue;
-        chosen[p] = strongest(&cards[comm->rank], &cards[p]);
+        chosen[p] = strongest(&cards[comm->rank], &cards[p], &routes[p].transport);
         if (chosen[p] == NULL)
             return fail(RING_ERR_CONFIG, "no transport joins rank %d (%s) and rank %d (%s): allow "
                         "tcp in RING_TRANSPORT on both", comm->rank, cards[comm->rank].hostname, p,
                         cards[p].hostname);
-        by_unix[p] = (chosen[p]->powers & (TRANSPORT_SAME_PROCESS | TRANSPORT_SAME_HOST)) != 0;
+        routes[p].local =
+            (chosen[p]->powers & (TRANSPORT_SAME_PROCESS | TRANSPORT_SAME_HOST)) != 0;
     }
     return RING_OK;
 }
@@ -129,42 +136,42 @@ static void close_sockets(ring_comm *comm, int **fds)
     links_close(comm);
 }
 
-static ring_status connect_and_open(ring_comm *comm, const transport **chosen, bool *by_unix,
-                                    int **fds)
+static ring_status connect_and_open(ring_comm *comm, const transport **chosen,
+                                    control_route *routes, int **fds)
 {
     /* The choice is agreed on before anybody waits for a connection that will not come. */
-    RING_TRY(boot_agree(comm->world, choose_all(comm, chosen, by_unix)));
-    RING_TRY(boot_connect(comm->world, by_unix, TRANSPORT_LANES, fds));
+    RING_TRY(control_agree(comm->world, choose_all(comm, chosen, routes)));
+    RING_TRY(control_connect(comm->world, routes, TRANSPORT_LANES, fds));
     const ring_status status = open_all(comm, chosen, fds);
     if (status != RING_OK) {
-        boot_announce(comm->world, status); /* the reason comes before its effects */
+        control_announce(comm->world, status); /* the reason comes before its effects */
         close_sockets(comm, fds);           /* ends the peers' waits for this rank */
     }
     describe(comm, chosen);
-    return boot_agree(comm->world, status);
+    return control_agree(comm->world, status);
 }
 
 ring_status links_open(ring_comm *comm)
 {
     const size_t ranks = (size_t)comm->ranks;
     const transport **chosen = calloc(ranks, sizeof *chosen);
-    bool *by_unix = calloc(ranks, sizeof *by_unix);
+    control_route *routes = calloc(ranks, sizeof *routes);
     int *fds[TRANSPORT_LANES];
     int *all_fds = malloc(TRANSPORT_LANES * ranks * sizeof *all_fds);
     ring_status status = RING_ERR_MEMORY;
-    if (chosen != NULL && by_unix != NULL && all_fds != NULL) {
+    if (chosen != NULL && routes != NULL && all_fds != NULL) {
         for (size_t i = 0; i < TRANSPORT_LANES * ranks; i++)
             all_fds[i] = -1;
         for (size_t lane = 0; lane < TRANSPORT_LANES; lane++)
             fds[lane] = all_fds + lane * ranks;
-        status = connect_and_open(comm, chosen, by_unix, fds);
+        status = connect_and_open(comm, chosen, routes, fds);
         if (status != RING_OK)
             close_sockets(comm, fds);
     } else {
         fail(status, "opening links to %d ranks", comm->ranks);
     }
     free(all_fds);
-    free(by_unix);
+    free(routes);
     free(chosen);
     return status;
 }

@@ -381,7 +381,7 @@ static void tell_call(ring_work *work, int peer)
 {
     transport_link *l = link_to(work, peer);
     comm_peer *state = &work->comm->peers[peer];
-    if (state->told == work->seq + 1 || health_left(work->comm->health, peer))
+    if (state->told == work->seq + 1 || control_left(work->comm->world, peer))
         return;
     const transport_frame frame = frame_of(work, peer, FRAME_CALL);
     if (l->transport->send(l, &frame, NULL) == RING_OK)

@@ -2,11 +2,12 @@
  * What libring would use here and now: launcher, transports, kernels. */
 #include "report.h"
 
-#include "boot.h"
+#include "launch.h"
 #include "kernels.h"
-#include "pass.h"
+#include "secret.h"
 #include "settings.h"
 #include "transport.h"
+#include "transport_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,8 @@ enum { TRANSPORTS_MAX = 32 };
 
 static void gather_launch(report *r)
 {
-    boot_launch launch;
-    if (boot_detect(&launch) != RING_OK) {
+    launch_info launch;
+    if (launch_detect(&launch) != RING_OK) {
         report_text(r, "launch", "launcher", "contradictory variables");
         report_judge(r, VERDICT_FAIL, "%s", fail_text());
         return;
@@ -51,7 +52,7 @@ static void gather_settings(report *r, settings *s)
 static void gather_secret(report *r, const settings *s)
 {
     settings only_file = *s;
-    unsigned char hash[HAND_KEY];
+    unsigned char hash[CREDENTIAL_KEY];
     struct stat file;
     bool found;
     only_file.secret_fd = -1;

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Accepting, questioning, refusing. */
+#include "acceptor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* Who has had this long to answer may be sent away for a newer one. Until then newcomers wait
+ * in the kernel's queue, so a crowd of members does not evict itself. */
+#define PATIENCE 0.02
+#define WARN_SECONDS 60.0
+
+/* Those of this process, guarded by the lock. A forked child begins with none: what it has are
+ * copies, without descriptors. */
+static acceptor **first(void)
+{
+    static acceptor *all;
+    static unsigned generation;
+    if (generation != fork_generation())
+        all = NULL;
+    generation = fork_generation();
+    return &all;
+}
+
+/* ---- Places ------------------------------------------------------------------------ */
+
+static void remove_pending(acceptor *a, pending_peer *p)
+{
+    size_t i = 0;
+    while (a->pending[i] != p)
+        i++;
+    a->count--;
+    memmove(&a->pending[i], &a->pending[i + 1], (a->count - i) * sizeof a->pending[0]);
+    control_close(&p->source);
+    free(p);
+}
+
+/* Who has not said a whole hello goes before who has, and may have to look up our user; of equals the
+ * older one.
+ * @return NULL if nobody has been here since @p since. */
+static pending_peer *next_to_go(const acceptor *a, double since)
+{
+    for (size_t i = 0; i < a->count && a->pending[i]->handshake.started <= since; i++)
+        if (a->pending[i]->handshake.state == HANDSHAKE_HELLO)
+            return a->pending[i];
+    return a->count > 0 && a->pending[0]->handshake.started <= since ? a->pending[0] : NULL;
+}
+
+/* Keeps the place free: descriptors are needed elsewhere. */
+static bool evict_one(acceptor *a)
+{
+    pending_peer *p = next_to_go(a, CONTROL_NEVER);
+    if (p == NULL)
+        return false;
+    remove_pending(a, p);
+    a->room = max_size(a->count, 1);
+    return true;
+}
+
+bool acceptor_evict_any(void)
+{
+    for (acceptor *a = *first(); a != NULL; a = a->next)
+        if (evict_one(a))
+            return true;
+    return false;
+}
+
+/* Until then newcomers have to wait. */
+static double opens_at(const acceptor *a)
+{
+    const double polite = a->count >= a->room ? a->pending[0]->handshake.started + PATIENCE : 0;
+    return polite > a->rest ? polite : a->rest;
+}
+
+static void make_room(acceptor *a, double now)
+{
+    pending_peer *p;
+    while (a->count >= a->room && (p = next_to_go(a, now - PATIENCE)) != NULL)
+        remove_pending(a, p);
+}
+
+/* ---- Questioning ------------------------------------------------------------------- */
+
+/* One line a minute at most, whatever strangers do. */
+static void note_refusal(acceptor *a, const net_address *from, ring_status why)
+{
+    char text[ADDRESS_TEXT_MAX];
+    const double now = clock_now();
+    const bool loud = why == RING_ERR_AUTH && (a->warned <= 0 || now - a->warned > WARN_SECONDS);
+    log_at(loud ? LOG_WARN : LOG_DEBUG, "refused a connection from %s: %s",
+           address_text(from, text), fail_text());
+    if (loud)
+        a->warned = now;
+}
+
+/* p is gone afterwards, unless it still has to answer. */
+static void question(pending_peer *p)
+{
+    acceptor *a = p->acceptor;
+    ring_status status = handshake_step(&p->handshake);
+    if (status == RING_IN_PROGRESS) {
+        status = control_watch(&p->source, handshake_events(&p->handshake));
+        control_due(a->source.client, p->handshake.expires);
+        if (status == RING_OK)
+            return;
+    }
+    const handshake_hello hello = p->handshake.dialer;
+    const net_address from = p->from;
+    const int fd = status == RING_OK ? control_release(&p->source) : -1;
+    remove_pending(a, p);
+    if (status == RING_OK)
+        a->admit(a, fd, &hello);
+    else if (status == RING_ERR_CONFIG)
+        a->refuse(a, status);
+    else
+        note_refusal(a, &from, status);
+}
+
+static void on_pending(control_source *s)
+{
+    question((pending_peer *)s);
+}
+
+/* ---- Accepting --------------------------------------------------------------------- */
+
+/* It may pass; until then the others go on, with their deadlines. */
+static void rest(acceptor *a)
+{
+    log_debug("accepting a connection: %m; trying on");
+    a->rest = clock_now() + PATIENCE;
+}
+
+/* Strangers elsewhere may have the descriptors; else it is this process's own lack. */
+static void no_descriptor(acceptor *a)
+{
+    if (a->count > 0) {
+        a->room = a->count;
+        return;
+    }
+    const ring_status lack = fail(RING_ERR_SYSTEM, "accepting a connection: %m; see ulimit -n");
+    if (acceptor_evict_any())
+        return;
+    rest(a);
+    a->refuse(a, lack);
+}
+
+static bool add_pending(acceptor *a, int fd, const net_address *from)
+{
+    pending_peer *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return false;
+    p->source = (control_source){.fd = fd, .client = a->source.client, .ready = on_pending};
+    p->acceptor = a;
+    p->from = *from;
+    handshake_accept(&p->handshake, fd, a->terms);
+    a->pending[a->count++] = p;
+    question(p);
+    return true;
+}
+
+static void accept_one(acceptor *a)
+{
+    net_address from = {.length = sizeof from.at};
+    int fd = fd_guard(accept4(a->source.fd, &from.at.any, &from.length,
+                              SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd >= 0 && add_pending(a, fd, &from))
+        return;
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        no_descriptor(a);
+    else
+        rest(a);
+    fd_close(&fd);
+}
+
+static bool somebody_waits(const acceptor *a)
+{
+    struct pollfd entry = {.fd = a->source.fd, .events = POLLIN};
+    return a->source.fd >= 0 && poll(&entry, 1, 0) > 0;
+}
+
+static void take_in(acceptor *a)
+{
+    while (somebody_waits(a)) {
+        const double now = clock_now();
+        make_room(a, now);
+        if (a->count >= a->room || now < a->rest)
+            break;
+        accept_one(a);
+    }
+    if (a->source.fd < 0)
+        return;
+    const bool open = clock_now() >= opens_at(a);
+    if (control_watch(&a->source, open ? EPOLLIN : 0) != RING_OK)
+        log_debug("%s", fail_text());
+    if (!open)
+        control_due(a->source.client, opens_at(a));
+}
+
+static void on_listener(control_source *s)
+{
+    take_in((acceptor *)s);
+}
+
+/* It listens, but lets newcomers wait. */
+static bool is_resting(const acceptor *a)
+{
+    return a->terms != NULL && a->source.fd >= 0 && a->source.events == 0;
+}
+
+double acceptor_tick(acceptor *a, double now)
+{
+    double due = CONTROL_NEVER;
+    for (size_t i = 0; i < a->count;) {
+        pending_peer *p = a->pending[i];
+        if (now >= p->handshake.expires)
+            question(p); /* and so remove it */
+        else if (p->handshake.expires < due)
+            due = p->handshake.expires;
+        i += i < a->count && a->pending[i] == p;
+    }
+    if (is_resting(a))
+        take_in(a);
+    const double opens = is_resting(a) ? opens_at(a) : due;
+    return opens < due ? opens : due;
+}
+
+/* ---- Life -------------------------------------------------------------------------- */
+
+ring_status acceptor_open(acceptor *a, const acceptor *like, int fd)
+{
+    *a = *like;
+    a->source.fd = fd_guard(fd);
+    a->source.ready = on_listener;
+    a->room = ACCEPTOR_PENDING;
+    a->next = *first();
+    *first() = a;
+    return control_watch(&a->source, EPOLLIN);
+}
+
+static void forget(const acceptor *a)
+{
+    for (acceptor **at = first(); *at != NULL; at = &(*at)->next) {
+        if (*at == a) {
+            *at = a->next;
+            return;
+        }
+    }
+}
+
+void acceptor_close(acceptor *a)
+{
+    forget(a);
+    while (a->count > 0)
+        remove_pending(a, a->pending[0]);
+    if (a->source.fd >= 0)
+        shutdown(a->source.fd, SHUT_RDWR); /* a parent may have a copy: of it nothing is left */
+    control_close(&a->source);
+}

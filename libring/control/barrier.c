@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The barriers of the start, and who is late for them. */
+#include "barrier.h"
+
+#include "verdict.h"
+
+/* s: rank 0 gives up when the first of us would, and whoever fails needs a moment to tell. */
+#define LATE_SECONDS 1.0
+#define PATIENCE 2.0
+
+static int reached(const membership *m)
+{
+    const int children = tree_children(m->world.rank, m->world.size);
+    int least = m->entered;
+    for (int i = 0; i < children; i++)
+        if (m->below[i] < least)
+            least = m->below[i];
+    return least;
+}
+
+static void advance(membership *m)
+{
+    if (m->world.rank == 0)
+        m->passed = reached(m);
+    membership_flush(m);
+}
+
+void barrier_hear(membership *m, connection *c, const control_message *message)
+{
+    const int child = c->peer - tree_first_child(m->world.rank);
+    if (message->kind == CONTROL_GO)
+        m->passed = message->count > m->passed ? message->count : m->passed;
+    else if (child >= 0 && child < tree_children(m->world.rank, m->world.size))
+        m->below[child] = message->count;
+    advance(m);
+}
+
+bool barrier_speak(membership *m, connection *c, control_message *out)
+{
+    const int here = reached(m);
+    if (!c->edge)
+        return false;
+    if (c->peer == tree_parent(m->world.rank) && c->told_ready < here) {
+        c->told_ready = here;
+        control_message_begin(out, CONTROL_READY, m->world.rank);
+        out->count = here;
+        return true;
+    }
+    if (c->peer < m->world.rank || c->told_go >= m->passed)
+        return false;
+    c->told_go = m->passed;
+    control_message_begin(out, CONTROL_GO, m->world.rank);
+    out->count = m->passed;
+    return true;
+}
+
+void barrier_tick(membership *m, double now)
+{
+    if (m->state != STATE_LINKING || m->entered > m->passed || membership_is_decided(m))
+        return;
+    const double late = m->world.deadline + LATE_SECONDS;
+    if (now < late)
+        membership_due(m, late);
+    else
+        verdict_propose_own(m, fail(RING_ERR_TIMEOUT, "it did not finish the start in time "
+                                    "(RING_INIT_TIMEOUT)"));
+}
+
+/* ---- For callers ------------------------------------------------------------------- */
+
+/* Below whom somebody is missing, as far as this rank can see. */
+static ring_status too_late(const membership *m)
+{
+    const int first = tree_first_child(m->world.rank);
+    for (int i = 0; i < tree_children(m->world.rank, m->world.size); i++)
+        if (m->below[i] < m->entered)
+            return fail(RING_ERR_TIMEOUT, "rank %d (%s), or a rank that reports to it, did not "
+                        "finish the start in time (RING_INIT_TIMEOUT)", first + i,
+                        m->world.cards[first + i].hostname);
+    return fail(RING_ERR_TIMEOUT, "rank %d (%s) did not answer in time (RING_INIT_TIMEOUT)",
+                m->world.rank > 0 ? tree_parent(m->world.rank) : 0,
+                m->world.cards[m->world.rank > 0 ? tree_parent(m->world.rank) : 0].hostname);
+}
+
+static ring_status await_barrier(membership *m)
+{
+    const int mine = ++m->entered;
+    advance(m);
+    const double limit = m->world.deadline + PATIENCE;
+    while (m->passed < mine && !membership_is_decided(m))
+        if (!control_wait(&m->changed, limit))
+            return m->passed >= mine ? RING_OK : too_late(m);
+    return m->passed >= mine ? RING_OK : verdict_status(m);
+}
+
+ring_status control_agree(control_world *world, ring_status mine)
+{
+    membership *m = membership_of(world);
+    if (world->size == 1)
+        return mine;
+    if (mine != RING_OK)
+        control_announce(world, mine);
+    control_lock();
+    const ring_status status = membership_is_decided(m) ? verdict_status(m) : await_barrier(m);
+    control_unlock();
+    return status;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * barrier: all ranks are here; counted up the tree, told down. */
+#ifndef RING_CONTROL_BARRIER_H
+#define RING_CONTROL_BARRIER_H
+
+#include "membership.h"
+
+void barrier_hear(membership *m, connection *c, const control_message *message);
+bool barrier_speak(membership *m, connection *c, control_message *out);
+/** A start that is not over long after its deadline is this rank's failure. */
+void barrier_tick(membership *m, double now);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Same host: same boot of the same kernel and same network namespace, so that abstract
+ * sockets and 127.0.0.1 mean the same. Same process: same pid, in the same pid namespace,
+ * started at the same moment. Nothing is remembered, so a fork needs no care.
+ */
+#include "card.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static ring_status read_text(const char *path, char *out, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t got = fd >= 0 ? read(fd, out, size - 1) : -1;
+    if (got <= 0) {
+        fail(RING_ERR_SYSTEM, "reading %s: %m; libring needs /proc", path);
+        fd_close(&fd);
+        return RING_ERR_SYSTEM;
+    }
+    out[got] = '\0';
+    fd_close(&fd);
+    return RING_OK;
+}
+
+static ring_status namespace_number(const char *path, uint64_t *number)
+{
+    struct stat file;
+    if (stat(path, &file) != 0)
+        return fail(RING_ERR_SYSTEM, "reading %s: %m; libring needs /proc", path);
+    *number = file.st_ino;
+    return RING_OK;
+}
+
+static ring_status host_hash(unsigned char out[16])
+{
+    char boot[64];
+    uint64_t net;
+    crypto_generichash_state state;
+    RING_TRY(read_text("/proc/sys/kernel/random/boot_id", boot, sizeof boot));
+    RING_TRY(namespace_number("/proc/thread-self/ns/net", &net));
+    crypto_generichash_init(&state, NULL, 0, 16);
+    crypto_generichash_update(&state, (const unsigned char *)boot, strlen(boot));
+    crypto_generichash_update(&state, (const unsigned char *)&net, sizeof net);
+    crypto_generichash_final(&state, out, 16);
+    return RING_OK;
+}
+
+/* Field 22 of /proc/self/stat; the program's name, field 2, may hold anything up to ')'. */
+static const char *start_time(const char *stat)
+{
+    const char *at = strrchr(stat, ')');
+    for (int field = 2; field < 22 && at != NULL; field++)
+        at = strchr(at + 1, ' ');
+    return at;
+}
+
+static ring_status process_hash(const unsigned char host[16], unsigned char out[16])
+{
+    char stat[1024];
+    struct {
+        uint64_t namespace, pid;
+    } number = {.pid = (uint64_t)getpid()};
+    crypto_generichash_state state;
+    RING_TRY(read_text("/proc/self/stat", stat, sizeof stat));
+    RING_TRY(namespace_number("/proc/self/ns/pid", &number.namespace));
+    const char *start = start_time(stat);
+    if (start == NULL)
+        return fail(RING_ERR_SYSTEM, "/proc/self/stat has fewer than 22 fields");
+    crypto_generichash_init(&state, host, 16, 16);
+    crypto_generichash_update(&state, (const unsigned char *)&number, sizeof number);
+    crypto_generichash_update(&state, (const unsigned char *)start, strcspn(start + 1, " ") + 1);
+    crypto_generichash_final(&state, out, 16);
+    return RING_OK;
+}
+
+ring_status card_fill(control_card *card)
+{
+    card->pid = (int32_t)getpid();
+    card->uid = (uint32_t)geteuid();
+    if (gethostname(card->hostname, sizeof card->hostname) != 0 && errno != ENAMETOOLONG)
+        return fail(RING_ERR_SYSTEM, "gethostname: %m");
+    card->hostname[sizeof card->hostname - 1] = '\0';
+    RING_TRY(host_hash(card->host));
+    return process_hash(card->host, card->process);
+}
+
+void card_clean(control_card *card)
+{
+    text_make_printable(card->hostname, sizeof card->hostname);
+    text_make_printable(card->unix_name, sizeof card->unix_name);
+}
+
+bool card_is_local(const control_card *a, const control_card *b)
+{
+    return memcmp(a->host, b->host, sizeof a->host) == 0 && a->uid == b->uid;
+}

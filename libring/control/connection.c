@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Bytes to messages and back; a part of one is kept until the rest comes. */
+#include "connection.h"
+
+#include "membership.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+static void on_ready(control_source *s)
+{
+    connection *c = (connection *)s;
+    connection_read(c);
+    connection_write(c);
+    membership_after_event(c->member);
+}
+
+connection *connection_new(membership *m, int fd, int peer, bool edge)
+{
+    connection *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        fd_close(&fd);
+        return NULL;
+    }
+    c->source = (control_source){.fd = fd_guard(fd), .client = &m->client, .ready = on_ready};
+    c->member = m;
+    c->peer = peer;
+    c->edge = edge;
+    c->heard = clock_now();
+    c->sent = sizeof c->out;
+    if (control_watch(&c->source, EPOLLIN) != RING_OK) {
+        control_close(&c->source);
+        free(c);
+        return NULL;
+    }
+    c->next = m->connections;
+    m->connections = c;
+    return c;
+}
+
+static bool nothing_now(void)
+{
+    return errno == EAGAIN || errno == EINTR;
+}
+
+static void end(connection *c)
+{
+    membership_lose(c->member, c);
+    control_close(&c->source);
+}
+
+void connection_read(connection *c)
+{
+    while (connection_is_open(c)) {
+        const ssize_t got = recv(c->source.fd, (char *)&c->in + c->got, sizeof c->in - c->got,
+                                 MSG_DONTWAIT);
+        if (got < 0 && nothing_now())
+            return;
+        if (got <= 0) {
+            end(c);
+            return;
+        }
+        c->heard = clock_now();
+        c->got += (size_t)got;
+        if (c->got < sizeof c->in)
+            continue;
+        c->got = 0;
+        c->tacit = false;
+        membership_hear(c->member, c, &c->in);
+    }
+}
+
+bool connection_is_busy(const connection *c)
+{
+    return c->sent < sizeof c->out;
+}
+
+/* @return false if the kernel takes no more now. */
+static bool hand_over(connection *c)
+{
+    const char *at = (const char *)&c->out + c->sent;
+    const ssize_t put = send(c->source.fd, at, sizeof c->out - c->sent,
+                             MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (put < 0 && nothing_now())
+        return false;
+    c->deaf = put < 0; /* what can still be read tells why, e.g. a goodbye */
+    c->sent += put > 0 ? (size_t)put : 0;
+    c->member->bytes_sent += put > 0 ? (uint64_t)put : 0;
+    return true;
+}
+
+static bool has_something_to_say(connection *c)
+{
+    if (connection_is_busy(c))
+        return true;
+    if (!membership_speak(c->member, c, &c->out))
+        return false;
+    c->sent = 0;
+    c->member->messages_sent++;
+    return true;
+}
+
+void connection_write(connection *c)
+{
+    bool blocked = false;
+    while (connection_is_open(c) && !c->deaf && !blocked && has_something_to_say(c))
+        blocked = !hand_over(c);
+    if (!connection_is_open(c))
+        return;
+    if (control_watch(&c->source, blocked ? EPOLLIN | EPOLLOUT : EPOLLIN) != RING_OK)
+        log_debug("%s", fail_text());
+}
+
+void connection_shut(connection *c)
+{
+    if (c->deaf || !connection_is_open(c))
+        return;
+    shutdown(c->source.fd, SHUT_WR);
+    c->deaf = true;
+}

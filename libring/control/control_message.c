@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Composing messages, and believing nothing of what they say before it was checked. */
+#include "control_message.h"
+
+#include <string.h>
+
+void control_message_begin(control_message *m, enum control_kind kind, int rank)
+{
+    memset(m, 0, sizeof *m);
+    m->kind = kind;
+    m->rank = rank;
+}
+
+void control_message_reason(control_message *m, enum control_kind kind, int rank,
+                            ring_status status, const char *text)
+{
+    control_message_begin(m, kind, rank);
+    m->status = (int32_t)status;
+    text_format(m->body.text, sizeof m->body.text, "%s", text); /* a longer one loses its end */
+}
+
+static ring_status known_error(int32_t status)
+{
+    switch (status) {
+#define STATUS_CASE(name, value, text) \
+    case value:                        \
+        return value == RING_OK || value == RING_IN_PROGRESS ? RING_ERR_INTERNAL : name;
+        RING_STATUS_LIST(STATUS_CASE)
+#undef STATUS_CASE
+    default:
+        return RING_ERR_INTERNAL;
+    }
+}
+
+static bool check_reason(control_message *m)
+{
+    char *text = m->body.text;
+    m->status = (int32_t)known_error(m->status);
+    text_make_printable(text, sizeof m->body.text);
+    if (text[0] == '\0')
+        text_format(text, sizeof m->body.text, "rank %d gave no reason: %s", m->rank,
+                    ring_status_string((ring_status)m->status));
+    return true;
+}
+
+static bool seconds(double s)
+{
+    return s > 0 && s <= 1e9; /* false for NaN */
+}
+
+static bool check_terms(control_message *m)
+{
+    text_make_printable(m->body.terms.algo, sizeof m->body.terms.algo);
+    return seconds(m->body.terms.timeout) && seconds(m->body.terms.peer_timeout) &&
+           m->body.terms.remaining <= 1e9;
+}
+
+static bool check_cards(control_message *m, int size)
+{
+    if (m->count < 1 || m->count > CONTROL_CARDS_MOST || m->count > size - m->rank)
+        return false;
+    for (int i = 0; i < m->count; i++) {
+        card_clean(&m->body.cards[i]);
+        if (m->body.cards[i].rank != m->rank + i)
+            return false;
+    }
+    return true;
+}
+
+static bool check_left(const control_message *m, int size)
+{
+    if (m->count < 1 || m->count > CONTROL_LEFT_MOST)
+        return false;
+    for (int i = 0; i < m->count; i++)
+        if (m->body.ranks[i] < 0 || m->body.ranks[i] >= size)
+            return false;
+    return true;
+}
+
+bool control_message_check(control_message *m, int size)
+{
+    if (m->rank < 0 || m->rank >= size)
+        return false;
+    switch (m->kind) {
+    case CONTROL_CARD:
+        card_clean(&m->body.join.card);
+        return m->body.join.card.rank == m->rank && m->body.join.remaining <= 1e9;
+    case CONTROL_TERMS:
+        return check_terms(m);
+    case CONTROL_CARDS:
+        return check_cards(m, size);
+    case CONTROL_READY:
+    case CONTROL_GO:
+        return m->count > 0;
+    case CONTROL_PROPOSAL:
+    case CONTROL_VERDICT:
+        return check_reason(m);
+    case CONTROL_LEFT:
+        return check_left(m, size);
+    case CONTROL_SEATED:
+    case CONTROL_BEAT:
+    case CONTROL_GOODBYE:
+        return true;
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * control message: all that ranks say on the channel after the handshake. One size, plain data. */
+#ifndef RING_CONTROL_MESSAGE_H
+#define RING_CONTROL_MESSAGE_H
+
+#include "control.h"
+
+enum control_kind {
+    CONTROL_CARD = 1, /* to rank 0: who joins, and how long it will wait            */
+    CONTROL_TERMS,    /* down: what all must agree on; the cards follow             */
+    CONTROL_CARDS,    /* down: `count` cards from that of `rank` on                 */
+    CONTROL_SEATED,   /* to rank 0: all cards are here, the tree takes over         */
+    CONTROL_READY,    /* up: this rank and all below it are at barrier `count`      */
+    CONTROL_GO,       /* down: all are at barrier `count`                           */
+    CONTROL_PROPOSAL, /* up: a reason to end, for the top to decide                 */
+    CONTROL_VERDICT,  /* everywhere, once each way on a connection                  */
+    CONTROL_BEAT,
+    CONTROL_LEFT,     /* everywhere: `count` ranks that have left                   */
+    CONTROL_GOODBYE,  /* the last one of a rank that leaves                         */
+    CONTROL_KINDS
+};
+
+enum { CONTROL_CARDS_MOST = 2, CONTROL_LEFT_MOST = 120 };
+
+typedef struct control_message {
+    uint32_t kind;
+    int32_t rank;   /* whom it is about, or who says it                        */
+    int32_t status; /* of a proposal or a verdict                              */
+    int32_t count;
+    union {
+        struct {
+            double remaining; /* s, until the sender's start is over */
+            double timeout, peer_timeout;
+            char algo[32];
+        } terms;
+        struct {
+            double remaining;
+            control_card card;
+        } join;
+        control_card cards[CONTROL_CARDS_MOST];
+        int32_t ranks[CONTROL_LEFT_MOST];
+        char text[CONTROL_TEXT];
+    } body;
+} control_message;
+
+_Static_assert(sizeof(control_message) == 512, "messages have one size");
+
+/** Checks what came from the wire, and makes its texts fit to be shown; a status that is none
+ *  becomes RING_ERR_INTERNAL, an empty text the status' own.
+ *  @return false if it makes no sense in a world of @p size ranks. */
+bool control_message_check(control_message *m, int size);
+/** Empties @p m, all but kind and rank. */
+void control_message_begin(control_message *m, enum control_kind kind, int rank);
+/** A proposal or verdict. */
+void control_message_reason(control_message *m, enum control_kind kind, int rank,
+                            ring_status status, const char *text);
+
+#endif

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The loop. An event carries a pointer to its source, which a caller may have freed since: any
+ * release makes the events at hand void.
+ */
+#include "control_thread.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EVENTS = 32 };
+#define STALL_LEAST 0.05 /* s; later than that was more than a busy machine's scheduling */
+
+static struct {
+    pthread_mutex_t life; /* of the thread; taken before the lock */
+    pthread_mutex_t lock;
+    pthread_t thread;
+    size_t users;
+    bool stopping;
+    int epoll, bell;
+    bool asleep;
+    double sleeps_until;
+    control_client *clients;
+    uint64_t releases; /* of sources, so far */
+
+    _Atomic bool kicked; /* the task will be run without another bell */
+    bool (*task)(void);
+    double period, task_due;
+} loop = {.life = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .epoll = -1,
+          .bell = -1, .task_due = CONTROL_NEVER};
+
+void control_lock(void)
+{
+    pthread_mutex_lock(&loop.lock);
+}
+
+void control_unlock(void)
+{
+    pthread_mutex_unlock(&loop.lock);
+}
+
+bool control_wait(pthread_cond_t *changed, double deadline)
+{
+    const double latest = clock_now() + 1e6; /* far ones do not fit a timespec */
+    const double moment = deadline < latest ? deadline : latest;
+    const struct timespec until = {.tv_sec = (time_t)moment,
+                                   .tv_nsec = (long)((moment - (double)(time_t)moment) * 1e9)};
+    return pthread_cond_timedwait(changed, &loop.lock, &until) != ETIMEDOUT;
+}
+
+static void ring_bell(void)
+{
+    const uint64_t one = 1;
+    const ssize_t put = write(loop.bell, &one, sizeof one);
+    (void)put; /* full only when it rings already */
+}
+
+void control_due(control_client *c, double moment)
+{
+    if (moment < c->due)
+        c->due = moment;
+    if (!loop.asleep || moment >= loop.sleeps_until)
+        return;
+    loop.asleep = false; /* one bell is enough */
+    ring_bell();
+}
+
+/* ---- Sources ----------------------------------------------------------------------- */
+
+ring_status control_watch(control_source *s, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = s};
+    if (s->watched && s->events == events)
+        return RING_OK;
+    if (epoll_ctl(loop.epoll, s->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, s->fd, &event) != 0)
+        return fail(RING_ERR_SYSTEM, "epoll_ctl: %m");
+    s->watched = true;
+    s->events = events;
+    return RING_OK;
+}
+
+/* Asks the kernel to forget it: a copy of the descriptor in a forked child would keep it alive. */
+int control_release(control_source *s)
+{
+    const int fd = s->fd;
+    if (s->watched)
+        (void)epoll_ctl(loop.epoll, EPOLL_CTL_DEL, fd, NULL);
+    loop.releases += s->watched;
+    s->watched = false;
+    s->fd = -1;
+    s->events = 0;
+    return fd;
+}
+
+void control_close(control_source *s)
+{
+    int fd = control_release(s);
+    fd_close(&fd);
+}
+
+/* ---- Turns ------------------------------------------------------------------------- */
+
+static double next_due(void)
+{
+    double due = loop.task_due;
+    for (const control_client *c = loop.clients; c != NULL; c = c->next)
+        if (c->due < due)
+            due = c->due;
+    return due;
+}
+
+static int sleep_until(double due, struct epoll_event *events)
+{
+    loop.asleep = true;
+    loop.sleeps_until = due;
+    control_unlock();
+    const int count = epoll_wait(loop.epoll, events, EVENTS, clock_ms_until(due, 60000));
+    control_lock();
+    loop.asleep = false;
+    return count;
+}
+
+static void hear_bell(void)
+{
+    uint64_t rings;
+    const ssize_t got = read(loop.bell, &rings, sizeof rings);
+    (void)got; /* only emptied */
+    if (atomic_load(&loop.kicked))
+        loop.task_due = 0;
+}
+
+static void dispatch(control_source *s)
+{
+    if (s == NULL) {
+        hear_bell();
+        return;
+    }
+    log_set_rank(s->client->rank, s->client->size);
+    s->ready(s);
+}
+
+static void serve_clients(double now, double stall)
+{
+    for (control_client *c = loop.clients; c != NULL; c = c->next) {
+        if (now < c->due && stall < STALL_LEAST)
+            continue;
+        log_set_rank(c->rank, c->size);
+        c->due = CONTROL_NEVER;
+        c->tick(c, now, stall);
+    }
+}
+
+/* Kicks that come while it runs are not lost: they see `kicked` false and ring again. */
+static void run_task(double now)
+{
+    if (loop.task == NULL || now < loop.task_due)
+        return;
+    bool (*const task)(void) = loop.task;
+    atomic_exchange(&loop.kicked, false);
+    control_unlock();
+    const bool more = task();
+    control_lock();
+    loop.task_due = more ? clock_now() + loop.period : CONTROL_NEVER;
+    if (more)
+        atomic_store(&loop.kicked, true);
+}
+
+/* A source that is released takes the rest of the batch with it: one of them may be its own event.
+ * What is still due, epoll tells again. */
+static void *run(void *unused)
+{
+    struct epoll_event events[EVENTS];
+    control_lock();
+    while (!loop.stopping) {
+        const double due = next_due();
+        const uint64_t releases = loop.releases;
+        const int count = sleep_until(due, events);
+        const double now = clock_now();
+        for (int i = 0; i < count && loop.releases == releases; i++)
+            dispatch(events[i].data.ptr);
+        serve_clients(now, now - due);
+        run_task(now);
+    }
+    control_unlock();
+    return unused;
+}
+
+/* ---- The task ---------------------------------------------------------------------- */
+
+void control_set_task(bool (*task)(void), double period)
+{
+    control_lock();
+    loop.task = task;
+    loop.period = period;
+    control_unlock();
+}
+
+/* The fence orders what the caller queued before the look at `kicked`, as the exchange in
+ * run_task() orders that before the task's look at the queue. */
+void control_kick(void)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!atomic_load_explicit(&loop.kicked, memory_order_relaxed) &&
+        !atomic_exchange(&loop.kicked, true))
+        ring_bell();
+}
+
+/* ---- Life -------------------------------------------------------------------------- */
+
+static void close_loop(void)
+{
+    fd_close(&loop.bell);
+    fd_close(&loop.epoll);
+}
+
+static ring_status open_loop(void)
+{
+    loop.epoll = fd_guard(epoll_create1(EPOLL_CLOEXEC));
+    loop.bell = fd_guard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    if (loop.epoll < 0 || loop.bell < 0 ||
+        epoll_ctl(loop.epoll, EPOLL_CTL_ADD, loop.bell, &event) != 0)
+        return fail(RING_ERR_SYSTEM, "starting the control thread: %m; see ulimit -n");
+    loop.stopping = false;
+    loop.task_due = CONTROL_NEVER;
+    atomic_store(&loop.kicked, false);
+    errno = thread_start(&loop.thread, run, NULL);
+    return errno == 0 ? RING_OK : fail(RING_ERR_SYSTEM, "starting the control thread: %m");
+}
+
+static ring_status start_once(void)
+{
+    if (loop.users > 0)
+        return RING_OK;
+    const ring_status status = open_loop();
+    if (status != RING_OK)
+        close_loop();
+    return status;
+}
+
+ring_status control_enter(control_client *c)
+{
+    pthread_mutex_lock(&loop.life);
+    const ring_status status = start_once();
+    if (status == RING_OK) {
+        control_lock();
+        loop.users++;
+        c->next = loop.clients;
+        c->due = CONTROL_NEVER;
+        loop.clients = c;
+        control_unlock();
+    }
+    pthread_mutex_unlock(&loop.life);
+    return status;
+}
+
+static void remove_client(const control_client *c)
+{
+    control_client **at = &loop.clients;
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+}
+
+static void stop_thread(void)
+{
+    ring_bell();
+    pthread_join(loop.thread, NULL);
+    close_loop();
+}
+
+void control_exit(control_client *c)
+{
+    pthread_mutex_lock(&loop.life);
+    control_lock();
+    remove_client(c);
+    loop.stopping = --loop.users == 0;
+    const bool last = loop.stopping;
+    control_unlock();
+    if (last)
+        stop_thread();
+    pthread_mutex_unlock(&loop.life);
+}
+
+/* ---- Forks ------------------------------------------------------------------------- */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&loop.life);
+    pthread_mutex_lock(&loop.lock);
+}
+
+static void give_up_both(void)
+{
+    pthread_mutex_unlock(&loop.lock);
+    pthread_mutex_unlock(&loop.life);
+}
+
+/* The child has neither the thread nor, being guarded, its descriptors. What its parent's
+ * communicators left in memory is never looked at again. */
+static void in_child(void)
+{
+    loop.users = 0;
+    loop.clients = NULL;
+    loop.epoll = loop.bell = -1;
+    loop.asleep = false;
+    atomic_store(&loop.kicked, false);
+    give_up_both();
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(before_fork, give_up_both, in_child);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Connecting until somebody who belongs to us answers. */
+#include "dialer.h"
+
+#include "acceptor.h"
+
+#include <errno.h>
+
+#define FIRST_PAUSE 0.001
+
+/* That somebody else was there tells more than that nobody is there now. */
+static void note_reason(dialer *d, ring_status why)
+{
+    if (d->why == RING_ERR_AUTH && why != RING_ERR_AUTH)
+        return;
+    d->why = why;
+    text_format(d->text, sizeof d->text, "%s", fail_text());
+}
+
+static void end(dialer *d, ring_status status)
+{
+    const int fd = status == RING_OK ? control_release(&d->source) : -1;
+    dialer_drop(d);
+    d->done(d, status, fd);
+}
+
+void dialer_drop(dialer *d)
+{
+    control_close(&d->source);
+    d->busy = false;
+    d->ended = true;
+}
+
+/* The other side may not be there yet, or a stranger may hold its place for a moment. */
+static void try_later(dialer *d, ring_status why)
+{
+    control_close(&d->source);
+    d->busy = false;
+    note_reason(d, why);
+    d->pause = d->pause > 0 ? 2 * d->pause : FIRST_PAUSE;
+    if (d->pause > d->most_pause)
+        d->pause = d->most_pause;
+    d->again = clock_now() + d->pause;
+}
+
+static void on_ready(control_source *s)
+{
+    dialer_go((dialer *)s);
+}
+
+static ring_status start(dialer *d)
+{
+    int fd;
+    RING_TRY(address_socket(&d->to, &fd));
+    d->source.fd = fd_guard(fd);
+    d->source.ready = on_ready;
+    if (connect(fd, &d->to.at.any, d->to.length) != 0 && errno != EINPROGRESS)
+        return fail(RING_ERR_PEER, "%m");
+    const handshake_hello hello = handshake_hello_to(d->terms, d->peer, &d->purpose);
+    handshake_dial(&d->handshake, fd, d->terms, &hello, d->patience);
+    d->busy = true;
+    return RING_OK;
+}
+
+/* A descriptor for one of us is worth more than a stranger's. */
+static ring_status start_at_any_cost(dialer *d)
+{
+    ring_status status;
+    while ((status = start(d)) == RING_ERR_SYSTEM && acceptor_evict_any())
+        continue;
+    return status;
+}
+
+static ring_status go_on(dialer *d)
+{
+    if (!d->busy)
+        RING_TRY(start_at_any_cost(d));
+    const ring_status status = handshake_step(&d->handshake);
+    return status == RING_IN_PROGRESS &&
+                   control_watch(&d->source, handshake_events(&d->handshake)) != RING_OK
+               ? RING_ERR_SYSTEM
+               : status;
+}
+
+static bool is_final(const dialer *d, ring_status status)
+{
+    return status == RING_OK || status == RING_ERR_CONFIG || d->most_pause <= 0 ||
+           (status == RING_ERR_SYSTEM && !d->frugal);
+}
+
+void dialer_go(dialer *d)
+{
+    if (d->ended)
+        return;
+    ring_status status = RING_IN_PROGRESS;
+    if (d->busy || clock_now() >= d->again)
+        status = go_on(d);
+    if (status != RING_IN_PROGRESS && is_final(d, status)) {
+        end(d, status);
+        return;
+    }
+    if (status != RING_IN_PROGRESS)
+        try_later(d, status);
+    if (clock_now() >= d->deadline)
+        end(d, fail(RING_ERR_TIMEOUT, "%s", d->why != RING_OK ? d->text : "no answer"));
+    else
+        control_due(d->source.client, dialer_due(d));
+}
+
+double dialer_due(const dialer *d)
+{
+    const double own = d->busy ? d->handshake.expires : d->again;
+    return own < d->deadline ? own : d->deadline;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Rank 0's seats. */
+#include "gathering.h"
+
+#include "listeners.h"
+#include "handout.h"
+#include "rank_list.h"
+#include "verdict.h"
+
+#include <sodium.h>
+#include <string.h>
+
+/* ---- Seats ------------------------------------------------------------------------- */
+
+static bool is_missing(const void *context, int rank)
+{
+    const membership *m = context;
+    return m->world.cards[rank].rank != rank;
+}
+
+static void refuse_twice(membership *m, const control_card *second)
+{
+    char text[CONTROL_TEXT];
+    const control_card *first = &m->world.cards[second->rank];
+    text_format(text, sizeof text, "two processes say that they are rank %d: pid %d on %s and pid "
+                "%d on %s", second->rank, first->pid, first->hostname, second->pid, second->hostname);
+    verdict_decide(m, RING_ERR_CONFIG, text);
+}
+
+static void seat(membership *m, const control_message *message)
+{
+    const control_card *card = &message->body.join.card;
+    const double deadline = clock_now() + message->body.join.remaining;
+    m->world.cards[card->rank] = *card;
+    m->cards_here++;
+    if (deadline < m->world.deadline)
+        m->world.deadline = deadline;
+    membership_due(m, m->world.deadline);
+    log_debug("rank %d (%s, pid %d) joined", card->rank, card->hostname, card->pid);
+    if (m->cards_here < m->world.size)
+        return;
+    acceptor_close(&m->rendezvous);
+    handout_begin(m);
+}
+
+void gathering_hear(membership *m, connection *c, const control_message *message)
+{
+    if (message->kind == CONTROL_SEATED) {
+        c->left = true; /* its end is no loss any more */
+        connection_shut(c);
+        return;
+    }
+    if (message->rank != c->peer || c->came) {
+        control_close(&c->source);
+        return;
+    }
+    c->came = true;
+    if (!membership_is_decided(m) && !is_missing(m, c->peer))
+        refuse_twice(m, &message->body.join.card);
+    else if (!membership_is_decided(m) && m->state == STATE_JOINING)
+        seat(m, message);
+    membership_flush(m);
+}
+
+/* Who is lost before its card is here never joined. */
+void gathering_lose(membership *m, const connection *c)
+{
+    if (c->came && !c->left)
+        verdict_lost(m, c->peer, "its process ended or its connection broke");
+}
+
+/* ---- Who comes --------------------------------------------------------------------- */
+
+static void on_admitted(acceptor *a, int fd, const handshake_hello *hello)
+{
+    if (hello->purpose.kind == HANDSHAKE_JOIN)
+        (void)connection_new(a->context, fd, hello->rank, false);
+    else
+        fd_close(&fd);
+}
+
+/* It knows, by the same handshake, that it cannot take part. */
+static void on_refused(acceptor *a, ring_status status)
+{
+    membership *m = a->context;
+    m->told += status == RING_ERR_CONFIG;
+    verdict_decide(m, status, fail_text());
+}
+
+static void give_up(membership *m)
+{
+    char ranks[200], place[ADDRESS_TEXT_MAX] = "?", text[CONTROL_TEXT];
+    net_address at = {.length = sizeof at.at};
+    if (getsockname(m->rendezvous.source.fd, &at.at.any, &at.length) == 0)
+        address_text(&at, place);
+    const int count = rank_list_text(m->world.size, is_missing, m, ranks, sizeof ranks);
+    text_format(text, sizeof text, "%s %s of %d did not come to rank 0 (%s at %s) in time "
+                "(RING_INIT_TIMEOUT=%g)%s", count == 1 ? "rank" : "ranks", ranks, m->world.size,
+                m->world.cards[0].hostname, place, m->world.settings.init_timeout,
+                address_is_loopback(&at) ? "; only ranks of this host can reach that address" : "");
+    verdict_decide(m, RING_ERR_TIMEOUT, text);
+}
+
+void gathering_tick(membership *m, double now)
+{
+    if (m->world.rank > 0 || m->state != STATE_JOINING || membership_is_decided(m))
+        return;
+    if (now >= m->world.deadline)
+        give_up(m);
+    else
+        membership_due(m, m->world.deadline);
+}
+
+/* ---- For the caller ---------------------------------------------------------------- */
+
+/* Locked. */
+static ring_status gather(membership *m, int listener)
+{
+    unsigned char session[HANDSHAKE_SESSION];
+    randombytes_buf(session, sizeof session);
+    const acceptor seats = {.source.client = &m->client, .terms = &m->job, .admit = on_admitted,
+                            .refuse = on_refused, .context = m};
+    m->cards_here = 1;
+    memcpy(m->job.session, session, sizeof session); /* who joins learns it with the proof */
+    const ring_status listening = acceptor_open(&m->rendezvous, &seats, listener);
+    RING_TRY(listeners_open(m, session));
+    RING_TRY(listening);
+    membership_due(m, m->world.deadline);
+    while (m->state < STATE_LINKING && !membership_is_decided(m))
+        (void)control_wait(&m->changed, CONTROL_NEVER);
+    return m->state >= STATE_LINKING ? RING_OK : verdict_status(m);
+}
+
+ring_status gathering_run(membership *m, const credential *c, int listener)
+{
+    ring_status status = listeners_bind(m, c);
+    if (status == RING_OK)
+        status = membership_serve(m);
+    if (status != RING_OK) {
+        fd_close(&listener);
+        return status;
+    }
+    control_lock();
+    status = gather(m, listener);
+    control_unlock();
+    return status;
+}

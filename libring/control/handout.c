@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Terms and cards, rank by rank down the tree. */
+#include "handout.h"
+
+#include "verdict.h"
+
+#include <string.h>
+
+#define MOST_PAUSE 0.05
+
+/* ---- Taking ------------------------------------------------------------------------ */
+
+static void warn_overruled(const char *name, double mine, double theirs)
+{
+    if (mine > theirs || mine < theirs)
+        log_warn("%s=%g here, but rank 0's %g holds for all ranks", name, mine, theirs);
+}
+
+static void take_terms(membership *m, const control_message *message)
+{
+    settings *s = &m->world.settings;
+    const char *algo = message->body.terms.algo;
+    m->world.deadline = clock_now() + message->body.terms.remaining;
+    warn_overruled("RING_TIMEOUT", s->timeout, message->body.terms.timeout);
+    warn_overruled("RING_PEER_TIMEOUT", s->peer_timeout, message->body.terms.peer_timeout);
+    if (strncmp(s->algo, algo, sizeof s->algo) != 0)
+        log_warn("RING_ALGO=%s here, but rank 0's \"%.31s\" holds for all ranks", s->algo, algo);
+    s->timeout = message->body.terms.timeout;
+    s->peer_timeout = message->body.terms.peer_timeout;
+    text_format(s->algo, sizeof s->algo, "%.31s", algo);
+}
+
+void handout_hear(membership *m, connection *c, const control_message *message)
+{
+    if (m->state != STATE_JOINING || m->world.rank == 0 || c->peer != tree_parent(m->world.rank)) {
+        membership_nonsense(m, c);
+    } else if (message->kind == CONTROL_TERMS) {
+        c->edge = true; /* the rendezvous with rank 0 becomes one */
+        take_terms(m, message);
+    } else if (message->rank == m->cards_here) {
+        memcpy(&m->world.cards[message->rank], message->body.cards,
+               (size_t)message->count * sizeof m->world.cards[0]);
+        m->cards_here += message->count;
+        if (m->cards_here == m->world.size)
+            handout_begin(m);
+    } else {
+        membership_nonsense(m, c);
+    }
+}
+
+/* ---- Giving ------------------------------------------------------------------------ */
+
+static void give(connection *c)
+{
+    c->edge = c->gives_cards = true;
+    c->heard = clock_now();
+}
+
+static void on_dialed(dialer *d, ring_status status, int fd)
+{
+    membership *m = d->context;
+    connection *c = status == RING_OK ? connection_new(m, fd, d->peer, true) : NULL;
+    if (c == NULL) {
+        verdict_propose_own(m, fail(status != RING_OK ? status : RING_ERR_MEMORY,
+                                    "handing the cards to rank %d (%s): %s", d->peer,
+                                    m->world.cards[d->peer].hostname, fail_text()));
+        return;
+    }
+    give(c);
+    connection_write(c);
+    handout_check(m);
+}
+
+static void dial_child(membership *m, int child)
+{
+    const dialer steady = {.purpose.kind = HANDSHAKE_CONTROL, .patience = CONTROL_NEVER,
+                           .most_pause = MOST_PAUSE, .deadline = m->world.deadline,
+                           .done = on_dialed};
+    const ring_status status = membership_dial_rank(m, child, membership_is_local(m, child), &steady);
+    if (status != RING_OK)
+        verdict_propose_own(m, status);
+}
+
+static void give_to_children(membership *m)
+{
+    const int first = tree_first_child(m->world.rank);
+    if (m->world.rank > 0) {
+        for (int i = 0; i < tree_children(m->world.rank, m->world.size); i++)
+            dial_child(m, first + i);
+        return;
+    }
+    for (connection *c = m->connections; c != NULL; c = c->next)
+        if (c->came && tree_parent(c->peer) == 0)
+            give(c);
+}
+
+void handout_begin(membership *m)
+{
+    m->state = STATE_CARDS;
+    give_to_children(m);
+    membership_flush(m);
+    handout_check(m);
+}
+
+static void compose_terms(const membership *m, control_message *out)
+{
+    const settings *s = &m->world.settings;
+    control_message_begin(out, CONTROL_TERMS, m->world.rank);
+    out->body.terms.remaining = m->world.deadline - clock_now();
+    out->body.terms.timeout = s->timeout;
+    out->body.terms.peer_timeout = s->peer_timeout;
+    text_format(out->body.terms.algo, sizeof out->body.terms.algo, "%s", s->algo);
+}
+
+bool handout_speak(membership *m, connection *c, control_message *out)
+{
+    const int left = m->world.size - c->told_cards;
+    if (!c->gives_cards)
+        return false;
+    if (!c->told_terms) {
+        c->told_terms = true;
+        compose_terms(m, out);
+        return true;
+    }
+    control_message_begin(out, CONTROL_CARDS, c->told_cards);
+    out->count = left < CONTROL_CARDS_MOST ? left : CONTROL_CARDS_MOST;
+    memcpy(out->body.cards, &m->world.cards[c->told_cards],
+           (size_t)out->count * sizeof out->body.cards[0]);
+    c->told_cards += out->count;
+    c->gives_cards = c->told_cards < m->world.size;
+    return true;
+}
+
+void handout_check(membership *m)
+{
+    int given = 0;
+    if (m->state != STATE_CARDS)
+        return;
+    for (const connection *c = m->connections; c != NULL; c = c->next)
+        given += c->told_cards == m->world.size && !connection_is_busy(c);
+    if (given < tree_children(m->world.rank, m->world.size))
+        return;
+    m->state = STATE_LINKING;
+    membership_due(m, m->world.deadline);
+    pthread_cond_broadcast(&m->changed);
+}

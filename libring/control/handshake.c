@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The handshake's states, and what the two sides compare. */
+#include "handshake.h"
+#include "card.h"
+#include "peer_credentials.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sodium.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { ORDER_MARK = 0x01020304, ORDER_SWAPPED = 0x04030201 };
+static const char magic[8] = "ringboot";
+
+handshake_hello handshake_hello_to(const handshake_terms *terms, int peer,
+                                   const handshake_purpose *purpose)
+{
+    handshake_hello hello = {.order = ORDER_MARK, .version = RING_VERSION_CODE,
+                             .card_bytes = sizeof(control_card), .epoch = terms->epoch,
+                             .size = terms->size, .rank = terms->rank, .peer = peer,
+                             .purpose = *purpose};
+    memcpy(hello.magic, magic, sizeof magic);
+    memcpy(hello.session, terms->session, sizeof hello.session);
+    randombytes_buf(hello.nonce, sizeof hello.nonce);
+    return hello;
+}
+
+void handshake_dial(handshake *h, int fd, const handshake_terms *terms,
+                    const handshake_hello *hello, double patience)
+{
+    const double now = clock_now();
+    *h = (handshake){.fd = fd, .terms = terms, .state = HANDSHAKE_CONNECTING, .dialer = *hello,
+                     .started = now, .expires = now + patience};
+}
+
+void handshake_accept(handshake *h, int fd, const handshake_terms *terms)
+{
+    const double now = clock_now();
+    *h = (handshake){.fd = fd, .terms = terms, .state = HANDSHAKE_HELLO, .started = now,
+                     .expires = now + HANDSHAKE_SECONDS};
+}
+
+uint32_t handshake_events(const handshake *h)
+{
+    return h->state == HANDSHAKE_CONNECTING ? POLLOUT : POLLIN;
+}
+
+/* ---- Bytes ------------------------------------------------------------------------- */
+
+/* A few hundred bytes always fit into the buffer of a new socket. */
+static ring_status say(handshake *h, const void *data, size_t bytes)
+{
+    const ssize_t put = send(h->fd, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (put < 0)
+        return fail(RING_ERR_PEER, "sending to the other side: %m");
+    return (size_t)put == bytes ? RING_OK : fail(RING_ERR_PEER, "the other side reads too slowly");
+}
+
+/* Never reads more than `want`, so nothing that follows the handshake is lost. */
+static ring_status hear(handshake *h, size_t want)
+{
+    while (h->got < want) {
+        const ssize_t got = recv(h->fd, h->in + h->got, want - h->got, MSG_DONTWAIT);
+        if (got == 0)
+            return fail(RING_ERR_PEER, "the other side closed the connection");
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return errno == EAGAIN ? RING_IN_PROGRESS
+                                   : fail(RING_ERR_PEER, "reading from the other side: %m");
+        h->got += (size_t)got;
+    }
+    h->got = 0;
+    return RING_OK;
+}
+
+/* ---- Proofs ------------------------------------------------------------------------ */
+
+static void prove(const handshake *h, const char *side, unsigned char mac[HANDSHAKE_MAC])
+{
+    crypto_auth_hmacsha256_state state;
+    crypto_auth_hmacsha256_init(&state, h->terms->key, sizeof h->terms->key);
+    crypto_auth_hmacsha256_update(&state, (const unsigned char *)side, 8);
+    crypto_auth_hmacsha256_update(&state, (const unsigned char *)&h->dialer, sizeof h->dialer);
+    crypto_auth_hmacsha256_update(&state, (const unsigned char *)&h->acceptor, sizeof h->acceptor);
+    crypto_auth_hmacsha256_final(&state, mac);
+}
+
+static const char acceptor_side[8] = "acceptor", dialer_side[8] = "dialer";
+
+static ring_status check_proof(const handshake *h, const char *side, const unsigned char *mac)
+{
+    unsigned char want[HANDSHAKE_MAC];
+    prove(h, side, want);
+    if (sodium_memcmp(want, mac, sizeof want) != 0)
+        return fail(RING_ERR_AUTH, "the other side could not prove that it belongs to this job "
+                    "(another secret, or another job)");
+    return peer_check(h->fd, h->terms->users);
+}
+
+/* Who joins does not know yet which communicator it is. */
+static ring_status same_communicator(const handshake_hello *mine, const handshake_hello *theirs)
+{
+    if (mine->epoch == theirs->epoch &&
+        (mine->purpose.kind == HANDSHAKE_JOIN ||
+         memcmp(mine->session, theirs->session, sizeof mine->session) == 0))
+        return RING_OK;
+    return fail(RING_ERR_PEER, "rank %d speaks for another communicator of this job", theirs->rank);
+}
+
+/* Both sides are members of one job from here. */
+static ring_status compare(const handshake_hello *mine, const handshake_hello *theirs)
+{
+    if (theirs->order == ORDER_SWAPPED)
+        return fail(RING_ERR_CONFIG, "a rank of this job has the other byte order; mixed machines "
+                    "are not supported");
+    if (theirs->version != mine->version || theirs->card_bytes != mine->card_bytes)
+        return fail(RING_ERR_CONFIG, "rank %d runs libring %u (cards of %u bytes), rank %d runs "
+                    "libring %u (%u bytes); install one version everywhere", theirs->rank,
+                    theirs->version, theirs->card_bytes, mine->rank, mine->version,
+                    mine->card_bytes);
+    if (theirs->size != mine->size)
+        return fail(RING_ERR_CONFIG, "rank %d was told of %d ranks, rank %d of %d; start all with "
+                    "the same number", theirs->rank, theirs->size, mine->rank, mine->size);
+    if (theirs->rank < 0 || theirs->rank >= mine->size)
+        return fail(RING_ERR_CONFIG, "a process says that it is rank %d of %d; ranks are numbered "
+                    "from 0", theirs->rank, mine->size);
+    if (theirs->peer != mine->rank || mine->peer != theirs->rank ||
+        memcmp(&theirs->purpose, &mine->purpose, sizeof mine->purpose) != 0)
+        return fail(RING_ERR_PEER, "rank %d is not whom rank %d wanted to speak to", theirs->rank,
+                    mine->rank);
+    return same_communicator(mine, theirs);
+}
+
+/* ---- States ------------------------------------------------------------------------ */
+
+/* On one host a socket may connect to itself when nobody listens on that port yet. */
+static bool is_itself(int fd)
+{
+    struct sockaddr_storage a = {0}, b = {0};
+    socklen_t la = sizeof a, lb = sizeof b;
+    return getsockname(fd, (struct sockaddr *)&a, &la) == 0 &&
+           getpeername(fd, (struct sockaddr *)&b, &lb) == 0 && la == lb &&
+           a.ss_family != AF_UNIX && memcmp(&a, &b, la) == 0;
+}
+
+static ring_status on_connecting(handshake *h)
+{
+    struct pollfd entry = {.fd = h->fd, .events = POLLOUT};
+    int error = 0;
+    socklen_t length = sizeof error;
+    if (poll(&entry, 1, 0) <= 0)
+        return RING_IN_PROGRESS;
+    getsockopt(h->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error != 0)
+        return fail(RING_ERR_PEER, "%s", strerror(error));
+    if (is_itself(h->fd))
+        return fail(RING_ERR_PEER, "nobody listens there");
+    RING_TRY(say(h, &h->dialer, sizeof h->dialer));
+    h->state = HANDSHAKE_ANSWER;
+    return RING_OK;
+}
+
+static ring_status on_hello(handshake *h)
+{
+    struct {
+        handshake_hello hello;
+        unsigned char mac[HANDSHAKE_MAC];
+    } answer;
+    RING_TRY(hear(h, sizeof h->dialer));
+    memcpy(&h->dialer, h->in, sizeof h->dialer);
+    if (memcmp(h->dialer.magic, magic, sizeof magic) != 0)
+        return fail(RING_ERR_AUTH, "the other side does not speak this protocol");
+    h->acceptor = handshake_hello_to(h->terms, h->dialer.rank, &h->dialer.purpose);
+    answer.hello = h->acceptor;
+    prove(h, acceptor_side, answer.mac);
+    RING_TRY(say(h, &answer, sizeof answer));
+    h->state = HANDSHAKE_PROOF;
+    return RING_OK;
+}
+
+/* Sends the proof even to a wrong version, so that both sides can name it. */
+static ring_status on_answer(handshake *h)
+{
+    unsigned char proof[HANDSHAKE_MAC];
+    RING_TRY(hear(h, sizeof h->acceptor + HANDSHAKE_MAC));
+    memcpy(&h->acceptor, h->in, sizeof h->acceptor);
+    RING_TRY(check_proof(h, acceptor_side, h->in + sizeof h->acceptor));
+    prove(h, dialer_side, proof);
+    RING_TRY(say(h, proof, sizeof proof));
+    RING_TRY(compare(&h->dialer, &h->acceptor));
+    h->state = HANDSHAKE_WELCOME;
+    h->expires = 1e300; /* from here on the other side may be slow: it is one of us */
+    return RING_OK;
+}
+
+static ring_status on_proof(handshake *h)
+{
+    RING_TRY(hear(h, HANDSHAKE_MAC));
+    RING_TRY(check_proof(h, dialer_side, h->in));
+    RING_TRY(compare(&h->acceptor, &h->dialer));
+    RING_TRY(say(h, "w", 1));
+    return RING_OK;
+}
+
+static ring_status on_welcome(handshake *h)
+{
+    RING_TRY(hear(h, 1));
+    return h->in[0] == 'w' ? RING_OK : fail(RING_ERR_PEER, "the other side said nonsense");
+}
+
+static ring_status step_once(handshake *h, bool *done)
+{
+    switch (h->state) {
+    case HANDSHAKE_CONNECTING:
+        return on_connecting(h);
+    case HANDSHAKE_HELLO:
+        return on_hello(h);
+    case HANDSHAKE_ANSWER:
+        return on_answer(h);
+    case HANDSHAKE_PROOF:
+        *done = true;
+        return on_proof(h);
+    case HANDSHAKE_WELCOME:
+        *done = true;
+        return on_welcome(h);
+    }
+    return fail(RING_ERR_INTERNAL, "a handshake in state %d", (int)h->state);
+}
+
+ring_status handshake_step(handshake *h)
+{
+    bool done = false;
+    ring_status status = RING_OK;
+    while (!done && status == RING_OK)
+        status = step_once(h, &done);
+    if (status == RING_IN_PROGRESS && clock_now() >= h->expires)
+        status = fail(RING_ERR_TIMEOUT, "the other side did not finish the handshake within %g s",
+                      h->expires - h->started);
+    return status;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * handshake: the beginning of every connection between ranks, control and data alike, either side
+ * of it, as a state machine that never blocks. Everything read has a fixed size.
+ *
+ *     dialer                       acceptor
+ *     hello                 ──▶     (magic wrong: closed)
+ *     (MAC wrong: closed)   ◀──     hello, MAC of both hellos
+ *     MAC of both hellos    ──▶     (MAC wrong: closed)
+ *     done                  ◀──     one byte: welcome
+ *
+ * The MACs are by the job's key, and cover all that the hellos say: communicator, epoch, pair,
+ * lane and the rest. The nonces are new each time, so a replay proves nothing. The layout of
+ * these messages is the same in all versions; version, byte order and sizes are compared after
+ * both sides have proved themselves, so that only a member of the job can cause the error.
+ */
+#ifndef RING_CONTROL_HANDSHAKE_H
+#define RING_CONTROL_HANDSHAKE_H
+
+#include "credential.h"
+
+#include <stdio.h>
+
+enum { HANDSHAKE_NONCE = 32, HANDSHAKE_MAC = 32, HANDSHAKE_SESSION = 16, HANDSHAKE_SECONDS = 5 };
+enum handshake_kind { HANDSHAKE_JOIN = 1, HANDSHAKE_CONTROL, HANDSHAKE_LINK };
+
+/** What a connection is for. Of a link also which one: two ends that mean different ones do not
+ *  come together. */
+typedef struct handshake_purpose {
+    uint16_t kind, lane, index, transport;
+} handshake_purpose;
+
+/** What this rank shows and expects. Borrowed by its handshakes. */
+typedef struct handshake_terms {
+    unsigned char key[CREDENTIAL_KEY];
+    unsigned char session[HANDSHAKE_SESSION]; /* which communicator of the job; rank 0 draws it, and
+                                                 who joins learns it with rank 0's proof */
+    uint32_t epoch; /* of that communicator; 0: one that never shrank */
+    FILE *users;    /* the key is no secret: peer_table(), the other side must be of our user */
+    int rank, size;
+} handshake_terms;
+
+typedef struct handshake_hello {
+    char magic[8];
+    uint32_t order, version, card_bytes, epoch;
+    int32_t size, rank, peer; /* peer: whom this is for */
+    handshake_purpose purpose;
+    unsigned char session[HANDSHAKE_SESSION];
+    unsigned char nonce[HANDSHAKE_NONCE];
+} handshake_hello;
+
+_Static_assert(sizeof(handshake_hello) == 92, "hellos look the same in all versions");
+
+enum handshake_state {
+    HANDSHAKE_CONNECTING, HANDSHAKE_HELLO, HANDSHAKE_ANSWER, HANDSHAKE_PROOF, HANDSHAKE_WELCOME
+};
+
+typedef struct handshake {
+    int fd; /* borrowed */
+    const handshake_terms *terms;
+    enum handshake_state state;
+    handshake_hello dialer, acceptor;
+    unsigned char in[sizeof(handshake_hello) + HANDSHAKE_MAC];
+    size_t got;
+    double started, expires; /* until the other side has proved itself */
+} handshake;
+
+/** A hello of this program for @p peer. */
+handshake_hello handshake_hello_to(const handshake_terms *terms, int peer,
+                                   const handshake_purpose *purpose);
+
+/** The side that dials; @p fd is connected or connecting. */
+void handshake_dial(handshake *h, int fd, const handshake_terms *terms,
+                    const handshake_hello *hello, double patience);
+/** The side that accepts; @p fd was just accepted. */
+void handshake_accept(handshake *h, int fd, const handshake_terms *terms);
+
+/** Goes on as far as it can.
+ *  @return RING_OK: h->dialer and h->acceptor are true; RING_IN_PROGRESS;
+ *          RING_ERR_CONFIG: a member of the job, but another version, byte order or size;
+ *          else this socket is of no use: RING_ERR_AUTH, _PEER, _TIMEOUT, _SYSTEM. */
+ring_status handshake_step(handshake *h);
+/** What it waits for, for epoll and poll alike. */
+uint32_t handshake_events(const handshake *h);
+
+#endif

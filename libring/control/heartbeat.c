@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Beating, and judging the silence of others. */
+#include "heartbeat.h"
+
+#include "verdict.h"
+
+static double interval(const membership *m)
+{
+    const double fifth = m->world.settings.peer_timeout / 5;
+    return fifth < 1 ? fifth : 1;
+}
+
+bool heartbeat_speak(membership *m, connection *c, control_message *out)
+{
+    const double now = clock_now();
+    if (!c->edge || now < c->beat || c->told_goodbye || c->gives_cards)
+        return false;
+    control_message_begin(out, CONTROL_BEAT, m->world.rank);
+    c->beat = now + interval(m);
+    membership_due(m, c->beat);
+    return true;
+}
+
+/* After its own stall each peer has an interval to be heard again. */
+void heartbeat_forgive(membership *m, double now, double stall)
+{
+    const double least = now - m->world.settings.peer_timeout + interval(m);
+    if (stall <= interval(m))
+        return;
+    for (connection *c = m->connections; c != NULL; c = c->next) {
+        c->heard += stall;
+        if (c->heard < least)
+            c->heard = least;
+        if (c->heard > now)
+            c->heard = now;
+    }
+}
+
+/* What has come and was not read yet is a sign of life, too. */
+static bool is_silent(connection *c, double now, double limit)
+{
+    if (now - c->heard <= limit)
+        return false;
+    connection_read(c);
+    return connection_is_open(c) && clock_now() - c->heard > limit;
+}
+
+static void judge(membership *m, connection *c, double now)
+{
+    char why[128];
+    const double limit = m->world.settings.peer_timeout;
+    if (is_silent(c, now, limit)) {
+        text_format(why, sizeof why, "no sign of life for %g s (RING_PEER_TIMEOUT); its process is "
+                    "stopped or its host cut off", limit);
+        verdict_lost(m, c->peer, why);
+    } else {
+        membership_due(m, c->heard + limit);
+    }
+}
+
+void heartbeat_tick(membership *m, double now)
+{
+    for (connection *c = m->connections; c != NULL; c = c->next) {
+        if (!c->edge || !connection_is_open(c) || m->state == STATE_LEAVING)
+            continue;
+        if (!membership_is_decided(m) && !c->left)
+            judge(m, c, now);
+        connection_write(c);
+        if (connection_is_open(c) && !c->deaf && c->beat > now)
+            membership_due(m, c->beat);
+    }
+}

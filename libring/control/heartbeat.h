@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * heartbeat: signs of life between neighbours of the tree, each peer_timeout / 5, at most 1 s. A
+ * live process always beats, however busy it is; a stopped or cut-off one does not.
+ */
+#ifndef RING_CONTROL_HEARTBEAT_H
+#define RING_CONTROL_HEARTBEAT_H
+
+#include "membership.h"
+
+bool heartbeat_speak(membership *m, connection *c, control_message *out);
+/** Judges who was silent too long. */
+void heartbeat_tick(membership *m, double now);
+/** Time in which this process itself did not run is no silence of its peers. */
+void heartbeat_forgive(membership *m, double now, double stall);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The only state of control that outlives a communicator. */
+#include "id_listener.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct id_listener {
+    ring_unique_id id;
+    int bound;
+    pid_t maker;
+    double expires;
+    struct id_listener *next;
+} id_listener;
+
+static id_listener *list;
+
+static int remove_one(id_listener **at)
+{
+    id_listener *l = *at;
+    const int bound = l->bound;
+    *at = l->next;
+    free(l);
+    return bound;
+}
+
+double id_listener_expire(double now)
+{
+    double next = 1e300;
+    for (id_listener **at = &list; *at != NULL;) {
+        if (now >= (*at)->expires) {
+            int bound = remove_one(at);
+            fd_close(&bound);
+            continue;
+        }
+        if ((*at)->expires < next)
+            next = (*at)->expires;
+        at = &(*at)->next;
+    }
+    return next;
+}
+
+ring_status id_listener_add(const ring_unique_id *id, int bound, double seconds)
+{
+    id_listener *l = malloc(sizeof *l);
+    if (l == NULL) {
+        fd_close(&bound);
+        return fail(RING_ERR_MEMORY, "making a unique id");
+    }
+    *l = (id_listener){.id = *id, .bound = bound, .maker = getpid(),
+                       .expires = clock_now() + seconds, .next = list};
+    list = l;
+    return RING_OK;
+}
+
+static int take(const ring_unique_id *id, bool only_copies)
+{
+    for (id_listener **at = &list; *at != NULL; at = &(*at)->next)
+        if (memcmp(&(*at)->id, id, sizeof *id) == 0 && (!only_copies || (*at)->maker != getpid()))
+            return remove_one(at);
+    return -1;
+}
+
+int id_listener_take(const ring_unique_id *id)
+{
+    return take(id, false);
+}
+
+void id_listener_forget_copy(const ring_unique_id *id)
+{
+    int bound = take(id, true);
+    fd_close(&bound);
+}

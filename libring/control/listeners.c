@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Listening at one address, never at all of them; who comes is a neighbour or brings a link. */
+#include "listeners.h"
+
+#include "data_sockets.h"
+#include "own_address.h"
+#include "peer_credentials.h"
+#include "verdict.h"
+
+#include <sodium.h>
+#include <string.h>
+
+/* ---- Addresses --------------------------------------------------------------------- */
+
+/* What the user chose, but nothing beats "no secret: 127.0.0.1 only"; else the address that
+ * rank 0 is reached from. */
+static ring_status choose_address(const settings *s, const credential *c, int rank,
+                                  net_address *own)
+{
+    own->length = 0;
+    if (!c->check_uid)
+        RING_TRY(address_chosen(s, own));
+    else if (rank == 0 && (s->address[0] != '\0' || s->interface[0] != '\0'))
+        log_at(s->address[0] != '\0' ? LOG_WARN : LOG_INFO,
+               "without a secret only 127.0.0.1 is listened on, whatever RING_ADDR and "
+               "RING_SOCKET_IFNAME say");
+    return own->length != 0 ? RING_OK : address_towards(&c->at[0], own);
+}
+
+static ring_status listen_tcp(membership *m, const net_address *own)
+{
+    net_address at = *own;
+    int fd;
+    char text[ADDRESS_TEXT_MAX];
+    address_set_port(&at, 0);
+    if (address_listen(&at, &fd) != RING_OK)
+        return fail(RING_ERR_SYSTEM, "no port is free at %s", address_text(own, text));
+    m->tcp.source.fd = fd_guard(fd);
+    address_pack(&at, m->world.cards[m->world.rank].address);
+    return RING_OK;
+}
+
+static ring_status listen_local(membership *m)
+{
+    int fd;
+    control_card *card = &m->world.cards[m->world.rank];
+    address_unix_name(card->unix_name);
+    net_address at = address_unix(card->unix_name);
+    if (address_listen(&at, &fd) != RING_OK)
+        return fail(RING_ERR_SYSTEM, "%s", fail_text());
+    m->local.source.fd = fd_guard(fd);
+    return RING_OK;
+}
+
+static ring_status look_up_users(membership *m)
+{
+    m->job.users = m->terms.users = peer_table();
+    return m->job.users != NULL
+               ? RING_OK
+               : fail(RING_ERR_SYSTEM, "reading the table of users' connections: %m; set "
+                      "RING_SECRET_FILE");
+}
+
+ring_status listeners_bind(membership *m, const credential *c)
+{
+    net_address own;
+    RING_TRY(choose_address(&m->world.settings, c, m->world.rank, &own));
+    memcpy(m->job.key, c->key, sizeof m->job.key);
+    if (c->check_uid)
+        RING_TRY(look_up_users(m));
+    RING_TRY(listen_tcp(m, &own));
+    return listen_local(m);
+}
+
+/* ---- Who comes --------------------------------------------------------------------- */
+
+static void on_admitted(acceptor *a, int fd, const handshake_hello *hello)
+{
+    membership *m = a->context;
+    if (hello->purpose.kind == HANDSHAKE_LINK) {
+        data_sockets_admit(m, hello, a == &m->local, fd);
+        return;
+    }
+    connection *c = NULL;
+    if (hello->purpose.kind == HANDSHAKE_CONTROL)
+        c = connection_new(m, fd, hello->rank, true);
+    else
+        fd_close(&fd);
+    if (c == NULL)
+        return;
+    c->tacit = true;
+    connection_write(c);
+}
+
+/* A start cannot do without descriptors; later somebody else may give some back. */
+static void on_refused(acceptor *a, ring_status status)
+{
+    membership *m = a->context;
+    if (status == RING_ERR_SYSTEM && m->state < STATE_RUNNING)
+        verdict_propose_own(m, status);
+    else
+        log_debug("%s", fail_text());
+}
+
+ring_status listeners_open(membership *m, const unsigned char session[HANDSHAKE_SESSION])
+{
+    memcpy(m->terms.session, session, HANDSHAKE_SESSION);
+    crypto_auth_hmacsha256(m->terms.key, session, HANDSHAKE_SESSION, m->job.key);
+    const acceptor either = {.source.client = &m->client, .terms = &m->terms, .admit = on_admitted,
+                           .refuse = on_refused, .context = m};
+    RING_TRY(acceptor_open(&m->tcp, &either, m->tcp.source.fd));
+    return acceptor_open(&m->local, &either, m->local.source.fd);
+}

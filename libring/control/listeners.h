@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * listeners: where other ranks reach this one, for as long as it is a member: a TCP listener, and an
+ * abstract AF_UNIX name for its own host. Both are in its card.
+ */
+#ifndef RING_CONTROL_LISTENERS_H
+#define RING_CONTROL_LISTENERS_H
+
+#include "membership.h"
+
+/** Listens, and writes the addresses into this rank's card. Not locked. */
+ring_status listeners_bind(membership *m, const credential *c);
+/** The communicator is known: proves by its key from here on, and lets its ranks in. */
+ring_status listeners_open(membership *m, const unsigned char session[HANDSHAKE_SESSION]);
+#endif

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Birth and death of a membership, and the tables of who hears and who speaks. */
+#include "membership.h"
+
+#include "barrier.h"
+#include "departure.h"
+#include "gathering.h"
+#include "handout.h"
+#include "heartbeat.h"
+#include "id_listener.h"
+#include "verdict.h"
+#include "visiting.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+
+/* ---- The channel ------------------------------------------------------------------- */
+
+void membership_nonsense(membership *m, const connection *c)
+{
+    char name[128], text[CONTROL_TEXT];
+    membership_name(m, c->peer, name, sizeof name);
+    text_format(text, sizeof text, "%s sent a control message that makes no sense", name);
+    verdict_decide(m, RING_ERR_INTERNAL, text);
+}
+
+/* Before all cards are here, only those who hand them out have anything to say. */
+static bool is_timely(const membership *m, const connection *c, uint32_t kind)
+{
+    const bool to_rank_0 = kind == CONTROL_CARD || kind == CONTROL_SEATED;
+    if (to_rank_0 || !c->edge)
+        return (to_rank_0 && !c->edge && m->world.rank == 0) || kind == CONTROL_TERMS ||
+               kind == CONTROL_PROPOSAL || kind == CONTROL_VERDICT;
+    return true;
+}
+
+void membership_hear(membership *m, connection *c, control_message *message)
+{
+    if (!control_message_check(message, m->world.size) || !is_timely(m, c, message->kind)) {
+        membership_nonsense(m, c);
+        return;
+    }
+    switch (message->kind) {
+    case CONTROL_CARD:
+    case CONTROL_SEATED:
+        gathering_hear(m, c, message);
+        return;
+    case CONTROL_TERMS:
+    case CONTROL_CARDS:
+        handout_hear(m, c, message);
+        return;
+    case CONTROL_READY:
+    case CONTROL_GO:
+        barrier_hear(m, c, message);
+        return;
+    case CONTROL_PROPOSAL:
+    case CONTROL_VERDICT:
+        verdict_hear(m, c, message);
+        return;
+    case CONTROL_LEFT:
+    case CONTROL_GOODBYE:
+        departure_hear(m, c, message);
+        return;
+    default:
+        return; /* a beat: connection.c has noted the time */
+    }
+}
+
+bool membership_speak(membership *m, connection *c, control_message *out)
+{
+    return visiting_speak(m, c, out) || verdict_speak(m, c, out) || handout_speak(m, c, out) ||
+           barrier_speak(m, c, out) || departure_speak(m, c, out) || heartbeat_speak(m, c, out);
+}
+
+void membership_lose(membership *m, connection *c)
+{
+    if (m->state == STATE_LEAVING || membership_is_decided(m) || c->tacit)
+        return;
+    if (c->edge && c->left)
+        departure_gone(m, c);
+    else if (c->edge)
+        verdict_lost(m, c->peer, "its process ended or its connection broke");
+    else if (m->world.rank == 0)
+        gathering_lose(m, c);
+    else
+        visiting_lose(m, c);
+}
+
+void membership_flush(membership *m)
+{
+    for (connection *c = m->connections; c != NULL; c = c->next)
+        connection_write(c);
+    pthread_cond_broadcast(&m->changed);
+}
+
+/* ---- Turns ------------------------------------------------------------------------- */
+
+static void free_ended(membership *m)
+{
+    for (connection **at = &m->connections; *at != NULL;) {
+        connection *c = *at;
+        if (connection_is_open(c)) {
+            at = &c->next;
+            continue;
+        }
+        *at = c->next;
+        free(c);
+    }
+    for (dialer **at = &m->dialers; *at != NULL;) {
+        dialer *d = *at;
+        if (!d->ended) {
+            at = &d->next;
+            continue;
+        }
+        *at = d->next;
+        free(d);
+    }
+}
+
+void membership_after_event(membership *m)
+{
+    handout_check(m);
+    free_ended(m);
+    if (m->state == STATE_LEAVING)
+        membership_due(m, 0);
+    pthread_cond_broadcast(&m->changed);
+}
+
+static void tick_dialers(membership *m, double now)
+{
+    for (dialer *d = m->dialers; d != NULL; d = d->next) {
+        if (!d->ended && now >= dialer_due(d))
+            dialer_go(d);
+        else if (!d->ended)
+            membership_due(m, dialer_due(d));
+    }
+}
+
+static void tick_acceptors(membership *m, double now)
+{
+    acceptor *const acceptors[] = {&m->rendezvous, &m->tcp, &m->local};
+    for (size_t i = 0; i < sizeof acceptors / sizeof acceptors[0]; i++)
+        membership_due(m, acceptor_tick(acceptors[i], now));
+}
+
+static void on_tick(control_client *client, double now, double stall)
+{
+    membership *m = (membership *)((char *)client - offsetof(membership, client));
+    heartbeat_forgive(m, now, stall);
+    tick_acceptors(m, now);
+    tick_dialers(m, now);
+    gathering_tick(m, now);
+    visiting_tick(m);
+    barrier_tick(m, now);
+    heartbeat_tick(m, now);
+    verdict_tick(m, now);
+    departure_tick(m, now);
+    membership_due(m, id_listener_expire(now));
+    free_ended(m);
+}
+
+/* ---- Neighbours -------------------------------------------------------------------- */
+
+void membership_name(const membership *m, int rank, char *out, size_t size)
+{
+    const control_card *card = &m->world.cards[rank];
+    text_format(out, size, "rank %d (%s, pid %d)", rank, card->hostname, card->pid);
+}
+
+connection *membership_up(const membership *m)
+{
+    connection *up = NULL;
+    for (connection *c = m->connections; c != NULL; c = c->next)
+        if (connection_is_open(c) && !c->left && !c->told_seated && c->peer < m->world.rank &&
+            (up == NULL || c->peer < up->peer))
+            up = c;
+    return up;
+}
+
+bool membership_is_local(const membership *m, int rank)
+{
+    return card_is_local(&m->world.cards[rank], &m->world.cards[m->world.rank]);
+}
+
+connection *membership_edge_to(const membership *m, int peer)
+{
+    for (connection *c = m->connections; c != NULL; c = c->next)
+        if (connection_is_open(c) && c->edge && c->peer == peer)
+            return c;
+    return NULL;
+}
+
+ring_status membership_dial(membership *m, const dialer *like)
+{
+    dialer *d = malloc(sizeof *d);
+    if (d == NULL)
+        return fail(RING_ERR_MEMORY, "dialing rank %d", like->peer);
+    *d = *like;
+    d->source = (control_source){.fd = -1, .client = &m->client};
+    d->context = m;
+    d->next = m->dialers;
+    m->dialers = d;
+    dialer_go(d);
+    return RING_OK;
+}
+
+ring_status membership_dial_rank(membership *m, int peer, bool local, const dialer *like)
+{
+    const control_card *card = &m->world.cards[peer];
+    dialer d = *like;
+    d.terms = &m->terms;
+    d.peer = peer;
+    d.local = local;
+    d.to = address_unix(card->unix_name);
+    if (!local && !address_unpack(card->address, &d.to))
+        return fail(RING_ERR_INTERNAL, "the card of rank %d has no address", peer);
+    return membership_dial(m, &d);
+}
+
+void membership_drop_dialers(membership *m, int kind)
+{
+    for (dialer *d = m->dialers; d != NULL; d = d->next)
+        if (!d->ended && (kind == 0 || d->purpose.kind == kind))
+            dialer_drop(d);
+}
+
+/* ---- Life -------------------------------------------------------------------------- */
+
+static ring_status fill(membership *m, uint32_t transports)
+{
+    const size_t size = (size_t)m->world.size;
+    m->world.cards = calloc(size, sizeof *m->world.cards);
+    m->left = calloc(size, sizeof *m->left);
+    m->leavers = calloc(size, sizeof *m->leavers);
+    m->unreachable = calloc(size, sizeof *m->unreachable);
+    if (m->world.cards == NULL || m->left == NULL || m->leavers == NULL || m->unreachable == NULL)
+        return fail(RING_ERR_MEMORY, "cards of %zu ranks", size);
+    for (size_t r = 0; r < size; r++)
+        m->world.cards[r].rank = -1;
+    control_card *card = &m->world.cards[m->world.rank];
+    card->rank = m->world.rank;
+    card->transports = transports;
+    return card_fill(card);
+}
+
+static void init_changed(membership *m)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&m->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+static void init_parts(membership *m)
+{
+    m->client = (control_client){.rank = m->world.rank, .size = m->world.size,
+                                 .due = CONTROL_NEVER, .tick = on_tick};
+    m->job.rank = m->terms.rank = m->world.rank;
+    m->job.size = m->terms.size = m->world.size;
+    m->rendezvous.source.fd = m->tcp.source.fd = m->local.source.fd = -1;
+    m->unanswered = -1;
+    m->attach_at = CONTROL_NEVER;
+    init_changed(m);
+}
+
+ring_status membership_new(const settings *s, int size, int rank, uint32_t transports,
+                           const char *launcher, membership **out)
+{
+    membership *m = calloc(1, sizeof *m);
+    *out = NULL;
+    if (m == NULL)
+        return fail(RING_ERR_MEMORY, "joining as rank %d", rank);
+    m->world.rank = rank;
+    m->world.size = size;
+    m->world.settings = *s;
+    m->world.deadline = clock_now() + s->init_timeout;
+    text_format(m->world.launcher, sizeof m->world.launcher, "%s", launcher);
+    log_set_rank(rank, size);
+    init_parts(m);
+    const ring_status status = fill(m, transports);
+    if (status == RING_OK)
+        *out = m;
+    else
+        membership_free(m);
+    return status;
+}
+
+ring_status membership_serve(membership *m)
+{
+    RING_TRY(control_enter(&m->client));
+    m->served = true;
+    return RING_OK;
+}
+
+void membership_close(membership *m)
+{
+    membership_drop_dialers(m, 0);
+    acceptor_close(&m->rendezvous);
+    acceptor_close(&m->tcp);
+    acceptor_close(&m->local);
+    for (connection *c = m->connections; c != NULL; c = c->next)
+        control_close(&c->source);
+    free_ended(m);
+}
+
+void membership_free(membership *m)
+{
+    if (m->job.users != NULL)
+        fclose(m->job.users);
+    fd_close(&m->rendezvous.source.fd); /* of a start that failed before the thread had them */
+    fd_close(&m->tcp.source.fd);
+    fd_close(&m->local.source.fd);
+    sodium_memzero(&m->job, sizeof m->job);
+    sodium_memzero(&m->terms, sizeof m->terms);
+    pthread_cond_destroy(&m->changed);
+    free(m->unreachable);
+    free(m->leavers);
+    free(m->left);
+    free(m->world.cards);
+    free(m);
+}

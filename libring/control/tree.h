@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * tree: who hands cards and barriers to whom: rank 0 at the top, CONTROL_FANOUT below each. */
+#ifndef RING_CONTROL_TREE_H
+#define RING_CONTROL_TREE_H
+
+#include "control.h"
+
+/** @return -1 for rank 0. */
+static inline int tree_parent(int rank)
+{
+    return rank > 0 ? (rank - 1) / CONTROL_FANOUT : -1;
+}
+
+static inline int tree_first_child(int rank)
+{
+    return rank * CONTROL_FANOUT + 1;
+}
+
+/** @return how many children follow the first one. */
+static inline int tree_children(int rank, int size)
+{
+    const int left = size - tree_first_child(rank);
+    return left <= 0 ? 0 : left < CONTROL_FANOUT ? left : CONTROL_FANOUT;
+}
+
+#endif

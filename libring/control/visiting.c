@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Looking for rank 0 wherever it may be, and what is said to it. */
+#include "visiting.h"
+
+#include "listeners.h"
+#include "verdict.h"
+
+#include <string.h>
+
+#define VERDICT_PATIENCE 2.0 /* s: rank 0 gives up when the first of us would, and then tells why */
+#define LOOK_SECONDS 0.01
+
+typedef struct visit {
+    membership *member;
+    credential *credential;
+    id_exchange *exchange;
+} visit;
+
+/* ---- On the channel ---------------------------------------------------------------- */
+
+bool visiting_speak(membership *m, connection *c, control_message *out)
+{
+    if (c->edge || m->world.rank == 0)
+        return false;
+    if (!c->told_card) {
+        c->told_card = true;
+        control_message_begin(out, CONTROL_CARD, m->world.rank);
+        out->body.join.remaining = m->world.deadline - clock_now();
+        out->body.join.card = m->world.cards[m->world.rank];
+        return true;
+    }
+    if (m->state == STATE_JOINING || c->told_seated)
+        return false;
+    c->told_seated = true;
+    control_message_begin(out, CONTROL_SEATED, m->world.rank);
+    return true;
+}
+
+void visiting_lose(membership *m, const connection *c)
+{
+    if (!c->told_seated)
+        verdict_decide(m, RING_ERR_PEER, "rank 0 was lost while ranks were joining: the peer "
+                       "closed the connection");
+}
+
+/* ---- Finding rank 0 ---------------------------------------------------------------- */
+
+static void on_found(membership *m, const handshake *h, int fd)
+{
+    ring_status status = listeners_open(m, h->acceptor.session);
+    connection *c = connection_new(m, fd, 0, false);
+    m->at_rank_0 = true;
+    membership_drop_dialers(m, HANDSHAKE_JOIN);
+    if (c != NULL)
+        connection_write(c);
+    else
+        status = fail(RING_ERR_MEMORY, "joining as rank %d", m->world.rank);
+    if (status != RING_OK)
+        verdict_decide(m, status, fail_text());
+    pthread_cond_broadcast(&m->changed);
+}
+
+static void on_dialed(dialer *d, ring_status status, int fd)
+{
+    membership *m = d->context;
+    if (status == RING_OK)
+        on_found(m, &d->handshake, fd);
+    else
+        verdict_decide(m, status, fail_text());
+}
+
+static ring_status aim(visit *v)
+{
+    membership *m = v->member;
+    const credential *c = v->credential;
+    memcpy(m->job.key, c->key, sizeof m->job.key);
+    m->one_place = c->places == 1;
+    for (size_t i = c->places; i-- > 0;) { /* dialers are stacked: the first place ends on top */
+        const dialer stubborn = {.purpose.kind = HANDSHAKE_JOIN, .terms = &m->job, .to = c->at[i],
+                                 .patience = HANDSHAKE_SECONDS, .deadline = CONTROL_NEVER,
+                                 .most_pause = c->places > 1 ? 0.2 : 0.05, .frugal = true,
+                                 .done = on_dialed};
+        RING_TRY(membership_dial(m, &stubborn));
+    }
+    return RING_OK;
+}
+
+/* Unlocked for the while: files may be slow. A place that was noted down may be out of date. */
+static ring_status look_again(visit *v)
+{
+    ring_unique_id id;
+    credential fresh;
+    control_unlock();
+    ring_status status = id_exchange_look(v->exchange, &id);
+    if (status == RING_OK && credential_from_id(&id, &fresh) != RING_OK)
+        status = RING_IN_PROGRESS;
+    control_lock();
+    if (status == RING_IN_PROGRESS || v->member->at_rank_0)
+        return RING_OK;
+    RING_TRY(status);
+    if (address_equal(&fresh.at[0], &v->credential->at[0]) &&
+        memcmp(fresh.key, v->credential->key, sizeof fresh.key) == 0)
+        return RING_OK;
+    *v->credential = fresh;
+    membership_drop_dialers(v->member, HANDSHAKE_JOIN);
+    return aim(v);
+}
+
+/* Each try that fails makes a tick due. */
+void visiting_tick(membership *m)
+{
+    char text[ADDRESS_TEXT_MAX];
+    const dialer *first = m->dialers;
+    if (m->warned || !m->one_place || first == NULL || first->why != RING_ERR_AUTH)
+        return;
+    m->warned = true;
+    log_warn("at %s, where rank 0 should be: %s; trying on", address_text(&first->to, text),
+             first->text);
+}
+
+static ring_status not_found(const membership *m, const dialer *first, const credential *c)
+{
+    char text[ADDRESS_TEXT_MAX];
+    const bool tried = first != NULL && first->why != RING_OK;
+    const bool stranger = c->places == 1 && tried && first->why == RING_ERR_AUTH;
+    return fail(stranger ? RING_ERR_AUTH : RING_ERR_TIMEOUT,
+                "rank %d did not reach rank 0 at %s%s within %g s (RING_INIT_TIMEOUT): %s; is rank "
+                "0 running, and is the address right?", m->world.rank, address_text(&c->at[0], text),
+                c->places > 1 ? " and up" : "", m->world.settings.init_timeout,
+                tried ? first->text : "no answer");
+}
+
+static ring_status find(visit *v)
+{
+    membership *m = v->member;
+    RING_TRY(aim(v));
+    while (!m->at_rank_0 && !membership_is_decided(m)) {
+        const double now = clock_now(), look = now + LOOK_SECONDS;
+        const bool looks = v->exchange != NULL && look < m->world.deadline;
+        const bool woken = control_wait(&m->changed, looks ? look : m->world.deadline);
+        const dialer *first = m->dialers;
+        if (m->at_rank_0 || membership_is_decided(m))
+            break;
+        if (clock_now() >= m->world.deadline)
+            return not_found(m, first, v->credential);
+        if (!woken && looks && (first == NULL || !first->busy))
+            RING_TRY(look_again(v));
+    }
+    return m->at_rank_0 ? RING_OK : verdict_status(m);
+}
+
+/* ---- For the caller ---------------------------------------------------------------- */
+
+static ring_status await_cards(membership *m)
+{
+    const double limit = m->world.deadline + VERDICT_PATIENCE;
+    while (m->state < STATE_LINKING && !membership_is_decided(m))
+        if (!control_wait(&m->changed, limit))
+            return fail(RING_ERR_TIMEOUT, "rank 0 did not say within %g s (RING_INIT_TIMEOUT) that "
+                        "all ranks have joined; is it stopped?", m->world.settings.init_timeout);
+    return m->state >= STATE_LINKING ? RING_OK : verdict_status(m);
+}
+
+ring_status visiting_run(membership *m, credential *c, id_exchange *exchange)
+{
+    visit v = {.member = m, .credential = c, .exchange = exchange};
+    RING_TRY(listeners_bind(m, c));
+    RING_TRY(membership_serve(m));
+    control_lock();
+    ring_status status = find(&v);
+    if (status == RING_OK)
+        status = await_cards(m);
+    control_unlock();
+    return status;
+}

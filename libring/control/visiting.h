@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * visiting: the other ranks while ranks join: find rank 0, prove, bring the card, wait for all. */
+#ifndef RING_CONTROL_VISITING_H
+#define RING_CONTROL_VISITING_H
+
+#include "id_exchange.h"
+#include "membership.h"
+
+/** Joins by @p c. @p exchange, if not NULL, is where it came from: what was found there may be
+ *  out of date, so it is asked again while rank 0 does not answer. Not locked. */
+ring_status visiting_run(membership *m, credential *c, id_exchange *exchange);
+
+bool visiting_speak(membership *m, connection *c, control_message *out);
+/** Warns of a stranger in rank 0's place. */
+void visiting_tick(membership *m);
+void visiting_lose(membership *m, const connection *c);
+
+#endif

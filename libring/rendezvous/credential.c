@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From launch variables or a unique id to a key and places. Without a secret the key is no
+ * secret, so only 127.0.0.1 is used and the other side's user is looked up.
+ */
+#include "credential.h"
+#include "own_address.h"
+#include "name_lookup.h"
+#include "secret.h"
+
+#include <sodium.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PORT_PATIENCE 2.0 /* s: the job before this one may be just ending */
+
+/* ---- The key ---------------------------------------------------------------------- */
+
+/* Jobs that share a secret, or have none, still must not mix. */
+static ring_status job_text(const launch_info *l, char *out, size_t size)
+{
+    const char *run = getenv("TORCHELASTIC_RUN_ID");
+    const bool fits = l->agent_holds_port
+                          ? text_format(out, size, "torchrun %s %d %d %s", l->address, l->port,
+                                        l->size, run != NULL ? run : "")
+                          : text_format(out, size, "port %d", l->port);
+    return fits ? RING_OK : fail(RING_ERR_CONFIG, "TORCHELASTIC_RUN_ID is too long");
+}
+
+static ring_status derive_key(const launch_info *l, const unsigned char secret[CREDENTIAL_KEY],
+                              unsigned char key[CREDENTIAL_KEY])
+{
+    char job[1024];
+    RING_TRY(job_text(l, job, sizeof job));
+    crypto_auth_hmacsha256(key, (const unsigned char *)job, strlen(job), secret);
+    return RING_OK;
+}
+
+static void warn_insecure_once(const launch_info *l)
+{
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    if (l->rank == 0 && !atomic_flag_test_and_set(&warned))
+        log_warn("RING_INSECURE=1 and no secret: whoever can reach this host's ports may join "
+                 "this job; set RING_SECRET_FILE instead");
+}
+
+/* ---- The places ---------------------------------------------------------------------- */
+
+static void add_ports(const launch_info *l, net_address at, credential *out)
+{
+    const int first = l->agent_holds_port ? 1 : 0;
+    const int ports = l->agent_holds_port ? CREDENTIAL_AGENT_PORTS : 1;
+    for (int i = 0; i < ports && out->places < CREDENTIAL_PLACES; i++) {
+        if (l->port + first + i > 65535)
+            break;
+        address_set_port(&at, l->port + first + i);
+        out->at[out->places++] = at;
+    }
+}
+
+static bool any_here(const net_address *found, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (address_is_here(&found[i]))
+            return true;
+    return false;
+}
+
+static ring_status local_only(const launch_info *l, const net_address *found, size_t count,
+                              credential *out)
+{
+    out->check_uid = true;
+    add_ports(l, address_loopback(0), out);
+    return any_here(found, count)
+               ? RING_OK
+               : fail(RING_ERR_CONFIG, "MASTER_ADDR=%s is another host, and there is no secret: "
+                      "set RING_SECRET_FILE to a file (mode 0600) that all hosts have, or use "
+                      "ringrun", l->address);
+}
+
+/* "127.0.1.1 node0" in Debian's /etc/hosts, or "localhost" for the first of several pods. */
+static bool leads_others_nowhere(const launch_info *l, const net_address *first)
+{
+    return address_is_loopback(first) && l->local_size > 0 && l->local_size < l->size;
+}
+
+static ring_status instead_of_loopback(const launch_info *l, const settings *s, credential *out)
+{
+    net_address chosen;
+    RING_TRY(address_chosen(s, &chosen));
+    if (chosen.length == 0)
+        return fail(RING_ERR_CONFIG, "MASTER_ADDR=%s is the loopback on this host, but %d of %d "
+                    "ranks run on others: set RING_ADDR here to the address of this host that "
+                    "they have as MASTER_ADDR", l->address, l->size - l->local_size, l->size);
+    add_ports(l, chosen, out);
+    return RING_OK;
+}
+
+/* @param found  what others may reach comes first. */
+static ring_status find_places(const launch_info *l, const settings *s, const net_address *found,
+                               size_t count, credential *out)
+{
+    if (leads_others_nowhere(l, &found[0]))
+        return instead_of_loopback(l, s, out);
+    for (size_t i = 0; i < count; i++)
+        add_ports(l, found[i], out);
+    return RING_OK;
+}
+
+ring_status credential_from_launch(const launch_info *l, const settings *s, double deadline,
+                                   credential *out)
+{
+    unsigned char secret[CREDENTIAL_KEY] = "libring: a key that is public";
+    net_address found[CREDENTIAL_PLACES / CREDENTIAL_AGENT_PORTS];
+    size_t count;
+    bool has_secret;
+    memset(out, 0, sizeof *out);
+    RING_TRY(secret_read(s, secret, &has_secret));
+    RING_TRY(derive_key(l, secret, out->key));
+    sodium_memzero(secret, sizeof secret);
+    RING_TRY(name_lookup("MASTER_ADDR", l->address, 0, deadline, found,
+                             sizeof found / sizeof found[0], &count));
+    if (!has_secret && s->insecure)
+        warn_insecure_once(l);
+    RING_TRY(has_secret || s->insecure ? find_places(l, s, found, count, out)
+                                       : local_only(l, found, count, out));
+    if (out->places > 0)
+        return RING_OK;
+    return fail(RING_ERR_CONFIG, "MASTER_PORT=%d is held by torchrun's agent, and rank 0 needs a "
+                "port above it: choose a lower one", l->port);
+}
+
+/* ---- Rank 0 listens ------------------------------------------------------------------ */
+
+static ring_status move_here(credential *c, const launch_info *l, const settings *s)
+{
+    net_address chosen;
+    if (any_here(c->at, c->places))
+        return RING_OK;
+    RING_TRY(address_chosen(s, &chosen));
+    if (chosen.length == 0)
+        return fail(RING_ERR_CONFIG, "this is rank 0, but MASTER_ADDR=%s is not an address of this "
+                    "host; start rank 0 there, or set RING_ADDR", l->address);
+    c->places = 0;
+    add_ports(l, chosen, c);
+    return RING_OK;
+}
+
+/* @return RING_IN_PROGRESS if all places of this host are taken. */
+static ring_status listen_somewhere(credential *c, int *fd)
+{
+    for (size_t i = 0; i < c->places; i++) {
+        if (!address_is_here(&c->at[i]))
+            continue;
+        const ring_status status = address_listen(&c->at[i], fd);
+        if (status != RING_IN_PROGRESS) {
+            c->at[0] = c->at[i];
+            return status;
+        }
+    }
+    return RING_IN_PROGRESS;
+}
+
+ring_status credential_listen(credential *c, const launch_info *l, const settings *s,
+                              double deadline, int *fd)
+{
+    const double patience = clock_now() + PORT_PATIENCE;
+    ring_status status;
+    RING_TRY(move_here(c, l, s));
+    while ((status = listen_somewhere(c, fd)) == RING_IN_PROGRESS && clock_now() < patience &&
+           clock_now() < deadline)
+        clock_sleep(0.02);
+    if (status != RING_IN_PROGRESS)
+        return status;
+    return fail(RING_ERR_SYSTEM, "another program listens on port %d%s; choose another MASTER_PORT",
+                l->port, l->agent_holds_port ? " + 1 … + 16" : "");
+}
+
+/* ---- Unique ids ---------------------------------------------------------------------- */
+
+typedef struct id_layout {
+    char magic[8];
+    unsigned char key[CREDENTIAL_KEY];
+    unsigned char address[ADDRESS_PACKED];
+} id_layout;
+
+_Static_assert(sizeof(id_layout) <= RING_UNIQUE_ID_BYTES, "an id holds an address and a key");
+static const char id_magic[8] = "ring id";
+
+void credential_make_id(const net_address *at, ring_unique_id *id)
+{
+    id_layout layout;
+    memcpy(layout.magic, id_magic, sizeof id_magic);
+    randombytes_buf(layout.key, sizeof layout.key);
+    address_pack(at, layout.address);
+    memset(id, 0, sizeof *id);
+    memcpy(id->bytes, &layout, sizeof layout);
+}
+
+ring_status credential_from_id(const ring_unique_id *id, credential *out)
+{
+    id_layout layout;
+    memset(out, 0, sizeof *out);
+    memcpy(&layout, id->bytes, sizeof layout);
+    if (memcmp(layout.magic, id_magic, sizeof id_magic) != 0 ||
+        !address_unpack(layout.address, &out->at[0]))
+        return fail(RING_ERR_ARGUMENT, "the unique id is not one of ring_get_unique_id(); was it "
+                    "passed on whole?");
+    memcpy(out->key, layout.key, sizeof layout.key);
+    out->places = 1;
+    return RING_OK;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * By a file of mode 0600 in a directory that the ranks share. Rank 0 writes it whole by a
+ * rename and removes it when all have joined. One that a dead job left behind leads to
+ * nobody, and is read again until the new one is there.
+ */
+#include "id_exchange.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct file_state {
+    char path[PATH_MAX];
+    bool mine; /* written here, so removed here */
+} file_state;
+
+/* Whatever tells this job from others of the same user; all ranks have the same values. */
+static void job_name(char *out, size_t size)
+{
+    static const char *const names[] = {
+        "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_hnp_uri", "PMI_JOBID",
+        "MPISPAWN_MPIRUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEPID", "PBS_JOBID",
+        "LSB_JOBID",
+    };
+    unsigned char hash[16];
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, NULL, 0, sizeof hash);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = getenv(names[i]);
+        const char *text = value != NULL ? value : "";
+        crypto_generichash_update(&state, (const unsigned char *)text, strlen(text) + 1);
+    }
+    crypto_generichash_final(&state, hash, sizeof hash);
+    sodium_bin2hex(out, size, hash, sizeof hash);
+}
+
+static ring_status file_open(id_exchange *x)
+{
+    char job[33];
+    const char *dir = x->settings->rendezvous_dir;
+    if (dir[0] == '\0')
+        dir = x->one_host ? "/tmp" : ".";
+    file_state *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return fail(RING_ERR_MEMORY, "looking for rank 0");
+    job_name(job, sizeof job);
+    x->state = f;
+    if (text_format(f->path, sizeof f->path - 16, "%s/ring-%u-%s-%s", dir, (unsigned)geteuid(), job,
+                    x->key))
+        return RING_OK;
+    free(f);
+    return fail(RING_ERR_CONFIG, "RING_RENDEZVOUS_DIR is too long");
+}
+
+static ring_status write_new(const char *path, const char *text)
+{
+    unlink(path); /* of a rank 0 that died here */
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return fail(RING_ERR_CONFIG, "writing %s: %m; set RING_RENDEZVOUS_DIR to a directory that "
+                    "all ranks share", path);
+    const size_t length = strlen(text);
+    const bool written = write(fd, text, length) == (ssize_t)length && fsync(fd) == 0;
+    if (!written)
+        fail(RING_ERR_SYSTEM, "writing %s: %m", path);
+    fd_close(&fd);
+    return written ? RING_OK : RING_ERR_SYSTEM;
+}
+
+static ring_status file_publish(id_exchange *x, const char *hex)
+{
+    file_state *f = x->state;
+    char fresh[PATH_MAX];
+    text_format(fresh, sizeof fresh, "%s.new", f->path);
+    ring_status status = write_new(fresh, hex);
+    if (status == RING_OK && rename(fresh, f->path) != 0)
+        status = fail(RING_ERR_CONFIG, "renaming %s to %s: %m", fresh, f->path);
+    f->mine = status == RING_OK;
+    if (status != RING_OK)
+        unlink(fresh);
+    return status;
+}
+
+/* In a directory that others may write to, only a file of our own user counts. */
+static bool trusted(int fd)
+{
+    struct stat file;
+    return fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_uid == geteuid() &&
+           (file.st_mode & 077) == 0;
+}
+
+static ring_status file_look(id_exchange *x, char *hex, size_t size)
+{
+    const file_state *f = x->state;
+    int fd = open(f->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return fail(RING_IN_PROGRESS, "%s: %m; RING_RENDEZVOUS_DIR must be a directory that all "
+                    "ranks share", f->path);
+    const bool ours = trusted(fd);
+    const ssize_t got = ours ? read(fd, hex, size - 1) : -1;
+    fd_close(&fd);
+    if (!ours)
+        return fail(RING_IN_PROGRESS, "%s is not a file of this user with mode 0600", f->path);
+    hex[got > 0 ? got : 0] = '\0';
+    return RING_OK;
+}
+
+static void file_close(id_exchange *x)
+{
+    file_state *f = x->state;
+    if (f->mine)
+        unlink(f->path);
+    free(f);
+}
+
+const exchange_way exchange_by_file = {"a shared file", file_open, file_publish, file_look,
+                                       file_close};

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * By PMI-1: lines of "cmd=… key=value …" over the descriptor PMI_FD, as MPICH's and Intel's
+ * mpiexec and Slurm's pmi2 plug-in speak it. A process may say "init" and "finalize" once
+ * only, so the conversation lasts as long as the process.
+ */
+#include "id_exchange.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PMI_LINE = 2048 };
+
+static struct {
+    pthread_mutex_t lock;
+    enum { PMI_NOT_TRIED, PMI_READY, PMI_BROKEN } state;
+    pid_t owner; /* a forked child has no part in the conversation */
+    int fd;
+    ino_t inode; /* to know at exit that the descriptor is still the same */
+    char space[256];
+} pmi = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+
+/* ---- Lines ----------------------------------------------------------------------- */
+
+static ring_status broken(const char *what)
+{
+    pmi.state = PMI_BROKEN;
+    return fail(RING_ERR_SYSTEM, "the process manager (PMI_FD=%d): %s", pmi.fd, what);
+}
+
+static ring_status await_byte(double deadline)
+{
+    for (;;) {
+        struct pollfd entry = {.fd = pmi.fd, .events = POLLIN};
+        const int ready = poll(&entry, 1, clock_ms_until(deadline, 1000));
+        if (ready > 0)
+            return RING_OK;
+        if (ready < 0 && errno != EINTR)
+            return broken(strerror(errno));
+        if (ready == 0 && clock_now() >= deadline) {
+            broken("no answer");
+            return fail(RING_ERR_TIMEOUT, "not all ranks came to the process manager's barrier in "
+                        "time (RING_INIT_TIMEOUT)");
+        }
+    }
+}
+
+/* Byte by byte: the lines are few, and nothing behind a line may be swallowed. */
+static ring_status read_line(char *line, double deadline)
+{
+    for (size_t used = 0; used + 1 < PMI_LINE;) {
+        RING_TRY(await_byte(deadline));
+        const ssize_t got = read(pmi.fd, line + used, 1);
+        if (got == 0)
+            return broken("it closed the connection");
+        if (got < 0 && errno != EINTR && errno != EAGAIN)
+            return broken(strerror(errno));
+        if (got == 1 && line[used++] == '\n') {
+            line[used - 1] = '\0';
+            return RING_OK;
+        }
+    }
+    return broken("its answer is too long");
+}
+
+static ring_status write_line(const char *line)
+{
+    const size_t length = strlen(line);
+    const ssize_t put = send(pmi.fd, line, length, MSG_NOSIGNAL);
+    return put == (ssize_t)length ? RING_OK : broken("it does not listen");
+}
+
+/* Says `line` and expects an answer that begins with "cmd=<answer>". */
+static ring_status ask(const char *line, const char *answer, char *reply, double deadline)
+{
+    char start[64];
+    text_format(start, sizeof start, "cmd=%s", answer);
+    RING_TRY(write_line(line));
+    RING_TRY(read_line(reply, deadline));
+    if (strncmp(reply, start, strlen(start)) == 0)
+        return RING_OK;
+    log_debug("the process manager answered \"%s\"", reply);
+    return broken("it does not speak PMI-1");
+}
+
+/* The text behind " name=", up to the next blank. */
+static bool value_of(const char *reply, const char *name, char *out, size_t size)
+{
+    char start[64];
+    text_format(start, sizeof start, " %s=", name);
+    const char *at = strstr(reply, start);
+    if (at == NULL)
+        return false;
+    at += strlen(start);
+    return text_format(out, size, "%.*s", (int)strcspn(at, " "), at);
+}
+
+/* ---- The conversation --------------------------------------------------------------- */
+
+/* An MPI library in this process may have ended the conversation and closed the descriptor. */
+static bool still_open(void)
+{
+    struct stat file;
+    struct pollfd entry = {.fd = pmi.fd};
+    return pmi.state == PMI_READY && pmi.owner == getpid() && fstat(pmi.fd, &file) == 0 &&
+           file.st_ino == pmi.inode && poll(&entry, 1, 0) == 0;
+}
+
+static void say_goodbye(void)
+{
+    char reply[PMI_LINE];
+    if (still_open())
+        (void)ask("cmd=finalize\n", "finalize_ack", reply, clock_now() + 1);
+}
+
+static ring_status begin(double deadline)
+{
+    char reply[PMI_LINE];
+    struct stat file;
+    const char *text = getenv("PMI_FD");
+    pmi.fd = text != NULL ? (int)strtol(text, NULL, 10) : -1;
+    if (pmi.fd < 0 || fstat(pmi.fd, &file) != 0 || !S_ISSOCK(file.st_mode))
+        return fail(RING_ERR_UNSUPPORTED, "PMI_FD is not set, or no socket");
+    pmi.inode = file.st_ino;
+    pmi.owner = getpid();
+    RING_TRY(ask("cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init", reply, deadline));
+    RING_TRY(ask("cmd=get_my_kvsname\n", "my_kvsname", reply, deadline));
+    if (!value_of(reply, "kvsname", pmi.space, sizeof pmi.space))
+        return broken("it has no name for this job's data");
+    pmi.state = PMI_READY;
+    atexit(say_goodbye);
+    return RING_OK;
+}
+
+static ring_status pmi_open(id_exchange *x)
+{
+    pthread_mutex_lock(&pmi.lock);
+    ring_status status = RING_OK;
+    if (pmi.state == PMI_NOT_TRIED)
+        status = begin(x->deadline);
+    else if (!still_open())
+        status = fail(RING_ERR_UNSUPPORTED, "the process manager's connection has ended");
+    pthread_mutex_unlock(&pmi.lock);
+    return status;
+}
+
+static ring_status put_and_meet(const id_exchange *x, const char *hex)
+{
+    char line[PMI_LINE], reply[PMI_LINE];
+    if (hex != NULL) {
+        text_format(line, sizeof line, "cmd=put kvsname=%s key=%s value=%s\n", pmi.space, x->key,
+                    hex);
+        RING_TRY(ask(line, "put_result rc=0", reply, x->deadline));
+    }
+    return ask("cmd=barrier_in\n", "barrier_out", reply, x->deadline);
+}
+
+static ring_status pmi_publish(id_exchange *x, const char *hex)
+{
+    pthread_mutex_lock(&pmi.lock);
+    const ring_status status = put_and_meet(x, hex);
+    pthread_mutex_unlock(&pmi.lock);
+    return status;
+}
+
+static ring_status meet_and_get(const id_exchange *x, char *hex, size_t size)
+{
+    char line[PMI_LINE], reply[PMI_LINE];
+    RING_TRY(put_and_meet(x, NULL));
+    text_format(line, sizeof line, "cmd=get kvsname=%s key=%s\n", pmi.space, x->key);
+    RING_TRY(ask(line, "get_result rc=0", reply, x->deadline));
+    return value_of(reply, "value", hex, size) ? RING_OK : broken("it lost rank 0's address");
+}
+
+/* The barrier is passed once; later looks find what the first one found. */
+static ring_status pmi_look(id_exchange *x, char *hex, size_t size)
+{
+    if (x->state != NULL)
+        return text_format(hex, size, "%s", (const char *)x->state) ? RING_OK : RING_ERR_INTERNAL;
+    pthread_mutex_lock(&pmi.lock);
+    const ring_status status = meet_and_get(x, hex, size);
+    pthread_mutex_unlock(&pmi.lock);
+    if (status == RING_OK)
+        x->state = strdup(hex);
+    return status == RING_OK && x->state == NULL ? fail(RING_ERR_MEMORY, "noting rank 0's address")
+                                                 : status;
+}
+
+static void pmi_close(id_exchange *x)
+{
+    free(x->state);
+}
+
+const exchange_way exchange_by_pmi = {"PMI", pmi_open, pmi_publish, pmi_look, pmi_close};

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who started this process, and as which rank of how many: one table row a launcher, first
+ * match wins. Half a launcher's variables are an error, unless a later row is complete.
+ */
+#include "launch.h"
+#include "id_exchange.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { RANKS_MAX = 1 << 20 };
+
+typedef struct launcher {
+    const char *name, *rank, *sizes[2], *local, *local_size;
+    bool needs_address;         /* it has no other way to find rank 0 */
+    const char *mark;           /* must be set too, if not NULL       */
+    bool (*applies)(void);
+} launcher;
+
+static const char *variable(const char *name)
+{
+    const char *value = name != NULL ? getenv(name) : NULL;
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* A batch script has Slurm's variables too, but it is no rank: only numbered steps are. */
+static bool in_slurm_step(void)
+{
+    const char *step = variable("SLURM_STEP_ID");
+    if (step == NULL)
+        step = variable("SLURM_STEPID");
+    return step != NULL && strtoul(step, NULL, 10) < 0xfffffff0ul;
+}
+
+static const launcher launchers[] = {
+    {"ringrun", "RING_RANK", {"RING_SIZE", NULL}, "RING_LOCAL_RANK", "RING_LOCAL_SIZE", true, NULL,
+     NULL},
+    {"torchrun", "RANK", {"WORLD_SIZE", NULL}, "LOCAL_RANK", "LOCAL_WORLD_SIZE", true, NULL, NULL},
+    /* Open MPI sets PMIx' variables as well, but only its own tell the size. */
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", {"OMPI_COMM_WORLD_SIZE", NULL},
+     "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", false, NULL, NULL},
+    {"PMIx", "PMIX_RANK", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, "SLURM_LOCALID", NULL, false,
+     "PMIX_NAMESPACE", NULL},
+    {"MVAPICH", "MV2_COMM_WORLD_RANK", {"MV2_COMM_WORLD_SIZE", NULL}, "MV2_COMM_WORLD_LOCAL_RANK",
+     "MV2_COMM_WORLD_LOCAL_SIZE", false, NULL, NULL},
+    {"PMI", "PMI_RANK", {"PMI_SIZE", NULL}, "MPI_LOCALRANKID", "MPI_LOCALNRANKS", false, NULL,
+     NULL},
+    {"Slurm", "SLURM_PROCID", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, "SLURM_LOCALID", NULL,
+     false, NULL, in_slurm_step},
+};
+
+static ring_status number(const char *name, int least, int most, int *out)
+{
+    char *end;
+    const char *text = variable(name);
+    errno = 0;
+    const long value = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || errno != 0 || value < least || value > most)
+        return fail(RING_ERR_CONFIG, "%s=%.60s: want a whole number from %d to %d", name, text,
+                    least, most);
+    *out = (int)value;
+    return RING_OK;
+}
+
+static const char *size_variable(const launcher *l)
+{
+    return variable(l->sizes[0]) != NULL ? l->sizes[0] : l->sizes[1];
+}
+
+static bool mentioned(const launcher *l)
+{
+    if ((l->mark != NULL && variable(l->mark) == NULL) || (l->applies != NULL && !l->applies()))
+        return false;
+    return variable(l->rank) != NULL || (l->mark == NULL && variable(size_variable(l)) != NULL);
+}
+
+static bool complete(const launcher *l)
+{
+    return variable(l->rank) != NULL && (variable(size_variable(l)) != NULL || l->mark != NULL);
+}
+
+static ring_status half_set(const launcher *l)
+{
+    const bool has_rank = variable(l->rank) != NULL;
+    const char *set = has_rank ? l->rank : size_variable(l);
+    const char *unset = has_rank ? l->sizes[0] : l->rank;
+    return fail(RING_ERR_CONFIG, "%s is set, but %s is not: set both, or neither for one rank",
+                set, unset);
+}
+
+/* ---- Where rank 0 is ------------------------------------------------------------- */
+
+static ring_status read_address(const launcher *l, launch_info *out)
+{
+    const char *address = variable("MASTER_ADDR"), *port = variable("MASTER_PORT");
+    if (address == NULL || port == NULL) {
+        if ((address != NULL) != (port != NULL))
+            log_info("MASTER_ADDR and MASTER_PORT are used only when both are set");
+        if (!l->needs_address || out->size == 1)
+            return RING_OK;
+        return fail(RING_ERR_CONFIG, "%s is set, but %s is not: set MASTER_ADDR and MASTER_PORT to "
+                    "where rank 0 shall listen, e.g. 127.0.0.1 and 29500", l->rank,
+                    address == NULL ? "MASTER_ADDR" : "MASTER_PORT");
+    }
+    RING_TRY(number("MASTER_PORT", 1, 65535, &out->port));
+    if (!text_format(out->address, sizeof out->address, "%s", address))
+        return fail(RING_ERR_CONFIG, "MASTER_ADDR: longer than %zu letters",
+                    sizeof out->address - 1);
+    const char *agent = variable("TORCHELASTIC_USE_AGENT_STORE");
+    out->agent_holds_port = strcmp(l->rank, "RANK") == 0 && agent != NULL &&
+                            strcasecmp(agent, "True") == 0;
+    return RING_OK;
+}
+
+/* ---- Rank and size --------------------------------------------------------------- */
+
+static ring_status read_size(const launcher *l, int *size)
+{
+    const char *name = size_variable(l);
+    return variable(name) != NULL ? number(name, 1, RANKS_MAX, size) : exchange_pmix_size(size);
+}
+
+static ring_status read_launcher(const launcher *l, launch_info *out)
+{
+    RING_TRY(number(l->rank, 0, RANKS_MAX - 1, &out->rank));
+    RING_TRY(read_size(l, &out->size));
+    if (out->rank >= out->size)
+        return fail(RING_ERR_CONFIG, "%s=%d, but there are only %d ranks (%s), numbered from 0",
+                    l->rank, out->rank, out->size, size_variable(l));
+    if (variable(l->local) != NULL)
+        RING_TRY(number(l->local, 0, RANKS_MAX - 1, &out->local_rank));
+    if (variable(l->local_size) != NULL)
+        RING_TRY(number(l->local_size, 1, RANKS_MAX, &out->local_size));
+    const char *by_hand = l == launchers ? variable("RING_LAUNCHER") : l->name;
+    text_format(out->launcher, sizeof out->launcher, "%s", by_hand != NULL ? by_hand : "RING_RANK");
+    return read_address(l, out);
+}
+
+ring_status launch_detect(launch_info *launch)
+{
+    const launcher *half = NULL;
+    *launch = (launch_info){.size = 1, .local_rank = -1, .launcher = "none"};
+    for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
+        const launcher *l = &launchers[i];
+        if (!mentioned(l))
+            continue;
+        if (complete(l))
+            return read_launcher(l, launch);
+        if (half == NULL)
+            half = l;
+    }
+    return half != NULL ? half_set(half) : RING_OK;
+}
+
+static bool equals(const char *name, int value)
+{
+    const char *text = getenv(name);
+    return text != NULL && *text != '\0' && strtol(text, NULL, 10) == value;
+}
+
+bool launch_on_one_host(const launch_info *launch)
+{
+    return launch->local_size == launch->size || equals("SLURM_STEP_NUM_NODES", 1) ||
+           equals("SLURM_NNODES", 1);
+}

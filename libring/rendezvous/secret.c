@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The secret of a job: any file that only its owner can read, hashed to a key. */
+#include "secret.h"
+
+#include <fcntl.h>
+#include <sodium.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SECRET_LEAST = 16, SECRET_MOST = 1 << 20 };
+
+/* Reads by offset, so that a descriptor can serve several communicators and processes. */
+static ring_status hash_content(int fd, const char *name, unsigned char hash[CREDENTIAL_KEY])
+{
+    unsigned char part[4096];
+    crypto_hash_sha256_state state;
+    off_t total = 0;
+    ssize_t got;
+    crypto_hash_sha256_init(&state);
+    while ((got = pread(fd, part, sizeof part, total)) > 0 && total < SECRET_MOST) {
+        crypto_hash_sha256_update(&state, part, (unsigned long long)got);
+        total += got;
+    }
+    crypto_hash_sha256_final(&state, hash);
+    sodium_memzero(part, sizeof part);
+    if (got < 0)
+        return fail(RING_ERR_CONFIG, "reading the secret (%s): %m; it must be a file", name);
+    if (total < SECRET_LEAST || total >= SECRET_MOST)
+        return fail(RING_ERR_CONFIG, "the secret (%s) has %lld bytes: want %d to %d", name,
+                    (long long)total, SECRET_LEAST, SECRET_MOST);
+    return RING_OK;
+}
+
+static ring_status check_file(int fd, const char *path)
+{
+    struct stat file;
+    if (fstat(fd, &file) != 0)
+        return fail(RING_ERR_SYSTEM, "RING_SECRET_FILE=%s: %m", path);
+    if (!S_ISREG(file.st_mode))
+        return fail(RING_ERR_CONFIG, "RING_SECRET_FILE=%s is not a file", path);
+    if ((file.st_mode & 077) != 0)
+        return fail(RING_ERR_CONFIG, "RING_SECRET_FILE=%s has mode %04o, so others may read or "
+                    "write it: chmod 600 %s", path, file.st_mode & 07777u, path);
+    if (file.st_uid != geteuid() && file.st_uid != 0)
+        return fail(RING_ERR_CONFIG, "RING_SECRET_FILE=%s belongs to user %u, this is user %u",
+                    path, (unsigned)file.st_uid, (unsigned)geteuid());
+    return RING_OK;
+}
+
+static ring_status read_file(const char *path, unsigned char hash[CREDENTIAL_KEY])
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return fail(RING_ERR_CONFIG, "RING_SECRET_FILE=%s: %m", path);
+    ring_status status = check_file(fd, path);
+    if (status == RING_OK)
+        status = hash_content(fd, "RING_SECRET_FILE", hash);
+    fd_close(&fd);
+    return status;
+}
+
+ring_status secret_read(const settings *s, unsigned char hash[CREDENTIAL_KEY], bool *found)
+{
+    *found = s->secret_fd >= 0 || s->secret_file[0] != '\0';
+    if (s->secret_fd >= 0)
+        return hash_content(s->secret_fd, "RING_SECRET_FD", hash);
+    return *found ? read_file(s->secret_file, hash) : RING_OK;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The one table of RING_* variables. Parsing, defaults, help, `ringinfo env` and the warning
+ * about unknown names all read it, so none of them can forget a variable.
+ */
+#include "settings.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+typedef enum setting_kind {
+    SETTING_TEXT,
+    SETTING_SECONDS,
+    SETTING_FLAG,
+    SETTING_LEVEL,
+    SETTING_DESCRIPTOR,
+    SETTING_ELSEWHERE /* read and checked by another room or program */
+} setting_kind;
+
+typedef struct setting {
+    const char *name, *nccl, *unit, *help, *fallback;
+    setting_kind kind;
+    size_t offset, size;
+} setting;
+
+#define FIELD(member) offsetof(settings, member), sizeof(((settings *)0)->member)
+
+static const setting table[] = {
+    {"RING_TRANSPORT", NULL, "list", "transports to use: shm, tcp, loop; ^ excludes the list", "",
+     SETTING_TEXT, FIELD(transport)},
+    {"RING_ALGO", NULL, "name", "algorithm: ring, direct, chain; empty: by the cost model", "",
+     SETTING_TEXT, FIELD(algo)},
+    {"RING_TIMEOUT", NULL, "s", "a call that takes longer fails", "600", SETTING_SECONDS,
+     FIELD(timeout)},
+    {"RING_PEER_TIMEOUT", NULL, "s", "a peer that is silent for longer counts as lost", "15",
+     SETTING_SECONDS, FIELD(peer_timeout)},
+    {"RING_INIT_TIMEOUT", NULL, "s", "all ranks must have joined by then", "60", SETTING_SECONDS,
+     FIELD(init_timeout)},
+    {"RING_SECRET_FILE", NULL, "path", "file (mode 0600, 16 bytes or more) that proves membership",
+     "", SETTING_TEXT, FIELD(secret_file)},
+    {"RING_SECRET_FD", NULL, "number", "the same as an inherited descriptor; set by ringrun", "",
+     SETTING_DESCRIPTOR, FIELD(secret_fd)},
+    {"RING_INSECURE", NULL, "0 or 1", "1: without a secret, believe whoever connects", "0",
+     SETTING_FLAG, FIELD(insecure)},
+    {"RING_ADDR", NULL, "address", "address of this host that other ranks connect to", "",
+     SETTING_TEXT, FIELD(address)},
+    {"RING_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "list",
+     "interfaces that other ranks connect to by prefix, best first; =eth0: exactly; ^docker: not "
+     "these", "",
+     SETTING_TEXT, FIELD(interface)},
+    {"RING_RENDEZVOUS_DIR", NULL, "path",
+     "directory that all ranks share, to find rank 0 under mpirun or srun", "", SETTING_TEXT,
+     FIELD(rendezvous_dir)},
+    {"RING_PROGRESS_THREAD", NULL, "0 or 1", "1: a thread advances work while callers compute",
+     "0", SETTING_FLAG, FIELD(progress_thread)},
+    {"RING_DEBUG", "NCCL_DEBUG", "level", "what is logged: error, warn, info, debug", "warn",
+     SETTING_LEVEL, FIELD(debug)},
+    {"RING_FAULT", NULL, "list", "for tests: links misbehave, e.g. seed=1,delay=0.01,drop=0.1", "",
+     SETTING_TEXT, FIELD(fault)},
+    {"RING_SIMD", NULL, "name", "instruction set of the host kernels", "the best here",
+     SETTING_ELSEWHERE, 0, 0},
+    {"RING_DATA", NULL, "path", "directory of the training data", "", SETTING_ELSEWHERE, 0, 0},
+    {"RING_RANK", NULL, "number", "launch: this process's rank, from 0", "", SETTING_ELSEWHERE, 0,
+     0},
+    {"RING_SIZE", NULL, "number", "launch: number of ranks", "", SETTING_ELSEWHERE, 0, 0},
+    {"RING_LOCAL_RANK", NULL, "number", "launch: this process's number on its host", "",
+     SETTING_ELSEWHERE, 0, 0},
+    {"RING_LOCAL_SIZE", NULL, "number", "launch: number of ranks on this host", "",
+     SETTING_ELSEWHERE, 0, 0},
+    {"RING_LAUNCHER", NULL, "name", "launch: who set these variables", "", SETTING_ELSEWHERE, 0,
+     0},
+    {"MASTER_ADDR", NULL, "address", "launch: where rank 0 listens", "", SETTING_ELSEWHERE, 0, 0},
+    {"MASTER_PORT", NULL, "port", "launch: where rank 0 listens", "", SETTING_ELSEWHERE, 0, 0},
+};
+
+enum { SETTINGS = sizeof table / sizeof table[0] };
+
+/* ---- Where a value comes from ------------------------------------------------------ */
+
+/* NCCL's words for levels, and ours. */
+static const char *level_word(const char *text)
+{
+    static const char *const words[][2] = {
+        {"version", "warn"}, {"abort", "debug"}, {"trace", "debug"}, {"error", "error"},
+        {"warn", "warn"},    {"info", "info"},   {"debug", "debug"},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcasecmp(text, words[i][0]) == 0)
+            return words[i][1];
+    return text;
+}
+
+/* An empty variable counts as not set. */
+static const char *environment(const char *name)
+{
+    const char *value = name != NULL ? getenv(name) : NULL;
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+static const char *setting_value(const setting *s, const char **source)
+{
+    const char *value = environment(s->name);
+    *source = "environment";
+    if (value == NULL) {
+        value = environment(s->nccl);
+        *source = s->nccl;
+    }
+    if (value == NULL) {
+        value = s->fallback;
+        *source = "default";
+    }
+    return s->kind == SETTING_LEVEL ? level_word(value) : value;
+}
+
+/* ---- Parsing --------------------------------------------------------------------- */
+
+static ring_status wrong(const setting *s, const char *source, const char *value,
+                         const char *allowed)
+{
+    const char *name = strncmp(source, "NCCL_", 5) == 0 ? source : s->name;
+    return fail(RING_ERR_CONFIG, "%s=%.100s: want %s (%s)", name, value, allowed, s->help);
+}
+
+/* The point is the decimal point whatever the program's locale says: variables are for programs. */
+static bool parse_number(const char *value, double *out)
+{
+    char *end;
+    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (plain == (locale_t)0)
+        return false;
+    *out = strtod_l(value, &end, plain);
+    freelocale(plain);
+    return end != value && *end == '\0';
+}
+
+static bool parse_seconds(const char *value, double *out)
+{
+    return parse_number(value, out) && isfinite(*out) && *out >= 0.01 && *out <= 1e9;
+}
+
+static bool parse_descriptor(const char *value, int *out)
+{
+    char *end;
+    *out = -1;
+    if (value[0] == '\0')
+        return true;
+    errno = 0;
+    const long number = strtol(value, &end, 10);
+    if (errno != 0 || *end != '\0' || number < 0 || number > 1 << 20)
+        return false;
+    *out = (int)number;
+    return true;
+}
+
+static bool parse_flag(const char *value, bool *out)
+{
+    *out = strcmp(value, "1") == 0;
+    return *out || strcmp(value, "0") == 0;
+}
+
+/* @return NULL, or what would have been allowed. */
+static const char *setting_parse(const setting *s, const char *value, void *field)
+{
+    switch (s->kind) {
+    case SETTING_TEXT:
+        return text_format(field, s->size, "%s", value) ? NULL : "a shorter text";
+    case SETTING_SECONDS:
+        return parse_seconds(value, field) ? NULL : "seconds, 0.01 or more";
+    case SETTING_FLAG:
+        return parse_flag(value, field) ? NULL : "0 or 1";
+    case SETTING_LEVEL:
+        return log_level_parse(value, field) ? NULL : "error, warn, info or debug";
+    case SETTING_DESCRIPTOR:
+        return parse_descriptor(value, field) ? NULL : "the number of an open file";
+    case SETTING_ELSEWHERE:
+        break;
+    }
+    return NULL;
+}
+
+enum { PREFIX = sizeof "RING_" - 1 };
+
+static bool has_prefix(const char *name)
+{
+    return strncmp(name, "RING_", PREFIX) == 0;
+}
+
+/* Without the prefix that all share: it would make any two of them near.
+ * @return the setting whose name is close to @p name, or NULL. */
+static const char *nearest_setting(const char *name)
+{
+    const char *names[SETTINGS];
+    size_t count = 0;
+    for (size_t i = 0; i < SETTINGS; i++)
+        if (has_prefix(table[i].name))
+            names[count++] = table[i].name + PREFIX;
+    const char *found = text_nearest(name + PREFIX, names, count);
+    return found != NULL ? found - PREFIX : NULL;
+}
+
+static bool known(const char *name)
+{
+    for (size_t i = 0; i < SETTINGS; i++)
+        if (strcmp(table[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+bool settings_unknown(const char *entry, char name[SETTINGS_NAME_MAX], const char **nearest)
+{
+    const size_t length = min_size(strcspn(entry, "="), SETTINGS_NAME_MAX - 1);
+    if (!has_prefix(entry))
+        return false;
+    text_format(name, SETTINGS_NAME_MAX, "%.*s", (int)length, entry);
+    if (known(name))
+        return false;
+    *nearest = nearest_setting(name);
+    return true;
+}
+
+static void warn_unknown(const char *variable)
+{
+    char name[SETTINGS_NAME_MAX];
+    const char *nearest;
+    if (!settings_unknown(variable, name, &nearest) || strncmp(name, "RING_TEST_", 10) == 0)
+        return;
+    log_warn("%s is set, but libring has no such setting%s%s%s", name,
+             nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
+             nearest != NULL ? "?" : "");
+}
+
+static void warn_unknown_once(void)
+{
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    extern char **environ;
+    if (atomic_flag_test_and_set(&warned))
+        return;
+    for (char **variable = environ; variable != NULL && *variable != NULL; variable++)
+        warn_unknown(*variable);
+}
+
+ring_status settings_read(settings *out)
+{
+    memset(out, 0, sizeof *out);
+    for (size_t i = 0; i < SETTINGS; i++) {
+        const char *source;
+        const char *value = setting_value(&table[i], &source);
+        const char *allowed = setting_parse(&table[i], value, (char *)out + table[i].offset);
+        if (allowed != NULL)
+            return wrong(&table[i], source, value, allowed);
+    }
+    warn_unknown_once();
+    return RING_OK;
+}
+
+settings_row *settings_rows(size_t *count)
+{
+    settings_row *rows = calloc(SETTINGS, sizeof *rows);
+    *count = rows != NULL ? SETTINGS : 0;
+    for (size_t i = 0; i < *count; i++) {
+        const setting *s = &table[i];
+        const char *source;
+        const char *value = setting_value(s, &source);
+        rows[i] = (settings_row){.name = s->name, .nccl = s->nccl, .unit = s->unit,
+                                 .help = s->help, .fallback = s->fallback};
+        text_format(rows[i].value, sizeof rows[i].value, "%s", value);
+        text_format(rows[i].source, sizeof rows[i].source, "%s", source);
+    }
+    return rows;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * settings: every RING_* variable in one table: name, NCCL name of the same meaning,
+ * default, unit, help, and where its value came from.
+ */
+#ifndef RING_SETTINGS_H
+#define RING_SETTINGS_H
+
+#include "base.h"
+
+typedef struct settings {
+    char transport[128];     /* RING_TRANSPORT: list as given, "" = all                 */
+    char algo[32];           /* RING_ALGO: "" = by cost model                            */
+    double timeout;          /* RING_TIMEOUT: a call, s                                  */
+    double peer_timeout;     /* RING_PEER_TIMEOUT: a silent peer, s                      */
+    double init_timeout;     /* RING_INIT_TIMEOUT, s                                     */
+    bool insecure;           /* RING_INSECURE                                            */
+    bool progress_thread;    /* RING_PROGRESS_THREAD: advance work while callers compute */
+    char secret_file[512];   /* RING_SECRET_FILE                                         */
+    int secret_fd;           /* RING_SECRET_FD: inherited descriptor of a file, -1: none */
+    char rendezvous_dir[512];   /* RING_RENDEZVOUS_DIR: shared directory to find rank 0 by  */
+    char address[256];       /* RING_ADDR: address for other ranks, "" = chosen          */
+    char interface[64];      /* RING_SOCKET_IFNAME: interface whose address is used      */
+    char fault[128];         /* RING_FAULT: transport_fault_wrap()'s spec, for tests     */
+    log_level debug;         /* RING_DEBUG                                               */
+} settings;
+
+/** Reads the environment. Wrong values are RING_ERR_CONFIG naming variable, value, what is
+ *  allowed; an unknown RING_* variable is a warning with the nearest name. */
+ring_status settings_read(settings *out);
+
+/** One row for `ringinfo env`. */
+typedef struct settings_row {
+    const char *name, *nccl, *unit, *help, *fallback;
+    char value[512];
+    char source[64]; /* "default", "environment", "NCCL_DEBUG" … */
+} settings_row;
+/** @return rows of all variables (also those that other rooms and programs read, e.g.
+ *  RING_SIMD, RING_DATA, and launch variables); *count of them. Free with free(). */
+settings_row *settings_rows(size_t *count);
+
+enum { SETTINGS_NAME_MAX = 64 };
+/** @param entry  of the environment, "NAME=VALUE". @param[out] name  of it.
+ *  @param[out] nearest  a setting that may be meant, or NULL.
+ *  @return true if it begins with RING_ and is no setting; name and nearest are set then. */
+bool settings_unknown(const char *entry, char name[SETTINGS_NAME_MAX], const char **nearest);
+
+#endif

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What comes over the wire is checked before it is believed or shown; and the thread that serves
+ * all communicators of a process. */
+#include "ranks.h"
+
+#include "id_listener.h"
+#include "puppet.h"
+
+#include <dirent.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int set_up(void **state)
+{
+    (void)state;
+    set_number("RING_INIT_TIMEOUT", 20);
+    set_number("RING_PEER_TIMEOUT", 15);
+    return 0;
+}
+
+static ring_unique_id new_id(void)
+{
+    ring_unique_id id;
+    assert_int_equal(control_make_id(&id), RING_OK);
+    return id;
+}
+
+static void no_wake(void *unused)
+{
+    (void)unused;
+}
+
+/* ---- Messages ---------------------------------------------------------------------- */
+
+static void a_reason_is_never_without_status_and_text(void **state)
+{
+    (void)state;
+    const int32_t none[] = {0, 1, 7, -1, 99, INT32_MAX, INT32_MIN};
+    control_message m;
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        control_message_reason(&m, CONTROL_VERDICT, 1, RING_ERR_PEER, "");
+        m.status = none[i];
+        assert_true(control_message_check(&m, 2));
+        assert_int_equal(m.status, RING_ERR_INTERNAL);
+        assert_non_null(strstr(m.body.text, "rank 1 gave no reason"));
+    }
+    control_message_reason(&m, CONTROL_VERDICT, 1, RING_ERR_MISMATCH, "other calls");
+    assert_true(control_message_check(&m, 2));
+    assert_int_equal(m.status, RING_ERR_MISMATCH);
+    assert_string_equal(m.body.text, "other calls");
+}
+
+static void texts_from_the_wire_are_made_printable(void **state)
+{
+    (void)state;
+    static const char good[] = "gr\xc3\xbc\xc3\x9f" "e \xe2\x80\xa6 \xf0\x9f\x99\x82";
+    static const char *const texts[][2] = {
+        {"a\x1b[31mb\nc\td\x7f", "a?[31mb?c?d?"},
+        {good, good},
+        {"\xc3", "?"}, {"\xc3" "a", "?a"}, {"\xc0\x80", "??"}, {"\xc2\x9b", "??"},
+        {"\xed\xa0\x80", "???"}, {"\xf5\x80\x80\x80", "????"}, {"\xff\xfe", "??"},
+    };
+    control_message m;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        control_message_reason(&m, CONTROL_VERDICT, 0, RING_ERR_PEER, texts[i][0]);
+        assert_true(control_message_check(&m, 2));
+        assert_string_equal(m.body.text, texts[i][1]);
+    }
+    memset(m.body.text, 0xe2, sizeof m.body.text); /* has no end, and ends in half a letter */
+    assert_true(control_message_check(&m, 2));
+    assert_int_equal(strspn(m.body.text, "?"), sizeof m.body.text - 1);
+    control_message_begin(&m, CONTROL_CARD, 1);
+    m.body.join.card.rank = 1;
+    memset(m.body.join.card.hostname, '\n', sizeof m.body.join.card.hostname);
+    assert_true(control_message_check(&m, 2));
+    assert_int_equal(strspn(m.body.join.card.hostname, "?"), CARD_NAME_MAX - 1);
+}
+
+static void numbers_from_the_wire_are_checked(void **state)
+{
+    (void)state;
+    control_message m;
+    for (uint32_t kind = 0; kind < CONTROL_KINDS + 2; kind++) {
+        memset(&m, 0xff, sizeof m);
+        m.kind = kind;
+        assert_false(control_message_check(&m, 4)); /* rank -1 */
+        m.rank = 4;
+        assert_false(control_message_check(&m, 4));
+    }
+    const struct {
+        enum control_kind kind;
+        int rank, count, first;
+    } wrong[] = {{0, 0, 0, 0},
+                 {CONTROL_KINDS, 0, 0, 0},
+                 {CONTROL_CARD, 1, 0, 2},
+                 {CONTROL_CARDS, 0, 0, 0},
+                 {CONTROL_CARDS, 0, CONTROL_CARDS_MOST + 1, 0},
+                 {CONTROL_CARDS, 3, 2, 3},
+                 {CONTROL_CARDS, 1, 1, 2},
+                 {CONTROL_READY, 1, 0, 0},
+                 {CONTROL_LEFT, 1, CONTROL_LEFT_MOST + 1, 0},
+                 {CONTROL_LEFT, 1, -1, 0},
+                 {CONTROL_LEFT, 1, 1, 4},
+                 {CONTROL_TERMS, 0, 0, 0}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        control_message_begin(&m, wrong[i].kind, wrong[i].rank);
+        m.count = wrong[i].count;
+        if (wrong[i].kind == CONTROL_LEFT)
+            m.body.ranks[0] = wrong[i].first;
+        else if (wrong[i].kind == CONTROL_CARD)
+            m.body.join.card.rank = wrong[i].first;
+        else
+            m.body.cards[0].rank = wrong[i].first;
+        assert_false(control_message_check(&m, 4));
+    }
+}
+
+/* ---- From a rank that says nonsense ------------------------------------------------ */
+
+typedef struct liar {
+    ring_unique_id id;
+    control_message lie;
+} liar;
+
+static ring_status lie(const liar *l, int size)
+{
+    puppet p;
+    control_message m;
+    RING_TRY(puppet_dial(&p, &l->id, 1, size));
+    RING_TRY(puppet_prove(&p));
+    RING_TRY(puppet_bring_card(&p, "li\nar", 7));
+    do {
+        RING_TRY(puppet_hear(&p, &m));
+    } while (m.kind != CONTROL_CARDS);
+    RING_TRY(puppet_say(&p, &l->lie));
+    while (m.kind != CONTROL_VERDICT && puppet_hear(&p, &m) == RING_OK)
+        continue;
+    puppet_end(&p);
+    return RING_OK;
+}
+
+static ring_status hear_lies(int rank, int size, void *context)
+{
+    const liar *l = context;
+    control_world *w;
+    if (rank == 1)
+        return lie(l, size);
+    RING_TRY(join_by_id(&l->id, size, rank, 5, &w));
+    const ring_status status = control_agree(w, RING_OK);
+    control_free(w);
+    return status;
+}
+
+static void expect(const control_message *m, ring_status status, const char *text)
+{
+    liar l = {.id = new_id(), .lie = *m};
+    crew *c = crew_new(2);
+    crew_threads(c, 2, hear_lies, &l);
+    outcome_assert(&c->outcomes[0], status, text);
+    crew_free(c);
+}
+
+static void nonsense_ends_the_communicator_with_a_text(void **state)
+{
+    (void)state;
+    control_message m;
+    control_message_reason(&m, CONTROL_PROPOSAL, 1, (ring_status)4711, "");
+    expect(&m, RING_ERR_INTERNAL, "rank 1 gave no reason");
+    control_message_reason(&m, CONTROL_PROPOSAL, 1, RING_ERR_MEMORY, "\033[2Jno memory");
+    expect(&m, RING_ERR_MEMORY, "?[2Jno memory");
+    control_message_begin(&m, (enum control_kind)4711, 1);
+    expect(&m, RING_ERR_INTERNAL, "rank 1 (li?ar, pid 7) sent a control message that makes no "
+           "sense");
+    control_message_begin(&m, CONTROL_CARDS, 0);
+    m.count = 1;
+    expect(&m, RING_ERR_INTERNAL, "makes no sense");
+}
+
+/* ---- One thread a process ---------------------------------------------------------- */
+
+static int count_threads(void)
+{
+    DIR *dir = opendir("/proc/self/task");
+    int count = -2; /* . and .. */
+    assert_non_null(dir);
+    while (readdir(dir) != NULL)
+        count++;
+    closedir(dir);
+    return count;
+}
+
+enum { RANKS = 4, WORLDS = 3 };
+
+typedef struct census {
+    ring_unique_id ids[WORLDS];
+    atomic_int up, down;
+    int threads;
+} census;
+
+static ring_status join_several(int rank, int size, void *context)
+{
+    census *s = context;
+    control_world *worlds[WORLDS];
+    for (int i = 0; i < WORLDS; i++) {
+        RING_TRY(join_by_id(&s->ids[i], size, rank, 5, &worlds[i]));
+        RING_TRY(control_agree(worlds[i], RING_OK));
+        control_start(worlds[i], no_wake, NULL);
+    }
+    atomic_fetch_add(&s->up, 1);
+    while (atomic_load(&s->up) < size)
+        clock_sleep(0.001);
+    if (rank == 0)
+        s->threads = count_threads();
+    atomic_fetch_add(&s->down, 1);
+    while (atomic_load(&s->down) < size)
+        clock_sleep(0.001);
+    for (int i = 0; i < WORLDS; i++)
+        control_free(worlds[i]);
+    return RING_OK;
+}
+
+static void all_communicators_of_a_process_share_one_thread(void **state)
+{
+    (void)state;
+    census s = {.threads = 0};
+    const int before = count_threads();
+    for (int i = 0; i < WORLDS; i++)
+        s.ids[i] = new_id();
+    crew *c = crew_new(RANKS);
+    crew_threads(c, RANKS, join_several, &s);
+    crew_assert_all(c, RING_OK);
+    assert_int_equal(s.threads, before + RANKS + 1);
+    assert_int_equal(count_threads(), before);
+    crew_free(c);
+}
+
+static atomic_int runs, wanted;
+static _Atomic double latest_run;
+
+static bool count_down(void)
+{
+    atomic_fetch_add(&runs, 1);
+    atomic_store(&latest_run, clock_now());
+    return atomic_load(&wanted) > 0 && atomic_fetch_sub(&wanted, 1) > 1;
+}
+
+static bool wait_for_runs(int count)
+{
+    const double deadline = clock_now() + 5;
+    while (atomic_load(&runs) < count && clock_now() < deadline)
+        clock_sleep(0.0005);
+    return atomic_load(&runs) >= count;
+}
+
+/* Kicked: runs. Asked for more: runs each period. Else it sleeps until the next kick. */
+static ring_status drive_the_task(void)
+{
+    atomic_store(&runs, 0);
+    atomic_store(&wanted, 20);
+    const double start = clock_now();
+    for (int i = 0; i < 1000; i++)
+        control_kick();
+    if (!wait_for_runs(20))
+        return fail(RING_ERR_INTERNAL, "%d runs, wanted 20", atomic_load(&runs));
+    if (atomic_load(&latest_run) - start < 15 * 0.002) /* a kick amid a run makes another at once */
+        return fail(RING_ERR_INTERNAL, "20 runs in %.4f s", atomic_load(&latest_run) - start);
+    clock_sleep(0.05);
+    const int asleep = atomic_load(&runs);
+    clock_sleep(0.1);
+    if (asleep > 25 || atomic_load(&runs) != asleep)
+        return fail(RING_ERR_INTERNAL, "%d, then %d runs", asleep, atomic_load(&runs));
+    for (int i = 1; i <= 100; i++) {
+        control_kick();
+        if (!wait_for_runs(asleep + i))
+            return fail(RING_ERR_INTERNAL, "kick %d was lost", i);
+    }
+    return RING_OK;
+}
+
+static ring_status kick(int rank, int size, void *id)
+{
+    control_world *w;
+    RING_TRY(join_by_id(id, size, rank, 5, &w));
+    ring_status status = control_agree(w, RING_OK);
+    control_start(w, no_wake, NULL);
+    if (rank == 0 && status == RING_OK)
+        status = drive_the_task();
+    const ring_status agreed = control_agree(w, RING_OK);
+    control_free(w);
+    return status != RING_OK ? status : agreed;
+}
+
+static void the_task_runs_when_kicked_and_while_it_wants_to(void **state)
+{
+    (void)state;
+    ring_unique_id id = new_id();
+    crew *c = crew_new(2);
+    control_set_task(count_down, 0.002);
+    crew_threads(c, 2, kick, &id);
+    control_set_task(NULL, 0);
+    crew_assert_all(c, RING_OK);
+    crew_free(c);
+}
+
+/* ---- Ids that nobody joins --------------------------------------------------------- */
+
+static int port_of(const ring_unique_id *id)
+{
+    credential c;
+    assert_int_equal(credential_from_id(id, &c), RING_OK);
+    return address_port(&c.at[0]);
+}
+
+static void nobody_listens_at_the_port_of_an_id_before_rank_0_joins(void **state)
+{
+    (void)state;
+    setenv("RING_ADDR", "127.0.0.1", 1);
+    const ring_unique_id id = new_id();
+    assert_int_equal(connect_to(port_of(&id)), -1);
+    assert_int_equal(listen_at(port_of(&id)), -1); /* nor can anybody else */
+    int bound = id_listener_take(&id);
+    assert_true(bound >= 0);
+    fd_close(&bound);
+    unsetenv("RING_ADDR");
+}
+
+static void the_port_of_an_id_that_nobody_joins_is_given_back(void **state)
+{
+    (void)state;
+    control_world *w;
+    const int before = count_fds();
+    set_number("RING_INIT_TIMEOUT", 0.2);
+    const ring_unique_id id = new_id();
+    assert_int_equal(count_fds(), before + 1);
+    clock_sleep(0.25);
+    assert_int_equal(join_by_id(&id, 2, 0, 1, &w), RING_ERR_USAGE);
+    assert_non_null(strstr(fail_text(), "RING_INIT_TIMEOUT"));
+    assert_int_equal(count_fds(), before);
+}
+
+typedef struct forgotten {
+    ring_unique_id id, never_joined;
+    int most, least; /* descriptors while the other id is there, and after it */
+} forgotten;
+
+/* Nobody calls anything: the thread that is there anyway does it. */
+static ring_status forget_an_id(int rank, int size, void *context)
+{
+    forgotten *f = context;
+    control_world *w;
+    RING_TRY(join_by_id(&f->id, size, rank, 5, &w));
+    RING_TRY(control_agree(w, RING_OK));
+    control_start(w, no_wake, NULL);
+    if (rank == 0) {
+        set_number("RING_INIT_TIMEOUT", 0.2);
+        RING_TRY(control_make_id(&f->never_joined));
+        f->most = count_fds();
+        clock_sleep(1.6); /* a beat, and more */
+        f->least = count_fds();
+    }
+    const ring_status status = control_agree(w, RING_OK);
+    control_free(w);
+    return status;
+}
+
+static void the_thread_gives_ports_back_too(void **state)
+{
+    (void)state;
+    forgotten f = {.id = new_id()};
+    crew *c = crew_new(2);
+    crew_threads(c, 2, forget_an_id, &f);
+    crew_assert_all(c, RING_OK);
+    assert_int_equal(f.least, f.most - 1);
+    crew_free(c);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, set_up)
+    const struct CMUnitTest tests[] = {
+        TEST(a_reason_is_never_without_status_and_text),
+        TEST(texts_from_the_wire_are_made_printable),
+        TEST(numbers_from_the_wire_are_checked),
+        TEST(nonsense_ends_the_communicator_with_a_text),
+        TEST(all_communicators_of_a_process_share_one_thread),
+        TEST(the_task_runs_when_kicked_and_while_it_wants_to),
+        TEST(nobody_listens_at_the_port_of_an_id_before_rank_0_joins),
+        TEST(the_port_of_an_id_that_nobody_joins_is_given_back),
+        TEST(the_thread_gives_ports_back_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Joining and linking: all sizes, as threads and processes, and every way it can fail. */
+#include "ranks.h"
+
+#include "credential.h"
+#include "puppet.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static ring_unique_id new_id(void)
+{
+    ring_unique_id id;
+    assert_int_equal(control_make_id(&id), RING_OK);
+    return id;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    set_number("RING_INIT_TIMEOUT", 20);
+    return 0;
+}
+
+static const int sizes[] = {1, 2, 3, 5, 8};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+static void threads_of_one_process_join_and_link(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SIZES; i++) {
+        crew *c = crew_new(sizes[i]);
+        ring_unique_id id = new_id();
+        crew_threads(c, sizes[i], full_start, &id);
+        crew_assert_all(c, RING_OK);
+        crew_free(c);
+    }
+}
+
+static void processes_join_and_link(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SIZES; i++) {
+        crew *c = crew_new(sizes[i]);
+        ring_unique_id id = new_id();
+        crew_processes(c, sizes[i], full_start, &id);
+        crew_assert_all(c, RING_OK);
+        crew_free(c);
+    }
+}
+
+static void two_ranks_start_within_milliseconds(void **state)
+{
+    (void)state;
+    double best = 1;
+    for (int i = 0; i < 10; i++) {
+        crew *c = crew_new(2);
+        ring_unique_id id = new_id();
+        crew_threads(c, 2, full_start, &id);
+        crew_assert_all(c, RING_OK);
+        if (c->outcomes[1].seconds < best)
+            best = c->outcomes[1].seconds;
+        crew_free(c);
+    }
+    print_message("2 ranks: %.2f ms\n", 1e3 * best);
+    assert_true(best < 0.05);
+}
+
+/* ---- One rank alone ---------------------------------------------------------------- */
+
+static void one_rank_opens_no_socket(void **state)
+{
+    (void)state;
+    control_world *world;
+    int fd[1], *fds[1] = {fd};
+    const control_route routes[1] = {{.local = false}};
+    clearenv();
+    const int before = count_fds();
+    assert_int_equal(join_by_env(3, &world), RING_OK);
+    assert_int_equal(count_fds(), before);
+    assert_int_equal(world->size, 1);
+    assert_string_equal(world->launcher, "none");
+    assert_int_equal(world->cards[0].transports, 3);
+    assert_int_equal(control_connect(world, routes, 1, fds), RING_OK);
+    assert_int_equal(fd[0], -1);
+    assert_int_equal(control_agree(world, RING_OK), RING_OK);
+    assert_int_equal(control_agree(world, RING_ERR_CONFIG), RING_ERR_CONFIG);
+    control_free(world);
+}
+
+/* ---- Ranks that are missing, doubled or wrong -------------------------------------- */
+
+static void missing_ranks_are_listed_on_all_that_came(void **state)
+{
+    (void)state;
+    crew *c = crew_new(4);
+    const int came[] = {0, 1, 4, 6};
+    memcpy(c->ranks, came, sizeof came);
+    set_number("RING_INIT_TIMEOUT", 0.5);
+    ring_unique_id id = new_id();
+    crew_threads(c, 8, full_start, &id);
+    for (int i = 0; i < 4; i++) {
+        outcome_assert(&c->outcomes[i], RING_ERR_TIMEOUT, "ranks 2-3, 5, 7 of 8");
+        assert_true(c->outcomes[i].seconds < 1.5);
+    }
+    crew_free(c);
+}
+
+static ring_status late_host(int rank, int size, void *id)
+{
+    if (rank == 0)
+        clock_sleep(0.4);
+    return full_start(rank, size, id);
+}
+
+static void the_first_deadline_is_everybodys(void **state)
+{
+    (void)state;
+    crew *c = crew_new(2);
+    set_number("RING_INIT_TIMEOUT", 0.8);
+    ring_unique_id id = new_id();
+    crew_threads(c, 3, late_host, &id); /* rank 1 gives up before rank 0 would */
+    outcome_assert(&c->outcomes[0], RING_ERR_TIMEOUT, "rank 2 of 3");
+    outcome_assert(&c->outcomes[1], RING_ERR_TIMEOUT, "rank 2 of 3");
+    assert_true(c->outcomes[0].seconds < 1.0);
+    crew_free(c);
+}
+
+static void without_rank_0_the_place_is_named(void **state)
+{
+    (void)state;
+    control_world *world;
+    set_number("RING_INIT_TIMEOUT", 0.2);
+    ring_unique_id id = new_id();
+    credential p;
+    assert_int_equal(credential_from_id(&id, &p), RING_OK);
+    address_set_port(&p.at[0], free_ports(1));
+    credential_make_id(&p.at[0], &id);
+    assert_int_equal(join_by_id(&id, 2, 1, 1, &world), RING_ERR_TIMEOUT);
+    char text[ADDRESS_TEXT_MAX];
+    assert_non_null(strstr(fail_text(), address_text(&p.at[0], text)));
+    assert_non_null(strstr(fail_text(), "refused"));
+}
+
+static void a_rank_that_is_there_twice_is_named_on_all(void **state)
+{
+    (void)state;
+    crew *c = crew_new(3);
+    const int twice[] = {0, 1, 1};
+    memcpy(c->ranks, twice, sizeof twice);
+    ring_unique_id id = new_id();
+    crew_threads(c, 3, full_start, &id);
+    for (int i = 0; i < 3; i++)
+        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "two processes say that they are rank 1");
+    crew_free(c);
+}
+
+static ring_status with_its_own_size(int rank, int size, void *id)
+{
+    return full_start(rank, rank == 1 ? size + 1 : size, id);
+}
+
+static void another_number_of_ranks_is_told_on_both_sides(void **state)
+{
+    (void)state;
+    crew *c = crew_new(2);
+    ring_unique_id id = new_id();
+    crew_threads(c, 2, with_its_own_size, &id);
+    outcome_assert(&c->outcomes[0], RING_ERR_CONFIG, "rank 1 was told of 3 ranks");
+    outcome_assert(&c->outcomes[1], RING_ERR_CONFIG, "rank 0 was told of 2 ranks");
+    crew_free(c);
+}
+
+static ring_status with_a_wrong_key(int rank, int size, void *id)
+{
+    ring_unique_id other = *(ring_unique_id *)id;
+    if (rank == 1)
+        other.bytes[20] ^= 1;
+    return full_start(rank, size, &other);
+}
+
+static void a_wrong_key_is_refused_on_both_sides(void **state)
+{
+    (void)state;
+    crew *c = crew_new(2);
+    set_number("RING_INIT_TIMEOUT", 0.4);
+    ring_unique_id id = new_id();
+    crew_threads(c, 2, with_a_wrong_key, &id);
+    outcome_assert(&c->outcomes[0], RING_ERR_TIMEOUT, "rank 1 of 2");
+    outcome_assert(&c->outcomes[1], RING_ERR_AUTH, "could not prove");
+    crew_free(c);
+}
+
+/* A member of the job, but of another version. */
+static ring_status join_as_other_version(const ring_unique_id *id, int size, uint32_t order)
+{
+    puppet p;
+    RING_TRY(puppet_dial(&p, id, 1, size));
+    if (order != 0)
+        p.hello.order = order;
+    else
+        p.hello.version = 987654;
+    const ring_status status = puppet_prove(&p);
+    puppet_end(&p);
+    return status;
+}
+
+static ring_status one_of_another_version(int rank, int size, void *id)
+{
+    return rank == 1 ? join_as_other_version(id, size, 0) : full_start(rank, size, id);
+}
+
+static ring_status one_of_another_order(int rank, int size, void *id)
+{
+    return rank == 1 ? join_as_other_version(id, size, 0x04030201) : full_start(rank, size, id);
+}
+
+static void another_version_is_told_on_all_ranks(void **state)
+{
+    (void)state;
+    crew *c = crew_new(3);
+    ring_unique_id id = new_id();
+    crew_threads(c, 3, one_of_another_version, &id);
+    for (int i = 0; i < 3; i++)
+        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "987654");
+    crew_free(c);
+}
+
+static void another_byte_order_is_told_on_all_ranks(void **state)
+{
+    (void)state;
+    crew *c = crew_new(3);
+    ring_unique_id id = new_id();
+    crew_threads(c, 3, one_of_another_order, &id);
+    outcome_assert(&c->outcomes[0], RING_ERR_CONFIG, "byte order");
+    outcome_assert(&c->outcomes[2], RING_ERR_CONFIG, "byte order");
+    crew_free(c);
+}
+
+static ring_status killed_after_joining(int rank, int size, void *id)
+{
+    puppet p;
+    if (rank != 1)
+        return full_start(rank, size, id);
+    RING_TRY(puppet_dial(&p, id, 1, size));
+    RING_TRY(puppet_prove(&p));
+    const ring_status status = puppet_bring_card(&p, "elsewhere", 4711);
+    puppet_end(&p);
+    return status;
+}
+
+static void a_rank_that_dies_while_others_are_awaited_is_named_at_once(void **state)
+{
+    (void)state;
+    crew *c = crew_new(2); /* ranks 0 and 1 of 3 */
+    ring_unique_id id = new_id();
+    crew_threads(c, 3, killed_after_joining, &id);
+    outcome_assert(&c->outcomes[0], RING_ERR_PEER, "rank 1 (elsewhere, pid 4711)");
+    assert_true(c->outcomes[0].seconds < 2);
+    crew_free(c);
+}
+
+/* Proves itself, brings its card, and is gone before anything comes back. */
+static ring_status vanish_when_seated(int size, const ring_unique_id *id)
+{
+    puppet p;
+    RING_TRY(puppet_dial(&p, id, 2, size));
+    RING_TRY(puppet_prove(&p));
+    const ring_status status = puppet_bring_card(&p, "elsewhere", 4711);
+    puppet_end(&p);
+    return status;
+}
+
+/* Rank 2 is the last to come: nobody looks at it again before cards are handed out. */
+static ring_status one_vanishes_when_seated(int rank, int size, void *id)
+{
+    control_world *world;
+    if (rank == 2) {
+        clock_sleep(0.2);
+        return vanish_when_seated(size, id);
+    }
+    RING_TRY(join_by_id(id, size, rank, 5, &world));
+    const ring_status status = control_agree(world, RING_OK);
+    control_free(world);
+    return status;
+}
+
+static void a_rank_lost_when_cards_are_handed_out_is_named_on_all(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        crew *c = crew_new(4);
+        ring_unique_id id = new_id();
+        crew_threads(c, 4, one_vanishes_when_seated, &id);
+        for (int r = 0; r < 4; r++)
+            if (r != 2)
+                outcome_assert(&c->outcomes[r], RING_ERR_PEER, "rank 2 (elsewhere");
+        crew_free(c);
+    }
+}
+
+/* ---- Failures while links are made ------------------------------------------------- */
+
+static ring_status leave_instead_of_linking(int rank, int size, void *id)
+{
+    control_world *world;
+    RING_TRY(join_by_id(id, size, rank, 5, &world));
+    if (rank != 2)
+        return try_world(world);
+    const ring_status status = control_agree(world, RING_OK);
+    control_free(world);
+    return status;
+}
+
+static void a_rank_lost_while_links_are_made_is_named_on_all(void **state)
+{
+    (void)state;
+    crew *c = crew_new(4);
+    ring_unique_id id = new_id();
+    crew_threads(c, 4, leave_instead_of_linking, &id);
+    for (int i = 0; i < 4; i++) {
+        if (i != 2)
+            outcome_assert(&c->outcomes[i], RING_ERR_PEER, "rank 2");
+        assert_true(c->outcomes[i].seconds < 5);
+    }
+    crew_free(c);
+}
+
+/* Its last descriptor is gone when it wants to dial. */
+static ring_status link_without_descriptors(int rank, int size, void *id)
+{
+    control_world *world;
+    RING_TRY(join_by_id(id, size, rank, 5, &world));
+    int next = dup(STDERR_FILENO);
+    const struct rlimit none = {.rlim_cur = (rlim_t)next, .rlim_max = (rlim_t)next};
+    fd_close(&next);
+    if (rank == 2 && setrlimit(RLIMIT_NOFILE, &none) != 0)
+        return fail(RING_ERR_UNSUPPORTED, "setrlimit: %m");
+    return try_world(world);
+}
+
+static void a_lack_of_descriptors_is_told_on_all_at_once(void **state)
+{
+    (void)state;
+    crew *c = crew_new(3);
+    ring_unique_id id = new_id();
+    crew_processes(c, 3, link_without_descriptors, &id);
+    for (int i = 0; i < 3; i++) {
+        outcome_assert(&c->outcomes[i], RING_ERR_SYSTEM, "ulimit -n");
+        assert_true(c->outcomes[i].seconds < 5);
+    }
+    assert_non_null(strstr(c->outcomes[0].text, "rank 2 ("));
+    crew_free(c);
+}
+
+static ring_status disagree(int rank, int size, void *id)
+{
+    control_world *world;
+    RING_TRY(join_by_id(id, size, rank, 5, &world));
+    const ring_status mine =
+        rank == 2 ? fail(RING_ERR_MEMORY, "no memory for what I want") : RING_OK;
+    const ring_status status = control_agree(world, mine);
+    control_free(world);
+    return status;
+}
+
+static void the_first_disagreement_is_everybodys(void **state)
+{
+    (void)state;
+    crew *c = crew_new(4);
+    ring_unique_id id = new_id();
+    crew_threads(c, 4, disagree, &id);
+    for (int i = 0; i < 4; i++)
+        outcome_assert(&c->outcomes[i], RING_ERR_MEMORY, "no memory for what I want");
+    assert_non_null(strstr(c->outcomes[0].text, "rank 2 ("));
+    crew_free(c);
+}
+
+/* A rank fails and closes its links; another sees only that, and says it first. */
+static ring_status see_only_the_effect(int rank, int size, void *id)
+{
+    control_world *world;
+    ring_status mine = RING_OK;
+    RING_TRY(join_by_id(id, size, rank, 5, &world));
+    if (rank == 1)
+        mine = fail(RING_ERR_PEER, "the link to rank 3 broke");
+    if (rank == 3) {
+        clock_sleep(0.05);
+        mine = fail(RING_ERR_CONFIG, "what I was told makes no sense");
+        control_announce(world, mine);
+        fail(mine, "and closing the rest failed, too");
+    }
+    const ring_status status = control_agree(world, mine);
+    control_free(world);
+    return status;
+}
+
+static void the_reason_beats_its_effects(void **state)
+{
+    (void)state;
+    crew *c = crew_new(4);
+    ring_unique_id id = new_id();
+    crew_threads(c, 4, see_only_the_effect, &id);
+    for (int i = 0; i < 4; i++)
+        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "what I was told makes no sense");
+    assert_non_null(strstr(c->outcomes[1].text, "rank 3 ("));
+    crew_free(c);
+}
+
+/* Rank 1's word that it is through reaches rank 0 in two parts, and so does its card. */
+static ring_status say_in_two_parts(const puppet *p, const control_message *m)
+{
+    const size_t half = sizeof *m / 2;
+    RING_TRY(fd_write_all(p->fd, m, half, clock_now() + 5));
+    clock_sleep(0.1);
+    return fd_write_all(p->fd, (const char *)m + half, sizeof *m - half, clock_now() + 5);
+}
+
+static ring_status expect_kind(const puppet *p, enum control_kind kind, int count)
+{
+    control_message m;
+    RING_TRY(puppet_hear(p, &m));
+    return m.kind == (uint32_t)kind && m.count == count
+               ? RING_OK
+               : fail(RING_ERR_INTERNAL, "got message %u, count %d, wanted %d, %d", m.kind, m.count,
+                      (int)kind, count);
+}
+
+static ring_status speak_in_parts(puppet *p)
+{
+    control_message m;
+    RING_TRY(puppet_prove(p));
+    control_message_begin(&m, CONTROL_CARD, 1);
+    m.body.join.remaining = 10;
+    m.body.join.card.rank = 1;
+    RING_TRY(say_in_two_parts(p, &m));
+    RING_TRY(expect_kind(p, CONTROL_TERMS, 0));
+    RING_TRY(expect_kind(p, CONTROL_CARDS, 2));
+    control_message_begin(&m, CONTROL_READY, 1);
+    m.count = 1;
+    RING_TRY(say_in_two_parts(p, &m));
+    return expect_kind(p, CONTROL_GO, 1);
+}
+
+static ring_status one_speaks_in_parts(int rank, int size, void *id)
+{
+    control_world *world;
+    puppet p;
+    if (rank == 1) {
+        RING_TRY(puppet_dial(&p, id, 1, size));
+        const ring_status status = speak_in_parts(&p);
+        puppet_end(&p);
+        return status;
+    }
+    RING_TRY(join_by_id(id, size, rank, 5, &world));
+    const ring_status status = control_agree(world, RING_OK);
+    control_free(world);
+    return status;
+}
+
+static void a_message_may_come_in_parts(void **state)
+{
+    (void)state;
+    crew *c = crew_new(2);
+    ring_unique_id id = new_id();
+    crew_processes(c, 2, one_speaks_in_parts, &id);
+    crew_assert_all(c, RING_OK);
+    crew_free(c);
+}
+
+/* ---- Ids --------------------------------------------------------------------------- */
+
+static void an_id_serves_once_and_only_where_it_was_made(void **state)
+{
+    (void)state;
+    control_world *world;
+    ring_unique_id id = new_id(), nonsense = {{0}};
+    crew *c = crew_new(2);
+    crew_threads(c, 2, full_start, &id);
+    crew_assert_all(c, RING_OK);
+    assert_int_equal(join_by_id(&id, 2, 0, 1, &world), RING_ERR_USAGE);
+    assert_int_equal(join_by_id(&nonsense, 2, 1, 1, &world), RING_ERR_ARGUMENT);
+    assert_int_equal(join_by_id(&id, 2, 2, 1, &world), RING_ERR_ARGUMENT);
+    crew_free(c);
+}
+
+static void nothing_stays_open_after_good_and_bad_starts(void **state)
+{
+    (void)state;
+    crew *c = crew_new(3);
+    ring_unique_id id = new_id();
+    crew_threads(c, 3, full_start, &id);
+    const int before = count_fds();
+    for (int i = 0; i < 5; i++) {
+        id = new_id();
+        crew_threads(c, 3, i % 2 ? full_start : leave_instead_of_linking, &id);
+        id = new_id();
+        crew_threads(c, 3, i % 2 ? disagree : with_its_own_size, &id);
+    }
+    assert_int_equal(count_fds(), before);
+    crew_free(c);
+}
+
+/* ---- Who is where ------------------------------------------------------------------ */
+
+static ring_status own_host(int rank, int size, void *hosts)
+{
+    ring_unique_id unused = {{0}};
+    control_world *world;
+    (void)size;
+    if (rank == 1 && unshare(CLONE_NEWNET) != 0)
+        return fail(RING_ERR_UNSUPPORTED, "unshare: %m");
+    credential_make_id(&(net_address){.at.v4.sin_family = AF_INET}, &unused);
+    RING_TRY(join_by_id(&unused, 1, 0, 1, &world));
+    memcpy((unsigned char *)hosts + 16 * rank, world->cards[0].host, 16);
+    control_free(world);
+    return RING_OK;
+}
+
+static void another_network_namespace_is_another_host(void **state)
+{
+    (void)state;
+    unsigned char *hosts = shared_memory(64);
+    crew *c = crew_new(3);
+    if (!is_root())
+        skip();
+    crew_processes(c, 3, own_host, hosts);
+    crew_assert_all(c, RING_OK);
+    assert_memory_equal(hosts, hosts + 32, 16);
+    assert_memory_not_equal(hosts, hosts + 16, 16);
+    crew_free(c);
+    shared_free(hosts, 64);
+}
+
+static ring_status with_own_settings(int rank, int size, void *id)
+{
+    control_world *world;
+    if (rank == 1)
+        setenv("RING_ALGO", "chain", 1);
+    set_number("RING_PEER_TIMEOUT", 3 + rank);
+    set_number("RING_TIMEOUT", 30 + rank);
+    RING_TRY(join_by_id(id, size, rank, 5, &world));
+    const settings s = world->settings;
+    control_free(world);
+    if (s.algo[0] != '\0' || s.peer_timeout > 3 || s.timeout > 30)
+        return fail(RING_ERR_INTERNAL, "rank %d has its own settings", rank);
+    return RING_OK;
+}
+
+static void rank_0_settings_hold_where_all_must_agree(void **state)
+{
+    (void)state;
+    crew *c = crew_new(3);
+    ring_unique_id id = new_id();
+    crew_processes(c, 3, with_own_settings, &id);
+    crew_assert_all(c, RING_OK);
+    crew_free(c);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, set_up)
+    const struct CMUnitTest tests[] = {
+        TEST(threads_of_one_process_join_and_link),
+        TEST(processes_join_and_link),
+        TEST(two_ranks_start_within_milliseconds),
+        TEST(missing_ranks_are_listed_on_all_that_came),
+        TEST(the_first_deadline_is_everybodys),
+        TEST(without_rank_0_the_place_is_named),
+        TEST(a_rank_that_is_there_twice_is_named_on_all),
+        TEST(another_number_of_ranks_is_told_on_both_sides),
+        TEST(a_wrong_key_is_refused_on_both_sides),
+        TEST(another_version_is_told_on_all_ranks),
+        TEST(another_byte_order_is_told_on_all_ranks),
+        TEST(a_rank_that_dies_while_others_are_awaited_is_named_at_once),
+        TEST(a_rank_lost_when_cards_are_handed_out_is_named_on_all),
+        TEST(a_rank_lost_while_links_are_made_is_named_on_all),
+        TEST(a_lack_of_descriptors_is_told_on_all_at_once),
+        TEST(the_first_disagreement_is_everybodys),
+        TEST(the_reason_beats_its_effects),
+        TEST(a_message_may_come_in_parts),
+        TEST(an_id_serves_once_and_only_where_it_was_made),
+        TEST(nothing_stays_open_after_good_and_bad_starts),
+        TEST(another_network_namespace_is_another_host),
+        TEST(rank_0_settings_hold_where_all_must_agree),
+        TEST(one_rank_opens_no_socket),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Data sockets: at any time, for exactly the pair, lane, index and communicator that both ends
+ * prove. */
+#include "ranks.h"
+
+#include "control_message.h"
+#include "handshake.h"
+#include "puppet.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { SIZE = 6 };
+
+static int set_up(void **state)
+{
+    (void)state;
+    set_number("RING_INIT_TIMEOUT", 20);
+    return 0;
+}
+
+static ring_unique_id new_id(void)
+{
+    ring_unique_id id;
+    assert_int_equal(control_make_id(&id), RING_OK);
+    return id;
+}
+
+static void no_wake(void *unused)
+{
+    (void)unused;
+}
+
+/* ---- Sockets that are dialed late -------------------------------------------------- */
+
+typedef struct basket {
+    pthread_mutex_t lock;
+    int fds[SIZE];
+    control_purpose purposes[SIZE];
+    int count;
+    ring_status failed;
+} basket;
+
+static bool collect(void *context, int peer, const control_purpose *purpose, ring_status status,
+                    int fd)
+{
+    basket *b = context;
+    bool taken = false;
+    pthread_mutex_lock(&b->lock);
+    if (status != RING_OK) {
+        b->failed = status;
+    } else if (b->fds[peer] < 0) {
+        b->fds[peer] = fd;
+        b->purposes[peer] = *purpose;
+        b->count++;
+        taken = true;
+    }
+    pthread_mutex_unlock(&b->lock);
+    return taken;
+}
+
+static void basket_init(basket *b)
+{
+    memset(b, 0, sizeof *b);
+    memset(b->fds, -1, sizeof b->fds);
+    pthread_mutex_init(&b->lock, NULL);
+}
+
+static int basket_count(basket *b)
+{
+    pthread_mutex_lock(&b->lock);
+    const int count = b->count;
+    pthread_mutex_unlock(&b->lock);
+    return count;
+}
+
+static ring_status basket_failure(basket *b)
+{
+    pthread_mutex_lock(&b->lock);
+    const ring_status failed = b->failed;
+    pthread_mutex_unlock(&b->lock);
+    return failed;
+}
+
+static void basket_free(basket *b)
+{
+    for (int r = 0; r < SIZE; r++)
+        fd_close(&b->fds[r]);
+    pthread_mutex_destroy(&b->lock);
+}
+
+static control_purpose purpose_of(int a, int b)
+{
+    return (control_purpose){.lane = (uint16_t)(a + b), .index = (uint16_t)(a * b), .transport = 3,
+                             .local = (a + b) % 2 == 1};
+}
+
+/* Each says who it is over the socket of each pair. */
+static ring_status exchange_ranks(control_world *w, basket *b)
+{
+    for (int r = 0; r < w->size; r++) {
+        int32_t mine = w->rank, theirs = -1;
+        if (r == w->rank)
+            continue;
+        RING_TRY(fd_write_all(b->fds[r], &mine, sizeof mine, clock_now() + 5));
+        RING_TRY(fd_read_all(b->fds[r], &theirs, sizeof theirs, clock_now() + 5));
+        const control_purpose want = purpose_of(w->rank, r), got = b->purposes[r];
+        if (theirs != r || got.lane != want.lane || got.index != want.index ||
+            got.transport != want.transport || got.local != want.local)
+            return fail(RING_ERR_INTERNAL, "the socket to rank %d is for rank %d, lane %u, index "
+                        "%u", r, theirs, got.lane, got.index);
+    }
+    return RING_OK;
+}
+
+static ring_status dial_and_exchange(control_world *w, basket *b)
+{
+    for (int r = 0; r < w->rank; r++) {
+        const control_purpose purpose = purpose_of(w->rank, r);
+        RING_TRY(control_dial(w, r, &purpose, clock_now() + 10));
+    }
+    const double deadline = clock_now() + 10;
+    while (basket_count(b) < w->size - 1 && clock_now() < deadline)
+        clock_sleep(0.001);
+    if (basket_count(b) < w->size - 1)
+        return fail(RING_ERR_TIMEOUT, "%d of %d sockets", basket_count(b), w->size - 1);
+    return exchange_ranks(w, b);
+}
+
+static ring_status link_late(int rank, int size, void *id)
+{
+    control_world *w;
+    basket b;
+    basket_init(&b);
+    RING_TRY(join_by_id(id, size, rank, 5, &w));
+    control_set_sink(w, collect, &b);
+    ring_status status = control_agree(w, RING_OK);
+    control_start(w, no_wake, NULL);
+    clock_sleep(0.1 * (rank % 3)); /* the start is over, for some long ago */
+    if (status == RING_OK)
+        status = dial_and_exchange(w, &b);
+    if (status == RING_OK && control_dial(w, size - 1, &(control_purpose){.lane = 1}, 0) == RING_OK)
+        status = fail(RING_ERR_INTERNAL, "the lower rank of a pair may dial");
+    clock_sleep(0.2);
+    control_free(w);
+    basket_free(&b);
+    return status;
+}
+
+static void a_pair_is_opened_at_any_time(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        ring_unique_id id = new_id();
+        crew *c = crew_new(SIZE);
+        if (i % 2 == 0)
+            crew_threads(c, SIZE, link_late, &id);
+        else
+            crew_processes(c, SIZE, link_late, &id);
+        crew_assert_all(c, RING_OK);
+        crew_free(c);
+    }
+}
+
+static ring_status dial_whoever_left(int rank, int size, void *id)
+{
+    control_world *w;
+    basket b;
+    ring_status status = RING_OK;
+    basket_init(&b);
+    RING_TRY(join_by_id(id, size, rank, 5, &w));
+    RING_TRY(control_agree(w, RING_OK));
+    control_start(w, no_wake, NULL);
+    if (rank == 1) {
+        while (!control_left(w, 0))
+            clock_sleep(0.001);
+        control_set_sink(w, collect, &b);
+        status = control_dial(w, 0, &(control_purpose){.local = true}, clock_now() + 0.3);
+        clock_sleep(0.6);
+        if (status == RING_OK && basket_failure(&b) != RING_ERR_TIMEOUT)
+            status = fail(RING_ERR_INTERNAL, "the sink was told %d", (int)basket_failure(&b));
+    }
+    control_free(w);
+    basket_free(&b);
+    return status;
+}
+
+static void a_dial_in_vain_is_told_to_the_sink(void **state)
+{
+    (void)state;
+    ring_unique_id id = new_id();
+    crew *c = crew_new(2);
+    crew_threads(c, 2, dial_whoever_left, &id);
+    crew_assert_all(c, RING_OK);
+    crew_free(c);
+}
+
+/* ---- Binding ----------------------------------------------------------------------- */
+
+/** What rank 1 of a communicator knows, and a forger of another one does not. */
+typedef struct insider {
+    ring_unique_id id;
+    handshake_terms terms;
+    control_card card; /* of rank 0 */
+    basket basket;     /* of rank 0 */
+    atomic_bool ready, done;
+} insider;
+
+typedef void change(handshake_terms *terms, handshake_hello *hello);
+
+static void nothing(handshake_terms *terms, handshake_hello *hello)
+{
+    (void)terms;
+    (void)hello;
+}
+
+static void another_session(handshake_terms *terms, handshake_hello *hello)
+{
+    (void)terms;
+    hello->session[3] ^= 1;
+}
+
+static void another_epoch(handshake_terms *terms, handshake_hello *hello)
+{
+    (void)terms;
+    hello->epoch++;
+}
+
+static void another_peer(handshake_terms *terms, handshake_hello *hello)
+{
+    (void)terms;
+    hello->peer = 1;
+}
+
+static void another_key(handshake_terms *terms, handshake_hello *hello)
+{
+    (void)hello;
+    terms->key[0] ^= 1;
+}
+
+static void another_byte_order(handshake_terms *terms, handshake_hello *hello)
+{
+    (void)terms;
+    hello->order = 0x04030201;
+}
+
+static void another_version(handshake_terms *terms, handshake_hello *hello)
+{
+    (void)terms;
+    hello->version++;
+}
+
+/* Dials rank 0 as rank 1 would. */
+static ring_status prove_link(const insider *in, change *how, int *fd)
+{
+    handshake_terms terms = in->terms;
+    handshake h;
+    const handshake_purpose purpose = {.kind = HANDSHAKE_LINK, .lane = 1, .index = 2,
+                                       .transport = 3};
+    const net_address at = address_unix(in->card.unix_name);
+    handshake_hello hello = handshake_hello_to(&terms, 0, &purpose);
+    ring_status status;
+    how(&terms, &hello);
+    RING_TRY(address_socket(&at, fd));
+    if (connect(*fd, &at.at.any, at.length) != 0)
+        return fail(RING_ERR_SYSTEM, "connect: %m");
+    handshake_dial(&h, *fd, &terms, &hello, 5);
+    while ((status = handshake_step(&h)) == RING_IN_PROGRESS)
+        clock_sleep(0.001);
+    return status;
+}
+
+static ring_status refuse_forgeries(insider *in)
+{
+    static change *const forgeries[] = {another_session, another_epoch, another_peer, another_key,
+                                        another_byte_order, another_version};
+    int fd;
+    for (size_t i = 0; i < sizeof forgeries / sizeof forgeries[0]; i++) {
+        const ring_status status = prove_link(in, forgeries[i], &fd);
+        fd_close(&fd);
+        if (status == RING_OK)
+            return fail(RING_ERR_INTERNAL, "forgery %zu was welcomed", i);
+    }
+    if (basket_count(&in->basket) != 0)
+        return fail(RING_ERR_INTERNAL, "a forgery reached the sink");
+    RING_TRY(prove_link(in, nothing, &fd));
+    const double deadline = clock_now() + 5;
+    while (basket_count(&in->basket) == 0 && clock_now() < deadline)
+        clock_sleep(0.001);
+    fd_close(&fd);
+    const control_purpose *got = &in->basket.purposes[1];
+    return basket_count(&in->basket) == 1 && got->lane == 1 && got->index == 2 &&
+                   got->transport == 3 && got->local
+               ? RING_OK
+               : fail(RING_ERR_INTERNAL, "the true one did not come through");
+}
+
+/* Rank 1 by hand: it learns the session with rank 0's proof, and so the key of the links. */
+static ring_status forge_links(insider *in, int size)
+{
+    puppet p;
+    control_message m;
+    RING_TRY(puppet_dial(&p, &in->id, 1, size));
+    RING_TRY(puppet_prove(&p));
+    RING_TRY(puppet_bring_card(&p, "here", 1));
+    do {
+        RING_TRY(puppet_hear(&p, &m));
+    } while (m.kind != CONTROL_CARDS);
+    in->card = m.body.cards[0];
+    in->terms = p.terms;
+    memcpy(in->terms.session, p.handshake.acceptor.session, HANDSHAKE_SESSION);
+    crypto_auth_hmacsha256(in->terms.key, in->terms.session, HANDSHAKE_SESSION, p.terms.key);
+    while (!atomic_load(&in->ready))
+        clock_sleep(0.001);
+    const ring_status status = refuse_forgeries(in);
+    atomic_store(&in->done, true);
+    puppet_end(&p);
+    return status;
+}
+
+static ring_status be_forged_at(int rank, int size, void *context)
+{
+    insider *in = context;
+    control_world *w;
+    if (rank == 1)
+        return forge_links(in, size);
+    RING_TRY(join_by_id(&in->id, size, rank, 5, &w));
+    control_set_sink(w, collect, &in->basket);
+    atomic_store(&in->ready, true);
+    while (!atomic_load(&in->done))
+        clock_sleep(0.001);
+    control_free(w);
+    return RING_OK;
+}
+
+static void a_link_proves_job_communicator_epoch_and_pair(void **state)
+{
+    (void)state;
+    insider in = {.id = new_id()};
+    basket_init(&in.basket);
+    crew *c = crew_new(2);
+    crew_threads(c, 2, be_forged_at, &in);
+    crew_assert_all(c, RING_OK);
+    basket_free(&in.basket);
+    crew_free(c);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, set_up)
+    const struct CMUnitTest tests[] = {
+        TEST(a_pair_is_opened_at_any_time),
+        TEST(a_dial_in_vain_is_told_to_the_sink),
+        TEST(a_link_proves_job_communicator_epoch_and_pair),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

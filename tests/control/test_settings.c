@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of variables: defaults, parsing, refusals, rows, lists of transports. */
+#include "ranks.h"
+
+#include "settings.h"
+#include "transport_list.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int set_up(void **state)
+{
+    (void)state;
+    clearenv();
+    return 0;
+}
+
+static settings read_well(void)
+{
+    settings s;
+    if (settings_read(&s) != RING_OK)
+        stop_test("%s\n", fail_text());
+    return s;
+}
+
+static void an_empty_environment_gives_the_defaults(void **state)
+{
+    (void)state;
+    const settings s = read_well();
+    assert_string_equal(s.transport, "");
+    assert_string_equal(s.algo, "");
+    assert_true(s.timeout > 599 && s.timeout < 601);
+    assert_true(s.peer_timeout > 14 && s.peer_timeout < 16);
+    assert_true(s.init_timeout > 59 && s.init_timeout < 61);
+    assert_false(s.insecure);
+    assert_false(s.progress_thread);
+    assert_int_equal(s.secret_fd, -1);
+    assert_int_equal(s.debug, LOG_WARN);
+}
+
+static void every_field_is_read(void **state)
+{
+    (void)state;
+    static const char *const all[][2] = {
+        {"RING_TRANSPORT", "tcp"},     {"RING_ALGO", "ring"},       {"RING_TIMEOUT", "1.5"},
+        {"RING_PEER_TIMEOUT", "2.5"},  {"RING_INIT_TIMEOUT", "3"},  {"RING_INSECURE", "1"},
+        {"RING_ADDR", "10.0.0.1"},     {"RING_SECRET_FILE", "/s"},  {"RING_SECRET_FD", "7"},
+        {"RING_SOCKET_IFNAME", "eth"}, {"RING_FAULT", "drop=0.1"},  {"RING_DEBUG", "info"},
+        {"RING_RENDEZVOUS_DIR", "/r"}, {"RING_PROGRESS_THREAD", "1"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        setenv(all[i][0], all[i][1], 1);
+    const settings s = read_well();
+    assert_string_equal(s.transport, "tcp");
+    assert_string_equal(s.algo, "ring");
+    assert_true(s.timeout > 1.4 && s.timeout < 1.6);
+    assert_true(s.peer_timeout > 2.4 && s.peer_timeout < 2.6);
+    assert_true(s.init_timeout > 2.9 && s.init_timeout < 3.1);
+    assert_true(s.insecure && s.progress_thread);
+    assert_string_equal(s.address, "10.0.0.1");
+    assert_string_equal(s.secret_file, "/s");
+    assert_int_equal(s.secret_fd, 7);
+    assert_string_equal(s.interface, "eth");
+    assert_string_equal(s.fault, "drop=0.1");
+    assert_string_equal(s.rendezvous_dir, "/r");
+    assert_int_equal(s.debug, LOG_INFO);
+}
+
+static void wrong_values_are_refused_with_name_value_and_choice(void **state)
+{
+    (void)state;
+    static const char *const wrong[][3] = {
+        {"RING_TIMEOUT", "soon", "seconds"},  {"RING_TIMEOUT", "-1", "seconds"},
+        {"RING_TIMEOUT", "0", "seconds"},     {"RING_TIMEOUT", "nan", "seconds"},
+        {"RING_TIMEOUT", "inf", "seconds"},   {"RING_TIMEOUT", "5x", "seconds"},
+        {"RING_PEER_TIMEOUT", "1e99", "seconds"}, {"RING_INIT_TIMEOUT", " ", "seconds"},
+        {"RING_INSECURE", "yes", "0 or 1"},   {"RING_PROGRESS_THREAD", "2", "0 or 1"},
+        {"RING_SECRET_FD", "-3", "number"},   {"RING_SECRET_FD", "99999999999999999999", "number"},
+        {"RING_DEBUG", "loud", "error, warn, info or debug"},
+        {"NCCL_DEBUG", "LOUD", "error, warn, info or debug"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        settings s;
+        setenv(wrong[i][0], wrong[i][1], 1);
+        assert_int_equal(settings_read(&s), RING_ERR_CONFIG);
+        assert_non_null(strstr(fail_text(), wrong[i][0]));
+        assert_non_null(strstr(fail_text(), wrong[i][1]));
+        assert_non_null(strstr(fail_text(), wrong[i][2]));
+        unsetenv(wrong[i][0]);
+    }
+}
+
+/* Made here, since few machines have one. */
+static bool in_a_german_locale(char *directory)
+{
+    char command[200];
+    assert_non_null(mkdtemp(directory));
+    setenv("PATH", "/usr/bin:/bin", 1);
+    snprintf(command, sizeof command, "localedef -c -i de_DE -f UTF-8 %s/de_DE.UTF-8 2> /dev/null",
+             directory);
+    if (system(command) == -1)
+        return false;
+    setenv("LOCPATH", directory, 1);
+    return setlocale(LC_ALL, "de_DE.UTF-8") != NULL &&
+           strcmp(localeconv()->decimal_point, ",") == 0;
+}
+
+static void a_decimal_point_is_one_in_every_locale(void **state)
+{
+    (void)state;
+    char directory[] = "/tmp/ring-locale-XXXXXX", command[100];
+    settings s;
+    const bool german = in_a_german_locale(directory);
+    setenv("RING_TIMEOUT", "2.5", 1);
+    const ring_status point = settings_read(&s);
+    setenv("RING_TIMEOUT", "2,5", 1);
+    settings unused;
+    const ring_status comma = settings_read(&unused);
+    setlocale(LC_ALL, "C");
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(point, RING_OK);
+    assert_true(s.timeout > 2.49 && s.timeout < 2.51);
+    assert_int_equal(comma, RING_ERR_CONFIG);
+    if (!german)
+        skip();
+}
+
+static void a_value_that_is_too_long_is_refused(void **state)
+{
+    (void)state;
+    char text[1000];
+    settings s;
+    memset(text, 'a', sizeof text);
+    text[sizeof text - 1] = '\0';
+    setenv("RING_ALGO", text, 1);
+    assert_int_equal(settings_read(&s), RING_ERR_CONFIG);
+    assert_non_null(strstr(fail_text(), "shorter"));
+}
+
+static void an_empty_variable_counts_as_unset(void **state)
+{
+    (void)state;
+    setenv("RING_TIMEOUT", "", 1);
+    assert_true(read_well().timeout > 599);
+}
+
+static void nccl_names_are_a_fallback(void **state)
+{
+    (void)state;
+    setenv("NCCL_DEBUG", "TRACE", 1);
+    setenv("NCCL_SOCKET_IFNAME", "ib", 1);
+    settings s = read_well();
+    assert_int_equal(s.debug, LOG_DEBUG);
+    assert_string_equal(s.interface, "ib");
+    setenv("RING_DEBUG", "error", 1);
+    setenv("RING_SOCKET_IFNAME", "eth", 1);
+    s = read_well();
+    assert_int_equal(s.debug, LOG_ERROR);
+    assert_string_equal(s.interface, "eth");
+}
+
+static const settings_row *find_row(const settings_row *rows, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    stop_test("no row %s\n", name);
+    return NULL;
+}
+
+static void rows_tell_value_and_source(void **state)
+{
+    (void)state;
+    size_t count;
+    setenv("RING_TIMEOUT", "7", 1);
+    setenv("NCCL_DEBUG", "INFO", 1);
+    setenv("RING_RANK", "3", 1);
+    settings_row *rows = settings_rows(&count);
+    assert_non_null(rows);
+    assert_string_equal(find_row(rows, count, "RING_TIMEOUT")->value, "7");
+    assert_string_equal(find_row(rows, count, "RING_TIMEOUT")->source, "environment");
+    assert_string_equal(find_row(rows, count, "RING_TIMEOUT")->fallback, "600");
+    assert_string_equal(find_row(rows, count, "RING_DEBUG")->value, "info");
+    assert_string_equal(find_row(rows, count, "RING_DEBUG")->source, "NCCL_DEBUG");
+    assert_string_equal(find_row(rows, count, "RING_PEER_TIMEOUT")->source, "default");
+    assert_string_equal(find_row(rows, count, "RING_RANK")->value, "3");
+    for (size_t i = 0; i < count; i++)
+        assert_true(rows[i].help[0] != '\0' && rows[i].unit[0] != '\0');
+    free(rows);
+}
+
+/* Standard error of a child that reads the settings twice. */
+static void stderr_of_reading(char *out, size_t size)
+{
+    int ends[2];
+    settings s;
+    assert_int_equal(pipe(ends), 0);
+    if (fork() == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        (void)settings_read(&s);
+        (void)settings_read(&s);
+        _exit(0);
+    }
+    close(ends[1]);
+    size_t used = 0;
+    ssize_t got;
+    while ((got = read(ends[0], out + used, size - 1 - used)) > 0)
+        used += (size_t)got;
+    out[used] = '\0';
+    close(ends[0]);
+}
+
+static void an_unknown_variable_is_warned_of_once_with_the_nearest_name(void **state)
+{
+    (void)state;
+    char text[4096];
+    setenv("RING_TIMOUT", "3", 1);
+    setenv("RING_TEST_LONG", "1", 1);
+    setenv("RINGING", "1", 1);
+    setenv("RING_FOO", "1", 1);
+    stderr_of_reading(text, sizeof text);
+    const char *first = strstr(text, "RING_TIMOUT is set");
+    assert_non_null(first);
+    assert_non_null(strstr(text, "did you mean RING_TIMEOUT?"));
+    assert_null(strstr(first + 1, "RING_TIMOUT is set"));
+    assert_null(strstr(text, "TEST_LONG"));
+    assert_null(strstr(text, "RINGING"));
+    assert_non_null(strstr(text, "RING_FOO is set, but libring has no such setting\n"));
+}
+
+/* ---- Transports -------------------------------------------------------------------- */
+
+static const char *const names[] = {"loop", "shm", "tcp"};
+
+static ring_status choose(const char *list, uint32_t *mask)
+{
+    settings s = {.algo = ""};
+    text_format(s.transport, sizeof s.transport, "%s", list);
+    return settings_transports(&s, names, 3, mask);
+}
+
+static void lists_choose_and_exclude(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *list;
+        uint32_t mask;
+    } good[] = {{"", 7}, {"tcp", 4}, {"shm,tcp", 6}, {"tcp, shm", 6}, {"^shm", 5}, {"^shm,tcp", 1},
+                {"tcp,tcp", 4}, {"^", 7}};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        uint32_t mask = 99;
+        assert_int_equal(choose(good[i].list, &mask), RING_OK);
+        assert_int_equal(mask, good[i].mask);
+    }
+}
+
+static void unknown_names_and_empty_choices_are_refused(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"udp", "tcp,udp", "^udp", "^shm,tcp,loop", ",", "tcp,^shm",
+                                      "tc", "tcpp", "TCP"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        uint32_t mask;
+        assert_int_equal(choose(bad[i], &mask), RING_ERR_CONFIG);
+        assert_non_null(strstr(fail_text(), "loop, shm, tcp"));
+    }
+    uint32_t mask;
+    (void)choose("tcp,udp", &mask);
+    assert_non_null(strstr(fail_text(), "\"udp\" is unknown"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, set_up)
+    const struct CMUnitTest tests[] = {
+        /* First: the warning comes once a process, and a child inherits that it came. */
+        TEST(an_unknown_variable_is_warned_of_once_with_the_nearest_name),
+        TEST(an_empty_environment_gives_the_defaults),
+        TEST(every_field_is_read),
+        TEST(wrong_values_are_refused_with_name_value_and_choice),
+        TEST(a_decimal_point_is_one_in_every_locale),
+        TEST(a_value_that_is_too_long_is_refused),
+        TEST(an_empty_variable_counts_as_unset),
+        TEST(nccl_names_are_a_fallback),
+        TEST(rows_tell_value_and_source),
+        TEST(lists_choose_and_exclude),
+        TEST(unknown_names_and_empty_choices_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
