@@ -82,7 +82,7 @@ static ring_status run_sendrecv(const perf_case *c, const void *src, void *dst,
     if (status != RING_OK)
         return status;
     status = ring_recv(dst, c->count, c->dtype, previous_rank(c), comm, call);
-    const ring_status sent = ring_wait(sending);
+    const ring_status sent = ring_wait(&sending);
     return status != RING_OK ? status : sent;
 }
 

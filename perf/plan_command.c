@@ -22,6 +22,9 @@ typedef struct request {
     plan_collective collective;
     const algo *algorithm;
     int ranks, root, chunks; /* root -1, chunks 0: not given */
+    int per_host;            /* 0: all on one */
+    plan_world world;
+    int32_t host_of[MOST_RANKS];
     size_t bytes;
     bool steps, help;
     const char *trace;
@@ -48,6 +51,7 @@ static void print_help(void)
          "Draws which ranks' data each chunk of each rank holds after every step, and proves that\n"
          "the plan is right.\n\n"
          "  --ranks N       1 to 64\n"
+         "  --per-host N    ranks of a host; default: all are on one\n"
          "  --algo NAME     ring (default); all are below\n"
          "  --root R        of broadcast and reduce, 0\n"
          "  --chunks K      pieces of the vector; default: what the algorithm chooses for --bytes\n"
@@ -64,6 +68,7 @@ static void print_help(void)
 static bool parse_value(int letter, const char *text, request *r)
 {
     switch (letter) {
+    case 'p': return perf_int_parse(text, 1, MOST_RANKS, &r->per_host);
     case 'n': return perf_int_parse(text, 1, MOST_RANKS, &r->ranks);
     case 'r': return perf_int_parse(text, 0, MOST_RANKS - 1, &r->root);
     case 'k': return perf_int_parse(text, 1, 1 << 16, &r->chunks);
@@ -80,6 +85,7 @@ static int parse_options(int argc, char **argv, request *r)
     static const struct option longs[] = {
         {"ranks", required_argument, NULL, 'n'}, {"algo", required_argument, NULL, 'a'},
         {"root", required_argument, NULL, 'r'},  {"chunks", required_argument, NULL, 'k'},
+        {"per-host", required_argument, NULL, 'p'},
         {"bytes", required_argument, NULL, 'b'}, {"steps", no_argument, NULL, 's'},
         {"trace", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0}};
@@ -96,24 +102,25 @@ static int parse_options(int argc, char **argv, request *r)
 
 static bool parse_collective(const char *name, plan_collective *collective)
 {
-    for (int i = 0; i < PLAN_BARRIER; i++)
-        if (strcmp(name, plan_collective_name((plan_collective)i)) == 0) {
-            *collective = (plan_collective)i;
-            return true;
-        }
-    return false;
+    *collective = plan_collective_find(name);
+    return *collective < PLAN_BARRIER;
 }
 
-static bool has_root(plan_collective collective)
+static void set_world(request *r)
 {
-    return collective == PLAN_BROADCAST || collective == PLAN_REDUCE;
+    const int per_host = r->per_host > 0 ? r->per_host : r->ranks;
+    for (int rank = 0; rank < r->ranks; rank++)
+        r->host_of[rank] = rank / per_host;
+    r->world = (plan_world){.ranks = r->ranks, .hosts = (r->ranks - 1) / per_host + 1,
+                            .host_of = r->host_of};
 }
 
 static int check_request(request *r)
 {
     if (r->ranks == 0)
         return usage("--ranks is missing");
-    if (r->root >= 0 && !has_root(r->collective))
+    set_world(r);
+    if (r->root >= 0 && !plan_facts_of(r->collective)->rooted)
         return usage("%s has no root", plan_collective_name(r->collective));
     if (r->root < 0)
         r->root = 0;
@@ -121,9 +128,9 @@ static int check_request(request *r)
         return usage("--root %d is not below --ranks %d", r->root, r->ranks);
     if (!r->algorithm->supports(r->collective))
         return usage("%s has no %s", r->algorithm->name, plan_collective_name(r->collective));
-    const int least = r->algorithm->chunks(r->collective, r->ranks, 1);
+    const int least = r->algorithm->chunks(r->collective, &r->world, 1);
     if (r->chunks == 0)
-        r->chunks = r->algorithm->chunks(r->collective, r->ranks, r->bytes);
+        r->chunks = r->algorithm->chunks(r->collective, &r->world, r->bytes);
     if (r->chunks % least != 0)
         return usage("--chunks %d is not a multiple of %d, as %s needs", r->chunks, least,
                      r->algorithm->name);
@@ -156,7 +163,8 @@ static int failed(const char *doing)
 static bool build_plans(const request *r, plan **plans)
 {
     for (int rank = 0; rank < r->ranks; rank++) {
-        plans[rank] = r->algorithm->build(r->collective, r->ranks, rank, r->root, r->chunks);
+        plans[rank] = r->algorithm->build(
+            &(algo_call){r->collective, &r->world, rank, r->root, r->chunks});
         if (!plans[rank])
             return false;
     }
@@ -165,17 +173,19 @@ static bool build_plans(const request *r, plan **plans)
 
 static int write_trace(const request *r, const plan *const *plans)
 {
-    /* One host with shared memory; a trace shows proportions, ringperf measures. */
-    static const plan_cost_params host = {.alpha = 0.4e-6, .alpha_ref = 0.25e-6,
-                                          .beta = 1 / 8e9, .gamma = 1 / 60e9,
-                                          .overhead = 0.2e-6, .maps = true};
+    /* Shared memory and tcp; a trace shows proportions, ringperf measures. */
+    static const plan_prices prices = {
+        .same_host = {.alpha = 0.4e-6, .alpha_ref = 0.25e-6, .beta = 1 / 8e9, .gamma = 1 / 60e9,
+                      .overhead = 0.2e-6, .maps = true},
+        .other_host = {.alpha = 9e-6, .alpha_ref = 9e-6, .beta = 1 / 2e9, .gamma = 1 / 20e9,
+                       .overhead = 1e-6}};
     FILE *out = fopen(r->trace, "we");
     if (!out) {
         fprintf(stderr, "ringperf plan: --trace %s: %s\n", r->trace, strerror(errno));
         return EXIT_FAILED;
     }
     const ring_status status =
-        plan_print_trace(plans, r->ranks, r->bytes / ELEMENT, ELEMENT, &host, out);
+        plan_print_trace(plans, &r->world, r->bytes / ELEMENT, ELEMENT, &prices, out);
     if (!output_close(out, "ringperf plan", r->trace))
         return EXIT_FAILED;
     if (status != RING_OK)
@@ -224,8 +234,10 @@ static int prove(const request *r, const plan *const *plans)
 static void print_title(const request *r)
 {
     printf("%s by %s, %d ranks", plan_collective_name(r->collective), r->algorithm->name, r->ranks);
-    if (has_root(r->collective))
+    if (plan_facts_of(r->collective)->rooted)
         printf(", root %d", r->root);
+    if (r->world.hosts > 1)
+        printf(" on %d hosts", r->world.hosts);
     printf(", %d chunks\n\n", r->chunks);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * transport: the contract between the executor and whatever moves bytes. A transport makes
+ * transport: the contract between the engine and whatever moves bytes. A transport makes
  * links; a link carries frames, both ways, in order, between two ranks.
  *
  * A link belongs to one pair of ranks and one lane (collectives; point-to-point), so that
@@ -20,44 +20,82 @@
 
 #include "base.h"
 
-/** Largest payload of a frame that carries its bytes. A frame by reference may be longer. */
+#include <stddef.h>
+
+/** Largest payload behind a header. A frame by reference may refer to more. */
 #define TRANSPORT_SEGMENT 65536
 
 /** Every link takes at least this many carried segments, and one more, ahead of the receiver.
  *  Plans that pass messages round a circle without storing them rely on it. */
 #define TRANSPORT_WINDOW 4
 
+/** Every link takes at least so much ahead of a receiver that takes nothing: 64 bytes a frame
+ *  and the payload behind it, rounded up to 64 bytes, whatever the mix. */
+#define TRANSPORT_WINDOW_BYTES 262144
+
+/** Largest payload inside a header. */
+#define TRANSPORT_INLINE 40
+
 enum transport_lane { TRANSPORT_COLLECTIVE, TRANSPORT_POINT_TO_POINT, TRANSPORT_LANES };
 
-/** Header of a frame: 64 bytes, the same on every transport, host byte order (peers prove
- *  at the handshake that theirs is equal). Filled by the executor, except `turn`. */
+/** Header of a frame: one cache line, the same on every transport, host byte order (peers
+ *  prove at the handshake that theirs is equal). Short payloads travel in it. Filled by the
+ *  engine, except `turn`; transports read `flags`, `length` and `ext.bytes`. */
 typedef struct transport_frame {
-    uint32_t turn;      /* the transport's own                                        */
-    uint16_t comm;      /* communicator among those that share the link; 0: it has its own */
-    uint16_t epoch;     /* of that communicator; 0: one that never shrank             */
-    uint64_t seq;       /* call number in this lane                                   */
-    uint32_t message;   /* message of the call between these two ranks, from 0        */
-    uint32_t segment;   /* piece of the message, from 0                               */
-    uint64_t bytes;     /* payload, carried or referred to                            */
-    uint8_t flags;      /* FRAME_*                                                    */
-    uint8_t collective; /* the call's signature: */
-    uint8_t dtype;
-    uint8_t op;
-    int32_t root;
-    uint64_t count;
-    uint64_t src_ref;   /* FRAME_REF: where the payload lies in the sender's memory    */
-    uint64_t dst_ref;   /* start of the sender's dst buffer, 0 if it cannot be mapped  */
+    uint32_t turn;      /* the transport's own                                          */
+    uint8_t flags;      /* FRAME_*                                                      */
+    uint8_t length;     /* without FRAME_LONG: payload bytes in `data`                  */
+    uint16_t call;      /* number of the call, low bits                                 */
+    uint64_t signature; /* of the call, packed by the engine                            */
+    uint64_t message;   /* number of the message on this link and direction, from 0     */
+    union {
+        unsigned char data[TRANSPORT_INLINE];
+        struct { /* FRAME_LONG */
+            uint64_t bytes;   /* payload, carried or referred to                        */
+            uint64_t count;
+            uint64_t src_ref; /* FRAME_REF: where the payload lies in the sender's memory */
+            uint64_t dst_ref; /* start of the sender's dst buffer, 0 if it cannot be mapped */
+            uint32_t segment; /* piece of the message, from 0                           */
+            int32_t root;
+        } ext;
+    };
 } transport_frame;
 
 _Static_assert(sizeof(transport_frame) == 64, "the frame header is 64 bytes on every wire");
+_Static_assert(offsetof(transport_frame, data) % 8 == 0, "payload inside is aligned");
 
+/** REF, STORED and CALL come with LONG, and no payload is carried then. A link refuses a REF
+ *  if it has mapped nothing of the peer's, a STORED if it has lent nothing to it. */
 enum {
-    FRAME_REF = 1,    /* no payload follows: read it at src_ref                        */
-    FRAME_STORED = 2, /* no payload follows: it is already in the receiver's dst       */
-    FRAME_ACK = 4,    /* no payload: references to the receiver's memory are done with */
+    FRAME_LONG = 1,   /* `ext`, not `data`; ext.bytes bytes of payload follow, at most
+                         TRANSPORT_SEGMENT, unless:                                     */
+    FRAME_REF = 2,    /* no payload follows: read it at src_ref                         */
+    FRAME_STORED = 4, /* no payload follows: it is already in the receiver's dst        */
     FRAME_CALL = 8    /* no payload: "I wait in this call", so that different calls that
-                         wait for each other are seen                                 */
+                         wait for each other are seen                                   */
 };
+
+/** @return payload bytes that follow the header. */
+static inline size_t transport_behind(const transport_frame *frame)
+{
+    return frame->flags == FRAME_LONG ? (size_t)frame->ext.bytes : 0;
+}
+
+/** @return payload bytes that the frame carries, in its header or behind it. */
+static inline size_t transport_carried(const transport_frame *frame)
+{
+    return frame->flags == 0 ? frame->length : transport_behind(frame);
+}
+
+/** @return false: no transport carries such a frame.
+ *  @param allowed  FRAME_* that may come over this link. */
+static inline bool transport_is_sound(const transport_frame *frame, unsigned allowed)
+{
+    if (frame->flags == 0)
+        return frame->length <= TRANSPORT_INLINE;
+    return (frame->flags & FRAME_LONG) != 0 && (frame->flags & ~allowed) == 0 &&
+           (frame->flags != FRAME_LONG || frame->ext.bytes <= TRANSPORT_SEGMENT);
+}
 
 typedef struct transport transport;
 
@@ -66,7 +104,7 @@ typedef struct transport_link {
     const transport *transport;
     int peer; /* rank, for messages */
     uint64_t frames_sent, frames_received;
-    uint64_t bytes_sent, bytes_received; /* carried payload, headers apart */
+    uint64_t bytes_sent, bytes_received; /* payload carried in headers or behind them */
 } transport_link;
 
 /** What boot hands over for one link. */
@@ -85,7 +123,8 @@ typedef struct transport_peer {
 enum {
     TRANSPORT_CAN_MAP = 1,      /* peers' memory can be read and written in place       */
     TRANSPORT_SAME_PROCESS = 2, /* joins ranks of one process only; over AF_UNIX         */
-    TRANSPORT_SAME_HOST = 4     /* joins ranks of one host only; over AF_UNIX            */
+    TRANSPORT_SAME_HOST = 4,    /* joins ranks of one host only; over AF_UNIX            */
+    TRANSPORT_COPIES = 8        /* send() always copies: all that it took is flushed     */
 };
 
 struct transport {
@@ -105,20 +144,32 @@ struct transport {
     /** Frees the link. Frames accepted but not yet flushed may be lost. */
     void (*close)(transport_link *l);
 
-    /** Takes one frame whole, or nothing: RING_OK or RING_IN_PROGRESS (full).
-     *  @p payload: frame->bytes bytes (none with any FRAME_* flag), borrowed until
-     *  flushed() has counted this frame; or what reserve() gave. The header is copied.
+    /** Takes one frame whole, or nothing: RING_OK or RING_IN_PROGRESS (full). The header is
+     *  copied, and with it what it carries inside.
+     *  @param payload  what follows the header, transport_behind() bytes; or what reserve()
+     *                  gave. Borrowed until flushed() has counted this frame,
+     *  @param copy     unless true: then it is the caller's again with RING_OK.
      *  Everything written to memory before send() is visible to the peer once it sees
      *  the frame (release / acquire). */
-    ring_status (*send)(transport_link *l, const transport_frame *frame, const void *payload);
+    ring_status (*send)(transport_link *l, const transport_frame *frame, const void *payload,
+                        bool copy);
 
     /** @return room for the payload of the next frame (TRANSPORT_SEGMENT bytes, 64-byte
-     *  aligned), to be filled and given to send(); NULL: full, or broken (the next send()
-     *  tells). Asked again before a send() it returns the same room. */
+     *  aligned), to be filled, wholly or in part, and given to send(); NULL: full, or broken
+     *  (the next send() tells). Asked again before a send() it returns the same room. */
     void *(*reserve)(transport_link *l);
 
-    /** @return how many of the frames sent need their payload no more. */
+    /** @return how many of the frames sent need their payload no more, nor this link to stay
+     *  open: they arrive also if it is closed now. */
     uint64_t (*flushed)(const transport_link *l);
+
+    /** Says that of the first @p messages messages received here the sender's memory is needed
+     *  no more. Never fewer than before. Wakes a peer that sleeps with wants_send. */
+    void (*release)(transport_link *l, uint64_t messages);
+
+    /** @return what the peer has released (acquire). UINT64_MAX where no frame can refer to
+     *  memory, and release() says nothing. */
+    uint64_t (*released)(const transport_link *l);
 
     /** Moves what is pending, both ways, without blocking. RING_OK even if nothing moved.
      *  Whoever waits calls it now and then, asleep or not: a peer that was cut off wakes
@@ -127,18 +178,24 @@ struct transport {
 
     /** Looks at the oldest unconsumed frame.
      *  @param[out] frame    header; valid until consume().
-     *  @param[out] payload  its bytes, readable until consume(), 64-byte aligned; NULL while
-     *                       they are not all here yet (then call again, or pull()), and for
-     *                       frames that carry none.
+     *  @param[out] payload  its bytes, readable until consume(): frame->data without
+     *                       FRAME_LONG (8-byte aligned), else what follows the header (64-byte
+     *                       aligned); NULL while that is not all here yet (then call again, or
+     *                       pull()), and if nothing follows.
      *  @return RING_IN_PROGRESS if no header is here yet. */
     ring_status (*peek)(transport_link *l, const transport_frame **frame, const void **payload);
 
-    /** Brings the payload of the peeked frame to @p dst (frame->bytes bytes), straight from
-     *  the wire if it can. RING_IN_PROGRESS: call again with the same dst. */
+    /** Brings the payload of the peeked frame to @p dst (transport_carried() bytes), straight
+     *  from the wire if it can. RING_IN_PROGRESS: call again with the same dst. */
     ring_status (*pull)(transport_link *l, void *dst);
 
     /** Done with the peeked frame; its payload memory is reused. */
     void (*consume)(transport_link *l);
+
+    /** @return a word that holds *value once the oldest unconsumed frame is here: a waiter may
+     *  watch it by acquire loads instead of calling the link, now and then apart. Valid until
+     *  the next call of peek() or consume(). NULL: there is none. */
+    const _Atomic uint32_t *(*news)(const transport_link *l, uint32_t *value);
 
     /** Reference to local memory that this link's peer can map; 0 if it cannot. */
     uint64_t (*ref)(const transport_link *l, const void *ptr, size_t bytes);
@@ -151,8 +208,9 @@ struct transport {
     int (*wake_fd)(const transport_link *l);
 
     /** Announces that the caller is about to sleep on wake_fd. @return false if there is
-     *  something to do already: do not sleep. wants_send: also wake when a frame can be
-     *  sent or more is flushed. A frame that peek() has shown is nothing to do.
+     *  something to do already: do not sleep. wants_send: also wake when what send() or
+     *  reserve() refused last may fit, and when more is flushed or released than at the last
+     *  arm() that wanted to send. A frame that peek() has shown is nothing to do.
      *  A wake-up may be spurious. */
     bool (*arm)(transport_link *l, bool wants_send);
 

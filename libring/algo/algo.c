@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The table of algorithms. Where prices are equal, the tuner takes the first. */
-#include "parts.h"
+#include "algo_build.h"
 
 #include <string.h>
 
+#define BUILT_BY(algo) .chunks = algo##_chunks, .build = algo##_build
+
 static const algo table[] = {
-    {"direct", "each rank folds its block from all ranks in one pass and stores it to all",
-     ALGO_MAX_OPERANDS, algo_direct_supports, algo_direct_chunks, algo_direct_build},
-    {"ring", "neighbours only, the same load on every link; fewest bytes", 0, algo_ring_supports,
-     algo_ring_chunks, algo_ring_build},
-    {"chain", "a pipeline in rank order; sums combined in rank order for every size", 0,
-     algo_chain_supports, algo_chain_chunks, algo_chain_build},
+    {.name = "oneshot", .supports = algo_any_collective, BUILT_BY(algo_oneshot),
+     .max_ranks = ALGO_MAX_OPERANDS, .eager = true,
+     .about = "each rank sends all it has to whoever needs it and folds in rank order: one "
+              "meeting, for short calls"},
+    {.name = "direct", .supports = algo_any_collective, BUILT_BY(algo_direct),
+     .max_ranks = ALGO_MAX_OPERANDS,
+     .about = "each rank folds its block from all ranks in one pass and stores it to all"},
+    {.name = "ring", .supports = algo_any_collective, BUILT_BY(algo_ring),
+     .about = "neighbours only, the same load on every link; fewest bytes"},
+    {.name = "halving", .supports = algo_halving_supports, BUILT_BY(algo_halving),
+     .keeps_sums = true,
+     .about = "pairs exchange halves, quarters, ...: 2 log2 n messages, and few bytes"},
+    {.name = "tree", .supports = algo_tree_supports, BUILT_BY(algo_tree),
+     .about = "sums up, results down a binary tree of hosts and of each host's ranks: few hops"},
+    {.name = "chain", .supports = algo_chain_supports, BUILT_BY(algo_chain),
+     .about = "a pipeline in rank order; sums combined in rank order for every size"},
 };
 
 const algo *algo_all(size_t *count)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * algo: pure functions from (collective, ranks, my rank, root, chunks) to a plan. To add
- * one: a file here and a line in algo_table (algo.c); it is then proven, priced, swept,
+ * algo: pure functions from (collective, the world as every rank knows it, my rank) to a plan.
+ * To add one: a file here and a line in the table (algo.c); it is then proven, priced, swept,
  * benchmarked and drawn like the others.
  */
 #ifndef RING_ALGO_H
@@ -13,6 +13,12 @@
  *  kernels.h; core, which sees both, compares them. */
 enum { ALGO_MAX_OPERANDS = 64 };
 
+typedef struct algo_call {
+    plan_collective collective;
+    const plan_world *world;
+    int32_t rank, root, chunks;
+} algo_call;
+
 typedef struct algo {
     const char *name;
     const char *about; /* one line for --help and docs */
@@ -20,15 +26,23 @@ typedef struct algo {
     /** @return true if it can do @p collective. */
     bool (*supports)(plan_collective collective);
     /** Chunks that it wants for a call of @p bytes in all; depends on arguments alone. */
-    int (*chunks)(plan_collective collective, int ranks, size_t bytes);
-    /** Builds and seals the plan. @p chunks is any multiple of chunks(collective, ranks, 0).
+    int (*chunks)(plan_collective collective, const plan_world *world, size_t bytes);
+    /** Builds and seals the plan; call->chunks is any multiple of chunks(collective, world, 0).
      *  @return NULL, with fail() called, if out of memory or if asked for what it cannot do. */
-    plan *(*build)(plan_collective collective, int ranks, int rank, int root, int chunks);
+    plan *(*build)(const algo_call *call);
+    bool keeps_sums; /* plans may have scratch: long calls run slice by slice on every rank */
+    bool eager;      /* plans send whole vectors eagerly: likewise */
 } algo;
 
 /** @return the table, *count entries. */
 const algo *algo_all(size_t *count);
 /** @return the algorithm, NULL if unknown. */
 const algo *algo_find(const char *name);
+
+/** Price of a call by @p a: that of the dearest of some ranks, which stand for the classes of
+ *  ranks. call->rank does not matter. @return HUGE_VAL if the algorithm cannot do it, or must not
+ *  because it would send more than eager_max. */
+double algo_price(const algo *a, const algo_call *call, size_t count, size_t element, size_t acc,
+                  const plan_prices *prices);
 
 #endif

@@ -10,210 +10,170 @@
  * round a circle are awaited one beat earlier: the links on the way hold a chunk each, and
  * one of them must have room for the next chunk.
  */
-#include "parts.h"
+#include "algo_build.h"
 
-typedef struct line {
-    plan *p;
-    int last; /* the highest rank */
-} line;
-
-/* A step or two about one chunk. */
-typedef void (*chunk_steps)(const line *l, int chunk);
-
-static void repeat_steps(const line *l, int times, chunk_steps steps, int chunk)
+static int last_of(const plan *p)
 {
-    plan_repeat(l->p, times, 1);
-    if (times > 0)
-        steps(l, chunk);
-}
-
-/* Ups of all chunks; downs of chunks [first, first + count), each @p lag beats behind its up. */
-static void interleave(const line *l, chunk_steps up, chunk_steps down, int first, int count,
-                       int lag)
-{
-    const int chunks = l->p->chunks, begin = first + lag, end = begin + count;
-    const int alone = begin < chunks ? begin : chunks;
-    const int both = (end < chunks ? end : chunks) - alone;
-    repeat_steps(l, alone, up, 0);
-    repeat_steps(l, both, up, alone);
-    if (both > 0)
-        down(l, first);
-    repeat_steps(l, chunks - alone - both, up, alone + both);
-    repeat_steps(l, count - both, down, first + both);
-    plan_repeat(l->p, 1, 0);
+    return p->ranks - 1;
 }
 
 /* ---- Up ------------------------------------------------------------------------ */
 
-static void begin_fold(const line *l, bool finish, int chunk)
+static void begin_fold(plan *p, int chunk)
 {
-    const int rank = l->p->rank;
-    plan_fold(l->p, finish, rank == 1 ? PLAN_WIRE_DATA : PLAN_WIRE_ACC, PLAN_WIRE_ACC);
-    plan_in(l->p, rank - 1, PLAN_WIRE, chunk);
-    plan_in(l->p, rank, PLAN_SRC, chunk);
+    plan_fold(p, chunk, 1);
+    plan_fold_message(p, p->rank - 1, p->rank == 1 ? PLAN_WIRE_DATA : PLAN_WIRE_ACC);
+    plan_fold_local(p, PLAN_SRC);
 }
 
-static void up_to(const line *l, int chunk, int to)
+static void up_to(plan *p, int chunk, int to)
 {
-    if (l->p->rank == 0) {
-        plan_send(l->p, PLAN_SRC, chunk, to, PLAN_WIRE);
+    if (p->rank == 0) {
+        plan_send(p, PLAN_SRC, chunk, 1, to, PLAN_WIRE);
         return;
     }
-    begin_fold(l, false, chunk);
-    plan_out(l->p, to, PLAN_WIRE, chunk);
+    begin_fold(p, chunk);
+    plan_fold_to(p, to, PLAN_WIRE);
 }
 
-static void up(const line *l, int chunk)
+static void up(plan *p, const void *of, int chunk)
 {
-    up_to(l, chunk, l->p->rank + 1);
+    (void)of;
+    up_to(p, chunk, p->rank + 1);
 }
 
-static void finish_here(const line *l, int chunk)
+static void finish_here(plan *p, const void *of, int chunk)
 {
-    begin_fold(l, true, chunk);
-    plan_out(l->p, l->p->rank, PLAN_DST, chunk);
+    (void)of;
+    begin_fold(p, chunk);
+    plan_fold_into(p, PLAN_DST);
 }
 
 /* ---- Back ---------------------------------------------------------------------- */
 
-static void down(const line *l, int chunk)
+static void down(plan *p, const void *of, int chunk)
 {
-    const int rank = l->p->rank;
-    plan_recv(l->p, rank + 1, PLAN_DST, chunk);
-    if (rank > 0)
-        plan_send(l->p, PLAN_DST, chunk, rank - 1, PLAN_DST);
+    (void)of;
+    plan_recv(p, p->rank + 1, PLAN_DST, chunk, 1);
+    if (p->rank > 0)
+        plan_send(p, PLAN_DST, chunk, 1, p->rank - 1, PLAN_DST);
 }
 
-static void turn_round(const line *l, int chunk)
+static void turn_round(plan *p, const void *of, int chunk)
 {
-    finish_here(l, chunk);
-    plan_send(l->p, PLAN_DST, chunk, l->p->rank - 1, PLAN_DST);
+    finish_here(p, of, chunk);
+    plan_send(p, PLAN_DST, chunk, 1, p->rank - 1, PLAN_DST);
 }
 
-static void take_sum(const line *l, int chunk)
+static void take_sum(plan *p, const void *of, int chunk)
 {
-    plan_fold(l->p, true, PLAN_WIRE_ACC, PLAN_WIRE_ACC);
-    plan_in(l->p, l->last, PLAN_WIRE, chunk);
-    plan_out(l->p, l->p->rank, PLAN_DST, chunk);
+    (void)of;
+    plan_fold(p, chunk, 1);
+    plan_fold_message(p, last_of(p), PLAN_WIRE_ACC);
+    plan_fold_into(p, PLAN_DST);
 }
 
 /* ---- Collectives --------------------------------------------------------------- */
 
-static void write_all_reduce(const line *l)
+static void write_all_reduce(plan *p, const plan_world *world)
 {
-    const int rank = l->p->rank;
-    l->p->fill = 2 * l->last - 1;
-    if (rank == l->last)
-        repeat_steps(l, l->p->chunks, turn_round, 0);
+    algo_fill(p, 2 * last_of(p) - 1, 2 * (world->hosts - 1));
+    if (p->rank == last_of(p))
+        algo_each_chunk(p, p->chunks, turn_round, NULL, 0);
     else
-        interleave(l, up, down, 0, l->p->chunks, 2 * (l->last - rank));
-    if (l->p->collective == PLAN_BARRIER)
-        return;
-    plan_repeat(l->p, 1, 0);
-    if (rank < l->last)
-        plan_ack(l->p, rank + 1);
-    if (rank > 0)
-        plan_wait_ack(l->p, rank - 1);
+        algo_interleave(p, up, down, NULL, 0, p->chunks, 2 * (last_of(p) - p->rank));
+    if (p->rank > 0 && p->collective != PLAN_BARRIER)
+        plan_wait(p, p->rank - 1, 0);
 }
 
-/* Only rank 0 sends from a buffer, so only it needs to know when that was read. */
-static void acknowledge_rank_0(const line *l)
+static void give_to_root(plan *p, const void *of, int chunk)
 {
-    plan_repeat(l->p, 1, 0);
-    if (l->p->rank == 1)
-        plan_ack(l->p, 0);
-    if (l->p->rank == 0)
-        plan_wait_ack(l->p, 1);
-}
-
-static void give_to_root(const line *l, int chunk)
-{
-    up_to(l, chunk, l->p->root);
+    (void)of;
+    up_to(p, chunk, p->root);
 }
 
 /* The last rank passes sums on to ranks that still pass up what it waits for: a circle. */
 static bool sums_come_back(const plan *p)
 {
-    const bool to_another = p->collective == PLAN_REDUCE_SCATTER || p->root != p->ranks - 1;
+    const bool to_another = p->collective == PLAN_REDUCE_SCATTER || p->root != last_of(p);
     return p->ranks > 2 && to_another;
 }
 
-static void write_reduce(const line *l)
+/* Only rank 0 sends from a buffer. A sum that comes back tells it that all was taken. */
+static void wait_for_rank_1(plan *p)
 {
-    const plan *p = l->p;
-    l->p->circular = sums_come_back(p);
-    l->p->fill = p->root == l->last ? l->last - 1 : l->last;
-    if (p->rank == l->last)
-        repeat_steps(l, p->chunks, p->root == l->last ? finish_here : give_to_root, 0);
+    if (p->rank == 0)
+        plan_wait(p, 1, 0);
+}
+
+static void write_reduce(plan *p, const plan_world *world)
+{
+    const int hops = p->root == last_of(p) ? last_of(p) - 1 : last_of(p);
+    p->circular = sums_come_back(p);
+    algo_fill(p, hops, world->hosts);
+    if (p->rank == last_of(p))
+        algo_each_chunk(p, p->chunks, p->root == p->rank ? finish_here : give_to_root, NULL, 0);
     else if (p->rank == p->root)
-        interleave(l, up, take_sum, 0, p->chunks, l->last - p->rank);
+        algo_interleave(p, up, take_sum, NULL, 0, p->chunks, last_of(p) - p->rank);
     else
-        repeat_steps(l, p->chunks, up, 0);
-    if (p->root != 0) /* else the sums that come back tell */
-        acknowledge_rank_0(l);
+        algo_each_chunk(p, p->chunks, up, NULL, 0);
+    if (p->root != 0)
+        wait_for_rank_1(p);
 }
 
 /* The last rank gives block after block to its owner. */
-static void scatter(const line *l)
+static void scatter(plan *p)
 {
-    const int parts = l->p->chunks / l->p->ranks;
-    for (int owner = 0; owner < l->last; owner++) {
-        plan_repeat(l->p, parts, 1);
-        up_to(l, owner * parts, owner);
-    }
-    repeat_steps(l, parts, finish_here, l->last * parts);
-}
-
-static void write_reduce_scatter(const line *l)
-{
-    const plan *p = l->p;
     const int parts = p->chunks / p->ranks;
-    l->p->circular = sums_come_back(p);
-    l->p->fill = l->last;
-    if (p->rank == l->last)
-        scatter(l);
-    else
-        interleave(l, up, take_sum, p->rank * parts, parts, l->last - p->rank);
-    acknowledge_rank_0(l);
+    for (int owner = 0; owner < last_of(p); owner++) {
+        plan_repeat(p, parts, 1);
+        up_to(p, owner * parts, owner);
+    }
+    algo_each_chunk(p, parts, finish_here, NULL, last_of(p) * parts);
 }
 
-static void write_chain(plan *p)
+static void write_reduce_scatter(plan *p, const plan_world *world)
 {
-    const line l = {.p = p, .last = p->ranks - 1};
+    const int parts = p->chunks / p->ranks;
+    p->circular = sums_come_back(p);
+    algo_fill(p, last_of(p), world->hosts);
+    if (p->rank == last_of(p))
+        scatter(p);
+    else
+        algo_interleave(p, up, take_sum, NULL, p->rank * parts, parts, last_of(p) - p->rank);
+    wait_for_rank_1(p);
+}
+
+static void write_chain(plan *p, const plan_world *world)
+{
     switch (p->collective) {
     case PLAN_BROADCAST:
-        algo_forward(p);
+        algo_forward(p, world);
         break;
     case PLAN_REDUCE:
-        write_reduce(&l);
+        write_reduce(p, world);
         break;
     case PLAN_REDUCE_SCATTER:
-        write_reduce_scatter(&l);
+        write_reduce_scatter(p, world);
         break;
     default: /* all-reduce, or a barrier: one of no elements */
-        write_all_reduce(&l);
+        write_all_reduce(p, world);
     }
 }
 
 bool algo_chain_supports(plan_collective collective)
 {
-    return (unsigned)collective <= PLAN_BARRIER && collective != PLAN_ALL_GATHER;
+    return algo_any_collective(collective) && collective != PLAN_ALL_GATHER;
 }
 
-/* Chunks of 128 KiB fill the pipeline and still amortise a message; more than 32 do not pay. */
-int algo_chain_chunks(plan_collective collective, int ranks, size_t bytes)
+int algo_chain_chunks(plan_collective collective, const plan_world *world, size_t bytes)
 {
-    enum { MOST = 32, CHUNK_BYTES = 128 * 1024 };
-    const int unit = collective == PLAN_REDUCE_SCATTER ? ranks : 1;
-    if (collective == PLAN_BARRIER)
-        return 1;
-    const size_t wanted = min_size(bytes / CHUNK_BYTES, MOST);
-    const int units = (int)wanted / unit;
-    return units > 1 ? units * unit : unit;
+    const int blocks = plan_blocks(collective, world->ranks);
+    const int chunks = collective == PLAN_BARRIER ? 1 : algo_pipeline_chunks(bytes);
+    return chunks > blocks ? chunks / blocks * blocks : blocks;
 }
 
-plan *algo_chain_build(plan_collective collective, int ranks, int rank, int root, int chunks)
+plan *algo_chain_build(const algo_call *call)
 {
-    const algo_call call = {collective, ranks, rank, root, chunks};
     return algo_build("chain", call, write_chain);
 }

@@ -9,20 +9,19 @@
  * the ranks behind it first and hears the ranks before it first, so that nobody crowds at
  * rank 0 and messages are taken in the order in which they come.
  */
-#include "parts.h"
+#include "algo_build.h"
 
 static int parts_of(const plan *p)
 {
     return p->chunks / p->ranks;
 }
 
-/* Gives every peer chunk after chunk: its own block, or this rank's. */
+/* Gives every peer a block: its own, or this rank's. */
 static void send_blocks(plan *p, bool mine, plan_buffer to)
 {
     for (int i = 1; i < p->ranks; i++) {
         const int peer = algo_neighbour(p, i);
-        for (int k = 0; k < parts_of(p); k++)
-            plan_send(p, PLAN_SRC, (mine ? p->rank : peer) * parts_of(p) + k, peer, to);
+        plan_send(p, PLAN_SRC, (mine ? p->rank : peer) * parts_of(p), parts_of(p), peer, to);
     }
 }
 
@@ -30,65 +29,55 @@ static void recv_blocks(plan *p)
 {
     for (int i = 1; i < p->ranks; i++) {
         const int peer = algo_neighbour(p, -i);
-        for (int k = 0; k < parts_of(p); k++)
-            plan_recv(p, peer, PLAN_DST, peer * parts_of(p) + k);
+        plan_recv(p, peer, PLAN_DST, peer * parts_of(p), parts_of(p));
     }
 }
 
-/* Folds one chunk from all ranks, starting behind the block's number. */
-static void fold_chunk(plan *p, int chunk)
+/* Folds a block, or chunks of one, from all ranks, starting behind its number. */
+static void fold_chunks(plan *p, int chunk, int chunks)
 {
     const int block = chunk / parts_of(p);
-    plan_fold(p, true, PLAN_WIRE_DATA, PLAN_WIRE_DATA);
+    plan_fold(p, chunk, chunks);
     for (int i = 1; i <= p->ranks; i++) {
         const int rank = (block + i) % p->ranks;
-        plan_in(p, rank, rank == p->rank ? PLAN_SRC : PLAN_WIRE, chunk);
+        if (rank == p->rank)
+            plan_fold_local(p, PLAN_SRC);
+        else
+            plan_fold_message(p, rank, PLAN_WIRE_DATA);
     }
-    plan_out(p, p->rank, PLAN_DST, chunk);
+    plan_fold_into(p, PLAN_DST);
 }
 
-static void fold_own_block(plan *p, bool store_to_all)
-{
-    for (int k = 0; k < parts_of(p); k++) {
-        const int chunk = p->rank * parts_of(p) + k;
-        fold_chunk(p, chunk);
-        for (int i = 1; i < p->ranks && store_to_all; i++)
-            plan_out(p, algo_neighbour(p, i), PLAN_DST, chunk);
-    }
-}
-
-static void acknowledge_all(plan *p)
+static void wait_for_all(plan *p)
 {
     for (int i = 1; i < p->ranks; i++)
-        plan_ack(p, algo_neighbour(p, -i));
-    for (int i = 1; i < p->ranks; i++)
-        plan_wait_ack(p, algo_neighbour(p, i));
+        plan_wait(p, algo_neighbour(p, i), 0);
 }
 
-/* A peer's result tells that it has read what it was given: no acknowledgements. */
+/* A peer's result tells that it has read what it was given: no waits. */
 static void write_all_reduce(plan *p)
 {
     send_blocks(p, false, PLAN_WIRE);
-    fold_own_block(p, true);
+    fold_chunks(p, p->rank * parts_of(p), parts_of(p));
+    for (int i = 1; i < p->ranks; i++)
+        plan_fold_to(p, algo_neighbour(p, i), PLAN_DST);
     recv_blocks(p);
 }
 
 static void write_reduce_scatter(plan *p)
 {
     send_blocks(p, false, PLAN_WIRE);
-    fold_own_block(p, false);
-    acknowledge_all(p);
+    fold_chunks(p, p->rank * parts_of(p), parts_of(p));
+    wait_for_all(p);
 }
 
 static void write_all_gather(plan *p)
 {
+    const int own = p->rank * parts_of(p);
     send_blocks(p, true, PLAN_DST);
-    for (int k = 0; k < parts_of(p); k++) {
-        const int chunk = p->rank * parts_of(p) + k;
-        plan_copy(p, PLAN_SRC, chunk, PLAN_DST, chunk);
-    }
+    plan_copy(p, PLAN_SRC, own, PLAN_DST, own, parts_of(p));
     recv_blocks(p);
-    acknowledge_all(p);
+    wait_for_all(p);
 }
 
 static void write_barrier(plan *p)
@@ -97,82 +86,50 @@ static void write_barrier(plan *p)
     recv_blocks(p);
 }
 
-static void broadcast_from_root(plan *p)
-{
-    for (int i = 1; i < p->ranks; i++) {
-        plan_repeat(p, p->chunks, 1);
-        plan_send(p, PLAN_SRC, 0, algo_neighbour(p, i), PLAN_DST);
-    }
-    plan_repeat(p, p->chunks, 1);
-    plan_copy(p, PLAN_SRC, 0, PLAN_DST, 0);
-    plan_repeat(p, 1, 0);
-    for (int i = 1; i < p->ranks; i++)
-        plan_wait_ack(p, algo_neighbour(p, i));
-}
-
 static void write_broadcast(plan *p)
 {
-    if (p->rank == p->root) {
-        broadcast_from_root(p);
+    if (p->rank != p->root) {
+        plan_recv(p, p->root, PLAN_DST, 0, p->chunks);
         return;
     }
-    plan_repeat(p, p->chunks, 1);
-    plan_recv(p, p->root, PLAN_DST, 0);
-    plan_repeat(p, 1, 0);
-    plan_ack(p, p->root);
+    for (int i = 1; i < p->ranks; i++)
+        plan_send(p, PLAN_SRC, 0, p->chunks, algo_neighbour(p, i), PLAN_DST);
+    plan_copy(p, PLAN_SRC, 0, PLAN_DST, 0, p->chunks);
+    wait_for_all(p);
 }
 
+/* Blocks are combined in other orders, so each is a fold and a message of its own. */
 static void write_reduce(plan *p)
 {
-    if (p->rank == p->root) {
-        for (int chunk = 0; chunk < p->chunks; chunk++)
-            fold_chunk(p, chunk);
-        for (int i = 1; i < p->ranks; i++)
-            plan_ack(p, algo_neighbour(p, i));
-        return;
+    for (int block = 0; block < p->ranks; block++) {
+        const int chunk = block * parts_of(p);
+        if (p->rank == p->root)
+            fold_chunks(p, chunk, parts_of(p));
+        else
+            plan_send(p, PLAN_SRC, chunk, parts_of(p), p->root, PLAN_WIRE);
     }
-    plan_repeat(p, p->chunks, 1);
-    plan_send(p, PLAN_SRC, 0, p->root, PLAN_WIRE);
-    plan_repeat(p, 1, 0);
-    plan_wait_ack(p, p->root);
+    if (p->rank != p->root)
+        plan_wait(p, p->root, 0);
 }
 
-static void write_direct(plan *p)
+static void write_direct(plan *p, const plan_world *world)
 {
-    switch (p->collective) {
-    case PLAN_ALL_REDUCE:
-        write_all_reduce(p);
-        break;
-    case PLAN_REDUCE_SCATTER:
-        write_reduce_scatter(p);
-        break;
-    case PLAN_ALL_GATHER:
-        write_all_gather(p);
-        break;
-    case PLAN_BROADCAST:
-        write_broadcast(p);
-        break;
-    case PLAN_REDUCE:
-        write_reduce(p);
-        break;
-    default:
-        write_barrier(p);
-    }
+    static void (*const parts[])(plan *p) = {
+        [PLAN_ALL_REDUCE] = write_all_reduce, [PLAN_REDUCE_SCATTER] = write_reduce_scatter,
+        [PLAN_ALL_GATHER] = write_all_gather, [PLAN_BROADCAST] = write_broadcast,
+        [PLAN_REDUCE] = write_reduce,         [PLAN_BARRIER] = write_barrier,
+    };
+    (void)world;
+    parts[p->collective](p);
 }
 
-bool algo_direct_supports(plan_collective collective)
-{
-    return (unsigned)collective <= PLAN_BARRIER;
-}
-
-int algo_direct_chunks(plan_collective collective, int ranks, size_t bytes)
+int algo_direct_chunks(plan_collective collective, const plan_world *world, size_t bytes)
 {
     (void)bytes;
-    return collective == PLAN_BROADCAST ? 1 : ranks;
+    return collective == PLAN_BROADCAST ? 1 : world->ranks;
 }
 
-plan *algo_direct_build(plan_collective collective, int ranks, int rank, int root, int chunks)
+plan *algo_direct_build(const algo_call *call)
 {
-    const algo_call call = {collective, ranks, rank, root, chunks};
     return algo_build("direct", call, write_direct);
 }

@@ -12,7 +12,7 @@
  * steps for any number of ranks. The K chunks of the blocks go round one after the other:
  * together they would be more than links need to hold.
  */
-#include "parts.h"
+#include "algo_build.h"
 
 /* One chunk of every block, the same one. */
 typedef struct circle {
@@ -30,25 +30,25 @@ static int chunk_at(const circle *c, int back)
 /* ---- Reduce-scatter ------------------------------------------------------------ */
 
 /* The first hop brings plain data, the later ones sums in the accumulator's type. */
-static void begin_fold(const circle *c, bool finish, int hop, int chunk)
+static void begin_fold(const circle *c, int hop, int chunk)
 {
-    plan_fold(c->p, finish, hop == 1 ? PLAN_WIRE_DATA : PLAN_WIRE_ACC, PLAN_WIRE_ACC);
-    plan_in(c->p, c->previous, PLAN_WIRE, chunk);
-    plan_in(c->p, c->p->rank, PLAN_SRC, chunk);
+    plan_fold(c->p, chunk, 1);
+    plan_fold_message(c->p, c->previous, hop == 1 ? PLAN_WIRE_DATA : PLAN_WIRE_ACC);
+    plan_fold_local(c->p, PLAN_SRC);
 }
 
 static void add_and_pass_on(const circle *c, int hop, int times)
 {
     plan_repeat(c->p, times, -c->parts);
-    begin_fold(c, false, hop, chunk_at(c, hop + 1));
-    plan_out(c->p, c->next, PLAN_WIRE, chunk_at(c, hop + 1));
+    begin_fold(c, hop, chunk_at(c, hop + 1));
+    plan_fold_to(c->p, c->next, PLAN_WIRE);
 }
 
 /* All hops but the last, which is about this rank's own block. */
 static void start_and_pass_on(const circle *c)
 {
     const int hops = c->p->ranks - 1;
-    plan_send(c->p, PLAN_SRC, chunk_at(c, 1), c->next, PLAN_WIRE);
+    plan_send(c->p, PLAN_SRC, chunk_at(c, 1), 1, c->next, PLAN_WIRE);
     if (hops > 1)
         add_and_pass_on(c, 1, 1);
     if (hops > 2)
@@ -56,16 +56,11 @@ static void start_and_pass_on(const circle *c)
     plan_repeat(c->p, 1, 0);
 }
 
-static void finish_own(const circle *c)
-{
-    begin_fold(c, true, c->p->ranks - 1, chunk_at(c, 0));
-    plan_out(c->p, c->p->rank, PLAN_DST, chunk_at(c, 0));
-}
-
 static void reduce_scatter(const circle *c)
 {
     start_and_pass_on(c);
-    finish_own(c);
+    begin_fold(c, c->p->ranks - 1, chunk_at(c, 0));
+    plan_fold_into(c->p, PLAN_DST);
 }
 
 /* ---- All-gather ---------------------------------------------------------------- */
@@ -74,23 +69,24 @@ static void reduce_scatter(const circle *c)
 static void gather(const circle *c)
 {
     plan_repeat(c->p, c->p->ranks - 2, -c->parts);
-    plan_recv(c->p, c->previous, PLAN_DST, chunk_at(c, 1));
-    plan_send(c->p, PLAN_DST, chunk_at(c, 1), c->next, PLAN_DST);
+    plan_recv(c->p, c->previous, PLAN_DST, chunk_at(c, 1), 1);
+    plan_send(c->p, PLAN_DST, chunk_at(c, 1), 1, c->next, PLAN_DST);
     plan_repeat(c->p, 1, 0);
-    plan_recv(c->p, c->previous, PLAN_DST, chunk_at(c, -1));
+    plan_recv(c->p, c->previous, PLAN_DST, chunk_at(c, -1), 1);
 }
 
 static void all_gather(const circle *c)
 {
-    plan_send(c->p, PLAN_SRC, chunk_at(c, 0), c->next, PLAN_DST);
-    plan_copy(c->p, PLAN_SRC, chunk_at(c, 0), PLAN_DST, chunk_at(c, 0));
+    const int own = chunk_at(c, 0);
+    plan_send(c->p, PLAN_SRC, own, 1, c->next, PLAN_DST);
+    plan_copy(c->p, PLAN_SRC, own, PLAN_DST, own, 1);
     gather(c);
 }
 
 static void all_reduce(const circle *c)
 {
     reduce_scatter(c);
-    plan_send(c->p, PLAN_DST, chunk_at(c, 0), c->next, PLAN_DST);
+    plan_send(c->p, PLAN_DST, chunk_at(c, 0), 1, c->next, PLAN_DST);
     gather(c);
 }
 
@@ -98,30 +94,29 @@ static void all_reduce(const circle *c)
 
 static void take_sum(const circle *c, int owner)
 {
-    const int chunk = owner * c->parts + c->part;
-    plan_fold(c->p, true, PLAN_WIRE_ACC, PLAN_WIRE_ACC);
-    plan_in(c->p, owner, PLAN_WIRE, chunk);
-    plan_out(c->p, c->p->rank, PLAN_DST, chunk);
+    plan_fold(c->p, owner * c->parts + c->part, 1);
+    plan_fold_message(c->p, owner, PLAN_WIRE_ACC);
+    plan_fold_into(c->p, PLAN_DST);
 }
 
 /* A reduce-scatter whose sums go to the root, which finishes them. */
 static void reduce(const circle *c)
 {
-    start_and_pass_on(c);
-    if (c->p->rank != c->p->root) {
-        begin_fold(c, false, c->p->ranks - 1, chunk_at(c, 0));
-        plan_out(c->p, c->p->root, PLAN_WIRE, chunk_at(c, 0));
+    if (c->p->rank == c->p->root) {
+        reduce_scatter(c);
+        for (int i = 1; i < c->p->ranks; i++)
+            take_sum(c, algo_neighbour(c->p, i));
         return;
     }
-    finish_own(c);
-    for (int i = 1; i < c->p->ranks; i++)
-        take_sum(c, algo_neighbour(c->p, i));
+    start_and_pass_on(c);
+    begin_fold(c, c->p->ranks - 1, chunk_at(c, 0));
+    plan_fold_to(c->p, c->p->root, PLAN_WIRE);
 }
 
 /* An all-gather of no elements: after n - 1 hops each rank has heard of all. */
 static void barrier(const circle *c)
 {
-    plan_send(c->p, PLAN_SRC, chunk_at(c, 0), c->next, PLAN_DST);
+    plan_send(c->p, PLAN_SRC, chunk_at(c, 0), 1, c->next, PLAN_DST);
     gather(c);
 }
 
@@ -133,17 +128,13 @@ static void for_each_part(plan *p, void (*write)(const circle *c))
         write(&c);
 }
 
-static void acknowledge(plan *p)
+/* The sums tell the root of a reduce that all has been taken. */
+static bool must_wait(const plan *p)
 {
-    const int previous = algo_neighbour(p, -1), next = algo_neighbour(p, 1);
-    const bool rooted = p->collective == PLAN_REDUCE; /* the sums tell the root */
-    if (!rooted || previous != p->root)
-        plan_ack(p, previous);
-    if (!rooted || p->rank != p->root)
-        plan_wait_ack(p, next);
+    return p->collective != PLAN_BARRIER && !(p->collective == PLAN_REDUCE && p->rank == p->root);
 }
 
-static void write_ring(plan *p)
+static void write_ring(plan *p, const plan_world *world)
 {
     static void (*const parts[])(const circle *c) = {
         [PLAN_ALL_REDUCE] = all_reduce, [PLAN_REDUCE_SCATTER] = reduce_scatter,
@@ -151,29 +142,23 @@ static void write_ring(plan *p)
         [PLAN_BARRIER] = barrier,
     };
     if (p->collective == PLAN_BROADCAST) {
-        algo_forward(p);
+        algo_forward(p, world);
         return;
     }
-    p->circular = p->ranks > 2 && plan_reduces(p->collective);
+    p->circular = p->ranks > 2 && plan_facts_of(p->collective)->reduces;
     for_each_part(p, parts[p->collective]);
-    if (p->collective != PLAN_BARRIER)
-        acknowledge(p);
+    if (must_wait(p))
+        plan_wait(p, algo_neighbour(p, 1), 0);
 }
 
-bool algo_ring_supports(plan_collective collective)
-{
-    return (unsigned)collective <= PLAN_BARRIER;
-}
-
-int algo_ring_chunks(plan_collective collective, int ranks, size_t bytes)
+int algo_ring_chunks(plan_collective collective, const plan_world *world, size_t bytes)
 {
     (void)collective;
     (void)bytes;
-    return ranks;
+    return world->ranks;
 }
 
-plan *algo_ring_build(plan_collective collective, int ranks, int rank, int root, int chunks)
+plan *algo_ring_build(const algo_call *call)
 {
-    const algo_call call = {collective, ranks, rank, root, chunks};
     return algo_build("ring", call, write_ring);
 }

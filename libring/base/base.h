@@ -14,8 +14,16 @@
 #include <stdarg.h>
 
 #define RING_PRINTF(at, args) __attribute__((format(printf, at, args)))
-#define RING_MUST_USE __attribute__((warn_unused_result))
 #define RING_CACHE_LINE 64
+
+/** What holds unless libring has a bug; looked at in debug and sanitizer builds. */
+#ifdef RING_CHECKED
+#define ring_assert(condition) \
+    ((condition) ? (void)0 : assertion_failed(#condition, __FILE__, __LINE__))
+_Noreturn void assertion_failed(const char *condition, const char *file, int line);
+#else
+#define ring_assert(condition) ((void)sizeof(condition))
+#endif
 
 /** Returns the status of @p expr to the caller unless it is RING_OK. */
 #define RING_TRY(expr)                        \
@@ -58,9 +66,21 @@ void clock_sleep(double seconds);
 /** @return milliseconds until @p deadline for poll(), at least 0, at most @p most_ms. */
 int clock_ms_until(double deadline, int most_ms);
 
+/** Tells the core that this thread spins. */
+static inline void cpu_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 /** One step of a polite wait: spins, then yields, then says it is time to sleep.
  *  @param[in,out] turns  0 at the start of the wait. @return true when to sleep. */
 bool wait_politely(unsigned *turns);
+/** @return true if the next step would say so. */
+bool wait_is_sleepy(unsigned turns);
 
 /* ---- Text ---------------------------------------------------------------------- */
 

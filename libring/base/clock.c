@@ -34,13 +34,9 @@ int clock_ms_until(double deadline, int most_ms)
     return left >= most_ms ? most_ms : (int)ceil(left);
 }
 
-static void cpu_pause(void)
+bool wait_is_sleepy(unsigned turns)
 {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
+    return turns >= SPIN_TURNS + YIELD_TURNS;
 }
 
 bool wait_politely(unsigned *turns)

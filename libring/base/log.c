@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -50,3 +51,11 @@ void log_at(log_level level, const char *format, ...)
     const ssize_t ignored = write(STDERR_FILENO, line, length);
     (void)ignored; /* nowhere left to complain */
 }
+
+#ifdef RING_CHECKED
+void assertion_failed(const char *condition, const char *file, int line)
+{
+    log_error("%s:%d: %s does not hold: a bug in libring", file, line, condition);
+    abort();
+}
+#endif

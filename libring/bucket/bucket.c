@@ -110,7 +110,7 @@ void ring_buckets_destroy(ring_buckets *b)
     if (b == NULL)
         return;
     for (size_t i = 0; i < b->started; i++)
-        if (!b->buckets[i].finished && ring_wait(b->buckets[i].work) != RING_OK)
+        if (!b->buckets[i].finished && ring_wait(&b->buckets[i].work) != RING_OK)
             log_debug("a bucket ended with its communicator: %s", fail_text());
     free(b->bucket_of);
     free(b->ready);
@@ -145,7 +145,7 @@ static ring_status advance_running(ring_buckets *b)
         if (running->finished)
             continue;
         int done;
-        const ring_status status = ring_test(running->work, &done);
+        const ring_status status = ring_test(&running->work, &done);
         running->finished = done != 0;
         RING_TRY(status);
         if (!done)
@@ -187,7 +187,7 @@ ring_status ring_buckets_wait(ring_buckets *b)
         bucket *running = &b->buckets[i];
         if (running->finished)
             continue;
-        const ring_status result = ring_wait(running->work);
+        const ring_status result = ring_wait(&running->work);
         if (status == RING_OK)
             status = result;
     }

@@ -15,19 +15,21 @@ set_property(CACHE RING_WITH_HWLOC PROPERTY STRINGS AUTO ON OFF)
 
 add_library(ring_options INTERFACE)
 target_compile_features(ring_options INTERFACE c_std_11)
-target_compile_definitions(ring_options INTERFACE _GNU_SOURCE)
+target_compile_definitions(ring_options INTERFACE _GNU_SOURCE $<$<CONFIG:Debug>:RING_CHECKED>)
 target_compile_options(ring_options INTERFACE
     -fvisibility=hidden -fno-math-errno -ffp-contract=off
     -Wall -Wextra -Wshadow -Wundef -Wvla -Wformat=2 -Wcast-align -Wpointer-arith
     -Wstrict-prototypes -Wmissing-prototypes -Wdouble-promotion
     -fstack-protector-strong
     $<$<BOOL:${RING_WERROR}>:-Werror>)
-target_link_options(ring_options INTERFACE -Wl,-z,relro,-z,now)
+target_link_options(ring_options INTERFACE -Wl,-z,relro # what is preloaded is bound lazily
+    $<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>>:-Wl,-z,now>)
 target_link_libraries(ring_options INTERFACE Threads::Threads)
 if(NOT RING_SANITIZE)
     target_compile_options(ring_options INTERFACE # -U: distributions set one of their own
         $<$<CONFIG:Release>:-U_FORTIFY_SOURCE$<SEMICOLON>-D_FORTIFY_SOURCE=2>)
 else()
+    target_compile_definitions(ring_options INTERFACE RING_CHECKED)
     target_compile_options(ring_options INTERFACE -g -fno-omit-frame-pointer
         -fsanitize=${RING_SANITIZE} -fno-sanitize-recover=all)
     target_link_options(ring_options INTERFACE -fsanitize=${RING_SANITIZE})

@@ -26,7 +26,7 @@ typedef struct connection {
     bool gives_cards;
     int told_cards;
     bool told_proposal, told_verdict, heard_verdict, bypassed;
-    int told_ready, told_go, told_leavers;
+    int told_ready, told_go, told_refusals, told_leavers;
     bool told_goodbye, left; /* left: the peer said goodbye, or that it is seated elsewhere */
 
     control_message in, out;

@@ -84,6 +84,24 @@ void control_suspect(control_world *world, int peer, const char *what);
 /** @return true if @p peer has said goodbye (left in order). */
 bool control_left(const control_world *world, int peer);
 
+/* ---- Refused calls ---------------------------------------------------------------------- */
+
+/** A call that was refused for its arguments. It has its number all the same. */
+typedef struct control_refusal {
+    uint64_t number;          /* of the call: among collectives, or among those of the pair     */
+    int32_t peer;             /* of a send or recv; -1: a collective                            */
+    int32_t sends;            /* it was a send                                                  */
+    char text[CONTROL_TEXT - 16];
+} control_refusal;
+
+/** Tells all ranks, by and by; returns at once. */
+void control_refuse(control_world *world, const control_refusal *refusal);
+
+/** A refusal of @p rank; @p refusal is valid during the call, its text fit to be shown. Called by
+ *  the control thread, control's lock held: it must not call control nor wait. */
+typedef void control_refusal_sink(void *context, int rank, const control_refusal *refusal);
+void control_set_refusal_sink(control_world *world, control_refusal_sink *sink, void *context);
+
 /* ---- Data sockets ----------------------------------------------------------------------- */
 
 /** What a data socket is for; both ends prove the same. */

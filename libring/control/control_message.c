@@ -77,6 +77,12 @@ static bool check_left(const control_message *m, int size)
     return true;
 }
 
+static bool check_refusal(control_message *m, int size)
+{
+    text_make_printable(m->body.refusal.text, sizeof m->body.refusal.text);
+    return m->count > 0 && m->body.refusal.peer >= -1 && m->body.refusal.peer < size;
+}
+
 bool control_message_check(control_message *m, int size)
 {
     if (m->rank < 0 || m->rank >= size)
@@ -95,6 +101,8 @@ bool control_message_check(control_message *m, int size)
     case CONTROL_PROPOSAL:
     case CONTROL_VERDICT:
         return check_reason(m);
+    case CONTROL_REFUSAL:
+        return check_refusal(m, size);
     case CONTROL_LEFT:
         return check_left(m, size);
     case CONTROL_SEATED:

@@ -15,6 +15,7 @@ enum control_kind {
     CONTROL_PROPOSAL, /* up: a reason to end, for the top to decide                 */
     CONTROL_VERDICT,  /* everywhere, once each way on a connection                  */
     CONTROL_BEAT,
+    CONTROL_REFUSAL,  /* everywhere: a call that `rank` refused, its `count`-th one */
     CONTROL_LEFT,     /* everywhere: `count` ranks that have left                   */
     CONTROL_GOODBYE,  /* the last one of a rank that leaves                         */
     CONTROL_KINDS
@@ -39,6 +40,7 @@ typedef struct control_message {
         } join;
         control_card cards[CONTROL_CARDS_MOST];
         int32_t ranks[CONTROL_LEFT_MOST];
+        control_refusal refusal;
         char text[CONTROL_TEXT];
     } body;
 } control_message;

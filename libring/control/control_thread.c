@@ -32,6 +32,8 @@ static struct {
 } loop = {.life = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .epoll = -1,
           .bell = -1, .task_due = CONTROL_NEVER};
 
+static _Thread_local bool is_control_thread;
+
 void control_lock(void)
 {
     pthread_mutex_lock(&loop.lock);
@@ -40,15 +42,6 @@ void control_lock(void)
 void control_unlock(void)
 {
     pthread_mutex_unlock(&loop.lock);
-}
-
-bool control_wait(pthread_cond_t *changed, double deadline)
-{
-    const double latest = clock_now() + 1e6; /* far ones do not fit a timespec */
-    const double moment = deadline < latest ? deadline : latest;
-    const struct timespec until = {.tv_sec = (time_t)moment,
-                                   .tv_nsec = (long)((moment - (double)(time_t)moment) * 1e9)};
-    return pthread_cond_timedwait(changed, &loop.lock, &until) != ETIMEDOUT;
 }
 
 static void ring_bell(void)
@@ -170,19 +163,39 @@ static void run_task(double now)
 
 /* A source that is released takes the rest of the batch with it: one of them may be its own event.
  * What is still due, epoll tells again. */
-static void *run(void *unused)
+static void serve_until(double latest)
 {
     struct epoll_event events[EVENTS];
+    const double due = next_due();
+    const uint64_t releases = loop.releases;
+    const int count = sleep_until(due < latest ? due : latest, events);
+    const double now = clock_now();
+    for (int i = 0; i < count && loop.releases == releases; i++)
+        dispatch(events[i].data.ptr);
+    serve_clients(now, now - due);
+}
+
+/* The task may wait for a verdict: the thread that would bring it then serves meanwhile. */
+bool control_wait(pthread_cond_t *changed, double deadline)
+{
+    if (!is_control_thread) {
+        const double latest = clock_now() + 1e6; /* far ones do not fit a timespec */
+        const double moment = deadline < latest ? deadline : latest;
+        const struct timespec until = {.tv_sec = (time_t)moment,
+                                       .tv_nsec = (long)((moment - (double)(time_t)moment) * 1e9)};
+        return pthread_cond_timedwait(changed, &loop.lock, &until) != ETIMEDOUT;
+    }
+    serve_until(deadline);
+    return clock_now() < deadline;
+}
+
+static void *run(void *unused)
+{
+    is_control_thread = true;
     control_lock();
     while (!loop.stopping) {
-        const double due = next_due();
-        const uint64_t releases = loop.releases;
-        const int count = sleep_until(due, events);
-        const double now = clock_now();
-        for (int i = 0; i < count && loop.releases == releases; i++)
-            dispatch(events[i].data.ptr);
-        serve_clients(now, now - due);
-        run_task(now);
+        serve_until(CONTROL_NEVER);
+        run_task(clock_now());
     }
     control_unlock();
     return unused;

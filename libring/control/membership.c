@@ -8,6 +8,7 @@
 #include "handout.h"
 #include "heartbeat.h"
 #include "id_listener.h"
+#include "refusal.h"
 #include "verdict.h"
 #include "visiting.h"
 
@@ -57,6 +58,9 @@ void membership_hear(membership *m, connection *c, control_message *message)
     case CONTROL_VERDICT:
         verdict_hear(m, c, message);
         return;
+    case CONTROL_REFUSAL:
+        refusal_hear(m, message);
+        return;
     case CONTROL_LEFT:
     case CONTROL_GOODBYE:
         departure_hear(m, c, message);
@@ -69,7 +73,8 @@ void membership_hear(membership *m, connection *c, control_message *message)
 bool membership_speak(membership *m, connection *c, control_message *out)
 {
     return visiting_speak(m, c, out) || verdict_speak(m, c, out) || handout_speak(m, c, out) ||
-           barrier_speak(m, c, out) || departure_speak(m, c, out) || heartbeat_speak(m, c, out);
+           barrier_speak(m, c, out) || refusal_speak(m, c, out) || departure_speak(m, c, out) ||
+           heartbeat_speak(m, c, out);
 }
 
 void membership_lose(membership *m, connection *c)
@@ -233,7 +238,9 @@ static ring_status fill(membership *m, uint32_t transports)
     m->left = calloc(size, sizeof *m->left);
     m->leavers = calloc(size, sizeof *m->leavers);
     m->unreachable = calloc(size, sizeof *m->unreachable);
-    if (m->world.cards == NULL || m->left == NULL || m->leavers == NULL || m->unreachable == NULL)
+    m->refusals_of = calloc(size, sizeof *m->refusals_of);
+    if (m->world.cards == NULL || m->left == NULL || m->leavers == NULL ||
+        m->unreachable == NULL || m->refusals_of == NULL)
         return fail(RING_ERR_MEMORY, "cards of %zu ranks", size);
     for (size_t r = 0; r < size; r++)
         m->world.cards[r].rank = -1;
@@ -314,6 +321,7 @@ void membership_free(membership *m)
     sodium_memzero(&m->job, sizeof m->job);
     sodium_memzero(&m->terms, sizeof m->terms);
     pthread_cond_destroy(&m->changed);
+    free(m->refusals_of);
     free(m->unreachable);
     free(m->leavers);
     free(m->left);

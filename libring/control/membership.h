@@ -28,6 +28,8 @@ enum control_state {
     STATE_LEAVING  /* control_leave() was called                                        */
 };
 
+enum { CONTROL_REFUSALS_KEPT = 8 };
+
 typedef struct membership {
     control_world world;   /* first: what the other rooms see */
     control_client client;
@@ -75,6 +77,13 @@ typedef struct membership {
 
     control_sink *sink;
     void *sink_context;
+
+    /* Refused calls. */
+    control_message refusals[CONTROL_REFUSALS_KEPT];
+    int refusal_count;         /* heard and made so far */
+    int *refusals_of;          /* [size] the latest of each rank */
+    control_refusal_sink *on_refusal;
+    void *on_refusal_context;
 
     uint64_t messages_sent, bytes_sent;
 } membership;

@@ -1,54 +1,80 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The public calls: arguments are checked here, before anything is sent, and become a work. */
+ * The public calls: arguments are checked by the collective's row, before anything is sent, and
+ * become a work. */
 #include "comm.h"
 
-/* ---- Arguments -------------------------------------------------------------------- */
+#include <string.h>
 
-static ring_status check_types(const call_signature *call)
-{
-    const char *name = plan_collective_name(call->collective);
-    if (ring_dtype_size(call->dtype) == 0)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: unknown dtype %d", name, (int)call->dtype);
-    if (plan_reduces(call->collective) && (unsigned)call->op >= RING_OP_COUNT)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: unknown op %d", name, (int)call->op);
-    return RING_OK;
-}
+/* One call with its arguments. */
+typedef struct request {
+    call_signature call;
+    const void *src;
+    void *dst;
+    const ring_call *options; /* may be NULL */
+} request;
 
-static ring_status check_ranks(const ring_comm *comm, const call_signature *call)
-{
-    const bool pair = call->collective == PLAN_SEND || call->collective == PLAN_RECV;
-    const char *name = plan_collective_name(call->collective);
-    if (call->root < 0 || call->root >= comm->ranks)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: %s %d; the communicator has ranks 0 to %d", name,
-                    pair ? "peer" : "root", call->root, comm->ranks - 1);
-    if (pair && call->root == comm->rank)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: peer %d is this rank itself", name, call->root);
-    return RING_OK;
-}
+/* ---- Arguments; those that decide the program are checked where it is built ---------------- */
 
-static ring_status check_buffers(const call_signature *call, const call_buffers *buffers)
+static ring_status check_buffers(const program *p, const call_buffers *b)
 {
-    const char *name = plan_collective_name(call->collective);
-    const size_t align = ring_dtype_size(call->dtype);
-    const bool no_src = buffers->src == NULL && buffers->src_bytes > 0;
-    const bool no_dst = buffers->dst == NULL && buffers->dst_bytes > 0;
+    const size_t align = ring_dtype_size(p->call.dtype);
+    const bool no_src = b->src == NULL && b->src_bytes > 0;
+    const bool no_dst = b->dst == NULL && b->dst_bytes > 0;
     if (no_src || no_dst)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: %s is NULL with count %zu", name,
-                    no_dst ? "dst" : "src", call->count);
-    if (((uintptr_t)buffers->src | (uintptr_t)buffers->dst) % align != 0)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: buffers of %s must be aligned to %zu bytes", name,
-                    ring_dtype_name(call->dtype), align);
+        return fail(RING_ERR_ARGUMENT, "ring_%s: %s is NULL with count %zu", p->facts->name,
+                    no_dst ? "dst" : "src", p->call.count);
+    if (((uintptr_t)b->src | (uintptr_t)b->dst) % align != 0)
+        return fail(RING_ERR_ARGUMENT, "ring_%s: buffers of %s must be aligned to %zu bytes",
+                    p->facts->name, ring_dtype_name(p->call.dtype), align);
     return RING_OK;
 }
 
-static ring_status check_options(const call_signature *call, const ring_call *options)
+static bool is_in_place(const program *p, const call_buffers *b)
 {
-    const char *name = plan_collective_name(call->collective);
-    if (options == NULL)
+    const char *src = b->src, *dst = b->dst;
+    switch (p->facts->in_place) {
+    case PLAN_SAME:
+        return src == dst;
+    case PLAN_DST_IS_BLOCK_OF_SRC:
+        return dst == src + p->block;
+    case PLAN_SRC_IS_BLOCK_OF_DST:
+        return src == dst + p->block;
+    default:
+        return false;
+    }
+}
+
+/* Overlaps other than the documented in-place ones would be read after they were written. */
+static ring_status check_overlap(const program *p, const call_buffers *b)
+{
+    const char *src = b->src, *dst = b->dst;
+    if (src == NULL || dst == NULL || src + b->src_bytes <= dst || dst + b->dst_bytes <= src ||
+        is_in_place(p, b))
         return RING_OK;
-    if (options->size < sizeof(ring_call))
-        return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.size is %zu; start from RING_CALL_INIT",
-                    name, options->size);
+    return fail(RING_ERR_ARGUMENT, "ring_%s: src and dst overlap without being in place",
+                p->facts->name);
+}
+
+/* A rank that has no src of its own in a rooted call reads what it gets in dst. */
+static ring_status bind_buffers(const program *p, const request *r, call_buffers *b)
+{
+    *b = (call_buffers){.dst = p->dst_here ? r->dst : NULL,
+                        .dst_bytes = p->dst_here ? p->dst_bytes : 0};
+    const bool reads_dst = p->facts->rooted && !p->src_here;
+    b->src = p->src_here ? r->src : reads_dst ? b->dst : NULL;
+    b->src_bytes = p->src_here ? p->src_bytes : reads_dst ? b->dst_bytes : 0;
+    RING_TRY(check_buffers(p, b));
+    return check_overlap(p, b);
+}
+
+/* What a caller's struct lacks is zero; what it has beyond this one is of a later version. */
+static ring_status read_options(const char *name, const ring_call *given, ring_call *options)
+{
+    *options = (ring_call)RING_CALL_INIT;
+    if (given->size == 0)
+        return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.size is 0; start from RING_CALL_INIT",
+                    name);
+    memcpy(options, given, min_size(given->size, sizeof *options));
     if (options->stream != NULL)
         return fail(RING_ERR_UNSUPPORTED, "ring_%s: a stream was given, but this libring was built "
                     "without CUDA", name);
@@ -58,201 +84,140 @@ static ring_status check_options(const call_signature *call, const ring_call *op
     return RING_OK;
 }
 
-/* Overlaps other than the documented in-place ones would be read after they were written. */
-static ring_status check_overlap(const call_signature *call, const call_buffers *buffers,
-                                 const void *in_place)
-{
-    const char *src = buffers->src, *dst = buffers->dst;
-    const bool apart = src == NULL || dst == NULL || src + buffers->src_bytes <= dst ||
-                       dst + buffers->dst_bytes <= src;
-    if (apart || (const void *)dst == in_place)
-        return RING_OK;
-    return fail(RING_ERR_ARGUMENT, "ring_%s: src and dst overlap without being in place",
-                plan_collective_name(call->collective));
-}
-
 /* ---- Start ------------------------------------------------------------------------ */
 
-static ring_status start_locked(ring_comm *comm, const call_signature *call,
-                                const call_buffers *buffers, const ring_call *options)
+static ring_status wait_and_recycle(work *w)
 {
-    ring_work *work;
-    const ring_status verdict = comm_verdict(comm);
-    if (verdict != RING_OK)
-        return fail(verdict, "%s", comm->error);
-    const ring_status started =
-        work_start(comm, call, buffers, options != NULL ? options->timeout : 0, &work);
-    if (started != RING_OK) { /* the others are in the call already: they must not wait */
-        comm_fail(comm, NULL, started);
-        return started;
+    if (wait_for_work(w, 0) == RING_IN_PROGRESS) {
+        w->detached = true; /* an orphan since the wait */
+        return fail(RING_IN_PROGRESS, "ring_%s: ring_call.after was not set within RING_TIMEOUT; "
+                    "the call goes on without its caller", w->program->facts->name);
     }
-    if (options == NULL || options->work == NULL)
-        return comm_wait(work);
-    bool moved = false;
-    comm_progress(comm, &moved);
-    progress_kick(comm);
-    *options->work = work;
-    return RING_OK;
-}
-
-static ring_status start(ring_comm *comm, const call_signature *call,
-                         const call_buffers *buffers, const void *in_place,
-                         const ring_call *options)
-{
-    if (comm == NULL)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: comm is NULL",
-                    plan_collective_name(call->collective));
-    RING_TRY(comm_check_own(comm, plan_collective_name(call->collective)));
-    RING_TRY(check_types(call));
-    RING_TRY(check_ranks(comm, call));
-    RING_TRY(check_buffers(call, buffers));
-    RING_TRY(check_options(call, options));
-    RING_TRY(check_overlap(call, buffers, in_place));
-    pthread_mutex_lock(&comm->lock);
-    const ring_status status = start_locked(comm, call, buffers, options);
-    pthread_mutex_unlock(&comm->lock);
+    const ring_status status = w->status;
+    if (status != RING_OK)
+        fail(status, "%s", w->comm->error);
+    work_recycle(w);
     return status;
 }
 
-/* Bytes of a vector of blocks * count elements. */
-static ring_status vector_bytes(size_t count, size_t blocks, ring_dtype dtype, size_t *bytes)
+static ring_status run(work *w, const ring_call *options)
 {
-    size_t elements;
-    if (mul_size(count, blocks, &elements) && mul_size(elements, ring_dtype_size(dtype), bytes) &&
-        *bytes <= PTRDIFF_MAX)
-        return RING_OK;
-    return fail(RING_ERR_ARGUMENT, "count %zu is more than memory can hold", count);
+    const bool stays = options->work == NULL && options->on_done == NULL;
+    w->detached = !stays && options->work == NULL;
+    work_set_orphan(w, !stays);
+    engine_start(w);
+    return stays ? wait_and_recycle(w) : RING_OK;
 }
 
-static size_t ranks_of(const ring_comm *comm)
+/* The others are in the call already: they must not wait. */
+static ring_status cannot_start(ring_comm *comm, ring_status status)
 {
-    return comm != NULL ? (size_t)comm->ranks : 1;
+    comm_fail(comm, NULL, status);
+    return status;
 }
 
-static const void *block_of(const ring_comm *comm, const void *vector, size_t block_bytes)
+/* @param[in,out] options  those of a call without any; replaced by @p room if this one has some. */
+static ring_status check_rest(const request *r, const program *p, call_buffers *buffers,
+                              const ring_call **options, ring_call *room)
 {
-    return comm != NULL && vector != NULL
-               ? (const char *)vector + (size_t)comm->rank * block_bytes : vector;
+    if (r->options != NULL) {
+        RING_TRY(read_options(p->facts->name, r->options, room));
+        *options = room;
+    }
+    return bind_buffers(p, r, buffers);
+}
+
+static bool is_refusal(ring_status status)
+{
+    return status == RING_ERR_ARGUMENT || status == RING_ERR_UNSUPPORTED;
+}
+
+static ring_status start_locked(ring_comm *comm, const request *r)
+{
+    static const ring_call none = RING_CALL_INIT;
+    const ring_call *options = &none;
+    ring_call room;
+    program *p;
+    work *w;
+    call_buffers buffers;
+    if (!comm_is_fine(comm)) {
+        engine_end_if_failed(comm);
+        return fail(comm_verdict(comm), "%s", comm->error);
+    }
+    ring_status status = programs_get(comm, &r->call, &p);
+    if (status == RING_OK)
+        status = check_rest(r, p, &buffers, &options, &room);
+    if (is_refusal(status)) {
+        refusals_make(comm, &r->call);
+        return status;
+    }
+    if (status == RING_OK)
+        status = refusals_check(comm);
+    if (status == RING_OK)
+        status = work_new(comm, p, &buffers, options, &w);
+    return status == RING_OK ? run(w, options) : cannot_start(comm, status);
+}
+
+static ring_status start(const request *r, ring_comm *comm)
+{
+    const char *name = plan_collective_name(r->call.collective);
+    if (comm == NULL)
+        return fail(RING_ERR_ARGUMENT, "ring_%s: comm is NULL", name);
+    RING_TRY(comm_check_own(comm, name));
+    pthread_mutex_lock(&comm->lock);
+    const ring_status status = start_locked(comm, r);
+    comm_unlock(comm);
+    return status;
 }
 
 /* ---- Collectives -------------------------------------------------------------------- */
 
+#define START(collective, dtype, op, root, count, src, dst) \
+    start(&(const request){{collective, dtype, op, root, count}, src, dst, call}, comm)
+
 ring_status ring_all_reduce(const void *src, void *dst, size_t count, ring_dtype dtype,
                             ring_op op, ring_comm *comm, const ring_call *call)
 {
-    size_t bytes = 0;
-    RING_TRY(vector_bytes(count, 1, dtype, &bytes));
-    const call_signature signature = {PLAN_ALL_REDUCE, dtype, op, 0, count};
-    return start(comm, &signature, &(call_buffers){src, dst, bytes, bytes}, src, call);
+    return START(PLAN_ALL_REDUCE, dtype, op, 0, count, src, dst);
 }
 
 ring_status ring_reduce_scatter(const void *src, void *dst, size_t count, ring_dtype dtype,
                                 ring_op op, ring_comm *comm, const ring_call *call)
 {
-    size_t block = 0, all = 0;
-    RING_TRY(vector_bytes(count, ranks_of(comm), dtype, &all));
-    RING_TRY(vector_bytes(count, 1, dtype, &block));
-    const call_signature signature = {PLAN_REDUCE_SCATTER, dtype, op, 0, count};
-    return start(comm, &signature, &(call_buffers){src, dst, all, block},
-                 block_of(comm, src, block), call);
+    return START(PLAN_REDUCE_SCATTER, dtype, op, 0, count, src, dst);
 }
 
 ring_status ring_all_gather(const void *src, void *dst, size_t count, ring_dtype dtype,
                             ring_comm *comm, const ring_call *call)
 {
-    size_t block = 0, all = 0;
-    RING_TRY(vector_bytes(count, ranks_of(comm), dtype, &all));
-    RING_TRY(vector_bytes(count, 1, dtype, &block));
-    const call_signature signature = {PLAN_ALL_GATHER, dtype, RING_SUM, 0, count};
-    const bool in_place = src != NULL && src == block_of(comm, dst, block);
-    return start(comm, &signature, &(call_buffers){src, dst, block, all},
-                 in_place ? dst : NULL, call);
+    return START(PLAN_ALL_GATHER, dtype, RING_SUM, 0, count, src, dst);
 }
 
 ring_status ring_broadcast(const void *src, void *dst, size_t count, ring_dtype dtype,
                            int root, ring_comm *comm, const ring_call *call)
 {
-    size_t bytes = 0;
-    RING_TRY(vector_bytes(count, 1, dtype, &bytes));
-    const bool is_root = comm != NULL && comm->rank == root;
-    const call_signature signature = {PLAN_BROADCAST, dtype, RING_SUM, root, count};
-    return start(comm, &signature,
-                 &(call_buffers){is_root ? src : dst, dst, bytes, bytes},
-                 is_root ? src : dst, call);
+    return START(PLAN_BROADCAST, dtype, RING_SUM, root, count, src, dst);
 }
 
 ring_status ring_reduce(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                         int root, ring_comm *comm, const ring_call *call)
 {
-    size_t bytes = 0;
-    RING_TRY(vector_bytes(count, 1, dtype, &bytes));
-    const bool is_root = comm != NULL && comm->rank == root;
-    const call_signature signature = {PLAN_REDUCE, dtype, op, root, count};
-    return start(comm, &signature,
-                 &(call_buffers){src, is_root ? dst : NULL, bytes, is_root ? bytes : 0}, src,
-                 call);
+    return START(PLAN_REDUCE, dtype, op, root, count, src, dst);
 }
 
 ring_status ring_barrier(ring_comm *comm, const ring_call *call)
 {
-    const call_signature signature = {PLAN_BARRIER, RING_UINT8, RING_SUM, 0, 0};
-    return start(comm, &signature, &(call_buffers){0}, NULL, call);
+    return START(PLAN_BARRIER, RING_UINT8, RING_SUM, 0, 0, NULL, NULL);
 }
 
 ring_status ring_send(const void *src, size_t count, ring_dtype dtype, int peer,
                       ring_comm *comm, const ring_call *call)
 {
-    size_t bytes = 0;
-    RING_TRY(vector_bytes(count, 1, dtype, &bytes));
-    const call_signature signature = {PLAN_SEND, dtype, RING_SUM, peer, count};
-    return start(comm, &signature, &(call_buffers){.src = src, .src_bytes = bytes}, NULL, call);
+    return START(PLAN_SEND, dtype, RING_SUM, peer, count, src, NULL);
 }
 
 ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_comm *comm,
                       const ring_call *call)
 {
-    size_t bytes = 0;
-    RING_TRY(vector_bytes(count, 1, dtype, &bytes));
-    const call_signature signature = {PLAN_RECV, dtype, RING_SUM, peer, count};
-    return start(comm, &signature, &(call_buffers){.dst = dst, .dst_bytes = bytes}, NULL, call);
-}
-
-/* ---- Work handles -------------------------------------------------------------------- */
-
-ring_status ring_wait(ring_work *work)
-{
-    if (work == NULL)
-        return RING_OK;
-    ring_comm *comm = work->comm;
-    if (comm == NULL)
-        return work_end_orphan(work);
-    RING_TRY(comm_check_own(comm, "wait"));
-    pthread_mutex_lock(&comm->lock);
-    const ring_status status = comm_wait(work);
-    pthread_mutex_unlock(&comm->lock);
-    return status;
-}
-
-ring_status ring_test(ring_work *work, int *done)
-{
-    if (done == NULL)
-        return fail(RING_ERR_ARGUMENT, "ring_test: done is NULL");
-    *done = 1;
-    if (work == NULL)
-        return RING_OK;
-    ring_comm *comm = work->comm;
-    if (comm == NULL)
-        return work_end_orphan(work);
-    RING_TRY(comm_check_own(comm, "test"));
-    ring_status status = RING_OK;
-    bool moved = false;
-    pthread_mutex_lock(&comm->lock);
-    comm_progress(comm, &moved);
-    if (!work->finished)
-        comm_look_after(comm);
-    *done = work->finished;
-    if (*done)
-        status = comm_wait(work);
-    pthread_mutex_unlock(&comm->lock);
-    return status;
+    return START(PLAN_RECV, dtype, RING_SUM, peer, count, NULL, dst);
 }

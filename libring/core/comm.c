@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 ring_status comm_check_own(const ring_comm *comm, const char *call)
 {
@@ -17,30 +18,60 @@ ring_status comm_check_own(const ring_comm *comm, const char *call)
 
 /* ---- Birth ---------------------------------------------------------------------- */
 
-/* Ranks of this host before and including this one, and hosts as distinct cards. */
-static void count_hosts(ring_comm *comm)
+/* Hosts are numbered by their first ranks. */
+static ring_status number_hosts(ring_comm *comm)
 {
     const control_card *cards = comm->world->cards;
+    int32_t *host_of = malloc((size_t)comm->ranks * sizeof *host_of);
+    if (host_of == NULL)
+        return fail(RING_ERR_MEMORY, "creating the communicator");
+    comm->plan_world = (plan_world){.ranks = comm->ranks, .host_of = host_of};
     for (int p = 0; p < comm->ranks; p++) {
-        bool first = true;
-        for (int q = 0; q < p && first; q++)
-            first = memcmp(cards[p].host, cards[q].host, sizeof cards[p].host) != 0;
-        comm->hosts += first;
-        if (memcmp(cards[p].host, cards[comm->rank].host, sizeof cards[p].host) != 0)
-            continue;
-        comm->local_rank += p < comm->rank;
-        comm->local_ranks++;
+        int q = 0;
+        while (memcmp(cards[p].host, cards[q].host, sizeof cards[p].host) != 0)
+            q++;
+        host_of[p] = q < p ? host_of[q] : comm->plan_world.hosts++;
     }
+    comm->hosts = comm->plan_world.hosts;
+    for (int p = 0; p < comm->ranks; p++) {
+        const bool local = host_of[p] == host_of[comm->rank];
+        comm->local_rank += local && p < comm->rank;
+        comm->local_ranks += local;
+    }
+    comm->crowded = comm->local_ranks > sysconf(_SC_NPROCESSORS_ONLN);
+    return RING_OK;
+}
+
+static ring_status make_channels(ring_comm *comm)
+{
+    const size_t ranks = (size_t)comm->ranks, count = TRANSPORT_LANES * ranks;
+    comm->channels = calloc(count, sizeof *comm->channels);
+    comm->active = calloc(count, sizeof(channel *));
+    comm->pair_calls = calloc(2 * ranks, sizeof *comm->pair_calls);
+    comm->history = calloc(HISTORY_CALLS, sizeof *comm->history);
+    if (comm->channels == NULL || comm->active == NULL || comm->pair_calls == NULL ||
+        comm->history == NULL)
+        return fail(RING_ERR_MEMORY, "creating the communicator of %d ranks", comm->ranks);
+    RING_TRY(channels_keep_posts(comm, SPARE_POSTS));
+    for (size_t i = 0; i < count; i++)
+        comm->channels[i] = (channel){.comm = comm, .rank = (int32_t)(i % ranks), .place = -1};
+    return RING_OK;
 }
 
 static ring_status start_parts(ring_comm *comm)
 {
+    RING_TRY(number_hosts(comm));
+    RING_TRY(make_channels(comm));
     RING_TRY(sleeper_new(comm));
     RING_TRY(plans_new(&comm->plans));
+    RING_TRY(programs_new(&comm->programs));
+    comm->maps_all = links_all_map(comm, false);
     RING_TRY(links_open(comm));
     RING_TRY(tuner_new(comm, &comm->tuner));
+    refusals_listen(comm);
     control_start(comm->world, sleeper_wake, comm);
-    return comm->settings.progress_thread ? progress_start(comm) : RING_OK;
+    members_add(comm);
+    return RING_OK;
 }
 
 static ring_status comm_new(control_world *world, double started, ring_comm **out)
@@ -55,13 +86,12 @@ static ring_status comm_new(control_world *world, double started, ring_comm **ou
     comm->rank = world->rank;
     comm->ranks = world->size;
     comm->settings = world->settings;
+    comm->end = &comm->first;
+    comm->held_end = &comm->held;
+    comm->done_end = &comm->done;
     pthread_mutex_init(&comm->lock, NULL);
-    comm->peers = calloc((size_t)comm->ranks, sizeof *comm->peers);
     log_set_rank(comm->rank, comm->ranks);
-    count_hosts(comm);
-    const ring_status status = comm->peers != NULL
-                                   ? start_parts(comm)
-                                   : fail(RING_ERR_MEMORY, "creating the communicator");
+    const ring_status status = start_parts(comm);
     if (status != RING_OK) {
         control_announce(comm->world, status); /* the others go on with the start */
         ring_comm_destroy(comm);
@@ -74,9 +104,16 @@ static ring_status comm_new(control_world *world, double started, ring_comm **ou
     return RING_OK;
 }
 
-static ring_status read_settings(settings *s, uint32_t *mask)
+static ring_status read_settings(const ring_config *config, settings *s, uint32_t *mask)
 {
+    ring_config given = RING_CONFIG_INIT;
+    if (config != NULL && config->size == 0)
+        return fail(RING_ERR_ARGUMENT, "ring_comm_init_config: ring_config.size is 0; start from "
+                    "RING_CONFIG_INIT");
+    if (config != NULL)
+        memcpy(&given, config, min_size(config->size, sizeof given));
     RING_TRY(settings_read(s));
+    RING_TRY(settings_override(s, given.settings));
     const char *simd = getenv("RING_SIMD");
     if (simd != NULL && !kernels_select(simd))
         return fail(RING_ERR_CONFIG, "RING_SIMD=%s: want auto, avx512, avx2 or c, and one that this "
@@ -93,6 +130,12 @@ ring_status ring_get_unique_id(ring_unique_id *id)
 
 ring_status ring_comm_init(ring_comm **comm, int size, const ring_unique_id *id, int rank)
 {
+    return ring_comm_init_config(comm, size, id, rank, NULL);
+}
+
+ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_id *id, int rank,
+                                  const ring_config *config)
+{
     const double started = clock_now();
     control_world *world;
     settings s;
@@ -101,7 +144,7 @@ ring_status ring_comm_init(ring_comm **comm, int size, const ring_unique_id *id,
         return fail(RING_ERR_ARGUMENT, "ring_comm_init: rank %d of %d; want 0 <= rank < size, and "
                     "comm and id not NULL", rank, size);
     *comm = NULL;
-    RING_TRY(read_settings(&s, &mask));
+    RING_TRY(read_settings(config, &s, &mask));
     RING_TRY(control_join(&s, id, size, rank, mask, &world));
     return comm_new(world, started, comm);
 }
@@ -115,7 +158,7 @@ ring_status ring_comm_init_env(ring_comm **comm)
     if (comm == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_comm_init_env: comm is NULL");
     *comm = NULL;
-    RING_TRY(read_settings(&s, &mask));
+    RING_TRY(read_settings(NULL, &s, &mask));
     RING_TRY(control_join_env(&s, mask, &world));
     return comm_new(world, started, comm);
 }
@@ -126,29 +169,52 @@ ring_status ring_comm_init_env(ring_comm **comm)
 static void abort_unfinished(ring_comm *comm)
 {
     char text[160];
-    bool unfinished = false;
-    for (int lane = 0; lane < TRANSPORT_LANES; lane++)
-        unfinished |= comm->queue[lane].first != NULL;
-    if (!unfinished || control_verdict(comm->world) != RING_OK)
+    if (comm->first == NULL)
         return;
     text_format(text, sizeof text, "rank %d (%s) destroyed the communicator with unfinished calls",
-                comm->rank, comm->world->cards[comm->rank].hostname);
-    control_report(comm->world, RING_ERR_ABORTED, text);
+                comm->rank, comm_host(comm, comm->rank));
+    if (control_verdict(comm->world) == RING_OK)
+        control_report(comm->world, RING_ERR_ABORTED, text);
+    pthread_mutex_lock(&comm->lock);
+    engine_end_all(comm, RING_ERR_ABORTED);
+    comm_unlock(comm);
+}
+
+/* Small messages are sent without waiting for their receivers, so that ranks disagreed about a call
+ * may show only now. */
+static void look_for_left_over(ring_comm *comm)
+{
+    for (int p = 0; comm->channels != NULL && p < comm->ranks; p++) {
+        channel *c = comm_channel(comm, TRANSPORT_COLLECTIVE, p);
+        if (c->link != NULL && control_verdict(comm->world) == RING_OK &&
+            channel_check_left_over(c) != RING_OK) {
+            log_error("%s", fail_text());
+            return;
+        }
+    }
 }
 
 void ring_comm_destroy(ring_comm *comm)
 {
     if (comm == NULL || comm_check_own(comm, "comm_destroy") != RING_OK)
         return;
-    progress_stop(comm);
+    members_remove(comm);
+    refusals_stop(comm);
     abort_unfinished(comm);
+    look_for_left_over(comm);
     control_leave(comm->world);
     links_close(comm);
-    work_free_all(comm);
+    programs_free(comm->programs);
+    works_free(comm);
+    scratch_free(comm);
     tuner_free(comm->tuner);
     plans_free(comm->plans);
     sleeper_free(comm);
-    free(comm->peers);
+    free(comm->channels);
+    free(comm->active);
+    free(comm->pair_calls);
+    free(comm->history);
+    free((void *)(uintptr_t)comm->plan_world.host_of);
     pthread_mutex_destroy(&comm->lock);
     control_free(comm->world);
     free(comm);
@@ -160,7 +226,7 @@ ring_status ring_comm_abort(ring_comm *comm, const char *reason)
         return fail(RING_ERR_ARGUMENT, "ring_comm_abort: comm is NULL");
     RING_TRY(comm_check_own(comm, "comm_abort"));
     fail(RING_ERR_ABORTED, "aborted by rank %d (%s): %s", comm->rank,
-         comm->world->cards[comm->rank].hostname, reason != NULL ? reason : "no reason given");
+         comm_host(comm, comm->rank), reason != NULL ? reason : "no reason given");
     control_report(comm->world, RING_ERR_ABORTED, fail_text());
     pthread_mutex_lock(&comm->lock);
     comm_verdict(comm);
@@ -200,12 +266,14 @@ const char *ring_last_error(const ring_comm *comm)
 
 static uint64_t memory_of(const ring_comm *comm)
 {
-    const size_t a_rank = sizeof(comm_peer) + sizeof(control_card);
-    uint64_t bytes = sizeof *comm + (size_t)comm->ranks * a_rank;
-    for (int p = 0; p < comm->ranks; p++)
-        for (int lane = 0; lane < TRANSPORT_LANES; lane++)
-            if (comm->peers[p].lanes[lane] != NULL)
-                bytes += comm->peers[p].lanes[lane]->transport->memory(comm->peers[p].lanes[lane]);
+    const size_t channels = TRANSPORT_LANES * (size_t)comm->ranks;
+    uint64_t bytes = sizeof *comm + channels * (sizeof(channel) + sizeof(channel *)) +
+                     (size_t)comm->ranks * sizeof(control_card) + HISTORY_CALLS * sizeof(uint64_t);
+    for (size_t i = 0; i < channels; i++)
+        if (comm->channels[i].link != NULL)
+            bytes += comm->channels[i].link->transport->memory(comm->channels[i].link);
+    for (const scratch *s = comm->scratches; s != NULL; s = s->next)
+        bytes += s->bytes;
     return bytes;
 }
 
@@ -216,7 +284,7 @@ static ring_comm_info info_of(ring_comm *comm)
         .local_ranks = comm->local_ranks, .hosts = comm->hosts,
         .bytes_sent = comm->bytes_sent, .bytes_received = comm->bytes_received,
         .messages_sent = comm->messages_sent, .memory = memory_of(comm),
-        .init_seconds = comm->init_seconds,
+        .init_seconds = comm->init_seconds, .lowered = programs_lowered(comm->programs),
     };
     text_format(info.transport, sizeof info.transport, "%s", comm->transport);
     text_format(info.launcher, sizeof info.launcher, "%s", comm->world->launcher);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * core's private view: the communicator, its works, and what the files of this room ask of
- * each other.
+ * comm: the communicator, and what the files of this room ask of each other.
  *
  * Locking: everything below is guarded by ring_comm.lock, except what is constant after
  * init and the verdict (control.h, atomic). The lock is not held while sleeping, except for the
@@ -12,100 +11,12 @@
 
 #include "algo.h"
 #include "control.h"
-#include "transport.h"
+#include "work.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
-/** Shorter messages are carried: their copy is cheaper than an acknowledgement. */
-enum { REFERENCE_MIN_BYTES = 2048 };
-
-/** A message on its way out. Entries to one peer leave in order. */
-typedef struct work_out {
-    int32_t peer;
-    uint8_t flags;     /* FRAME_STORED or FRAME_ACK for a notice without payload, else 0 */
-    bool by_value;     /* of a message: never by reference                               */
-    uint64_t bytes;    /* of a notice: what was stored                                   */
-    const char *data;  /* of a message: the chunk (its present slice)                    */
-    size_t elements;   /* of the call's type                                             */
-    size_t position;   /* elements sent so far                                           */
-} work_out;
-
-/** Where a work stands with one peer. */
-typedef struct work_peer {
-    int32_t sent, received;    /* messages that are complete                             */
-    int32_t acks_out, acks_in; /* acknowledgements done with (sent, seen, or not needed) */
-    int32_t pending;           /* entries of the out queue                               */
-    bool ref_out, ref_in;      /* a message went / came by reference                     */
-    uint64_t dst_ref;          /* the peer's dst buffer, 0 until known or not mappable   */
-    uint64_t flush_mark;       /* link's frames_sent after this work's latest frame      */
-} work_peer;
-
-/** What the ranks must agree on. */
-typedef struct call_signature {
-    plan_collective collective;
-    ring_dtype dtype;
-    ring_op op;
-    int32_t root;
-    size_t count;
-} call_signature;
-
-static inline bool call_has_root(const call_signature *call)
-{
-    return call->collective == PLAN_BROADCAST || call->collective == PLAN_REDUCE;
-}
-
-struct ring_work {
-    ring_comm *comm;
-    ring_work *next;    /* in its lane's queue, in call order; or in the pool */
-    ring_work *sibling; /* in the list of all works of the communicator       */
-    enum transport_lane lane;
-    call_signature call;
-    uint64_t seq;
-    const void *src;
-    void *dst;
-    size_t dst_bytes;
-    size_t element, acc;    /* bytes */
-    size_t segment;         /* elements of a carried segment */
-    const plan *plan;
-    plan_layout layout;
-    plan_cursor cursor;
-    size_t slice_elements;  /* of each chunk that one run of the plan covers */
-    int32_t slice, slices;  /* present run of the plan, and how many there are */
-    size_t position;        /* elements of the current step that are done */
-    work_out *queue;        /* messages posted and not yet handed over */
-    int32_t queue_first, queue_end, queue_cap;
-    work_peer *peers;       /* [ranks] */
-    int waits_for;          /* peer of the latest wait, -1 if none; for messages */
-    double deadline;
-    bool finished;          /* status is final; out of the queue */
-    bool idle;              /* in the pool */
-    ring_status status;
-};
-
-/** Works of a lane that are not finished, in call order. */
-typedef struct work_queue {
-    ring_work *first;
-    ring_work **end; /* where the next one is hung */
-} work_queue;
-
-/** What the works of the present turn want of a link, and leave to the works behind them. */
-typedef struct link_turn {
-    bool wants_recv, wants_send;   /* to sleep on                           */
-    bool recvs_taken, sends_taken; /* an earlier work needs this direction  */
-} link_turn;
-
-static inline bool link_is_wanted(const link_turn *turn)
-{
-    return turn->wants_recv || turn->wants_send;
-}
-
-typedef struct comm_peer {
-    transport_link *lanes[TRANSPORT_LANES]; /* NULL for this rank */
-    uint64_t sends, recvs;        /* point-to-point calls so far */
-    link_turn turn[TRANSPORT_LANES];
-    uint64_t told;                /* seq + 1 of the collective that FRAME_CALL told it, 0: none */
-} comm_peer;
+/** Packed signatures of the latest calls: as many as small messages may be unread. */
+enum { HISTORY_CALLS = 4096, HISTORY_REFUSED = 0 };
 
 /** How long the collectives have not moved. */
 typedef struct comm_stall {
@@ -113,26 +24,66 @@ typedef struct comm_stall {
     double since;
 } comm_stall;
 
+/** A piece of scratch memory, kept for the next work that needs some. */
+typedef struct scratch {
+    struct scratch *next;
+    void *data;
+    size_t bytes;
+    bool shared, used;
+} scratch;
+
+/** Refused calls that this rank has heard of, see refusals.c. */
+enum { REFUSALS_HEARD = 16 };
+typedef struct refusals {
+    pthread_mutex_t lock;
+    _Atomic bool any;
+    int count;
+    int rank[REFUSALS_HEARD];
+    control_refusal of[REFUSALS_HEARD];
+    uint64_t own_number; /* this rank's latest; guarded by ring_comm.lock */
+    char own[240];
+} refusals;
+
 struct ring_comm {
     int rank, ranks;
     unsigned generation;          /* of the process that made it, see fork_generation() */
     control_world *world;
+    plan_world plan_world;        /* the world, as algorithms see it */
     settings settings;
     struct tuner *tuner;
     struct plan_cache *plans;
-    comm_peer *peers;             /* [ranks] */
+    struct program_cache *programs;
+    channel *channels;            /* [TRANSPORT_LANES * ranks] */
+    channel **active;             /* those that somebody waits for */
+    int32_t active_count;
     char transport[32];
+    bool crowded;                 /* more ranks than cores on this host */
+    bool maps_all;                /* every pair's link maps memory */
     pthread_mutex_t lock;
-    work_queue queue[TRANSPORT_LANES];
-    ring_work *pool, *works;      /* idle ones; all of them */
-    size_t turn_bytes;            /* moved in this turn */
-    uint64_t turns;
+    work *first, **end;           /* works under way, in call order */
+    work *held, **held_end;       /* of them, those that the next turn looks at, by `behind` */
+    work *pool, *works;           /* idle ones; all of them */
+    work *done, **done_end;       /* whose on_done is to be called, first ended first */
+    bool telling;                 /* a thread calls them */
+    posted *spare_posts;
+    scratch *scratches;
+    size_t turn_bytes, turn_most; /* moved in this turn, and how much that may be */
+    _Atomic uint64_t turns;       /* those that moved something */
+    double looked;                /* at the clock, last */
     comm_stall stall;
+    refusals refusals;
     uint64_t calls;               /* collectives so far */
+    uint64_t *pair_calls;         /* [2 * ranks] sends to, recvs from each rank so far */
+    uint64_t *history;            /* [HISTORY_CALLS] */
+    int32_t waiters;              /* threads that wait for works of this communicator */
+    _Atomic int orphans;          /* works under way that nobody waits for */
     _Atomic int broken;           /* ring_status that ended it */
     char error[1024];             /* written once, before broken */
     struct sleeper *sleeper;
-    struct progress_thread *progress;
+    struct ring_comm *next_member; /* among the communicators of the process; these three are
+                                      guarded by its lock (members.c) */
+    uint64_t turns_seen;          /* when its orphans were last looked after */
+    int32_t visitors;             /* threads that look after them */
     /* for ring_comm_get_info */
     const char *algorithm;
     call_signature latest;
@@ -141,8 +92,9 @@ struct ring_comm {
     int local_rank, local_ranks, hosts;
 };
 
-/** A turn moves about so much at most, so that deadlines are seen and other threads get in. */
-enum { TURN_BYTES = 16 << 20 };
+/** A turn moves about so much at most, so that deadlines are seen and other threads get in; one
+ *  of the control thread less, so that it does not keep the caller waiting. */
+enum { TURN_BYTES = 16 << 20, BACKGROUND_TURN_BYTES = 256 << 10 };
 
 static inline void comm_count_moved(ring_comm *comm, size_t bytes)
 {
@@ -151,8 +103,21 @@ static inline void comm_count_moved(ring_comm *comm, size_t bytes)
 
 static inline bool comm_turn_is_over(const ring_comm *comm)
 {
-    return comm->turn_bytes >= TURN_BYTES;
+    return comm->turn_bytes >= comm->turn_most;
 }
+
+/** The channel to @p rank for collectives, or for point-to-point calls. */
+static inline channel *comm_channel(const ring_comm *comm, enum transport_lane lane, int rank)
+{
+    return &comm->channels[(size_t)lane * (size_t)comm->ranks + (size_t)rank];
+}
+
+/** Name of a rank's host, for messages. */
+static inline const char *comm_host(const ring_comm *comm, int rank)
+{
+    return comm->world->cards[rank].hostname;
+}
+
 
 /* ---- comm.c ---- */
 /** @return RING_OK, or an error in a forked child of the process that made it: what the child
@@ -163,14 +128,15 @@ ring_status comm_check_own(const ring_comm *comm, const char *call);
 ring_status links_mask(const settings *s, uint32_t *mask);
 ring_status links_open(ring_comm *comm);
 void links_close(ring_comm *comm);
-/** @return true if every pair of ranks has a link that maps memory: the weakest one decides
- *  what plans cost. From the cards alone, so all ranks say the same. */
-bool links_all_map(const ring_comm *comm);
+/** @return true if the links of all pairs map memory, or of all that share a host. From the cards
+ *  alone, so all ranks say the same. */
+bool links_all_map(const ring_comm *comm, bool same_host_only);
 
 /* ---- tuner.c: algorithm and chunks, from what every rank knows ---- */
 typedef struct tuner_choice {
-    const algo *algorithm;
+    const algo *algorithm; /* NULL: between a pair there is no choice */
     int chunks;
+    bool eager; /* of a pair: the send does not wait for its receiver */
 } tuner_choice;
 ring_status tuner_new(const ring_comm *comm, struct tuner **out);
 void tuner_free(struct tuner *t);
@@ -187,106 +153,82 @@ ring_status plans_get(struct plan_cache *cache, const ring_comm *comm,
                       const call_signature *call, const tuner_choice *choice,
                       const plan **out);
 
-/* ---- work.c: the life of a work ---- */
-typedef struct call_buffers {
-    const void *src;
-    void *dst;
-    size_t src_bytes, dst_bytes;
-} call_buffers;
-/** Queues a work; the caller holds the lock. */
-ring_status work_start(ring_comm *comm, const call_signature *call, const call_buffers *buffers,
-                       double timeout, ring_work **out);
-/** Takes the work at @p at, a place in its queue, out of it with its final status. */
-void work_finish(ring_work **at, ring_status status);
-/** Keeps a finished work for the next call. */
-void work_recycle(ring_work *work);
-/** Frees the works; one that its caller still holds outlives the communicator, see
- *  work_end_orphan(). */
-void work_free_all(ring_comm *comm);
-/** Frees a work whose communicator is gone. @return how the call ended. */
-ring_status work_end_orphan(ring_work *work);
-/** Where a chunk of this rank lies, and how many elements of it the present slice covers. */
-void *work_address(const ring_work *work, plan_buffer buffer, int chunk);
-size_t work_chunk_count(const ring_work *work, plan_buffer buffer, int chunk);
-/** The part of a chunk that the present slice covers. */
-plan_span work_span(const ring_work *work, plan_buffer buffer, int chunk);
-/** Text of a call for messages: "all_reduce #3 (count 5, float32, sum)". */
-void work_describe(const call_signature *call, uint64_t seq, char *out, size_t size);
+/* ---- scratch.c ---- */
+/** Memory for partial sums. RING_IN_PROGRESS while works before this one have all that a
+ *  communicator may use. */
+ring_status scratch_take(ring_comm *comm, size_t bytes, char **out);
+void scratch_give_back(ring_comm *comm, const char *data);
+void scratch_free(ring_comm *comm);
+/** Most of it that one communicator uses at a time. */
+enum { SCRATCH_MOST = 8 << 20 };
 
-/* ---- message.c: one frame at a time ---- */
-/** @return true while the work has messages or acknowledgements to send to (to receive from)
- *  @p peer: later works must not use that direction of the link. */
-bool message_sends_left(const ring_work *work, int peer);
-bool message_recvs_left(const ring_work *work, int peer);
-/** The frame that comes next from @p peer for this work, checked against its call.
- *  @param total  elements of the message, @p width bytes each.
- *  @param[out] payload  of a reference: the whole message in the peer's memory; else the
- *                       segment at work->position, or NULL while it is not all here.
- *  @return RING_IN_PROGRESS when it is not here, or not this work's turn. */
-ring_status message_peek(ring_work *work, int peer, size_t total, size_t width,
-                         const transport_frame **frame, const void **payload);
-/** Notes that the work waits for more from @p peer. @return RING_IN_PROGRESS. */
-ring_status message_await(ring_work *work, int peer);
-/** Done with the frame; @p last ends the message. */
-void message_consume(ring_work *work, int peer, const transport_frame *frame, bool last);
-/** Takes the acknowledgement of @p peer; IN_PROGRESS if it is not here. */
-ring_status message_take_ack(ring_work *work, int peer);
-/** Room for a carried segment to @p peer; IN_PROGRESS when something is before it. */
-ring_status message_reserve(ring_work *work, int peer, void **room);
-/** Sends the segment that was reserved: @p elements of @p width bytes at work->position. */
-ring_status message_send_reserved(ring_work *work, int peer, void *room, size_t elements,
-                                  size_t width, bool last);
-/** Posts a chunk, a store notice or an acknowledgement. */
-ring_status message_post(ring_work *work, const work_out *entry);
-/** Hands over what is posted, as far as links take it. @return true in *moved if any. */
-ring_status message_flush(ring_work *work, bool *moved);
-/** @return true when nothing of the work is queued or borrowed by a link; asks for progress on
- *  the links that still hold some. */
-bool message_all_flushed(ring_work *work);
-/** Looks for peers that say they wait in another call, and says so to them. */
-ring_status message_compare_calls(ring_work *work);
+/* ---- steps.c, fold.c: one op of a program, as far as it goes ---- */
+ring_status step_run(work *w, const program_op *o, bool *moved);
+ring_status fold_run(work *w, const program_op *o, bool *moved);
 
-/* ---- advance.c ---- */
-/** Executes steps as far as possible without blocking, or as a turn allows. *moved is set if
- *  anything happened. @return RING_OK when nothing of it is left. */
-ring_status work_advance(ring_work *work, bool *moved);
-/** A fold, as far as possible (fold.c). */
-ring_status fold_step(ring_work *work, const plan_step *step, bool *moved);
+/* ---- operand.c ---- */
+/** The local memory of an operand at the present position of the work. */
+char *operand_address(const work *w, const program_op *o, const operand *at);
+/** The number of an operand's message on its channel. */
+uint64_t operand_message(const work *w, const operand *at, bool out);
 
-/* ---- progress.c ---- */
-/** A turn: advances all works once. */
-void comm_progress(ring_comm *comm, bool *moved);
-/** Fails the communicator if a work is past its deadline, or stalled by a rank in another call.
- *  Turns do it now and then; whoever sleeps or asks rarely does it each time. */
-void comm_look_after(ring_comm *comm);
+/* ---- engine.c ---- */
+/** Starts a work: as far as it goes. The caller holds the lock. */
+void engine_start(work *w);
+/** A turn: advances what can be. @return true if anything moved. */
+bool engine_turn(ring_comm *comm, size_t most_bytes);
+/** Looks at the clock: fails the communicator if a work is past its deadline, or stalled by a
+ *  rank in another call. */
+void engine_look(ring_comm *comm, double now);
+/** Ends all works. */
+void engine_end_all(ring_comm *comm, ring_status status);
+/** The same if the communicator has failed. */
+void engine_end_if_failed(ring_comm *comm);
 
-/* ---- wait.c ---- */
+/* ---- sleeper.c ---- */
 ring_status sleeper_new(ring_comm *comm);
 void sleeper_free(ring_comm *comm);
 /** Ends sleeps of this communicator's threads. Any thread. */
 void sleeper_wake(void *comm);
-/** The same if there are any; the caller holds the lock. */
+/** The same if there are any. */
 void sleeper_stir(ring_comm *comm);
-/** Sleeps until a wanted link has news, for a fraction of a second at most. The lock is held on
- *  entry and on return, not in between. */
-void comm_sleep(ring_comm *comm, double deadline);
-/** Gives up the lock, and the core, for a moment. */
-void comm_let_others_in(ring_comm *comm);
-/** Waits for one work and recycles it. The caller holds the lock. */
-ring_status comm_wait(ring_work *work);
+/** Sleeps until a link that somebody waits for has news, for a fraction of a second at most. The
+ *  lock is held on entry and on return, not in between. */
+void sleeper_sleep(ring_comm *comm, double deadline);
 
-/* ---- thread.c ---- */
-/** Starts and stops the thread that advances works while the caller computes. */
-ring_status progress_start(ring_comm *comm);
-void progress_stop(ring_comm *comm);
-/** Tells it that there is work. */
-void progress_kick(ring_comm *comm);
+/* ---- wait.c ---- */
+/** Waits until the work has ended, or until @p deadline (0: none, but that of its gate); the
+ *  caller holds the lock. @return RING_OK or RING_IN_PROGRESS. */
+ring_status wait_for_work(work *w, double deadline);
+/** Between two looks at several works, of which none is over. */
+void wait_between_looks(unsigned *looks);
+void wait_yield(void);
+
+/* ---- members.c: the communicators of this process, and works that nobody waits for ---- */
+void members_add(ring_comm *comm);
+void members_remove(ring_comm *comm);
+/** Moves orphans of other communicators, if there are any. The caller holds no lock. */
+void members_help(const ring_comm *except);
+
+/* ---- refusals.c ---- */
+void refusals_listen(ring_comm *comm);
+void refusals_stop(ring_comm *comm);
+/** This rank refuses a call, with fail_text(): it takes its number. */
+void refusals_make(ring_comm *comm, const call_signature *call);
+/** RING_ERR_MISMATCH if a rank refused what this one called. */
+ring_status refusals_check(ring_comm *comm);
 
 /* ---- failure.c ---- */
 /** Ends the communicator by @p status and fail_text(), seen in @p work (may be NULL); floods
  *  it. The first failure wins. */
-void comm_fail(ring_comm *comm, const ring_work *work, ring_status status);
+void comm_fail(ring_comm *comm, const work *w, ring_status status);
 /** @return RING_OK or what ended the communicator; adopts control's verdict. */
 ring_status comm_verdict(ring_comm *comm);
+/** @return true if nothing has ended it; quick. */
+static inline bool comm_is_fine(const ring_comm *comm)
+{
+    return atomic_load_explicit(&comm->broken, memory_order_acquire) == RING_OK &&
+           control_verdict(comm->world) == RING_OK;
+}
 
 #endif

@@ -17,25 +17,25 @@ static void adopt(ring_comm *comm, ring_status status, const char *text)
 }
 
 /* "rank 2 (host7), all_reduce #3 (count 5, float32, sum): …", unless both are in the text. */
-static void add_context(ring_comm *comm, const ring_work *work, ring_status status, char *out,
+static void add_context(ring_comm *comm, const work *w, ring_status status, char *out,
                         size_t size)
 {
     char call[160] = "between calls";
-    if (work != NULL)
-        work_describe(&work->call, work->seq, call, sizeof call);
+    if (w != NULL)
+        signature_describe(&w->call, w->seq, call, sizeof call);
     if (status == RING_ERR_MISMATCH)
         snprintf(out, size, "%s", fail_text());
     else
         snprintf(out, size, "rank %d (%s), %s: %s", comm->rank,
-                 comm->world->cards[comm->rank].hostname, call, fail_text());
+                 comm_host(comm, comm->rank), call, fail_text());
 }
 
-void comm_fail(ring_comm *comm, const ring_work *work, ring_status status)
+void comm_fail(ring_comm *comm, const work *w, ring_status status)
 {
     char text[480];
-    add_context(comm, work, status, text, sizeof text);
-    if (status == RING_ERR_PEER && work != NULL && work->waits_for >= 0)
-        control_suspect(comm->world, work->waits_for, text);
+    add_context(comm, w, status, text, sizeof text);
+    if (status == RING_ERR_PEER && w != NULL && w->suspect != NULL)
+        control_suspect(comm->world, w->suspect->rank, text);
     else
         control_report(comm->world, status, text);
     adopt(comm, control_verdict(comm->world), control_text(comm->world));

@@ -13,212 +13,243 @@
 _Static_assert(ALGO_MAX_OPERANDS <= KERNEL_MAX_INPUTS && ALGO_MAX_OPERANDS <= KERNEL_MAX_OUTPUTS,
                "a kernel takes every fold of a plan");
 
-typedef struct fold_input {
-    int peer;      /* -1: local */
-    size_t width;  /* bytes of an element */
-    bool carried;  /* comes in segments */
-    const transport_frame *frame;
-} fold_input;
-
+/* One pass over the elements that are at hand. */
 typedef struct fold_pass {
-    const plan_step *step;
+    const program_op *o;
+    const operand *ins, *outs;
     size_t total;
-    bool has_local;    /* one of the outputs is local … */
-    const char *local; /* … and starts here; NULL is right for no elements */
-    kernel_operand in[KERNEL_MAX_INPUTS], out[KERNEL_MAX_OUTPUTS];
-    fold_input info[KERNEL_MAX_INPUTS];
-    int outs;          /* written in this pass: local, stored, relayed */
-    int relay;         /* peer that the result is relayed to, -1 if none */
+    kernel_operand in[KERNEL_MAX_INPUTS];
+    arrival arrived[KERNEL_MAX_INPUTS];
+    kernel_operand out[KERNEL_MAX_OUTPUTS];
+    const operand *written[KERNEL_MAX_OUTPUTS]; /* what out[] is of: local, stored, relayed */
+    int out_count;
     bool by_segment;
 } fold_pass;
 
-static bool is_accumulator(plan_loc loc, plan_wire wire)
-{
-    return loc.buffer == PLAN_WIRE && wire == PLAN_WIRE_ACC;
-}
+/* ---- Inputs ----------------------------------------------------------------------- */
 
-static char *local_address(const ring_work *work, plan_loc loc)
+static ring_status remote_input(work *w, fold_pass *pass, int i)
 {
-    return (char *)work_address(work, loc.buffer, loc.chunk) + work->position * work->element;
-}
-
-static ring_status remote_input(ring_work *work, fold_pass *pass, plan_loc loc, int i)
-{
-    fold_input *info = &pass->info[i];
-    const void *payload;
-    info->peer = loc.rank;
-    info->width = pass->in[i].accumulator ? work->acc : work->element;
-    RING_TRY(message_peek(work, loc.rank, pass->total, info->width, &info->frame, &payload));
-    info->carried = (info->frame->flags & FRAME_REF) == 0;
-    if (info->frame->flags & FRAME_STORED)
-        return fail(RING_ERR_INTERNAL, "rank %d stored what is to be folded", loc.rank);
-    if (payload == NULL && info->frame->bytes > 0) /* not all here yet */
-        return message_await(work, loc.rank);
-    const size_t skip = info->carried ? 0 : work->position * info->width;
-    pass->in[i].data = (char *)(uintptr_t)payload + skip;
-    pass->by_segment |= info->carried;
+    const operand *at = &pass->ins[i];
+    arrival *in = &pass->arrived[i];
+    const uint64_t number = operand_message(w, at, false);
+    const ring_status status =
+        channel_peek(w, at->peer, number, pass->total * at->width, w->position * at->width,
+                     w->program->segment * at->width, in);
+    if (status == RING_IN_PROGRESS || (status == RING_OK && in->payload == NULL && in->bytes > 0 &&
+                                       !(in->frame->flags & FRAME_STORED)))
+        return channel_await(w, w->peers[at->peer].on, WAIT_FRAME, number);
+    RING_TRY(status);
+    if (in->frame->flags & FRAME_STORED)
+        return fail(RING_ERR_INTERNAL, "rank %d stored what is to be folded",
+                    w->peers[at->peer].on->rank);
+    const size_t skip = in->whole ? w->position * at->width : 0;
+    pass->in[i].data = (char *)(uintptr_t)in->payload + skip;
+    pass->by_segment |= !in->whole && pass->total > w->program->segment;
     return RING_OK;
 }
 
-static ring_status gather_inputs(ring_work *work, fold_pass *pass)
+/* Those that may not be here come first. */
+static ring_status gather_inputs(work *w, fold_pass *pass)
 {
-    for (int i = 0; i < pass->step->ins; i++) {
-        const plan_loc loc = plan_input(&work->cursor, pass->step, i);
-        pass->in[i].accumulator = is_accumulator(loc, pass->step->wire_in);
-        if (loc.rank != work->comm->rank) {
-            RING_TRY(remote_input(work, pass, loc, i));
-            continue;
-        }
-        pass->in[i].data = local_address(work, loc);
-        pass->info[i] = (fold_input){.peer = -1};
+    for (int i = 0; i < pass->o->ins; i++)
+        if (pass->ins[i].peer != OPERAND_LOCAL)
+            RING_TRY(remote_input(w, pass, i));
+    for (int i = 0; i < pass->o->ins; i++) {
+        pass->in[i].accumulator = pass->ins[i].accumulator;
+        if (pass->ins[i].peer == OPERAND_LOCAL)
+            pass->in[i].data = operand_address(w, pass->o, &pass->ins[i]);
     }
     return RING_OK;
 }
+
+static void release_inputs(work *w, const fold_pass *pass, bool last)
+{
+    for (int i = 0; i < pass->o->ins; i++)
+        if (pass->ins[i].peer != OPERAND_LOCAL && (last || !pass->arrived[i].whole))
+            channel_consume(w, pass->ins[i].peer, &pass->arrived[i], last);
+}
+
+/* ---- Outputs ---------------------------------------------------------------------- */
 
 /* The peer's own buffer if it can be written from here, else NULL. */
-static char *store_address(const ring_work *work, plan_loc loc)
+static char *store_address(const work *w, const program_op *o, const operand *to)
 {
-    const uint64_t ref = work->peers[loc.rank].dst_ref;
-    transport_link *l = work->comm->peers[loc.rank].lanes[work->lane];
-    if (loc.buffer != PLAN_DST || ref == 0)
+    const work_peer *peer = &w->peers[to->peer];
+    transport_link *l = peer->on->link;
+    if (to->buffer != PLAN_DST || peer->dst_ref == 0)
         return NULL;
-    char *dst = l->transport->map(l, ref, work->dst_bytes);
-    const size_t offset = work_span(work, PLAN_DST, loc.chunk).offset + work->position;
-    return dst != NULL ? dst + offset * work->element : NULL;
+    const size_t offset = to->offset + (program_skip(w->program, o, w->slice) + w->position) *
+                                           to->width;
+    const size_t bytes = (program_count(w->program, o, w->slice) - w->position) * to->width;
+    char *dst = l->transport->map(l, peer->dst_ref, offset + bytes);
+    return dst != NULL ? dst + offset : NULL;
 }
 
-static void find_local_output(const ring_work *work, fold_pass *pass)
+/* The local output that holds what @p to is to get: it is sent from there when the fold is done.
+ * NULL: there is none, the result is relayed. */
+static const operand *local_twin(const fold_pass *pass, const operand *to)
 {
-    pass->has_local = false;
-    for (int i = 0; i < pass->step->outs && !pass->has_local; i++) {
-        const plan_loc loc = plan_output(&work->cursor, pass->step, i);
-        if (loc.rank != work->comm->rank)
-            continue;
-        pass->has_local = true;
-        pass->local = work_address(work, loc.buffer, loc.chunk);
+    for (int i = 0; i < pass->o->outs; i++) {
+        const operand *out = &pass->outs[i];
+        if (out->peer == OPERAND_LOCAL && out->finish == to->finish &&
+            out->accumulator == to->accumulator)
+            return out;
     }
+    return NULL;
 }
 
-static void add_output(fold_pass *pass, void *data, bool accumulator)
+static bool is_relayed(const work *w, const fold_pass *pass, const operand *to)
 {
-    pass->out[pass->outs++] = (kernel_operand){.data = data, .accumulator = accumulator};
+    return to->peer != OPERAND_LOCAL && store_address(w, pass->o, to) == NULL &&
+           local_twin(pass, to) == NULL;
 }
 
-static ring_status add_remote_output(ring_work *work, fold_pass *pass, plan_loc loc)
+static void add_output(fold_pass *pass, const operand *of, void *data)
 {
-    void *at = store_address(work, loc);
-    if (at == NULL && pass->has_local)
-        return RING_OK; /* sent from there when the fold is done */
+    pass->written[pass->out_count] = of;
+    pass->out[pass->out_count++] = (kernel_operand){.data = data, .accumulator = of->accumulator};
+}
+
+static ring_status add_remote_output(work *w, fold_pass *pass, const operand *to)
+{
+    void *at = store_address(w, pass->o, to);
+    if (at == NULL && local_twin(pass, to) != NULL)
+        return RING_OK;
     if (at == NULL) {
-        RING_TRY(message_reserve(work, loc.rank, &at));
-        pass->relay = loc.rank;
-        pass->by_segment = true;
+        channel *c = w->peers[to->peer].on;
+        const uint64_t number = operand_message(w, to, true);
+        w->suspect = c; /* if the link fails */
+        const ring_status status = channel_reserve(c, number, &at);
+        if (status == RING_IN_PROGRESS)
+            return channel_await(w, c, WAIT_ROOM, number);
+        RING_TRY(status);
+        pass->by_segment |= pass->total > w->program->segment;
     }
-    add_output(pass, at, is_accumulator(loc, pass->step->wire_out));
+    add_output(pass, to, at);
     return RING_OK;
 }
 
-static ring_status gather_outputs(ring_work *work, fold_pass *pass)
+static ring_status gather_outputs(work *w, fold_pass *pass)
 {
-    pass->outs = 0;
-    pass->relay = -1;
-    for (int i = 0; i < pass->step->outs; i++) {
-        const plan_loc loc = plan_output(&work->cursor, pass->step, i);
-        if (loc.rank == work->comm->rank)
-            add_output(pass, local_address(work, loc), false);
+    pass->out_count = 0;
+    for (int i = 0; i < pass->o->outs; i++) {
+        const operand *to = &pass->outs[i];
+        if (to->peer == OPERAND_LOCAL)
+            add_output(pass, to, operand_address(w, pass->o, to));
         else
-            RING_TRY(add_remote_output(work, pass, loc));
+            RING_TRY(add_remote_output(w, pass, to));
     }
     return RING_OK;
 }
 
-static void release_inputs(ring_work *work, const fold_pass *pass, bool last)
+static ring_status send_relayed(work *w, const fold_pass *pass, size_t elements, bool last)
 {
-    for (int i = 0; i < pass->step->ins; i++) {
-        const fold_input *info = &pass->info[i];
-        if (info->peer >= 0 && (info->carried || last))
-            message_consume(work, info->peer, info->frame, last);
-    }
-}
-
-/* The result is complete: tells peers that it is in their buffer, or posts it to them. */
-static ring_status announce_outputs(ring_work *work, const fold_pass *pass)
-{
-    for (int i = 0; i < pass->step->outs && pass->relay < 0; i++) {
-        const plan_loc loc = plan_output(&work->cursor, pass->step, i);
-        if (loc.rank == work->comm->rank)
+    for (int i = 0; i < pass->out_count; i++) {
+        const operand *to = pass->written[i];
+        if (!is_relayed(w, pass, to))
             continue;
-        work_out out = {.peer = loc.rank, .data = pass->local, .elements = pass->total,
-                        .by_value = true};
-        if (store_address(work, loc) != NULL)
-            out = (work_out){.peer = loc.rank, .flags = FRAME_STORED,
-                             .bytes = pass->total * work->element};
-        RING_TRY(message_post(work, &out));
+        const size_t segment = w->program->segment * to->width;
+        RING_TRY(channel_send_room(w, to->peer, operand_message(w, to, true), pass->out[i].data,
+                                   w->position * to->width, elements * to->width, segment, last));
     }
     return RING_OK;
 }
 
-static ring_status relay_output(ring_work *work, const fold_pass *pass, size_t elements,
-                                bool last)
+/* The result is complete: tells a peer that it is in its buffer, or sends it from the own one. */
+static ring_status announce(work *w, const fold_pass *pass, const operand *to)
 {
-    const kernel_operand *out = &pass->out[pass->outs - 1];
-    const size_t width = out->accumulator ? work->acc : work->element;
-    return message_send_reserved(work, pass->relay, out->data, elements, width, last);
+    const operand *twin = local_twin(pass, to);
+    posted message = {.work = w, .peer = to->peer, .number = operand_message(w, to, true),
+                      .bytes = pass->total * to->width, .by_value = true,
+                      .segment = w->program->segment * to->width};
+    if (store_address(w, pass->o, to) != NULL)
+        message.stored = true;
+    else if (twin != NULL)
+        message.data = operand_address(w, pass->o, twin);
+    else
+        return RING_OK; /* relayed */
+    return channel_post(&message);
 }
+
+static ring_status announce_all(work *w, const fold_pass *pass)
+{
+    w->position = 0; /* of whole chunks */
+    for (int i = 0; i < pass->o->outs; i++)
+        if (pass->outs[i].peer != OPERAND_LOCAL)
+            RING_TRY(announce(w, pass, &pass->outs[i]));
+    return RING_OK;
+}
+
+/* ---- The pass ----------------------------------------------------------------------- */
 
 /* One rank alone, in place: the result is there already. */
 static bool nothing_to_do(const fold_pass *pass, bool divide)
 {
-    return pass->step->ins == 1 && pass->outs == 1 && !divide &&
+    return pass->o->ins == 1 && pass->out_count == 1 && !divide &&
            pass->in[0].data == pass->out[0].data && !pass->in[0].accumulator;
 }
 
-static ring_status fold_once(ring_work *work, fold_pass *pass)
+/* Results that are finished and others that are not, of an average: two kernels, the finished
+ * ones last, for they may replace an input. */
+static void run_kernel(work *w, fold_pass *pass, size_t elements, bool finish, int divisor)
 {
-    RING_TRY(gather_inputs(work, pass));
-    RING_TRY(gather_outputs(work, pass));
-    const size_t left = pass->total - work->position;
-    const size_t most = pass->by_segment ? work->segment : TURN_BYTES / work->element;
+    kernel_operand outs[KERNEL_MAX_OUTPUTS];
+    int count = 0;
+    for (int i = 0; i < pass->out_count; i++)
+        if (pass->written[i]->finish == finish)
+            outs[count++] = pass->out[i];
+    if (count > 0)
+        kernel_fold(outs, count, pass->in, pass->o->ins, elements, w->call.dtype, w->call.op,
+                    divisor);
+}
+
+static void combine(work *w, fold_pass *pass, size_t elements)
+{
+    const bool divide = w->call.op == RING_AVG && w->comm->ranks > 1;
+    if (elements == 0 || nothing_to_do(pass, divide))
+        return;
+    if (!divide) {
+        kernel_fold(pass->out, pass->out_count, pass->in, pass->o->ins, elements, w->call.dtype,
+                    w->call.op, 0);
+        return;
+    }
+    run_kernel(w, pass, elements, false, 0);
+    run_kernel(w, pass, elements, true, w->comm->ranks);
+}
+
+static ring_status fold_once(work *w, fold_pass *pass)
+{
+    pass->by_segment = false;
+    RING_TRY(gather_inputs(w, pass));
+    RING_TRY(gather_outputs(w, pass));
+    const size_t left = pass->total - w->position;
+    const size_t most = pass->by_segment ? w->program->segment
+                                         : w->comm->turn_most / ring_dtype_size(w->call.dtype);
     const size_t elements = min_size(most, left);
     const bool last = elements == left;
-    const bool divide = pass->step->finish && work->call.op == RING_AVG && work->comm->ranks > 1;
-    if (!nothing_to_do(pass, divide))
-        kernel_fold(pass->out, pass->outs, pass->in, pass->step->ins, elements,
-                    work->call.dtype, work->call.op, divide ? work->comm->ranks : 0);
-    release_inputs(work, pass, last);
-    if (pass->relay >= 0)
-        RING_TRY(relay_output(work, pass, elements, last));
-    work->position += elements;
-    comm_count_moved(work->comm, elements * work->element);
-    return last ? announce_outputs(work, pass) : RING_IN_PROGRESS;
+    combine(w, pass, elements);
+    release_inputs(w, pass, last);
+    RING_TRY(send_relayed(w, pass, elements, last));
+    w->position += elements;
+    comm_count_moved(w->comm, elements * ring_dtype_size(w->call.dtype));
+    return last ? announce_all(w, pass) : RING_IN_PROGRESS;
 }
 
-/* The operand that every fold has in the buffers gives the chunk's size; a fold from wire to
- * wire always has this rank's own chunk among its inputs. */
-static size_t fold_total(const ring_work *work, const plan_step *step)
+ring_status fold_run(work *w, const program_op *o, bool *moved)
 {
-    for (int i = 0; i < step->ins; i++) {
-        const plan_loc loc = plan_input(&work->cursor, step, i);
-        if (loc.rank == work->comm->rank)
-            return work_chunk_count(work, loc.buffer, loc.chunk);
-    }
-    const plan_loc loc = plan_output(&work->cursor, step, 0);
-    return work_chunk_count(work, loc.buffer, loc.chunk);
-}
-
-ring_status fold_step(ring_work *work, const plan_step *step, bool *moved)
-{
-    fold_pass pass; /* filled operand by operand; 2.6 KiB, too much to clear each time */
-    pass.step = step;
-    pass.total = fold_total(work, step);
-    find_local_output(work, &pass);
+    fold_pass pass; /* filled operand by operand; 6 KiB, too much to clear each time */
+    pass.o = o;
+    pass.ins = &w->program->operands[o->first];
+    pass.outs = pass.ins + o->ins;
+    pass.total = program_count(w->program, o, w->slice);
     for (;;) {
-        const size_t before = work->position;
-        pass.by_segment = false;
-        const ring_status status = fold_once(work, &pass);
-        *moved |= status == RING_OK || work->position != before;
-        if (status != RING_IN_PROGRESS || work->position == before ||
-            comm_turn_is_over(work->comm))
+        const size_t before = w->position;
+        const ring_status status = fold_once(w, &pass);
+        *moved |= status == RING_OK || w->position != before;
+        if (status != RING_IN_PROGRESS || w->awaits != NULL)
             return status;
+        if (comm_turn_is_over(w->comm))
+            return work_hold(w);
     }
 }

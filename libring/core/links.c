@@ -53,17 +53,21 @@ static const transport *strongest(const control_card *a, const control_card *b, 
     return NULL;
 }
 
-bool links_all_map(const ring_comm *comm)
+static bool pair_maps(const ring_comm *comm, int a, int b)
 {
-    const control_card *cards = comm->world->cards;
     uint16_t number;
-    for (int a = 0; a < comm->ranks; a++) {
-        for (int b = a + 1; b < comm->ranks; b++) {
-            const transport *t = strongest(&cards[a], &cards[b], &number);
-            if (t == NULL || (t->powers & TRANSPORT_CAN_MAP) == 0)
+    const transport *t = strongest(&comm->world->cards[a], &comm->world->cards[b], &number);
+    return t != NULL && (t->powers & TRANSPORT_CAN_MAP) != 0;
+}
+
+bool links_all_map(const ring_comm *comm, bool same_host_only)
+{
+    const plan_world *world = &comm->plan_world;
+    for (int a = 0; a < comm->ranks; a++)
+        for (int b = a + 1; b < comm->ranks; b++)
+            if ((!same_host_only || plan_host_of(world, a) == plan_host_of(world, b)) &&
+                !pair_maps(comm, a, b))
                 return false;
-        }
-    }
     return true;
 }
 
@@ -100,8 +104,9 @@ static ring_status open_one(ring_comm *comm, const transport *t, int peer, int l
                                  .deadline = comm->world->deadline,
                                  .peer_timeout = comm->settings.peer_timeout};
     *fd = -1; /* the link's from here */
-    RING_TRY(t->open(&ends, &comm->peers[peer].lanes[lane]));
-    return wrap_fault(comm, &comm->peers[peer].lanes[lane]);
+    channel *c = comm_channel(comm, (enum transport_lane)lane, peer);
+    RING_TRY(t->open(&ends, &c->link));
+    return wrap_fault(comm, &c->link);
 }
 
 /* Both ends of a pair open together. Every rank goes through its peers in ascending order, so
@@ -178,12 +183,10 @@ ring_status links_open(ring_comm *comm)
 
 void links_close(ring_comm *comm)
 {
-    for (int p = 0; comm->peers != NULL && p < comm->ranks; p++) {
-        for (int lane = 0; lane < TRANSPORT_LANES; lane++) {
-            transport_link *l = comm->peers[p].lanes[lane];
-            if (l != NULL)
-                l->transport->close(l);
-            comm->peers[p].lanes[lane] = NULL;
-        }
+    for (size_t i = 0; comm->channels != NULL && i < TRANSPORT_LANES * (size_t)comm->ranks; i++) {
+        transport_link *l = comm->channels[i].link;
+        if (l != NULL)
+            l->transport->close(l);
+        comm->channels[i].link = NULL;
     }
 }

@@ -8,6 +8,7 @@ typedef struct cached_plan {
     plan_collective collective;
     const algo *algorithm; /* NULL for send and recv */
     int root, chunks;
+    bool eager;
     plan *plan;
     struct cached_plan *next;
 } cached_plan;
@@ -35,15 +36,25 @@ void plans_free(struct plan_cache *cache)
     free(cache);
 }
 
-static plan *pair_plan(const ring_comm *comm, plan_collective collective, int peer)
+static void send_to(plan *p, int peer, bool eager)
+{
+    if (eager) {
+        plan_send_eager(p, PLAN_SRC, 0, 1, peer, PLAN_DST);
+        return;
+    }
+    plan_send(p, PLAN_SRC, 0, 1, peer, PLAN_DST);
+    plan_wait(p, peer, 0);
+}
+
+static plan *pair_plan(const ring_comm *comm, plan_collective collective, int peer, bool eager)
 {
     plan *p = plan_new(collective, "pair", comm->rank, comm->ranks, peer, 1);
     if (p == NULL)
         return NULL;
     if (collective == PLAN_SEND)
-        plan_send(p, PLAN_SRC, 0, peer, PLAN_DST);
+        send_to(p, peer, eager);
     else
-        plan_recv(p, peer, PLAN_DST, 0);
+        plan_recv(p, peer, PLAN_DST, 0, 1);
     if (plan_seal(p) == RING_OK)
         return p;
     plan_free(p);
@@ -53,16 +64,18 @@ static plan *pair_plan(const ring_comm *comm, plan_collective collective, int pe
 static plan *build(const ring_comm *comm, const call_signature *call, const tuner_choice *choice)
 {
     if (choice->algorithm == NULL)
-        return pair_plan(comm, call->collective, call->root);
-    return choice->algorithm->build(call->collective, comm->ranks, comm->rank, call->root,
-                                    choice->chunks);
+        return pair_plan(comm, call->collective, call->root, choice->eager);
+    const algo_call wanted = {.collective = call->collective, .world = &comm->plan_world,
+                              .rank = comm->rank, .root = call->root, .chunks = choice->chunks};
+    return choice->algorithm->build(&wanted);
 }
 
 static bool matches(const cached_plan *entry, const call_signature *call,
                     const tuner_choice *choice)
 {
     return entry->collective == call->collective && entry->algorithm == choice->algorithm &&
-           entry->root == call->root && entry->chunks == choice->chunks;
+           entry->root == call->root && entry->chunks == choice->chunks &&
+           entry->eager == choice->eager;
 }
 
 static cached_plan *find(struct plan_cache *cache, const call_signature *call,
@@ -92,8 +105,8 @@ ring_status plans_get(struct plan_cache *cache, const ring_comm *comm,
             return RING_ERR_MEMORY; /* the builder has said what was missing */
         }
         *entry = (cached_plan){.collective = call->collective, .algorithm = choice->algorithm,
-                               .root = call->root, .chunks = choice->chunks, .plan = p,
-                               .next = cache->first};
+                               .root = call->root, .chunks = choice->chunks,
+                               .eager = choice->eager, .plan = p, .next = cache->first};
         cache->first = entry;
     }
     *out = entry->plan;

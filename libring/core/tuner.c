@@ -15,10 +15,10 @@
 enum { SIZE_CLASSES = 64 };
 
 struct tuner {
-    int ranks;
-    plan_cost_params params;
+    const plan_world *world;
+    plan_prices prices;
     const algo *forced;
-    bool told[PLAN_COLLECTIVE_COUNT]; /* that the forced one cannot do it; rank 0 tells */
+    bool warned[PLAN_COLLECTIVE_COUNT]; /* that the forced one cannot do it; rank 0 warns */
     tuner_choice choice[PLAN_COLLECTIVE_COUNT][SIZE_CLASSES]; /* by log2 of the bytes */
 };
 
@@ -33,10 +33,11 @@ typedef struct tuner_call {
 static const plan_cost_params mapped_links = {
     .alpha = 0.4e-6, .alpha_ref = 0.25e-6, .beta = 1.0 / 8e9, .gamma = 1.0 / 60e9,
     .overhead = 0.2e-6, .maps = true, .reference_min = REFERENCE_MIN_BYTES,
+    .eager_max = EAGER_BYTES,
 };
 static const plan_cost_params sending_links = {
     .alpha = 9e-6, .alpha_ref = 9e-6, .beta = 1.0 / 2.0e9, .gamma = 1.0 / 20e9,
-    .overhead = 1e-6, .maps = false,
+    .overhead = 1e-6, .maps = false, .eager_max = EAGER_BYTES,
 };
 
 static ring_status unknown_algorithm(const char *name)
@@ -59,10 +60,12 @@ ring_status tuner_new(const ring_comm *comm, struct tuner **out)
     struct tuner *t = calloc(1, sizeof *t);
     if (t == NULL)
         return fail(RING_ERR_MEMORY, "creating the tuner");
-    t->ranks = comm->ranks;
+    t->world = &comm->plan_world;
     t->forced = forced;
-    memset(t->told, comm->rank != 0, sizeof t->told);
-    t->params = links_all_map(comm) ? mapped_links : sending_links;
+    memset(t->warned, comm->rank != 0, sizeof t->warned);
+    t->prices = (plan_prices){.same_host = mapped_links, .other_host = sending_links};
+    if (!links_all_map(comm, true))
+        t->prices.same_host = sending_links;
     *out = t;
     return RING_OK;
 }
@@ -74,24 +77,15 @@ void tuner_free(struct tuner *t)
 
 static bool usable(const struct tuner *t, const algo *a, plan_collective collective)
 {
-    return a->supports(collective) && (a->max_ranks == 0 || t->ranks <= a->max_ranks);
+    return a->supports(collective) && (a->max_ranks == 0 || t->world->ranks <= a->max_ranks);
 }
 
-static double price_of_rank(const struct tuner *t, int rank, const tuner_choice *choice,
-                            const tuner_call *call)
-{
-    plan *p = choice->algorithm->build(call->collective, t->ranks, rank, 0, choice->chunks);
-    if (p == NULL)
-        return 1e30;
-    const double seconds = plan_cost(p, call->count, call->element, call->acc, &t->params);
-    plan_free(p);
-    return seconds;
-}
-
-/* An end and the middle stand for all ranks: only in a chain do they differ. */
 static double price(const struct tuner *t, const tuner_choice *choice, const tuner_call *call)
 {
-    return fmax(price_of_rank(t, 0, choice, call), price_of_rank(t, t->ranks / 2, choice, call));
+    const algo_call wanted = {.collective = call->collective, .world = t->world,
+                              .chunks = choice->chunks};
+    return algo_price(choice->algorithm, &wanted, call->count, call->element, call->acc,
+                      &t->prices);
 }
 
 /* Prices float32; the order of prices does not depend on the type. */
@@ -99,15 +93,16 @@ static tuner_choice cheapest(const struct tuner *t, plan_collective collective, 
 {
     size_t algorithms;
     const algo *all = algo_all(&algorithms);
-    const size_t blocks = (size_t)plan_blocks(collective, t->ranks);
+    const size_t blocks = (size_t)plan_blocks(collective, t->world->ranks);
     const tuner_call call = {collective, bytes / sizeof(float) / blocks, sizeof(float),
                              sizeof(float)};
     tuner_choice best = {0};
-    double best_price = 2e30;
+    double best_price = HUGE_VAL;
     for (size_t i = 0; i < algorithms; i++) {
         if (!usable(t, &all[i], collective))
             continue;
-        const tuner_choice choice = {&all[i], all[i].chunks(collective, t->ranks, bytes)};
+        const tuner_choice choice = {.algorithm = &all[i],
+                                     .chunks = all[i].chunks(collective, t->world, bytes)};
         const double cost = price(t, &choice, &call);
         if (cost < best_price) {
             best_price = cost;
@@ -127,10 +122,10 @@ static bool is_forced(struct tuner *t, plan_collective collective)
     if (t->forced == NULL)
         return false;
     const bool serves = usable(t, t->forced, collective);
-    if (!serves && !t->told[collective])
+    if (!serves && !t->warned[collective])
         log_warn("RING_ALGO=%s cannot do %s among %d ranks: it goes by another algorithm",
-                 t->forced->name, plan_collective_name(collective), t->ranks);
-    t->told[collective] = true;
+                 t->forced->name, plan_collective_name(collective), t->world->ranks);
+    t->warned[collective] = true;
     return serves;
 }
 
@@ -141,7 +136,8 @@ ring_status tuner_choose(struct tuner *t, plan_collective collective, size_t byt
     const size_t typical = bytes == 0 ? 0 : (size_t)1 << class;
     tuner_choice *known = &t->choice[collective][class];
     if (known->algorithm == NULL && is_forced(t, collective))
-        *known = (tuner_choice){t->forced, t->forced->chunks(collective, t->ranks, typical)};
+        *known = (tuner_choice){.algorithm = t->forced,
+                                .chunks = t->forced->chunks(collective, t->world, typical)};
     else if (known->algorithm == NULL)
         *known = cheapest(t, collective, typical);
     *choice = *known;
@@ -153,7 +149,7 @@ double tuner_predict(struct tuner *t, const call_signature *call)
 {
     const tuner_call priced = {call->collective, call->count, ring_dtype_size(call->dtype),
                                kernel_acc_size(call->dtype)};
-    const size_t blocks = (size_t)plan_blocks(call->collective, t->ranks);
+    const size_t blocks = (size_t)plan_blocks(call->collective, t->world->ranks);
     const size_t bytes = call->count * blocks * priced.element;
     tuner_choice choice;
     return tuner_choose(t, call->collective, bytes, &choice) == RING_OK

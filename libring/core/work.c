@@ -1,232 +1,260 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The life of a work: from the pool, through its lane's queue, back to the pool. */
+ * The life of a work: from the pool, through the list of those under way, back to the pool. */
 #include "comm.h"
 
-#include "kernels.h"
+#include "handle.h"
+#include "regions.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static ring_work *work_new(ring_comm *comm)
+static work *take_from_pool(ring_comm *comm)
 {
-    ring_work *work = calloc(1, sizeof *work);
-    if (work == NULL)
-        return NULL;
-    work->comm = comm;
-    work->peers = calloc((size_t)comm->ranks, sizeof *work->peers);
-    if (work->peers == NULL) {
-        free(work);
-        return NULL;
+    work *w = comm->pool;
+    if (w != NULL) {
+        comm->pool = w->next;
+        return w;
     }
-    work->sibling = comm->works;
-    comm->works = work;
-    return work;
+    w = calloc(1, sizeof *w);
+    if (w == NULL)
+        return NULL;
+    w->comm = comm;
+    w->sibling = comm->works;
+    comm->works = w;
+    return w;
 }
 
-static ring_work *take_from_pool(ring_comm *comm)
+void work_recycle(work *w)
 {
-    ring_work *work = comm->pool;
-    if (work == NULL)
-        return work_new(comm);
-    comm->pool = work->next;
-    return work;
+    w->next = w->comm->pool;
+    w->comm->pool = w;
 }
 
-static void append(work_queue *queue, ring_work *work)
+static void append(ring_comm *comm, work *w)
 {
-    if (queue->first == NULL)
-        queue->end = &queue->first;
-    *queue->end = work;
-    queue->end = &work->next;
-    work->next = NULL;
+    w->next = NULL;
+    w->link = comm->end;
+    *comm->end = w;
+    comm->end = &w->next;
 }
 
-void work_finish(ring_work **at, ring_status status)
-{
-    ring_work *work = *at;
-    work_queue *queue = &work->comm->queue[work->lane];
-    *at = work->next;
-    if (queue->end == &work->next)
-        queue->end = at;
-    work->status = status;
-    work->finished = true;
-}
-
-static enum transport_lane lane_of(plan_collective collective)
-{
-    return collective == PLAN_SEND || collective == PLAN_RECV ? TRANSPORT_POINT_TO_POINT
-                                                              : TRANSPORT_COLLECTIVE;
-}
-
-static uint64_t next_seq(ring_comm *comm, const call_signature *call)
+uint64_t work_take_number(ring_comm *comm, const call_signature *call, uint64_t packed)
 {
     if (call->collective == PLAN_SEND)
-        return comm->peers[call->root].sends++;
+        return comm->pair_calls[2 * call->root]++;
     if (call->collective == PLAN_RECV)
-        return comm->peers[call->root].recvs++;
+        return comm->pair_calls[2 * call->root + 1]++;
+    comm->history[comm->calls % HISTORY_CALLS] = packed;
     return comm->calls++;
 }
 
-/* Between a pair, "root" would be the other end for each; both say 0. */
-static call_signature signature_on_wire(const call_signature *call)
+static ring_status make_peers(work *w, const program *p)
 {
-    call_signature wire = *call;
-    if (lane_of(call->collective) == TRANSPORT_POINT_TO_POINT)
-        wire.root = 0;
-    return wire;
-}
-
-/* Chunk 0 is the longest there is, so all ranks count alike. */
-static void set_slices(ring_work *work)
-{
-    const plan_buffer whole = work->call.collective == PLAN_ALL_GATHER ? PLAN_DST : PLAN_SRC;
-    const size_t longest = plan_span_of(&work->layout, whole, 0).count;
-    work->slice = 0;
-    work->slices = 1;
-    work->slice_elements = SIZE_MAX;
-    if (!work->plan->circular)
-        return;
-    work->slice_elements = TRANSPORT_WINDOW * work->segment;
-    if (longest > 0)
-        work->slices = (int32_t)((longest + work->slice_elements - 1) / work->slice_elements);
-}
-
-static void reset(ring_work *work, const call_signature *call, const call_buffers *buffers,
-                  double timeout)
-{
-    ring_comm *comm = work->comm;
-    work->lane = lane_of(call->collective);
-    work->seq = next_seq(comm, call);
-    work->call = signature_on_wire(call);
-    work->src = buffers->src;
-    work->dst = buffers->dst;
-    work->dst_bytes = buffers->dst_bytes;
-    work->element = ring_dtype_size(call->dtype);
-    work->acc = kernel_acc_size(call->dtype);
-    work->segment = TRANSPORT_SEGMENT / work->acc;
-    work->layout = (plan_layout){.collective = call->collective, .ranks = comm->ranks,
-                                 .chunks = work->plan->chunks, .count = call->count};
-    set_slices(work);
-    work->cursor = plan_begin(work->plan);
-    work->position = 0;
-    work->queue_first = work->queue_end = 0;
-    memset(work->peers, 0, (size_t)comm->ranks * sizeof *work->peers);
-    work->waits_for = -1;
-    work->deadline = clock_now() + (timeout > 0 ? timeout : comm->settings.timeout);
-    work->finished = work->idle = false;
-    work->status = RING_IN_PROGRESS;
-}
-
-/* Between a pair there is no choice: no algorithm. */
-static ring_status choose(ring_comm *comm, const call_signature *call, tuner_choice *choice)
-{
-    *choice = (tuner_choice){.algorithm = NULL, .chunks = 1};
-    if (lane_of(call->collective) == TRANSPORT_POINT_TO_POINT)
+    if (w->peer_cap >= p->peer_count)
         return RING_OK;
-    const size_t blocks = (size_t)plan_blocks(call->collective, comm->ranks);
-    return tuner_choose(comm->tuner, call->collective,
-                        call->count * blocks * ring_dtype_size(call->dtype), choice);
-}
-
-ring_status work_start(ring_comm *comm, const call_signature *call, const call_buffers *buffers,
-                       double timeout, ring_work **out)
-{
-    tuner_choice choice;
-    const plan *p;
-    RING_TRY(choose(comm, call, &choice));
-    RING_TRY(plans_get(comm->plans, comm, call, &choice, &p));
-    ring_work *work = take_from_pool(comm);
-    if (work == NULL)
-        return fail(RING_ERR_MEMORY, "starting %s", plan_collective_name(call->collective));
-    work->plan = p;
-    reset(work, call, buffers, timeout);
-    if (choice.algorithm != NULL) {
-        comm->algorithm = choice.algorithm->name;
-        comm->latest = *call;
-    }
-    append(&comm->queue[work->lane], work);
-    comm->stall.moves += work->lane == TRANSPORT_COLLECTIVE;
-    *out = work;
+    work_peer *peers = realloc(w->peers, (size_t)p->peer_count * sizeof *peers);
+    if (peers == NULL)
+        return fail(RING_ERR_MEMORY, "starting %s", plan_collective_name(p->call.collective));
+    w->peers = peers;
+    w->peer_cap = p->peer_count;
     return RING_OK;
 }
 
-void work_recycle(ring_work *work)
+/* The next message numbers of each channel are this work's. */
+static void take_messages(work *w, const program *p)
 {
-    ring_comm *comm = work->comm;
-    work->idle = true;
-    work->next = comm->pool;
-    comm->pool = work;
-}
-
-/* ---- When the communicator goes ---------------------------------------------------- */
-
-/* What its caller still holds keeps the answer to ring_wait(). */
-static void abandon(ring_work *work)
-{
-    free(work->queue);
-    free(work->peers);
-    if (work->idle) {
-        free(work);
-        return;
-    }
-    if (!work->finished)
-        work->status = RING_ERR_ABORTED;
-    work->comm = NULL;
-}
-
-void work_free_all(ring_comm *comm)
-{
-    ring_work *next;
-    for (ring_work *work = comm->works; work != NULL; work = next) {
-        next = work->sibling;
-        abandon(work);
+    for (int32_t i = 0; i < p->peer_count; i++) {
+        const program_peer *peer = &p->peers[i];
+        channel *c = peer->on;
+        w->peers[i] = (work_peer){.on = c, .out_base = c->out_given, .in_base = c->in_given,
+                                  .first_ref = UINT64_MAX};
+        c->out_given += (uint64_t)p->slices * peer->sends;
+        c->in_given += (uint64_t)p->slices * peer->recvs;
     }
 }
 
-ring_status work_end_orphan(ring_work *work)
+static void bind_options(work *w, const ring_call *options)
 {
-    const ring_status status = work->status;
-    free(work);
-    return status == RING_OK ? status : fail(status, "the communicator was destroyed before the "
-                                             "call ended");
+    w->timeout = options->timeout > 0 ? options->timeout : w->comm->settings.timeout;
+    w->gate = options->after != NULL ? event_hold(options->after) : NULL;
+    w->on_done = options->on_done;
+    w->context = options->context;
 }
 
-/* ---- Operands ---------------------------------------------------------------- */
-
-plan_span work_span(const ring_work *work, plan_buffer buffer, int chunk)
+static void bind_work(work *w, const call_buffers *buffers, program *p)
 {
-    const plan_buffer place = buffer == PLAN_WIRE ? PLAN_SRC : buffer;
-    const plan_span whole = plan_span_of(&work->layout, place, chunk);
-    const size_t skip = min_size(whole.count, (size_t)work->slice * work->slice_elements);
-    return (plan_span){whole.offset + skip, min_size(whole.count - skip, work->slice_elements)};
+    w->call = p->call;
+    w->signature = p->signature;
+    w->seq = work_take_number(w->comm, &p->call, p->signature);
+    w->src = buffers->src;
+    w->dst = buffers->dst;
+    w->dst_bytes = buffers->dst_bytes;
+    w->src_region = w->dst_region = 0;
+    if (regions_are_registered()) {
+        w->src_region = region_hold(buffers->src, buffers->src_bytes);
+        w->dst_region = region_hold(buffers->dst, buffers->dst_bytes);
+    }
+    w->program = p;
+    w->scratch = NULL;
+    w->op = w->slice = w->posted = w->waiters = 0;
+    w->position = 0;
+    w->awaits = w->suspect = NULL;
+    w->detached = w->lends = w->telling = false;
+    w->deadline = 0;
+    w->finished = false;
+    w->status = RING_IN_PROGRESS;
+    p->users++;
 }
 
-void *work_address(const ring_work *work, plan_buffer buffer, int chunk)
+/* What can fail, before anything is counted. */
+static ring_status prepare(work *w, const program *p, const ring_call *options)
 {
-    const char *base = buffer == PLAN_SRC ? work->src : work->dst;
-    return (void *)(uintptr_t)(base + work_span(work, buffer, chunk).offset * work->element);
+    w->handle = 0;
+    RING_TRY(make_peers(w, p));
+    return options->work != NULL ? handle_new(w->comm, w, &w->handle, options->work) : RING_OK;
 }
 
-size_t work_chunk_count(const ring_work *work, plan_buffer buffer, int chunk)
+ring_status work_new(ring_comm *comm, program *p, const call_buffers *buffers,
+                     const ring_call *options, work **out)
 {
-    return work_span(work, buffer, chunk).count;
+    work *w = take_from_pool(comm);
+    if (w == NULL)
+        return fail(RING_ERR_MEMORY, "starting %s", p->facts->name);
+    const ring_status status = prepare(w, p, options);
+    if (status != RING_OK) {
+        work_recycle(w);
+        return status;
+    }
+    bind_work(w, buffers, p);
+    bind_options(w, options);
+    take_messages(w, p);
+    append(comm, w);
+    if (!p->facts->pairwise) {
+        comm->algorithm = p->algorithm;
+        comm->latest = p->call;
+        comm->stall.moves++;
+    }
+    *out = w;
+    return RING_OK;
 }
 
-/* ---- Text ---------------------------------------------------------------------- */
-
-void work_describe(const call_signature *call, uint64_t seq, char *out, size_t size)
+ring_status work_hold(work *w)
 {
-    const char *name = plan_collective_name(call->collective);
-    int used = snprintf(out, size, "%s #%llu", name, (unsigned long long)seq);
-    if (call->collective == PLAN_BARRIER || used < 0 || (size_t)used >= size)
+    w->behind = NULL;
+    *w->comm->held_end = w;
+    w->comm->held_end = &w->behind;
+    return RING_IN_PROGRESS;
+}
+
+/* ---- Works that nobody waits for ------------------------------------------------------ */
+
+static _Atomic int orphans; /* of all communicators of several ranks */
+
+bool works_have_orphans(void)
+{
+    return atomic_load_explicit(&orphans, memory_order_relaxed) > 0;
+}
+
+void works_forget_orphans(void)
+{
+    atomic_store(&orphans, 0);
+}
+
+/* The first one of a burst has the control thread look after them. What one rank alone has under
+ * way waits for events, and these look after it. */
+static void count_orphan(ring_comm *comm, int change)
+{
+    atomic_fetch_add_explicit(&comm->orphans, change, memory_order_relaxed);
+    if (comm->ranks > 1 && atomic_fetch_add(&orphans, change) == 0 && change > 0)
+        control_kick();
+}
+
+void work_set_orphan(work *w, bool orphan)
+{
+    if (w->orphan == orphan)
         return;
-    used += snprintf(out + used, size - (size_t)used, " (count %zu, %s", call->count,
-                     ring_dtype_name(call->dtype));
-    if (plan_reduces(call->collective) && (size_t)used < size)
-        used += snprintf(out + used, size - (size_t)used, ", %s", ring_op_name(call->op));
-    if (call_has_root(call) && (size_t)used < size)
-        used += snprintf(out + used, size - (size_t)used, ", root %d", call->root);
-    if ((size_t)used < size)
-        snprintf(out + used, size - (size_t)used, ")");
+    w->orphan = orphan;
+    count_orphan(w->comm, orphan ? 1 : -1);
+}
+
+/* ---- The end ---------------------------------------------------------------------------- */
+
+void work_finish(work *w, ring_status status)
+{
+    ring_comm *comm = w->comm;
+    *w->link = w->next;
+    *(w->next != NULL ? &w->next->link : &comm->end) = w->link;
+    w->program->users--;
+    if (w->scratch != NULL)
+        scratch_give_back(comm, w->scratch);
+    if (w->gate != NULL)
+        event_drop(w->gate);
+    w->gate = NULL;
+    if ((w->src_region | w->dst_region) != 0) {
+        region_release(w->src_region);
+        region_release(w->dst_region);
+    }
+    w->status = status;
+    w->finished = true;
+    work_set_orphan(w, false);
+    if (w->on_done != NULL) {
+        w->telling = true;
+        w->done_next = NULL;
+        *comm->done_end = w;
+        comm->done_end = &w->done_next;
+    } else if (w->detached) {
+        work_recycle(w);
+    }
+}
+
+/* @return the next work whose on_done is to be called, off the list. */
+static work *next_to_tell(ring_comm *comm)
+{
+    work *w = comm->done;
+    if (w == NULL)
+        return NULL;
+    comm->done = w->done_next;
+    if (comm->done == NULL)
+        comm->done_end = &comm->done;
+    w->telling = false;
+    return w;
+}
+
+/* One thread tells at a time, so that what on_done starts does not pile up on the stack. */
+void comm_unlock(ring_comm *comm)
+{
+    work *w;
+    const bool tells = !comm->telling && comm->done != NULL;
+    comm->telling |= tells;
+    while (tells && (w = next_to_tell(comm)) != NULL) {
+        const ring_done on_done = w->on_done;
+        void *context = w->context;
+        const ring_status status = w->status;
+        if (w->handle == 0)
+            work_recycle(w);
+        pthread_mutex_unlock(&comm->lock);
+        on_done(context, status);
+        pthread_mutex_lock(&comm->lock);
+    }
+    if (tells)
+        comm->telling = false;
+    pthread_mutex_unlock(&comm->lock);
+}
+
+/* What callers still hold keeps the answer to ring_wait(). */
+void works_free(ring_comm *comm)
+{
+    work *next;
+    for (work *w = comm->works; w != NULL; w = next) {
+        next = w->sibling;
+        if (w->handle != 0)
+            handle_orphan(w->handle, w->finished ? w->status : RING_ERR_ABORTED);
+        free(w->peers);
+        free(w);
+    }
+    while (comm->spare_posts != NULL) {
+        posted *p = comm->spare_posts;
+        comm->spare_posts = p->next;
+        free(p);
+    }
 }

@@ -175,12 +175,17 @@ static uint64_t ref_locked(const char *ptr, size_t bytes, uint32_t users)
     return make_ref(FIRST_ID + (uint64_t)(s - table.slots), (uint64_t)(ptr - s->base));
 }
 
+bool regions_are_registered(void)
+{
+    return atomic_load_explicit(&table.count, memory_order_relaxed) > 0;
+}
+
 static uint64_t make_use(const void *ptr, size_t bytes, uint32_t users)
 {
     const uint64_t in_heap = heap_ref(ptr, bytes);
     if (in_heap != 0)
         return make_ref(REGION_HEAP_ID, in_heap - 1);
-    if (atomic_load_explicit(&table.count, memory_order_relaxed) == 0)
+    if (!regions_are_registered())
         return 0;
     pthread_mutex_lock(&table.lock);
     const uint64_t ref = ref_locked(ptr, bytes, users);

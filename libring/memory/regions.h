@@ -38,6 +38,8 @@ ring_status region_remove(void *base);
  *  registered, take no lock. */
 uint64_t region_ref(const void *ptr, size_t bytes);
 
+/** @return false: nothing but the heap is a region, so nothing need be held. One load. */
+bool regions_are_registered(void);
 /** The same for a call that uses the memory: the region stays until region_release(). The heap
  *  stays anyway. */
 uint64_t region_hold(const void *ptr, size_t bytes);

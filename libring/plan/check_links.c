@@ -1,137 +1,142 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A part of the checker: progress on links that soon are full. Chunks are three segments
- * here. What is sent from a buffer waits there until the link takes it; what a fold relays
- * has no buffer and waits for room, behind what was posted before. Links take one segment
- * ahead of the receiver; those of circular plans a chunk and a segment, for that is what
- * the executor slices chunks for.
+ * here. What is sent from a buffer waits there until the link takes it; what a fold relays and
+ * what is eager has no buffer and waits for room, behind what was posted before. Links take one
+ * segment ahead of the receiver, and all that a plan sends eagerly if that is more; those of
+ * circular plans a chunk and a segment, for that is what the executor slices chunks for.
  *
- * Everything goes by value and every acknowledgement is waited for: other ways only take
- * room and waits away. Who waits for whom does not depend on the schedule then, so one is
- * enough.
+ * Everything goes by value, and every WAIT waits for the taking: other ways only take room and
+ * waits away. Who waits for whom does not depend on the schedule then, so one is enough.
  */
-#include "check.h"
+#include "checker.h"
 
-#include "steps.h"
+#include "step_text.h"
 
 #include <stdlib.h>
 
 enum { CHUNK = 3 };
 
+/* From one rank to another. */
+typedef struct flow_link {
+    int32_t room;            /* segments that it takes ahead */
+    int32_t queued, carried; /* segments before and on it */
+    int32_t sent, taken;     /* messages */
+} flow_link;
+
 typedef struct flow {
     const plan *const *plans;
-    int32_t ranks, room;
-    int32_t *queued, *carried; /* [ranks * ranks] segments before and on the link */
-    int32_t *acks;             /* [ranks * ranks] */
-    int32_t *position;         /* [ranks] segments of the present step that are done */
-    plan_cursor *cursors;      /* [ranks] */
+    int32_t ranks;
+    flow_link *links;     /* [ranks * ranks] */
+    int32_t *position;    /* [ranks] segments of the present step that are done */
+    plan_cursor *cursors; /* [ranks] */
 } flow;
 
-static size_t pair(const flow *f, int from, int to)
+static flow_link *link_of(const flow *f, int from, int to)
 {
-    return (size_t)from * (size_t)f->ranks + (size_t)to;
+    return &f->links[(size_t)from * (size_t)f->ranks + (size_t)to];
 }
 
-static void carry(flow *f, size_t link)
+static void carry(flow_link *link)
 {
-    while (f->queued[link] > 0 && f->carried[link] < f->room) {
-        f->queued[link]--;
-        f->carried[link]++;
+    while (link->queued > 0 && link->carried < link->room) {
+        link->queued--;
+        link->carried++;
     }
-}
-
-static void post(flow *f, int from, int to)
-{
-    f->queued[pair(f, from, to)] += CHUNK;
-    carry(f, pair(f, from, to));
 }
 
 /* ---- A segment of a step --------------------------------------------------------- */
 
+/* @return the link that input @p i comes over, NULL if it is local. */
+static flow_link *link_in(const flow *f, int rank, const plan_step *step, int i)
+{
+    const int from = plan_input(&f->cursors[rank], step, i).rank;
+    return from != rank ? link_of(f, from, rank) : NULL;
+}
+
+static flow_link *link_out(const flow *f, int rank, const plan_step *step, int i)
+{
+    const int to = plan_output(&f->cursors[rank], step, i).rank;
+    return to != rank ? link_of(f, rank, to) : NULL;
+}
+
+static bool needs_room(const flow *f, int rank, const plan_step *step, int i)
+{
+    return step->eager || plan_relays(&f->cursors[rank], step, i);
+}
+
 static bool inputs_here(const flow *f, int rank, const plan_step *step)
 {
     for (int i = 0; i < step->ins; i++) {
-        const int from = plan_input(&f->cursors[rank], step, i).rank;
-        if (from != rank && f->carried[pair(f, from, rank)] == 0)
+        const flow_link *link = link_in(f, rank, step, i);
+        if (link != NULL && link->carried == 0)
             return false;
     }
     return true;
 }
 
-static void take_inputs(flow *f, int rank, const plan_step *step)
+static void take_inputs(const flow *f, int rank, const plan_step *step, bool last)
 {
     for (int i = 0; i < step->ins; i++) {
-        const int from = plan_input(&f->cursors[rank], step, i).rank;
-        if (from == rank)
+        flow_link *link = link_in(f, rank, step, i);
+        if (link == NULL)
             continue;
-        f->carried[pair(f, from, rank)]--;
-        carry(f, pair(f, from, rank));
+        link->carried--;
+        link->taken += last;
+        carry(link);
     }
 }
 
-static bool room_to_relay(const flow *f, int rank, const plan_step *step)
+static bool room_for_outputs(const flow *f, int rank, const plan_step *step)
 {
     for (int i = 0; i < step->outs; i++) {
-        const plan_loc out = plan_output(&f->cursors[rank], step, i);
-        const size_t link = pair(f, rank, out.rank);
-        if (out.buffer == PLAN_WIRE && (f->queued[link] > 0 || f->carried[link] == f->room))
+        const flow_link *link = link_out(f, rank, step, i);
+        if (needs_room(f, rank, step, i) && (link->queued > 0 || link->carried == link->room))
             return false;
     }
     return true;
 }
 
-static void put_results(flow *f, int rank, const plan_step *step, bool last)
+static void put_outputs(const flow *f, int rank, const plan_step *step, int segments, bool last)
 {
     for (int i = 0; i < step->outs; i++) {
-        const plan_loc out = plan_output(&f->cursors[rank], step, i);
-        if (out.buffer == PLAN_WIRE)
-            f->carried[pair(f, rank, out.rank)]++;
-        else if (out.rank != rank && last)
-            post(f, rank, out.rank);
+        flow_link *link = link_out(f, rank, step, i);
+        if (link == NULL)
+            continue;
+        link->sent += last;
+        if (needs_room(f, rank, step, i))
+            link->carried++;
+        else if (last)
+            link->queued += segments;
+        carry(link);
     }
 }
 
-/* Room is asked for before anything is taken, as the executor does. */
+/* Room is asked for before anything is taken, as the executor does. A SEND that is not eager only
+ * posts. @return true if the step could be ended. */
 static bool stream(flow *f, int rank, const plan_step *step)
 {
-    while (f->position[rank] < CHUNK) {
-        if (!inputs_here(f, rank, step) || !room_to_relay(f, rank, step))
+    const int segments = CHUNK * plan_output(&f->cursors[rank], step, 0).chunks;
+    const bool posts = step->kind == PLAN_STEP_SEND && !step->eager;
+    f->position[rank] = posts ? segments - 1 : f->position[rank];
+    while (f->position[rank] < segments) {
+        if (!inputs_here(f, rank, step) || !room_for_outputs(f, rank, step))
             return false;
-        take_inputs(f, rank, step);
-        put_results(f, rank, step, ++f->position[rank] == CHUNK);
+        const bool last = ++f->position[rank] == segments;
+        take_inputs(f, rank, step, last);
+        put_outputs(f, rank, step, segments, last);
     }
     return true;
 }
 
 /* ---- Steps ----------------------------------------------------------------------- */
 
-static bool take_ack(flow *f, int from, int to)
-{
-    int32_t *acks = &f->acks[pair(f, from, to)];
-    if (*acks == 0)
-        return false;
-    --*acks;
-    return true;
-}
-
-/* @return true if the step could be ended. */
 static bool advance(flow *f, int rank, const plan_step *step)
 {
-    const plan_cursor *at = &f->cursors[rank];
-    switch (step->kind) {
-    case PLAN_STEP_SEND:
-        post(f, rank, plan_output(at, step, 0).rank);
-        return true;
-    case PLAN_STEP_ACK:
-        f->acks[pair(f, rank, plan_output(at, step, 0).rank)]++;
-        return true;
-    case PLAN_STEP_WAIT_ACK:
-        return take_ack(f, plan_input(at, step, 0).rank, rank);
-    case PLAN_STEP_COPY:
-        return true;
-    default:
+    if (step->kind != PLAN_STEP_WAIT)
         return stream(f, rank, step);
-    }
+    const flow_link *link = link_of(f, rank, step->peer);
+    return link->taken >= link->sent - step->back;
 }
 
 static bool advance_far(flow *f, int rank)
@@ -171,25 +176,49 @@ static ring_status flow_to_end(flow *f)
     return RING_OK;
 }
 
-ring_status check_links(const plan *const *plans, int ranks)
+/* ---- Opening --------------------------------------------------------------------- */
+
+static void add_eager_room(const flow *f, int rank)
 {
-    const size_t pairs = (size_t)ranks * (size_t)ranks;
-    int32_t *numbers = calloc(3 * pairs + (size_t)ranks, sizeof *numbers);
-    flow f = {.plans = plans, .ranks = ranks, .room = plans[0]->circular ? CHUNK + 1 : 1,
-              .cursors = calloc((size_t)ranks, sizeof *f.cursors)};
+    for (plan_cursor at = plan_begin(f->plans[rank]); plan_at(&at) != NULL; plan_next(&at)) {
+        const plan_step *step = plan_at(&at);
+        if (step->eager)
+            link_of(f, rank, plan_output(&at, step, 0).rank)->room +=
+                CHUNK * plan_output(&at, step, 0).chunks;
+    }
+}
+
+/* A slice's eager messages fit. */
+static void set_rooms(const flow *f, int slices)
+{
+    const int least = f->plans[0]->circular ? CHUNK + 1 : 1;
+    for (int rank = 0; rank < f->ranks; rank++) {
+        add_eager_room(f, rank);
+        for (int peer = 0; peer < f->ranks; peer++) {
+            flow_link *link = link_of(f, rank, peer);
+            link->room = link->room / slices > least ? link->room / slices : least;
+        }
+    }
+}
+
+ring_status check_links(const plan *const *plans, int ranks, int slices)
+{
+    const size_t count = (size_t)ranks;
+    flow f = {.plans = plans, .ranks = ranks,
+              .links = calloc(count * count, sizeof *f.links),
+              .position = calloc(count, sizeof *f.position),
+              .cursors = calloc(count, sizeof *f.cursors)};
     ring_status status = RING_ERR_MEMORY;
-    if (numbers != NULL && f.cursors != NULL) {
-        f.queued = numbers;
-        f.carried = f.queued + pairs;
-        f.acks = f.carried + pairs;
-        f.position = f.acks + pairs;
+    if (f.links != NULL && f.position != NULL && f.cursors != NULL) {
         for (int rank = 0; rank < ranks; rank++)
             f.cursors[rank] = plan_begin(plans[rank]);
+        set_rooms(&f, slices);
         status = flow_to_end(&f);
     } else {
         fail(status, "checking the plans of %d ranks", ranks);
     }
-    free(numbers);
+    free(f.links);
+    free(f.position);
     free(f.cursors);
     return status;
 }

@@ -3,15 +3,14 @@
  * First part of the checker: each plan by itself is what plan.h says plans are. What passes
  * has no number out of its range, so the other parts need not look.
  */
-#include "check.h"
+#include "checker.h"
 
-#include "steps.h"
+#include "step_text.h"
 
 typedef struct shape {
     const plan *plan;
     plan_cursor at;
     int64_t index;
-    uint64_t peers_in, peers_out; /* of the present step */
 } shape;
 
 static ring_status offence(const shape *s, const char *text)
@@ -34,8 +33,9 @@ static bool locs_fit(const plan *p)
 {
     for (int32_t i = 0; i < p->loc_count; i++) {
         const plan_loc *loc = &p->locs[i];
-        if (loc->rank < 0 || loc->rank >= p->ranks || loc->chunk < 0 || loc->chunk >= p->chunks ||
-            (unsigned)loc->buffer > PLAN_WIRE)
+        if (loc->rank < 0 || loc->rank >= p->ranks || loc->buffer > PLAN_SCRATCH ||
+            loc->wire > PLAN_WIRE_ACC || loc->chunks < 1 ||
+            !range_fits(loc->chunk, loc->chunks, p->chunks))
             return false;
     }
     return true;
@@ -95,115 +95,184 @@ static bool is_local(const shape *s, plan_loc loc)
     return loc.rank == s->plan->rank;
 }
 
-static bool first_of_peer(uint64_t *peers, int peer)
+static bool within(int32_t first, int32_t count, int32_t whole_first, int32_t whole)
 {
-    const uint64_t bit = UINT64_C(1) << peer;
-    const bool first = (*peers & bit) == 0;
-    *peers |= bit;
-    return first;
+    return first >= whole_first && first + count <= whole_first + whole;
 }
 
-static ring_status check_input(shape *s, const plan_step *step, plan_loc loc)
+/* What slices and rounds allow, and the scratch that there is. */
+static ring_status check_range(const shape *s, plan_loc loc)
 {
-    if (is_local(s, loc))
-        return loc.buffer != PLAN_WIRE ? RING_OK : offence(s, "reads its own wire");
-    if (!first_of_peer(&s->peers_in, loc.rank))
-        return offence(s, "takes two messages of one rank");
-    if (step->kind == PLAN_STEP_RECV)
-        return loc.buffer == PLAN_DST ? RING_OK : offence(s, "a RECV takes messages for dst");
-    return loc.buffer == PLAN_WIRE ? RING_OK : offence(s, "a fold takes messages for the wire");
-}
-
-static ring_status check_output(shape *s, plan_loc loc)
-{
-    if (is_local(s, loc) && loc.buffer != PLAN_DST)
-        return offence(s, "writes to something else than dst");
-    if (loc.buffer == PLAN_SRC)
-        return offence(s, "sends into a src buffer");
-    return first_of_peer(&s->peers_out, loc.rank) ? RING_OK
-                                                  : offence(s, "has two results for one rank");
-}
-
-static ring_status check_operands(shape *s, const plan_step *step)
-{
-    const int chunk = plan_output(&s->at, step, 0).chunk;
-    s->peers_in = s->peers_out = 0;
-    for (int i = 0; i < step->ins; i++) {
-        const plan_loc loc = plan_input(&s->at, step, i);
-        if (loc.chunk != chunk)
-            return offence(s, "mixes chunks");
-        RING_TRY(check_input(s, step, loc));
-    }
-    for (int i = 0; i < step->outs; i++) {
-        const plan_loc loc = plan_output(&s->at, step, i);
-        if (loc.chunk != chunk)
-            return offence(s, "mixes chunks");
-        RING_TRY(check_output(s, loc));
-    }
+    const plan *p = s->plan;
+    const plan_block *block = &p->blocks[s->at.block];
+    const int parts = p->chunks / plan_blocks(p->collective, p->ranks);
+    if (loc.chunks > 1 && (p->circular || (block->times > 1 && block->stride != 0)))
+        return offence(s, "moves or circles with more than one chunk");
+    if (p->scratch_chunks > 0 && loc.chunk % parts + loc.chunks > parts)
+        return offence(s, "has a range that is in two blocks, which slices cannot cut");
+    if (is_local(s, loc) && loc.buffer == PLAN_SCRATCH &&
+        !within(loc.chunk, loc.chunks, p->scratch_first, p->scratch_chunks))
+        return offence(s, "uses scratch that the plan does not have");
     return RING_OK;
 }
 
-/* Finished exactly when it goes into buffers; on its way, in the accumulator's type. */
+enum {
+    SRC = 1 << PLAN_SRC,
+    DST = 1 << PLAN_DST,
+    WIRE = 1 << PLAN_WIRE,
+    SCRATCH = 1 << PLAN_SCRATCH
+};
+
+/* Buffers that a kind of step may name, of this rank and of others; none: no such operand. */
+typedef struct step_rule {
+    bool many;
+    unsigned in, in_message, out, out_message;
+} step_rule;
+
+static const step_rule rules[] = {
+    [PLAN_STEP_SEND] = {.in = SRC | DST | SCRATCH, .out_message = DST | WIRE | SCRATCH},
+    [PLAN_STEP_RECV] = {.in_message = DST | SCRATCH, .out = DST | SCRATCH},
+    [PLAN_STEP_COPY] = {.in = SRC | DST, .out = DST},
+    [PLAN_STEP_FOLD] = {.many = true, .in = SRC | SCRATCH, .in_message = WIRE,
+                        .out = DST | SCRATCH, .out_message = DST | WIRE},
+};
+
+/* An operand: what it may name, and where it lies. @p peers  had messages of this step. */
+static ring_status check_loc(const shape *s, const plan_step *step, plan_loc loc, bool in,
+                             uint64_t *peers)
+{
+    const step_rule *rule = &rules[step->kind];
+    const plan_loc first = plan_output(&s->at, step, 0);
+    const unsigned own = in ? rule->in : rule->out;
+    const unsigned message = in ? rule->in_message : rule->out_message;
+    if (loc.chunks != first.chunks || (loc.chunk != first.chunk && step->kind != PLAN_STEP_COPY))
+        return offence(s, "mixes chunks");
+    if (((is_local(s, loc) ? own : message) & 1u << loc.buffer) == 0)
+        return offence(s, "names a buffer that is not for such a step");
+    if (!is_local(s, loc) && (*peers & UINT64_C(1) << loc.rank) != 0)
+        return offence(s, "has two messages of or for one rank");
+    *peers |= UINT64_C(1) << loc.rank;
+    return check_range(s, loc);
+}
+
+static ring_status check_operands(const shape *s, const plan_step *step)
+{
+    uint64_t from = 0, to = 0;
+    for (int i = 0; i < step->ins; i++)
+        RING_TRY(check_loc(s, step, plan_input(&s->at, step, i), true, &from));
+    for (int i = 0; i < step->outs; i++)
+        RING_TRY(check_loc(s, step, plan_output(&s->at, step, i), false, &to));
+    return RING_OK;
+}
+
+/* ---- Types --------------------------------------------------------------------- */
+
+static plan_wire type_in(plan_buffer buffer)
+{
+    return buffer == PLAN_SCRATCH ? PLAN_WIRE_ACC : PLAN_WIRE_DATA;
+}
+
+/* A message has the type of the buffer that it comes from or goes to, at both ends. */
+static ring_status check_message(const shape *s, const plan_step *step)
+{
+    const plan_loc in = plan_input(&s->at, step, 0), out = plan_output(&s->at, step, 0);
+    const plan_loc message = step->kind == PLAN_STEP_SEND ? out : in;
+    const plan_loc place = step->kind == PLAN_STEP_SEND ? in : out;
+    const bool for_buffer = message.buffer != PLAN_WIRE;
+    return message.wire == type_in(place.buffer) &&
+                   (!for_buffer || message.wire == type_in(message.buffer))
+               ? RING_OK : offence(s, "moves another type than the buffer has");
+}
+
+/* Finished exactly when it is for a dst; on its way, in the accumulator's type. */
 static ring_status check_fold(const shape *s, const plan_step *step)
 {
-    if (!plan_reduces(s->plan->collective) && s->plan->collective != PLAN_BARRIER)
+    const plan_facts *facts = plan_facts_of(s->plan->collective);
+    if (!facts->reduces && facts->result != PLAN_NOTHING)
         return offence(s, "this collective combines nothing");
     for (int i = 0; i < step->outs; i++) {
         const plan_loc loc = plan_output(&s->at, step, i);
-        if (step->finish && loc.buffer != PLAN_DST)
-            return offence(s, "a finished chunk goes to dst buffers");
-        if (!step->finish && loc.buffer != PLAN_WIRE)
-            return offence(s, "puts a chunk into a buffer that is not finished");
-        if (!step->finish && step->wire_out != PLAN_WIRE_ACC)
-            return offence(s, "rounds a chunk that is not finished");
+        const plan_wire wire = loc.finish ? PLAN_WIRE_DATA : PLAN_WIRE_ACC;
+        if (loc.finish != (loc.buffer == PLAN_DST))
+            return offence(s, loc.finish ? "a finished chunk goes to dst buffers"
+                                         : "puts a chunk that is not finished into dst");
+        if (!is_local(s, loc) && loc.wire != wire)
+            return offence(s, "sends a finished chunk as a sum, or rounds one that is not");
     }
     return RING_OK;
 }
 
-static ring_status check_step(shape *s, const plan_step *step)
+/* ---- Steps --------------------------------------------------------------------- */
+
+static ring_status check_wait(const shape *s, const plan_step *step)
 {
-    const bool one_in = step->ins == 1, one_out = step->outs == 1;
-    const bool in_local = step->ins > 0 && is_local(s, plan_input(&s->at, step, 0));
-    const bool out_local = step->outs > 0 && is_local(s, plan_output(&s->at, step, 0));
-    bool right = false;
-    switch (step->kind) {
-    case PLAN_STEP_SEND:
-        right = one_in && one_out && in_local && !out_local && step->wire_out == PLAN_WIRE_DATA;
-        break;
-    case PLAN_STEP_RECV:
-        right = one_in && one_out && !in_local && out_local;
-        break;
-    case PLAN_STEP_COPY:
-        right = one_in && one_out && in_local && out_local;
-        break;
-    case PLAN_STEP_FOLD:
-        right = step->ins >= 1 && step->outs >= 1;
-        break;
-    case PLAN_STEP_ACK:
-        return step->ins == 0 && one_out && !out_local ? RING_OK : offence(s, "malformed");
-    case PLAN_STEP_WAIT_ACK:
-        return step->outs == 0 && one_in && !in_local ? RING_OK : offence(s, "malformed");
-    }
-    if (!right)
+    const plan_peer *peer = plan_peer_of(s->plan, step->peer);
+    if (step->ins != 0 || step->outs != 0 || step->back < 0)
         return offence(s, "malformed");
-    RING_TRY(check_operands(s, step));
-    return step->kind == PLAN_STEP_FOLD ? check_fold(s, step) : RING_OK;
+    return peer != NULL && peer->sends > 0 ? RING_OK
+                                           : offence(s, "waits for a rank it never sends to");
 }
 
-/* What a step is does not depend on the round, but for its chunks, which move together. */
+static ring_status check_step(const shape *s, const plan_step *step)
+{
+    if (step->kind == PLAN_STEP_WAIT)
+        return check_wait(s, step);
+    if (step->kind > PLAN_STEP_WAIT || step->ins < 1 || step->outs < 1 ||
+        (!rules[step->kind].many && step->ins + step->outs > 2) ||
+        (step->eager && step->kind != PLAN_STEP_SEND))
+        return offence(s, "malformed");
+    RING_TRY(check_operands(s, step));
+    if (step->kind == PLAN_STEP_FOLD)
+        return check_fold(s, step);
+    return step->kind != PLAN_STEP_COPY ? check_message(s, step) : RING_OK;
+}
+
+/* What a step is does not depend on the round, but for its chunks, which move together; only
+ * the scratch must be there in each. */
 static ring_status check_plan(const plan *p)
 {
     shape s = {.plan = p, .at = plan_begin(p)};
-    const plan_step *step;
-    while ((step = plan_at(&s.at)) != NULL) {
+    for (const plan_step *step; (step = plan_at(&s.at)) != NULL; plan_next(&s.at), s.index++)
         RING_TRY(check_step(&s, step));
-        s.index++;
-        if (++s.at.step == p->blocks[s.at.block].steps) {
-            s.at.step = 0;
-            s.at.block++;
-        }
-    }
     return RING_OK;
+}
+
+/* ---- Peers --------------------------------------------------------------------- */
+
+static void count_messages(const plan *p, plan_peer *peers)
+{
+    for (plan_cursor at = plan_begin(p); plan_at(&at) != NULL; plan_next(&at)) {
+        const plan_step *step = plan_at(&at);
+        for (int i = 0; i < step->ins; i++)
+            peers[plan_input(&at, step, i).rank].recvs++;
+        for (int i = 0; i < step->outs; i++)
+            peers[plan_output(&at, step, i).rank].sends++;
+    }
+}
+
+static bool peers_agree(const plan *p)
+{
+    plan_peer counted[64] = {0};
+    int32_t found = 0;
+    count_messages(p, counted);
+    for (int rank = 0; rank < p->ranks; rank++) {
+        const plan_peer *own = &counted[rank], *listed = &p->peers[found];
+        if (rank == p->rank || own->sends + own->recvs == 0)
+            continue;
+        if (found == p->peer_count || listed->rank != rank || listed->sends != own->sends ||
+            listed->recvs != own->recvs)
+            return false;
+        found++;
+    }
+    return found == p->peer_count;
+}
+
+static ring_status check_peers(const plan *p)
+{
+    return peers_agree(p) ? RING_OK
+                          : fail(RING_ERR_INTERNAL, "%s by %s, %d ranks: rank %d's peers are not "
+                                 "those of its steps", plan_collective_name(p->collective),
+                                 p->algorithm, p->ranks, p->rank);
 }
 
 ring_status check_shape(const plan *const *plans, int ranks)
@@ -218,5 +287,7 @@ ring_status check_shape(const plan *const *plans, int ranks)
         RING_TRY(check_head(plans, ranks, rank));
     for (int rank = 0; rank < ranks; rank++)
         RING_TRY(check_plan(plans[rank]));
+    for (int rank = 0; rank < ranks; rank++)
+        RING_TRY(check_peers(plans[rank]));
     return RING_OK;
 }

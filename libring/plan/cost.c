@@ -2,119 +2,148 @@
  *
  * The cost model. One rank's plan is priced as if all ranks walked alike: the k-th message
  * that comes in left its sender when this rank sent its own k-th. That is exact for plans
- * that treat ranks alike (ring, direct). A pipeline over all ranks takes its fill on top.
+ * that treat ranks alike (ring, direct, halving among a power of two). Pipelines and trees take
+ * their fill on top.
  */
-#include "cost_line.h"
+#include "timeline.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 /* What this rank has sent, and its peers therefore, too; taken in order. */
-typedef struct mirror_queue {
+typedef struct mirror {
     cost_post *posts;
     size_t first, count, cap;
     size_t ahead; /* messages taken whose counterparts this rank has still to send */
-} mirror_queue;
-
-typedef struct mirror {
-    mirror_queue messages, acks;
-    const cost_line *line;
+    const cost_model *model;
+    int rank;
     double read_by; /* when the latest reference will have been read */
     bool out_of_memory;
 } mirror;
 
-static bool make_room(mirror_queue *queue)
+static bool make_room(mirror *m)
 {
-    if (queue->first == queue->count)
-        queue->first = queue->count = 0;
-    if (queue->count < queue->cap)
+    if (m->first == m->count)
+        m->first = m->count = 0;
+    if (m->count < m->cap)
         return true;
-    const size_t cap = queue->cap > 0 ? 2 * queue->cap : 64;
-    cost_post *posts = realloc(queue->posts, cap * sizeof *posts);
+    const size_t cap = m->cap > 0 ? 2 * m->cap : 64;
+    cost_post *posts = realloc(m->posts, cap * sizeof *posts);
     if (posts == NULL)
         return false;
-    queue->posts = posts;
-    queue->cap = cap;
+    m->posts = posts;
+    m->cap = cap;
     return true;
 }
 
-static bool push(mirror_queue *queue, const cost_post *post)
-{
-    if (queue->ahead > 0) {
-        queue->ahead--;
-        return true;
-    }
-    if (!make_room(queue))
-        return false;
-    queue->posts[queue->count++] = *post;
-    return true;
-}
-
-static void mirror_post(void *context, int peer, bool ack, const cost_post *post)
+static void mirror_post(void *context, int peer, const cost_post *post)
 {
     mirror *m = context;
-    (void)peer;
+    const plan_cost_params *params = cost_between(m->model, m->rank, peer);
     if (post->way == COST_REFERENCE)
-        m->read_by = post->departure +
-                     2 * (double)post->bytes * m->line->model->params->gamma;
-    if (!push(ack ? &m->acks : &m->messages, post))
+        m->read_by = post->departure + params->alpha_ref + 2 * (double)post->bytes * params->gamma;
+    if (m->ahead > 0)
+        m->ahead--;
+    else if (make_room(m))
+        m->posts[m->count++] = *post;
+    else
         m->out_of_memory = true;
 }
 
-/* A rank that takes more than it has sent, gets one message right behind the other; one that
- * only gives is acknowledged when its latest chunk has been read. */
-static void mirror_take(void *context, int peer, bool ack, cost_post *post)
+/* A rank that takes more than it has sent gets one message right behind the other. */
+static void mirror_take(void *context, int peer, cost_post *post)
 {
     mirror *m = context;
-    mirror_queue *queue = ack ? &m->acks : &m->messages;
-    (void)peer;
-    if (queue->first < queue->count) {
-        *post = queue->posts[queue->first++];
+    if (m->first == m->count) {
+        m->ahead++;
         return;
     }
-    queue->ahead++;
-    if (ack)
-        post->departure = m->read_by;
+    const cost_post *own = &m->posts[m->first++];
+    post->departure = own->departure;
+    if (cost_between(m->model, m->rank, peer)->maps)
+        post->way = own->way;
 }
 
-double plan_cost(const plan *p, size_t count, size_t element, size_t acc,
-                 const plan_cost_params *params)
+static double mirror_released(void *context, int peer, int back)
 {
-    const cost_model model = cost_model_of(p, count, element, acc, params);
-    mirror m = {0};
-    cost_line line = {.model = &model, .context = &m, .post = mirror_post, .take = mirror_take};
-    m.line = &line;
+    const mirror *m = context;
+    (void)peer;
+    (void)back;
+    return m->read_by;
+}
+
+static double cost_of_fill(const plan *p, const cost_model *model)
+{
+    const int chunks = p->fill_chunks > 0 ? p->fill_chunks : 1;
+    return (p->fill - p->fill_far) * cost_hop(model, &model->prices->same_host, chunks) +
+           p->fill_far * cost_hop(model, &model->prices->other_host, chunks);
+}
+
+static bool is_too_eager(const plan *p, const cost_model *model)
+{
+    const size_t most = cost_of_host(model)->eager_max;
+    return most > 0 &&
+           plan_eager_bytes(p, model->layout.count, model->element, model->acc) > most;
+}
+
+double plan_cost(const plan *p, const plan_world *world, size_t count, size_t element, size_t acc,
+                 const plan_prices *prices)
+{
+    const cost_model model = cost_model_of(p, world, count, element, acc, prices);
+    mirror m = {.model = &model, .rank = p->rank};
+    timeline line = {.model = &model, .context = &m, .post = mirror_post, .take = mirror_take,
+                     .released = mirror_released};
+    if (is_too_eager(p, &model))
+        return HUGE_VAL;
     for (plan_cursor at = plan_begin(p); plan_at(&at) != NULL; plan_next(&at))
-        cost_step(&line, &at);
-    free(m.messages.posts);
-    free(m.acks.posts);
+        timeline_step(&line, &at);
+    free(m.posts);
     if (m.out_of_memory)
         return HUGE_VAL;
-    return params->overhead + cost_end(&line) + p->fill * cost_hop(&model);
+    return cost_of_host(&model)->overhead + timeline_end(&line) + cost_of_fill(p, &model);
 }
 
-static void count_step(const cost_model *model, const plan_cursor *at, const plan_step *step,
-                       uint64_t *bytes, uint64_t *messages)
-{
-    for (int i = 0; i < step->outs; i++) {
-        plan_loc to = plan_output(at, step, i);
-        if (to.rank == at->plan->rank)
-            continue;
-        if (step->kind == PLAN_STEP_SEND)
-            to.buffer = plan_input(at, step, 0).buffer;
-        *bytes += cost_bytes(model, to, step->wire_out);
-        *messages += 1;
-    }
-}
+/* ---- Traffic ------------------------------------------------------------------- */
 
 void plan_traffic(const plan *p, size_t count, size_t element, size_t acc, uint64_t *bytes,
                   uint64_t *messages)
 {
-    const cost_model model = cost_model_of(p, count, element, acc, NULL);
+    const cost_model model = cost_model_of(p, NULL, count, element, acc, NULL);
     *bytes = *messages = 0;
     for (plan_cursor at = plan_begin(p); plan_at(&at) != NULL; plan_next(&at)) {
-        const plan_step *step = plan_at(&at);
-        if (step->kind != PLAN_STEP_ACK)
-            count_step(&model, &at, step, bytes, messages);
+        for (int i = 0; i < plan_at(&at)->outs; i++) {
+            const plan_loc to = plan_output(&at, plan_at(&at), i);
+            if (to.rank == p->rank)
+                continue;
+            *bytes += cost_bytes(&model, to);
+            *messages += 1;
+        }
     }
+}
+
+static bool sends_eagerly(const plan *p)
+{
+    bool eager = false;
+    for (int32_t i = 0; i < p->step_count && !eager; i++)
+        eager = p->steps[i].eager;
+    return eager;
+}
+
+size_t plan_eager_bytes(const plan *p, size_t count, size_t element, size_t acc)
+{
+    const cost_model model = cost_model_of(p, NULL, count, element, acc, NULL);
+    if (!sends_eagerly(p))
+        return 0;
+    size_t *sent = calloc((size_t)p->peer_count, sizeof *sent), most = 0;
+    for (plan_cursor at = plan_begin(p); sent != NULL && plan_at(&at) != NULL; plan_next(&at)) {
+        if (!plan_at(&at)->eager)
+            continue;
+        const plan_loc to = plan_output(&at, plan_at(&at), 0);
+        size_t *to_peer = &sent[plan_peer_of(p, to.rank) - p->peers];
+        *to_peer += cost_bytes(&model, to);
+        most = max_size(most, *to_peer);
+    }
+    most = sent != NULL ? most : SIZE_MAX;
+    free(sent);
+    return most;
 }

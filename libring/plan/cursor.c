@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The cursor: walks a sealed plan with its blocks unrolled. */
+ * Reading a sealed plan: the cursor, which unrolls its blocks, and its peers. */
 #include "plan.h"
 
 plan_cursor plan_begin(const plan *p)
@@ -50,10 +50,40 @@ plan_loc plan_output(const plan_cursor *cursor, const plan_step *step, int i)
     return loc_in_round(cursor, step->first_out + i);
 }
 
+static bool keeps(const plan *p, const plan_step *step, bool finished)
+{
+    for (int32_t i = 0; i < step->outs; i++) {
+        const plan_loc *out = &p->locs[step->first_out + i];
+        if (out->rank == p->rank && out->finish == finished)
+            return true;
+    }
+    return false;
+}
+
+bool plan_relays(const plan_cursor *cursor, const plan_step *step, int i)
+{
+    const plan *p = cursor->plan;
+    const plan_loc *out = &p->locs[step->first_out + i];
+    return step->kind == PLAN_STEP_FOLD && out->rank != p->rank && !keeps(p, step, out->finish);
+}
+
 int64_t plan_length(const plan *p)
 {
     int64_t length = 0;
     for (int32_t b = 0; b < p->block_count; b++)
         length += (int64_t)p->blocks[b].steps * p->blocks[b].times;
     return length;
+}
+
+const plan_peer *plan_peer_of(const plan *p, int rank)
+{
+    int32_t low = 0, high = p->peer_count;
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        if (p->peers[middle].rank < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < p->peer_count && p->peers[low].rank == rank ? &p->peers[low] : NULL;
 }

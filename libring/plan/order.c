@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The combining order of a chunk, read from the term that a run leaves there. */
-#include "check.h"
+ * The combining order of a chunk, read from the symbol that a run leaves there. */
+#include "checker.h"
 
-static int first_with(const plan *const *plans, int ranks, int chunk)
+#include <string.h>
+
+static int32_t result_of(const simulation *s, int chunk)
 {
-    for (int rank = 0; rank < ranks; rank++)
-        if (run_has(plans[rank], PLAN_DST, chunk))
-            return rank;
-    return -1;
+    for (int rank = 0; rank < s->ranks; rank++)
+        if (sim_has(s->plans[rank], PLAN_DST, chunk))
+            return sim_held(s, rank, PLAN_DST, chunk);
+    return SYMBOL_NONE;
 }
 
-static ring_status read_order(run *r, int chunk, int32_t *order)
+static ring_status read_order(simulation *s, int chunk, int32_t *order)
 {
-    RING_TRY(run_to_end(r));
-    const int rank = first_with(r->plans, r->ranks, chunk);
-    const int32_t held = rank >= 0 ? run_held(r, rank, PLAN_DST, chunk) : TERM_NONE;
-    if (held == TERM_NONE || term_order(&r->terms, held, order) != r->ranks)
-        return run_wrong(r, "chunk %d is not folded from all ranks, left to right", chunk);
+    int32_t found[2 * 64 - 1];
+    RING_TRY(sim_to_end(s));
+    const int32_t id = result_of(s, chunk);
+    const int count = id != SYMBOL_NONE ? symbol_postfix(&s->symbols, id, found) : 0;
+    if (count != 2 * s->ranks - 1)
+        return sim_wrong(s, "chunk %d is not folded from all ranks", chunk);
+    memcpy(order, found, (size_t)count * sizeof *order);
     return RING_OK;
 }
 
@@ -25,13 +29,10 @@ ring_status plan_order(const plan *const *plans, int ranks, int chunk, int32_t *
     RING_TRY(check_shape(plans, ranks));
     if (chunk < 0 || chunk >= plans[0]->chunks)
         return fail(RING_ERR_INTERNAL, "there is no chunk %d of %d", chunk, plans[0]->chunks);
-    run r;
-    int32_t found[64];
-    ring_status status = run_open(&r, plans, ranks, false);
+    simulation s;
+    ring_status status = sim_open(&s, plans, ranks, (sim_mode){0});
     if (status == RING_OK)
-        status = read_order(&r, chunk, found);
-    run_close(&r);
-    for (int i = 0; i < ranks && status == RING_OK; i++)
-        order[i] = found[i];
+        status = read_order(&s, chunk, order);
+    sim_close(&s);
     return status;
 }

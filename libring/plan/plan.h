@@ -1,33 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * plan: the intermediate representation of a collective. A plan is what one rank does: a
- * short ordered list of steps over chunks. It is data; five readers interpret it
- * (executor, checker, cost model, printer, device interpreter) and none knows what a
- * ring is.
+ * short ordered list of steps over chunks. It is data; several readers interpret it
+ * (lowering, checker, cost model, printer) and none knows what a ring is.
  *
- * Messages. A step input or output whose rank is not this rank is one message between
- * the two ranks. The k-th message from a to b in a's plan is the k-th in b's plan: no
- * other tag is needed. A message may carry bytes, or only say "they lie there, read them"
- * (reference), or "I stored them into your buffer" (store); plans are right for all three:
- *  - A sent chunk is not written again (by its owner, or by a peer's store) and the plan
- *    does not end before the receiver has consumed it. Where no later message of the plan
- *    implies that, an ACK / WAIT_ACK pair does; it is run only if a message of this work
- *    between the two ranks went by reference.
- *  - A rank stores into a peer's chunk only after a message from that peer in this plan.
- * The checker proves both.
+ * Messages. A step input or output whose rank is not this rank is one message between the two
+ * ranks. The k-th message from a to b in a's plan is the k-th in b's plan: no other tag is
+ * needed. A message may carry bytes, or only say "they lie there, read them" (reference), or "I
+ * stored them into your buffer" (store); plans are right for all three:
+ *  - A SEND is borrowed, unless it is eager: its chunks are not written again, by their owner or
+ *    by a peer's store, and the plan does not end before the peer needs them no more. Either a
+ *    later WAIT covers the message, or messages that came meanwhile prove that the step that
+ *    takes it is over.
+ *  - A WAIT is no message. By value it may pass as soon as the bytes have left, so it tells
+ *    nothing of the peer's other steps; by reference it passes when the taking step is over.
+ *  - A fold's result for a peer's DST may be stored there from the first message of that peer in
+ *    this plan on (it brought the reference to the buffer); before it, it is carried.
+ *  - A fold's results are never referred to. A result that the fold also puts, equally finished,
+ *    into a buffer of its own may be sent by value from there: that buffer is not written before
+ *    the message was taken; when the plan has ended, the executor lets the rest leave first.
+ *    Any other result that is carried is relayed: it is stored nowhere, so the fold waits for
+ *    room on the link.
+ * The checker proves that memory is never used too early or too late under any mixture of these.
  *
- * At both ends a message's loc has the other rank, the chunk, and the buffer of the receiver
- * that it is for: PLAN_WIRE if a fold takes it, PLAN_DST if a RECV does. A fold's result is
- * for PLAN_WIRE, in the accumulator's type, until it is finished, and for PLAN_DST once it
- * is. All operands of a step are the same chunk, at most one from and one to each peer.
+ * At both ends a message's loc has the other rank, the range of chunks, the type of its elements
+ * and the buffer of the receiver that it is for: PLAN_WIRE if a fold takes it, PLAN_DST or
+ * PLAN_SCRATCH if a RECV does. All operands of a step have the same range of chunks (only COPY
+ * may shift), with at most one message from and one to each peer.
  *
- * A fold that puts its result into its own PLAN_DST and into peers' may also be run as the
- * fold, then sends by value from the own one; plans are right for this, too.
+ * Values. SRC and DST hold the call's type; SCRATCH the accumulator's (float32 for 16-bit floats,
+ * else the type itself). Outputs of a fold are finished (divided, rounded) exactly if they are
+ * for a DST. So unfinished values never reach DST, and finished ones are never folded. What is
+ * sent from SCRATCH, or relayed for WIRE, has the accumulator's type.
  *
- * A fold's result for PLAN_WIRE is relayed: it is stored nowhere, so the fold waits for room
- * on the link. Plans proceed on links that take one segment ahead of the receiver; those
- * that relay round a circle of ranks (`circular`) on links that take a chunk and a segment,
- * so the executor runs them slice by slice. The checker proves this, too, also for several
+ * Links. Plans proceed on links that take one segment ahead of the receiver, and all that the
+ * plan sends eagerly to the peer if that is more; those that relay round a circle of ranks
+ * (`circular`) on links that take a chunk and a segment, so the executor runs them slice by
+ * slice: part by part of each chunk. Plans with scratch may be run slice by slice, too: part by
+ * part of each block, for they combine all chunks alike. The checker proves this also for several
  * slices in a row.
  *
  * Steps run in order. SEND only posts: later steps do not wait for it.
@@ -36,6 +46,8 @@
 #define RING_PLAN_H
 
 #include "base.h"
+
+/* ---- Collectives: all that anybody needs to know of one by its name ------------------- */
 
 typedef enum plan_collective {
     PLAN_ALL_REDUCE,
@@ -49,57 +61,111 @@ typedef enum plan_collective {
     PLAN_COLLECTIVE_COUNT
 } plan_collective;
 
+/** Ranks that have, or must give, a buffer. */
+typedef enum plan_side { PLAN_NOWHERE, PLAN_EVERYWHERE, PLAN_ROOT } plan_side;
+
+/** How src and dst may lie if they are not apart. */
+typedef enum plan_in_place {
+    PLAN_NEVER,
+    PLAN_SAME,                /* src == dst                                */
+    PLAN_DST_IS_BLOCK_OF_SRC, /* dst is this rank's block of src           */
+    PLAN_SRC_IS_BLOCK_OF_DST  /* src is this rank's block of dst           */
+} plan_in_place;
+
+/** What dst holds afterwards. */
+typedef enum plan_result {
+    PLAN_NOTHING,
+    PLAN_SUM,   /* all ranks' chunks, combined         */
+    PLAN_ROOTS, /* the root's chunks                   */
+    PLAN_OWNERS /* of each block what its rank gave    */
+} plan_result;
+
+typedef struct plan_facts {
+    const char *name;            /* "all_reduce" */
+    bool reduces;                /* combines values */
+    bool rooted;                 /* has a root */
+    bool pairwise;               /* send, recv: `root` is the other rank */
+    bool src_blocks, dst_blocks; /* the buffer holds a block of `count` elements a rank, else one */
+    plan_side src_at, dst_at;
+    plan_in_place in_place;
+    plan_result result;
+    int bus_shares; /* bus factor: so many times (ranks - 1) / ranks; 0: it is 1 */
+} plan_facts;
+
+/** @return the collective's row, NULL if unknown. */
+const plan_facts *plan_facts_of(plan_collective collective);
 /** @return "all_reduce", …; "?" if unknown. */
 const char *plan_collective_name(plan_collective collective);
+/** @return the collective with that name; PLAN_COLLECTIVE_COUNT if there is none. */
+plan_collective plan_collective_find(const char *name);
 /** Bytes factor of the bus bandwidth: busbw = algbw * factor (nccl-tests' definition). */
 double plan_bus_factor(plan_collective collective, int ranks);
-/** @return true if the collective combines values. */
-bool plan_reduces(plan_collective collective);
-/** @return blocks of `count` elements in the vector: one a rank (reduce_scatter, all_gather),
- *  else 1. */
+/** @return blocks of `count` elements in the vector: ranks if a buffer has blocks, else 1. */
 int plan_blocks(plan_collective collective, int ranks);
+
+/* ---- World: what every rank knows of all ranks ----------------------------------------- */
+
+typedef struct plan_world {
+    int32_t ranks, hosts;
+    const int32_t *host_of; /* [ranks] number of the host, hosts numbered by first appearance;
+                               NULL: all on one                                               */
+} plan_world;
+
+static inline int32_t plan_host_of(const plan_world *world, int32_t rank)
+{
+    return world->host_of != NULL ? world->host_of[rank] : 0;
+}
+
+/* ---- Plans ----------------------------------------------------------------------------- */
 
 typedef enum plan_buffer {
     PLAN_SRC,
     PLAN_DST,
-    PLAN_WIRE /* only in the message: consumed by a fold, stored nowhere */
+    PLAN_WIRE,   /* only in the message: consumed by a fold, stored nowhere */
+    PLAN_SCRATCH /* unfinished values of this plan's, in the layout of the vector */
 } plan_buffer;
 
-/** A chunk of a buffer of a rank. */
+/** What the elements of a message are: the call's type, or its accumulator type. */
+typedef enum plan_wire { PLAN_WIRE_DATA, PLAN_WIRE_ACC } plan_wire;
+
+/** A range of chunks of a buffer of a rank: it never wraps. */
 typedef struct plan_loc {
     int32_t rank;
-    int32_t chunk;
-    plan_buffer buffer;
+    int32_t chunk, chunks;
+    uint8_t buffer; /* plan_buffer */
+    uint8_t wire;   /* plan_wire: of the message, if the loc is one, else PLAN_WIRE_DATA */
+    bool finish;    /* output of a fold: divided (AVG) and rounded */
 } plan_loc;
 
 typedef enum plan_kind {
-    PLAN_STEP_SEND,     /* 1 local input  -> 1 remote output; posts and goes on      */
-    PLAN_STEP_RECV,     /* 1 remote input -> 1 local output                          */
-    PLAN_STEP_COPY,     /* 1 local input  -> 1 local output                          */
-    PLAN_STEP_FOLD,     /* >= 1 inputs, combined left to right -> >= 1 outputs       */
-    PLAN_STEP_ACK,      /* 1 remote output: "I have read all your references"        */
-    PLAN_STEP_WAIT_ACK  /* 1 remote input                                            */
+    PLAN_STEP_SEND, /* 1 local input  -> 1 remote output; posts and goes on                 */
+    PLAN_STEP_RECV, /* 1 remote input -> 1 local output: DST or SCRATCH                     */
+    PLAN_STEP_COPY, /* 1 local input: SRC or DST -> DST                                     */
+    PLAN_STEP_FOLD, /* >= 1 inputs (SRC, SCRATCH, messages), combined left to right
+                       -> >= 1 outputs (DST, SCRATCH, messages)                             */
+    PLAN_STEP_WAIT  /* until the peer needs the chunks of all messages sent to it so far, but
+                       of the last `back`, no more                                          */
 } plan_kind;
 
-/** What the elements of a message are: the call's type, or its accumulator type
- *  (float32 for 16-bit floats, else the type itself). Chunks in buffers always have the
- *  call's type. */
-typedef enum plan_wire { PLAN_WIRE_DATA, PLAN_WIRE_ACC } plan_wire;
-
 typedef struct plan_step {
-    plan_kind kind;
-    plan_wire wire_in;  /* type of remote inputs that are PLAN_WIRE                     */
-    plan_wire wire_out; /* type of remote outputs that are PLAN_WIRE                    */
-    bool finish;        /* fold: last one, apply RING_AVG's division, round to the type */
+    uint8_t kind;            /* plan_kind */
+    bool eager;              /* SEND: copied when posted, so the chunks may be written again at
+                                once; the step waits for room on the link */
+    int32_t peer, back;      /* WAIT */
     int32_t first_in, ins;   /* into plan.locs */
     int32_t first_out, outs;
 } plan_step;
 
-/** Steps [first, first + steps) run @p times times; in round k every chunk index c of theirs
- *  is (c + k * stride) mod plan.chunks. */
+/** Steps [first, first + steps) run @p times times; in round k chunk numbers are
+ *  (c + k * stride) mod plan.chunks. Steps that move have operands of single chunks. */
 typedef struct plan_block {
     int32_t first, steps, times, stride;
 } plan_block;
+
+/** A rank that this one exchanges messages with, and how many. */
+typedef struct plan_peer {
+    int32_t rank, sends, recvs;
+} plan_peer;
 
 typedef struct plan {
     plan_collective collective;
@@ -108,22 +174,23 @@ typedef struct plan {
     int32_t chunks; /* chunks of the vector (all ranks' blocks together where it has blocks) */
     bool circular;  /* relays round a circle: to be run slice by slice, each chunk's slice small
                        enough for what links take ahead. The same on every rank; set by the
-                       algorithm */
+                       algorithm. Its operands are single chunks */
+    int32_t scratch_first, scratch_chunks; /* what SCRATCH holds of the vector; 0: there is none */
     plan_step *steps;
     plan_loc *locs;
     plan_block *blocks;
-    int32_t step_count, loc_count, block_count;
-    int32_t *sends; /* [ranks] messages to each peer without acknowledgements, set by plan_seal() */
-    int32_t *recvs; /* [ranks] messages from each peer, likewise                     */
-    int32_t *acks_out, *acks_in; /* [ranks] acknowledgements to / from each peer      */
-    int32_t fill;   /* hops of a pipeline over all ranks beyond this rank's own messages;
-                       for the cost model, set by pipelined algorithms                */
+    plan_peer *peers; /* sorted by rank */
+    int32_t step_count, loc_count, block_count, peer_count;
+    /* For the cost model, set by pipelined algorithms: hops of `fill_chunks` chunks (0: one)
+     * that a message takes beyond this rank's own; `fill_far` of them between hosts. */
+    int32_t fill, fill_far, fill_chunks;
     int32_t step_cap, loc_cap, block_cap; /* builder's */
+    int32_t fold_chunk, fold_chunks;      /* builder's: range of the open fold */
     bool failed;                          /* builder's */
 } plan;
 
 /* ---- Building (algo/). Builders never fail one by one: the first failed allocation is
- * remembered and plan_seal() reports it. ---- */
+ * remembered and plan_seal() reports it. Steps are about chunks [chunk, chunk + chunks). ---- */
 
 /** @return a new empty plan, NULL if out of memory. */
 plan *plan_new(plan_collective collective, const char *algorithm, int rank, int ranks,
@@ -133,19 +200,30 @@ void plan_free(plan *p);
 /** Opens a block that is repeated (not at all if times < 1); every step belongs to the block
  *  opened last. A plan begins with a block of (1, 0). */
 void plan_repeat(plan *p, int times, int stride);
-void plan_send(plan *p, plan_buffer from, int chunk, int peer, plan_buffer to);
-void plan_recv(plan *p, int peer, plan_buffer to, int chunk);
-void plan_copy(plan *p, plan_buffer from, int from_chunk, plan_buffer to, int to_chunk);
-/** Starts a fold; then plan_in()/plan_out() for each operand in combining order. */
-void plan_fold(plan *p, bool finish, plan_wire wire_in, plan_wire wire_out);
-void plan_in(plan *p, int rank, plan_buffer buffer, int chunk);
-void plan_out(plan *p, int rank, plan_buffer buffer, int chunk);
-void plan_ack(plan *p, int peer);
-void plan_wait_ack(plan *p, int peer);
-/** Starts a step like @p step, but for its operands; then plan_in()/plan_out(). */
-void plan_step_like(plan *p, const plan_step *step);
-/** Closes the plan: counts messages. @return RING_OK or RING_ERR_MEMORY. */
+/** A borrowed SEND; @p to is the buffer of the peer. */
+void plan_send(plan *p, plan_buffer from, int chunk, int chunks, int peer, plan_buffer to);
+void plan_send_eager(plan *p, plan_buffer from, int chunk, int chunks, int peer, plan_buffer to);
+void plan_recv(plan *p, int peer, plan_buffer to, int chunk, int chunks);
+void plan_copy(plan *p, plan_buffer from, int chunk, plan_buffer to, int to_chunk, int chunks);
+void plan_wait(plan *p, int peer, int back);
+/** Starts a fold; then its inputs in combining order, then its outputs. */
+void plan_fold(plan *p, int chunk, int chunks);
+/** @p buffer  PLAN_SRC or PLAN_SCRATCH. */
+void plan_fold_local(plan *p, plan_buffer buffer);
+/** @p wire  PLAN_WIRE_ACC if the peer sends a sum, PLAN_WIRE_DATA if it sends its SRC. */
+void plan_fold_message(plan *p, int peer, plan_wire wire);
+/** @p buffer  PLAN_DST (finished) or PLAN_SCRATCH. */
+void plan_fold_into(plan *p, plan_buffer buffer);
+/** @p buffer  of the peer: PLAN_DST (finished) or PLAN_WIRE. */
+void plan_fold_to(plan *p, int peer, plan_buffer buffer);
+/** Closes the plan: lists peers, finds the range of SCRATCH.
+ *  @return RING_OK or RING_ERR_MEMORY. */
 ring_status plan_seal(plan *p);
+
+/** The general forms of the above: a step like @p step but for its operands, then these. */
+void plan_add_step(plan *p, const plan_step *step);
+void plan_add_input(plan *p, const plan_loc *loc);
+void plan_add_output(plan *p, const plan_loc *loc);
 
 /* ---- Reading. The cursor unrolls the blocks. ---- */
 
@@ -159,17 +237,22 @@ plan_cursor plan_begin(const plan *p);
 /** @return the step under the cursor, NULL at the end. */
 const plan_step *plan_at(const plan_cursor *cursor);
 void plan_next(plan_cursor *cursor);
-/** Operand @p i of the step under the cursor, with its chunk for this round. */
+/** Operand @p i of the step under the cursor, with this round's chunk. */
 plan_loc plan_input(const plan_cursor *cursor, const plan_step *step, int i);
 plan_loc plan_output(const plan_cursor *cursor, const plan_step *step, int i);
+/** @return true if output @p i is a message of a fold that no equally finished output of the
+ *  fold's own keeps: carried by value, it waits for room. */
+bool plan_relays(const plan_cursor *cursor, const plan_step *step, int i);
 /** @return steps after unrolling. */
 int64_t plan_length(const plan *p);
+/** @return what is exchanged with a rank, NULL if nothing. */
+const plan_peer *plan_peer_of(const plan *p, int rank);
 
 /* ---- Layout: chunk -> elements, bound per call, so plans are free of sizes. ----
- * all_reduce, broadcast, reduce: [count] cut into `chunks` parts whose sizes differ by at
- * most one, the longer ones first. reduce_scatter: src is [ranks * count]; chunk c is part
- * c % K of block c / K with K = chunks / ranks; dst has this rank's block alone.
- * all_gather: the other way round. send, recv: one chunk. */
+ * The vector is one block of `count` elements, or one a rank if one of the buffers has blocks;
+ * a buffer without them then has this rank's block alone. A block is cut into K = chunks / blocks
+ * parts whose sizes differ by at most one, the longer ones first; chunk c is part c % K of block
+ * c / K. send, recv: one chunk. */
 
 typedef struct plan_layout {
     plan_collective collective;
@@ -181,7 +264,9 @@ typedef struct plan_span {
     size_t offset, count; /* elements */
 } plan_span;
 
-plan_span plan_span_of(const plan_layout *layout, plan_buffer buffer, int chunk);
+/** Elements of chunks [chunk, chunk + chunks) in a buffer; in the vector for SCRATCH, whose
+ *  first element is that of chunk plan.scratch_first, and WIRE. */
+plan_span plan_span_of(const plan_layout *layout, plan_buffer buffer, int chunk, int chunks);
 
 /* ---- Checker ---- */
 
@@ -189,36 +274,47 @@ plan_span plan_span_of(const plan_layout *layout, plan_buffer buffer, int chunk)
  *  holds each rank exactly once, in the same combining order on all ranks; no step waits
  *  for ever; every message is consumed; no chunk is read or overwritten too early, for
  *  in-place and out-of-place buffers and for messages by value, by reference and by store;
- *  all this also for several slices in a row where plans are circular.
+ *  all this also for several slices in a row where plans are circular or have scratch.
  *  @param plans  [ranks], ranks <= 64. @return RING_OK, or RING_ERR_INTERNAL with the
  *  first offence in fail_text(). */
 ring_status plan_check(const plan *const *plans, int ranks);
 
-/** The proven combining order of output @p chunk: rank indices into @p order [ranks].
- *  Only for plans that fold left to right (all of algo/). */
+/** How output @p chunk is combined, in postfix: a rank pushes its contribution, -1 combines the
+ *  two topmost (left op right). @param[out] order  [2 * ranks - 1]. */
 ring_status plan_order(const plan *const *plans, int ranks, int chunk, int32_t *order);
 
 /* ---- Cost model: seconds for one call, from what all ranks know. ---- */
 
+/** Of a class of pairs of ranks. */
 typedef struct plan_cost_params {
-    double alpha;      /* seconds a message, with bytes                               */
-    double alpha_ref;  /* seconds a message by reference or store                     */
-    double beta;       /* seconds a byte moved through a link                         */
-    double gamma;      /* seconds a byte read or written by a kernel                  */
-    double overhead;   /* seconds a call                                              */
-    bool maps;         /* links map memory: messages of size go by reference          */
-    size_t reference_min; /* … that is, of this many bytes or more                     */
+    double alpha;         /* seconds a message, with bytes                                */
+    double alpha_ref;     /* seconds a message by reference or store                      */
+    double beta;          /* seconds a byte moved through a link                          */
+    double gamma;         /* seconds a byte read or written by a kernel                   */
+    double overhead;      /* seconds a call                                               */
+    bool maps;            /* links map memory: messages of size go by reference           */
+    size_t reference_min; /* … that is, of this many bytes or more                        */
+    size_t eager_max;     /* most bytes that a call sends a peer eagerly; 0: no limit     */
 } plan_cost_params;
 
+/** Kernels and calls are priced as on the weaker class that the world has. */
+typedef struct plan_prices {
+    plan_cost_params same_host, other_host;
+} plan_prices;
+
 /** Price of one rank's plan, taken as the representative of all; reads the plan alone, so
- *  it also prices ranks that are far beyond this machine.
- *  @param element  bytes of an element; @param acc bytes of its accumulator. */
-double plan_cost(const plan *p, size_t count, size_t element, size_t acc,
-                 const plan_cost_params *params);
+ *  it also prices ranks that are far beyond this machine. algo_price() walks several.
+ *  @param element  bytes of an element; @param acc bytes of its accumulator.
+ *  @return HUGE_VAL if it sends more than eager_max to a peer. */
+double plan_cost(const plan *p, const plan_world *world, size_t count, size_t element, size_t acc,
+                 const plan_prices *prices);
 
 /** Payload bytes this rank sends, and messages, by the plan. */
 void plan_traffic(const plan *p, size_t count, size_t element, size_t acc,
                   uint64_t *bytes, uint64_t *messages);
+
+/** @return the most bytes that one peer is sent eagerly. */
+size_t plan_eager_bytes(const plan *p, size_t count, size_t element, size_t acc);
 
 /* ---- Printer ---- */
 
@@ -228,7 +324,7 @@ ring_status plan_print_table(const plan *const *plans, int ranks, FILE *out);
 /** One rank's steps as text, blocks unrolled. */
 void plan_print_steps(const plan *p, FILE *out);
 /** Chrome trace (JSON) of all ranks' steps at the cost model's times. */
-ring_status plan_print_trace(const plan *const *plans, int ranks, size_t count,
-                             size_t element, const plan_cost_params *params, FILE *out);
+ring_status plan_print_trace(const plan *const *plans, const plan_world *world, size_t count,
+                             size_t element, const plan_prices *prices, FILE *out);
 
 #endif

@@ -4,7 +4,7 @@
  * transfer and after each one. In a transfer every pair of ranks moves at most one message,
  * one that was there before; a rank's row shows what it last made or got of each chunk.
  */
-#include "check.h"
+#include "checker.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 enum { CELL_TEXT = 40, FULL_SUM_TEXT = 20 };
 
 typedef struct table {
-    run run;
+    simulation sim;
     FILE *out; /* NULL: only measure */
     int chunks, width, rounds;
     bool short_names; /* "G03" is clear while all numbers have one digit */
@@ -43,25 +43,35 @@ static void name_range(const table *t, const int32_t *order, int count, int chun
 {
     bool run_of_ranks = true;
     for (int i = 1; i < count; i++)
-        run_of_ranks &= order[i] == (order[i - 1] + 1) % t->run.ranks;
+        run_of_ranks &= order[i] == (order[i - 1] + 1) % t->sim.ranks;
     if (run_of_ranks)
         snprintf(cell, CELL_TEXT, "G(%d..%d,%d)", order[0], order[count - 1], chunk);
     else
         snprintf(cell, CELL_TEXT, "%d ranks' G(*,%d)", count, chunk);
 }
 
-static void name_term(const table *t, int32_t id, char *cell)
+/* The ranks of a symbol in combining order. @return how many. */
+static int ranks_of(const table *t, int32_t id, int32_t *order)
+{
+    int32_t postfix[2 * 64 - 1];
+    const int length = symbol_postfix(&t->sim.symbols, id, postfix);
+    int count = 0;
+    for (int i = 0; i < length; i++)
+        if (postfix[i] >= 0)
+            order[count++] = postfix[i];
+    return count;
+}
+
+static void name_symbol(const table *t, int32_t id, char *cell)
 {
     int32_t order[64];
-    if (id == TERM_NONE) {
+    if (id == SYMBOL_NONE) {
         strcpy(cell, ".");
         return;
     }
-    const term *v = &t->run.terms.nodes[id];
-    const int count = term_order(&t->run.terms, id, order);
-    if (count < 0)
-        snprintf(cell, CELL_TEXT, "%d ranks' G(*,%d)", __builtin_popcountll(v->ranks), v->chunk);
-    else if (v->kind == TERM_FINISHED && count == t->run.ranks)
+    const symbol *v = &t->sim.symbols.nodes[id];
+    const int count = ranks_of(t, id, order);
+    if (v->kind == SYMBOL_FINISHED && count == t->sim.ranks)
         snprintf(cell, CELL_TEXT, t->short_names ? "G*%d" : "G(*,%d)", v->chunk);
     else if (!name_sum(t, order, count, v->chunk, cell))
         name_range(t, order, count, v->chunk, cell);
@@ -69,17 +79,17 @@ static void name_term(const table *t, int32_t id, char *cell)
 
 static int32_t held(const table *t, int rank, int chunk)
 {
-    return t->run.latest[rank * t->chunks + chunk];
+    return t->sim.latest[rank * t->chunks + chunk];
 }
 
 /* ---- Rows ---------------------------------------------------------------------- */
 
 static void measure(table *t)
 {
-    for (int rank = 0; rank < t->run.ranks; rank++) {
+    for (int rank = 0; rank < t->sim.ranks; rank++) {
         for (int chunk = 0; chunk < t->chunks; chunk++) {
             char cell[CELL_TEXT];
-            name_term(t, held(t, rank, chunk), cell);
+            name_symbol(t, held(t, rank, chunk), cell);
             if ((int)strlen(cell) > t->width)
                 t->width = (int)strlen(cell);
         }
@@ -91,7 +101,7 @@ static void print_row(const table *t, int rank)
     fprintf(t->out, "rank %-3d", rank);
     for (int chunk = 0; chunk < t->chunks; chunk++) {
         char cell[CELL_TEXT];
-        name_term(t, held(t, rank, chunk), cell);
+        name_symbol(t, held(t, rank, chunk), cell);
         fprintf(t->out, "  %-*s", chunk + 1 < t->chunks ? t->width : 0, cell);
     }
     fputc('\n', t->out);
@@ -113,19 +123,19 @@ static void show(table *t, int round)
         return;
     }
     print_head(t, round);
-    for (int rank = 0; rank < t->run.ranks; rank++)
+    for (int rank = 0; rank < t->sim.ranks; rank++)
         print_row(t, rank);
 }
 
 static ring_status walk_rounds(table *t)
 {
     bool moved;
-    RING_TRY(run_round(&t->run, &moved)); /* posts what needs no message */
+    RING_TRY(sim_round(&t->sim, &moved)); /* posts what needs no message */
     show(t, 0);
     for (int round = 1;; round++) {
-        RING_TRY(run_round(&t->run, &moved));
+        RING_TRY(sim_round(&t->sim, &moved));
         if (!moved)
-            return run_finish(&t->run);
+            return sim_finish(&t->sim);
         t->rounds = round > t->rounds ? round : t->rounds;
         show(t, round);
     }
@@ -134,11 +144,10 @@ static ring_status walk_rounds(table *t)
 static ring_status walk(table *t, const plan *const *plans, int ranks, FILE *out)
 {
     t->out = out;
-    ring_status status = run_open(&t->run, plans, ranks, false);
-    t->run.by_rounds = true;
+    ring_status status = sim_open(&t->sim, plans, ranks, (sim_mode){.by_rounds = true});
     if (status == RING_OK)
         status = walk_rounds(t);
-    run_close(&t->run);
+    sim_close(&t->sim);
     return status;
 }
 

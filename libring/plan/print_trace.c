@@ -3,8 +3,8 @@
  * A Chrome trace of all ranks' steps: every rank walks its own time line, and messages take
  * the times of the cost model from rank to rank.
  */
-#include "check.h"
-#include "steps.h"
+#include "checker.h"
+#include "step_text.h"
 
 #include <stdlib.h>
 
@@ -13,33 +13,55 @@ typedef struct trace {
     int ranks;
     FILE *out;
     cost_model model;
-    mail mail;
-    cost_line *lines;     /* [ranks] */
+    queues queues;
+    timeline *lines;      /* [ranks] */
     plan_cursor *cursors; /* [ranks] */
+    double *read_by;      /* [ranks * ranks] when the receiver had read the latest reference */
     int rank;             /* whose step is being run */
     ring_status status;
 } trace;
 
-static void post_to_mail(void *context, int peer, bool ack, const cost_post *post)
+static double *read_by(const trace *t, int from, int to)
+{
+    return &t->read_by[from * t->ranks + to];
+}
+
+static void post_message(void *context, int peer, const cost_post *post)
 {
     trace *t = context;
     const ring_status status =
-        mail_post(&t->mail, &(mail_message){.from = t->rank, .to = peer, .ack = ack,
-                                            .post = *post});
+        queue_post(&t->queues, &(queue_message){.from = t->rank, .to = peer, .post = *post});
     if (status != RING_OK)
         t->status = status;
 }
 
-static void take_from_mail(void *context, int peer, bool ack, cost_post *post)
+static double later(double a, double b)
 {
-    trace *t = context;
-    mail_message *message = mail_first(&t->mail, peer, t->rank);
-    (void)ack;
-    *post = message->post;
-    mail_take(&t->mail, message, t->rank);
+    return a > b ? a : b;
 }
 
-static void write_event(trace *t, const plan_cursor *at, const cost_line *line)
+/* What is referred to is read in this step. */
+static void take_message(void *context, int peer, cost_post *post)
+{
+    trace *t = context;
+    const plan_cost_params *params = cost_between(&t->model, t->rank, peer);
+    queue_message *message = queue_first(&t->queues, peer, t->rank);
+    *post = message->post;
+    if (post->way == COST_REFERENCE)
+        *read_by(t, peer, t->rank) =
+            later(t->lines[t->rank].now, post->departure + params->alpha_ref / 2) +
+            params->alpha_ref / 2 + 2 * (double)post->bytes * params->gamma;
+    queue_take(&t->queues, message, t->rank);
+}
+
+static double released(void *context, int peer, int back)
+{
+    const trace *t = context;
+    (void)back;
+    return *read_by(t, t->rank, peer);
+}
+
+static void write_event(trace *t, const plan_cursor *at, const timeline *line)
 {
     char text[STEP_TEXT];
     step_text(at, text, sizeof text);
@@ -48,15 +70,14 @@ static void write_event(trace *t, const plan_cursor *at, const cost_line *line)
             t->rank, text, step_kind_name(plan_at(at)->kind),
             line->begun * 1e6, (line->now - line->begun) * 1e6);
 }
-
 static bool ready(const trace *t, const plan_cursor *at)
 {
     const plan_step *step = plan_at(at);
-    if (step->kind == PLAN_STEP_WAIT_ACK && !cost_acknowledges(&t->model))
-        return true;
+    if (step->kind == PLAN_STEP_WAIT && cost_between(&t->model, t->rank, step->peer)->maps)
+        return queue_is_taken(&t->queues, t->rank, step->peer, step->back);
     for (int i = 0; i < step->ins; i++) {
         const int from = plan_input(at, step, i).rank;
-        if (from != t->rank && mail_first(&t->mail, from, t->rank) == NULL)
+        if (from != t->rank && queue_first(&t->queues, from, t->rank) == NULL)
             return false;
     }
     return true;
@@ -67,7 +88,7 @@ static void walk_until_waiting(trace *t, int rank, bool *moved)
     plan_cursor *at = &t->cursors[rank];
     t->rank = rank;
     for (; plan_at(at) != NULL && ready(t, at); plan_next(at)) {
-        cost_step(&t->lines[rank], at);
+        timeline_step(&t->lines[rank], at);
         write_event(t, at, &t->lines[rank]);
         *moved = true;
     }
@@ -101,15 +122,18 @@ static ring_status write_trace(trace *t)
 
 static ring_status prepare(trace *t)
 {
-    RING_TRY(mail_open(&t->mail, t->ranks));
-    t->lines = calloc((size_t)t->ranks, sizeof *t->lines);
-    t->cursors = calloc((size_t)t->ranks, sizeof *t->cursors);
-    if (t->lines == NULL || t->cursors == NULL)
+    const size_t ranks = (size_t)t->ranks;
+    RING_TRY(queues_open(&t->queues, t->ranks));
+    t->lines = calloc(ranks, sizeof *t->lines);
+    t->cursors = calloc(ranks, sizeof *t->cursors);
+    t->read_by = calloc(ranks * ranks, sizeof *t->read_by);
+    if (t->lines == NULL || t->cursors == NULL || t->read_by == NULL)
         return fail(RING_ERR_MEMORY, "tracing the plans of %d ranks", t->ranks);
     for (int rank = 0; rank < t->ranks; rank++) {
         t->cursors[rank] = plan_begin(t->plans[rank]);
-        t->lines[rank] = (cost_line){.model = &t->model, .now = t->model.params->overhead,
-                                     .context = t, .post = post_to_mail, .take = take_from_mail};
+        t->lines[rank] = (timeline){.model = &t->model, .context = t, .post = post_message,
+                                    .now = cost_of_host(&t->model)->overhead,
+                                    .take = take_message, .released = released};
     }
     return RING_OK;
 }
@@ -120,17 +144,19 @@ static size_t accumulator_of(size_t element)
     return element == 2 ? 4 : element;
 }
 
-ring_status plan_print_trace(const plan *const *plans, int ranks, size_t count, size_t element,
-                             const plan_cost_params *params, FILE *out)
+ring_status plan_print_trace(const plan *const *plans, const plan_world *world, size_t count,
+                             size_t element, const plan_prices *prices, FILE *out)
 {
-    RING_TRY(check_shape(plans, ranks));
-    trace t = {.plans = plans, .ranks = ranks, .out = out,
-               .model = cost_model_of(plans[0], count, element, accumulator_of(element), params)};
+    RING_TRY(check_shape(plans, world->ranks));
+    trace t = {.plans = plans, .ranks = world->ranks, .out = out,
+               .model = cost_model_of(plans[0], world, count, element, accumulator_of(element),
+                                      prices)};
     ring_status status = prepare(&t);
     if (status == RING_OK)
         status = write_trace(&t);
-    mail_close(&t.mail);
+    queues_close(&t.queues);
     free(t.lines);
     free(t.cursors);
+    free(t.read_by);
     return status;
 }

@@ -34,7 +34,8 @@ typedef struct setting {
 static const setting table[] = {
     {"RING_TRANSPORT", NULL, "list", "transports to use: shm, tcp, loop; ^ excludes the list", "",
      SETTING_TEXT, FIELD(transport)},
-    {"RING_ALGO", NULL, "name", "algorithm: ring, direct, chain; empty: by the cost model", "",
+    {"RING_ALGO", NULL, "name",
+     "algorithm: oneshot, direct, ring, halving, tree, chain; empty: by the cost model", "",
      SETTING_TEXT, FIELD(algo)},
     {"RING_TIMEOUT", NULL, "s", "a call that takes longer fails", "600", SETTING_SECONDS,
      FIELD(timeout)},
@@ -57,8 +58,6 @@ static const setting table[] = {
     {"RING_RENDEZVOUS_DIR", NULL, "path",
      "directory that all ranks share, to find rank 0 under mpirun or srun", "", SETTING_TEXT,
      FIELD(rendezvous_dir)},
-    {"RING_PROGRESS_THREAD", NULL, "0 or 1", "1: a thread advances work while callers compute",
-     "0", SETTING_FLAG, FIELD(progress_thread)},
     {"RING_DEBUG", "NCCL_DEBUG", "level", "what is logged: error, warn, info, debug", "warn",
      SETTING_LEVEL, FIELD(debug)},
     {"RING_FAULT", NULL, "list", "for tests: links misbehave, e.g. seed=1,delay=0.01,drop=0.1", "",
@@ -256,6 +255,40 @@ ring_status settings_read(settings *out)
             return wrong(&table[i], source, value, allowed);
     }
     warn_unknown_once();
+    return RING_OK;
+}
+
+static const setting *find(const char *entry, size_t length)
+{
+    for (size_t i = 0; i < SETTINGS; i++)
+        if (strncmp(table[i].name, entry, length) == 0 && table[i].name[length] == '\0')
+            return &table[i];
+    return NULL;
+}
+
+static ring_status override(settings *out, const char *entry)
+{
+    char name[SETTINGS_NAME_MAX];
+    const char *nearest = NULL;
+    const size_t length = strcspn(entry, "=");
+    const setting *s = find(entry, length);
+    if (entry[length] != '=' || s == NULL || s->kind == SETTING_ELSEWHERE) {
+        (void)settings_unknown(entry, name, &nearest);
+        return fail(RING_ERR_CONFIG, "ring_config.settings: \"%.100s\" is no NAME=VALUE of a setting "
+                    "of communicators%s%s%s", entry, nearest != NULL ? "; did you mean " : "",
+                    nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
+    }
+    const char *value = entry + length + 1;
+    if (s->kind == SETTING_LEVEL)
+        value = level_word(value);
+    const char *allowed = setting_parse(s, value, (char *)out + s->offset);
+    return allowed == NULL ? RING_OK : wrong(s, "ring_config", value, allowed);
+}
+
+ring_status settings_override(settings *out, const char *const *entries)
+{
+    for (; entries != NULL && *entries != NULL; entries++)
+        RING_TRY(override(out, *entries));
     return RING_OK;
 }
 

@@ -15,7 +15,6 @@ typedef struct settings {
     double peer_timeout;     /* RING_PEER_TIMEOUT: a silent peer, s                      */
     double init_timeout;     /* RING_INIT_TIMEOUT, s                                     */
     bool insecure;           /* RING_INSECURE                                            */
-    bool progress_thread;    /* RING_PROGRESS_THREAD: advance work while callers compute */
     char secret_file[512];   /* RING_SECRET_FILE                                         */
     int secret_fd;           /* RING_SECRET_FD: inherited descriptor of a file, -1: none */
     char rendezvous_dir[512];   /* RING_RENDEZVOUS_DIR: shared directory to find rank 0 by  */
@@ -28,6 +27,11 @@ typedef struct settings {
 /** Reads the environment. Wrong values are RING_ERR_CONFIG naming variable, value, what is
  *  allowed; an unknown RING_* variable is a warning with the nearest name. */
 ring_status settings_read(settings *out);
+
+/** Sets what ring_config.settings says, ahead of the environment: "RING_ALGO=ring", ….
+ *  RING_ERR_CONFIG for an entry that is wrong, unknown, or of a variable that is read elsewhere.
+ *  @param entries  NULL-terminated; NULL: none. */
+ring_status settings_override(settings *s, const char *const *entries);
 
 /** One row for `ringinfo env`. */
 typedef struct settings_row {

@@ -43,19 +43,19 @@ static void frames_outlive_the_end_that_sent_them(void **state)
     for (int closing = 0; closing < 2; closing++) {
         transport_link *ends[2];
         const void *payload;
-        const transport_frame frame = {.seq = 5, .bytes = 6};
+        const transport_frame frame = {.flags = FRAME_LONG, .message = 5, .ext.bytes = 6};
         pair_open(&transport_loop, ends);
         transport_link *rest = ends[1 - closing];
-        assert_int_equal(transport_loop.send(ends[closing], &frame, "hello"), RING_OK);
+        assert_int_equal(transport_loop.send(ends[closing], &frame, "hello", false), RING_OK);
         transport_loop.close(ends[closing]);
         ends[closing] = NULL;
         for (int turn = 0; turn < 5000; turn++) /* long enough to notice the end */
             assert_int_equal(transport_loop.progress(rest), RING_OK);
-        assert_int_equal(pair_receive(rest, &payload)->seq, 5);
+        assert_int_equal(pair_receive(rest, &payload)->message, 5);
         assert_string_equal(payload, "hello");
         transport_loop.consume(rest);
         assert_int_equal(pair_await_broken(rest), RING_ERR_PEER);
-        assert_int_equal(transport_loop.send(rest, &frame, "x"), RING_ERR_PEER);
+        assert_int_equal(transport_loop.send(rest, &frame, "x", false), RING_ERR_PEER);
         assert_non_null(strstr(fail_text(), closing == 0 ? "rank 0" : "rank 1"));
         pair_close(ends);
     }
@@ -67,7 +67,7 @@ static ring_status open_with_offer(uint64_t offer)
     int fds[2];
     opening o;
     const transport_peer me = {.rank = 1, .peer = 0, .lane = TRANSPORT_COLLECTIVE};
-    const slots_greeting mine = slots_greeting_make(&transport_loop, &me, offer);
+    const lines_greeting mine = lines_greeting_make(&transport_loop, &me, offer);
     pair_sockets(fds);
     opening_start(&o, &transport_loop, 0, fds[0], 10);
     assert_int_equal(fd_write_all(fds[1], &mine, sizeof mine, clock_now() + 10), RING_OK);

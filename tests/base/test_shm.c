@@ -5,7 +5,7 @@
 #include "pair.h"
 #include "pass.h"
 #include "region.h"
-#include "slots_link.h"
+#include "lines_link.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -38,15 +38,13 @@ static int add_one_in_place(int fd)
     while ((status = transport_shm.peek(l, &frame, &payload)) == RING_IN_PROGRESS)
         if (transport_shm.progress(l) != RING_OK)
             return die(2);
-    int *numbers = transport_shm.map(l, frame->src_ref, frame->bytes);
+    int *numbers = transport_shm.map(l, frame->ext.src_ref, frame->ext.bytes);
     if (status != RING_OK || payload != NULL || numbers == NULL)
         return die(3);
-    for (size_t i = 0; i < frame->bytes / sizeof *numbers; i++)
+    for (size_t i = 0; i < frame->ext.bytes / sizeof *numbers; i++)
         numbers[i]++;
     transport_shm.consume(l);
-    const transport_frame done = {.flags = FRAME_ACK};
-    if (transport_shm.send(l, &done, NULL) != RING_OK)
-        return die(4);
+    transport_shm.release(l, 1);
     transport_shm.close(l);
     return 0;
 }
@@ -56,7 +54,6 @@ static void a_peer_process_reads_and_writes_heap_memory_in_place(void **state)
     (void)state;
     enum { NUMBERS = 100000 };
     int fds[2], status, *numbers;
-    const void *payload;
     opening o;
     pair_sockets(fds);
     const pid_t child = fork();
@@ -71,10 +68,12 @@ static void a_peer_process_reads_and_writes_heap_memory_in_place(void **state)
     for (int i = 0; i < NUMBERS; i++)
         numbers[i] = i;
     const transport_frame frame = {
-        .flags = FRAME_REF, .bytes = NUMBERS * sizeof *numbers,
-        .src_ref = transport_shm.ref(o.link, numbers, NUMBERS * sizeof *numbers)};
-    assert_int_equal(transport_shm.send(o.link, &frame, NULL), RING_OK);
-    assert_int_equal(pair_receive(o.link, &payload)->flags, FRAME_ACK);
+        .flags = FRAME_LONG | FRAME_REF, .ext.bytes = NUMBERS * sizeof *numbers,
+        .ext.src_ref = transport_shm.ref(o.link, numbers, NUMBERS * sizeof *numbers)};
+    assert_int_equal(transport_shm.send(o.link, &frame, NULL, false), RING_OK);
+    const double end = clock_now() + 20;
+    while (transport_shm.released(o.link) < 1 && clock_now() < end)
+        assert_int_equal(transport_shm.progress(o.link), RING_OK);
     for (int i = 0; i < NUMBERS; i++)
         assert_int_equal(numbers[i], i + 1);
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -106,18 +105,34 @@ static void references_stay_within_the_heap(void **state)
 
 /* ---- Without shared buffers -------------------------------------------------------- */
 
+/* The other end cannot mean this. */
+static bool refuses(transport_link *ends[2], unsigned reference)
+{
+    lines_producer *out = &((lines_link *)ends[0])->out;
+    const transport_frame frame = {.flags = (uint8_t)(FRAME_LONG | reference), .ext.src_ref = 1};
+    const transport_frame *got;
+    const void *payload;
+    if (lines_room(out, 0) == RING_OK)
+        lines_publish(out, &frame, NULL);
+    return transport_shm.peek(ends[1], &got, &payload) == RING_ERR_PEER;
+}
+
 /* Both ends in this process: nothing is lent, and frames still pass. */
-static int carry_everything(void *buffer)
+static int carry_everything(void *buffer, unsigned reference)
 {
     transport_link *ends[2];
     const void *payload;
+    const transport_frame hello = {.flags = FRAME_LONG, .ext.bytes = 5};
     pair_open(&transport_shm, ends);
     if (transport_shm.ref(ends[0], buffer, 8) != 0 || transport_shm.map(ends[1], 1, 8) != NULL)
         return 1;
-    if (transport_shm.send(ends[0], &(transport_frame){.bytes = 5}, "hello") != RING_OK)
+    if (transport_shm.send(ends[0], &hello, "hello", false) != RING_OK)
         return 2;
     pair_receive(ends[1], &payload);
     const int result = memcmp(payload, "hello", 5) == 0 ? 0 : 3;
+    transport_shm.consume(ends[1]);
+    if (!refuses(ends, reference))
+        return 4;
     pair_close(ends);
     return result;
 }
@@ -146,7 +161,7 @@ static int link_in_a_full_address_space(void)
         return 10;
     if (!limit_to(RLIMIT_AS, address_space_used() + min_size(heap_span() / 2, (size_t)1 << 30)))
         return 11;
-    return carry_everything(buffer);
+    return carry_everything(buffer, FRAME_REF);
 }
 
 static int link_without_a_heap(void)
@@ -154,7 +169,7 @@ static int link_without_a_heap(void)
     int buffer[2];
     if (!limit_to(RLIMIT_FSIZE, (size_t)2 << 20) || heap_open() == RING_OK)
         return 10;
-    return carry_everything(buffer);
+    return carry_everything(buffer, FRAME_STORED);
 }
 
 /* No memory file at all: the transport says so and nothing is killed. */
@@ -199,7 +214,7 @@ static void a_quiet_link_holds_little_and_leaves_nothing(void **state)
     (void)state;
     transport_link *ends[2];
     pair_open(&transport_shm, ends); /* the heap is there from now on */
-    assert_in_range(transport_shm.memory(ends[0]), sizeof(slots_link), 64 * 1024);
+    assert_in_range(transport_shm.memory(ends[0]), sizeof(lines_link), 64 * 1024);
     pair_close(ends);
     const size_t before = pair_count_fds();
     pair_open(&transport_shm, ends);
@@ -213,7 +228,7 @@ static void a_ring_has_no_name_and_cannot_shrink(void **state)
     (void)state;
     int fd;
     char path[64], target[256] = "";
-    slots_ring *ring;
+    lines_ring *ring;
     assert_int_equal(shm_region_create(&fd, &ring), RING_OK);
     assert_true(text_format(path, sizeof path, "/proc/self/fd/%d", fd));
     assert_true(readlink(path, target, sizeof target - 1) > 0);
@@ -237,7 +252,7 @@ static int file_of(size_t bytes, int seals)
 
 static size_t ring_bytes(void)
 {
-    return (sizeof(slots_ring) + 4095) / 4096 * 4096;
+    return (sizeof(lines_ring) + 4095) / 4096 * 4096;
 }
 
 /* Plays rank 1 with a right greeting, these two files and the word that it mapped the heap. */
@@ -246,7 +261,7 @@ static ring_status open_with_files(int ring, int heap)
     int fds[2];
     opening o;
     const transport_peer me = {.rank = 1, .peer = 0, .lane = TRANSPORT_COLLECTIVE};
-    const slots_greeting mine = slots_greeting_make(&transport_shm, &me, heap_span());
+    const lines_greeting mine = lines_greeting_make(&transport_shm, &me, heap_span());
     const int passed[SHM_PASS_FDS] = {ring, heap};
     pair_sockets(fds);
     opening_start(&o, &transport_shm, 0, fds[0], 10);
@@ -285,7 +300,7 @@ static void a_greeting_without_files_is_refused(void **state)
     int fds[2];
     opening o;
     const transport_peer me = {.rank = 1, .peer = 0, .lane = TRANSPORT_COLLECTIVE};
-    const slots_greeting mine = slots_greeting_make(&transport_shm, &me, 0);
+    const lines_greeting mine = lines_greeting_make(&transport_shm, &me, 0);
     pair_sockets(fds);
     opening_start(&o, &transport_shm, 0, fds[0], 10);
     assert_int_equal(fd_write_all(fds[1], &mine, sizeof mine, clock_now() + 10), RING_OK);
@@ -300,7 +315,7 @@ static int open_with_few_descriptors(int left)
     int fds[2];
     opening o;
     const transport_peer me = {.rank = 1, .peer = 0, .lane = TRANSPORT_COLLECTIVE};
-    const slots_greeting mine = slots_greeting_make(&transport_shm, &me, 0);
+    const lines_greeting mine = lines_greeting_make(&transport_shm, &me, 0);
     const int passed[SHM_PASS_FDS] = {STDERR_FILENO, STDERR_FILENO};
     if (heap_open() != RING_OK)
         return 1;
@@ -332,19 +347,21 @@ static void a_full_table_of_descriptors_is_an_error_that_says_so(void **state)
     }
 }
 
-static void a_frame_that_claims_more_than_its_slot_breaks_the_link(void **state)
+static void a_frame_that_claims_more_than_a_segment_breaks_the_link(void **state)
 {
     (void)state;
     transport_link *ends[2];
     const transport_frame *frame;
     const void *payload;
     pair_open(&transport_shm, ends);
-    slot *next = &((slots_link *)ends[0])->out.ring->slot[0];
-    next->frame.bytes = TRANSPORT_SEGMENT + 1;
-    __atomic_store_n(&next->frame.turn, 1, __ATOMIC_SEQ_CST);
+    lines_producer *out = &((lines_link *)ends[0])->out;
+    assert_int_equal(lines_room(out, 0), RING_OK);
+    lines_publish(out, &(transport_frame){.flags = FRAME_LONG}, NULL);
+    ((transport_frame *)(void *)out->ring->line)->ext.bytes = TRANSPORT_SEGMENT + 1;
     for (int again = 0; again < 2; again++)
         assert_int_equal(transport_shm.peek(ends[1], &frame, &payload), RING_ERR_PEER);
-    assert_int_equal(transport_shm.send(ends[1], &(transport_frame){0}, NULL), RING_ERR_PEER);
+    assert_int_equal(transport_shm.send(ends[1], &(transport_frame){0}, NULL, false),
+                     RING_ERR_PEER);
     assert_null(transport_shm.reserve(ends[1]));
     assert_false(transport_shm.arm(ends[1], false));
     assert_non_null(strstr(fail_text(), "rank 0"));
@@ -355,14 +372,15 @@ static void a_header_does_not_change_after_it_was_checked(void **state)
 {
     (void)state;
     transport_link *ends[2];
-    const transport_frame *frame;
+    const transport_frame *frame, three = {.flags = FRAME_LONG, .ext.bytes = 3};
     const void *payload;
     pair_open(&transport_shm, ends);
-    assert_int_equal(transport_shm.send(ends[0], &(transport_frame){.bytes = 3}, "ab"), RING_OK);
+    assert_int_equal(transport_shm.send(ends[0], &three, "ab", false), RING_OK);
     pair_receive(ends[1], &payload);
-    ((slots_link *)ends[0])->out.ring->slot[0].frame.bytes = UINT64_MAX;
+    transport_frame *shared = (void *)((lines_link *)ends[0])->out.ring->line;
+    shared->ext.bytes = UINT64_MAX;
     assert_int_equal(transport_shm.peek(ends[1], &frame, &payload), RING_OK);
-    assert_int_equal(frame->bytes, 3);
+    assert_int_equal(frame->ext.bytes, 3);
     pair_close(ends);
 }
 
@@ -378,7 +396,7 @@ int main(void)
         cmocka_unit_test(files_that_may_shrink_or_have_the_wrong_size_are_refused),
         cmocka_unit_test(a_greeting_without_files_is_refused),
         cmocka_unit_test(a_full_table_of_descriptors_is_an_error_that_says_so),
-        cmocka_unit_test(a_frame_that_claims_more_than_its_slot_breaks_the_link),
+        cmocka_unit_test(a_frame_that_claims_more_than_a_segment_breaks_the_link),
         cmocka_unit_test(a_header_does_not_change_after_it_was_checked),
     };
     return cmocka_run_group_tests_name("base.shm", tests, NULL, NULL);

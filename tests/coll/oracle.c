@@ -183,21 +183,30 @@ static int block_of(const oracle_case *c, size_t i)
     return (int)(i < edge ? i / (small + 1) : longer + (i - edge) / small);
 }
 
-/* Where elements begin that are combined in another order than element i. */
-static size_t same_order_until(const oracle_case *c, size_t i)
+static void left_to_right(const oracle_case *c, int first, int *postfix)
+{
+    postfix[0] = first;
+    for (int turn = 1; turn < c->ranks; turn++) {
+        postfix[2 * turn - 1] = (first + turn) % c->ranks;
+        postfix[2 * turn] = ORACLE_COMBINE;
+    }
+}
+
+size_t oracle_rank_order(const oracle_case *c, size_t i, int *postfix)
+{
+    (void)i;
+    left_to_right(c, 0, postfix);
+    return c->total;
+}
+
+size_t oracle_ring_order(const oracle_case *c, size_t i, int *postfix)
 {
     const size_t blocks = (size_t)block_of(c, i) + 1, ranks = (size_t)c->ranks;
-    if (c->order == ORACLE_RANK_ORDER)
-        return c->total;
+    left_to_right(c, (int)(blocks % ranks), postfix);
     if (c->block_count > 0)
         return blocks * c->block_count;
     const size_t longer = c->total % ranks;
     return blocks * (c->total / ranks) + (blocks < longer ? blocks : longer);
-}
-
-static int rank_at(const oracle_case *c, size_t i, int turn)
-{
-    return c->order == ORACLE_RANK_ORDER ? turn : (block_of(c, i) + 1 + turn) % c->ranks;
 }
 
 static float combine_f32(ring_op op, float a, float b)
@@ -229,22 +238,36 @@ static double combine_f64(ring_op op, double a, double b)
 }
 
 /* 16-bit types and float32 combine in float32. */
-static void expected_float(const oracle_case *c, size_t i, void *out)
+typedef struct both_widths {
+    double wide;
+    float narrow;
+} both_widths;
+
+static both_widths float_of(const oracle_case *c, int rank, size_t i)
 {
     unsigned char raw[8];
-    float narrow = 0;
-    double wide = 0;
-    for (int turn = 0; turn < c->ranks; turn++) {
-        put_input(c, rank_at(c, i, turn), raw, 0, i);
-        const double x = get_float(c->dtype, raw, 0);
-        wide = turn == 0 ? x : combine_f64(c->op, wide, x);
-        narrow = turn == 0 ? (float)x : combine_f32(c->op, narrow, (float)x);
+    put_input(c, rank, raw, 0, i);
+    const double x = get_float(c->dtype, raw, 0);
+    return (both_widths){x, (float)x};
+}
+
+static void expected_float(const oracle_case *c, size_t i, const int *postfix, void *out)
+{
+    both_widths stack[ORACLE_MOST_RANKS];
+    int depth = 0;
+    for (int k = 0; k < 2 * c->ranks - 1; k++) {
+        if (postfix[k] != ORACLE_COMBINE) {
+            stack[depth++] = float_of(c, postfix[k], i);
+            continue;
+        }
+        const both_widths right = stack[--depth], left = stack[depth - 1];
+        stack[depth - 1] = (both_widths){combine_f64(c->op, left.wide, right.wide),
+                                         combine_f32(c->op, left.narrow, right.narrow)};
     }
-    if (c->op == RING_AVG) {
-        wide /= c->ranks;
-        narrow /= (float)c->ranks;
-    }
-    put_float(c->dtype, out, 0, c->dtype == RING_FLOAT64 ? wide : (double)narrow);
+    both_widths sum = stack[0];
+    if (c->op == RING_AVG)
+        sum = (both_widths){sum.wide / c->ranks, sum.narrow / (float)c->ranks};
+    put_float(c->dtype, out, 0, c->dtype == RING_FLOAT64 ? sum.wide : (double)sum.narrow);
 }
 
 static bool is_signed(ring_dtype dtype)
@@ -267,14 +290,15 @@ static uint64_t combine_int(const oracle_case *c, uint64_t a, uint64_t b)
     }
 }
 
+/* The same in any order. */
 static void expected_int(const oracle_case *c, size_t i, void *out)
 {
     unsigned char raw[8];
     uint64_t sum = 0;
-    for (int turn = 0; turn < c->ranks; turn++) {
-        put_input(c, rank_at(c, i, turn), raw, 0, i);
+    for (int rank = 0; rank < c->ranks; rank++) {
+        put_input(c, rank, raw, 0, i);
         const uint64_t x = (uint64_t)get_int(c->dtype, raw, 0);
-        sum = turn == 0 ? x : combine_int(c, sum, x);
+        sum = rank == 0 ? x : combine_int(c, sum, x);
         put_int(c->dtype, raw, 0, sum); /* wraps at the type's width */
         sum = (uint64_t)get_int(c->dtype, raw, 0);
     }
@@ -357,14 +381,14 @@ bool oracle_is_input(const oracle_case *c, int rank, const void *got, size_t fir
 
 /* Writes the right result of element i. @return false if it is out of its bound, so that the
  * oracle itself is wrong. */
-static bool expect(const oracle_case *c, size_t i, void *want)
+static bool expect(const oracle_case *c, size_t i, const int *postfix, void *want)
 {
     if (c->data == ORACLE_EXACT)
         exact_result(c, i, want);
     else if (!is_float(c->dtype))
         expected_int(c, i, want);
     else
-        expected_float(c, i, want);
+        expected_float(c, i, postfix, want);
     const bool adds = c->op == RING_SUM || c->op == RING_AVG;
     if (!adds || !is_float(c->dtype) || within_bound(c, i, get_float(c->dtype, want, 0)))
         return true;
@@ -377,11 +401,12 @@ bool oracle_is_reduced(const oracle_case *c, const void *got, size_t first, size
 {
     const size_t size = ring_dtype_size(c->dtype);
     char want[8 * ORACLE_PERIOD];
+    int postfix[2 * ORACLE_MOST_RANKS];
     for (size_t at = first, end; at < first + count; at = end) {
-        end = same_order_until(c, at);
+        end = c->order(c, at, postfix);
         end = end < first + count ? end : first + count;
         for (size_t i = 0; i < end - at && i < ORACLE_PERIOD; i++)
-            if (!expect(c, at + i, want + i * size))
+            if (!expect(c, at + i, postfix, want + i * size))
                 return false;
         if (!is_repeated(c, (const char *)got + (at - first) * size, want, at, end - at))
             return false;

@@ -15,19 +15,28 @@
 #include <stdbool.h>
 
 typedef enum oracle_data { ORACLE_EXACT, ORACLE_RANDOM } oracle_data;
-/** Combining order: round the ring from the block's next rank, or by rank. */
-typedef enum oracle_order { ORACLE_RING_ORDER, ORACLE_RANK_ORDER } oracle_order;
+typedef struct oracle_case oracle_case;
+/** How element @p i is combined, in postfix: a rank pushes its element, ORACLE_COMBINE combines the
+ *  two topmost (left op right). @param[out] postfix  [2 * ranks - 1].
+ *  @return where elements begin that may be combined in another order. */
+typedef size_t (*oracle_order)(const oracle_case *c, size_t i, int *postfix);
+enum { ORACLE_COMBINE = -1, ORACLE_MOST_RANKS = 64 };
 
-typedef struct oracle_case {
+/** Left to right by rank; left to right round the ring from the block's next rank. */
+size_t oracle_rank_order(const oracle_case *c, size_t i, int *postfix);
+size_t oracle_ring_order(const oracle_case *c, size_t i, int *postfix);
+
+struct oracle_case {
     ring_dtype dtype;
     ring_op op;
     int ranks;
     oracle_data data;
     oracle_order order;
+    const void *context; /* of order */
     unsigned seed;
     size_t total;       /* elements of the reduced vector */
     size_t block_count; /* elements of a rank's block in it, 0: cut evenly */
-} oracle_case;
+};
 
 enum { ORACLE_PERIOD = 1021 };
 

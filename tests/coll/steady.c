@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A call of a kind that was made before takes nothing from the system: no heap, no system call.
+ * A call of a kind that was made before takes nothing from the system: no heap, no system call; and
+ * its plan is lowered no more, whatever its buffers.
  * Two ranks on two cores make every collective over shm, batch after batch, and count.
  *
  * Allocations and yields: this program's malloc and sched_yield count and hand on to glibc's.
  * Other system calls: the thread that makes the calls is under a seccomp filter of its own that
  * tells each of them to the rank's main thread, which counts it and lets it go on. A rank whose
- * peer is late yields, then sleeps, and is woken by system calls too; a busy machine makes peers
- * late. So the quietest batch must have no sleeps and wakes, and yields are only told. Anything
- * else is an error in every batch.
+ * peer is late yields, then sleeps, and is woken by system calls too; and what a late peer has not
+ * taken may need a page of a link's memory for the first time. A busy machine makes peers late. So
+ * the quietest batch must have none of these, and yields are only told. Anything else is an error
+ * in every batch.
  */
 #include "harness.h"
 
@@ -30,7 +32,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SKIP = 77, RANKS = 2, WARMUP = 64, CALLS = 10, BATCHES = 400, LOOK_MS = 5 };
+enum { SKIP = 77, RANKS = 2, WARMUP = 512, CALLS = 10, BATCHES = 400, LOOK_MS = 5 };
 enum { MOST_FLOATS = 32 * 1024 };
 
 /* ---- Allocations ---- */
@@ -95,13 +97,13 @@ typedef struct counts {
  * counts. */
 static _Atomic(counts *) current;
 
-/* Calls by which a thread sleeps, is woken and looks why. */
-static bool is_of_sleep(int number)
+/* Calls by which a thread sleeps, is woken and looks why, and by which a link takes memory. */
+static bool is_of_late_peer(int number)
 {
     static const int numbers[] = {
         SYS_futex,    SYS_membarrier, SYS_clock_nanosleep, SYS_ppoll,  SYS_epoll_pwait,
         SYS_read,     SYS_recvfrom,   SYS_recvmsg,         SYS_write,  SYS_sendto,
-        SYS_sendmsg,
+        SYS_sendmsg,  SYS_fallocate,
 #ifdef SYS_poll
         SYS_poll, SYS_epoll_wait,
 #endif
@@ -117,7 +119,7 @@ static void count_call(int number)
     counts *batch = atomic_load(&current);
     if (!batch)
         return;
-    if (is_of_sleep(number)) {
+    if (is_of_late_peer(number)) {
         batch->sleeps++;
     } else {
         batch->others++;
@@ -232,7 +234,7 @@ static const struct {
 
 enum { COLLECTIVES = sizeof collectives / sizeof *collectives };
 
-static const size_t sizes[] = {2, 1024, MOST_FLOATS}; /* floats: a line, a page, many slots */
+static const size_t sizes[] = {2, 1024, MOST_FLOATS}; /* floats: a line, a page, many pages */
 
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
@@ -264,7 +266,7 @@ static int judge(const rank_state *r, int which, size_t count, const counts *fou
 {
     const char *name = collectives[which].name;
     printf("rank %d: %-14s %6zu floats: %d allocations, %d system calls in %d calls; in the "
-           "quietest %d: %d to sleep and wake, %d yields\n", r->rank, name, count,
+           "quietest %d: %d of a late peer, %d yields\n", r->rank, name, count,
            found->allocations, found->others, BATCHES * CALLS, CALLS, found->sleeps,
            found->yields);
     EXPECT(found->allocations == 0, "%s, %zu floats", name, count);
@@ -274,10 +276,29 @@ static int judge(const rank_state *r, int which, size_t count, const counts *fou
     return 0;
 }
 
+static uint64_t lowered(const rank_state *r)
+{
+    ring_comm_info info = {.size = sizeof info};
+    return ring_comm_get_info(r->comm, &info) == RING_OK ? info.lowered : 0;
+}
+
+/* The buffer begins elsewhere: no matter to a program. */
+static int lower_nothing(const rank_state *r, int which, size_t count)
+{
+    rank_state moved = *r;
+    const uint64_t before = lowered(r);
+    moved.buffer += RANKS * (MOST_FLOATS - count > 64 ? 64 : 0);
+    if (make_calls(&moved, which, count, CALLS) != 0)
+        return 1;
+    EXPECT(before > 0 && lowered(r) == before, "%s, %zu floats: lowered %llu times",
+           collectives[which].name, count, (unsigned long long)(lowered(r) - before));
+    return 0;
+}
+
 static int measure(const rank_state *r, int which, size_t count)
 {
     counts found = {.yields = INT_MAX, .sleeps = INT_MAX};
-    if (make_calls(r, which, count, WARMUP) != 0)
+    if (make_calls(r, which, count, WARMUP) != 0 || lower_nothing(r, which, count) != 0)
         return 1;
     for (int batch = 0; batch < BATCHES; batch++) {
         counts now = {0};

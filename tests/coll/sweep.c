@@ -124,7 +124,7 @@ int main(int argc, char **argv)
 {
     static const struct argp_option table[] = {
         {"transport", 't', "NAME", 0, "loop (default), shm, tcp", 0},
-        {"algo", 'a', "NAME", 0, "ring (default), direct, chain", 0},
+        {"algo", 'a', "NAME", 0, "ring (default), oneshot, direct, halving, tree, chain", 0},
         {"mode", 'm', "MODE", 0, "sample, pairwise (default), full", 0},
         {"ranks", 'r', "LIST", 0, "default 1,2,3,4,5,7,8", 0},
         {0}};

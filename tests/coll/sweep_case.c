@@ -4,7 +4,7 @@
  * rank checks every element of its outputs, guard bytes around buffers, that inputs are
  * unchanged out of place, and that the call went the way that the sweep is about.
  */
-#include "sweep.h"
+#include "sweep_order.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,13 +140,12 @@ static ring_status call_it(const trial *t, ring_comm *comm)
 
 /* ---- Judging --------------------------------------------------------------------------- */
 
-/* A rank alone has no transport; chain does no all_gather. */
+/* A rank alone has no transport; what an algorithm does not do goes by another one. */
 static bool went_the_way(const sweep_case *c, const sweep_target *target,
                          const ring_comm_info *info)
 {
     const char *transport = c->ranks == 1 ? "self" : target->transport;
-    const bool by_another =
-        c->kind == SWEEP_ALL_GATHER && strcmp(target->algorithm, "chain") == 0;
+    const bool by_another = !sweep_order_serves(target->algorithm, c->kind);
     return strcmp(info->transport, transport) == 0 &&
            (strcmp(info->algorithm, target->algorithm) == 0) != by_another;
 }
@@ -170,8 +169,14 @@ static bool output_right(trial *t, const char *algorithm)
 {
     if (!sweep_reduces(t->c->kind))
         return moved_right(t);
-    t->oracle.order = strcmp(algorithm, "chain") == 0 ? ORACLE_RANK_ORDER : ORACLE_RING_ORDER;
-    return oracle_is_reduced(&t->oracle, t->dst_at, t->out.first, t->out.count);
+    sweep_order order;
+    if (!sweep_order_find(&order, t->c, algorithm))
+        return false;
+    t->oracle.order = order.at;
+    t->oracle.context = &order;
+    const bool right = oracle_is_reduced(&t->oracle, t->dst_at, t->out.first, t->out.count);
+    sweep_order_free(&order);
+    return right;
 }
 
 /* @return what is wrong, NULL if nothing. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Gradient buckets: sums, order of readiness, progress thread, misuse.
+ * Gradient buckets: sums, order of readiness, misuse.
  * Usage: test_coll_buckets TRANSPORT */
 #include "harness.h"
 
@@ -67,15 +67,6 @@ static void test_buckets_sum_whatever_the_order_of_readiness(void **state)
         run(ranks, reduce_rounds);
 }
 
-static void test_progress_thread_gives_the_same(void **state)
-{
-    (void)state;
-    setenv("RING_PROGRESS_THREAD", "1", 1);
-    run(2, reduce_rounds);
-    run(3, reduce_rounds);
-    unsetenv("RING_PROGRESS_THREAD");
-}
-
 static int misuse(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
@@ -135,7 +126,6 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_buckets_sum_whatever_the_order_of_readiness),
-        cmocka_unit_test(test_progress_thread_gives_the_same),
         cmocka_unit_test(test_misuse_is_named),
         cmocka_unit_test(test_counts_beyond_memory_are_refused_by_index),
     };

@@ -36,7 +36,7 @@ static int test_handle(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_INT64, RING_PROD, comm, &call));
     const double end = harness_now() + 20;
     while (!done && harness_now() < end)
-        EXPECT_OK(ring_test(work, &done));
+        EXPECT_OK(ring_test(&work, &done));
     EXPECT(done && x == 6, "done %d, x %lld", done, (long long)x);
     ring_comm_destroy(comm);
     return 0;
@@ -66,7 +66,7 @@ static int send_recv(int rank, int ranks, harness_board *board, void *arg)
         call.work = &sending;
         EXPECT_OK(ring_send(out, COUNT, RING_FLOAT64, next, comm, &call));
         EXPECT_OK(ring_recv(in, COUNT, RING_FLOAT64, before, comm, NULL));
-        EXPECT_OK(ring_wait(sending));
+        EXPECT_OK(ring_wait(&sending));
         for (size_t i = 0; i < COUNT; i++)
             EXPECT(in[i] == before * 1e6 + (double)i + round, "element %zu", i);
     }
@@ -100,7 +100,7 @@ static int send_beside_collective(int rank, int ranks, harness_board *board, voi
     if (rank == 1)
         EXPECT_OK(ring_send(&z, 1, RING_FLOAT32, 0, comm, NULL));
     if (rank == 0) {
-        EXPECT_OK(ring_wait(pending));
+        EXPECT_OK(ring_wait(&pending));
         EXPECT(y == 42, "received %g", (double)y);
     }
     ring_comm_destroy(comm);
@@ -314,7 +314,7 @@ static int leave_early(int rank, int ranks, harness_board *board, void *arg)
         EXPECT_OK(ring_all_reduce(x, x, 100000, RING_FLOAT32, RING_SUM, comm, &call));
         ring_comm_destroy(comm);
         free(x);
-        EXPECT(ring_wait(pending) == RING_ERR_ABORTED, "%s", ring_last_error(NULL));
+        EXPECT(ring_wait(&pending) == RING_ERR_ABORTED, "%s", ring_last_error(NULL));
         return 0;
     }
     usleep(300000);

@@ -36,7 +36,6 @@ static void an_empty_environment_gives_the_defaults(void **state)
     assert_true(s.peer_timeout > 14 && s.peer_timeout < 16);
     assert_true(s.init_timeout > 59 && s.init_timeout < 61);
     assert_false(s.insecure);
-    assert_false(s.progress_thread);
     assert_int_equal(s.secret_fd, -1);
     assert_int_equal(s.debug, LOG_WARN);
 }
@@ -49,7 +48,7 @@ static void every_field_is_read(void **state)
         {"RING_PEER_TIMEOUT", "2.5"},  {"RING_INIT_TIMEOUT", "3"},  {"RING_INSECURE", "1"},
         {"RING_ADDR", "10.0.0.1"},     {"RING_SECRET_FILE", "/s"},  {"RING_SECRET_FD", "7"},
         {"RING_SOCKET_IFNAME", "eth"}, {"RING_FAULT", "drop=0.1"},  {"RING_DEBUG", "info"},
-        {"RING_RENDEZVOUS_DIR", "/r"}, {"RING_PROGRESS_THREAD", "1"},
+        {"RING_RENDEZVOUS_DIR", "/r"},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         setenv(all[i][0], all[i][1], 1);
@@ -59,7 +58,7 @@ static void every_field_is_read(void **state)
     assert_true(s.timeout > 1.4 && s.timeout < 1.6);
     assert_true(s.peer_timeout > 2.4 && s.peer_timeout < 2.6);
     assert_true(s.init_timeout > 2.9 && s.init_timeout < 3.1);
-    assert_true(s.insecure && s.progress_thread);
+    assert_true(s.insecure);
     assert_string_equal(s.address, "10.0.0.1");
     assert_string_equal(s.secret_file, "/s");
     assert_int_equal(s.secret_fd, 7);
@@ -77,7 +76,7 @@ static void wrong_values_are_refused_with_name_value_and_choice(void **state)
         {"RING_TIMEOUT", "0", "seconds"},     {"RING_TIMEOUT", "nan", "seconds"},
         {"RING_TIMEOUT", "inf", "seconds"},   {"RING_TIMEOUT", "5x", "seconds"},
         {"RING_PEER_TIMEOUT", "1e99", "seconds"}, {"RING_INIT_TIMEOUT", " ", "seconds"},
-        {"RING_INSECURE", "yes", "0 or 1"},   {"RING_PROGRESS_THREAD", "2", "0 or 1"},
+        {"RING_INSECURE", "yes", "0 or 1"},
         {"RING_SECRET_FD", "-3", "number"},   {"RING_SECRET_FD", "99999999999999999999", "number"},
         {"RING_DEBUG", "loud", "error, warn, info or debug"},
         {"NCCL_DEBUG", "LOUD", "error, warn, info or debug"},

@@ -60,12 +60,14 @@ static void the_traffic_of_the_ring_is_the_least(void **state)
 static void every_algorithm_and_collective_is_proven(void **state)
 {
     (void)state;
-    static const char *const algorithms[] = {"ring", "direct", "chain"};
+    static const char *const algorithms[] = {"oneshot", "direct", "ring", "halving", "tree",
+                                             "chain"};
     static const char *const collectives[] = {"all_reduce", "reduce_scatter", "all_gather",
                                               "broadcast", "reduce"};
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++)
         for (size_t k = 0; k < 5; k++) {
-            const int status = shell(PLAN "%s --algo %s --ranks 4", collectives[k], algorithms[i]);
+            const int status = shell(PLAN "%s --algo %s --ranks 5 --per-host 2", collectives[k],
+                                     algorithms[i]);
             const bool cannot = status == 2 && shell_count(" has no ") == 1;
             assert_true(cannot || (status == 0 && shell_count("proven: ") == 1));
         }
@@ -78,6 +80,16 @@ static void steps_are_listed_for_each_rank(void **state)
     assert_int_equal(shell_count("rank 0 of 3"), 1);
     assert_int_equal(shell_count("rank 2 of 3"), 1);
     assert_int_equal(shell_count("after transfer"), 0);
+}
+
+static void hosts_scratch_and_ranges_are_shown(void **state)
+{
+    (void)state;
+    assert_int_equal(shell(PLAN "all_reduce --algo tree --ranks 6 --per-host 3 --steps"), 0);
+    assert_int_equal(shell_count("6 ranks on 2 hosts"), 1);
+    assert_int_equal(shell(PLAN "all_reduce --algo halving --ranks 8 --steps"), 0);
+    assert_true(shell_count("-> scratch[0..3]") > 0);
+    assert_int_equal(shell_count("proven: "), 1);
 }
 
 static void the_trace_is_json_with_a_row_a_rank(void **state)
@@ -108,7 +120,9 @@ static void wrong_requests_are_one_line_and_status_2(void **state)
     (void)state;
     static const char *const wrong[] = {
         "", "shuffle --ranks 4", "all_reduce", "all_reduce --ranks 0", "all_reduce --ranks 65",
-        "all_reduce --ranks x", "all_reduce --ranks 4 --algo tree", "all_reduce --ranks 4 --root 1",
+        "all_reduce --ranks x",
+        "all_reduce --ranks 4 --per-host 0", "all_reduce --ranks 4 --algo bush",
+        "all_reduce --ranks 4 --root 1",
         "broadcast --ranks 4 --root 4", "all_reduce --ranks 4 --chunks 6",
         "all_reduce --ranks 4 --bogus", "all_reduce --ranks", "all_reduce --ranks 4 more",
         "all_reduce --ranks 4 --bytes much", "all_reduce --ranks 4 --bytes 0x10",
@@ -130,6 +144,7 @@ int main(void)
         cmocka_unit_test(the_traffic_of_the_ring_is_the_least),
         cmocka_unit_test(every_algorithm_and_collective_is_proven),
         cmocka_unit_test(steps_are_listed_for_each_rank),
+        cmocka_unit_test(hosts_scratch_and_ranges_are_shown),
         cmocka_unit_test(the_trace_is_json_with_a_row_a_rank),
         cmocka_unit_test(wrong_requests_are_one_line_and_status_2),
     };

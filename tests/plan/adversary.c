@@ -14,9 +14,14 @@ static word source(int rank, int piece, int position)
     return mix((word)rank * 1000003 + (word)piece * 1009 + (word)position + 1);
 }
 
+static int memory_of_a_buffer(const world *w)
+{
+    return w->slices * w->chunks * ELEMENTS;
+}
+
 static void fill_with_rubbish(world *w, word *memory)
 {
-    for (int i = 0; i < w->slices * w->chunks * ELEMENTS; i++)
+    for (int i = 0; i < memory_of_a_buffer(w); i++)
         memory[i] = mix(w->random += 77);
 }
 
@@ -50,7 +55,7 @@ static void start(world *w, int rank)
 static bool is_to_carry(const world *w, const message *m, int from, int to)
 {
     return m->from == from && m->to == to && m->way == BY_VALUE && m->lazy &&
-           m->here < w->elements;
+           m->here < world_length(w, m);
 }
 
 message *world_to_carry(world *w, int from, int to)
@@ -61,11 +66,14 @@ message *world_to_carry(world *w, int from, int to)
     return *i < w->message_count ? &w->messages[*i] : NULL;
 }
 
-static bool all_carried(world *w, int from)
+/* What the plan has lent it has to protect itself; the rest leaves before its end. */
+static bool all_carried(const world *w, int from)
 {
-    for (int to = 0; to < w->set->ranks; to++)
-        if (world_to_carry(w, from, to) != NULL)
+    for (int i = 0; i < w->message_count; i++) {
+        const message *m = &w->messages[i];
+        if (!m->lent && is_to_carry(w, m, from, m->to))
             return false;
+    }
     return true;
 }
 
@@ -94,9 +102,10 @@ static bool end(world *w, int rank)
     if (a->ended || !all_carried(w, rank))
         return false;
     a->ended = true;
-    memcpy(a->result, a->dst, (size_t)(w->slices * w->chunks) * ELEMENTS * sizeof(word));
+    memcpy(a->result, a->dst, (size_t)memory_of_a_buffer(w) * sizeof(word));
     fill_with_rubbish(w, a->src);
     fill_with_rubbish(w, a->dst);
+    fill_with_rubbish(w, a->scratch);
     for (int peer = 0; peer < w->set->ranks; peer++)
         if (w->set->of[0]->collective == PLAN_BARRIER && !w->actors[peer].started)
             w->wrong = "a rank left the barrier before all had come";
@@ -169,19 +178,30 @@ static void run(world *w)
 
 /* ---- Judging ------------------------------------------------------------------- */
 
+static word sum_of(const int32_t *postfix, int length, int piece, int position)
+{
+    word stack[MOST_RANKS];
+    int height = 0;
+    for (int i = 0; i < length; i++) {
+        if (postfix[i] >= 0) {
+            stack[height++] = source(postfix[i], piece, position);
+            continue;
+        }
+        height--;
+        stack[height - 1] = combined(stack[height - 1], stack[height]);
+    }
+    return finished(stack[0]);
+}
+
 static bool piece_is_right(const world *w, int rank, int piece, const int32_t *order)
 {
     const plan *p = w->set->of[rank];
     const int chunk = piece % w->chunks;
     const int owner = p->collective == PLAN_ALL_GATHER ? chunk / (p->chunks / p->ranks) : p->root;
     for (int i = 0; i < w->elements; i++) {
-        word expected = source(owner, piece, i);
-        if (plan_reduces(p->collective)) {
-            expected = source(order[0], piece, i);
-            for (int r = 1; r < p->ranks; r++)
-                expected = combined(expected, source(order[r], piece, i));
-            expected = finished(expected);
-        }
+        const word expected = plan_facts_of(p->collective)->reduces
+                                  ? sum_of(order, 2 * p->ranks - 1, piece, i)
+                                  : source(owner, piece, i);
         if (w->actors[rank].result[piece * ELEMENTS + i] != expected)
             return false;
     }
@@ -190,13 +210,13 @@ static bool piece_is_right(const world *w, int rank, int piece, const int32_t *o
 
 static const char *judge(const world *w)
 {
-    int32_t order[MOST_RANKS];
+    int32_t order[2 * MOST_RANKS];
     const plan *p = w->set->of[0];
     if (w->wrong != NULL || p->collective == PLAN_BARRIER)
         return w->wrong;
     for (int piece = 0; piece < w->slices * w->chunks; piece++) {
         const int chunk = piece % w->chunks;
-        if (plan_reduces(p->collective) &&
+        if (plan_facts_of(p->collective)->reduces &&
             plan_order((const plan *const *)w->set->of, p->ranks, chunk, order) != RING_OK)
             return fail_text();
         for (int rank = 0; rank < p->ranks; rank++)
@@ -206,6 +226,38 @@ static const char *judge(const world *w)
     return NULL;
 }
 
+/* Elements that one plan sends another rank eagerly. */
+static int eager_elements(const world *w, int from, int to)
+{
+    int elements = 0;
+    for (plan_cursor at = plan_begin(w->set->of[from]); plan_at(&at) != NULL; plan_next(&at)) {
+        const plan_step *step = plan_at(&at);
+        if (step->eager && plan_output(&at, step, 0).rank == to)
+            elements += plan_output(&at, step, 0).chunks * ELEMENTS;
+    }
+    return elements;
+}
+
+static void create_links(world *w)
+{
+    const int least = w->set->of[0]->circular ? ELEMENTS + 1 : 1;
+    memset(w->first, 0xff, sizeof w->first); /* NONE */
+    for (int from = 0; from < w->set->ranks; from++) {
+        for (int to = 0; to < w->set->ranks; to++) {
+            const int eager = eager_elements(w, from, to);
+            w->room[from][to] = eager > least ? eager : least;
+        }
+    }
+}
+
+static bool may_be_sliced(const plan_set *set)
+{
+    bool may = set->of[0]->circular;
+    for (int rank = 0; rank < set->ranks; rank++)
+        may |= set->of[rank]->scratch_chunks > 0;
+    return may;
+}
+
 static void create(world *w, const plan_set *set, bool in_place, uint64_t seed)
 {
     const plan *p = set->of[0];
@@ -213,26 +265,30 @@ static void create(world *w, const plan_set *set, bool in_place, uint64_t seed)
     w->set = set;
     w->in_place = in_place;
     w->random = mix(seed + 1);
-    w->slices = p->circular ? 1 + (int)plans_random(&w->random, MOST_SLICES) : 1;
+    w->slices = may_be_sliced(set) ? 1 + (int)plans_random(&w->random, MOST_SLICES) : 1;
     w->chunks = p->chunks;
     w->elements = p->collective == PLAN_BARRIER ? 0 : ELEMENTS;
-    w->room = p->circular ? ELEMENTS + 1 : 1;
     w->reference_odds = plans_random(&w->random, 5);
     w->store_odds = plans_random(&w->random, 5);
-    memset(w->first, 0xff, sizeof w->first); /* NONE */
+    create_links(w);
 }
 
-static void place_actors(world *w, word *memory, size_t words)
+enum { BUFFERS = 4 }; /* of an actor */
+
+static void place_actors(world *w, word *memory)
 {
+    const size_t words = (size_t)memory_of_a_buffer(w);
     for (int rank = 0; rank < w->set->ranks; rank++) {
         actor *a = &w->actors[rank];
         w->favoured[rank] = (int)plans_random(&w->random, (uint32_t)w->set->ranks);
         a->at = plan_begin(w->set->of[rank]);
-        a->src = memory + 3 * words * (size_t)rank;
+        a->src = memory + BUFFERS * words * (size_t)rank;
         a->dst = w->in_place ? a->src : a->src + words;
         a->result = a->src + 2 * words;
+        a->scratch = a->src + 3 * words;
         fill_with_rubbish(w, a->src);
         fill_with_rubbish(w, a->dst);
+        fill_with_rubbish(w, a->scratch);
     }
 }
 
@@ -240,13 +296,15 @@ const char *adversary_run(const plan_set *set, bool in_place, uint64_t seed)
 {
     static world w; /* large */
     create(&w, set, in_place, seed);
-    const size_t words = (size_t)(w.slices * w.chunks) * ELEMENTS;
-    word *memory = calloc(3 * words * (size_t)set->ranks, sizeof *memory);
+    const size_t words = (size_t)memory_of_a_buffer(&w);
+    word *memory = calloc(BUFFERS * words * (size_t)set->ranks, sizeof *memory);
     if (memory == NULL)
         abort();
-    place_actors(&w, memory, words);
+    place_actors(&w, memory);
     run(&w);
     const char *wrong = judge(&w);
+    for (int i = 0; i < w.message_count; i++)
+        free(w.messages[i].data);
     free(memory);
     return wrong;
 }

@@ -9,15 +9,17 @@
 enum { ELEMENTS = 3, MOST_SLICES = 3, NONE = -1, MOST_MESSAGES = 4096 };
 
 typedef uint64_t word;
-typedef enum way { BY_VALUE, BY_REFERENCE, STORED, ACK } way;
+typedef enum way { BY_VALUE, BY_REFERENCE, STORED } way;
 
 typedef struct message {
-    int from, to, chunk, next;
+    int from, to, chunk, chunks, next;
     way way;
     bool lazy;          /* by value: the link still reads it from memory */
+    bool lent;          /* … which nobody but the plan protects until it was read */
     bool bounded;       /* by value: what has arrived takes room on the link */
+    bool taken;
     const word *memory; /* of the sender */
-    word data[ELEMENTS];
+    word *data;
     int here;           /* elements that have arrived */
 } message;
 
@@ -25,12 +27,11 @@ typedef struct actor {
     plan_cursor at;
     int slice, position;
     bool started, ended;
-    word *src, *dst;
+    bool chosen;                          /* how the present fold's results go */
+    word *src, *dst, *scratch;
     word *result;                         /* dst when it ended */
-    bool referred[MOST_RANKS];            /* sent a reference to */
-    bool was_referred[MOST_RANKS];        /* took a reference from */
     bool heard[MOST_RANKS];               /* knows the peer's dst */
-    way out_way[MOST_RANKS];              /* of the present fold */
+    way out_way[MOST_RANKS];              /* of the present step */
     int out_message[MOST_RANKS];
 } actor;
 
@@ -38,13 +39,13 @@ typedef struct world {
     const plan_set *set;
     bool in_place;
     int slices;                          /* runs of the plan in a row, about other chunks */
-    int chunks, elements;
-    int room;                            /* elements that a link takes ahead of the taker */
+    int chunks, elements;                /* elements of a chunk: 0 or ELEMENTS */
     uint64_t random;
     unsigned reference_odds, store_odds; /* of 4 */
     actor actors[MOST_RANKS];
     message messages[MOST_MESSAGES];
     int message_count;
+    int room[MOST_RANKS][MOST_RANKS];    /* elements that a link takes ahead of the taker */
     int carried[MOST_RANKS][MOST_RANKS]; /* no earlier message of a pair is still to be carried */
     int on_link[MOST_RANKS][MOST_RANKS]; /* elements that have arrived and were not yet taken */
     int favoured[MOST_RANKS]; /* the peer whose messages a rank's links carry first */
@@ -69,12 +70,17 @@ static inline word finished(word a)
     return mix(a ^ 0x5bd1e995);
 }
 
+static inline int world_length(const world *w, const message *m)
+{
+    return m->chunks * w->elements;
+}
+
 /** The oldest message of a pair with something left to carry, or NULL. */
 message *world_to_carry(world *w, int from, int to);
 
 static inline bool world_has_room(const world *w, int from, int to)
 {
-    return w->on_link[from][to] < w->room;
+    return w->on_link[from][to] < w->room[from][to];
 }
 
 /** Executes as much of a rank's step as is possible at once, an element at most.

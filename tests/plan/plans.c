@@ -9,11 +9,22 @@
 
 #include <cmocka.h>
 
+plan_world plans_world(int ranks, int per_host)
+{
+    static int32_t host_of[MOST_RANKS];
+    for (int rank = 0; rank < ranks && per_host > 0; rank++)
+        host_of[rank] = rank / per_host;
+    return (plan_world){.ranks = ranks, .hosts = per_host > 0 ? (ranks - 1) / per_host + 1 : 1,
+                        .host_of = per_host > 0 ? host_of : NULL};
+}
+
 plan_set plans_build(const plan_case *c)
 {
+    const plan_world world = plans_world(c->ranks, c->per_host);
     plan_set set = {.ranks = c->ranks};
     for (int rank = 0; rank < c->ranks; rank++) {
-        set.of[rank] = c->algorithm->build(c->collective, c->ranks, rank, c->root, c->chunks);
+        set.of[rank] = c->algorithm->build(&(algo_call){c->collective, &world, rank, c->root,
+                                                        c->chunks});
         assert_non_null(set.of[rank]);
     }
     return set;
@@ -50,7 +61,7 @@ void plans_expect_refused(const plan_set *set, const char *telling)
 
 static void copy_operand(plan *to, plan_loc loc, bool out)
 {
-    (out ? plan_out : plan_in)(to, loc.rank, loc.buffer, loc.chunk);
+    (out ? plan_add_output : plan_add_input)(to, &loc);
 }
 
 static void take_back(plan *p)
@@ -62,7 +73,7 @@ static void take_back(plan *p)
 static void copy_step(plan *to, const plan_cursor *at)
 {
     const plan_step *step = plan_at(at);
-    plan_step_like(to, step);
+    plan_add_step(to, step);
     for (int i = 0; i < step->ins; i++)
         copy_operand(to, plan_input(at, step, i), false);
     for (int i = 0; i < step->outs; i++)
@@ -121,22 +132,16 @@ void plans_swap(plan_set *set, int rank, int index)
 
 /* ---- Taking operands out --------------------------------------------------------- */
 
-static bool is_ack(const plan_step *step)
-{
-    return step->kind == PLAN_STEP_ACK || step->kind == PLAN_STEP_WAIT_ACK;
-}
-
-/* The operand to leave out: the number-th from or to a peer, of messages or acknowledgements. */
+/* The operand to leave out: the number-th message from or to a peer. */
 typedef struct omission {
     int peer;
-    bool out, ack;
+    bool out;
     int number, seen;
 } omission;
 
-static bool leaves_out(omission *o, const plan_step *step, plan_loc loc, bool out)
+static bool leaves_out(omission *o, plan_loc loc, bool out)
 {
-    return out == o->out && loc.rank == o->peer && is_ack(step) == o->ack &&
-           o->seen++ == o->number;
+    return out == o->out && loc.rank == o->peer && o->seen++ == o->number;
 }
 
 /* @return how many operands were copied. */
@@ -146,7 +151,7 @@ static int copy_operands(plan *to, const plan_cursor *at, bool out, omission *o)
     int copied = 0;
     for (int i = 0; i < (out ? step->outs : step->ins); i++) {
         const plan_loc loc = out ? plan_output(at, step, i) : plan_input(at, step, i);
-        if (leaves_out(o, step, loc, out))
+        if (leaves_out(o, loc, out))
             continue;
         copy_operand(to, loc, out);
         copied++;
@@ -160,7 +165,7 @@ static plan *copy_without(const plan *p, omission o)
     plan *copy = empty_like(p);
     for (plan_cursor at = plan_begin(p); plan_at(&at) != NULL; plan_next(&at)) {
         const plan_step *step = plan_at(&at);
-        plan_step_like(copy, step);
+        plan_add_step(copy, step);
         const int ins = copy_operands(copy, &at, false, &o);
         const int outs = copy_operands(copy, &at, true, &o);
         if ((ins == 0 && step->ins > 0) || (outs == 0 && step->outs > 0))
@@ -169,16 +174,16 @@ static plan *copy_without(const plan *p, omission o)
     return copy;
 }
 
-void plans_drop_message(plan_set *set, int from, int to, int number)
+int plans_messages(const plan_set *set, int from, int to)
 {
-    replace(set, from, copy_without(set->of[from], (omission){to, true, false, number, 0}));
-    replace(set, to, copy_without(set->of[to], (omission){from, false, false, number, 0}));
+    const plan_peer *peer = plan_peer_of(set->of[from], to);
+    return peer != NULL ? peer->sends : 0;
 }
 
-void plans_drop_ack(plan_set *set, int from, int to)
+void plans_drop_message(plan_set *set, int from, int to, int number)
 {
-    replace(set, from, copy_without(set->of[from], (omission){to, true, true, 0, 0}));
-    replace(set, to, copy_without(set->of[to], (omission){from, false, true, 0, 0}));
+    replace(set, from, copy_without(set->of[from], (omission){to, true, number, 0}));
+    replace(set, to, copy_without(set->of[to], (omission){from, false, number, 0}));
 }
 
 /* ---- Looking and choosing ---------------------------------------------------------- */
@@ -198,34 +203,37 @@ int plans_find(const plan_set *set, int rank, plan_kind kind)
     return -1;
 }
 
-static bool has_root(plan_collective collective)
-{
-    return collective == PLAN_BROADCAST || collective == PLAN_REDUCE;
-}
-
 static void each_root(plan_case c, void (*each)(const plan_case *c))
 {
     const int roots[] = {0, c.ranks / 2, c.ranks - 1};
-    for (int i = 0; i < (has_root(c.collective) ? 3 : 1); i++) {
+    for (int i = 0; i < (plan_facts_of(c.collective)->rooted ? 3 : 1); i++) {
         c.root = roots[i];
         if (i == 0 || roots[i] != roots[i - 1])
             each(&c);
     }
 }
 
+static void each_chunking(plan_case c, void (*each)(const plan_case *c))
+{
+    const plan_world world = plans_world(c.ranks, c.per_host);
+    const int unit = c.algorithm->chunks(c.collective, &world, 0);
+    for (int times = 1; times <= 3; times++) {
+        c.chunks = times * unit;
+        each_root(c, each);
+    }
+}
+
+/* Trees are built from hosts: of three ranks, and all on one. */
 void plans_each_case(const char *algorithm, int ranks, void (*each)(const plan_case *c))
 {
+    const int most_a_host = strcmp(algorithm, "tree") == 0 && ranks > 1 ? 3 : 0;
     plan_case c = {.algorithm = algo_find(algorithm), .ranks = ranks};
     assert_non_null(c.algorithm);
     for (int i = 0; i <= PLAN_BARRIER; i++) {
         c.collective = (plan_collective)i;
-        if (!c.algorithm->supports(c.collective))
-            continue;
-        const int unit = c.algorithm->chunks(c.collective, ranks, 0);
-        for (int times = 1; times <= 3; times++) {
-            c.chunks = times * unit;
-            each_root(c, each);
-        }
+        for (c.per_host = 0; c.per_host <= most_a_host; c.per_host += 3)
+            if (c.algorithm->supports(c.collective))
+                each_chunking(c, each);
     }
 }
 

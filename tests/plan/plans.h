@@ -16,7 +16,12 @@ typedef struct plan_case {
     const algo *algorithm;
     plan_collective collective;
     int ranks, root, chunks;
+    int per_host; /* ranks of a host; 0: all are on one */
 } plan_case;
+
+/** A world whose hosts have so many ranks each; it lives until the next call. */
+plan_world plans_world(int ranks, int per_host);
+
 
 plan_set plans_build(const plan_case *c);
 plan_set plans_copy(const plan_set *set);
@@ -32,10 +37,10 @@ bool plans_proven(const plan_set *set);
 void plans_drop(plan_set *set, int rank, int index);
 void plans_swap(plan_set *set, int rank, int index);
 
+/** Messages from one rank to another. */
+int plans_messages(const plan_set *set, int from, int to);
 /** Takes message @p number from one rank to another out of both their plans. */
 void plans_drop_message(plan_set *set, int from, int to, int number);
-/** Takes the acknowledgement of one rank to another out of both. */
-void plans_drop_ack(plan_set *set, int from, int to);
 
 /** Steps of a rank, unrolled; the one at @p index is to be changed in place. */
 plan_step *plans_step(plan_set *set, int rank, int index);
@@ -43,7 +48,8 @@ plan_step *plans_step(plan_set *set, int rank, int index);
 int plans_find(const plan_set *set, int rank, plan_kind kind);
 
 /** Calls @p each for every algorithm, collective it supports, and root worth trying (first,
- *  middle, last), at these ranks with chunks of 1, 2, 3 times the unit. */
+ *  middle, last), at these ranks with chunks of 1, 2, 3 times the unit; of trees also for
+ *  several hosts. */
 void plans_each_case(const char *algorithm, int ranks, void (*each)(const plan_case *c));
 
 /** A small deterministic generator. */

@@ -3,7 +3,7 @@
  * which. Those that are wrong only in some schedules also fall to the adversary, so the
  * checker does not refuse them for nothing. */
 #include "adversary.h"
-#include "check.h"
+#include "checker.h"
 
 #include <setjmp.h>
 #include <stddef.h>
@@ -15,7 +15,8 @@
 static plan_set built(const char *algorithm, plan_collective collective, int ranks)
 {
     const algo *a = algo_find(algorithm);
-    const plan_case c = {a, collective, ranks, 0, a->chunks(collective, ranks, 0)};
+    const plan_world world = plans_world(ranks, 0);
+    const plan_case c = {a, collective, ranks, 0, a->chunks(collective, &world, 0), 0};
     return plans_build(&c);
 }
 
@@ -48,14 +49,28 @@ static void expect_refused_and_broken(plan_set *set, const char *telling)
     expect_refused(set, telling);
 }
 
-/* A fold of two, at either rank in the order 0, 1. */
-static void fold_two(plan *p, int chunk, plan_wire wire_in)
+static void fold_operand(plan *p, int rank, plan_wire wire)
 {
-    const int peer = 1 - p->rank;
-    plan_fold(p, true, wire_in, PLAN_WIRE_DATA);
-    plan_in(p, 0, peer == 0 ? PLAN_WIRE : PLAN_SRC, chunk);
-    plan_in(p, 1, peer == 1 ? PLAN_WIRE : PLAN_SRC, chunk);
-    plan_out(p, p->rank, PLAN_DST, chunk);
+    if (rank == p->rank)
+        plan_fold_local(p, PLAN_SRC);
+    else
+        plan_fold_message(p, rank, wire);
+}
+
+/* A fold of two, at either rank in the order 0, 1. */
+static void fold_two(plan *p, int chunk, plan_wire wire)
+{
+    plan_fold(p, chunk, 1);
+    fold_operand(p, 0, wire);
+    fold_operand(p, 1, wire);
+    plan_fold_into(p, PLAN_DST);
+}
+
+static void fold_alone(plan *p, int chunk)
+{
+    plan_fold(p, chunk, 1);
+    plan_fold_local(p, PLAN_SRC);
+    plan_fold_into(p, PLAN_DST);
 }
 
 /* ---- Progress -------------------------------------------------------------------- */
@@ -68,7 +83,10 @@ static void a_dropped_send_makes_somebody_wait(void **state)
     expect_refused(&set, "expects chunk 1, but rank 1 sends chunk 0");
     set = built("direct", PLAN_BROADCAST, 3);
     plans_drop(&set, 0, plans_find(&set, 0, PLAN_STEP_SEND));
-    expect_refused(&set, "(wait_ack of r1): waits for ever for rank 1");
+    expect_refused(&set, "(wait for r1): waits for a rank it never sends to");
+    set = built("direct", PLAN_REDUCE, 3);
+    plans_drop(&set, 1, plans_find(&set, 1, PLAN_STEP_SEND));
+    expect_refused(&set, "expects chunk 0, but rank 1 sends chunk 1");
 }
 
 static void a_dropped_recv_leaves_a_message(void **state)
@@ -84,9 +102,9 @@ static void ranks_that_all_receive_first_wait_for_ever(void **state)
     plan_set set = two_empty(PLAN_ALL_GATHER);
     (void)state;
     for (int rank = 0; rank < 2; rank++) {
-        plan_copy(set.of[rank], PLAN_SRC, rank, PLAN_DST, rank);
-        plan_recv(set.of[rank], 1 - rank, PLAN_DST, 1 - rank);
-        plan_send(set.of[rank], PLAN_SRC, rank, 1 - rank, PLAN_DST);
+        plan_copy(set.of[rank], PLAN_SRC, rank, PLAN_DST, rank, 1);
+        plan_recv(set.of[rank], 1 - rank, PLAN_DST, 1 - rank, 1);
+        plan_send(set.of[rank], PLAN_SRC, rank, 1, 1 - rank, PLAN_DST);
     }
     seal(&set);
     expect_refused(&set, "rank 0, step 1 (recv r1:dst[1] -> dst[1]): waits for ever for rank 1");
@@ -94,10 +112,8 @@ static void ranks_that_all_receive_first_wait_for_ever(void **state)
 
 static void messages_in_another_order_than_expected_are_seen(void **state)
 {
-    plan_set set = built("chain", PLAN_BROADCAST, 2);
+    plan_set set = plans_build(&(plan_case){algo_find("chain"), PLAN_BROADCAST, 2, 0, 2, 0});
     (void)state;
-    plans_free(&set);
-    set = plans_build(&(plan_case){algo_find("chain"), PLAN_BROADCAST, 2, 0, 2});
     plan_set swapped = plans_copy(&set);
     plans_swap(&swapped, 0, 1);
     plans_free(&set);
@@ -126,17 +142,19 @@ static void more_than_one_chunk_round_a_circle_is_seen(void **state)
         assert_non_null(p);
         p->circular = true;
         for (int k = 0; k < 2; k++)
-            plan_send(p, PLAN_SRC, 2 * previous + k, next, PLAN_WIRE);
+            plan_send(p, PLAN_SRC, 2 * previous + k, 1, next, PLAN_WIRE);
         for (int k = 0; k < 4; k++) {
             const bool finish = k >= 2;
             const int chunk = 2 * (finish ? rank : next) + k % 2;
-            plan_fold(p, finish, finish ? PLAN_WIRE_ACC : PLAN_WIRE_DATA, PLAN_WIRE_ACC);
-            plan_in(p, previous, PLAN_WIRE, chunk);
-            plan_in(p, rank, PLAN_SRC, chunk);
-            plan_out(p, finish ? rank : next, finish ? PLAN_DST : PLAN_WIRE, chunk);
+            plan_fold(p, chunk, 1);
+            plan_fold_message(p, previous, finish ? PLAN_WIRE_ACC : PLAN_WIRE_DATA);
+            plan_fold_local(p, PLAN_SRC);
+            if (finish)
+                plan_fold_into(p, PLAN_DST);
+            else
+                plan_fold_to(p, next, PLAN_WIRE);
         }
-        plan_ack(p, previous);
-        plan_wait_ack(p, next);
+        plan_wait(p, next, 0);
     }
     seal(&set);
     expect_refused_and_broken(&set, "waits for ever once links hold a chunk and a segment");
@@ -162,9 +180,9 @@ static void every_slice_of_a_circular_plan_is_proven(void **state)
     plans_expect_proven(&whole);
     plans_drop_message(&broken, 0, 1, 3); /* each slice has two of them */
     expect_refused(&broken, "expects chunk 1, but rank 2 sends chunk 3");
-    const int wait_of_the_last_ack = (int)plan_length(whole.of[1]) - 1;
-    plans_drop(&whole, 1, wait_of_the_last_ack);
-    expect_refused(&whole, "rank 1 never takes the acknowledgement of 2");
+    const int last_wait = (int)plan_length(whole.of[1]) - 1;
+    plans_drop(&whole, 1, last_wait);
+    expect_refused(&whole, "rank 1 may leave before rank 2 has read its chunk 1");
 }
 
 /* ---- Both ends of a message -------------------------------------------------------- */
@@ -174,7 +192,7 @@ static void a_message_for_another_place_is_seen(void **state)
     plan_set set = two_empty(PLAN_REDUCE_SCATTER);
     (void)state;
     for (int rank = 0; rank < 2; rank++) {
-        plan_send(set.of[rank], PLAN_SRC, 1 - rank, 1 - rank, PLAN_DST);
+        plan_send(set.of[rank], PLAN_SRC, 1 - rank, 1, 1 - rank, PLAN_DST);
         fold_two(set.of[rank], rank, PLAN_WIRE_DATA);
     }
     seal(&set);
@@ -186,7 +204,7 @@ static void a_message_of_another_type_is_seen(void **state)
     plan_set set = two_empty(PLAN_REDUCE_SCATTER);
     (void)state;
     for (int rank = 0; rank < 2; rank++) {
-        plan_send(set.of[rank], PLAN_SRC, 1 - rank, 1 - rank, PLAN_WIRE);
+        plan_send(set.of[rank], PLAN_SRC, 1 - rank, 1, 1 - rank, PLAN_WIRE);
         fold_two(set.of[rank], rank, PLAN_WIRE_ACC);
     }
     seal(&set);
@@ -205,7 +223,7 @@ static void a_dropped_copy_leaves_a_chunk_empty(void **state)
 
 static void a_contribution_that_is_missing_is_named(void **state)
 {
-    plan_set set = built("direct", PLAN_REDUCE_SCATTER, 4);
+    plan_set set = built("oneshot", PLAN_REDUCE_SCATTER, 4);
     (void)state;
     plans_drop_message(&set, 2, 1, 0);
     expect_refused(&set, "rank 1 ends with dst chunk 1 without rank 2's contribution");
@@ -217,12 +235,11 @@ static void a_contribution_that_comes_twice_is_named(void **state)
     (void)state;
     for (int rank = 0; rank < 2; rank++) {
         plan *p = set.of[rank];
-        plan_send(p, PLAN_SRC, 1 - rank, 1 - rank, PLAN_WIRE);
-        fold_two(p, rank, PLAN_WIRE_DATA);
-        plan_step *fold = &p->steps[p->step_count - 1];
-        p->locs[fold->first_in] = p->locs[fold->first_in + 1] =
-            (plan_loc){.rank = rank, .chunk = rank, .buffer = PLAN_SRC};
-        plan_recv(p, 1 - rank, PLAN_DST, rank);
+        plan_send(p, PLAN_SRC, 1 - rank, 1, 1 - rank, PLAN_WIRE);
+        plan_fold(p, rank, 1);
+        plan_fold_local(p, PLAN_SRC);
+        plan_fold_local(p, PLAN_SRC);
+        plan_fold_into(p, PLAN_DST);
     }
     seal(&set);
     expect_refused(&set, "adds rank 0's chunk 0 twice");
@@ -238,15 +255,13 @@ static void ranks_that_combine_in_other_orders_are_seen(void **state)
     for (int rank = 0; rank < 2; rank++) {
         plan *p = set.of[rank];
         for (int chunk = 0; chunk < 2; chunk++)
-            plan_send(p, PLAN_SRC, chunk, 1 - rank, PLAN_WIRE);
+            plan_send_eager(p, PLAN_SRC, chunk, 1, 1 - rank, PLAN_WIRE);
         for (int chunk = 0; chunk < 2; chunk++) {
-            plan_fold(p, true, PLAN_WIRE_DATA, PLAN_WIRE_DATA);
-            plan_in(p, rank, PLAN_SRC, chunk);
-            plan_in(p, 1 - rank, PLAN_WIRE, chunk);
-            plan_out(p, rank, PLAN_DST, chunk);
+            plan_fold(p, chunk, 1);
+            plan_fold_local(p, PLAN_SRC);
+            plan_fold_message(p, 1 - rank, PLAN_WIRE_DATA);
+            plan_fold_into(p, PLAN_DST);
         }
-        plan_ack(p, 1 - rank);
-        plan_wait_ack(p, 1 - rank);
     }
     seal(&set);
     expect_refused(&set, "rank 1 ends with dst chunk 0 combined in another order than elsewhere");
@@ -257,12 +272,12 @@ static void a_finished_chunk_is_not_folded_again(void **state)
     plan_set set = two_empty(PLAN_ALL_REDUCE);
     (void)state;
     for (int chunk = 0; chunk < 2; chunk++) {
-        plan_send(set.of[0], PLAN_SRC, chunk, 1, PLAN_WIRE);
+        plan_send(set.of[0], PLAN_SRC, chunk, 1, 1, PLAN_WIRE);
         fold_two(set.of[1], chunk, PLAN_WIRE_DATA);
-        plan_send(set.of[1], PLAN_DST, chunk, 0, PLAN_WIRE);
-        plan_fold(set.of[0], true, PLAN_WIRE_DATA, PLAN_WIRE_DATA);
-        plan_in(set.of[0], 1, PLAN_WIRE, chunk);
-        plan_out(set.of[0], 0, PLAN_DST, chunk);
+        plan_send(set.of[1], PLAN_DST, chunk, 1, 0, PLAN_WIRE);
+        plan_fold(set.of[0], chunk, 1);
+        plan_fold_message(set.of[0], 1, PLAN_WIRE_DATA);
+        plan_fold_into(set.of[0], PLAN_DST);
     }
     seal(&set);
     expect_refused(&set, "folds chunk 0 that is finished already");
@@ -273,8 +288,8 @@ static void a_chunk_of_somebody_else_is_not_the_result(void **state)
     plan_set set = two_empty(PLAN_BROADCAST);
     (void)state;
     for (int chunk = 0; chunk < 2; chunk++) {
-        plan_copy(set.of[0], PLAN_SRC, chunk, PLAN_DST, chunk);
-        plan_copy(set.of[1], PLAN_SRC, chunk, PLAN_DST, chunk);
+        plan_copy(set.of[0], PLAN_SRC, chunk, PLAN_DST, chunk, 1);
+        plan_copy(set.of[1], PLAN_SRC, chunk, PLAN_DST, chunk, 1);
     }
     seal(&set);
     expect_refused(&set, "this rank has no src chunk 0");
@@ -284,8 +299,8 @@ static void a_chunk_is_not_read_before_it_is_there(void **state)
 {
     plan_set set = two_empty(PLAN_BROADCAST);
     (void)state;
-    plan_send(set.of[0], PLAN_DST, 0, 1, PLAN_DST);
-    plan_recv(set.of[1], 0, PLAN_DST, 0);
+    plan_send(set.of[0], PLAN_DST, 0, 1, 1, PLAN_DST);
+    plan_recv(set.of[1], 0, PLAN_DST, 0, 1);
     seal(&set);
     expect_refused(&set, "reads dst chunk 0 before anything is there");
 }
@@ -298,87 +313,283 @@ static void a_barrier_waits_for_everybody(void **state)
     expect_refused_and_broken(&set, "rank 2 may leave before rank 0 has come");
 }
 
+/* ---- Ranges and scratch ----------------------------------------------------------- */
+
+/* Rank 1's contribution comes to rank 0 as a sum, which rests in scratch before it is added. */
+static plan_set through_scratch(int kept, int chunks)
+{
+    plan_set set = two_empty(PLAN_REDUCE);
+    plan *p = set.of[0];
+    plan_fold(set.of[1], 0, 2);
+    plan_fold_local(set.of[1], PLAN_SRC);
+    plan_fold_to(set.of[1], 0, PLAN_WIRE);
+    plan_fold(p, 0, 2);
+    plan_fold_local(p, PLAN_SRC);
+    plan_fold_message(p, 1, PLAN_WIRE_ACC);
+    plan_fold_into(p, PLAN_SCRATCH);
+    plan_fold(p, kept, chunks);
+    plan_fold_local(p, PLAN_SCRATCH);
+    plan_fold_into(p, PLAN_DST);
+    seal(&set);
+    return set;
+}
+
+static void sums_may_rest_in_scratch(void **state)
+{
+    plan_set set = through_scratch(0, 2);
+    (void)state;
+    plans_expect_proven(&set);
+    assert_null(adversary_attack(&set, 200));
+    plans_free(&set);
+    set = through_scratch(0, 1);
+    expect_refused(&set, "rank 0 ends with dst chunk 1 empty");
+}
+
+static void scratch_is_not_read_before_it_is_written(void **state)
+{
+    plan_set set = built("halving", PLAN_ALL_REDUCE, 3);
+    (void)state;
+    plans_drop(&set, 0, plans_find(&set, 0, PLAN_STEP_FOLD)); /* that of the spare's */
+    expect_refused(&set, "reads scratch chunk 1 before anything is there");
+}
+
+static void the_ends_of_a_message_agree_on_its_range(void **state)
+{
+    plan_set set = built("halving", PLAN_ALL_REDUCE, 4);
+    (void)state;
+    plan_step *step = plans_step(&set, 2, plans_find(&set, 2, PLAN_STEP_SEND));
+    set.of[2]->locs[step->first_in].chunks = set.of[2]->locs[step->first_out].chunks = 1;
+    expect_refused(&set, "expects chunk 2..3, but rank 2 sends chunk 2");
+}
+
+static void an_unfinished_chunk_does_not_come_to_dst(void **state)
+{
+    plan_set set = two_empty(PLAN_ALL_REDUCE);
+    (void)state;
+    for (int rank = 0; rank < 2; rank++) {
+        plan_send_eager(set.of[rank], PLAN_SRC, 0, 2, 1 - rank, PLAN_DST);
+        plan_recv(set.of[rank], 1 - rank, PLAN_DST, 0, 2);
+    }
+    seal(&set);
+    expect_refused(&set, "puts a chunk that is not finished into dst");
+    set = two_empty(PLAN_ALL_REDUCE);
+    plan_copy(set.of[0], PLAN_SRC, 0, PLAN_DST, 0, 2);
+    seal(&set);
+    expect_refused(&set, "puts a chunk that is not finished into dst");
+}
+
+static void a_range_is_not_copied_onto_a_part_of_itself(void **state)
+{
+    plan_set set = {.ranks = 2};
+    (void)state;
+    for (int rank = 0; rank < 2; rank++) {
+        set.of[rank] = plan_new(PLAN_ALL_GATHER, "hand", rank, 2, 0, 6);
+        assert_non_null(set.of[rank]);
+        plan_copy(set.of[rank], PLAN_SRC, 3 * rank, PLAN_DST, 3 * rank, 3);
+    }
+    plan_copy(set.of[0], PLAN_DST, 0, PLAN_DST, 2, 3);
+    seal(&set);
+    expect_refused(&set, "copies a range onto a part of itself");
+}
+
+/* Rank 0 adds all that it gets and relays the sum to the other two, which finish it. */
+static plan_set two_relays(bool both_finish)
+{
+    plan_set set = {.ranks = 3};
+    for (int rank = 0; rank < 3; rank++)
+        set.of[rank] = plan_new(PLAN_ALL_REDUCE, "hand", rank, 3, 0, 2);
+    plan *p = set.of[0];
+    plan_fold(p, 0, 2);
+    plan_fold_local(p, PLAN_SRC);
+    for (int rank = 1; rank < 3; rank++)
+        plan_fold_message(p, rank, PLAN_WIRE_DATA);
+    plan_fold_into(p, PLAN_DST);
+    for (int rank = 1; rank < 3; rank++)
+        plan_fold_to(p, rank, PLAN_WIRE);
+    for (int rank = 1; rank < 3; rank++) {
+        plan_send(set.of[rank], PLAN_SRC, 0, 2, 0, PLAN_WIRE);
+        if (rank == 2 && !both_finish)
+            break;
+        plan_fold(set.of[rank], 0, 2);
+        plan_fold_message(set.of[rank], 0, PLAN_WIRE_ACC);
+        plan_fold_into(set.of[rank], PLAN_DST);
+    }
+    seal(&set);
+    return set;
+}
+
+static void a_fold_may_relay_to_several(void **state)
+{
+    plan_set set = two_relays(true);
+    (void)state;
+    plans_expect_proven(&set);
+    assert_null(adversary_attack(&set, 500));
+    plans_free(&set);
+    set = two_relays(false);
+    expect_refused(&set, "rank 2 never takes the chunk 0 that rank 0 sends");
+}
+
+/* Nothing comes back from rank 1, so rank 0 cannot know that it may use the scratch again. */
+static void scratch_is_not_written_again_in_the_next_slice_while_it_is_lent(void **state)
+{
+    plan_set set = two_empty(PLAN_REDUCE);
+    (void)state;
+    for (int rank = 0; rank < 2; rank++)
+        set.of[rank]->root = 1;
+    plan_fold(set.of[0], 0, 2);
+    plan_fold_local(set.of[0], PLAN_SRC);
+    plan_fold_into(set.of[0], PLAN_SCRATCH);
+    plan_fold_to(set.of[0], 1, PLAN_WIRE); /* may be sent from the scratch */
+    plan_fold(set.of[1], 0, 2);
+    plan_fold_message(set.of[1], 0, PLAN_WIRE_ACC);
+    plan_fold_local(set.of[1], PLAN_SRC);
+    plan_fold_into(set.of[1], PLAN_DST);
+    seal(&set);
+    plan_set waiting = plans_copy(&set);
+    expect_refused_and_broken(&set, "-> scratch[4..5], r1:wire[4..5]) overwrites");
+    plan_wait(waiting.of[0], 1, 0);
+    plans_expect_proven(&waiting);
+    assert_null(adversary_attack(&waiting, 500));
+    plans_free(&waiting);
+}
+
 /* ---- Memory ---------------------------------------------------------------------- */
 
-static void a_missing_acknowledgement_is_seen(void **state)
+static void a_missing_wait_is_seen(void **state)
 {
     plan_set set = built("ring", PLAN_ALL_REDUCE, 3);
     (void)state;
-    plans_drop_ack(&set, 1, 0);
-    expect_refused_and_broken(&set, "an acknowledgement is missing");
+    plans_drop(&set, 0, plans_find(&set, 0, PLAN_STEP_WAIT));
+    expect_refused_and_broken(&set, "a wait is missing");
     set = built("direct", PLAN_ALL_GATHER, 3);
-    plans_drop_ack(&set, 1, 0);
+    plans_drop(&set, 0, plans_find(&set, 0, PLAN_STEP_WAIT));
+    expect_refused_and_broken(&set, "rank 0 may leave before rank 1 has read its chunk 0");
+    set = built("oneshot", PLAN_ALL_GATHER, 3); /* needs none while it is eager */
+    plans_expect_proven(&set);
+    plans_step(&set, 0, 0)->eager = false;
     expect_refused_and_broken(&set, "rank 0 may leave before rank 1 has read its chunk 0");
 }
 
-static void an_acknowledgement_before_the_reading_is_seen(void **state)
+/* Broadcast of two messages; the root waits for all but the last @p back. */
+static plan_set broadcast_with_wait(int back)
 {
     plan_set set = two_empty(PLAN_BROADCAST);
-    (void)state;
     for (int chunk = 0; chunk < 2; chunk++) {
-        plan_send(set.of[0], PLAN_SRC, chunk, 1, PLAN_DST);
-        plan_copy(set.of[0], PLAN_SRC, chunk, PLAN_DST, chunk);
-        plan_recv(set.of[1], 0, PLAN_DST, chunk);
-        if (chunk == 0)
-            plan_ack(set.of[1], 0);
+        plan_send(set.of[0], PLAN_SRC, chunk, 1, 1, PLAN_DST);
+        plan_copy(set.of[0], PLAN_SRC, chunk, PLAN_DST, chunk, 1);
+        plan_recv(set.of[1], 0, PLAN_DST, chunk, 1);
     }
-    plan_wait_ack(set.of[0], 1);
+    plan_wait(set.of[0], 1, back);
     seal(&set);
-    expect_refused_and_broken(&set, "waits for an acknowledgement of 2 messages, but rank 1 "
-                                    "acknowledges 1");
+    return set;
 }
 
-static void an_acknowledgement_among_messages_is_seen(void **state)
+static void a_wait_for_too_little_is_seen(void **state)
+{
+    plan_set set = broadcast_with_wait(0);
+    (void)state;
+    plans_expect_proven(&set);
+    assert_null(adversary_attack(&set, 500));
+    plans_free(&set);
+    set = broadcast_with_wait(1);
+    expect_refused_and_broken(&set, "rank 0 may leave before rank 1 has read its chunk 1");
+}
+
+/* Both wait for the other to take before they take themselves. By value it would pass. */
+static void waits_for_each_other_are_seen(void **state)
 {
     plan_set set = two_empty(PLAN_ALL_GATHER);
     (void)state;
     for (int rank = 0; rank < 2; rank++) {
         plan *p = set.of[rank];
-        plan_send(p, PLAN_SRC, rank, 1 - rank, PLAN_DST);
-        plan_copy(p, PLAN_SRC, rank, PLAN_DST, rank);
-        if (rank == 0)
-            plan_wait_ack(p, 1);
-        plan_recv(p, 1 - rank, PLAN_DST, 1 - rank);
-        plan_ack(p, 1 - rank);
-        if (rank == 1)
-            plan_wait_ack(p, 0);
+        plan_copy(p, PLAN_SRC, rank, PLAN_DST, rank, 1);
+        plan_send(p, PLAN_SRC, rank, 1, 1 - rank, PLAN_DST);
+        plan_wait(p, 1 - rank, 0);
+        plan_recv(p, 1 - rank, PLAN_DST, 1 - rank, 1);
     }
     seal(&set);
-    expect_refused_and_broken(&set, "expects an acknowledgement, but rank 1 sends chunk 1");
+    expect_refused_and_broken(&set, "rank 0, step 2 (wait for r1): waits for ever for rank 1");
 }
 
 /* Both give their chunk to the other and fold: in place, the fold may destroy what the other
- * has not read yet. */
-static void a_chunk_overwritten_while_it_is_read_is_seen(void **state)
+ * has not read yet. With a wait before the folds it is right. */
+static plan_set folds_of_each_other(bool wait)
 {
     plan_set set = two_empty(PLAN_ALL_REDUCE);
-    (void)state;
     for (int rank = 0; rank < 2; rank++) {
+        plan *p = set.of[rank];
         for (int chunk = 0; chunk < 2; chunk++)
-            plan_send(set.of[rank], PLAN_SRC, chunk, 1 - rank, PLAN_WIRE);
-        for (int chunk = 0; chunk < 2; chunk++)
-            fold_two(set.of[rank], chunk, PLAN_WIRE_DATA);
-        plan_ack(set.of[rank], 1 - rank);
-        plan_wait_ack(set.of[rank], 1 - rank);
+            plan_send(p, PLAN_SRC, chunk, 1, 1 - rank, PLAN_WIRE);
+        plan_fold(p, 0, 1);
+        fold_operand(p, 0, PLAN_WIRE_DATA);
+        fold_operand(p, 1, PLAN_WIRE_DATA);
+        plan_fold_into(p, PLAN_SCRATCH);
+        plan_fold(p, 1, 1);
+        fold_operand(p, 0, PLAN_WIRE_DATA);
+        fold_operand(p, 1, PLAN_WIRE_DATA);
+        plan_fold_into(p, PLAN_SCRATCH);
+        if (wait)
+            plan_wait(p, 1 - rank, 0);
+        plan_fold(p, 0, 2);
+        plan_fold_local(p, PLAN_SCRATCH);
+        plan_fold_into(p, PLAN_DST);
+        if (!wait)
+            plan_wait(p, 1 - rank, 0);
     }
     seal(&set);
-    expect_refused_and_broken(&set, "in place: rank 0, step 2 (fold src[0] + r1:wire[0] -> "
-                                    "dst[0], finished) overwrites a chunk too early");
+    return set;
 }
 
-static void a_store_before_the_peer_is_known_to_be_in_the_call_is_seen(void **state)
+static void a_chunk_overwritten_while_it_is_read_is_seen(void **state)
 {
-    plan_set set = two_empty(PLAN_ALL_REDUCE);
+    plan_set set = folds_of_each_other(false);
     (void)state;
-    for (int chunk = 0; chunk < 2; chunk++) {
-        plan_fold(set.of[0], true, PLAN_WIRE_DATA, PLAN_WIRE_DATA);
-        plan_in(set.of[0], 0, PLAN_SRC, chunk);
-        plan_out(set.of[0], 0, PLAN_DST, chunk);
-        plan_out(set.of[0], 1, PLAN_DST, chunk);
-        plan_recv(set.of[1], 0, PLAN_DST, chunk);
+    expect_refused_and_broken(&set, "in place: rank 0, step 4 (fold scratch[0..1] -> dst[0..1] "
+                                    "finished) overwrites a chunk too early");
+    set = folds_of_each_other(true);
+    plans_expect_proven(&set);
+    assert_null(adversary_attack(&set, 1000));
+    plans_free(&set);
+}
+
+/* A WAIT may pass before the peer takes what was carried: it tells nothing of where the peer is,
+ * so rank 2 is not known to have read what rank 1 stores over. */
+static void a_wait_tells_nothing_of_the_peers_steps(void **state)
+{
+    plan_set set = two_empty(PLAN_BARRIER);
+    (void)state;
+    plan_send(set.of[0], PLAN_SRC, 0, 1, 1, PLAN_DST);
+    plan_wait(set.of[0], 1, 0);
+    plan_recv(set.of[1], 0, PLAN_DST, 0, 1);
+    seal(&set);
+    expect_refused(&set, "rank 0 may leave before rank 1 has come");
+}
+
+/* Rank 0 hears of rank 1 through rank 2 alone: it carries the result to it, and stores it into
+ * rank 2 at most. */
+static void a_result_for_a_peer_that_never_wrote_is_carried(void **state)
+{
+    plan_set set = {.ranks = 3};
+    (void)state;
+    for (int rank = 0; rank < 3; rank++)
+        set.of[rank] = plan_new(PLAN_ALL_REDUCE, "hand", rank, 3, 0, 2);
+    plan_send(set.of[1], PLAN_SRC, 0, 2, 2, PLAN_WIRE);
+    plan_fold(set.of[2], 0, 2);
+    plan_fold_message(set.of[2], 1, PLAN_WIRE_DATA);
+    plan_fold_local(set.of[2], PLAN_SRC);
+    plan_fold_to(set.of[2], 0, PLAN_WIRE);
+    plan_fold(set.of[0], 0, 2);
+    plan_fold_local(set.of[0], PLAN_SRC);
+    plan_fold_message(set.of[0], 2, PLAN_WIRE_ACC);
+    plan_fold_into(set.of[0], PLAN_DST);
+    for (int rank = 1; rank < 3; rank++) {
+        plan_fold_to(set.of[0], rank, PLAN_DST);
+        plan_recv(set.of[rank], 0, PLAN_DST, 0, 2);
     }
     seal(&set);
-    expect_refused(&set, "stores into rank 1 before any message from it");
+    plans_expect_proven(&set);
+    assert_null(adversary_attack(&set, 1000));
+    plans_free(&set);
 }
 
 /* Rank 0 stores the sum into rank 1 while rank 1 may still read its own chunk there. */
@@ -387,15 +598,13 @@ static void a_store_into_a_chunk_that_is_still_read_is_seen(void **state)
     plan_set set = two_empty(PLAN_ALL_REDUCE);
     (void)state;
     for (int chunk = 0; chunk < 2; chunk++) {
-        plan_send(set.of[1], PLAN_SRC, chunk, 0, PLAN_WIRE);
+        plan_send(set.of[1], PLAN_SRC, chunk, 1, 0, PLAN_WIRE);
         fold_two(set.of[0], chunk, PLAN_WIRE_DATA);
-        plan_out(set.of[0], 1, PLAN_DST, chunk);
+        plan_fold_to(set.of[0], 1, PLAN_DST);
     }
     for (int chunk = 0; chunk < 2; chunk++) { /* writes what is stored meanwhile */
-        plan_fold(set.of[1], true, PLAN_WIRE_DATA, PLAN_WIRE_DATA);
-        plan_in(set.of[1], 1, PLAN_SRC, chunk);
-        plan_out(set.of[1], 1, PLAN_DST, chunk);
-        plan_recv(set.of[1], 0, PLAN_DST, chunk);
+        fold_alone(set.of[1], chunk);
+        plan_recv(set.of[1], 0, PLAN_DST, chunk, 1);
     }
     seal(&set);
     expect_refused_and_broken(&set, "overwrites a chunk too early or too late: rank");
@@ -421,11 +630,19 @@ int main(void)
         cmocka_unit_test(a_chunk_of_somebody_else_is_not_the_result),
         cmocka_unit_test(a_chunk_is_not_read_before_it_is_there),
         cmocka_unit_test(a_barrier_waits_for_everybody),
-        cmocka_unit_test(a_missing_acknowledgement_is_seen),
-        cmocka_unit_test(an_acknowledgement_before_the_reading_is_seen),
-        cmocka_unit_test(an_acknowledgement_among_messages_is_seen),
+        cmocka_unit_test(sums_may_rest_in_scratch),
+        cmocka_unit_test(scratch_is_not_read_before_it_is_written),
+        cmocka_unit_test(the_ends_of_a_message_agree_on_its_range),
+        cmocka_unit_test(an_unfinished_chunk_does_not_come_to_dst),
+        cmocka_unit_test(a_range_is_not_copied_onto_a_part_of_itself),
+        cmocka_unit_test(a_fold_may_relay_to_several),
+        cmocka_unit_test(scratch_is_not_written_again_in_the_next_slice_while_it_is_lent),
+        cmocka_unit_test(a_missing_wait_is_seen),
+        cmocka_unit_test(a_wait_for_too_little_is_seen),
+        cmocka_unit_test(waits_for_each_other_are_seen),
         cmocka_unit_test(a_chunk_overwritten_while_it_is_read_is_seen),
-        cmocka_unit_test(a_store_before_the_peer_is_known_to_be_in_the_call_is_seen),
+        cmocka_unit_test(a_wait_tells_nothing_of_the_peers_steps),
+        cmocka_unit_test(a_result_for_a_peer_that_never_wrote_is_carried),
         cmocka_unit_test(a_store_into_a_chunk_that_is_still_read_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every algorithm's plans with something taken out or moved: without any one step, message or
- * acknowledgement they are refused; and whatever is accepted, changed or not, withstands the
- * adversary. */
+ * Every algorithm's plans with something taken out, moved or turned into something else: without
+ * any one step or message they are refused; and whatever is accepted, changed or not, withstands
+ * the adversary. */
 #include "adversary.h"
 
 #include <setjmp.h>
@@ -11,13 +11,13 @@
 
 #include <cmocka.h>
 
-static const char *const algorithms[] = {"ring", "direct", "chain"};
-
 static void each_small_case(int most, void (*each)(const plan_case *c))
 {
-    for (int i = 0; i < 3; i++)
+    size_t count;
+    const algo *all = algo_all(&count);
+    for (size_t i = 0; i < count; i++)
         for (int ranks = 2; ranks <= most; ranks++)
-            plans_each_case(algorithms[i], ranks, each);
+            plans_each_case(all[i].name, ranks, each);
 }
 
 static void describe(const plan_case *c, const char *what, int a, int b, int number)
@@ -55,18 +55,11 @@ static void drop_each_step(const plan_case *c)
 
 static void drop_messages_between(const plan_case *c, const plan_set *whole, int from, int to)
 {
-    for (int i = 0; i < whole->of[from]->sends[to]; i++) {
+    for (int i = 0; i < plans_messages(whole, from, to); i++) {
         plan_set set = plans_copy(whole);
         plans_drop_message(&set, from, to, i);
         if (plans_proven(&set))
             describe(c, "message", from, to, i);
-        plans_free(&set);
-    }
-    if (whole->of[from]->acks_out[to] > 0) {
-        plan_set set = plans_copy(whole);
-        plans_drop_ack(&set, from, to);
-        if (plans_proven(&set))
-            describe(c, "acknowledgement", from, to, 0);
         plans_free(&set);
     }
 }
@@ -74,8 +67,9 @@ static void drop_messages_between(const plan_case *c, const plan_set *whole, int
 /* A barrier cut into more chunks than it needs says the same several times. */
 static bool repeats_itself(const plan_case *c)
 {
+    const plan_world world = plans_world(c->ranks, c->per_host);
     return c->collective == PLAN_BARRIER &&
-           c->chunks > c->algorithm->chunks(PLAN_BARRIER, c->ranks, 0);
+           c->chunks > c->algorithm->chunks(PLAN_BARRIER, &world, 0);
 }
 
 static void drop_each_message(const plan_case *c)
@@ -95,7 +89,7 @@ static void without_any_one_step_plans_are_refused(void **state)
     each_small_case(4, drop_each_step);
 }
 
-static void without_any_one_message_or_acknowledgement_plans_are_refused(void **state)
+static void without_any_one_message_plans_are_refused(void **state)
 {
     (void)state;
     each_small_case(5, drop_each_message);
@@ -160,10 +154,58 @@ static void shuffle(const plan_case *c)
     plans_free(&whole);
 }
 
+static void borrow_or_not(plan_step *step, int ranks)
+{
+    (void)ranks;
+    step->eager = !step->eager;
+}
+
+static void wait_for_less(plan_step *step, int ranks)
+{
+    (void)ranks;
+    step->back++;
+}
+
+static void wait_for_another(plan_step *step, int ranks)
+{
+    step->peer = (step->peer + 1) % ranks;
+}
+
+typedef void (*change)(plan_step *step, int ranks);
+
+static void change_step(const plan_set *whole, int rank, int index, change how)
+{
+    plan_set set = plans_copy(whole);
+    how(plans_step(&set, rank, index), set.ranks);
+    expect_trustworthy(&set, 12);
+    plans_free(&set);
+}
+
+static void change_each_step(const plan_case *c)
+{
+    plan_set whole = unrolled(c);
+    for (int rank = 0; rank < c->ranks; rank++) {
+        for (int i = 0; i < (int)plan_length(whole.of[rank]); i++) {
+            const plan_kind kind = plans_step(&whole, rank, i)->kind;
+            if (kind == PLAN_STEP_SEND)
+                change_step(&whole, rank, i, borrow_or_not);
+            if (kind == PLAN_STEP_WAIT)
+                change_step(&whole, rank, i, wait_for_less);
+            if (kind == PLAN_STEP_WAIT)
+                change_step(&whole, rank, i, wait_for_another);
+        }
+    }
+    plans_free(&whole);
+}
+
 static void proven_plans_withstand_the_adversary(void **state)
 {
     (void)state;
     each_small_case(5, attack_unchanged);
+    for (int ranks = 6; ranks <= 9; ranks++) { /* cubes and trees with more than two levels */
+        plans_each_case("halving", ranks, attack_unchanged);
+        plans_each_case("tree", ranks, attack_unchanged);
+    }
 }
 
 static void plans_with_two_steps_swapped_are_refused_or_withstand(void **state)
@@ -182,14 +224,23 @@ static void shuffled_plans_are_refused_or_withstand(void **state)
     assert_true(accepted > 100 && refused > 100);
 }
 
+static void plans_with_a_step_of_another_meaning_are_refused_or_withstand(void **state)
+{
+    (void)state;
+    accepted = refused = 0;
+    each_small_case(3, change_each_step);
+    assert_true(accepted > 100 && refused > 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_any_one_step_plans_are_refused),
-        cmocka_unit_test(without_any_one_message_or_acknowledgement_plans_are_refused),
+        cmocka_unit_test(without_any_one_message_plans_are_refused),
         cmocka_unit_test(proven_plans_withstand_the_adversary),
         cmocka_unit_test(plans_with_two_steps_swapped_are_refused_or_withstand),
         cmocka_unit_test(shuffled_plans_are_refused_or_withstand),
+        cmocka_unit_test(plans_with_a_step_of_another_meaning_are_refused_or_withstand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 
 static plan_set built(const char *algorithm, plan_collective collective, int ranks, int chunks)
 {
-    const plan_case c = {algo_find(algorithm), collective, ranks, 0, chunks};
+    const plan_case c = {algo_find(algorithm), collective, ranks, 0, chunks, 0};
     return plans_build(&c);
 }
 
@@ -42,12 +42,23 @@ static ring_status print_steps(const plan_set *set, FILE *out)
     return RING_OK;
 }
 
-static const plan_cost_params params = {
-    .alpha = 10e-6, .alpha_ref = 1e-6, .beta = 1e-9, .gamma = 1e-10, .overhead = 1e-6};
+static const plan_prices prices = {
+    .same_host = {.alpha = 10e-6, .alpha_ref = 1e-6, .beta = 1e-9, .gamma = 1e-10,
+                  .overhead = 1e-6}};
+static const plan_prices mapping = {
+    .same_host = {.alpha = 0.4e-6, .alpha_ref = 0.25e-6, .beta = 1 / 8e9, .gamma = 1 / 60e9,
+                  .overhead = 0.2e-6, .maps = true, .reference_min = 64}};
 
 static ring_status print_trace(const plan_set *set, FILE *out)
 {
-    return plan_print_trace((const plan *const *)set->of, set->ranks, 1000, 4, &params, out);
+    const plan_world world = plans_world(set->ranks, 0);
+    return plan_print_trace((const plan *const *)set->of, &world, 1000, 4, &prices, out);
+}
+
+static ring_status print_mapped_trace(const plan_set *set, FILE *out)
+{
+    const plan_world world = plans_world(set->ranks, 0);
+    return plan_print_trace((const plan *const *)set->of, &world, 1000, 4, &mapping, out);
 }
 
 static int occurrences(const char *text, const char *what)
@@ -146,16 +157,43 @@ static void steps_are_numbered_and_unrolled(void **state)
     plan_set set = built("ring", PLAN_ALL_REDUCE, 3, 3);
     char *text = printed(&set, print_steps);
     (void)state;
-    assert_string_equal(text, "rank 1 of 3: all_reduce by ring, 3 chunks, 9 steps\n"
+    assert_string_equal(text, "rank 1 of 3: all_reduce by ring, 3 chunks, 8 steps\n"
                               "    0  send src[0] -> r2:wire[0]\n"
                               "    1  fold r0:wire[2] + src[2] -> r2:wire[2]\n"
-                              "    2  fold r0:wire[1] + src[1] -> dst[1], finished\n"
+                              "    2  fold r0:wire[1] + src[1] -> dst[1] finished\n"
                               "    3  send dst[1] -> r2:dst[1]\n"
                               "    4  recv r0:dst[0] -> dst[0]\n"
                               "    5  send dst[0] -> r2:dst[0]\n"
                               "    6  recv r0:dst[2] -> dst[2]\n"
-                              "    7  ack to r0\n"
-                              "    8  wait_ack of r2\n");
+                              "    7  wait for r2\n");
+    free(text);
+    plans_free(&set);
+}
+
+static void ranges_scratch_and_eager_sends_are_named(void **state)
+{
+    plan_set set = built("halving", PLAN_ALL_REDUCE, 4, 4);
+    char *text = printed(&set, print_steps);
+    (void)state;
+    assert_non_null(strstr(text, "send src[0..1] -> r0:wire[0..1]\n"));
+    assert_non_null(strstr(text, "fold r0:wire[2..3] + src[2..3] -> scratch[2..3]\n"));
+    assert_non_null(strstr(text, "send scratch[3] -> r3:wire[3]\n"));
+    free(text);
+    plans_free(&set);
+    set = built("oneshot", PLAN_ALL_REDUCE, 2, 2);
+    text = printed(&set, print_steps);
+    assert_non_null(strstr(text, "send eager src[0..1] -> r0:wire[0..1]\n"));
+    free(text);
+    plans_free(&set);
+}
+
+static void halving_takes_a_transfer_an_exchange(void **state)
+{
+    plan_set set = built("halving", PLAN_ALL_REDUCE, 8, 8);
+    char *text = printed(&set, print_table);
+    (void)state;
+    assert_int_equal(occurrences(text, "after transfer"), 6);
+    assert_non_null(strstr(text, "G00+G10"));
     free(text);
     plans_free(&set);
 }
@@ -172,33 +210,53 @@ static double end_of_trace(const char *text)
     return end * 1e-6;
 }
 
-/* All ranks' time lines together end where one rank's mirrored one does. */
-static void check_trace(const char *algorithm, int ranks, double tolerance)
+static char *checked_trace(const plan_set *set, const plan_prices *at)
 {
-    plan_set set = built(algorithm, PLAN_ALL_REDUCE, ranks, ranks);
-    char *text = printed(&set, print_trace);
+    char *text = printed(set, at == &prices ? print_trace : print_mapped_trace);
     int64_t steps = 0;
-    for (int rank = 0; rank < ranks; rank++)
-        steps += plan_length(set.of[rank]);
+    for (int rank = 0; rank < set->ranks; rank++)
+        steps += plan_length(set->of[rank]);
     assert_int_equal(occurrences(text, "\"ph\":\"X\""), steps);
     assert_int_equal(occurrences(text, "{"), occurrences(text, "}"));
-    assert_int_equal(occurrences(text, "\"thread_name\""), ranks);
+    assert_int_equal(occurrences(text, "\"thread_name\""), set->ranks);
+    return text;
+}
+
+/* All ranks' time lines together end where those of a few that are priced do. */
+static void check_trace(const char *algorithm, plan_collective collective, int ranks,
+                        const plan_prices *at, double tolerance)
+{
+    const plan_world world = plans_world(ranks, 0);
+    const algo *a = algo_find(algorithm);
+    const algo_call call = {collective, &world, 0, 0, a->chunks(collective, &world, 0)};
+    plan_set set = built(algorithm, collective, ranks, call.chunks);
+    char *text = checked_trace(&set, at);
     const double end = end_of_trace(text);
-    const double price = plan_cost(set.of[ranks / 2], 1000, 4, 4, &params);
+    const double price = algo_price(a, &call, 1000, 4, 4, at);
     if (end < price / tolerance || end > price * tolerance)
-        fail_msg("%s, %d ranks: the trace ends at %g, the price is %g", algorithm, ranks, end,
-                 price);
+        fail_msg("%s by %s, %d ranks: the trace ends at %g, the price is %g",
+                 plan_collective_name(collective), algorithm, ranks, end, price);
     free(text);
     plans_free(&set);
 }
 
 static void a_trace_ends_when_the_price_says(void **state)
 {
+    static const plan_prices *const both[] = {&prices, &mapping};
     (void)state;
     for (int ranks = 2; ranks <= 10; ranks++) {
-        check_trace("ring", ranks, 1.02);
-        check_trace("direct", ranks, 1.02);
-        check_trace("chain", ranks, 1.5);
+        for (int i = 0; i < 2; i++) {
+            const double pipelined = i == 0 ? 1.5 : 2; /* fill is priced as if it were carried */
+            check_trace("ring", PLAN_ALL_REDUCE, ranks, both[i], 1.02);
+            check_trace("direct", PLAN_ALL_REDUCE, ranks, both[i], 1.02);
+            check_trace("oneshot", PLAN_ALL_REDUCE, ranks, both[i], 1.02);
+            check_trace("halving", PLAN_ALL_REDUCE, ranks, both[i],
+                        (ranks & (ranks - 1)) == 0 ? 1.02 : 1.5);
+            check_trace("tree", PLAN_ALL_REDUCE, ranks, both[i], pipelined);
+            check_trace("tree", PLAN_BROADCAST, ranks, both[i], pipelined);
+            check_trace("tree", PLAN_REDUCE, ranks, both[i], pipelined);
+            check_trace("chain", PLAN_ALL_REDUCE, ranks, both[i], pipelined);
+        }
     }
 }
 
@@ -212,6 +270,8 @@ int main(void)
         cmocka_unit_test(chunks_that_a_rank_does_not_have_are_dots),
         cmocka_unit_test(a_plan_that_waits_for_ever_is_an_error_not_a_table),
         cmocka_unit_test(steps_are_numbered_and_unrolled),
+        cmocka_unit_test(ranges_scratch_and_eager_sends_are_named),
+        cmocka_unit_test(halving_takes_a_transfer_an_exchange),
         cmocka_unit_test(a_trace_ends_when_the_price_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

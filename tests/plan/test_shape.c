@@ -11,7 +11,8 @@
 static plan_set built(const char *algorithm, plan_collective collective, int ranks)
 {
     const algo *a = algo_find(algorithm);
-    const plan_case c = {a, collective, ranks, 0, a->chunks(collective, ranks, 0)};
+    const plan_world world = plans_world(ranks, 0);
+    const plan_case c = {a, collective, ranks, 0, a->chunks(collective, &world, 0), 0};
     return plans_build(&c);
 }
 
@@ -51,7 +52,23 @@ static void name_chunk_99(plan *p)
 
 static void name_buffer_9(plan *p)
 {
-    p->locs[0].buffer = (plan_buffer)9;
+    p->locs[0].buffer = 9;
+}
+
+static void name_type_2(plan *p)
+{
+    p->locs[1].wire = 2;
+}
+
+static void have_a_range_of_nothing(plan *p)
+{
+    p->locs[0].chunks = 0;
+}
+
+static void have_a_range_that_wraps(plan *p)
+{
+    p->locs[0].chunk = p->locs[1].chunk = p->chunks - 1;
+    p->locs[0].chunks = p->locs[1].chunks = 2;
 }
 
 static void point_behind_operands(plan *p)
@@ -67,6 +84,12 @@ static void have_endless_operands(plan *p)
 static void repeat_behind_steps(plan *p)
 {
     p->blocks[0].steps = 100;
+}
+
+static void move_ranges(plan *p)
+{
+    p->blocks[0].times = 2;
+    p->blocks[0].stride = 2;
 }
 
 static void be_another_rank(plan *p)
@@ -99,6 +122,21 @@ static void send_into_src(plan *p)
     p->locs[1].buffer = PLAN_SRC;
 }
 
+static void send_into_scratch(plan *p)
+{
+    p->locs[1].buffer = PLAN_SCRATCH;
+}
+
+static void send_a_sum_from_src(plan *p)
+{
+    p->locs[1].wire = PLAN_WIRE_ACC;
+}
+
+static void send_scratch_that_is_not_there(plan *p)
+{
+    p->locs[0].buffer = PLAN_SCRATCH;
+}
+
 static void send_to_itself(plan *p)
 {
     p->locs[1].rank = 1;
@@ -106,12 +144,22 @@ static void send_to_itself(plan *p)
 
 static void send_another_chunk(plan *p)
 {
-    p->locs[1].chunk ^= 1;
+    p->locs[1].chunk ^= 2;
+}
+
+static void send_less_than_it_says(plan *p)
+{
+    p->locs[1].chunks--;
 }
 
 static void be_of_unknown_kind(plan *p)
 {
-    p->steps[0].kind = (plan_kind)42;
+    p->steps[0].kind = 42;
+}
+
+static void fold_eagerly(plan *p)
+{
+    p->steps[1].eager = true;
 }
 
 static void finish_into_nothing(plan *p)
@@ -121,9 +169,83 @@ static void finish_into_nothing(plan *p)
 
 static void leave_unfinished(plan *p)
 {
-    p->steps[1].finish = false;
+    p->locs[p->steps[1].first_out].finish = false;
 }
 
+static void finish_into_scratch(plan *p)
+{
+    p->locs[p->steps[1].first_out].buffer = PLAN_SCRATCH;
+    p->scratch_chunks = p->chunks;
+}
+
+static void round_for_a_peer(plan *p)
+{
+    p->locs[p->steps[1].first_out + 1].wire = PLAN_WIRE_ACC;
+}
+
+static void fold_the_result(plan *p)
+{
+    p->locs[p->steps[1].first_in + 1].buffer = PLAN_DST;
+}
+
+static void receive_for_src(plan *p)
+{
+    p->locs[p->steps[2].first_out].buffer = PLAN_SRC;
+}
+
+static void receive_what_folds_take(plan *p)
+{
+    p->locs[p->steps[2].first_in].buffer = PLAN_WIRE;
+}
+
+static void receive_elsewhere(plan *p)
+{
+    p->locs[p->steps[2].first_in].buffer = PLAN_SCRATCH;
+    p->locs[p->steps[2].first_in].wire = PLAN_WIRE_ACC;
+    p->locs[p->steps[2].first_out].buffer = PLAN_DST;
+}
+
+static void receive_twice_from_one(plan *p)
+{
+    p->locs[p->steps[1].first_in + 1] = p->locs[p->steps[1].first_in];
+}
+
+static void receive_sums(plan *p)
+{
+    p->locs[p->steps[2].first_in].wire = PLAN_WIRE_ACC;
+}
+
+static void forget_its_peers(plan *p)
+{
+    p->peer_count = 0;
+}
+
+static void miscount_its_messages(plan *p)
+{
+    p->peers[0].sends++;
+}
+
+static void wait_for_itself(plan *p)
+{
+    p->steps[0] = (plan_step){.kind = PLAN_STEP_WAIT, .peer = 1};
+}
+
+static void wait_for_a_stranger(plan *p)
+{
+    p->steps[2] = (plan_step){.kind = PLAN_STEP_WAIT, .peer = 5};
+}
+
+static void wait_with_operands(plan *p)
+{
+    p->steps[0].kind = PLAN_STEP_WAIT;
+}
+
+static void wait_for_the_future(plan *p)
+{
+    p->steps[2] = (plan_step){.kind = PLAN_STEP_WAIT, .back = -1};
+}
+
+/* Rank 1's plan: send src[0..1] to rank 0; fold its own block into both; receive rank 0's. */
 static void plans_that_are_no_plans_are_refused(void **state)
 {
     static const struct {
@@ -133,37 +255,80 @@ static void plans_that_are_no_plans_are_refused(void **state)
         {name_rank_77, "names what does not exist"},
         {name_chunk_99, "names what does not exist"},
         {name_buffer_9, "names what does not exist"},
+        {name_type_2, "names what does not exist"},
+        {have_a_range_of_nothing, "names what does not exist"},
+        {have_a_range_that_wraps, "names what does not exist"},
         {point_behind_operands, "names what does not exist"},
         {have_endless_operands, "names what does not exist"},
         {repeat_behind_steps, "names what does not exist"},
+        {move_ranges, "moves or circles with more than one chunk"},
         {be_another_rank, "plan 1 is of another call"},
         {have_another_root, "plan 1 is of another call"},
         {claim_a_circle, "plan 1 is of another call"},
         {be_another_collective, "plan 1 is of another call"},
-        {send_from_the_wire, "reads its own wire"},
-        {send_into_src, "sends into a src buffer"},
-        {send_to_itself, "malformed"},
+        {send_from_the_wire, "names a buffer that is not for such a step"},
+        {send_into_src, "names a buffer that is not for such a step"},
+        {send_into_scratch, "moves another type than the buffer has"},
+        {send_a_sum_from_src, "moves another type than the buffer has"},
+        {send_scratch_that_is_not_there, "uses scratch that the plan does not have"},
+        {send_to_itself, "names a buffer that is not for such a step"},
         {send_another_chunk, "mixes chunks"},
+        {send_less_than_it_says, "mixes chunks"},
         {be_of_unknown_kind, "malformed"},
+        {fold_eagerly, "malformed"},
         {finish_into_nothing, "malformed"},
-        {leave_unfinished, "puts a chunk into a buffer that is not finished"},
+        {leave_unfinished, "puts a chunk that is not finished into dst"},
+        {finish_into_scratch, "a finished chunk goes to dst buffers"},
+        {round_for_a_peer, "sends a finished chunk as a sum"},
+        {fold_the_result, "names a buffer that is not for such a step"},
+        {receive_for_src, "names a buffer that is not for such a step"},
+        {receive_what_folds_take, "names a buffer that is not for such a step"},
+        {receive_elsewhere, "moves another type than the buffer has"},
+        {receive_twice_from_one, "has two messages of or for one rank"},
+        {receive_sums, "moves another type than the buffer has"},
+        {forget_its_peers, "rank 1's peers are not those of its steps"},
+        {miscount_its_messages, "rank 1's peers are not those of its steps"},
+        {wait_for_itself, "waits for a rank it never sends to"},
+        {wait_for_a_stranger, "waits for a rank it never sends to"},
+        {wait_with_operands, "malformed"},
+        {wait_for_the_future, "malformed"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        plan_set set = built("direct", PLAN_ALL_REDUCE, 2);
+        const plan_case c = {algo_find("direct"), PLAN_ALL_REDUCE, 2, 0, 4, 0};
+        plan_set set = plans_build(&c);
         plans_expect_proven(&set);
         table[i].damage(set.of[1]);
         expect_refused(&set, table[i].telling);
     }
 }
 
+/* Slices cut every block, so a range of two blocks has no slice. */
+static void ranges_that_slices_cannot_cut_are_refused(void **state)
+{
+    plan_set set = {.ranks = 2};
+    (void)state;
+    for (int rank = 0; rank < 2; rank++) {
+        set.of[rank] = plan_new(PLAN_REDUCE_SCATTER, "hand", rank, 2, 0, 4);
+        assert_non_null(set.of[rank]);
+    }
+    plan_fold(set.of[0], 1, 2);
+    plan_fold_local(set.of[0], PLAN_SRC);
+    plan_fold_into(set.of[0], PLAN_SCRATCH);
+    seal(&set);
+    expect_refused(&set, "has a range that is in two blocks");
+    set = plans_build(&(plan_case){algo_find("direct"), PLAN_ALL_REDUCE, 2, 0, 4, 0});
+    set.of[0]->circular = set.of[1]->circular = true;
+    expect_refused(&set, "moves or circles with more than one chunk");
+}
+
 static void folds_in_collectives_without_sums_are_refused(void **state)
 {
     plan_set set = two_empty(PLAN_BROADCAST);
     (void)state;
-    plan_fold(set.of[0], true, PLAN_WIRE_DATA, PLAN_WIRE_DATA);
-    plan_in(set.of[0], 0, PLAN_SRC, 0);
-    plan_out(set.of[0], 0, PLAN_DST, 0);
+    plan_fold(set.of[0], 0, 1);
+    plan_fold_local(set.of[0], PLAN_SRC);
+    plan_fold_into(set.of[0], PLAN_DST);
     seal(&set);
     expect_refused(&set, "this collective combines nothing");
 }
@@ -172,8 +337,9 @@ static void rounding_on_the_way_is_refused(void **state)
 {
     plan_set set = built("ring", PLAN_ALL_REDUCE, 3);
     (void)state;
-    plans_step(&set, 2, plans_find(&set, 2, PLAN_STEP_FOLD))->wire_out = PLAN_WIRE_DATA;
-    expect_refused(&set, "rounds a chunk that is not finished");
+    const plan_step *fold = plans_step(&set, 2, plans_find(&set, 2, PLAN_STEP_FOLD));
+    set.of[2]->locs[fold->first_out].wire = PLAN_WIRE_DATA;
+    expect_refused(&set, "rounds one that is not");
 }
 
 static void numbers_of_ranks_beyond_the_limit_are_refused(void **state)
@@ -196,21 +362,33 @@ static int32_t odd_number(uint64_t *random, int32_t sensible)
     return choice == 1 ? -1 : sensible + (int32_t)plans_random(random, 3);
 }
 
+static plan_loc odd_loc(uint64_t *random)
+{
+    return (plan_loc){.rank = (int)plans_random(random, 2), .chunk = odd_number(random, 2),
+                      .chunks = odd_number(random, 2) + 1,
+                      .buffer = (uint8_t)odd_number(random, 4),
+                      .wire = (uint8_t)odd_number(random, 2),
+                      .finish = plans_random(random, 2) == 1};
+}
+
 static plan *rubbish(uint64_t *random, int rank)
 {
     plan *p = plan_new((plan_collective)plans_random(random, 6), "rubbish", rank, 2, 0, 2);
     assert_non_null(p);
     const uint32_t steps = plans_random(random, 6);
     for (uint32_t i = 0; i < steps; i++) {
-        plan_fold(p, plans_random(random, 2), (plan_wire)plans_random(random, 2),
-                  (plan_wire)plans_random(random, 2));
-        p->steps[p->step_count - 1].kind = (plan_kind)odd_number(random, 6);
-        for (uint32_t k = plans_random(random, 3); k > 0; k--)
-            plan_in(p, (int)plans_random(random, 2), (plan_buffer)odd_number(random, 3),
-                    odd_number(random, 2));
-        for (uint32_t k = plans_random(random, 3); k > 0; k--)
-            plan_out(p, (int)plans_random(random, 2), (plan_buffer)odd_number(random, 3),
-                     odd_number(random, 2));
+        plan_add_step(p, &(plan_step){.kind = (uint8_t)odd_number(random, 5),
+                                      .eager = plans_random(random, 4) == 1,
+                                      .peer = odd_number(random, 2),
+                                      .back = odd_number(random, 2)});
+        for (uint32_t k = plans_random(random, 3); k > 0; k--) {
+            const plan_loc loc = odd_loc(random);
+            plan_add_input(p, &loc);
+        }
+        for (uint32_t k = plans_random(random, 3); k > 0; k--) {
+            const plan_loc loc = odd_loc(random);
+            plan_add_output(p, &loc);
+        }
     }
     assert_int_equal(plan_seal(p), RING_OK);
     return p;
@@ -237,6 +415,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_that_are_no_plans_are_refused),
         cmocka_unit_test(folds_in_collectives_without_sums_are_refused),
+        cmocka_unit_test(ranges_that_slices_cannot_cut_are_refused),
         cmocka_unit_test(rounding_on_the_way_is_refused),
         cmocka_unit_test(numbers_of_ranks_beyond_the_limit_are_refused),
         cmocka_unit_test(rubbish_is_refused_without_harm),

@@ -16,7 +16,8 @@ static traffic traffic_of(const char *algorithm, plan_collective collective, int
                           size_t count, size_t element, size_t acc)
 {
     const algo *a = algo_find(algorithm);
-    plan *p = a->build(collective, ranks, rank, 0, a->chunks(collective, ranks, 0));
+    const plan_world world = plans_world(ranks, 0);
+    plan *p = a->build(&(algo_call){collective, &world, rank, 0, a->chunks(collective, &world, 0)});
     traffic t;
     assert_non_null(p);
     plan_traffic(p, count, element, acc, &t.bytes, &t.messages);
@@ -40,14 +41,16 @@ static void ring_all_reduce_sends_2_n_minus_1_messages_of_one_nth_each(void **st
 static void ring_has_as_many_steps_for_100000_ranks_as_for_5(void **state)
 {
     const algo *ring = algo_find("ring");
-    plan *small = ring->build(PLAN_ALL_REDUCE, 5, 2, 0, 5);
-    plan *large = ring->build(PLAN_ALL_REDUCE, 100000, 2, 0, 100000);
+    const plan_world five = {.ranks = 5, .hosts = 1}, many = {.ranks = 100000, .hosts = 1};
+    plan *small = ring->build(&(algo_call){PLAN_ALL_REDUCE, &five, 2, 0, 5});
+    plan *large = ring->build(&(algo_call){PLAN_ALL_REDUCE, &many, 2, 0, 100000});
     (void)state;
     assert_non_null(small);
     assert_non_null(large);
     assert_int_equal(small->step_count, large->step_count);
-    assert_int_equal(large->sends[3], 2 * 99999);
-    assert_int_equal(large->recvs[1], 2 * 99999);
+    assert_int_equal(large->peer_count, 2);
+    assert_int_equal(plan_peer_of(large, 3)->sends, 2 * 99999);
+    assert_int_equal(plan_peer_of(large, 1)->recvs, 2 * 99999);
     plan_free(small);
     plan_free(large);
 }
@@ -109,30 +112,121 @@ static void chain_sends_the_vector_up_and_down(void **state)
     assert_int_equal(traffic_of("chain", PLAN_BROADCAST, 4, 3, 100, 4, 4).bytes, 0);
 }
 
-static void acknowledgements_are_no_traffic(void **state)
+static int log2_of(int ranks)
 {
-    (void)state;
-    const traffic t = traffic_of("direct", PLAN_BROADCAST, 4, 1, 100, 4, 4);
-    assert_int_equal(t.messages, 0);
-    assert_int_equal(t.bytes, 0);
+    return 31 - __builtin_clz((unsigned)ranks);
 }
 
-static void counts_that_seal_found_agree_between_all_pairs(void **state)
+/* 2 log2 n messages and the ring's bytes; up to 2 more messages unless n is a power of two. */
+static void halving_sends_a_message_an_exchange(void **state)
 {
-    static const char *const names[] = {"ring", "direct", "chain"};
     (void)state;
-    for (int i = 0; i < 3; i++) {
-        const algo *a = algo_find(names[i]);
-        const plan_case c = {a, PLAN_REDUCE, 6, 4, a->chunks(PLAN_REDUCE, 6, 1 << 24)};
-        plan_set set = plans_build(&c);
-        for (int from = 0; from < 6; from++) {
-            for (int to = 0; to < 6; to++) {
-                assert_int_equal(set.of[from]->sends[to], set.of[to]->recvs[from]);
-                assert_int_equal(set.of[from]->acks_out[to], set.of[to]->acks_in[from]);
+    for (int ranks = 1; ranks <= MOST_RANKS; ranks++) {
+        const bool even = (ranks & (ranks - 1)) == 0;
+        for (int rank = 0; rank < ranks; rank++) {
+            const size_t count = 64 * 1000;
+            const traffic t = traffic_of("halving", PLAN_ALL_REDUCE, ranks, rank, count, 4, 4);
+            assert_true(t.messages <= (uint64_t)(2 * log2_of(ranks) + (even ? 0 : 2)));
+            if (even) {
+                assert_int_equal(t.messages, 2 * log2_of(ranks));
+                assert_int_equal(t.bytes, 2 * 4 * (count - count / (size_t)ranks));
             }
         }
+    }
+}
+
+static void halving_gathers_in_log_n_messages(void **state)
+{
+    (void)state;
+    for (int ranks = 2; ranks <= MOST_RANKS; ranks *= 2) {
+        const traffic t = traffic_of("halving", PLAN_ALL_GATHER, ranks, ranks - 1, 77, 4, 4);
+        assert_int_equal(t.messages, log2_of(ranks));
+        assert_int_equal(t.bytes, 77 * 4 * (ranks - 1));
+    }
+}
+
+static void oneshot_sends_all_to_all(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 16; ranks++) {
+        const traffic t = traffic_of("oneshot", PLAN_ALL_REDUCE, ranks, 0, 10, 4, 4);
+        assert_int_equal(t.messages, ranks - 1);
+        assert_int_equal(t.bytes, 40 * (ranks - 1));
+    }
+    assert_int_equal(traffic_of("oneshot", PLAN_REDUCE, 5, 0, 10, 4, 4).messages, 0);
+    assert_int_equal(traffic_of("oneshot", PLAN_REDUCE, 5, 3, 10, 4, 4).messages, 1);
+}
+
+/* Messages that a rank exchanges with ranks of other hosts. */
+static int far_messages(const plan *p, const plan_world *world)
+{
+    int messages = 0;
+    for (int i = 0; i < p->peer_count; i++)
+        if (plan_host_of(world, p->peers[i].rank) != plan_host_of(world, p->rank))
+            messages += p->peers[i].sends + p->peers[i].recvs;
+    return messages;
+}
+
+/* Whatever the root, a vector comes once to each other host, and each leader has no more than a
+ * parent and two children among hosts. */
+static void a_tree_keeps_one_edge_a_host(void **state)
+{
+    const algo *tree = algo_find("tree");
+    (void)state;
+    for (int root = 0; root < 23; root++) {
+        const plan_world world = plans_world(23, 4);
+        int all = 0;
+        for (int rank = 0; rank < 23; rank++) {
+            plan *p = tree->build(&(algo_call){PLAN_BROADCAST, &world, rank, root, 1});
+            const int far = far_messages(p, &world);
+            assert_in_range(far, 0, 3);
+            assert_true(p->peer_count <= 5);
+            all += far;
+            plan_free(p);
+        }
+        assert_int_equal(all, 2 * (world.hosts - 1));
+    }
+}
+
+/* Hosts whose ranks do not follow each other, of several sizes. */
+static void a_tree_finds_hosts_wherever_their_ranks_are(void **state)
+{
+    static const int32_t host_of[] = {0, 1, 0, 2, 1, 1, 0, 3, 2, 1, 3};
+    const plan_world world = {.ranks = 11, .hosts = 4, .host_of = host_of};
+    (void)state;
+    for (int root = 0; root < 11; root++) {
+        plan_set set = {.ranks = 11};
+        int all = 0;
+        for (int rank = 0; rank < 11; rank++) {
+            const algo_call call = {PLAN_REDUCE, &world, rank, root, 2};
+            set.of[rank] = algo_find("tree")->build(&call);
+            assert_non_null(set.of[rank]);
+            all += far_messages(set.of[rank], &world);
+        }
+        assert_int_equal(all, 2 * 2 * 3);
+        plans_expect_proven(&set);
         plans_free(&set);
     }
+}
+
+static void waits_are_no_traffic(void **state)
+{
+    (void)state;
+    assert_int_equal(traffic_of("direct", PLAN_BROADCAST, 4, 0, 100, 4, 4).messages, 3);
+    assert_int_equal(traffic_of("direct", PLAN_BROADCAST, 4, 0, 100, 4, 4).bytes, 1200);
+    assert_int_equal(traffic_of("direct", PLAN_BROADCAST, 4, 1, 100, 4, 4).messages, 0);
+}
+
+static void eager_bytes_are_those_to_one_peer(void **state)
+{
+    const plan_world world = plans_world(6, 0);
+    plan *p = algo_find("oneshot")->build(&(algo_call){PLAN_ALL_REDUCE, &world, 2, 0, 1});
+    (void)state;
+    assert_int_equal(plan_eager_bytes(p, 100, 2, 4), 200);
+    plan_free(p);
+    p = algo_find("ring")->build(&(algo_call){PLAN_ALL_REDUCE, &world, 2, 0, 6});
+    assert_int_equal(plan_eager_bytes(p, 100, 2, 4), 0);
+    plan_free(p);
 }
 
 int main(void)
@@ -145,8 +239,13 @@ int main(void)
         cmocka_unit_test(sixteen_bit_sums_travel_as_float32_after_the_first_hop),
         cmocka_unit_test(direct_all_reduce_sends_as_much_as_the_ring),
         cmocka_unit_test(chain_sends_the_vector_up_and_down),
-        cmocka_unit_test(acknowledgements_are_no_traffic),
-        cmocka_unit_test(counts_that_seal_found_agree_between_all_pairs),
+        cmocka_unit_test(halving_sends_a_message_an_exchange),
+        cmocka_unit_test(halving_gathers_in_log_n_messages),
+        cmocka_unit_test(oneshot_sends_all_to_all),
+        cmocka_unit_test(a_tree_keeps_one_edge_a_host),
+        cmocka_unit_test(a_tree_finds_hosts_wherever_their_ranks_are),
+        cmocka_unit_test(waits_are_no_traffic),
+        cmocka_unit_test(eager_bytes_are_those_to_one_peer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

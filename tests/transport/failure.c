@@ -20,7 +20,7 @@ void behaviour_peer_closes(void)
     for (uint64_t n = 0; n < BEFORE_CLOSE; n++) {
         const transport_frame frame = frame_make(n, sizeof payload[n]);
         payload_fill(payload[n], n, sizeof payload[n]);
-        must_ok(e.b->transport->send(e.b, &frame, payload[n]));
+        must_ok(e.b->transport->send(e.b, &frame, payload[n], false));
     }
     end_flush(e.b);
     end_close(e.b);
@@ -39,12 +39,12 @@ void behaviour_peer_closes_under_a_sender(void)
     static unsigned char payload[TRANSPORT_SEGMENT];
     ends e = ends_open(TRANSPORT_COLLECTIVE);
     const transport_frame frame = frame_make(0, sizeof payload);
-    while (e.a->transport->send(e.a, &frame, payload) == RING_OK)
+    while (e.a->transport->send(e.a, &frame, payload, false) == RING_OK)
         continue;
     end_close(e.b);
     const double give_up = clock_now() + SOON;
     ring_status status;
-    while ((status = e.a->transport->send(e.a, &frame, payload)) == RING_IN_PROGRESS ||
+    while ((status = e.a->transport->send(e.a, &frame, payload, false)) == RING_IN_PROGRESS ||
            status == RING_OK) {
         must(clock_now() < give_up);
         if (e.a->transport->progress(e.a) != RING_OK)
@@ -129,7 +129,7 @@ void behaviour_peer_killed_under_a_sleeper(void)
         end_receive(l, &got);
         l->transport->consume(l);
         const transport_frame frame = frame_make(0, sizeof payload);
-        while (round % 2 == 1 && l->transport->send(l, &frame, payload) == RING_OK)
+        while (round % 2 == 1 && l->transport->send(l, &frame, payload, false) == RING_OK)
             continue;
         const pid_t killer = fork();
         must(killer >= 0);

@@ -21,7 +21,7 @@ static ends open_with(const char *fault_a, const char *fault_b)
 static ring_status send_one(transport_link *l, uint64_t n)
 {
     const transport_frame frame = frame_make(n, sizeof payload);
-    return l->transport->send(l, &frame, payload);
+    return l->transport->send(l, &frame, payload, false);
 }
 
 static void expect_text(const char *part)
@@ -125,8 +125,8 @@ static int arrivals(const char *fault, bool *arrived)
         while (e.b->transport->peek(e.b, &frame, &got) == RING_OK) {
             if (got == NULL)
                 continue;
-            must(!arrived[frame->seq] && frame->seq <= n);
-            arrived[frame->seq] = true;
+            must(!arrived[frame->message] && frame->message <= n);
+            arrived[frame->message] = true;
             count++;
             e.b->transport->consume(e.b);
         }
@@ -188,6 +188,22 @@ static void test_truncate(void)
     must(got == NULL && !e.b->transport->arm(e.b, false));
     end_expect_broken(e.b, RANK_A, 2);
     expect_text("500 of 1000 bytes");
+    ends_close(&e);
+}
+
+/* What a header carries inside is lost with it: nothing of the frame is shown. */
+static void test_truncate_short(void)
+{
+    ends e = open_with(NULL, "truncate=1");
+    const transport_frame short_frame = frame_make_short(0, 8), *frame;
+    const void *got;
+    ring_status status;
+    must_ok(e.a->transport->send(e.a, &short_frame, NULL, true));
+    while ((status = e.b->transport->peek(e.b, &frame, &got)) == RING_IN_PROGRESS)
+        must_ok(e.a->transport->progress(e.a));
+    must_be(status, RING_ERR_PEER);
+    expect_text("4 of 8 bytes");
+    end_expect_broken(e.b, RANK_A, 2);
     ends_close(&e);
 }
 
@@ -260,6 +276,7 @@ static void test_close_at_once(void)
 static const named_test tests[] = {
     TEST(spec_errors),  TEST(delay),    TEST(delay_sleeps),  TEST(drop),
     TEST(drop_flushes), TEST(repeats),  TEST(truncate),      TEST(truncate_pull),
+    TEST(truncate_short),
     TEST(close),        TEST(close_at_once), TEST(close_by_received_bytes),
 };
 #undef TEST

@@ -13,7 +13,7 @@ static uint64_t fill(transport_link *l, const void *payload, size_t bytes)
     uint64_t n = 0;
     for (;; n++) {
         const transport_frame frame = frame_make(n, bytes);
-        const ring_status status = l->transport->send(l, &frame, payload);
+        const ring_status status = l->transport->send(l, &frame, payload, false);
         if (status == RING_IN_PROGRESS)
             return n;
         must_ok(status);
@@ -59,7 +59,7 @@ void behaviour_reserve_is_stable(void)
     must(t->reserve(e.a) == room);
     payload_check(room, 0, TRANSPORT_SEGMENT);
     const transport_frame frame = frame_make(0, TRANSPORT_SEGMENT);
-    must_ok(t->send(e.a, &frame, room));
+    must_ok(t->send(e.a, &frame, room, false));
     const void *payload;
     frame_check(ends_receive(e.a, e.b, &payload), 0, TRANSPORT_SEGMENT);
     payload_check(payload, 0, TRANSPORT_SEGMENT);
@@ -80,8 +80,8 @@ void behaviour_reserved_frames_travel(void)
         while (sent < received + 100 && (room = t->reserve(e.a)) != NULL) {
             const transport_frame frame = frame_make(sent, 40000 + sent);
             if (sent % 5 != 0)
-                payload_fill(room, sent, frame.bytes);
-            if (t->send(e.a, &frame, sent % 5 == 0 ? borrowed : room) != RING_OK)
+                payload_fill(room, sent, frame.ext.bytes);
+            if (t->send(e.a, &frame, sent % 5 == 0 ? borrowed : room, false) != RING_OK)
                 break;
             sent++;
         }
@@ -104,7 +104,7 @@ static bool send_from_slot(transport_link *l, uint64_t n)
     if (n >= l->transport->flushed(l) + OVERWRITE_SLOTS)
         return false;
     payload_fill(slots[n % OVERWRITE_SLOTS], n, TRANSPORT_SEGMENT);
-    return l->transport->send(l, &frame, slots[n % OVERWRITE_SLOTS]) == RING_OK;
+    return l->transport->send(l, &frame, slots[n % OVERWRITE_SLOTS], false) == RING_OK;
 }
 
 /* Once a frame counts as flushed, its payload may be overwritten: slots come round while
@@ -138,13 +138,14 @@ void behaviour_counters_tell_traffic(void)
     ends e = ends_open(TRANSPORT_COLLECTIVE);
     const void *got;
     for (uint64_t n = 0; n < 10; n++) {
-        transport_frame frame = frame_make(n, 100 * n);
-        frame.flags = n % 2 == 0 ? 0 : FRAME_STORED;
-        must_ok(e.a->transport->send(e.a, &frame, n % 2 == 0 ? payload : NULL));
+        transport_frame frame = n == 9 ? frame_make_short(n, 40) : frame_make(n, 100 * n);
+        if (n % 2 != 0 && n != 9)
+            frame.flags |= FRAME_CALL;
+        must_ok(e.a->transport->send(e.a, &frame, payload, false));
         ends_receive(e.a, e.b, &got);
         e.b->transport->consume(e.b);
     }
-    const uint64_t carried = 100 * (0 + 2 + 4 + 6 + 8);
+    const uint64_t carried = 100 * (0 + 2 + 4 + 6 + 8) + 40;
     must(e.a->frames_sent == 10 && e.a->bytes_sent == carried);
     must(e.b->frames_received == 10 && e.b->bytes_received == carried);
     must(e.a->frames_received == 0 && e.a->bytes_received == 0);
@@ -162,7 +163,7 @@ void behaviour_lanes_are_independent(void)
     for (uint64_t n = 0; n < 100; n++) {
         const transport_frame frame = frame_make(n, 1000);
         const void *got;
-        must_ok(open.a->transport->send(open.a, &frame, payload));
+        must_ok(open.a->transport->send(open.a, &frame, payload, false));
         frame_check(ends_receive(open.a, open.b, &got), n, 1000);
         open.b->transport->consume(open.b);
     }
@@ -190,7 +191,7 @@ static void flood(transport_link *l)
         const uint64_t before = sent + received;
         const transport_frame frame = frame_make(sent, sizeof payload), *got;
         const void *here;
-        if (sent < FLOOD_FRAMES && t->send(l, &frame, payload) == RING_OK)
+        if (sent < FLOOD_FRAMES && t->send(l, &frame, payload, false) == RING_OK)
             sent++;
         if (t->peek(l, &got, &here) == RING_OK && t->pull(l, pulled) == RING_OK) {
             frame_check(got, received, sizeof pulled);
@@ -233,26 +234,30 @@ static size_t random_bytes(uint64_t n)
 
 static transport_frame random_frame(uint64_t n)
 {
-    transport_frame frame = frame_make(n, random_bytes(n));
+    const size_t bytes = random_bytes(n);
+    if (bytes <= TRANSPORT_INLINE && scramble(n + 9) % 2 == 0)
+        return frame_make_short(n, bytes);
+    transport_frame frame = frame_make(n, bytes);
     if (scramble(n) % 7 == 0)
-        frame.flags = (uint8_t)(1u << scramble(n + 9) % 4);
+        frame.flags |= FRAME_CALL;
     return frame;
 }
 
+/* From a room of the link, from where it stays, or copied and overwritten at once. */
 static bool random_send(transport_link *l, uint64_t n)
 {
-    enum { SLOTS = 32 };
-    static _Thread_local unsigned char slots[SLOTS][TRANSPORT_SEGMENT];
+    enum { PLACES = 32 };
+    static _Thread_local unsigned char places[PLACES][TRANSPORT_SEGMENT];
     const transport_frame frame = random_frame(n);
-    const bool reserves = scramble(n + 5) % 3 == 0;
-    void *payload = reserves ? l->transport->reserve(l) : slots[n % SLOTS];
-    if (payload == NULL || n >= l->transport->flushed(l) + SLOTS)
+    const bool reserves = scramble(n + 5) % 4 == 0, copies = scramble(n + 5) % 4 == 1;
+    void *payload = reserves ? l->transport->reserve(l) : places[n % PLACES];
+    if (payload == NULL || n >= l->transport->flushed(l) + PLACES)
         return false;
-    if (frame.flags == 0)
-        payload_fill(payload, n, frame.bytes);
-    const ring_status status =
-        l->transport->send(l, &frame, frame.flags == 0 ? payload : NULL);
+    payload_fill(payload, n, transport_behind(&frame));
+    const ring_status status = l->transport->send(l, &frame, payload, copies);
     must(status == RING_OK || status == RING_IN_PROGRESS);
+    if (status == RING_OK && copies)
+        payload_fill(payload, ~n, transport_behind(&frame));
     return status == RING_OK;
 }
 
@@ -260,23 +265,22 @@ static bool random_receive(transport_link *l, uint64_t n)
 {
     static _Thread_local unsigned char pulled[TRANSPORT_SEGMENT];
     const transport_frame expected = random_frame(n), *frame;
-    const bool carries = expected.flags == 0 && expected.bytes > 0;
+    const size_t bytes = transport_carried(&expected);
     const void *payload;
     const ring_status status = l->transport->peek(l, &frame, &payload);
     must(status == RING_OK || status == RING_IN_PROGRESS);
     if (status == RING_IN_PROGRESS)
         return false;
-    if (carries && scramble(n + 3) % 2 == 0) {
+    if (scramble(n + 3) % 2 == 0) {
         if (l->transport->pull(l, pulled) == RING_IN_PROGRESS)
             return false;
         payload = pulled;
     }
-    if (carries && payload == NULL)
+    if (bytes > 0 && payload == NULL)
         return false;
-    frame_check(frame, n, (size_t)expected.bytes);
+    frame_check(frame, n, random_bytes(n));
     must(frame->flags == expected.flags);
-    if (carries)
-        payload_check(payload, n, (size_t)expected.bytes);
+    payload_check(payload, n, bytes);
     l->transport->consume(l);
     return true;
 }

@@ -11,7 +11,7 @@ static void send_numbered(transport_link *l, uint64_t n, void *payload, size_t b
 {
     const transport_frame frame = frame_make(n, bytes);
     payload_fill(payload, n, bytes);
-    must_ok(l->transport->send(l, &frame, payload));
+    must_ok(l->transport->send(l, &frame, payload, false));
 }
 
 static void receive_numbered(const ends *e, uint64_t n, size_t bytes)
@@ -40,13 +40,41 @@ void behaviour_ordered_frames(void)
     ends_close(&e);
 }
 
+/* Where each is read, in place or not. */
+static void receive_short(const ends *e, uint64_t n, size_t bytes)
+{
+    const void *payload;
+    const transport_frame *frame = ends_receive(e->a, e->b, &payload);
+    frame_check(frame, n, bytes);
+    must(payload == frame->data && (uintptr_t)payload % 8 == 0);
+    memset(pulled_bytes, 0xa5, 2 * TRANSPORT_INLINE);
+    must_ok(e->b->transport->pull(e->b, pulled_bytes));
+    payload_check(pulled_bytes, n, bytes);
+    must(pulled_bytes[bytes] == 0xa5);
+    e->b->transport->consume(e->b);
+}
+
+void behaviour_short_frames(void)
+{
+    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    for (uint64_t n = 0; n < 1000; n++) {
+        const size_t bytes = n % (TRANSPORT_INLINE + 1);
+        const transport_frame frame = frame_make_short(n, bytes);
+        must_ok(e.a->transport->send(e.a, &frame, NULL, n % 2 == 0));
+        receive_short(&e, n, bytes);
+    }
+    send_numbered(e.a, 1000, sent_bytes, 100);
+    receive_numbered(&e, 1000, 100);
+    ends_close(&e);
+}
+
 void behaviour_zero_bytes(void)
 {
     ends e = ends_open(TRANSPORT_COLLECTIVE);
     const void *payload;
     unsigned char untouched = 0xa5;
     const transport_frame empty = frame_make(0, 0);
-    must_ok(e.a->transport->send(e.a, &empty, NULL));
+    must_ok(e.a->transport->send(e.a, &empty, NULL, false));
     send_numbered(e.a, 1, sent_bytes, 5);
     frame_check(ends_receive(e.a, e.b, &payload), 0, 0);
     must_ok(e.b->transport->pull(e.b, &untouched));
@@ -82,9 +110,9 @@ static void header_round(const ends *e, transport_frame frame)
 {
     const transport_frame *got;
     const void *payload;
-    must_ok(e->a->transport->send(e->a, &frame, frame.flags == 0 ? sent_bytes : NULL));
+    must_ok(e->a->transport->send(e->a, &frame, sent_bytes, false));
     got = ends_receive(e->a, e->b, &payload);
-    must(frame.flags == 0 || payload == NULL);
+    must((payload == NULL) == (transport_carried(&frame) == 0));
     frame.turn = got->turn;
     must(memcmp(got, &frame, sizeof frame) == 0);
     e->b->transport->consume(e->b);
@@ -93,13 +121,15 @@ static void header_round(const ends *e, transport_frame frame)
 void behaviour_header_travels_intact(void)
 {
     ends e = ends_open(TRANSPORT_COLLECTIVE);
+    static const uint8_t flags[] = {0, FRAME_LONG, FRAME_LONG | FRAME_CALL,
+                                    FRAME_LONG | FRAME_REF, FRAME_LONG | FRAME_STORED};
+    const size_t kinds = can_map(e.a) ? sizeof flags : sizeof flags - 2;
     transport_frame ones;
     memset(&ones, 0xff, sizeof ones);
-    ones.bytes = 1;
-    ones.flags = 0;
-    const uint8_t flags[] = {0, FRAME_REF, FRAME_STORED, FRAME_ACK, FRAME_CALL};
-    for (size_t i = 0; i < sizeof flags; i++) {
-        transport_frame frame = frame_make(i, flags[i] == 0 ? 64 : (size_t)1 << 40);
+    for (size_t i = 0; i < kinds; i++) {
+        transport_frame frame = frame_make(i, flags[i] == FRAME_LONG ? 64 : (size_t)1 << 40);
+        frame.length = ones.length = TRANSPORT_INLINE;
+        ones.ext.bytes = flags[i] == FRAME_LONG ? 1 : UINT64_MAX;
         ones.flags = frame.flags = flags[i];
         header_round(&e, frame);
         header_round(&e, ones);

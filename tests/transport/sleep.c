@@ -31,7 +31,7 @@ void behaviour_quiet_link_sleeps(void)
     const transport_frame *got, empty = frame_make(0, 0);
     const void *payload;
     must(sleeps(e.a, false) && sleeps(e.b, false));
-    must_ok(e.a->transport->send(e.a, &empty, NULL));
+    must_ok(e.a->transport->send(e.a, &empty, NULL, false));
     ends_receive(e.a, e.b, &payload);
     e.b->transport->consume(e.b);
     must_be(e.b->transport->peek(e.b, &got, &payload), RING_IN_PROGRESS);
@@ -48,7 +48,7 @@ void behaviour_armed_link_tells_what_is_there(void)
         bool armed = false;
         if (!before)
             armed = e.b->transport->arm(e.b, false);
-        must_ok(e.a->transport->send(e.a, &empty, NULL));
+        must_ok(e.a->transport->send(e.a, &empty, NULL, false));
         must_ok(e.a->transport->progress(e.a));
         if (before)
             armed = e.b->transport->arm(e.b, false);
@@ -81,8 +81,8 @@ void behaviour_armed_link_tells_of_the_second_frame(void)
     for (uint64_t n = 0; n < 100; n++) {
         const transport_frame frame = frame_make(n, n % 2 * sizeof payload);
         const void *got;
-        must_ok(e.a->transport->send(e.a, &frame, payload));
-        must_ok(e.a->transport->send(e.a, &frame, payload));
+        must_ok(e.a->transport->send(e.a, &frame, payload, false));
+        must_ok(e.a->transport->send(e.a, &frame, payload, false));
         ends_receive(e.a, e.b, &got);
         e.b->transport->consume(e.b);
         must(!would_sleep(e.b, false));
@@ -104,7 +104,7 @@ static void expect_no_room(transport_link *l, const transport_frame *frame, cons
 {
     const uint64_t flushed = l->transport->flushed(l);
     const bool pending = flushed < l->frames_sent;
-    const ring_status status = l->transport->send(l, frame, payload);
+    const ring_status status = l->transport->send(l, frame, payload, false);
     must(status == RING_IN_PROGRESS || (pending && l->transport->flushed(l) > flushed));
 }
 
@@ -116,13 +116,13 @@ void behaviour_armed_link_tells_of_room(void)
     ends e = ends_open(TRANSPORT_COLLECTIVE);
     const transport_frame frame = frame_make(0, sizeof payload);
     const transport *t = e.a->transport;
-    while (t->send(e.a, &frame, payload) == RING_OK)
+    while (t->send(e.a, &frame, payload, false) == RING_OK)
         continue;
     for (int n = 0; n < 200; n++) {
         receive_one(&e);
         if (would_sleep(e.a, true))
             expect_no_room(e.a, &frame, payload);
-        while (t->send(e.a, &frame, payload) == RING_OK)
+        while (t->send(e.a, &frame, payload, false) == RING_OK)
             continue;
     }
     while (e.b->frames_received < e.a->frames_sent)
@@ -134,7 +134,7 @@ void behaviour_armed_link_tells_of_room(void)
 
 /* ---- Both ends sleep at once, at moments that drift ---- */
 
-enum { PINGS = 10000, SEGMENTS = 4000 };
+enum { PINGS = 30000, SEGMENTS = 4000 };
 
 static void drift(uint64_t n)
 {
@@ -191,7 +191,7 @@ static void sleep_until_sent(transport_link *l, const transport_frame *frame,
 {
     const double give_up = clock_now() + PATIENCE;
     ring_status status;
-    while ((status = l->transport->send(l, frame, payload)) == RING_IN_PROGRESS) {
+    while ((status = l->transport->send(l, frame, payload, false)) == RING_IN_PROGRESS) {
         must(clock_now() < give_up);
         if (!l->transport->arm(l, true))
             continue;
@@ -228,6 +228,65 @@ void behaviour_sleeping_sender_wakes(void)
     ends_run(produce, consume_with_naps);
 }
 
+/* ---- Releases ---- */
+
+/* Nobody is told twice of one release, nor of room that was never missing. */
+void behaviour_released_is_told_once(void)
+{
+    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    const transport *t = e.a->transport;
+    const transport_frame empty = frame_make_short(0, 0);
+    must_ok(t->send(e.a, &empty, NULL, true));
+    receive_one(&e);
+    must(sleeps(e.a, true));
+    for (uint64_t n = 1; n < 100; n++) {
+        const uint64_t before = t->released(e.a);
+        t->release(e.b, n);
+        must(t->released(e.a) == n || before == UINT64_MAX);
+        must(would_sleep(e.a, true) == (before == UINT64_MAX));
+        must(sleeps(e.a, true));
+    }
+    ends_close(&e);
+}
+
+static void sleep_until_released(transport_link *l, uint64_t messages)
+{
+    const double give_up = clock_now() + PATIENCE;
+    while (l->transport->released(l) < messages) {
+        must(clock_now() < give_up);
+        must_ok(l->transport->progress(l));
+        if (!l->transport->arm(l, true))
+            continue;
+        must(poll_wake(l, (int)(PATIENCE * 1e3)) == 1);
+        l->transport->disarm(l);
+    }
+}
+
+static void lend(transport_link *l)
+{
+    for (uint64_t n = 0; n < PINGS; n++) {
+        const transport_frame frame = frame_make_short(n, n % TRANSPORT_INLINE);
+        end_send(l, &frame, NULL);
+        drift(n);
+        sleep_until_released(l, n + 1);
+    }
+    end_flush(l);
+}
+
+static void give_back(transport_link *l)
+{
+    for (uint64_t n = 0; n < PINGS; n++) {
+        sleep_until_here(l);
+        drift(n * 3);
+        l->transport->release(l, n + 1);
+    }
+}
+
+void behaviour_release_wakes_the_lender(void)
+{
+    ends_run(lend, give_back);
+}
+
 /* Two ranks that both send first: frames that nobody has asked for yet must not keep a
  * blocked sender awake once it has seen them. */
 void behaviour_blocked_sender_sleeps_on_unread_frames(void)
@@ -238,9 +297,9 @@ void behaviour_blocked_sender_sleeps_on_unread_frames(void)
     const transport_frame frame = frame_make(0, sizeof payload);
     const void *unread;
     for (int n = 0; n < 3; n++)
-        must_ok(t->send(e.a, &frame, payload));
+        must_ok(t->send(e.a, &frame, payload, false));
     ends_receive(e.a, e.b, &unread);
-    while (t->send(e.b, &frame, payload) == RING_OK)
+    while (t->send(e.b, &frame, payload, false) == RING_OK)
         continue;
     must(sleeps(e.b, true));
     must(t->peek(e.b, &(const transport_frame *){NULL}, &unread) == RING_OK && unread != NULL);

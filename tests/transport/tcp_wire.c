@@ -28,8 +28,8 @@ static size_t write_stream(uint64_t frames)
         transport_frame frame = frame_make(n, frame_bytes(n));
         frame.turn = (uint32_t)n;
         memcpy(stream + end, &frame, sizeof frame);
-        payload_fill(stream + end + sizeof frame, n, frame.bytes);
-        end += sizeof frame + (frame.bytes + 63) / 64 * 64;
+        payload_fill(stream + end + sizeof frame, n, frame.ext.bytes);
+        end += sizeof frame + (frame.ext.bytes + 63) / 64 * 64;
     }
     return end;
 }
@@ -65,17 +65,17 @@ static ring_status read_frames(transport_link *l, uint64_t seed, uint64_t *recei
         must((uintptr_t)payload % 64 == 0);
         if (way == 0) {
             status = t->pull(l, pulled);
-            must(status != RING_OK || frame->bytes == 0 || has_no_payload(l));
+            must(status != RING_OK || transport_behind(frame) == 0 || has_no_payload(l));
             payload = pulled;
-        } else if (way > 1 && payload == NULL && frame->flags == 0) {
+        } else if (way > 1 && payload == NULL && transport_behind(frame) > 0) {
             status = t->peek(l, &frame, &payload);
             if (status == RING_OK && payload == NULL)
                 status = RING_IN_PROGRESS;
         }
         if (status != RING_OK)
             return status;
-        if (way != 1 && frame->flags == 0 && frame->bytes == frame_bytes(*received))
-            payload_check(payload, *received, frame->bytes);
+        if (way != 1 && transport_behind(frame) == frame_bytes(*received))
+            payload_check(payload, *received, transport_behind(frame));
         t->consume(l);
         ++*received;
     }
@@ -98,14 +98,22 @@ static void expect_damage(const ends *e, uint64_t seed)
     must(strstr(fail_text(), "rank 42 sent a damaged frame") != NULL);
 }
 
+/* Each wrong in one way. Nothing was lent over tcp, so nothing can be referred to. */
 static void test_damaged_headers(void)
 {
-    for (int kind = 0; kind < 4; kind++) {
+    static const uint8_t flags[] = {0x10,
+                                    FRAME_CALL,
+                                    FRAME_LONG | FRAME_REF,
+                                    FRAME_LONG | FRAME_STORED,
+                                    FRAME_LONG | FRAME_CALL | FRAME_REF};
+    enum { OTHERS = 4, KINDS = OTHERS + sizeof flags };
+    for (size_t kind = 0; kind < KINDS; kind++) {
         ends e = ends_open(TRANSPORT_COLLECTIVE);
-        transport_frame frame = frame_make(0, 0);
+        transport_frame frame = kind == 1 ? frame_make_short(0, 0) : frame_make(0, 0);
         frame.turn = kind == 0;
-        frame.flags = kind == 1 ? 0x10 : 0;
-        frame.bytes = kind == 2 ? TRANSPORT_SEGMENT + 1 : kind == 3 ? UINT64_MAX : 0;
+        frame.length = TRANSPORT_INLINE + (kind == 1);
+        frame.ext.bytes = kind == 2 ? TRANSPORT_SEGMENT + 1 : kind == 3 ? UINT64_MAX : 0;
+        frame.flags = kind >= OTHERS ? flags[kind - OTHERS] : frame.flags;
         write_raw(&e, &frame, sizeof frame);
         expect_damage(&e, 0);
         ends_close(&e);
@@ -218,11 +226,96 @@ static void test_frames_fill_lines(void)
         const transport_frame frame = frame_make(0, bytes);
         const size_t whole = 64 + (bytes + 63) / 64 * 64;
         payload_fill(payload, 0, bytes);
-        must_ok(e.a->transport->send(e.a, &frame, payload));
+        must_ok(e.a->transport->send(e.a, &frame, payload, false));
         must(recv(raw_socket(e.b), wire, sizeof wire, 0) == (ssize_t)whole);
         must(memcmp(wire, &frame, 64) == 0 && memcmp(wire + 64, payload, bytes) == 0);
         ends_close(&e);
     }
+}
+
+/* ---- A kernel that takes little --------------------------------------------------- */
+
+static void squeeze(const transport_link *l)
+{
+    const int least = 16384; /* with less the kernel waits for timers */
+    must(setsockopt(raw_socket(l), SOL_SOCKET, SO_SNDBUF, &least, sizeof least) == 0);
+    must(setsockopt(raw_socket(l), SOL_SOCKET, SO_RCVBUF, &least, sizeof least) == 0);
+}
+
+static ends squeezed_ends(void)
+{
+    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    squeeze(e.a);
+    squeeze(e.b);
+    return e;
+}
+
+/* Behind the header or inside; some are long enough to be lent. */
+static transport_frame any_frame(uint64_t n)
+{
+    const uint64_t x = scramble(n);
+    if (x % 3 == 0)
+        return frame_make_short(n, (x >> 8) % (TRANSPORT_INLINE + 1));
+    const size_t most = x % 3 == 1 ? 300 : TRANSPORT_SEGMENT;
+    return frame_make(n, (x >> 8) % (most + 1));
+}
+
+static void take_any(const ends *e, uint64_t n)
+{
+    const void *payload;
+    const transport_frame expected = any_frame(n), *frame = ends_receive(e->a, e->b, &payload);
+    frame_check(frame, n, transport_carried(&expected));
+    payload_check(payload, n, transport_carried(frame));
+    e->b->transport->consume(e->b);
+}
+
+/* What the kernel leaves waits here, and goes out cut anywhere. */
+static void test_short_frames_wait_for_the_kernel(void)
+{
+    ends e = squeezed_ends();
+    for (uint64_t n = 0; n < TRANSPORT_WINDOW_BYTES / 64; n++) {
+        const transport_frame frame = frame_make_short(n, n % TRANSPORT_INLINE);
+        must_ok(e.a->transport->send(e.a, &frame, NULL, true));
+    }
+    must(e.a->transport->flushed(e.a) < e.a->frames_sent);
+    must(e.a->transport->memory(e.a) > TCP_BACKLOG);
+    for (uint64_t n = 0; n < e.a->frames_sent; n++) {
+        const void *payload;
+        frame_check(ends_receive(e.a, e.b, &payload), n, n % TRANSPORT_INLINE);
+        e.b->transport->consume(e.b);
+    }
+    must(e.a->transport->flushed(e.a) == e.a->frames_sent);
+    ends_close(&e);
+}
+
+/* Copied and overwritten, lent until flushed, or filled in place; up to all that fits. */
+static void test_all_kinds_wait_for_the_kernel(void)
+{
+    enum { FRAMES_OF_EACH = 1500, PLACES = 64 };
+    static unsigned char places[PLACES][TRANSPORT_SEGMENT];
+    ends e = squeezed_ends();
+    const transport *t = e.a->transport;
+    uint64_t sent = 0;
+    for (uint64_t taken = 0; taken < FRAMES_OF_EACH; taken++) {
+        while (sent < FRAMES_OF_EACH && sent < t->flushed(e.a) + PLACES) {
+            const transport_frame frame = any_frame(sent);
+            const bool copy = scramble(sent) / 8 % 2 == 0, reserve = scramble(sent) / 16 % 3 == 0;
+            void *payload = reserve ? t->reserve(e.a) : places[sent % PLACES];
+            if (payload == NULL)
+                break;
+            payload_fill(payload, sent, transport_behind(&frame));
+            const ring_status status = t->send(e.a, &frame, payload, copy);
+            if (status == RING_IN_PROGRESS)
+                break;
+            must_ok(status);
+            if (copy && !reserve)
+                payload_fill(payload, ~sent, transport_behind(&frame));
+            sent++;
+        }
+        take_any(&e, taken);
+    }
+    end_flush(e.a);
+    ends_close(&e);
 }
 
 /* ---- A cut wire ------------------------------------------------------------------- */
@@ -246,7 +339,7 @@ static void send_some(transport_link *l, uint64_t n)
 {
     static const unsigned char payload[100];
     const transport_frame frame = frame_make(n, sizeof payload);
-    must_ok(l->transport->send(l, &frame, payload));
+    must_ok(l->transport->send(l, &frame, payload, false));
 }
 
 /* Waits on the link as the executor does. @return what it broke with, RING_OK if it did not. */
@@ -320,7 +413,7 @@ static void test_slow_reader_lives(void)
     ends e = watched_ends();
     const transport_frame frame = frame_make(0, sizeof payload);
     const void *got;
-    while (e.a->transport->send(e.a, &frame, payload) == RING_OK)
+    while (e.a->transport->send(e.a, &frame, payload, false) == RING_OK)
         continue;
     must_ok(wait_on(e.a, 9));
     for (uint64_t n = 0; n < e.a->frames_sent; n++) {
@@ -335,6 +428,7 @@ static void test_slow_reader_lives(void)
 static const named_test tests[] = {
     TEST(damaged_headers),     TEST(lost_byte), TEST(end_inside_frame),  TEST(random_bytes),
     TEST(random_header_bytes), TEST(any_cut),   TEST(frames_fill_lines),
+    TEST(short_frames_wait_for_the_kernel),     TEST(all_kinds_wait_for_the_kernel),
     TEST(cut_under_a_sender),  TEST(cut_under_a_receiver), TEST(cut_is_judged_by_who_waits),
     TEST(quiet_peer_lives),    TEST(slow_reader_lives),
 };

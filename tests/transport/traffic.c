@@ -14,30 +14,43 @@ uint64_t scramble(uint64_t n)
     return n ^ (n >> 32);
 }
 
+static transport_frame numbered(uint64_t n)
+{
+    return (transport_frame){.call = (uint16_t)scramble(n + 1),
+                             .signature = scramble(n + 2),
+                             .message = n};
+}
+
 transport_frame frame_make(uint64_t n, size_t bytes)
 {
     const uint64_t x = scramble(n);
-    return (transport_frame){.comm = (uint16_t)x,
-                             .epoch = (uint16_t)(x >> 16),
-                             .seq = n,
-                             .message = (uint32_t)(x >> 8),
-                             .segment = (uint32_t)(x >> 24),
-                             .bytes = bytes,
-                             .collective = (uint8_t)(x >> 40),
-                             .dtype = (uint8_t)(x >> 48),
-                             .op = (uint8_t)(x >> 56),
-                             .root = (int32_t)(uint32_t)(x >> 4),
-                             .count = ~x,
-                             .src_ref = x * 3,
-                             .dst_ref = x * 5};
+    transport_frame frame = numbered(n);
+    frame.flags = FRAME_LONG;
+    frame.length = (uint8_t)x;
+    frame.ext.bytes = bytes;
+    frame.ext.count = ~x;
+    frame.ext.src_ref = x * 3;
+    frame.ext.dst_ref = x * 5;
+    frame.ext.segment = (uint32_t)(x >> 24);
+    frame.ext.root = (int32_t)(uint32_t)(x >> 4);
+    return frame;
+}
+
+transport_frame frame_make_short(uint64_t n, size_t bytes)
+{
+    transport_frame frame = numbered(n);
+    frame.length = (uint8_t)bytes;
+    payload_fill(frame.data, n, bytes);
+    return frame;
 }
 
 void frame_check(const transport_frame *frame, uint64_t n, size_t bytes)
 {
-    transport_frame expected = frame_make(n, bytes);
+    transport_frame expected =
+        frame->flags == 0 ? frame_make_short(n, bytes) : frame_make(n, bytes);
     expected.turn = frame->turn;
     expected.flags = frame->flags;
-    must(frame->seq == n);
+    must(frame->message == n);
     must(memcmp(frame, &expected, sizeof expected) == 0);
 }
 
@@ -55,6 +68,11 @@ void payload_check(const void *payload, uint64_t n, size_t bytes)
     uint64_t word = scramble(n);
     for (size_t i = 0; i < bytes; i += sizeof word, word += 0x9e3779b97f4a7c15u)
         must(memcmp(at + i, &word, min_size(sizeof word, bytes - i)) == 0);
+}
+
+bool can_map(const transport_link *l)
+{
+    return l->transport->powers & TRANSPORT_CAN_MAP;
 }
 
 /* ---- Moving them ---- */
@@ -77,7 +95,7 @@ void end_send(transport_link *l, const transport_frame *frame, const void *paylo
     const double give_up = clock_now() + PATIENCE;
     ring_status status;
     unsigned turns = 0;
-    while ((status = l->transport->send(l, frame, payload)) == RING_IN_PROGRESS) {
+    while ((status = l->transport->send(l, frame, payload, false)) == RING_IN_PROGRESS) {
         must(clock_now() < give_up);
         end_idle(l, true, &turns);
     }
@@ -91,7 +109,7 @@ static bool is_here(transport_link *l, const transport_frame **frame, const void
     if (status == RING_IN_PROGRESS)
         return false;
     must_ok(status);
-    return *payload != NULL || (*frame)->flags != 0 || (*frame)->bytes == 0;
+    return *payload != NULL || transport_behind(*frame) == 0;
 }
 
 const transport_frame *end_receive(transport_link *l, const void **payload)
@@ -151,7 +169,7 @@ static ring_status drain(transport_link *l)
     if (status != RING_OK)
         return status;
     while ((status = t->peek(l, &frame, &payload)) == RING_OK) {
-        if (payload == NULL && frame->flags == 0 && frame->bytes > 0)
+        if (payload == NULL && transport_behind(frame) > 0)
             return RING_IN_PROGRESS;
         t->consume(l);
     }
@@ -174,7 +192,7 @@ static void expect_stays_broken(transport_link *l, int peer)
     must(!t->arm(l, false));
     must(t->reserve(l) == NULL);
     fail_clear();
-    must_be(t->send(l, &empty, NULL), RING_ERR_PEER);
+    must_be(t->send(l, &empty, NULL, false), RING_ERR_PEER);
     expect_text_names(peer);
     must_be(t->peek(l, &frame, &payload), RING_ERR_PEER);
     must_be(t->progress(l), RING_ERR_PEER);

@@ -170,7 +170,7 @@ ring_status engine_update(train_engine *engine, const train_dataset *dataset,
         RING_TRY(model_backward(&engine->model, taken > 0, last ? layer_ready : NULL, engine));
     }
     RING_TRY(check_ring(engine, ring_buckets_wait(engine->buckets)));
-    RING_TRY(check_ring(engine, ring_wait(loss_work)));
+    RING_TRY(check_ring(engine, ring_wait(&loss_work)));
     return finish_update(engine, local_loss, lr, result);
 }
 

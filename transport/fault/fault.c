@@ -38,18 +38,13 @@ static ring_status verdict(fault_link *l)
                                l->head.peer, (unsigned long long)moved));
 }
 
-static size_t carried(const transport_frame *frame)
-{
-    return frame->flags == 0 ? (size_t)frame->bytes : 0;
-}
-
 static bool inner_is_flushed(const fault_link *l)
 {
     return l->inner->transport->flushed(l->inner) == l->inner->frames_sent;
 }
 
 static ring_status fault_send(transport_link *link, const transport_frame *frame,
-                              const void *payload)
+                              const void *payload, bool copy)
 {
     fault_link *l = (fault_link *)link;
     RING_TRY(verdict(l));
@@ -58,12 +53,12 @@ static ring_status fault_send(transport_link *link, const transport_frame *frame
     } else {
         if (inner_is_flushed(l))
             l->dropped_flushed = l->dropped;
-        const ring_status status = l->inner->transport->send(l->inner, frame, payload);
+        const ring_status status = l->inner->transport->send(l->inner, frame, payload, copy);
         if (status != RING_OK)
             return status;
     }
     l->head.frames_sent++;
-    l->head.bytes_sent += carried(frame);
+    l->head.bytes_sent += transport_carried(frame);
     return RING_OK;
 }
 
@@ -81,6 +76,19 @@ static uint64_t fault_flushed(const transport_link *link)
         return l->head.frames_sent;
     const uint64_t vanished = inner_is_flushed(l) ? l->dropped : l->dropped_flushed;
     return l->inner->transport->flushed(l->inner) + vanished;
+}
+
+static void fault_release(transport_link *link, uint64_t messages)
+{
+    const fault_link *l = (const fault_link *)link;
+    if (l->inner != NULL)
+        l->inner->transport->release(l->inner, messages);
+}
+
+static uint64_t fault_released(const transport_link *link)
+{
+    const fault_link *l = (const fault_link *)link;
+    return l->inner != NULL ? l->inner->transport->released(l->inner) : UINT64_MAX;
 }
 
 static ring_status fault_progress(transport_link *link)
@@ -107,11 +115,14 @@ static ring_status fault_peek(transport_link *link, const transport_frame **fram
     RING_TRY(l->inner->transport->peek(l->inner, frame, payload));
     if (fault_hold_back(l))
         return RING_IN_PROGRESS;
-    l->carried = carried(*frame);
+    l->carried = transport_carried(*frame);
     l->truncated = l->carried > 0 && fault_chance(l, l->spec.truncate, DICE_TRUNCATE,
                                                   l->head.frames_received);
-    if (l->truncated)
-        *payload = NULL;
+    if (!l->truncated)
+        return RING_OK;
+    if (transport_behind(*frame) == 0)
+        return frame_ended(l); /* its bytes would come with its header */
+    *payload = NULL;
     return RING_OK;
 }
 
@@ -144,6 +155,14 @@ static void fault_consume(transport_link *link)
     l->truncated = false; /* whoever throws a frame away misses nothing of it */
     l->head.frames_received++;
     l->head.bytes_received += l->carried;
+}
+
+/* A word that tells of frames that are held back would keep its reader awake. */
+static const _Atomic uint32_t *fault_news(const transport_link *link, uint32_t *value)
+{
+    const fault_link *l = (const fault_link *)link;
+    const bool in_time = l->inner != NULL && l->spec.delay <= 0;
+    return in_time ? l->inner->transport->news(l->inner, value) : NULL;
 }
 
 static uint64_t fault_ref(const transport_link *link, const void *ptr, size_t bytes)
@@ -204,10 +223,13 @@ static transport fault_table(const transport *inner)
     table.send = fault_send;
     table.reserve = fault_reserve;
     table.flushed = fault_flushed;
+    table.release = fault_release;
+    table.released = fault_released;
     table.progress = fault_progress;
     table.peek = fault_peek;
     table.pull = fault_pull;
     table.consume = fault_consume;
+    table.news = fault_news;
     table.ref = fault_ref;
     table.map = fault_map;
     table.wake_fd = fault_wake_fd;

@@ -9,7 +9,7 @@
  * only looked up among the offers, never followed.
  */
 #include "greeting.h"
-#include "slots_link.h"
+#include "lines_link.h"
 #include "table.h"
 
 #include <pthread.h>
@@ -19,13 +19,13 @@
 #include <unistd.h>
 
 typedef struct loop_ring {
-    slots_ring slots;
+    lines_ring lines;
     int users;              /* ends that hold it            */
     struct loop_ring *next; /* among the offers             */
 } loop_ring;
 
 typedef struct loop_link {
-    slots_link slots; /* first: a transport_link is a loop_link */
+    lines_link lines; /* first: a transport_link is a loop_link */
     loop_ring *out, *in;
 } loop_link;
 
@@ -36,15 +36,12 @@ static struct {
 
 /* ---- Rings ------------------------------------------------------------------- */
 
-/* Only what must be zero is touched, so that unused payload costs no memory. */
 static loop_ring *ring_offer(void)
 {
     loop_ring *ring = aligned_alloc(_Alignof(loop_ring), sizeof *ring);
     if (ring == NULL)
         return NULL;
-    memset(ring, 0, offsetof(slots_ring, slot));
-    for (size_t i = 0; i < SLOTS; i++)
-        ring->slots.slot[i].frame = (transport_frame){0};
+    lines_clear(&ring->lines);
     ring->users = 1;
     pthread_mutex_lock(&desk.lock);
     ring->next = desk.offers;
@@ -100,7 +97,7 @@ static bool loop_probe(char *why, size_t size)
 static void loop_close(transport_link *head)
 {
     loop_link *l = (loop_link *)head;
-    fd_close(&l->slots.fd);
+    fd_close(&l->lines.fd);
     ring_drop(l->in);
     ring_drop(l->out);
     free(l);
@@ -117,30 +114,30 @@ static ring_status check_same_process(const transport_peer *peer)
     return RING_OK;
 }
 
-static ring_status greet(const loop_link *l, const transport_peer *peer, uint64_t *offer)
+static ring_status greet(const loop_link *l, const transport_peer *peer, lines_greeting *theirs)
 {
-    const slots_greeting mine =
-        slots_greeting_make(&transport_loop, peer, (uintptr_t)l->out);
-    slots_greeting theirs;
+    const lines_greeting mine =
+        lines_greeting_make(&transport_loop, peer, (uintptr_t)l->out);
     RING_TRY(fd_write_all(peer->fd, &mine, sizeof mine, peer->deadline));
-    RING_TRY(fd_read_all(peer->fd, &theirs, sizeof theirs, peer->deadline));
-    *offer = theirs.offer;
-    return slots_greeting_check(&theirs, &transport_loop, peer);
+    RING_TRY(fd_read_all(peer->fd, theirs, sizeof *theirs, peer->deadline));
+    return lines_greeting_check(theirs, &transport_loop, peer);
 }
 
 static ring_status build(loop_link *l, const transport_peer *peer)
 {
-    uint64_t offer;
+    lines_greeting theirs;
     RING_TRY(check_same_process(peer));
     l->out = ring_offer();
     if (l->out == NULL)
-        return fail(RING_ERR_MEMORY, "no memory for its slots (%zu bytes)", sizeof *l->out);
-    RING_TRY(slots_produce(&l->slots.out, &l->out->slots, -1));
-    RING_TRY(greet(l, peer, &offer));
-    l->in = ring_claim(offer);
+        return fail(RING_ERR_MEMORY, "no memory for its lines (%zu bytes)", sizeof *l->out);
+    RING_TRY(lines_produce(&l->lines.out, &l->out->lines, -1));
+    RING_TRY(greet(l, peer, &theirs));
+    l->in = ring_claim(theirs.offer);
     if (l->in == NULL)
-        return fail(RING_ERR_PEER, "the peer offers no slots");
-    slots_link_init(&l->slots, &transport_loop, peer, &l->in->slots);
+        return fail(RING_ERR_PEER, "the peer offers no lines");
+    const lines_setup setup = {.in = &l->in->lines, .barriers = theirs.barriers != 0,
+                               .refers = FRAME_REF | FRAME_STORED};
+    lines_link_init(&l->lines, &transport_loop, peer, &setup);
     return RING_OK;
 }
 
@@ -152,13 +149,13 @@ static ring_status loop_open(const transport_peer *peer, transport_link **out)
         fd_close(&fd);
         return fail(RING_ERR_MEMORY, "no memory for the loop link to rank %d", peer->peer);
     }
-    l->slots.fd = fd_guard(fd);
+    l->lines.fd = fd_guard(fd);
     const ring_status status = build(l, peer);
     if (status != RING_OK) {
-        loop_close(&l->slots.head);
-        return slots_open_failed(status, &transport_loop, peer);
+        loop_close(&l->lines.head);
+        return lines_open_failed(status, &transport_loop, peer);
     }
-    *out = &l->slots.head;
+    *out = &l->lines.head;
     return RING_OK;
 }
 
@@ -180,27 +177,30 @@ static void *loop_map(transport_link *head, uint64_t ref, size_t bytes)
 
 static size_t loop_memory(const transport_link *head)
 {
-    return sizeof(loop_link) + slots_memory(&((const loop_link *)head)->slots.out);
+    return sizeof(loop_link) + ((const loop_link *)head)->lines.out.committed;
 }
 
 const transport transport_loop = {
     .name = "loop",
     .about = "between threads of one process",
-    .powers = TRANSPORT_CAN_MAP | TRANSPORT_SAME_PROCESS,
+    .powers = TRANSPORT_CAN_MAP | TRANSPORT_COPIES | TRANSPORT_SAME_PROCESS,
     .probe = loop_probe,
     .open = loop_open,
     .close = loop_close,
-    .send = slots_link_send,
-    .reserve = slots_link_reserve,
-    .flushed = slots_link_flushed,
-    .progress = slots_link_progress,
-    .peek = slots_link_peek,
-    .pull = slots_link_pull,
-    .consume = slots_link_consume,
+    .send = lines_link_send,
+    .reserve = lines_link_reserve,
+    .flushed = lines_link_flushed,
+    .release = lines_link_release,
+    .released = lines_link_released,
+    .progress = lines_link_progress,
+    .peek = lines_link_peek,
+    .pull = lines_link_pull,
+    .consume = lines_link_consume,
+    .news = lines_link_news,
     .ref = loop_ref,
     .map = loop_map,
-    .wake_fd = slots_link_wake_fd,
-    .arm = slots_link_arm,
-    .disarm = slots_link_disarm,
+    .wake_fd = lines_link_wake_fd,
+    .arm = lines_link_arm,
+    .disarm = lines_link_disarm,
     .memory = loop_memory,
 };

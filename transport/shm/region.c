@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory files of slot rings. */
+ * Memory files of rings of lines. */
 #include "region.h"
 
 #include <fcntl.h>
@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, REGION = (sizeof(slots_ring) + PAGE - 1) / PAGE * PAGE };
+enum { PAGE = 4096, REGION = (sizeof(lines_ring) + PAGE - 1) / PAGE * PAGE };
 
 _Static_assert(REGION / PAGE % 2 == 1, "regions have an odd number of pages");
 
-static ring_status region_map(int fd, slots_ring **ring)
+static ring_status region_map(int fd, lines_ring **ring)
 {
     void *at = mmap(NULL, REGION, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED)
@@ -28,9 +28,9 @@ static ring_status size_and_seal(int fd)
     return RING_OK;
 }
 
-ring_status shm_region_create(int *fd, slots_ring **ring)
+ring_status shm_region_create(int *fd, lines_ring **ring)
 {
-    *fd = memfd_create("ring-slots", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    *fd = memfd_create("ring-lines", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*fd < 0)
         return fail(RING_ERR_SYSTEM, "creating shared memory (memfd_create): %m");
     ring_status status = size_and_seal(*fd);
@@ -49,17 +49,17 @@ ring_status shm_region_check_seals(int fd)
     return RING_OK;
 }
 
-ring_status shm_region_map(int fd, slots_ring **ring)
+ring_status shm_region_map(int fd, lines_ring **ring)
 {
     struct stat file;
     RING_TRY(shm_region_check_seals(fd));
     if (fstat(fd, &file) != 0 || file.st_size != REGION)
-        return fail(RING_ERR_PEER, "the peer's slots are not %d bytes: another version of "
+        return fail(RING_ERR_PEER, "the peer's lines are not %d bytes: another version of "
                     "libring?", (int)REGION);
     return region_map(fd, ring);
 }
 
-void shm_region_unmap(slots_ring *ring)
+void shm_region_unmap(lines_ring *ring)
 {
     if (ring != NULL)
         munmap(ring, REGION);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * region: the memory of one slot ring between two processes. A memfd: it has no name in any
+ * region: the memory of one ring of lines between two processes. A memfd: it has no name in any
  * file system, so nothing is left whatever kills its users, and only who is handed its
  * descriptor can map it. Sealed, so that no side can shrink it under the other.
  *
@@ -9,16 +9,16 @@
 #ifndef RING_SHM_REGION_H
 #define RING_SHM_REGION_H
 
-#include "slots.h"
+#include "lines.h"
 
 /** Makes and maps one, zeroed. @param[out] fd  to be passed on and closed by the caller. */
-ring_status shm_region_create(int *fd, slots_ring **ring);
+ring_status shm_region_create(int *fd, lines_ring **ring);
 
 /** Maps the one behind @p fd, which a peer made, after checking that it is one. */
-ring_status shm_region_map(int fd, slots_ring **ring);
+ring_status shm_region_map(int fd, lines_ring **ring);
 
 /** NULL is allowed. */
-void shm_region_unmap(slots_ring *ring);
+void shm_region_unmap(lines_ring *ring);
 
 /** @return RING_OK if the file cannot shrink while it is mapped here. */
 ring_status shm_region_check_seals(int fd);

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shm: between processes of one host. Frames go through slot rings in memory files, one made
+ * shm: between processes of one host. Frames go through rings of lines in memory files, one made
  * by each end; memory from ring_mem_alloc() is mapped by the peers and used in place.
  *
  * Both ends greet with the same message, which carries their ring and their heap, and then say
  * whether they could map the other's heap. An end without address space for it, or without a
- * heap, carries everything through slots. In a steady state there is no system call and no
+ * heap, carries everything through lines. In a steady state there is no system call and no
  * allocation.
  */
 #include "greeting.h"
 #include "heap.h"
 #include "pass.h"
 #include "region.h"
-#include "slots_link.h"
+#include "lines_link.h"
 #include "table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 typedef struct shm_link {
-    slots_link slots; /* first: a transport_link is a shm_link */
-    slots_ring *out, *in;
+    lines_link lines; /* first: a transport_link is a shm_link */
+    lines_ring *out, *in;
     int file; /* of `out`: pages are committed when first used */
     void *peer_heap;  /* NULL: not mapped               */
     size_t peer_span; /* of it                          */
@@ -35,7 +35,7 @@ enum { PASSED_RING, PASSED_HEAP };
 
 static bool shm_probe(char *why, size_t size)
 {
-    slots_ring *ring;
+    lines_ring *ring;
     int fd;
     if (shm_region_create(&fd, &ring) != RING_OK) {
         snprintf(why, size, "%s", fail_text());
@@ -49,7 +49,7 @@ static bool shm_probe(char *why, size_t size)
 static void shm_link_close(transport_link *head)
 {
     shm_link *l = (shm_link *)head;
-    fd_close(&l->slots.fd);
+    fd_close(&l->lines.fd);
     fd_close(&l->file);
     shm_region_unmap(l->in);
     shm_region_unmap(l->out);
@@ -80,19 +80,18 @@ static ring_status map_peer(shm_link *l, const int fds[SHM_PASS_FDS], uint64_t s
 }
 
 /* The ring is complete before it is shown to the peer. */
-static ring_status greet(shm_link *l, const transport_peer *peer)
+static ring_status greet(shm_link *l, const transport_peer *peer, lines_greeting *theirs)
 {
-    const slots_greeting mine = slots_greeting_make(&transport_shm, peer, heap_span());
+    const lines_greeting mine = lines_greeting_make(&transport_shm, peer, heap_span());
     const int heap = heap_fd();
     const int passed[SHM_PASS_FDS] = {[PASSED_RING] = l->file,
                                       [PASSED_HEAP] = heap >= 0 ? heap : l->file};
-    slots_greeting theirs;
     int fds[SHM_PASS_FDS];
     RING_TRY(shm_pass_send(peer->fd, &mine, sizeof mine, passed, peer->deadline));
-    RING_TRY(shm_pass_receive(peer->fd, &theirs, sizeof theirs, fds, peer->deadline));
-    ring_status status = slots_greeting_check(&theirs, &transport_shm, peer);
+    RING_TRY(shm_pass_receive(peer->fd, theirs, sizeof *theirs, fds, peer->deadline));
+    ring_status status = lines_greeting_check(theirs, &transport_shm, peer);
     if (status == RING_OK)
-        status = map_peer(l, fds, theirs.offer);
+        status = map_peer(l, fds, theirs->offer);
     for (int i = 0; i < SHM_PASS_FDS; i++)
         fd_close(&fds[i]);
     return status;
@@ -110,13 +109,17 @@ static ring_status tell_mapped(shm_link *l, const transport_peer *peer)
 
 static ring_status build(shm_link *l, const transport_peer *peer)
 {
+    lines_greeting theirs;
     if (heap_open() != RING_OK)
         log_debug("the shm link copies: %s", fail_text());
     RING_TRY(shm_region_create(&l->file, &l->out));
-    RING_TRY(slots_produce(&l->slots.out, l->out, l->file));
-    RING_TRY(greet(l, peer));
+    RING_TRY(lines_produce(&l->lines.out, l->out, l->file));
+    RING_TRY(greet(l, peer, &theirs));
     RING_TRY(tell_mapped(l, peer));
-    slots_link_init(&l->slots, &transport_shm, peer, l->in);
+    const lines_setup setup = {
+        .in = l->in, .barriers = theirs.barriers != 0,
+        .refers = (l->peer_heap != NULL ? FRAME_REF : 0) | (l->lent ? FRAME_STORED : 0)};
+    lines_link_init(&l->lines, &transport_shm, peer, &setup);
     return RING_OK;
 }
 
@@ -128,14 +131,14 @@ static ring_status shm_link_open(const transport_peer *peer, transport_link **ou
         fd_close(&fd);
         return fail(RING_ERR_MEMORY, "no memory for the shm link to rank %d", peer->peer);
     }
-    l->slots.fd = fd_guard(fd);
+    l->lines.fd = fd_guard(fd);
     l->file = -1;
     const ring_status status = build(l, peer);
     if (status != RING_OK) {
-        shm_link_close(&l->slots.head);
-        return slots_open_failed(status, &transport_shm, peer);
+        shm_link_close(&l->lines.head);
+        return lines_open_failed(status, &transport_shm, peer);
     }
-    *out = &l->slots.head;
+    *out = &l->lines.head;
     return RING_OK;
 }
 
@@ -157,27 +160,30 @@ static void *shm_map(transport_link *head, uint64_t ref, size_t bytes)
 
 static size_t shm_memory(const transport_link *head)
 {
-    return sizeof(shm_link) + slots_memory(&((const shm_link *)head)->slots.out);
+    return sizeof(shm_link) + ((const shm_link *)head)->lines.out.committed;
 }
 
 const transport transport_shm = {
     .name = "shm",
     .about = "between processes of one host",
-    .powers = TRANSPORT_CAN_MAP | TRANSPORT_SAME_HOST,
+    .powers = TRANSPORT_CAN_MAP | TRANSPORT_COPIES | TRANSPORT_SAME_HOST,
     .probe = shm_probe,
     .open = shm_link_open,
     .close = shm_link_close,
-    .send = slots_link_send,
-    .reserve = slots_link_reserve,
-    .flushed = slots_link_flushed,
-    .progress = slots_link_progress,
-    .peek = slots_link_peek,
-    .pull = slots_link_pull,
-    .consume = slots_link_consume,
+    .send = lines_link_send,
+    .reserve = lines_link_reserve,
+    .flushed = lines_link_flushed,
+    .release = lines_link_release,
+    .released = lines_link_released,
+    .progress = lines_link_progress,
+    .peek = lines_link_peek,
+    .pull = lines_link_pull,
+    .consume = lines_link_consume,
+    .news = lines_link_news,
     .ref = shm_ref,
     .map = shm_map,
-    .wake_fd = slots_link_wake_fd,
-    .arm = slots_link_arm,
-    .disarm = slots_link_disarm,
+    .wake_fd = lines_link_wake_fd,
+    .arm = lines_link_arm,
+    .disarm = lines_link_disarm,
     .memory = shm_memory,
 };

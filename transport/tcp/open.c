@@ -19,7 +19,7 @@ typedef struct tcp_hello {
     uint32_t zero;
 } tcp_hello;
 
-static const char tcp_magic[8] = {'r', 'i', 'n', 'g', 't', 'c', 'p', '1'};
+static const char tcp_magic[8] = {'r', 'i', 'n', 'g', 't', 'c', 'p', '2'};
 
 ring_status tcp_break(tcp_link *l, ring_status status)
 {
@@ -91,12 +91,12 @@ static void tcp_close(transport_link *link)
     read_the_rest(l->fd);
     fd_close(&l->wake);
     fd_close(&l->fd);
-    free(l->rooms);
+    free(l->backlog.bytes);
     free(l->buffer);
     free(l);
 }
 
-/* Large parts are apart from the state: pages that are never used are never there. */
+/* The buffer is apart from the state: pages that are never used are never there. */
 static tcp_link *link_new(const transport_peer *peer)
 {
     tcp_link *l = calloc(1, sizeof *l);
@@ -107,13 +107,12 @@ static tcp_link *link_new(const transport_peer *peer)
     l->wake = -1;
     l->greedy = true;
     l->buffer = aligned_alloc(TCP_ALIGN, TCP_BUFFER);
-    l->rooms = aligned_alloc(TCP_ALIGN, (size_t)TCP_ROOMS * TRANSPORT_SEGMENT);
     return l;
 }
 
 static ring_status link_set_up(tcp_link *l, const transport_peer *peer)
 {
-    if (l->buffer == NULL || l->rooms == NULL)
+    if (l->buffer == NULL)
         return fail(RING_ERR_MEMORY, "no memory for the tcp link to rank %d", peer->peer);
     RING_TRY(socket_prepare(l->fd));
     RING_TRY(hello_exchange(peer));
@@ -166,8 +165,8 @@ static void *tcp_map(transport_link *link, uint64_t ref, size_t bytes)
 
 static size_t tcp_memory(const transport_link *link)
 {
-    (void)link;
-    return sizeof(tcp_link) + TCP_BUFFER + (size_t)TCP_ROOMS * TRANSPORT_SEGMENT;
+    const bool waited = ((const tcp_link *)link)->backlog.bytes != NULL;
+    return sizeof(tcp_link) + TCP_BUFFER + (waited ? TCP_BACKLOG : 0);
 }
 
 const transport transport_tcp = {
@@ -180,10 +179,13 @@ const transport transport_tcp = {
     .send = tcp_send,
     .reserve = tcp_reserve,
     .flushed = tcp_flushed,
+    .release = tcp_release,
+    .released = tcp_released,
     .progress = tcp_progress,
     .peek = tcp_peek,
     .pull = tcp_pull,
     .consume = tcp_consume,
+    .news = tcp_news,
     .ref = tcp_ref,
     .map = tcp_map,
     .wake_fd = tcp_wake_fd,

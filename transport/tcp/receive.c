@@ -16,8 +16,6 @@ enum { READ_AHEAD = 4096 };
 
 enum { HEADER = sizeof(transport_frame) };
 
-static const uint8_t known_flags = FRAME_REF | FRAME_STORED | FRAME_ACK | FRAME_CALL;
-
 static size_t buffered(const tcp_link *l)
 {
     return l->end - l->first;
@@ -26,12 +24,12 @@ static size_t buffered(const tcp_link *l)
 /* Bytes from `first` on that belong to what peek() shows next. */
 static size_t wanted(const tcp_link *l)
 {
-    return l->has_frame ? tcp_padded(tcp_carried(&l->frame)) : l->skip + HEADER;
+    return l->has_frame ? tcp_padded(transport_behind(&l->frame)) : l->skip + HEADER;
 }
 
 static bool payload_is_here(const tcp_link *l)
 {
-    return !l->pulling && buffered(l) >= tcp_padded(tcp_carried(&l->frame));
+    return !l->pulling && buffered(l) >= tcp_padded(transport_behind(&l->frame));
 }
 
 /* What recv() and readv() gave, as a status. */
@@ -83,16 +81,14 @@ static void skip_unwanted(tcp_link *l)
 
 static ring_status check_header(tcp_link *l, const transport_frame *frame)
 {
-    const bool sound = (frame->flags & ~known_flags) == 0 &&
-                       frame->turn == (uint32_t)l->head.frames_received &&
-                       (frame->flags != 0 || frame->bytes <= TRANSPORT_SEGMENT);
-    if (sound)
+    const uint32_t turn = (uint32_t)l->head.frames_received;
+    if (frame->turn == turn && transport_is_sound(frame, TCP_FLAGS))
         return RING_OK;
     return tcp_break(l, fail(RING_ERR_PEER,
                              "rank %d sent a damaged frame over tcp (turn %u of %u, flags 0x%x, "
-                             "%llu bytes)",
-                             l->head.peer, frame->turn, (uint32_t)l->head.frames_received,
-                             frame->flags, (unsigned long long)frame->bytes));
+                             "%zu bytes)",
+                             l->head.peer, frame->turn, turn, frame->flags,
+                             transport_carried(frame)));
 }
 
 /* Takes the next header out of the buffer. */
@@ -127,6 +123,13 @@ static ring_status fetch_payload(tcp_link *l, bool header_is_new)
     return status == RING_IN_PROGRESS ? RING_OK : status;
 }
 
+static const void *payload_of(const tcp_link *l)
+{
+    if (l->frame.flags == 0)
+        return l->frame.data;
+    return l->shown && transport_behind(&l->frame) > 0 ? l->buffer + l->first : NULL;
+}
+
 ring_status tcp_peek(transport_link *link, const transport_frame **frame, const void **payload)
 {
     tcp_link *l = (tcp_link *)link;
@@ -137,13 +140,13 @@ ring_status tcp_peek(transport_link *link, const transport_frame **frame, const 
     RING_TRY(fetch_payload(l, header_is_new));
     l->shown = payload_is_here(l);
     *frame = &l->frame;
-    *payload = l->shown && l->frame.flags == 0 ? l->buffer + l->first : NULL;
+    *payload = payload_of(l);
     return RING_OK;
 }
 
 static void pull_buffered(tcp_link *l, unsigned char *dst)
 {
-    const size_t bytes = min_size(tcp_carried(&l->frame) - l->pulled, buffered(l));
+    const size_t bytes = min_size(transport_behind(&l->frame) - l->pulled, buffered(l));
     if (bytes > 0)
         memcpy(dst + l->pulled, l->buffer + l->first, bytes);
     l->first += bytes;
@@ -153,8 +156,8 @@ static void pull_buffered(tcp_link *l, unsigned char *dst)
 /* The buffer is empty: reads on to dst, and a little of what follows to the buffer. */
 static ring_status pull_straight(tcp_link *l, unsigned char *dst)
 {
-    const size_t rest = tcp_carried(&l->frame) - l->pulled;
-    const size_t behind = tcp_carried(&l->frame) % TCP_ALIGN;
+    const size_t rest = transport_behind(&l->frame) - l->pulled;
+    const size_t behind = transport_behind(&l->frame) % TCP_ALIGN;
     const struct iovec parts[] = {{dst + l->pulled, rest}, {l->buffer + behind, READ_AHEAD}};
     const ssize_t got = readv(l->fd, parts, 2);
     RING_TRY(received(l, got));
@@ -162,7 +165,7 @@ static ring_status pull_straight(tcp_link *l, unsigned char *dst)
     l->pulled += brought;
     l->first = l->pulled % TCP_ALIGN;
     l->end = l->first + (size_t)got - brought;
-    return l->pulled == tcp_carried(&l->frame) ? RING_OK : RING_IN_PROGRESS;
+    return l->pulled == transport_behind(&l->frame) ? RING_OK : RING_IN_PROGRESS;
 }
 
 ring_status tcp_pull(transport_link *link, void *dst)
@@ -171,9 +174,13 @@ ring_status tcp_pull(transport_link *link, void *dst)
     RING_TRY(tcp_verdict(l));
     if (!l->has_frame)
         return RING_IN_PROGRESS;
+    if (l->frame.flags == 0) {
+        memcpy(dst, l->frame.data, l->frame.length);
+        return RING_OK;
+    }
     l->pulling = true;
     pull_buffered(l, dst);
-    return l->pulled == tcp_carried(&l->frame) ? RING_OK : pull_straight(l, dst);
+    return l->pulled == transport_behind(&l->frame) ? RING_OK : pull_straight(l, dst);
 }
 
 void tcp_consume(transport_link *link)
@@ -181,14 +188,14 @@ void tcp_consume(transport_link *link)
     tcp_link *l = (tcp_link *)link;
     if (!l->has_frame)
         return;
-    const size_t carried = tcp_carried(&l->frame);
-    if (carried > 0)
+    const size_t behind = transport_behind(&l->frame);
+    if (behind > 0)
         l->greedy = !l->pulling;
-    l->skip = tcp_padded(carried) - l->pulled;
+    l->skip = tcp_padded(behind) - l->pulled;
     l->pulled = 0;
     l->has_frame = l->shown = l->pulling = false;
     l->head.frames_received++;
-    l->head.bytes_received += carried;
+    l->head.bytes_received += transport_carried(&l->frame);
 }
 
 bool tcp_has_news(const tcp_link *l)
@@ -200,5 +207,12 @@ bool tcp_has_news(const tcp_link *l)
 
 bool tcp_is_served(const tcp_link *l)
 {
-    return l->has_frame && (l->shown || l->pulled == tcp_carried(&l->frame));
+    return l->has_frame && (l->shown || l->pulled == transport_behind(&l->frame));
+}
+
+/* The news of a socket is not a word. */
+const _Atomic uint32_t *tcp_news(const transport_link *link, uint32_t *value)
+{
+    (void)link, (void)value;
+    return NULL;
 }

@@ -1,133 +1,191 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Frames to the kernel. Payloads are never copied here: the queue holds where they lie, and
- * one sendmsg() gathers all that is pending. A frame is flushed when the kernel has it. */
+ * Frames to the kernel: straight from where they lie while it takes them; what it leaves goes to
+ * the backlog, of which one sendmsg() gathers many. A frame is flushed when the kernel has it. */
 #include "tcp.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
-enum { PARTS = 3 /* header, payload, padding */ };
+enum { HEADER = sizeof(transport_frame) };
 
 static const unsigned char zeros[TCP_ALIGN];
 
-/** Parts of frames under construction for one sendmsg(). */
-typedef struct gather {
-    struct iovec parts[TCP_QUEUE * PARTS];
-    size_t count;
-    size_t skip; /* bytes that the kernel has already */
-} gather;
-
-static void gather_add(gather *g, const void *data, size_t bytes)
+/* @param[out] took  bytes, 0 if the kernel takes no more now. */
+static ring_status hand_parts(tcp_link *l, struct iovec *parts, size_t count, size_t *took)
 {
-    const size_t skipped = min_size(g->skip, bytes);
-    g->skip -= skipped;
-    if (bytes > skipped)
-        g->parts[g->count++] = (struct iovec){.iov_base = (char *)data + skipped,
-                                              .iov_len = bytes - skipped};
+    const struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
+    const ssize_t bytes = sendmsg(l->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    *took = bytes > 0 ? (size_t)bytes : 0;
+    if (bytes >= 0 || errno == EAGAIN || errno == EINTR)
+        return RING_OK;
+    return tcp_break(l, fail(RING_ERR_PEER, "sending to rank %d over tcp: %m", l->head.peer));
 }
 
-static void gather_frame(gather *g, const tcp_out *out)
-{
-    gather_add(g, &out->frame, sizeof out->frame);
-    gather_add(g, out->payload, out->bytes);
-    gather_add(g, zeros, tcp_padded(out->bytes) - out->bytes);
-}
+/* ---- The backlog ------------------------------------------------------------------- */
 
-static tcp_out *frame_at(tcp_link *l, uint64_t number)
+static bool is_pending(const tcp_link *l)
 {
-    return &l->queue[number % TCP_QUEUE];
+    return l->backlog.frames > 0;
 }
 
 /* Crosses off what the kernel took. */
 static void count_handed(tcp_link *l, size_t bytes)
 {
+    size_t whole;
     l->handed += bytes;
-    while (l->flushed < l->head.frames_sent) {
-        const tcp_out *out = frame_at(l, l->flushed);
-        const size_t whole = sizeof out->frame + tcp_padded(out->bytes);
-        if (l->handed < whole)
-            break;
+    while (is_pending(l) && (whole = tcp_backlog_drop(&l->backlog, l->flushed, l->handed)) > 0) {
         l->handed -= whole;
         l->flushed++;
-        l->rooms_flushed += out->in_room;
     }
-}
-
-/* RING_IN_PROGRESS: the kernel takes no more now. */
-static ring_status hand_over(tcp_link *l)
-{
-    gather g = {.skip = l->handed};
-    for (uint64_t n = l->flushed; n < l->head.frames_sent; n++)
-        gather_frame(&g, frame_at(l, n));
-    const struct msghdr message = {.msg_iov = g.parts, .msg_iovlen = g.count};
-    const ssize_t took = sendmsg(l->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (took >= 0) {
-        count_handed(l, (size_t)took);
-        return RING_OK;
-    }
-    if (errno == EAGAIN || errno == EINTR)
-        return RING_IN_PROGRESS;
-    return tcp_break(l, fail(RING_ERR_PEER, "sending to rank %d over tcp: %m", l->head.peer));
 }
 
 ring_status tcp_progress(transport_link *link)
 {
     tcp_link *l = (tcp_link *)link;
+    struct iovec parts[TCP_PARTS];
+    size_t took = 1;
     RING_TRY(tcp_verdict(l));
-    ring_status status = RING_OK;
-    while (status == RING_OK && l->flushed < l->head.frames_sent)
-        status = hand_over(l);
-    return status == RING_OK || status == RING_IN_PROGRESS ? tcp_watch(l) : status;
+    while (took > 0 && is_pending(l)) {
+        const size_t count = tcp_backlog_gather(&l->backlog, l->flushed, l->handed, parts);
+        RING_TRY(hand_parts(l, parts, count, &took));
+        count_handed(l, took);
+    }
+    return tcp_watch(l);
 }
 
-static bool queue_is_full(const tcp_link *l)
+/* ---- Sending ----------------------------------------------------------------------- */
+
+/** A frame that is being sent. */
+typedef struct outgoing {
+    transport_frame frame;
+    const unsigned char *payload;
+    size_t bytes;  /* of it                                   */
+    bool in_room;  /* it lies where reserve() said            */
+    tcp_need need; /* what it takes to leave it in the backlog */
+} outgoing;
+
+static outgoing prepare(const tcp_link *l, const transport_frame *frame, const void *payload,
+                        bool copy)
 {
-    return l->head.frames_sent - l->flushed == TCP_QUEUE;
+    outgoing out = {.frame = *frame, .payload = payload, .bytes = transport_behind(frame)};
+    out.frame.turn = (uint32_t)l->head.frames_sent;
+    out.in_room = l->reserved && payload == l->backlog.bytes + l->room + HEADER;
+    out.need.loan = !copy && !out.in_room && out.bytes >= TCP_LOAN_LEAST;
+    out.need.bytes = HEADER + (out.need.loan ? 0 : tcp_padded(out.bytes));
+    return out;
 }
 
-static unsigned char *next_room(const tcp_link *l)
+static bool fits(const tcp_link *l, const outgoing *out)
 {
-    return l->rooms + l->rooms_sent % TCP_ROOMS * TRANSPORT_SEGMENT;
+    return out->in_room || tcp_backlog_fits(&l->backlog, &out->need);
+}
+
+static ring_status refuse(tcp_link *l, tcp_need need)
+{
+    l->refused = true;
+    l->wanted = need;
+    return RING_IN_PROGRESS;
+}
+
+bool tcp_has_room(const tcp_link *l)
+{
+    return l->refused && tcp_backlog_fits(&l->backlog, &l->wanted);
+}
+
+static ring_status leave_in_backlog(tcp_link *l, const outgoing *out)
+{
+    tcp_backlog *b = &l->backlog;
+    const ring_status status = tcp_backlog_open(b);
+    if (status != RING_OK)
+        return tcp_break(l, status);
+    const size_t at = out->in_room ? l->room : tcp_backlog_place(b, out->need.bytes);
+    unsigned char *to = b->bytes + at;
+    memcpy(to, &out->frame, HEADER);
+    if (out->need.loan) {
+        tcp_backlog_lend(b, l->head.frames_sent, out->payload);
+    } else if (out->bytes > 0) {
+        if (!out->in_room)
+            memcpy(to + HEADER, out->payload, out->bytes);
+        memset(to + HEADER + out->bytes, 0, tcp_padded(out->bytes) - out->bytes);
+    }
+    tcp_backlog_add(b, at, out->need.bytes);
+    return RING_OK;
+}
+
+/* Nothing is pending. What the kernel does not take of this frame stays in the backlog. */
+static ring_status send_straight(tcp_link *l, const outgoing *out)
+{
+    const size_t padding = tcp_padded(out->bytes) - out->bytes;
+    const size_t whole = HEADER + out->bytes + padding;
+    struct iovec parts[] = {{(void *)(uintptr_t)&out->frame, HEADER},
+                            {(void *)(uintptr_t)out->payload, out->bytes},
+                            {(void *)(uintptr_t)zeros, padding}};
+    size_t took;
+    RING_TRY(hand_parts(l, parts, out->bytes > 0 ? 3 : 1, &took));
+    if (took < whole) {
+        l->handed = took;
+        return leave_in_backlog(l, out);
+    }
+    l->flushed++;
+    return RING_OK;
+}
+
+ring_status tcp_send(transport_link *link, const transport_frame *frame, const void *payload,
+                     bool copy)
+{
+    tcp_link *l = (tcp_link *)link;
+    RING_TRY(tcp_verdict(l));
+    if (!transport_is_sound(frame, TCP_FLAGS))
+        return tcp_break(l, fail(RING_ERR_INTERNAL, "a frame to rank %d is none that tcp takes "
+                                 "(flags 0x%x)", l->head.peer, frame->flags));
+    const outgoing out = prepare(l, frame, payload, copy);
+    if (!fits(l, &out))
+        RING_TRY(tcp_progress(link));
+    if (!fits(l, &out))
+        return refuse(l, out.need);
+    const bool straight = !is_pending(l);
+    RING_TRY(straight ? send_straight(l, &out) : leave_in_backlog(l, &out));
+    l->head.frames_sent++;
+    l->head.bytes_sent += transport_carried(frame);
+    l->reserved = l->refused = false;
+    return straight ? tcp_watch(l) : tcp_progress(link);
 }
 
 void *tcp_reserve(transport_link *link)
 {
-    const tcp_link *l = (const tcp_link *)link;
-    const bool taken = l->rooms_sent - l->rooms_flushed == TCP_ROOMS;
-    return l->broken != RING_OK || taken || queue_is_full(l) ? NULL : next_room(l);
-}
-
-static void enqueue(tcp_link *l, const transport_frame *frame, const void *payload)
-{
-    tcp_out *out = frame_at(l, l->head.frames_sent);
-    out->frame = *frame;
-    out->frame.turn = (uint32_t)l->head.frames_sent;
-    out->payload = payload;
-    out->bytes = tcp_carried(frame);
-    out->in_room = payload == next_room(l);
-    l->rooms_sent += out->in_room;
-    l->head.frames_sent++;
-    l->head.bytes_sent += out->bytes;
-}
-
-ring_status tcp_send(transport_link *link, const transport_frame *frame, const void *payload)
-{
     tcp_link *l = (tcp_link *)link;
-    RING_TRY(tcp_verdict(l));
-    if (tcp_carried(frame) > TRANSPORT_SEGMENT)
-        return tcp_break(l, fail(RING_ERR_INTERNAL, "a frame of %zu bytes is over the limit of %d",
-                                 tcp_carried(frame), TRANSPORT_SEGMENT));
-    if (queue_is_full(l))
-        RING_TRY(tcp_progress(link));
-    if (queue_is_full(l))
-        return RING_IN_PROGRESS;
-    enqueue(l, frame, payload);
-    return tcp_progress(link);
+    const tcp_need need = {.bytes = HEADER + TRANSPORT_SEGMENT};
+    if (l->broken != RING_OK)
+        return NULL;
+    if (!l->reserved && !tcp_backlog_fits(&l->backlog, &need)) {
+        (void)refuse(l, need);
+        return NULL;
+    }
+    const ring_status status = tcp_backlog_open(&l->backlog);
+    if (status != RING_OK) {
+        (void)tcp_break(l, status);
+        return NULL;
+    }
+    if (!l->reserved)
+        l->room = tcp_backlog_place(&l->backlog, need.bytes);
+    l->reserved = true;
+    return l->backlog.bytes + l->room + HEADER;
 }
 
 uint64_t tcp_flushed(const transport_link *link)
 {
     return ((const tcp_link *)link)->flushed;
+}
+
+/* No frame refers to memory, so no peer has any to release. */
+void tcp_release(transport_link *link, uint64_t messages)
+{
+    (void)link, (void)messages;
+}
+
+uint64_t tcp_released(const transport_link *link)
+{
+    (void)link;
+    return UINT64_MAX;
 }

@@ -2,7 +2,7 @@
  *
  * tcp: a link over one non-blocking stream socket.
  *
- * On the wire a frame is its header, its payload and zeros up to the next multiple of 64
+ * On the wire a frame is its header, the payload behind it and zeros up to the next multiple of 64
  * bytes. So every header and every payload starts at a multiple of 64 of the stream, and
  * bytes that are read to the same place modulo 64 of an aligned buffer are aligned there.
  * `turn` counts the frames: a lost or doubled byte shows at the next header.
@@ -13,22 +13,44 @@
 #include "table.h"
 #include "transport.h"
 
+#include <sys/uio.h>
+
 enum {
     TCP_ALIGN = 64,
-    TCP_QUEUE = 16, /* frames on their way to the kernel                              */
-    TCP_ROOMS = 4,  /* of them, those that reserve() gave room for                    */
+    TCP_FLAGS = FRAME_LONG | FRAME_CALL, /* that frames may have: nothing can be referred to */
+    TCP_LOANS = 16,                      /* payloads that lie where their senders have them  */
+    TCP_LOAN_LEAST = TRANSPORT_WINDOW_BYTES / TCP_LOANS, /* bytes: as many fill the window   */
+    /* Window and segments to spare at both ends of the room, where a long frame may not fit. */
+    TCP_BACKLOG = 9 * TRANSPORT_SEGMENT,
     /* Whole frames fit without moving the rest of a frame to the front. */
     TCP_BUFFER = 4 * (TRANSPORT_SEGMENT + (int)sizeof(transport_frame)),
+    TCP_PARTS = 3 * TCP_LOANS + 2,
     TCP_TEXT_MAX = 256
 };
 
-/** A frame that send() took. */
-typedef struct tcp_out {
-    transport_frame frame;
+/** A payload that is not copied, of frame number @p frame. */
+typedef struct tcp_loan {
+    uint64_t frame;
     const unsigned char *payload;
-    size_t bytes; /* carried */
-    bool in_room; /* payload lies in a room of ours */
-} tcp_out;
+} tcp_loan;
+
+/** Frames that send() took and the kernel has not, oldest first, each in one piece: headers
+ *  and padded payloads, but of lent payloads only the header. */
+typedef struct tcp_backlog {
+    unsigned char *bytes; /* [TCP_BACKLOG], NULL until first needed                      */
+    uint64_t frames;
+    size_t first, end;    /* frames lie in [first, end), or in [first, wrap) and [0, end) */
+    size_t wrap;
+    bool wrapped;
+    tcp_loan loans[TCP_LOANS]; /* loan i in [i % TCP_LOANS]; returned <= i < lent         */
+    uint64_t lent, returned;
+} tcp_backlog;
+
+/** What a frame needs of the backlog. */
+typedef struct tcp_need {
+    size_t bytes;
+    bool loan;
+} tcp_need;
 
 typedef struct tcp_link {
     transport_link head;
@@ -43,11 +65,13 @@ typedef struct tcp_link {
     uint32_t events; /* what it watches now                                       */
     uint64_t told;   /* flushed frames that arm() has told of                     */
 
-    tcp_out queue[TCP_QUEUE]; /* frame n in [n % TCP_QUEUE]; flushed <= n < frames_sent */
-    uint64_t flushed;         /* frames that the kernel has whole                       */
-    size_t handed;            /* bytes of frame `flushed` that the kernel has           */
-    uint64_t rooms_sent, rooms_flushed;
-    unsigned char *rooms;
+    tcp_backlog backlog; /* frame n, flushed <= n < frames_sent                   */
+    uint64_t flushed;    /* frames that the kernel has whole                      */
+    size_t handed;       /* bytes of frame `flushed` that the kernel has          */
+    bool reserved;       /* reserve() gave:                                       */
+    size_t room;         /* where a frame goes whose payload is filled in there   */
+    bool refused;        /* there was no room for:                                */
+    tcp_need wanted;
 
     unsigned char *buffer; /* of received bytes; [first, end) are not used up         */
     size_t first, end;
@@ -60,12 +84,6 @@ typedef struct tcp_link {
     bool greedy;   /* the latest payload was used in the buffer: read far ahead       */
 } tcp_link;
 
-/** @return payload bytes on the wire behind this header. */
-static inline size_t tcp_carried(const transport_frame *frame)
-{
-    return frame->flags == 0 ? (size_t)frame->bytes : 0;
-}
-
 static inline size_t tcp_padded(size_t bytes)
 {
     return (bytes + TCP_ALIGN - 1) & ~(size_t)(TCP_ALIGN - 1);
@@ -76,17 +94,40 @@ ring_status tcp_break(tcp_link *l, ring_status status);
 /** @return RING_OK, or tells again what broke the link. */
 ring_status tcp_verdict(const tcp_link *l);
 
+/* ---- backlog.c ---- */
+/** @return false, after fail(): no memory. */
+ring_status tcp_backlog_open(tcp_backlog *b);
+bool tcp_backlog_fits(const tcp_backlog *b, const tcp_need *need);
+/** @return where the next @p bytes go; they fit. */
+size_t tcp_backlog_place(const tcp_backlog *b, size_t bytes);
+/** Adds a frame that was written to @p at. */
+void tcp_backlog_add(tcp_backlog *b, size_t at, size_t bytes);
+void tcp_backlog_lend(tcp_backlog *b, uint64_t frame, const void *payload);
+/** Parts of the frames from number @p frame on, but for the first @p skip bytes, for one
+ *  sendmsg(). @return how many. */
+size_t tcp_backlog_gather(const tcp_backlog *b, uint64_t frame, size_t skip,
+                          struct iovec parts[TCP_PARTS]);
+/** Drops the oldest frame, number @p frame, if the kernel has @p handed bytes of it and of
+ *  what follows. @return its bytes on the wire; 0: it is not whole. */
+size_t tcp_backlog_drop(tcp_backlog *b, uint64_t frame, size_t handed);
+
 /* ---- send.c ---- */
-ring_status tcp_send(transport_link *link, const transport_frame *frame, const void *payload);
+ring_status tcp_send(transport_link *link, const transport_frame *frame, const void *payload,
+                     bool copy);
 void *tcp_reserve(transport_link *link);
 uint64_t tcp_flushed(const transport_link *link);
-/** Hands the kernel what it takes of the queue. What comes in waits there for peek(). */
+void tcp_release(transport_link *link, uint64_t messages);
+uint64_t tcp_released(const transport_link *link);
+/** @return true if what was refused last would be taken. */
+bool tcp_has_room(const tcp_link *l);
+/** Hands the kernel what it takes of the backlog. What comes in waits there for peek(). */
 ring_status tcp_progress(transport_link *link);
 
 /* ---- receive.c ---- */
 ring_status tcp_peek(transport_link *link, const transport_frame **frame, const void **payload);
 ring_status tcp_pull(transport_link *link, void *dst);
 void tcp_consume(transport_link *link);
+const _Atomic uint32_t *tcp_news(const transport_link *link, uint32_t *value);
 /** @return true if the buffer holds what peek() has not shown yet. */
 bool tcp_has_news(const tcp_link *l);
 /** @return true if the oldest frame is here and shown as a whole. */

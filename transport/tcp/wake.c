@@ -35,13 +35,13 @@ static bool watch(tcp_link *l, uint32_t events)
     return true;
 }
 
-/* Each step of flushing is told once: a caller that was refused, or waits for one frame,
- * looks again; one that waits for a later frame sleeps. */
+/* Each step of flushing is told once: a caller that waits for one frame looks again; one that
+ * waits for a later frame sleeps. */
 static bool sent_news(tcp_link *l)
 {
     const bool more = l->told != l->flushed;
     l->told = l->flushed;
-    return more || l->flushed == l->head.frames_sent;
+    return more || tcp_has_room(l);
 }
 
 bool tcp_arm(transport_link *link, bool wants_send)

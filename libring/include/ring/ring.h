@@ -35,7 +35,7 @@ extern "C" {
 #endif
 
 #define RING_VERSION_MAJOR 0
-#define RING_VERSION_MINOR 1
+#define RING_VERSION_MINOR 2
 #define RING_VERSION_PATCH 0
 #define RING_VERSION_CODE \
     (RING_VERSION_MAJOR * 10000 + RING_VERSION_MINOR * 100 + RING_VERSION_PATCH)
@@ -69,7 +69,7 @@ typedef enum ring_status {
 /** @return the text of @p status, a static string; never NULL. */
 const char *ring_status_string(ring_status status);
 
-/** @return RING_VERSION_CODE of the loaded library, e.g. 100 for 0.1.0. */
+/** @return RING_VERSION_CODE of the loaded library, e.g. 200 for 0.2.0. */
 int ring_version(void);
 
 /* ---- Types ------------------------------------------------------------------- */
@@ -136,7 +136,22 @@ ring_status ring_get_unique_id(ring_unique_id *id);
  *          RING_ERR_PEER, RING_ERR_MEMORY, RING_ERR_SYSTEM. */
 ring_status ring_comm_init(ring_comm **comm, int size, const ring_unique_id *id, int rank);
 
-/** The same from the environment: RING_*, torchrun, PMIx, Open MPI, PMI, Slurm; without
+/** How a communicator is made; NULL for the environment's way. Start from RING_CONFIG_INIT; what
+ *  lies behind `size` is taken as zero. */
+typedef struct ring_config {
+    size_t size; /**< sizeof(ring_config) */
+    /** Settings as in the environment, and ahead of it: "RING_ALGO=ring", "RING_TRANSPORT=shm", …,
+     *  then NULL (`ringinfo env` lists them). NULL: none. Where all ranks must agree, rank 0's hold. */
+    const char *const *settings;
+} ring_config;
+
+#define RING_CONFIG_INIT { sizeof(ring_config), NULL }
+
+/** ring_comm_init() with options. @return also RING_ERR_CONFIG for a setting that is wrong. */
+ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_id *id, int rank,
+                                  const ring_config *config);
+
+/** ring_comm_init() from the environment: RING_*, torchrun, PMIx, Open MPI, PMI, Slurm; without
  *  any of them a communicator of one rank. */
 ring_status ring_comm_init_env(ring_comm **comm);
 
@@ -169,6 +184,8 @@ typedef struct ring_comm_info {
     uint64_t memory;           /**< bytes held for this communicator, mappings of peers apart */
     double init_seconds;       /**< time that ring_comm_init took */
     char launcher[32];         /**< where rank and size came from: "ringrun", "torchrun", … */
+    uint64_t lowered;          /**< calls so far that needed a new program; the others, of a kind
+                                    that was made before, found one */
 } ring_comm_info;
 
 /** Fills @p info up to its own size field.
@@ -219,30 +236,76 @@ ring_status ring_mem_deregister(void *ptr);
 
 /* ---- Call options and work handles ---------------------------------------------- */
 
-/** Options of one call; pass NULL for none. Start from RING_CALL_INIT. */
+/** Something that a call can wait for: set once, by any thread. */
+typedef struct ring_event ring_event;
+/** @param[out] event  to be given to ring_event_destroy(). @return RING_OK or RING_ERR_MEMORY. */
+ring_status ring_event_create(ring_event **event);
+/** Opens the event for the calls that wait for it (ring_call.after).
+ *  @param status  RING_OK; anything else fails the communicators of the calls that wait.
+ *  @return RING_ERR_USAGE if it was set before, RING_ERR_ARGUMENT. */
+ring_status ring_event_set(ring_event *event, ring_status status);
+/** Gives it back; calls that wait for it keep it in being until they end. NULL is allowed. */
+void ring_event_destroy(ring_event *event);
+
+/** Called once when a call has ended, with its result: by any thread that happens to finish it,
+ *  which holds no lock of the library. It may start calls, but not wait; it must return within
+ *  milliseconds, for it may be the thread by which peers see that this rank lives. */
+typedef void (*ring_done)(void *context, ring_status status);
+
+/** Options of one call; pass NULL for none. Start from RING_CALL_INIT. What lies behind `size` is
+ *  taken as zero, so programs keep running when the struct grows. */
 typedef struct ring_call {
-    size_t size;      /**< sizeof(ring_call); lets the struct grow without breaking callers */
-    ring_work **work; /**< not NULL: return at once, *work is finished by ring_wait/ring_test */
-    void *stream;     /**< for device buffers; must be NULL for host buffers */
-    double timeout;   /**< seconds from the call until RING_ERR_TIMEOUT; 0: RING_TIMEOUT */
+    size_t size;       /**< sizeof(ring_call) */
+    ring_work **work;  /**< not NULL: return at once; *work is the handle of ring_wait() and others */
+    void *stream;      /**< for device buffers; must be NULL for host buffers */
+    double timeout;    /**< seconds until RING_ERR_TIMEOUT, from the start or from the moment when
+                            `after` is set; 0: RING_TIMEOUT */
+    ring_event *after; /**< not NULL: nothing is read, written or sent before this event is set */
+    ring_done on_done; /**< not NULL: called at the end. Without `work` the call then returns at
+                            once, too, and has no handle */
+    void *context;     /**< of on_done */
 } ring_call;
 
-#define RING_CALL_INIT { sizeof(ring_call), NULL, NULL, 0.0 }
+#define RING_CALL_INIT { sizeof(ring_call), NULL, NULL, 0.0, NULL, NULL, NULL }
 
-/** Waits until the work is done and frees the handle, whatever the result. @p work NULL
- *  is RING_OK. Waiting spins a little, then yields, then sleeps in the kernel. */
-ring_status ring_wait(ring_work *work);
+/** Waits until the work is done, frees the handle and sets *work to NULL, whatever the result.
+ *  Waiting spins a little, then yields, then sleeps in the kernel; meanwhile it also moves calls
+ *  of other communicators of this process that nobody waits for. A call whose `after` is not set
+ *  within RING_TIMEOUT gives RING_IN_PROGRESS and keeps its handle.
+ *  @param work  where ring_call.work put the handle; *work NULL is RING_OK.
+ *  @return the call's result; RING_ERR_USAGE for a handle that has ended before. */
+ring_status ring_wait(ring_work **work);
+
+/** The same for at most @p seconds; RING_IN_PROGRESS when they are over: the call goes on. */
+ring_status ring_wait_for(ring_work **work, double seconds);
+
+/** Waits for all @p count handles (NULL ones are done). @return the first error among them. */
+ring_status ring_wait_all(ring_work **works, size_t count);
+
+/** Waits for one of them, whichever is first. @param[out] index  of it; @p count if all were
+ *  NULL. @return its result. */
+ring_status ring_wait_any(ring_work **works, size_t count, size_t *index);
 
 /** Advances the work without blocking. *done becomes 1 when it is finished (well or not);
- *  then the handle is freed and the result returned. Otherwise RING_OK and *done 0. */
-ring_status ring_test(ring_work *work, int *done);
+ *  then the handle is freed, *work is NULL and the result returned. Otherwise RING_OK and *done 0.
+ *  Calls advance without it, too, but more slowly. */
+ring_status ring_test(ring_work **work, int *done);
+
+/** The same for all of them at once: *done is 1, and the handles are freed, only when every one
+ *  is finished. @return the first error among them. */
+ring_status ring_test_all(ring_work **works, size_t count, int *done);
 
 /* ---- Collectives ----------------------------------------------------------------
  * S = bytes of the whole vector, n = ranks. "In place" means exactly the stated pointer
  * equality; any other overlap of src and dst is an error of the caller.
  * All return RING_OK; RING_ERR_ARGUMENT, _USAGE or _UNSUPPORTED before anything was sent; or
  * one of RING_ERR_TIMEOUT, _PEER, _MISMATCH, _ABORTED, _MEMORY, _SYSTEM, _INTERNAL, which end
- * the communicator.
+ * the communicator. A call that is refused for its arguments has taken its place in the order:
+ * where all ranks refuse it alike nothing happens, else those that made it get RING_ERR_MISMATCH
+ * with the reason.
+ * A call returns when this rank's part is done. Short messages (128 KiB of a call to a peer at
+ * most) are copied ahead of their receivers, so a short broadcast, reduce or send may return before
+ * its peers have called it; if they called something else, a later call says so.
  * Every rank gets the same bits, on every run with the same ranks, count, type and
  * algorithm. Integers wrap. RING_AVG divides the sum by the ranks: floats by one correctly
  * rounded division (16-bit floats in float32, then rounded once), integers towards zero. */
@@ -266,7 +329,7 @@ ring_status ring_reduce_scatter(const void *src, void *dst, size_t count, ring_d
 ring_status ring_all_gather(const void *src, void *dst, size_t count, ring_dtype dtype,
                             ring_comm *comm, const ring_call *call);
 
-/** dst = root's src on every rank. The root returns when the ranks that it sends to have it.
+/** dst = root's src on every rank.
  *  @param src [count], read on the root only (may be NULL elsewhere); @param dst [count]; in
  *  place if src == dst. */
 ring_status ring_broadcast(const void *src, void *dst, size_t count, ring_dtype dtype,
@@ -281,8 +344,8 @@ ring_status ring_reduce(const void *src, void *dst, size_t count, ring_dtype dty
 ring_status ring_barrier(ring_comm *comm, const ring_call *call);
 
 /** Sends [count] elements to @p peer / receives them from it; @p peer is another rank. Matched in
- *  call order for each pair; count and dtype must be equal. An exchange needs ring_call.work on
- *  one side. */
+ *  call order for each pair; count and dtype must be equal. An exchange of more than 128 KiB needs
+ *  ring_call.work on one side. */
 ring_status ring_send(const void *src, size_t count, ring_dtype dtype, int peer,
                       ring_comm *comm, const ring_call *call);
 ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer,

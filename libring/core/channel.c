@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Messages as frames; who waits for them. */
+#include "comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Waiting -------------------------------------------------------------------- */
+
+static void activate(channel *c)
+{
+    if (c->place >= 0)
+        return;
+    c->place = c->comm->active_count;
+    c->comm->active[c->comm->active_count++] = c;
+}
+
+ring_status channel_await(work *w, channel *c, wait_kind kind, uint64_t number)
+{
+    work **at = &c->waiting[kind];
+    while (*at != NULL && (*at)->number <= number)
+        at = &(*at)->behind;
+    ring_assert(w->awaits == NULL && !w->finished);
+    ring_assert(kind != WAIT_FRAME || number >= c->received);
+    ring_assert(kind != WAIT_ROOM || number >= c->sent);
+    w->behind = *at;
+    *at = w;
+    w->awaits = w->suspect = c;
+    w->kind = kind;
+    w->number = number;
+    activate(c);
+    return RING_IN_PROGRESS;
+}
+
+static bool frame_is_here(const channel *c)
+{
+    uint32_t value;
+    const _Atomic uint32_t *news = c->link->transport->news(c->link, &value);
+    return news == NULL || atomic_load_explicit(news, memory_order_acquire) == value;
+}
+
+static bool may_go_on(const channel *c, const work *w)
+{
+    return w->kind == WAIT_FRAME ? w->number == c->received && frame_is_here(c)
+                                 : w->number == c->sent;
+}
+
+work *channel_ready(channel *c, wait_kind kind)
+{
+    work *w = c->waiting[kind];
+    if (w == NULL || !may_go_on(c, w))
+        return NULL;
+    c->waiting[kind] = w->behind;
+    w->awaits = NULL;
+    return w;
+}
+
+work *channel_take_all(channel *c, wait_kind kind)
+{
+    work *all = c->waiting[kind];
+    c->waiting[kind] = NULL;
+    for (work *w = all; w != NULL; w = w->behind)
+        w->awaits = NULL;
+    return all;
+}
+
+/* Frames that it took and has not handed over yet: somebody must push them. */
+bool channel_holds_frames(const channel *c)
+{
+    const transport_link *l = c->link;
+    return (l->transport->powers & TRANSPORT_COPIES) == 0 &&
+           l->transport->flushed(l) < l->frames_sent;
+}
+
+bool channel_is_idle(const channel *c)
+{
+    return c->posts == NULL && !channel_holds_frames(c) && c->waiting[WAIT_FRAME] == NULL && c->waiting[WAIT_ROOM] == NULL &&
+           c->waiting[WAIT_FREE] == NULL;
+}
+
+static void keep_spare(ring_comm *comm, posted *p)
+{
+    p->next = comm->spare_posts;
+    comm->spare_posts = p;
+}
+
+ring_status channels_keep_posts(ring_comm *comm, int count)
+{
+    for (int i = 0; i < count; i++) {
+        posted *p = malloc(sizeof *p);
+        if (p == NULL)
+            return fail(RING_ERR_MEMORY, "creating the communicator");
+        keep_spare(comm, p);
+    }
+    return RING_OK;
+}
+
+void channel_clear(channel *c)
+{
+    while (c->posts != NULL) {
+        posted *p = c->posts;
+        c->posts = p->next;
+        keep_spare(c->comm, p);
+    }
+    memset(c->waiting, 0, sizeof c->waiting);
+}
+
+/* ---- Out --------------------------------------------------------------------- */
+
+static transport_frame frame_of(const work *w, uint64_t number)
+{
+    return (transport_frame){.call = (uint16_t)w->seq, .signature = w->signature,
+                             .message = number};
+}
+
+static transport_frame long_frame(const work *w, const work_peer *peer, uint64_t number,
+                                  uint8_t flags, uint64_t bytes)
+{
+    transport_link *l = peer->on->link;
+    transport_frame frame = frame_of(w, number);
+    frame.flags = FRAME_LONG | flags;
+    frame.ext.bytes = bytes;
+    frame.ext.count = w->call.count;
+    frame.ext.root = w->program->facts->rooted ? w->call.root : 0;
+    if (w->dst_bytes > 0 && w->dst != NULL)
+        frame.ext.dst_ref = l->transport->ref(l, w->dst, w->dst_bytes);
+    return frame;
+}
+
+static ring_status send_frame(work *w, work_peer *peer, const transport_frame *frame,
+                              const void *payload, bool copy)
+{
+    transport_link *l = peer->on->link;
+    w->suspect = peer->on; /* if the link fails */
+    RING_TRY(l->transport->send(l, frame, payload, copy));
+    peer->flush_mark = l->frames_sent;
+    w->lends |= (l->transport->powers & TRANSPORT_COPIES) == 0;
+    if (channel_holds_frames(peer->on))
+        activate(peer->on);
+    return RING_OK;
+}
+
+static void count_sent(work *w, work_peer *peer, uint64_t bytes, bool last)
+{
+    w->comm->bytes_sent += bytes;
+    comm_count_moved(w->comm, bytes);
+    if (last) {
+        peer->on->sent++;
+        w->comm->messages_sent++;
+    }
+    ring_assert(peer->on->sent <= peer->on->out_given);
+}
+
+static ring_status send_inline(posted *m, work_peer *peer)
+{
+    transport_frame frame = frame_of(m->work, m->number);
+    frame.length = (uint8_t)m->bytes;
+    if (m->bytes > 0)
+        memcpy(frame.data, m->data, m->bytes);
+    RING_TRY(send_frame(m->work, peer, &frame, NULL, true));
+    count_sent(m->work, peer, m->bytes, true);
+    return RING_OK;
+}
+
+static ring_status send_notice(posted *m, work_peer *peer, uint8_t flag, uint64_t ref)
+{
+    transport_frame frame = long_frame(m->work, peer, m->number, flag, m->bytes);
+    frame.ext.src_ref = ref;
+    RING_TRY(send_frame(m->work, peer, &frame, NULL, true));
+    if (flag == FRAME_REF && peer->first_ref == UINT64_MAX)
+        peer->first_ref = m->number;
+    m->work->comm->bytes_sent += m->bytes;
+    m->work->comm->messages_sent++;
+    peer->on->sent++;
+    return RING_OK;
+}
+
+static ring_status send_segments(posted *m, work_peer *peer)
+{
+    do {
+        const size_t bytes = min_size(m->segment, m->bytes - m->done);
+        transport_frame frame = long_frame(m->work, peer, m->number, 0, bytes);
+        frame.ext.segment = (uint32_t)(m->done / m->segment);
+        RING_TRY(send_frame(m->work, peer, &frame, m->data + m->done, m->copy));
+        m->done += bytes;
+        count_sent(m->work, peer, bytes, m->done == m->bytes);
+        if (m->done < m->bytes && comm_turn_is_over(m->work->comm))
+            return RING_IN_PROGRESS;
+    } while (m->done < m->bytes);
+    return RING_OK;
+}
+
+static ring_status send_message(posted *m)
+{
+    work_peer *peer = &m->work->peers[m->peer];
+    transport_link *l = peer->on->link;
+    if (m->stored)
+        return send_notice(m, peer, FRAME_STORED, 0);
+    if (m->bytes <= TRANSPORT_INLINE)
+        return send_inline(m, peer);
+    const bool carried = m->by_value || m->done > 0 || m->bytes < REFERENCE_MIN_BYTES;
+    const uint64_t ref = carried ? 0 : l->transport->ref(l, m->data, m->bytes);
+    return ref != 0 ? send_notice(m, peer, FRAME_REF, ref) : send_segments(m, peer);
+}
+
+ring_status channel_send(posted *m)
+{
+    const channel *c = m->work->peers[m->peer].on;
+    return c->sent == m->number ? send_message(m) : RING_IN_PROGRESS;
+}
+
+static posted *take_spare(ring_comm *comm)
+{
+    posted *p = comm->spare_posts;
+    if (p == NULL)
+        return malloc(sizeof *p);
+    comm->spare_posts = p->next;
+    return p;
+}
+
+/* Mostly behind all others. */
+static void insert(channel *c, posted *p)
+{
+    posted **at = &c->posts;
+    while (*at != NULL && (*at)->number < p->number)
+        at = &(*at)->next;
+    ring_assert(p->number >= c->sent && (*at == NULL || (*at)->number > p->number));
+    p->next = *at;
+    *at = p;
+    activate(c);
+}
+
+ring_status channel_post(const posted *message)
+{
+    posted now = *message;
+    channel *c = now.work->peers[now.peer].on;
+    const ring_status status = channel_send(&now);
+    if (status != RING_IN_PROGRESS)
+        return status;
+    posted *kept = take_spare(c->comm);
+    if (kept == NULL)
+        return fail(RING_ERR_MEMORY, "queueing a message to rank %d", c->rank);
+    *kept = now;
+    kept->work->posted++;
+    insert(c, kept);
+    return RING_OK;
+}
+
+ring_status channel_flush(channel *c, bool *moved)
+{
+    while (c->posts != NULL) {
+        posted *p = c->posts;
+        const size_t before = p->done;
+        const ring_status status = channel_send(p);
+        *moved |= status == RING_OK || p->done != before;
+        RING_TRY(status);
+        c->posts = p->next;
+        p->work->posted--;
+        keep_spare(c->comm, p);
+    }
+    return RING_OK;
+}
+
+ring_status channel_reserve(channel *c, uint64_t number, void **room)
+{
+    if (c->sent != number)
+        return RING_IN_PROGRESS;
+    *room = c->link->transport->reserve(c->link);
+    if (*room != NULL)
+        return RING_OK;
+    RING_TRY(c->link->transport->progress(c->link)); /* full, or broken? */
+    return RING_IN_PROGRESS;
+}
+
+ring_status channel_send_room(work *w, int32_t to, uint64_t number, const void *room, size_t done,
+                              size_t bytes, size_t segment, bool last)
+{
+    work_peer *peer = &w->peers[to];
+    transport_frame frame;
+    if (last && done == 0 && bytes <= TRANSPORT_INLINE) {
+        frame = frame_of(w, number);
+        frame.length = (uint8_t)bytes;
+        memcpy(frame.data, room, bytes);
+    } else {
+        frame = long_frame(w, peer, number, 0, bytes);
+        frame.ext.segment = (uint32_t)(done / segment);
+    }
+    const ring_status status = send_frame(w, peer, &frame, room, true);
+    if (status == RING_IN_PROGRESS)
+        return fail(RING_ERR_INTERNAL, "the link to rank %d took back the room it gave",
+                    peer->on->rank);
+    RING_TRY(status);
+    count_sent(w, peer, bytes, last);
+    return RING_OK;
+}
+
+bool channel_is_free(const work *w, int32_t index, uint64_t messages)
+{
+    const work_peer *peer = &w->peers[index];
+    const transport_link *l = peer->on->link;
+    const uint64_t end = peer->out_base + messages;
+    if (peer->on->sent < end)
+        return false;
+    return peer->first_ref < end ? l->transport->released(l) >= end
+                                 : l->transport->flushed(l) >= peer->flush_mark;
+}
+
+/* ---- In ---------------------------------------------------------------------- */
+
+/* The call number of a frame, of which it has the low bits; never far from the present one. */
+static uint64_t call_of(const transport_frame *frame, uint64_t near)
+{
+    return near + (uint64_t)(int64_t)(int16_t)(frame->call - (uint16_t)near);
+}
+
+/* What this rank called under that number, as far as it is remembered. */
+static call_signature own_call(const work *w, uint64_t seq)
+{
+    const ring_comm *comm = w->comm;
+    const bool kept = !w->program->facts->pairwise && seq < comm->calls &&
+                      comm->calls - seq <= HISTORY_CALLS;
+    return kept && seq != w->seq ? signature_unpack(comm->history[seq % HISTORY_CALLS]) : w->call;
+}
+
+static ring_status mismatch(const ring_comm *comm, const channel *c, const call_signature *mine,
+                            uint64_t my_seq, const transport_frame *frame, uint64_t their_seq)
+{
+    char my_text[160], their_text[160];
+    const call_signature theirs = signature_of_frame(frame);
+    signature_describe(mine, my_seq, my_text, sizeof my_text);
+    signature_describe(&theirs, their_seq, their_text, sizeof their_text);
+    return fail(RING_ERR_MISMATCH,
+                "ranks made different calls: rank %d (%s) called %s, rank %d (%s) called %s",
+                comm->rank, comm_host(comm, comm->rank), my_text, c->rank,
+                comm_host(comm, c->rank), their_text);
+}
+
+/* This rank refused the call that the peer's frame is of. */
+static ring_status refused_here(const ring_comm *comm, const channel *c,
+                                const transport_frame *frame, uint64_t seq)
+{
+    char their_text[160];
+    const call_signature theirs = signature_of_frame(frame);
+    signature_describe(&theirs, seq, their_text, sizeof their_text);
+    return fail(RING_ERR_MISMATCH, "ranks made different calls: rank %d (%s) called %s, rank %d (%s) "
+                "refused it: %s", c->rank, comm_host(comm, c->rank), their_text, comm->rank,
+                comm_host(comm, comm->rank),
+                comm->refusals.own_number == seq ? comm->refusals.own : "its arguments were wrong");
+}
+
+static bool was_refused(const work *w, uint64_t seq)
+{
+    return !w->program->facts->pairwise && seq < w->seq && w->comm->calls - seq <= HISTORY_CALLS &&
+           w->comm->history[seq % HISTORY_CALLS] == HISTORY_REFUSED;
+}
+
+static ring_status other_call(const work *w, const channel *c, const transport_frame *frame)
+{
+    const uint64_t theirs = call_of(frame, w->seq);
+    const uint64_t mine = theirs < w->seq ? theirs : w->seq;
+    if (was_refused(w, mine))
+        return refused_here(w->comm, c, frame, mine);
+    const call_signature call = own_call(w, mine);
+    return mismatch(w->comm, c, &call, mine, frame, theirs);
+}
+
+/* The peer went past this rank's call: perhaps it refused it, and the reason is on its way. */
+static bool is_of_later_call(const work *w, const transport_frame *frame)
+{
+    return !w->program->facts->pairwise && call_of(frame, w->seq) > w->seq;
+}
+
+static bool same_call(const work *w, const transport_frame *frame)
+{
+    if (frame->signature != w->signature || frame->call != (uint16_t)w->seq)
+        return false;
+    return (frame->flags & FRAME_LONG) == 0 ||
+           (frame->ext.count == w->call.count &&
+            (frame->ext.root == w->call.root || !w->program->facts->rooted));
+}
+
+/* Drops "I wait in this call" notices, checking those that are about this call. */
+static ring_status next_frame(work *w, channel *c, const transport_frame **frame,
+                              const void **payload)
+{
+    transport_link *l = c->link;
+    ring_status status;
+    w->suspect = c; /* if the link fails */
+    while ((status = l->transport->peek(l, frame, payload)) == RING_OK &&
+           ((*frame)->flags & FRAME_CALL)) {
+        if ((*frame)->call == (uint16_t)w->seq && !same_call(w, *frame))
+            return other_call(w, c, *frame);
+        l->transport->consume(l);
+    }
+    return status;
+}
+
+static ring_status unexpected(const channel *c, const transport_frame *frame, uint64_t number)
+{
+    return fail(RING_ERR_INTERNAL, "rank %d sent message %llu (flags %u, length %u), not message "
+                "%llu as the plan expects", c->rank, (unsigned long long)frame->message,
+                frame->flags, frame->length, (unsigned long long)number);
+}
+
+static ring_status check_frame(const work *w, const channel *c, const transport_frame *frame,
+                               uint64_t number, size_t total, size_t done, size_t segment)
+{
+    if (!same_call(w, frame))
+        return other_call(w, c, frame);
+    bool right = frame->message == number;
+    if ((frame->flags & FRAME_LONG) == 0)
+        right &= done == 0 && frame->length == total;
+    else if (frame->flags & (FRAME_REF | FRAME_STORED))
+        right &= frame->ext.bytes == total;
+    else
+        right &= frame->ext.bytes == min_size(segment, total - done) &&
+                 frame->ext.segment == done / segment;
+    return right ? RING_OK : unexpected(c, frame, number);
+}
+
+static ring_status map_reference(channel *c, arrival *in)
+{
+    transport_link *l = c->link;
+    in->payload = l->transport->map(l, in->frame->ext.src_ref, in->bytes);
+    return in->payload != NULL ? RING_OK
+                               : fail(RING_ERR_PEER, "rank %d refers to memory outside of its heap",
+                                      c->rank);
+}
+
+ring_status channel_peek(work *w, int32_t from, uint64_t number, size_t total, size_t done,
+                         size_t segment, arrival *in)
+{
+    work_peer *peer = &w->peers[from];
+    channel *c = peer->on;
+    const void *payload;
+    if (c->received != number)
+        return RING_IN_PROGRESS;
+    RING_TRY(next_frame(w, c, &in->frame, &payload));
+    if (is_of_later_call(w, in->frame))
+        return RING_IN_PROGRESS; /* the comparison of calls that stall judges */
+    RING_TRY(check_frame(w, c, in->frame, number, total, done, segment));
+    const bool is_long = in->frame->flags & FRAME_LONG;
+    in->payload = payload;
+    in->bytes = is_long ? in->frame->ext.bytes : in->frame->length;
+    in->whole = (in->frame->flags & (FRAME_REF | FRAME_STORED)) != 0;
+    if (is_long)
+        peer->dst_ref = in->frame->ext.dst_ref;
+    return in->frame->flags & FRAME_REF ? map_reference(c, in) : RING_OK;
+}
+
+/* A sender waits for releases only behind a reference. */
+void channel_consume(work *w, int32_t from, const arrival *in, bool last)
+{
+    work_peer *peer = &w->peers[from];
+    channel *c = peer->on;
+    w->comm->bytes_received += in->bytes;
+    comm_count_moved(w->comm, in->bytes);
+    peer->ref_in |= (in->frame->flags & FRAME_REF) != 0;
+    c->link->transport->consume(c->link);
+    if (!last)
+        return;
+    c->received++;
+    ring_assert(c->received <= c->in_given);
+    if (peer->ref_in)
+        c->link->transport->release(c->link, c->received);
+}
+
+/* ---- Different calls ---------------------------------------------------------------- */
+
+/* Not to one that has left: a notice would only break the connection under its last data. */
+static void tell_call(work *w, channel *c)
+{
+    if (c->call_told == w->seq + 1 || control_left(w->comm->world, c->rank))
+        return;
+    transport_frame frame = frame_of(w, c->sent);
+    frame.flags = FRAME_LONG | FRAME_CALL;
+    frame.ext.count = w->call.count;
+    frame.ext.root = w->call.root;
+    if (c->link->transport->send(c->link, &frame, NULL, true) == RING_OK)
+        c->call_told = w->seq + 1;
+}
+
+/* Looks at the first frame that is not an old notice. */
+ring_status channel_compare(work *w, channel *c)
+{
+    transport_link *l = c->link;
+    const transport_frame *frame;
+    const void *payload;
+    ring_status status;
+    while ((status = l->transport->peek(l, &frame, &payload)) == RING_OK &&
+           (frame->flags & FRAME_CALL) && call_of(frame, w->seq) < w->seq)
+        l->transport->consume(l);
+    if (status != RING_OK) {
+        tell_call(w, c);
+        return RING_OK; /* nothing to compare; a broken link shows where it is needed */
+    }
+    const uint64_t theirs = call_of(frame, w->seq);
+    const bool awaited = w->awaits == c && w->kind == WAIT_FRAME && w->number == c->received;
+    if (theirs > w->seq)
+        return awaited ? other_call(w, c, frame) : RING_OK;
+    if (theirs == w->seq)
+        return same_call(w, frame) ? RING_OK : other_call(w, c, frame);
+    const bool known = w->comm->calls - theirs <= HISTORY_CALLS;
+    return known && frame->signature != w->comm->history[theirs % HISTORY_CALLS]
+               ? other_call(w, c, frame) : RING_OK;
+}
+
+ring_status channel_check_left_over(channel *c)
+{
+    const ring_comm *comm = c->comm;
+    const transport_frame *frame;
+    const void *payload;
+    if (c->link->transport->peek(c->link, &frame, &payload) != RING_OK || comm->calls == 0 ||
+        (frame->flags & FRAME_CALL))
+        return RING_OK;
+    const uint64_t seq = call_of(frame, comm->calls - 1);
+    if (seq >= comm->calls || comm->calls - seq > HISTORY_CALLS ||
+        frame->signature == comm->history[seq % HISTORY_CALLS])
+        return RING_OK;
+    if (comm->history[seq % HISTORY_CALLS] == HISTORY_REFUSED)
+        return refused_here(comm, c, frame, seq);
+    const call_signature mine = signature_unpack(comm->history[seq % HISTORY_CALLS]);
+    return mismatch(comm, c, &mine, seq, frame, seq);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * channel: the messages between this rank and one other, as frames of a link.
+ *
+ * Numbers. When a work starts it is given the next message numbers of each channel that it uses,
+ * as many as its program has messages there. All ranks start works in the same order, so both
+ * ends give the same numbers, and messages leave and are taken in their order: works overlap
+ * without tags to match, nothing ever has to be set aside, and an earlier work never waits for a
+ * later one.
+ *
+ * Waiting. A work that cannot go on waits on one channel, for one of three things; the channel
+ * keeps those works, so that a look costs no more than the channels that somebody waits for.
+ */
+#ifndef RING_CORE_CHANNEL_H
+#define RING_CORE_CHANNEL_H
+
+#include "signature.h"
+
+/** Shorter messages are carried: their copy is cheaper than a reference and its release. */
+enum { REFERENCE_MIN_BYTES = 2048 };
+/** A call sends a peer at most so much ahead of it, and as much again for the call behind it. */
+enum { EAGER_BYTES = TRANSPORT_WINDOW_BYTES / 2 };
+
+struct work;
+
+typedef enum wait_kind {
+    WAIT_FRAME, /* for a frame of its message                            */
+    WAIT_ROOM,  /* for its turn to send, or for room on the link         */
+    WAIT_FREE,  /* until the peer, or the link, needs its chunks no more */
+    WAIT_KINDS
+} wait_kind;
+
+/** A message, posted or on its way. */
+typedef struct posted {
+    struct posted *next;
+    struct work *work;
+    int32_t peer;      /* of the work                                   */
+    bool stored;       /* a notice: the bytes are in the peer's buffer  */
+    bool by_value;     /* never by reference                            */
+    bool copy;         /* the bytes are copied when a frame takes them  */
+    uint64_t number;   /* on the channel                                */
+    const char *data;
+    size_t bytes, done;
+    size_t segment;    /* bytes of a carried frame                      */
+} posted;
+
+typedef struct channel {
+    transport_link *link;
+    struct ring_comm *comm;
+    int32_t rank;                 /* the peer                                        */
+    int32_t place;                /* in the communicator's active channels, -1: none */
+    uint64_t out_given, in_given; /* message numbers that works were given           */
+    uint64_t sent, received;      /* messages that are through                       */
+    uint64_t call_told;           /* call that a FRAME_CALL told the peer of, plus 1 */
+    posted *posts;                /* by number                                       */
+    struct work *waiting[WAIT_KINDS]; /* by number                                   */
+} channel;
+
+/** Where a work stands on one channel. */
+typedef struct work_peer {
+    channel *on;
+    uint64_t out_base, in_base; /* numbers of its first messages                          */
+    uint64_t first_ref;         /* number of the first message that went by reference, or
+                                   UINT64_MAX                                             */
+    uint64_t flush_mark;        /* the link's frames_sent after its latest frame          */
+    uint64_t dst_ref;           /* the peer's dst buffer; 0: unknown, or not to be mapped */
+    bool ref_in;                /* a message came by reference                            */
+} work_peer;
+
+/* ---- Out ---- */
+
+/** Makes memory for messages that wait, so that few calls need some. */
+enum { SPARE_POSTS = 32 };
+ring_status channels_keep_posts(struct ring_comm *comm, int count);
+
+/** Sends a message, or keeps it until the link takes it. @param message  copied. */
+ring_status channel_post(const posted *message);
+/** Sends as much of an eager or relayed message as goes now. RING_IN_PROGRESS: not its turn, or no
+ *  room; the caller keeps @p message and calls again. */
+ring_status channel_send(posted *message);
+/** Room for the next carried frame of a relayed message; RING_IN_PROGRESS as above. */
+ring_status channel_reserve(channel *c, uint64_t number, void **room);
+/** Sends a frame from the room that was reserved: bytes [done, done + bytes) of a message.
+ *  @param last  ends the message. */
+ring_status channel_send_room(struct work *work, int32_t peer, uint64_t number, const void *room,
+                              size_t done, size_t bytes, size_t segment, bool last);
+/** Hands over what is posted, as far as the link takes it. */
+ring_status channel_flush(channel *c, bool *moved);
+/** @return true when the first @p messages of the work to @p peer need their chunks no more. */
+bool channel_is_free(const struct work *work, int32_t peer, uint64_t messages);
+
+/* ---- In ---- */
+
+/** A frame at the front of the link. */
+typedef struct arrival {
+    const transport_frame *frame;
+    const char *payload; /* of a reference: the whole message; NULL while not all is here */
+    size_t bytes;        /* of the frame, or of the whole message that is referred to     */
+    bool whole;          /* by reference or stored                                        */
+} arrival;
+
+/** The next frame of message @p number, which has @p total bytes, @p done of them taken.
+ *  RING_IN_PROGRESS when it is not here, or not its turn. */
+ring_status channel_peek(struct work *work, int32_t peer, uint64_t number, size_t total,
+                         size_t done, size_t segment, arrival *in);
+/** Done with the frame; @p last ends the message. */
+void channel_consume(struct work *work, int32_t peer, const arrival *in, bool last);
+
+/* ---- Waiting ---- */
+
+/** Notes that the work waits here. @return RING_IN_PROGRESS. */
+ring_status channel_await(struct work *work, channel *c, wait_kind kind, uint64_t number);
+/** @return the first work that waits here for @p kind, taken off the list, if it may be able to go
+ *  on; else NULL. */
+struct work *channel_ready(channel *c, wait_kind kind);
+/** Takes all works that wait here for @p kind off the list. */
+struct work *channel_take_all(channel *c, wait_kind kind);
+/** @return true if the link has frames that it has still to hand over. */
+bool channel_holds_frames(const channel *c);
+/** @return true if nobody waits here, nothing is posted, and the link holds nothing back. */
+bool channel_is_idle(const channel *c);
+/** Forgets waiters and posts, whose works have ended. */
+void channel_clear(channel *c);
+
+/* ---- Different calls ---- */
+
+/** Says that this rank waits in the work's call, and looks whether the peer is in another one. */
+ring_status channel_compare(struct work *work, channel *c);
+/** @return RING_OK unless a frame that nobody took is of a call that this rank made otherwise. */
+ring_status channel_check_left_over(channel *c);
+
+#endif

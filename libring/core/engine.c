@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The engine: walks works through their programs as far as they go without blocking. A turn looks
+ * at the works that are held, then at the channels that somebody waits for; now and then at the
+ * clock.
+ */
+#include "comm.h"
+
+/* Seconds between two looks at all works' deadlines. */
+static const double look_seconds = 1e-3;
+/* A stall this long makes ranks compare their calls. */
+static const double stall_seconds = 0.5;
+
+/* ---- One work ---------------------------------------------------------------------- */
+
+static bool has_post(const channel *c, const work *w)
+{
+    for (const posted *p = c->posts; p != NULL; p = p->next)
+        if (p->work == w)
+            return true;
+    return false;
+}
+
+/* @return a channel that has still to hand over what the work sent; NULL: none. */
+static channel *unsent(const work *w)
+{
+    for (int32_t i = 0; i < w->program->peer_count; i++) {
+        const work_peer *peer = &w->peers[i];
+        const transport_link *l = peer->on->link;
+        if (l->transport->flushed(l) < peer->flush_mark ||
+            (w->posted > 0 && has_post(peer->on, w)))
+            return peer->on;
+    }
+    return NULL;
+}
+
+static ring_status end_work(work *w)
+{
+    channel *busy = w->lends || w->posted > 0 ? unsent(w) : NULL;
+    return busy == NULL ? RING_OK : channel_await(w, busy, WAIT_FREE, 0);
+}
+
+static ring_status run_ops(work *w, bool *moved)
+{
+    const program *p = w->program;
+    for (; w->slice < p->slices; w->slice++, w->op = 0) {
+        for (; w->op < p->op_count; w->op++) {
+            if (comm_turn_is_over(w->comm))
+                return work_hold(w);
+            RING_TRY(step_run(w, &p->ops[w->op], moved));
+            w->position = 0;
+            *moved = true;
+        }
+    }
+    return end_work(w);
+}
+
+static bool is_open(const work *w)
+{
+    return w->gate == NULL && (w->scratch != NULL || w->program->scratch == 0);
+}
+
+/* RING_IN_PROGRESS: the gate is closed, or earlier works have all the scratch memory. */
+static ring_status open_gate(work *w)
+{
+    const ring_status gate = w->gate != NULL ? event_status(w->gate) : RING_OK;
+    if (gate == RING_IN_PROGRESS)
+        return RING_IN_PROGRESS;
+    if (gate != RING_OK)
+        return fail(gate, "the event that the call waited for (ring_call.after) failed: %s",
+                    ring_status_string(gate));
+    if (w->gate != NULL)
+        event_drop(w->gate);
+    w->gate = NULL;
+    if (is_open(w))
+        return RING_OK;
+    return scratch_take(w->comm, w->program->scratch, &w->scratch);
+}
+
+static bool failed(ring_status status)
+{
+    return status != RING_OK && status != RING_IN_PROGRESS;
+}
+
+static ring_status advance(work *w, bool *moved)
+{
+    ring_assert(!w->finished && w->awaits == NULL && w->op <= w->program->op_count);
+    const ring_status open = is_open(w) ? RING_OK : open_gate(w);
+    if (open == RING_IN_PROGRESS)
+        return work_hold(w);
+    const ring_status status = open == RING_OK ? run_ops(w, moved) : open;
+    if (status == RING_OK) {
+        *moved = true;
+        work_finish(w, RING_OK);
+    } else if (failed(status)) {
+        comm_fail(w->comm, w, status);
+    }
+    return status;
+}
+
+/* ---- A turn ------------------------------------------------------------------------ */
+
+static ring_status run_held(ring_comm *comm, bool *moved)
+{
+    work *next, *w = comm->held;
+    if (w == NULL)
+        return RING_OK;
+    comm->held = NULL;
+    comm->held_end = &comm->held;
+    for (; w != NULL; w = next) {
+        next = w->behind;
+        const ring_status status = advance(w, moved);
+        if (failed(status))
+            return status;
+    }
+    return RING_OK;
+}
+
+/* Works that wait until their chunks are free do not wait for each other: all are looked at. */
+static ring_status run_free(channel *c, bool *moved)
+{
+    work *next;
+    for (work *w = channel_take_all(c, WAIT_FREE); w != NULL; w = next) {
+        next = w->behind;
+        const ring_status status = advance(w, moved);
+        if (failed(status))
+            return status;
+    }
+    return RING_OK;
+}
+
+/* Those that wait for their turn, in its order, until one cannot go on. */
+static ring_status run_channel(channel *c, bool *moved)
+{
+    if (c->posts != NULL) {
+        const ring_status status = channel_flush(c, moved);
+        if (failed(status)) {
+            comm_fail(c->comm, c->posts->work, status);
+            return status;
+        }
+    }
+    for (wait_kind kind = 0; kind < WAIT_FREE; kind++) {
+        work *w;
+        bool stepped = true;
+        while (stepped && (w = channel_ready(c, kind)) != NULL) {
+            stepped = false;
+            const ring_status status = advance(w, &stepped);
+            *moved |= stepped;
+            if (failed(status))
+                return status;
+        }
+    }
+    return run_free(c, moved);
+}
+
+static void deactivate(ring_comm *comm, int32_t i)
+{
+    channel *last = comm->active[--comm->active_count];
+    comm->active[i]->place = -1;
+    comm->active[i] = last;
+    if (last->place >= 0)
+        last->place = i;
+}
+
+static ring_status run_channels(ring_comm *comm, bool *moved)
+{
+    for (int32_t i = 0; i < comm->active_count;) {
+        channel *c = comm->active[i];
+        RING_TRY(run_channel(c, moved));
+        if (channel_is_idle(c))
+            deactivate(comm, i);
+        else
+            i++;
+    }
+    return RING_OK;
+}
+
+/* Links do now what nobody asks of them while all wait: they push what they hold back, and look
+ * whether the other end is still there. */
+static void push_links(ring_comm *comm)
+{
+    for (int32_t i = 0; i < comm->active_count; i++) {
+        transport_link *l = comm->active[i]->link;
+        if (l->transport->progress(l) != RING_OK)
+            log_debug("%s", fail_text()); /* it shows again where a work needs the link */
+    }
+}
+
+void engine_end_all(ring_comm *comm, ring_status status)
+{
+    for (int32_t i = 0; i < comm->active_count; i++) {
+        channel_clear(comm->active[i]);
+        comm->active[i]->place = -1;
+    }
+    comm->active_count = 0;
+    comm->held = NULL;
+    comm->held_end = &comm->held;
+    while (comm->first != NULL)
+        work_finish(comm->first, status);
+}
+
+/* The verdict comes first: after it peers may have taken their buffers back. */
+void engine_end_if_failed(ring_comm *comm)
+{
+    if (!comm_is_fine(comm) && comm->first != NULL)
+        engine_end_all(comm, comm_verdict(comm));
+}
+
+static void begin_turn(ring_comm *comm, size_t most_bytes)
+{
+    comm->turn_bytes = 0;
+    comm->turn_most = most_bytes;
+}
+
+bool engine_turn(ring_comm *comm, size_t most_bytes)
+{
+    bool moved = false;
+    begin_turn(comm, most_bytes);
+    if (!comm_is_fine(comm))
+        engine_end_if_failed(comm);
+    if (run_held(comm, &moved) == RING_OK && run_channels(comm, &moved) == RING_OK && !moved)
+        push_links(comm);
+    if (!comm_is_fine(comm))
+        engine_end_if_failed(comm);
+    atomic_fetch_add_explicit(&comm->turns, moved, memory_order_relaxed);
+    comm->stall.moves += moved;
+    if (moved)
+        sleeper_stir(comm);
+    return moved;
+}
+
+void engine_start(work *w)
+{
+    bool moved = false;
+    begin_turn(w->comm, TURN_BYTES);
+    if (failed(advance(w, &moved)))
+        engine_end_if_failed(w->comm);
+    if (!w->finished)
+        sleeper_stir(w->comm); /* who sleeps does not watch this work's channel */
+}
+
+/* ---- Clocks ------------------------------------------------------------------------ */
+
+static ring_status timed_out(const work *w)
+{
+    if (w->suspect == NULL)
+        return fail(RING_ERR_TIMEOUT, "not finished before its deadline (RING_TIMEOUT or "
+                    "ring_call.timeout)");
+    return fail(RING_ERR_TIMEOUT, "not finished before its deadline (RING_TIMEOUT or "
+                "ring_call.timeout), waiting for rank %d (%s)", w->suspect->rank,
+                comm_host(w->comm, w->suspect->rank));
+}
+
+/* Deadlines count from the first look, which comes when the first wait finds nothing to do. */
+static work *find_overdue(const ring_comm *comm, double now)
+{
+    for (work *w = comm->first; w != NULL; w = w->next) {
+        if (w->gate != NULL && event_status(w->gate) == RING_IN_PROGRESS)
+            continue;
+        if (w->deadline <= 0)
+            w->deadline = now + w->timeout;
+        if (now >= w->deadline)
+            return w;
+    }
+    return NULL;
+}
+
+static work *first_collective(const ring_comm *comm)
+{
+    for (work *w = comm->first; w != NULL; w = w->next)
+        if (w->gate == NULL && !w->program->facts->pairwise)
+            return w;
+    return NULL;
+}
+
+static ring_status compare_calls(ring_comm *comm, work *w)
+{
+    for (int p = 0; p < comm->ranks; p++)
+        if (p != comm->rank)
+            RING_TRY(channel_compare(w, comm_channel(comm, TRANSPORT_COLLECTIVE, p)));
+    return RING_OK;
+}
+
+/* Compares again and again: a peer's notice may come later than this rank's look. */
+static ring_status check_stall(ring_comm *comm, work *w, double now)
+{
+    comm_stall *stall = &comm->stall;
+    if (w == NULL || stall->moves != stall->moves_seen) {
+        stall->moves_seen = stall->moves;
+        stall->since = now;
+    }
+    if (w == NULL || now - stall->since < stall_seconds)
+        return RING_OK;
+    stall->since = now;
+    return compare_calls(comm, w);
+}
+
+void engine_look(ring_comm *comm, double now)
+{
+    if (now < comm->looked + look_seconds && now >= comm->looked)
+        return;
+    comm->looked = now;
+    work *w = first_collective(comm), *overdue = find_overdue(comm, now);
+    if (overdue != NULL) {
+        comm_fail(comm, overdue, timed_out(overdue));
+    } else {
+        ring_status status = refusals_check(comm);
+        if (status == RING_OK)
+            status = check_stall(comm, w, now);
+        if (status != RING_OK)
+            comm_fail(comm, w, status);
+    }
+    engine_end_if_failed(comm);
+}

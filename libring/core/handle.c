@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table grows by blocks that stay where they are. */
+#include "handle.h"
+
+#include <stdlib.h>
+
+enum { BLOCK = 256, BLOCKS = 16384, INDEX_BITS = 22 };
+
+typedef struct slot {
+    uint32_t generation; /* odd while in use */
+    uint32_t next_free;
+    handle_view view;
+} slot;
+
+static struct {
+    pthread_mutex_t lock;
+    slot *blocks[BLOCKS];
+    uint32_t slots; /* made so far; slot 0 is never given */
+    uint32_t free;  /* first free one, 0: none */
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER, .slots = 1};
+
+/* A child's only thread may have forked while another one held the lock. */
+static void in_child(void)
+{
+    pthread_mutex_init(&table.lock, NULL);
+}
+
+__attribute__((constructor)) static void follow_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+static slot *slot_at(uint32_t index)
+{
+    return &table.blocks[index / BLOCK][index % BLOCK];
+}
+
+static uintptr_t encode(uint32_t index)
+{
+    return (uintptr_t)slot_at(index)->generation << INDEX_BITS | index;
+}
+
+/* @return its index, 0 if it has ended, or never was. */
+static uint32_t find(const ring_work *handle)
+{
+    const uint32_t index = (uint32_t)((uintptr_t)handle & ((1u << INDEX_BITS) - 1));
+    if (index == 0 || index >= table.slots)
+        return 0;
+    return encode(index) == (uintptr_t)handle && slot_at(index)->generation % 2 == 1 ? index : 0;
+}
+
+static uint32_t take_free(void)
+{
+    const uint32_t index = table.free;
+    if (index != 0) {
+        table.free = slot_at(index)->next_free;
+        return index;
+    }
+    if (table.slots == BLOCK * (uint32_t)BLOCKS)
+        return 0;
+    slot **block = &table.blocks[table.slots / BLOCK];
+    if (*block == NULL && (*block = calloc(BLOCK, sizeof **block)) == NULL)
+        return 0;
+    return table.slots++;
+}
+
+ring_status handle_new(struct ring_comm *comm, struct work *work, uint32_t *slot_number,
+                       ring_work **out)
+{
+    pthread_mutex_lock(&table.lock);
+    const uint32_t index = take_free();
+    if (index != 0) {
+        slot *s = slot_at(index);
+        s->generation++;
+        s->view = (handle_view){.comm = comm, .work = work, .status = RING_IN_PROGRESS};
+        *out = (ring_work *)encode(index);
+    }
+    pthread_mutex_unlock(&table.lock);
+    *slot_number = index;
+    return index != 0 ? RING_OK : fail(RING_ERR_MEMORY, "no room for one more work handle");
+}
+
+ring_status handle_look(const ring_work *handle, const char *call, handle_view *out)
+{
+    pthread_mutex_lock(&table.lock);
+    const uint32_t index = find(handle);
+    if (index != 0)
+        *out = slot_at(index)->view;
+    pthread_mutex_unlock(&table.lock);
+    if (index != 0)
+        return RING_OK;
+    return fail(RING_ERR_USAGE, "ring_%s: the handle has ended: it was waited for, or tested until "
+                "done, before; use the pointer that ring_wait() sets to NULL", call);
+}
+
+static void give_back(uint32_t index)
+{
+    slot *s = slot_at(index);
+    s->generation++;
+    s->next_free = table.free;
+    table.free = index;
+}
+
+bool handle_end(const ring_work *handle)
+{
+    pthread_mutex_lock(&table.lock);
+    const uint32_t index = find(handle);
+    if (index != 0)
+        give_back(index);
+    pthread_mutex_unlock(&table.lock);
+    return index != 0;
+}
+
+void handle_cancel(uint32_t index)
+{
+    pthread_mutex_lock(&table.lock);
+    give_back(index);
+    pthread_mutex_unlock(&table.lock);
+}
+
+void handle_orphan(uint32_t index, ring_status status)
+{
+    pthread_mutex_lock(&table.lock);
+    slot_at(index)->view = (handle_view){.comm = NULL, .work = NULL, .status = status};
+    pthread_mutex_unlock(&table.lock);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * handle: what callers hold of a work. A handle is the number of a slot and the slot's generation
+ * in one table of the process, so a handle that has ended is noticed and never means another
+ * work; it outlives its communicator.
+ */
+#ifndef RING_CORE_HANDLE_H
+#define RING_CORE_HANDLE_H
+
+#include "base.h"
+
+struct work;
+struct ring_comm;
+
+/** What a handle stands for. */
+typedef struct handle_view {
+    struct ring_comm *comm; /* NULL: its communicator is gone, status tells how the call ended */
+    struct work *work;
+    ring_status status;
+} handle_view;
+
+/** Gives @p work a handle. @param[out] slot  its number, for the work. */
+ring_status handle_new(struct ring_comm *comm, struct work *work, uint32_t *slot,
+                       ring_work **out);
+/** @return RING_ERR_USAGE for a handle that has ended. */
+ring_status handle_look(const ring_work *handle, const char *call, handle_view *out);
+/** Ends a handle; false if another thread was first. */
+bool handle_end(const ring_work *handle);
+/** Ends the handle in @p slot, whose caller never got it. */
+void handle_cancel(uint32_t slot);
+/** The work's communicator goes: the handle keeps its result. */
+void handle_orphan(uint32_t slot, ring_status status);
+
+#endif

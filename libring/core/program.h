@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * program: a plan bound to a call's counts: a flat list of ops with byte offsets, message numbers
+ * and channels. Buffers are bound when a work starts, so the same call with any buffers is
+ * lowered once; a communicator keeps the programs that it used last.
+ *
+ * Slices. A plan that relays round a circle, or whose partial sums are more than a communicator's
+ * scratch memory, is run slice after slice. A slice is the same range of elements of every chunk,
+ * so ops name whole chunks and the present slice selects from them.
+ */
+#ifndef RING_CORE_PROGRAM_H
+#define RING_CORE_PROGRAM_H
+
+#include "channel.h"
+
+enum { OPERAND_LOCAL = -1 };
+
+typedef struct operand {
+    int32_t peer;     /* into program.peers, or OPERAND_LOCAL        */
+    uint8_t buffer;   /* plan_buffer                                 */
+    uint8_t width;    /* bytes of an element                         */
+    bool accumulator; /* elements are accumulators                   */
+    bool finish;      /* output: divided and rounded                 */
+    uint32_t message; /* of the peer, in one run of the plan, from 0 */
+    size_t offset;    /* bytes into the local, or the peer's, buffer */
+} operand;
+
+typedef struct program_op {
+    uint8_t kind; /* plan_kind */
+    bool eager;
+    bool trailing; /* WAIT: nothing but waits behind it */
+    uint16_t ins, outs;
+    uint32_t first;    /* operands: inputs, then outputs */
+    uint32_t messages; /* WAIT: sent so far, in one run of the plan */
+    size_t count;      /* elements, of all slices */
+} program_op;
+
+typedef struct program_peer {
+    channel *on;
+    uint32_t sends, recvs; /* messages in one run of the plan */
+} program_peer;
+
+typedef struct program {
+    struct program *next, **link; /* in its bucket */
+    struct program *older, *newer;
+    call_signature call;
+    const plan_facts *facts;
+    uint64_t signature;
+    const char *algorithm;
+    size_t src_bytes, dst_bytes; /* of this rank's buffers                        */
+    size_t block;                /* bytes from the vector's start to this rank's block */
+    bool src_here, dst_here;     /* this rank has, or gives, the buffer           */
+    int32_t users;       /* works that run it */
+    int32_t op_count, peer_count, slices;
+    size_t slice;        /* elements of each chunk in a slice */
+    size_t segment;      /* elements of a carried frame       */
+    size_t scratch;      /* bytes                             */
+    size_t memory;       /* bytes of all this                 */
+    program_op *ops;
+    operand *operands;
+    program_peer *peers;
+} program;
+
+struct program_cache;
+
+ring_status programs_new(struct program_cache **out);
+void programs_free(struct program_cache *cache);
+/** @return a program that lives while it has users. RING_ERR_ARGUMENT for a call that is not to
+ *  be made, before anything was built; other errors for one that cannot be lowered. */
+ring_status programs_get(struct ring_comm *comm, const call_signature *call, program **out);
+/** Programs lowered so far. */
+uint64_t programs_lowered(const struct program_cache *cache);
+
+/** Elements of the op in a slice, and how many of its elements come before them. */
+static inline size_t program_skip(const program *p, const program_op *o, int32_t slice)
+{
+    const size_t skip = (size_t)slice * p->slice;
+    return skip < o->count ? skip : o->count;
+}
+
+static inline size_t program_count(const program *p, const program_op *o, int32_t slice)
+{
+    const size_t left = o->count - program_skip(p, o, slice);
+    return left < p->slice ? left : p->slice;
+}
+
+#endif

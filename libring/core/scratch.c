@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Scratch memory: shared with the ranks of the host, so that they read partial sums in place. */
+#include "comm.h"
+
+#include "heap.h"
+
+#include <stdlib.h>
+
+static void free_piece(scratch *s)
+{
+    if (s->shared)
+        heap_free(s->data);
+    else
+        free(s->data);
+    free(s);
+}
+
+static scratch *find(const ring_comm *comm, size_t bytes, size_t *held)
+{
+    *held = 0;
+    for (scratch *s = comm->scratches; s != NULL; s = s->next) {
+        if (!s->used && s->bytes >= bytes)
+            return s;
+        *held += s->bytes;
+    }
+    return NULL;
+}
+
+/* @return bytes that remain: those in use. */
+static size_t drop_idle(ring_comm *comm)
+{
+    size_t left = 0;
+    for (scratch **at = &comm->scratches; *at != NULL;) {
+        scratch *s = *at;
+        if (s->used) {
+            left += s->bytes;
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        free_piece(s);
+    }
+    return left;
+}
+
+static ring_status add(ring_comm *comm, size_t bytes, scratch **out)
+{
+    scratch *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return fail(RING_ERR_MEMORY, "no memory for partial sums");
+    s->shared = heap_alloc(&s->data, bytes) == RING_OK;
+    if (!s->shared)
+        s->data = aligned_alloc(RING_CACHE_LINE, (bytes + RING_CACHE_LINE - 1) &
+                                                     ~(size_t)(RING_CACHE_LINE - 1));
+    if (s->data == NULL) {
+        free(s);
+        return fail(RING_ERR_MEMORY, "no memory for partial sums (%zu bytes)", bytes);
+    }
+    s->bytes = bytes;
+    s->next = comm->scratches;
+    comm->scratches = *out = s;
+    return RING_OK;
+}
+
+ring_status scratch_take(ring_comm *comm, size_t bytes, char **out)
+{
+    size_t held;
+    scratch *s = find(comm, bytes, &held);
+    if (s == NULL && held + bytes > SCRATCH_MOST) {
+        held = drop_idle(comm);
+        if (held > 0 && held + bytes > SCRATCH_MOST)
+            return RING_IN_PROGRESS;
+    }
+    if (s == NULL)
+        RING_TRY(add(comm, bytes, &s));
+    s->used = true;
+    *out = s->data;
+    return RING_OK;
+}
+
+void scratch_give_back(ring_comm *comm, const char *data)
+{
+    for (scratch *s = comm->scratches; s != NULL; s = s->next)
+        if (s->data == data)
+            s->used = false;
+}
+
+void scratch_free(ring_comm *comm)
+{
+    for (scratch *s = comm->scratches; s != NULL; s = s->next)
+        s->used = false;
+    drop_idle(comm);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Packing: fields that do not fit hold their largest value. */
+#include "signature.h"
+
+#include <stdio.h>
+
+typedef struct field {
+    unsigned shift, bits;
+} field;
+
+static const field collective_field = {0, 5}, dtype_field = {5, 5}, op_field = {10, 4},
+                   algorithm_field = {14, 4}, chunks_field = {18, 12}, root_field = {30, 14},
+                   count_field = {44, 20};
+
+static uint64_t most(field f)
+{
+    return (UINT64_C(1) << f.bits) - 1;
+}
+
+static uint64_t put(field f, uint64_t value)
+{
+    return (value < most(f) ? value : most(f)) << f.shift;
+}
+
+static uint64_t get(field f, uint64_t packed)
+{
+    return packed >> f.shift & most(f);
+}
+
+/* Between a pair, the root would be the other end for each; both say 0. */
+uint64_t signature_pack(const call_signature *call, const call_way *way)
+{
+    const bool pairwise = plan_facts_of(call->collective)->pairwise;
+    return put(collective_field, pairwise ? PLAN_SEND : call->collective) |
+           put(dtype_field, (uint64_t)call->dtype) | put(op_field, (uint64_t)call->op) |
+           put(algorithm_field, (uint64_t)way->algorithm) |
+           put(chunks_field, (uint64_t)way->chunks) |
+           put(root_field, pairwise ? 0 : (uint64_t)call->root) | put(count_field, call->count);
+}
+
+call_signature signature_unpack(uint64_t packed)
+{
+    return (call_signature){.collective = (plan_collective)get(collective_field, packed),
+                            .dtype = (ring_dtype)get(dtype_field, packed),
+                            .op = (ring_op)get(op_field, packed),
+                            .root = (int32_t)get(root_field, packed),
+                            .count = get(count_field, packed)};
+}
+
+call_signature signature_of_frame(const transport_frame *frame)
+{
+    call_signature call = signature_unpack(frame->signature);
+    if (frame->flags & FRAME_LONG) {
+        call.count = frame->ext.count;
+        call.root = frame->ext.root;
+    }
+    return call;
+}
+
+void signature_describe(const call_signature *call, uint64_t seq, char *out, size_t size)
+{
+    const char *name = plan_collective_name(call->collective);
+    int used = snprintf(out, size, "%s #%llu", name, (unsigned long long)seq);
+    if (call->collective >= PLAN_COLLECTIVE_COUNT || call->collective == PLAN_BARRIER ||
+        used < 0 || (size_t)used >= size)
+        return;
+    const plan_facts *facts = plan_facts_of(call->collective);
+    used += snprintf(out + used, size - (size_t)used, " (count %zu, %s", call->count,
+                     ring_dtype_name(call->dtype));
+    if (facts->reduces && (size_t)used < size)
+        used += snprintf(out + used, size - (size_t)used, ", %s", ring_op_name(call->op));
+    if (facts->rooted && (size_t)used < size)
+        used += snprintf(out + used, size - (size_t)used, ", root %d", call->root);
+    if ((size_t)used < size)
+        snprintf(out + used, size - (size_t)used, ")");
+}

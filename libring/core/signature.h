@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * signature: what the ranks must agree on about a call. 64 bits of it travel in every frame, so
+ * that different calls are noticed at the first message.
+ */
+#ifndef RING_CORE_SIGNATURE_H
+#define RING_CORE_SIGNATURE_H
+
+#include "plan.h"
+#include "transport.h"
+
+typedef struct call_signature {
+    plan_collective collective;
+    ring_dtype dtype;
+    ring_op op;
+    int32_t root; /* of send and recv: the other rank */
+    size_t count;
+} call_signature;
+
+/** How a call is carried out: as much a matter of agreement as the call itself. */
+typedef struct call_way {
+    int algorithm; /* its number in the table, 0 for send and recv */
+    int chunks;
+} call_way;
+
+/** Packs a call. Exact for whatever fits into one frame; of longer messages, frames carry count and
+ *  root beside it. A send and the recv that it meets have the same. */
+uint64_t signature_pack(const call_signature *call, const call_way *way);
+
+/** The call that a peer's frame belongs to, as far as the frame tells. */
+call_signature signature_of_frame(const transport_frame *frame);
+/** The call that was packed, as far as 64 bits tell. */
+call_signature signature_unpack(uint64_t packed);
+
+/** Text of a call for messages: "all_reduce #3 (count 5, float32, sum)". */
+void signature_describe(const call_signature *call, uint64_t seq, char *out, size_t size);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sleeping in the kernel on exactly the links that somebody waits for, and being woken.
+ */
+#include "comm.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* A sleep never lasts longer, so that deadlines and the other threads' progress are seen. */
+enum { SLEEP_MS = 50 };
+
+struct sleeper {
+    int wake_fd;
+    _Atomic int sleepers; /* threads in poll, or about to be */
+};
+
+ring_status sleeper_new(ring_comm *comm)
+{
+    struct sleeper *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return fail(RING_ERR_MEMORY, "creating the waiter");
+    comm->sleeper = s;
+    s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->wake_fd < 0)
+        return fail(RING_ERR_SYSTEM, "eventfd: %m; raise the limit on open files (ulimit -n)");
+    return RING_OK;
+}
+
+void sleeper_free(ring_comm *comm)
+{
+    if (comm->sleeper != NULL)
+        fd_close(&comm->sleeper->wake_fd);
+    free(comm->sleeper);
+}
+
+void sleeper_wake(void *context)
+{
+    const ring_comm *comm = context;
+    const uint64_t one = 1;
+    const ssize_t ignored = write(comm->sleeper->wake_fd, &one, sizeof one);
+    (void)ignored; /* full means: already readable */
+}
+
+void sleeper_stir(ring_comm *comm)
+{
+    if (atomic_load_explicit(&comm->sleeper->sleepers, memory_order_relaxed) > 0)
+        sleeper_wake(comm);
+}
+
+/* ---- Sleep ------------------------------------------------------------------- */
+
+/* Only frames that nobody has looked at are news to a link; those of works that have not come to
+ * them are none. */
+static bool arm_channel(const channel *c)
+{
+    transport_link *l = c->link;
+    const transport_frame *frame;
+    const void *payload;
+    if (c->waiting[WAIT_FRAME] == NULL || c->waiting[WAIT_FRAME]->number != c->received)
+        (void)l->transport->peek(l, &frame, &payload);
+    return l->transport->arm(l, c->posts != NULL || c->waiting[WAIT_ROOM] != NULL ||
+                                    c->waiting[WAIT_FREE] != NULL || channel_holds_frames(c));
+}
+
+/* Works that are held need none: whoever has waited in vain for so long has only closed gates
+ * among them, and an event that is set wakes all.
+ * @return number of entries, or 0 if a link has something already. */
+static nfds_t arm_channels(ring_comm *comm, struct pollfd *entries)
+{
+    nfds_t used = 0;
+    entries[used++] = (struct pollfd){.fd = comm->sleeper->wake_fd, .events = POLLIN};
+    for (int32_t i = 0; i < comm->active_count; i++) {
+        transport_link *l = comm->active[i]->link;
+        if (!arm_channel(comm->active[i]))
+            return 0;
+        entries[used++] = (struct pollfd){.fd = l->transport->wake_fd(l), .events = POLLIN};
+    }
+    return used;
+}
+
+/* Any sleeper may be woken by another's event, so only the last one up drains the descriptors. */
+static void wake_up(ring_comm *comm)
+{
+    if (atomic_fetch_sub(&comm->sleeper->sleepers, 1) > 1)
+        return;
+    uint64_t wakes;
+    const ssize_t ignored = read(comm->sleeper->wake_fd, &wakes, sizeof wakes);
+    (void)ignored;
+    for (size_t i = 0; i < (size_t)TRANSPORT_LANES * (size_t)comm->ranks; i++)
+        if (comm->channels[i].link != NULL)
+            comm->channels[i].link->transport->disarm(comm->channels[i].link);
+}
+
+static void let_others_in(ring_comm *comm)
+{
+    comm_unlock(comm);
+    sched_yield();
+    pthread_mutex_lock(&comm->lock);
+}
+
+void sleeper_sleep(ring_comm *comm, double deadline)
+{
+    enum { FEW = 1 + 64 };
+    struct pollfd few[FEW];
+    const size_t most = 1 + (size_t)comm->active_count;
+    struct pollfd *all = most <= FEW ? few : calloc(most, sizeof *all);
+    atomic_fetch_add(&comm->sleeper->sleepers, 1);
+    const nfds_t used = all != NULL ? arm_channels(comm, all) : 0;
+    if (used > 0) {
+        comm_unlock(comm);
+        poll(all, used, clock_ms_until(deadline, SLEEP_MS));
+        pthread_mutex_lock(&comm->lock);
+    } else {
+        let_others_in(comm);
+    }
+    wake_up(comm);
+    if (all != few)
+        free(all);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ops of a program but the fold. Each goes as far as it can without blocking, and then waits
+ * on one channel. They know buffers and channels, no algorithm and no transport.
+ */
+#include "comm.h"
+
+#include "kernels.h"
+
+#include <string.h>
+
+/* ---- Send ----------------------------------------------------------------------- */
+
+static ring_status send_step(work *w, const program_op *o)
+{
+    const operand *from = &w->program->operands[o->first], *to = from + 1;
+    const posted message = {
+        .work = w, .peer = to->peer, .number = operand_message(w, to, true), .copy = o->eager,
+        .data = operand_address(w, o, from),
+        .bytes = program_count(w->program, o, w->slice) * from->width,
+        .segment = w->program->segment * from->width,
+    };
+    return channel_post(&message);
+}
+
+/* What is eager is copied: its step is over when a frame, or a channel's frames, have it all. */
+static ring_status eager_step(work *w, const program_op *o)
+{
+    const operand *from = &w->program->operands[o->first], *to = from + 1;
+    posted *m = &w->relay;
+    if (w->position == 0)
+        *m = (posted){.work = w, .peer = to->peer, .number = operand_message(w, to, true),
+                      .by_value = true, .copy = true, .data = operand_address(w, o, from),
+                      .bytes = program_count(w->program, o, w->slice) * from->width,
+                      .segment = w->program->segment * from->width};
+    const ring_status status = channel_send(m);
+    w->position = m->done > 0; /* begun */
+    return status == RING_IN_PROGRESS
+               ? channel_await(w, w->peers[to->peer].on, WAIT_ROOM, m->number) : status;
+}
+
+/* ---- Receive ---------------------------------------------------------------------- */
+
+static ring_status take_frame(work *w, channel *c, const arrival *in, char *to, size_t left)
+{
+    if (in->frame->flags & FRAME_STORED || in->bytes == 0)
+        return RING_OK;
+    if (in->frame->flags & FRAME_REF) {
+        kernel_copy(to, in->payload, left);
+        return RING_OK;
+    }
+    if ((in->frame->flags & FRAME_LONG) == 0) {
+        memcpy(to, in->payload, in->bytes);
+        return RING_OK;
+    }
+    const ring_status status = c->link->transport->pull(c->link, to);
+    return status == RING_IN_PROGRESS ? channel_await(w, c, WAIT_FRAME, c->received) : status;
+}
+
+static ring_status receive_frame(work *w, const program_op *o, size_t total)
+{
+    const operand *from = &w->program->operands[o->first], *to = from + 1;
+    const uint64_t number = operand_message(w, from, false);
+    channel *c = w->peers[from->peer].on;
+    arrival in;
+    const ring_status status =
+        channel_peek(w, from->peer, number, total * to->width, w->position * to->width,
+                     w->program->segment * to->width, &in);
+    if (status == RING_IN_PROGRESS)
+        return channel_await(w, c, WAIT_FRAME, number);
+    RING_TRY(status);
+    RING_TRY(take_frame(w, c, &in, operand_address(w, o, to), total * to->width));
+    w->position += in.bytes / to->width;
+    channel_consume(w, from->peer, &in, w->position == total);
+    return RING_OK;
+}
+
+static ring_status recv_step(work *w, const program_op *o, bool *moved)
+{
+    const size_t total = program_count(w->program, o, w->slice);
+    do {
+        RING_TRY(receive_frame(w, o, total));
+        *moved = true;
+        if (w->position < total && comm_turn_is_over(w->comm))
+            return work_hold(w);
+    } while (w->position < total);
+    return RING_OK;
+}
+
+/* ---- Copy, wait ------------------------------------------------------------------- */
+
+static ring_status copy_step(work *w, const program_op *o)
+{
+    const operand *from = &w->program->operands[o->first], *to = from + 1;
+    const size_t count = program_count(w->program, o, w->slice);
+    const char *src = operand_address(w, o, from);
+    char *dst = operand_address(w, o, to);
+    if (from->accumulator != to->accumulator) {
+        kernel_operand in = {.data = (char *)(uintptr_t)src, .accumulator = from->accumulator};
+        kernel_operand out = {.data = dst, .accumulator = to->accumulator};
+        kernel_fold(&out, 1, &in, 1, count, w->call.dtype, w->call.op, 0);
+    } else if (src != dst && count > 0) {
+        kernel_copy(dst, src, count * to->width);
+    }
+    return RING_OK;
+}
+
+/* Between slices only scratch memory is written again. */
+static ring_status wait_step(work *w, const program_op *o)
+{
+    const operand *of = &w->program->operands[o->first];
+    const program_peer *peer = &w->program->peers[of->peer];
+    if (o->trailing && w->slice + 1 < w->program->slices && w->program->scratch == 0)
+        return RING_OK;
+    const uint64_t messages = (uint64_t)w->slice * peer->sends + o->messages;
+    if (channel_is_free(w, of->peer, messages))
+        return RING_OK;
+    return channel_await(w, peer->on, WAIT_FREE, w->peers[of->peer].out_base + messages);
+}
+
+ring_status step_run(work *w, const program_op *o, bool *moved)
+{
+    switch ((plan_kind)o->kind) {
+    case PLAN_STEP_SEND:
+        return o->eager ? eager_step(w, o) : send_step(w, o);
+    case PLAN_STEP_RECV:
+        return recv_step(w, o, moved);
+    case PLAN_STEP_COPY:
+        return copy_step(w, o);
+    case PLAN_STEP_FOLD:
+        return fold_run(w, o, moved);
+    case PLAN_STEP_WAIT:
+        return wait_step(w, o);
+    }
+    return fail(RING_ERR_INTERNAL, "a program has an op of unknown kind %d", (int)o->kind);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What callers do with handles: wait for one, all, any of them, or look. */
+#include "comm.h"
+
+#include "handle.h"
+
+/* Ends a handle whose call is over, and tells how. The caller holds the lock. */
+static ring_status end_handle(ring_work **handle, work *w)
+{
+    const ring_status status = w->status;
+    const bool first = handle_end(*handle);
+    *handle = NULL;
+    w->handle = 0;
+    if (w->waiters == 0 && !w->telling)
+        work_recycle(w);
+    if (!first)
+        return fail(RING_ERR_USAGE, "two threads waited for one handle");
+    return status == RING_OK ? RING_OK : fail(status, "%s", w->comm->error);
+}
+
+static ring_status end_lost(ring_work **handle, const handle_view *view)
+{
+    handle_end(*handle);
+    *handle = NULL;
+    return view->status == RING_OK ? RING_OK
+                                   : fail(view->status, "the communicator was destroyed before the "
+                                          "call ended");
+}
+
+/* @param deadline  0: none. */
+static ring_status wait_until(ring_work **handle, double deadline, const char *call)
+{
+    handle_view view;
+    if (handle == NULL)
+        return fail(RING_ERR_ARGUMENT, "ring_%s: work is NULL", call);
+    if (*handle == NULL)
+        return RING_OK;
+    RING_TRY(handle_look(*handle, call, &view));
+    if (view.comm == NULL)
+        return end_lost(handle, &view);
+    RING_TRY(comm_check_own(view.comm, call));
+    pthread_mutex_lock(&view.comm->lock);
+    ring_status status = handle_look(*handle, call, &view); /* another thread may have ended it */
+    if (status == RING_OK)
+        status = wait_for_work(view.work, deadline);
+    if (status == RING_OK)
+        status = end_handle(handle, view.work);
+    comm_unlock(view.comm);
+    return status;
+}
+
+ring_status ring_wait(ring_work **handle)
+{
+    return wait_until(handle, 0, "wait");
+}
+
+ring_status ring_wait_for(ring_work **handle, double seconds)
+{
+    if (!(seconds >= 0))
+        return fail(RING_ERR_ARGUMENT, "ring_wait_for: want 0 or more seconds");
+    return wait_until(handle, clock_now() + seconds, "wait_for");
+}
+
+ring_status ring_wait_all(ring_work **works, size_t count)
+{
+    ring_status first = RING_OK;
+    if (works == NULL && count > 0)
+        return fail(RING_ERR_ARGUMENT, "ring_wait_all: works is NULL");
+    for (size_t i = 0; i < count; i++) {
+        const ring_status status = ring_wait(&works[i]);
+        if (first == RING_OK)
+            first = status;
+    }
+    return first;
+}
+
+/* ---- Looking ------------------------------------------------------------------------ */
+
+/* Moves the work's communicator. @return true if the work is over. */
+static bool look(const handle_view *view)
+{
+    ring_comm *comm = view->comm;
+    if (view->work->finished)
+        return true;
+    const bool moved = engine_turn(comm, TURN_BYTES);
+    if (!moved && !view->work->finished)
+        engine_look(comm, clock_now());
+    return view->work->finished;
+}
+
+/* Ends the handle if its call is over. */
+static ring_status test_one(ring_work **handle, const char *call, bool keep, bool *done)
+{
+    handle_view view;
+    *done = true;
+    if (*handle == NULL)
+        return RING_OK;
+    RING_TRY(handle_look(*handle, call, &view));
+    if (view.comm == NULL)
+        return keep ? RING_OK : end_lost(handle, &view);
+    RING_TRY(comm_check_own(view.comm, call));
+    pthread_mutex_lock(&view.comm->lock);
+    const bool crowded = view.comm->crowded;
+    ring_status status = handle_look(*handle, call, &view); /* another thread may have ended it */
+    if (status == RING_OK)
+        *done = look(&view);
+    if (status == RING_OK && *done && !keep)
+        status = end_handle(handle, view.work);
+    comm_unlock(view.comm);
+    if (!*done && crowded)
+        wait_yield(); /* else whoever tests keeps the core from those that it waits for */
+    return status;
+}
+
+ring_status ring_test(ring_work **handle, int *done)
+{
+    bool over;
+    if (handle == NULL || done == NULL)
+        return fail(RING_ERR_ARGUMENT, "ring_test: work or done is NULL");
+    const ring_status status = test_one(handle, "test", false, &over);
+    *done = over;
+    return status;
+}
+
+ring_status ring_test_all(ring_work **works, size_t count, int *done)
+{
+    if (done == NULL || (works == NULL && count > 0))
+        return fail(RING_ERR_ARGUMENT, "ring_test_all: works or done is NULL");
+    *done = 1;
+    for (size_t i = 0; i < count && *done; i++) {
+        bool over;
+        RING_TRY(test_one(&works[i], "test_all", true, &over));
+        *done = over;
+    }
+    return *done ? ring_wait_all(works, count) : RING_OK;
+}
+
+/* @return the first that is over, or count. */
+static ring_status find_ended(ring_work **works, size_t count, size_t *index, bool *any)
+{
+    *any = false;
+    for (*index = 0; *index < count; ++*index) {
+        bool over;
+        if (works[*index] == NULL)
+            continue;
+        *any = true;
+        RING_TRY(test_one(&works[*index], "wait_any", true, &over));
+        if (over)
+            return RING_OK;
+    }
+    return RING_OK;
+}
+
+ring_status ring_wait_any(ring_work **works, size_t count, size_t *index)
+{
+    bool any = true;
+    unsigned looks = 0;
+    if (index == NULL || (works == NULL && count > 0))
+        return fail(RING_ERR_ARGUMENT, "ring_wait_any: works or index is NULL");
+    for (*index = count; any && *index == count;) {
+        RING_TRY(find_ended(works, count, index, &any));
+        if (any && *index == count)
+            wait_between_looks(&looks);
+    }
+    return *index < count ? ring_wait(&works[*index]) : RING_OK;
+}

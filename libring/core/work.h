@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * work: a call under way. It holds no state of a thread: whoever holds the communicator's lock may
+ * advance it. It goes from the pool to the list of its communicator, through the waiting lists of
+ * channels, and back to the pool when it has ended and nobody asks for it any more.
+ */
+#ifndef RING_CORE_WORK_H
+#define RING_CORE_WORK_H
+
+#include "event.h"
+#include "program.h"
+
+typedef struct work {
+    struct ring_comm *comm;
+    struct work *next, **link; /* among the works under way, in call order; or in the pool */
+    struct work *sibling;      /* among all works of the communicator                      */
+    call_signature call;
+    uint64_t signature, seq;
+    const char *src;
+    char *dst, *scratch;
+    size_t dst_bytes;
+    uint64_t src_region, dst_region; /* held until the end, 0: of none */
+    program *program;
+    work_peer *peers; /* [program->peer_count] */
+    int32_t peer_cap;
+    int32_t op, slice;         /* the present one                                   */
+    size_t position;           /* elements of the present op that are done          */
+    posted relay;              /* the eager message of the present op               */
+    int32_t posted;            /* messages that are still to be handed over         */
+    channel *awaits;           /* where it waits, NULL: nowhere                     */
+    channel *suspect;          /* where it waited last, for messages                */
+    wait_kind kind;
+    uint64_t number;           /* of the message it waits for                       */
+    struct work *behind;       /* next waiter of the channel                        */
+    ring_event *gate;          /* nothing starts before it is set; NULL: open       */
+    double timeout, deadline;  /* deadline 0: nobody has looked at the clock yet    */
+    ring_done on_done;
+    void *context;
+    struct work *done_next;    /* among those whose on_done is to be called         */
+    uint32_t handle;           /* its place in the table of handles, 0: none        */
+    int32_t waiters;           /* threads that wait for it                          */
+    bool lends;                /* frames were sent that links may still need memory for */
+    bool detached;             /* no handle, nobody waits: on_done alone tells      */
+    bool telling;              /* on_done is still to be called                     */
+    bool orphan;               /* nobody waits for it                               */
+    bool finished;             /* status is final                                   */
+    ring_status status;
+} work;
+
+typedef struct call_buffers {
+    const void *src;
+    void *dst;
+    size_t src_bytes, dst_bytes;
+} call_buffers;
+
+/** The next number of such a call. @param packed  its signature, to be remembered. */
+uint64_t work_take_number(struct ring_comm *comm, const call_signature *call, uint64_t packed);
+/** Takes a work from the pool and binds it, with a handle if the options want one; the caller holds
+ *  the lock. It is not started. */
+ring_status work_new(struct ring_comm *comm, program *p, const call_buffers *buffers,
+                     const ring_call *options, work **out);
+/** Takes it off the list of those under way, with its final status. */
+void work_finish(work *w, ring_status status);
+/** Keeps a finished work for the next call, unless its caller still holds a handle. */
+void work_recycle(work *w);
+/** Has it go on in the next turn; for one that cannot start yet, or has done enough for this turn.
+ *  @return RING_IN_PROGRESS. */
+ring_status work_hold(work *w);
+/** Counts it, or counts it no more, among the works that nobody waits for: whoever waits elsewhere
+ *  may move those. */
+void work_set_orphan(work *w, bool orphan);
+/** @return true if any communicator of the process has works that nobody waits for. */
+bool works_have_orphans(void);
+/** For forked children. */
+void works_forget_orphans(void);
+/** Gives the communicator's lock up, and calls the on_done of works that have ended. */
+void comm_unlock(struct ring_comm *comm);
+/** Frees all works; handles that callers still hold say how the calls ended. */
+void works_free(struct ring_comm *comm);
+
+#endif

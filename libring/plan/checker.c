@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The checker. It proves, for plans of up to 64 ranks:
+ *  - shape: each plan is well-formed (check_shape.c);
+ *  - progress: no step waits for ever, every message is taken, and both ends of a message
+ *    agree on chunk, place and type (simulator.c); links may be soon full (check_links.c);
+ *  - result: every output chunk holds what the collective says, each rank once, finished
+ *    once, and the very same symbol on all ranks (here);
+ *  - memory: no chunk is read or overwritten too early or too late (check_race.c).
+ * Each for buffers in place and not, and for messages by value, by reference and by store; for
+ * circular plans and those with scratch also run in a row, as the executor runs their slices
+ * (check_slices.c).
+ */
+#include "checker.h"
+
+static ring_status wrong_result(const simulation *s, int rank, int chunk, const char *text)
+{
+    return sim_wrong(s, "rank %d ends with dst chunk %d %s", rank, chunk, text);
+}
+
+/* The symbol that is to be there, or SYMBOL_NONE if there are several right ones. */
+static int32_t exact_result(simulation *s, int chunk)
+{
+    const plan *p = s->plans[0];
+    const plan_result result = plan_facts_of(p->collective)->result;
+    if (result == PLAN_SUM)
+        return SYMBOL_NONE;
+    const int owner = result == PLAN_ROOTS ? p->root : chunk / (p->chunks / p->ranks);
+    return symbol_leaf(&s->symbols, owner, chunk);
+}
+
+static ring_status check_sum(const simulation *s, int rank, int chunk, const symbol *v)
+{
+    const uint64_t everybody = UINT64_MAX >> (64 - s->ranks);
+    if (v->chunk != chunk)
+        return wrong_result(s, rank, chunk, "holding another chunk");
+    if (v->kind != SYMBOL_FINISHED)
+        return wrong_result(s, rank, chunk, "unfinished");
+    if (v->ranks != everybody)
+        return sim_wrong(s, "rank %d ends with dst chunk %d without rank %d's contribution", rank,
+                         chunk, __builtin_ctzll(~v->ranks));
+    return RING_OK;
+}
+
+static ring_status check_chunk(simulation *s, int chunk)
+{
+    const bool reduces = plan_facts_of(s->plans[0]->collective)->reduces;
+    int32_t expected = exact_result(s, chunk);
+    for (int rank = 0; rank < s->ranks; rank++) {
+        if (!sim_has(s->plans[rank], PLAN_DST, chunk))
+            continue;
+        const int32_t held = sim_held(s, rank, PLAN_DST, chunk);
+        if (held == SYMBOL_NONE)
+            return wrong_result(s, rank, chunk, "empty");
+        if (reduces)
+            RING_TRY(check_sum(s, rank, chunk, &s->symbols.nodes[held]));
+        if (expected == SYMBOL_NONE)
+            expected = held;
+        if (held != expected)
+            return wrong_result(s, rank, chunk, reduces ? "combined in another order than elsewhere"
+                                                        : "holding what belongs elsewhere");
+    }
+    return RING_OK;
+}
+
+static ring_status check_results(simulation *s)
+{
+    if (plan_facts_of(s->plans[0]->collective)->result == PLAN_NOTHING)
+        return RING_OK;
+    for (int chunk = 0; chunk < s->plans[0]->chunks; chunk++)
+        RING_TRY(check_chunk(s, chunk));
+    return RING_OK;
+}
+
+static ring_status check_run(const plan *const *plans, int ranks, sim_mode mode)
+{
+    simulation s;
+    ring_status status = sim_open(&s, plans, ranks, mode);
+    if (status == RING_OK)
+        status = sim_to_end(&s);
+    if (status == RING_OK)
+        status = check_results(&s);
+    if (status == RING_OK)
+        status = check_race(&s);
+    sim_close(&s);
+    return status;
+}
+
+static ring_status check_all(const plan *const *plans, int ranks, int slices)
+{
+    RING_TRY(check_run(plans, ranks, (sim_mode){.slices = slices}));
+    RING_TRY(check_run(plans, ranks, (sim_mode){.slices = slices, .in_place = true}));
+    return check_links(plans, ranks, slices);
+}
+
+static ring_status check_in_a_row(const plan *const *plans, int ranks)
+{
+    plan *longer[64] = {0};
+    bool built = true;
+    for (int rank = 0; rank < ranks; rank++)
+        built &= (longer[rank] = check_slices(plans[rank], CHECK_SLICES)) != NULL;
+    const ring_status status =
+        built ? check_all((const plan *const *)longer, ranks, CHECK_SLICES) : RING_ERR_MEMORY;
+    for (int rank = 0; rank < ranks; rank++)
+        plan_free(longer[rank]);
+    return status;
+}
+
+static bool is_sliced(const plan *const *plans, int ranks)
+{
+    bool sliced = plans[0]->circular;
+    for (int rank = 0; rank < ranks; rank++)
+        sliced |= plans[rank]->scratch_chunks > 0;
+    return sliced;
+}
+
+ring_status plan_check(const plan *const *plans, int ranks)
+{
+    RING_TRY(check_shape(plans, ranks));
+    RING_TRY(check_all(plans, ranks, 1));
+    return is_sliced(plans, ranks) ? check_in_a_row(plans, ranks) : RING_OK;
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Running all ranks' plans until nobody can go on. */
+#include "simulator.h"
+
+#include "step_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- Failing ------------------------------------------------------------------- */
+
+ring_status sim_no_memory(const simulation *s)
+{
+    return fail(RING_ERR_MEMORY, "running the plans of %d ranks", s->ranks);
+}
+
+__attribute__((format(printf, 3, 0))) static ring_status wrong(
+    const simulation *s, const char *where, const char *format, va_list args)
+{
+    const plan *p = s->plans[0];
+    char text[640];
+    vsnprintf(text, sizeof text, format, args);
+    return fail(RING_ERR_INTERNAL, "%s by %s, %d ranks%s: %s%s",
+                plan_collective_name(p->collective), p->algorithm, s->ranks,
+                s->mode.in_place ? ", in place" : "", where, text);
+}
+
+ring_status sim_wrong(const simulation *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const ring_status status = wrong(s, "", format, args);
+    va_end(args);
+    return status;
+}
+
+ring_status sim_offence(const simulation *s, int rank, const char *format, ...)
+{
+    char step[STEP_TEXT], where[STEP_TEXT + 64];
+    step_text(&s->cursors[rank], step, sizeof step);
+    snprintf(where, sizeof where, "rank %d, step %d (%s): ", rank, s->done[rank], step);
+    va_list args;
+    va_start(args, format);
+    const ring_status status = wrong(s, where, format, args);
+    va_end(args);
+    return status;
+}
+
+/* ---- Memory -------------------------------------------------------------------- */
+
+static bool is_own_block(const plan *p, int chunk)
+{
+    return chunk / (p->chunks / p->ranks) == p->rank;
+}
+
+static bool is_on(const plan *p, plan_side side)
+{
+    return side == PLAN_EVERYWHERE || (side == PLAN_ROOT && p->rank == p->root);
+}
+
+/* A barrier's buffers have no elements, so all have all of them. */
+bool sim_has(const plan *p, plan_buffer buffer, int chunk)
+{
+    const plan_facts *facts = plan_facts_of(p->collective);
+    if (buffer == PLAN_SCRATCH || facts->result == PLAN_NOTHING)
+        return true;
+    const bool source = buffer == PLAN_SRC;
+    const bool whole = (source ? facts->src_blocks : facts->dst_blocks) ||
+                       plan_blocks(p->collective, p->ranks) == 1;
+    return is_on(p, source ? facts->src_at : facts->dst_at) && (whole || is_own_block(p, chunk));
+}
+
+enum { AREAS = 3 }; /* of a rank: SRC, DST, SCRATCH */
+
+int32_t sim_places(const simulation *s)
+{
+    return AREAS * s->ranks * s->plans[0]->chunks;
+}
+
+/* The chunk of the plan whose slice this is; see chunk_of_slice(). */
+static int32_t unsliced(const simulation *s, int chunk)
+{
+    const plan *p = s->plans[0];
+    const int parts = p->chunks / plan_blocks(p->collective, p->ranks) / s->mode.slices;
+    return chunk / parts / s->mode.slices * parts + chunk % parts;
+}
+
+int32_t sim_place(const simulation *s, int rank, plan_buffer buffer, int chunk)
+{
+    int32_t area = AREAS * rank;
+    if (buffer == PLAN_SCRATCH)
+        area += 2;
+    else if (buffer == PLAN_DST && !s->mode.in_place)
+        area += 1;
+    if (buffer == PLAN_SCRATCH && s->mode.slices > 1)
+        chunk = unsliced(s, chunk);
+    return area * s->plans[0]->chunks + chunk;
+}
+
+int32_t sim_held(const simulation *s, int rank, plan_buffer buffer, int chunk)
+{
+    return s->cells[sim_place(s, rank, buffer, chunk)];
+}
+
+void sim_note_latest(simulation *s, int rank, int chunk, int32_t id)
+{
+    s->latest[rank * s->plans[0]->chunks + chunk] = id;
+}
+
+/* ---- Running ------------------------------------------------------------------- */
+
+/* @return true if there is a message that may be taken in this round. */
+static bool arrived(const simulation *s, int from, int to)
+{
+    const queue_message *first = queue_first(&s->queues, from, to);
+    if (first == NULL || !s->mode.by_rounds)
+        return first != NULL;
+    return first->round < s->round && queue_between(&s->queues, from, to)->round != s->round;
+}
+
+/* @return a rank that has to do something first, -1 if the step can be executed. */
+static int missing(const simulation *s, int rank, const plan_step *step)
+{
+    if (step->kind == PLAN_STEP_WAIT && !queue_is_taken(&s->queues, rank, step->peer, step->back))
+        return step->peer;
+    for (int i = 0; i < step->ins; i++) {
+        const int from = plan_input(&s->cursors[rank], step, i).rank;
+        if (from != rank && !arrived(s, from, rank))
+            return from;
+    }
+    return -1;
+}
+
+static bool grow(void **array, int32_t *cap, int32_t needed, size_t element)
+{
+    if (needed <= *cap)
+        return true;
+    const int32_t grown_cap = needed > 2 * *cap ? needed : 2 * *cap;
+    void *grown = realloc(*array, (size_t)grown_cap * element);
+    if (grown == NULL)
+        return false;
+    *array = grown;
+    *cap = grown_cap;
+    return true;
+}
+
+static ring_status record(simulation *s, int rank, const plan_step *step)
+{
+    void *events = s->events, *taken = s->taken;
+    const bool room = grow(&events, &s->event_cap, s->event_count + 1, sizeof *s->events) &&
+                      grow(&taken, &s->taken_cap, s->taken_count + step->ins, sizeof *s->taken);
+    s->events = events;
+    s->taken = taken;
+    if (!room)
+        return sim_no_memory(s);
+    s->events[s->event_count++] = (sim_event){.at = s->cursors[rank], .rank = rank,
+                                              .index = s->done[rank] + 1,
+                                              .first_taken = s->taken_count};
+    return RING_OK;
+}
+
+ring_status sim_carry(simulation *s, int32_t more)
+{
+    void *carried = s->carried;
+    if (!grow(&carried, &s->carried_cap, s->carried_count + more, sizeof *s->carried))
+        return sim_no_memory(s);
+    s->carried = carried;
+    return RING_OK;
+}
+
+/* Executes the next step of a rank if it need not wait. */
+static ring_status step_once(simulation *s, int rank, bool *moved)
+{
+    const plan_step *step = plan_at(&s->cursors[rank]);
+    if (step == NULL || missing(s, rank, step) >= 0)
+        return RING_OK;
+    RING_TRY(record(s, rank, step));
+    sim_event *event = &s->events[s->event_count - 1];
+    RING_TRY(sim_execute(s, rank, step));
+    event->taken = s->taken_count - event->first_taken;
+    plan_next(&s->cursors[rank]);
+    s->done[rank]++;
+    *moved = true;
+    return RING_OK;
+}
+
+static ring_status go_until_waiting(simulation *s, int rank, bool *moved)
+{
+    for (bool again = true; again;) {
+        again = false;
+        RING_TRY(step_once(s, rank, &again));
+        *moved |= again;
+    }
+    return RING_OK;
+}
+
+static ring_status go_all_until_waiting(simulation *s)
+{
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int rank = 0; rank < s->ranks; rank++)
+            RING_TRY(go_until_waiting(s, rank, &moved));
+    }
+    return RING_OK;
+}
+
+ring_status sim_round(simulation *s, bool *moved)
+{
+    const int32_t before = s->taken_count;
+    RING_TRY(go_all_until_waiting(s));
+    *moved = s->taken_count > before;
+    s->round++;
+    return RING_OK;
+}
+
+static ring_status nobody_waits(const simulation *s)
+{
+    for (int rank = 0; rank < s->ranks; rank++)
+        if (plan_at(&s->cursors[rank]) != NULL)
+            return sim_offence(s, rank, "waits for ever for rank %d",
+                               missing(s, rank, plan_at(&s->cursors[rank])));
+    return RING_OK;
+}
+
+static ring_status all_taken(const simulation *s)
+{
+    for (int32_t i = 0; i < s->queues.count; i++) {
+        const queue_message *m = &s->queues.messages[i];
+        if (m->taker == QUEUE_NONE)
+            return sim_wrong(s, "rank %d never takes the chunk %d that rank %d sends in step %d",
+                             m->to, m->loc.chunk, m->from, s->events[m->sender].index - 1);
+    }
+    return RING_OK;
+}
+
+ring_status sim_finish(const simulation *s)
+{
+    RING_TRY(nobody_waits(s));
+    return all_taken(s);
+}
+
+ring_status sim_to_end(simulation *s)
+{
+    RING_TRY(go_all_until_waiting(s));
+    return sim_finish(s);
+}
+
+/* ---- Opening ------------------------------------------------------------------- */
+
+static ring_status fill_sources(simulation *s)
+{
+    const int chunks = s->plans[0]->chunks;
+    for (int rank = 0; rank < s->ranks; rank++) {
+        for (int chunk = 0; chunk < chunks; chunk++) {
+            if (!sim_has(s->plans[rank], PLAN_SRC, chunk))
+                continue;
+            const int32_t leaf = symbol_leaf(&s->symbols, rank, chunk);
+            if (leaf == SYMBOL_NONE)
+                return sim_no_memory(s);
+            s->cells[sim_place(s, rank, PLAN_SRC, chunk)] = leaf;
+            sim_note_latest(s, rank, chunk, leaf);
+        }
+    }
+    return RING_OK;
+}
+
+static ring_status allocate(simulation *s)
+{
+    const size_t pieces = (size_t)s->ranks * (size_t)s->plans[0]->chunks;
+    const size_t cells = (AREAS + 1) * pieces, ranks = (size_t)s->ranks;
+    s->cells = malloc(cells * sizeof *s->cells);
+    s->sums = malloc((size_t)s->plans[0]->chunks * sizeof *s->sums);
+    s->cursors = malloc(ranks * sizeof *s->cursors);
+    s->done = calloc(ranks, sizeof *s->done);
+    if (s->cells == NULL || s->sums == NULL || s->cursors == NULL || s->done == NULL)
+        return sim_no_memory(s);
+    for (size_t i = 0; i < cells; i++)
+        s->cells[i] = SYMBOL_NONE;
+    s->latest = s->cells + AREAS * pieces;
+    return RING_OK;
+}
+
+ring_status sim_open(simulation *s, const plan *const *plans, int ranks, sim_mode mode)
+{
+    *s = (simulation){.plans = plans, .ranks = ranks, .mode = mode};
+    RING_TRY(queues_open(&s->queues, ranks));
+    RING_TRY(allocate(s));
+    for (int rank = 0; rank < ranks; rank++)
+        s->cursors[rank] = plan_begin(plans[rank]);
+    return fill_sources(s);
+}
+
+void sim_close(simulation *s)
+{
+    symbols_free(&s->symbols);
+    queues_close(&s->queues);
+    free(s->cells);
+    free(s->sums);
+    free(s->cursors);
+    free(s->done);
+    free(s->events);
+    free(s->taken);
+    free(s->carried);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Calls under way together: none starves another, and the end of each is told once, whatever is
+ * started and ended meanwhile.
+ * Usage: test_coll_flight TRANSPORT */
+#include "harness.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char *transport_name;
+
+static void run(int ranks, harness_body body)
+{
+    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
+}
+
+static void run_by(const char *algorithm, int ranks, harness_body body)
+{
+    setenv("RING_ALGO", algorithm, 1);
+    run(ranks, body);
+    unsetenv("RING_ALGO");
+}
+
+static ring_call quick_call(void)
+{
+    ring_call call = RING_CALL_INIT;
+    call.timeout = 10;
+    return call;
+}
+
+/* ---- Waiting for chunks ---------------------------------------------------------------------- */
+
+/* Rank 1 makes the second call only when the first one has ended on rank 0. */
+static int two_broadcasts(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { LARGE = 4 << 20, SMALL = 1 << 16 };
+    ring_comm *comm;
+    ring_work *works[2];
+    ring_call call = quick_call();
+    float *a, *b;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_mem_alloc((void **)&a, LARGE * sizeof *a));
+    EXPECT_OK(ring_mem_alloc((void **)&b, SMALL * sizeof *b));
+    if (rank == 0) {
+        call.work = &works[0];
+        EXPECT_OK(ring_broadcast(a, a, LARGE, RING_FLOAT32, 0, comm, &call));
+        call.work = &works[1];
+        EXPECT_OK(ring_broadcast(b, b, SMALL, RING_FLOAT32, 0, comm, &call));
+        EXPECT_OK(ring_wait(&works[0]));
+        EXPECT_OK(ring_send(a, 1, RING_FLOAT32, 1, comm, NULL));
+        EXPECT_OK(ring_wait(&works[1]));
+    } else {
+        EXPECT_OK(ring_broadcast(a, a, LARGE, RING_FLOAT32, 0, comm, &call));
+        EXPECT_OK(ring_recv(a, 1, RING_FLOAT32, 0, comm, &call));
+        EXPECT_OK(ring_broadcast(b, b, SMALL, RING_FLOAT32, 0, comm, &call));
+    }
+    EXPECT_OK(ring_barrier(comm, NULL));
+    ring_mem_free(a);
+    ring_mem_free(b);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* The first call has several slices with sums of their own. */
+static int sliced_and_short(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { LARGE = 16 << 20, SMALL = 1 << 16 };
+    ring_comm *comm;
+    ring_work *works[2];
+    ring_call call = quick_call();
+    float *a, *b;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_mem_alloc((void **)&a, LARGE * sizeof *a));
+    EXPECT_OK(ring_mem_alloc((void **)&b, SMALL * sizeof *b));
+    a[LARGE - 1] = 1;
+    b[0] = (float)rank;
+    call.work = &works[0];
+    EXPECT_OK(ring_all_reduce(a, a, LARGE, RING_FLOAT32, RING_SUM, comm, &call));
+    call.work = &works[1];
+    EXPECT_OK(ring_broadcast(b, b, SMALL, RING_FLOAT32, 1, comm, &call));
+    EXPECT_OK(ring_wait_all(works, 2));
+    EXPECT(a[LARGE - 1] == (float)ranks && b[0] == 1, "%g %g", (double)a[LARGE - 1], (double)b[0]);
+    EXPECT_OK(ring_barrier(comm, NULL));
+    ring_mem_free(a);
+    ring_mem_free(b);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_calls_that_wait_for_chunks_do_not_starve_each_other(void **state)
+{
+    (void)state;
+    run_by("chain", 2, two_broadcasts);
+    run_by("halving", 4, sliced_and_short);
+}
+
+/* ---- on_done ----------------------------------------------------------------------------------- */
+
+typedef struct ends {
+    ring_comm *comm;
+    ring_event *later;
+    int32_t x;
+    _Atomic int told[4];
+    _Atomic int wrong;
+} ends;
+
+static void tell(ends *e, int which, ring_status status)
+{
+    e->told[which]++;
+    e->wrong += status != RING_OK;
+}
+
+static void third_ended(void *context, ring_status status)
+{
+    tell(context, 2, status);
+}
+
+static void second_ended(void *context, ring_status status)
+{
+    tell(context, 1, status);
+}
+
+/* Starts one that waits for another event. */
+static void first_ended(void *context, ring_status status)
+{
+    ends *e = context;
+    ring_call call = RING_CALL_INIT;
+    tell(e, 0, status);
+    call.after = e->later;
+    call.on_done = third_ended;
+    call.context = e;
+    e->wrong += ring_barrier(e->comm, &call) != RING_OK;
+}
+
+static int ends_beside_starts(int rank, int ranks, harness_board *board, void *arg)
+{
+    ends e = {0};
+    ring_event *now;
+    ring_work *works[2];
+    int32_t x[2] = {1, 1};
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &e.comm));
+    EXPECT_OK(ring_event_create(&now));
+    EXPECT_OK(ring_event_create(&e.later));
+    for (int i = 0; i < 2; i++) {
+        ring_call call = RING_CALL_INIT;
+        call.work = &works[i];
+        call.after = now;
+        call.on_done = i == 0 ? first_ended : second_ended;
+        call.context = &e;
+        EXPECT_OK(ring_all_reduce(&x[i], &x[i], 1, RING_INT32, RING_SUM, e.comm, &call));
+    }
+    EXPECT_OK(ring_event_set(now, RING_OK));
+    EXPECT_OK(ring_wait(&works[1]));
+    EXPECT_OK(ring_wait(&works[0]));
+    for (const double end = harness_now() + 5; e.told[1] == 0 && harness_now() < end;)
+        usleep(1000);
+    EXPECT(e.told[0] == 1 && e.told[1] == 1 && e.told[2] == 0, "%d %d %d", e.told[0], e.told[1],
+           e.told[2]);
+    EXPECT_OK(ring_event_set(e.later, RING_OK));
+    for (const double end = harness_now() + 5; e.told[2] == 0 && harness_now() < end;)
+        usleep(1000);
+    EXPECT(e.told[2] == 1 && e.wrong == 0, "%d, %d wrong", e.told[2], e.wrong);
+    ring_event_destroy(now);
+    ring_event_destroy(e.later);
+    EXPECT_OK(ring_barrier(e.comm, NULL));
+    ring_comm_destroy(e.comm);
+    return 0;
+}
+
+static void test_the_end_of_each_call_is_told_once(void **state)
+{
+    (void)state;
+    run(1, ends_beside_starts);
+    run(2, ends_beside_starts);
+}
+
+/* Calls of one rank end at once, so each starts the next from within. */
+static void start_next(void *context, ring_status status)
+{
+    ends *e = context;
+    ring_call call = RING_CALL_INIT;
+    call.on_done = start_next;
+    call.context = e;
+    e->wrong += status != RING_OK;
+    if (++e->x < 200000)
+        e->wrong += ring_barrier(e->comm, &call) != RING_OK;
+}
+
+static int long_chain(int rank, int ranks, harness_board *board, void *arg)
+{
+    ends e = {0};
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &e.comm));
+    start_next(&e, RING_OK);
+    EXPECT(e.x == 200000 && e.wrong == 0, "%d, %d wrong", (int)e.x, e.wrong);
+    ring_comm_destroy(e.comm);
+    return 0;
+}
+
+static void test_callbacks_that_start_calls_do_not_pile_up(void **state)
+{
+    (void)state;
+    run(1, long_chain);
+}
+
+/* ---- Long histories -------------------------------------------------------------------------- */
+
+/* More calls behind a closed gate than signatures are remembered. */
+static int many_behind_a_gate(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { CALLS = 4200 };
+    static double x[HARNESS_MAX_RANKS][CALLS];
+    static ring_work *works[HARNESS_MAX_RANKS][CALLS];
+    ring_comm *comm;
+    ring_event *event;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_event_create(&event));
+    for (int i = 0; i < CALLS; i++) {
+        ring_call call = RING_CALL_INIT;
+        call.work = &works[rank][i];
+        call.after = rank == 0 && i == 0 ? event : NULL;
+        EXPECT_OK(ring_broadcast(&x[rank][i], &x[rank][i], 1, RING_FLOAT64, 1, comm, &call));
+    }
+    if (rank == 0)
+        EXPECT(ring_wait_for(&works[0][1], 1.5) == RING_IN_PROGRESS, "%s", ring_last_error(comm));
+    EXPECT_OK(ring_event_set(event, RING_OK));
+    EXPECT_OK(ring_wait_all(works[rank], CALLS));
+    ring_event_destroy(event);
+    EXPECT_OK(ring_barrier(comm, NULL));
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_calls_older_than_what_is_remembered_are_no_mismatch(void **state)
+{
+    (void)state;
+    run(2, many_behind_a_gate);
+}
+
+/* Refusals that all share come first, more than are kept; then one of rank 0 alone. */
+static int late_refusal(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { ALIKE = 40 };
+    ring_comm *comm;
+    int32_t x = 1;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    for (int i = 0; i < ALIKE + (rank == 0); i++) {
+        EXPECT(ring_all_reduce(NULL, &x, 1, RING_INT32, RING_SUM, comm, NULL) ==
+                   RING_ERR_ARGUMENT, "call %d", i);
+        usleep(2000);
+    }
+    const double began = harness_now();
+    if (rank == 0) {
+        while (harness_now() < began + 1.5)
+            usleep(1000);
+    } else {
+        EXPECT(ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, comm, NULL) ==
+                   RING_ERR_MISMATCH && harness_now() - began < 1, "%s after %.1f s",
+               ring_last_error(comm), harness_now() - began);
+        EXPECT(strstr(ring_last_error(comm), "src is NULL") != NULL, "%s", ring_last_error(comm));
+    }
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_a_refusal_is_not_lost_behind_others(void **state)
+{
+    (void)state;
+    run(2, late_refusal);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_calls_that_wait_for_chunks_do_not_starve_each_other),
+        cmocka_unit_test(test_the_end_of_each_call_is_told_once),
+        cmocka_unit_test(test_callbacks_that_start_calls_do_not_pile_up),
+        cmocka_unit_test(test_calls_older_than_what_is_remembered_are_no_mismatch),
+        cmocka_unit_test(test_a_refusal_is_not_lost_behind_others),
+    };
+    if (argc != 2)
+        return 2;
+    transport_name = argv[1];
+    setenv("RING_TRANSPORT", transport_name, 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

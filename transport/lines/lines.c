@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The ring of lines. Nothing here blocks; a system call is made only when a page of the ring
+ * is used for the first time. */
+#include "lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+enum {
+    SKIP = 0x80,        /* the flag of a skip, known here alone; ext.bytes is the line */
+    COMMIT_STEP = 16384 /* bytes: few calls for a ring that is used in full             */
+};
+
+/* ---- Handing over -------------------------------------------------------------- */
+
+static void hand_over(_Atomic uint32_t *word, uint32_t value, bool strict)
+{
+    if (strict)
+        atomic_store(word, value);
+    else
+        atomic_store_explicit(word, value, memory_order_release);
+}
+
+static void hand_over_wide(_Atomic uint64_t *word, uint64_t value, bool strict)
+{
+    if (strict)
+        atomic_store(word, value);
+    else
+        atomic_store_explicit(word, value, memory_order_release);
+}
+
+/* After handing over. The fence keeps the compiler from looking first; lines.h says who keeps
+ * the processor from it. */
+static bool must_wake(_Atomic uint32_t *sleeps, bool strict)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    const uint32_t up =
+        strict ? atomic_load(sleeps) : atomic_load_explicit(sleeps, memory_order_relaxed);
+    return up != 0 && atomic_exchange(sleeps, 0) != 0;
+}
+
+/* Brings a line here to be written. GCC writes a prefetch for reading unless the machine is
+ * named; this instruction is as old as the oldest x86-64 that matters, and else does nothing. */
+static void prefetch_to_write(const line *at)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)at));
+#else
+    __builtin_prefetch(at, 1);
+#endif
+}
+
+/* ---- Producer ---------------------------------------------------------------- */
+
+/* Pages of the file come to exist here, where a full machine is an error, and not at the
+ * first touch, where it would be a SIGBUS. */
+static ring_status commit(lines_producer *p, uint32_t lines)
+{
+    const size_t used = offsetof(lines_ring, line) + lines * sizeof(line);
+    if (used <= p->committed)
+        return RING_OK;
+    const size_t whole = (used + COMMIT_STEP - 1) / COMMIT_STEP * COMMIT_STEP;
+    const size_t end = whole + COMMIT_STEP > sizeof(lines_ring) ? sizeof(lines_ring) : whole;
+    int result = 0;
+    do
+        if (p->file >= 0)
+            result = fallocate(p->file, 0, (off_t)p->committed, (off_t)(end - p->committed));
+    while (result != 0 && errno == EINTR);
+    if (result != 0)
+        return fail(RING_ERR_MEMORY, "committing %zu bytes of shared memory: %m",
+                    end - p->committed);
+    p->committed = end;
+    return RING_OK;
+}
+
+void lines_clear(lines_ring *ring)
+{
+    memset(ring, 0, offsetof(lines_ring, line) + sizeof(line));
+}
+
+ring_status lines_produce(lines_producer *p, lines_ring *ring, int file)
+{
+    *p = (lines_producer){.ring = ring, .turn = 1, .end = LINES, .over = LINES, .file = file};
+    return commit(p, LINES_NEAR + 1);
+}
+
+/* Looks where the consumer is, and with that for a place. Runs of frames between skips lie one
+ * after the other here: the consumer's own, `behind` skips back, and ours. A consumer above us
+ * in the ring ends our run, one below us leaves us the rest of the ring. */
+static bool find_place(lines_producer *p, uint32_t lines, uint32_t *at, uint32_t *limit)
+{
+    const uint64_t taken = atomic_load(&p->ring->taken);
+    const uint32_t theirs = (uint32_t)taken, behind = p->skips - (uint32_t)(taken >> 32);
+    if (theirs >= LINES || behind > 2)
+        return false; /* cannot be right: whoever waits for room has a deadline */
+    const bool below = theirs <= p->line;
+    const bool may_go_back = below && behind < 2 && lines < theirs;
+    const bool all_taken = behind == 0 && theirs == p->line;
+    const bool keeps_near = all_taken && p->line >= LINES_NEAR && lines <= LINES_NEAR;
+    p->since = 0;
+    p->end = below ? LINES : theirs;
+    *at = p->line;
+    *limit = p->end;
+    if (lines < p->end - p->line && !(keeps_near && may_go_back))
+        return true;
+    *at = below ? 0 : p->over;
+    *limit = below ? theirs : LINES;
+    return below ? may_go_back : behind == 1 && lines < LINES - p->over;
+}
+
+/* One line more than the frame's is free for the next header. */
+static bool place(lines_producer *p, uint32_t lines, uint32_t *at, uint32_t *limit)
+{
+    *at = p->line;
+    *limit = p->end;
+    return (lines < p->end - p->line && p->since < LINES_NEAR) ||
+           find_place(p, lines, at, limit);
+}
+
+bool lines_fit(lines_producer *p, size_t bytes)
+{
+    uint32_t at, limit;
+    return place(p, lines_of(bytes), &at, &limit);
+}
+
+ring_status lines_room(lines_producer *p, size_t bytes)
+{
+    const uint32_t lines = lines_of(bytes);
+    uint32_t at, limit;
+    if (!place(p, lines, &at, &limit))
+        return RING_IN_PROGRESS;
+    RING_TRY(commit(p, at + lines + 1));
+    p->at = at;
+    p->limit = limit;
+    return RING_OK;
+}
+
+static void fill_header(line *at, const transport_frame *frame)
+{
+    memcpy(at->rest, (const char *)frame + sizeof frame->turn, sizeof at->rest);
+}
+
+/* Publishes the frame at p->at, where the consumer does not look. */
+static void publish_skip(lines_producer *p)
+{
+    const transport_frame skip = {.flags = SKIP, .ext.bytes = p->at};
+    line *from = &p->ring->line[p->line];
+    fill_header(from, &skip);
+    hand_over(&from->turn, p->turn, p->strict);
+    p->over = p->at < p->line ? p->line + 1 : LINES;
+    p->skips++;
+}
+
+bool lines_publish(lines_producer *p, const transport_frame *frame, const void *payload)
+{
+    const size_t bytes = transport_behind(frame);
+    line *at = &p->ring->line[p->at], *next = at + lines_of(bytes);
+    atomic_store_explicit(&next->turn, 0, memory_order_relaxed);
+    if (bytes > 0 && payload != at + 1)
+        memcpy(at + 1, payload, bytes);
+    fill_header(at, frame);
+    hand_over(&at->turn, p->turn, p->strict);
+    if (p->at != p->line)
+        publish_skip(p);
+    prefetch_to_write(next + 1);
+    p->turn += 2;
+    p->line = p->at + lines_of(bytes);
+    p->end = p->limit;
+    p->since += lines_of(bytes);
+    return must_wake(&p->ring->consumer_sleeps, p->strict);
+}
+
+/* ---- Consumer ---------------------------------------------------------------- */
+
+void lines_consume_from(lines_consumer *c, lines_ring *ring)
+{
+    *c = (lines_consumer){.ring = ring, .turn = 1};
+}
+
+static ring_status read_header(const lines_consumer *c, transport_frame *frame)
+{
+    const line *at = &c->ring->line[c->line];
+    const uint32_t turn = atomic_load_explicit(&at->turn, memory_order_acquire);
+    if (turn == 0)
+        return RING_IN_PROGRESS;
+    frame->turn = turn;
+    memcpy((char *)frame + sizeof turn, at->rest, sizeof at->rest);
+    return turn == c->turn ? RING_OK : RING_ERR_PEER;
+}
+
+static ring_status follow_skip(lines_consumer *c, transport_frame *frame)
+{
+    if (frame->ext.bytes >= LINES)
+        return RING_ERR_PEER;
+    c->line = (uint32_t)frame->ext.bytes;
+    c->skips++;
+    return read_header(c, frame) == RING_OK ? RING_OK : RING_ERR_PEER;
+}
+
+ring_status lines_oldest(lines_consumer *c, transport_frame *frame)
+{
+    RING_TRY(read_header(c, frame));
+    if (frame->flags == SKIP)
+        RING_TRY(follow_skip(c, frame));
+    /* A second skip, and a frame that leaves no line for the next header, are damage too. */
+    const size_t bytes = transport_behind(frame);
+    const bool fits = bytes <= TRANSPORT_SEGMENT && lines_of(bytes) < LINES - c->line;
+    return fits && frame->flags != SKIP ? RING_OK : RING_ERR_PEER;
+}
+
+bool lines_consume(lines_consumer *c, uint32_t lines)
+{
+    c->turn += 2;
+    c->line += lines;
+    hand_over_wide(&c->ring->taken, (uint64_t)c->skips << 32 | c->line, c->strict);
+    return must_wake(&c->ring->producer_sleeps, c->strict);
+}
+
+bool lines_release(lines_consumer *c, uint64_t messages)
+{
+    hand_over_wide(&c->ring->released, messages, c->strict);
+    return must_wake(&c->ring->producer_sleeps, c->strict);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lines: a ring of cache lines in memory that one producer and one consumer both see, be they
+ * threads or processes. A frame is its header line and the lines of its payload behind it,
+ * contiguous; the header's `turn` word publishes them with one store. So a message that fits
+ * the header costs one cache line.
+ *
+ * Where frames lie. The next header is looked for behind the last frame. Its turn word is zero
+ * until it is published: the producer zeroes it before it publishes the frame before, so that
+ * no old payload looks like a header. A frame that lies elsewhere is published by a *skip*, a
+ * header in its stead that tells where. Skips lead back to line 0 from the end of the ring;
+ * and for a short message also when the consumer has taken everything, which is looked at every
+ * LINES_NEAR lines: so short messages keep to a few KiB of the caches, and pages that are not
+ * needed are never committed. (Long ones go all the way round: lines that the other side has
+ * just read are dear to overwrite, half of a 64 KiB message's time.) And a producer that came
+ * back while its consumer has not leads it over the skip to the lines behind it, which are
+ * free: no line is lost to coming back.
+ *
+ * Invariant: frame number n (from 0, modulo 2^31) has the turn 2n + 1, and so has the skip to
+ * it. The consumer may read from there until `taken` is past it; all else is the producer's.
+ *
+ * Sleeping. Whoever is about to sleep sets its sleeps flag, and then looks once more for what
+ * it waits for (a turn word, `taken`, `released`). Whoever provides that stores it, and then
+ * looks at the flag. Stores are release, which lets the provider's look overtake its store; so
+ * between flag and look the sleeper has every thread of both processes pass a memory barrier
+ * (membarrier). If a provider passes it before its store, it looks at the flag after it and
+ * sees it; if after its store, the sleeper, who looks after it, sees that. No wake-up is lost,
+ * and whoever is awake pays nothing. Where the kernel cannot do that, or ThreadSanitizer could
+ * not know it, the ring is `strict`: then all four accesses are sequentially consistent, so in
+ * their single order one of the two stores is first and the other side's look, which comes
+ * after its own store, sees it. Both sides are strict or none. The provider takes the flag down,
+ * so that one sleep costs one ring of the bell.
+ *
+ * What is read from the other side is not trusted: it never leads outside the ring.
+ */
+#ifndef RING_LINES_H
+#define RING_LINES_H
+
+#include "transport.h"
+
+#include <stdatomic.h>
+
+enum {
+    LINES = 9 * 1024, /* eight whole segments fit, wherever the first one lies               */
+    LINES_NEAR = 64   /* short messages to a consumer that keeps up need twice these at most */
+};
+
+typedef struct line {
+    _Alignas(RING_CACHE_LINE) _Atomic uint32_t turn;
+    unsigned char rest[RING_CACHE_LINE - sizeof(uint32_t)];
+} line;
+
+/* What both sides map. Each word has one writer (the flags: one that sets, one that clears),
+ * and words that are written often lie apart from those that are read often. */
+typedef struct lines_ring {
+    /* Where the consumer is: skips it has followed, times 2^32, and the line behind the frame
+     * that it took last. Producer loads, when it has to know. */
+    _Alignas(2 * RING_CACHE_LINE) _Atomic uint64_t taken;
+    /* Messages whose memory the consumer needs no more. Producer loads. */
+    _Alignas(2 * RING_CACHE_LINE) _Atomic uint64_t released;
+    /* The consumer sets it before it sleeps, the producer takes it down. */
+    _Alignas(2 * RING_CACHE_LINE) _Atomic uint32_t consumer_sleeps;
+    /* The producer sets it before it sleeps, the consumer takes it down. */
+    _Atomic uint32_t producer_sleeps;
+    _Alignas(2 * RING_CACHE_LINE) line line[LINES];
+} lines_ring;
+
+_Static_assert(sizeof(line) == sizeof(transport_frame), "a header is a line");
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
+               "words shared by processes need lock-free atomics");
+
+/** The producer's end. */
+typedef struct lines_producer {
+    lines_ring *ring;
+    bool strict;
+    uint32_t turn;    /* of the next frame                                                  */
+    uint32_t line;    /* where the consumer looks for it                                    */
+    uint32_t end;     /* lines from there to here are free, as last seen                    */
+    uint32_t skips;   /* published                                                          */
+    uint32_t over;    /* the line behind the latest skip, if that led back; LINES: it did not */
+    uint32_t since;   /* lines filled since `taken` was looked at                           */
+    uint32_t at, limit; /* of the latest lines_room(): where the frame goes, and its `end`  */
+    int file;         /* whose pages are committed before first use; -1: plain memory       */
+    size_t committed; /* bytes of the ring                                                  */
+} lines_producer;
+
+/** The consumer's end. */
+typedef struct lines_consumer {
+    lines_ring *ring;
+    bool strict;
+    uint32_t turn, line, skips; /* of the oldest frame */
+} lines_consumer;
+
+/** @return lines of a frame with so many bytes behind its header. */
+static inline uint32_t lines_of(size_t bytes)
+{
+    return 1 + (uint32_t)((bytes + RING_CACHE_LINE - 1) / RING_CACHE_LINE);
+}
+
+/** Readies memory for a ring; what need not be zero is not touched. */
+void lines_clear(lines_ring *ring);
+
+/** Starts as producer of @p ring, which was cleared, and commits its first lines.
+ *  @param file  the file that @p ring maps from offset 0, -1 if it is plain memory. */
+ring_status lines_produce(lines_producer *p, lines_ring *ring, int file);
+
+/** @return true if a frame with @p bytes behind its header would find room. */
+bool lines_fit(lines_producer *p, size_t bytes);
+
+/** Finds room for the next frame and readies its memory. RING_IN_PROGRESS: full. */
+ring_status lines_room(lines_producer *p, size_t bytes);
+
+/** @return where what follows the header goes, in the room found last. */
+static inline void *lines_payload(const lines_producer *p)
+{
+    return &p->ring->line[p->at + 1];
+}
+
+/** Fills the room found last and publishes it; no more than was asked for.
+ *  @param payload  may be lines_payload(): then nothing is copied.
+ *  @return true if the consumer sleeps and must be woken. */
+bool lines_publish(lines_producer *p, const transport_frame *frame, const void *payload);
+
+void lines_consume_from(lines_consumer *c, lines_ring *ring);
+
+/** @return the word that holds c->turn once the oldest frame is there. */
+static inline const _Atomic uint32_t *lines_news(const lines_consumer *c)
+{
+    return &c->ring->line[c->line].turn;
+}
+
+/** Copies the header of the oldest frame, following a skip to it. RING_IN_PROGRESS: there is
+ *  none; RING_ERR_PEER, without fail(): what is there is none. */
+ring_status lines_oldest(lines_consumer *c, transport_frame *frame);
+
+/** Gives the oldest frame's lines back. @return true if the producer sleeps and must be woken. */
+bool lines_consume(lines_consumer *c, uint32_t lines);
+
+/** Stores `released`. @return true if the producer sleeps and must be woken. */
+bool lines_release(lines_consumer *c, uint64_t messages);
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The calls of a link over rings of lines. */
+#include "lines_link.h"
+
+#include "membarrier.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* How many quiet turns until the socket is looked at: tens of microseconds of spinning, or
+ * sixteen sleeps. */
+enum { QUIET_TURNS = 1024, QUIET_SLEEP = QUIET_TURNS / 16 };
+
+void lines_link_init(lines_link *l, const transport *made_by, const transport_peer *peer,
+                     const lines_setup *setup)
+{
+    l->head = (transport_link){.transport = made_by, .peer = peer->peer};
+    l->fd = peer->fd;
+    l->flags = FRAME_LONG | FRAME_CALL | setup->refers;
+    lines_consume_from(&l->in, setup->in);
+    l->in.strict = l->out.strict = !(setup->barriers && membarrier_join());
+}
+
+/* ---- Broken links -------------------------------------------------------------- */
+
+static ring_status link_break(lines_link *l, ring_status status, const char *why)
+{
+    l->broken = status;
+    l->why = why;
+    return fail(status, "%s link to rank %d: %s", l->head.transport->name, l->head.peer, why);
+}
+
+static bool has_news(const lines_link *l)
+{
+    return atomic_load(lines_news(&l->in)) != 0;
+}
+
+static ring_status link_state(lines_link *l)
+{
+    if (l->broken != RING_OK)
+        return link_break(l, l->broken, l->why);
+    if (l->gone && !l->peeked && !has_news(l))
+        return link_break(l, RING_ERR_PEER, "the peer closed the connection: it ended, or was "
+                          "killed; its own output or the launcher says why");
+    return RING_OK;
+}
+
+/* ---- The socket ---------------------------------------------------------------- */
+
+/* A full socket holds bells enough, and a closed one has nobody to wake. */
+static void ring_bell(const lines_link *l)
+{
+    const ssize_t ignored = send(l->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)ignored;
+}
+
+/* Takes rung bells away and learns whether the peer is still there. */
+static void look_at_socket(lines_link *l)
+{
+    char bells[64];
+    const ssize_t got = recv(l->fd, bells, sizeof bells, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+        l->gone = true;
+    l->quiet = 0;
+}
+
+ring_status lines_link_progress(transport_link *head)
+{
+    lines_link *l = (lines_link *)head;
+    if (++l->quiet >= QUIET_TURNS)
+        look_at_socket(l);
+    return link_state(l);
+}
+
+/* ---- Sending ------------------------------------------------------------------- */
+
+static ring_status make_room(lines_link *l, size_t bytes)
+{
+    const ring_status status = lines_room(&l->out, bytes);
+    if (status != RING_OK && status != RING_IN_PROGRESS)
+        return link_break(l, status, "no memory for its lines");
+    l->refused = status != RING_OK;
+    l->wanted = bytes;
+    return status;
+}
+
+void *lines_link_reserve(transport_link *head)
+{
+    lines_link *l = (lines_link *)head;
+    if (link_state(l) != RING_OK)
+        return NULL;
+    l->reserved = l->reserved || make_room(l, TRANSPORT_SEGMENT) == RING_OK;
+    return l->reserved ? lines_payload(&l->out) : NULL;
+}
+
+ring_status lines_link_send(transport_link *head, const transport_frame *frame,
+                            const void *payload, bool copy)
+{
+    lines_link *l = (lines_link *)head;
+    (void)copy; /* always */
+    RING_TRY(link_state(l));
+    if (!transport_is_sound(frame, l->flags))
+        return link_break(l, RING_ERR_INTERNAL, "a frame to send is none that this link takes");
+    if (!l->reserved || payload != lines_payload(&l->out))
+        RING_TRY(make_room(l, transport_behind(frame)));
+    if (lines_publish(&l->out, frame, payload))
+        ring_bell(l);
+    l->reserved = false;
+    l->quiet = 0;
+    head->frames_sent++;
+    head->bytes_sent += transport_carried(frame);
+    return RING_OK;
+}
+
+uint64_t lines_link_flushed(const transport_link *head)
+{
+    return head->frames_sent; /* payloads were copied when they were sent */
+}
+
+uint64_t lines_link_released(const transport_link *head)
+{
+    const lines_link *l = (const lines_link *)head;
+    return atomic_load_explicit(&l->out.ring->released, memory_order_acquire);
+}
+
+/* ---- Receiving ----------------------------------------------------------------- */
+
+static ring_status take_oldest(lines_link *l)
+{
+    const ring_status status = lines_oldest(&l->in, &l->frame);
+    if (status == RING_IN_PROGRESS)
+        return l->gone ? link_state(l) : RING_IN_PROGRESS;
+    if (status != RING_OK || !transport_is_sound(&l->frame, l->flags))
+        return link_break(l, RING_ERR_PEER, "a damaged frame: the peer overwrote shared memory, "
+                          "or refers to memory that it was not lent");
+    l->peeked = true;
+    return RING_OK;
+}
+
+static const void *payload_of(const lines_link *l)
+{
+    if (l->frame.flags == 0)
+        return l->frame.data;
+    return transport_behind(&l->frame) > 0 ? &l->in.ring->line[l->in.line + 1] : NULL;
+}
+
+ring_status lines_link_peek(transport_link *head, const transport_frame **frame,
+                            const void **payload)
+{
+    lines_link *l = (lines_link *)head;
+    if (l->broken != RING_OK)
+        return link_state(l);
+    if (!l->peeked)
+        RING_TRY(take_oldest(l));
+    *frame = &l->frame;
+    *payload = payload_of(l);
+    return RING_OK;
+}
+
+ring_status lines_link_pull(transport_link *head, void *dst)
+{
+    lines_link *l = (lines_link *)head;
+    RING_TRY(link_state(l));
+    const size_t bytes = transport_carried(&l->frame);
+    if (bytes > 0)
+        memcpy(dst, payload_of(l), bytes);
+    return RING_OK;
+}
+
+void lines_link_consume(transport_link *head)
+{
+    lines_link *l = (lines_link *)head;
+    head->frames_received++;
+    head->bytes_received += transport_carried(&l->frame);
+    l->peeked = false;
+    l->quiet = 0;
+    if (lines_consume(&l->in, lines_of(transport_behind(&l->frame))))
+        ring_bell(l);
+}
+
+void lines_link_release(transport_link *head, uint64_t messages)
+{
+    lines_link *l = (lines_link *)head;
+    if (lines_release(&l->in, messages))
+        ring_bell(l);
+}
+
+const _Atomic uint32_t *lines_link_news(const transport_link *head, uint32_t *value)
+{
+    const lines_link *l = (const lines_link *)head;
+    *value = l->in.turn;
+    return lines_news(&l->in);
+}
+
+/* ---- Sleeping ------------------------------------------------------------------ */
+
+int lines_link_wake_fd(const transport_link *head)
+{
+    return ((const lines_link *)head)->fd;
+}
+
+/* Each step of releasing is told once: a caller that waits for one message looks again; one
+ * that waits for a later message sleeps. */
+static bool sending_has_news(lines_link *l)
+{
+    const uint64_t released = atomic_load(&l->out.ring->released);
+    const bool more = released != l->told;
+    l->told = released;
+    return more || (l->refused && lines_fit(&l->out, l->wanted));
+}
+
+static bool something_to_do(lines_link *l)
+{
+    return l->broken != RING_OK || l->gone || (l->armed_in && has_news(l)) ||
+           (l->armed_out && sending_has_news(l));
+}
+
+/* Raise the flags first, then look: lines.h says why. Whoever has seen a frame and leaves it
+ * there waits for something else, and later frames are behind it. */
+bool lines_link_arm(transport_link *head, bool wants_send)
+{
+    lines_link *l = (lines_link *)head;
+    l->armed_in = !l->peeked;
+    l->armed_out = wants_send;
+    if (l->armed_in)
+        atomic_store(&l->in.ring->consumer_sleeps, 1);
+    if (l->armed_out)
+        atomic_store(&l->out.ring->producer_sleeps, 1);
+    if ((l->in.strict || membarrier_all()) && !something_to_do(l))
+        return true;
+    lines_link_disarm(head);
+    return false;
+}
+
+/* Lowers a flag of ours. @return true if the peer did before: its bell rings, or will. */
+static bool was_taken(_Atomic uint32_t *flag, bool armed)
+{
+    return armed && atomic_exchange(flag, 0) == 0;
+}
+
+/* A bell that rings only after this, or the end of the socket, wakes the next sleep for
+ * nothing; after a few of those the socket is looked at. */
+void lines_link_disarm(transport_link *head)
+{
+    lines_link *l = (lines_link *)head;
+    const bool taken_in = was_taken(&l->in.ring->consumer_sleeps, l->armed_in);
+    const bool taken_out = was_taken(&l->out.ring->producer_sleeps, l->armed_out);
+    l->armed_in = l->armed_out = false;
+    if (taken_in || taken_out)
+        look_at_socket(l);
+    else
+        l->quiet += QUIET_SLEEP;
+}
