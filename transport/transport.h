@@ -107,7 +107,7 @@ typedef struct transport_link {
     uint64_t bytes_sent, bytes_received; /* payload carried in headers or behind them */
 } transport_link;
 
-/** What boot hands over for one link. */
+/** What is handed over for one link. */
 typedef struct transport_peer {
     int rank, peer;      /* this rank, the other                                       */
     enum transport_lane lane;

@@ -38,8 +38,8 @@ static void remove_pending(acceptor *a, pending_peer *p)
     free(p);
 }
 
-/* Who has not said a whole hello goes before who has, and may have to look up our user; of equals the
- * older one.
+/* Who has not said a whole hello goes before who has, and may have to look up our user; of
+ * equals the older one.
  * @return NULL if nobody has been here since @p since. */
 static pending_peer *next_to_go(const acceptor *a, double since)
 {

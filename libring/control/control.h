@@ -148,8 +148,8 @@ ring_status control_connect(control_world *world, const control_route *routes, i
 
 /** What the thread runs beside the channel: @p task is called after control_kick(), and then every
  *  @p period seconds for as long as it returns true; else the thread sleeps. It is called with
- *  no lock held, and must return within milliseconds: beats wait for it. It must not wait for a lock
- *  that is held over control_leave(). To be set before the first communicator is made. */
+ *  no lock held, and must return within milliseconds: beats wait for it. It must not wait for a
+ *  lock that is held over control_leave(). To be set before the first communicator is made. */
 void control_set_task(bool (*task)(void), double period);
 /** Has the task run soon. Costs a fence and a load while it runs anyway, and one wake-up at the
  *  beginning of a burst. Only while the caller has a communicator of more than one rank. */

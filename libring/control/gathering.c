@@ -23,7 +23,8 @@ static void refuse_twice(membership *m, const control_card *second)
     char text[CONTROL_TEXT];
     const control_card *first = &m->world.cards[second->rank];
     text_format(text, sizeof text, "two processes say that they are rank %d: pid %d on %s and pid "
-                "%d on %s", second->rank, first->pid, first->hostname, second->pid, second->hostname);
+                "%d on %s", second->rank, first->pid, first->hostname, second->pid,
+                second->hostname);
     verdict_decide(m, RING_ERR_CONFIG, text);
 }
 

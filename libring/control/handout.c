@@ -76,7 +76,8 @@ static void dial_child(membership *m, int child)
     const dialer steady = {.purpose.kind = HANDSHAKE_CONTROL, .patience = CONTROL_NEVER,
                            .most_pause = MOST_PAUSE, .deadline = m->world.deadline,
                            .done = on_dialed};
-    const ring_status status = membership_dial_rank(m, child, membership_is_local(m, child), &steady);
+    const bool local = membership_is_local(m, child);
+    const ring_status status = membership_dial_rank(m, child, local, &steady);
     if (status != RING_OK)
         verdict_propose_own(m, status);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * listeners: where other ranks reach this one, for as long as it is a member: a TCP listener, and an
- * abstract AF_UNIX name for its own host. Both are in its card.
+ * listeners: where other ranks reach this one, for as long as it is a member: a TCP listener, and
+ * an abstract AF_UNIX name for its own host. Both are in its card.
  */
 #ifndef RING_CONTROL_LISTENERS_H
 #define RING_CONTROL_LISTENERS_H

@@ -125,9 +125,9 @@ static ring_status not_found(const membership *m, const dialer *first, const cre
     const bool stranger = c->places == 1 && tried && first->why == RING_ERR_AUTH;
     return fail(stranger ? RING_ERR_AUTH : RING_ERR_TIMEOUT,
                 "rank %d did not reach rank 0 at %s%s within %g s (RING_INIT_TIMEOUT): %s; is rank "
-                "0 running, and is the address right?", m->world.rank, address_text(&c->at[0], text),
-                c->places > 1 ? " and up" : "", m->world.settings.init_timeout,
-                tried ? first->text : "no answer");
+                "0 running, and is the address right?", m->world.rank,
+                address_text(&c->at[0], text), c->places > 1 ? " and up" : "",
+                m->world.settings.init_timeout, tried ? first->text : "no answer");
 }
 
 static ring_status find(visit *v)

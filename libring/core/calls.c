@@ -79,8 +79,8 @@ static ring_status read_options(const char *name, const ring_call *given, ring_c
         return fail(RING_ERR_UNSUPPORTED, "ring_%s: a stream was given, but this libring was built "
                     "without CUDA", name);
     if (!(options->timeout >= 0))
-        return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.timeout must be 0 (RING_TIMEOUT) or more "
-                    "seconds", name);
+        return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.timeout must be 0 (RING_TIMEOUT) or "
+                    "more seconds", name);
     return RING_OK;
 }
 

@@ -74,8 +74,8 @@ bool channel_holds_frames(const channel *c)
 
 bool channel_is_idle(const channel *c)
 {
-    return c->posts == NULL && !channel_holds_frames(c) && c->waiting[WAIT_FRAME] == NULL && c->waiting[WAIT_ROOM] == NULL &&
-           c->waiting[WAIT_FREE] == NULL;
+    return c->posts == NULL && !channel_holds_frames(c) && c->waiting[WAIT_FRAME] == NULL &&
+           c->waiting[WAIT_ROOM] == NULL && c->waiting[WAIT_FREE] == NULL;
 }
 
 static void keep_spare(ring_comm *comm, posted *p)
@@ -342,10 +342,11 @@ static ring_status refused_here(const ring_comm *comm, const channel *c,
     char their_text[160];
     const call_signature theirs = signature_of_frame(frame);
     signature_describe(&theirs, seq, their_text, sizeof their_text);
-    return fail(RING_ERR_MISMATCH, "ranks made different calls: rank %d (%s) called %s, rank %d (%s) "
-                "refused it: %s", c->rank, comm_host(comm, c->rank), their_text, comm->rank,
-                comm_host(comm, comm->rank),
-                comm->refusals.own_number == seq ? comm->refusals.own : "its arguments were wrong");
+    const char *why = comm->refusals.own_number == seq ? comm->refusals.own
+                                                       : "its arguments were wrong";
+    return fail(RING_ERR_MISMATCH, "ranks made different calls: rank %d (%s) called %s, rank %d "
+                "(%s) refused it: %s", c->rank, comm_host(comm, c->rank), their_text, comm->rank,
+                comm_host(comm, comm->rank), why);
 }
 
 static bool was_refused(const work *w, uint64_t seq)

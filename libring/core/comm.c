@@ -116,8 +116,8 @@ static ring_status read_settings(const ring_config *config, settings *s, uint32_
     RING_TRY(settings_override(s, given.settings));
     const char *simd = getenv("RING_SIMD");
     if (simd != NULL && !kernels_select(simd))
-        return fail(RING_ERR_CONFIG, "RING_SIMD=%s: want auto, avx512, avx2 or c, and one that this "
-                    "CPU has", simd);
+        return fail(RING_ERR_CONFIG, "RING_SIMD=%s: want auto, avx512, avx2 or c, and one that "
+                    "this CPU has", simd);
     return links_mask(s, mask);
 }
 

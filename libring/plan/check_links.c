@@ -4,7 +4,7 @@
  * here. What is sent from a buffer waits there until the link takes it; what a fold relays and
  * what is eager has no buffer and waits for room, behind what was posted before. Links take one
  * segment ahead of the receiver, and all that a plan sends eagerly if that is more; those of
- * circular plans a chunk and a segment, for that is what the executor slices chunks for.
+ * circular plans a chunk and a segment, for that is what the engine slices chunks for.
  *
  * Everything goes by value, and every WAIT waits for the taking: other ways only take room and
  * waits away. Who waits for whom does not depend on the schedule then, so one is enough.
@@ -112,7 +112,7 @@ static void put_outputs(const flow *f, int rank, const plan_step *step, int segm
     }
 }
 
-/* Room is asked for before anything is taken, as the executor does. A SEND that is not eager only
+/* Room is asked for before anything is taken, as the engine does. A SEND that is not eager only
  * posts. @return true if the step could be ended. */
 static bool stream(flow *f, int rank, const plan_step *step)
 {

@@ -8,7 +8,7 @@
  *    once, and the very same symbol on all ranks (here);
  *  - memory: no chunk is read or overwritten too early or too late (check_race.c).
  * Each for buffers in place and not, and for messages by value, by reference and by store; for
- * circular plans and those with scratch also run in a row, as the executor runs their slices
+ * circular plans and those with scratch also run in a row, as the engine runs their slices
  * (check_slices.c).
  */
 #include "checker.h"

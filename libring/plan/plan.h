@@ -18,7 +18,7 @@
  *    this plan on (it brought the reference to the buffer); before it, it is carried.
  *  - A fold's results are never referred to. A result that the fold also puts, equally finished,
  *    into a buffer of its own may be sent by value from there: that buffer is not written before
- *    the message was taken; when the plan has ended, the executor lets the rest leave first.
+ *    the message was taken; when the plan has ended, the engine lets the rest leave first.
  *    Any other result that is carried is relayed: it is stored nowhere, so the fold waits for
  *    room on the link.
  * The checker proves that memory is never used too early or too late under any mixture of these.
@@ -35,7 +35,7 @@
  *
  * Links. Plans proceed on links that take one segment ahead of the receiver, and all that the
  * plan sends eagerly to the peer if that is more; those that relay round a circle of ranks
- * (`circular`) on links that take a chunk and a segment, so the executor runs them slice by
+ * (`circular`) on links that take a chunk and a segment, so the engine runs them slice by
  * slice: part by part of each chunk. Plans with scratch may be run slice by slice, too: part by
  * part of each block, for they combine all chunks alike. The checker proves this also for several
  * slices in a row.

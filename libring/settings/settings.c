@@ -274,8 +274,8 @@ static ring_status override(settings *out, const char *entry)
     const setting *s = find(entry, length);
     if (entry[length] != '=' || s == NULL || s->kind == SETTING_ELSEWHERE) {
         (void)settings_unknown(entry, name, &nearest);
-        return fail(RING_ERR_CONFIG, "ring_config.settings: \"%.100s\" is no NAME=VALUE of a setting "
-                    "of communicators%s%s%s", entry, nearest != NULL ? "; did you mean " : "",
+        return fail(RING_ERR_CONFIG, "ring_config.settings: \"%.100s\" is no NAME=VALUE of a "
+                    "setting of communicators%s%s%s", entry, nearest != NULL ? "; did you mean " : "",
                     nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
     }
     const char *value = entry + length + 1;

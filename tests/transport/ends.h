@@ -31,7 +31,7 @@ const transport *ends_transport(void);
 /** Wraps each link that rank @p rank opens from now on; NULL: no more. */
 void ends_set_fault(int rank, const char *spec);
 
-/** Sockets as boot hands them over. */
+/** Sockets as control hands them over. */
 void ends_sockets(int fds[2]);
 /** open() for one end. */
 ring_status end_try_open(int rank, enum transport_lane lane, int fd, double seconds,

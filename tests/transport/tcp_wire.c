@@ -342,7 +342,7 @@ static void send_some(transport_link *l, uint64_t n)
     must_ok(l->transport->send(l, &frame, payload, false));
 }
 
-/* Waits on the link as the executor does. @return what it broke with, RING_OK if it did not. */
+/* Waits on the link as the engine does. @return what it broke with, RING_OK if it did not. */
 static ring_status wait_on(transport_link *l, double seconds)
 {
     const double end = clock_now() + seconds;

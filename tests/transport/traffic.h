@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Traffic for tests: frame number n has fields and bytes that follow from n, so that a
- * receiver knows what must arrive. Sending and receiving wait politely, as the executor does.
+ * receiver knows what must arrive. Sending and receiving wait politely, as the engine does.
  */
 #ifndef TEST_TRANSPORT_TRAFFIC_H
 #define TEST_TRANSPORT_TRAFFIC_H

@@ -141,7 +141,7 @@ ring_status ring_comm_init(ring_comm **comm, int size, const ring_unique_id *id,
 typedef struct ring_config {
     size_t size; /**< sizeof(ring_config) */
     /** Settings as in the environment, and ahead of it: "RING_ALGO=ring", "RING_TRANSPORT=shm", …,
-     *  then NULL (`ringinfo env` lists them). NULL: none. Where all ranks must agree, rank 0's hold. */
+     *  then NULL (`ringinfo env` lists them). NULL: none. Where all must agree, rank 0's hold. */
     const char *const *settings;
 } ring_config;
 
@@ -256,7 +256,7 @@ typedef void (*ring_done)(void *context, ring_status status);
  *  taken as zero, so programs keep running when the struct grows. */
 typedef struct ring_call {
     size_t size;       /**< sizeof(ring_call) */
-    ring_work **work;  /**< not NULL: return at once; *work is the handle of ring_wait() and others */
+    ring_work **work;  /**< not NULL: return at once; *work is the handle, for ring_wait() */
     void *stream;      /**< for device buffers; must be NULL for host buffers */
     double timeout;    /**< seconds until RING_ERR_TIMEOUT, from the start or from the moment when
                             `after` is set; 0: RING_TIMEOUT */
