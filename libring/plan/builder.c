@@ -3,6 +3,7 @@
  * The builder: appends steps, operands and blocks, then seals. Steps of a block lie next to
  * each other, operands of a step too, so appending is all it does.
  */
+#include "array.h"
 #include "plan.h"
 
 #include <stdlib.h>
@@ -36,28 +37,20 @@ void plan_free(plan *p)
     free(p);
 }
 
-/* Makes room for one more element. @return false, remembered, if there is none. */
-static bool room_for_one(plan *p, void **array, int32_t count, int32_t *cap, size_t element)
+/* An array with room for one more element; NULL, remembered, if there is none. */
+static void *room_for_one(plan *p, void *array, int32_t count, int32_t *cap, size_t element)
 {
     if (p->failed)
-        return false;
-    if (count < *cap)
-        return true;
-    const int64_t wanted = *cap > 0 ? 2 * (int64_t)*cap : 8;
-    void *grown = wanted <= INT32_MAX ? realloc(*array, (size_t)wanted * element) : NULL;
-    if (grown == NULL) {
-        p->failed = true;
-        return false;
-    }
-    *array = grown;
-    *cap = (int32_t)wanted;
-    return true;
+        return NULL;
+    void *roomy = array_with_room(array, cap, (int64_t)count + 1, element);
+    p->failed = roomy == NULL;
+    return roomy;
 }
 
 void plan_repeat(plan *p, int times, int stride)
 {
-    void *blocks = p->blocks;
-    if (!room_for_one(p, &blocks, p->block_count, &p->block_cap, sizeof *p->blocks))
+    plan_block *blocks = room_for_one(p, p->blocks, p->block_count, &p->block_cap, sizeof *blocks);
+    if (blocks == NULL)
         return;
     p->blocks = blocks;
     p->blocks[p->block_count++] = (plan_block){.first = p->step_count,
@@ -67,8 +60,8 @@ void plan_repeat(plan *p, int times, int stride)
 
 void plan_add_step(plan *p, const plan_step *like)
 {
-    void *steps = p->steps;
-    if (!room_for_one(p, &steps, p->step_count, &p->step_cap, sizeof *p->steps))
+    plan_step *steps = room_for_one(p, p->steps, p->step_count, &p->step_cap, sizeof *steps);
+    if (steps == NULL)
         return;
     p->steps = steps;
     plan_step *step = &p->steps[p->step_count++];
@@ -80,8 +73,8 @@ void plan_add_step(plan *p, const plan_step *like)
 
 static bool add_loc(plan *p, const plan_loc *loc)
 {
-    void *locs = p->locs;
-    if (!room_for_one(p, &locs, p->loc_count, &p->loc_cap, sizeof *p->locs))
+    plan_loc *locs = room_for_one(p, p->locs, p->loc_count, &p->loc_cap, sizeof *locs);
+    if (locs == NULL)
         return false;
     p->locs = locs;
     p->locs[p->loc_count++] = *loc;

@@ -18,12 +18,12 @@
  * taking step uses no other chunk, of this one it uses no element before the message has
  * brought it, and the taker's later steps wait for the whole message.
  */
+#include "array.h"
 #include "checker.h"
 
 #include "step_text.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct use {
     int32_t first, last; /* events that it lies between */
@@ -91,14 +91,10 @@ static bool precedes(const race *c, int32_t a, int32_t b)
 
 static ring_status make_room(race *c)
 {
-    if (c->use_count < c->use_cap)
-        return RING_OK;
-    const int32_t cap = c->use_cap > 0 ? 2 * c->use_cap : 1024;
-    use *uses = realloc(c->uses, (size_t)cap * sizeof *uses);
+    use *uses = array_with_room(c->uses, &c->use_cap, (int64_t)c->use_count + 1, sizeof *uses);
     if (uses == NULL)
         return fail(RING_ERR_MEMORY, "checking the plans of %d ranks", c->ranks);
     c->uses = uses;
-    c->use_cap = cap;
     return RING_OK;
 }
 

@@ -6,7 +6,6 @@
  */
 #include "checker.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { CELL_TEXT = 40, FULL_SUM_TEXT = 20 };

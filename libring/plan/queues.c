@@ -2,7 +2,7 @@
  * Queues of messages, linked through one array. */
 #include "queues.h"
 
-#include <stdlib.h>
+#include "array.h"
 
 ring_status queues_open(queues *q, int ranks)
 {
@@ -28,22 +28,13 @@ queue *queue_between(const queues *q, int from, int to)
     return &q->pairs[(size_t)from * (size_t)q->ranks + (size_t)to];
 }
 
-static ring_status make_room(queues *q)
+ring_status queue_post(queues *q, const queue_message *message)
 {
-    if (q->count < q->cap)
-        return RING_OK;
-    const int32_t cap = q->cap > 0 ? 2 * q->cap : 256;
-    queue_message *messages = realloc(q->messages, (size_t)cap * sizeof *messages);
+    queue_message *messages =
+        array_with_room(q->messages, &q->cap, (int64_t)q->count + 1, sizeof *messages);
     if (messages == NULL)
         return fail(RING_ERR_MEMORY, "running the plans of %d ranks", q->ranks);
     q->messages = messages;
-    q->cap = cap;
-    return RING_OK;
-}
-
-ring_status queue_post(queues *q, const queue_message *message)
-{
-    RING_TRY(make_room(q));
     queue *pair = queue_between(q, message->from, message->to);
     const int32_t id = q->count++;
     queue_message *m = &q->messages[id];

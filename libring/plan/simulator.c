@@ -2,6 +2,7 @@
  * Running all ranks' plans until nobody can go on. */
 #include "simulator.h"
 
+#include "array.h"
 #include "step_text.h"
 
 #include <stdio.h>
@@ -131,28 +132,18 @@ static int missing(const simulation *s, int rank, const plan_step *step)
     return -1;
 }
 
-static bool grow(void **array, int32_t *cap, int32_t needed, size_t element)
-{
-    if (needed <= *cap)
-        return true;
-    const int32_t grown_cap = needed > 2 * *cap ? needed : 2 * *cap;
-    void *grown = realloc(*array, (size_t)grown_cap * element);
-    if (grown == NULL)
-        return false;
-    *array = grown;
-    *cap = grown_cap;
-    return true;
-}
-
 static ring_status record(simulation *s, int rank, const plan_step *step)
 {
-    void *events = s->events, *taken = s->taken;
-    const bool room = grow(&events, &s->event_cap, s->event_count + 1, sizeof *s->events) &&
-                      grow(&taken, &s->taken_cap, s->taken_count + step->ins, sizeof *s->taken);
-    s->events = events;
-    s->taken = taken;
-    if (!room)
+    sim_event *events =
+        array_with_room(s->events, &s->event_cap, (int64_t)s->event_count + 1, sizeof *events);
+    if (events == NULL)
         return sim_no_memory(s);
+    s->events = events;
+    int32_t *taken = array_with_room(s->taken, &s->taken_cap,
+                                     (int64_t)s->taken_count + step->ins, sizeof *taken);
+    if (taken == NULL)
+        return sim_no_memory(s);
+    s->taken = taken;
     s->events[s->event_count++] = (sim_event){.at = s->cursors[rank], .rank = rank,
                                               .index = s->done[rank] + 1,
                                               .first_taken = s->taken_count};
@@ -161,8 +152,9 @@ static ring_status record(simulation *s, int rank, const plan_step *step)
 
 ring_status sim_carry(simulation *s, int32_t more)
 {
-    void *carried = s->carried;
-    if (!grow(&carried, &s->carried_cap, s->carried_count + more, sizeof *s->carried))
+    int32_t *carried = array_with_room(s->carried, &s->carried_cap,
+                                       (int64_t)s->carried_count + more, sizeof *carried);
+    if (carried == NULL)
         return sim_no_memory(s);
     s->carried = carried;
     return RING_OK;
