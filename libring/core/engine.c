@@ -100,14 +100,10 @@ static ring_status advance(work *w, bool *moved)
 
 /* ---- A turn ------------------------------------------------------------------------ */
 
-static ring_status run_held(ring_comm *comm, bool *moved)
+/* Advances a work and all behind it, which no list holds any more. */
+static ring_status advance_all(work *w, bool *moved)
 {
-    work *next, *w = comm->held;
-    if (w == NULL)
-        return RING_OK;
-    comm->held = NULL;
-    comm->held_end = &comm->held;
-    for (; w != NULL; w = next) {
+    for (work *next; w != NULL; w = next) {
         next = w->behind;
         const ring_status status = advance(w, moved);
         if (failed(status))
@@ -116,17 +112,18 @@ static ring_status run_held(ring_comm *comm, bool *moved)
     return RING_OK;
 }
 
+static ring_status run_held(ring_comm *comm, bool *moved)
+{
+    work *first = comm->held;
+    comm->held = NULL;
+    comm->held_end = &comm->held;
+    return advance_all(first, moved);
+}
+
 /* Works that wait until their chunks are free do not wait for each other: all are looked at. */
 static ring_status run_free(channel *c, bool *moved)
 {
-    work *next;
-    for (work *w = channel_take_all(c, WAIT_FREE); w != NULL; w = next) {
-        next = w->behind;
-        const ring_status status = advance(w, moved);
-        if (failed(status))
-            return status;
-    }
-    return RING_OK;
+    return advance_all(channel_take_all(c, WAIT_FREE), moved);
 }
 
 /* Those that wait for their turn, in its order, until one cannot go on. */
@@ -216,12 +213,10 @@ bool engine_turn(ring_comm *comm, size_t most_bytes)
 {
     bool moved = false;
     begin_turn(comm, most_bytes);
-    if (!comm_is_fine(comm))
-        engine_end_if_failed(comm);
+    engine_end_if_failed(comm);
     if (run_held(comm, &moved) == RING_OK && run_channels(comm, &moved) == RING_OK && !moved)
         push_links(comm);
-    if (!comm_is_fine(comm))
-        engine_end_if_failed(comm);
+    engine_end_if_failed(comm);
     atomic_fetch_add_explicit(&comm->turns, moved, memory_order_relaxed);
     comm->stall.moves += moved;
     if (moved)

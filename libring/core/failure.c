@@ -6,7 +6,6 @@
 #include "comm.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static void adopt(ring_comm *comm, ring_status status, const char *text)
 {

@@ -111,13 +111,6 @@ bool handle_end(const ring_work *handle)
     return index != 0;
 }
 
-void handle_cancel(uint32_t index)
-{
-    pthread_mutex_lock(&table.lock);
-    give_back(index);
-    pthread_mutex_unlock(&table.lock);
-}
-
 void handle_orphan(uint32_t index, ring_status status)
 {
     pthread_mutex_lock(&table.lock);

@@ -26,8 +26,6 @@ ring_status handle_new(struct ring_comm *comm, struct work *work, uint32_t *slot
 ring_status handle_look(const ring_work *handle, const char *call, handle_view *out);
 /** Ends a handle; false if another thread was first. */
 bool handle_end(const ring_work *handle);
-/** Ends the handle in @p slot, whose caller never got it. */
-void handle_cancel(uint32_t slot);
 /** The work's communicator goes: the handle keeps its result. */
 void handle_orphan(uint32_t slot, ring_status status);
 

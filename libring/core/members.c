@@ -38,8 +38,9 @@ static ring_comm *hold_next(ring_comm *last, const ring_comm *except, bool still
 {
     for (ring_comm *c = last != NULL ? last->next_member : process.first; c != NULL;
          c = c->next_member) {
-        const bool moved = c->turns_seen != atomic_load_explicit(&c->turns, memory_order_relaxed);
-        c->turns_seen = atomic_load_explicit(&c->turns, memory_order_relaxed);
+        const uint64_t turns = atomic_load_explicit(&c->turns, memory_order_relaxed);
+        const bool moved = c->turns_seen != turns;
+        c->turns_seen = turns;
         if (c == except || !has_orphans(c) || (still && moved))
             continue;
         c->visitors++;

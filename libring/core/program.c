@@ -5,7 +5,6 @@
 #include "kernels.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct lowering {
     const ring_comm *comm;
@@ -15,7 +14,6 @@ typedef struct lowering {
     program *p;         /* ops, operands and peers are NULL while counting */
     int32_t ops, operands;
     bool by_chunk;      /* ranges are cut: a slice of one has holes */
-    bool failed;
 } lowering;
 
 /* ---- Operands ----------------------------------------------------------------------- */
@@ -125,20 +123,6 @@ static void lower_piece(lowering *low, const plan_cursor *at, const plan_step *s
         o->count = count_of(low, &first_in);
 }
 
-/* Messages to the peer so far, but those of the last @p back steps that sent to it. */
-static uint32_t messages_before(const lowering *low, int32_t peer, int32_t back)
-{
-    uint32_t messages = low->p->peers[peer].sends;
-    for (int32_t i = low->operands - 1; i >= 0 && back > 0; i--) {
-        const operand *at = &low->p->operands[i];
-        if (at->peer != peer || at->message + 1 != messages)
-            continue;
-        messages--;
-        back--;
-    }
-    return messages;
-}
-
 static void lower_wait(lowering *low, const plan_step *step)
 {
     program_op *o = add_op(low, step);
@@ -146,9 +130,9 @@ static void lower_wait(lowering *low, const plan_step *step)
     if (low->p->ops == NULL)
         return;
     const int32_t peer = peer_index(low->plan, step->peer);
-    low->p->operands[index] = (operand){.peer = peer, .message = UINT32_MAX};
-    o->ins = 1;
-    o->messages = messages_before(low, peer, step->back);
+    const uint32_t sent = low->p->peers[peer].sends, back = (uint32_t)step->back;
+    low->p->operands[index] = (operand){.peer = peer};
+    o->messages = sent > back ? sent - back : 0;
 }
 
 static void lower_step(lowering *low, const plan_cursor *at)

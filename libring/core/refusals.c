@@ -6,7 +6,6 @@
  */
 #include "comm.h"
 
-#include <string.h>
 
 /* Behind the others; when all places are taken, that of the one which is needed last. */
 static int place_for(const refusals *heard, const control_refusal *new)

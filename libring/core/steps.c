@@ -15,7 +15,7 @@ static ring_status send_step(work *w, const program_op *o)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
     const posted message = {
-        .work = w, .peer = to->peer, .number = operand_message(w, to, true), .copy = o->eager,
+        .work = w, .peer = to->peer, .number = operand_message(w, to, true),
         .data = operand_address(w, o, from),
         .bytes = program_count(w->program, o, w->slice) * from->width,
         .segment = w->program->segment * from->width,

@@ -6,7 +6,6 @@
 #include "regions.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static work *take_from_pool(ring_comm *comm)
 {
