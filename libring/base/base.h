@@ -100,8 +100,8 @@ ring_status fd_await(int fd, short events, double deadline);
 /** Reads/writes exactly @p bytes from/to a socket (blocking or not) before @p deadline. */
 ring_status fd_read_all(int fd, void *data, size_t bytes, double deadline);
 ring_status fd_write_all(int fd, const void *data, size_t bytes, double deadline);
-/** ftruncate(); an error, and no signal, beyond the limit on file sizes. */
-ring_status fd_resize(int fd, size_t bytes);
+/** Gives a memfd its size for good; an error, and no signal, beyond the limit on file sizes. */
+ring_status fd_size_and_seal(int fd, size_t bytes);
 
 /** Has @p fd closed in forked children, so that peers see the end of this process whatever
  *  children outlive it. From now on only fd_close() may close it. For connections; a listener

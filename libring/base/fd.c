@@ -3,6 +3,7 @@
 #include "base.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -56,7 +57,7 @@ ring_status fd_write_all(int fd, const void *data, size_t bytes, double deadline
 }
 
 /* The kernel would send SIGXFSZ, which ends the process. */
-ring_status fd_resize(int fd, size_t bytes)
+ring_status fd_size_and_seal(int fd, size_t bytes)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
@@ -64,5 +65,7 @@ ring_status fd_resize(int fd, size_t bytes)
                     "raise it (ulimit -f)", bytes >> 10);
     if (ftruncate(fd, (off_t)bytes) != 0)
         return fail(RING_ERR_SYSTEM, "sizing shared memory: %m");
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+        return fail(RING_ERR_SYSTEM, "sealing shared memory: %m");
     return RING_OK;
 }

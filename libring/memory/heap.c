@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* Committed at a time: a signal interrupts no more than this, and the rest goes on. */
 #define COMMIT_STEP ((size_t)256 << 10)
@@ -63,9 +62,7 @@ static ring_status size_and_map(int fd)
     if (bytes < SPAN_LEAST)
         return fail(RING_ERR_MEMORY, "no shared memory: it needs %zu MiB of address space, and "
                     "only %zu KiB are to be had (%s)", SPAN_LEAST >> 20, bytes >> 10, heap.bound);
-    RING_TRY(fd_resize(fd, bytes));
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-        return fail(RING_ERR_SYSTEM, "sealing shared memory: %m");
+    RING_TRY(fd_size_and_seal(fd, bytes));
     if (!span_map(fd, bytes, &heap.span))
         return fail(RING_ERR_MEMORY, "mapping %zu MiB of address space for shared memory: %m; "
                     "raise the limit on virtual memory (ulimit -v)", bytes >> 20);

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { PAGE = 4096, REGION = (sizeof(lines_ring) + PAGE - 1) / PAGE * PAGE };
 
@@ -20,20 +19,12 @@ static ring_status region_map(int fd, lines_ring **ring)
     return RING_OK;
 }
 
-static ring_status size_and_seal(int fd)
-{
-    RING_TRY(fd_resize(fd, REGION));
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-        return fail(RING_ERR_SYSTEM, "sealing shared memory: %m");
-    return RING_OK;
-}
-
 ring_status shm_region_create(int *fd, lines_ring **ring)
 {
     *fd = memfd_create("ring-lines", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*fd < 0)
         return fail(RING_ERR_SYSTEM, "creating shared memory (memfd_create): %m");
-    ring_status status = size_and_seal(*fd);
+    ring_status status = fd_size_and_seal(*fd, REGION);
     if (status == RING_OK)
         status = region_map(*fd, ring);
     if (status != RING_OK)

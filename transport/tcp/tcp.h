@@ -95,7 +95,7 @@ ring_status tcp_break(tcp_link *l, ring_status status);
 ring_status tcp_verdict(const tcp_link *l);
 
 /* ---- backlog.c ---- */
-/** @return false, after fail(): no memory. */
+/** @return RING_OK or RING_ERR_MEMORY. */
 ring_status tcp_backlog_open(tcp_backlog *b);
 bool tcp_backlog_fits(const tcp_backlog *b, const tcp_need *need);
 /** @return where the next @p bytes go; they fit. */
