@@ -62,7 +62,6 @@ typedef struct membership {
     bool proposed;
     double decide_by;          /* without an answer from above, this rank's own holds   */
     double bypass_at;          /* neighbours that have not answered are gone around     */
-    bool woken;
     void (*wake)(void *);
     void *wake_context;
 

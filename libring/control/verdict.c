@@ -11,28 +11,19 @@
 
 /* ---- Deciding ---------------------------------------------------------------------- */
 
-static void wake_once(membership *m)
-{
-    if (m->woken || m->wake == NULL)
-        return;
-    m->woken = true;
-    m->wake(m->wake_context);
-}
-
 void verdict_decide(membership *m, ring_status status, const char *text)
 {
     if (membership_is_decided(m))
         return;
     text_format(m->text, sizeof m->text, "%s", text);
     atomic_store_explicit(&m->verdict, (int)status, memory_order_release);
-    if (!m->served) {
-        wake_once(m);
-        return;
+    if (m->served) {
+        m->bypass_at = clock_now() + BYPASS_SECONDS;
+        membership_due(m, m->bypass_at);
+        membership_flush(m);
     }
-    m->bypass_at = clock_now() + BYPASS_SECONDS;
-    membership_due(m, m->bypass_at);
-    membership_flush(m);
-    wake_once(m);
+    if (m->wake != NULL)
+        m->wake(m->wake_context);
 }
 
 void verdict_propose(membership *m, ring_status status, const char *text)

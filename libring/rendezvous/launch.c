@@ -158,8 +158,8 @@ ring_status launch_detect(launch_info *launch)
 
 static bool equals(const char *name, int value)
 {
-    const char *text = getenv(name);
-    return text != NULL && *text != '\0' && strtol(text, NULL, 10) == value;
+    const char *text = variable(name);
+    return text != NULL && strtol(text, NULL, 10) == value;
 }
 
 bool launch_on_one_host(const launch_info *launch)

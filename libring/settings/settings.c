@@ -203,12 +203,12 @@ static const char *nearest_setting(const char *name)
     return found != NULL ? found - PREFIX : NULL;
 }
 
-static bool known(const char *name)
+static const setting *find(const char *entry, size_t length)
 {
     for (size_t i = 0; i < SETTINGS; i++)
-        if (strcmp(table[i].name, name) == 0)
-            return true;
-    return false;
+        if (strncmp(table[i].name, entry, length) == 0 && table[i].name[length] == '\0')
+            return &table[i];
+    return NULL;
 }
 
 bool settings_unknown(const char *entry, char name[SETTINGS_NAME_MAX], const char **nearest)
@@ -217,7 +217,7 @@ bool settings_unknown(const char *entry, char name[SETTINGS_NAME_MAX], const cha
     if (!has_prefix(entry))
         return false;
     text_format(name, SETTINGS_NAME_MAX, "%.*s", (int)length, entry);
-    if (known(name))
+    if (find(name, strlen(name)) != NULL)
         return false;
     *nearest = nearest_setting(name);
     return true;
@@ -256,14 +256,6 @@ ring_status settings_read(settings *out)
     }
     warn_unknown_once();
     return RING_OK;
-}
-
-static const setting *find(const char *entry, size_t length)
-{
-    for (size_t i = 0; i < SETTINGS; i++)
-        if (strncmp(table[i].name, entry, length) == 0 && table[i].name[length] == '\0')
-            return &table[i];
-    return NULL;
 }
 
 static ring_status override(settings *out, const char *entry)
