@@ -205,6 +205,18 @@ ring_status try_world(control_world *world)
     return status;
 }
 
+ring_unique_id new_id(void)
+{
+    ring_unique_id id;
+    assert_int_equal(control_make_id(&id), RING_OK);
+    return id;
+}
+
+void no_wake(void *unused)
+{
+    (void)unused;
+}
+
 ring_status join_by_id(const ring_unique_id *id, int size, int rank, uint32_t transports,
                        control_world **out)
 {

@@ -19,6 +19,12 @@
 
 enum { RANKS_MAX = 256 };
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
 typedef struct outcome {
     ring_status status;
     char text[600];
@@ -50,6 +56,11 @@ void crew_wait(crew *c);
 /** Shows every rank's text if not all have @p status. */
 void crew_assert_all(const crew *c, ring_status status);
 void outcome_assert(const outcome *o, ring_status status, const char *part);
+
+/** A fresh id; the test ends if there is none. */
+ring_unique_id new_id(void);
+/** For worlds whose waiters need not be woken. */
+void no_wake(void *unused);
 
 /** Joins by the settings of the environment. */
 ring_status join_by_id(const ring_unique_id *id, int size, int rank, uint32_t transports,

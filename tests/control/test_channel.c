@@ -19,18 +19,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static ring_unique_id new_id(void)
-{
-    ring_unique_id id;
-    assert_int_equal(control_make_id(&id), RING_OK);
-    return id;
-}
-
-static void no_wake(void *unused)
-{
-    (void)unused;
-}
-
 /* ---- Messages ---------------------------------------------------------------------- */
 
 static void a_reason_is_never_without_status_and_text(void **state)

@@ -13,13 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static ring_unique_id new_id(void)
-{
-    ring_unique_id id;
-    assert_int_equal(control_make_id(&id), RING_OK);
-    return id;
-}
-
 static int set_up(void **state)
 {
     (void)state;

@@ -24,18 +24,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static ring_unique_id new_id(void)
-{
-    ring_unique_id id;
-    assert_int_equal(control_make_id(&id), RING_OK);
-    return id;
-}
-
-static void no_wake(void *unused)
-{
-    (void)unused;
-}
-
 /* ---- Sockets that are dialed late -------------------------------------------------- */
 
 typedef struct basket {

@@ -24,12 +24,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
-
 static int set_up(void **state)
 {
     (void)state;
@@ -37,13 +31,6 @@ static int set_up(void **state)
     setenv("RING_ADDR", "127.0.0.1", 1); /* where connect_to() goes */
     signal(SIGPIPE, SIG_IGN);
     return 0;
-}
-
-static ring_unique_id new_id(void)
-{
-    ring_unique_id id;
-    assert_int_equal(control_make_id(&id), RING_OK);
-    return id;
 }
 
 static int port_of(const ring_unique_id *id)

@@ -19,30 +19,12 @@
 /* Three levels: rank 0; 1-4; 5-15. */
 enum { SIZE = 16, INNER = 1, LEAF = 15, MANY = 64 };
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
-
 static int set_up(void **state)
 {
     (void)state;
     set_number("RING_INIT_TIMEOUT", 30);
     set_number("RING_PEER_TIMEOUT", 15);
     return 0;
-}
-
-static ring_unique_id new_id(void)
-{
-    ring_unique_id id;
-    assert_int_equal(control_make_id(&id), RING_OK);
-    return id;
-}
-
-static void no_wake(void *unused)
-{
-    (void)unused;
 }
 
 static ring_status await_verdict(const control_world *w, double seconds)
