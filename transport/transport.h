@@ -3,13 +3,13 @@
  * transport: the contract between the engine and whatever moves bytes. A transport makes
  * links; a link carries frames, both ways, in order, between two ranks.
  *
- * A link belongs to one pair of ranks and one lane (collectives; point-to-point), so that
- * waiting on one lane never holds up the other. Lanes are separate links.
+ * A link belongs to one pair of ranks. Who has several purposes for a pair opens several links, so
+ * that none waits behind another.
  *
  * Threads: the calls on one link are serialised by the caller; different links may be used
  * from different threads.
  *
- * Blocking: nothing here may block except open(). "Not now" is RING_IN_PROGRESS.
+ * Blocking: nothing here may block. "Not now" is RING_IN_PROGRESS.
  *
  * Errors: a call that fails has called fail() with what it saw; the link is then broken and
  * every later call returns the same status. A peer that is gone is RING_ERR_PEER.
@@ -35,8 +35,6 @@
 
 /** Largest payload inside a header. */
 #define TRANSPORT_INLINE 40
-
-enum transport_lane { TRANSPORT_COLLECTIVE, TRANSPORT_POINT_TO_POINT, TRANSPORT_LANES };
 
 /** Header of a frame: one cache line, the same on every transport, host byte order (peers
  *  prove at the handshake that theirs is equal). Short payloads travel in it. Filled by the
@@ -64,15 +62,13 @@ typedef struct transport_frame {
 _Static_assert(sizeof(transport_frame) == 64, "the frame header is 64 bytes on every wire");
 _Static_assert(offsetof(transport_frame, data) % 8 == 0, "payload inside is aligned");
 
-/** REF, STORED and CALL come with LONG, and no payload is carried then. A link refuses a REF
- *  if it has mapped nothing of the peer's, a STORED if it has lent nothing to it. */
+/** REF and STORED come with LONG, and no payload is carried then. A link refuses a REF if it has
+ *  mapped nothing of the peer's, a STORED if it has lent nothing to it. */
 enum {
     FRAME_LONG = 1,   /* `ext`, not `data`; ext.bytes bytes of payload follow, at most
                          TRANSPORT_SEGMENT, unless:                                     */
     FRAME_REF = 2,    /* no payload follows: read it at src_ref                         */
-    FRAME_STORED = 4, /* no payload follows: it is already in the receiver's dst        */
-    FRAME_CALL = 8    /* no payload: "I wait in this call", so that different calls that
-                         wait for each other are seen                                   */
+    FRAME_STORED = 4  /* no payload follows: it is already in the receiver's dst        */
 };
 
 /** @return payload bytes that follow the header. */
@@ -110,11 +106,10 @@ typedef struct transport_link {
 /** What is handed over for one link. */
 typedef struct transport_peer {
     int rank, peer;      /* this rank, the other                                       */
-    enum transport_lane lane;
-    int fd;              /* connected, authenticated stream socket; the link owns it, also
-                            when open() fails. AF_UNIX between ranks of one host (loop,
-                            shm), AF_INET or AF_INET6 else (tcp)                        */
-    double deadline;     /* clock_now() scale; open() must be done by then              */
+    int fd;              /* connected stream socket, whose other end has proved that it is for
+                            the same link; the link owns it, also when open() fails.
+                            AF_UNIX between ranks of one host (loop, shm), AF_INET or
+                            AF_INET6 else (tcp)                                         */
     double peer_timeout; /* s; a link that is waited on breaks when the peer's host gives no
                             sign of life for about so long; 0: never. Only where a
                             connection can be cut without an end of file (tcp)          */
@@ -136,8 +131,9 @@ struct transport {
      *  and must leave nothing behind. */
     bool (*probe)(char *why, size_t size);
 
-    /** Builds the link over @p peer->fd. Both ends call it; may exchange a few bytes over
-     *  the socket and wait for the other end until the deadline.
+    /** Begins a link over @p peer->fd; both ends call it. Until the other end has answered, nothing
+     *  is sent or received: all calls that could say "not now". Each of them, and progress(), looks
+     *  for the answer; an opening that fails breaks the link.
      *  @param[out] out  set on success only; freed by close(). */
     ring_status (*open)(const transport_peer *peer, transport_link **out);
 
@@ -171,7 +167,8 @@ struct transport {
      *  memory, and release() says nothing. */
     uint64_t (*released)(const transport_link *l);
 
-    /** Moves what is pending, both ways, without blocking. RING_OK even if nothing moved.
+    /** Moves what is pending, both ways, without blocking. RING_OK even if nothing moved;
+     *  RING_IN_PROGRESS: the other end has not answered yet.
      *  Whoever waits calls it now and then, asleep or not: a peer that was cut off wakes
      *  nobody, and is noticed here. */
     ring_status (*progress)(transport_link *l);
@@ -198,7 +195,7 @@ struct transport {
     const _Atomic uint32_t *(*news)(const transport_link *l, uint32_t *value);
 
     /** Reference to local memory that this link's peer can map; 0 if it cannot. */
-    uint64_t (*ref)(const transport_link *l, const void *ptr, size_t bytes);
+    uint64_t (*ref)(transport_link *l, const void *ptr, size_t bytes);
 
     /** Address here of the peer's memory. NULL if the reference is out of its bounds. */
     void *(*map)(transport_link *l, uint64_t ref, size_t bytes);
@@ -233,5 +230,7 @@ const transport *transport_find(const char *name);
  *               "close=BYTES" (the connection ends after that many payload bytes).
  *  @return RING_ERR_CONFIG for a wrong spec (inner is closed). */
 ring_status transport_fault_wrap(transport_link *inner, const char *spec, transport_link **out);
+/** Checks such a spec ahead of links. */
+ring_status transport_fault_check(const char *spec);
 
 #endif

@@ -96,6 +96,16 @@ static void note_refusal(acceptor *a, const net_address *from, ring_status why)
         a->warned = now;
 }
 
+/* Who is not welcome now tries again, or has what it wants by then. */
+static ring_status welcome(pending_peer *p)
+{
+    acceptor *a = p->acceptor;
+    const ring_status wanted = a->wants != NULL ? a->wants(a, &p->handshake.dialer) : RING_OK;
+    if (wanted == RING_ERR_ABORTED)
+        handshake_decline(&p->handshake);
+    return wanted == RING_OK ? handshake_welcome(&p->handshake) : wanted;
+}
+
 /* p is gone afterwards, unless it still has to answer. */
 static void question(pending_peer *p)
 {
@@ -106,6 +116,8 @@ static void question(pending_peer *p)
         control_due(a->source.client, p->handshake.expires);
         if (status == RING_OK)
             return;
+    } else if (status == RING_OK) {
+        status = welcome(p);
     }
     const handshake_hello hello = p->handshake.dialer;
     const net_address from = p->from;

@@ -26,6 +26,9 @@ typedef struct pending_peer {
 typedef struct acceptor {
     control_source source; /* the listener */
     const handshake_terms *terms;
+    /** A member that proved itself: RING_OK, RING_ERR_PEER: this connection is not wanted now, or
+     *  RING_ERR_ABORTED: never. NULL: any is. */
+    ring_status (*wants)(struct acceptor *a, const handshake_hello *hello);
     /** A member that was welcomed; @p fd is the callee's. */
     void (*admit)(struct acceptor *a, int fd, const handshake_hello *hello);
     /** RING_ERR_CONFIG: a member cannot take part; RING_ERR_SYSTEM: no descriptor is free, and no

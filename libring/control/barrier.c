@@ -56,7 +56,7 @@ bool barrier_speak(membership *m, connection *c, control_message *out)
 
 void barrier_tick(membership *m, double now)
 {
-    if (m->state != STATE_LINKING || m->entered > m->passed || membership_is_decided(m))
+    if (m->state != STATE_LINKING || m->entered > m->passed || membership_has_failed(m))
         return;
     const double late = m->world.deadline + LATE_SECONDS;
     if (now < late)
@@ -87,7 +87,7 @@ static ring_status await_barrier(membership *m)
     const int mine = ++m->entered;
     advance(m);
     const double limit = m->world.deadline + PATIENCE;
-    while (m->passed < mine && !membership_is_decided(m))
+    while (m->passed < mine && !group_is_decided(&m->all))
         if (!control_wait(&m->changed, limit))
             return m->passed >= mine ? RING_OK : too_late(m);
     return m->passed >= mine ? RING_OK : verdict_status(m);
@@ -95,13 +95,13 @@ static ring_status await_barrier(membership *m)
 
 ring_status control_agree(control_world *world, ring_status mine)
 {
-    membership *m = membership_of(world);
+    membership *m = group_of(world)->member;
     if (world->size == 1)
         return mine;
     if (mine != RING_OK)
         control_announce(world, mine);
     control_lock();
-    const ring_status status = membership_is_decided(m) ? verdict_status(m) : await_barrier(m);
+    const ring_status status = group_is_decided(&m->all) ? verdict_status(m) : await_barrier(m);
     control_unlock();
     return status;
 }

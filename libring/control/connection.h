@@ -25,8 +25,9 @@ typedef struct connection {
     bool told_card, told_seated, told_terms;
     bool gives_cards;
     int told_cards;
-    bool told_proposal, told_verdict, heard_verdict, bypassed;
-    int told_ready, told_go, told_refusals, told_leavers;
+    int told_ready, told_go, told_leavers;
+    int told[2], answers; /* of each bulletin; notes of the lasting one heard        */
+    bool bypassed;
     bool told_goodbye, left; /* left: the peer said goodbye, or that it is seated elsewhere */
 
     control_message in, out;

@@ -191,32 +191,9 @@ ring_status control_join_env(const settings *s, uint32_t transports, control_wor
 
 /* ---- After the start --------------------------------------------------------------- */
 
-void control_start(control_world *world, void (*wake)(void *), void *context)
-{
-    membership *m = membership_of(world);
-    control_lock();
-    m->wake = wake;
-    m->wake_context = context;
-    m->started = true;
-    m->state = STATE_RUNNING;
-    if (membership_is_decided(m))
-        wake(context);
-    else if (m->served)
-        membership_due(m, 0); /* neighbours may have left already */
-    control_unlock();
-}
-
-void control_free(control_world *world)
-{
-    if (world == NULL)
-        return;
-    control_leave(world);
-    membership_free(membership_of(world));
-}
-
 control_counts control_count(const control_world *world)
 {
-    const membership *m = membership_at(world);
+    const membership *m = group_at(world)->member;
     control_lock();
     control_counts counts = {.messages = m->messages_sent, .bytes = m->bytes_sent};
     for (const connection *c = m->connections; c != NULL; c = c->next)

@@ -2,14 +2,19 @@
  *
  * control: one channel from hello to goodbye. A rank that joins brings its card to rank 0; the
  * cards of all come down a tree; the tree's connections stay and carry the start's barriers,
- * beats, the verdict that ends the communicator, and goodbyes. One thread a process serves
- * all its communicators (control_thread.h); calls that wait are waiting for that thread.
+ * beats, verdicts, losses and goodbyes. One thread a process serves all its memberships
+ * (control_thread.h); calls that wait are waiting for that thread.
  *
  *     joining ──▶ cards ──▶ linking ──▶ running ──▶ leaving
- *        └───────────┴─────────┴───────────┴──▶ a verdict: final, the same on every rank
+ *        └───────────┴─────────┴──▶ failed: the same verdict on every rank
  *
- * Every connection of a communicator, data links too, begins with the same handshake
- * (handshake.h), which proves job, communicator, epoch, pair, and what the connection is for.
+ * A membership is what one start made. Its communicators share connections, listeners and
+ * thread: the first has all ranks, control_derive() makes more without a socket or a message. Each
+ * ends by a verdict of its own, and the membership lives until the last one was freed. Ranks in
+ * these functions are those of the communicator they are given.
+ *
+ * Every connection of a membership, data links too, begins with the same handshake (handshake.h),
+ * which proves job, membership, communicator, pair, and what the connection is for.
  *
  * Locks: none of the caller's is taken here. All functions may be called from any thread,
  * except where it says so.
@@ -23,13 +28,14 @@
 
 enum {
     CONTROL_FANOUT = 4, /* of the tree                                     */
-    CONTROL_TEXT = 496  /* bytes of a verdict's text, with the NUL          */
+    CONTROL_TEXT = 488  /* bytes of a verdict's text, with the NUL          */
 };
 
-/** All ranks as everyone knows them. */
+/** All ranks of a communicator as everyone knows them. */
 typedef struct control_world {
+    uint64_t id;         /* the same on every rank; 0: that of the start               */
     int rank, size;
-    control_card *cards; /* [size], the same on every rank                            */
+    control_card *cards; /* [size], the same on every rank; card.rank is that at the start */
     settings settings;   /* rank 0's where all must agree, else this rank's            */
     char launcher[32];
     double deadline;     /* end of init                                               */
@@ -48,29 +54,50 @@ ring_status control_join(const settings *s, const ring_unique_id *id, int size, 
 /** The same from the environment. */
 ring_status control_join_env(const settings *s, uint32_t transports, control_world **out);
 
-/** A barrier: RING_OK when every rank has called it with @p mine RING_OK; else the verdict,
- *  which is the first failing rank's status and text, on every rank. */
+/** A barrier of the communicator of the start: RING_OK when every rank has called it with @p mine
+ *  RING_OK; else the verdict, which is the first failing rank's status and text, on every rank. */
 ring_status control_agree(control_world *world, ring_status mine);
 /** Ahead of control_agree() with the same failure: makes it known before the effects of what the
  *  caller closes now. */
 void control_announce(control_world *world, ring_status mine);
 
-/** The start is over: from here on a rank may leave in order.
+/** The start is over: from here on a rank may leave in order, and a lost one ends only what it
+ *  belongs to. Of a derived communicator it only registers @p wake.
  *  @param wake  called once a verdict is there, to end sleeps; control's lock is held, so it
- *               must not call control nor wait. */
+ *               must not call control nor wait. At once, if there is one. */
 void control_start(control_world *world, void (*wake)(void *), void *context);
 
-/** Says goodbye, if started, and ends the connections; peers have what was said, unless they do
- *  not read for half a second. Not by the control thread. */
+/** No callback of this communicator is called any more. The last one of a membership says goodbye,
+ *  if started, and ends the connections; peers have what was said, unless they do not read for
+ *  half a second. Not by the control thread. */
 void control_leave(control_world *world);
 /** Leaves if need be, and frees. */
 void control_free(control_world *world);
+
+/* ---- More communicators of one membership ------------------------------------------------ */
+
+/** A communicator of some ranks of @p of, each of which makes it with the same arguments. Nothing
+ *  is sent. If one of them is known to be lost it has its verdict at once.
+ *  @param id     given by control_new_id() on one of the ranks.
+ *  @param ranks  [count] ranks of @p of in their new order, this one among them. */
+ring_status control_derive(control_world *of, uint64_t id, const int *ranks, int count,
+                           control_world **out);
+/** An id that no rank of the membership gives a second time. */
+uint64_t control_new_id(control_world *world);
+
+/** A communicator of those who are left of @p broken, which has a verdict (else RING_ERR_USAGE).
+ *  Collective over them: waits until all who are neither lost nor gone have called it; who has not
+ *  by @p deadline is out. Their order stays. Every caller gets the same answer.
+ *  RING_ERR_PEER: this rank is out; or a rank of this host is stopped, or half of the
+ *  ranks are cut off: once they are gone, or back, it can be called again. */
+ring_status control_shrink(control_world *broken, double deadline, control_world **out);
 
 /* ---- The verdict ------------------------------------------------------------------------ */
 
 /** The verdict that ended the communicator, RING_OK while it lives. One atomic load. */
 ring_status control_verdict(const control_world *world);
-/** Text of the verdict: the same on every rank; "" while alive. */
+/** Text of the verdict: the same on every rank; "" while alive. Where it names a lost rank, that is
+ *  its rank at the start. */
 const char *control_text(const control_world *world);
 
 /** Has this become the verdict, unless there is one. Of several at the same moment the top of
@@ -81,30 +108,37 @@ void control_report(control_world *world, ring_status status, const char *text);
 /** After a data link to @p peer broke: waits up to 0.3 s for a verdict that names the real
  *  culprit; if none comes, reports that @p peer was lost, with @p what. */
 void control_suspect(control_world *world, int peer, const char *what);
-/** @return true if @p peer has said goodbye (left in order). */
+/** @return true if @p peer has said goodbye (left the membership in order). */
 bool control_left(const control_world *world, int peer);
 
-/* ---- Refused calls ---------------------------------------------------------------------- */
+/* ---- Statements ------------------------------------------------------------------------- */
 
-/** A call that was refused for its arguments. It has its number all the same. */
-typedef struct control_refusal {
-    uint64_t number;          /* of the call: among collectives, or among those of the pair     */
-    int32_t peer;             /* of a send or recv; -1: a collective                            */
-    int32_t sends;            /* it was a send                                                  */
-    char text[CONTROL_TEXT - 16];
-} control_refusal;
+/** What a rank says of a call to all ranks of a communicator. */
+typedef struct control_statement {
+    uint64_t number;           /* of the call: among collectives, or among those of the pair  */
+    uint64_t signature, count; /* of the call that it waits in; 0 when refused                */
+    int32_t peer;              /* of a send or recv; -1: a collective                         */
+    int32_t root;
+    int32_t sends;             /* it is a send                                                */
+    int32_t refused;           /* for its arguments, the text says why; else "I wait in it"   */
+    char text[CONTROL_TEXT - 40];
+} control_statement;
 
-/** Tells all ranks, by and by; returns at once. */
-void control_refuse(control_world *world, const control_refusal *refusal);
+/** Tells all ranks, by and by; returns at once. That a rank waits in a call is told once, whoever
+ *  says it. */
+void control_state(control_world *world, const control_statement *statement);
 
-/** A refusal of @p rank; @p refusal is valid during the call, its text fit to be shown. Called by
- *  the control thread, control's lock held: it must not call control nor wait. */
-typedef void control_refusal_sink(void *context, int rank, const control_refusal *refusal);
-void control_set_refusal_sink(control_world *world, control_refusal_sink *sink, void *context);
+/** A statement of @p rank; @p statement is valid during the call, its text fit to be shown. Called
+ *  by the control thread, control's lock held: it must not call control, but control_kick(),
+ *  nor wait. */
+typedef void control_statement_sink(void *context, int rank, const control_statement *statement);
+/** What was said lately comes first. NULL: nobody listens. */
+void control_set_statement_sink(control_world *world, control_statement_sink *sink,
+                                void *context);
 
 /* ---- Data sockets ----------------------------------------------------------------------- */
 
-/** What a data socket is for; both ends prove the same. */
+/** What a data socket is for; both ends prove the same, and the communicator. */
 typedef struct control_purpose {
     uint16_t lane, index;
     uint16_t transport; /* its number, transport_all()[i] */
@@ -115,34 +149,20 @@ typedef struct control_purpose {
  *  @param status  RING_OK: fd is a blocking socket and the taker's. Else a control_dial() that
  *                 failed, fd is -1, fail_text() says why.
  *  @return false if nobody here wants it: it is closed. Called by any thread, control's lock
- *          held: it must not call control, nor wait, nor take a lock under which control is
- *          called. */
+ *          held: it must not call control, but control_kick(), nor wait, nor take a lock under
+ *          which control is called. */
 typedef bool control_sink(void *context, int peer, const control_purpose *purpose,
                           ring_status status, int fd);
 
-/** Who takes this communicator's data sockets; NULL: nobody, and they are closed. To be set ahead
- *  of a barrier that comes before the first dial of any rank. */
+/** Who takes this communicator's data sockets; NULL: nobody. What peers have dialed before is held
+ *  for a while, and given to the sink at once. */
 void control_set_sink(control_world *world, control_sink *sink, void *context);
 
-/** Opens a socket to @p peer, at any time after joining; the sinks of both ranks get it. Of a
- *  pair the higher rank dials, so that two that want each other open one socket. Tries until
- *  @p deadline. */
+/** Opens a socket to @p peer, at any time after joining; the sinks of both ranks get it. Either
+ *  rank of a pair may dial; of each purpose there is one socket, whoever dials and how often.
+ *  Tries until @p deadline; the communicator's verdict ends it before, and the sink is told. */
 ring_status control_dial(control_world *world, int peer, const control_purpose *purpose,
                          double deadline);
-
-/** How this rank reaches another. */
-typedef struct control_route {
-    uint16_t transport;
-    bool local;
-} control_route;
-
-/** One socket to every other rank for each lane. All ranks call it; no deadlock. When one rank
- *  fails, all do, with its text; then only control_free() is left to do.
- *  @param routes   [size], that to this rank is not used.
- *  @param[out] fds the caller's arrays: fds[lane][rank], blocking sockets, -1 for this rank
- *                  (on failure for all). */
-ring_status control_connect(control_world *world, const control_route *routes, int lanes,
-                            int **fds);
 
 /* ---- For the rooms above ---------------------------------------------------------------- */
 

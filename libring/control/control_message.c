@@ -77,10 +77,10 @@ static bool check_left(const control_message *m, int size)
     return true;
 }
 
-static bool check_refusal(control_message *m, int size)
+static bool check_statement(control_message *m, int size)
 {
-    text_make_printable(m->body.refusal.text, sizeof m->body.refusal.text);
-    return m->count > 0 && m->body.refusal.peer >= -1 && m->body.refusal.peer < size;
+    text_make_printable(m->body.statement.text, sizeof m->body.statement.text);
+    return m->count > 0 && m->body.statement.peer >= -1 && m->body.statement.peer < size;
 }
 
 bool control_message_check(control_message *m, int size)
@@ -101,8 +101,14 @@ bool control_message_check(control_message *m, int size)
     case CONTROL_PROPOSAL:
     case CONTROL_VERDICT:
         return check_reason(m);
-    case CONTROL_REFUSAL:
-        return check_refusal(m, size);
+    case CONTROL_STATEMENT:
+        return check_statement(m, size);
+    case CONTROL_LOST:
+        return check_reason(m) && (m->count == LOSS_SILENT || m->count == LOSS_ENDED);
+    case CONTROL_VOTE:
+        return m->count >= 0 && m->body.remaining <= 1e9;
+    case CONTROL_DECISION:
+        return m->count > 0 && (m->status == RING_OK || check_reason(m));
     case CONTROL_LEFT:
         return check_left(m, size);
     case CONTROL_SEATED:

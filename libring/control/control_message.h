@@ -12,18 +12,24 @@ enum control_kind {
     CONTROL_SEATED,   /* to rank 0: all cards are here, the tree takes over         */
     CONTROL_READY,    /* up: this rank and all below it are at barrier `count`      */
     CONTROL_GO,       /* down: all are at barrier `count`                           */
-    CONTROL_PROPOSAL, /* up: a reason to end, for the top to decide                 */
-    CONTROL_VERDICT,  /* everywhere, once each way on a connection                  */
+    CONTROL_PROPOSAL, /* up: a reason to end a communicator, for the top to decide  */
+    CONTROL_VERDICT,  /* everywhere: how a communicator ended                       */
     CONTROL_BEAT,
-    CONTROL_REFUSAL,  /* everywhere: a call that `rank` refused, its `count`-th one */
+    CONTROL_STATEMENT, /* everywhere: what `rank` says of a call, its `count`-th one */
+    CONTROL_LOST,     /* everywhere: `rank` ended or is silent, by `count` (enum loss) */
+    CONTROL_VOTE,     /* everywhere: `rank` goes on, in round `count`; 0: it does not */
+    CONTROL_DECISION, /* everywhere: who goes on, by round `count`                  */
     CONTROL_LEFT,     /* everywhere: `count` ranks that have left                   */
     CONTROL_GOODBYE,  /* the last one of a rank that leaves                         */
     CONTROL_KINDS
 };
 
-enum { CONTROL_CARDS_MOST = 2, CONTROL_LEFT_MOST = 120 };
+enum { CONTROL_CARDS_MOST = 2, CONTROL_LEFT_MOST = 122,
+       CONTROL_SHRINK_MOST = 8 * (CONTROL_TEXT - 8) };
+enum loss { LOSS_NONE, LOSS_SILENT, LOSS_ENDED };
 
 typedef struct control_message {
+    uint64_t communicator; /* its id                                     */
     uint32_t kind;
     int32_t rank;   /* whom it is about, or who says it                        */
     int32_t status; /* of a proposal or a verdict                              */
@@ -40,7 +46,12 @@ typedef struct control_message {
         } join;
         control_card cards[CONTROL_CARDS_MOST];
         int32_t ranks[CONTROL_LEFT_MOST];
-        control_refusal refusal;
+        control_statement statement;
+        double remaining; /* s, until the deadline of a vote */
+        struct {
+            uint64_t id; /* of the new communicator */
+            unsigned char members[CONTROL_SHRINK_MOST / 8]; /* bits: ranks of the old one */
+        } decision; /* if its status is RING_OK; else a text */
         char text[CONTROL_TEXT];
     } body;
 } control_message;

@@ -1,197 +1,269 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Dialing and handing over; and the all-pairs start that is made of them. */
+ * Dialing, handing over once, and holding what comes too early. */
 #include "data_sockets.h"
 
-#include "rank_list.h"
-#include "verdict.h"
+#include "bulletin.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 
 #define MOST_PAUSE 0.05
+enum { HELD_MOST = 1024 };
+
+struct held_socket {
+    handshake_purpose purpose;
+    int peer, fd;
+    bool local;
+    double until;
+    held_socket *next;
+};
+
+/** A socket that a sink has. */
+struct opened_socket {
+    int peer;
+    uint16_t lane, index;
+    struct opened_socket *next;
+};
+
+/* ---- One of each ------------------------------------------------------------------- */
+
+static bool is_opened(const group *g, int peer, uint16_t lane, uint16_t index)
+{
+    const struct opened_socket *o = g->opened;
+    while (o != NULL && (o->peer != peer || o->lane != lane || o->index != index))
+        o = o->next;
+    return o != NULL;
+}
+
+static dialer *dialer_of(const group *g, int peer, uint16_t lane, uint16_t index)
+{
+    for (dialer *d = g->member->dialers; d != NULL; d = d->next)
+        if (!d->ended && d->purpose.kind == HANDSHAKE_LINK && d->peer == peer &&
+            d->purpose.communicator == g->world.id && d->purpose.lane == lane &&
+            d->purpose.index == index)
+            return d;
+    return NULL;
+}
+
+static bool note_opened(group *g, int peer, const control_purpose *purpose)
+{
+    struct opened_socket *o = malloc(sizeof *o);
+    if (o == NULL)
+        return false;
+    *o = (struct opened_socket){peer, purpose->lane, purpose->index, g->opened};
+    g->opened = o;
+    return true;
+}
+
+static void forget_latest(group *g)
+{
+    struct opened_socket *o = g->opened;
+    g->opened = o->next;
+    free(o);
+}
+
+static void forget_opened(group *g)
+{
+    while (g->opened != NULL)
+        forget_latest(g);
+}
+
+ring_status data_sockets_want(const membership *m, const handshake_hello *hello)
+{
+    const handshake_purpose *p = &hello->purpose;
+    const group *g = group_find(m, p->communicator);
+    if (g == NULL ? group_was_left(m, p->communicator) ||
+                        bulletin_find(m, CONTROL_VERDICT, p->communicator, 0) != NULL
+                  : group_is_decided(g))
+        return fail(RING_ERR_ABORTED, "the communicator is over here");
+    if (g != NULL && hello->rank < m->world.rank &&
+        (is_opened(g, hello->rank, p->lane, p->index) ||
+         dialer_of(g, hello->rank, p->lane, p->index) != NULL))
+        return fail(RING_ERR_PEER, "there is such a connection");
+    return RING_OK;
+}
 
 /* ---- Handing over ------------------------------------------------------------------ */
 
 /* Links are handed on as plain blocking sockets. */
-static void hand_over(membership *m, int peer, const control_purpose *purpose, ring_status status,
-                      int fd)
+static bool give(group *g, int peer, const control_purpose *purpose, int fd)
 {
-    if (status == RING_OK)
-        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-    if (m->sink != NULL && m->sink(m->sink_context, peer, purpose, status, fd))
+    dialer *own = dialer_of(g, peer, purpose->lane, purpose->index);
+    if (g->sink == NULL || !note_opened(g, peer, purpose))
+        return false;
+    if (own != NULL)
+        dialer_drop(own);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    if (g->sink(g->sink_context, group_rank(g, peer), purpose, RING_OK, fd))
+        return true;
+    forget_latest(g);
+    return false;
+}
+
+static void hand_over(group *g, int peer, const control_purpose *purpose, int fd)
+{
+    if (group_rank(g, peer) >= 0 && give(g, peer, purpose, fd))
         return;
     log_debug("rank %d: nobody wants this socket (lane %u)", peer, purpose->lane);
     fd_close(&fd);
 }
 
-/* The lower rank of a pair does not dial. */
+static control_purpose purpose_of(const handshake_purpose *p, bool local)
+{
+    return (control_purpose){.lane = p->lane, .index = p->index, .transport = p->transport,
+                             .local = local};
+}
+
+/* ---- Holding ----------------------------------------------------------------------- */
+
+static void hold(membership *m, int peer, const handshake_purpose *purpose, bool local, int fd)
+{
+    held_socket *h = m->held_count < HELD_MOST ? malloc(sizeof *h) : NULL;
+    if (h == NULL) {
+        log_debug("rank %d: too many sockets of communicators that are not made here yet", peer);
+        fd_close(&fd);
+        return;
+    }
+    *h = (held_socket){.purpose = *purpose, .peer = peer, .fd = fd, .local = local,
+                       .until = clock_now() + m->world.settings.timeout, .next = m->held};
+    m->held = h;
+    m->held_count++;
+    membership_due(m, h->until);
+}
+
+/* Those of one communicator, or of all (NULL), whose time is over by @p now: to @p taker, or
+ * closed. */
+static void let_go(membership *m, const uint64_t *communicator, double now, group *taker)
+{
+    for (held_socket **at = &m->held; *at != NULL;) {
+        held_socket *h = *at;
+        if (h->until > now || (communicator != NULL && h->purpose.communicator != *communicator)) {
+            at = &h->next;
+            continue;
+        }
+        const control_purpose purpose = purpose_of(&h->purpose, h->local);
+        *at = h->next;
+        m->held_count--;
+        if (taker != NULL)
+            hand_over(taker, h->peer, &purpose, h->fd);
+        else
+            fd_close(&h->fd);
+        free(h);
+    }
+}
+
+void data_sockets_forget(membership *m, uint64_t communicator)
+{
+    let_go(m, &communicator, CONTROL_NEVER, NULL);
+}
+
+void data_sockets_expire(membership *m, double now)
+{
+    let_go(m, NULL, now, NULL);
+    for (const held_socket *h = m->held; h != NULL; h = h->next)
+        membership_due(m, h->until);
+}
+
 void data_sockets_admit(membership *m, const handshake_hello *hello, bool local, int fd)
 {
-    const control_purpose purpose = {.lane = hello->purpose.lane, .index = hello->purpose.index,
-                                     .transport = hello->purpose.transport, .local = local};
-    if (hello->rank > m->world.rank)
-        hand_over(m, hello->rank, &purpose, RING_OK, fd);
+    const control_purpose purpose = purpose_of(&hello->purpose, local);
+    group *g = group_find(m, hello->purpose.communicator);
+    if (g == NULL || g->sink == NULL)
+        hold(m, hello->rank, &hello->purpose, local, fd);
     else
-        fd_close(&fd);
+        hand_over(g, hello->rank, &purpose, fd);
 }
 
 void control_set_sink(control_world *world, control_sink *sink, void *context)
 {
-    membership *m = membership_of(world);
+    group *g = group_of(world);
     control_lock();
-    m->sink = sink;
-    m->sink_context = context;
+    g->sink = sink;
+    g->sink_context = context;
+    if (sink != NULL)
+        let_go(g->member, &world->id, CONTROL_NEVER, g);
     control_unlock();
 }
 
 /* ---- Dialing ----------------------------------------------------------------------- */
 
+/* There is no socket: fail_text() says why. */
+static void tell_failed(group *g, int peer, const control_purpose *purpose, ring_status status)
+{
+    if (g->sink != NULL)
+        (void)g->sink(g->sink_context, group_rank(g, peer), purpose, status, -1);
+}
+
 static void on_dialed(dialer *d, ring_status status, int fd)
 {
-    const control_purpose purpose = {.lane = d->purpose.lane, .index = d->purpose.index,
-                                     .transport = d->purpose.transport, .local = d->local};
-    hand_over(d->context, d->peer, &purpose, status, fd);
+    const control_purpose purpose = purpose_of(&d->purpose, d->local);
+    group *g = group_find(d->context, d->purpose.communicator); /* who leaves drops its dialers */
+    if (status == RING_OK)
+        hand_over(g, d->peer, &purpose, fd);
+    else
+        tell_failed(g, d->peer, &purpose, status == RING_ERR_ABORTED ? RING_ERR_PEER : status);
+}
+
+/* @param g  NULL: of all communicators. @param peer  -1: to all ranks. */
+static void end_dials(membership *m, const group *g, int peer, ring_status status,
+                      const char *text)
+{
+    for (dialer *d = m->dialers; d != NULL; d = d->next) {
+        if (d->ended || d->purpose.kind != HANDSHAKE_LINK || (peer >= 0 && d->peer != peer) ||
+            (g != NULL && d->purpose.communicator != g->world.id))
+            continue;
+        const control_purpose purpose = purpose_of(&d->purpose, d->local);
+        group *of = group_find(m, d->purpose.communicator);
+        dialer_drop(d);
+        if (of != NULL)
+            tell_failed(of, d->peer, &purpose, fail(status, "%s", text));
+    }
+}
+
+void data_sockets_end(group *g)
+{
+    data_sockets_forget(g->member, g->world.id);
+    forget_opened(g);
+    end_dials(g->member, g, -1, control_verdict(&g->world), g->text);
+}
+
+static const char left[] = "it has left";
+
+void data_sockets_left(membership *m, int rank)
+{
+    end_dials(m, NULL, rank, RING_ERR_PEER, left);
 }
 
 /* Locked. */
-static ring_status dial(membership *m, int peer, const control_purpose *purpose, double deadline)
+static ring_status dial(group *g, int peer, const control_purpose *purpose, double deadline)
 {
-    const dialer steady = {.purpose = {.kind = HANDSHAKE_LINK, .lane = purpose->lane,
-                                       .index = purpose->index, .transport = purpose->transport},
+    const dialer steady = {.purpose = {.communicator = g->world.id, .kind = HANDSHAKE_LINK,
+                                       .lane = purpose->lane, .index = purpose->index,
+                                       .transport = purpose->transport},
                            .patience = CONTROL_NEVER, .most_pause = MOST_PAUSE,
                            .deadline = deadline, .done = on_dialed};
-    return membership_dial_rank(m, peer, purpose->local, &steady);
+    const int member_rank = group_member_rank(g, peer);
+    if (!g->member->served)
+        return fail(RING_ERR_USAGE, "the communicator was left");
+    if (is_opened(g, member_rank, purpose->lane, purpose->index) ||
+        dialer_of(g, member_rank, purpose->lane, purpose->index) != NULL)
+        return RING_OK;
+    if (!group_is_decided(g) && !control_left(&g->world, peer))
+        return membership_dial_rank(g->member, member_rank, purpose->local, &steady);
+    tell_failed(g, member_rank, purpose,
+                group_is_decided(g) ? fail(control_verdict(&g->world), "%s", g->text)
+                                    : fail(RING_ERR_PEER, "%s", left));
+    return RING_OK;
 }
 
 ring_status control_dial(control_world *world, int peer, const control_purpose *purpose,
                          double deadline)
 {
-    membership *m = membership_of(world);
-    if (peer < 0 || peer >= world->rank)
-        return fail(RING_ERR_INTERNAL, "rank %d dials rank %d: the higher rank of a pair has to",
-                    world->rank, peer);
+    if (peer < 0 || peer >= world->size || peer == world->rank)
+        return fail(RING_ERR_INTERNAL, "rank %d of %d dials rank %d", world->rank, world->size,
+                    peer);
     control_lock();
-    const ring_status status = !m->served || membership_is_decided(m)
-                                   ? fail(RING_ERR_USAGE, "the communicator has ended")
-                                   : dial(m, peer, purpose, deadline);
+    const ring_status status = dial(group_of(world), peer, purpose, deadline);
     control_unlock();
-    return status;
-}
-
-/* ---- All pairs --------------------------------------------------------------------- */
-
-typedef struct linking {
-    membership *member;
-    const control_route *routes;
-    int lanes;
-    int **fds;
-    size_t open;        /* sockets still to come */
-    ring_status status; /* of a dial that failed, with its text */
-    char text[256];
-} linking;
-
-static bool is_wanted(const linking *l, int peer, const control_purpose *purpose)
-{
-    const control_route *route = &l->routes[peer];
-    return purpose->lane < l->lanes && purpose->index == 0 && purpose->local == route->local &&
-           purpose->transport == route->transport && l->fds[purpose->lane][peer] < 0;
-}
-
-static bool take(void *context, int peer, const control_purpose *purpose, ring_status status,
-                 int fd)
-{
-    linking *l = context;
-    if (status == RING_OK && !is_wanted(l, peer, purpose))
-        return false;
-    if (status != RING_OK && l->status == RING_OK) {
-        l->status = status;
-        text_format(l->text, sizeof l->text, "%s", fail_text());
-    } else if (status == RING_OK) {
-        l->fds[purpose->lane][peer] = fd;
-        l->open--;
-    }
-    if (l->open == 0 || status != RING_OK)
-        pthread_cond_broadcast(&l->member->changed);
-    return true;
-}
-
-static ring_status dial_all(linking *l)
-{
-    const control_world *w = &l->member->world;
-    for (int peer = 0; peer < w->rank; peer++) {
-        for (int lane = 0; lane < l->lanes && l->status == RING_OK; lane++) {
-            const control_purpose purpose = {.lane = (uint16_t)lane,
-                                             .transport = l->routes[peer].transport,
-                                             .local = l->routes[peer].local};
-            RING_TRY(dial(l->member, peer, &purpose, w->deadline));
-        }
-    }
-    return RING_OK;
-}
-
-static bool is_missing(const void *context, int rank)
-{
-    const linking *l = context;
-    for (int lane = 0; lane < l->lanes; lane++)
-        if (rank != l->member->world.rank && l->fds[lane][rank] < 0)
-            return true;
-    return false;
-}
-
-static ring_status too_late(const linking *l)
-{
-    char ranks[200];
-    rank_list_text(l->member->world.size, is_missing, l, ranks, sizeof ranks);
-    return fail(RING_ERR_TIMEOUT, "no connection with rank %s in time (RING_INIT_TIMEOUT)%s%s; "
-                "does a firewall block ports between the hosts?", ranks,
-                l->text[0] != '\0' ? ": " : "", l->text);
-}
-
-/* Locked. */
-static ring_status link_all(linking *l)
-{
-    membership *m = l->member;
-    RING_TRY(dial_all(l));
-    while (l->open > 0 && l->status == RING_OK && !membership_is_decided(m))
-        if (!control_wait(&m->changed, m->world.deadline))
-            break;
-    if (l->open == 0)
-        return RING_OK;
-    if (membership_is_decided(m))
-        return verdict_status(m);
-    return l->status == RING_OK || l->status == RING_ERR_TIMEOUT ? too_late(l)
-                                                                 : fail(l->status, "%s", l->text);
-}
-
-/* Nobody dials before all have a sink. */
-static ring_status connect_all(linking *l)
-{
-    control_world *w = &l->member->world;
-    control_set_sink(w, take, l);
-    RING_TRY(control_agree(w, RING_OK));
-    control_lock();
-    const ring_status status = link_all(l);
-    control_unlock();
-    if (status != RING_OK)
-        control_announce(w, status);
-    return status == RING_OK ? RING_OK : verdict_status(l->member);
-}
-
-ring_status control_connect(control_world *world, const control_route *routes, int lanes, int **fds)
-{
-    linking l = {.member = membership_of(world), .routes = routes, .lanes = lanes, .fds = fds,
-                 .open = (size_t)lanes * (size_t)(world->size - 1)};
-    for (int lane = 0; lane < lanes; lane++)
-        for (int r = 0; r < world->size; r++)
-            fds[lane][r] = -1;
-    if (world->size == 1)
-        return RING_OK;
-    const ring_status status = connect_all(&l);
-    control_lock();
-    membership_drop_dialers(l.member, HANDSHAKE_LINK);
-    control_unlock();
-    control_set_sink(world, NULL, NULL);
-    for (int lane = 0; status != RING_OK && lane < lanes; lane++)
-        for (int r = 0; r < world->size; r++)
-            fd_close(&fds[lane][r]);
     return status;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Goodbyes, the list of who has left, and new ways up. */
+ * Goodbyes, losses, the list of who has left, and new ways up. */
 #include "departure.h"
 
+#include "bulletin.h"
+#include "data_sockets.h"
 #include "verdict.h"
 
 #include <string.h>
@@ -10,6 +12,7 @@
 #define LINGER_SECONDS 0.1     /* for peers to close first                                */
 #define LATECOMER_SECONDS 1.0  /* for ranks that still come to a start that has failed    */
 #define ATTACH_SECONDS 0.05    /* a rank that leaves with all others needs no new way up   */
+#define ADOPT_SECONDS 0.3      /* for a rank to come whose way up is this one now          */
 
 static bool has_left(const membership *m, int rank)
 {
@@ -18,16 +21,31 @@ static bool has_left(const membership *m, int rank)
 
 bool control_left(const control_world *world, int peer)
 {
-    return atomic_load_explicit(&membership_at(world)->left[peer], memory_order_acquire);
+    const group *g = group_at(world);
+    return atomic_load_explicit(&g->member->left[group_member_rank(g, peer)],
+                                memory_order_acquire);
+}
+
+static bool is_there(const membership *m, int rank)
+{
+    return !has_left(m, rank) && m->lost[rank] == LOSS_NONE;
 }
 
 static void note_left(membership *m, int rank)
 {
-    if (rank != m->world.rank && !atomic_exchange(&m->left[rank], true))
-        m->leavers[m->leaver_count++] = rank;
+    if (rank == m->world.rank || atomic_exchange(&m->left[rank], true))
+        return;
+    m->leavers[m->leaver_count++] = rank;
+    data_sockets_left(m, rank);
 }
 
 /* ---- On the channel ---------------------------------------------------------------- */
+
+static void adopt_later(membership *m)
+{
+    m->adopt_at = clock_now() + ADOPT_SECONDS;
+    membership_due(m, m->adopt_at);
+}
 
 void departure_hear(membership *m, connection *c, const control_message *message)
 {
@@ -39,13 +57,15 @@ void departure_hear(membership *m, connection *c, const control_message *message
         c->left = true;
         connection_shut(c);
     }
+    membership_due(m, 0); /* a vote may be complete without them */
+    adopt_later(m);
     membership_flush(m);
 }
 
 static bool speak_of_leavers(const membership *m, connection *c, control_message *out)
 {
     const int news = m->leaver_count - c->told_leavers;
-    if (news == 0 || membership_is_decided(m))
+    if (news == 0 || membership_has_failed(m))
         return false;
     control_message_begin(out, CONTROL_LEFT, m->world.rank);
     out->count = news < CONTROL_LEFT_MOST ? news : CONTROL_LEFT_MOST;
@@ -95,56 +115,149 @@ bool departure_is_dialing(const membership *m, int peer)
     return false;
 }
 
-void departure_dial(membership *m, int peer)
+static void dial(membership *m, int peer, void (*done)(dialer *d, ring_status status, int fd))
 {
-    if (peer < 0 || peer >= m->world.size || peer == m->world.rank || has_left(m, peer) ||
-        membership_edge_to(m, peer) != NULL || departure_is_dialing(m, peer))
+    if (peer == m->world.rank || membership_edge_to(m, peer) != NULL ||
+        departure_is_dialing(m, peer))
         return;
     const dialer once = {.purpose.kind = HANDSHAKE_CONTROL, .deadline = CONTROL_NEVER,
-                         .patience = m->world.settings.peer_timeout, .done = on_dialed};
+                         .patience = m->world.settings.peer_timeout, .done = done};
     if (membership_dial_rank(m, peer, membership_is_local(m, peer), &once) != RING_OK)
         log_debug("%s", fail_text());
 }
 
-static bool may_lead_up(const membership *m, int rank)
+void departure_dial(membership *m, int peer)
 {
-    return !has_left(m, rank) && !m->unreachable[rank];
+    if (peer >= 0 && peer < m->world.size && is_there(m, peer))
+        dial(m, peer, on_dialed);
 }
 
-/* @return -1: this rank is the top. */
-static int next_way_up(const membership *m)
+static bool may_lead_up(const membership *m, int from, int to)
 {
-    for (int above = tree_parent(m->world.rank); above >= 0; above = tree_parent(above))
-        if (may_lead_up(m, above))
+    return is_there(m, to) && (from != m->world.rank || !m->unreachable[to]);
+}
+
+/* As far as this rank knows. @return -1: that is the top. */
+static int way_up_from(const membership *m, int rank)
+{
+    for (int above = tree_parent(rank); above >= 0; above = tree_parent(above))
+        if (may_lead_up(m, rank, above))
             return above;
-    for (int lower = 0; lower < m->world.rank; lower++)
-        if (may_lead_up(m, lower))
+    for (int lower = 0; lower < rank; lower++)
+        if (may_lead_up(m, rank, lower))
             return lower;
     return -1;
 }
 
+static bool is_dialing_up(const membership *m)
+{
+    for (const dialer *d = m->dialers; d != NULL; d = d->next)
+        if (!d->ended && d->purpose.kind == HANDSHAKE_CONTROL && d->peer < m->world.rank)
+            return true;
+    return false;
+}
+
 static bool needs_way_up(const membership *m)
 {
-    return m->state == STATE_RUNNING && !membership_is_decided(m) && membership_up(m) == NULL &&
-           !departure_is_dialing(m, -1);
+    return membership_up(m) == NULL && !is_dialing_up(m);
 }
 
 static void attach(membership *m)
 {
-    const int above = next_way_up(m);
+    const int above = way_up_from(m, m->world.rank);
     m->attach_at = CONTROL_NEVER;
     if (above >= 0)
         departure_dial(m, above);
     else if (m->unanswered >= 0)
-        verdict_lost(m, m->unanswered, "it did not answer when the rank between had left");
+        departure_lost(m, m->unanswered, LOSS_SILENT, "it did not answer when the rank between "
+                       "was gone");
+}
+
+static void seek_way_up(membership *m)
+{
+    m->attach_at = clock_now() + ATTACH_SECONDS;
+    membership_due(m, m->attach_at);
+}
+
+/* ---- Those below a rank that is gone ----------------------------------------------- */
+
+static bool lost_one_above(const membership *m, int rank)
+{
+    for (int above = tree_parent(rank); above >= 0; above = tree_parent(above))
+        if (m->lost[above] != LOSS_NONE)
+            return true;
+    return false;
+}
+
+/* Who is away has ended; or left, when all above it did, and found nobody to say goodbye to. Not at
+ * the first try: the news may be on its way. Who is silent is dialed until it wakes or ends. */
+static void on_orphan_dialed(dialer *d, ring_status status, int fd)
+{
+    membership *m = d->context;
+    const char *why = "it could not be reached when the rank between was gone";
+    const bool again = status == RING_ERR_SYSTEM || !m->unreachable[d->peer];
+    if (status == RING_OK) {
+        on_dialed(d, status, fd);
+        return;
+    }
+    if (status == RING_ERR_TIMEOUT)
+        departure_lost(m, d->peer, LOSS_SILENT, why);
+    else if (again)
+        m->unreachable[d->peer] = true;
+    else if (lost_one_above(m, d->peer))
+        departure_lost(m, d->peer, LOSS_ENDED, why);
+    else
+        note_left(m, d->peer);
+    adopt_later(m);
+    membership_flush(m);
+}
+
+/* Who has to come to this rank and does not may have ended with the one between: nobody else
+ * would notice. */
+static void adopt(membership *m)
+{
+    m->adopt_at = CONTROL_NEVER;
+    for (int r = m->world.rank + 1; r < m->world.size; r++)
+        if (!has_left(m, r) && m->lost[r] != LOSS_ENDED && way_up_from(m, r) == m->world.rank)
+            dial(m, r, on_orphan_dialed);
 }
 
 void departure_gone(membership *m, const connection *c)
 {
-    if (!c->edge || c->peer > m->world.rank)
+    if (c->edge && c->peer < m->world.rank)
+        seek_way_up(m);
+}
+
+/* Whoever sees a rank die says the same of it. */
+void departure_lost(membership *m, int rank, enum loss how, const char *why)
+{
+    char name[128], text[CONTROL_TEXT];
+    control_message note;
+    if (m->lost[rank] >= how || has_left(m, rank))
         return;
-    m->attach_at = clock_now() + ATTACH_SECONDS;
-    membership_due(m, m->attach_at);
+    membership_name(m, rank, name, sizeof name);
+    text_format(text, sizeof text, "%s was lost%s%s", name, m->state == STATE_JOINING ? " " : ": ",
+                m->state == STATE_JOINING ? "while ranks were joining" : why);
+    if (!m->started)
+        verdict_decide(m, RING_ERR_PEER, text);
+    if (m->state < STATE_LINKING)
+        return;
+    control_message_reason(&note, CONTROL_LOST, rank, RING_ERR_PEER, text);
+    note.count = (int32_t)how;
+    bulletin_post(m, &note);
+}
+
+void departure_hear_lost(membership *m, const control_message *note)
+{
+    const int rank = note->rank;
+    if (m->lost[rank] < (enum loss)note->count)
+        m->lost[rank] = (enum loss)note->count;
+    m->lost_at = clock_now();
+    for (dialer *d = m->dialers; d != NULL; d = d->next)
+        if (!d->ended && d->purpose.kind == HANDSHAKE_CONTROL && d->peer == rank)
+            dialer_drop(d);
+    seek_way_up(m);
+    adopt_later(m);
 }
 
 /* ---- Leaving ----------------------------------------------------------------------- */
@@ -153,7 +266,7 @@ void departure_gone(membership *m, const connection *c)
  * dial in vain until their deadline. Not when it was itself that long. */
 static bool awaits_latecomers(const membership *m)
 {
-    return m->rendezvous.source.fd >= 0 && membership_is_decided(m) &&
+    return m->rendezvous.source.fd >= 0 && membership_has_failed(m) &&
            control_verdict(&m->world) != RING_ERR_TIMEOUT && m->told < m->world.size - 1;
 }
 
@@ -167,7 +280,7 @@ static bool all_is_said(const membership *m)
     for (const connection *c = m->connections; c != NULL; c = c->next)
         if (has_more_to_say(c))
             return false;
-    return verdict_is_spread(m) && !awaits_latecomers(m);
+    return bulletin_is_spread(m) && !awaits_latecomers(m);
 }
 
 static bool all_have_closed(const membership *m)
@@ -175,7 +288,7 @@ static bool all_have_closed(const membership *m)
     for (const connection *c = m->connections; c != NULL; c = c->next)
         if (connection_is_open(c))
             return false;
-    return verdict_is_spread(m) && !awaits_latecomers(m);
+    return bulletin_is_spread(m) && !awaits_latecomers(m);
 }
 
 /* Half-closes what has nothing more to say, so that the peers read to the end. */
@@ -200,19 +313,20 @@ static void tick_leaving(membership *m, double now)
 
 void departure_tick(membership *m, double now)
 {
-    if (m->state == STATE_LEAVING) {
+    if (m->state == STATE_LEAVING)
         tick_leaving(m, now);
-    } else if (needs_way_up(m) && m->attach_at < CONTROL_NEVER) {
-        if (now >= m->attach_at)
-            attach(m);
-        else
-            membership_due(m, m->attach_at);
-    }
+    if (m->state != STATE_RUNNING)
+        return;
+    if (needs_way_up(m) && now >= m->attach_at)
+        attach(m);
+    if (now >= m->adopt_at)
+        adopt(m);
+    membership_due(m, needs_way_up(m) ? m->attach_at : CONTROL_NEVER);
+    membership_due(m, m->adopt_at);
 }
 
-void control_leave(control_world *world)
+void departure_run(membership *m)
 {
-    membership *m = membership_of(world);
     if (!m->served)
         return;
     control_lock();
@@ -222,8 +336,8 @@ void control_leave(control_world *world)
     acceptor_close(&m->local);
     membership_drop_dialers(m, HANDSHAKE_JOIN);
     membership_drop_dialers(m, HANDSHAKE_LINK);
-    if (!membership_is_decided(m))
-        membership_drop_dialers(m, HANDSHAKE_CONTROL); /* else they spread the verdict */
+    if (m->bulletins[BULLETIN_LASTING].count == 0)
+        membership_drop_dialers(m, HANDSHAKE_CONTROL); /* else they spread what all must know */
     tick_leaving(m, clock_now()); /* the goodbyes go out before anything else can happen */
     while (!all_have_closed(m) && clock_now() < m->stop_by)
         (void)control_wait(&m->changed, m->stop_by);

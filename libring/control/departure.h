@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * departure: leaving in order, and what the others do about it. Who leaves says goodbye to its
- * neighbours, and they tell it on. A rank whose way up has left dials another: the nearest rank
- * above that has not, else any lower one. So all who stay remain connected: each knows a rank
- * below its own, down to the lowest.
+ * departure: leaving in order, or being lost, and what the others do about it. Who leaves says
+ * goodbye to its neighbours, and they tell it on; of who is lost they tell all. A rank whose way
+ * up is gone dials another: the nearest rank above that is there, else any lower one. So all who
+ * stay remain connected: each knows a rank below its own, down to the lowest. The rank that should
+ * be dialed so looks for who does not come.
  */
 #ifndef RING_CONTROL_DEPARTURE_H
 #define RING_CONTROL_DEPARTURE_H
@@ -20,5 +21,11 @@ bool departure_speak(membership *m, connection *c, control_message *out);
 void departure_tick(membership *m, double now);
 /** A neighbour has said goodbye and closed. */
 void departure_gone(membership *m, const connection *c);
+/** This rank sees that @p rank is lost, @p why: ends the start, or tells all. */
+void departure_lost(membership *m, int rank, enum loss how, const char *why);
+/** All are told of one that is lost. */
+void departure_hear_lost(membership *m, const control_message *note);
+/** Says goodbye, if started, and ends the connections. Not locked; not by the control thread. */
+void departure_run(membership *m);
 
 #endif

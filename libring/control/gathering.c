@@ -4,7 +4,7 @@
 
 #include "listeners.h"
 #include "handout.h"
-#include "rank_list.h"
+#include "departure.h"
 #include "verdict.h"
 
 #include <sodium.h>
@@ -12,9 +12,8 @@
 
 /* ---- Seats ------------------------------------------------------------------------- */
 
-static bool is_missing(const void *context, int rank)
+static bool is_missing(const membership *m, int rank)
 {
-    const membership *m = context;
     return m->world.cards[rank].rank != rank;
 }
 
@@ -56,9 +55,9 @@ void gathering_hear(membership *m, connection *c, const control_message *message
         return;
     }
     c->came = true;
-    if (!membership_is_decided(m) && !is_missing(m, c->peer))
+    if (!membership_has_failed(m) && !is_missing(m, c->peer))
         refuse_twice(m, &message->body.join.card);
-    else if (!membership_is_decided(m) && m->state == STATE_JOINING)
+    else if (!membership_has_failed(m) && m->state == STATE_JOINING)
         seat(m, message);
     membership_flush(m);
 }
@@ -67,7 +66,7 @@ void gathering_hear(membership *m, connection *c, const control_message *message
 void gathering_lose(membership *m, const connection *c)
 {
     if (c->came && !c->left)
-        verdict_lost(m, c->peer, "its process ended or its connection broke");
+        departure_lost(m, c->peer, LOSS_ENDED, "its process ended or its connection broke");
 }
 
 /* ---- Who comes --------------------------------------------------------------------- */
@@ -88,13 +87,45 @@ static void on_refused(acceptor *a, ring_status status)
     verdict_decide(m, status, fail_text());
 }
 
+static void add_range(int first, int last, char *out, size_t bytes)
+{
+    const size_t used = strlen(out);
+    const char *comma = used > 0 ? ", " : "";
+    if (used + 24 > bytes) {
+        if (used >= 3 && out[used - 1] != '.')
+            memcpy(out + used - 3, "...", 3);
+    } else if (first == last) {
+        text_format(out + used, bytes - used, "%s%d", comma, first);
+    } else {
+        text_format(out + used, bytes - used, "%s%d-%d", comma, first, last);
+    }
+}
+
+/* Writes the missing ranks as "1, 3-5". @return their number. */
+static int list_missing(const membership *m, char *out, size_t bytes)
+{
+    int count = 0;
+    out[0] = '\0';
+    for (int first = 0; first < m->world.size; first++) {
+        if (!is_missing(m, first))
+            continue;
+        int last = first;
+        while (last + 1 < m->world.size && is_missing(m, last + 1))
+            last++;
+        add_range(first, last, out, bytes);
+        count += last - first + 1;
+        first = last;
+    }
+    return count;
+}
+
 static void give_up(membership *m)
 {
     char ranks[200], place[ADDRESS_TEXT_MAX] = "?", text[CONTROL_TEXT];
     net_address at = {.length = sizeof at.at};
     if (getsockname(m->rendezvous.source.fd, &at.at.any, &at.length) == 0)
         address_text(&at, place);
-    const int count = rank_list_text(m->world.size, is_missing, m, ranks, sizeof ranks);
+    const int count = list_missing(m, ranks, sizeof ranks);
     text_format(text, sizeof text, "%s %s of %d did not come to rank 0 (%s at %s) in time "
                 "(RING_INIT_TIMEOUT=%g)%s", count == 1 ? "rank" : "ranks", ranks, m->world.size,
                 m->world.cards[0].hostname, place, m->world.settings.init_timeout,
@@ -104,7 +135,7 @@ static void give_up(membership *m)
 
 void gathering_tick(membership *m, double now)
 {
-    if (m->world.rank > 0 || m->state != STATE_JOINING || membership_is_decided(m))
+    if (m->world.rank > 0 || m->state != STATE_JOINING || membership_has_failed(m))
         return;
     if (now >= m->world.deadline)
         give_up(m);
@@ -127,7 +158,7 @@ static ring_status gather(membership *m, int listener)
     RING_TRY(listeners_open(m, session));
     RING_TRY(listening);
     membership_due(m, m->world.deadline);
-    while (m->state < STATE_LINKING && !membership_is_decided(m))
+    while (m->state < STATE_LINKING && !membership_has_failed(m))
         (void)control_wait(&m->changed, CONTROL_NEVER);
     return m->state >= STATE_LINKING ? RING_OK : verdict_status(m);
 }

@@ -17,7 +17,7 @@ handshake_hello handshake_hello_to(const handshake_terms *terms, int peer,
                                    const handshake_purpose *purpose)
 {
     handshake_hello hello = {.order = ORDER_MARK, .version = RING_VERSION_CODE,
-                             .card_bytes = sizeof(control_card), .epoch = terms->epoch,
+                             .card_bytes = sizeof(control_card),
                              .size = terms->size, .rank = terms->rank, .peer = peer,
                              .purpose = *purpose};
     memcpy(hello.magic, magic, sizeof magic);
@@ -99,16 +99,6 @@ static ring_status check_proof(const handshake *h, const char *side, const unsig
     return peer_check(h->fd, h->terms->users);
 }
 
-/* Who joins does not know yet which communicator it is. */
-static ring_status same_communicator(const handshake_hello *mine, const handshake_hello *theirs)
-{
-    if (mine->epoch == theirs->epoch &&
-        (mine->purpose.kind == HANDSHAKE_JOIN ||
-         memcmp(mine->session, theirs->session, sizeof mine->session) == 0))
-        return RING_OK;
-    return fail(RING_ERR_PEER, "rank %d speaks for another communicator of this job", theirs->rank);
-}
-
 /* Both sides are members of one job from here. */
 static ring_status compare(const handshake_hello *mine, const handshake_hello *theirs)
 {
@@ -130,7 +120,10 @@ static ring_status compare(const handshake_hello *mine, const handshake_hello *t
         memcmp(&theirs->purpose, &mine->purpose, sizeof mine->purpose) != 0)
         return fail(RING_ERR_PEER, "rank %d is not whom rank %d wanted to speak to", theirs->rank,
                     mine->rank);
-    return same_communicator(mine, theirs);
+    return mine->purpose.kind == HANDSHAKE_JOIN || /* who joins does not know it yet */
+                   memcmp(mine->session, theirs->session, sizeof mine->session) == 0
+               ? RING_OK
+               : fail(RING_ERR_PEER, "rank %d speaks for another start of this job", theirs->rank);
 }
 
 /* ---- States ------------------------------------------------------------------------ */
@@ -199,14 +192,24 @@ static ring_status on_proof(handshake *h)
 {
     RING_TRY(hear(h, HANDSHAKE_MAC));
     RING_TRY(check_proof(h, dialer_side, h->in));
-    RING_TRY(compare(&h->acceptor, &h->dialer));
-    RING_TRY(say(h, "w", 1));
-    return RING_OK;
+    return compare(&h->acceptor, &h->dialer);
+}
+
+ring_status handshake_welcome(handshake *h)
+{
+    return say(h, "w", 1);
+}
+
+void handshake_decline(handshake *h)
+{
+    (void)say(h, "l", 1); /* who does not hear it tries again */
 }
 
 static ring_status on_welcome(handshake *h)
 {
     RING_TRY(hear(h, 1));
+    if (h->in[0] == 'l')
+        return fail(RING_ERR_ABORTED, "it has left the communicator");
     return h->in[0] == 'w' ? RING_OK : fail(RING_ERR_PEER, "the other side said nonsense");
 }
 

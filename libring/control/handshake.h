@@ -9,8 +9,8 @@
  *     MAC of both hellos    ──▶     (MAC wrong: closed)
  *     done                  ◀──     one byte: welcome
  *
- * The MACs are by the job's key, and cover all that the hellos say: communicator, epoch, pair,
- * lane and the rest. The nonces are new each time, so a replay proves nothing. The layout of
+ * The MACs are by the job's key, and cover all that the hellos say: membership, communicator,
+ * pair, lane and the rest. The nonces are new each time, so a replay proves nothing. The layout of
  * these messages is the same in all versions; version, byte order and sizes are compared after
  * both sides have proved themselves, so that only a member of the job can cause the error.
  */
@@ -27,29 +27,29 @@ enum handshake_kind { HANDSHAKE_JOIN = 1, HANDSHAKE_CONTROL, HANDSHAKE_LINK };
 /** What a connection is for. Of a link also which one: two ends that mean different ones do not
  *  come together. */
 typedef struct handshake_purpose {
+    uint64_t communicator; /* its id */
     uint16_t kind, lane, index, transport;
 } handshake_purpose;
 
 /** What this rank shows and expects. Borrowed by its handshakes. */
 typedef struct handshake_terms {
     unsigned char key[CREDENTIAL_KEY];
-    unsigned char session[HANDSHAKE_SESSION]; /* which communicator of the job; rank 0 draws it, and
+    unsigned char session[HANDSHAKE_SESSION]; /* which membership of the job; rank 0 draws it, and
                                                  who joins learns it with rank 0's proof */
-    uint32_t epoch; /* of that communicator; 0: one that never shrank */
     FILE *users;    /* the key is no secret: peer_table(), the other side must be of our user */
     int rank, size;
 } handshake_terms;
 
 typedef struct handshake_hello {
     char magic[8];
-    uint32_t order, version, card_bytes, epoch;
-    int32_t size, rank, peer; /* peer: whom this is for */
     handshake_purpose purpose;
+    uint32_t order, version, card_bytes;
+    int32_t size, rank, peer; /* peer: whom this is for */
     unsigned char session[HANDSHAKE_SESSION];
     unsigned char nonce[HANDSHAKE_NONCE];
 } handshake_hello;
 
-_Static_assert(sizeof(handshake_hello) == 92, "hellos look the same in all versions");
+_Static_assert(sizeof(handshake_hello) == 96, "hellos look the same in all versions");
 
 enum handshake_state {
     HANDSHAKE_CONNECTING, HANDSHAKE_HELLO, HANDSHAKE_ANSWER, HANDSHAKE_PROOF, HANDSHAKE_WELCOME
@@ -78,8 +78,13 @@ void handshake_accept(handshake *h, int fd, const handshake_terms *terms);
 /** Goes on as far as it can.
  *  @return RING_OK: h->dialer and h->acceptor are true; RING_IN_PROGRESS;
  *          RING_ERR_CONFIG: a member of the job, but another version, byte order or size;
+ *          RING_ERR_ABORTED: declined, and so will be the next one;
  *          else this socket is of no use: RING_ERR_AUTH, _PEER, _TIMEOUT, _SYSTEM. */
 ring_status handshake_step(handshake *h);
+/** The last word of the side that accepts, after RING_OK: only now the other side is done. */
+ring_status handshake_welcome(handshake *h);
+/** Instead of it: this rank has left what the connection is for. */
+void handshake_decline(handshake *h);
 /** What it waits for, for epoll and poll alike. */
 uint32_t handshake_events(const handshake *h);
 

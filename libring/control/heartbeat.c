@@ -2,7 +2,7 @@
  * Beating, and judging the silence of others. */
 #include "heartbeat.h"
 
-#include "verdict.h"
+#include "departure.h"
 
 static double interval(const membership *m)
 {
@@ -52,7 +52,7 @@ static void judge(membership *m, connection *c, double now)
     if (is_silent(c, now, limit)) {
         text_format(why, sizeof why, "no sign of life for %g s (RING_PEER_TIMEOUT); its process is "
                     "stopped or its host cut off", limit);
-        verdict_lost(m, c->peer, why);
+        departure_lost(m, c->peer, LOSS_SILENT, why);
     } else {
         membership_due(m, c->heard + limit);
     }
@@ -63,7 +63,7 @@ void heartbeat_tick(membership *m, double now)
     for (connection *c = m->connections; c != NULL; c = c->next) {
         if (!c->edge || !connection_is_open(c) || m->state == STATE_LEAVING)
             continue;
-        if (!membership_is_decided(m) && !c->left)
+        if (!membership_has_failed(m) && !c->left && m->lost[c->peer] == LOSS_NONE)
             judge(m, c, now);
         connection_write(c);
         if (connection_is_open(c) && !c->deaf && c->beat > now)

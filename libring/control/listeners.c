@@ -10,6 +10,8 @@
 #include <sodium.h>
 #include <string.h>
 
+#define LACK_SECONDS 1.0 /* without a descriptor, until it is this rank's failure */
+
 /* ---- Addresses --------------------------------------------------------------------- */
 
 /* What the user chose, but nothing beats "no secret: 127.0.0.1 only"; else the address that
@@ -92,21 +94,33 @@ static void on_admitted(acceptor *a, int fd, const handshake_hello *hello)
     connection_write(c);
 }
 
-/* A start cannot do without descriptors; later somebody else may give some back. */
+static ring_status on_proved(acceptor *a, const handshake_hello *hello)
+{
+    return hello->purpose.kind == HANDSHAKE_LINK ? data_sockets_want(a->context, hello) : RING_OK;
+}
+
+/* A start cannot do without descriptors. Later somebody may give some back in a moment; else peers would
+ * wait for this rank in vain. */
 static void on_refused(acceptor *a, ring_status status)
 {
     membership *m = a->context;
-    if (status == RING_ERR_SYSTEM && m->state < STATE_RUNNING)
+    const double now = clock_now();
+    log_debug("%s", fail_text());
+    if (status != RING_ERR_SYSTEM)
+        return;
+    if (now - m->lacked_at > 2 * LACK_SECONDS)
+        m->lacks_since = now;
+    m->lacked_at = now;
+    if (m->state < STATE_RUNNING || now - m->lacks_since > LACK_SECONDS)
         verdict_propose_own(m, status);
-    else
-        log_debug("%s", fail_text());
 }
 
 ring_status listeners_open(membership *m, const unsigned char session[HANDSHAKE_SESSION])
 {
     memcpy(m->terms.session, session, HANDSHAKE_SESSION);
     crypto_auth_hmacsha256(m->terms.key, session, HANDSHAKE_SESSION, m->job.key);
-    const acceptor either = {.source.client = &m->client, .terms = &m->terms, .admit = on_admitted,
+    const acceptor either = {.source.client = &m->client, .terms = &m->terms, .wants = on_proved,
+                             .admit = on_admitted,
                            .refuse = on_refused, .context = m};
     RING_TRY(acceptor_open(&m->tcp, &either, m->tcp.source.fd));
     return acceptor_open(&m->local, &either, m->local.source.fd);

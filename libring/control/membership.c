@@ -3,12 +3,14 @@
 #include "membership.h"
 
 #include "barrier.h"
+#include "bulletin.h"
+#include "data_sockets.h"
 #include "departure.h"
 #include "gathering.h"
 #include "handout.h"
 #include "heartbeat.h"
 #include "id_listener.h"
-#include "refusal.h"
+#include "shrink.h"
 #include "verdict.h"
 #include "visiting.h"
 
@@ -22,7 +24,10 @@ void membership_nonsense(membership *m, const connection *c)
     char name[128], text[CONTROL_TEXT];
     membership_name(m, c->peer, name, sizeof name);
     text_format(text, sizeof text, "%s sent a control message that makes no sense", name);
-    verdict_decide(m, RING_ERR_INTERNAL, text);
+    if (m->started)
+        departure_lost(m, c->peer, LOSS_SILENT, "it sent a control message that makes no sense");
+    else
+        verdict_decide(m, RING_ERR_INTERNAL, text);
 }
 
 /* Before all cards are here, only those who hand them out have anything to say. */
@@ -55,11 +60,14 @@ void membership_hear(membership *m, connection *c, control_message *message)
         barrier_hear(m, c, message);
         return;
     case CONTROL_PROPOSAL:
-    case CONTROL_VERDICT:
-        verdict_hear(m, c, message);
+        verdict_consider(m, message);
         return;
-    case CONTROL_REFUSAL:
-        refusal_hear(m, message);
+    case CONTROL_VERDICT:
+    case CONTROL_STATEMENT:
+    case CONTROL_LOST:
+    case CONTROL_VOTE:
+    case CONTROL_DECISION:
+        bulletin_hear(m, c, message);
         return;
     case CONTROL_LEFT:
     case CONTROL_GOODBYE:
@@ -72,19 +80,19 @@ void membership_hear(membership *m, connection *c, control_message *message)
 
 bool membership_speak(membership *m, connection *c, control_message *out)
 {
-    return visiting_speak(m, c, out) || verdict_speak(m, c, out) || handout_speak(m, c, out) ||
-           barrier_speak(m, c, out) || refusal_speak(m, c, out) || departure_speak(m, c, out) ||
+    return visiting_speak(m, c, out) || bulletin_speak(m, c, out) || verdict_speak(m, c, out) ||
+           handout_speak(m, c, out) || barrier_speak(m, c, out) || departure_speak(m, c, out) ||
            heartbeat_speak(m, c, out);
 }
 
 void membership_lose(membership *m, connection *c)
 {
-    if (m->state == STATE_LEAVING || membership_is_decided(m) || c->tacit)
+    if (m->state == STATE_LEAVING || membership_has_failed(m) || c->tacit)
         return;
     if (c->edge && c->left)
         departure_gone(m, c);
     else if (c->edge)
-        verdict_lost(m, c->peer, "its process ended or its connection broke");
+        departure_lost(m, c->peer, LOSS_ENDED, "its process ended or its connection broke");
     else if (m->world.rank == 0)
         gathering_lose(m, c);
     else
@@ -159,7 +167,10 @@ static void on_tick(control_client *client, double now, double stall)
     barrier_tick(m, now);
     heartbeat_tick(m, now);
     verdict_tick(m, now);
+    bulletin_tick(m, now);
+    shrink_tick(m, now);
     departure_tick(m, now);
+    data_sockets_expire(m, now);
     membership_due(m, id_listener_expire(now));
     free_ended(m);
 }
@@ -177,7 +188,7 @@ connection *membership_up(const membership *m)
     connection *up = NULL;
     for (connection *c = m->connections; c != NULL; c = c->next)
         if (connection_is_open(c) && !c->left && !c->told_seated && c->peer < m->world.rank &&
-            (up == NULL || c->peer < up->peer))
+            m->lost[c->peer] == LOSS_NONE && (up == NULL || c->peer < up->peer))
             up = c;
     return up;
 }
@@ -238,9 +249,11 @@ static ring_status fill(membership *m, uint32_t transports)
     m->left = calloc(size, sizeof *m->left);
     m->leavers = calloc(size, sizeof *m->leavers);
     m->unreachable = calloc(size, sizeof *m->unreachable);
-    m->refusals_of = calloc(size, sizeof *m->refusals_of);
-    if (m->world.cards == NULL || m->left == NULL || m->leavers == NULL ||
-        m->unreachable == NULL || m->refusals_of == NULL)
+    m->statements_of = calloc(size, sizeof *m->statements_of);
+    m->lost = calloc(size, sizeof *m->lost);
+    m->all.votes = calloc(size, sizeof *m->all.votes);
+    if (m->world.cards == NULL || m->left == NULL || m->leavers == NULL || m->lost == NULL ||
+        m->unreachable == NULL || m->statements_of == NULL || m->all.votes == NULL)
         return fail(RING_ERR_MEMORY, "cards of %zu ranks", size);
     for (size_t r = 0; r < size; r++)
         m->world.cards[r].rank = -1;
@@ -267,7 +280,12 @@ static void init_parts(membership *m)
     m->job.size = m->terms.size = m->world.size;
     m->rendezvous.source.fd = m->tcp.source.fd = m->local.source.fd = -1;
     m->unanswered = -1;
-    m->attach_at = CONTROL_NEVER;
+    m->attach_at = m->adopt_at = CONTROL_NEVER;
+    m->groups = &m->all;
+    m->references = 1;
+    m->all.member = m;
+    m->all.round = 1;
+    m->all.decide_by = CONTROL_NEVER;
     init_changed(m);
 }
 
@@ -306,6 +324,7 @@ void membership_close(membership *m)
     acceptor_close(&m->rendezvous);
     acceptor_close(&m->tcp);
     acceptor_close(&m->local);
+    data_sockets_expire(m, CONTROL_NEVER);
     for (connection *c = m->connections; c != NULL; c = c->next)
         control_close(&c->source);
     free_ended(m);
@@ -321,7 +340,15 @@ void membership_free(membership *m)
     sodium_memzero(&m->job, sizeof m->job);
     sodium_memzero(&m->terms, sizeof m->terms);
     pthread_cond_destroy(&m->changed);
-    free(m->refusals_of);
+    for (int i = 0; i < BULLETINS; i++)
+        free(m->bulletins[i].notes);
+    for (proposal *p = m->proposals, *next; p != NULL; p = next) {
+        next = p->next;
+        free(p);
+    }
+    free(m->all.votes);
+    free(m->lost);
+    free(m->statements_of);
     free(m->unreachable);
     free(m->leavers);
     free(m->left);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * membership: this rank's part in one communicator, as the control thread sees it: the state, the
- * connections, and who does what with each message. The lock (control_thread.h) guards all of
- * it but what is atomic; all functions of this header are called with it held.
+ * membership: this rank's part in what one start made, as the control thread sees it: the state,
+ * the connections, the communicators (group.h), and who does what with each message. The lock
+ * (control_thread.h) guards all of it but what is atomic; all functions of this header are called
+ * with it held.
  *
  * What happens is told to the noun that it concerns, each in its own file: gathering, visiting,
- * handout, barrier, verdict, departure, heartbeat. Each may have hear (a message of its kinds
- * came), speak (compose the next message for a connection, if there is one) and tick (something
- * is due).
+ * handout, barrier, verdict, bulletin, departure, heartbeat, shrink. Each may have hear (a message
+ * of its kinds came), speak (compose the next message for a connection, if there is one) and tick
+ * (something is due).
  */
 #ifndef RING_CONTROL_MEMBERSHIP_H
 #define RING_CONTROL_MEMBERSHIP_H
@@ -16,22 +17,46 @@
 #include "connection.h"
 #include "control.h"
 #include "dialer.h"
+#include "group.h"
 #include "tree.h"
-
-#include <stdatomic.h>
 
 enum control_state {
     STATE_JOINING, /* rank 0: gathers cards; others: find rank 0, bring theirs          */
     STATE_CARDS,   /* has all cards, and hands them to the ranks below it               */
-    STATE_LINKING, /* the caller opens links and agrees                                 */
+    STATE_LINKING, /* the caller makes its part and agrees                              */
     STATE_RUNNING, /* control_start() was called                                        */
     STATE_LEAVING  /* control_leave() was called                                        */
 };
 
-enum { CONTROL_REFUSALS_KEPT = 8 };
+/** Notes to all, see bulletin.h. */
+typedef struct bulletin {
+    control_message *notes; /* [room] the latest ones, number i at i % room */
+    int count, room;
+} bulletin;
+enum { BULLETIN_LASTING, BULLETIN_RECENT, BULLETINS, BULLETIN_STATEMENTS = 32 };
+
+/** A reason to end a communicator that the top has not answered, see verdict.h. */
+typedef struct proposal {
+    control_message message;
+    int told;              /* to whom; -1: nobody            */
+    double decide_by;      /* without an answer it holds     */
+    struct proposal *next;
+} proposal;
+
+typedef struct held_socket held_socket; /* data_sockets.c */
+
+enum { GROUPS_LEFT_KEPT = 256 };
 
 typedef struct membership {
-    control_world world;   /* first: what the other rooms see */
+    union {
+        control_world world; /* all ranks                                             */
+        group all;           /* the communicator of the start, which begins with that */
+    };
+    group *groups;         /* those that are not left         */
+    uint64_t left_ids[GROUPS_LEFT_KEPT]; /* of those that were left, the latest */
+    size_t left_groups;
+    int references;        /* those that are not freed        */
+    uint32_t ids_given;
     control_client client;
     enum control_state state;
     bool served;           /* the thread knows it             */
@@ -41,6 +66,7 @@ typedef struct membership {
     handshake_terms job;   /* of the rendezvous               */
     handshake_terms terms; /* of all else                     */
     acceptor rendezvous, tcp, local;
+    double lacks_since, lacked_at; /* no descriptor for who comes: since when, and last */
     connection *connections;
     dialer *dialers;
 
@@ -55,51 +81,34 @@ typedef struct membership {
     int entered, passed;
     int below[CONTROL_FANOUT]; /* how far the ranks below each child are                */
 
-    /* The verdict. */
-    _Atomic int verdict;
-    char text[CONTROL_TEXT];   /* written once, before the verdict                      */
-    control_message proposal;
-    bool proposed;
-    double decide_by;          /* without an answer from above, this rank's own holds   */
-    double bypass_at;          /* neighbours that have not answered are gone around     */
-    void (*wake)(void *);
-    void *wake_context;
+    /* What all are told. */
+    bulletin bulletins[BULLETINS];
+    double posted_at;          /* the latest note that lasts                            */
+    int *statements_of;        /* [size] the latest of each rank                        */
+    proposal *proposals;
 
-    /* Who has left. */
+    /* Who is lost, and who has left. */
+    enum loss *lost;           /* [size] */
+    double lost_at;            /* the latest                                            */
     atomic_bool *left;         /* [size] */
     int *leavers;              /* [size], in the order in which it was heard            */
     int leaver_count;
     bool *unreachable;         /* [size] did not answer while a way up was sought       */
     int unanswered;            /* the latest of them that was silent, -1                */
     double attach_at;          /* when a new way up is due                              */
+    double adopt_at;           /* when those should be here whose way up this rank is   */
     double stop_by;            /* of leaving                                            */
 
-    control_sink *sink;
-    void *sink_context;
-
-    /* Refused calls. */
-    control_message refusals[CONTROL_REFUSALS_KEPT];
-    int refusal_count;         /* heard and made so far */
-    int *refusals_of;          /* [size] the latest of each rank */
-    control_refusal_sink *on_refusal;
-    void *on_refusal_context;
+    held_socket *held;         /* data sockets that nobody takes yet                    */
+    int held_count;
 
     uint64_t messages_sent, bytes_sent;
 } membership;
 
-static inline membership *membership_of(control_world *world)
+/** @return true if the start has failed. */
+static inline bool membership_has_failed(const membership *m)
 {
-    return (membership *)world;
-}
-
-static inline const membership *membership_at(const control_world *world)
-{
-    return (const membership *)world;
-}
-
-static inline bool membership_is_decided(const membership *m)
-{
-    return atomic_load_explicit(&m->verdict, memory_order_relaxed) != RING_OK;
+    return !m->started && group_is_decided(&m->all);
 }
 
 /** A membership with this rank's card; the thread does not serve it yet. Not locked. */
@@ -113,8 +122,8 @@ void membership_free(membership *m);
 
 /** "rank 2 (host7, pid 123)". */
 void membership_name(const membership *m, int rank, char *out, size_t size);
-/** The connection that leads up: to the lowest rank among the neighbours, below this one; while
- *  joining to rank 0. NULL: this rank is the top. */
+/** The connection that leads up: to the lowest rank among the neighbours, below this one and not
+ *  lost; while joining to rank 0. NULL: this rank is the top. */
 connection *membership_up(const membership *m);
 /** @return true if it is on this host: AF_UNIX reaches it. */
 bool membership_is_local(const membership *m, int rank);
@@ -135,7 +144,7 @@ ring_status membership_dial(membership *m, const dialer *d);
 ring_status membership_dial_rank(membership *m, int peer, bool local, const dialer *like);
 /** Ends dialers of one handshake_kind, or all (0), without a word. */
 void membership_drop_dialers(membership *m, int kind);
-/** What came over @p c breaks the rules: ends the communicator. */
+/** What came over @p c breaks the rules: its peer is lost, or the start. */
 void membership_nonsense(membership *m, const connection *c);
 
 /* For connections. */

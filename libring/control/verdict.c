@@ -1,44 +1,80 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Deciding, telling, and going around neighbours that do not pass it on. The text is complete
- * before the verdict is stored with release order, and never changes afterwards. */
+ * Proposing, and deciding at the top or when it does not answer. */
 #include "verdict.h"
 
-#include "departure.h"
+#include "bulletin.h"
+#include "data_sockets.h"
+
+#include <stdlib.h>
 
 #define ANSWER_SECONDS 0.2  /* for the top to answer a proposal          */
 #define SUSPECT_SECONDS 0.3 /* for the real culprit to be known          */
-#define BYPASS_SECONDS 0.1  /* for a neighbour to say that it has heard  */
 
 /* ---- Deciding ---------------------------------------------------------------------- */
 
-void verdict_decide(membership *m, ring_status status, const char *text)
+static void decide(membership *m, const control_message *reason)
 {
-    if (membership_is_decided(m))
-        return;
-    text_format(m->text, sizeof m->text, "%s", text);
-    atomic_store_explicit(&m->verdict, (int)status, memory_order_release);
-    if (m->served) {
-        m->bypass_at = clock_now() + BYPASS_SECONDS;
-        membership_due(m, m->bypass_at);
-        membership_flush(m);
-    }
-    if (m->wake != NULL)
-        m->wake(m->wake_context);
+    control_message note = *reason;
+    note.kind = CONTROL_VERDICT;
+    bulletin_post(m, &note);
 }
 
-void verdict_propose(membership *m, ring_status status, const char *text)
+void verdict_decide(membership *m, ring_status status, const char *text)
 {
-    if (membership_is_decided(m) || m->proposed)
+    control_message reason;
+    if (group_is_decided(&m->all))
         return;
-    if (!m->served || membership_up(m) == NULL) {
-        verdict_decide(m, status, text);
+    control_message_reason(&reason, CONTROL_VERDICT, m->world.rank, status, text);
+    bulletin_post(m, &reason);
+}
+
+static proposal **find_proposal(membership *m, uint64_t communicator)
+{
+    proposal **at = &m->proposals;
+    while (*at != NULL && (*at)->message.communicator != communicator)
+        at = &(*at)->next;
+    return at;
+}
+
+void verdict_take(membership *m, const control_message *note)
+{
+    proposal **at = find_proposal(m, note->communicator), *answered = *at;
+    if (answered != NULL)
+        *at = answered->next;
+    free(answered);
+    data_sockets_forget(m, note->communicator);
+}
+
+/* This rank may not know the communicator, and pass it on all the same. */
+static bool is_over(membership *m, uint64_t communicator)
+{
+    const group *g = group_find(m, communicator);
+    return (g != NULL && group_is_decided(g)) ||
+           bulletin_find(m, CONTROL_VERDICT, communicator, 0) != NULL;
+}
+
+void verdict_consider(membership *m, const control_message *reason)
+{
+    if (is_over(m, reason->communicator) || *find_proposal(m, reason->communicator) != NULL)
+        return;
+    proposal *p = m->served && membership_up(m) != NULL ? malloc(sizeof *p) : NULL;
+    if (p == NULL) {
+        decide(m, reason);
         return;
     }
-    control_message_reason(&m->proposal, CONTROL_PROPOSAL, m->world.rank, status, text);
-    m->proposed = true;
-    m->decide_by = clock_now() + ANSWER_SECONDS;
-    membership_due(m, m->decide_by);
+    *p = (proposal){.message = *reason, .told = -1, .decide_by = clock_now() + ANSWER_SECONDS,
+                    .next = m->proposals};
+    m->proposals = p;
+    membership_due(m, p->decide_by);
     membership_flush(m);
+}
+
+static void propose(group *g, ring_status status, const char *text)
+{
+    control_message reason;
+    control_message_reason(&reason, CONTROL_PROPOSAL, g->member->world.rank, status, text);
+    reason.communicator = g->world.id;
+    verdict_consider(g->member, &reason);
 }
 
 void verdict_propose_own(membership *m, ring_status status)
@@ -46,171 +82,95 @@ void verdict_propose_own(membership *m, ring_status status)
     char text[CONTROL_TEXT];
     text_format(text, sizeof text, "rank %d (%s): %s", m->world.rank,
                 m->world.cards[m->world.rank].hostname, fail_text());
-    verdict_propose(m, status, text);
-}
-
-void verdict_lost(membership *m, int rank, const char *why)
-{
-    char name[128], text[CONTROL_TEXT];
-    membership_name(m, rank, name, sizeof name);
-    text_format(text, sizeof text, "%s was lost%s%s", name, m->state == STATE_JOINING ? " " : ": ",
-                m->state == STATE_JOINING ? "while ranks were joining" : why);
-    verdict_decide(m, RING_ERR_PEER, text);
+    for (group *g = m->groups; g != NULL; g = g->next)
+        propose(g, status, text);
 }
 
 ring_status verdict_status(const membership *m)
 {
-    return fail(control_verdict(&m->world), "%s", m->text);
-}
-
-/* ---- On the channel ---------------------------------------------------------------- */
-
-void verdict_hear(membership *m, connection *c, const control_message *message)
-{
-    const ring_status status = (ring_status)message->status;
-    if (message->kind == CONTROL_PROPOSAL) {
-        verdict_propose(m, status, message->body.text);
-        return;
-    }
-    c->heard_verdict = true;
-    verdict_decide(m, status, message->body.text);
-}
-
-/* While ranks join, one is told only after its card came: it would not be listening before. */
-static bool may_be_told(const membership *m, const connection *c)
-{
-    return c->edge || (m->world.rank == 0 && c->came);
+    return fail(control_verdict(&m->world), "%s", m->all.text);
 }
 
 bool verdict_speak(membership *m, connection *c, control_message *out)
 {
-    if (membership_is_decided(m)) {
-        if (c->told_verdict || !may_be_told(m, c))
-            return false;
-        c->told_verdict = true;
-        m->told++;
-        control_message_reason(out, CONTROL_VERDICT, m->world.rank, control_verdict(&m->world),
-                               m->text);
-        return true;
-    }
-    if (!m->proposed || c->told_proposal || c != membership_up(m))
+    if (m->proposals == NULL || c != membership_up(m))
         return false;
-    c->told_proposal = true;
-    *out = m->proposal;
-    return true;
-}
-
-/* ---- When nothing is heard --------------------------------------------------------- */
-
-/* Its neighbours in the tree hear of it all the same. */
-static void bypass(membership *m, int silent)
-{
-    const int first = tree_first_child(silent), children = tree_children(silent, m->world.size);
-    departure_dial(m, tree_parent(silent));
-    for (int i = 0; i < children; i++)
-        departure_dial(m, first + i);
-}
-
-static void bypass_silent_ones(membership *m)
-{
-    for (connection *c = m->connections; c != NULL; c = c->next) {
-        if (!c->edge || !connection_is_open(c) || c->heard_verdict || c->bypassed)
+    for (proposal *p = m->proposals; p != NULL; p = p->next) {
+        if (p->told == c->peer)
             continue;
-        c->bypassed = true;
-        bypass(m, c->peer);
-    }
-}
-
-bool verdict_is_spread(const membership *m)
-{
-    if (!membership_is_decided(m))
+        p->told = c->peer;
+        *out = p->message;
         return true;
-    for (const connection *c = m->connections; c != NULL; c = c->next)
-        if (c->edge && connection_is_open(c) && !c->heard_verdict && !c->bypassed)
-            return false;
-    return !departure_is_dialing(m, -1);
+    }
+    return false;
 }
 
 void verdict_tick(membership *m, double now)
 {
-    if (membership_is_decided(m)) {
-        if (m->state == STATE_JOINING || m->state == STATE_CARDS)
-            return; /* not all have cards: rank 0 tells each */
-        if (now >= m->bypass_at)
-            bypass_silent_ones(m);
-        else
-            membership_due(m, m->bypass_at);
-    } else if (m->proposed) {
-        if (now >= m->decide_by)
-            verdict_decide(m, (ring_status)m->proposal.status, m->proposal.body.text);
-        else
-            membership_due(m, m->decide_by);
+    for (const proposal *p = m->proposals; p != NULL; p = p->next) {
+        if (now < p->decide_by) {
+            membership_due(m, p->decide_by);
+            continue;
+        }
+        decide(m, &p->message); /* it is freed, and the list another one */
+        membership_due(m, 0);
+        return;
     }
 }
 
 /* ---- For callers ------------------------------------------------------------------- */
 
-ring_status control_verdict(const control_world *world)
-{
-    return (ring_status)atomic_load_explicit(&membership_at(world)->verdict,
-                                             memory_order_acquire);
-}
-
-const char *control_text(const control_world *world)
-{
-    return control_verdict(world) != RING_OK ? membership_at(world)->text : "";
-}
-
 /* Locked. Whoever has proposed has a verdict soon, from above or its own. */
-static void await_verdict(membership *m)
+static void await_verdict(const group *g)
 {
-    while (!membership_is_decided(m))
-        (void)control_wait(&m->changed, CONTROL_NEVER);
+    while (!group_is_decided(g))
+        (void)control_wait(&g->member->changed, CONTROL_NEVER);
 }
 
 void control_report(control_world *world, ring_status status, const char *text)
 {
+    group *g = group_of(world);
     if (status == RING_OK)
         return;
     control_lock();
-    verdict_propose(membership_of(world), status, text);
-    await_verdict(membership_of(world));
+    propose(g, status, text);
+    await_verdict(g);
     control_unlock();
 }
 
 /* Locked. What this rank saw may be the effect of another one's failure. */
-static void await_better_reason(membership *m)
+static void await_better_reason(const group *g)
 {
     const double deadline = clock_now() + SUSPECT_SECONDS;
-    while (m->served && !membership_is_decided(m))
-        if (!control_wait(&m->changed, deadline))
+    while (g->member->served && !group_is_decided(g))
+        if (!control_wait(&g->member->changed, deadline))
             break;
 }
 
 void control_suspect(control_world *world, int peer, const char *what)
 {
-    membership *m = membership_of(world);
-    char name[128], text[CONTROL_TEXT];
+    group *g = group_of(world);
+    char text[CONTROL_TEXT];
+    const control_card *card = &world->cards[peer];
     control_lock();
-    await_better_reason(m);
-    membership_name(m, peer, name, sizeof name);
-    const bool left = control_left(world, peer);
-    text_format(text, sizeof text, "%s %s: %s", name,
-                left ? "left the communicator while it was needed" : "was lost", what);
-    verdict_propose(m, RING_ERR_PEER, text);
-    await_verdict(m);
+    await_better_reason(g);
+    text_format(text, sizeof text, "rank %d (%s, pid %d) %s: %s", peer, card->hostname, card->pid,
+                control_left(world, peer) ? "left the communicator while it was needed"
+                                          : "was lost", what);
+    propose(g, RING_ERR_PEER, text);
+    await_verdict(g);
     control_unlock();
 }
 
 void control_announce(control_world *world, ring_status mine)
 {
-    membership *m = membership_of(world);
+    group *g = group_of(world);
     if (mine == RING_OK || world->size == 1)
         return;
     control_lock();
     if (mine == RING_ERR_PEER)
-        await_better_reason(m);
-    verdict_propose_own(m, mine);
-    await_verdict(m);
+        await_better_reason(g);
+    verdict_propose_own(g->member, mine);
+    await_verdict(g);
     control_unlock();
 }

@@ -134,12 +134,12 @@ static ring_status find(visit *v)
 {
     membership *m = v->member;
     RING_TRY(aim(v));
-    while (!m->at_rank_0 && !membership_is_decided(m)) {
+    while (!m->at_rank_0 && !membership_has_failed(m)) {
         const double now = clock_now(), look = now + LOOK_SECONDS;
         const bool looks = v->exchange != NULL && look < m->world.deadline;
         const bool woken = control_wait(&m->changed, looks ? look : m->world.deadline);
         const dialer *first = m->dialers;
-        if (m->at_rank_0 || membership_is_decided(m))
+        if (m->at_rank_0 || membership_has_failed(m))
             break;
         if (clock_now() >= m->world.deadline)
             return not_found(m, first, v->credential);
@@ -154,7 +154,7 @@ static ring_status find(visit *v)
 static ring_status await_cards(membership *m)
 {
     const double limit = m->world.deadline + VERDICT_PATIENCE;
-    while (m->state < STATE_LINKING && !membership_is_decided(m))
+    while (m->state < STATE_LINKING && !membership_has_failed(m))
         if (!control_wait(&m->changed, limit))
             return fail(RING_ERR_TIMEOUT, "rank 0 did not say within %g s (RING_INIT_TIMEOUT) that "
                         "all ranks have joined; is it stopped?", m->world.settings.init_timeout);

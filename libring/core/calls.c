@@ -148,11 +148,11 @@ static ring_status start_locked(ring_comm *comm, const request *r)
     if (status == RING_OK)
         status = check_rest(r, p, &buffers, &options, &room);
     if (is_refusal(status)) {
-        refusals_make(comm, &r->call);
+        statements_refuse(comm, &r->call);
         return status;
     }
     if (status == RING_OK)
-        status = refusals_check(comm);
+        status = statements_check(comm);
     if (status == RING_OK)
         status = work_new(comm, p, &buffers, options, &w);
     return status == RING_OK ? run(w, options) : cannot_start(comm, status);

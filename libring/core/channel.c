@@ -11,8 +11,9 @@ static void activate(channel *c)
 {
     if (c->place >= 0)
         return;
-    c->place = c->comm->active_count;
-    c->comm->active[c->comm->active_count++] = c;
+    channel_table *t = &c->comm->channels;
+    c->place = t->active_count;
+    t->active[t->active_count++] = c;
 }
 
 ring_status channel_await(work *w, channel *c, wait_kind kind, uint64_t number)
@@ -55,13 +56,21 @@ work *channel_ready(channel *c, wait_kind kind)
     return w;
 }
 
-work *channel_take_all(channel *c, wait_kind kind)
+work *channel_take_free(channel *c)
 {
-    work *all = c->waiting[kind];
-    c->waiting[kind] = NULL;
+    work *all = c->waiting[WAIT_FREE];
+    c->waiting[WAIT_FREE] = NULL;
     for (work *w = all; w != NULL; w = w->behind)
         w->awaits = NULL;
     return all;
+}
+
+work *channel_first_waiter(const channel *c)
+{
+    for (int kind = 0; kind < WAIT_KINDS; kind++)
+        if (c->waiting[kind] != NULL)
+            return c->waiting[kind];
+    return c->posts != NULL ? c->posts->work : NULL;
 }
 
 /* Frames that it took and has not handed over yet: somebody must push them. */
@@ -72,10 +81,14 @@ bool channel_holds_frames(const channel *c)
            l->transport->flushed(l) < l->frames_sent;
 }
 
+bool channel_wants_out(const channel *c)
+{
+    return c->posts != NULL || c->waiting[WAIT_ROOM] != NULL || c->waiting[WAIT_FREE] != NULL;
+}
+
 bool channel_is_idle(const channel *c)
 {
-    return c->posts == NULL && !channel_holds_frames(c) && c->waiting[WAIT_FRAME] == NULL &&
-           c->waiting[WAIT_ROOM] == NULL && c->waiting[WAIT_FREE] == NULL;
+    return c->waiting[WAIT_FRAME] == NULL && !channel_wants_out(c) && !channel_holds_frames(c);
 }
 
 static void keep_spare(ring_comm *comm, posted *p)
@@ -317,41 +330,13 @@ static uint64_t call_of(const transport_frame *frame, uint64_t near)
 static call_signature own_call(const work *w, uint64_t seq)
 {
     const ring_comm *comm = w->comm;
-    const bool kept = !w->program->facts->pairwise && seq < comm->calls &&
-                      comm->calls - seq <= HISTORY_CALLS;
+    const bool kept = !w->program->facts->pairwise && comm_remembers(comm, seq);
     return kept && seq != w->seq ? signature_unpack(comm->history[seq % HISTORY_CALLS]) : w->call;
-}
-
-static ring_status mismatch(const ring_comm *comm, const channel *c, const call_signature *mine,
-                            uint64_t my_seq, const transport_frame *frame, uint64_t their_seq)
-{
-    char my_text[160], their_text[160];
-    const call_signature theirs = signature_of_frame(frame);
-    signature_describe(mine, my_seq, my_text, sizeof my_text);
-    signature_describe(&theirs, their_seq, their_text, sizeof their_text);
-    return fail(RING_ERR_MISMATCH,
-                "ranks made different calls: rank %d (%s) called %s, rank %d (%s) called %s",
-                comm->rank, comm_host(comm, comm->rank), my_text, c->rank,
-                comm_host(comm, c->rank), their_text);
-}
-
-/* This rank refused the call that the peer's frame is of. */
-static ring_status refused_here(const ring_comm *comm, const channel *c,
-                                const transport_frame *frame, uint64_t seq)
-{
-    char their_text[160];
-    const call_signature theirs = signature_of_frame(frame);
-    signature_describe(&theirs, seq, their_text, sizeof their_text);
-    const char *why = comm->refusals.own_number == seq ? comm->refusals.own
-                                                       : "its arguments were wrong";
-    return fail(RING_ERR_MISMATCH, "ranks made different calls: rank %d (%s) called %s, rank %d "
-                "(%s) refused it: %s", c->rank, comm_host(comm, c->rank), their_text, comm->rank,
-                comm_host(comm, comm->rank), why);
 }
 
 static bool was_refused(const work *w, uint64_t seq)
 {
-    return !w->program->facts->pairwise && seq < w->seq && w->comm->calls - seq <= HISTORY_CALLS &&
+    return !w->program->facts->pairwise && seq < w->seq && comm_remembers(w->comm, seq) &&
            w->comm->history[seq % HISTORY_CALLS] == HISTORY_REFUSED;
 }
 
@@ -359,13 +344,14 @@ static ring_status other_call(const work *w, const channel *c, const transport_f
 {
     const uint64_t theirs = call_of(frame, w->seq);
     const uint64_t mine = theirs < w->seq ? theirs : w->seq;
+    const call_signature call = own_call(w, mine), other = signature_of_frame(frame);
     if (was_refused(w, mine))
-        return refused_here(w->comm, c, frame, mine);
-    const call_signature call = own_call(w, mine);
-    return mismatch(w->comm, c, &call, mine, frame, theirs);
+        return statements_refused_here(w->comm, c->rank, &other, mine);
+    return statements_differ(w->comm, &call, mine, c->rank, &other, theirs);
 }
 
-/* The peer went past this rank's call: perhaps it refused it, and the reason is on its way. */
+/* The peer went past this rank's call. Perhaps it refused it, and the reason is on its way: a stall
+ * judges. */
 static bool is_of_later_call(const work *w, const transport_frame *frame)
 {
     return !w->program->facts->pairwise && call_of(frame, w->seq) > w->seq;
@@ -378,22 +364,6 @@ static bool same_call(const work *w, const transport_frame *frame)
     return (frame->flags & FRAME_LONG) == 0 ||
            (frame->ext.count == w->call.count &&
             (frame->ext.root == w->call.root || !w->program->facts->rooted));
-}
-
-/* Drops "I wait in this call" notices, checking those that are about this call. */
-static ring_status next_frame(work *w, channel *c, const transport_frame **frame,
-                              const void **payload)
-{
-    transport_link *l = c->link;
-    ring_status status;
-    w->suspect = c; /* if the link fails */
-    while ((status = l->transport->peek(l, frame, payload)) == RING_OK &&
-           ((*frame)->flags & FRAME_CALL)) {
-        if ((*frame)->call == (uint16_t)w->seq && !same_call(w, *frame))
-            return other_call(w, c, *frame);
-        l->transport->consume(l);
-    }
-    return status;
 }
 
 static ring_status unexpected(const channel *c, const transport_frame *frame, uint64_t number)
@@ -436,16 +406,19 @@ ring_status channel_peek(work *w, int32_t from, uint64_t number, size_t total, s
     const void *payload;
     if (c->received != number)
         return RING_IN_PROGRESS;
-    RING_TRY(next_frame(w, c, &in->frame, &payload));
+    w->suspect = c; /* if the link fails */
+    RING_TRY(c->link->transport->peek(c->link, &in->frame, &payload));
     if (is_of_later_call(w, in->frame))
-        return RING_IN_PROGRESS; /* the comparison of calls that stall judges */
+        return RING_IN_PROGRESS;
     RING_TRY(check_frame(w, c, in->frame, number, total, done, segment));
     const bool is_long = in->frame->flags & FRAME_LONG;
     in->payload = payload;
     in->bytes = is_long ? in->frame->ext.bytes : in->frame->length;
     in->whole = (in->frame->flags & (FRAME_REF | FRAME_STORED)) != 0;
-    if (is_long)
+    if (is_long && !peer->told_dst) {
+        peer->told_dst = true;
         peer->dst_ref = in->frame->ext.dst_ref;
+    }
     return in->frame->flags & FRAME_REF ? map_reference(c, in) : RING_OK;
 }
 
@@ -468,42 +441,15 @@ void channel_consume(work *w, int32_t from, const arrival *in, bool last)
 
 /* ---- Different calls ---------------------------------------------------------------- */
 
-/* Not to one that has left: a notice would only break the connection under its last data. */
-static void tell_call(work *w, channel *c)
+ring_status channel_check_stalled(const work *w)
 {
-    if (c->call_told == w->seq + 1 || control_left(w->comm->world, c->rank))
-        return;
-    transport_frame frame = frame_of(w, c->sent);
-    frame.flags = FRAME_LONG | FRAME_CALL;
-    frame.ext.count = w->call.count;
-    frame.ext.root = w->call.root;
-    if (c->link->transport->send(c->link, &frame, NULL, true) == RING_OK)
-        c->call_told = w->seq + 1;
-}
-
-/* Looks at the first frame that is not an old notice. */
-ring_status channel_compare(work *w, channel *c)
-{
-    transport_link *l = c->link;
+    const channel *c = w->awaits;
     const transport_frame *frame;
     const void *payload;
-    ring_status status;
-    while ((status = l->transport->peek(l, &frame, &payload)) == RING_OK &&
-           (frame->flags & FRAME_CALL) && call_of(frame, w->seq) < w->seq)
-        l->transport->consume(l);
-    if (status != RING_OK) {
-        tell_call(w, c);
-        return RING_OK; /* nothing to compare; a broken link shows where it is needed */
-    }
-    const uint64_t theirs = call_of(frame, w->seq);
-    const bool awaited = w->awaits == c && w->kind == WAIT_FRAME && w->number == c->received;
-    if (theirs > w->seq)
-        return awaited ? other_call(w, c, frame) : RING_OK;
-    if (theirs == w->seq)
-        return same_call(w, frame) ? RING_OK : other_call(w, c, frame);
-    const bool known = w->comm->calls - theirs <= HISTORY_CALLS;
-    return known && frame->signature != w->comm->history[theirs % HISTORY_CALLS]
-               ? other_call(w, c, frame) : RING_OK;
+    if (c == NULL || w->kind != WAIT_FRAME || w->number != c->received ||
+        c->link->transport->peek(c->link, &frame, &payload) != RING_OK)
+        return RING_OK;
+    return is_of_later_call(w, frame) ? other_call(w, c, frame) : RING_OK;
 }
 
 ring_status channel_check_left_over(channel *c)
@@ -511,15 +457,14 @@ ring_status channel_check_left_over(channel *c)
     const ring_comm *comm = c->comm;
     const transport_frame *frame;
     const void *payload;
-    if (c->link->transport->peek(c->link, &frame, &payload) != RING_OK || comm->calls == 0 ||
-        (frame->flags & FRAME_CALL))
+    if (c->link->transport->peek(c->link, &frame, &payload) != RING_OK || comm->calls == 0)
         return RING_OK;
     const uint64_t seq = call_of(frame, comm->calls - 1);
-    if (seq >= comm->calls || comm->calls - seq > HISTORY_CALLS ||
-        frame->signature == comm->history[seq % HISTORY_CALLS])
+    if (!comm_remembers(comm, seq) || frame->signature == comm->history[seq % HISTORY_CALLS])
         return RING_OK;
+    const call_signature theirs = signature_of_frame(frame);
     if (comm->history[seq % HISTORY_CALLS] == HISTORY_REFUSED)
-        return refused_here(comm, c, frame, seq);
+        return statements_refused_here(comm, c->rank, &theirs, seq);
     const call_signature mine = signature_unpack(comm->history[seq % HISTORY_CALLS]);
-    return mismatch(comm, c, &mine, seq, frame, seq);
+    return statements_differ(comm, &mine, seq, c->rank, &theirs, seq);
 }

@@ -21,6 +21,9 @@ enum { REFERENCE_MIN_BYTES = 2048 };
 /** A call sends a peer at most so much ahead of it, and as much again for the call behind it. */
 enum { EAGER_BYTES = TRANSPORT_WINDOW_BYTES / 2 };
 
+/** Collectives and point-to-point calls hold up only their own kind. */
+enum channel_lane { LANE_COLLECTIVE, LANE_PAIR, LANES };
+
 struct work;
 
 typedef enum wait_kind {
@@ -45,15 +48,20 @@ typedef struct posted {
 } posted;
 
 typedef struct channel {
-    transport_link *link;
+    transport_link *link;         /* link_unopened() before a socket is there        */
     struct ring_comm *comm;
     int32_t rank;                 /* the peer                                        */
+    enum channel_lane lane;
+    struct channel *next_greeting; /* among those whose links are not open yet       */
+    bool dialed;                  /* a socket is there, or was asked for             */
+    bool lost;                    /* the link was seen to be broken                  */
     int32_t place;                /* in the communicator's active channels, -1: none */
     uint64_t out_given, in_given; /* message numbers that works were given           */
     uint64_t sent, received;      /* messages that are through                       */
-    uint64_t call_told;           /* call that a FRAME_CALL told the peer of, plus 1 */
+    uint64_t sends, recvs;        /* LANE_PAIR: calls so far                         */
     posted *posts;                /* by number                                       */
     struct work *waiting[WAIT_KINDS]; /* by number                                   */
+    bool armed;                   /* somebody sleeps over the link                   */
 } channel;
 
 /** Where a work stands on one channel. */
@@ -64,6 +72,8 @@ typedef struct work_peer {
                                    UINT64_MAX                                             */
     uint64_t flush_mark;        /* the link's frames_sent after its latest frame          */
     uint64_t dst_ref;           /* the peer's dst buffer; 0: unknown, or not to be mapped */
+    bool told_dst;              /* by its first message; what comes later changes nothing,
+                                   or a fold would store but the rest of its result       */
     bool ref_in;                /* a message came by reference                            */
 } work_peer;
 
@@ -113,10 +123,14 @@ ring_status channel_await(struct work *work, channel *c, wait_kind kind, uint64_
 /** @return the first work that waits here for @p kind, taken off the list, if it may be able to go
  *  on; else NULL. */
 struct work *channel_ready(channel *c, wait_kind kind);
-/** Takes all works that wait here for @p kind off the list. */
-struct work *channel_take_all(channel *c, wait_kind kind);
+/** Takes all works that wait until chunks are free off the list. */
+struct work *channel_take_free(channel *c);
+/** @return a work that waits here, or has a message posted; NULL: none. */
+struct work *channel_first_waiter(const channel *c);
 /** @return true if the link has frames that it has still to hand over. */
 bool channel_holds_frames(const channel *c);
+/** @return true if works wait here for more than frames of the peer. */
+bool channel_wants_out(const channel *c);
 /** @return true if nobody waits here, nothing is posted, and the link holds nothing back. */
 bool channel_is_idle(const channel *c);
 /** Forgets waiters and posts, whose works have ended. */
@@ -124,8 +138,8 @@ void channel_clear(channel *c);
 
 /* ---- Different calls ---- */
 
-/** Says that this rank waits in the work's call, and looks whether the peer is in another one. */
-ring_status channel_compare(struct work *work, channel *c);
+/** RING_ERR_MISMATCH if the work waits for a frame, and the peer's next one is of a later call. */
+ring_status channel_check_stalled(const struct work *work);
 /** @return RING_OK unless a frame that nobody took is of a call that this rank made otherwise. */
 ring_status channel_check_left_over(channel *c);
 

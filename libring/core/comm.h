@@ -32,17 +32,28 @@ typedef struct scratch {
     bool shared, used;
 } scratch;
 
-/** Refused calls that this rank has heard of, see refusals.c. */
-enum { REFUSALS_HEARD = 16 };
-typedef struct refusals {
+/** What other ranks say about their calls, see statements.c. */
+enum { STATEMENTS_HEARD = 16 };
+typedef struct statements {
     pthread_mutex_t lock;
     _Atomic bool any;
+    bool fresh; /* there are some that nobody has judged: counted as an orphan */
     int count;
-    int rank[REFUSALS_HEARD];
-    control_refusal of[REFUSALS_HEARD];
-    uint64_t own_number; /* this rank's latest; guarded by ring_comm.lock */
-    char own[240];
-} refusals;
+    int rank[STATEMENTS_HEARD];
+    control_statement of[STATEMENTS_HEARD];
+    /* Guarded by ring_comm.lock: */
+    uint64_t stated;     /* the call that this rank has said it waits in, plus 1 */
+    uint64_t own_number; /* of the call that this rank refused last */
+    char own[240];       /* and why */
+} statements;
+
+/** The channels that were used so far, by lane and rank. */
+typedef struct channel_table {
+    channel **slots;
+    size_t capacity, count;
+    channel **active; /* those that somebody waits for */
+    int32_t active_count;
+} channel_table;
 
 struct ring_comm {
     int rank, ranks;
@@ -53,12 +64,12 @@ struct ring_comm {
     struct tuner *tuner;
     struct plan_cache *plans;
     struct program_cache *programs;
-    channel *channels;            /* [TRANSPORT_LANES * ranks] */
-    channel **active;             /* those that somebody waits for */
-    int32_t active_count;
+    channel_table channels;
+    struct opening *opening;      /* sockets that came for links */
     char transport[32];
     bool crowded;                 /* more ranks than cores on this host */
-    bool maps_all;                /* every pair's link maps memory */
+    bool maps_all;                /* the links of all pairs map memory */
+    bool maps_hosts;              /* those of all pairs that share a host do */
     pthread_mutex_t lock;
     work *first, **end;           /* works under way, in call order */
     work *held, **held_end;       /* of them, those that the next turn looks at, by `behind` */
@@ -71,12 +82,13 @@ struct ring_comm {
     _Atomic uint64_t turns;       /* those that moved something */
     double looked;                /* at the clock, last */
     comm_stall stall;
-    refusals refusals;
+    statements statements;
     uint64_t calls;               /* collectives so far */
-    uint64_t *pair_calls;         /* [2 * ranks] sends to, recvs from each rank so far */
     uint64_t *history;            /* [HISTORY_CALLS] */
     int32_t waiters;              /* threads that wait for works of this communicator */
     _Atomic int orphans;          /* works under way that nobody waits for */
+    struct comm_start *start;     /* NULL: its start did not return at once */
+    atomic_bool starting;
     _Atomic int broken;           /* ring_status that ended it */
     char error[1024];             /* written once, before broken */
     struct sleeper *sleeper;
@@ -89,7 +101,7 @@ struct ring_comm {
     call_signature latest;
     uint64_t bytes_sent, bytes_received, messages_sent;
     double init_seconds;
-    int local_rank, local_ranks, hosts;
+    int local_rank, local_ranks;
 };
 
 /** A turn moves about so much at most, so that deadlines are seen and other threads get in; one
@@ -106,31 +118,58 @@ static inline bool comm_turn_is_over(const ring_comm *comm)
     return comm->turn_bytes >= comm->turn_most;
 }
 
-/** The channel to @p rank for collectives, or for point-to-point calls. */
-static inline channel *comm_channel(const ring_comm *comm, enum transport_lane lane, int rank)
-{
-    return &comm->channels[(size_t)lane * (size_t)comm->ranks + (size_t)rank];
-}
-
 /** Name of a rank's host, for messages. */
 static inline const char *comm_host(const ring_comm *comm, int rank)
 {
     return comm->world->cards[rank].hostname;
 }
 
-
 /* ---- comm.c ---- */
-/** @return RING_OK, or an error in a forked child of the process that made it: what the child
- *  holds is a copy without sockets, threads or peers. @param call  for the text. */
+/** Waits for the end of its start. @return RING_OK, why the start failed, or an error in a forked
+ *  child of the process that made it: what the child holds is a copy without sockets, threads or
+ *  peers. @param call  for the text. */
 ring_status comm_check_own(const ring_comm *comm, const char *call);
+
+
+/* ---- init.c ---- */
+/** Waits for a start that returned at once. @return how it ended. */
+ring_status start_await(const ring_comm *comm);
+/** The same before the communicator is freed. */
+void start_join(ring_comm *comm);
+/** A communicator over @p world, which is its own from here. @param parent  NULL: the first one. */
+ring_status comm_new(control_world *world, const ring_comm *parent, double started,
+                     ring_comm **out);
 
 /* ---- links.c: which transport joins which pair ---- */
 ring_status links_mask(const settings *s, uint32_t *mask);
-ring_status links_open(ring_comm *comm);
-void links_close(ring_comm *comm);
-/** @return true if the links of all pairs map memory, or of all that share a host. From the cards
+/** @return the transport that joins two ranks, NULL: none. @param[out] number  its number. */
+const transport *links_strongest(const ring_comm *comm, int a, int b, uint16_t *number);
+/** Finds whether the links of all pairs, or of all that share a host, map memory. From the cards
  *  alone, so all ranks say the same. */
-bool links_all_map(const ring_comm *comm, bool same_host_only);
+ring_status links_map(ring_comm *comm);
+/** RING_ERR_CONFIG if no transport joins this rank and another one; else notes what there is. */
+ring_status links_check(ring_comm *comm);
+
+/* ---- channels.c ---- */
+/** @return the channel to @p rank, NULL if none was used so far. */
+channel *channel_find(const ring_comm *comm, enum channel_lane lane, int rank);
+/** The same, made if need be. */
+ring_status channel_get(ring_comm *comm, enum channel_lane lane, int rank, channel **out);
+/** Each channel, then NULL. @param[in,out] at  0 at first. */
+channel *channels_next(const ring_comm *comm, size_t *at);
+/** Closes their links, too. */
+void channels_free(ring_comm *comm);
+
+/* ---- opening.c ---- */
+/** A link that says "not now" to all: that of a channel before a socket is there. */
+transport_link *link_unopened(void);
+/** Has control deliver data sockets here; to be called before the start's barrier. */
+ring_status opening_new(ring_comm *comm);
+void opening_stop(ring_comm *comm);
+/** Asks for a socket for the channel; returns at once. */
+ring_status opening_dial(channel *c);
+/** Opens links over the sockets that came, as far as they go. */
+void opening_turn(ring_comm *comm, bool *moved);
 
 /* ---- tuner.c: algorithm and chunks, from what every rank knows ---- */
 typedef struct tuner_choice {
@@ -187,6 +226,9 @@ void engine_end_if_failed(ring_comm *comm);
 
 /* ---- sleeper.c ---- */
 ring_status sleeper_new(ring_comm *comm);
+/** Somebody may sleep soon: makes the descriptor that wakes. Communicators that nobody uses have
+ *  none. @return true if it was there; else a wake-up may have been for nobody. */
+bool sleeper_ready(ring_comm *comm);
 void sleeper_free(ring_comm *comm);
 /** Ends sleeps of this communicator's threads. Any thread. */
 void sleeper_wake(void *comm);
@@ -210,18 +252,36 @@ void members_remove(ring_comm *comm);
 /** Moves orphans of other communicators, if there are any. The caller holds no lock. */
 void members_help(const ring_comm *except);
 
-/* ---- refusals.c ---- */
-void refusals_listen(ring_comm *comm);
-void refusals_stop(ring_comm *comm);
+/* ---- statements.c ---- */
+void statements_listen(ring_comm *comm);
+void statements_stop(ring_comm *comm);
 /** This rank refuses a call, with fail_text(): it takes its number. */
-void refusals_make(ring_comm *comm, const call_signature *call);
-/** RING_ERR_MISMATCH if a rank refused what this one called. */
-ring_status refusals_check(ring_comm *comm);
+void statements_refuse(ring_comm *comm, const call_signature *call);
+/** This rank waits in a call for long. */
+void statements_wait(work *w);
+/** RING_ERR_MISMATCH if a rank refused what this one called, or called something else. */
+ring_status statements_check(ring_comm *comm);
+/** RING_ERR_MISMATCH: two ranks made different calls. */
+ring_status statements_differ(const ring_comm *comm, const call_signature *mine, uint64_t my_seq,
+                              int rank, const call_signature *theirs, uint64_t their_seq);
+/** RING_ERR_MISMATCH: @p refuser refused what @p caller called. */
+ring_status statements_refused(const ring_comm *comm, int caller, const call_signature *call,
+                               uint64_t seq, int refuser, const char *why);
+/** RING_ERR_MISMATCH: this rank refused what @p rank called. */
+ring_status statements_refused_here(const ring_comm *comm, int rank, const call_signature *theirs,
+                                    uint64_t seq);
+/** @return true if the number is of a collective of this rank that is remembered. */
+static inline bool comm_remembers(const ring_comm *comm, uint64_t seq)
+{
+    return seq < comm->calls && comm->calls - seq <= HISTORY_CALLS;
+}
 
 /* ---- failure.c ---- */
 /** Ends the communicator by @p status and fail_text(), seen in @p work (may be NULL); floods
  *  it. The first failure wins. */
 void comm_fail(ring_comm *comm, const work *w, ring_status status);
+/** The same where RING_ERR_PEER may be the fault of @p suspect's peer (may be NULL). */
+void comm_fail_by(ring_comm *comm, const work *w, const channel *suspect, ring_status status);
 /** @return RING_OK or what ended the communicator; adopts control's verdict. */
 ring_status comm_verdict(ring_comm *comm);
 /** @return true if nothing has ended it; quick. */

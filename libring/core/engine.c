@@ -123,7 +123,7 @@ static ring_status run_held(ring_comm *comm, bool *moved)
 /* Works that wait until their chunks are free do not wait for each other: all are looked at. */
 static ring_status run_free(channel *c, bool *moved)
 {
-    return advance_all(channel_take_all(c, WAIT_FREE), moved);
+    return advance_all(channel_take_free(c), moved);
 }
 
 /* Those that wait for their turn, in its order, until one cannot go on. */
@@ -152,17 +152,18 @@ static ring_status run_channel(channel *c, bool *moved)
 
 static void deactivate(ring_comm *comm, int32_t i)
 {
-    channel *last = comm->active[--comm->active_count];
-    comm->active[i]->place = -1;
-    comm->active[i] = last;
+    channel_table *t = &comm->channels;
+    channel *last = t->active[--t->active_count];
+    t->active[i]->place = -1;
+    t->active[i] = last;
     if (last->place >= 0)
         last->place = i;
 }
 
 static ring_status run_channels(ring_comm *comm, bool *moved)
 {
-    for (int32_t i = 0; i < comm->active_count;) {
-        channel *c = comm->active[i];
+    for (int32_t i = 0; i < comm->channels.active_count;) {
+        channel *c = comm->channels.active[i];
         RING_TRY(run_channel(c, moved));
         if (channel_is_idle(c))
             deactivate(comm, i);
@@ -172,24 +173,37 @@ static ring_status run_channels(ring_comm *comm, bool *moved)
     return RING_OK;
 }
 
+/* What the peer did before its end is seen by the turn that follows; then no more will come. */
+static bool push_failed(channel *c, ring_status status)
+{
+    const work *w = channel_first_waiter(c);
+    const bool again = c->lost;
+    c->lost = true;
+    if (again && w != NULL)
+        comm_fail_by(c->comm, w, c, status);
+    return again && w != NULL;
+}
+
 /* Links do now what nobody asks of them while all wait: they push what they hold back, and look
- * whether the other end is still there. */
+ * whether the other end is still there. Where it is not, what works wait for will never come. */
 static void push_links(ring_comm *comm)
 {
-    for (int32_t i = 0; i < comm->active_count; i++) {
-        transport_link *l = comm->active[i]->link;
-        if (l->transport->progress(l) != RING_OK)
-            log_debug("%s", fail_text()); /* it shows again where a work needs the link */
+    for (int32_t i = 0; i < comm->channels.active_count; i++) {
+        channel *c = comm->channels.active[i];
+        const ring_status status = c->link->transport->progress(c->link);
+        if (failed(status) && push_failed(c, status))
+            return;
     }
 }
 
 void engine_end_all(ring_comm *comm, ring_status status)
 {
-    for (int32_t i = 0; i < comm->active_count; i++) {
-        channel_clear(comm->active[i]);
-        comm->active[i]->place = -1;
+    channel_table *t = &comm->channels;
+    for (int32_t i = 0; i < t->active_count; i++) {
+        channel_clear(t->active[i]);
+        t->active[i]->place = -1;
     }
-    comm->active_count = 0;
+    t->active_count = 0;
     comm->held = NULL;
     comm->held_end = &comm->held;
     while (comm->first != NULL)
@@ -213,6 +227,7 @@ bool engine_turn(ring_comm *comm, size_t most_bytes)
 {
     bool moved = false;
     begin_turn(comm, most_bytes);
+    opening_turn(comm, &moved);
     engine_end_if_failed(comm);
     if (run_held(comm, &moved) == RING_OK && run_channels(comm, &moved) == RING_OK && !moved)
         push_links(comm);
@@ -268,15 +283,7 @@ static work *first_collective(const ring_comm *comm)
     return NULL;
 }
 
-static ring_status compare_calls(ring_comm *comm, work *w)
-{
-    for (int p = 0; p < comm->ranks; p++)
-        if (p != comm->rank)
-            RING_TRY(channel_compare(w, comm_channel(comm, TRANSPORT_COLLECTIVE, p)));
-    return RING_OK;
-}
-
-/* Compares again and again: a peer's notice may come later than this rank's look. */
+/* All ranks are told of the call, again and again looked at what came: a peer may be late. */
 static ring_status check_stall(ring_comm *comm, work *w, double now)
 {
     comm_stall *stall = &comm->stall;
@@ -287,7 +294,8 @@ static ring_status check_stall(ring_comm *comm, work *w, double now)
     if (w == NULL || now - stall->since < stall_seconds)
         return RING_OK;
     stall->since = now;
-    return compare_calls(comm, w);
+    statements_wait(w);
+    return channel_check_stalled(w);
 }
 
 void engine_look(ring_comm *comm, double now)
@@ -299,7 +307,7 @@ void engine_look(ring_comm *comm, double now)
     if (overdue != NULL) {
         comm_fail(comm, overdue, timed_out(overdue));
     } else {
-        ring_status status = refusals_check(comm);
+        ring_status status = statements_check(comm);
         if (status == RING_OK)
             status = check_stall(comm, w, now);
         if (status != RING_OK)

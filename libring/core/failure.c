@@ -31,10 +31,33 @@ static void add_context(ring_comm *comm, const work *w, ring_status status, char
 
 void comm_fail(ring_comm *comm, const work *w, ring_status status)
 {
+    comm_fail_by(comm, w, w != NULL ? w->suspect : NULL, status);
+}
+
+/* A link may break because the peer refused this rank's call, and left: then that is the reason, and
+ * on its way. @return RING_ERR_MISMATCH with the reason, or RING_ERR_PEER. */
+static ring_status await_reason(ring_comm *comm)
+{
+    char seen[400];
+    const double end = clock_now() + 0.1;
+    text_format(seen, sizeof seen, "%s", fail_text());
+    do {
+        const ring_status stated = statements_check(comm);
+        if (stated != RING_OK)
+            return stated;
+        clock_sleep(1e-3);
+    } while (control_verdict(comm->world) == RING_OK && clock_now() < end);
+    return fail(RING_ERR_PEER, "%s", seen);
+}
+
+void comm_fail_by(ring_comm *comm, const work *w, const channel *suspect, ring_status status)
+{
     char text[480];
+    if (status == RING_ERR_PEER && suspect != NULL)
+        status = await_reason(comm);
     add_context(comm, w, status, text, sizeof text);
-    if (status == RING_ERR_PEER && w != NULL && w->suspect != NULL)
-        control_suspect(comm->world, w->suspect->rank, text);
+    if (status == RING_ERR_PEER && suspect != NULL)
+        control_suspect(comm->world, suspect->rank, text);
     else
         control_report(comm->world, status, text);
     adopt(comm, control_verdict(comm->world), control_text(comm->world));

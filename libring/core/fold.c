@@ -22,6 +22,7 @@ typedef struct fold_pass {
     arrival arrived[KERNEL_MAX_INPUTS];
     kernel_operand out[KERNEL_MAX_OUTPUTS];
     const operand *written[KERNEL_MAX_OUTPUTS]; /* what out[] is of: local, stored, relayed */
+    bool relayed[KERNEL_MAX_OUTPUTS];
     int out_count;
     bool by_segment;
 } fold_pass;
@@ -99,24 +100,20 @@ static const operand *local_twin(const fold_pass *pass, const operand *to)
     return NULL;
 }
 
-static bool is_relayed(const work *w, const fold_pass *pass, const operand *to)
-{
-    return to->peer != OPERAND_LOCAL && store_address(w, pass->o, to) == NULL &&
-           local_twin(pass, to) == NULL;
-}
-
-static void add_output(fold_pass *pass, const operand *of, void *data)
+static void add_output(fold_pass *pass, const operand *of, void *data, bool relayed)
 {
     pass->written[pass->out_count] = of;
+    pass->relayed[pass->out_count] = relayed;
     pass->out[pass->out_count++] = (kernel_operand){.data = data, .accumulator = of->accumulator};
 }
 
 static ring_status add_remote_output(work *w, fold_pass *pass, const operand *to)
 {
     void *at = store_address(w, pass->o, to);
-    if (at == NULL && local_twin(pass, to) != NULL)
+    const bool relayed = at == NULL;
+    if (relayed && local_twin(pass, to) != NULL)
         return RING_OK;
-    if (at == NULL) {
+    if (relayed) {
         channel *c = w->peers[to->peer].on;
         const uint64_t number = operand_message(w, to, true);
         w->suspect = c; /* if the link fails */
@@ -126,7 +123,7 @@ static ring_status add_remote_output(work *w, fold_pass *pass, const operand *to
         RING_TRY(status);
         pass->by_segment |= pass->total > w->program->segment;
     }
-    add_output(pass, to, at);
+    add_output(pass, to, at, relayed);
     return RING_OK;
 }
 
@@ -136,7 +133,7 @@ static ring_status gather_outputs(work *w, fold_pass *pass)
     for (int i = 0; i < pass->o->outs; i++) {
         const operand *to = &pass->outs[i];
         if (to->peer == OPERAND_LOCAL)
-            add_output(pass, to, operand_address(w, pass->o, to));
+            add_output(pass, to, operand_address(w, pass->o, to), false);
         else
             RING_TRY(add_remote_output(w, pass, to));
     }
@@ -147,7 +144,7 @@ static ring_status send_relayed(work *w, const fold_pass *pass, size_t elements,
 {
     for (int i = 0; i < pass->out_count; i++) {
         const operand *to = pass->written[i];
-        if (!is_relayed(w, pass, to))
+        if (!pass->relayed[i])
             continue;
         const size_t segment = w->program->segment * to->width;
         RING_TRY(channel_send_room(w, to->peer, operand_message(w, to, true), pass->out[i].data,

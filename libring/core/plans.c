@@ -6,9 +6,8 @@
 
 typedef struct cached_plan {
     plan_collective collective;
-    const algo *algorithm; /* NULL for send and recv */
-    int root, chunks;
-    bool eager;
+    int root;
+    tuner_choice choice;
     plan *plan;
     struct cached_plan *next;
 } cached_plan;
@@ -73,9 +72,9 @@ static plan *build(const ring_comm *comm, const call_signature *call, const tune
 static bool matches(const cached_plan *entry, const call_signature *call,
                     const tuner_choice *choice)
 {
-    return entry->collective == call->collective && entry->algorithm == choice->algorithm &&
-           entry->root == call->root && entry->chunks == choice->chunks &&
-           entry->eager == choice->eager;
+    return entry->collective == call->collective && entry->root == call->root &&
+           entry->choice.algorithm == choice->algorithm &&
+           entry->choice.chunks == choice->chunks && entry->choice.eager == choice->eager;
 }
 
 static cached_plan *find(struct plan_cache *cache, const call_signature *call,
@@ -104,9 +103,8 @@ ring_status plans_get(struct plan_cache *cache, const ring_comm *comm,
             free(entry);
             return RING_ERR_MEMORY; /* the builder has said what was missing */
         }
-        *entry = (cached_plan){.collective = call->collective, .algorithm = choice->algorithm,
-                               .root = call->root, .chunks = choice->chunks,
-                               .eager = choice->eager, .plan = p, .next = cache->first};
+        *entry = (cached_plan){.collective = call->collective, .root = call->root,
+                               .choice = *choice, .plan = p, .next = cache->first};
         cache->first = entry;
     }
     *out = entry->plan;

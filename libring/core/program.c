@@ -245,10 +245,9 @@ static ring_status lower(ring_comm *comm, const plan *of, const algo *a, program
     if (!allocate(p, of, low.ops, low.operands))
         return fail(RING_ERR_MEMORY, "lowering the plan of %s for %d ranks",
                     plan_collective_name(of->collective), comm->ranks);
-    const bool pairwise = p->facts->pairwise;
+    const enum channel_lane lane = p->facts->pairwise ? LANE_PAIR : LANE_COLLECTIVE;
     for (int32_t i = 0; i < p->peer_count; i++)
-        p->peers[i].on = comm_channel(comm, pairwise ? TRANSPORT_POINT_TO_POINT
-                                                     : TRANSPORT_COLLECTIVE, of->peers[i].rank);
+        RING_TRY(channel_get(comm, lane, of->peers[i].rank, &p->peers[i].on));
     lower_steps(&low);
     mark_trailing(p);
     return RING_OK;
@@ -257,8 +256,7 @@ static ring_status lower(ring_comm *comm, const plan *of, const algo *a, program
 /* Between a pair there is no choice: no algorithm. */
 static ring_status choose(ring_comm *comm, const call_signature *call, tuner_choice *choice)
 {
-    const size_t blocks = (size_t)plan_blocks(call->collective, comm->ranks);
-    const size_t bytes = call->count * blocks * ring_dtype_size(call->dtype);
+    const size_t bytes = signature_bytes(call, comm->ranks);
     *choice = (tuner_choice){.algorithm = NULL, .chunks = 1, .eager = bytes <= EAGER_BYTES};
     if (plan_facts_of(call->collective)->pairwise)
         return RING_OK;

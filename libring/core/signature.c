@@ -57,6 +57,12 @@ call_signature signature_of_frame(const transport_frame *frame)
     return call;
 }
 
+size_t signature_bytes(const call_signature *call, int ranks)
+{
+    return call->count * (size_t)plan_blocks(call->collective, ranks) *
+           ring_dtype_size(call->dtype);
+}
+
 void signature_describe(const call_signature *call, uint64_t seq, char *out, size_t size)
 {
     const char *name = plan_collective_name(call->collective);

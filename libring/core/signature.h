@@ -32,6 +32,9 @@ call_signature signature_of_frame(const transport_frame *frame);
 /** The call that was packed, as far as 64 bits tell. */
 call_signature signature_unpack(uint64_t packed);
 
+/** Bytes of the whole vector of a call among so many ranks. */
+size_t signature_bytes(const call_signature *call, int ranks);
+
 /** Text of a call for messages: "all_reduce #3 (count 5, float32, sum)". */
 void signature_describe(const call_signature *call, uint64_t seq, char *out, size_t size);
 

@@ -14,7 +14,7 @@
 enum { SLEEP_MS = 50 };
 
 struct sleeper {
-    int wake_fd;
+    _Atomic int wake_fd; /* -1: none */
     _Atomic int sleepers; /* threads in poll, or about to be */
 };
 
@@ -23,17 +23,24 @@ ring_status sleeper_new(ring_comm *comm)
     struct sleeper *s = calloc(1, sizeof *s);
     if (s == NULL)
         return fail(RING_ERR_MEMORY, "creating the waiter");
+    atomic_init(&s->wake_fd, -1);
     comm->sleeper = s;
-    s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (s->wake_fd < 0)
-        return fail(RING_ERR_SYSTEM, "eventfd: %m; raise the limit on open files (ulimit -n)");
     return RING_OK;
+}
+
+/* Without descriptors nobody sleeps: who waits yields. */
+bool sleeper_ready(ring_comm *comm)
+{
+    if (atomic_load(&comm->sleeper->wake_fd) >= 0)
+        return true;
+    atomic_store(&comm->sleeper->wake_fd, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    return false;
 }
 
 void sleeper_free(ring_comm *comm)
 {
-    if (comm->sleeper != NULL)
-        fd_close(&comm->sleeper->wake_fd);
+    int fd = comm->sleeper != NULL ? atomic_load(&comm->sleeper->wake_fd) : -1;
+    fd_close(&fd);
     free(comm->sleeper);
 }
 
@@ -41,7 +48,8 @@ void sleeper_wake(void *context)
 {
     const ring_comm *comm = context;
     const uint64_t one = 1;
-    const ssize_t ignored = write(comm->sleeper->wake_fd, &one, sizeof one);
+    const int fd = atomic_load(&comm->sleeper->wake_fd);
+    const ssize_t ignored = fd >= 0 ? write(fd, &one, sizeof one) : 0;
     (void)ignored; /* full means: already readable */
 }
 
@@ -55,15 +63,15 @@ void sleeper_stir(ring_comm *comm)
 
 /* Only frames that nobody has looked at are news to a link; those of works that have not come to
  * them are none. */
-static bool arm_channel(const channel *c)
+static bool arm_channel(channel *c)
 {
     transport_link *l = c->link;
     const transport_frame *frame;
     const void *payload;
     if (c->waiting[WAIT_FRAME] == NULL || c->waiting[WAIT_FRAME]->number != c->received)
         (void)l->transport->peek(l, &frame, &payload);
-    return l->transport->arm(l, c->posts != NULL || c->waiting[WAIT_ROOM] != NULL ||
-                                    c->waiting[WAIT_FREE] != NULL || channel_holds_frames(c));
+    c->armed = true;
+    return l->transport->arm(l, channel_wants_out(c) || channel_holds_frames(c));
 }
 
 /* Works that are held need none: whoever has waited in vain for so long has only closed gates
@@ -72,10 +80,10 @@ static bool arm_channel(const channel *c)
 static nfds_t arm_channels(ring_comm *comm, struct pollfd *entries)
 {
     nfds_t used = 0;
-    entries[used++] = (struct pollfd){.fd = comm->sleeper->wake_fd, .events = POLLIN};
-    for (int32_t i = 0; i < comm->active_count; i++) {
-        transport_link *l = comm->active[i]->link;
-        if (!arm_channel(comm->active[i]))
+    entries[used++] = (struct pollfd){.fd = atomic_load(&comm->sleeper->wake_fd), .events = POLLIN};
+    for (int32_t i = 0; i < comm->channels.active_count; i++) {
+        transport_link *l = comm->channels.active[i]->link;
+        if (!arm_channel(comm->channels.active[i]))
             return 0;
         entries[used++] = (struct pollfd){.fd = l->transport->wake_fd(l), .events = POLLIN};
     }
@@ -88,11 +96,15 @@ static void wake_up(ring_comm *comm)
     if (atomic_fetch_sub(&comm->sleeper->sleepers, 1) > 1)
         return;
     uint64_t wakes;
-    const ssize_t ignored = read(comm->sleeper->wake_fd, &wakes, sizeof wakes);
+    const int fd = atomic_load(&comm->sleeper->wake_fd);
+    const ssize_t ignored = fd >= 0 ? read(fd, &wakes, sizeof wakes) : 0;
     (void)ignored;
-    for (size_t i = 0; i < (size_t)TRANSPORT_LANES * (size_t)comm->ranks; i++)
-        if (comm->channels[i].link != NULL)
-            comm->channels[i].link->transport->disarm(comm->channels[i].link);
+    channel *c;
+    for (size_t at = 0; (c = channels_next(comm, &at)) != NULL;) {
+        if (c->armed)
+            c->link->transport->disarm(c->link);
+        c->armed = false;
+    }
 }
 
 static void let_others_in(ring_comm *comm)
@@ -106,10 +118,10 @@ void sleeper_sleep(ring_comm *comm, double deadline)
 {
     enum { FEW = 1 + 64 };
     struct pollfd few[FEW];
-    const size_t most = 1 + (size_t)comm->active_count;
+    const size_t most = 1 + (size_t)comm->channels.active_count;
     struct pollfd *all = most <= FEW ? few : calloc(most, sizeof *all);
     atomic_fetch_add(&comm->sleeper->sleepers, 1);
-    const nfds_t used = all != NULL ? arm_channels(comm, all) : 0;
+    const nfds_t used = all != NULL && sleeper_ready(comm) ? arm_channels(comm, all) : 0;
     if (used > 0) {
         comm_unlock(comm);
         poll(all, used, clock_ms_until(deadline, SLEEP_MS));

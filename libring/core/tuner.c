@@ -64,7 +64,7 @@ ring_status tuner_new(const ring_comm *comm, struct tuner **out)
     t->forced = forced;
     memset(t->warned, comm->rank != 0, sizeof t->warned);
     t->prices = (plan_prices){.same_host = mapped_links, .other_host = sending_links};
-    if (!comm->maps_all && !links_all_map(comm, true))
+    if (!comm->maps_hosts)
         t->prices.same_host = sending_links;
     *out = t;
     return RING_OK;
@@ -149,9 +149,8 @@ double tuner_predict(struct tuner *t, const call_signature *call)
 {
     const tuner_call priced = {call->collective, call->count, ring_dtype_size(call->dtype),
                                kernel_acc_size(call->dtype)};
-    const size_t blocks = (size_t)plan_blocks(call->collective, t->world->ranks);
-    const size_t bytes = call->count * blocks * priced.element;
     tuner_choice choice;
+    const size_t bytes = signature_bytes(call, t->world->ranks);
     return tuner_choose(t, call->collective, bytes, &choice) == RING_OK
                ? price(t, &choice, &priced) : 0;
 }

@@ -21,12 +21,10 @@ enum { HELP_LOOKS = 64 };
 /* The word that shows all that is waited for, if there is only one. */
 static const _Atomic uint32_t *only_word(const ring_comm *comm, uint32_t *value)
 {
-    if (comm->active_count != 1 || comm->held != NULL)
+    if (comm->channels.active_count != 1 || comm->held != NULL)
         return NULL;
-    const channel *c = comm->active[0];
-    const bool frames_only = c->posts == NULL && c->waiting[WAIT_ROOM] == NULL &&
-                             c->waiting[WAIT_FREE] == NULL;
-    return frames_only ? c->link->transport->news(c->link, value) : NULL;
+    const channel *c = comm->channels.active[0];
+    return channel_wants_out(c) ? NULL : c->link->transport->news(c->link, value);
 }
 
 static void spin(const ring_comm *comm, const _Atomic uint32_t *word, uint32_t value,

@@ -37,12 +37,12 @@ static void append(ring_comm *comm, work *w)
     comm->end = &w->next;
 }
 
-uint64_t work_take_number(ring_comm *comm, const call_signature *call, uint64_t packed)
+uint64_t work_take_number(ring_comm *comm, const call_signature *call, uint64_t packed, channel *on)
 {
     if (call->collective == PLAN_SEND)
-        return comm->pair_calls[2 * call->root]++;
+        return on->sends++;
     if (call->collective == PLAN_RECV)
-        return comm->pair_calls[2 * call->root + 1]++;
+        return on->recvs++;
     comm->history[comm->calls % HISTORY_CALLS] = packed;
     return comm->calls++;
 }
@@ -60,8 +60,9 @@ static ring_status make_peers(work *w, const program *p)
 }
 
 /* The next message numbers of each channel are this work's. */
-static void take_messages(work *w, const program *p)
+static ring_status take_messages(work *w, const program *p)
 {
+    ring_status status = RING_OK;
     for (int32_t i = 0; i < p->peer_count; i++) {
         const program_peer *peer = &p->peers[i];
         channel *c = peer->on;
@@ -69,7 +70,10 @@ static void take_messages(work *w, const program *p)
                                   .first_ref = UINT64_MAX};
         c->out_given += (uint64_t)p->slices * peer->sends;
         c->in_given += (uint64_t)p->slices * peer->recvs;
+        if (!c->dialed && status == RING_OK)
+            status = opening_dial(c);
     }
+    return status;
 }
 
 static void bind_options(work *w, const ring_call *options)
@@ -84,7 +88,8 @@ static void bind_work(work *w, const call_buffers *buffers, program *p)
 {
     w->call = p->call;
     w->signature = p->signature;
-    w->seq = work_take_number(w->comm, &p->call, p->signature);
+    w->seq = work_take_number(w->comm, &p->call, p->signature,
+                              p->facts->pairwise ? p->peers[0].on : NULL);
     w->src = buffers->src;
     w->dst = buffers->dst;
     w->dst_bytes = buffers->dst_bytes;
@@ -126,7 +131,6 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *buffers,
     }
     bind_work(w, buffers, p);
     bind_options(w, options);
-    take_messages(w, p);
     append(comm, w);
     if (!p->facts->pairwise) {
         comm->algorithm = p->algorithm;
@@ -134,7 +138,7 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *buffers,
         comm->stall.moves++;
     }
     *out = w;
-    return RING_OK;
+    return take_messages(w, p);
 }
 
 ring_status work_hold(work *w)
@@ -161,7 +165,7 @@ void works_forget_orphans(void)
 
 /* The first one of a burst has the control thread look after them. What one rank alone has under
  * way waits for events, and these look after it. */
-static void count_orphan(ring_comm *comm, int change)
+void works_count_orphan(ring_comm *comm, int change)
 {
     atomic_fetch_add_explicit(&comm->orphans, change, memory_order_relaxed);
     if (comm->ranks > 1 && atomic_fetch_add(&orphans, change) == 0 && change > 0)
@@ -173,7 +177,7 @@ void work_set_orphan(work *w, bool orphan)
     if (w->orphan == orphan)
         return;
     w->orphan = orphan;
-    count_orphan(w->comm, orphan ? 1 : -1);
+    works_count_orphan(w->comm, orphan ? 1 : -1);
 }
 
 /* ---- The end ---------------------------------------------------------------------------- */

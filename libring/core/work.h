@@ -53,8 +53,10 @@ typedef struct call_buffers {
     size_t src_bytes, dst_bytes;
 } call_buffers;
 
-/** The next number of such a call. @param packed  its signature, to be remembered. */
-uint64_t work_take_number(struct ring_comm *comm, const call_signature *call, uint64_t packed);
+/** The next number of such a call. @param packed  its signature, to be remembered.
+ *  @param on  of a send or recv: its channel. */
+uint64_t work_take_number(struct ring_comm *comm, const call_signature *call, uint64_t packed,
+                          channel *on);
 /** Takes a work from the pool and binds it, with a handle if the options want one; the caller holds
  *  the lock. It is not started. */
 ring_status work_new(struct ring_comm *comm, program *p, const call_buffers *buffers,
@@ -69,6 +71,8 @@ ring_status work_hold(work *w);
 /** Counts it, or counts it no more, among the works that nobody waits for: whoever waits elsewhere
  *  may move those. */
 void work_set_orphan(work *w, bool orphan);
+/** The same for what else has to be looked after though nobody waits: @p change 1 or -1. Any thread. */
+void works_count_orphan(struct ring_comm *comm, int change);
 /** @return true if any communicator of the process has works that nobody waits for. */
 bool works_have_orphans(void);
 /** For forked children. */

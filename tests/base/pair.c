@@ -9,10 +9,23 @@
 
 static const double patience = 20;
 
+static ring_status open_and_wait(opening *o)
+{
+    ring_status status;
+    RING_TRY(o->transport->open(&o->peer, &o->link));
+    while ((status = o->transport->progress(o->link)) == RING_IN_PROGRESS &&
+           clock_now() < o->deadline)
+        clock_sleep(1e-4);
+    if (status == RING_OK)
+        return RING_OK;
+    o->transport->close(o->link);
+    return status == RING_IN_PROGRESS ? RING_ERR_TIMEOUT : status;
+}
+
 static void *open_on_thread(void *context)
 {
     opening *o = context;
-    o->status = o->transport->open(&o->peer, &o->link);
+    o->status = open_and_wait(o);
     if (o->status != RING_OK)
         (void)text_format(o->text, sizeof o->text, "%s", fail_text());
     return NULL;
@@ -21,8 +34,8 @@ static void *open_on_thread(void *context)
 void opening_start(opening *o, const transport *t, int rank, int fd, double seconds)
 {
     *o = (opening){.transport = t,
-                   .peer = {.rank = rank, .peer = 1 - rank, .lane = TRANSPORT_COLLECTIVE,
-                            .fd = fd, .deadline = clock_now() + seconds}};
+                   .peer = {.rank = rank, .peer = 1 - rank, .fd = fd},
+                   .deadline = clock_now() + seconds};
     assert_int_equal(pthread_create(&o->thread, NULL, open_on_thread, o), 0);
 }
 

@@ -9,10 +9,11 @@
 
 #include <pthread.h>
 
-/** One open() on a thread of its own. */
+/** One open(), and until the other end has answered, on a thread of its own. */
 typedef struct opening {
     const transport *transport;
     transport_peer peer;
+    double deadline;
     pthread_t thread;
     ring_status status;
     char text[512];

@@ -247,7 +247,7 @@ static void a_counter_that_cannot_be_right_gives_no_room(void **state)
     for (uint64_t seed = 1; seed < 100000; seed++) {
         b->ring->taken = seed * 0x9e3779b97f4a7c15u >> (seed % 40);
         if (lines_room(&b->producer, seed % 5000) == RING_OK)
-            lines_publish(&b->producer, &(transport_frame){.flags = FRAME_CALL}, NULL);
+            lines_publish(&b->producer, &(transport_frame){.flags = FRAME_LONG}, NULL);
         assert_in_range(b->producer.line, 0, LINES - 1);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What is loop's own: rings are shared by both ends, and only within one process. */
-#include "greeting.h"
+#include "lines_link.h"
 #include "pair.h"
 
 #include <setjmp.h>
@@ -66,8 +66,7 @@ static ring_status open_with_offer(uint64_t offer)
 {
     int fds[2];
     opening o;
-    const transport_peer me = {.rank = 1, .peer = 0, .lane = TRANSPORT_COLLECTIVE};
-    const lines_greeting mine = lines_greeting_make(&transport_loop, &me, offer);
+    const lines_greeting mine = lines_link_greeting(offer);
     pair_sockets(fds);
     opening_start(&o, &transport_loop, 0, fds[0], 10);
     assert_int_equal(fd_write_all(fds[1], &mine, sizeof mine, clock_now() + 10), RING_OK);
@@ -87,7 +86,7 @@ static void an_offer_that_nobody_made_is_refused(void **state)
     assert_int_equal(pair_count_fds(), before);
 }
 
-static void a_peer_that_never_answers_is_a_time_out(void **state)
+static void a_peer_that_never_answers_is_waited_for(void **state)
 {
     (void)state;
     int fds[2];
@@ -95,7 +94,6 @@ static void a_peer_that_never_answers_is_a_time_out(void **state)
     pair_sockets(fds);
     opening_start(&o, &transport_loop, 0, fds[0], 0.05);
     assert_int_equal(opening_end(&o), RING_ERR_TIMEOUT);
-    assert_non_null(strstr(o.text, "rank 1"));
     close(fds[1]);
 }
 
@@ -106,8 +104,7 @@ static void ranks_of_two_processes_are_not_joined(void **state)
     pair_sockets(fds);
     const pid_t child = fork();
     if (child == 0) {
-        const transport_peer peer = {.rank = 1, .peer = 0, .fd = fds[1],
-                                     .deadline = clock_now() + 5};
+        const transport_peer peer = {.rank = 1, .peer = 0, .fd = fds[1]};
         transport_link *l;
         close(fds[0]);
         _exit(transport_loop.open(&peer, &l) == RING_ERR_UNSUPPORTED ? 0 : 1);
@@ -127,7 +124,7 @@ int main(void)
         cmocka_unit_test(references_are_pointers),
         cmocka_unit_test(frames_outlive_the_end_that_sent_them),
         cmocka_unit_test(an_offer_that_nobody_made_is_refused),
-        cmocka_unit_test(a_peer_that_never_answers_is_a_time_out),
+        cmocka_unit_test(a_peer_that_never_answers_is_waited_for),
         cmocka_unit_test(ranks_of_two_processes_are_not_joined),
     };
     return cmocka_run_group_tests_name("base.loop", tests, NULL, NULL);

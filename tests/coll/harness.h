@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { HARNESS_MAX_RANKS = 64, HARNESS_BOARD_BYTES = 1 << 20 };
+enum { HARNESS_MAX_RANKS = 1024, HARNESS_BOARD_BYTES = 1 << 20 };
 
 /** What the ranks of a run share. Zeroed at the start. */
 typedef struct harness_board {

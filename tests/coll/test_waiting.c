@@ -384,6 +384,37 @@ static void test_a_broken_link_ends_a_call_that_relays(void **state)
     unsetenv("RING_ALGO");
 }
 
+/* ---- Whoever has left ----------------------------------------------------------- */
+
+/* Rank 1 makes one call less, with a link or without one. */
+static int call_once_more(int rank, int ranks, harness_board *board, void *arg)
+{
+    const bool linked = *(const bool *)arg;
+    ring_comm *comm;
+    int x = 1;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    if (linked)
+        EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, comm, NULL));
+    if (rank == 0) {
+        const double start = harness_now();
+        const ring_status status = ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, comm, NULL);
+        EXPECT(status == RING_ERR_PEER, "%s", ring_status_string(status));
+        EXPECT(harness_now() - start < 5, "after %g s", harness_now() - start);
+        EXPECT(strstr(ring_last_error(comm), "left the communicator while it was needed") != NULL,
+               "%s", ring_last_error(comm));
+    }
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_a_call_without_one_that_has_left_ends(void **state)
+{
+    (void)state;
+    for (int linked = 0; linked < 2; linked++)
+        assert_int_equal(harness_run(harness_kind_of(transport_name), 2, call_once_more,
+                                     &(bool){linked}, NULL), 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -396,6 +427,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_handle_may_outlive_its_communicator),
         cmocka_unit_test(test_forked_children_leave_the_communicator_alone),
         cmocka_unit_test(test_a_broken_link_ends_a_call_that_relays),
+        cmocka_unit_test(test_a_call_without_one_that_has_left_ends),
     };
     transport_name = argc > 1 ? argv[1] : "loop";
     setenv("RING_TRANSPORT", transport_name, 1);

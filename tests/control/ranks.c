@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,36 +166,85 @@ static ring_status greet(const control_world *w, int peer, int lane, int fd, boo
     return RING_OK;
 }
 
-static ring_status greet_all(const control_world *w, const bool *local, int **fds)
+static bool is_local(const control_world *w, int peer)
 {
-    for (int r = 0; r < w->size; r++) {
+    return (peer + w->rank) % 2 == 1;
+}
+
+typedef struct sockets {
+    _Atomic int fds[LANES][RANKS_MAX];
+    _Atomic int failed; /* the status of a dial, with its text */
+    char text[256];
+} sockets;
+
+static ring_status greet_all(const control_world *w, sockets *s)
+{
+    for (int r = 0; r < w->size; r++)
+        for (int lane = 0; lane < LANES && r != w->rank; lane++)
+            RING_TRY(greet(w, r, lane, s->fds[lane][r], is_local(w, r)));
+    return RING_OK;
+}
+
+static bool take(void *context, int peer, const control_purpose *purpose, ring_status status,
+                 int fd)
+{
+    sockets *s = context;
+    if (status == RING_OK) {
+        atomic_store(&s->fds[purpose->lane][peer], fd);
+    } else if (atomic_load(&s->failed) == RING_OK) {
+        text_format(s->text, sizeof s->text, "%s", fail_text());
+        atomic_store(&s->failed, (int)status);
+    }
+    return status == RING_OK;
+}
+
+static ring_status await_socket(const control_world *w, const sockets *s, int lane, int peer)
+{
+    while (atomic_load(&s->fds[lane][peer]) < 0) {
+        if (control_verdict(w) != RING_OK)
+            return fail(control_verdict(w), "%s", control_text(w));
+        if (atomic_load(&s->failed) != RING_OK)
+            return fail((ring_status)atomic_load(&s->failed), "%s", s->text);
+        if (clock_now() > w->deadline)
+            return fail(RING_ERR_TIMEOUT, "no socket to rank %d", peer);
+        clock_sleep(0.0005);
+    }
+    return RING_OK;
+}
+
+/* Of each pair the higher rank dials. */
+static ring_status connect_all(control_world *w, const sockets *s)
+{
+    for (int r = 0; r < w->rank; r++) {
         for (int lane = 0; lane < LANES; lane++) {
-            if (r == w->rank && fds[lane][r] != -1)
-                return fail(RING_ERR_INTERNAL, "a link to myself");
-            if (r != w->rank)
-                RING_TRY(greet(w, r, lane, fds[lane][r], local[r]));
+            const control_purpose purpose = {.lane = (uint16_t)lane, .local = is_local(w, r)};
+            RING_TRY(control_dial(w, r, &purpose, w->deadline));
         }
     }
+    for (int r = 0; r < w->size; r++)
+        for (int lane = 0; lane < LANES && r != w->rank; lane++)
+            RING_TRY(await_socket(w, s, lane, r));
     return RING_OK;
 }
 
 static ring_status link_up(control_world *w)
 {
-    int table[LANES][RANKS_MAX];
-    int *fds[LANES] = {table[0], table[1]};
-    bool local[RANKS_MAX];
-    control_route routes[RANKS_MAX];
-    for (int r = 0; r < w->size; r++) {
-        local[r] = (r + w->rank) % 2 == 1;
-        routes[r] = (control_route){.transport = (uint16_t)(r + w->rank), .local = local[r]};
-    }
+    sockets s = {.failed = RING_OK};
+    for (int i = 0; i < LANES * RANKS_MAX; i++)
+        atomic_init(&s.fds[i / RANKS_MAX][i % RANKS_MAX], -1);
     RING_TRY(check_cards(w));
     RING_TRY(control_agree(w, RING_OK));
-    RING_TRY(control_connect(w, routes, LANES, fds));
-    const ring_status status = greet_all(w, local, fds);
-    for (int lane = 0; lane < LANES; lane++)
-        for (int r = 0; r < w->size; r++)
-            fd_close(&fds[lane][r]);
+    control_set_sink(w, take, &s);
+    ring_status status = connect_all(w, &s);
+    if (status == RING_OK)
+        status = greet_all(w, &s);
+    else
+        control_announce(w, status);
+    control_set_sink(w, NULL, NULL);
+    for (int i = 0; i < LANES * RANKS_MAX; i++) {
+        int fd = atomic_load(&s.fds[i / RANKS_MAX][i % RANKS_MAX]);
+        fd_close(&fd);
+    }
     return control_agree(w, status);
 }
 

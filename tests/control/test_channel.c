@@ -5,8 +5,8 @@
 
 #include "id_listener.h"
 #include "puppet.h"
+#include "stage.h"
 
-#include <dirent.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,17 +166,6 @@ static void nonsense_ends_the_communicator_with_a_text(void **state)
 }
 
 /* ---- One thread a process ---------------------------------------------------------- */
-
-static int count_threads(void)
-{
-    DIR *dir = opendir("/proc/self/task");
-    int count = -2; /* . and .. */
-    assert_non_null(dir);
-    while (readdir(dir) != NULL)
-        count++;
-    closedir(dir);
-    return count;
-}
 
 enum { RANKS = 4, WORLDS = 3 };
 

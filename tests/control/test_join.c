@@ -70,8 +70,6 @@ static void one_rank_opens_no_socket(void **state)
 {
     (void)state;
     control_world *world;
-    int fd[1], *fds[1] = {fd};
-    const control_route routes[1] = {{.local = false}};
     clearenv();
     const int before = count_fds();
     assert_int_equal(join_by_env(3, &world), RING_OK);
@@ -79,8 +77,6 @@ static void one_rank_opens_no_socket(void **state)
     assert_int_equal(world->size, 1);
     assert_string_equal(world->launcher, "none");
     assert_int_equal(world->cards[0].transports, 3);
-    assert_int_equal(control_connect(world, routes, 1, fds), RING_OK);
-    assert_int_equal(fd[0], -1);
     assert_int_equal(control_agree(world, RING_OK), RING_OK);
     assert_int_equal(control_agree(world, RING_ERR_CONFIG), RING_ERR_CONFIG);
     control_free(world);

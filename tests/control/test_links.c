@@ -88,6 +88,13 @@ static control_purpose purpose_of(int a, int b)
                              .local = (a + b) % 2 == 1};
 }
 
+/* Of each pair one rank: of some the lower, of some the higher one. */
+static bool dials(int rank, int peer)
+{
+    const bool lower = (rank * peer + rank + peer) % 3 == 0;
+    return (rank < peer) == lower;
+}
+
 /* Each says who it is over the socket of each pair. */
 static ring_status exchange_ranks(control_world *w, basket *b)
 {
@@ -108,9 +115,10 @@ static ring_status exchange_ranks(control_world *w, basket *b)
 
 static ring_status dial_and_exchange(control_world *w, basket *b)
 {
-    for (int r = 0; r < w->rank; r++) {
+    for (int r = 0; r < w->size; r++) {
         const control_purpose purpose = purpose_of(w->rank, r);
-        RING_TRY(control_dial(w, r, &purpose, clock_now() + 10));
+        if (r != w->rank && dials(w->rank, r))
+            RING_TRY(control_dial(w, r, &purpose, clock_now() + 10));
     }
     const double deadline = clock_now() + 10;
     while (basket_count(b) < w->size - 1 && clock_now() < deadline)
@@ -132,8 +140,8 @@ static ring_status link_late(int rank, int size, void *id)
     clock_sleep(0.1 * (rank % 3)); /* the start is over, for some long ago */
     if (status == RING_OK)
         status = dial_and_exchange(w, &b);
-    if (status == RING_OK && control_dial(w, size - 1, &(control_purpose){.lane = 1}, 0) == RING_OK)
-        status = fail(RING_ERR_INTERNAL, "the lower rank of a pair may dial");
+    if (status == RING_OK && control_dial(w, rank, &(control_purpose){.lane = 1}, 0) == RING_OK)
+        status = fail(RING_ERR_INTERNAL, "a rank may dial itself");
     clock_sleep(0.2);
     control_free(w);
     basket_free(&b);
@@ -155,6 +163,85 @@ static void a_pair_is_opened_at_any_time(void **state)
     }
 }
 
+/* ---- Both dial ---------------------------------------------------------------------- */
+
+enum { PURPOSES = 200 };
+
+typedef struct crossing {
+    pthread_mutex_t lock;
+    int fds[PURPOSES];
+    _Atomic int count, twice;
+} crossing;
+
+static bool collect_crossing(void *context, int peer, const control_purpose *purpose,
+                             ring_status status, int fd)
+{
+    crossing *c = context;
+    (void)peer;
+    pthread_mutex_lock(&c->lock);
+    const bool first = status == RING_OK && c->fds[purpose->index] < 0;
+    if (first)
+        c->fds[purpose->index] = fd;
+    c->count += first;
+    c->twice += !first;
+    pthread_mutex_unlock(&c->lock);
+    return first;
+}
+
+static ring_status check_crossing(const control_world *w, const crossing *c)
+{
+    for (int i = 0; i < PURPOSES; i++) {
+        int32_t mine = w->rank * PURPOSES + i, theirs = -1;
+        RING_TRY(fd_write_all(c->fds[i], &mine, sizeof mine, clock_now() + 5));
+        RING_TRY(fd_read_all(c->fds[i], &theirs, sizeof theirs, clock_now() + 5));
+        if (theirs != (1 - w->rank) * PURPOSES + i)
+            return fail(RING_ERR_INTERNAL, "index %d meets %d", i, theirs);
+    }
+    return c->twice == 0 ? RING_OK
+                         : fail(RING_ERR_INTERNAL, "%d sockets came twice", c->twice);
+}
+
+static ring_status dial_each_other(int rank, int size, void *id)
+{
+    crossing c = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    control_world *w;
+    memset(c.fds, -1, sizeof c.fds);
+    RING_TRY(join_by_id(id, size, rank, 5, &w));
+    control_set_sink(w, collect_crossing, &c);
+    ring_status status = control_agree(w, RING_OK);
+    control_start(w, no_wake, NULL);
+    const double deadline = clock_now() + 20;
+    for (int i = 0; i < PURPOSES && status == RING_OK; i++) {
+        const control_purpose purpose = {.index = (uint16_t)i, .local = i % 2 == 0};
+        status = control_dial(w, 1 - rank, &purpose, deadline);
+        if (i % 3 == 0) /* a second wish is no second socket */
+            status = control_dial(w, 1 - rank, &purpose, deadline);
+    }
+    while (c.count < PURPOSES && clock_now() < deadline)
+        clock_sleep(0.001);
+    if (status == RING_OK)
+        status = check_crossing(w, &c);
+    control_free(w);
+    for (int i = 0; i < PURPOSES; i++)
+        fd_close(&c.fds[i]);
+    return status;
+}
+
+static void two_that_dial_each_other_have_one_socket(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        ring_unique_id id = new_id();
+        crew *c = crew_new(2);
+        if (i % 2 == 0)
+            crew_threads(c, 2, dial_each_other, &id);
+        else
+            crew_processes(c, 2, dial_each_other, &id);
+        crew_assert_all(c, RING_OK);
+        crew_free(c);
+    }
+}
+
 static ring_status dial_whoever_left(int rank, int size, void *id)
 {
     control_world *w;
@@ -170,7 +257,7 @@ static ring_status dial_whoever_left(int rank, int size, void *id)
         control_set_sink(w, collect, &b);
         status = control_dial(w, 0, &(control_purpose){.local = true}, clock_now() + 0.3);
         clock_sleep(0.6);
-        if (status == RING_OK && basket_failure(&b) != RING_ERR_TIMEOUT)
+        if (status == RING_OK && basket_failure(&b) != RING_ERR_PEER)
             status = fail(RING_ERR_INTERNAL, "the sink was told %d", (int)basket_failure(&b));
     }
     control_free(w);
@@ -211,12 +298,6 @@ static void another_session(handshake_terms *terms, handshake_hello *hello)
 {
     (void)terms;
     hello->session[3] ^= 1;
-}
-
-static void another_epoch(handshake_terms *terms, handshake_hello *hello)
-{
-    (void)terms;
-    hello->epoch++;
 }
 
 static void another_peer(handshake_terms *terms, handshake_hello *hello)
@@ -265,7 +346,7 @@ static ring_status prove_link(const insider *in, change *how, int *fd)
 
 static ring_status refuse_forgeries(insider *in)
 {
-    static change *const forgeries[] = {another_session, another_epoch, another_peer, another_key,
+    static change *const forgeries[] = {another_session, another_peer, another_key,
                                         another_byte_order, another_version};
     int fd;
     for (size_t i = 0; i < sizeof forgeries / sizeof forgeries[0]; i++) {
@@ -326,7 +407,7 @@ static ring_status be_forged_at(int rank, int size, void *context)
     return RING_OK;
 }
 
-static void a_link_proves_job_communicator_epoch_and_pair(void **state)
+static void a_link_proves_job_membership_and_pair(void **state)
 {
     (void)state;
     insider in = {.id = new_id()};
@@ -343,8 +424,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
         TEST(a_pair_is_opened_at_any_time),
+        TEST(two_that_dial_each_other_have_one_socket),
         TEST(a_dial_in_vain_is_told_to_the_sink),
-        TEST(a_link_proves_job_communicator_epoch_and_pair),
+        TEST(a_link_proves_job_membership_and_pair),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
  * The two ends of a link under test. */
 #include "ends.h"
 
+#include "heap.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -96,23 +98,49 @@ void ends_sockets(int fds[2])
         tcp_sockets(fds);
 }
 
-ring_status end_try_open(int rank, enum transport_lane lane, int fd, double seconds,
+static void await_answer(transport_link *l)
+{
+    const double end = clock_now() + PATIENCE;
+    void *shared;
+    must_ok(heap_alloc(&shared, 1));
+    while (l->transport->ref(l, shared, 1) == 0)
+        must(clock_now() < end);
+    must_ok(heap_free(shared));
+}
+
+/* Both ends have greeted; where memory can be mapped, also until the other end says that it has. */
+static ring_status await_open(transport_link *l, double deadline)
+{
+    ring_status status;
+    while ((status = l->transport->progress(l)) == RING_IN_PROGRESS && clock_now() < deadline)
+        clock_sleep(1e-5);
+    if (status == RING_IN_PROGRESS)
+        return fail(RING_ERR_TIMEOUT, "the end at rank %d is not open", l->peer);
+    if (status == RING_OK && (l->transport->powers & TRANSPORT_CAN_MAP))
+        await_answer(l);
+    return status;
+}
+
+ring_status end_try_open(int rank, int fd, double seconds,
                          transport_link **out)
 {
     const transport_peer peer = {.rank = rank,
                                  .peer = rank == RANK_A ? RANK_B : RANK_A,
-                                 .lane = lane,
-                                 .fd = fd,
-                                 .deadline = clock_now() + seconds};
+                                 .fd = fd};
     RING_TRY(chosen.transport->open(&peer, out));
+    const ring_status status = await_open(*out, clock_now() + seconds);
+    if (status != RING_OK) {
+        end_close(*out);
+        return status;
+    }
     const char *fault = chosen.fault[index_of(rank)];
     return fault != NULL ? transport_fault_wrap(*out, fault, out) : RING_OK;
 }
 
-transport_link *end_open(int rank, enum transport_lane lane, int fd)
+transport_link *end_open(int rank, int fd)
 {
     transport_link *l;
-    must_ok(end_try_open(rank, lane, fd, PATIENCE, &l));
+    must_ok(end_try_open(rank, fd, PATIENCE, &l));
     must(l->peer == (rank == RANK_A ? RANK_B : RANK_A));
     return l;
 }
@@ -125,7 +153,6 @@ void end_close(transport_link *l)
 /** One end for another thread. */
 typedef struct end_job {
     int fd;
-    enum transport_lane lane;
     transport_link *link;
     void (*run)(transport_link *l); /* NULL: only opens */
 } end_job;
@@ -133,7 +160,7 @@ typedef struct end_job {
 static void *end_thread(void *argument)
 {
     end_job *job = argument;
-    job->link = end_open(RANK_B, job->lane, job->fd);
+    job->link = end_open(RANK_B, job->fd);
     if (job->run != NULL) {
         job->run(job->link);
         end_close(job->link);
@@ -141,14 +168,14 @@ static void *end_thread(void *argument)
     return NULL;
 }
 
-ends ends_open(enum transport_lane lane)
+ends ends_open(void)
 {
     int fds[2];
     ends_sockets(fds);
-    end_job job = {.fd = fds[1], .lane = lane};
+    end_job job = {.fd = fds[1]};
     pthread_t thread;
     must(pthread_create(&thread, NULL, end_thread, &job) == 0);
-    transport_link *a = end_open(RANK_A, lane, fds[0]);
+    transport_link *a = end_open(RANK_A, fds[0]);
     must(pthread_join(thread, NULL) == 0);
     return (ends){.a = a, .b = job.link};
 }
@@ -182,14 +209,14 @@ static void (*child_end)(transport_link *l);
 
 static void run_child_end(int fd)
 {
-    transport_link *l = end_open(RANK_B, TRANSPORT_COLLECTIVE, fd);
+    transport_link *l = end_open(RANK_B, fd);
     child_end(l);
     end_close(l);
 }
 
 static void run_end_a(void (*run)(transport_link *l), int fd)
 {
-    transport_link *l = end_open(RANK_A, TRANSPORT_COLLECTIVE, fd);
+    transport_link *l = end_open(RANK_A, fd);
     run(l);
     end_close(l);
 }
@@ -208,7 +235,7 @@ static void run_as_threads(void (*run_a)(transport_link *l), void (*run_b)(trans
 {
     int fds[2];
     ends_sockets(fds);
-    end_job job = {.fd = fds[1], .lane = TRANSPORT_COLLECTIVE, .run = run_b};
+    end_job job = {.fd = fds[1], .run = run_b};
     pthread_t thread;
     must(pthread_create(&thread, NULL, end_thread, &job) == 0);
     run_end_a(run_a, fds[0]);

@@ -33,17 +33,17 @@ void ends_set_fault(int rank, const char *spec);
 
 /** Sockets as control hands them over. */
 void ends_sockets(int fds[2]);
-/** open() for one end. */
-ring_status end_try_open(int rank, enum transport_lane lane, int fd, double seconds,
+/** open() for one end, and until the other one has answered. */
+ring_status end_try_open(int rank, int fd, double seconds,
                          transport_link **out);
-transport_link *end_open(int rank, enum transport_lane lane, int fd);
+transport_link *end_open(int rank, int fd);
 void end_close(transport_link *l);
 
 /** Both ends here, for one thread that drives both. */
 typedef struct ends {
     transport_link *a, *b;
 } ends;
-ends ends_open(enum transport_lane lane);
+ends ends_open(void);
 void ends_close(ends *e);
 
 /** A second process that runs @p run on a socket; the first gets the other socket. */

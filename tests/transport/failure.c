@@ -16,7 +16,7 @@ enum { BEFORE_CLOSE = 3 };
 void behaviour_peer_closes(void)
 {
     static unsigned char payload[BEFORE_CLOSE][1000];
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     for (uint64_t n = 0; n < BEFORE_CLOSE; n++) {
         const transport_frame frame = frame_make(n, sizeof payload[n]);
         payload_fill(payload[n], n, sizeof payload[n]);
@@ -37,7 +37,7 @@ void behaviour_peer_closes(void)
 void behaviour_peer_closes_under_a_sender(void)
 {
     static unsigned char payload[TRANSPORT_SEGMENT];
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     const transport_frame frame = frame_make(0, sizeof payload);
     while (e.a->transport->send(e.a, &frame, payload, false) == RING_OK)
         continue;
@@ -75,7 +75,7 @@ void behaviour_peer_closes_under_a_sleeper(void)
 static void send_for_ever(int fd)
 {
     static unsigned char payload[TRANSPORT_SEGMENT];
-    transport_link *l = end_open(RANK_B, TRANSPORT_COLLECTIVE, fd);
+    transport_link *l = end_open(RANK_B, fd);
     for (uint64_t n = 0;; n++) {
         const transport_frame frame = frame_make(n, sizeof payload - n % 5);
         end_send(l, &frame, payload);
@@ -84,7 +84,7 @@ static void send_for_ever(int fd)
 
 static void receive_nothing(int fd)
 {
-    transport_link *l = end_open(RANK_B, TRANSPORT_COLLECTIVE, fd);
+    transport_link *l = end_open(RANK_B, fd);
     const transport_frame frame = frame_make(0, 0);
     end_send(l, &frame, NULL);
     end_flush(l);
@@ -105,7 +105,7 @@ void behaviour_peer_killed(void)
         int fd;
         const void *payload;
         const pid_t child = ends_fork(send_for_ever, &fd);
-        transport_link *l = end_open(RANK_A, TRANSPORT_COLLECTIVE, fd);
+        transport_link *l = end_open(RANK_A, fd);
         for (uint64_t n = 0; n < round * 7; n++) {
             frame_check(end_receive(l, &payload), n, TRANSPORT_SEGMENT - n % 5);
             l->transport->consume(l);
@@ -125,7 +125,7 @@ void behaviour_peer_killed_under_a_sleeper(void)
         int fd;
         const void *got;
         const pid_t child = ends_fork(receive_nothing, &fd);
-        transport_link *l = end_open(RANK_A, TRANSPORT_COLLECTIVE, fd);
+        transport_link *l = end_open(RANK_A, fd);
         end_receive(l, &got);
         l->transport->consume(l);
         const transport_frame frame = frame_make(0, sizeof payload);

@@ -15,7 +15,7 @@ static ends open_with(const char *fault_a, const char *fault_b)
 {
     ends_set_fault(RANK_A, fault_a);
     ends_set_fault(RANK_B, fault_b);
-    return ends_open(TRANSPORT_COLLECTIVE);
+    return ends_open();
 }
 
 static ring_status send_one(transport_link *l, uint64_t n)

@@ -36,7 +36,7 @@ void behaviour_full_link_says_in_progress(void)
     static unsigned char payload[4096];
     const transport_frame *frame;
     const void *none;
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     payload_fill(payload, 7, sizeof payload);
     for (int round = 0; round < 3; round++) {
         const uint64_t taken = fill(e.a, payload, sizeof payload);
@@ -49,7 +49,7 @@ void behaviour_full_link_says_in_progress(void)
 
 void behaviour_reserve_is_stable(void)
 {
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     const transport *t = e.a->transport;
     void *room = t->reserve(e.a);
     must(room != NULL && (uintptr_t)room % 64 == 0);
@@ -71,7 +71,7 @@ void behaviour_reserve_is_stable(void)
 void behaviour_reserved_frames_travel(void)
 {
     static unsigned char borrowed[TRANSPORT_SEGMENT];
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     const transport *t = e.a->transport;
     uint64_t sent = 0;
     payload_fill(borrowed, 5, sizeof borrowed);
@@ -112,7 +112,7 @@ static bool send_from_slot(transport_link *l, uint64_t n)
 void behaviour_flushed_counts(void)
 {
     enum { FRAMES = 400 };
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     const transport *t = e.a->transport;
     uint64_t sent = 0, before = 0;
     for (uint64_t received = 0; received < FRAMES; received++) {
@@ -135,12 +135,12 @@ void behaviour_flushed_counts(void)
 void behaviour_counters_tell_traffic(void)
 {
     static unsigned char payload[1000];
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     const void *got;
     for (uint64_t n = 0; n < 10; n++) {
         transport_frame frame = n == 9 ? frame_make_short(n, 40) : frame_make(n, 100 * n);
         if (n % 2 != 0 && n != 9)
-            frame.flags |= FRAME_CALL;
+            frame.ext.bytes = 0;
         must_ok(e.a->transport->send(e.a, &frame, payload, false));
         ends_receive(e.a, e.b, &got);
         e.b->transport->consume(e.b);
@@ -153,12 +153,12 @@ void behaviour_counters_tell_traffic(void)
     ends_close(&e);
 }
 
-void behaviour_lanes_are_independent(void)
+void behaviour_links_are_independent(void)
 {
     static unsigned char payload[TRANSPORT_SEGMENT];
     payload_fill(payload, 3, sizeof payload);
-    ends blocked = ends_open(TRANSPORT_COLLECTIVE);
-    ends open = ends_open(TRANSPORT_POINT_TO_POINT);
+    ends blocked = ends_open();
+    ends open = ends_open();
     const uint64_t taken = fill(blocked.a, payload, sizeof payload);
     for (uint64_t n = 0; n < 100; n++) {
         const transport_frame frame = frame_make(n, 1000);
@@ -217,6 +217,8 @@ enum { RANDOM_FRAMES = 2000 };
 /* Sizes of all kinds, some frames without payload; the same on both ends. */
 static size_t random_bytes(uint64_t n)
 {
+    if (scramble(n) % 7 == 0)
+        return 0;
     const uint64_t x = scramble(n * 2 + 1);
     switch (x % 5) {
     case 0:
@@ -237,10 +239,7 @@ static transport_frame random_frame(uint64_t n)
     const size_t bytes = random_bytes(n);
     if (bytes <= TRANSPORT_INLINE && scramble(n + 9) % 2 == 0)
         return frame_make_short(n, bytes);
-    transport_frame frame = frame_make(n, bytes);
-    if (scramble(n) % 7 == 0)
-        frame.flags |= FRAME_CALL;
-    return frame;
+    return frame_make(n, bytes);
 }
 
 /* From a room of the link, from where it stays, or copied and overwritten at once. */

@@ -29,7 +29,7 @@ static void receive_numbered(const ends *e, uint64_t n, size_t bytes)
 void behaviour_ordered_frames(void)
 {
     static unsigned char payload[3][256];
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     uint64_t sent = 0, received = 0;
     while (received < 300) {
         for (uint64_t burst = 1 + sent % 3; burst > 0; burst--, sent++)
@@ -56,7 +56,7 @@ static void receive_short(const ends *e, uint64_t n, size_t bytes)
 
 void behaviour_short_frames(void)
 {
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     for (uint64_t n = 0; n < 1000; n++) {
         const size_t bytes = n % (TRANSPORT_INLINE + 1);
         const transport_frame frame = frame_make_short(n, bytes);
@@ -70,7 +70,7 @@ void behaviour_short_frames(void)
 
 void behaviour_zero_bytes(void)
 {
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     const void *payload;
     unsigned char untouched = 0xa5;
     const transport_frame empty = frame_make(0, 0);
@@ -86,7 +86,7 @@ void behaviour_zero_bytes(void)
 
 void behaviour_full_segment(void)
 {
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     for (uint64_t n = 0; n < 20; n++) {
         const size_t bytes = TRANSPORT_SEGMENT - (n % 2);
         send_numbered(e.a, n, sent_bytes, bytes);
@@ -97,7 +97,7 @@ void behaviour_full_segment(void)
 
 void behaviour_unaligned_payload(void)
 {
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     for (uint64_t n = 0; n < 130; n++) {
         const size_t bytes = 1 + n * 977 % (TRANSPORT_SEGMENT - 1);
         send_numbered(e.a, n, sent_bytes + n, bytes);
@@ -120,9 +120,9 @@ static void header_round(const ends *e, transport_frame frame)
 
 void behaviour_header_travels_intact(void)
 {
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
-    static const uint8_t flags[] = {0, FRAME_LONG, FRAME_LONG | FRAME_CALL,
-                                    FRAME_LONG | FRAME_REF, FRAME_LONG | FRAME_STORED};
+    ends e = ends_open();
+    static const uint8_t flags[] = {0, FRAME_LONG, FRAME_LONG | FRAME_REF,
+                                    FRAME_LONG | FRAME_STORED};
     const size_t kinds = can_map(e.a) ? sizeof flags : sizeof flags - 2;
     transport_frame ones;
     memset(&ones, 0xff, sizeof ones);
@@ -139,7 +139,7 @@ void behaviour_header_travels_intact(void)
 
 void behaviour_peek_is_idempotent(void)
 {
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     send_numbered(e.a, 0, sent_bytes, 1000);
     const void *payload, *again;
     const transport_frame *frame = ends_receive(e.a, e.b, &payload), *same;
@@ -169,7 +169,7 @@ static void pull_and_check(const ends *e, uint64_t n, size_t bytes)
 
 void behaviour_pull_equals_peek(void)
 {
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     for (uint64_t n = 0; n < 200; n++) {
         const size_t bytes = 1 + scramble(n) % TRANSPORT_SEGMENT;
         send_numbered(e.a, n, sent_bytes, bytes);
@@ -190,7 +190,7 @@ void behaviour_pull_equals_peek(void)
 /* Frames of an older epoch are thrown away unread. */
 void behaviour_unread_payload_is_skipped(void)
 {
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     const transport_frame *frame;
     const void *payload;
     for (uint64_t n = 0; n < 100; n += 2) {

@@ -26,8 +26,8 @@ static void lend_memory(transport_link *l)
     const uint64_t ref = l->transport->ref(l, shared, SHARED_BYTES);
     must((ref != 0) == can_map(l));
     payload_fill(shared, 1, SHARED_BYTES);
-    transport_frame frame = frame_make(0, SHARED_BYTES);
-    frame.flags |= can_map(l) ? FRAME_REF : FRAME_CALL;
+    transport_frame frame = frame_make(0, can_map(l) ? SHARED_BYTES : 0);
+    frame.flags |= can_map(l) ? FRAME_REF : 0;
     frame.ext.src_ref = ref;
     end_send(l, &frame, NULL);
     while (l->transport->released(l) < 1)
@@ -56,8 +56,8 @@ static void use_memory(transport_link *l)
 {
     const void *none;
     const transport_frame frame = *end_receive(l, &none);
-    must(frame.flags == (FRAME_LONG | (can_map(l) ? FRAME_REF : FRAME_CALL)));
-    must(none == NULL && frame.ext.bytes == SHARED_BYTES);
+    must(frame.flags == (FRAME_LONG | (can_map(l) ? FRAME_REF : 0)));
+    must(none == NULL && frame.ext.bytes == (can_map(l) ? SHARED_BYTES : 0));
     l->transport->consume(l);
     void *theirs = l->transport->map(l, frame.ext.src_ref, SHARED_BYTES);
     must((theirs != NULL) == can_map(l));
@@ -104,7 +104,7 @@ static int count_mappings(void)
 static void use_link_once(void)
 {
     static unsigned char payload[1000];
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     const transport_frame frame = frame_make(0, sizeof payload);
     const void *got;
     must_ok(e.a->transport->send(e.a, &frame, payload, false));
@@ -124,7 +124,7 @@ void behaviour_close_frees(void)
 
 void behaviour_memory_reported(void)
 {
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     must(e.a->transport->memory(e.a) >= sizeof(transport_link));
     must(e.a->transport->memory(e.a) + e.b->transport->memory(e.b) < (size_t)8 << 20);
     ends_close(&e);
@@ -172,7 +172,7 @@ static void warm_up(const ends *e)
 
 static void exchange_in_silence(void)
 {
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     warm_up(&e);
     forbid_system_calls();
     for (uint64_t n = 0; n < 5000; n++) {

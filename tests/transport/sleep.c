@@ -27,7 +27,7 @@ static bool sleeps(transport_link *l, bool wants_send)
 
 void behaviour_quiet_link_sleeps(void)
 {
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     const transport_frame *got, empty = frame_make(0, 0);
     const void *payload;
     must(sleeps(e.a, false) && sleeps(e.b, false));
@@ -41,7 +41,7 @@ void behaviour_quiet_link_sleeps(void)
 
 void behaviour_armed_link_tells_what_is_there(void)
 {
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     const transport_frame empty = frame_make(0, 0);
     for (int round = 0; round < 100; round++) {
         const bool before = round % 2 == 0;
@@ -77,7 +77,7 @@ static bool would_sleep(transport_link *l, bool wants_send)
 void behaviour_armed_link_tells_of_the_second_frame(void)
 {
     static unsigned char payload[100];
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     for (uint64_t n = 0; n < 100; n++) {
         const transport_frame frame = frame_make(n, n % 2 * sizeof payload);
         const void *got;
@@ -113,7 +113,7 @@ static void expect_no_room(transport_link *l, const transport_frame *frame, cons
 void behaviour_armed_link_tells_of_room(void)
 {
     static unsigned char payload[TRANSPORT_SEGMENT];
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     const transport_frame frame = frame_make(0, sizeof payload);
     const transport *t = e.a->transport;
     while (t->send(e.a, &frame, payload, false) == RING_OK)
@@ -233,7 +233,7 @@ void behaviour_sleeping_sender_wakes(void)
 /* Nobody is told twice of one release, nor of room that was never missing. */
 void behaviour_released_is_told_once(void)
 {
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     const transport *t = e.a->transport;
     const transport_frame empty = frame_make_short(0, 0);
     must_ok(t->send(e.a, &empty, NULL, true));
@@ -292,7 +292,7 @@ void behaviour_release_wakes_the_lender(void)
 void behaviour_blocked_sender_sleeps_on_unread_frames(void)
 {
     static unsigned char payload[TRANSPORT_SEGMENT];
-    ends e = ends_open(TRANSPORT_POINT_TO_POINT);
+    ends e = ends_open();
     const transport *t = e.b->transport;
     const transport_frame frame = frame_make(0, sizeof payload);
     const void *unread;

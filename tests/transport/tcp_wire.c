@@ -102,13 +102,13 @@ static void expect_damage(const ends *e, uint64_t seed)
 static void test_damaged_headers(void)
 {
     static const uint8_t flags[] = {0x10,
-                                    FRAME_CALL,
+                                    0x08,
                                     FRAME_LONG | FRAME_REF,
                                     FRAME_LONG | FRAME_STORED,
-                                    FRAME_LONG | FRAME_CALL | FRAME_REF};
+                                    FRAME_LONG | 0x08};
     enum { OTHERS = 4, KINDS = OTHERS + sizeof flags };
     for (size_t kind = 0; kind < KINDS; kind++) {
-        ends e = ends_open(TRANSPORT_COLLECTIVE);
+        ends e = ends_open();
         transport_frame frame = kind == 1 ? frame_make_short(0, 0) : frame_make(0, 0);
         frame.turn = kind == 0;
         frame.length = TRANSPORT_INLINE + (kind == 1);
@@ -142,7 +142,7 @@ static void test_lost_byte(void)
 {
     const size_t last = write_stream(2), bytes = write_stream(3);
     for (size_t lost = 0; lost < bytes; lost += 61) {
-        ends e = ends_open(TRANSPORT_COLLECTIVE);
+        ends e = ends_open();
         uint64_t received = 0;
         write_raw(&e, stream, lost);
         write_raw(&e, stream + lost + 1, bytes - lost - 1);
@@ -158,7 +158,7 @@ static void test_end_inside_frame(void)
 {
     const size_t bytes = write_stream(1);
     for (size_t cut = 1; cut < bytes; cut += 7) {
-        ends e = ends_open(TRANSPORT_COLLECTIVE);
+        ends e = ends_open();
         uint64_t received = 0;
         write_raw(&e, stream, cut);
         shutdown(raw_socket(e.b), SHUT_WR);
@@ -173,7 +173,7 @@ static void test_random_bytes(void)
 {
     static unsigned char noise[20000];
     for (uint64_t seed = 0; seed < 200; seed++) {
-        ends e = ends_open(TRANSPORT_COLLECTIVE);
+        ends e = ends_open();
         payload_fill(noise, seed, sizeof noise);
         write_raw(&e, noise, 64 + scramble(seed) % (sizeof noise - 64));
         expect_damage(&e, seed);
@@ -188,7 +188,7 @@ static void test_random_header_bytes(void)
         const uint64_t good = scramble(seed) % 3;
         const size_t start = write_stream(good), bytes = write_stream(good + 1);
         stream[start + scramble(seed + 1) % 64] ^= (unsigned char)(1 + scramble(seed + 2) % 255);
-        ends e = ends_open(TRANSPORT_COLLECTIVE);
+        ends e = ends_open();
         uint64_t received = 0;
         write_raw(&e, stream, bytes);
         shutdown(raw_socket(e.b), SHUT_WR);
@@ -202,7 +202,7 @@ static void test_any_cut(void)
 {
     const size_t bytes = write_stream(FRAMES);
     for (uint64_t seed = 0; seed < 10; seed++) {
-        ends e = ends_open(TRANSPORT_COLLECTIVE);
+        ends e = ends_open();
         uint64_t received = 0, cuts = 0;
         for (size_t at = 0; at < bytes; cuts++) {
             const size_t most = scramble(seed + cuts) % 8 == 0 ? 30000 : 200;
@@ -222,7 +222,7 @@ static void test_frames_fill_lines(void)
 {
     static unsigned char payload[TRANSPORT_SEGMENT], wire[TRANSPORT_SEGMENT + 64];
     for (size_t bytes = 0; bytes <= 200; bytes++) {
-        ends e = ends_open(TRANSPORT_COLLECTIVE);
+        ends e = ends_open();
         const transport_frame frame = frame_make(0, bytes);
         const size_t whole = 64 + (bytes + 63) / 64 * 64;
         payload_fill(payload, 0, bytes);
@@ -244,7 +244,7 @@ static void squeeze(const transport_link *l)
 
 static ends squeezed_ends(void)
 {
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     squeeze(e.a);
     squeeze(e.b);
     return e;
@@ -330,7 +330,7 @@ static void cut_wire_to(const transport_link *l)
 
 static ends watched_ends(void)
 {
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     tcp_watch_open((tcp_link *)e.a, 2);
     return e;
 }

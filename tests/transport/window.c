@@ -59,7 +59,7 @@ static void flow_take(flow *f)
 static flow flow_open(size_t (*bytes_of)(uint64_t n))
 {
     payload_fill(payload, 0, sizeof payload);
-    return (flow){.e = ends_open(TRANSPORT_COLLECTIVE), .bytes_of = bytes_of};
+    return (flow){.e = ends_open(), .bytes_of = bytes_of};
 }
 
 static bool fits_window(const flow *f)
@@ -150,7 +150,7 @@ void behaviour_window_at_any_time(void)
 /* Segments that are not copied, as plans that relay send them. */
 void behaviour_window_in_segments(void)
 {
-    ends e = ends_open(TRANSPORT_COLLECTIVE);
+    ends e = ends_open();
     const transport *t = e.a->transport;
     uint64_t sent = 0, taken = 0;
     for (uint64_t round = 0; round < 60; round++) {

@@ -165,7 +165,7 @@ static const _Atomic uint32_t *fault_news(const transport_link *link, uint32_t *
     return in_time ? l->inner->transport->news(l->inner, value) : NULL;
 }
 
-static uint64_t fault_ref(const transport_link *link, const void *ptr, size_t bytes)
+static uint64_t fault_ref(transport_link *link, const void *ptr, size_t bytes)
 {
     const fault_link *l = (const fault_link *)link;
     return l->inner != NULL ? l->inner->transport->ref(l->inner, ptr, bytes) : 0;

@@ -78,6 +78,12 @@ ring_status fault_parse(const char *text, fault_spec *spec)
     }
 }
 
+ring_status transport_fault_check(const char *text)
+{
+    fault_spec spec;
+    return fault_parse(text, &spec);
+}
+
 /* splitmix64: neighbouring inputs give unrelated outputs. */
 static uint64_t mix(uint64_t x)
 {

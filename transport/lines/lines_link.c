@@ -12,23 +12,65 @@
  * sixteen sleeps. */
 enum { QUIET_TURNS = 1024, QUIET_SLEEP = QUIET_TURNS / 16 };
 
+static const char magic[8] = {'r', 'i', 'n', 'g', 'l', 'i', 'n', '1'};
+
+/* ---- Opening -------------------------------------------------------------------- */
+
+/* Where frames are looked for before the other end has greeted. */
+static lines_ring nothing;
+
 void lines_link_init(lines_link *l, const transport *made_by, const transport_peer *peer,
-                     const lines_setup *setup)
+                     ring_status (*look)(lines_link *l))
 {
     l->head = (transport_link){.transport = made_by, .peer = peer->peer};
-    l->fd = peer->fd;
-    l->flags = FRAME_LONG | FRAME_CALL | setup->refers;
-    lines_consume_from(&l->in, setup->in);
-    l->in.strict = l->out.strict = !(setup->barriers && membarrier_join());
+    l->fd = fd_guard(peer->fd);
+    l->state = RING_IN_PROGRESS;
+    l->look = look;
+    lines_consume_from(&l->in, &nothing);
+}
+
+lines_greeting lines_link_greeting(uint64_t offer)
+{
+    lines_greeting greeting = {.lines = LINES, .barriers = membarrier_join(), .offer = offer};
+    memcpy(greeting.magic, magic, sizeof magic);
+    return greeting;
+}
+
+ring_status lines_link_check(const lines_greeting *theirs)
+{
+    if (memcmp(theirs->magic, magic, sizeof magic) == 0 && theirs->lines == LINES)
+        return RING_OK;
+    return fail(RING_ERR_PEER, "what it says first is no greeting of a link over lines");
+}
+
+void lines_link_meet(lines_link *l, const lines_greeting *theirs, lines_ring *in, uint8_t refers)
+{
+    lines_consume_from(&l->in, in);
+    l->in.strict = l->out.strict = !(theirs->barriers != 0 && membarrier_join());
+    l->flags = FRAME_LONG | refers;
+    l->answered = (refers & FRAME_STORED) != 0;
+    l->state = RING_OK;
 }
 
 /* ---- Broken links -------------------------------------------------------------- */
 
+static ring_status tell_again(const lines_link *l)
+{
+    return fail(l->state, "%s link to rank %d: %s", l->head.transport->name, l->head.peer, l->why);
+}
+
 static ring_status link_break(lines_link *l, ring_status status, const char *why)
 {
-    l->broken = status;
-    l->why = why;
-    return fail(status, "%s link to rank %d: %s", l->head.transport->name, l->head.peer, why);
+    l->state = status;
+    (void)text_format(l->why, sizeof l->why, "%s", why); /* a longer one loses its end */
+    return tell_again(l);
+}
+
+static ring_status go_on_opening(lines_link *l)
+{
+    const ring_status status = l->look(l);
+    return status == RING_OK || status == RING_IN_PROGRESS ? status
+                                                           : link_break(l, status, fail_text());
 }
 
 static bool has_news(const lines_link *l)
@@ -38,8 +80,10 @@ static bool has_news(const lines_link *l)
 
 static ring_status link_state(lines_link *l)
 {
-    if (l->broken != RING_OK)
-        return link_break(l, l->broken, l->why);
+    if (l->state == RING_IN_PROGRESS)
+        return go_on_opening(l);
+    if (l->state != RING_OK)
+        return tell_again(l);
     if (l->gone && !l->peeked && !has_news(l))
         return link_break(l, RING_ERR_PEER, "the peer closed the connection: it ended, or was "
                           "killed; its own output or the launcher says why");
@@ -51,25 +95,29 @@ static ring_status link_state(lines_link *l)
 /* A full socket holds bells enough, and a closed one has nobody to wake. */
 static void ring_bell(const lines_link *l)
 {
-    const ssize_t ignored = send(l->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const char bell = LINES_BELL;
+    const ssize_t ignored = send(l->fd, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     (void)ignored;
 }
 
-/* Takes rung bells away and learns whether the peer is still there. */
-static void look_at_socket(lines_link *l)
+void lines_link_hear(lines_link *l)
 {
-    char bells[64];
-    const ssize_t got = recv(l->fd, bells, sizeof bells, MSG_DONTWAIT);
+    char bytes[64];
+    const ssize_t got = recv(l->fd, bytes, sizeof bytes, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         l->gone = true;
+    for (ssize_t i = 0; i < got && !l->answered; i++) {
+        l->answered = bytes[i] != LINES_BELL;
+        l->flags |= bytes[i] == LINES_MAPPED ? FRAME_STORED : 0;
+    }
     l->quiet = 0;
 }
 
 ring_status lines_link_progress(transport_link *head)
 {
     lines_link *l = (lines_link *)head;
-    if (++l->quiet >= QUIET_TURNS)
-        look_at_socket(l);
+    if (l->state == RING_OK && ++l->quiet >= QUIET_TURNS)
+        lines_link_hear(l);
     return link_state(l);
 }
 
@@ -94,13 +142,20 @@ void *lines_link_reserve(transport_link *head)
     return l->reserved ? lines_payload(&l->out) : NULL;
 }
 
+/* What a peer may refer to here, this end may have stored, and the other way round. */
+static unsigned sendable(const lines_link *l)
+{
+    return FRAME_LONG | (l->flags & FRAME_STORED ? FRAME_REF : 0) |
+           (l->flags & FRAME_REF ? FRAME_STORED : 0);
+}
+
 ring_status lines_link_send(transport_link *head, const transport_frame *frame,
                             const void *payload, bool copy)
 {
     lines_link *l = (lines_link *)head;
     (void)copy; /* always */
     RING_TRY(link_state(l));
-    if (!transport_is_sound(frame, l->flags))
+    if (!transport_is_sound(frame, sendable(l)))
         return link_break(l, RING_ERR_INTERNAL, "a frame to send is none that this link takes");
     if (!l->reserved || payload != lines_payload(&l->out))
         RING_TRY(make_room(l, transport_behind(frame)));
@@ -126,12 +181,20 @@ uint64_t lines_link_released(const transport_link *head)
 
 /* ---- Receiving ----------------------------------------------------------------- */
 
+/* A peer says that it has mapped our memory before it stores there. */
+static bool is_sound(lines_link *l)
+{
+    if (!l->answered && (l->frame.flags & FRAME_STORED))
+        lines_link_hear(l);
+    return transport_is_sound(&l->frame, l->flags);
+}
+
 static ring_status take_oldest(lines_link *l)
 {
     const ring_status status = lines_oldest(&l->in, &l->frame);
     if (status == RING_IN_PROGRESS)
         return l->gone ? link_state(l) : RING_IN_PROGRESS;
-    if (status != RING_OK || !transport_is_sound(&l->frame, l->flags))
+    if (status != RING_OK || !is_sound(l))
         return link_break(l, RING_ERR_PEER, "a damaged frame: the peer overwrote shared memory, "
                           "or refers to memory that it was not lent");
     l->peeked = true;
@@ -149,8 +212,8 @@ ring_status lines_link_peek(transport_link *head, const transport_frame **frame,
                             const void **payload)
 {
     lines_link *l = (lines_link *)head;
-    if (l->broken != RING_OK)
-        return link_state(l);
+    if (l->state != RING_OK)
+        RING_TRY(link_state(l));
     if (!l->peeked)
         RING_TRY(take_oldest(l));
     *frame = &l->frame;
@@ -212,7 +275,7 @@ static bool sending_has_news(lines_link *l)
 
 static bool something_to_do(lines_link *l)
 {
-    return l->broken != RING_OK || l->gone || (l->armed_in && has_news(l)) ||
+    return l->gone || (l->armed_in && has_news(l)) ||
            (l->armed_out && sending_has_news(l));
 }
 
@@ -221,6 +284,8 @@ static bool something_to_do(lines_link *l)
 bool lines_link_arm(transport_link *head, bool wants_send)
 {
     lines_link *l = (lines_link *)head;
+    if (l->state != RING_OK) /* the other end's greeting will wake its reader */
+        return link_state(l) == RING_IN_PROGRESS && l->greeted;
     l->armed_in = !l->peeked;
     l->armed_out = wants_send;
     if (l->armed_in)
@@ -248,7 +313,7 @@ void lines_link_disarm(transport_link *head)
     const bool taken_out = was_taken(&l->out.ring->producer_sleeps, l->armed_out);
     l->armed_in = l->armed_out = false;
     if (taken_in || taken_out)
-        look_at_socket(l);
+        lines_link_hear(l);
     else
         l->quiet += QUIET_SLEEP;
 }

@@ -3,7 +3,11 @@
  * lines_link: a link made of two rings of lines, one each way, and the socket over which it
  * was opened. All calls of a transport but those that set up memory and refer to it.
  *
- * The socket carries no data any more: a byte on it is the bell that wakes a sleeping peer,
+ * Opening. Each end makes the ring that it sends through, greets with it, and maps the other's when
+ * its greeting comes: then the link is open for that end. An end that has also mapped the other's
+ * heap says so afterwards, by LINES_MAPPED; before that nothing of that heap is referred to.
+ *
+ * An open link's socket carries no data: a byte on it is the bell that wakes a sleeping peer,
  * and its end says that the peer is gone. Neither is looked at while frames flow. Frames that
  * a peer published before it went are still delivered; then the link is broken.
  */
@@ -12,10 +16,28 @@
 
 #include "lines.h"
 
+/** Of the socket's bytes all others are bells. */
+enum { LINES_BELL = 0, LINES_MAPPED = 'm', LINES_NOT_MAPPED = 'n' };
+
+/** What an end says first; `offer` is the transport's own. */
+typedef struct lines_greeting {
+    char magic[8];
+    uint32_t lines;    /* of a ring             */
+    uint32_t barriers; /* it has joined membarrier */
+    uint64_t offer;
+} lines_greeting;
+
 typedef struct lines_link {
     transport_link head;
     int fd;
+    ring_status state; /* RING_IN_PROGRESS: opening, RING_OK: open, else why it is broken    */
+    char why[128];
+    /** Greets if it has not yet, looks for the other end's greeting, and takes it with
+     *  lines_link_meet(). */
+    ring_status (*look)(struct lines_link *l);
     uint8_t flags; /* that its frames may have                                           */
+    bool greeted;  /* the peer will have this end's greeting                             */
+    bool answered; /* the peer has said whether it has mapped our memory                 */
     lines_producer out;
     lines_consumer in;
     bool reserved;    /* out's room was given by reserve()                               */
@@ -27,21 +49,20 @@ typedef struct lines_link {
     unsigned quiet;   /* turns without a frame since the socket was looked at            */
     bool gone;        /* the socket has ended                                            */
     bool armed_in, armed_out;
-    ring_status broken;
-    const char *why;
 } lines_link;
 
-/** What open() finds out before its last step. */
-typedef struct lines_setup {
-    lines_ring *in; /* that the peer produces                                     */
-    bool barriers;  /* the peer has joined membarrier, as its greeting says       */
-    uint8_t refers; /* FRAME_REF if the peer's memory is mapped here, FRAME_STORED if ours
-                       is mapped there                                            */
-} lines_setup;
-
-/** The last step of open(): l->out produces already, the rest of @p l is zero. */
+/** The first step of open(): takes the socket over. @p l is zero. */
 void lines_link_init(lines_link *l, const transport *made_by, const transport_peer *peer,
-                     const lines_setup *setup);
+                     ring_status (*look)(lines_link *l));
+/** What this end says; joins membarrier if it can. */
+lines_greeting lines_link_greeting(uint64_t offer);
+/** The other end has greeted. @param in  the ring that it produces.
+ *  @param refers  FRAME_REF if its memory is mapped here, FRAME_STORED if ours is there. */
+void lines_link_meet(lines_link *l, const lines_greeting *theirs, lines_ring *in, uint8_t refers);
+/** @return RING_ERR_PEER unless it is the greeting of a link over lines. */
+ring_status lines_link_check(const lines_greeting *theirs);
+/** Takes bells, and the peer's answer, from the socket. */
+void lines_link_hear(lines_link *l);
 
 ring_status lines_link_send(transport_link *head, const transport_frame *frame,
                             const void *payload, bool copy);

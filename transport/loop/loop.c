@@ -5,13 +5,14 @@
  *
  * Each end makes the ring that it sends through, offers it under a lock, and tells the peer
  * where; the peer claims it. A ring is freed by the last end that holds it, so either may
- * close first; one that was never claimed goes with its maker. What comes over the socket is
+ * close first. One that was not claimed stays for a peer that has greeted: frames may be in it.
+ * Else it goes with its maker. What comes over the socket is
  * only looked up among the offers, never followed.
  */
-#include "greeting.h"
 #include "lines_link.h"
 #include "table.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -19,6 +20,8 @@
 
 typedef struct loop_ring {
     lines_ring lines;
+    uint64_t offer;         /* its number; none is given twice */
+    bool offered;
     int users;              /* ends that hold it            */
     struct loop_ring *next; /* among the offers             */
 } loop_ring;
@@ -31,6 +34,7 @@ typedef struct loop_link {
 static struct {
     pthread_mutex_t lock; /* of all rings' `users` and `next` too */
     loop_ring *offers;
+    uint64_t given;
 } desk = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- Rings ------------------------------------------------------------------- */
@@ -42,7 +46,9 @@ static loop_ring *ring_offer(void)
         return NULL;
     lines_clear(&ring->lines);
     ring->users = 1;
+    ring->offered = true;
     pthread_mutex_lock(&desk.lock);
+    ring->offer = ++desk.given;
     ring->next = desk.offers;
     desk.offers = ring;
     pthread_mutex_unlock(&desk.lock);
@@ -54,9 +60,10 @@ static loop_ring *withdraw(uint64_t offer)
 {
     for (loop_ring **at = &desk.offers; *at != NULL; at = &(*at)->next) {
         loop_ring *ring = *at;
-        if ((uintptr_t)ring != offer)
+        if (ring->offer != offer)
             continue;
         *at = ring->next;
+        ring->offered = false;
         return ring;
     }
     return NULL;
@@ -72,13 +79,15 @@ static loop_ring *ring_claim(uint64_t offer)
     return ring;
 }
 
-static void ring_drop(loop_ring *ring)
+/* @param stays  for the peer, if it has not claimed it yet. */
+static void ring_drop(loop_ring *ring, bool stays)
 {
     if (ring == NULL)
         return;
     pthread_mutex_lock(&desk.lock);
-    withdraw((uintptr_t)ring);
-    const bool last = --ring->users == 0;
+    const bool last = --ring->users == 0 && !(stays && ring->offered);
+    if (last)
+        withdraw(ring->offer);
     pthread_mutex_unlock(&desk.lock);
     if (last)
         free(ring);
@@ -93,51 +102,70 @@ static bool loop_probe(char *why, size_t size)
     return true;
 }
 
-static void loop_close(transport_link *head)
-{
-    loop_link *l = (loop_link *)head;
-    fd_close(&l->lines.fd);
-    ring_drop(l->in);
-    ring_drop(l->out);
-    free(l);
-}
-
-static ring_status check_same_process(const transport_peer *peer)
+static ring_status check_same_process(int fd)
 {
     struct ucred other;
     socklen_t size = sizeof other;
-    if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &other, &size) != 0 ||
-        other.pid != getpid())
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &size) != 0 || other.pid != getpid())
         return fail(RING_ERR_UNSUPPORTED, "the peer is not in this process; allow shm or tcp in "
                     "RING_TRANSPORT");
     return RING_OK;
 }
 
-static ring_status greet(const loop_link *l, const transport_peer *peer, lines_greeting *theirs)
+/* A greeting that was sent at once comes at once. */
+static ring_status receive_greeting(int fd, lines_greeting *theirs)
 {
-    const lines_greeting mine =
-        lines_greeting_make(&transport_loop, peer, (uintptr_t)l->out);
-    RING_TRY(fd_write_all(peer->fd, &mine, sizeof mine, peer->deadline));
-    RING_TRY(fd_read_all(peer->fd, theirs, sizeof *theirs, peer->deadline));
-    return lines_greeting_check(theirs, &transport_loop, peer);
+    const ssize_t got = recv(fd, theirs, sizeof *theirs, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return RING_IN_PROGRESS;
+    if (got < 0)
+        return fail(RING_ERR_PEER, "receiving the peer's greeting: %m");
+    if (got == 0)
+        return fail(RING_ERR_PEER, "the peer closed the connection");
+    return (size_t)got == sizeof *theirs
+               ? lines_link_check(theirs) : fail(RING_ERR_PEER, "the peer's greeting is cut short");
 }
 
-static ring_status build(loop_link *l, const transport_peer *peer)
+static ring_status look_for_greeting(lines_link *lines)
 {
+    loop_link *l = (loop_link *)lines;
     lines_greeting theirs;
-    RING_TRY(check_same_process(peer));
+    RING_TRY(receive_greeting(lines->fd, &theirs));
+    l->in = ring_claim(theirs.offer);
+    if (l->in == NULL)
+        return fail(RING_ERR_PEER, "the peer offers no lines");
+    lines_link_meet(lines, &theirs, &l->in->lines, FRAME_REF | FRAME_STORED);
+    return RING_OK;
+}
+
+/* What a peer has left for this end is claimed now at the latest. */
+static void loop_close(transport_link *head)
+{
+    loop_link *l = (loop_link *)head;
+    if (l->in == NULL && l->lines.state == RING_IN_PROGRESS)
+        (void)look_for_greeting(&l->lines);
+    fd_close(&l->lines.fd);
+    ring_drop(l->out, l->in != NULL);
+    ring_drop(l->in, false);
+    free(l);
+}
+
+static ring_status greet(loop_link *l)
+{
+    const lines_greeting mine = lines_link_greeting(l->out->offer);
+    const ssize_t put = send(l->lines.fd, &mine, sizeof mine, MSG_DONTWAIT | MSG_NOSIGNAL);
+    l->lines.greeted = put == sizeof mine;
+    return l->lines.greeted ? RING_OK : fail(RING_ERR_PEER, "greeting the peer: %m");
+}
+
+static ring_status build(loop_link *l)
+{
+    RING_TRY(check_same_process(l->lines.fd));
     l->out = ring_offer();
     if (l->out == NULL)
         return fail(RING_ERR_MEMORY, "no memory for its lines (%zu bytes)", sizeof *l->out);
     RING_TRY(lines_produce(&l->lines.out, &l->out->lines, -1));
-    RING_TRY(greet(l, peer, &theirs));
-    l->in = ring_claim(theirs.offer);
-    if (l->in == NULL)
-        return fail(RING_ERR_PEER, "the peer offers no lines");
-    const lines_setup setup = {.in = &l->in->lines, .barriers = theirs.barriers != 0,
-                               .refers = FRAME_REF | FRAME_STORED};
-    lines_link_init(&l->lines, &transport_loop, peer, &setup);
-    return RING_OK;
+    return greet(l);
 }
 
 static ring_status loop_open(const transport_peer *peer, transport_link **out)
@@ -148,11 +176,11 @@ static ring_status loop_open(const transport_peer *peer, transport_link **out)
         fd_close(&fd);
         return fail(RING_ERR_MEMORY, "no memory for the loop link to rank %d", peer->peer);
     }
-    l->lines.fd = fd_guard(fd);
-    const ring_status status = build(l, peer);
+    lines_link_init(&l->lines, &transport_loop, peer, look_for_greeting);
+    const ring_status status = build(l);
     if (status != RING_OK) {
         loop_close(&l->lines.head);
-        return lines_open_failed(status, &transport_loop, peer);
+        return fail(status, "opening the loop link to rank %d: %s", peer->peer, fail_text());
     }
     *out = &l->lines.head;
     return RING_OK;
@@ -160,7 +188,7 @@ static ring_status loop_open(const transport_peer *peer, transport_link **out)
 
 /* ---- Memory -------------------------------------------------------------------- */
 
-static uint64_t loop_ref(const transport_link *head, const void *ptr, size_t bytes)
+static uint64_t loop_ref(transport_link *head, const void *ptr, size_t bytes)
 {
     (void)head;
     (void)bytes;

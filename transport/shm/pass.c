@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Descriptors travel with the first byte of the message; the rest is plain bytes. */
+ * A message that was sent at once is received at once. */
 #include "pass.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -12,13 +11,7 @@ typedef union pass_control {
     struct cmsghdr align;
 } pass_control;
 
-static bool try_again(void)
-{
-    return errno == EAGAIN || errno == EINTR;
-}
-
-ring_status shm_pass_send(int fd, const void *data, size_t bytes, const int fds[SHM_PASS_FDS],
-                          double deadline)
+ring_status shm_pass_send(int fd, const void *data, size_t bytes, const int fds[SHM_PASS_FDS])
 {
     pass_control control = {.bytes = {0}};
     struct iovec piece = {.iov_base = (void *)(uintptr_t)data, .iov_len = bytes};
@@ -29,13 +22,14 @@ ring_status shm_pass_send(int fd, const void *data, size_t bytes, const int fds[
     head->cmsg_type = SCM_RIGHTS;
     head->cmsg_len = CMSG_LEN(SHM_PASS_FDS * sizeof(int));
     memcpy(CMSG_DATA(head), fds, SHM_PASS_FDS * sizeof(int));
-    ssize_t put;
-    while ((put = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL)) < 0) {
-        if (!try_again())
-            return fail(RING_ERR_PEER, "passing shared memory to the peer: %m");
-        RING_TRY(fd_await(fd, POLLOUT, deadline));
-    }
-    return fd_write_all(fd, (const char *)data + put, bytes - (size_t)put, deadline);
+    const ssize_t put = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (put < 0 && errno == ETOOMANYREFS)
+        return RING_IN_PROGRESS;
+    if (put < 0)
+        return fail(errno == EPIPE || errno == ECONNRESET ? RING_ERR_PEER : RING_ERR_SYSTEM,
+                    "passing shared memory to the peer: %m");
+    return (size_t)put == bytes ? RING_OK
+                                : fail(RING_ERR_PEER, "the peer's socket has no room for it");
 }
 
 /* @return how many descriptors came; the first ones go to @p fds, others are closed. */
@@ -58,43 +52,39 @@ static size_t collect(struct msghdr *message, int fds[SHM_PASS_FDS])
     return count;
 }
 
-static ring_status receive_first(int fd, struct msghdr *message, ssize_t *got, double deadline)
+static ring_status check_parts(const struct msghdr *message, size_t count, ssize_t got,
+                               size_t bytes)
 {
-    while ((*got = recvmsg(fd, message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0) {
-        if (!try_again())
-            return fail(RING_ERR_PEER, "receiving shared memory from the peer: %m");
-        RING_TRY(fd_await(fd, POLLIN, deadline));
-    }
-    if (*got == 0)
-        return fail(RING_ERR_PEER, "the peer closed the connection");
-    return RING_OK;
+    if (message->msg_flags & MSG_CTRUNC)
+        return fail(RING_ERR_SYSTEM, "the peer's descriptors did not fit; raise the limit on open "
+                    "files (ulimit -n)");
+    if (count != SHM_PASS_FDS)
+        return fail(RING_ERR_PEER, "the peer passed %zu descriptors instead of %d", count,
+                    SHM_PASS_FDS);
+    return (size_t)got == bytes ? RING_OK : fail(RING_ERR_PEER, "the peer's greeting is cut short");
 }
 
-static ring_status receive_all(int fd, void *data, size_t bytes, int fds[SHM_PASS_FDS],
-                               double deadline)
+static ring_status receive(int fd, void *data, size_t bytes, int fds[SHM_PASS_FDS])
 {
     pass_control control = {.bytes = {0}};
     struct iovec piece = {.iov_base = data, .iov_len = bytes};
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes};
-    ssize_t got;
-    RING_TRY(receive_first(fd, &message, &got, deadline));
-    const size_t count = collect(&message, fds);
-    if (message.msg_flags & MSG_CTRUNC)
-        return fail(RING_ERR_SYSTEM, "taking the peer's descriptors: this process may open no more "
-                    "(ulimit -n)");
-    if (count != SHM_PASS_FDS)
-        return fail(RING_ERR_PEER, "the peer passed %zu descriptors instead of %d", count,
-                    SHM_PASS_FDS);
-    return fd_read_all(fd, (char *)data + got, bytes - (size_t)got, deadline);
+    const ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return RING_IN_PROGRESS;
+    if (got < 0)
+        return fail(RING_ERR_PEER, "receiving shared memory from the peer: %m");
+    if (got == 0)
+        return fail(RING_ERR_PEER, "the peer closed the connection");
+    return check_parts(&message, collect(&message, fds), got, bytes);
 }
 
-ring_status shm_pass_receive(int fd, void *data, size_t bytes, int fds[SHM_PASS_FDS],
-                             double deadline)
+ring_status shm_pass_receive(int fd, void *data, size_t bytes, int fds[SHM_PASS_FDS])
 {
     for (int i = 0; i < SHM_PASS_FDS; i++)
         fds[i] = -1;
-    const ring_status status = receive_all(fd, data, bytes, fds, deadline);
+    const ring_status status = receive(fd, data, bytes, fds);
     for (int i = 0; i < SHM_PASS_FDS && status != RING_OK; i++)
         fd_close(&fds[i]);
     return status;

@@ -9,11 +9,12 @@
 
 enum { SHM_PASS_FDS = 2 };
 
-ring_status shm_pass_send(int fd, const void *data, size_t bytes, const int fds[SHM_PASS_FDS],
-                          double deadline);
+/** The first message on a socket: there is room for it. RING_IN_PROGRESS: this user has as many
+ *  descriptors under way as the kernel allows (RLIMIT_NOFILE), until peers take some. */
+ring_status shm_pass_send(int fd, const void *data, size_t bytes, const int fds[SHM_PASS_FDS]);
 
-/** @param[out] fds  the caller's from here; all -1 unless RING_OK. */
-ring_status shm_pass_receive(int fd, void *data, size_t bytes, int fds[SHM_PASS_FDS],
-                             double deadline);
+/** RING_IN_PROGRESS: nothing is here yet.
+ *  @param[out] fds  the caller's from here; all -1 unless RING_OK. */
+ring_status shm_pass_receive(int fd, void *data, size_t bytes, int fds[SHM_PASS_FDS]);
 
 #endif

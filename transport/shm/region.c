@@ -23,7 +23,8 @@ ring_status shm_region_create(int *fd, lines_ring **ring)
 {
     *fd = memfd_create("ring-lines", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*fd < 0)
-        return fail(RING_ERR_SYSTEM, "creating shared memory (memfd_create): %m");
+        return fail(RING_ERR_SYSTEM, "creating shared memory (memfd_create): %m; see ulimit "
+                    "-n");
     ring_status status = fd_size_and_seal(*fd, REGION);
     if (status == RING_OK)
         status = region_map(*fd, ring);

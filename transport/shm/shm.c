@@ -3,12 +3,11 @@
  * shm: between processes of one host. Frames go through rings of lines in memory files, one made
  * by each end; memory from ring_mem_alloc() is mapped by the peers and used in place.
  *
- * Both ends greet with the same message, which carries their ring and their heap, and then say
- * whether they could map the other's heap. An end without address space for it, or without a
+ * Both ends greet with the same message, which carries their ring and their heap; each maps what
+ * came and says whether it could map the heap. An end without address space for it, or without a
  * heap, carries everything through lines. In a steady state there is no system call and no
  * allocation.
  */
-#include "greeting.h"
 #include "heap.h"
 #include "pass.h"
 #include "region.h"
@@ -17,6 +16,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 typedef struct shm_link {
     lines_link lines; /* first: a transport_link is a shm_link */
@@ -24,7 +24,7 @@ typedef struct shm_link {
     int file; /* of `out`: pages are committed when first used */
     void *peer_heap;  /* NULL: not mapped               */
     size_t peer_span; /* of it                          */
-    bool lent;        /* the peer has mapped our heap   */
+    lines_greeting theirs;
 } shm_link;
 
 /* The descriptors that come with a greeting, whose offer is the heap's span. An end without a
@@ -79,48 +79,59 @@ static ring_status map_peer(shm_link *l, const int fds[SHM_PASS_FDS], uint64_t s
     return map_heap(l, fds[PASSED_HEAP], span);
 }
 
-/* The ring is complete before it is shown to the peer. */
-static ring_status greet(shm_link *l, const transport_peer *peer, lines_greeting *theirs)
+static void answer(const shm_link *l)
 {
-    const lines_greeting mine = lines_greeting_make(&transport_shm, peer, heap_span());
-    const int heap = heap_fd();
-    const int passed[SHM_PASS_FDS] = {[PASSED_RING] = l->file,
-                                      [PASSED_HEAP] = heap >= 0 ? heap : l->file};
+    const char mapped = l->peer_heap != NULL ? LINES_MAPPED : LINES_NOT_MAPPED;
+    const ssize_t ignored = send(l->lines.fd, &mapped, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)ignored; /* whoever is gone is noticed by its silence */
+}
+
+static ring_status receive_greeting(shm_link *l)
+{
     int fds[SHM_PASS_FDS];
-    RING_TRY(shm_pass_send(peer->fd, &mine, sizeof mine, passed, peer->deadline));
-    RING_TRY(shm_pass_receive(peer->fd, theirs, sizeof *theirs, fds, peer->deadline));
-    ring_status status = lines_greeting_check(theirs, &transport_shm, peer);
+    RING_TRY(shm_pass_receive(l->lines.fd, &l->theirs, sizeof l->theirs, fds));
+    ring_status status = lines_link_check(&l->theirs);
     if (status == RING_OK)
-        status = map_peer(l, fds, theirs->offer);
+        status = map_peer(l, fds, l->theirs.offer);
     for (int i = 0; i < SHM_PASS_FDS; i++)
         fd_close(&fds[i]);
     return status;
 }
 
-static ring_status tell_mapped(shm_link *l, const transport_peer *peer)
+static ring_status greet(shm_link *l)
 {
-    const unsigned char mine = l->peer_heap != NULL;
-    unsigned char theirs;
-    RING_TRY(fd_write_all(peer->fd, &mine, sizeof mine, peer->deadline));
-    RING_TRY(fd_read_all(peer->fd, &theirs, sizeof theirs, peer->deadline));
-    l->lent = theirs != 0;
+    const lines_greeting mine = lines_link_greeting(heap_span());
+    const int heap = heap_fd();
+    const int passed[SHM_PASS_FDS] = {[PASSED_RING] = l->file,
+                                      [PASSED_HEAP] = heap >= 0 ? heap : l->file};
+    const ring_status status = shm_pass_send(l->lines.fd, &mine, sizeof mine, passed);
+    l->lines.greeted = status == RING_OK;
+    return status;
+}
+
+/* The kernel bounds the descriptors that a user has under way between processes. So a greeting may
+ * have to wait, and those of others are taken meanwhile. */
+static ring_status look_for_greeting(lines_link *lines)
+{
+    shm_link *l = (shm_link *)lines;
+    const ring_status sent = l->lines.greeted ? RING_OK : greet(l);
+    const ring_status received = l->in != NULL ? RING_OK : receive_greeting(l);
+    RING_TRY(received);
+    RING_TRY(sent);
+    answer(l);
+    lines_link_meet(lines, &l->theirs, l->in, l->peer_heap != NULL ? FRAME_REF : 0);
     return RING_OK;
 }
 
-static ring_status build(shm_link *l, const transport_peer *peer)
+/* The ring is complete before it is shown to the peer. */
+static ring_status build(shm_link *l)
 {
-    lines_greeting theirs;
     if (heap_open() != RING_OK)
         log_debug("the shm link copies: %s", fail_text());
     RING_TRY(shm_region_create(&l->file, &l->out));
     RING_TRY(lines_produce(&l->lines.out, l->out, l->file));
-    RING_TRY(greet(l, peer, &theirs));
-    RING_TRY(tell_mapped(l, peer));
-    const lines_setup setup = {
-        .in = l->in, .barriers = theirs.barriers != 0,
-        .refers = (l->peer_heap != NULL ? FRAME_REF : 0) | (l->lent ? FRAME_STORED : 0)};
-    lines_link_init(&l->lines, &transport_shm, peer, &setup);
-    return RING_OK;
+    const ring_status status = greet(l);
+    return status == RING_IN_PROGRESS ? RING_OK : status;
 }
 
 static ring_status shm_link_open(const transport_peer *peer, transport_link **out)
@@ -131,12 +142,12 @@ static ring_status shm_link_open(const transport_peer *peer, transport_link **ou
         fd_close(&fd);
         return fail(RING_ERR_MEMORY, "no memory for the shm link to rank %d", peer->peer);
     }
-    l->lines.fd = fd_guard(fd);
+    lines_link_init(&l->lines, &transport_shm, peer, look_for_greeting);
     l->file = -1;
-    const ring_status status = build(l, peer);
+    const ring_status status = build(l);
     if (status != RING_OK) {
         shm_link_close(&l->lines.head);
-        return lines_open_failed(status, &transport_shm, peer);
+        return fail(status, "opening the shm link to rank %d: %s", peer->peer, fail_text());
     }
     *out = &l->lines.head;
     return RING_OK;
@@ -144,9 +155,12 @@ static ring_status shm_link_open(const transport_peer *peer, transport_link **ou
 
 /* ---- Memory -------------------------------------------------------------------- */
 
-static uint64_t shm_ref(const transport_link *head, const void *ptr, size_t bytes)
+static uint64_t shm_ref(transport_link *head, const void *ptr, size_t bytes)
 {
-    return ((const shm_link *)head)->lent ? heap_ref(ptr, bytes) : 0;
+    lines_link *l = (lines_link *)head;
+    if (l->state == RING_OK && !l->answered)
+        lines_link_hear(l);
+    return l->flags & FRAME_STORED ? heap_ref(ptr, bytes) : 0;
 }
 
 static void *shm_map(transport_link *head, uint64_t ref, size_t bytes)

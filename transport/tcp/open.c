@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A tcp link's beginning and end. Both ends say hello first, so that a socket that joins
- * the wrong ranks, lanes or versions is an error here and not damaged frames later. */
+ * A tcp link's beginning and end. */
 #include "tcp.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-
-typedef struct tcp_hello {
-    char magic[8];
-    uint32_t byte_order;
-    uint32_t segment;
-    int32_t from, to;
-    uint32_t lane;
-    uint32_t zero;
-} tcp_hello;
-
-static const char tcp_magic[8] = {'r', 'i', 'n', 'g', 't', 'c', 'p', '2'};
 
 ring_status tcp_break(tcp_link *l, ring_status status)
 {
@@ -32,35 +19,6 @@ ring_status tcp_break(tcp_link *l, ring_status status)
 ring_status tcp_verdict(const tcp_link *l)
 {
     return l->broken == RING_OK ? RING_OK : fail(l->broken, "%s", l->text);
-}
-
-static tcp_hello hello_make(const transport_peer *peer, int from, int to)
-{
-    tcp_hello hello = {.byte_order = 0x01020304,
-                       .segment = TRANSPORT_SEGMENT,
-                       .from = from,
-                       .to = to,
-                       .lane = (uint32_t)peer->lane};
-    memcpy(hello.magic, tcp_magic, sizeof hello.magic);
-    return hello;
-}
-
-static ring_status hello_exchange(const transport_peer *peer)
-{
-    const tcp_hello mine = hello_make(peer, peer->rank, peer->peer);
-    const tcp_hello expected = hello_make(peer, peer->peer, peer->rank);
-    tcp_hello theirs;
-    ring_status status = fd_write_all(peer->fd, &mine, sizeof mine, peer->deadline);
-    if (status == RING_OK)
-        status = fd_read_all(peer->fd, &theirs, sizeof theirs, peer->deadline);
-    if (status != RING_OK)
-        return fail(status, "opening the tcp link to rank %d: %s", peer->peer, fail_text());
-    if (memcmp(&theirs, &expected, sizeof theirs) != 0)
-        return fail(RING_ERR_PEER,
-                    "opening the tcp link to rank %d: its greeting is not that of the same "
-                    "libring for this pair and lane; run one version on all hosts",
-                    peer->peer);
-    return RING_OK;
 }
 
 static ring_status socket_prepare(int fd)
@@ -115,7 +73,6 @@ static ring_status link_set_up(tcp_link *l, const transport_peer *peer)
     if (l->buffer == NULL)
         return fail(RING_ERR_MEMORY, "no memory for the tcp link to rank %d", peer->peer);
     RING_TRY(socket_prepare(l->fd));
-    RING_TRY(hello_exchange(peer));
     tcp_watch_open(l, peer->peer_timeout);
     return tcp_wake_open(l);
 }
@@ -151,7 +108,7 @@ static bool tcp_probe(char *why, size_t size)
 }
 
 /* The peer is another process, and a copy through the kernel is all that joins them. */
-static uint64_t tcp_ref(const transport_link *link, const void *ptr, size_t bytes)
+static uint64_t tcp_ref(transport_link *link, const void *ptr, size_t bytes)
 {
     (void)link, (void)ptr, (void)bytes;
     return 0;

@@ -17,7 +17,7 @@
 
 enum {
     TCP_ALIGN = 64,
-    TCP_FLAGS = FRAME_LONG | FRAME_CALL, /* that frames may have: nothing can be referred to */
+    TCP_FLAGS = FRAME_LONG,              /* that frames may have: nothing can be referred to */
     TCP_LOANS = 16,                      /* payloads that lie where their senders have them  */
     TCP_LOAN_LEAST = TRANSPORT_WINDOW_BYTES / TCP_LOANS, /* bytes: as many fill the window   */
     /* Window and segments to spare at both ends of the room, where a long frame may not fit. */

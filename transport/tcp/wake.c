@@ -11,7 +11,8 @@ ring_status tcp_wake_open(tcp_link *l)
     l->wake = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {.events = EPOLLIN};
     if (l->wake < 0 || epoll_ctl(l->wake, EPOLL_CTL_ADD, l->fd, &event) != 0)
-        return fail(RING_ERR_SYSTEM, "epoll for the tcp link to rank %d: %m", l->head.peer);
+        return fail(RING_ERR_SYSTEM, "epoll for the tcp link to rank %d: %m; see ulimit -n",
+                    l->head.peer);
     l->events = EPOLLIN;
     return RING_OK;
 }

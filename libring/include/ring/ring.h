@@ -143,9 +143,13 @@ typedef struct ring_config {
     /** Settings as in the environment, and ahead of it: "RING_ALGO=ring", "RING_TRANSPORT=shm", …,
      *  then NULL (`ringinfo env` lists them). NULL: none. Where all must agree, rank 0's hold. */
     const char *const *settings;
+    /** 1: return at once, so that one thread can begin to join as several ranks, or several
+     *  communicators. ring_comm_status() is RING_IN_PROGRESS until the start is over; the first call
+     *  that needs the communicator waits for it, and returns its error if it failed. */
+    int nonblocking;
 } ring_config;
 
-#define RING_CONFIG_INIT { sizeof(ring_config), NULL }
+#define RING_CONFIG_INIT { sizeof(ring_config), NULL, 0 }
 
 /** ring_comm_init() with options. @return also RING_ERR_CONFIG for a setting that is wrong. */
 ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_id *id, int rank,
@@ -166,7 +170,8 @@ void ring_comm_destroy(ring_comm *comm);
  *  May be called from any thread at any time; @p reason is shown on every rank. */
 ring_status ring_comm_abort(ring_comm *comm, const char *reason);
 
-/** @return RING_OK, or the error that ended the communicator. Never blocks. */
+/** @return RING_OK, or the error that ended the communicator; RING_IN_PROGRESS while a start that
+ *  returned at once goes on. Never blocks. */
 ring_status ring_comm_status(const ring_comm *comm);
 
 /** What a communicator is and has done so far. Sizes in bytes. */

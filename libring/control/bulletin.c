@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Two logs: one grows, of the other the latest notes are kept. Connections count what they were
+ * told of each. A note that is known goes no further, so none goes in circles. */
+#include "bulletin.h"
+
+#include "departure.h"
+#include "verdict.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#define BYPASS_SECONDS 0.1 /* for a neighbour to say that it knows */
+
+/* ---- Keeping ----------------------------------------------------------------------- */
+
+static int log_of(const control_message *note)
+{
+    return note->kind == CONTROL_STATEMENT ? BULLETIN_RECENT : BULLETIN_LASTING;
+}
+
+static int oldest_kept(const bulletin *b)
+{
+    return b->count > b->room ? b->count - b->room : 0;
+}
+
+/* That a rank waits in a collective is the same whoever says it. */
+static bool says_the_same(const control_message *a, const control_message *b)
+{
+    const control_statement *x = &a->body.statement, *y = &b->body.statement;
+    if (a->rank == b->rank && a->count == b->count)
+        return true;
+    return !x->refused && !y->refused && x->number == y->number && x->signature == y->signature &&
+           x->count == y->count && x->root == y->root && x->peer == y->peer &&
+           x->sends == y->sends && (x->peer < 0 || a->rank == b->rank);
+}
+
+/* What makes two notes of a kind the same one. */
+static bool is_same(const control_message *a, const control_message *b)
+{
+    if (a->kind != b->kind || a->communicator != b->communicator)
+        return false;
+    switch (a->kind) {
+    case CONTROL_VERDICT:
+        return true;
+    case CONTROL_DECISION:
+        return a->count == b->count;
+    case CONTROL_LOST:
+    case CONTROL_VOTE:
+        return a->rank == b->rank && a->count == b->count;
+    default:
+        return says_the_same(a, b);
+    }
+}
+
+static bool is_known(const membership *m, const control_message *note)
+{
+    const bulletin *b = &m->bulletins[log_of(note)];
+    if (note->kind == CONTROL_STATEMENT &&
+        note->count <= m->statements_of[note->rank] - BULLETIN_STATEMENTS)
+        return true; /* too old to be among the kept */
+    for (int i = oldest_kept(b); i < b->count; i++)
+        if (is_same(&b->notes[i % b->room], note))
+            return true;
+    return false;
+}
+
+static bool make_room(bulletin *b, int most)
+{
+    const int wanted = b->room > 0 ? 2 * b->room : 8;
+    if (b->count < b->room || b->room >= most)
+        return true;
+    control_message *notes = realloc(b->notes, (size_t)wanted * sizeof *notes);
+    if (notes == NULL)
+        return false;
+    b->notes = notes;
+    b->room = wanted;
+    return true;
+}
+
+static void keep(membership *m, const control_message *note)
+{
+    const int which = log_of(note);
+    bulletin *b = &m->bulletins[which];
+    if (make_room(b, which == BULLETIN_RECENT ? BULLETIN_STATEMENTS : INT_MAX))
+        b->notes[b->count++ % b->room] = *note;
+    else
+        log_warn("no memory to tell a control message on");
+    if (which == BULLETIN_RECENT)
+        return;
+    m->posted_at = clock_now();
+    membership_due(m, m->posted_at + BYPASS_SECONDS);
+}
+
+static void apply(membership *m, const control_message *note)
+{
+    if (note->kind == CONTROL_LOST)
+        departure_hear_lost(m, note);
+    else if (note->kind == CONTROL_VERDICT)
+        verdict_take(m, note);
+    else if (note->kind == CONTROL_STATEMENT && note->count > m->statements_of[note->rank])
+        m->statements_of[note->rank] = note->count;
+    for (group *g = m->groups; g != NULL; g = g->next)
+        group_hear(g, note);
+}
+
+void bulletin_post(membership *m, const control_message *note)
+{
+    if (is_known(m, note))
+        return;
+    keep(m, note);
+    apply(m, note);
+    membership_flush(m);
+}
+
+void bulletin_hear(membership *m, connection *c, const control_message *note)
+{
+    c->answers += c->edge && log_of(note) == BULLETIN_LASTING;
+    bulletin_post(m, note);
+}
+
+const control_message *bulletin_find(const membership *m, enum control_kind kind,
+                                     uint64_t communicator, int count)
+{
+    const bulletin *b = &m->bulletins[BULLETIN_LASTING];
+    for (int i = 0; i < b->count; i++)
+        if (b->notes[i].kind == kind && b->notes[i].communicator == communicator &&
+            b->notes[i].count == count)
+            return &b->notes[i];
+    return NULL;
+}
+
+void bulletin_replay(group *g, int which)
+{
+    const bulletin *b = &g->member->bulletins[which];
+    for (int i = oldest_kept(b); i < b->count; i++)
+        group_hear(g, &b->notes[i % b->room]);
+}
+
+/* ---- Telling ----------------------------------------------------------------------- */
+
+/* While ranks join, one is told of a verdict only after its card came: it would not be listening
+ * before. All else is for those who have all cards. */
+static bool may_be_told(const membership *m, const connection *c, const control_message *note)
+{
+    if (note->kind == CONTROL_VERDICT)
+        return c->edge || (m->world.rank == 0 && c->came);
+    return c->edge && !c->gives_cards && m->state >= STATE_LINKING;
+}
+
+static bool tell(membership *m, connection *c, int which, control_message *out)
+{
+    const bulletin *b = &m->bulletins[which];
+    if (c->told[which] < oldest_kept(b))
+        c->told[which] = oldest_kept(b);
+    if (c->told[which] == b->count)
+        return false;
+    const control_message *next = &b->notes[c->told[which] % b->room];
+    if (!may_be_told(m, c, next))
+        return false;
+    c->told[which]++;
+    m->told += !c->edge;
+    *out = *next;
+    return true;
+}
+
+bool bulletin_speak(membership *m, connection *c, control_message *out)
+{
+    return tell(m, c, BULLETIN_LASTING, out) || tell(m, c, BULLETIN_RECENT, out);
+}
+
+/* ---- When a neighbour does not answer ---------------------------------------------- */
+
+/* It tells what it knows, each note once: as many as are here means the same ones. */
+static bool is_awaited(const membership *m, const connection *c)
+{
+    return c->edge && connection_is_open(c) && !c->left && !c->bypassed &&
+           m->lost[c->peer] == LOSS_NONE && c->answers < m->bulletins[BULLETIN_LASTING].count;
+}
+
+/* Its neighbours in the tree hear of it all the same. */
+static void bypass(membership *m, connection *silent)
+{
+    const int first = tree_first_child(silent->peer);
+    const int children = tree_children(silent->peer, m->world.size);
+    silent->bypassed = true;
+    departure_dial(m, tree_parent(silent->peer));
+    for (int i = 0; i < children; i++)
+        departure_dial(m, first + i);
+}
+
+void bulletin_tick(membership *m, double now)
+{
+    if (m->state < STATE_LINKING)
+        return; /* not all have cards: rank 0 tells each */
+    for (connection *c = m->connections; c != NULL; c = c->next) {
+        const double since = c->heard > m->posted_at ? c->heard : m->posted_at;
+        if (!is_awaited(m, c))
+            continue;
+        if (now >= since + BYPASS_SECONDS)
+            bypass(m, c);
+        else
+            membership_due(m, since + BYPASS_SECONDS);
+    }
+}
+
+bool bulletin_is_spread(const membership *m)
+{
+    for (const connection *c = m->connections; c != NULL; c = c->next)
+        if (is_awaited(m, c))
+            return false;
+    return m->bulletins[BULLETIN_LASTING].count == 0 || !departure_is_dialing(m, -1);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bulletin: what all ranks are told. Whoever has a note that it did not know keeps it and tells
+ * its neighbours, each connection once; who connects later is told all that is kept. What ends
+ * communicators is kept for the membership's life, statements while they are recent.
+ */
+#ifndef RING_CONTROL_BULLETIN_H
+#define RING_CONTROL_BULLETIN_H
+
+#include "membership.h"
+
+/** Keeps @p note, applies and tells it, unless it is known. */
+void bulletin_post(membership *m, const control_message *note);
+/** One that came over @p c. */
+void bulletin_hear(membership *m, connection *c, const control_message *note);
+/** The next one for @p c. @return false: it knows all. */
+bool bulletin_speak(membership *m, connection *c, control_message *out);
+/** Goes around neighbours that do not say that they know. */
+void bulletin_tick(membership *m, double now);
+/** All neighbours have said that they know all that lasts; those that do not are gone around. */
+bool bulletin_is_spread(const membership *m);
+/** The kept one of that kind, communicator and count; NULL: none. */
+const control_message *bulletin_find(const membership *m, enum control_kind kind,
+                                     uint64_t communicator, int count);
+/** Gives what is kept, in one of the two, to group_hear(). */
+void bulletin_replay(group *g, int which);
+
+#endif

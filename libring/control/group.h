@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * group: one communicator of a membership: its ranks, its verdict, and whom to tell of what. The
+ * lock guards all of it but what is constant or atomic; all functions are called with it held.
+ */
+#ifndef RING_CONTROL_GROUP_H
+#define RING_CONTROL_GROUP_H
+
+#include "control_message.h"
+
+#include <stdatomic.h>
+
+struct membership;
+
+typedef struct group {
+    control_world world;     /* first: what the other rooms see     */
+    struct membership *member;
+    const int *ranks;        /* [size] those of the membership; NULL: the same */
+    _Atomic int verdict;
+    char text[CONTROL_TEXT]; /* written once, before the verdict    */
+    void (*wake)(void *);
+    void *wake_context;
+    control_sink *sink;
+    void *sink_context;
+    struct opened_socket *opened; /* given to a sink so far, data_sockets.h */
+    control_statement_sink *on_statement;
+    void *on_statement_context;
+
+    /* Shrinking. */
+    int round;               /* what is voted in now, from 1        */
+    int *votes;              /* [size] the latest round of each     */
+    double decide_by;        /* the voters' deadline, if there are any */
+    struct group *next;
+} group;
+
+static inline group *group_of(control_world *world)
+{
+    return (group *)world;
+}
+
+static inline const group *group_at(const control_world *world)
+{
+    return (const group *)world;
+}
+
+static inline bool group_is_decided(const group *g)
+{
+    return atomic_load_explicit(&g->verdict, memory_order_relaxed) != RING_OK;
+}
+
+/** Rank @p r of the communicator, as the membership numbers it. */
+static inline int group_member_rank(const group *g, int r)
+{
+    return g->ranks != NULL ? g->ranks[r] : r;
+}
+
+/** The inverse; -1: it is none of this communicator. */
+int group_rank(const group *g, int member_rank);
+/** NULL: not made here yet, or left. */
+group *group_find(const struct membership *m, uint64_t id);
+/** @return true if this rank has freed the communicator. */
+bool group_was_left(const struct membership *m, uint64_t id);
+/** Makes this the verdict, unless there is one. */
+void group_decide(group *g, ring_status status, const char *text);
+/** What was told to all (bulletin.h) may concern this communicator. */
+void group_hear(group *g, const control_message *note);
+/** An id that this rank gives once. */
+uint64_t group_new_id(struct membership *m);
+
+#endif

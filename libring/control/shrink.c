@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Votes, the decision, and the communicator that comes of it. */
+#include "shrink.h"
+
+#include "bulletin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SETTLE_SECONDS 0.1 /* for what a lost rank decided to come here            */
+#define GRACE_SECONDS 1.0  /* for a decision at the deadline to come here          */
+
+enum { RESIGNED = -1 };
+
+/* ---- Who is there ------------------------------------------------------------------ */
+
+static enum loss loss_of(const group *g, int r)
+{
+    return g->member->lost[group_member_rank(g, r)];
+}
+
+static bool is_there(const group *g, int r)
+{
+    return loss_of(g, r) == LOSS_NONE && !control_left(&g->world, r) && g->votes[r] != RESIGNED;
+}
+
+static bool has_voted(const group *g, int r)
+{
+    return is_there(g, r) && g->votes[r] >= g->round;
+}
+
+static int count(const group *g, bool (*is)(const group *g, int r))
+{
+    int ranks = 0;
+    for (int r = 0; r < g->world.size; r++)
+        ranks += is(g, r);
+    return ranks;
+}
+
+static bool is_leader(const group *g)
+{
+    int r = 0;
+    while (r < g->world.size && !is_there(g, r))
+        r++;
+    return r == g->world.rank;
+}
+
+/* ---- Deciding ---------------------------------------------------------------------- */
+
+static bool shares_host(const group *g, int rank)
+{
+    const control_card *cards = g->world.cards;
+    for (int r = 0; r < g->world.size; r++)
+        if (is_there(g, r) && memcmp(cards[r].host, cards[rank].host, sizeof cards[r].host) == 0)
+            return true;
+    return false;
+}
+
+/* @return a silent rank, with @p near one of a host where others are; -1: none. */
+static int find_silent(const group *g, bool near)
+{
+    for (int r = 0; r < g->world.size; r++)
+        if (loss_of(g, r) == LOSS_SILENT && !control_left(&g->world, r) &&
+            (!near || shares_host(g, r)))
+            return r;
+    return -1;
+}
+
+/* @return RING_OK, or why nobody may go on. */
+static ring_status judge(const group *g)
+{
+    char name[128];
+    const int near = find_silent(g, true), any = find_silent(g, false);
+    const int voters = count(g, has_voted);
+    if (any < 0)
+        return RING_OK;
+    membership_name(g->member, group_member_rank(g, near >= 0 ? near : any), name, sizeof name);
+    if (near >= 0)
+        return fail(RING_ERR_PEER, "%s is stopped, not gone: it could wake and write; kill it and "
+                    "shrink again", name);
+    return 2 * voters > g->world.size
+               ? RING_OK
+               : fail(RING_ERR_PEER, "%s may live on beyond a broken network, and only %d of %d "
+                      "ranks are here, not more than half; shrink again when it is gone", name,
+                      voters, g->world.size);
+}
+
+static void decide(group *g)
+{
+    control_message note;
+    const ring_status status = judge(g);
+    control_message_reason(&note, CONTROL_DECISION, g->member->world.rank, status,
+                           status != RING_OK ? fail_text() : "");
+    note.communicator = g->world.id;
+    note.count = g->round;
+    if (status == RING_OK) {
+        note.body.decision.id = group_new_id(g->member);
+        for (int r = 0; r < g->world.size; r++)
+            if (has_voted(g, r))
+                note.body.decision.members[r / 8] |= (unsigned char)(1u << r % 8);
+    }
+    bulletin_post(g->member, &note);
+}
+
+static bool is_ripe(const group *g, double now)
+{
+    return now >= g->decide_by || count(g, has_voted) == count(g, is_there) ||
+           find_silent(g, true) >= 0;
+}
+
+void shrink_tick(membership *m, double now)
+{
+    const double settled = m->lost_at + SETTLE_SECONDS;
+    for (group *g = m->groups; g != NULL; g = g->next) {
+        if (g->decide_by < CONTROL_NEVER && count(g, has_voted) == 0)
+            g->decide_by = CONTROL_NEVER; /* who voted is lost, or the round over */
+        if (g->decide_by >= CONTROL_NEVER || !is_leader(g))
+            continue;
+        if (now >= settled && is_ripe(g, now))
+            decide(g);
+        else
+            membership_due(m, now < settled ? settled : g->decide_by);
+    }
+}
+
+/* ---- On the channel ---------------------------------------------------------------- */
+
+static void hear_vote(group *g, const control_message *note)
+{
+    const int rank = group_rank(g, note->rank);
+    const double deadline = clock_now() + note->body.remaining;
+    if (rank < 0 || g->votes[rank] == RESIGNED)
+        return;
+    if (note->count == 0)
+        g->votes[rank] = RESIGNED;
+    else if (note->count > g->votes[rank])
+        g->votes[rank] = note->count;
+    if (note->count >= g->round && deadline < g->decide_by)
+        g->decide_by = deadline;
+}
+
+void shrink_hear(group *g, const control_message *note)
+{
+    if (note->kind == CONTROL_VOTE)
+        hear_vote(g, note);
+    else if (note->kind == CONTROL_DECISION && note->count >= g->round)
+        g->round = note->count + 1;
+    membership_due(g->member, 0);
+}
+
+/* The latest decision, if it made a communicator. */
+static const control_message *success(const group *g)
+{
+    const control_message *latest = bulletin_find(g->member, CONTROL_DECISION, g->world.id,
+                                                  g->round - 1);
+    return latest != NULL && latest->status == RING_OK ? latest : NULL;
+}
+
+/* @param round  0: in none any more. */
+static void vote(group *g, int round, double deadline)
+{
+    control_message note;
+    control_message_begin(&note, CONTROL_VOTE, g->member->world.rank);
+    note.communicator = g->world.id;
+    note.count = round;
+    note.body.remaining = deadline - clock_now();
+    bulletin_post(g->member, &note);
+}
+
+void shrink_resign(group *g)
+{
+    if (group_is_decided(g) && success(g) == NULL)
+        vote(g, 0, 0);
+}
+
+/* ---- For callers ------------------------------------------------------------------- */
+
+/* Locked. */
+static ring_status await_decision(group *g, double deadline, control_message *decision)
+{
+    membership *m = g->member;
+    const int round = g->round;
+    const control_message *found = success(g);
+    if (found == NULL) {
+        vote(g, round, deadline);
+        shrink_tick(m, clock_now());
+    }
+    while (found == NULL) {
+        found = bulletin_find(m, CONTROL_DECISION, g->world.id, round);
+        if (found == NULL && !control_wait(&m->changed, deadline + GRACE_SECONDS))
+            return fail(RING_ERR_TIMEOUT, "the ranks that are left did not agree in time on who "
+                        "goes on");
+    }
+    *decision = *found;
+    return RING_OK;
+}
+
+static ring_status take(group *g, const control_message *decision, control_world **out)
+{
+    int members = 0;
+    const unsigned char *in = decision->body.decision.members;
+    int *ranks = malloc((size_t)g->world.size * sizeof *ranks);
+    if (ranks == NULL)
+        return fail(RING_ERR_MEMORY, "shrinking a communicator of %d ranks", g->world.size);
+    for (int r = 0; r < g->world.size; r++)
+        if (in[r / 8] & 1u << r % 8)
+            ranks[members++] = r;
+    const ring_status status =
+        in[g->world.rank / 8] & 1u << g->world.rank % 8
+            ? control_derive(&g->world, decision->body.decision.id, ranks, members, out)
+            : fail(RING_ERR_PEER, "rank %d is out: %d ranks went on without it; it had not called "
+                   "ring_comm_shrink in time, or was taken for lost", g->world.rank, members);
+    free(ranks);
+    return status;
+}
+
+ring_status control_shrink(control_world *broken, double deadline, control_world **out)
+{
+    control_message decision;
+    group *g = group_of(broken);
+    *out = NULL;
+    if (control_verdict(broken) == RING_OK)
+        return fail(RING_ERR_USAGE, "the communicator lives: shrink one that has failed or was "
+                    "aborted");
+    if (broken->size > CONTROL_SHRINK_MOST)
+        return fail(RING_ERR_UNSUPPORTED, "shrinking %d ranks; at most %d can be", broken->size,
+                    CONTROL_SHRINK_MOST);
+    control_lock();
+    const ring_status status = await_decision(g, deadline, &decision);
+    control_unlock();
+    RING_TRY(status);
+    if (decision.status != RING_OK)
+        return fail((ring_status)decision.status, "%s", decision.body.text);
+    return take(g, &decision, out);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a rank says of a call to all ranks of a communicator; what the rooms above make of it is
+ * theirs. Each numbers its own, so that one that comes back, or by two ways, goes no further. */
+#include "bulletin.h"
+
+void control_set_statement_sink(control_world *world, control_statement_sink *sink, void *context)
+{
+    group *g = group_of(world);
+    control_lock();
+    g->on_statement = sink;
+    g->on_statement_context = context;
+    bulletin_replay(g, BULLETIN_RECENT);
+    control_unlock();
+}
+
+void control_state(control_world *world, const control_statement *statement)
+{
+    control_message note;
+    membership *m = group_of(world)->member;
+    control_message_begin(&note, CONTROL_STATEMENT, m->world.rank);
+    note.communicator = world->id;
+    note.body.statement = *statement;
+    control_lock();
+    note.count = m->statements_of[m->world.rank] + 1;
+    if (m->served)
+        bulletin_post(m, &note);
+    control_unlock();
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The channels of a communicator: a hash table of those that it has used, found when a call is
+ * lowered for the first time. */
+#include "comm.h"
+
+#include <stdlib.h>
+
+enum { FIRST_CAPACITY = 16 }; /* a power of two, as all capacities */
+
+static size_t place_of(const channel_table *t, enum channel_lane lane, int rank)
+{
+    const uint64_t key = (uint64_t)rank << 1 | (uint64_t)lane;
+    size_t at = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (t->capacity - 1);
+    while (t->slots[at] != NULL && (t->slots[at]->rank != rank || t->slots[at]->lane != lane))
+        at = (at + 1) & (t->capacity - 1);
+    return at;
+}
+
+channel *channel_find(const ring_comm *comm, enum channel_lane lane, int rank)
+{
+    const channel_table *t = &comm->channels;
+    return t->capacity > 0 ? t->slots[place_of(t, lane, rank)] : NULL;
+}
+
+/* Half of the places stay free, and all channels may be active. */
+static ring_status grow(channel_table *t)
+{
+    channel_table bigger = {.capacity = t->capacity > 0 ? 2 * t->capacity : FIRST_CAPACITY,
+                            .count = t->count};
+    channel **active = realloc(t->active, bigger.capacity / 2 * sizeof(channel *));
+    if (active != NULL)
+        t->active = active;
+    bigger.slots = calloc(bigger.capacity, sizeof(channel *));
+    if (active == NULL || bigger.slots == NULL) {
+        free(bigger.slots);
+        return fail(RING_ERR_MEMORY, "making room for channels");
+    }
+    bigger.active = active;
+    bigger.active_count = t->active_count;
+    for (size_t i = 0; i < t->capacity; i++)
+        if (t->slots[i] != NULL)
+            bigger.slots[place_of(&bigger, t->slots[i]->lane, t->slots[i]->rank)] = t->slots[i];
+    free(t->slots);
+    *t = bigger;
+    return RING_OK;
+}
+
+ring_status channel_get(ring_comm *comm, enum channel_lane lane, int rank, channel **out)
+{
+    channel_table *t = &comm->channels;
+    *out = channel_find(comm, lane, rank);
+    if (*out != NULL)
+        return RING_OK;
+    if (2 * (t->count + 1) > t->capacity)
+        RING_TRY(grow(t));
+    channel *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return fail(RING_ERR_MEMORY, "making a channel to rank %d", rank);
+    *c = (channel){.link = link_unopened(), .comm = comm, .rank = rank, .lane = lane, .place = -1};
+    t->slots[place_of(t, lane, rank)] = *out = c;
+    t->count++;
+    return RING_OK;
+}
+
+channel *channels_next(const ring_comm *comm, size_t *at)
+{
+    const channel_table *t = &comm->channels;
+    while (*at < t->capacity)
+        if (t->slots[(*at)++] != NULL)
+            return t->slots[*at - 1];
+    return NULL;
+}
+
+void channels_free(ring_comm *comm)
+{
+    channel_table *t = &comm->channels;
+    channel *c;
+    for (size_t at = 0; (c = channels_next(comm, &at)) != NULL;) {
+        c->link->transport->close(c->link);
+        free(c);
+    }
+    free(t->slots);
+    free(t->active);
+    *t = (channel_table){0};
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A communicator's birth: by joining, or over a world that another one has. */
+#include "comm.h"
+
+#include "kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Parts ---------------------------------------------------------------------- */
+
+/* Hosts are numbered by their first ranks. */
+static ring_status number_hosts(ring_comm *comm)
+{
+    const control_card *cards = comm->world->cards;
+    int32_t *host_of = malloc((size_t)comm->ranks * sizeof *host_of);
+    if (host_of == NULL)
+        return fail(RING_ERR_MEMORY, "creating the communicator");
+    comm->plan_world = (plan_world){.ranks = comm->ranks, .host_of = host_of};
+    for (int p = 0; p < comm->ranks; p++) {
+        int q = 0;
+        while (memcmp(cards[p].host, cards[q].host, sizeof cards[p].host) != 0)
+            q++;
+        host_of[p] = q < p ? host_of[q] : comm->plan_world.hosts++;
+    }
+    for (int p = 0; p < comm->ranks; p++) {
+        const bool local = host_of[p] == host_of[comm->rank];
+        comm->local_rank += local && p < comm->rank;
+        comm->local_ranks += local;
+    }
+    comm->crowded |= comm->local_ranks > sysconf(_SC_NPROCESSORS_ONLN);
+    return RING_OK;
+}
+
+static ring_status start_parts(ring_comm *comm)
+{
+    comm->history = calloc(HISTORY_CALLS, sizeof *comm->history);
+    if (comm->history == NULL)
+        return fail(RING_ERR_MEMORY, "creating the communicator");
+    RING_TRY(channels_keep_posts(comm, SPARE_POSTS));
+    RING_TRY(number_hosts(comm));
+    RING_TRY(links_map(comm));
+    RING_TRY(links_check(comm));
+    RING_TRY(sleeper_new(comm));
+    RING_TRY(plans_new(&comm->plans));
+    RING_TRY(programs_new(&comm->programs));
+    RING_TRY(tuner_new(comm, &comm->tuner));
+    return opening_new(comm);
+}
+
+/* A derived communicator's ranks need not wait for each other: control holds what comes early. */
+static ring_status start(ring_comm *comm, bool derived)
+{
+    const ring_status status = start_parts(comm);
+    RING_TRY(derived ? status : control_agree(comm->world, status));
+    statements_listen(comm);
+    control_start(comm->world, sleeper_wake, comm);
+    members_add(comm);
+    return RING_OK;
+}
+
+/* ---- Birth ---------------------------------------------------------------------- */
+
+static ring_comm *comm_alloc(int rank, int ranks)
+{
+    ring_comm *comm = calloc(1, sizeof *comm);
+    if (comm == NULL) {
+        fail(RING_ERR_MEMORY, "creating the communicator");
+        return NULL;
+    }
+    comm->generation = fork_generation();
+    comm->rank = rank;
+    comm->ranks = ranks;
+    comm->end = &comm->first;
+    comm->held_end = &comm->held;
+    comm->done_end = &comm->done;
+    pthread_mutex_init(&comm->lock, NULL);
+    return comm;
+}
+
+/* @param world  the communicator's from here. */
+static ring_status begin(ring_comm *comm, control_world *world, bool derived, double started)
+{
+    comm->world = world;
+    comm->settings = world->settings;
+    RING_TRY(start(comm, derived));
+    comm->init_seconds = clock_now() - started;
+    log_info("rank %d of %d on %d hosts over %s, %.1f ms", comm->rank, comm->ranks,
+             comm->plan_world.hosts, comm->transport, 1e3 * comm->init_seconds);
+    return RING_OK;
+}
+
+/* Ranks that have it already must not wait for this one. */
+static ring_status give_up(ring_comm *comm, ring_status status)
+{
+    char text[CONTROL_TEXT];
+    text_format(text, sizeof text, "%s", fail_text());
+    if (control_verdict(comm->world) == RING_OK)
+        control_report(comm->world, status, text);
+    ring_comm_destroy(comm);
+    return fail(status, "%s", text);
+}
+
+ring_status comm_new(control_world *world, const ring_comm *parent, double started,
+                     ring_comm **out)
+{
+    ring_comm *comm = comm_alloc(world->rank, world->size);
+    if (comm == NULL) {
+        control_free(world);
+        return RING_ERR_MEMORY;
+    }
+    comm->crowded = parent != NULL && parent->crowded;
+    const ring_status status = begin(comm, world, parent != NULL, started);
+    if (status == RING_OK) {
+        *out = comm;
+        return RING_OK;
+    }
+    return give_up(comm, status);
+}
+
+/* ---- Starts that return at once ----------------------------------------------------- */
+
+/* What its thread is given. */
+typedef struct comm_start {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t over;
+    ring_comm *comm;
+    settings settings;
+    ring_unique_id id;
+    uint32_t mask;
+    ring_status status;
+} comm_start;
+
+static ring_status join_and_begin(const comm_start *s)
+{
+    log_set_rank(s->comm->rank, s->comm->ranks);
+    const double started = clock_now();
+    control_world *world;
+    RING_TRY(control_join(&s->settings, &s->id, s->comm->ranks, s->comm->rank, s->mask, &world));
+    return begin(s->comm, world, false, started);
+}
+
+static void *run_start(void *context)
+{
+    comm_start *s = context;
+    ring_comm *comm = s->comm;
+    s->status = join_and_begin(s);
+    if (s->status != RING_OK) {
+        text_format(comm->error, sizeof comm->error, "%s", fail_text());
+        atomic_store_explicit(&comm->broken, (int)s->status, memory_order_release);
+    }
+    pthread_mutex_lock(&s->lock);
+    atomic_store_explicit(&comm->starting, false, memory_order_release);
+    pthread_cond_broadcast(&s->over);
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+static ring_status start_apart(comm_start *s, ring_comm **out)
+{
+    ring_comm *comm = s->comm;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->over, NULL);
+    comm->start = s;
+    atomic_store(&comm->starting, true);
+    const int error = thread_start(&s->thread, run_start, s);
+    if (error == 0) {
+        *out = comm;
+        return RING_OK;
+    }
+    comm->start = NULL;
+    pthread_cond_destroy(&s->over);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+    ring_comm_destroy(comm);
+    return fail(RING_ERR_SYSTEM, "starting a communicator apart: %s", strerror(error));
+}
+
+ring_status start_await(const ring_comm *comm)
+{
+    comm_start *s = comm->start;
+    if (s == NULL)
+        return RING_OK;
+    if (atomic_load_explicit(&comm->starting, memory_order_acquire)) {
+        pthread_mutex_lock(&s->lock);
+        while (atomic_load(&comm->starting))
+            pthread_cond_wait(&s->over, &s->lock); /* no longer than RING_INIT_TIMEOUT */
+        pthread_mutex_unlock(&s->lock);
+    }
+    return s->status == RING_OK ? RING_OK : fail(s->status, "%s", comm->error);
+}
+
+void start_join(ring_comm *comm)
+{
+    if (comm->start == NULL)
+        return;
+    pthread_join(comm->start->thread, NULL);
+    pthread_cond_destroy(&comm->start->over);
+    pthread_mutex_destroy(&comm->start->lock);
+    free(comm->start);
+    comm->start = NULL;
+}
+
+/* ---- For callers --------------------------------------------------------------------- */
+
+/* What a caller's struct lacks is zero; what it has beyond this one is of a later version. */
+static ring_status read_config(const ring_config *given, ring_config *config)
+{
+    *config = (ring_config)RING_CONFIG_INIT;
+    if (given != NULL && given->size == 0)
+        return fail(RING_ERR_ARGUMENT, "ring_comm_init_config: ring_config.size is 0; start from "
+                    "RING_CONFIG_INIT");
+    if (given != NULL)
+        memcpy(config, given, min_size(given->size, sizeof *config));
+    return RING_OK;
+}
+
+static ring_status read_settings(const ring_config *config, settings *s, uint32_t *mask)
+{
+    RING_TRY(settings_read(s));
+    RING_TRY(settings_override(s, config->settings));
+    const char *simd = getenv("RING_SIMD");
+    if (simd != NULL && !kernels_select(simd))
+        return fail(RING_ERR_CONFIG, "RING_SIMD=%s: want auto, avx512, avx2 or c, and one that "
+                    "this CPU has", simd);
+    return links_mask(s, mask);
+}
+
+ring_status ring_get_unique_id(ring_unique_id *id)
+{
+    if (id == NULL)
+        return fail(RING_ERR_ARGUMENT, "ring_get_unique_id: id is NULL");
+    return control_make_id(id);
+}
+
+ring_status ring_comm_init(ring_comm **comm, int size, const ring_unique_id *id, int rank)
+{
+    return ring_comm_init_config(comm, size, id, rank, NULL);
+}
+
+static ring_status init_apart(ring_comm **out, int size, const ring_unique_id *id, int rank,
+                              const settings *s, uint32_t mask)
+{
+    comm_start *start = calloc(1, sizeof *start);
+    ring_comm *comm = start != NULL ? comm_alloc(rank, size) : NULL;
+    if (comm == NULL) {
+        free(start);
+        return fail(RING_ERR_MEMORY, "creating the communicator");
+    }
+    start->comm = comm;
+    start->settings = *s;
+    start->id = *id;
+    start->mask = mask;
+    return start_apart(start, out);
+}
+
+ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_id *id, int rank,
+                                  const ring_config *config)
+{
+    const double started = clock_now();
+    control_world *world;
+    ring_config given;
+    settings s;
+    uint32_t mask;
+    if (comm == NULL || id == NULL || size < 1 || rank < 0 || rank >= size)
+        return fail(RING_ERR_ARGUMENT, "ring_comm_init: rank %d of %d; want 0 <= rank < size, and "
+                    "comm and id not NULL", rank, size);
+    *comm = NULL;
+    RING_TRY(read_config(config, &given));
+    RING_TRY(read_settings(&given, &s, &mask));
+    if (given.nonblocking)
+        return init_apart(comm, size, id, rank, &s, mask);
+    RING_TRY(control_join(&s, id, size, rank, mask, &world));
+    return comm_new(world, NULL, started, comm);
+}
+
+ring_status ring_comm_init_env(ring_comm **comm)
+{
+    static const ring_config none = RING_CONFIG_INIT;
+    const double started = clock_now();
+    control_world *world;
+    settings s;
+    uint32_t mask;
+    if (comm == NULL)
+        return fail(RING_ERR_ARGUMENT, "ring_comm_init_env: comm is NULL");
+    *comm = NULL;
+    RING_TRY(read_settings(&none, &s, &mask));
+    RING_TRY(control_join_env(&s, mask, &world));
+    return comm_new(world, NULL, started, comm);
+}

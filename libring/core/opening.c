@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opening links, when a call first names the peer: a socket is dialed over the control channel, at
+ * either end, and what comes is kept until somebody moves this communicator.
+ *
+ * A peer's eager messages need this end to take the socket and to greet, though nobody here waits for
+ * it: so a socket that came, and a link that is not open yet, count as works that nobody waits for.
+ */
+#include "comm.h"
+
+#include <stdlib.h>
+
+/* ---- A link that is not there ------------------------------------------------------------ */
+
+static void no_close(transport_link *l)
+{
+    (void)l;
+}
+
+static ring_status no_send(transport_link *l, const transport_frame *frame, const void *payload,
+                           bool copy)
+{
+    (void)l, (void)frame, (void)payload, (void)copy;
+    return RING_IN_PROGRESS;
+}
+
+static void *no_reserve(transport_link *l)
+{
+    (void)l;
+    return NULL;
+}
+
+static uint64_t no_count(const transport_link *l)
+{
+    (void)l;
+    return 0;
+}
+
+static ring_status no_progress(transport_link *l)
+{
+    (void)l;
+    return RING_OK;
+}
+
+static ring_status no_peek(transport_link *l, const transport_frame **frame, const void **payload)
+{
+    (void)l, (void)frame, (void)payload;
+    return RING_IN_PROGRESS;
+}
+
+static const _Atomic uint32_t *no_news(const transport_link *l, uint32_t *value)
+{
+    (void)l, (void)value;
+    return NULL;
+}
+
+static uint64_t no_ref(transport_link *l, const void *ptr, size_t bytes)
+{
+    (void)l, (void)ptr, (void)bytes;
+    return 0;
+}
+
+static int no_wake_fd(const transport_link *l)
+{
+    (void)l;
+    return -1;
+}
+
+/* The socket that comes wakes all sleepers. */
+static bool sleep_on(transport_link *l, bool wants_send)
+{
+    (void)l, (void)wants_send;
+    return true;
+}
+
+static size_t no_memory(const transport_link *l)
+{
+    (void)l;
+    return 0;
+}
+
+transport_link *link_unopened(void)
+{
+    static const transport none = {
+        .name = "unopened", .powers = TRANSPORT_COPIES, .close = no_close, .send = no_send,
+        .reserve = no_reserve, .flushed = no_count, .released = no_count,
+        .progress = no_progress, .peek = no_peek, .news = no_news, .ref = no_ref,
+        .wake_fd = no_wake_fd, .arm = sleep_on, .disarm = no_close, .memory = no_memory,
+    };
+    static transport_link link = {.transport = &none, .peer = -1};
+    return &link;
+}
+
+/* ---- Sockets that came ------------------------------------------------------------------- */
+
+typedef struct arrival_note {
+    struct arrival_note *next;
+    int32_t peer;
+    uint16_t lane, transport;
+    ring_status status; /* RING_OK, or why there is no socket */
+    int fd;
+    char why[240];
+} arrival_note;
+
+struct opening {
+    pthread_mutex_t lock;
+    _Atomic bool any;
+    arrival_note *first, **end;
+    channel *greeting; /* whose links are not open yet; guarded by ring_comm.lock */
+};
+
+/* Called with control's lock held. */
+static bool note_arrival(void *context, int peer, const control_purpose *purpose,
+                         ring_status status, int fd)
+{
+    ring_comm *comm = context;
+    struct opening *o = comm->opening;
+    arrival_note *note = calloc(1, sizeof *note);
+    if (note == NULL || purpose->lane >= LANES) {
+        free(note);
+        return false;
+    }
+    *note = (arrival_note){.peer = peer, .lane = purpose->lane, .transport = purpose->transport,
+                           .status = status, .fd = fd};
+    if (status != RING_OK)
+        text_format(note->why, sizeof note->why, "%s", fail_text());
+    works_count_orphan(comm, 1);
+    pthread_mutex_lock(&o->lock);
+    *o->end = note;
+    o->end = &note->next;
+    atomic_store(&o->any, true);
+    pthread_mutex_unlock(&o->lock);
+    sleeper_wake(comm);
+    return true;
+}
+
+static arrival_note *take_notes(struct opening *o)
+{
+    pthread_mutex_lock(&o->lock);
+    arrival_note *first = o->first;
+    o->first = NULL;
+    o->end = &o->first;
+    atomic_store(&o->any, false);
+    pthread_mutex_unlock(&o->lock);
+    return first;
+}
+
+/* ---- Opening ----------------------------------------------------------------------------- */
+
+static ring_status open_link(const ring_comm *comm, const arrival_note *note, transport_link **out)
+{
+    uint16_t number;
+    const transport *t = links_strongest(comm, comm->rank, note->peer, &number);
+    const transport_peer ends = {.rank = comm->rank, .peer = note->peer, .fd = note->fd,
+                                 .peer_timeout = comm->settings.peer_timeout};
+    transport_link *l;
+    ring_assert(number == note->transport);
+    RING_TRY(t->open(&ends, &l));
+    if (comm->settings.fault[0] != '\0')
+        return transport_fault_wrap(l, comm->settings.fault, out);
+    *out = l;
+    return RING_OK;
+}
+
+static ring_status attach(ring_comm *comm, arrival_note *note, channel **on)
+{
+    const ring_status status = channel_get(comm, (enum channel_lane)note->lane, note->peer, on);
+    if (status != RING_OK) {
+        fd_close(&note->fd);
+        return status;
+    }
+    (*on)->dialed = true;
+    if (note->status != RING_OK)
+        return fail(note->status, "no connection with rank %d (%s): %s%s", note->peer,
+                    comm_host(comm, note->peer), note->why, note->status == RING_ERR_TIMEOUT
+                    ? "; does a firewall block ports between the hosts?" : "");
+    (void)sleeper_ready(comm);
+    if ((*on)->link != link_unopened()) {
+        fd_close(&note->fd);
+        return RING_OK;
+    }
+    RING_TRY(open_link(comm, note, &(*on)->link));
+    works_count_orphan(comm, 1);
+    (*on)->next_greeting = comm->opening->greeting;
+    comm->opening->greeting = *on;
+    return RING_OK;
+}
+
+/* Links that are open, or broken, are like any other from here on. */
+static void push_greetings(ring_comm *comm, bool *moved)
+{
+    for (channel **at = &comm->opening->greeting; *at != NULL;) {
+        channel *c = *at;
+        if (c->link->transport->progress(c->link) == RING_IN_PROGRESS) {
+            at = &c->next_greeting;
+            continue;
+        }
+        *at = c->next_greeting;
+        works_count_orphan(comm, -1);
+        *moved = true;
+    }
+}
+
+static void take_sockets(ring_comm *comm, bool *moved)
+{
+    arrival_note *next;
+    for (arrival_note *note = take_notes(comm->opening); note != NULL; note = next) {
+        channel *on = NULL;
+        next = note->next;
+        const ring_status status = attach(comm, note, &on);
+        if (status != RING_OK)
+            comm_fail_by(comm, on != NULL ? channel_first_waiter(on) : NULL, on, status);
+        works_count_orphan(comm, -1);
+        free(note);
+        *moved = true;
+    }
+}
+
+void opening_turn(ring_comm *comm, bool *moved)
+{
+    struct opening *o = comm->opening;
+    if (atomic_load_explicit(&o->any, memory_order_relaxed))
+        take_sockets(comm, moved);
+    if (o->greeting != NULL)
+        push_greetings(comm, moved);
+}
+
+ring_status opening_dial(channel *c)
+{
+    ring_comm *comm = c->comm;
+    uint16_t number;
+    const transport *t = links_strongest(comm, comm->rank, c->rank, &number);
+    const control_purpose purpose = {
+        .lane = (uint16_t)c->lane, .transport = number,
+        .local = (t->powers & (TRANSPORT_SAME_PROCESS | TRANSPORT_SAME_HOST)) != 0};
+    c->dialed = true;
+    (void)sleeper_ready(comm);
+    return control_dial(comm->world, c->rank, &purpose, clock_now() + comm->settings.timeout);
+}
+
+/* ---- Life -------------------------------------------------------------------------------- */
+
+ring_status opening_new(ring_comm *comm)
+{
+    struct opening *o = calloc(1, sizeof *o);
+    if (o == NULL)
+        return fail(RING_ERR_MEMORY, "creating the communicator");
+    pthread_mutex_init(&o->lock, NULL);
+    o->end = &o->first;
+    comm->opening = o;
+    control_set_sink(comm->world, note_arrival, comm);
+    return RING_OK;
+}
+
+void opening_stop(ring_comm *comm)
+{
+    arrival_note *next;
+    if (comm->opening == NULL)
+        return;
+    control_set_sink(comm->world, NULL, NULL);
+    for (arrival_note *note = take_notes(comm->opening); note != NULL; note = next) {
+        next = note->next;
+        fd_close(&note->fd);
+        works_count_orphan(comm, -1);
+        free(note);
+    }
+    for (const channel *c = comm->opening->greeting; c != NULL; c = c->next_greeting)
+        works_count_orphan(comm, -1);
+    pthread_mutex_destroy(&comm->opening->lock);
+    free(comm->opening);
+    comm->opening = NULL;
+}

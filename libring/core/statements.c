@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What ranks say about their calls over the control channel. A refused call takes its number and
+ * sends nothing; all ranks hear of it, and one that did make that call ends the communicator with
+ * the reason. Where all ranks refused alike, nothing happens. A rank that waits for long says
+ * in which call, so that ranks that made different calls learn it, whoever waits for whom.
+ */
+#include "comm.h"
+
+/* Behind the others; when all places are taken, that of the one which is needed last. */
+static int place_for(const statements *heard, const control_statement *new)
+{
+    int last = 0;
+    if (heard->count < STATEMENTS_HEARD)
+        return heard->count;
+    for (int i = 1; i < heard->count; i++)
+        if (heard->of[i].number > heard->of[last].number)
+            last = i;
+    return new->number < heard->of[last].number ? last : STATEMENTS_HEARD;
+}
+
+/* By the control thread. */
+static void hear(void *context, int rank, const control_statement *statement)
+{
+    ring_comm *comm = context;
+    statements *heard = &comm->statements;
+    pthread_mutex_lock(&heard->lock);
+    const int place = place_for(heard, statement);
+    if (place < STATEMENTS_HEARD) {
+        heard->of[place] = *statement;
+        heard->rank[place] = rank;
+        heard->count += place == heard->count;
+        atomic_store(&heard->any, true);
+        if (!heard->fresh)
+            works_count_orphan(comm, 1);
+        heard->fresh = true;
+    }
+    pthread_mutex_unlock(&heard->lock);
+    sleeper_wake(comm);
+}
+
+/* Locked. */
+static void set_judged(ring_comm *comm)
+{
+    if (comm->statements.fresh)
+        works_count_orphan(comm, -1);
+    comm->statements.fresh = false;
+}
+
+void statements_listen(ring_comm *comm)
+{
+    pthread_mutex_init(&comm->statements.lock, NULL);
+    control_set_statement_sink(comm->world, hear, comm);
+}
+
+void statements_stop(ring_comm *comm)
+{
+    control_set_statement_sink(comm->world, NULL, NULL);
+    set_judged(comm);
+}
+
+/* ---- Texts --------------------------------------------------------------------------------- */
+
+ring_status statements_differ(const ring_comm *comm, const call_signature *mine, uint64_t my_seq,
+                              int rank, const call_signature *theirs, uint64_t their_seq)
+{
+    char my_text[160], their_text[160];
+    signature_describe(mine, my_seq, my_text, sizeof my_text);
+    signature_describe(theirs, their_seq, their_text, sizeof their_text);
+    return fail(RING_ERR_MISMATCH,
+                "ranks made different calls: rank %d (%s) called %s, rank %d (%s) called %s",
+                comm->rank, comm_host(comm, comm->rank), my_text, rank, comm_host(comm, rank),
+                their_text);
+}
+
+ring_status statements_refused(const ring_comm *comm, int caller, const call_signature *call,
+                               uint64_t seq, int refuser, const char *why)
+{
+    char text[160];
+    signature_describe(call, seq, text, sizeof text);
+    return fail(RING_ERR_MISMATCH, "ranks made different calls: rank %d (%s) called %s, rank %d "
+                "(%s) refused it: %s", caller, comm_host(comm, caller), text, refuser,
+                comm_host(comm, refuser), why);
+}
+
+ring_status statements_refused_here(const ring_comm *comm, int rank, const call_signature *theirs,
+                                    uint64_t seq)
+{
+    const char *why = comm->statements.own_number == seq ? comm->statements.own
+                                                         : "its arguments were wrong";
+    return statements_refused(comm, rank, theirs, seq, comm->rank, why);
+}
+
+/* ---- What it means here -------------------------------------------------------------------- */
+
+typedef enum meaning { OF_NO_MATTER, OF_LATER, OF_A_CALL_MADE } meaning;
+
+static const work *collective_under_way(const ring_comm *comm, uint64_t seq)
+{
+    for (const work *w = comm->first; w != NULL; w = w->next)
+        if (w->seq == seq && !w->program->facts->pairwise)
+            return w;
+    return NULL;
+}
+
+static bool is_same_call(const control_statement *s, const work *mine, uint64_t packed)
+{
+    return s->signature == packed &&
+           (mine == NULL || (s->count == mine->call.count &&
+                             (s->root == mine->call.root || !mine->program->facts->rooted)));
+}
+
+static meaning of_collective(const ring_comm *comm, const control_statement *s,
+                             call_signature *mine)
+{
+    if (s->number >= comm->calls)
+        return OF_LATER;
+    const uint64_t packed = comm->history[s->number % HISTORY_CALLS];
+    if (!comm_remembers(comm, s->number) || packed == HISTORY_REFUSED)
+        return OF_NO_MATTER;
+    const work *w = collective_under_way(comm, s->number);
+    if (!s->refused && is_same_call(s, w, packed))
+        return OF_NO_MATTER;
+    *mine = w != NULL ? w->call : signature_unpack(packed);
+    return OF_A_CALL_MADE;
+}
+
+/* A send meets a recv of the same number, and a recv a send. */
+static meaning of_pair(const ring_comm *comm, int rank, const control_statement *s,
+                       call_signature *mine)
+{
+    if (s->peer != comm->rank)
+        return OF_NO_MATTER;
+    const plan_collective collective = s->sends ? PLAN_RECV : PLAN_SEND;
+    for (const work *w = comm->first; w != NULL; w = w->next) {
+        if (w->call.collective != collective || w->call.root != rank || w->seq != s->number)
+            continue;
+        *mine = w->call;
+        return OF_A_CALL_MADE;
+    }
+    const channel *c = channel_find(comm, LANE_PAIR, rank);
+    const uint64_t calls = c == NULL ? 0 : s->sends ? c->recvs : c->sends;
+    return s->number >= calls ? OF_LATER : OF_NO_MATTER;
+}
+
+static ring_status blame(const ring_comm *comm, int rank, const control_statement *s,
+                         const call_signature *mine)
+{
+    if (s->refused)
+        return statements_refused(comm, comm->rank, mine, s->number, rank, s->text);
+    call_signature theirs = signature_unpack(s->signature);
+    theirs.count = s->count;
+    theirs.root = s->root;
+    return statements_differ(comm, mine, s->number, rank, &theirs, s->number);
+}
+
+/* Keeps what is about calls that this rank has not come to. */
+static ring_status judge_all(const ring_comm *comm, statements *heard)
+{
+    int kept = 0;
+    for (int i = 0; i < heard->count; i++) {
+        const control_statement *s = &heard->of[i];
+        const int rank = heard->rank[i];
+        call_signature mine;
+        const meaning what = s->peer < 0 ? of_collective(comm, s, &mine)
+                                         : of_pair(comm, rank, s, &mine);
+        if (what == OF_A_CALL_MADE)
+            return blame(comm, rank, s, &mine);
+        if (what == OF_NO_MATTER)
+            continue;
+        heard->of[kept] = *s;
+        heard->rank[kept++] = rank;
+    }
+    heard->count = kept;
+    atomic_store(&heard->any, kept > 0);
+    return RING_OK;
+}
+
+ring_status statements_check(ring_comm *comm)
+{
+    statements *heard = &comm->statements;
+    if (!atomic_load_explicit(&heard->any, memory_order_relaxed))
+        return RING_OK;
+    pthread_mutex_lock(&heard->lock);
+    const ring_status status = judge_all(comm, heard);
+    set_judged(comm);
+    pthread_mutex_unlock(&heard->lock);
+    return status;
+}
+
+/* ---- What this rank says ------------------------------------------------------------------- */
+
+void statements_refuse(ring_comm *comm, const call_signature *call)
+{
+    const plan_facts *facts = plan_facts_of(call->collective);
+    control_statement refusal = {.peer = facts->pairwise ? call->root : -1, .refused = true,
+                                 .sends = call->collective == PLAN_SEND};
+    const bool has_peer = call->root >= 0 && call->root < comm->ranks && call->root != comm->rank;
+    channel *on = NULL;
+    text_format(refusal.text, sizeof refusal.text, "%s", fail_text());
+    if (facts->pairwise && (!has_peer || channel_get(comm, LANE_PAIR, call->root, &on) != RING_OK))
+        return; /* it is nobody's */
+    refusal.number = work_take_number(comm, call, HISTORY_REFUSED, on);
+    comm->statements.own_number = refusal.number;
+    text_format(comm->statements.own, sizeof comm->statements.own, "%s", refusal.text);
+    if (comm->ranks > 1)
+        control_state(comm->world, &refusal);
+    if (statements_check(comm) != RING_OK)
+        log_debug("%s", fail_text()); /* it shows again in a call that goes on */
+}
+
+void statements_wait(work *w)
+{
+    ring_comm *comm = w->comm;
+    if (comm->statements.stated == w->seq + 1 || comm->ranks == 1)
+        return;
+    comm->statements.stated = w->seq + 1;
+    const control_statement waiting = {.number = w->seq, .signature = w->signature, .peer = -1,
+                                       .count = w->call.count,
+                                       .root = w->program->facts->rooted ? w->call.root : 0};
+    control_state(comm->world, &waiting);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Starts that return at once: one thread is several ranks, and what goes wrong is told by the first
+ * call that needs the communicator.
+ * Usage: test_coll_start TRANSPORT */
+#include "harness.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { RANKS = 4 };
+static const char *transport_name;
+
+static ring_config at_once(void)
+{
+    ring_config config = RING_CONFIG_INIT;
+    config.nonblocking = 1;
+    return config;
+}
+
+static void begin_all(ring_comm **comms, int ranks)
+{
+    const ring_config config = at_once();
+    ring_unique_id id;
+    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    for (int r = 0; r < ranks; r++) {
+        assert_int_equal(ring_comm_init_config(&comms[r], ranks, &id, r, &config), RING_OK);
+        assert_int_equal(ring_comm_rank(comms[r]), r);
+        assert_int_equal(ring_comm_size(comms[r]), ranks);
+    }
+}
+
+static void reduce_on_all(ring_comm **comms, int ranks)
+{
+    ring_work *works[RANKS];
+    int32_t x[RANKS];
+    for (int r = 0; r < ranks; r++) {
+        ring_call call = RING_CALL_INIT;
+        call.work = &works[r];
+        x[r] = r + 1;
+        assert_int_equal(ring_all_reduce(&x[r], &x[r], 1, RING_INT32, RING_SUM, comms[r], &call),
+                         RING_OK);
+        assert_int_equal(ring_comm_status(comms[r]), RING_OK);
+    }
+    assert_int_equal(ring_wait_all(works, (size_t)ranks), RING_OK);
+    for (int r = 0; r < ranks; r++)
+        assert_int_equal(x[r], ranks * (ranks + 1) / 2);
+}
+
+/* Two communicators of the same ranks, all by one thread. */
+static void test_one_thread_is_all_ranks_of_two_communicators(void **state)
+{
+    (void)state;
+    ring_comm *a[RANKS], *b[RANKS];
+    begin_all(a, RANKS);
+    begin_all(b, RANKS);
+    reduce_on_all(b, RANKS);
+    reduce_on_all(a, RANKS);
+    for (int r = 0; r < RANKS; r++) {
+        ring_comm_destroy(a[r]);
+        ring_comm_destroy(b[r]);
+    }
+}
+
+static int begin_apart(int rank, int ranks, harness_board *board, void *arg)
+{
+    const ring_config config = at_once();
+    ring_comm_info info = {.size = sizeof info};
+    ring_comm *first, *comm;
+    int32_t x = rank;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &first));
+    ring_unique_id id;
+    if (rank == 0)
+        EXPECT_OK(ring_get_unique_id(&id));
+    EXPECT_OK(ring_broadcast(&id, &id, sizeof id, RING_UINT8, 0, first, NULL));
+    EXPECT_OK(ring_comm_init_config(&comm, ranks, &id, rank, &config));
+    EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, comm, NULL));
+    EXPECT(x == ranks * (ranks - 1) / 2, "%d", x);
+    EXPECT_OK(ring_comm_get_info(comm, &info));
+    EXPECT(info.ranks == ranks && info.init_seconds > 0, "%d ranks", info.ranks);
+    ring_comm_destroy(comm);
+    ring_comm_destroy(first);
+    return 0;
+}
+
+static void test_ranks_begin_and_compute(void **state)
+{
+    (void)state;
+    assert_int_equal(harness_run(harness_kind_of(transport_name), 3, begin_apart, NULL, NULL), 0);
+}
+
+static void test_a_start_that_fails_is_told_by_the_first_call(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"RING_INIT_TIMEOUT=0.5", NULL};
+    ring_config config = at_once();
+    ring_unique_id id;
+    ring_comm *comm;
+    config.settings = settings;
+    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    assert_int_equal(ring_comm_init_config(&comm, 2, &id, 0, &config), RING_OK);
+    assert_int_equal(ring_comm_status(comm), RING_IN_PROGRESS);
+    assert_string_equal(ring_last_error(comm), "");
+    assert_int_equal(ring_barrier(comm, NULL), RING_ERR_TIMEOUT);
+    assert_non_null(strstr(ring_last_error(NULL), "rank 1 of 2 did not come"));
+    assert_non_null(strstr(ring_last_error(comm), "rank 1 of 2 did not come"));
+    assert_int_equal(ring_comm_status(comm), RING_ERR_TIMEOUT);
+    assert_int_equal(ring_comm_abort(comm, "late"), RING_ERR_TIMEOUT);
+    ring_comm_destroy(comm);
+}
+
+static void test_one_that_was_only_begun_is_destroyed(void **state)
+{
+    (void)state;
+    ring_comm *comms[RANKS];
+    begin_all(comms, RANKS);
+    for (int r = 0; r < RANKS; r++)
+        ring_comm_destroy(comms[r]);
+}
+
+static void test_wrong_settings_are_told_at_once(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"RING_TIMEOUT=soon", NULL};
+    ring_config config = at_once();
+    ring_unique_id id;
+    ring_comm *comm;
+    config.settings = settings;
+    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    assert_int_equal(ring_comm_init_config(&comm, 2, &id, 0, &config), RING_ERR_CONFIG);
+    assert_null(comm);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ranks_begin_and_compute), /* forks before there is a heap */
+        cmocka_unit_test(test_one_thread_is_all_ranks_of_two_communicators),
+        cmocka_unit_test(test_a_start_that_fails_is_told_by_the_first_call),
+        cmocka_unit_test(test_one_that_was_only_begun_is_destroyed),
+        cmocka_unit_test(test_wrong_settings_are_told_at_once),
+    };
+    if (argc != 2)
+        return 2;
+    transport_name = argv[1];
+    setenv("RING_TRANSPORT", argv[1], 1);
+    setenv("RING_TIMEOUT", "20", 1);
+    return cmocka_run_group_tests_name("coll.start", tests, NULL, NULL);
+}

@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Communicators of one membership: what they share, what ends one and not the others, what comes
+ * before they are made, and what ranks say to each other in them.
+ */
+#include "stage.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Three levels: rank 0; 1-4; 5-8. */
+enum { SIZE = 9, MANY = STAGE_IDS, EVENS = 0x155, ODDS = 0x0aa, ALL = 0x1ff, LEAVES = 0x1e0 };
+
+static int set_up(void **state)
+{
+    (void)state;
+    set_number("RING_INIT_TIMEOUT", 30);
+    set_number("RING_PEER_TIMEOUT", 15);
+    return 0;
+}
+
+static bool has(unsigned bits, int rank)
+{
+    return (bits & 1u << rank) != 0;
+}
+
+static int count_bits(unsigned bits)
+{
+    return __builtin_popcount(bits);
+}
+
+/* ---- What they share --------------------------------------------------------------- */
+
+/* Of all sizes; rank 0 is in most, rank 8 in few. */
+static unsigned subset(int i)
+{
+    return ((unsigned)i * 2654435761u >> 7 | 3u) & ALL;
+}
+
+static ring_status derive_all(stage *s, control_world *w, control_world **worlds)
+{
+    for (int i = 0; i < MANY; i++) {
+        worlds[i] = NULL;
+        if (!has(subset(i), w->rank))
+            continue;
+        RING_TRY(derive_bits(w, s->ids[i], subset(i), &worlds[i]));
+        control_start(worlds[i], no_wake, NULL);
+        const control_world *new = worlds[i];
+        if (new->id != s->ids[i] || new->size != count_bits(subset(i)) ||
+            new->cards[new->rank].rank != w->rank)
+            return fail(RING_ERR_INTERNAL, "communicator %d is not what it should be", i);
+    }
+    return RING_OK;
+}
+
+static ring_status only_this_one_ends(control_world **worlds, int ended)
+{
+    for (int i = 0; i < MANY; i++)
+        if (worlds[i] != NULL)
+            RING_TRY(expect_verdict(worlds[i], i == ended ? RING_ERR_ABORTED : RING_OK,
+                                    i == ended ? "of number 7" : ""));
+    return RING_OK;
+}
+
+static ring_status derive_many(stage *s, control_world **w)
+{
+    control_world *worlds[MANY];
+    const int fds = count_fds(), threads = count_threads();
+    const control_counts before = control_count(*w);
+    RING_TRY(derive_all(s, *w, worlds));
+    const control_counts after = control_count(worlds[0] != NULL ? worlds[0] : *w);
+    if (count_fds() != fds || count_threads() != threads ||
+        after.connections != before.connections || after.messages > before.messages + 20)
+        return fail(RING_ERR_INTERNAL, "64 communicators cost %d descriptors, %d threads, %d "
+                    "messages", count_fds() - fds, count_threads() - threads,
+                    (int)(after.messages - before.messages));
+    RING_TRY(stage_meet(s, 1, SIZE));
+    if ((*w)->rank == 1)
+        control_report(worlds[7], RING_ERR_ABORTED, "the end of number 7");
+    if (worlds[7] != NULL)
+        RING_TRY(expect_verdict(worlds[7], RING_ERR_ABORTED, "of number 7"));
+    RING_TRY(stage_meet(s, 2, SIZE));
+    RING_TRY(only_this_one_ends(worlds, 7));
+    RING_TRY(expect_verdict(*w, RING_OK, ""));
+    for (int i = 0; i < MANY; i++)
+        control_free(worlds[i]);
+    return stage_meet(s, 3, SIZE);
+}
+
+static void many_communicators_share_sockets_and_thread(void **state)
+{
+    (void)state;
+    stage_run(stage_new(SIZE, derive_many), 0);
+}
+
+/* The start's communicator goes first; the rest lives on until its own end. */
+static ring_status outlive_the_first(stage *s, control_world **w)
+{
+    control_world *evens = NULL, *all;
+    const int rank = (*w)->rank;
+    RING_TRY(derive_bits(*w, s->ids[0], ALL, &all));
+    if (has(EVENS, rank))
+        RING_TRY(derive_bits(*w, s->ids[1], EVENS, &evens));
+    control_free(*w);
+    *w = all;
+    RING_TRY(stage_meet(s, 1, SIZE));
+    if (rank == 6)
+        control_report(evens, RING_ERR_TIMEOUT, "rank 6 waited too long");
+    if (evens != NULL)
+        RING_TRY(expect_verdict(evens, RING_ERR_TIMEOUT, "rank 6 waited too long"));
+    RING_TRY(stage_meet(s, 2, SIZE));
+    control_free(evens);
+    return expect_verdict(all, RING_OK, "");
+}
+
+static void the_last_communicator_ends_the_membership(void **state)
+{
+    (void)state;
+    stage_run(stage_new(SIZE, outlive_the_first), 0);
+}
+
+static void count_wake(void *context)
+{
+    ++*(int *)context;
+}
+
+static void a_rank_alone_derives_reports_and_shrinks(void **state)
+{
+    (void)state;
+    ring_unique_id id = new_id();
+    control_world *w, *derived, *shrunk;
+    const int zero = 0, one = 1;
+    int wakes = 0;
+    assert_int_equal(join_by_id(&id, 1, 0, 1, &w), RING_OK);
+    control_start(w, no_wake, NULL);
+    const uint64_t first = control_new_id(w), second = control_new_id(w);
+    assert_true(first != 0 && second != 0 && first != second);
+    assert_int_equal(control_derive(w, first, &one, 1, &derived), RING_ERR_ARGUMENT);
+    assert_int_equal(control_derive(w, first, &zero, 0, &derived), RING_ERR_ARGUMENT);
+    assert_int_equal(control_derive(w, 0, &zero, 1, &derived), RING_ERR_USAGE);
+    assert_int_equal(control_derive(w, first, &zero, 1, &derived), RING_OK);
+    assert_int_equal(control_shrink(derived, clock_now() + 1, &shrunk), RING_ERR_USAGE);
+    control_report(derived, RING_ERR_ABORTED, "enough");
+    control_start(derived, count_wake, &wakes);
+    assert_int_equal(wakes, 1);
+    assert_int_equal(control_verdict(w), RING_OK);
+    assert_int_equal(control_shrink(derived, clock_now() + 1, &shrunk), RING_OK);
+    assert_int_equal(control_verdict(shrunk), RING_OK);
+    control_free(w);
+    control_free(derived);
+    control_free(shrunk);
+}
+
+/* ---- Verdicts ---------------------------------------------------------------------- */
+
+/* Both leaves hang on other ranks, which are not in it. */
+static ring_status end_a_pair(stage *s, control_world **w)
+{
+    const unsigned pair = 1u << 5 | 1u << 8;
+    const int rank = (*w)->rank;
+    control_world *two = NULL;
+    if (rank == 5)
+        RING_TRY(derive_bits(*w, s->ids[3], pair, &two));
+    if (rank == 5)
+        control_report(two, RING_ERR_MISMATCH, "they called different things");
+    RING_TRY(stage_meet(s, 1, SIZE));
+    if (rank == 8) { /* it comes late: the verdict was here before */
+        const double deadline = clock_now() + 5;
+        do {
+            control_free(two);
+            RING_TRY(derive_bits(*w, s->ids[3], pair, &two));
+        } while (control_verdict(two) == RING_OK && clock_now() < deadline);
+    }
+    if (two != NULL)
+        RING_TRY(expect_verdict(two, RING_ERR_MISMATCH, "they called different things"));
+    RING_TRY(stage_meet(s, 2, SIZE));
+    control_free(two);
+    return expect_verdict(*w, RING_OK, "");
+}
+
+static void a_verdict_passes_others_and_awaits_who_comes_late(void **state)
+{
+    (void)state;
+    stage_run(stage_new(SIZE, end_a_pair), 0);
+}
+
+static void remember(void *context, int rank, const control_statement *statement)
+{
+    atomic_int *heard = context;
+    if (statement->refused && strcmp(statement->text, "I do not") == 0)
+        atomic_fetch_or(heard, 1 << rank);
+}
+
+/* What `rank` says in it reaches all others of it. */
+static ring_status speak(stage *s, control_world *w, int step, int present)
+{
+    atomic_int heard = 0;
+    const int speaker = w->size - 1;
+    const double deadline = clock_now() + 5;
+    control_set_statement_sink(w, remember, &heard);
+    if (w->rank == speaker)
+        control_state(w, &(control_statement){.peer = -1, .refused = 1, .text = "I do not"});
+    while (w->rank != speaker && atomic_load(&heard) == 0 && clock_now() < deadline)
+        clock_sleep(0.0005);
+    control_set_statement_sink(w, NULL, NULL);
+    if (w->rank != speaker && atomic_load(&heard) != 1 << speaker)
+        return fail(RING_ERR_INTERNAL, "rank %d did not hear rank %d", w->rank, speaker);
+    return stage_meet(s, step, present);
+}
+
+static ring_status survive_in_parts(stage *s, control_world *all, control_world *with,
+                                    control_world *without)
+{
+    char name[16];
+    snprintf(name, sizeof name, "rank %d (", s->victim);
+    RING_TRY(expect_verdict(all, RING_ERR_PEER, name));
+    if (with != NULL)
+        RING_TRY(expect_verdict(with, RING_ERR_PEER, name));
+    if (with != NULL && strcmp(control_text(with), control_text(all)) != 0)
+        return fail(RING_ERR_INTERNAL, "\"%s\" and \"%s\"", control_text(with), control_text(all));
+    if (without == NULL)
+        return RING_OK;
+    RING_TRY(speak(s, without, 2, without->size));
+    RING_TRY(expect_verdict(without, RING_OK, ""));
+    RING_TRY(stage_meet(s, 4, without->size));
+    if (without->rank == 0)
+        control_report(without, RING_ERR_ABORTED, "now it ends too");
+    return expect_verdict(without, RING_ERR_ABORTED, "now it ends too");
+}
+
+static ring_status die_in_parts(stage *s, control_world **w)
+{
+    const int rank = (*w)->rank;
+    const unsigned with = has(EVENS, s->victim) ? EVENS : ODDS, without = ALL & ~with;
+    control_world *a = NULL, *b = NULL, *late = NULL;
+    if (has(with, rank))
+        RING_TRY(derive_bits(*w, s->ids[0], with, &a));
+    else
+        RING_TRY(derive_bits(*w, s->ids[1], without, &b));
+    RING_TRY(stage_meet(s, 1, SIZE));
+    if (rank == s->victim)
+        raise(SIGKILL);
+    const ring_status status = survive_in_parts(s, *w, a, b);
+    if (status == RING_OK && a != NULL) { /* made after the death: it is known */
+        RING_TRY(derive_bits(*w, s->ids[2], with, &late));
+        RING_TRY(expect_verdict(late, RING_ERR_PEER, "its process ended"));
+    }
+    RING_TRY(stage_meet(s, 3, SIZE - 1));
+    control_free(late);
+    control_free(a);
+    control_free(b);
+    return status;
+}
+
+static void a_death_ends_exactly_what_the_rank_was_in(void **state)
+{
+    (void)state;
+    for (int victim = 0; victim < SIZE; victim++) {
+        stage *s = stage_new(SIZE, die_in_parts);
+        s->victim = victim;
+        stage_run(s, 1u << victim);
+    }
+}
+
+/* Rank 0, then both of its first children: what is left still hears all. */
+static ring_status die_in_turn(stage *s, control_world **w)
+{
+    const int rank = (*w)->rank;
+    control_world *leaves = NULL;
+    if (has(LEAVES, rank))
+        RING_TRY(derive_bits(*w, s->ids[0], LEAVES, &leaves));
+    RING_TRY(stage_meet(s, 1, SIZE));
+    if (rank == 0)
+        raise(SIGKILL);
+    RING_TRY(expect_verdict(*w, RING_ERR_PEER, "rank 0 ("));
+    RING_TRY(stage_meet(s, 2, SIZE - 1));
+    if (rank == 1 || rank == 2)
+        raise(SIGKILL);
+    if (leaves != NULL)
+        RING_TRY(speak(s, leaves, 3, 4));
+    if (rank == 7)
+        control_report(leaves, RING_ERR_ABORTED, "enough");
+    if (leaves != NULL)
+        RING_TRY(expect_verdict(leaves, RING_ERR_ABORTED, "enough"));
+    RING_TRY(stage_meet(s, 4, SIZE - 3));
+    control_free(leaves);
+    return RING_OK;
+}
+
+static void the_tree_goes_on_without_its_upper_ranks(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        stage_run(stage_new(SIZE, die_in_turn), 7);
+}
+
+/* Rank 1 and rank 5, which only rank 1 has a connection to; who has but one of them knows. */
+static ring_status die_with_the_one_between(stage *s, control_world **w)
+{
+    const int rank = (*w)->rank;
+    const unsigned few = 1u << 0 | 1u << 5 | 1u << 8;
+    control_world *with = NULL;
+    if (has(few, rank))
+        RING_TRY(derive_bits(*w, s->ids[0], few, &with));
+    RING_TRY(stage_meet(s, 1, SIZE));
+    if (rank == 1 || rank == 5)
+        raise(SIGKILL);
+    if (with != NULL)
+        RING_TRY(expect_verdict(with, RING_ERR_PEER, "rank 5 ("));
+    RING_TRY(stage_meet(s, 2, SIZE - 2));
+    control_free(with);
+    return RING_OK;
+}
+
+static void a_death_behind_a_death_is_noticed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        stage_run(stage_new(SIZE, die_with_the_one_between), 1u << 1 | 1u << 5);
+}
+
+/* Rank 5 leaves as its way up has just left: nobody hears its goodbye. */
+static ring_status leave_with_the_one_between(stage *s, control_world **w)
+{
+    const int rank = (*w)->rank;
+    const double deadline = clock_now() + 10;
+    RING_TRY(stage_meet(s, 1, SIZE));
+    while (rank != 1 && !control_left(*w, 1) && clock_now() < deadline)
+        clock_sleep(0.0005);
+    if (rank == 1 || rank == 5) {
+        control_free(*w);
+        *w = NULL;
+        return RING_OK;
+    }
+    while (!control_left(*w, 5) && clock_now() < deadline)
+        clock_sleep(0.001);
+    RING_TRY(stage_meet(s, 2, SIZE - 2));
+    if (!control_left(*w, 5))
+        return fail(RING_ERR_INTERNAL, "rank %d does not know that rank 5 has left", rank);
+    return expect_verdict(*w, RING_OK, "");
+}
+
+static void who_leaves_behind_a_leaver_is_not_lost(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        stage_run(stage_new(SIZE, leave_with_the_one_between), 0);
+}
+
+/* Who was taken for lost learns it when it wakes, and the others live on without it. */
+static ring_status sleep_through(stage *s, control_world **w)
+{
+    const int rank = (*w)->rank;
+    control_world *leaves = NULL;
+    if (has(LEAVES, rank))
+        RING_TRY(derive_bits(*w, s->ids[0], LEAVES, &leaves));
+    RING_TRY(stage_meet(s, 1, SIZE));
+    RING_TRY(expect_verdict(*w, RING_ERR_PEER, "rank 1 ("));
+    RING_TRY(expect_verdict(*w, RING_ERR_PEER, "no sign of life"));
+    if (leaves != NULL)
+        RING_TRY(speak(s, leaves, 2, 4));
+    if (leaves != NULL)
+        RING_TRY(expect_verdict(leaves, RING_OK, ""));
+    atomic_store(&s->go, true);
+    RING_TRY(stage_meet(s, 3, SIZE));
+    control_free(leaves);
+    return RING_OK;
+}
+
+static void a_stopped_rank_learns_that_it_was_taken_for_lost(void **state)
+{
+    (void)state;
+    set_number("RING_PEER_TIMEOUT", 1);
+    stage *s = stage_new(SIZE, sleep_through);
+    crew *c = crew_new(SIZE);
+    crew_fork(c, SIZE, stage_play, s);
+    while (atomic_load(&s->arrived[1]) < SIZE)
+        clock_sleep(0.001);
+    kill(c->pids[1], SIGSTOP);
+    const double deadline = clock_now() + 15;
+    while (!atomic_load(&s->go) && clock_now() < deadline)
+        clock_sleep(0.001);
+    kill(c->pids[1], SIGCONT);
+    crew_wait(c);
+    stage_end(s, c, 0);
+}
+
+/* ---- Data sockets ------------------------------------------------------------------ */
+
+typedef struct basket {
+    pthread_mutex_t lock;
+    int fds[4], peers[4], count;
+    ring_status failed;
+    char text[128];
+} basket;
+
+static bool collect(void *context, int peer, const control_purpose *purpose, ring_status status,
+                    int fd)
+{
+    basket *b = context;
+    (void)purpose;
+    pthread_mutex_lock(&b->lock);
+    const bool takes = status == RING_OK && b->count < 4;
+    if (status != RING_OK) {
+        b->failed = status;
+        text_format(b->text, sizeof b->text, "%s", fail_text());
+    } else if (takes) {
+        b->fds[b->count] = fd;
+        b->peers[b->count++] = peer;
+    }
+    pthread_mutex_unlock(&b->lock);
+    return takes;
+}
+
+static int await_sockets(basket *b, int count)
+{
+    const double deadline = clock_now() + 5;
+    int here = 0;
+    while (here < count && clock_now() < deadline) {
+        clock_sleep(0.0005);
+        pthread_mutex_lock(&b->lock);
+        here = b->failed != RING_OK ? count : b->count;
+        pthread_mutex_unlock(&b->lock);
+    }
+    return here;
+}
+
+/* Both dial, and have one socket. */
+static ring_status check_sockets(basket *b, int rank)
+{
+    int32_t mine = rank, theirs = -1;
+    if (await_sockets(b, 1) != 1 || b->failed != RING_OK)
+        return fail(RING_ERR_INTERNAL, "rank %d: %d sockets", rank, b->count);
+    RING_TRY(fd_write_all(b->fds[0], &mine, sizeof mine, clock_now() + 5));
+    RING_TRY(fd_read_all(b->fds[0], &theirs, sizeof theirs, clock_now() + 5));
+    if (b->peers[0] != 1 - rank || theirs != 1 - rank)
+        return fail(RING_ERR_INTERNAL, "rank %d got a socket of rank %d that %d has", rank,
+                    b->peers[0], theirs);
+    return b->count == 1 ? RING_OK : fail(RING_ERR_INTERNAL, "%d sockets", b->count);
+}
+
+static ring_status dial_early(control_world *two)
+{
+    const control_purpose purpose = {.lane = 2, .local = true};
+    return control_dial(two, 1 - two->rank, &purpose, clock_now() + 5);
+}
+
+/* Ranks 3 and 2 of four: their ranks in it are others. Rank 2 makes it late, and
+ * sets its sink later. */
+static ring_status meet_by_sockets(stage *s, control_world **w)
+{
+    const int pair[] = {3, 2}, rank = (*w)->rank;
+    basket b = {.lock = PTHREAD_MUTEX_INITIALIZER, .fds = {-1, -1, -1, -1}};
+    control_world *two = NULL;
+    if (rank == 2)
+        clock_sleep(0.3);
+    if (rank >= 2) {
+        RING_TRY(control_derive(*w, s->ids[0], pair, 2, &two));
+        clock_sleep(rank == 2 ? 0.2 : 0);
+        control_set_sink(two, collect, &b);
+        RING_TRY(dial_early(two));
+        RING_TRY(check_sockets(&b, two->rank));
+        RING_TRY(stage_meet(s, 2, 2));
+        control_report(two, RING_ERR_ABORTED, "enough of it");
+        RING_TRY(dial_early(two));
+        if (b.failed != RING_ERR_ABORTED || strcmp(b.text, "enough of it") != 0)
+            return fail(RING_ERR_INTERNAL, "the sink was told %d \"%s\"", (int)b.failed, b.text);
+    }
+    RING_TRY(stage_meet(s, 1, s->size));
+    control_free(two);
+    for (int i = 0; i < 4; i++)
+        fd_close(&b.fds[i]);
+    return RING_OK;
+}
+
+static void both_ranks_dial_and_early_sockets_are_held(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        stage_run(stage_new(4, meet_by_sockets), 0);
+}
+
+/* Rank 1 dials what rank 0 never makes; rank 0 closes it when the verdict comes. */
+static ring_status dial_into_the_void(stage *s, control_world **w)
+{
+    basket b = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    control_world *two;
+    char byte;
+    if ((*w)->rank == 0)
+        return stage_meet(s, 1, 2);
+    RING_TRY(derive_bits(*w, s->ids[0], 3, &two));
+    control_set_sink(two, collect, &b);
+    RING_TRY(dial_early(two));
+    if (await_sockets(&b, 1) != 1 || b.failed != RING_OK)
+        return fail(RING_ERR_INTERNAL, "no socket");
+    if (fd_read_all(b.fds[0], &byte, 1, clock_now() + 0.2) != RING_ERR_TIMEOUT)
+        return fail(RING_ERR_INTERNAL, "it was not held");
+    control_report(two, RING_ERR_ABORTED, "enough");
+    const ring_status status = fd_read_all(b.fds[0], &byte, 1, clock_now() + 5);
+    if (status == RING_OK || status == RING_ERR_TIMEOUT)
+        return fail(RING_ERR_INTERNAL, "it was not closed with the verdict");
+    fd_close(&b.fds[0]);
+    control_free(two);
+    return stage_meet(s, 1, 2);
+}
+
+static void a_held_socket_ends_with_the_communicator(void **state)
+{
+    (void)state;
+    stage_run(stage_new(2, dial_into_the_void), 0);
+}
+
+/* ---- Statements -------------------------------------------------------------------- */
+
+static atomic_int waits, refusals;
+
+static void tally(void *context, int rank, const control_statement *statement)
+{
+    (void)context;
+    (void)rank;
+    atomic_fetch_add(statement->refused ? &refusals : &waits, 1);
+}
+
+/* All wait in call 7 but rank 4, which waits in another one; twice each. */
+static ring_status stall(stage *s, control_world **w)
+{
+    control_statement wait = {.number = 7, .signature = 5, .count = 100, .peer = -1};
+    control_statement refusal = {.number = 8, .peer = -1, .refused = 1};
+    if ((*w)->rank == 4)
+        wait.signature = 6;
+    control_set_statement_sink(*w, tally, NULL);
+    RING_TRY(stage_meet(s, 1, SIZE));
+    const control_counts before = control_count(*w);
+    control_state(*w, &wait);
+    control_state(*w, &wait);
+    RING_TRY(stage_meet(s, 2, SIZE));
+    clock_sleep(0.3);
+    const int said = (int)(control_count(*w).messages - before.messages);
+    /* each of the two once a connection, five at most; beats are rarer than one a second */
+    const int most = 5 * 2 + 5 * 3;
+    if (atomic_load(&waits) < 1 || atomic_load(&waits) > 2 || said > most)
+        return fail(RING_ERR_INTERNAL, "rank %d heard %d statements, said %d messages", (*w)->rank,
+                    atomic_load(&waits), said);
+    RING_TRY(stage_meet(s, 3, SIZE));
+    control_state(*w, &refusal);
+    const double deadline = clock_now() + 5;
+    while (atomic_load(&refusals) < SIZE - 1 && clock_now() < deadline)
+        clock_sleep(0.001);
+    RING_TRY(stage_meet(s, 4, SIZE));
+    return atomic_load(&refusals) == SIZE - 1
+               ? RING_OK
+               : fail(RING_ERR_INTERNAL, "%d refusals", atomic_load(&refusals));
+}
+
+static void that_all_wait_is_told_once_and_each_refusal(void **state)
+{
+    (void)state;
+    stage_run(stage_new(SIZE, stall), 0);
+}
+
+/* More than are kept; a verdict from before them still reaches who comes later. */
+static ring_status flood(stage *s, control_world **w)
+{
+    const unsigned pair = 3;
+    control_world *two = NULL;
+    control_statement refusal = {.peer = -1, .refused = 1, .text = "I do not"};
+    if ((*w)->rank == 0) {
+        RING_TRY(derive_bits(*w, s->ids[0], pair, &two));
+        control_report(two, RING_ERR_ABORTED, "enough of two");
+        for (int i = 0; i < 200; i++, refusal.number++)
+            control_state(*w, &refusal);
+    }
+    RING_TRY(stage_meet(s, 1, s->size));
+    if ((*w)->rank == 1) {
+        clock_sleep(0.2);
+        RING_TRY(derive_bits(*w, s->ids[0], pair, &two));
+        RING_TRY(expect_verdict(two, RING_ERR_ABORTED, "enough of two"));
+    }
+    RING_TRY(stage_meet(s, 2, s->size));
+    control_free(two);
+    return RING_OK;
+}
+
+static void statements_do_not_push_verdicts_out(void **state)
+{
+    (void)state;
+    stage_run(stage_new(4, flood), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, set_up)
+    const struct CMUnitTest tests[] = {
+        TEST(many_communicators_share_sockets_and_thread),
+        TEST(the_last_communicator_ends_the_membership),
+        TEST(a_rank_alone_derives_reports_and_shrinks),
+        TEST(a_verdict_passes_others_and_awaits_who_comes_late),
+        TEST(a_death_ends_exactly_what_the_rank_was_in),
+        TEST(the_tree_goes_on_without_its_upper_ranks),
+        TEST(a_death_behind_a_death_is_noticed),
+        TEST(who_leaves_behind_a_leaver_is_not_lost),
+        TEST(a_stopped_rank_learns_that_it_was_taken_for_lost),
+        TEST(both_ranks_dial_and_early_sockets_are_held),
+        TEST(a_held_socket_ends_with_the_communicator),
+        TEST(that_all_wait_is_told_once_and_each_refusal),
+        TEST(statements_do_not_push_verdicts_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
