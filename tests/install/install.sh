@@ -28,6 +28,15 @@ cmake --build "$work/examples" >> "$work/examples.log" || { cat "$work/examples.
 run="$work/prefix/bin/ringrun -n 2"
 [ "$($run "$work/examples/hello")" = "sum of 2 ranks: 1" ] || fail "hello by find_package"
 [ "$($run "$work/examples/overlap")" = "average gradient of 2 ranks: 1.5" ] || fail "overlap"
+[ "$("$work/prefix/bin/ringrun" -n 4 "$work/examples/grid" 2)" = \
+    "2 rows of 2; the ranks of row 0 add to 1, of column 0 to 2" ] || fail "grid"
+port=$((20000 + RANDOM % 10000)) # free, or taken as MASTER_PORT is by anybody
+for rank in 0 1 2; do
+    RANK=$rank WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port RING_INSECURE=1 \
+        "$work/examples/survive" > "$work/survive.$rank" &
+done
+wait
+[ "$(tail -n 1 "$work/survive.0")" = "round 5: 2 ranks" ] || fail "survive"
 
 echo "pkg-config:"
 export PKG_CONFIG_PATH=$libdir/pkgconfig

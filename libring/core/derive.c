@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Communicators made of others. A split is agreed on by one gathering over the parent; control and
+ * its connections are shared, so nothing is dialed before a call needs it. No rank has the
+ * communicator before all have made their part of it.
+ */
+#include "comm.h"
+
+#include <stdlib.h>
+
+/* What each rank says; gathered as two numbers. */
+typedef struct split_card {
+    int32_t colour, key;
+    uint64_t id; /* of its communicator, if it becomes its first rank */
+} split_card;
+
+enum { CARD_NUMBERS = sizeof(split_card) / sizeof(uint64_t) };
+_Static_assert(sizeof(split_card) == CARD_NUMBERS * sizeof(uint64_t), "a card is whole numbers");
+
+static bool comes_before(const split_card *cards, int a, int b)
+{
+    return cards[a].key != cards[b].key ? cards[a].key < cards[b].key : a < b;
+}
+
+/* @param[out] ranks  [parent->ranks] those of this rank's colour, by key and then by rank.
+ * @return how many. */
+static int choose_ranks(const ring_comm *parent, const split_card *cards, int *ranks)
+{
+    int count = 0;
+    for (int r = 0; r < parent->ranks; r++) {
+        int at = count;
+        if (cards[r].colour != cards[parent->rank].colour)
+            continue;
+        for (; at > 0 && comes_before(cards, r, ranks[at - 1]); at--)
+            ranks[at] = ranks[at - 1];
+        ranks[at] = r;
+        count++;
+    }
+    return count;
+}
+
+/* This rank's part. */
+static ring_status derive(const ring_comm *parent, const split_card *cards, ring_comm **out)
+{
+    const double started = clock_now();
+    control_world *world;
+    if (cards[parent->rank].colour < 0)
+        return RING_OK;
+    int *ranks = malloc((size_t)parent->ranks * sizeof *ranks);
+    if (ranks == NULL)
+        return fail(RING_ERR_MEMORY, "splitting a communicator of %d ranks", parent->ranks);
+    const int count = choose_ranks(parent, cards, ranks);
+    const ring_status status = control_derive(parent->world, cards[ranks[0]].id, ranks, count,
+                                              &world);
+    free(ranks);
+    return status == RING_OK ? comm_new(world, parent, started, out) : status;
+}
+
+/* The worst of all ranks' results. */
+static ring_status agree(ring_comm *parent, ring_status mine)
+{
+    int32_t worst = (int32_t)mine;
+    RING_TRY(ring_all_reduce(&worst, &worst, 1, RING_INT32, RING_MAX, parent, NULL));
+    return worst == RING_OK || mine != RING_OK
+               ? mine : fail((ring_status)worst, "ring_comm_split: another rank could not make its "
+                             "part of the communicator: %s", ring_status_string((ring_status)worst));
+}
+
+static ring_status split(ring_comm *parent, split_card *cards, const split_card *mine,
+                         ring_comm **out)
+{
+    RING_TRY(ring_all_gather(mine, cards, CARD_NUMBERS, RING_INT64, parent, NULL));
+    const ring_status status = agree(parent, derive(parent, cards, out));
+    if (status == RING_OK)
+        return RING_OK;
+    char text[CONTROL_TEXT];
+    text_format(text, sizeof text, "%s", fail_text());
+    ring_comm_destroy(*out);
+    *out = NULL;
+    return fail(status, "%s", text);
+}
+
+/* The others are in the gathering: they must hear of it. */
+static ring_status refuse(ring_comm *parent, ring_status status)
+{
+    const call_signature gathering = {.collective = PLAN_ALL_GATHER, .dtype = RING_INT64,
+                                      .count = CARD_NUMBERS};
+    pthread_mutex_lock(&parent->lock);
+    statements_refuse(parent, &gathering);
+    comm_unlock(parent);
+    return status;
+}
+
+ring_status ring_comm_split(ring_comm *parent, int colour, int key, ring_comm **out)
+{
+    if (parent == NULL)
+        return fail(RING_ERR_ARGUMENT, "ring_comm_split: parent is NULL");
+    RING_TRY(comm_check_own(parent, "comm_split"));
+    if (out == NULL)
+        return refuse(parent, fail(RING_ERR_ARGUMENT, "ring_comm_split: out is NULL"));
+    *out = NULL;
+    split_card *cards = malloc((size_t)parent->ranks * sizeof *cards);
+    if (cards == NULL)
+        return refuse(parent, fail(RING_ERR_MEMORY, "splitting a communicator of %d ranks",
+                                   parent->ranks));
+    const split_card mine = {.colour = colour, .key = key, .id = control_new_id(parent->world)};
+    const ring_status status = split(parent, cards, &mine, out);
+    free(cards);
+    return status;
+}
+
+ring_status ring_comm_dup(ring_comm *parent, ring_comm **out)
+{
+    return ring_comm_split(parent, 0, 0, out);
+}
+
+/* Ends the calls of this rank, so that nobody who survives touches their buffers once all have come
+ * to the shrink. */
+static ring_status end_calls(ring_comm *broken)
+{
+    pthread_mutex_lock(&broken->lock);
+    const ring_status verdict = comm_verdict(broken);
+    engine_end_if_failed(broken);
+    comm_unlock(broken);
+    if (verdict != RING_OK)
+        return RING_OK;
+    return fail(RING_ERR_USAGE, "ring_comm_shrink: the communicator has not failed; "
+                "ring_comm_split() makes a smaller one of it");
+}
+
+ring_status ring_comm_shrink(ring_comm *broken, ring_comm **out)
+{
+    const double started = clock_now();
+    control_world *world;
+    if (broken == NULL || out == NULL)
+        return fail(RING_ERR_ARGUMENT, "ring_comm_shrink: broken or out is NULL");
+    *out = NULL;
+    RING_TRY(comm_check_own(broken, "comm_shrink"));
+    RING_TRY(end_calls(broken));
+    RING_TRY(control_shrink(broken->world, started + broken->settings.timeout, &world));
+    return comm_new(world, broken, started, out);
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Communicators made of others: who is in them, what they compute, what they cost, and that their
+ * calls do not touch each other.
+ * Usage: test_coll_split TRANSPORT */
+#include "harness.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char *transport_name;
+
+static void run(int ranks, harness_body body)
+{
+    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
+}
+
+/* ---- Values -------------------------------------------------------------------------------- */
+
+/* Ranks of the parent whose sum a communicator of these must give. */
+static int expect_sum(ring_comm *comm, int mine, int want)
+{
+    int32_t sum = mine;
+    EXPECT_OK(ring_all_reduce(&sum, &sum, 1, RING_INT32, RING_SUM, comm, NULL));
+    EXPECT(sum == want, "%d, want %d", sum, want);
+    return 0;
+}
+
+static int expect_order(ring_comm *comm, int mine, const int *want, int count)
+{
+    int32_t all[HARNESS_MAX_RANKS];
+    const int32_t me = mine;
+    EXPECT(ring_comm_size(comm) == count, "%d ranks, want %d", ring_comm_size(comm), count);
+    EXPECT_OK(ring_all_gather(&me, all, 1, RING_INT32, comm, NULL));
+    for (int r = 0; r < count; r++)
+        EXPECT(all[r] == want[r], "rank %d was %d, want %d", r, all[r], want[r]);
+    EXPECT(all[ring_comm_rank(comm)] == mine, "this is rank %d", ring_comm_rank(comm));
+    return 0;
+}
+
+/* Each vector element names its rank, so that a sum over the wrong ranks shows. */
+static int expect_large(ring_comm *comm, int mine, int want)
+{
+    enum { COUNT = 300007 };
+    int32_t *x = malloc(COUNT * sizeof *x);
+    EXPECT(x != NULL, "no memory");
+    for (int i = 0; i < COUNT; i++)
+        x[i] = mine * (i % 7 + 1);
+    EXPECT_OK(ring_all_reduce(x, x, COUNT, RING_INT32, RING_SUM, comm, NULL));
+    for (int i = 0; i < COUNT; i++)
+        EXPECT(x[i] == want * (i % 7 + 1), "element %d: %d", i, x[i]);
+    free(x);
+    return 0;
+}
+
+/* ---- Who is in which ------------------------------------------------------------------------- */
+
+static int halves(int rank, int ranks, harness_board *board, void *arg)
+{
+    static const int even[] = {4, 2, 0}, odd[] = {5, 3, 1};
+    ring_comm *comm, *half, *quarter;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_comm_split(comm, rank % 2, -rank, &half));
+    const int bad = expect_order(half, rank, rank % 2 == 0 ? even : odd, 3) ||
+                    expect_sum(half, rank, rank % 2 == 0 ? 6 : 9) ||
+                    expect_large(half, rank, rank % 2 == 0 ? 6 : 9) || expect_sum(comm, rank, 15);
+    EXPECT_OK(ring_comm_split(half, rank < 2 ? RING_SPLIT_NONE : 7, 0, &quarter));
+    EXPECT((quarter == NULL) == (rank < 2), "a rank without a colour has a communicator");
+    ring_comm_destroy(comm); /* the others go on without it */
+    const int rest = quarter == NULL ? 0 : expect_sum(quarter, rank, rank % 2 == 0 ? 6 : 8);
+    const int last = expect_sum(half, 1, 3);
+    ring_comm_destroy(quarter);
+    ring_comm_destroy(half);
+    return bad || rest || last;
+}
+
+static void test_a_split_has_the_ranks_of_a_colour_by_key(void **state)
+{
+    (void)state;
+    run(6, halves);
+}
+
+static int alone(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm, *own, *none;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_comm_split(comm, rank, 0, &own));
+    EXPECT(ring_comm_size(own) == 1 && ring_comm_rank(own) == 0, "not alone");
+    const int bad = expect_sum(own, 5, 5);
+    EXPECT_OK(ring_comm_split(own, RING_SPLIT_NONE, 0, &none));
+    EXPECT(none == NULL, "there is one of nobody");
+    ring_comm_destroy(own);
+    ring_comm_destroy(comm);
+    return bad;
+}
+
+static void test_a_colour_of_its_own_is_a_rank_alone(void **state)
+{
+    (void)state;
+    run(3, alone);
+    run(1, alone);
+}
+
+/* One rank's arguments are wrong: all hear of it. */
+static int refused(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm, *half = NULL;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    const ring_status status = ring_comm_split(comm, 0, 0, rank == 1 ? NULL : &half);
+    EXPECT(status == (rank == 1 ? RING_ERR_ARGUMENT : RING_ERR_MISMATCH) && half == NULL, "%s: %s",
+           ring_status_string(status), ring_last_error(NULL));
+    EXPECT(strstr(ring_last_error(NULL), "out is NULL") != NULL, "%s", ring_last_error(NULL));
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_a_refused_split_is_told_to_all(void **state)
+{
+    (void)state;
+    run(2, refused);
+}
+
+/* ---- Many ------------------------------------------------------------------------------------ */
+
+enum { MANY = 64 };
+
+static int count_entries(const char *folder, const char *prefix)
+{
+    char path[300], target[64];
+    int count = 0;
+    DIR *dir = opendir(folder);
+    for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        const ssize_t length = readlink(path, target, sizeof target - 1);
+        if (length >= 0)
+            target[length] = '\0';
+        count += e->d_name[0] != '.' &&
+                 (prefix == NULL ||
+                  (length > 0 && strncmp(target, prefix, strlen(prefix)) == 0));
+    }
+    if (dir != NULL)
+        closedir(dir);
+    return count;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int make_many(ring_comm *comm, int rank, ring_comm **many)
+{
+    double took[MANY];
+    for (int i = 0; i < MANY; i++) {
+        const double start = harness_now();
+        EXPECT_OK(ring_comm_split(comm, 0, i % 2 == 0 ? rank : -rank, &many[i]));
+        took[i] = harness_now() - start;
+    }
+    qsort(took, MANY, sizeof *took, compare_doubles);
+    printf("rank %d: a split takes %.0f us (median), %.0f at most\n", rank, 1e6 * took[MANY / 2],
+           1e6 * took[MANY - 1]);
+    EXPECT(took[MANY / 2] < 0.1, "a split takes %g s", took[MANY / 2]);
+    return 0;
+}
+
+/* All have calls under way at once, waited for in another order on each rank. */
+static int use_together(ring_comm **many, int rank, int ranks)
+{
+    ring_work *works[MANY];
+    int32_t sums[MANY];
+    for (int i = 0; i < MANY; i++) {
+        ring_call call = RING_CALL_INIT;
+        call.work = &works[i];
+        sums[i] = rank + i;
+        EXPECT_OK(ring_all_reduce(&sums[i], &sums[i], 1, RING_INT32, RING_SUM, many[i], &call));
+    }
+    for (int k = 0; k < MANY; k++) {
+        const int i = rank % 2 == 0 ? k : MANY - 1 - k, want = ranks * (ranks - 1) / 2 + ranks * i;
+        EXPECT_OK(ring_wait(&works[i]));
+        EXPECT(sums[i] == want, "communicator %d: %d, want %d", i, sums[i], want);
+    }
+    return 0;
+}
+
+typedef struct user {
+    ring_comm **many;
+    int rank, ranks, first, bad;
+} user;
+
+static void *use_some(void *arg)
+{
+    user *u = arg;
+    for (int round = 0; round < 20; round++)
+        for (int i = u->first; i < MANY; i += 4)
+            u->bad |= expect_sum(u->many[i], u->rank, u->ranks * (u->ranks - 1) / 2);
+    return NULL;
+}
+
+static int use_by_threads(ring_comm **many, int rank, int ranks)
+{
+    pthread_t threads[4];
+    user users[4];
+    int bad = 0;
+    for (int t = 0; t < 4; t++) {
+        users[t] = (user){many, rank, ranks, t, 0};
+        EXPECT(pthread_create(&threads[t], NULL, use_some, &users[t]) == 0, "no thread");
+    }
+    for (int t = 0; t < 4; t++) {
+        pthread_join(threads[t], NULL);
+        bad |= users[t].bad;
+    }
+    return bad;
+}
+
+static int many_of_one(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm, *many[MANY];
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT(expect_sum(comm, rank, 1) == 0, "the parent does not work");
+    EXPECT(expect_large(comm, rank, 1) == 0, "the parent does not work");
+    EXPECT_OK(ring_barrier(comm, NULL));
+    const int sockets = count_entries("/proc/self/fd", "socket:");
+    const int descriptors = count_entries("/proc/self/fd", NULL);
+    const int threads = count_entries("/proc/self/task", NULL);
+    EXPECT(make_many(comm, rank, many) == 0, "splits");
+    EXPECT_OK(ring_barrier(comm, NULL));
+    EXPECT(count_entries("/proc/self/fd", "socket:") == sockets, "splits opened sockets");
+    EXPECT(count_entries("/proc/self/fd", NULL) <= descriptors + 1, "splits opened descriptors");
+    EXPECT(count_entries("/proc/self/task", NULL) == threads, "splits started threads");
+    EXPECT_OK(ring_barrier(comm, NULL));
+    const int bad = use_together(many, rank, ranks) || use_by_threads(many, rank, ranks);
+    EXPECT_OK(ring_barrier(comm, NULL)); /* ranks may be threads of one process */
+    EXPECT(count_entries("/proc/self/task", NULL) <= threads, "use started threads");
+    for (int i = 0; i < MANY; i++)
+        ring_comm_destroy(many[i]);
+    ring_comm_destroy(comm);
+    return bad;
+}
+
+static void test_many_communicators_cost_little_and_do_not_meet(void **state)
+{
+    (void)state;
+    run(2, many_of_one);
+}
+
+/* ---- Beside works of the parent ---------------------------------------------------------------- */
+
+static int dup_amid_works(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { COUNT = 1 << 20, WORKS = 4 };
+    ring_comm *comm, *copy;
+    ring_work *works[WORKS];
+    int32_t *x[WORKS], one = 1;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    for (int w = 0; w < WORKS; w++) {
+        ring_call call = RING_CALL_INIT;
+        call.work = &works[w];
+        EXPECT_OK(ring_mem_alloc((void **)&x[w], COUNT * sizeof *x[w]));
+        for (int i = 0; i < COUNT; i++)
+            x[w][i] = rank + w;
+        EXPECT_OK(ring_all_reduce(x[w], x[w], COUNT, RING_INT32, RING_SUM, comm, &call));
+    }
+    EXPECT_OK(ring_comm_dup(comm, &copy));
+    EXPECT_OK(ring_all_reduce(&one, &one, 1, RING_INT32, RING_SUM, copy, NULL));
+    EXPECT(one == ranks && ring_comm_rank(copy) == rank, "%d of %d", one, ranks);
+    for (int w = 0; w < WORKS; w++) {
+        EXPECT_OK(ring_wait(&works[w]));
+        for (int i = 0; i < COUNT; i++)
+            EXPECT(x[w][i] == ranks * (ranks - 1) / 2 + ranks * w, "work %d: %d", w, x[w][i]);
+        ring_mem_free(x[w]);
+    }
+    ring_comm_destroy(copy);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_a_dup_is_made_while_works_run_on_the_parent(void **state)
+{
+    (void)state;
+    run(3, dup_amid_works);
+}
+
+/* ---- Apart in failure --------------------------------------------------------------------------- */
+
+static int fail_one(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm, *half;
+    int32_t x = 1;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_comm_split(comm, rank / 2, 0, &half));
+    if (rank == 0)
+        EXPECT_OK(ring_comm_abort(half, "for a test"));
+    const ring_status status = ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, half, NULL);
+    EXPECT(status == (rank < 2 ? RING_ERR_ABORTED : RING_OK), "%s", ring_last_error(NULL));
+    const int bad = expect_sum(comm, rank, 6);
+    ring_comm_destroy(half);
+    ring_comm_destroy(comm);
+    return bad;
+}
+
+static void test_communicators_fail_apart(void **state)
+{
+    (void)state;
+    run(4, fail_one);
+}
+
+/* Rank 1 frees its copy, with a link or without one; the start's communicator lives on. */
+static int call_one_that_was_freed(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm, *copy;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    for (int linked = 0; linked < 2; linked++) {
+        int32_t x = 1;
+        EXPECT_OK(ring_comm_dup(comm, &copy));
+        if (linked)
+            EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, copy, NULL));
+        if (rank == 1)
+            ring_comm_destroy(copy);
+        EXPECT_OK(ring_barrier(comm, NULL));
+        if (rank == 0) {
+            const double start = harness_now();
+            const ring_status status = ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, copy, NULL);
+            EXPECT(status == RING_ERR_PEER, "%s", ring_status_string(status));
+            EXPECT(harness_now() - start < 5, "after %g s", harness_now() - start);
+            ring_comm_destroy(copy);
+        }
+        EXPECT(expect_sum(comm, rank, 1) == 0, "the parent");
+    }
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_a_call_without_one_that_has_freed_it_ends(void **state)
+{
+    (void)state;
+    run(2, call_one_that_was_freed);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_split_has_the_ranks_of_a_colour_by_key),
+        cmocka_unit_test(test_a_colour_of_its_own_is_a_rank_alone),
+        cmocka_unit_test(test_a_refused_split_is_told_to_all),
+        cmocka_unit_test(test_many_communicators_cost_little_and_do_not_meet),
+        cmocka_unit_test(test_a_dup_is_made_while_works_run_on_the_parent),
+        cmocka_unit_test(test_communicators_fail_apart),
+        cmocka_unit_test(test_a_call_without_one_that_has_freed_it_ends),
+    };
+    if (argc != 2)
+        return 2;
+    transport_name = argv[1];
+    setenv("RING_TRANSPORT", argv[1], 1);
+    setenv("RING_TIMEOUT", "20", 1);
+    return cmocka_run_group_tests_name("coll.split", tests, NULL, NULL);
+}
