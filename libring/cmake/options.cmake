@@ -25,6 +25,13 @@ target_compile_options(ring_options INTERFACE
 target_link_options(ring_options INTERFACE -Wl,-z,relro # what is preloaded is bound lazily
     $<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>>:-Wl,-z,now>)
 target_link_libraries(ring_options INTERFACE Threads::Threads)
+# The shared library of a release is optimised across rooms (docs/decisions/0016); tests and programs
+# take the same objects without that, and link as fast as ever.
+if(CMAKE_C_COMPILER_ID STREQUAL GNU AND NOT RING_SANITIZE)
+    set(RING_LTO ON)
+    target_link_options(ring_options INTERFACE
+        $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-fno-lto>)
+endif()
 if(NOT RING_SANITIZE)
     target_compile_options(ring_options INTERFACE # -U: distributions set one of their own
         $<$<CONFIG:Release>:-U_FORTIFY_SOURCE$<SEMICOLON>-D_FORTIFY_SOURCE=2>)

@@ -10,6 +10,10 @@ function(ring_room name)
     target_include_directories(ring_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
     target_link_libraries(ring_${name} PRIVATE ring_options)
     set_target_properties(ring_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    if(RING_LTO AND NOT name STREQUAL kernels) # those are built for several processors
+        target_compile_options(ring_${name} PRIVATE
+            $<$<CONFIG:Release>:-flto$<SEMICOLON>-ffat-lto-objects>)
+    endif()
 endfunction()
 
 # ring_objects(TARGET room...): puts the rooms' objects into TARGET (programs and tests that
