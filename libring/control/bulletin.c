@@ -27,8 +27,6 @@ static int oldest_kept(const bulletin *b)
 static bool says_the_same(const control_message *a, const control_message *b)
 {
     const control_statement *x = &a->body.statement, *y = &b->body.statement;
-    if (a->rank == b->rank && a->count == b->count)
-        return true;
     return !x->refused && !y->refused && x->number == y->number && x->signature == y->signature &&
            x->count == y->count && x->root == y->root && x->peer == y->peer &&
            x->sends == y->sends && (x->peer < 0 || a->rank == b->rank);
@@ -52,12 +50,29 @@ static bool is_same(const control_message *a, const control_message *b)
     }
 }
 
+/* The latest statements of each rank that came, in whatever order; older ones count as known. A note
+ * that goes in a circle would else be news again once others had pushed it out of the log. */
+static bool was_seen(const statements_seen *s, int count)
+{
+    const int age = s->latest - count;
+    return age >= SEEN_STATEMENTS || (age >= 0 && (s->bits >> age & 1));
+}
+
+static void mark_seen(statements_seen *s, int count)
+{
+    const int ahead = count - s->latest;
+    if (ahead > 0) {
+        s->bits = ahead < SEEN_STATEMENTS ? s->bits << ahead : 0;
+        s->latest = count;
+    }
+    s->bits |= UINT64_C(1) << (s->latest - count);
+}
+
 static bool is_known(const membership *m, const control_message *note)
 {
     const bulletin *b = &m->bulletins[log_of(note)];
-    if (note->kind == CONTROL_STATEMENT &&
-        note->count <= m->statements_of[note->rank] - BULLETIN_STATEMENTS)
-        return true; /* too old to be among the kept */
+    if (note->kind == CONTROL_STATEMENT && was_seen(&m->statements_of[note->rank], note->count))
+        return true;
     for (int i = oldest_kept(b); i < b->count; i++)
         if (is_same(&b->notes[i % b->room], note))
             return true;
@@ -97,8 +112,8 @@ static void apply(membership *m, const control_message *note)
         departure_hear_lost(m, note);
     else if (note->kind == CONTROL_VERDICT)
         verdict_take(m, note);
-    else if (note->kind == CONTROL_STATEMENT && note->count > m->statements_of[note->rank])
-        m->statements_of[note->rank] = note->count;
+    else if (note->kind == CONTROL_STATEMENT)
+        mark_seen(&m->statements_of[note->rank], note->count);
     for (group *g = m->groups; g != NULL; g = g->next)
         group_hear(g, note);
 }

@@ -84,8 +84,8 @@ static ring_status go_on(dialer *d)
 
 static bool is_final(const dialer *d, ring_status status)
 {
-    return status == RING_OK || status == RING_ERR_CONFIG || status == RING_ERR_ABORTED || d->most_pause <= 0 ||
-           (status == RING_ERR_SYSTEM && !d->frugal);
+    return status == RING_OK || status == RING_ERR_CONFIG || status == RING_ERR_ABORTED ||
+           d->most_pause <= 0 || (status == RING_ERR_SYSTEM && !d->frugal);
 }
 
 void dialer_go(dialer *d)

@@ -99,8 +99,8 @@ static ring_status on_proved(acceptor *a, const handshake_hello *hello)
     return hello->purpose.kind == HANDSHAKE_LINK ? data_sockets_want(a->context, hello) : RING_OK;
 }
 
-/* A start cannot do without descriptors. Later somebody may give some back in a moment; else peers would
- * wait for this rank in vain. */
+/* A start cannot do without descriptors. Later somebody may give some back in a moment; else peers
+ * would wait for this rank in vain. */
 static void on_refused(acceptor *a, ring_status status)
 {
     membership *m = a->context;

@@ -45,7 +45,13 @@ typedef struct proposal {
 
 typedef struct held_socket held_socket; /* data_sockets.c */
 
-enum { GROUPS_LEFT_KEPT = 256 };
+enum { GROUPS_LEFT_KEPT = 256, SEEN_STATEMENTS = 64 };
+
+/** Which statements of a rank came: number latest - i if bit i is set. */
+typedef struct statements_seen {
+    int latest;
+    uint64_t bits;
+} statements_seen;
 
 typedef struct membership {
     union {
@@ -84,7 +90,7 @@ typedef struct membership {
     /* What all are told. */
     bulletin bulletins[BULLETINS];
     double posted_at;          /* the latest note that lasts                            */
-    int *statements_of;        /* [size] the latest of each rank                        */
+    statements_seen *statements_of; /* [size] by rank                          */
     proposal *proposals;
 
     /* Who is lost, and who has left. */

@@ -9,7 +9,8 @@ void control_set_statement_sink(control_world *world, control_statement_sink *si
     control_lock();
     g->on_statement = sink;
     g->on_statement_context = context;
-    bulletin_replay(g, BULLETIN_RECENT);
+    if (sink != NULL)
+        bulletin_replay(g, BULLETIN_RECENT);
     control_unlock();
 }
 
@@ -21,7 +22,7 @@ void control_state(control_world *world, const control_statement *statement)
     note.communicator = world->id;
     note.body.statement = *statement;
     control_lock();
-    note.count = m->statements_of[m->world.rank] + 1;
+    note.count = m->statements_of[m->world.rank].latest + 1;
     if (m->served)
         bulletin_post(m, &note);
     control_unlock();
