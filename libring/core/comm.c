@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 ring_status comm_check_own(const ring_comm *comm, const char *call)
 {

@@ -34,8 +34,8 @@ void comm_fail(ring_comm *comm, const work *w, ring_status status)
     comm_fail_by(comm, w, w != NULL ? w->suspect : NULL, status);
 }
 
-/* A link may break because the peer refused this rank's call, and left: then that is the reason, and
- * on its way. @return RING_ERR_MISMATCH with the reason, or RING_ERR_PEER. */
+/* A link may break because the peer refused this rank's call, and left: then that is the reason,
+ * and on its way. @return RING_ERR_MISMATCH with the reason, or RING_ERR_PEER. */
 static ring_status await_reason(ring_comm *comm)
 {
     char seen[400];

@@ -3,8 +3,9 @@
  * Opening links, when a call first names the peer: a socket is dialed over the control channel, at
  * either end, and what comes is kept until somebody moves this communicator.
  *
- * A peer's eager messages need this end to take the socket and to greet, though nobody here waits for
- * it: so a socket that came, and a link that is not open yet, count as works that nobody waits for.
+ * A peer's eager messages need this end to take the socket and to greet, though nobody here waits
+ * for it: so a socket that came, and a link that is not open yet, count as works that nobody waits
+ * for.
  */
 #include "comm.h"
 
@@ -234,7 +235,6 @@ ring_status opening_dial(channel *c)
         .lane = (uint16_t)c->lane, .transport = number,
         .local = (t->powers & (TRANSPORT_SAME_PROCESS | TRANSPORT_SAME_HOST)) != 0};
     c->dialed = true;
-    (void)sleeper_ready(comm);
     return control_dial(comm->world, c->rank, &purpose, clock_now() + comm->settings.timeout);
 }
 

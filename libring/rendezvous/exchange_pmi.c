@@ -6,13 +6,11 @@
  */
 #include "id_exchange.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,34 +33,24 @@ static ring_status broken(const char *what)
     return fail(RING_ERR_SYSTEM, "the process manager (PMI_FD=%d): %s", pmi.fd, what);
 }
 
-static ring_status await_byte(double deadline)
+static ring_status read_byte(char *byte, double deadline)
 {
-    for (;;) {
-        struct pollfd entry = {.fd = pmi.fd, .events = POLLIN};
-        const int ready = poll(&entry, 1, clock_ms_until(deadline, 1000));
-        if (ready > 0)
-            return RING_OK;
-        if (ready < 0 && errno != EINTR)
-            return broken(strerror(errno));
-        if (ready == 0 && clock_now() >= deadline) {
-            broken("no answer");
-            return fail(RING_ERR_TIMEOUT, "not all ranks came to the process manager's barrier in "
-                        "time (RING_INIT_TIMEOUT)");
-        }
-    }
+    const ring_status status = fd_read_all(pmi.fd, byte, 1, deadline);
+    if (status == RING_OK)
+        return RING_OK;
+    broken(fail_text());
+    return status == RING_ERR_TIMEOUT
+               ? fail(status, "not all ranks came to the process manager's barrier in time "
+                      "(RING_INIT_TIMEOUT)")
+               : RING_ERR_SYSTEM;
 }
 
 /* Byte by byte: the lines are few, and nothing behind a line may be swallowed. */
 static ring_status read_line(char *line, double deadline)
 {
     for (size_t used = 0; used + 1 < PMI_LINE;) {
-        RING_TRY(await_byte(deadline));
-        const ssize_t got = read(pmi.fd, line + used, 1);
-        if (got == 0)
-            return broken("it closed the connection");
-        if (got < 0 && errno != EINTR && errno != EAGAIN)
-            return broken(strerror(errno));
-        if (got == 1 && line[used++] == '\n') {
+        RING_TRY(read_byte(line + used, deadline));
+        if (line[used++] == '\n') {
             line[used - 1] = '\0';
             return RING_OK;
         }
@@ -70,11 +58,10 @@ static ring_status read_line(char *line, double deadline)
     return broken("its answer is too long");
 }
 
-static ring_status write_line(const char *line)
+static ring_status write_line(const char *line, double deadline)
 {
-    const size_t length = strlen(line);
-    const ssize_t put = send(pmi.fd, line, length, MSG_NOSIGNAL);
-    return put == (ssize_t)length ? RING_OK : broken("it does not listen");
+    return fd_write_all(pmi.fd, line, strlen(line), deadline) == RING_OK
+               ? RING_OK : broken("it does not listen");
 }
 
 /* Says `line` and expects an answer that begins with "cmd=<answer>". */
@@ -82,7 +69,7 @@ static ring_status ask(const char *line, const char *answer, char *reply, double
 {
     char start[64];
     text_format(start, sizeof start, "cmd=%s", answer);
-    RING_TRY(write_line(line));
+    RING_TRY(write_line(line, deadline));
     RING_TRY(read_line(reply, deadline));
     if (strncmp(reply, start, strlen(start)) == 0)
         return RING_OK;

@@ -36,6 +36,17 @@ lines_greeting lines_link_greeting(uint64_t offer)
     return greeting;
 }
 
+ring_status lines_link_received(ssize_t got, size_t bytes)
+{
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return RING_IN_PROGRESS;
+    if (got < 0)
+        return fail(RING_ERR_PEER, "receiving the peer's greeting: %m");
+    if (got == 0)
+        return fail(RING_ERR_PEER, "the peer closed the connection");
+    return (size_t)got == bytes ? RING_OK : fail(RING_ERR_PEER, "the peer's greeting is cut short");
+}
+
 ring_status lines_link_check(const lines_greeting *theirs)
 {
     if (memcmp(theirs->magic, magic, sizeof magic) == 0 && theirs->lines == LINES)

@@ -16,6 +16,8 @@
 
 #include "lines.h"
 
+#include <sys/types.h>
+
 /** Of the socket's bytes all others are bells. */
 enum { LINES_BELL = 0, LINES_MAPPED = 'm', LINES_NOT_MAPPED = 'n' };
 
@@ -59,6 +61,9 @@ lines_greeting lines_link_greeting(uint64_t offer);
 /** The other end has greeted. @param in  the ring that it produces.
  *  @param refers  FRAME_REF if its memory is mapped here, FRAME_STORED if ours is there. */
 void lines_link_meet(lines_link *l, const lines_greeting *theirs, lines_ring *in, uint8_t refers);
+/** What recv() gave of the first message on a socket, which comes as a whole.
+ *  @return RING_IN_PROGRESS: nothing is here yet. */
+ring_status lines_link_received(ssize_t got, size_t bytes);
 /** @return RING_ERR_PEER unless it is the greeting of a link over lines. */
 ring_status lines_link_check(const lines_greeting *theirs);
 /** Takes bells, and the peer's answer, from the socket. */

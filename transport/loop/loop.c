@@ -12,7 +12,6 @@
 #include "lines_link.h"
 #include "table.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -112,18 +111,10 @@ static ring_status check_same_process(int fd)
     return RING_OK;
 }
 
-/* A greeting that was sent at once comes at once. */
 static ring_status receive_greeting(int fd, lines_greeting *theirs)
 {
-    const ssize_t got = recv(fd, theirs, sizeof *theirs, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return RING_IN_PROGRESS;
-    if (got < 0)
-        return fail(RING_ERR_PEER, "receiving the peer's greeting: %m");
-    if (got == 0)
-        return fail(RING_ERR_PEER, "the peer closed the connection");
-    return (size_t)got == sizeof *theirs
-               ? lines_link_check(theirs) : fail(RING_ERR_PEER, "the peer's greeting is cut short");
+    RING_TRY(lines_link_received(recv(fd, theirs, sizeof *theirs, MSG_DONTWAIT), sizeof *theirs));
+    return lines_link_check(theirs);
 }
 
 static ring_status look_for_greeting(lines_link *lines)

@@ -2,6 +2,8 @@
  * A message that was sent at once is received at once. */
 #include "pass.h"
 
+#include "lines_link.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -52,8 +54,7 @@ static size_t collect(struct msghdr *message, int fds[SHM_PASS_FDS])
     return count;
 }
 
-static ring_status check_parts(const struct msghdr *message, size_t count, ssize_t got,
-                               size_t bytes)
+static ring_status check_parts(const struct msghdr *message, size_t count)
 {
     if (message->msg_flags & MSG_CTRUNC)
         return fail(RING_ERR_SYSTEM, "the peer's descriptors did not fit; raise the limit on open "
@@ -61,7 +62,7 @@ static ring_status check_parts(const struct msghdr *message, size_t count, ssize
     if (count != SHM_PASS_FDS)
         return fail(RING_ERR_PEER, "the peer passed %zu descriptors instead of %d", count,
                     SHM_PASS_FDS);
-    return (size_t)got == bytes ? RING_OK : fail(RING_ERR_PEER, "the peer's greeting is cut short");
+    return RING_OK;
 }
 
 static ring_status receive(int fd, void *data, size_t bytes, int fds[SHM_PASS_FDS])
@@ -71,13 +72,9 @@ static ring_status receive(int fd, void *data, size_t bytes, int fds[SHM_PASS_FD
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes};
     const ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return RING_IN_PROGRESS;
-    if (got < 0)
-        return fail(RING_ERR_PEER, "receiving shared memory from the peer: %m");
-    if (got == 0)
-        return fail(RING_ERR_PEER, "the peer closed the connection");
-    return check_parts(&message, collect(&message, fds), got, bytes);
+    const size_t count = got > 0 ? collect(&message, fds) : 0; /* also of what is refused */
+    RING_TRY(lines_link_received(got, bytes));
+    return check_parts(&message, count);
 }
 
 ring_status shm_pass_receive(int fd, void *data, size_t bytes, int fds[SHM_PASS_FDS])
