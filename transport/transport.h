@@ -19,6 +19,7 @@
 #define RING_TRANSPORT_H
 
 #include "base.h"
+#include "ticket.h"
 
 #include <stddef.h>
 
@@ -52,7 +53,7 @@ typedef struct transport_frame {
             uint64_t bytes;   /* payload, carried or referred to                        */
             uint64_t count;
             uint64_t src_ref; /* FRAME_REF: where the payload lies in the sender's memory */
-            uint64_t dst_ref; /* start of the sender's dst buffer, 0 if it cannot be mapped */
+            uint64_t dst_ref; /* start of the sender's dst buffer, 0: not to be reached */
             uint32_t segment; /* piece of the message, from 0                           */
             int32_t root;
         } ext;
@@ -119,7 +120,9 @@ enum {
     TRANSPORT_CAN_MAP = 1,      /* peers' memory can be read and written in place       */
     TRANSPORT_SAME_PROCESS = 2, /* joins ranks of one process only; over AF_UNIX         */
     TRANSPORT_SAME_HOST = 4,    /* joins ranks of one host only; over AF_UNIX            */
-    TRANSPORT_COPIES = 8        /* send() always copies: all that it took is flushed     */
+    TRANSPORT_COPIES = 8,       /* send() always copies: all that it took is flushed     */
+    TRANSPORT_REACHES = 16      /* peers' registered memory is reached by put() and get(), and not
+                                   in place                                              */
 };
 
 struct transport {
@@ -137,7 +140,7 @@ struct transport {
      *  @param[out] out  set on success only; freed by close(). */
     ring_status (*open)(const transport_peer *peer, transport_link **out);
 
-    /** Frees the link. Frames accepted but not yet flushed may be lost. */
+    /** Frees the link. Frames accepted but not yet flushed may be lost, and what was not told(). */
     void (*close)(transport_link *l);
 
     /** Takes one frame whole, or nothing: RING_OK or RING_IN_PROGRESS (full). The header is
@@ -194,11 +197,34 @@ struct transport {
      *  the next call of peek() or consume(). NULL: there is none. */
     const _Atomic uint32_t *(*news)(const transport_link *l, uint32_t *value);
 
-    /** Reference to local memory that this link's peer can map; 0 if it cannot. */
+    /** Reference to local memory that this link's peer can map or reach; 0 if it cannot. */
     uint64_t (*ref)(transport_link *l, const void *ptr, size_t bytes);
 
-    /** Address here of the peer's memory. NULL if the reference is out of its bounds. */
+    /** Address here of the peer's memory. NULL if the reference is out of its bounds, or if the
+     *  link does not map. */
     void *(*map)(transport_link *l, uint64_t ref, size_t bytes);
+
+    /** Brings bytes into the peer's memory, and then a frame that tells of it. Nothing else is
+     *  ordered: what other frames and transfers bring may come before it or after.
+     *  TRANSPORT_REACHES only, as the next three; else NULL.
+     *  @param frame  FRAME_STORED, of ext.bytes bytes.
+     *  @param data   memory that ref() has a reference to; borrowed until flushed() has counted the
+     *                frame.
+     *  @return as send(). RING_ERR_PEER: the reference is out of bounds. */
+    ring_status (*put)(transport_link *l, const transport_frame *frame, const void *data,
+                       uint64_t dst_ref);
+
+    /** Begins to bring the peer's memory to @p dst, which ref() has a reference to.
+     *  @param over  opened here, and closed with how it ended by whatever calls the link later.
+     *  @return RING_IN_PROGRESS: not now, nothing was begun. */
+    ring_status (*get)(transport_link *l, void *dst, uint64_t ref, size_t bytes, ticket *over);
+
+    /** @return true when what was consumed and released here is known to the peer, or never will. */
+    bool (*told)(transport_link *l);
+
+    /** Breaks the link. When it returns, neither end reads or writes memory of this process but the
+     *  link's own, and no ticket is used any more. */
+    void (*stop)(transport_link *l);
 
     /** A descriptor that becomes readable (poll) when there may be something to do after
      *  arm() returned true. Owned by the link. */
@@ -206,8 +232,8 @@ struct transport {
 
     /** Announces that the caller is about to sleep on wake_fd. @return false if there is
      *  something to do already: do not sleep. wants_send: also wake when what send() or
-     *  reserve() refused last may fit, and when more is flushed or released than at the last
-     *  arm() that wanted to send. A frame that peek() has shown is nothing to do.
+     *  reserve() refused last may fit, when more is flushed or released than at the last
+     *  arm() that wanted to send, and when a ticket can be closed. A frame that peek() has shown is nothing to do.
      *  A wake-up may be spurious. */
     bool (*arm)(transport_link *l, bool wants_send);
 

@@ -113,6 +113,8 @@ void channel_clear(channel *c)
     while (c->posts != NULL) {
         posted *p = c->posts;
         c->posts = p->next;
+        if (p->asked)
+            p->by->settle(p->by);
         keep_spare(c->comm, p);
     }
     memset(c->waiting, 0, sizeof c->waiting);
@@ -135,9 +137,18 @@ static transport_frame long_frame(const work *w, const work_peer *peer, uint64_t
     frame.ext.bytes = bytes;
     frame.ext.count = w->call.count;
     frame.ext.root = w->program->facts->rooted ? w->call.root : 0;
-    if (w->dst_bytes > 0 && w->dst != NULL)
+    if (w->dst_bytes > 0 && w->dst != NULL && w->dst_by == NULL)
         frame.ext.dst_ref = l->transport->ref(l, w->dst, w->dst_bytes);
     return frame;
+}
+
+static void note_frame(work *w, work_peer *peer)
+{
+    const transport_link *l = peer->on->link;
+    peer->flush_mark = l->frames_sent;
+    w->lends |= (l->transport->powers & TRANSPORT_COPIES) == 0;
+    if (channel_holds_frames(peer->on))
+        activate(peer->on);
 }
 
 static ring_status send_frame(work *w, work_peer *peer, const transport_frame *frame,
@@ -146,10 +157,7 @@ static ring_status send_frame(work *w, work_peer *peer, const transport_frame *f
     transport_link *l = peer->on->link;
     w->suspect = peer->on; /* if the link fails */
     RING_TRY(l->transport->send(l, frame, payload, copy));
-    peer->flush_mark = l->frames_sent;
-    w->lends |= (l->transport->powers & TRANSPORT_COPIES) == 0;
-    if (channel_holds_frames(peer->on))
-        activate(peer->on);
+    note_frame(w, peer);
     return RING_OK;
 }
 
@@ -175,6 +183,13 @@ static ring_status send_inline(posted *m, work_peer *peer)
     return RING_OK;
 }
 
+static void count_message(work *w, work_peer *peer, uint64_t bytes)
+{
+    w->comm->bytes_sent += bytes;
+    w->comm->messages_sent++;
+    peer->on->sent++;
+}
+
 static ring_status send_notice(posted *m, work_peer *peer, uint8_t flag, uint64_t ref)
 {
     transport_frame frame = long_frame(m->work, peer, m->number, flag, m->bytes);
@@ -182,9 +197,18 @@ static ring_status send_notice(posted *m, work_peer *peer, uint8_t flag, uint64_
     RING_TRY(send_frame(m->work, peer, &frame, NULL, true));
     if (flag == FRAME_REF && peer->first_ref == UINT64_MAX)
         peer->first_ref = m->number;
-    m->work->comm->bytes_sent += m->bytes;
-    m->work->comm->messages_sent++;
-    peer->on->sent++;
+    count_message(m->work, peer, m->bytes);
+    return RING_OK;
+}
+
+static ring_status put_message(posted *m, work_peer *peer)
+{
+    const transport_frame frame = long_frame(m->work, peer, m->number, FRAME_STORED, m->bytes);
+    transport_link *l = peer->on->link;
+    m->work->suspect = peer->on; /* if the link fails */
+    RING_TRY(l->transport->put(l, &frame, m->data, m->put_at));
+    note_frame(m->work, peer);
+    count_message(m->work, peer, m->bytes);
     return RING_OK;
 }
 
@@ -203,16 +227,49 @@ static ring_status send_segments(posted *m, work_peer *peer)
     return RING_OK;
 }
 
+/* The accelerator brings the bytes of the next frame to the room that the link has for them. */
+static ring_status bring_segment(posted *m, channel *c, size_t bytes, void **room)
+{
+    RING_TRY(channel_reserve(c, m->number, room));
+    if (!m->asked)
+        RING_TRY(accelerator_copy(m->by, *room, m->data + m->done, bytes, &m->brought));
+    m->asked = true;
+    RING_TRY(ticket_status(&m->brought));
+    m->asked = false;
+    return RING_OK;
+}
+
+static ring_status send_from_device(posted *m, work_peer *peer)
+{
+    while (m->done < m->bytes) {
+        const size_t bytes = min_size(m->segment, m->bytes - m->done);
+        void *room;
+        RING_TRY(bring_segment(m, peer->on, bytes, &room));
+        RING_TRY(channel_send_room(m->work, m->peer, m->number, room, m->done, bytes, m->segment,
+                                   m->done + bytes == m->bytes));
+        m->done += bytes;
+    }
+    return RING_OK;
+}
+
+/* What is folded on the way is not fetched: it would have to be put somewhere first. */
+static bool may_refer(const posted *m, const transport_link *l)
+{
+    return !m->by_value && m->done == 0 && m->bytes >= REFERENCE_MIN_BYTES &&
+           (m->placed || (l->transport->powers & TRANSPORT_REACHES) == 0);
+}
+
 static ring_status send_message(posted *m)
 {
     work_peer *peer = &m->work->peers[m->peer];
     transport_link *l = peer->on->link;
     if (m->stored)
-        return send_notice(m, peer, FRAME_STORED, 0);
+        return m->put_at != 0 ? put_message(m, peer) : send_notice(m, peer, FRAME_STORED, 0);
+    if (m->by != NULL && m->bytes > 0)
+        return send_from_device(m, peer);
     if (m->bytes <= TRANSPORT_INLINE)
         return send_inline(m, peer);
-    const bool carried = m->by_value || m->done > 0 || m->bytes < REFERENCE_MIN_BYTES;
-    const uint64_t ref = carried ? 0 : l->transport->ref(l, m->data, m->bytes);
+    const uint64_t ref = may_refer(m, l) ? l->transport->ref(l, m->data, m->bytes) : 0;
     return ref != 0 ? send_notice(m, peer, FRAME_REF, ref) : send_segments(m, peer);
 }
 
@@ -247,7 +304,7 @@ ring_status channel_post(const posted *message)
 {
     posted now = *message;
     channel *c = now.work->peers[now.peer].on;
-    const ring_status status = channel_send(&now);
+    const ring_status status = now.by != NULL ? RING_IN_PROGRESS : channel_send(&now);
     if (status != RING_IN_PROGRESS)
         return status;
     posted *kept = take_spare(c->comm);
@@ -389,9 +446,12 @@ static ring_status check_frame(const work *w, const channel *c, const transport_
     return right ? RING_OK : unexpected(c, frame, number);
 }
 
+/* What a link reaches is fetched by whoever receives it. */
 static ring_status map_reference(channel *c, arrival *in)
 {
     transport_link *l = c->link;
+    if (l->transport->powers & TRANSPORT_REACHES)
+        return RING_OK;
     in->payload = l->transport->map(l, in->frame->ext.src_ref, in->bytes);
     return in->payload != NULL ? RING_OK
                                : fail(RING_ERR_PEER, "rank %d refers to memory outside of its heap",
@@ -420,6 +480,36 @@ ring_status channel_peek(work *w, int32_t from, uint64_t number, size_t total, s
         peer->dst_ref = in->frame->ext.dst_ref;
     }
     return in->frame->flags & FRAME_REF ? map_reference(c, in) : RING_OK;
+}
+
+bool channel_reaches(const channel *c, const char *to, size_t bytes)
+{
+    const transport *t = c->link->transport;
+    return (t->powers & TRANSPORT_REACHES) == 0 || t->ref(c->link, to, bytes) != 0;
+}
+
+/* A ticket has no text, but its link knows what went wrong. */
+static ring_status fetch_failed(const channel *c, ring_status status)
+{
+    RING_TRY(c->link->transport->progress(c->link));
+    return fail(status, "fetching what rank %d refers to failed", c->rank);
+}
+
+ring_status channel_fetch(work *w, channel *c, char *to, uint64_t ref, size_t bytes)
+{
+    ring_status status = RING_OK;
+    w->suspect = c; /* if the link fails */
+    if (w->phase == PHASE_NONE) {
+        status = c->link->transport->get(c->link, to, ref, bytes, &w->over);
+        w->phase = status == RING_OK ? PHASE_FETCHING : PHASE_NONE;
+    }
+    if (w->phase == PHASE_FETCHING)
+        status = ticket_status(&w->over);
+    if (status == RING_IN_PROGRESS)
+        return channel_await(w, c, WAIT_FREE, c->received);
+    const bool began = w->phase == PHASE_FETCHING;
+    w->phase = PHASE_NONE;
+    return status == RING_OK || !began ? status : fetch_failed(c, status);
 }
 
 /* A sender waits for releases only behind a reference. */

@@ -14,6 +14,7 @@
 #ifndef RING_CORE_CHANNEL_H
 #define RING_CORE_CHANNEL_H
 
+#include "accelerator.h"
 #include "signature.h"
 
 /** Shorter messages are carried: their copy is cheaper than a reference and its release. */
@@ -29,7 +30,8 @@ struct work;
 typedef enum wait_kind {
     WAIT_FRAME, /* for a frame of its message                            */
     WAIT_ROOM,  /* for its turn to send, or for room on the link         */
-    WAIT_FREE,  /* until the peer, or the link, needs its chunks no more */
+    WAIT_FREE,  /* until the peer, or the link, needs its chunks no more; or until a transfer
+                   is over                                               */
     WAIT_KINDS
 } wait_kind;
 
@@ -39,9 +41,14 @@ typedef struct posted {
     struct work *work;
     int32_t peer;      /* of the work                                   */
     bool stored;       /* a notice: the bytes are in the peer's buffer  */
+    bool placed;       /* the peer receives it into place               */
     bool by_value;     /* never by reference                            */
     bool copy;         /* the bytes are copied when a frame takes them  */
+    bool asked;        /* `by` was asked to bring the next frame's      */
+    ticket brought;    /* and this tells when it has                    */
+    const accelerator *by; /* whose memory `data` is, NULL: the host's  */
     uint64_t number;   /* on the channel                                */
+    uint64_t put_at;   /* in the peer's memory, 0: nothing is to be put */
     const char *data;
     size_t bytes, done;
     size_t segment;    /* bytes of a carried frame                      */
@@ -104,7 +111,8 @@ bool channel_is_free(const struct work *work, int32_t peer, uint64_t messages);
 /** A frame at the front of the link. */
 typedef struct arrival {
     const transport_frame *frame;
-    const char *payload; /* of a reference: the whole message; NULL while not all is here */
+    const char *payload; /* of a reference: the whole message, NULL if it is to be fetched; else
+                            NULL while not all is here                                    */
     size_t bytes;        /* of the frame, or of the whole message that is referred to     */
     bool whole;          /* by reference or stored                                        */
 } arrival;
@@ -113,6 +121,11 @@ typedef struct arrival {
  *  RING_IN_PROGRESS when it is not here, or not its turn. */
 ring_status channel_peek(struct work *work, int32_t peer, uint64_t number, size_t total,
                          size_t done, size_t segment, arrival *in);
+/** Brings bytes of the peer's memory to @p to, which the link must reach. RING_IN_PROGRESS: the work
+ *  waits until they are there, and asks again for the same. */
+ring_status channel_fetch(struct work *work, channel *c, char *to, uint64_t ref, size_t bytes);
+/** @return true unless what a peer refers to must be fetched, and cannot be to there. */
+bool channel_reaches(const channel *c, const char *to, size_t bytes);
 /** Done with the frame; @p last ends the message. */
 void channel_consume(struct work *work, int32_t peer, const arrival *in, bool last);
 
@@ -133,7 +146,7 @@ bool channel_holds_frames(const channel *c);
 bool channel_wants_out(const channel *c);
 /** @return true if nobody waits here, nothing is posted, and the link holds nothing back. */
 bool channel_is_idle(const channel *c);
-/** Forgets waiters and posts, whose works have ended. */
+/** Forgets waiters and posts, whose works have ended; no memory of theirs is used any more. */
 void channel_clear(channel *c);
 
 /* ---- Different calls ---- */

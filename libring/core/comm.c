@@ -45,6 +45,17 @@ static void look_for_left_over(ring_comm *comm)
 }
 
 /* What its start has made so far. */
+/* Peers that still wait need to know what this rank has taken. */
+static void await_told(ring_comm *comm)
+{
+    const double deadline = clock_now() + 0.5;
+    channel *c;
+    for (size_t at = 0; (c = channels_next(comm, &at)) != NULL;)
+        while (c->link->transport->told != NULL && !c->link->transport->told(c->link) &&
+               clock_now() < deadline)
+            (void)c->link->transport->progress(c->link);
+}
+
 static void end_parts(ring_comm *comm)
 {
     members_remove(comm);
@@ -52,6 +63,7 @@ static void end_parts(ring_comm *comm)
     opening_stop(comm);
     abort_unfinished(comm);
     look_for_left_over(comm);
+    await_told(comm);
     control_leave(comm->world);
     channels_free(comm);
     programs_free(comm->programs);

@@ -70,6 +70,7 @@ struct ring_comm {
     bool crowded;                 /* more ranks than cores on this host */
     bool maps_all;                /* the links of all pairs map memory */
     bool maps_hosts;              /* those of all pairs that share a host do */
+    bool reaches;                 /* some of this rank's links reach memory without mapping it */
     pthread_mutex_t lock;
     work *first, **end;           /* works under way, in call order */
     work *held, **held_end;       /* of them, those that the next turn looks at, by `behind` */
@@ -198,8 +199,9 @@ ring_status plans_get(struct plan_cache *cache, const ring_comm *comm,
 ring_status scratch_take(ring_comm *comm, size_t bytes, char **out);
 void scratch_give_back(ring_comm *comm, const char *data);
 void scratch_free(ring_comm *comm);
-/** Most of it that one communicator uses at a time. */
-enum { SCRATCH_MOST = 8 << 20 };
+/** Most of it that one communicator uses at a time, and how much of a message is fetched to it at a
+ *  time. */
+enum { SCRATCH_MOST = 8 << 20, STAGE_BYTES = 128 << 10 };
 
 /* ---- steps.c, fold.c: one op of a program, as far as it goes ---- */
 ring_status step_run(work *w, const program_op *o, bool *moved);

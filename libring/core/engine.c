@@ -57,7 +57,7 @@ static ring_status run_ops(work *w, bool *moved)
 
 static bool is_open(const work *w)
 {
-    return w->gate == NULL && (w->scratch != NULL || w->program->scratch == 0);
+    return w->gate == NULL && (w->scratch != NULL || program_memory(w->program) == 0);
 }
 
 /* RING_IN_PROGRESS: the gate is closed, or earlier works have all the scratch memory. */
@@ -74,7 +74,7 @@ static ring_status open_gate(work *w)
     w->gate = NULL;
     if (is_open(w))
         return RING_OK;
-    return scratch_take(w->comm, w->program->scratch, &w->scratch);
+    return scratch_take(w->comm, program_memory(w->program), &w->scratch);
 }
 
 static bool failed(ring_status status)
@@ -196,9 +196,21 @@ static void push_links(ring_comm *comm)
     }
 }
 
+/* Nothing is moved for works that have ended: their buffers are the callers' again. */
+static void stop_transfers(ring_comm *comm)
+{
+    channel *c;
+    for (size_t at = 0; (c = channels_next(comm, &at)) != NULL;)
+        if (c->link->transport->stop != NULL)
+            c->link->transport->stop(c->link);
+    for (work *w = comm->first; w != NULL; w = w->next)
+        work_settle(w);
+}
+
 void engine_end_all(ring_comm *comm, ring_status status)
 {
     channel_table *t = &comm->channels;
+    stop_transfers(comm);
     for (int32_t i = 0; i < t->active_count; i++) {
         channel_clear(t->active[i]);
         t->active[i]->place = -1;

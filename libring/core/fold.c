@@ -5,6 +5,11 @@
  * Outputs are local, stored into a peer's mapped buffer, sent afterwards from the local output,
  * or, where there is none, relayed: put segment by segment into the room of the next link.
  * If nothing is carried in or relayed a pass covers all that a turn may, else one segment.
+ *
+ * An accelerator combines in its own time. The work is held meanwhile, with its inputs untaken and
+ * its outputs unsent; the pass that finds it done gathers the same operands again and goes on from
+ * there. In the same way a message that is referred to, but not mapped, is first fetched, piece by
+ * piece, to memory that the link reaches.
  */
 #include "comm.h"
 
@@ -24,10 +29,37 @@ typedef struct fold_pass {
     const operand *written[KERNEL_MAX_OUTPUTS]; /* what out[] is of: local, stored, relayed */
     bool relayed[KERNEL_MAX_OUTPUTS];
     int out_count;
-    bool by_segment;
+    size_t most; /* elements that one pass may cover */
 } fold_pass;
 
+/* What is carried is as long as a frame. */
+static void cover_segment(const work *w, fold_pass *pass)
+{
+    if (pass->total > w->program->segment)
+        pass->most = min_size(pass->most, w->program->segment);
+}
+
 /* ---- Inputs ----------------------------------------------------------------------- */
+
+/* The next piece of what is referred to, behind the partial sums. */
+static ring_status stage_input(work *w, fold_pass *pass, int i)
+{
+    const operand *at = &pass->ins[i];
+    channel *c = w->peers[at->peer].on;
+    const size_t elements = min_size(STAGE_BYTES / at->width, pass->total - w->position);
+    char *stage = w->scratch + w->program->scratch;
+    if (pass->o->ins != 1)
+        return fail(RING_ERR_INTERNAL, "rank %d refers to what is to be folded", c->rank);
+    if (w->phase == PHASE_NONE || w->phase == PHASE_FETCHING) {
+        RING_TRY(channel_fetch(w, c, stage,
+                               pass->arrived[i].frame->ext.src_ref + w->position * at->width,
+                               elements * at->width));
+        w->phase = PHASE_FETCHED;
+    }
+    pass->in[i].data = stage;
+    pass->most = min_size(pass->most, elements);
+    return RING_OK;
+}
 
 static ring_status remote_input(work *w, fold_pass *pass, int i)
 {
@@ -37,16 +69,19 @@ static ring_status remote_input(work *w, fold_pass *pass, int i)
     const ring_status status =
         channel_peek(w, at->peer, number, pass->total * at->width, w->position * at->width,
                      w->program->segment * at->width, in);
-    if (status == RING_IN_PROGRESS || (status == RING_OK && in->payload == NULL && in->bytes > 0 &&
-                                       !(in->frame->flags & FRAME_STORED)))
+    if (status == RING_IN_PROGRESS ||
+        (status == RING_OK && in->payload == NULL && in->bytes > 0 && !in->whole))
         return channel_await(w, w->peers[at->peer].on, WAIT_FRAME, number);
     RING_TRY(status);
     if (in->frame->flags & FRAME_STORED)
         return fail(RING_ERR_INTERNAL, "rank %d stored what is to be folded",
                     w->peers[at->peer].on->rank);
+    if (in->whole && in->payload == NULL)
+        return stage_input(w, pass, i);
     const size_t skip = in->whole ? w->position * at->width : 0;
     pass->in[i].data = (char *)(uintptr_t)in->payload + skip;
-    pass->by_segment |= !in->whole && pass->total > w->program->segment;
+    if (!in->whole)
+        cover_segment(w, pass);
     return RING_OK;
 }
 
@@ -121,7 +156,7 @@ static ring_status add_remote_output(work *w, fold_pass *pass, const operand *to
         if (status == RING_IN_PROGRESS)
             return channel_await(w, c, WAIT_ROOM, number);
         RING_TRY(status);
-        pass->by_segment |= pass->total > w->program->segment;
+        cover_segment(w, pass);
     }
     add_output(pass, to, at, relayed);
     return RING_OK;
@@ -153,6 +188,22 @@ static ring_status send_relayed(work *w, const fold_pass *pass, size_t elements,
     return RING_OK;
 }
 
+/* Sent from the own output: put into the peer's where the link reaches both. */
+static void bind_twin(const work *w, const program_op *o, const operand *twin, const operand *to,
+                      posted *message)
+{
+    const work_peer *peer = &w->peers[to->peer];
+    message->data = operand_address(w, o, twin);
+    message->by = work_memory_of(w, twin->buffer);
+    if (to->buffer != PLAN_DST || peer->dst_ref == 0 || !w->comm->reaches ||
+        message->bytes < REFERENCE_MIN_BYTES ||
+        !channel_reaches(peer->on, message->data, message->bytes))
+        return;
+    message->stored = true;
+    message->put_at = peer->dst_ref + to->offset +
+                      program_skip(w->program, o, w->slice) * to->width;
+}
+
 /* The result is complete: tells a peer that it is in its buffer, or sends it from the own one. */
 static ring_status announce(work *w, const fold_pass *pass, const operand *to)
 {
@@ -163,7 +214,7 @@ static ring_status announce(work *w, const fold_pass *pass, const operand *to)
     if (store_address(w, pass->o, to) != NULL)
         message.stored = true;
     else if (twin != NULL)
-        message.data = operand_address(w, pass->o, twin);
+        bind_twin(w, pass->o, twin, to, &message);
     else
         return RING_OK; /* relayed */
     return channel_post(&message);
@@ -187,45 +238,72 @@ static bool nothing_to_do(const fold_pass *pass, bool divide)
            pass->in[0].data == pass->out[0].data && !pass->in[0].accumulator;
 }
 
+/* @param over  what an accelerator closes, NULL: another fold follows. */
+static ring_status fold_operands(work *w, kernel_operand *outs, int count, const fold_pass *pass,
+                                 size_t elements, int divisor, ticket *over)
+{
+    const accelerator *by = work_accelerator(w);
+    if (by != NULL)
+        return by->fold(by, outs, count, pass->in, pass->o->ins, elements, w->call.dtype,
+                        w->call.op, divisor, over);
+    kernel_fold(outs, count, pass->in, pass->o->ins, elements, w->call.dtype, w->call.op, divisor);
+    return RING_OK;
+}
+
 /* Results that are finished and others that are not, of an average: two kernels, the finished
  * ones last, for they may replace an input. */
-static void run_kernel(work *w, fold_pass *pass, size_t elements, bool finish, int divisor)
+static int outputs_that(const fold_pass *pass, bool finish, kernel_operand *outs)
 {
-    kernel_operand outs[KERNEL_MAX_OUTPUTS];
     int count = 0;
     for (int i = 0; i < pass->out_count; i++)
         if (pass->written[i]->finish == finish)
             outs[count++] = pass->out[i];
-    if (count > 0)
-        kernel_fold(outs, count, pass->in, pass->o->ins, elements, w->call.dtype, w->call.op,
-                    divisor);
+    return count;
 }
 
-static void combine(work *w, fold_pass *pass, size_t elements)
+static ring_status run_kernels(work *w, fold_pass *pass, size_t elements, bool divide)
+{
+    kernel_operand sums[KERNEL_MAX_OUTPUTS], results[KERNEL_MAX_OUTPUTS];
+    if (!divide)
+        return fold_operands(w, pass->out, pass->out_count, pass, elements, 0, &w->over);
+    const int unfinished = outputs_that(pass, false, sums);
+    const int finished = outputs_that(pass, true, results);
+    if (unfinished > 0)
+        RING_TRY(fold_operands(w, sums, unfinished, pass, elements, 0,
+                               finished > 0 ? NULL : &w->over));
+    return finished > 0 ? fold_operands(w, results, finished, pass, elements, w->comm->ranks,
+                                        &w->over) : RING_OK;
+}
+
+/* RING_IN_PROGRESS: an accelerator is at it. */
+static ring_status combine(work *w, fold_pass *pass, size_t elements)
 {
     const bool divide = w->call.op == RING_AVG && w->comm->ranks > 1;
     if (elements == 0 || nothing_to_do(pass, divide))
-        return;
-    if (!divide) {
-        kernel_fold(pass->out, pass->out_count, pass->in, pass->o->ins, elements, w->call.dtype,
-                    w->call.op, 0);
-        return;
+        return RING_OK;
+    if (work_accelerator(w) == NULL)
+        return run_kernels(w, pass, elements, divide);
+    if (w->phase != PHASE_FOLDING) {
+        RING_TRY(run_kernels(w, pass, elements, divide));
+        w->phase = PHASE_FOLDING;
+        w->asked = elements;
+        if (w->comm->ranks == 1) /* nobody looks after it */
+            work_settle(w);
     }
-    run_kernel(w, pass, elements, false, 0);
-    run_kernel(w, pass, elements, true, w->comm->ranks);
+    const ring_status status = ticket_status(&w->over);
+    return status == RING_IN_PROGRESS ? work_hold(w) : status;
 }
 
 static ring_status fold_once(work *w, fold_pass *pass)
 {
-    pass->by_segment = false;
+    pass->most = w->comm->turn_most / ring_dtype_size(w->call.dtype);
     RING_TRY(gather_inputs(w, pass));
     RING_TRY(gather_outputs(w, pass));
     const size_t left = pass->total - w->position;
-    const size_t most = pass->by_segment ? w->program->segment
-                                         : w->comm->turn_most / ring_dtype_size(w->call.dtype);
-    const size_t elements = min_size(most, left);
+    const size_t elements = w->phase == PHASE_FOLDING ? w->asked : min_size(pass->most, left);
     const bool last = elements == left;
-    combine(w, pass, elements);
+    RING_TRY(combine(w, pass, elements));
+    w->phase = PHASE_NONE;
     release_inputs(w, pass, last);
     RING_TRY(send_relayed(w, pass, elements, last));
     w->position += elements;
@@ -244,7 +322,7 @@ ring_status fold_run(work *w, const program_op *o, bool *moved)
         const size_t before = w->position;
         const ring_status status = fold_once(w, &pass);
         *moved |= status == RING_OK || w->position != before;
-        if (status != RING_IN_PROGRESS || w->awaits != NULL)
+        if (status != RING_IN_PROGRESS || w->awaits != NULL || w->phase == PHASE_FOLDING)
             return status;
         if (comm_turn_is_over(w->comm))
             return work_hold(w);

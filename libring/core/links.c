@@ -142,8 +142,10 @@ ring_status links_check(ring_comm *comm)
             return fail(RING_ERR_CONFIG, "no transport joins rank %d (%s) and rank %d (%s): allow "
                         "tcp in RING_TRANSPORT on both", comm->rank, cards[comm->rank].hostname, p,
                         cards[p].hostname);
-        if (t != NULL)
-            describe(comm, t);
+        if (t == NULL)
+            continue;
+        describe(comm, t);
+        comm->reaches |= (t->powers & TRANSPORT_REACHES) != 0;
     }
     return RING_OK;
 }

@@ -91,13 +91,26 @@ static bool move_orphans(void)
 
 /* ---- Membership --------------------------------------------------------------------- */
 
-/* An event was set: who sleeps looks, and what nobody waits for starts. */
-static void on_event(void)
+static void wake_sleepers(void)
 {
     pthread_mutex_lock(&process.lock);
     for (ring_comm *c = process.first; c != NULL; c = c->next_member)
         sleeper_wake(c);
     pthread_mutex_unlock(&process.lock);
+}
+
+/* A ticket was closed, by a thread that does nothing else: works are moved by others. */
+static void on_ticket(void)
+{
+    wake_sleepers();
+    if (works_have_orphans())
+        control_kick();
+}
+
+/* An event was set: who sleeps looks, and what nobody waits for starts. */
+static void on_event(void)
+{
+    wake_sleepers();
     help(NULL, false);
 }
 
@@ -130,4 +143,5 @@ __attribute__((constructor)) static void set_up(void)
     pthread_atfork(NULL, NULL, in_child);
     control_set_task(move_orphans, patience);
     event_on_set(on_event);
+    ticket_on_wake(on_ticket);
 }

@@ -54,7 +54,8 @@ typedef struct program {
     int32_t op_count, peer_count, slices;
     size_t slice;        /* elements of each chunk in a slice */
     size_t segment;      /* elements of a carried frame       */
-    size_t scratch;      /* bytes                             */
+    size_t scratch;      /* bytes of partial sums             */
+    size_t stage;        /* bytes behind them: what is fetched for buffers that no link reaches */
     size_t memory;       /* bytes of all this                 */
     program_op *ops;
     operand *operands;
@@ -70,6 +71,12 @@ void programs_free(struct program_cache *cache);
 ring_status programs_get(struct ring_comm *comm, const call_signature *call, program **out);
 /** Programs lowered so far. */
 uint64_t programs_lowered(const struct program_cache *cache);
+
+/** Bytes that a work needs besides its buffers. */
+static inline size_t program_memory(const program *p)
+{
+    return p->scratch + p->stage;
+}
 
 /** Elements of the op in a slice, and how many of its elements come before them. */
 static inline size_t program_skip(const program *p, const program_op *o, int32_t slice)

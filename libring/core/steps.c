@@ -16,6 +16,7 @@ static ring_status send_step(work *w, const program_op *o)
     const operand *from = &w->program->operands[o->first], *to = from + 1;
     const posted message = {
         .work = w, .peer = to->peer, .number = operand_message(w, to, true),
+        .placed = to->buffer == PLAN_DST, .by = work_memory_of(w, from->buffer),
         .data = operand_address(w, o, from),
         .bytes = program_count(w->program, o, w->slice) * from->width,
         .segment = w->program->segment * from->width,
@@ -28,9 +29,10 @@ static ring_status eager_step(work *w, const program_op *o)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
     posted *m = &w->relay;
-    if (w->position == 0)
+    if (w->position == 0 && !m->asked)
         *m = (posted){.work = w, .peer = to->peer, .number = operand_message(w, to, true),
-                      .by_value = true, .copy = true, .data = operand_address(w, o, from),
+                      .by_value = true, .copy = true, .by = work_memory_of(w, from->buffer),
+                      .data = operand_address(w, o, from),
                       .bytes = program_count(w->program, o, w->slice) * from->width,
                       .segment = w->program->segment * from->width};
     const ring_status status = channel_send(m);
@@ -45,6 +47,8 @@ static ring_status take_frame(work *w, channel *c, const arrival *in, char *to, 
 {
     if (in->frame->flags & FRAME_STORED || in->bytes == 0)
         return RING_OK;
+    if (in->frame->flags & FRAME_REF && in->payload == NULL)
+        return channel_fetch(w, c, to, in->frame->ext.src_ref, in->bytes);
     if (in->frame->flags & FRAME_REF) {
         kernel_copy(to, in->payload, left);
         return RING_OK;
@@ -75,9 +79,21 @@ static ring_status receive_frame(work *w, const program_op *o, size_t total)
     return RING_OK;
 }
 
+/* Is it received by a copy? That of a fold of one input does. */
+static bool is_copied(const work *w, const program_op *o, size_t total)
+{
+    const operand *from = &w->program->operands[o->first], *to = from + 1;
+    if (work_memory_of(w, to->buffer) != NULL)
+        return true;
+    return w->comm->reaches && !channel_reaches(w->peers[from->peer].on, operand_address(w, o, to),
+                                                (total - w->position) * to->width);
+}
+
 static ring_status recv_step(work *w, const program_op *o, bool *moved)
 {
     const size_t total = program_count(w->program, o, w->slice);
+    if (is_copied(w, o, total))
+        return fold_run(w, o, moved);
     do {
         RING_TRY(receive_frame(w, o, total));
         *moved = true;
@@ -89,12 +105,14 @@ static ring_status recv_step(work *w, const program_op *o, bool *moved)
 
 /* ---- Copy, wait ------------------------------------------------------------------- */
 
-static ring_status copy_step(work *w, const program_op *o)
+static ring_status copy_step(work *w, const program_op *o, bool *moved)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
     const size_t count = program_count(w->program, o, w->slice);
     const char *src = operand_address(w, o, from);
     char *dst = operand_address(w, o, to);
+    if (work_accelerator(w) != NULL)
+        return fold_run(w, o, moved);
     if (from->accumulator != to->accumulator) {
         kernel_operand in = {.data = (char *)(uintptr_t)src, .accumulator = from->accumulator};
         kernel_operand out = {.data = dst, .accumulator = to->accumulator};
@@ -126,7 +144,7 @@ ring_status step_run(work *w, const program_op *o, bool *moved)
     case PLAN_STEP_RECV:
         return recv_step(w, o, moved);
     case PLAN_STEP_COPY:
-        return copy_step(w, o);
+        return copy_step(w, o, moved);
     case PLAN_STEP_FOLD:
         return fold_run(w, o, moved);
     case PLAN_STEP_WAIT:

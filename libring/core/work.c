@@ -84,6 +84,14 @@ static void bind_options(work *w, const ring_call *options)
     w->context = options->context;
 }
 
+static void hold_regions(work *w, const call_buffers *buffers)
+{
+    w->src_region = region_hold(buffers->src, buffers->src_bytes);
+    w->dst_region = region_hold(buffers->dst, buffers->dst_bytes);
+    w->src_by = region_accelerator(w->src_region);
+    w->dst_by = region_accelerator(w->dst_region);
+}
+
 static void bind_work(work *w, const call_buffers *buffers, program *p)
 {
     w->call = p->call;
@@ -94,14 +102,15 @@ static void bind_work(work *w, const call_buffers *buffers, program *p)
     w->dst = buffers->dst;
     w->dst_bytes = buffers->dst_bytes;
     w->src_region = w->dst_region = 0;
-    if (regions_are_registered()) {
-        w->src_region = region_hold(buffers->src, buffers->src_bytes);
-        w->dst_region = region_hold(buffers->dst, buffers->dst_bytes);
-    }
+    w->src_by = w->dst_by = NULL;
+    if (regions_are_registered())
+        hold_regions(w, buffers);
     w->program = p;
     w->scratch = NULL;
     w->op = w->slice = w->posted = w->waiters = 0;
     w->position = 0;
+    w->phase = PHASE_NONE;
+    w->relay.asked = false;
     w->awaits = w->suspect = NULL;
     w->detached = w->lends = w->telling = false;
     w->deadline = 0;
@@ -178,6 +187,13 @@ void work_set_orphan(work *w, bool orphan)
         return;
     w->orphan = orphan;
     works_count_orphan(w->comm, orphan ? 1 : -1);
+}
+
+void work_settle(work *w)
+{
+    const accelerator *by = work_accelerator(w);
+    if (by != NULL && (w->phase == PHASE_FOLDING || w->relay.asked))
+        by->settle(by);
 }
 
 /* ---- The end ---------------------------------------------------------------------------- */

@@ -10,6 +10,14 @@
 #include "event.h"
 #include "program.h"
 
+/** What goes on besides the engine, for the present op. */
+typedef enum work_phase {
+    PHASE_NONE,
+    PHASE_FETCHING, /* a link brings bytes of a message */
+    PHASE_FETCHED,
+    PHASE_FOLDING   /* an accelerator combines */
+} work_phase;
+
 typedef struct work {
     struct ring_comm *comm;
     struct work *next, **link; /* among the works under way, in call order; or in the pool */
@@ -20,11 +28,15 @@ typedef struct work {
     char *dst, *scratch;
     size_t dst_bytes;
     uint64_t src_region, dst_region; /* held until the end, 0: of none */
+    const accelerator *src_by, *dst_by; /* whose memory they are, NULL: the host's */
     program *program;
     work_peer *peers; /* [program->peer_count] */
     int32_t peer_cap;
     int32_t op, slice;         /* the present one                                   */
     size_t position;           /* elements of the present op that are done          */
+    work_phase phase;          /* of the elements that come next                    */
+    size_t asked;              /* so many, in PHASE_FOLDING                         */
+    ticket over;               /* of what was asked for in a phase                  */
     posted relay;              /* the eager message of the present op               */
     int32_t posted;            /* messages that are still to be handed over         */
     channel *awaits;           /* where it waits, NULL: nowhere                     */
@@ -65,6 +77,18 @@ ring_status work_new(struct ring_comm *comm, program *p, const call_buffers *buf
 void work_finish(work *w, ring_status status);
 /** Keeps a finished work for the next call, unless its caller still holds a handle. */
 void work_recycle(work *w);
+/** Whose memory an operand of the buffer is; NULL: the host's. */
+static inline const accelerator *work_memory_of(const work *w, uint8_t buffer)
+{
+    return buffer == PLAN_SRC ? w->src_by : buffer == PLAN_DST ? w->dst_by : NULL;
+}
+/** Who computes for it; NULL: the host. */
+static inline const accelerator *work_accelerator(const work *w)
+{
+    return w->dst_by != NULL ? w->dst_by : w->src_by;
+}
+/** Returns when no accelerator works for it any more. */
+void work_settle(work *w);
 /** Has it go on in the next turn; for one that cannot start yet, or has done enough for this turn.
  *  @return RING_IN_PROGRESS. */
 ring_status work_hold(work *w);

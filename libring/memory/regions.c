@@ -14,6 +14,7 @@ typedef struct slot {
     char *base;
     size_t bytes; /* 0: free */
     region_kind kind;
+    const struct accelerator *accelerator;
     uint32_t users;      /* calls */
     unsigned generation; /* of the process that registered it, see fork_generation() */
 } slot;
@@ -25,6 +26,8 @@ static struct {
     uint16_t order[SLOTS];  /* those in use by address, then the free ones, longest free first */
     slot slots[SLOTS];
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static region_watcher *_Atomic watchers;
 
 /* Calls of the parent hold regions here that nobody will release, and a list that another thread
  * was changing is no list: the child starts anew. */
@@ -101,7 +104,8 @@ static void list_slots(void)
     table.listed = true;
 }
 
-static ring_status add_locked(char *base, size_t bytes, region_kind kind)
+static ring_status add_locked(char *base, size_t bytes, region_kind kind,
+                              const struct accelerator *by)
 {
     const uint32_t count = table.count, place = places_until(base);
     if (place > 0 && (size_t)(base - slot_at(place - 1)->base) < slot_at(place - 1)->bytes)
@@ -116,12 +120,12 @@ static ring_status add_locked(char *base, size_t bytes, region_kind kind)
     memmove(&table.order[place + 1], &table.order[place], (count - place) * sizeof *table.order);
     table.order[place] = taken;
     table.slots[taken] = (slot){.base = base, .bytes = bytes, .kind = kind,
-                                .generation = fork_generation()};
+                                .accelerator = by, .generation = fork_generation()};
     table.count = count + 1;
     return RING_OK;
 }
 
-ring_status region_add(void *base, size_t bytes, region_kind kind)
+static ring_status add(void *base, size_t bytes, region_kind kind, const struct accelerator *by)
 {
     char *first = base;
     if (first == NULL || bytes == 0 || (uintptr_t)first + (bytes - 1) < (uintptr_t)first ||
@@ -132,12 +136,22 @@ ring_status region_add(void *base, size_t bytes, region_kind kind)
         return fail(RING_ERR_ARGUMENT, "ring_mem_register: %p is memory of ring_mem_alloc, which "
                     "peers reach without it", base);
     pthread_mutex_lock(&table.lock);
-    const ring_status status = add_locked(first, bytes, kind);
+    const ring_status status = add_locked(first, bytes, kind, by);
     pthread_mutex_unlock(&table.lock);
     return status;
 }
 
-static ring_status remove_locked(const char *base)
+ring_status region_add(void *base, size_t bytes, region_kind kind)
+{
+    return add(base, bytes, kind, NULL);
+}
+
+ring_status region_add_device(void *base, size_t bytes, const struct accelerator *by)
+{
+    return add(base, bytes, REGION_DEVICE, by);
+}
+
+static ring_status remove_locked(const char *base, uint16_t *id)
 {
     const uint32_t place = places_until(base);
     slot *s = place > 0 ? slot_at(place - 1) : NULL;
@@ -148,6 +162,7 @@ static ring_status remove_locked(const char *base)
         return fail(RING_ERR_USAGE, "ring_mem_deregister: running calls (%u) use the %zu bytes at "
                     "%p; wait for them first", s->users, s->bytes, (const void *)base);
     const uint16_t freed = table.order[place - 1];
+    *id = (uint16_t)(FIRST_ID + freed);
     s->bytes = 0;
     memmove(&table.order[place - 1], &table.order[place], (SLOTS - place) * sizeof *table.order);
     table.order[SLOTS - 1] = freed;
@@ -157,10 +172,21 @@ static ring_status remove_locked(const char *base)
 
 ring_status region_remove(void *base)
 {
+    uint16_t id = 0;
     pthread_mutex_lock(&table.lock);
-    const ring_status status = remove_locked(base);
+    const ring_status status = remove_locked(base, &id);
     pthread_mutex_unlock(&table.lock);
+    for (const region_watcher *w = atomic_load(&watchers); status == RING_OK && w != NULL;
+         w = w->next)
+        w->gone(id);
     return status;
+}
+
+void region_watch(region_watcher *watcher)
+{
+    watcher->next = atomic_load(&watchers);
+    while (!atomic_compare_exchange_weak(&watchers, &watcher->next, watcher))
+        continue;
 }
 
 /* ---- References ------------------------------------------------------------------- */
@@ -223,9 +249,16 @@ bool region_find(uint64_t ref, region *out)
     pthread_mutex_lock(&table.lock);
     const slot *s = slot_of(ref);
     if (s != NULL)
-        *out = (region){.id = id, .kind = s->kind, .base = s->base, .bytes = s->bytes};
+        *out = (region){.id = id, .kind = s->kind, .base = s->base, .bytes = s->bytes,
+                        .accelerator = s->accelerator};
     pthread_mutex_unlock(&table.lock);
     return s != NULL;
+}
+
+const struct accelerator *region_accelerator(uint64_t ref)
+{
+    region r;
+    return ref >> REGION_OFFSET_BITS >= FIRST_ID && region_find(ref, &r) ? r.accelerator : NULL;
 }
 
 void *region_address(uint64_t ref, size_t bytes)

@@ -12,6 +12,8 @@
 
 #include "base.h"
 
+struct accelerator;
+
 typedef enum region_kind {
     REGION_PLAIN,  /* any memory: put to and got from where a transport can, else carried */
     REGION_SHARED, /* the heap: peers of the host map it */
@@ -25,11 +27,14 @@ typedef struct region {
     region_kind kind;
     char *base;
     size_t bytes;
+    const struct accelerator *accelerator; /* of REGION_DEVICE */
 } region;
 
 /** Thread-safe, as everything here.
  *  @return RING_OK, RING_ERR_ARGUMENT or RING_ERR_MEMORY as ring_mem_register() says. */
 ring_status region_add(void *base, size_t bytes, region_kind kind);
+/** The same for memory that only @p by, which outlives it, may touch. */
+ring_status region_add_device(void *base, size_t bytes, const struct accelerator *by);
 /** @return RING_OK, RING_ERR_ARGUMENT or RING_ERR_USAGE as ring_mem_deregister() says. */
 ring_status region_remove(void *base);
 
@@ -48,7 +53,17 @@ void region_release(uint64_t ref);
 
 /** The region of a reference, whatever its offset. @return false if there is none. */
 bool region_find(uint64_t ref, region *out);
+/** Who touches memory with that reference; NULL: the host. */
+const struct accelerator *region_accelerator(uint64_t ref);
 /** @return the address of @p bytes at @p ref in this process, NULL if they are not all inside. */
 void *region_address(uint64_t ref, size_t bytes);
+
+/** For what keeps something for a region, such as an adapter's key. */
+typedef struct region_watcher {
+    void (*gone)(uint16_t id); /* no call uses it any more; region_remove() waits for this */
+    struct region_watcher *next;
+} region_watcher;
+/** @param watcher  stays for good; once. */
+void region_watch(region_watcher *watcher);
 
 #endif

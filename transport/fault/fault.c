@@ -43,23 +43,62 @@ static bool inner_is_flushed(const fault_link *l)
     return l->inner->transport->flushed(l->inner) == l->inner->frames_sent;
 }
 
+/* @return false: the frame vanishes. */
+static bool goes_out(fault_link *l)
+{
+    if (fault_chance(l, l->spec.drop, DICE_DROP, l->head.frames_sent)) {
+        l->dropped++;
+        return false;
+    }
+    if (inner_is_flushed(l))
+        l->dropped_flushed = l->dropped;
+    return true;
+}
+
 static ring_status fault_send(transport_link *link, const transport_frame *frame,
                               const void *payload, bool copy)
 {
     fault_link *l = (fault_link *)link;
     RING_TRY(verdict(l));
-    if (fault_chance(l, l->spec.drop, DICE_DROP, l->head.frames_sent)) {
-        l->dropped++;
-    } else {
-        if (inner_is_flushed(l))
-            l->dropped_flushed = l->dropped;
-        const ring_status status = l->inner->transport->send(l->inner, frame, payload, copy);
-        if (status != RING_OK)
-            return status;
-    }
+    if (goes_out(l))
+        RING_TRY(l->inner->transport->send(l->inner, frame, payload, copy));
     l->head.frames_sent++;
     l->head.bytes_sent += transport_carried(frame);
     return RING_OK;
+}
+
+/* What vanishes was not brought either. */
+static ring_status fault_put(transport_link *link, const transport_frame *frame, const void *data,
+                             uint64_t dst_ref)
+{
+    fault_link *l = (fault_link *)link;
+    RING_TRY(verdict(l));
+    if (goes_out(l))
+        RING_TRY(l->inner->transport->put(l->inner, frame, data, dst_ref));
+    l->head.frames_sent++;
+    return RING_OK;
+}
+
+static ring_status fault_get(transport_link *link, void *dst, uint64_t ref, size_t bytes,
+                             ticket *over)
+{
+    fault_link *l = (fault_link *)link;
+    RING_TRY(verdict(l));
+    return l->inner->transport->get(l->inner, dst, ref, bytes, over);
+}
+
+static bool fault_told(transport_link *link)
+{
+    const fault_link *l = (const fault_link *)link;
+    return l->inner == NULL || l->inner->transport->told == NULL ||
+           l->inner->transport->told(l->inner);
+}
+
+static void fault_stop(transport_link *link)
+{
+    const fault_link *l = (const fault_link *)link;
+    if (l->inner != NULL && l->inner->transport->stop != NULL)
+        l->inner->transport->stop(l->inner);
 }
 
 static void *fault_reserve(transport_link *link)
@@ -232,6 +271,10 @@ static transport fault_table(const transport *inner)
     table.news = fault_news;
     table.ref = fault_ref;
     table.map = fault_map;
+    table.put = fault_put;
+    table.get = fault_get;
+    table.told = fault_told;
+    table.stop = fault_stop;
     table.wake_fd = fault_wake_fd;
     table.arm = fault_arm;
     table.disarm = fault_disarm;

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ticket: how something stands that goes on by itself: a transfer of a network adapter, a kernel of
+ * an accelerator. Whoever asks for it lends the ticket, which stays where it is until it is over.
+ */
+#ifndef RING_TICKET_H
+#define RING_TICKET_H
+
+#include <ring/ring.h>
+#include <stdatomic.h>
+
+typedef struct ticket {
+    _Atomic int status; /* RING_IN_PROGRESS until it is over */
+} ticket;
+
+static inline void ticket_open(ticket *t)
+{
+    atomic_store_explicit(&t->status, RING_IN_PROGRESS, memory_order_relaxed);
+}
+
+/** What was moved is visible to whoever sees the final status (release / acquire). */
+static inline void ticket_close(ticket *t, ring_status status)
+{
+    atomic_store_explicit(&t->status, (int)status, memory_order_release);
+}
+
+static inline ring_status ticket_status(const ticket *t)
+{
+    return (ring_status)atomic_load_explicit(&t->status, memory_order_acquire);
+}
+
+/** Has those who wait look again, for something is over that no descriptor tells of. Any thread that
+ *  holds no lock. */
+void ticket_wake_all(void);
+/** @param wake  called by ticket_wake_all(). Once a process. */
+void ticket_on_wake(void (*wake)(void));
+
+#endif
