@@ -74,7 +74,7 @@ static ring_status open_gate(work *w)
     w->gate = NULL;
     if (is_open(w))
         return RING_OK;
-    return scratch_take(w->comm, program_memory(w->program), &w->scratch);
+    return scratch_take(w);
 }
 
 static bool failed(ring_status status)

@@ -62,19 +62,41 @@ static ring_status add(ring_comm *comm, size_t bytes, scratch **out)
     return RING_OK;
 }
 
-ring_status scratch_take(ring_comm *comm, size_t bytes, char **out)
+/* Calls of a kind take it in their order: one that a gate held back would else find that those
+ * behind it, which wait for it, have it all. @param[out] oldest  nobody before it uses any. */
+static bool is_next(const work *w, bool *oldest)
 {
+    *oldest = true;
+    for (const work *e = w->comm->first; e != w; e = e->next) {
+        if (program_memory(e->program) == 0 ||
+            e->program->facts->pairwise != w->program->facts->pairwise)
+            continue;
+        if (e->scratch == NULL)
+            return false;
+        *oldest = false;
+    }
+    return true;
+}
+
+/* The oldest call of a kind never waits for calls of the other one. */
+ring_status scratch_take(work *w)
+{
+    ring_comm *comm = w->comm;
+    const size_t bytes = program_memory(w->program);
     size_t held;
+    bool oldest;
+    if (!is_next(w, &oldest))
+        return RING_IN_PROGRESS;
     scratch *s = find(comm, bytes, &held);
     if (s == NULL && held + bytes > SCRATCH_MOST) {
         held = drop_idle(comm);
-        if (held > 0 && held + bytes > SCRATCH_MOST)
+        if (held > 0 && held + bytes > SCRATCH_MOST && !oldest)
             return RING_IN_PROGRESS;
     }
     if (s == NULL)
         RING_TRY(add(comm, bytes, &s));
     s->used = true;
-    *out = s->data;
+    w->scratch = s->data;
     return RING_OK;
 }
 

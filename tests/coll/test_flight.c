@@ -96,11 +96,44 @@ static int sliced_and_short(int rank, int ranks, harness_board *board, void *arg
     return 0;
 }
 
+/* Rank 0 opens its first call last; those behind it would take all memory for partial sums. */
+static int sums_behind_a_gate(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { CALLS = 12, COUNT = 1 << 20 };
+    ring_comm *comm;
+    ring_event *event;
+    ring_work *works[CALLS];
+    float *x[CALLS];
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_event_create(&event));
+    for (int i = 0; i < CALLS; i++) {
+        ring_call call = quick_call();
+        call.work = &works[i];
+        call.after = rank == 0 && i == 0 ? event : NULL;
+        EXPECT_OK(ring_mem_alloc((void **)&x[i], COUNT * sizeof(float)));
+        x[i][COUNT - 1] = (float)i;
+        EXPECT_OK(ring_all_reduce(x[i], x[i], COUNT, RING_FLOAT32, RING_SUM, comm, &call));
+    }
+    if (rank == 0)
+        EXPECT(ring_wait_for(&works[1], 0.2) == RING_IN_PROGRESS, "%s", ring_last_error(comm));
+    EXPECT_OK(ring_event_set(event, RING_OK));
+    EXPECT_OK(ring_wait_all(works, CALLS));
+    for (int i = 0; i < CALLS; i++) {
+        EXPECT(x[i][COUNT - 1] == (float)(i * ranks), "%g", (double)x[i][COUNT - 1]);
+        ring_mem_free(x[i]);
+    }
+    ring_event_destroy(event);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
 static void test_calls_that_wait_for_chunks_do_not_starve_each_other(void **state)
 {
     (void)state;
     run_by("chain", 2, two_broadcasts);
     run_by("halving", 4, sliced_and_short);
+    run_by("halving", 4, sums_behind_a_gate);
 }
 
 /* ---- on_done ----------------------------------------------------------------------------------- */
