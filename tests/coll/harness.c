@@ -25,7 +25,8 @@ typedef struct harness_rank {
 
 harness_kind harness_kind_of(const char *transport)
 {
-    return strcmp(transport, "loop") == 0 ? HARNESS_THREADS : HARNESS_PROCESSES;
+    const bool threads = strcmp(transport, "loop") == 0 || strcmp(transport, "rma") == 0;
+    return threads ? HARNESS_THREADS : HARNESS_PROCESSES;
 }
 
 ring_status harness_join(int rank, int ranks, harness_board *board, ring_comm **comm)

@@ -26,7 +26,7 @@ typedef int (*harness_body)(int rank, int ranks, harness_board *board, void *arg
 
 typedef enum harness_kind { HARNESS_THREADS, HARNESS_PROCESSES } harness_kind;
 
-/** Threads for loop, processes for everything else. */
+/** Threads for loop and its double rma, processes for everything else. */
 harness_kind harness_kind_of(const char *transport);
 
 /** @return number of ranks that failed (a killed process has failed); `board` may be NULL. */

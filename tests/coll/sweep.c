@@ -4,6 +4,7 @@
  * communicators of 1 to 8 ranks, for one transport and one algorithm a run. See sweep.h.
  *
  *     sweep --transport shm --algo ring [--mode sample|pairwise|full] [--ranks 2,4]
+ *           [--memory plain|registered|far]
  */
 #include "harness.h"
 #include "sweep.h"
@@ -86,6 +87,17 @@ static sweep_mode parse_mode(const char *name, struct argp_state *state)
     return SWEEP_PAIRWISE;
 }
 
+static sweep_memory parse_memory(const char *name, struct argp_state *state)
+{
+    static const char *const names[SWEEP_MEMORIES] = {"plain", "registered", "far"};
+    for (int memory = 0; memory < SWEEP_MEMORIES; memory++)
+        if (strcmp(name, names[memory]) == 0 && (memory != SWEEP_FAR || sweep_has_far()))
+            return (sweep_memory)memory;
+    argp_error(state, "--memory %s: want plain, registered%s", name,
+               sweep_has_far() ? " or far" : ", or far in sweep_doubled");
+    return SWEEP_PLAIN;
+}
+
 static error_t parse(int key, char *value, struct argp_state *state)
 {
     sweep_options *options = state->input;
@@ -98,6 +110,9 @@ static error_t parse(int key, char *value, struct argp_state *state)
         return 0;
     case 'm':
         options->mode = parse_mode(value, state);
+        return 0;
+    case 'M':
+        options->target.memory = parse_memory(value, state);
         return 0;
     case 'r':
         parse_ranks(options, value, state);
@@ -126,11 +141,13 @@ int main(int argc, char **argv)
         {"transport", 't', "NAME", 0, "loop (default), shm, tcp", 0},
         {"algo", 'a', "NAME", 0, "ring (default), oneshot, direct, halving, tree, chain", 0},
         {"mode", 'm', "MODE", 0, "sample, pairwise (default), full", 0},
+        {"memory", 'M', "KIND", 0, "of buffers that are not shared: plain (default), registered, "
+         "far", 0},
         {"ranks", 'r', "LIST", 0, "default 1,2,3,4,5,7,8", 0},
         {0}};
     const struct argp argp = {table, parse, NULL, "Sweeps collectives against oracles.", NULL,
                               NULL, NULL};
-    sweep_options options = {.target = {"loop", "ring"}, .mode = SWEEP_PAIRWISE,
+    sweep_options options = {.target = {.transport = "loop", .algorithm = "ring"}, .mode = SWEEP_PAIRWISE,
                              .ranks = {1, 2, 3, 4, 5, 7, 8}, .rank_count = 7};
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     setenv("RING_TRANSPORT", options.target.transport, 1);

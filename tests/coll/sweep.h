@@ -34,10 +34,37 @@ typedef struct sweep_cases {
 
 typedef enum sweep_mode { SWEEP_SAMPLE, SWEEP_PAIRWISE, SWEEP_FULL } sweep_mode;
 
+/** What cases that are not `shared` use. */
+typedef enum sweep_memory {
+    SWEEP_PLAIN,
+    SWEEP_REGISTERED,
+    SWEEP_FAR, /* only in a program that is linked with tests/doubles */
+    SWEEP_MEMORIES
+} sweep_memory;
+
 /** What the calls are to go over and by, or the case has not tested what it says. */
 typedef struct sweep_target {
     const char *transport, *algorithm;
+    sweep_memory memory;
 } sweep_target;
+
+/** A buffer with guards before and behind. `at` is what calls are given, `view` where it is read and
+ *  written: elsewhere for memory that is far. */
+typedef struct guarded {
+    unsigned char *at, *view;
+    size_t bytes;
+    bool shared;
+    sweep_memory memory;
+} guarded;
+
+guarded guarded_new(size_t bytes, bool shared, sweep_memory memory);
+void guarded_free(guarded *g);
+bool guarded_intact(const guarded *g);
+/** From the view to where the call finds it, and back. */
+void guarded_push(const guarded *g);
+void guarded_pull(const guarded *g);
+/** @return false: this program has no far memory. */
+bool sweep_has_far(void);
 
 bool sweep_reduces(sweep_kind kind);
 bool sweep_has_root(sweep_kind kind);

@@ -20,45 +20,6 @@ bool sweep_has_root(sweep_kind kind)
     return kind == SWEEP_BROADCAST || kind == SWEEP_REDUCE;
 }
 
-/* ---- Buffers with guards ------------------------------------------------------------- */
-
-enum { GUARD = 64, GUARD_BYTE = 0xa5 };
-
-typedef struct guarded {
-    unsigned char *base;
-    size_t bytes;
-    bool shared;
-} guarded;
-
-static guarded guarded_new(size_t bytes, bool shared)
-{
-    void *base = NULL;
-    if (!shared)
-        base = malloc(bytes + 2 * GUARD);
-    else if (ring_mem_alloc(&base, bytes + 2 * GUARD) != RING_OK)
-        base = NULL;
-    if (base == NULL)
-        abort();
-    memset(base, GUARD_BYTE, bytes + 2 * GUARD);
-    return (guarded){.base = base, .bytes = bytes, .shared = shared};
-}
-
-static bool guarded_intact(const guarded *g)
-{
-    for (size_t i = 0; i < GUARD; i++)
-        if (g->base[i] != GUARD_BYTE || g->base[GUARD + g->bytes + i] != GUARD_BYTE)
-            return false;
-    return true;
-}
-
-static void guarded_free(guarded *g)
-{
-    if (g->shared)
-        ring_mem_free(g->base);
-    else
-        free(g->base);
-}
-
 /* ---- A rank's part --------------------------------------------------------------------- */
 
 /* Elements [first, first + count) of all ranks' vector. */
@@ -72,7 +33,7 @@ typedef struct trial {
     oracle_case oracle;
     range in, out;     /* no output: count 0 */
     guarded src, dst;  /* one and the same in place */
-    unsigned char *src_at, *dst_at;
+    size_t src_skip, dst_skip; /* bytes into them */
 } trial;
 
 static void set_ranges(trial *t)
@@ -94,21 +55,22 @@ static oracle_case oracle_of(const sweep_case *c)
 }
 
 /* In place one buffer holds both: the larger of the two vectors, the other one in its block. */
-static trial prepare(const sweep_case *c, int rank)
+static trial prepare(const sweep_case *c, sweep_memory memory, int rank)
 {
     trial t = {.c = c, .rank = rank, .oracle = oracle_of(c)};
     const size_t size = ring_dtype_size(c->dtype);
     set_ranges(&t);
     const size_t larger = t.in.count > t.out.count ? t.in.count : t.out.count;
-    t.src = guarded_new((c->in_place ? larger : t.in.count) * size, c->shared);
-    t.dst = c->in_place ? t.src : guarded_new(t.out.count * size, c->shared);
-    t.src_at = t.src.base + GUARD;
-    t.dst_at = t.dst.base + GUARD;
+    t.src = guarded_new((c->in_place ? larger : t.in.count) * size, c->shared,
+                        memory);
+    t.dst = c->in_place ? t.src : guarded_new(t.out.count * size, c->shared, memory);
     if (c->in_place && c->kind == SWEEP_ALL_GATHER)
-        t.src_at += t.in.first * size;
+        t.src_skip = t.in.first * size;
     if (c->in_place && c->kind == SWEEP_REDUCE_SCATTER)
-        t.dst_at += t.out.first * size;
-    oracle_fill(&t.oracle, rank, t.src_at, t.in.first, t.in.count);
+        t.dst_skip = t.out.first * size;
+    oracle_fill(&t.oracle, rank, t.src.view + t.src_skip, t.in.first, t.in.count);
+    guarded_push(&t.src);
+    guarded_push(&t.dst);
     if (c->kind == SWEEP_REDUCE && rank != c->root)
         t.out.count = 0;
     return t;
@@ -124,17 +86,19 @@ static void discard(trial *t)
 static ring_status call_it(const trial *t, ring_comm *comm)
 {
     const sweep_case *c = t->c;
+    const void *src = t->src.at + t->src_skip;
+    void *dst = t->dst.at + t->dst_skip;
     switch (c->kind) {
     case SWEEP_ALL_REDUCE:
-        return ring_all_reduce(t->src_at, t->dst_at, c->count, c->dtype, c->op, comm, NULL);
+        return ring_all_reduce(src, dst, c->count, c->dtype, c->op, comm, NULL);
     case SWEEP_REDUCE_SCATTER:
-        return ring_reduce_scatter(t->src_at, t->dst_at, c->count, c->dtype, c->op, comm, NULL);
+        return ring_reduce_scatter(src, dst, c->count, c->dtype, c->op, comm, NULL);
     case SWEEP_ALL_GATHER:
-        return ring_all_gather(t->src_at, t->dst_at, c->count, c->dtype, comm, NULL);
+        return ring_all_gather(src, dst, c->count, c->dtype, comm, NULL);
     case SWEEP_BROADCAST:
-        return ring_broadcast(t->src_at, t->dst_at, c->count, c->dtype, c->root, comm, NULL);
+        return ring_broadcast(src, dst, c->count, c->dtype, c->root, comm, NULL);
     default:
-        return ring_reduce(t->src_at, t->dst_at, c->count, c->dtype, c->op, c->root, comm, NULL);
+        return ring_reduce(src, dst, c->count, c->dtype, c->op, c->root, comm, NULL);
     }
 }
 
@@ -155,11 +119,12 @@ static bool moved_right(const trial *t)
 {
     const sweep_case *c = t->c;
     const size_t size = ring_dtype_size(c->dtype);
+    const unsigned char *dst = t->dst.view + t->dst_skip;
     if (c->kind == SWEEP_BROADCAST)
-        return oracle_is_input(&t->oracle, c->root, t->dst_at, 0, c->count);
+        return oracle_is_input(&t->oracle, c->root, dst, 0, c->count);
     for (int owner = 0; owner < c->ranks; owner++) {
         const size_t first = (size_t)owner * c->count;
-        if (!oracle_is_input(&t->oracle, owner, t->dst_at + first * size, first, c->count))
+        if (!oracle_is_input(&t->oracle, owner, dst + first * size, first, c->count))
             return false;
     }
     return true;
@@ -174,7 +139,7 @@ static bool output_right(trial *t, const char *algorithm)
         return false;
     t->oracle.order = order.at;
     t->oracle.context = &order;
-    const bool right = oracle_is_reduced(&t->oracle, t->dst_at, t->out.first, t->out.count);
+    const bool right = oracle_is_reduced(&t->oracle, t->dst.view + t->dst_skip, t->out.first, t->out.count);
     sweep_order_free(&order);
     return right;
 }
@@ -189,7 +154,7 @@ static const char *judge(trial *t, const sweep_target *target, const ring_comm_i
     if (!guarded_intact(&t->src) || !guarded_intact(&t->dst))
         return "wrote out of bounds";
     if (!t->c->in_place &&
-        !oracle_is_input(&t->oracle, t->rank, t->src_at, t->in.first, t->in.count))
+        !oracle_is_input(&t->oracle, t->rank, t->src.view + t->src_skip, t->in.first, t->in.count))
         return "changed its input";
     return NULL;
 }
@@ -208,10 +173,12 @@ static void report(const trial *t, const ring_comm_info *info, const char *wrong
 
 int sweep_run(const sweep_case *c, const sweep_target *target, int rank, ring_comm *comm)
 {
-    trial t = prepare(c, rank);
+    trial t = prepare(c, target->memory, rank);
     ring_comm_info info = {.size = sizeof info};
     const ring_status status = call_it(&t, comm);
     ring_comm_get_info(comm, &info);
+    guarded_pull(&t.src);
+    guarded_pull(&t.dst);
     const char *wrong = status == RING_OK ? judge(&t, target, &info) : ring_last_error(comm);
     if (wrong != NULL)
         report(&t, &info, wrong);

@@ -2,8 +2,8 @@
  *
  * What every transport must do. One line is one function behaviour_NAME() and, for each
  * transport, one ctest entry transport.TRANSPORT.NAME; CMakeLists.txt reads this list.
- * PROCESSES: only where the two ends are processes. USERSPACE: only where frames move
- * without the kernel. */
+ * REACHING: only where memory is reached by put and get. PROCESSES: only where the two ends are
+ * processes. USERSPACE: only where frames move without the kernel. */
 BEHAVIOUR(ordered_frames)
 BEHAVIOUR(short_frames)
 BEHAVIOUR(zero_bytes)
@@ -45,6 +45,10 @@ BEHAVIOUR(open_notices_closed_peer)
 BEHAVIOUR(map_and_ref)
 BEHAVIOUR(close_frees)
 BEHAVIOUR(memory_reported)
+REACHING(put_and_get)
+REACHING(transfers_overtake_each_other)
+REACHING(reaching_out_of_bounds)
+REACHING(stopped_link_moves_nothing)
 PROCESSES(peer_killed)
 PROCESSES(peer_killed_under_a_sleeper)
 USERSPACE(no_system_call_when_awake)

@@ -7,10 +7,12 @@
 
 static const named_test behaviours[] = {
 #define BEHAVIOUR(name) {#name, behaviour_##name},
+#define REACHING(name) BEHAVIOUR(name)
 #define PROCESSES(name) BEHAVIOUR(name)
 #define USERSPACE(name) BEHAVIOUR(name)
 #include "behaviours.h"
 #undef BEHAVIOUR
+#undef REACHING
 #undef PROCESSES
 #undef USERSPACE
 };

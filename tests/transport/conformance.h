@@ -6,10 +6,12 @@
 #include "traffic.h"
 
 #define BEHAVIOUR(name) void behaviour_##name(void);
+#define REACHING(name) BEHAVIOUR(name)
 #define PROCESSES(name) BEHAVIOUR(name)
 #define USERSPACE(name) BEHAVIOUR(name)
 #include "behaviours.h"
 #undef BEHAVIOUR
+#undef REACHING
 #undef PROCESSES
 #undef USERSPACE
 

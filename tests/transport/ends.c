@@ -3,6 +3,7 @@
 #include "ends.h"
 
 #include "heap.h"
+#include "nic.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -184,6 +185,11 @@ void ends_close(ends *e)
 {
     end_close(e->a);
     end_close(e->b);
+}
+
+void ends_settle(void)
+{
+    nic_settle();
 }
 
 /* ---- Running apart ---- */

@@ -46,6 +46,9 @@ typedef struct ends {
 ends ends_open(void);
 void ends_close(ends *e);
 
+/** Until what is under way has come: where transfers take their time. */
+void ends_settle(void);
+
 /** A second process that runs @p run on a socket; the first gets the other socket. */
 pid_t ends_fork(void (*run)(int fd), int *fd);
 /** Both ends at once, each on its own thread or process, and waits for both. */

@@ -39,6 +39,7 @@ void behaviour_full_link_says_in_progress(void)
     ends e = ends_open();
     payload_fill(payload, 7, sizeof payload);
     for (int round = 0; round < 3; round++) {
+        ends_settle();
         const uint64_t taken = fill(e.a, payload, sizeof payload);
         must(taken >= 2);
         drain(&e, taken, 7, sizeof payload);
@@ -77,6 +78,8 @@ void behaviour_reserved_frames_travel(void)
     payload_fill(borrowed, 5, sizeof borrowed);
     for (uint64_t received = 0; received < 500; received++) {
         void *room;
+        if (sent == received)
+            ends_settle();
         while (sent < received + 100 && (room = t->reserve(e.a)) != NULL) {
             const transport_frame frame = frame_make(sent, 40000 + sent);
             if (sent % 5 != 0)
@@ -116,6 +119,8 @@ void behaviour_flushed_counts(void)
     const transport *t = e.a->transport;
     uint64_t sent = 0, before = 0;
     for (uint64_t received = 0; received < FRAMES; received++) {
+        if (sent == received)
+            ends_settle();
         while (sent < FRAMES && sent < received + 100 && send_from_slot(e.a, sent))
             sent++;
         const uint64_t flushed = t->flushed(e.a);

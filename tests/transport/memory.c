@@ -24,7 +24,7 @@ static void lend_memory(transport_link *l)
     unsigned turns = 0;
     must_ok(heap_alloc(&shared, SHARED_BYTES));
     const uint64_t ref = l->transport->ref(l, shared, SHARED_BYTES);
-    must((ref != 0) == can_map(l));
+    must((ref != 0) == can_refer(l));
     payload_fill(shared, 1, SHARED_BYTES);
     transport_frame frame = frame_make(0, can_map(l) ? SHARED_BYTES : 0);
     frame.flags |= can_map(l) ? FRAME_REF : 0;
@@ -67,6 +67,7 @@ static void use_memory(transport_link *l)
     }
     expect_bounds(l, frame.ext.src_ref);
     l->transport->release(l, 1);
+    ends_settle();
 }
 
 void behaviour_map_and_ref(void)

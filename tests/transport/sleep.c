@@ -85,6 +85,7 @@ void behaviour_armed_link_tells_of_the_second_frame(void)
         must_ok(e.a->transport->send(e.a, &frame, payload, false));
         ends_receive(e.a, e.b, &got);
         e.b->transport->consume(e.b);
+        ends_settle();
         must(!would_sleep(e.b, false));
         ends_receive(e.a, e.b, &got);
         e.b->transport->consume(e.b);
@@ -120,6 +121,7 @@ void behaviour_armed_link_tells_of_room(void)
         continue;
     for (int n = 0; n < 200; n++) {
         receive_one(&e);
+        ends_settle();
         if (would_sleep(e.a, true))
             expect_no_room(e.a, &frame, payload);
         while (t->send(e.a, &frame, payload, false) == RING_OK)
@@ -127,6 +129,7 @@ void behaviour_armed_link_tells_of_room(void)
     }
     while (e.b->frames_received < e.a->frames_sent)
         receive_one(&e);
+    ends_settle();
     for (int again = 0; again < 3; again++)
         must(!would_sleep(e.a, true));
     ends_close(&e);
@@ -242,6 +245,7 @@ void behaviour_released_is_told_once(void)
     for (uint64_t n = 1; n < 100; n++) {
         const uint64_t before = t->released(e.a);
         t->release(e.b, n);
+        ends_settle();
         must(t->released(e.a) == n || before == UINT64_MAX);
         must(would_sleep(e.a, true) == (before == UINT64_MAX));
         must(sleeps(e.a, true));
@@ -280,6 +284,7 @@ static void give_back(transport_link *l)
         drift(n * 3);
         l->transport->release(l, n + 1);
     }
+    ends_settle();
 }
 
 void behaviour_release_wakes_the_lender(void)
@@ -301,6 +306,7 @@ void behaviour_blocked_sender_sleeps_on_unread_frames(void)
     ends_receive(e.a, e.b, &unread);
     while (t->send(e.b, &frame, payload, false) == RING_OK)
         continue;
+    ends_settle();
     must(sleeps(e.b, true));
     must(t->peek(e.b, &(const transport_frame *){NULL}, &unread) == RING_OK && unread != NULL);
     ends_close(&e);

@@ -75,6 +75,11 @@ bool can_map(const transport_link *l)
     return l->transport->powers & TRANSPORT_CAN_MAP;
 }
 
+bool can_refer(const transport_link *l)
+{
+    return l->transport->powers & (TRANSPORT_CAN_MAP | TRANSPORT_REACHES);
+}
+
 /* ---- Moving them ---- */
 
 void end_idle(transport_link *l, bool wants_send, unsigned *turns)

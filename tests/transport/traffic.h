@@ -15,8 +15,10 @@ transport_frame frame_make_short(uint64_t n, size_t bytes);
 void frame_check(const transport_frame *frame, uint64_t n, size_t bytes);
 void payload_fill(void *payload, uint64_t n, size_t bytes);
 void payload_check(const void *payload, uint64_t n, size_t bytes);
-/** @return true if memory can be referred to over this link. */
+/** @return true if the peers' memory is read and written in place over this link. */
 bool can_map(const transport_link *l);
+/** The same, or by put and get. */
+bool can_refer(const transport_link *l);
 /** A sequence that depends on n only. */
 uint64_t scramble(uint64_t n);
 

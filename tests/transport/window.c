@@ -54,6 +54,7 @@ static void flow_take(flow *f)
     f->ahead -= window_bytes(frame);
     f->e.b->transport->consume(f->e.b);
     f->taken++;
+    ends_settle();
 }
 
 static flow flow_open(size_t (*bytes_of)(uint64_t n))
@@ -155,6 +156,7 @@ void behaviour_window_in_segments(void)
     uint64_t sent = 0, taken = 0;
     for (uint64_t round = 0; round < 60; round++) {
         const void *got;
+        ends_settle();
         for (; sent < taken + TRANSPORT_WINDOW + 1; sent++) {
             const transport_frame frame = frame_make(sent, TRANSPORT_SEGMENT);
             void *room = round % 3 == 0 ? t->reserve(e.a) : payload;
@@ -201,6 +203,7 @@ static void expect_news(flow *f)
     const _Atomic uint32_t *word = f->e.b->transport->news(f->e.b, &value);
     must(word == NULL || f->taken < f->sent || __atomic_load_n(word, __ATOMIC_ACQUIRE) != value);
     must_ok(flow_send(f));
+    ends_settle();
     must(word == NULL || __atomic_load_n(word, __ATOMIC_ACQUIRE) == value);
 }
 

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Calls on memory that no host load reaches, besides the sweep's: between pairs, behind a stream
+ * that computes, and when they fail while the accelerator is at it.
+ * Usage: test_coll_far TRANSPORT */
+#include "harness.h"
+
+#include "far.h"
+#include "nic.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char *transport_name;
+
+static void run(int ranks, harness_body body)
+{
+    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
+}
+
+static unsigned char byte_of(size_t i, int rank)
+{
+    return (unsigned char)(i * 31 + i / 251 + (size_t)rank * 7);
+}
+
+static unsigned char *bytes_new(size_t bytes, int rank)
+{
+    unsigned char *x = malloc(bytes + 1);
+    for (size_t i = 0; x != NULL && i < bytes; i++)
+        x[i] = byte_of(i, rank);
+    return x;
+}
+
+/* ---- Pairs ------------------------------------------------------------------------------------ */
+
+/* From far to far, and between far and plain memory; back and forth. */
+static int exchange(int rank, ring_comm *comm, size_t bytes, bool far_here)
+{
+    unsigned char *host = bytes_new(bytes, rank), *got = calloc(1, bytes + 1);
+    unsigned char *memory = far_here ? far_alloc(bytes + 1) : host;
+    const int peer = 1 - rank;
+    EXPECT(host != NULL && got != NULL, "no memory");
+    if (far_here)
+        far_write(memory, host, bytes);
+    if (rank == 0)
+        EXPECT_OK(ring_send(memory, bytes, RING_UINT8, peer, comm, NULL));
+    EXPECT_OK(ring_recv(far_here ? memory : got, bytes, RING_UINT8, peer, comm, NULL));
+    if (rank == 1) {
+        if (far_here)
+            far_write(memory, host, bytes);
+        EXPECT_OK(ring_send(memory, bytes, RING_UINT8, peer, comm, NULL));
+    } else if (far_here) {
+        far_read(got, memory, bytes);
+    }
+    for (size_t i = 0; rank == 0 && i < bytes; i++)
+        EXPECT(got[i] == byte_of(i, peer), "byte %zu of %zu: %d", i, bytes, got[i]);
+    if (far_here)
+        far_free(memory);
+    free(host);
+    free(got);
+    return 0;
+}
+
+static int pairs(int rank, int ranks, harness_board *board, void *arg)
+{
+    static const size_t sizes[] = {0, 1, 40, 41, 4093, 65536, 65537, 1000003};
+    ring_comm *comm;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int mix = 1; mix < 4; mix++) /* which ranks have far memory */
+            if (exchange(rank, comm, sizes[i], mix >> rank & 1) != 0)
+                return 1;
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_far_memory_is_sent_and_received(void **state)
+{
+    (void)state;
+    run(2, pairs);
+}
+
+/* ---- Streams ---------------------------------------------------------------------------------- */
+
+enum { ROUNDS = 20, COUNT = 30011 };
+
+/* What computes on far memory, in order: it makes a vector, lets a call begin, waits for its end,
+ * and looks at what has come of it. */
+typedef struct stream {
+    int rank, ranks;
+    ring_event *made[ROUNDS];
+    _Atomic int ended;
+    float *memory;
+    int wrong;
+} stream;
+
+static void *compute(void *context)
+{
+    stream *s = context;
+    float *host = malloc(COUNT * sizeof *host);
+    for (int round = 0; round < ROUNDS && host != NULL; round++) {
+        usleep(round % 4 == 0 ? 5000 : 0);
+        for (int i = 0; i < COUNT; i++)
+            host[i] = (float)(i % 100 + round + s->rank);
+        far_write(s->memory, host, COUNT * sizeof *host);
+        ring_event_set(s->made[round], RING_OK);
+        while (s->ended <= round)
+            usleep(100);
+        far_read(host, s->memory, COUNT * sizeof *host);
+        for (int i = 0; i < COUNT; i++)
+            s->wrong += host[i] != (float)((i % 100 + round) * s->ranks +
+                                           s->ranks * (s->ranks - 1) / 2);
+    }
+    free(host);
+    return NULL;
+}
+
+static void on_done(void *context, ring_status status)
+{
+    stream *s = context;
+    s->wrong += status != RING_OK;
+    s->ended++;
+}
+
+/* All calls are made before the first vector is there. */
+static int streamed(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    stream s = {.rank = rank, .ranks = ranks};
+    pthread_t thread;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    s.memory = far_alloc(COUNT * sizeof *s.memory);
+    const double began = harness_now();
+    for (int round = 0; round < ROUNDS; round++) {
+        ring_call call = RING_CALL_INIT;
+        EXPECT_OK(ring_event_create(&s.made[round]));
+        call.after = s.made[round];
+        call.on_done = on_done;
+        call.context = &s;
+        EXPECT_OK(ring_all_reduce(s.memory, s.memory, COUNT, RING_FLOAT32, RING_SUM, comm, &call));
+    }
+    EXPECT(s.ended == 0 && harness_now() - began < 5, "the calls waited");
+    EXPECT(pthread_create(&thread, NULL, compute, &s) == 0, "no thread");
+    pthread_join(thread, NULL);
+    EXPECT(s.ended == ROUNDS && s.wrong == 0, "%d ended, %d wrong", s.ended, s.wrong);
+    EXPECT_OK(ring_barrier(comm, NULL));
+    for (int round = 0; round < ROUNDS; round++)
+        ring_event_destroy(s.made[round]);
+    ring_comm_destroy(comm);
+    far_free(s.memory);
+    return 0;
+}
+
+static void test_calls_take_their_turn_in_a_stream(void **state)
+{
+    (void)state;
+    run(1, streamed);
+    run(2, streamed);
+    run(3, streamed);
+}
+
+/* ---- Ends ------------------------------------------------------------------------------------- */
+
+/* Far memory, and memory that a link may reach without this rank. */
+typedef struct buffer {
+    bool is_far;
+    size_t bytes;
+    void *at;
+} buffer;
+
+static buffer buffer_new(bool is_far, size_t bytes)
+{
+    buffer b = {.is_far = is_far, .bytes = bytes, .at = is_far ? far_alloc(bytes) : malloc(bytes)};
+    if (b.at == NULL || (!is_far && ring_mem_register(b.at, bytes) != RING_OK))
+        abort();
+    return b;
+}
+
+static void buffer_free(buffer *b)
+{
+    if (b->is_far)
+        far_free(b->at);
+    else if (ring_mem_deregister(b->at) != RING_OK)
+        abort();
+    else
+        free(b->at);
+}
+
+static void buffer_fill(const buffer *b, unsigned char byte)
+{
+    unsigned char *bytes = malloc(b->bytes);
+    if (bytes == NULL)
+        abort();
+    memset(bytes, byte, b->bytes);
+    if (b->is_far)
+        far_write(b->at, bytes, b->bytes);
+    else
+        memcpy(b->at, bytes, b->bytes);
+    free(bytes);
+}
+
+static void buffer_read(const buffer *b, void *to)
+{
+    if (b->is_far)
+        far_read(to, b->at, b->bytes);
+    else
+        memcpy(to, b->at, b->bytes);
+}
+
+/* Once a call has ended its buffers are the caller's: nothing is written there any more. */
+static int aborted(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { BYTES = 4 << 20 };
+    const int round = *(const int *)arg;
+    const bool is_far = round % 2 == 0;
+    ring_comm *comm;
+    ring_work *work;
+    ring_call call = RING_CALL_INIT;
+    unsigned char *seen = malloc(BYTES), *later = malloc(BYTES);
+    EXPECT(seen != NULL && later != NULL, "no memory");
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    buffer src = buffer_new(is_far, BYTES), dst = buffer_new(is_far, BYTES);
+    buffer_fill(&src, 1);
+    buffer_fill(&dst, 0);
+    call.work = &work;
+    if (is_far)
+        EXPECT_OK(ring_all_reduce(src.at, dst.at, BYTES, RING_UINT8, RING_SUM, comm, &call));
+    else
+        EXPECT_OK(ring_broadcast(src.at, dst.at, BYTES, RING_UINT8, 0, comm, &call));
+    for (board->counters[0]++; board->counters[0] < ranks;)
+        usleep(100);
+    if (rank == 0) {
+        (void)ring_wait_for(&work, 0.015 * round);
+        EXPECT_OK(ring_comm_abort(comm, "to see what is still written"));
+    }
+    const ring_status status = ring_wait(&work);
+    EXPECT(status == RING_ERR_ABORTED || status == RING_OK, "%s", ring_status_string(status));
+    buffer_read(&dst, seen);
+    usleep(20000);
+    buffer_read(&dst, later);
+    EXPECT(memcmp(seen, later, BYTES) == 0, "written after the end");
+    ring_comm_destroy(comm);
+    buffer_free(&src);
+    buffer_free(&dst);
+    free(seen);
+    free(later);
+    return 0;
+}
+
+static void test_nothing_is_written_after_the_end(void **state)
+{
+    (void)state;
+    setenv("RING_ALGO", "direct", 1);
+    far_delay(0.003);
+    nic_delay(0.02);
+    for (int round = 0; round < 16; round++)
+        assert_int_equal(harness_run(harness_kind_of(transport_name), 2, aborted, &round, NULL),
+                         0);
+    far_delay(0);
+    nic_delay(0);
+    unsetenv("RING_ALGO");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_far_memory_is_sent_and_received),
+        cmocka_unit_test(test_calls_take_their_turn_in_a_stream),
+        cmocka_unit_test(test_nothing_is_written_after_the_end),
+    };
+    if (argc != 2) {
+        fprintf(stderr, "usage: %s TRANSPORT\n", argv[0]);
+        return 2;
+    }
+    transport_name = argv[1];
+    setenv("RING_TRANSPORT", transport_name, 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

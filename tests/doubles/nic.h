@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * nic: a network adapter that is a thread of this process. It only moves bytes between memory that
+ * was registered with it, and in its own time: what is posted is moved in any order, and completed
+ * later, in any other. A wrong key, or an address outside of what it stands for, breaks the port, as
+ * it does a queue pair.
+ */
+#ifndef TEST_DOUBLES_NIC_H
+#define TEST_DOUBLES_NIC_H
+
+#include "ticket.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** One end of a connection. */
+typedef struct nic_port nic_port;
+
+/** @param event  called whenever something has come for the port or was completed, with the
+ *                adapter's lock held. @return NULL: no memory. */
+nic_port *nic_port_new(void (*event)(void *context), void *context);
+uint64_t nic_port_number(const nic_port *port);
+/** Only what two ports that name each other post is moved. */
+void nic_port_connect(nic_port *port, uint64_t peer);
+/** When it returns nothing is moved for the port or its peer, and no ticket of its is used. */
+void nic_port_stop(nic_port *port);
+void nic_port_free(nic_port *port);
+/** @return true if what was posted here is not over. */
+bool nic_port_is_busy(const nic_port *port);
+/** @return true if the adapter has refused something that was posted here. */
+bool nic_port_failed(const nic_port *port);
+
+/** @return the key, never 0; @param owner  only its peer may use the key, NULL: any connected port. */
+uint64_t nic_register(void *base, size_t bytes, nic_port *owner);
+/** When it returns the key is wrong, and nothing is moved there. */
+void nic_deregister(uint64_t key);
+
+typedef struct nic_place {
+    uint64_t key;
+    size_t offset;
+} nic_place;
+
+enum { NIC_NOTICE_BYTES = 64, NIC_WORDS = 2 };
+
+typedef struct nic_transfer {
+    enum { NIC_PUT, NIC_GET, NIC_PUT_WORDS } kind;
+    void *local;
+    nic_place remote;
+    size_t bytes;
+    nic_place notice_at; /* NIC_PUT: written when all bytes are there, its first word last */
+    unsigned char notice[NIC_NOTICE_BYTES];
+    _Atomic bool *taken; /* NIC_PUT_WORDS: set to false before the words are read */
+    ticket *over;        /* NULL: nobody asks */
+} nic_transfer;
+
+/** Copies the transfer. A failed port closes its ticket at once. */
+void nic_post(nic_port *port, const nic_transfer *transfer);
+/** Returns when all that was posted so far, by whomever, is over. */
+void nic_settle(void);
+/** From now on all is moved, and completed, so much later. */
+__attribute__((visibility("default"))) void nic_delay(double seconds);
+
+#endif
