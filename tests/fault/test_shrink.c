@@ -102,6 +102,8 @@ static int survive(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm, *left;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_comm_shrink(comm, &left) == RING_ERR_USAGE && left == NULL, "nobody has failed");
+    for (board->counters[0]++; board->counters[0] < ranks;)
+        usleep(100);
     if (rank == s->victim)
         EXPECT(pthread_create(&thread, NULL, strike_later, s) == 0, "no thread");
     EXPECT(work_until_failure(comm) == 0, "the failure");
