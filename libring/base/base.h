@@ -15,6 +15,8 @@
 
 #define RING_PRINTF(at, args) __attribute__((format(printf, at, args)))
 #define RING_CACHE_LINE 64
+/** A function whose code stays out of the callers', which are run all the time. */
+#define RING_RARE __attribute__((noinline, cold))
 
 /** What holds unless libring has a bug; looked at in debug and sanitizer builds. */
 #ifdef RING_CHECKED

@@ -51,6 +51,8 @@ static bool seconds(double s)
 static bool check_terms(control_message *m)
 {
     text_make_printable(m->body.terms.algo, sizeof m->body.terms.algo);
+    if (m->body.terms.channels < 1 || m->body.terms.channels > SETTINGS_MOST_CHANNELS)
+        return false;
     return seconds(m->body.terms.timeout) && seconds(m->body.terms.peer_timeout) &&
            m->body.terms.remaining <= 1e9;
 }

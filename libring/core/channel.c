@@ -137,7 +137,7 @@ static transport_frame long_frame(const work *w, const work_peer *peer, uint64_t
     frame.ext.bytes = bytes;
     frame.ext.count = w->call.count;
     frame.ext.root = w->program->facts->rooted ? w->call.root : 0;
-    if (w->dst_bytes > 0 && w->dst != NULL && w->dst_by == NULL)
+    if (w->dst_bytes > 0 && w->dst != NULL && work_memory_of(w, PLAN_DST) == NULL)
         frame.ext.dst_ref = l->transport->ref(l, w->dst, w->dst_bytes);
     return frame;
 }
@@ -201,7 +201,7 @@ static ring_status send_notice(posted *m, work_peer *peer, uint8_t flag, uint64_
     return RING_OK;
 }
 
-static ring_status put_message(posted *m, work_peer *peer)
+RING_RARE static ring_status put_message(posted *m, work_peer *peer)
 {
     const transport_frame frame = long_frame(m->work, peer, m->number, FRAME_STORED, m->bytes);
     transport_link *l = peer->on->link;
@@ -239,7 +239,7 @@ static ring_status bring_segment(posted *m, channel *c, size_t bytes, void **roo
     return RING_OK;
 }
 
-static ring_status send_from_device(posted *m, work_peer *peer)
+RING_RARE static ring_status send_from_device(posted *m, work_peer *peer)
 {
     while (m->done < m->bytes) {
         const size_t bytes = min_size(m->segment, m->bytes - m->done);
@@ -300,17 +300,16 @@ static void insert(channel *c, posted *p)
     activate(c);
 }
 
-ring_status channel_post(const posted *message)
+ring_status channel_post(posted *message)
 {
-    posted now = *message;
-    channel *c = now.work->peers[now.peer].on;
-    const ring_status status = now.by != NULL ? RING_IN_PROGRESS : channel_send(&now);
+    channel *c = message->work->peers[message->peer].on;
+    const ring_status status = message->by != NULL ? RING_IN_PROGRESS : channel_send(message);
     if (status != RING_IN_PROGRESS)
         return status;
     posted *kept = take_spare(c->comm);
     if (kept == NULL)
         return fail(RING_ERR_MEMORY, "queueing a message to rank %d", c->rank);
-    *kept = now;
+    *kept = *message;
     kept->work->posted++;
     insert(c, kept);
     return RING_OK;
@@ -495,7 +494,7 @@ static ring_status fetch_failed(const channel *c, ring_status status)
     return fail(status, "fetching what rank %d refers to failed", c->rank);
 }
 
-ring_status channel_fetch(work *w, channel *c, char *to, uint64_t ref, size_t bytes)
+RING_RARE ring_status channel_fetch(work *w, channel *c, char *to, uint64_t ref, size_t bytes)
 {
     ring_status status = RING_OK;
     w->suspect = c; /* if the link fails */

@@ -44,14 +44,14 @@ typedef struct posted {
     bool placed;       /* the peer receives it into place               */
     bool by_value;     /* never by reference                            */
     bool copy;         /* the bytes are copied when a frame takes them  */
-    bool asked;        /* `by` was asked to bring the next frame's      */
-    ticket brought;    /* and this tells when it has                    */
-    const accelerator *by; /* whose memory `data` is, NULL: the host's  */
     uint64_t number;   /* on the channel                                */
-    uint64_t put_at;   /* in the peer's memory, 0: nothing is to be put */
     const char *data;
     size_t bytes, done;
     size_t segment;    /* bytes of a carried frame                      */
+    uint64_t put_at;   /* in the peer's memory, 0: nothing is to be put */
+    const accelerator *by; /* whose memory `data` is, NULL: the host's  */
+    ticket brought;    /* tells when the next frame's bytes are here    */
+    bool asked;        /* `by` was asked for them                       */
 } posted;
 
 typedef struct channel {
@@ -59,6 +59,7 @@ typedef struct channel {
     struct ring_comm *comm;
     int32_t rank;                 /* the peer                                        */
     enum channel_lane lane;
+    int32_t index;                /* among the channels of the pair and lane         */
     struct channel *next_greeting; /* among those whose links are not open yet       */
     bool dialed;                  /* a socket is there, or was asked for             */
     bool lost;                    /* the link was seen to be broken                  */
@@ -90,8 +91,8 @@ typedef struct work_peer {
 enum { SPARE_POSTS = 32 };
 ring_status channels_keep_posts(struct ring_comm *comm, int count);
 
-/** Sends a message, or keeps it until the link takes it. @param message  copied. */
-ring_status channel_post(const posted *message);
+/** Sends a message, or keeps a copy of it until the link takes it. */
+ring_status channel_post(posted *message);
 /** Sends as much of an eager or relayed message as goes now. RING_IN_PROGRESS: not its turn, or no
  *  room; the caller keeps @p message and calls again. */
 ring_status channel_send(posted *message);

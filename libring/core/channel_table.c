@@ -7,19 +7,20 @@
 
 enum { FIRST_CAPACITY = 16 }; /* a power of two, as all capacities */
 
-static size_t place_of(const channel_table *t, enum channel_lane lane, int rank)
+static size_t place_of(const channel_table *t, enum channel_lane lane, int32_t index, int rank)
 {
-    const uint64_t key = (uint64_t)rank << 1 | (uint64_t)lane;
+    const uint64_t key = (uint64_t)rank << 8 | (uint64_t)index << 1 | (uint64_t)lane;
     size_t at = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (t->capacity - 1);
-    while (t->slots[at] != NULL && (t->slots[at]->rank != rank || t->slots[at]->lane != lane))
+    const channel *c;
+    while ((c = t->slots[at]) != NULL && (c->rank != rank || c->lane != lane || c->index != index))
         at = (at + 1) & (t->capacity - 1);
     return at;
 }
 
-channel *channel_find(const ring_comm *comm, enum channel_lane lane, int rank)
+channel *channel_find(const ring_comm *comm, enum channel_lane lane, int32_t index, int rank)
 {
     const channel_table *t = &comm->channels;
-    return t->capacity > 0 ? t->slots[place_of(t, lane, rank)] : NULL;
+    return t->capacity > 0 ? t->slots[place_of(t, lane, index, rank)] : NULL;
 }
 
 /* Half of the places stay free, and all channels may be active. */
@@ -38,17 +39,20 @@ static ring_status grow(channel_table *t)
     bigger.active = active;
     bigger.active_count = t->active_count;
     for (size_t i = 0; i < t->capacity; i++)
-        if (t->slots[i] != NULL)
-            bigger.slots[place_of(&bigger, t->slots[i]->lane, t->slots[i]->rank)] = t->slots[i];
+        if (t->slots[i] != NULL) {
+            const channel *c = t->slots[i];
+            bigger.slots[place_of(&bigger, c->lane, c->index, c->rank)] = t->slots[i];
+        }
     free(t->slots);
     *t = bigger;
     return RING_OK;
 }
 
-ring_status channel_get(ring_comm *comm, enum channel_lane lane, int rank, channel **out)
+ring_status channel_get(ring_comm *comm, enum channel_lane lane, int32_t index, int rank,
+                        channel **out)
 {
     channel_table *t = &comm->channels;
-    *out = channel_find(comm, lane, rank);
+    *out = channel_find(comm, lane, index, rank);
     if (*out != NULL)
         return RING_OK;
     if (2 * (t->count + 1) > t->capacity)
@@ -56,8 +60,9 @@ ring_status channel_get(ring_comm *comm, enum channel_lane lane, int rank, chann
     channel *c = calloc(1, sizeof *c);
     if (c == NULL)
         return fail(RING_ERR_MEMORY, "making a channel to rank %d", rank);
-    *c = (channel){.link = link_unopened(), .comm = comm, .rank = rank, .lane = lane, .place = -1};
-    t->slots[place_of(t, lane, rank)] = *out = c;
+    *c = (channel){.link = link_unopened(), .comm = comm, .rank = rank, .lane = lane,
+                    .index = index, .place = -1};
+    t->slots[place_of(t, lane, index, rank)] = *out = c;
     t->count++;
     return RING_OK;
 }

@@ -47,7 +47,7 @@ typedef struct statements {
     char own[240];       /* and why */
 } statements;
 
-/** The channels that were used so far, by lane and rank. */
+/** The channels that were used so far, by lane, index and rank. */
 typedef struct channel_table {
     channel **slots;
     size_t capacity, count;
@@ -151,11 +151,12 @@ ring_status links_map(ring_comm *comm);
 /** RING_ERR_CONFIG if no transport joins this rank and another one; else notes what there is. */
 ring_status links_check(ring_comm *comm);
 
-/* ---- channels.c ---- */
+/* ---- channel_table.c ---- */
 /** @return the channel to @p rank, NULL if none was used so far. */
-channel *channel_find(const ring_comm *comm, enum channel_lane lane, int rank);
+channel *channel_find(const ring_comm *comm, enum channel_lane lane, int32_t index, int rank);
 /** The same, made if need be. */
-ring_status channel_get(ring_comm *comm, enum channel_lane lane, int rank, channel **out);
+ring_status channel_get(ring_comm *comm, enum channel_lane lane, int32_t index, int rank,
+                        channel **out);
 /** Each channel, then NULL. @param[in,out] at  0 at first. */
 channel *channels_next(const ring_comm *comm, size_t *at);
 /** Closes their links, too. */

@@ -43,7 +43,7 @@ static ring_status end_work(work *w)
 static ring_status run_ops(work *w, bool *moved)
 {
     const program *p = w->program;
-    for (; w->slice < p->slices; w->slice++, w->op = 0) {
+    for (; w->slice < p->slices; w->slice += p->channels, w->runs++, w->op = 0) {
         for (; w->op < p->op_count; w->op++) {
             if (comm_turn_is_over(w->comm))
                 return work_hold(w);
@@ -91,7 +91,7 @@ static ring_status advance(work *w, bool *moved)
     const ring_status status = open == RING_OK ? run_ops(w, moved) : open;
     if (status == RING_OK) {
         *moved = true;
-        work_finish(w, RING_OK);
+        work_part_done(w);
     } else if (failed(status)) {
         comm_fail(w->comm, w, status);
     }
@@ -253,12 +253,20 @@ bool engine_turn(ring_comm *comm, size_t most_bytes)
 
 void engine_start(work *w)
 {
+    ring_comm *comm = w->comm;
     bool moved = false;
-    begin_turn(w->comm, TURN_BYTES);
-    if (failed(advance(w, &moved)))
-        engine_end_if_failed(w->comm);
+    work *next = w;
+    begin_turn(comm, TURN_BYTES);
+    for (int32_t parts = w->parts; parts > 0; parts--) {
+        work *part = next;
+        next = part->next; /* parts that are done leave the list */
+        if (failed(advance(part, &moved))) {
+            engine_end_if_failed(comm);
+            break;
+        }
+    }
     if (!w->finished)
-        sleeper_stir(w->comm); /* who sleeps does not watch this work's channel */
+        sleeper_stir(comm); /* who sleeps does not watch this work's channel */
 }
 
 /* ---- Clocks ------------------------------------------------------------------------ */
@@ -273,11 +281,17 @@ static ring_status timed_out(const work *w)
                 comm_host(w->comm, w->suspect->rank));
 }
 
+/* The lead of a call over several channels whose own part is done: the others tell more. */
+static bool waits_for_parts(const work *w)
+{
+    return w->program->channels > 1 && w->slice >= w->program->slices && w->awaits == NULL;
+}
+
 /* Deadlines count from the first look, which comes when the first wait finds nothing to do. */
 static work *find_overdue(const ring_comm *comm, double now)
 {
     for (work *w = comm->first; w != NULL; w = w->next) {
-        if (w->gate != NULL && event_status(w->gate) == RING_IN_PROGRESS)
+        if ((w->gate != NULL && event_status(w->gate) == RING_IN_PROGRESS) || waits_for_parts(w))
             continue;
         if (w->deadline <= 0)
             w->deadline = now + w->timeout;

@@ -42,7 +42,7 @@ static void cover_segment(const work *w, fold_pass *pass)
 /* ---- Inputs ----------------------------------------------------------------------- */
 
 /* The next piece of what is referred to, behind the partial sums. */
-static ring_status stage_input(work *w, fold_pass *pass, int i)
+RING_RARE static ring_status stage_input(work *w, fold_pass *pass, int i)
 {
     const operand *at = &pass->ins[i];
     channel *c = w->peers[at->peer].on;
@@ -242,7 +242,7 @@ static bool nothing_to_do(const fold_pass *pass, bool divide)
 static ring_status fold_operands(work *w, kernel_operand *outs, int count, const fold_pass *pass,
                                  size_t elements, int divisor, ticket *over)
 {
-    const accelerator *by = work_accelerator(w);
+    const accelerator *by = w->by;
     if (by != NULL)
         return by->fold(by, outs, count, pass->in, pass->o->ins, elements, w->call.dtype,
                         w->call.op, divisor, over);
@@ -275,14 +275,9 @@ static ring_status run_kernels(work *w, fold_pass *pass, size_t elements, bool d
                                         &w->over) : RING_OK;
 }
 
-/* RING_IN_PROGRESS: an accelerator is at it. */
-static ring_status combine(work *w, fold_pass *pass, size_t elements)
+/* RING_IN_PROGRESS: it is at it. */
+RING_RARE static ring_status combine_there(work *w, fold_pass *pass, size_t elements, bool divide)
 {
-    const bool divide = w->call.op == RING_AVG && w->comm->ranks > 1;
-    if (elements == 0 || nothing_to_do(pass, divide))
-        return RING_OK;
-    if (work_accelerator(w) == NULL)
-        return run_kernels(w, pass, elements, divide);
     if (w->phase != PHASE_FOLDING) {
         RING_TRY(run_kernels(w, pass, elements, divide));
         w->phase = PHASE_FOLDING;
@@ -292,6 +287,15 @@ static ring_status combine(work *w, fold_pass *pass, size_t elements)
     }
     const ring_status status = ticket_status(&w->over);
     return status == RING_IN_PROGRESS ? work_hold(w) : status;
+}
+
+static ring_status combine(work *w, fold_pass *pass, size_t elements)
+{
+    const bool divide = w->call.op == RING_AVG && w->comm->ranks > 1;
+    if (elements == 0 || nothing_to_do(pass, divide))
+        return RING_OK;
+    return w->by != NULL ? combine_there(w, pass, elements, divide)
+                         : run_kernels(w, pass, elements, divide);
 }
 
 static ring_status fold_once(work *w, fold_pass *pass)

@@ -97,7 +97,7 @@ transport_link *link_unopened(void)
 typedef struct arrival_note {
     struct arrival_note *next;
     int32_t peer;
-    uint16_t lane, transport;
+    uint16_t lane, index, transport;
     ring_status status; /* RING_OK, or why there is no socket */
     int fd;
     char why[240];
@@ -117,12 +117,12 @@ static bool note_arrival(void *context, int peer, const control_purpose *purpose
     ring_comm *comm = context;
     struct opening *o = comm->opening;
     arrival_note *note = calloc(1, sizeof *note);
-    if (note == NULL || purpose->lane >= LANES) {
+    if (note == NULL || purpose->lane >= LANES || purpose->index >= SETTINGS_MOST_CHANNELS) {
         free(note);
         return false;
     }
-    *note = (arrival_note){.peer = peer, .lane = purpose->lane, .transport = purpose->transport,
-                           .status = status, .fd = fd};
+    *note = (arrival_note){.peer = peer, .lane = purpose->lane, .index = purpose->index,
+                           .transport = purpose->transport, .status = status, .fd = fd};
     if (status != RING_OK)
         text_format(note->why, sizeof note->why, "%s", fail_text());
     works_count_orphan(comm, 1);
@@ -165,7 +165,8 @@ static ring_status open_link(const ring_comm *comm, const arrival_note *note, tr
 
 static ring_status attach(ring_comm *comm, arrival_note *note, channel **on)
 {
-    const ring_status status = channel_get(comm, (enum channel_lane)note->lane, note->peer, on);
+    const ring_status status = channel_get(comm, (enum channel_lane)note->lane, note->index,
+                                           note->peer, on);
     if (status != RING_OK) {
         fd_close(&note->fd);
         return status;
@@ -232,7 +233,7 @@ ring_status opening_dial(channel *c)
     uint16_t number;
     const transport *t = links_strongest(comm, comm->rank, c->rank, &number);
     const control_purpose purpose = {
-        .lane = (uint16_t)c->lane, .transport = number,
+        .lane = (uint16_t)c->lane, .index = (uint16_t)c->index, .transport = number,
         .local = (t->powers & (TRANSPORT_SAME_PROCESS | TRANSPORT_SAME_HOST)) != 0};
     c->dialed = true;
     return control_dial(comm->world, c->rank, &purpose, clock_now() + comm->settings.timeout);

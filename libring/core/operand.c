@@ -31,5 +31,5 @@ uint64_t operand_message(const work *w, const operand *at, bool out)
     const work_peer *peer = &w->peers[at->peer];
     const program_peer *counts = &w->program->peers[at->peer];
     const uint64_t base = out ? peer->out_base : peer->in_base;
-    return base + (uint64_t)w->slice * (out ? counts->sends : counts->recvs) + at->message;
+    return base + (uint64_t)w->runs * (out ? counts->sends : counts->recvs) + at->message;
 }

@@ -5,6 +5,7 @@
 #include "kernels.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct lowering {
     const ring_comm *comm;
@@ -184,17 +185,26 @@ static size_t segment_bytes(const lowering *low, size_t message)
 
 /* Elements of each chunk that one slice may have. From what every rank knows: a plan that is
  * circular, or of an algorithm that keeps sums or sends eagerly, is so on every rank. */
-static size_t slice_limit(const lowering *low, const algo *a)
+static size_t slice_limit(const lowering *low, const algo *a, size_t longest)
 {
     const size_t chunks = (size_t)low->plan->chunks;
-    size_t limit = SIZE_MAX;
+    const size_t channels = (size_t)low->p->channels;
+    size_t limit = channels > 1 ? (longest + channels - 1) / channels : SIZE_MAX;
     if (low->plan->circular)
-        limit = TRANSPORT_WINDOW * low->p->segment;
+        limit = min_size(limit, TRANSPORT_WINDOW * low->p->segment);
     if (a != NULL && a->keeps_sums)
-        limit = min_size(limit, SCRATCH_MOST / low->acc / chunks);
+        limit = min_size(limit, SCRATCH_MOST / low->acc / chunks / channels);
     if (a != NULL && a->eager)
         limit = min_size(limit, EAGER_BYTES / low->acc / chunks);
     return max_size(limit, 1);
+}
+
+/* A slice for a channel of its own is worth a segment at least. */
+static int32_t channels_for(const lowering *low, size_t longest)
+{
+    const size_t worth = longest * low->element / TRANSPORT_SEGMENT;
+    const size_t most = (size_t)low->comm->settings.channels;
+    return (int32_t)max_size(1, min_size(worth, most));
 }
 
 /* Chunk 0 is the longest there is, so all ranks count alike. */
@@ -203,8 +213,10 @@ static void set_slices(lowering *low, const algo *a)
     program *p = low->p;
     const size_t longest = plan_span_of(&low->layout, PLAN_WIRE, 0, 1).count;
     p->segment = segment_bytes(low, longest * low->acc) / low->acc;
-    p->slice = slice_limit(low, a);
+    p->channels = channels_for(low, longest);
+    p->slice = slice_limit(low, a, longest);
     p->slices = (int32_t)slices_of(longest, p->slice);
+    p->channels = p->slices < p->channels ? p->slices : p->channels;
     p->scratch = low->acc * (size_t)low->plan->scratch_chunks * min_size(p->slice, longest);
     p->stage = low->comm->reaches && p->dst_here ? STAGE_BYTES : 0;
     low->by_chunk = p->slices > 1;
@@ -218,12 +230,13 @@ static bool allocate(program *p, const plan *of, int32_t ops, int32_t operands)
 {
     p->ops = malloc((size_t)ops * sizeof *p->ops + 1);
     p->operands = malloc((size_t)operands * sizeof *p->operands + 1);
-    p->peers = calloc((size_t)of->peer_count + 1, sizeof *p->peers);
+    const size_t peers = (size_t)of->peer_count * (size_t)p->channels;
+    p->peers = calloc(peers + 1, sizeof *p->peers);
     p->op_count = ops;
     p->peer_count = of->peer_count;
     p->memory = sizeof *p + (size_t)ops * sizeof *p->ops +
                 (size_t)operands * sizeof *p->operands +
-                (size_t)of->peer_count * sizeof *p->peers;
+                peers * sizeof *p->peers;
     return p->ops != NULL && p->operands != NULL && p->peers != NULL;
 }
 
@@ -233,6 +246,19 @@ static void program_free(program *p)
     free(p->operands);
     free(p->peers);
     free(p);
+}
+
+static ring_status find_channels(ring_comm *comm, const plan *of, program *p)
+{
+    const enum channel_lane lane = p->facts->pairwise ? LANE_PAIR : LANE_COLLECTIVE;
+    for (int32_t index = 0; index < p->channels; index++) {
+        program_peer *peers = &p->peers[index * p->peer_count];
+        if (index > 0)
+            memcpy(peers, p->peers, (size_t)p->peer_count * sizeof *peers);
+        for (int32_t i = 0; i < p->peer_count; i++)
+            RING_TRY(channel_get(comm, lane, index, of->peers[i].rank, &peers[i].on));
+    }
+    return RING_OK;
 }
 
 static ring_status lower(ring_comm *comm, const plan *of, const algo *a, program *p)
@@ -246,12 +272,9 @@ static ring_status lower(ring_comm *comm, const plan *of, const algo *a, program
     if (!allocate(p, of, low.ops, low.operands))
         return fail(RING_ERR_MEMORY, "lowering the plan of %s for %d ranks",
                     plan_collective_name(of->collective), comm->ranks);
-    const enum channel_lane lane = p->facts->pairwise ? LANE_PAIR : LANE_COLLECTIVE;
-    for (int32_t i = 0; i < p->peer_count; i++)
-        RING_TRY(channel_get(comm, lane, of->peers[i].rank, &p->peers[i].on));
     lower_steps(&low);
     mark_trailing(p);
-    return RING_OK;
+    return find_channels(comm, of, p);
 }
 
 /* Between a pair there is no choice: no algorithm. */

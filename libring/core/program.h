@@ -7,6 +7,9 @@
  * Slices. A plan that relays round a circle, or whose partial sums are more than a communicator's
  * scratch memory, is run slice after slice. A slice is the same range of elements of every chunk,
  * so ops name whole chunks and the present slice selects from them.
+ *
+ * Channels. A long call is cut into slices for several channels a peer, which run them side by side:
+ * slice s goes over channel s mod `channels`. Each channel has its own order of messages.
  */
 #ifndef RING_CORE_PROGRAM_H
 #define RING_CORE_PROGRAM_H
@@ -51,7 +54,7 @@ typedef struct program {
     size_t block;                /* bytes from the vector's start to this rank's block */
     bool src_here, dst_here;     /* this rank has, or gives, the buffer           */
     int32_t users;       /* works that run it */
-    int32_t op_count, peer_count, slices;
+    int32_t op_count, peer_count, slices, channels;
     size_t slice;        /* elements of each chunk in a slice */
     size_t segment;      /* elements of a carried frame       */
     size_t scratch;      /* bytes of partial sums             */
@@ -59,7 +62,7 @@ typedef struct program {
     size_t memory;       /* bytes of all this                 */
     program_op *ops;
     operand *operands;
-    program_peer *peers;
+    program_peer *peers; /* [channels][peer_count]; counts are alike on all channels */
 } program;
 
 struct program_cache;
@@ -71,6 +74,12 @@ void programs_free(struct program_cache *cache);
 ring_status programs_get(struct ring_comm *comm, const call_signature *call, program **out);
 /** Programs lowered so far. */
 uint64_t programs_lowered(const struct program_cache *cache);
+
+/** The slices that go over a channel. */
+static inline int32_t program_runs(const program *p, int32_t index)
+{
+    return p->channels == 1 ? p->slices : (p->slices - index + p->channels - 1) / p->channels;
+}
 
 /** Bytes that a work needs besides its buffers. */
 static inline size_t program_memory(const program *p)

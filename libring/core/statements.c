@@ -138,7 +138,7 @@ static meaning of_pair(const ring_comm *comm, int rank, const control_statement 
         *mine = w->call;
         return OF_A_CALL_MADE;
     }
-    const channel *c = channel_find(comm, LANE_PAIR, rank);
+    const channel *c = channel_find(comm, LANE_PAIR, 0, rank);
     const uint64_t calls = c == NULL ? 0 : s->sends ? c->recvs : c->sends;
     return s->number >= calls ? OF_LATER : OF_NO_MATTER;
 }
@@ -198,7 +198,7 @@ void statements_refuse(ring_comm *comm, const call_signature *call)
     const bool has_peer = call->root >= 0 && call->root < comm->ranks && call->root != comm->rank;
     channel *on = NULL;
     text_format(refusal.text, sizeof refusal.text, "%s", fail_text());
-    if (facts->pairwise && (!has_peer || channel_get(comm, LANE_PAIR, call->root, &on) != RING_OK))
+    if (facts->pairwise && (!has_peer || channel_get(comm, LANE_PAIR, 0, call->root, &on) != RING_OK))
         return; /* it is nobody's */
     refusal.number = work_take_number(comm, call, HISTORY_REFUSED, on);
     comm->statements.own_number = refusal.number;

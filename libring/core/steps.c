@@ -14,7 +14,7 @@
 static ring_status send_step(work *w, const program_op *o)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
-    const posted message = {
+    posted message = {
         .work = w, .peer = to->peer, .number = operand_message(w, to, true),
         .placed = to->buffer == PLAN_DST, .by = work_memory_of(w, from->buffer),
         .data = operand_address(w, o, from),
@@ -83,9 +83,11 @@ static ring_status receive_frame(work *w, const program_op *o, size_t total)
 static bool is_copied(const work *w, const program_op *o, size_t total)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
+    if (w->by == NULL && !w->comm->reaches)
+        return false;
     if (work_memory_of(w, to->buffer) != NULL)
         return true;
-    return w->comm->reaches && !channel_reaches(w->peers[from->peer].on, operand_address(w, o, to),
+    return !channel_reaches(w->peers[from->peer].on, operand_address(w, o, to),
                                                 (total - w->position) * to->width);
 }
 
@@ -111,7 +113,7 @@ static ring_status copy_step(work *w, const program_op *o, bool *moved)
     const size_t count = program_count(w->program, o, w->slice);
     const char *src = operand_address(w, o, from);
     char *dst = operand_address(w, o, to);
-    if (work_accelerator(w) != NULL)
+    if (w->by != NULL)
         return fold_run(w, o, moved);
     if (from->accumulator != to->accumulator) {
         kernel_operand in = {.data = (char *)(uintptr_t)src, .accumulator = from->accumulator};
@@ -128,9 +130,9 @@ static ring_status wait_step(work *w, const program_op *o)
 {
     const operand *of = &w->program->operands[o->first];
     const program_peer *peer = &w->program->peers[of->peer];
-    if (o->trailing && w->slice + 1 < w->program->slices && w->program->scratch == 0)
+    if (o->trailing && w->slice + w->program->channels < w->program->slices && w->program->scratch == 0)
         return RING_OK;
-    const uint64_t messages = (uint64_t)w->slice * peer->sends + o->messages;
+    const uint64_t messages = (uint64_t)w->runs * peer->sends + o->messages;
     if (channel_is_free(w, of->peer, messages))
         return RING_OK;
     return channel_await(w, peer->on, WAIT_FREE, w->peers[of->peer].out_base + messages);

@@ -63,13 +63,14 @@ static ring_status make_peers(work *w, const program *p)
 static ring_status take_messages(work *w, const program *p)
 {
     ring_status status = RING_OK;
+    const uint64_t runs = (uint64_t)program_runs(p, w->index);
     for (int32_t i = 0; i < p->peer_count; i++) {
-        const program_peer *peer = &p->peers[i];
+        const program_peer *peer = &p->peers[w->index * p->peer_count + i];
         channel *c = peer->on;
         w->peers[i] = (work_peer){.on = c, .out_base = c->out_given, .in_base = c->in_given,
                                   .first_ref = UINT64_MAX};
-        c->out_given += (uint64_t)p->slices * peer->sends;
-        c->in_given += (uint64_t)p->slices * peer->recvs;
+        c->out_given += runs * peer->sends;
+        c->in_given += runs * peer->recvs;
         if (!c->dialed && status == RING_OK)
             status = opening_dial(c);
     }
@@ -84,30 +85,31 @@ static void bind_options(work *w, const ring_call *options)
     w->context = options->context;
 }
 
-static void hold_regions(work *w, const call_buffers *buffers)
+RING_RARE static void hold_regions(work *w, const call_buffers *buffers)
 {
     w->src_region = region_hold(buffers->src, buffers->src_bytes);
     w->dst_region = region_hold(buffers->dst, buffers->dst_bytes);
     w->src_by = region_accelerator(w->src_region);
     w->dst_by = region_accelerator(w->dst_region);
+    w->by = w->dst_by != NULL ? w->dst_by : w->src_by;
 }
 
-static void bind_work(work *w, const call_buffers *buffers, program *p)
+/* But for its number, and what it holds. */
+static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t index)
 {
     w->call = p->call;
     w->signature = p->signature;
-    w->seq = work_take_number(w->comm, &p->call, p->signature,
-                              p->facts->pairwise ? p->peers[0].on : NULL);
+    w->lead = w;
+    w->parts = p->channels;
+    w->index = w->slice = index;
     w->src = buffers->src;
     w->dst = buffers->dst;
     w->dst_bytes = buffers->dst_bytes;
     w->src_region = w->dst_region = 0;
-    w->src_by = w->dst_by = NULL;
-    if (regions_are_registered())
-        hold_regions(w, buffers);
+    w->by = NULL;
     w->program = p;
     w->scratch = NULL;
-    w->op = w->slice = w->posted = w->waiters = 0;
+    w->op = w->runs = w->posted = w->waiters = 0;
     w->position = 0;
     w->phase = PHASE_NONE;
     w->relay.asked = false;
@@ -127,19 +129,88 @@ static ring_status prepare(work *w, const program *p, const ring_call *options)
     return options->work != NULL ? handle_new(w->comm, w, &w->handle, options->work) : RING_OK;
 }
 
+static void bind_lead(work *w, const call_buffers *buffers, program *p, const ring_call *options)
+{
+    bind_work(w, buffers, p, 0);
+    w->seq = work_take_number(w->comm, &p->call, p->signature,
+                              p->facts->pairwise ? p->peers[0].on : NULL);
+    if (regions_are_registered())
+        hold_regions(w, buffers);
+    bind_options(w, options);
+}
+
+/* The lead holds what the call uses, and tells of its end. */
+static void bind_part(work *w, const work *lead, const call_buffers *buffers, int32_t index)
+{
+    bind_work(w, buffers, lead->program, index);
+    w->lead = (work *)(uintptr_t)lead;
+    w->seq = lead->seq;
+    w->by = lead->by;
+    w->src_by = lead->src_by;
+    w->dst_by = lead->dst_by;
+    w->timeout = lead->timeout;
+    w->gate = lead->gate != NULL ? event_hold(lead->gate) : NULL;
+    w->on_done = NULL;
+    w->handle = 0;
+    w->detached = true;
+}
+
+/* The others of a call over several channels. */
+RING_RARE static ring_status start_parts(work *lead, work *parts, const call_buffers *buffers)
+{
+    ring_status status = RING_OK;
+    work *next;
+    for (int32_t index = 1; parts != NULL; parts = next, index++) {
+        next = parts->behind;
+        bind_part(parts, lead, buffers, index);
+        append(lead->comm, parts);
+        if (status == RING_OK)
+            status = take_messages(parts, lead->program);
+    }
+    return status;
+}
+
+/* @param[out] parts  so many, one behind the other, with room for the program's peers. */
+RING_RARE static ring_status take_parts(ring_comm *comm, const program *p, int32_t count, work **parts)
+{
+    for (; count > 0; count--) {
+        work *part = take_from_pool(comm);
+        if (part == NULL || make_peers(part, p) != RING_OK) {
+            if (part != NULL)
+                work_recycle(part);
+            return fail(RING_ERR_MEMORY, "starting %s", p->facts->name);
+        }
+        part->behind = *parts;
+        *parts = part;
+    }
+    return RING_OK;
+}
+
+static void give_back(work *w)
+{
+    for (work *next; w != NULL; w = next) {
+        next = w->behind;
+        work_recycle(w);
+    }
+}
+
 ring_status work_new(ring_comm *comm, program *p, const call_buffers *buffers,
                      const ring_call *options, work **out)
 {
     work *w = take_from_pool(comm);
     if (w == NULL)
         return fail(RING_ERR_MEMORY, "starting %s", p->facts->name);
-    const ring_status status = prepare(w, p, options);
+    ring_status status = RING_OK;
+    w->behind = NULL;
+    if (p->channels > 1)
+        status = take_parts(comm, p, p->channels - 1, &w->behind);
+    if (status == RING_OK)
+        status = prepare(w, p, options);
     if (status != RING_OK) {
-        work_recycle(w);
+        give_back(w);
         return status;
     }
-    bind_work(w, buffers, p);
-    bind_options(w, options);
+    bind_lead(w, buffers, p, options);
     append(comm, w);
     if (!p->facts->pairwise) {
         comm->algorithm = p->algorithm;
@@ -147,7 +218,8 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *buffers,
         comm->stall.moves++;
     }
     *out = w;
-    return take_messages(w, p);
+    RING_TRY(take_messages(w, p));
+    return w->behind != NULL ? start_parts(w, w->behind, buffers) : RING_OK;
 }
 
 ring_status work_hold(work *w)
@@ -191,12 +263,20 @@ void work_set_orphan(work *w, bool orphan)
 
 void work_settle(work *w)
 {
-    const accelerator *by = work_accelerator(w);
-    if (by != NULL && (w->phase == PHASE_FOLDING || w->relay.asked))
-        by->settle(by);
+    if (w->by != NULL && (w->phase == PHASE_FOLDING || w->relay.asked))
+        w->by->settle(w->by);
 }
 
 /* ---- The end ---------------------------------------------------------------------------- */
+
+void work_part_done(work *w)
+{
+    work *lead = w->lead;
+    if (w != lead)
+        work_finish(w, RING_OK);
+    if (--lead->parts == 0)
+        work_finish(lead, RING_OK);
+}
 
 void work_finish(work *w, ring_status status)
 {

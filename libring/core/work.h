@@ -3,6 +3,9 @@
  * work: a call under way. It holds no state of a thread: whoever holds the communicator's lock may
  * advance it. It goes from the pool to the list of its communicator, through the waiting lists of
  * channels, and back to the pool when it has ended and nobody asks for it any more.
+ *
+ * A call over several channels a peer is several works, one for each: the first one leads, and ends
+ * when all have done their part.
  */
 #ifndef RING_CORE_WORK_H
 #define RING_CORE_WORK_H
@@ -28,11 +31,16 @@ typedef struct work {
     char *dst, *scratch;
     size_t dst_bytes;
     uint64_t src_region, dst_region; /* held until the end, 0: of none */
-    const accelerator *src_by, *dst_by; /* whose memory they are, NULL: the host's */
+    const accelerator *by;     /* who computes for it, NULL: the host               */
+    const accelerator *src_by, *dst_by; /* then, whose memory they are, NULL: the host's */
     program *program;
     work_peer *peers; /* [program->peer_count] */
     int32_t peer_cap;
+    struct work *lead;         /* of its call                                       */
+    int32_t parts;             /* of the lead: works of the call that are not done  */
+    int32_t index;             /* of its channels                                   */
     int32_t op, slice;         /* the present one                                   */
+    int32_t runs;              /* slices that it has done                           */
     size_t position;           /* elements of the present op that are done          */
     work_phase phase;          /* of the elements that come next                    */
     size_t asked;              /* so many, in PHASE_FOLDING                         */
@@ -73,6 +81,8 @@ uint64_t work_take_number(struct ring_comm *comm, const call_signature *call, ui
  *  the lock. It is not started. */
 ring_status work_new(struct ring_comm *comm, program *p, const call_buffers *buffers,
                      const ring_call *options, work **out);
+/** It has done its part: the call ends when all have. */
+void work_part_done(work *w);
 /** Takes it off the list of those under way, with its final status. */
 void work_finish(work *w, ring_status status);
 /** Keeps a finished work for the next call, unless its caller still holds a handle. */
@@ -80,12 +90,9 @@ void work_recycle(work *w);
 /** Whose memory an operand of the buffer is; NULL: the host's. */
 static inline const accelerator *work_memory_of(const work *w, uint8_t buffer)
 {
-    return buffer == PLAN_SRC ? w->src_by : buffer == PLAN_DST ? w->dst_by : NULL;
-}
-/** Who computes for it; NULL: the host. */
-static inline const accelerator *work_accelerator(const work *w)
-{
-    return w->dst_by != NULL ? w->dst_by : w->src_by;
+    if (w->by == NULL || (buffer != PLAN_SRC && buffer != PLAN_DST))
+        return NULL;
+    return buffer == PLAN_SRC ? w->src_by : w->dst_by;
 }
 /** Returns when no accelerator works for it any more. */
 void work_settle(work *w);

@@ -18,6 +18,7 @@ typedef enum setting_kind {
     SETTING_TEXT,
     SETTING_SECONDS,
     SETTING_FLAG,
+    SETTING_CHANNELS,
     SETTING_LEVEL,
     SETTING_DESCRIPTOR,
     SETTING_ELSEWHERE /* read and checked by another room or program */
@@ -37,6 +38,9 @@ static const setting table[] = {
     {"RING_ALGO", NULL, "name",
      "algorithm: oneshot, direct, ring, halving, tree, chain; empty: by the cost model", "",
      SETTING_TEXT, FIELD(algo)},
+    {"RING_CHANNELS", NULL, "number",
+     "connections that long calls use between two ranks, 1 to 16; rank 0's holds for all", "1",
+     SETTING_CHANNELS, FIELD(channels)},
     {"RING_TIMEOUT", NULL, "s", "a call that takes longer fails", "600", SETTING_SECONDS,
      FIELD(timeout)},
     {"RING_PEER_TIMEOUT", NULL, "s", "a peer that is silent for longer counts as lost", "15",
@@ -143,18 +147,21 @@ static bool parse_seconds(const char *value, double *out)
     return parse_number(value, out) && isfinite(*out) && *out >= 0.01 && *out <= 1e9;
 }
 
-static bool parse_descriptor(const char *value, int *out)
+static bool parse_whole(const char *value, int least, int most, int *out)
 {
     char *end;
-    *out = -1;
-    if (value[0] == '\0')
-        return true;
     errno = 0;
     const long number = strtol(value, &end, 10);
-    if (errno != 0 || *end != '\0' || number < 0 || number > 1 << 20)
+    if (errno != 0 || end == value || *end != '\0' || number < least || number > most)
         return false;
     *out = (int)number;
     return true;
+}
+
+static bool parse_descriptor(const char *value, int *out)
+{
+    *out = -1;
+    return value[0] == '\0' || parse_whole(value, 0, 1 << 20, out);
 }
 
 static bool parse_flag(const char *value, bool *out)
@@ -173,6 +180,8 @@ static const char *setting_parse(const setting *s, const char *value, void *fiel
         return parse_seconds(value, field) ? NULL : "seconds, 0.01 or more";
     case SETTING_FLAG:
         return parse_flag(value, field) ? NULL : "0 or 1";
+    case SETTING_CHANNELS:
+        return parse_whole(value, 1, SETTINGS_MOST_CHANNELS, field) ? NULL : "a number from 1 to 16";
     case SETTING_LEVEL:
         return log_level_parse(value, field) ? NULL : "error, warn, info or debug";
     case SETTING_DESCRIPTOR:

@@ -8,9 +8,12 @@
 
 #include "base.h"
 
+enum { SETTINGS_MOST_CHANNELS = 16 };
+
 typedef struct settings {
     char transport[128];     /* RING_TRANSPORT: list as given, "" = all                 */
     char algo[32];           /* RING_ALGO: "" = by cost model                            */
+    int channels;            /* RING_CHANNELS: most that a call uses between two ranks   */
     double timeout;          /* RING_TIMEOUT: a call, s                                  */
     double peer_timeout;     /* RING_PEER_TIMEOUT: a silent peer, s                      */
     double init_timeout;     /* RING_INIT_TIMEOUT, s                                     */

@@ -91,7 +91,7 @@ ring_status rma_put(transport_link *head, const transport_frame *frame, const vo
 ring_status rma_get(transport_link *head, void *dst, uint64_t ref, size_t bytes, ticket *over);
 /** @return true if a frame is here that nobody has looked at. */
 bool rma_has_frame(const rma_link *l);
-/** @return true if frames are under way, as far as is known. */
+/** @return true if frames are under way, or were when somebody looked last. */
 bool rma_is_sending(rma_link *l);
 /** @return true if a whole segment finds room. */
 bool rma_fits(rma_link *l);

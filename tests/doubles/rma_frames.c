@@ -33,9 +33,11 @@ static void count_flushed(rma_link *l)
 
 bool rma_is_sending(rma_link *l)
 {
+    const uint64_t before = l->slots_done;
     count_flushed(l);
-    return l->slots_done < l->slots_sent &&
-           ticket_status(&l->over[l->slots_done % RMA_SLOTS]) == RING_IN_PROGRESS;
+    return l->slots_done != before ||
+           (l->slots_done < l->slots_sent &&
+            ticket_status(&l->over[l->slots_done % RMA_SLOTS]) == RING_IN_PROGRESS);
 }
 
 static uint64_t bytes_freed(const rma_link *l)
