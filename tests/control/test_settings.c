@@ -38,6 +38,7 @@ static void an_empty_environment_gives_the_defaults(void **state)
     assert_false(s.insecure);
     assert_int_equal(s.secret_fd, -1);
     assert_int_equal(s.debug, LOG_WARN);
+    assert_int_equal(s.channels, 1);
 }
 
 static void every_field_is_read(void **state)
@@ -48,7 +49,7 @@ static void every_field_is_read(void **state)
         {"RING_PEER_TIMEOUT", "2.5"},  {"RING_INIT_TIMEOUT", "3"},  {"RING_INSECURE", "1"},
         {"RING_ADDR", "10.0.0.1"},     {"RING_SECRET_FILE", "/s"},  {"RING_SECRET_FD", "7"},
         {"RING_SOCKET_IFNAME", "eth"}, {"RING_FAULT", "drop=0.1"},  {"RING_DEBUG", "info"},
-        {"RING_RENDEZVOUS_DIR", "/r"},
+        {"RING_RENDEZVOUS_DIR", "/r"}, {"RING_CHANNELS", "16"},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         setenv(all[i][0], all[i][1], 1);
@@ -66,6 +67,7 @@ static void every_field_is_read(void **state)
     assert_string_equal(s.fault, "drop=0.1");
     assert_string_equal(s.rendezvous_dir, "/r");
     assert_int_equal(s.debug, LOG_INFO);
+    assert_int_equal(s.channels, 16);
 }
 
 static void wrong_values_are_refused_with_name_value_and_choice(void **state)
@@ -78,6 +80,8 @@ static void wrong_values_are_refused_with_name_value_and_choice(void **state)
         {"RING_PEER_TIMEOUT", "1e99", "seconds"}, {"RING_INIT_TIMEOUT", " ", "seconds"},
         {"RING_INSECURE", "yes", "0 or 1"},
         {"RING_SECRET_FD", "-3", "number"},   {"RING_SECRET_FD", "99999999999999999999", "number"},
+        {"RING_CHANNELS", "0", "1 to 16"},    {"RING_CHANNELS", "17", "1 to 16"},
+        {"RING_CHANNELS", "2x", "1 to 16"},
         {"RING_DEBUG", "loud", "error, warn, info or debug"},
         {"NCCL_DEBUG", "LOUD", "error, warn, info or debug"},
     };
