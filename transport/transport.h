@@ -231,8 +231,8 @@ struct transport {
     int (*wake_fd)(const transport_link *l);
 
     /** Announces that the caller is about to sleep on wake_fd. @return false if there is
-     *  something to do already: do not sleep. wants_send: also wake when what send() or
-     *  reserve() refused last may fit, when more is flushed or released than at the last
+     *  something to do already: do not sleep. wants_send: also wake when what send(),
+     *  reserve() or get() refused last may go, when more is flushed or released than at the last
      *  arm() that wanted to send, and when a ticket can be closed. A frame that peek() has shown is nothing to do.
      *  A wake-up may be spurious. */
     bool (*arm)(transport_link *l, bool wants_send);

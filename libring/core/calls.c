@@ -3,6 +3,8 @@
  * become a work. */
 #include "comm.h"
 
+#include "regions.h"
+
 #include <string.h>
 
 /* One call with its arguments. */
@@ -55,6 +57,29 @@ static ring_status check_overlap(const program *p, const call_buffers *b)
                 p->facts->name);
 }
 
+/* @param[out] by  whose memory it is, NULL: the host's. */
+static ring_status find_accelerator(const program *p, const void *at, size_t bytes,
+                                    const accelerator **by)
+{
+    *by = bytes > 0 ? region_accelerator(region_ref(at, 1)) : NULL;
+    if (*by == NULL || region_accelerator(region_ref(at, bytes)) == *by)
+        return RING_OK;
+    return fail(RING_ERR_ARGUMENT, "ring_%s: %zu bytes at %p begin in memory of %s and end outside "
+                "of it", p->facts->name, bytes, at, (*by)->name);
+}
+
+static ring_status check_memory(const program *p, const call_buffers *b)
+{
+    const accelerator *src_by, *dst_by;
+    RING_TRY(find_accelerator(p, b->src, b->src_bytes, &src_by));
+    RING_TRY(find_accelerator(p, b->dst, b->dst_bytes, &dst_by));
+    if (src_by == NULL || dst_by == NULL || src_by == dst_by)
+        return RING_OK;
+    return fail(RING_ERR_UNSUPPORTED, "ring_%s: src is memory of %s and dst of %s; both must be of "
+                "one accelerator, or one of them of the host", p->facts->name, src_by->name,
+                dst_by->name);
+}
+
 /* A rank that has no src of its own in a rooted call reads what it gets in dst. */
 static ring_status bind_buffers(const program *p, const request *r, call_buffers *b)
 {
@@ -64,6 +89,8 @@ static ring_status bind_buffers(const program *p, const request *r, call_buffers
     b->src = p->src_here ? r->src : reads_dst ? b->dst : NULL;
     b->src_bytes = p->src_here ? p->src_bytes : reads_dst ? b->dst_bytes : 0;
     RING_TRY(check_buffers(p, b));
+    if (regions_are_registered())
+        RING_TRY(check_memory(p, b));
     return check_overlap(p, b);
 }
 

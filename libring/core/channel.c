@@ -21,7 +21,7 @@ ring_status channel_await(work *w, channel *c, wait_kind kind, uint64_t number)
     work **at = &c->waiting[kind];
     while (*at != NULL && (*at)->number <= number)
         at = &(*at)->behind;
-    ring_assert(w->awaits == NULL && !w->finished);
+    ring_assert(w->awaits == NULL && !w->finished && c->index == w->index);
     ring_assert(kind != WAIT_FRAME || number >= c->received);
     ring_assert(kind != WAIT_ROOM || number >= c->sent);
     w->behind = *at;
@@ -234,9 +234,12 @@ static ring_status bring_segment(posted *m, channel *c, size_t bytes, void **roo
     if (!m->asked)
         RING_TRY(accelerator_copy(m->by, *room, m->data + m->done, bytes, &m->brought));
     m->asked = true;
-    RING_TRY(ticket_status(&m->brought));
+    const ring_status status = ticket_status(&m->brought);
+    if (status == RING_IN_PROGRESS)
+        return status;
     m->asked = false;
-    return RING_OK;
+    return status == RING_OK ? RING_OK : fail(status, "the accelerator (%s) failed to copy",
+                                              m->by->name);
 }
 
 RING_RARE static ring_status send_from_device(posted *m, work_peer *peer)
@@ -277,6 +280,12 @@ ring_status channel_send(posted *m)
 {
     const channel *c = m->work->peers[m->peer].on;
     return c->sent == m->number ? send_message(m) : RING_IN_PROGRESS;
+}
+
+bool channel_puts(const channel *c, const char *from, size_t bytes)
+{
+    const transport *t = c->link->transport;
+    return (t->powers & TRANSPORT_REACHES) != 0 && t->ref(c->link, from, bytes) != 0;
 }
 
 static posted *take_spare(ring_comm *comm)

@@ -102,6 +102,8 @@ ring_status channel_reserve(channel *c, uint64_t number, void **room);
  *  @param last  ends the message. */
 ring_status channel_send_room(struct work *work, int32_t peer, uint64_t number, const void *room,
                               size_t done, size_t bytes, size_t segment, bool last);
+/** @return true if bytes from there can be put into the peer's memory. */
+bool channel_puts(const channel *c, const char *from, size_t bytes);
 /** Hands over what is posted, as far as the link takes it. */
 ring_status channel_flush(channel *c, bool *moved);
 /** @return true when the first @p messages of the work to @p peer need their chunks no more. */

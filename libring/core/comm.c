@@ -44,7 +44,6 @@ static void look_for_left_over(ring_comm *comm)
     }
 }
 
-/* What its start has made so far. */
 /* Peers that still wait need to know what this rank has taken. */
 static void await_told(ring_comm *comm)
 {
@@ -56,6 +55,7 @@ static void await_told(ring_comm *comm)
             (void)c->link->transport->progress(c->link);
 }
 
+/* What its start has made so far. */
 static void end_parts(ring_comm *comm)
 {
     members_remove(comm);

@@ -57,7 +57,7 @@ static ring_status run_ops(work *w, bool *moved)
 
 static bool is_open(const work *w)
 {
-    return w->gate == NULL && (w->scratch != NULL || program_memory(w->program) == 0);
+    return w->gate == NULL && (w->scratch != NULL || w->program->scratch == 0);
 }
 
 /* RING_IN_PROGRESS: the gate is closed, or earlier works have all the scratch memory. */
@@ -232,7 +232,7 @@ void engine_end_if_failed(ring_comm *comm)
 static void begin_turn(ring_comm *comm, size_t most_bytes)
 {
     comm->turn_bytes = 0;
-    comm->turn_most = most_bytes;
+    comm->turn_most = comm->ranks > 1 ? most_bytes : SIZE_MAX; /* nobody would go on with the rest */
 }
 
 bool engine_turn(ring_comm *comm, size_t most_bytes)

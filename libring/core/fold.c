@@ -41,22 +41,23 @@ static void cover_segment(const work *w, fold_pass *pass)
 
 /* ---- Inputs ----------------------------------------------------------------------- */
 
-/* The next piece of what is referred to, behind the partial sums. */
+/* The next piece of what is referred to. */
 RING_RARE static ring_status stage_input(work *w, fold_pass *pass, int i)
 {
     const operand *at = &pass->ins[i];
     channel *c = w->peers[at->peer].on;
     const size_t elements = min_size(STAGE_BYTES / at->width, pass->total - w->position);
-    char *stage = w->scratch + w->program->scratch;
     if (pass->o->ins != 1)
         return fail(RING_ERR_INTERNAL, "rank %d refers to what is to be folded", c->rank);
+    if (w->stage == NULL)
+        RING_TRY(scratch_take_stage(w));
     if (w->phase == PHASE_NONE || w->phase == PHASE_FETCHING) {
-        RING_TRY(channel_fetch(w, c, stage,
+        RING_TRY(channel_fetch(w, c, w->stage,
                                pass->arrived[i].frame->ext.src_ref + w->position * at->width,
                                elements * at->width));
         w->phase = PHASE_FETCHED;
     }
-    pass->in[i].data = stage;
+    pass->in[i].data = w->stage;
     pass->most = min_size(pass->most, elements);
     return RING_OK;
 }
@@ -195,9 +196,8 @@ static void bind_twin(const work *w, const program_op *o, const operand *twin, c
     const work_peer *peer = &w->peers[to->peer];
     message->data = operand_address(w, o, twin);
     message->by = work_memory_of(w, twin->buffer);
-    if (to->buffer != PLAN_DST || peer->dst_ref == 0 || !w->comm->reaches ||
-        message->bytes < REFERENCE_MIN_BYTES ||
-        !channel_reaches(peer->on, message->data, message->bytes))
+    if (to->buffer != PLAN_DST || peer->dst_ref == 0 || message->bytes < REFERENCE_MIN_BYTES ||
+        !channel_puts(peer->on, message->data, message->bytes))
         return;
     message->stored = true;
     message->put_at = peer->dst_ref + to->offset +
@@ -279,14 +279,17 @@ static ring_status run_kernels(work *w, fold_pass *pass, size_t elements, bool d
 RING_RARE static ring_status combine_there(work *w, fold_pass *pass, size_t elements, bool divide)
 {
     if (w->phase != PHASE_FOLDING) {
-        RING_TRY(run_kernels(w, pass, elements, divide));
-        w->phase = PHASE_FOLDING;
+        w->phase = PHASE_FOLDING; /* also if only one of two folds is asked for */
         w->asked = elements;
+        RING_TRY(run_kernels(w, pass, elements, divide));
         if (w->comm->ranks == 1) /* nobody looks after it */
             work_settle(w);
     }
     const ring_status status = ticket_status(&w->over);
-    return status == RING_IN_PROGRESS ? work_hold(w) : status;
+    if (status == RING_IN_PROGRESS)
+        return work_hold(w);
+    return status == RING_OK ? RING_OK : fail(status, "the accelerator (%s) failed to combine",
+                                              w->by->name);
 }
 
 static ring_status combine(work *w, fold_pass *pass, size_t elements)

@@ -218,7 +218,6 @@ static void set_slices(lowering *low, const algo *a)
     p->slices = (int32_t)slices_of(longest, p->slice);
     p->channels = p->slices < p->channels ? p->slices : p->channels;
     p->scratch = low->acc * (size_t)low->plan->scratch_chunks * min_size(p->slice, longest);
-    p->stage = low->comm->reaches && p->dst_here ? STAGE_BYTES : 0;
     low->by_chunk = p->slices > 1;
     if (p->slices == 1) /* ranges of chunks may be longer */
         p->slice = SIZE_MAX;

@@ -58,7 +58,6 @@ typedef struct program {
     size_t slice;        /* elements of each chunk in a slice */
     size_t segment;      /* elements of a carried frame       */
     size_t scratch;      /* bytes of partial sums             */
-    size_t stage;        /* bytes behind them: what is fetched for buffers that no link reaches */
     size_t memory;       /* bytes of all this                 */
     program_op *ops;
     operand *operands;
@@ -79,12 +78,6 @@ uint64_t programs_lowered(const struct program_cache *cache);
 static inline int32_t program_runs(const program *p, int32_t index)
 {
     return p->channels == 1 ? p->slices : (p->slices - index + p->channels - 1) / p->channels;
-}
-
-/** Bytes that a work needs besides its buffers. */
-static inline size_t program_memory(const program *p)
-{
-    return p->scratch + p->stage;
 }
 
 /** Elements of the op in a slice, and how many of its elements come before them. */

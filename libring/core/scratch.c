@@ -62,27 +62,36 @@ static ring_status add(ring_comm *comm, size_t bytes, scratch **out)
     return RING_OK;
 }
 
-/* Calls of a kind take it in their order: one that a gate held back would else find that those
- * behind it, which wait for it, have it all. @param[out] oldest  nobody before it uses any. */
+/* Calls take it in their order: one that a gate held back would else find that those behind it,
+ * which wait for it, have it all. @param[out] oldest  no call before it uses any. */
 static bool is_next(const work *w, bool *oldest)
 {
     *oldest = true;
     for (const work *e = w->comm->first; e != w; e = e->next) {
-        if (program_memory(e->program) == 0 ||
-            e->program->facts->pairwise != w->program->facts->pairwise)
+        if (e->program->scratch == 0)
             continue;
         if (e->scratch == NULL)
             return false;
-        *oldest = false;
+        if (e->lead != w->lead)
+            *oldest = false;
     }
     return true;
 }
 
-/* The oldest call of a kind never waits for calls of the other one. */
+static ring_status take(ring_comm *comm, scratch *s, size_t bytes, char **out)
+{
+    if (s == NULL)
+        RING_TRY(add(comm, bytes, &s));
+    s->used = true;
+    *out = s->data;
+    return RING_OK;
+}
+
+/* The works of the oldest call do not wait for each other. */
 ring_status scratch_take(work *w)
 {
     ring_comm *comm = w->comm;
-    const size_t bytes = program_memory(w->program);
+    const size_t bytes = w->program->scratch;
     size_t held;
     bool oldest;
     if (!is_next(w, &oldest))
@@ -93,11 +102,18 @@ ring_status scratch_take(work *w)
         if (held > 0 && held + bytes > SCRATCH_MOST && !oldest)
             return RING_IN_PROGRESS;
     }
-    if (s == NULL)
-        RING_TRY(add(comm, bytes, &s));
-    s->used = true;
-    w->scratch = s->data;
-    return RING_OK;
+    return take(comm, s, bytes, &w->scratch);
+}
+
+ring_status scratch_take_stage(work *w)
+{
+    size_t held;
+    scratch *s = find(w->comm, STAGE_BYTES, &held);
+    RING_TRY(take(w->comm, s, STAGE_BYTES, &w->stage));
+    for (s = w->comm->scratches; s->data != w->stage; s = s->next)
+        continue;
+    return s->shared ? RING_OK : fail(RING_ERR_MEMORY, "no memory that the network reaches, for "
+                                      "what goes to a buffer that it does not");
 }
 
 void scratch_give_back(ring_comm *comm, const char *data)

@@ -74,8 +74,8 @@ static bool arm_channel(channel *c)
     return l->transport->arm(l, channel_wants_out(c) || channel_holds_frames(c));
 }
 
-/* Works that are held need none: whoever has waited in vain for so long has only closed gates
- * among them, and an event that is set wakes all.
+/* Works that are held need none: whoever has waited in vain for so long has only closed gates among
+ * them, folds of accelerators, whose ends wake all, and those that wait for these.
  * @return number of entries, or 0 if a link has something already. */
 static nfds_t arm_channels(ring_comm *comm, struct pollfd *entries)
 {

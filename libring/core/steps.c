@@ -88,13 +88,16 @@ static bool is_copied(const work *w, const program_op *o, size_t total)
     if (work_memory_of(w, to->buffer) != NULL)
         return true;
     return !channel_reaches(w->peers[from->peer].on, operand_address(w, o, to),
-                                                (total - w->position) * to->width);
+                                                total * to->width);
 }
 
+/* Decided once a message. */
 static ring_status recv_step(work *w, const program_op *o, bool *moved)
 {
     const size_t total = program_count(w->program, o, w->slice);
-    if (is_copied(w, o, total))
+    if (w->position == 0 && w->phase == PHASE_NONE)
+        w->copies = is_copied(w, o, total);
+    if (w->copies)
         return fold_run(w, o, moved);
     do {
         RING_TRY(receive_frame(w, o, total));
@@ -135,7 +138,8 @@ static ring_status wait_step(work *w, const program_op *o)
     const uint64_t messages = (uint64_t)w->runs * peer->sends + o->messages;
     if (channel_is_free(w, of->peer, messages))
         return RING_OK;
-    return channel_await(w, peer->on, WAIT_FREE, w->peers[of->peer].out_base + messages);
+    const work_peer *on = &w->peers[of->peer];
+    return channel_await(w, on->on, WAIT_FREE, on->out_base + messages);
 }
 
 ring_status step_run(work *w, const program_op *o, bool *moved)

@@ -108,7 +108,7 @@ static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t 
     w->src_region = w->dst_region = 0;
     w->by = NULL;
     w->program = p;
-    w->scratch = NULL;
+    w->scratch = w->stage = NULL;
     w->op = w->runs = w->posted = w->waiters = 0;
     w->position = 0;
     w->phase = PHASE_NONE;
@@ -286,6 +286,8 @@ void work_finish(work *w, ring_status status)
     w->program->users--;
     if (w->scratch != NULL)
         scratch_give_back(comm, w->scratch);
+    if (w->stage != NULL)
+        scratch_give_back(comm, w->stage);
     if (w->gate != NULL)
         event_drop(w->gate);
     w->gate = NULL;

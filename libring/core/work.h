@@ -28,7 +28,7 @@ typedef struct work {
     call_signature call;
     uint64_t signature, seq;
     const char *src;
-    char *dst, *scratch;
+    char *dst, *scratch, *stage;
     size_t dst_bytes;
     uint64_t src_region, dst_region; /* held until the end, 0: of none */
     const accelerator *by;     /* who computes for it, NULL: the host               */
@@ -44,6 +44,7 @@ typedef struct work {
     size_t position;           /* elements of the present op that are done          */
     work_phase phase;          /* of the elements that come next                    */
     size_t asked;              /* so many, in PHASE_FOLDING                         */
+    bool copies;               /* a recv whose message a fold takes                 */
     ticket over;               /* of what was asked for in a phase                  */
     posted relay;              /* the eager message of the present op               */
     int32_t posted;            /* messages that are still to be handed over         */

@@ -89,6 +89,69 @@ static void test_far_memory_is_sent_and_received(void **state)
     run(2, pairs);
 }
 
+/* A buffer of which only a part is registered, as it was before or behind it. */
+static int registered_in_part(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { BYTES = 4 << 20, EDGE = 1 << 20 };
+    ring_comm *comm;
+    (void)arg;
+    (void)ranks;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    for (int round = 0; round < 3; round++) {
+        unsigned char *x = bytes_new(BYTES, 0);
+        unsigned char *from = x + (round == 1 ? 0 : EDGE);
+        EXPECT(x != NULL, "no memory");
+        EXPECT_OK(rank == 0 ? ring_mem_register(x, BYTES)
+                            : ring_mem_register(from, BYTES - EDGE - (round == 2 ? EDGE : 0)));
+        if (rank == 0) {
+            EXPECT_OK(ring_send(x, BYTES, RING_UINT8, 1, comm, NULL));
+            EXPECT_OK(ring_send(x, 1000, RING_UINT8, 1, comm, NULL));
+        } else {
+            memset(x, 0, BYTES);
+            EXPECT_OK(ring_recv(x, BYTES, RING_UINT8, 0, comm, NULL));
+            for (size_t i = 0; i < BYTES; i++)
+                EXPECT(x[i] == byte_of(i, 0), "byte %zu of round %d", i, round);
+            EXPECT_OK(ring_recv(x, 1000, RING_UINT8, 0, comm, NULL));
+        }
+        EXPECT_OK(ring_barrier(comm, NULL));
+        EXPECT_OK(ring_mem_deregister(rank == 0 ? x : from));
+        free(x);
+    }
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_a_buffer_may_be_registered_in_part(void **state)
+{
+    (void)state;
+    run(2, registered_in_part);
+}
+
+static int wrong_memory(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    float *here = far_alloc(8192), *there = far_alloc_elsewhere(8192);
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT(ring_all_reduce(here, there, 8, RING_FLOAT32, RING_SUM, comm, NULL) ==
+               RING_ERR_UNSUPPORTED, "%s", ring_last_error(comm));
+    EXPECT(strstr(ring_last_error(NULL), "elsewhere") != NULL, "%s", ring_last_error(NULL));
+    EXPECT(ring_broadcast(here, here, 1 << 20, RING_FLOAT32, 0, comm, NULL) == RING_ERR_ARGUMENT,
+           "%s", ring_last_error(comm));
+    EXPECT_OK(ring_all_reduce(there, there, 8, RING_FLOAT32, RING_SUM, comm, NULL));
+    EXPECT_OK(ring_barrier(comm, NULL));
+    ring_comm_destroy(comm);
+    far_free(here);
+    far_free(there);
+    return 0;
+}
+
+static void test_memory_of_two_accelerators_is_refused(void **state)
+{
+    (void)state;
+    run(2, wrong_memory);
+}
+
 /* ---- Streams ---------------------------------------------------------------------------------- */
 
 enum { ROUNDS = 20, COUNT = 30011 };
@@ -275,6 +338,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_far_memory_is_sent_and_received),
+        cmocka_unit_test(test_a_buffer_may_be_registered_in_part),
+        cmocka_unit_test(test_memory_of_two_accelerators_is_refused),
         cmocka_unit_test(test_calls_take_their_turn_in_a_stream),
         cmocka_unit_test(test_nothing_is_written_after_the_end),
     };

@@ -128,6 +128,92 @@ static int sums_behind_a_gate(int rank, int ranks, harness_board *board, void *a
     return 0;
 }
 
+/* A recv behind a gate holds up none of another peer. */
+static int recv_behind_a_gate(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { COUNT = 1 << 18 };
+    ring_comm *comm;
+    ring_event *event;
+    ring_work *work;
+    float *x;
+    (void)arg;
+    (void)ranks;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_event_create(&event));
+    EXPECT_OK(ring_mem_alloc((void **)&x, COUNT * sizeof *x));
+    if (rank == 0) {
+        float *y = calloc(COUNT, sizeof *y); /* not to be reached */
+        ring_call gated = quick_call(), plain = quick_call();
+        gated.work = &work;
+        gated.after = event;
+        plain.timeout = 5;
+        EXPECT_OK(ring_recv(x, COUNT, RING_FLOAT32, 1, comm, &gated));
+        EXPECT_OK(ring_recv(y, COUNT, RING_FLOAT32, 2, comm, &plain));
+        EXPECT_OK(ring_event_set(event, RING_OK));
+        EXPECT_OK(ring_wait(&work));
+        EXPECT(x[COUNT - 1] == 1 && y[COUNT - 1] == 2, "%g %g", (double)x[COUNT - 1],
+               (double)y[COUNT - 1]);
+        free(y);
+    } else {
+        x[COUNT - 1] = (float)rank;
+        EXPECT_OK(ring_send(x, COUNT, RING_FLOAT32, 0, comm, NULL));
+    }
+    EXPECT_OK(ring_barrier(comm, NULL));
+    ring_event_destroy(event);
+    ring_mem_free(x);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+typedef struct lonely {
+    _Atomic int ended;
+} lonely;
+
+static void lonely_ended(void *context, ring_status status)
+{
+    ((lonely *)context)->ended += status == RING_OK ? 1 : 100;
+}
+
+/* Nobody waits, and no other rank is there whose messages would have somebody look. */
+static int long_call_alone(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { COUNT = 10 << 20 };
+    ring_comm *comm;
+    ring_event *event;
+    lonely l = {0};
+    ring_call call = RING_CALL_INIT;
+    float *x = calloc(COUNT, sizeof *x), *y = malloc(COUNT * sizeof *y);
+    (void)arg;
+    EXPECT(x != NULL && y != NULL, "no memory");
+    x[COUNT - 1] = 5;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_event_create(&event));
+    call.on_done = lonely_ended;
+    call.context = &l;
+    for (int round = 0; round < 2; round++) {
+        y[COUNT - 1] = 0;
+        call.after = round == 0 ? NULL : event;
+        EXPECT_OK(ring_all_reduce(x, y, COUNT, RING_FLOAT32, RING_SUM, comm, &call));
+        if (round == 1)
+            EXPECT_OK(ring_event_set(event, RING_OK));
+        for (const double end = harness_now() + 10; l.ended <= round && harness_now() < end;)
+            usleep(1000);
+        EXPECT(l.ended == round + 1 && y[COUNT - 1] == 5, "round %d: %d ended", round, l.ended);
+    }
+    ring_event_destroy(event);
+    ring_comm_destroy(comm);
+    free(x);
+    free(y);
+    return 0;
+}
+
+static void test_nobody_need_wait(void **state)
+{
+    (void)state;
+    run(3, recv_behind_a_gate);
+    run(1, long_call_alone);
+}
+
 static void test_calls_that_wait_for_chunks_do_not_starve_each_other(void **state)
 {
     (void)state;
@@ -318,6 +404,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_calls_that_wait_for_chunks_do_not_starve_each_other),
+        cmocka_unit_test(test_nobody_need_wait),
         cmocka_unit_test(test_the_end_of_each_call_is_told_once),
         cmocka_unit_test(test_callbacks_that_start_calls_do_not_pile_up),
         cmocka_unit_test(test_calls_older_than_what_is_remembered_are_no_mismatch),

@@ -119,7 +119,8 @@ static void far_settle(const accelerator *a)
     pthread_mutex_unlock(&far.lock);
 }
 
-static const accelerator far_accelerator = {.name = "far", .fold = far_fold, .settle = far_settle};
+static const accelerator here = {.name = "far", .fold = far_fold, .settle = far_settle};
+static const accelerator elsewhere = {.name = "elsewhere", .fold = far_fold, .settle = far_settle};
 
 void far_delay(double seconds)
 {
@@ -147,7 +148,7 @@ static void set_up(void)
 
 /* Addresses are not given twice: what was freed may be named by a late mistake. When they are used
  * up they start again. */
-void *far_alloc(size_t bytes)
+static void *allocate(size_t bytes, const accelerator *by)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const size_t whole = (bytes + 4096) / 4096 * 4096;
@@ -157,9 +158,19 @@ void *far_alloc(size_t bytes)
     char *at = far.seen + far.used;
     far.used += whole;
     pthread_mutex_unlock(&far.lock);
-    if (region_add_device(at, whole, &far_accelerator) != RING_OK)
+    if (region_add_device(at, whole, by) != RING_OK)
         abort();
     return at;
+}
+
+void *far_alloc(size_t bytes)
+{
+    return allocate(bytes, &here);
+}
+
+void *far_alloc_elsewhere(size_t bytes)
+{
+    return allocate(bytes, &elsewhere);
 }
 
 void far_free(void *memory)

@@ -13,6 +13,8 @@
 
 /** Registered with the library. Ends the process if there is none. */
 FAR_API void *far_alloc(size_t bytes);
+/** Of another accelerator. */
+FAR_API void *far_alloc_elsewhere(size_t bytes);
 FAR_API void far_free(void *memory);
 /** What lies there, for tests. */
 FAR_API void far_write(void *memory, const void *from, size_t bytes);

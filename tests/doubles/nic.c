@@ -15,6 +15,7 @@ struct nic_port {
     uint64_t number, peer;
     bool stopped;
     _Atomic bool failed;
+    _Atomic uint64_t gets;
     void (*event)(void *context);
     void *context;
     nic_port *next;
@@ -158,6 +159,7 @@ static void complete(const job *j)
         atomic_store(&j->port->failed, true);
     if (j->transfer.over != NULL)
         ticket_close(j->transfer.over, j->status);
+    atomic_fetch_add(&j->port->gets, j->transfer.kind == NIC_GET);
     j->port->event(j->port->context);
 }
 
@@ -257,6 +259,11 @@ void nic_port_free(nic_port *port)
     *at = port->next;
     pthread_mutex_unlock(&nic.lock);
     free(port);
+}
+
+uint64_t nic_port_gets(const nic_port *port)
+{
+    return atomic_load(&port->gets);
 }
 
 bool nic_port_is_busy(const nic_port *port)

@@ -26,6 +26,8 @@ void nic_port_connect(nic_port *port, uint64_t peer);
 /** When it returns nothing is moved for the port or its peer, and no ticket of its is used. */
 void nic_port_stop(nic_port *port);
 void nic_port_free(nic_port *port);
+/** @return how many NIC_GET that were posted here are over. */
+uint64_t nic_port_gets(const nic_port *port);
 /** @return true if what was posted here is not over. */
 bool nic_port_is_busy(const nic_port *port);
 /** @return true if the adapter has refused something that was posted here. */

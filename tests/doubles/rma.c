@@ -174,9 +174,12 @@ static int rma_wake_fd(const transport_link *head)
 static bool sending_has_news(rma_link *l)
 {
     const uint64_t flushed = rma_flushed(&l->head), released = rma_released(&l->head);
-    const bool more = flushed != l->told_flushed || released != l->told_released;
+    const uint64_t gets = nic_port_gets(l->port);
+    const bool more = flushed != l->told_flushed || released != l->told_released ||
+                      gets != l->told_gets;
     l->told_flushed = flushed;
     l->told_released = released;
+    l->told_gets = gets;
     return more || (l->refused && rma_fits(l));
 }
 

@@ -58,7 +58,7 @@ typedef struct rma_link {
     uint64_t end[RMA_SLOTS]; /* of the payload up to and with a slot's */
     bool is_frame[RMA_SLOTS];
     bool refused;
-    uint64_t told_flushed, told_released;
+    uint64_t told_flushed, told_released, told_gets;
     /* Receiving. */
     uint64_t slots_taken, bytes_taken;
     bool peeked;
