@@ -250,8 +250,6 @@ static ring_status fold_operands(work *w, kernel_operand *outs, int count, const
     return RING_OK;
 }
 
-/* Results that are finished and others that are not, of an average: two kernels, the finished
- * ones last, for they may replace an input. */
 static int outputs_that(const fold_pass *pass, bool finish, kernel_operand *outs)
 {
     int count = 0;
@@ -261,6 +259,8 @@ static int outputs_that(const fold_pass *pass, bool finish, kernel_operand *outs
     return count;
 }
 
+/* Results that are finished and others that are not, of an average: two kernels, the finished
+ * ones last, for they may replace an input. */
 static ring_status run_kernels(work *w, fold_pass *pass, size_t elements, bool divide)
 {
     kernel_operand sums[KERNEL_MAX_OUTPUTS], results[KERNEL_MAX_OUTPUTS];
@@ -275,7 +275,7 @@ static ring_status run_kernels(work *w, fold_pass *pass, size_t elements, bool d
                                         &w->over) : RING_OK;
 }
 
-/* RING_IN_PROGRESS: it is at it. */
+/* By the accelerator. RING_IN_PROGRESS: it is at it. */
 RING_RARE static ring_status combine_there(work *w, fold_pass *pass, size_t elements, bool divide)
 {
     if (w->phase != PHASE_FOLDING) {
