@@ -78,12 +78,12 @@ static bool is_next(const work *w, bool *oldest)
     return true;
 }
 
-static ring_status take(ring_comm *comm, scratch *s, size_t bytes, char **out)
+/* @param[in,out] s  an idle piece, or NULL: then a new one. */
+static ring_status use(ring_comm *comm, size_t bytes, scratch **s)
 {
-    if (s == NULL)
-        RING_TRY(add(comm, bytes, &s));
-    s->used = true;
-    *out = s->data;
+    if (*s == NULL)
+        RING_TRY(add(comm, bytes, s));
+    (*s)->used = true;
     return RING_OK;
 }
 
@@ -102,16 +102,17 @@ ring_status scratch_take(work *w)
         if (held > 0 && held + bytes > SCRATCH_MOST && !oldest)
             return RING_IN_PROGRESS;
     }
-    return take(comm, s, bytes, &w->scratch);
+    RING_TRY(use(comm, bytes, &s));
+    w->scratch = s->data;
+    return RING_OK;
 }
 
 ring_status scratch_take_stage(work *w)
 {
     size_t held;
     scratch *s = find(w->comm, STAGE_BYTES, &held);
-    RING_TRY(take(w->comm, s, STAGE_BYTES, &w->stage));
-    for (s = w->comm->scratches; s->data != w->stage; s = s->next)
-        continue;
+    RING_TRY(use(w->comm, STAGE_BYTES, &s));
+    w->stage = s->data;
     return s->shared ? RING_OK : fail(RING_ERR_MEMORY, "no memory that the network reaches, for "
                                       "what goes to a buffer that it does not");
 }

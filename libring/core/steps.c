@@ -132,14 +132,14 @@ static ring_status copy_step(work *w, const program_op *o, bool *moved)
 static ring_status wait_step(work *w, const program_op *o)
 {
     const operand *of = &w->program->operands[o->first];
-    const program_peer *peer = &w->program->peers[of->peer];
-    if (o->trailing && w->slice + w->program->channels < w->program->slices && w->program->scratch == 0)
+    const program *p = w->program;
+    const work_peer *peer = &w->peers[of->peer];
+    if (o->trailing && w->slice + p->channels < p->slices && p->scratch == 0)
         return RING_OK;
-    const uint64_t messages = (uint64_t)w->runs * peer->sends + o->messages;
+    const uint64_t messages = (uint64_t)w->runs * p->peers[of->peer].sends + o->messages;
     if (channel_is_free(w, of->peer, messages))
         return RING_OK;
-    const work_peer *on = &w->peers[of->peer];
-    return channel_await(w, on->on, WAIT_FREE, on->out_base + messages);
+    return channel_await(w, peer->on, WAIT_FREE, peer->out_base + messages);
 }
 
 ring_status step_run(work *w, const program_op *o, bool *moved)
