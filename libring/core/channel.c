@@ -256,10 +256,10 @@ RING_RARE static ring_status send_from_device(posted *m, work_peer *peer)
 }
 
 /* What is folded on the way is not fetched: it would have to be put somewhere first. */
-static bool may_refer(const posted *m, const transport_link *l)
+static bool may_refer(const posted *m, const channel *c)
 {
     return !m->by_value && m->done == 0 && m->bytes >= REFERENCE_MIN_BYTES &&
-           (m->placed || (l->transport->powers & TRANSPORT_REACHES) == 0);
+           (m->placed || !channel_transfers(c));
 }
 
 static ring_status send_message(posted *m)
@@ -272,7 +272,7 @@ static ring_status send_message(posted *m)
         return send_from_device(m, peer);
     if (m->bytes <= TRANSPORT_INLINE)
         return send_inline(m, peer);
-    const uint64_t ref = may_refer(m, l) ? l->transport->ref(l, m->data, m->bytes) : 0;
+    const uint64_t ref = may_refer(m, peer->on) ? l->transport->ref(l, m->data, m->bytes) : 0;
     return ref != 0 ? send_notice(m, peer, FRAME_REF, ref) : send_segments(m, peer);
 }
 
@@ -280,12 +280,6 @@ ring_status channel_send(posted *m)
 {
     const channel *c = m->work->peers[m->peer].on;
     return c->sent == m->number ? send_message(m) : RING_IN_PROGRESS;
-}
-
-bool channel_puts(const channel *c, const char *from, size_t bytes)
-{
-    const transport *t = c->link->transport;
-    return (t->powers & TRANSPORT_REACHES) != 0 && t->ref(c->link, from, bytes) != 0;
 }
 
 static posted *take_spare(ring_comm *comm)
@@ -458,7 +452,7 @@ static ring_status check_frame(const work *w, const channel *c, const transport_
 static ring_status map_reference(channel *c, arrival *in)
 {
     transport_link *l = c->link;
-    if (l->transport->powers & TRANSPORT_REACHES)
+    if (channel_transfers(c))
         return RING_OK;
     in->payload = l->transport->map(l, in->frame->ext.src_ref, in->bytes);
     return in->payload != NULL ? RING_OK
@@ -488,12 +482,6 @@ ring_status channel_peek(work *w, int32_t from, uint64_t number, size_t total, s
         peer->dst_ref = in->frame->ext.dst_ref;
     }
     return in->frame->flags & FRAME_REF ? map_reference(c, in) : RING_OK;
-}
-
-bool channel_reaches(const channel *c, const char *to, size_t bytes)
-{
-    const transport *t = c->link->transport;
-    return (t->powers & TRANSPORT_REACHES) == 0 || t->ref(c->link, to, bytes) != 0;
 }
 
 /* A ticket has no text, but its link knows what went wrong. */

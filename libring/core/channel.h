@@ -102,8 +102,6 @@ ring_status channel_reserve(channel *c, uint64_t number, void **room);
  *  @param last  ends the message. */
 ring_status channel_send_room(struct work *work, int32_t peer, uint64_t number, const void *room,
                               size_t done, size_t bytes, size_t segment, bool last);
-/** @return true if bytes from there can be put into the peer's memory. */
-bool channel_puts(const channel *c, const char *from, size_t bytes);
 /** Hands over what is posted, as far as the link takes it. */
 ring_status channel_flush(channel *c, bool *moved);
 /** @return true when the first @p messages of the work to @p peer need their chunks no more. */
@@ -127,8 +125,16 @@ ring_status channel_peek(struct work *work, int32_t peer, uint64_t number, size_
 /** Brings bytes of the peer's memory to @p to, which the link must reach. RING_IN_PROGRESS: the work
  *  waits until they are there, and asks again for the same. */
 ring_status channel_fetch(struct work *work, channel *c, char *to, uint64_t ref, size_t bytes);
-/** @return true unless what a peer refers to must be fetched, and cannot be to there. */
-bool channel_reaches(const channel *c, const char *to, size_t bytes);
+/** @return true if memory is put to and got from over the channel, and not mapped. */
+static inline bool channel_transfers(const channel *c)
+{
+    return (c->link->transport->powers & TRANSPORT_REACHES) != 0;
+}
+/** @return true if the channel's link, and so the peer, can use this rank's memory there. */
+static inline bool channel_uses(const channel *c, const char *at, size_t bytes)
+{
+    return c->link->transport->ref(c->link, at, bytes) != 0;
+}
 /** Done with the frame; @p last ends the message. */
 void channel_consume(struct work *work, int32_t peer, const arrival *in, bool last);
 

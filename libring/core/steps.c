@@ -87,8 +87,8 @@ static bool is_copied(const work *w, const program_op *o, size_t total)
         return false;
     if (work_memory_of(w, to->buffer) != NULL)
         return true;
-    return !channel_reaches(w->peers[from->peer].on, operand_address(w, o, to),
-                                                total * to->width);
+    const channel *c = w->peers[from->peer].on;
+    return channel_transfers(c) && !channel_uses(c, operand_address(w, o, to), total * to->width);
 }
 
 /* Decided once a message. */
