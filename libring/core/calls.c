@@ -68,16 +68,15 @@ static ring_status find_accelerator(const program *p, const void *at, size_t byt
                 "of it", p->facts->name, bytes, at, (*by)->name);
 }
 
-static ring_status check_memory(const program *p, const call_buffers *b)
+static ring_status find_accelerators(const program *p, call_buffers *b)
 {
-    const accelerator *src_by, *dst_by;
-    RING_TRY(find_accelerator(p, b->src, b->src_bytes, &src_by));
-    RING_TRY(find_accelerator(p, b->dst, b->dst_bytes, &dst_by));
-    if (src_by == NULL || dst_by == NULL || src_by == dst_by)
+    RING_TRY(find_accelerator(p, b->src, b->src_bytes, &b->src_by));
+    RING_TRY(find_accelerator(p, b->dst, b->dst_bytes, &b->dst_by));
+    if (b->src_by == NULL || b->dst_by == NULL || b->src_by == b->dst_by)
         return RING_OK;
     return fail(RING_ERR_UNSUPPORTED, "ring_%s: src is memory of %s and dst of %s; both must be of "
-                "one accelerator, or one of them of the host", p->facts->name, src_by->name,
-                dst_by->name);
+                "one accelerator, or one of them of the host", p->facts->name, b->src_by->name,
+                b->dst_by->name);
 }
 
 /* A rank that has no src of its own in a rooted call reads what it gets in dst. */
@@ -89,8 +88,8 @@ static ring_status bind_buffers(const program *p, const request *r, call_buffers
     b->src = p->src_here ? r->src : reads_dst ? b->dst : NULL;
     b->src_bytes = p->src_here ? p->src_bytes : reads_dst ? b->dst_bytes : 0;
     RING_TRY(check_buffers(p, b));
-    if (regions_are_registered())
-        RING_TRY(check_memory(p, b));
+    if (regions_have_devices())
+        RING_TRY(find_accelerators(p, b));
     return check_overlap(p, b);
 }
 

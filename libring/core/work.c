@@ -85,15 +85,6 @@ static void bind_options(work *w, const ring_call *options)
     w->context = options->context;
 }
 
-RING_RARE static void hold_regions(work *w, const call_buffers *buffers)
-{
-    w->src_region = region_hold(buffers->src, buffers->src_bytes);
-    w->dst_region = region_hold(buffers->dst, buffers->dst_bytes);
-    w->src_by = region_accelerator(w->src_region);
-    w->dst_by = region_accelerator(w->dst_region);
-    w->by = w->dst_by != NULL ? w->dst_by : w->src_by;
-}
-
 /* But for its number, and what it holds. */
 static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t index)
 {
@@ -106,7 +97,9 @@ static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t 
     w->dst = buffers->dst;
     w->dst_bytes = buffers->dst_bytes;
     w->src_region = w->dst_region = 0;
-    w->by = NULL;
+    w->src_by = buffers->src_by;
+    w->dst_by = buffers->dst_by;
+    w->by = w->dst_by != NULL ? w->dst_by : w->src_by;
     w->program = p;
     w->scratch = w->stage = NULL;
     w->op = w->runs = w->posted = w->waiters = 0;
@@ -134,8 +127,10 @@ static void bind_lead(work *w, const call_buffers *buffers, program *p, const ri
     bind_work(w, buffers, p, 0);
     w->seq = work_take_number(w->comm, &p->call, p->signature,
                               p->facts->pairwise ? p->peers[0].on : NULL);
-    if (regions_are_registered())
-        hold_regions(w, buffers);
+    if (regions_are_registered()) {
+        w->src_region = region_hold(buffers->src, buffers->src_bytes);
+        w->dst_region = region_hold(buffers->dst, buffers->dst_bytes);
+    }
     bind_options(w, options);
 }
 
@@ -145,9 +140,6 @@ static void bind_part(work *w, const work *lead, const call_buffers *buffers, in
     bind_work(w, buffers, lead->program, index);
     w->lead = (work *)(uintptr_t)lead;
     w->seq = lead->seq;
-    w->by = lead->by;
-    w->src_by = lead->src_by;
-    w->dst_by = lead->dst_by;
     w->timeout = lead->timeout;
     w->gate = lead->gate != NULL ? event_hold(lead->gate) : NULL;
     w->on_done = NULL;

@@ -32,7 +32,7 @@ typedef struct work {
     size_t dst_bytes;
     uint64_t src_region, dst_region; /* held until the end, 0: of none */
     const accelerator *by;     /* who computes for it, NULL: the host               */
-    const accelerator *src_by, *dst_by; /* then, whose memory they are, NULL: the host's */
+    const accelerator *src_by, *dst_by; /* whose memory they are, NULL: the host's */
     program *program;
     work_peer *peers; /* [program->peer_count] */
     int32_t peer_cap;
@@ -72,6 +72,7 @@ typedef struct call_buffers {
     const void *src;
     void *dst;
     size_t src_bytes, dst_bytes;
+    const accelerator *src_by, *dst_by; /* whose memory they are, NULL: the host's */
 } call_buffers;
 
 /** The next number of such a call. @param packed  its signature, to be remembered.

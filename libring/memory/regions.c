@@ -21,7 +21,8 @@ typedef struct slot {
 
 static struct {
     pthread_mutex_t lock;
-    _Atomic uint32_t count; /* in use; changes under the lock */
+    _Atomic uint32_t count; /* in use; changes under the lock, as the next */
+    _Atomic uint32_t devices; /* of them, those of accelerators */
     bool listed;            /* `order` is filled */
     uint16_t order[SLOTS];  /* those in use by address, then the free ones, longest free first */
     slot slots[SLOTS];
@@ -34,7 +35,7 @@ static region_watcher *_Atomic watchers;
 static void in_child(void)
 {
     pthread_mutex_init(&table.lock, NULL);
-    table.count = 0;
+    table.count = table.devices = 0;
     table.listed = false;
 }
 
@@ -122,6 +123,7 @@ static ring_status add_locked(char *base, size_t bytes, region_kind kind,
     table.slots[taken] = (slot){.base = base, .bytes = bytes, .kind = kind,
                                 .accelerator = by, .generation = fork_generation()};
     table.count = count + 1;
+    table.devices += kind == REGION_DEVICE;
     return RING_OK;
 }
 
@@ -164,6 +166,7 @@ static ring_status remove_locked(const char *base, uint16_t *id)
     const uint16_t freed = table.order[place - 1];
     *id = (uint16_t)(FIRST_ID + freed);
     s->bytes = 0;
+    table.devices -= s->kind == REGION_DEVICE;
     memmove(&table.order[place - 1], &table.order[place], (SLOTS - place) * sizeof *table.order);
     table.order[SLOTS - 1] = freed;
     table.count--;
@@ -204,6 +207,11 @@ static uint64_t ref_locked(const char *ptr, size_t bytes, uint32_t users)
 bool regions_are_registered(void)
 {
     return atomic_load_explicit(&table.count, memory_order_relaxed) > 0;
+}
+
+bool regions_have_devices(void)
+{
+    return atomic_load_explicit(&table.devices, memory_order_relaxed) > 0;
 }
 
 static uint64_t make_use(const void *ptr, size_t bytes, uint32_t users)

@@ -45,6 +45,8 @@ uint64_t region_ref(const void *ptr, size_t bytes);
 
 /** @return false: nothing but the heap is a region, so nothing need be held. One load. */
 bool regions_are_registered(void);
+/** @return true if memory of accelerators is among them. One load. */
+bool regions_have_devices(void);
 /** The same for a call that uses the memory: the region stays until region_release(). The heap
  *  stays anyway. */
 uint64_t region_hold(const void *ptr, size_t bytes);
