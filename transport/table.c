@@ -2,8 +2,6 @@
  * The table of transports, strongest first: whoever chooses takes the first that fits. */
 #include "table.h"
 
-#include <string.h>
-
 static const transport *const transports[] = {
     &transport_loop,
     &transport_shm,
@@ -15,12 +13,4 @@ const transport *const *transport_all(size_t *count)
 {
     *count = TRANSPORTS;
     return transports;
-}
-
-const transport *transport_find(const char *name)
-{
-    for (size_t i = 0; i < TRANSPORTS; i++)
-        if (strcmp(transports[i]->name, name) == 0)
-            return transports[i];
-    return NULL;
 }

@@ -3,8 +3,6 @@
 #include "rma.h"
 #include "table.h"
 
-#include <string.h>
-
 static const transport *const transports[] = {
     &transport_loop,
     &transport_shm,
@@ -17,12 +15,4 @@ const transport *const *transport_all(size_t *count)
 {
     *count = TRANSPORTS;
     return transports;
-}
-
-const transport *transport_find(const char *name)
-{
-    for (size_t i = 0; i < TRANSPORTS; i++)
-        if (strcmp(transports[i]->name, name) == 0)
-            return transports[i];
-    return NULL;
 }
