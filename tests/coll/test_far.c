@@ -6,6 +6,7 @@
 
 #include "far.h"
 #include "nic.h"
+#include "sweep.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -234,52 +235,6 @@ static void test_calls_take_their_turn_in_a_stream(void **state)
 
 /* ---- Ends ------------------------------------------------------------------------------------- */
 
-/* Far memory, and memory that a link may reach without this rank. */
-typedef struct buffer {
-    bool is_far;
-    size_t bytes;
-    void *at;
-} buffer;
-
-static buffer buffer_new(bool is_far, size_t bytes)
-{
-    buffer b = {.is_far = is_far, .bytes = bytes, .at = is_far ? far_alloc(bytes) : malloc(bytes)};
-    if (b.at == NULL || (!is_far && ring_mem_register(b.at, bytes) != RING_OK))
-        abort();
-    return b;
-}
-
-static void buffer_free(buffer *b)
-{
-    if (b->is_far)
-        far_free(b->at);
-    else if (ring_mem_deregister(b->at) != RING_OK)
-        abort();
-    else
-        free(b->at);
-}
-
-static void buffer_fill(const buffer *b, unsigned char byte)
-{
-    unsigned char *bytes = malloc(b->bytes);
-    if (bytes == NULL)
-        abort();
-    memset(bytes, byte, b->bytes);
-    if (b->is_far)
-        far_write(b->at, bytes, b->bytes);
-    else
-        memcpy(b->at, bytes, b->bytes);
-    free(bytes);
-}
-
-static void buffer_read(const buffer *b, void *to)
-{
-    if (b->is_far)
-        far_read(to, b->at, b->bytes);
-    else
-        memcpy(to, b->at, b->bytes);
-}
-
 /* Once a call has ended its buffers are the caller's: nothing is written there any more. */
 static int aborted(int rank, int ranks, harness_board *board, void *arg)
 {
@@ -289,12 +244,15 @@ static int aborted(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     ring_work *work;
     ring_call call = RING_CALL_INIT;
-    unsigned char *seen = malloc(BYTES), *later = malloc(BYTES);
-    EXPECT(seen != NULL && later != NULL, "no memory");
+    unsigned char *seen = malloc(BYTES);
+    EXPECT(seen != NULL, "no memory");
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
-    buffer src = buffer_new(is_far, BYTES), dst = buffer_new(is_far, BYTES);
-    buffer_fill(&src, 1);
-    buffer_fill(&dst, 0);
+    const sweep_memory memory = is_far ? SWEEP_FAR : SWEEP_REGISTERED;
+    guarded src = guarded_new(BYTES, false, memory), dst = guarded_new(BYTES, false, memory);
+    memset(src.view, 1, BYTES);
+    memset(dst.view, 0, BYTES);
+    guarded_push(&src);
+    guarded_push(&dst);
     call.work = &work;
     if (is_far)
         EXPECT_OK(ring_all_reduce(src.at, dst.at, BYTES, RING_UINT8, RING_SUM, comm, &call));
@@ -308,15 +266,15 @@ static int aborted(int rank, int ranks, harness_board *board, void *arg)
     }
     const ring_status status = ring_wait(&work);
     EXPECT(status == RING_ERR_ABORTED || status == RING_OK, "%s", ring_status_string(status));
-    buffer_read(&dst, seen);
+    guarded_pull(&dst);
+    memcpy(seen, dst.view, BYTES);
     usleep(20000);
-    buffer_read(&dst, later);
-    EXPECT(memcmp(seen, later, BYTES) == 0, "written after the end");
+    guarded_pull(&dst);
+    EXPECT(memcmp(seen, dst.view, BYTES) == 0, "written after the end");
     ring_comm_destroy(comm);
-    buffer_free(&src);
-    buffer_free(&dst);
+    guarded_free(&src);
+    guarded_free(&dst);
     free(seen);
-    free(later);
     return 0;
 }
 
