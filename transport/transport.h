@@ -52,7 +52,8 @@ typedef struct transport_frame {
         struct { /* FRAME_LONG */
             uint64_t bytes;   /* payload, carried or referred to                        */
             uint64_t count;
-            uint64_t src_ref; /* FRAME_REF: where the payload lies in the sender's memory */
+            uint64_t src_ref; /* FRAME_REF: where the payload lies in the sender's memory;
+                                 else 0 at both ends, and the transport's own between */
             uint64_t dst_ref; /* start of the sender's dst buffer, 0: not to be reached */
             uint32_t segment; /* piece of the message, from 0                           */
             int32_t root;
@@ -114,6 +115,8 @@ typedef struct transport_peer {
     double peer_timeout; /* s; a link that is waited on breaks when the peer's host gives no
                             sign of life for about so long; 0: never. Only where a
                             connection can be cut without an end of file (tcp)          */
+    bool checksum;       /* frames carry checksums, both ways; both ends say the same. Only where
+                            bytes pass through what others run (tcp)                     */
 } transport_peer;
 
 enum {

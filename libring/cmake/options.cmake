@@ -42,9 +42,10 @@ else()
     target_link_options(ring_options INTERFACE -fsanitize=${RING_SANITIZE})
 endif()
 
-# Required: libsodium (proof of membership), cJSON (config, reports), zlib (MNIST files), a
-# BLAS with the CBLAS interface (layers). docs/decisions/ says why each.
+# Required: libsodium (proof of membership), xxHash (checksums), cJSON (config, reports), zlib
+# (MNIST files), a BLAS with the CBLAS interface (layers). docs/decisions/ says why each.
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
@@ -69,7 +70,7 @@ ring_feature(HWLOC hwloc)
 function(ring_print_summary)
     set(lines "")
     foreach(row "build type|${CMAKE_BUILD_TYPE}" "sanitizers|${RING_SANITIZE}"
-            "libsodium|${SODIUM_VERSION}" "cJSON|${CJSON_VERSION}" "zlib|${ZLIB_VERSION}"
+            "libsodium|${SODIUM_VERSION}" "xxHash|${XXHASH_VERSION}" "cJSON|${CJSON_VERSION}" "zlib|${ZLIB_VERSION}"
             "OpenBLAS|${OPENBLAS_VERSION}" "hwloc (${RING_WITH_HWLOC})|${HWLOC_VERSION}"
             "oneDNN (${RING_WITH_ONEDNN})|${ONEDNN_LIBRARY}" "tests|${RING_BUILD_TESTS}")
         string(REPLACE "|" ";" cells "${row}")

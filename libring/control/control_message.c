@@ -81,6 +81,8 @@ static bool check_left(const control_message *m, int size)
 
 static bool check_statement(control_message *m, int size)
 {
+    if (m->body.terms.checksum != 0 && m->body.terms.checksum != 1)
+        return false;
     text_make_printable(m->body.statement.text, sizeof m->body.statement.text);
     return m->count > 0 && m->body.statement.peer >= -1 && m->body.statement.peer < size;
 }

@@ -38,7 +38,7 @@ typedef struct control_message {
         struct {
             double remaining; /* s, until the sender's start is over */
             double timeout, peer_timeout;
-            int32_t channels;
+            int32_t channels, checksum;
             char algo[32];
         } terms;
         struct {

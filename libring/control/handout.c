@@ -24,11 +24,13 @@ static void take_terms(membership *m, const control_message *message)
     warn_overruled("RING_TIMEOUT", s->timeout, message->body.terms.timeout);
     warn_overruled("RING_PEER_TIMEOUT", s->peer_timeout, message->body.terms.peer_timeout);
     warn_overruled("RING_CHANNELS", s->channels, message->body.terms.channels);
+    warn_overruled("RING_CHECKSUM", s->checksum, message->body.terms.checksum);
     if (strncmp(s->algo, algo, sizeof s->algo) != 0)
         log_warn("RING_ALGO=%s here, but rank 0's \"%.31s\" holds for all ranks", s->algo, algo);
     s->timeout = message->body.terms.timeout;
     s->peer_timeout = message->body.terms.peer_timeout;
     s->channels = message->body.terms.channels;
+    s->checksum = message->body.terms.checksum == 1;
     text_format(s->algo, sizeof s->algo, "%.31s", algo);
 }
 
@@ -113,6 +115,7 @@ static void compose_terms(const membership *m, control_message *out)
     out->body.terms.timeout = s->timeout;
     out->body.terms.peer_timeout = s->peer_timeout;
     out->body.terms.channels = s->channels;
+    out->body.terms.checksum = s->checksum;
     text_format(out->body.terms.algo, sizeof out->body.terms.algo, "%s", s->algo);
 }
 

@@ -153,7 +153,8 @@ static ring_status open_link(const ring_comm *comm, const arrival_note *note, tr
     uint16_t number;
     const transport *t = links_strongest(comm, comm->rank, note->peer, &number);
     const transport_peer ends = {.rank = comm->rank, .peer = note->peer, .fd = note->fd,
-                                 .peer_timeout = comm->settings.peer_timeout};
+                                 .peer_timeout = comm->settings.peer_timeout,
+                                 .checksum = comm->settings.checksum};
     transport_link *l;
     ring_assert(number == note->transport);
     RING_TRY(t->open(&ends, &l));

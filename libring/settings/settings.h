@@ -14,6 +14,7 @@ typedef struct settings {
     char transport[128];     /* RING_TRANSPORT: list as given, "" = all                 */
     char algo[32];           /* RING_ALGO: "" = by cost model                            */
     int channels;            /* RING_CHANNELS: most that a call uses between two ranks   */
+    bool checksum;           /* RING_CHECKSUM: of frames over tcp                        */
     double timeout;          /* RING_TIMEOUT: a call, s                                  */
     double peer_timeout;     /* RING_PEER_TIMEOUT: a silent peer, s                      */
     double init_timeout;     /* RING_INIT_TIMEOUT, s                                     */

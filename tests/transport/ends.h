@@ -27,6 +27,8 @@ void must_be_at(ring_status status, ring_status expected, const char *text, cons
 /** Chooses by name: "tcp", or "fault_tcp" for tcp within a fault link that has no fault.
  *  @return false: unknown. Ends the process as skipped if it does not work here. */
 bool ends_choose(const char *name);
+/** Of the links opened from now on; true unless it is called. */
+void ends_use_checksums(bool use);
 const transport *ends_transport(void);
 /** Wraps each link that rank @p rank opens from now on; NULL: no more. */
 void ends_set_fault(int rank, const char *spec);

@@ -130,6 +130,7 @@ void behaviour_header_travels_intact(void)
         transport_frame frame = frame_make(i, flags[i] == FRAME_LONG ? 64 : (size_t)1 << 40);
         frame.length = ones.length = TRANSPORT_INLINE;
         ones.ext.bytes = flags[i] == FRAME_LONG ? 1 : UINT64_MAX;
+        ones.ext.src_ref = flags[i] == FRAME_LONG ? 0 : UINT64_MAX;
         ones.flags = frame.flags = flags[i];
         header_round(&e, frame);
         header_round(&e, ones);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a tcp link makes of the bytes of its socket: whole frames however they are cut, and
- * one clear error for anything else; and of a wire that is cut. test_transport_tcp_wire TEST. */
+ * one clear error for anything else; and of a wire that is cut. test_transport_tcp_wire TEST;
+ * test_transport_tcp_wire plain TEST, without checksums. */
 #include "named.h"
 #include "tcp.h"
 #include "traffic.h"
@@ -20,15 +21,24 @@ static size_t frame_bytes(uint64_t n)
     return n % 4 == 3 ? TRANSPORT_SEGMENT - n : scramble(n) % 2000;
 }
 
+static bool has_checksums = true;
+
+static void seal(transport_frame *frame, uint64_t n, const void *payload)
+{
+    if (has_checksums && transport_behind(frame) > 0)
+        frame->ext.src_ref = tcp_payload_sum(payload, transport_behind(frame));
+    frame->turn = tcp_turn(frame, n, has_checksums);
+}
+
 static size_t write_stream(uint64_t frames)
 {
     size_t end = 0;
     memset(stream, 0, sizeof stream);
     for (uint64_t n = 0; n < frames; n++) {
         transport_frame frame = frame_make(n, frame_bytes(n));
-        frame.turn = (uint32_t)n;
-        memcpy(stream + end, &frame, sizeof frame);
         payload_fill(stream + end + sizeof frame, n, frame.ext.bytes);
+        seal(&frame, n, stream + end + sizeof frame);
+        memcpy(stream + end, &frame, sizeof frame);
         end += sizeof frame + (frame.ext.bytes + 63) / 64 * 64;
     }
     return end;
@@ -95,7 +105,7 @@ static void expect_damage(const ends *e, uint64_t seed)
 {
     uint64_t received = 0;
     must_be(read_until_error(e->a, seed, &received), RING_ERR_PEER);
-    must(strstr(fail_text(), "rank 42 sent a damaged frame") != NULL);
+    must(strstr(fail_text(), "from rank 42 came damaged over tcp") != NULL);
 }
 
 /* Each wrong in one way. Nothing was lent over tcp, so nothing can be referred to. */
@@ -110,10 +120,10 @@ static void test_damaged_headers(void)
     for (size_t kind = 0; kind < KINDS; kind++) {
         ends e = ends_open();
         transport_frame frame = kind == 1 ? frame_make_short(0, 0) : frame_make(0, 0);
-        frame.turn = kind == 0;
         frame.length = TRANSPORT_INLINE + (kind == 1);
         frame.ext.bytes = kind == 2 ? TRANSPORT_SEGMENT + 1 : kind == 3 ? UINT64_MAX : 0;
         frame.flags = kind >= OTHERS ? flags[kind - OTHERS] : frame.flags;
+        frame.turn = tcp_turn(&frame, kind == 0, has_checksums);
         write_raw(&e, &frame, sizeof frame);
         expect_damage(&e, 0);
         ends_close(&e);
@@ -198,6 +208,45 @@ static void test_random_header_bytes(void)
     }
 }
 
+/* ---- A wire that changes bytes ----------------------------------------------------- */
+
+/* One bit flips, one byte vanishes, or comes twice. @return the bytes of the stream after that. */
+static size_t damage(uint64_t seed, size_t bytes)
+{
+    const size_t at = scramble(seed) % bytes, behind = bytes - at - 1;
+    switch (seed % 3) {
+    case 0:
+        stream[at] ^= (unsigned char)(1 << scramble(seed + 1) % 8);
+        return bytes;
+    case 1:
+        memmove(stream + at, stream + at + 1, behind);
+        return bytes - 1;
+    default:
+        memmove(stream + at + 1, stream + at, behind + 1);
+        return bytes + 1;
+    }
+}
+
+/* Whatever is received is right, all of it; where nothing else came to harm, padding did. */
+static void test_any_damage(void)
+{
+    enum { TIMES = 10000, SOME = 6 };
+    uint64_t told = 0;
+    for (uint64_t seed = 0; seed < TIMES; seed++) {
+        ends e = ends_open();
+        uint64_t received = 0;
+        const size_t bytes = damage(seed, write_stream(SOME));
+        write_raw(&e, stream, bytes);
+        shutdown(raw_socket(e.b), SHUT_WR);
+        must_be(read_until_error(e.a, seed, &received), RING_ERR_PEER);
+        told += received < SOME;
+        must(received == SOME || strstr(fail_text(), "damaged") != NULL ||
+             strstr(fail_text(), "in the middle of a frame") != NULL);
+        ends_close(&e);
+    }
+    must(told > TIMES * 95 / 100);
+}
+
 static void test_any_cut(void)
 {
     const size_t bytes = write_stream(FRAMES);
@@ -223,11 +272,12 @@ static void test_frames_fill_lines(void)
     static unsigned char payload[TRANSPORT_SEGMENT], wire[TRANSPORT_SEGMENT + 64];
     for (size_t bytes = 0; bytes <= 200; bytes++) {
         ends e = ends_open();
-        const transport_frame frame = frame_make(0, bytes);
+        transport_frame frame = frame_make(0, bytes);
         const size_t whole = 64 + (bytes + 63) / 64 * 64;
         payload_fill(payload, 0, bytes);
         must_ok(e.a->transport->send(e.a, &frame, payload, false));
         must(recv(raw_socket(e.b), wire, sizeof wire, 0) == (ssize_t)whole);
+        seal(&frame, 0, payload);
         must(memcmp(wire, &frame, 64) == 0 && memcmp(wire + 64, payload, bytes) == 0);
         ends_close(&e);
     }
@@ -427,7 +477,7 @@ static void test_slow_reader_lives(void)
 #define TEST(name) {#name, test_##name}
 static const named_test tests[] = {
     TEST(damaged_headers),     TEST(lost_byte), TEST(end_inside_frame),  TEST(random_bytes),
-    TEST(random_header_bytes), TEST(any_cut),   TEST(frames_fill_lines),
+    TEST(random_header_bytes), TEST(any_damage), TEST(any_cut), TEST(frames_fill_lines),
     TEST(short_frames_wait_for_the_kernel),     TEST(all_kinds_wait_for_the_kernel),
     TEST(cut_under_a_sender),  TEST(cut_under_a_receiver), TEST(cut_is_judged_by_who_waits),
     TEST(quiet_peer_lives),    TEST(slow_reader_lives),
@@ -436,8 +486,10 @@ static const named_test tests[] = {
 
 int main(int argc, char **argv)
 {
-    if (argc == 2 && ends_choose("tcp"))
-        return named_run(tests, sizeof tests / sizeof *tests, argv[1]);
-    fprintf(stderr, "usage: %s TEST\n", argv[0]);
+    has_checksums = argc != 3 || strcmp(argv[1], "plain") != 0;
+    ends_use_checksums(has_checksums);
+    if (argc == (has_checksums ? 2 : 3) && ends_choose("tcp"))
+        return named_run(tests, sizeof tests / sizeof *tests, argv[argc - 1]);
+    fprintf(stderr, "usage: %s [plain] TEST\n", argv[0]);
     return 2;
 }

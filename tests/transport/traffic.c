@@ -29,7 +29,6 @@ transport_frame frame_make(uint64_t n, size_t bytes)
     frame.length = (uint8_t)x;
     frame.ext.bytes = bytes;
     frame.ext.count = ~x;
-    frame.ext.src_ref = x * 3;
     frame.ext.dst_ref = x * 5;
     frame.ext.segment = (uint32_t)(x >> 24);
     frame.ext.root = (int32_t)(uint32_t)(x >> 4);

@@ -63,6 +63,7 @@ static tcp_link *link_new(const transport_peer *peer)
     l->head = (transport_link){.transport = &transport_tcp, .peer = peer->peer};
     l->fd = fd_guard(peer->fd);
     l->wake = -1;
+    l->checksum = peer->checksum;
     l->greedy = true;
     l->buffer = aligned_alloc(TCP_ALIGN, TCP_BUFFER);
     return l;

@@ -7,6 +7,7 @@
 #include "tcp.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -79,16 +80,37 @@ static void skip_unwanted(tcp_link *l)
     l->skip -= bytes;
 }
 
+static ring_status damaged(tcp_link *l, const char *what)
+{
+    const uint64_t number = l->head.frames_received;
+    return tcp_break(l, fail(RING_ERR_PEER, "frame %" PRIu64 " from rank %d came damaged over tcp: "
+                             "%s; a network adapter, a driver or a proxy on the way changes, drops "
+                             "or doubles bytes", number, l->head.peer, what));
+}
+
 static ring_status check_header(tcp_link *l, const transport_frame *frame)
 {
-    const uint32_t turn = (uint32_t)l->head.frames_received;
-    if (frame->turn == turn && transport_is_sound(frame, TCP_FLAGS))
+    if (frame->turn != tcp_turn(frame, l->head.frames_received, l->checksum))
+        return damaged(l, l->checksum ? "its header's checksum is wrong" : "it is out of turn");
+    return transport_is_sound(frame, TCP_FLAGS) ? RING_OK
+                                                : damaged(l, "its header makes no sense");
+}
+
+static ring_status check_payload(tcp_link *l, const void *payload)
+{
+    const size_t bytes = transport_behind(&l->frame);
+    if (!l->checksum || bytes == 0 || tcp_payload_sum(payload, bytes) == l->payload_sum)
         return RING_OK;
-    return tcp_break(l, fail(RING_ERR_PEER,
-                             "rank %d sent a damaged frame over tcp (turn %u of %u, flags 0x%x, "
-                             "%zu bytes)",
-                             l->head.peer, frame->turn, turn, frame->flags,
-                             transport_carried(frame)));
+    return damaged(l, "its payload's checksum is wrong");
+}
+
+/* What a header holds for this end of the link alone is taken out of it. */
+static void keep_payload_sum(tcp_link *l)
+{
+    if (!l->checksum || transport_behind(&l->frame) == 0)
+        return;
+    l->payload_sum = l->frame.ext.src_ref;
+    l->frame.ext.src_ref = 0;
 }
 
 /* Takes the next header out of the buffer. */
@@ -99,6 +121,7 @@ static ring_status take_header(tcp_link *l)
         return RING_IN_PROGRESS;
     memcpy(&l->frame, l->buffer + l->first, HEADER);
     RING_TRY(check_header(l, &l->frame));
+    keep_payload_sum(l);
     l->first += HEADER;
     l->has_frame = true;
     return RING_OK;
@@ -138,6 +161,8 @@ ring_status tcp_peek(transport_link *link, const transport_frame **frame, const 
     if (header_is_new)
         RING_TRY(next_frame(l));
     RING_TRY(fetch_payload(l, header_is_new));
+    if (!l->shown && payload_is_here(l))
+        RING_TRY(check_payload(l, l->buffer + l->first));
     l->shown = payload_is_here(l);
     *frame = &l->frame;
     *payload = payload_of(l);
@@ -180,7 +205,9 @@ ring_status tcp_pull(transport_link *link, void *dst)
     }
     l->pulling = true;
     pull_buffered(l, dst);
-    return l->pulled == transport_behind(&l->frame) ? RING_OK : pull_straight(l, dst);
+    if (l->pulled < transport_behind(&l->frame))
+        RING_TRY(pull_straight(l, dst));
+    return check_payload(l, dst);
 }
 
 void tcp_consume(transport_link *link)

@@ -69,11 +69,17 @@ static outgoing prepare(const tcp_link *l, const transport_frame *frame, const v
                         bool copy)
 {
     outgoing out = {.frame = *frame, .payload = payload, .bytes = transport_behind(frame)};
-    out.frame.turn = (uint32_t)l->head.frames_sent;
     out.in_room = l->reserved && payload == l->backlog.bytes + l->room + HEADER;
     out.need.loan = !copy && !out.in_room && out.bytes >= TCP_LOAN_LEAST;
     out.need.bytes = HEADER + (out.need.loan ? 0 : tcp_padded(out.bytes));
     return out;
+}
+
+static void seal(const tcp_link *l, outgoing *out)
+{
+    if (l->checksum && out->bytes > 0)
+        out->frame.ext.src_ref = tcp_payload_sum(out->payload, out->bytes);
+    out->frame.turn = tcp_turn(&out->frame, l->head.frames_sent, l->checksum);
 }
 
 static bool fits(const tcp_link *l, const outgoing *out)
@@ -139,11 +145,12 @@ ring_status tcp_send(transport_link *link, const transport_frame *frame, const v
     if (!transport_is_sound(frame, TCP_FLAGS))
         return tcp_break(l, fail(RING_ERR_INTERNAL, "a frame to rank %d is none that tcp takes "
                                  "(flags 0x%x)", l->head.peer, frame->flags));
-    const outgoing out = prepare(l, frame, payload, copy);
+    outgoing out = prepare(l, frame, payload, copy);
     if (!fits(l, &out))
         RING_TRY(tcp_progress(link));
     if (!fits(l, &out))
         return refuse(l, out.need);
+    seal(l, &out);
     const bool straight = !is_pending(l);
     RING_TRY(straight ? send_straight(l, &out) : leave_in_backlog(l, &out));
     l->head.frames_sent++;

@@ -5,7 +5,11 @@
  * On the wire a frame is its header, the payload behind it and zeros up to the next multiple of 64
  * bytes. So every header and every payload starts at a multiple of 64 of the stream, and
  * bytes that are read to the same place modulo 64 of an aligned buffer are aligned there.
- * `turn` counts the frames: a lost or doubled byte shows at the next header.
+ *
+ * With checksums, `turn` is one of the rest of the header and of the frame's number, and
+ * `ext.src_ref`, which nothing else needs here, is one of the payload behind it. Nothing is done
+ * with a length or a payload before it was checked, so any change on the way ends the link.
+ * Without, `turn` counts the frames: a lost or doubled byte shows at the next header.
  */
 #ifndef RING_TCP_H
 #define RING_TCP_H
@@ -57,6 +61,7 @@ typedef struct tcp_link {
     int fd;
     ring_status broken; /* what ended the link */
     char text[TCP_TEXT_MAX];
+    bool checksum;
     double peer_timeout;         /* 0: the peer's silence is no matter                  */
     double looked, silent_since; /* last look at the connection; since when nothing of what
                                     is under way was acknowledged                       */
@@ -77,6 +82,7 @@ typedef struct tcp_link {
     size_t first, end;
     size_t skip;           /* bytes before the next header that nobody wants          */
     transport_frame frame; /* the oldest frame, its header is out of the buffer       */
+    uint64_t payload_sum;  /* its payload's checksum, if checksums are on             */
     bool has_frame;
     bool shown;    /* peek() has given its payload                                    */
     bool pulling;  /* pull() has begun                                                */
@@ -93,6 +99,11 @@ static inline size_t tcp_padded(size_t bytes)
 ring_status tcp_break(tcp_link *l, ring_status status);
 /** @return RING_OK, or tells again what broke the link. */
 ring_status tcp_verdict(const tcp_link *l);
+
+/* ---- checksum.c ---- */
+uint64_t tcp_payload_sum(const void *payload, size_t bytes);
+/** @return `turn` of frame @p number, all else in its header is set. */
+uint32_t tcp_turn(const transport_frame *frame, uint64_t number, bool checksum);
 
 /* ---- backlog.c ---- */
 /** @return RING_OK or RING_ERR_MEMORY. */

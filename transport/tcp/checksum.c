@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checksums of frames (XXH3). They find what a faulty adapter, driver or proxy changed, also what
+ * TCP's own sixteen bits let pass; they are no proof against somebody who changes frames on purpose. */
+#include "tcp.h"
+
+#if defined(__x86_64__)
+#include <xxh_x86dispatch.h> /* the best instructions that the processor has */
+#else
+#include <xxhash.h>
+#endif
+
+uint64_t tcp_payload_sum(const void *payload, size_t bytes)
+{
+    return XXH3_64bits(payload, bytes);
+}
+
+uint32_t tcp_turn(const transport_frame *frame, uint64_t number, bool checksum)
+{
+    const size_t turn = sizeof frame->turn;
+    if (!checksum)
+        return (uint32_t)number;
+    return (uint32_t)XXH3_64bits_withSeed((const char *)frame + turn, sizeof *frame - turn, number);
+}
