@@ -119,12 +119,12 @@ static void question(pending_peer *p)
     } else if (status == RING_OK) {
         status = welcome(p);
     }
-    const handshake_hello hello = p->handshake.dialer;
+    const handshake over = p->handshake;
     const net_address from = p->from;
     const int fd = status == RING_OK ? control_release(&p->source) : -1;
     remove_pending(a, p);
     if (status == RING_OK)
-        a->admit(a, fd, &hello);
+        a->admit(a, fd, &over);
     else if (status == RING_ERR_CONFIG)
         a->refuse(a, status);
     else

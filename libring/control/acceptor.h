@@ -29,8 +29,8 @@ typedef struct acceptor {
     /** A member that proved itself: RING_OK, RING_ERR_PEER: this connection is not wanted now, or
      *  RING_ERR_ABORTED: never. NULL: any is. */
     ring_status (*wants)(struct acceptor *a, const handshake_hello *hello);
-    /** A member that was welcomed; @p fd is the callee's. */
-    void (*admit)(struct acceptor *a, int fd, const handshake_hello *hello);
+    /** A member that was welcomed, by @p h; @p fd is the callee's. */
+    void (*admit)(struct acceptor *a, int fd, const handshake *h);
     /** RING_ERR_CONFIG: a member cannot take part; RING_ERR_SYSTEM: no descriptor is free, and no
      *  stranger has one. fail_text() says more. */
     void (*refuse)(struct acceptor *a, ring_status status);

@@ -2,9 +2,11 @@
  * Bytes to messages and back; a part of one is kept until the rest comes. */
 #include "connection.h"
 
+#include "heartbeat.h"
 #include "membership.h"
 
 #include <errno.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -16,7 +18,20 @@ static void on_ready(control_source *s)
     membership_after_event(c->member);
 }
 
-connection *connection_new(membership *m, int fd, int peer, bool edge)
+void connection_join_tree(connection *c)
+{
+    c->edge = true;
+    c->heard = clock_now();
+    c->beat = 0;
+}
+
+void connection_free(connection *c)
+{
+    sodium_memzero(&c->keys, sizeof c->keys);
+    free(c);
+}
+
+connection *connection_new(membership *m, int fd, const handshake *h, bool edge)
 {
     connection *c = calloc(1, sizeof *c);
     if (c == NULL) {
@@ -25,13 +40,16 @@ connection *connection_new(membership *m, int fd, int peer, bool edge)
     }
     c->source = (control_source){.fd = fd_guard(fd), .client = &m->client, .ready = on_ready};
     c->member = m;
-    c->peer = peer;
-    c->edge = edge;
+    c->peer = handshake_peer(h);
+    handshake_derive(h, &c->keys);
+    c->beat = CONTROL_NEVER;
     c->heard = clock_now();
+    if (edge)
+        connection_join_tree(c);
     c->sent = sizeof c->out;
     if (control_watch(&c->source, EPOLLIN) != RING_OK) {
         control_close(&c->source);
-        free(c);
+        connection_free(c);
         return NULL;
     }
     c->next = m->connections;
@@ -50,6 +68,21 @@ static void end(connection *c)
     control_close(&c->source);
 }
 
+static void take_message(connection *c)
+{
+    c->got = 0;
+    c->tacit = false;
+    if (c->doubted)
+        return;
+    c->doubted = !control_message_is_genuine(&c->in, c->keys.in, c->messages_in++);
+    if (!c->doubted)
+        membership_hear(c->member, c, &c->in.message);
+    else
+        membership_distrust(c->member, c, RING_ERR_PEER, "sent a control message that came changed: "
+                            "a proxy, an adapter or a driver on the way damages it, or somebody "
+                            "forges it");
+}
+
 void connection_read(connection *c)
 {
     while (connection_is_open(c)) {
@@ -65,9 +98,7 @@ void connection_read(connection *c)
         c->got += (size_t)got;
         if (c->got < sizeof c->in)
             continue;
-        c->got = 0;
-        c->tacit = false;
-        membership_hear(c->member, c, &c->in);
+        take_message(c);
     }
 }
 
@@ -94,8 +125,11 @@ static bool has_something_to_say(connection *c)
 {
     if (connection_is_busy(c))
         return true;
-    if (!membership_speak(c->member, c, &c->out))
+    if (!membership_speak(c->member, c, &c->out.message))
         return false;
+    if (c->out.message.kind != CONTROL_BEAT)
+        heartbeat_follow(c->member, c);
+    control_message_seal(&c->out, c->keys.out, c->messages_out++);
     c->sent = 0;
     c->member->messages_sent++;
     return true;

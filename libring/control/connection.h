@@ -8,6 +8,7 @@
 
 #include "control_message.h"
 #include "control_thread.h"
+#include "handshake.h"
 
 struct membership;
 
@@ -18,6 +19,7 @@ typedef struct connection {
     bool edge;    /* of the tree; else it leads to or from rank 0, for joining only     */
     bool deaf;    /* nothing more can be said; reading tells why                        */
     bool came;    /* rank 0: the card of this rank is here                              */
+    bool doubted; /* a message was not genuine: what comes is not believed any more     */
     bool tacit;   /* the peer dialed, and has said nothing yet: it may have thought better */
     double heard, beat; /* when the peer was heard last; when the next beat is due      */
 
@@ -30,13 +32,19 @@ typedef struct connection {
     bool bypassed;
     bool told_goodbye, left; /* left: the peer said goodbye, or that it is seated elsewhere */
 
-    control_message in, out;
+    handshake_keys keys;
+    uint64_t messages_in, messages_out; /* whole ones */
+    control_sealed in, out;
     size_t got, sent; /* bytes of `in` read; of `out`, its size: none */
     struct connection *next;
 } connection;
 
-/** Takes over @p fd. NULL: no memory, or it cannot be watched; it is closed then. */
-connection *connection_new(struct membership *m, int fd, int peer, bool edge);
+/** Takes over @p fd, on which @p h has succeeded. NULL: no memory, or it cannot be watched; it is closed then. */
+connection *connection_new(struct membership *m, int fd, const handshake *h, bool edge);
+/** It is an edge of the tree from now on. */
+void connection_join_tree(connection *c);
+/** Of one that is closed and in no list. */
+void connection_free(connection *c);
 /** Reads what is here; each whole message goes to membership_hear(). Closes it at its end, after
  *  membership_lose(). */
 void connection_read(connection *c);

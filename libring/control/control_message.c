@@ -2,6 +2,7 @@
  * Composing messages, and believing nothing of what they say before it was checked. */
 #include "control_message.h"
 
+#include <sodium.h>
 #include <string.h>
 
 void control_message_begin(control_message *m, enum control_kind kind, int rank)
@@ -18,6 +19,33 @@ void control_message_reason(control_message *m, enum control_kind kind, int rank
     m->status = (int32_t)status;
     text_format(m->body.text, sizeof m->body.text, "%s", text); /* a longer one loses its end */
 }
+
+/* ---- Seals ------------------------------------------------------------------------- */
+
+static void make_mac(const control_sealed *s, const unsigned char *key, uint64_t number,
+                     unsigned char mac[CONTROL_MAC])
+{
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, key, CONTROL_KEY, CONTROL_MAC);
+    crypto_generichash_update(&state, (const unsigned char *)&number, sizeof number);
+    crypto_generichash_update(&state, (const unsigned char *)&s->message, sizeof s->message);
+    crypto_generichash_final(&state, mac, CONTROL_MAC);
+}
+
+void control_message_seal(control_sealed *s, const unsigned char key[CONTROL_KEY], uint64_t number)
+{
+    make_mac(s, key, number, s->mac);
+}
+
+bool control_message_is_genuine(const control_sealed *s, const unsigned char key[CONTROL_KEY],
+                                uint64_t number)
+{
+    unsigned char mac[CONTROL_MAC];
+    make_mac(s, key, number, mac);
+    return sodium_memcmp(mac, s->mac, sizeof mac) == 0;
+}
+
+/* ---- Checks ------------------------------------------------------------------------ */
 
 static ring_status known_error(int32_t status)
 {
@@ -53,6 +81,8 @@ static bool check_terms(control_message *m)
     text_make_printable(m->body.terms.algo, sizeof m->body.terms.algo);
     if (m->body.terms.channels < 1 || m->body.terms.channels > SETTINGS_MOST_CHANNELS)
         return false;
+    if (m->body.terms.checksum != 0 && m->body.terms.checksum != 1)
+        return false;
     return seconds(m->body.terms.timeout) && seconds(m->body.terms.peer_timeout) &&
            m->body.terms.remaining <= 1e9;
 }
@@ -81,8 +111,6 @@ static bool check_left(const control_message *m, int size)
 
 static bool check_statement(control_message *m, int size)
 {
-    if (m->body.terms.checksum != 0 && m->body.terms.checksum != 1)
-        return false;
     text_make_printable(m->body.statement.text, sizeof m->body.statement.text);
     return m->count > 0 && m->body.statement.peer >= -1 && m->body.statement.peer < size;
 }

@@ -59,6 +59,21 @@ typedef struct control_message {
 
 _Static_assert(sizeof(control_message) == 512, "messages have one size");
 
+enum { CONTROL_KEY = 32, CONTROL_MAC = 16 };
+
+/** A message on the wire. The MAC is by the key of its connection and direction and counts, so
+ *  none can be changed, left out, repeated or come from elsewhere. */
+typedef struct control_sealed {
+    control_message message;
+    unsigned char mac[CONTROL_MAC];
+} control_sealed;
+
+/** Completes the message, number @p number from 0 of its direction. */
+void control_message_seal(control_sealed *s, const unsigned char key[CONTROL_KEY],
+                          uint64_t number);
+bool control_message_is_genuine(const control_sealed *s, const unsigned char key[CONTROL_KEY],
+                                uint64_t number);
+
 /** Checks what came from the wire, and makes its texts fit to be shown; a status that is none
  *  becomes RING_ERR_INTERNAL, an empty text the status' own.
  *  @return false if it makes no sense in a world of @p size ranks. */

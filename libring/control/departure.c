@@ -95,7 +95,7 @@ static void on_dialed(dialer *d, ring_status status, int fd)
     if (status == RING_OK) {
         memset(m->unreachable, 0, (size_t)m->world.size * sizeof *m->unreachable);
         m->unanswered = -1;
-        connection *c = connection_new(m, fd, d->peer, true);
+        connection *c = connection_new(m, fd, &d->handshake, true);
         if (c != NULL)
             connection_write(c);
     } else {

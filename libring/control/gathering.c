@@ -71,10 +71,10 @@ void gathering_lose(membership *m, const connection *c)
 
 /* ---- Who comes --------------------------------------------------------------------- */
 
-static void on_admitted(acceptor *a, int fd, const handshake_hello *hello)
+static void on_admitted(acceptor *a, int fd, const handshake *h)
 {
-    if (hello->purpose.kind == HANDSHAKE_JOIN)
-        (void)connection_new(a->context, fd, hello->rank, false);
+    if (h->dialer.purpose.kind == HANDSHAKE_JOIN)
+        (void)connection_new(a->context, fd, h, false);
     else
         fd_close(&fd);
 }

@@ -39,7 +39,7 @@ void handout_hear(membership *m, connection *c, const control_message *message)
     if (m->state != STATE_JOINING || m->world.rank == 0 || c->peer != tree_parent(m->world.rank)) {
         membership_nonsense(m, c);
     } else if (message->kind == CONTROL_TERMS) {
-        c->edge = true; /* the rendezvous with rank 0 becomes one */
+        connection_join_tree(c); /* the rendezvous with rank 0 becomes one */
         take_terms(m, message);
     } else if (message->rank == m->cards_here) {
         memcpy(&m->world.cards[message->rank], message->body.cards,
@@ -56,14 +56,14 @@ void handout_hear(membership *m, connection *c, const control_message *message)
 
 static void give(connection *c)
 {
-    c->edge = c->gives_cards = true;
-    c->heard = clock_now();
+    connection_join_tree(c);
+    c->gives_cards = true;
 }
 
 static void on_dialed(dialer *d, ring_status status, int fd)
 {
     membership *m = d->context;
-    connection *c = status == RING_OK ? connection_new(m, fd, d->peer, true) : NULL;
+    connection *c = status == RING_OK ? connection_new(m, fd, &d->handshake, true) : NULL;
     if (c == NULL) {
         verdict_propose_own(m, fail(status != RING_OK ? status : RING_ERR_MEMORY,
                                     "handing the cards to rank %d (%s): %s", d->peer,

@@ -89,6 +89,25 @@ static void prove(const handshake *h, const char *side, unsigned char mac[HANDSH
 
 static const char acceptor_side[8] = "acceptor", dialer_side[8] = "dialer";
 
+static bool is_dialer(const handshake *h)
+{
+    return h->dialer.rank == h->terms->rank;
+}
+
+int handshake_peer(const handshake *h)
+{
+    return is_dialer(h) ? h->acceptor.rank : h->dialer.rank;
+}
+
+void handshake_derive(const handshake *h, handshake_keys *keys)
+{
+    static const char from_acceptor[8] = "accepts", from_dialer[8] = "dials";
+    const bool dialed = is_dialer(h);
+    _Static_assert(HANDSHAKE_KEY == HANDSHAKE_MAC, "a MAC makes a key");
+    prove(h, dialed ? from_dialer : from_acceptor, keys->out);
+    prove(h, dialed ? from_acceptor : from_dialer, keys->in);
+}
+
 static ring_status check_proof(const handshake *h, const char *side, const unsigned char *mac)
 {
     unsigned char want[HANDSHAKE_MAC];

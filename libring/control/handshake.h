@@ -21,7 +21,7 @@
 
 #include <stdio.h>
 
-enum { HANDSHAKE_NONCE = 32, HANDSHAKE_MAC = 32, HANDSHAKE_SESSION = 16, HANDSHAKE_SECONDS = 5 };
+enum { HANDSHAKE_NONCE = 32, HANDSHAKE_MAC = 32, HANDSHAKE_KEY = 32, HANDSHAKE_SESSION = 16, HANDSHAKE_SECONDS = 5 };
 enum handshake_kind { HANDSHAKE_JOIN = 1, HANDSHAKE_CONTROL, HANDSHAKE_LINK };
 
 /** What a connection is for. Of a link also which one: two ends that mean different ones do not
@@ -81,6 +81,15 @@ void handshake_accept(handshake *h, int fd, const handshake_terms *terms);
  *          RING_ERR_ABORTED: declined, and so will be the next one;
  *          else this socket is of no use: RING_ERR_AUTH, _PEER, _TIMEOUT, _SYSTEM. */
 ring_status handshake_step(handshake *h);
+/** @return the rank of the other side. */
+int handshake_peer(const handshake *h);
+/** Keys for what follows on this connection, one a direction; nobody without the job's key has them,
+ *  and no other connection. */
+typedef struct handshake_keys {
+    unsigned char out[HANDSHAKE_KEY], in[HANDSHAKE_KEY];
+} handshake_keys;
+/** After RING_OK. */
+void handshake_derive(const handshake *h, handshake_keys *keys);
 /** The last word of the side that accepts, after RING_OK: only now the other side is done. */
 ring_status handshake_welcome(handshake *h);
 /** Instead of it: this rank has left what the connection is for. */

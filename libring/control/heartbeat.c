@@ -4,6 +4,8 @@
 
 #include "departure.h"
 
+#define FOLLOW_SECONDS 0.3
+
 static double interval(const membership *m)
 {
     const double fifth = m->world.settings.peer_timeout / 5;
@@ -13,12 +15,20 @@ static double interval(const membership *m)
 bool heartbeat_speak(membership *m, connection *c, control_message *out)
 {
     const double now = clock_now();
-    if (!c->edge || now < c->beat || c->told_goodbye || c->gives_cards)
+    if (now < c->beat || c->told_goodbye || c->gives_cards)
         return false;
     control_message_begin(out, CONTROL_BEAT, m->world.rank);
-    c->beat = now + interval(m);
+    c->beat = c->edge ? now + interval(m) : CONTROL_NEVER;
     membership_due(m, c->beat);
     return true;
+}
+
+void heartbeat_follow(membership *m, connection *c)
+{
+    const double soon = clock_now() + FOLLOW_SECONDS;
+    if (c->beat > soon)
+        c->beat = soon;
+    membership_due(m, c->beat);
 }
 
 /* After its own stall each peer has an interval to be heard again. */
@@ -61,9 +71,9 @@ static void judge(membership *m, connection *c, double now)
 void heartbeat_tick(membership *m, double now)
 {
     for (connection *c = m->connections; c != NULL; c = c->next) {
-        if (!c->edge || !connection_is_open(c) || m->state == STATE_LEAVING)
+        if (!connection_is_open(c) || m->state == STATE_LEAVING)
             continue;
-        if (!membership_has_failed(m) && !c->left && m->lost[c->peer] == LOSS_NONE)
+        if (c->edge && !membership_has_failed(m) && !c->left && m->lost[c->peer] == LOSS_NONE)
             judge(m, c, now);
         connection_write(c);
         if (connection_is_open(c) && !c->deaf && c->beat > now)

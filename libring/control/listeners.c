@@ -76,16 +76,17 @@ ring_status listeners_bind(membership *m, const credential *c)
 
 /* ---- Who comes --------------------------------------------------------------------- */
 
-static void on_admitted(acceptor *a, int fd, const handshake_hello *hello)
+static void on_admitted(acceptor *a, int fd, const handshake *h)
 {
     membership *m = a->context;
-    if (hello->purpose.kind == HANDSHAKE_LINK) {
-        data_sockets_admit(m, hello, a == &m->local, fd);
+    const int kind = h->dialer.purpose.kind;
+    if (kind == HANDSHAKE_LINK) {
+        data_sockets_admit(m, &h->dialer, a == &m->local, fd);
         return;
     }
     connection *c = NULL;
-    if (hello->purpose.kind == HANDSHAKE_CONTROL)
-        c = connection_new(m, fd, hello->rank, true);
+    if (kind == HANDSHAKE_CONTROL)
+        c = connection_new(m, fd, h, true);
     else
         fd_close(&fd);
     if (c == NULL)

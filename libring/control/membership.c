@@ -19,15 +19,20 @@
 
 /* ---- The channel ------------------------------------------------------------------- */
 
-void membership_nonsense(membership *m, const connection *c)
+void membership_distrust(membership *m, const connection *c, ring_status status, const char *what)
 {
     char name[128], text[CONTROL_TEXT];
     membership_name(m, c->peer, name, sizeof name);
-    text_format(text, sizeof text, "%s sent a control message that makes no sense", name);
+    text_format(text, sizeof text, "%s %s", m->started ? "it" : name, what);
     if (m->started)
-        departure_lost(m, c->peer, LOSS_SILENT, "it sent a control message that makes no sense");
+        departure_lost(m, c->peer, LOSS_SILENT, text);
     else
-        verdict_decide(m, RING_ERR_INTERNAL, text);
+        verdict_decide(m, status, text);
+}
+
+void membership_nonsense(membership *m, const connection *c)
+{
+    membership_distrust(m, c, RING_ERR_INTERNAL, "sent a control message that makes no sense");
 }
 
 /* Before all cards are here, only those who hand them out have anything to say. */
@@ -36,7 +41,7 @@ static bool is_timely(const membership *m, const connection *c, uint32_t kind)
     const bool to_rank_0 = kind == CONTROL_CARD || kind == CONTROL_SEATED;
     if (to_rank_0 || !c->edge)
         return (to_rank_0 && !c->edge && m->world.rank == 0) || kind == CONTROL_TERMS ||
-               kind == CONTROL_PROPOSAL || kind == CONTROL_VERDICT;
+               kind == CONTROL_PROPOSAL || kind == CONTROL_VERDICT || kind == CONTROL_BEAT;
     return true;
 }
 
@@ -117,7 +122,7 @@ static void free_ended(membership *m)
             continue;
         }
         *at = c->next;
-        free(c);
+        connection_free(c);
     }
     for (dialer **at = &m->dialers; *at != NULL;) {
         dialer *d = *at;

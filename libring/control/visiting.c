@@ -48,7 +48,7 @@ void visiting_lose(membership *m, const connection *c)
 static void on_found(membership *m, const handshake *h, int fd)
 {
     ring_status status = listeners_open(m, h->acceptor.session);
-    connection *c = connection_new(m, fd, 0, false);
+    connection *c = connection_new(m, fd, h, false);
     m->at_rank_0 = true;
     membership_drop_dialers(m, HANDSHAKE_JOIN);
     if (c != NULL)

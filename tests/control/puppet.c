@@ -39,6 +39,8 @@ ring_status puppet_prove(puppet *p)
         clock_sleep(0.001);
     if (status != RING_OK)
         fd_close(&p->fd);
+    else
+        handshake_derive(&p->handshake, &p->keys);
     return status;
 }
 
@@ -52,16 +54,28 @@ ring_status puppet_bring_card(puppet *p, const char *hostname, int pid)
     return puppet_say(p, &m);
 }
 
-ring_status puppet_say(const puppet *p, const control_message *message)
+control_sealed puppet_seal(puppet *p, const control_message *message)
 {
-    return fd_write_all(p->fd, message, sizeof *message, clock_now() + SECONDS);
+    control_sealed sealed = {.message = *message};
+    control_message_seal(&sealed, p->keys.out, p->said++);
+    return sealed;
 }
 
-ring_status puppet_hear(const puppet *p, control_message *message)
+ring_status puppet_say(puppet *p, const control_message *message)
 {
+    const control_sealed sealed = puppet_seal(p, message);
+    return fd_write_all(p->fd, &sealed, sizeof sealed, clock_now() + SECONDS);
+}
+
+ring_status puppet_hear(puppet *p, control_message *message)
+{
+    control_sealed sealed;
     do {
-        RING_TRY(fd_read_all(p->fd, message, sizeof *message, clock_now() + SECONDS));
-    } while (message->kind == CONTROL_BEAT);
+        RING_TRY(fd_read_all(p->fd, &sealed, sizeof sealed, clock_now() + SECONDS));
+        if (!control_message_is_genuine(&sealed, p->keys.in, p->heard++))
+            return fail(RING_ERR_PEER, "a message that is not genuine");
+    } while (sealed.message.kind == CONTROL_BEAT);
+    *message = sealed.message;
     return RING_OK;
 }
 

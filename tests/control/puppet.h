@@ -11,6 +11,8 @@ typedef struct puppet {
     handshake_terms terms;
     handshake_hello hello; /* may be changed before puppet_prove() */
     handshake handshake;
+    handshake_keys keys;
+    uint64_t said, heard; /* messages */
 } puppet;
 
 /** Connects to where @p id leads, as @p rank of @p size. */
@@ -19,9 +21,11 @@ ring_status puppet_dial(puppet *p, const ring_unique_id *id, int rank, int size)
 ring_status puppet_prove(puppet *p);
 /** Brings a card that names @p hostname and @p pid. */
 ring_status puppet_bring_card(puppet *p, const char *hostname, int pid);
-ring_status puppet_say(const puppet *p, const control_message *message);
+ring_status puppet_say(puppet *p, const control_message *message);
+/** What puppet_say() would write, next in turn. */
+control_sealed puppet_seal(puppet *p, const control_message *message);
 /** The next message that is no beat. */
-ring_status puppet_hear(const puppet *p, control_message *message);
+ring_status puppet_hear(puppet *p, control_message *message);
 void puppet_end(puppet *p);
 
 #endif

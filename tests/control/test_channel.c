@@ -109,6 +109,7 @@ static void numbers_from_the_wire_are_checked(void **state)
 typedef struct liar {
     ring_unique_id id;
     control_message lie;
+    void (*change)(puppet *p, control_sealed *sealed); /* on the way, NULL: it comes as it is */
 } liar;
 
 static ring_status lie(const liar *l, int size)
@@ -121,7 +122,10 @@ static ring_status lie(const liar *l, int size)
     do {
         RING_TRY(puppet_hear(&p, &m));
     } while (m.kind != CONTROL_CARDS);
-    RING_TRY(puppet_say(&p, &l->lie));
+    control_sealed sealed = puppet_seal(&p, &l->lie);
+    if (l->change != NULL)
+        l->change(&p, &sealed);
+    RING_TRY(fd_write_all(p.fd, &sealed, sizeof sealed, clock_now() + 5));
     while (m.kind != CONTROL_VERDICT && puppet_hear(&p, &m) == RING_OK)
         continue;
     puppet_end(&p);
@@ -163,6 +167,54 @@ static void nonsense_ends_the_communicator_with_a_text(void **state)
     control_message_begin(&m, CONTROL_CARDS, 0);
     m.count = 1;
     expect(&m, RING_ERR_INTERNAL, "makes no sense");
+}
+
+/* ---- From a wire that changes what is said ----------------------------------------- */
+
+static void flip(puppet *p, control_sealed *sealed)
+{
+    (void)p;
+    sealed->message.body.text[100] ^= 1;
+}
+
+static void flip_mac(puppet *p, control_sealed *sealed)
+{
+    (void)p;
+    sealed->mac[CONTROL_MAC - 1] ^= 0x80;
+}
+
+/* The message before this one was lost. */
+static void leave_out(puppet *p, control_sealed *sealed)
+{
+    *sealed = puppet_seal(p, &sealed->message);
+}
+
+/* It is the card again that was brought before it. */
+static void repeat(puppet *p, control_sealed *sealed)
+{
+    control_message_seal(sealed, p->keys.out, 0);
+}
+
+/* Of the other direction, or another connection. */
+static void replant(puppet *p, control_sealed *sealed)
+{
+    control_message_seal(sealed, p->keys.in, p->said - 1);
+}
+
+static void a_changed_message_ends_the_communicator(void **state)
+{
+    (void)state;
+    static void (*const changes[])(puppet *p, control_sealed *sealed) = {flip, flip_mac, leave_out,
+                                                                         repeat, replant};
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        liar l = {.id = new_id(), .change = changes[i]};
+        crew *c = crew_new(2);
+        control_message_begin(&l.lie, CONTROL_BEAT, 1);
+        crew_threads(c, 2, hear_lies, &l);
+        outcome_assert(&c->outcomes[0], RING_ERR_PEER, "rank 1 (li?ar, pid 7) sent a control "
+                       "message that came changed");
+        crew_free(c);
+    }
 }
 
 /* ---- One thread a process ---------------------------------------------------------- */
@@ -360,6 +412,7 @@ int main(void)
         TEST(texts_from_the_wire_are_made_printable),
         TEST(numbers_from_the_wire_are_checked),
         TEST(nonsense_ends_the_communicator_with_a_text),
+        TEST(a_changed_message_ends_the_communicator),
         TEST(all_communicators_of_a_process_share_one_thread),
         TEST(the_task_runs_when_kicked_and_while_it_wants_to),
         TEST(nobody_listens_at_the_port_of_an_id_before_rank_0_joins),

@@ -402,15 +402,16 @@ static void the_reason_beats_its_effects(void **state)
 }
 
 /* Rank 1's word that it is through reaches rank 0 in two parts, and so does its card. */
-static ring_status say_in_two_parts(const puppet *p, const control_message *m)
+static ring_status say_in_two_parts(puppet *p, const control_message *m)
 {
-    const size_t half = sizeof *m / 2;
-    RING_TRY(fd_write_all(p->fd, m, half, clock_now() + 5));
+    const control_sealed whole = puppet_seal(p, m);
+    const size_t half = sizeof whole / 2;
+    RING_TRY(fd_write_all(p->fd, &whole, half, clock_now() + 5));
     clock_sleep(0.1);
-    return fd_write_all(p->fd, (const char *)m + half, sizeof *m - half, clock_now() + 5);
+    return fd_write_all(p->fd, (const char *)&whole + half, sizeof whole - half, clock_now() + 5);
 }
 
-static ring_status expect_kind(const puppet *p, enum control_kind kind, int count)
+static ring_status expect_kind(puppet *p, enum control_kind kind, int count)
 {
     control_message m;
     RING_TRY(puppet_hear(p, &m));

@@ -69,7 +69,7 @@ static bool is_closed(int fd, double seconds)
 
 enum {
     RECORD_MAX = 4096,
-    WHOLE_HANDSHAKE = sizeof(handshake_hello) + HANDSHAKE_MAC + sizeof(control_message)
+    WHOLE_HANDSHAKE = sizeof(handshake_hello) + HANDSHAKE_MAC + sizeof(control_sealed)
 };
 
 typedef struct recording {

@@ -618,7 +618,7 @@ static void rank_0_speaks_to_its_children_only(void **state)
         const uint64_t cards = (uint64_t)(sizes[i] + CONTROL_CARDS_MOST - 1) / CONTROL_CARDS_MOST;
         assert_int_equal(t.start.connections, CONTROL_FANOUT);
         assert_true(t.start.messages <= CONTROL_FANOUT * (1 + cards + 1 + 2));
-        assert_int_equal(t.start.bytes, t.start.messages * sizeof(control_message));
+        assert_int_equal(t.start.bytes, t.start.messages * sizeof(control_sealed));
         assert_int_equal(t.end.messages - t.start.messages, CONTROL_FANOUT);
     }
 }

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A network that changes what is sent: one bit flips, one byte vanishes or comes twice, anywhere
+ * in what a rank sends, on its control connections or its links. Values are never wrong, and who
+ * does not have them has an error that blames the connection. RING_TEST_DAMAGES sets the number of
+ * runs (60), RING_TEST_SEED which ones. Usage: test_fault_noise */
+#include "harness.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { RANKS = 2, VICTIM = 1, LARGEST = 50000, SEGMENT_MOST = 1 << 20 };
+enum act { FLIP, DROP, DOUBLE, ACTS };
+enum wire { CONTROL, LINKS, WIRES };
+
+typedef struct damage {
+    enum act act;
+    enum wire wire;
+    uint64_t at; /* byte of all that is sent on that wire; UINT64_MAX: none */
+    int bit;
+} damage;
+
+/** What the ranks of a run leave in the board. */
+typedef struct outcome {
+    ring_status status;
+    bool wrong; /* a value */
+    double over;
+    char text[512];
+} outcome;
+
+typedef struct findings {
+    _Atomic uint64_t sent[WIRES]; /* bytes, of the victim */
+    _Atomic double damaged;       /* when, 0: never       */
+    outcome outcomes[RANKS];
+} findings;
+
+/* ---- The network ------------------------------------------------------------------- */
+
+static damage todo;
+static findings *notes; /* of the victim, while it runs */
+
+static void send_all(int fd, const unsigned char *data, size_t bytes)
+{
+    while (bytes > 0) {
+        struct pollfd entry = {.fd = fd, .events = POLLOUT};
+        const ssize_t put = syscall(SYS_sendto, fd, data, bytes, MSG_NOSIGNAL, NULL, 0);
+        if (put < 0 && errno != EAGAIN && errno != EINTR)
+            return; /* the next one tells */
+        data += put > 0 ? put : 0;
+        bytes -= put > 0 ? (size_t)put : 0;
+        poll(&entry, 1, 100);
+    }
+}
+
+static void send_damaged(int fd, unsigned char *data, size_t bytes, size_t at)
+{
+    switch (todo.act) {
+    case FLIP:
+        data[at] ^= (unsigned char)(1 << todo.bit);
+        break;
+    case DROP:
+        memmove(data + at, data + at + 1, bytes - at - 1);
+        bytes--;
+        break;
+    default:
+        memmove(data + at + 1, data + at, bytes - at);
+        bytes++;
+        break;
+    }
+    atomic_store(&notes->damaged, harness_now());
+    send_all(fd, data, bytes);
+}
+
+/* @return false if nothing is to be done to it. */
+static bool meddle(enum wire wire, int fd, const struct iovec *parts, size_t count, size_t bytes)
+{
+    static unsigned char copy[SEGMENT_MOST + 1];
+    size_t end = 0;
+    const uint64_t from = atomic_load(&notes->sent[wire]);
+    if (wire != todo.wire || todo.at < from || todo.at >= from + bytes || bytes > SEGMENT_MOST)
+        return false;
+    for (size_t i = 0; i < count; end += parts[i++].iov_len)
+        memcpy(copy + end, parts[i].iov_base, parts[i].iov_len);
+    send_damaged(fd, copy, bytes, (size_t)(todo.at - from));
+    atomic_fetch_add(&notes->sent[wire], bytes);
+    return true;
+}
+
+static ssize_t counted(enum wire wire, ssize_t put)
+{
+    if (notes != NULL && put > 0)
+        atomic_fetch_add(&notes->sent[wire], (uint64_t)put);
+    return put;
+}
+
+#define IN_PLACE_OF_LIBC __attribute__((visibility("default")))
+
+/* The library's calls come here: control and handshakes use send(), tcp links sendmsg(). */
+IN_PLACE_OF_LIBC ssize_t send(int fd, const void *data, size_t bytes, int flags)
+{
+    const struct iovec part = {(void *)(uintptr_t)data, bytes};
+    if (notes != NULL && meddle(CONTROL, fd, &part, 1, bytes))
+        return (ssize_t)bytes;
+    return counted(CONTROL, syscall(SYS_sendto, fd, data, bytes, flags, NULL, 0));
+}
+
+IN_PLACE_OF_LIBC ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < message->msg_iovlen; i++)
+        bytes += message->msg_iov[i].iov_len;
+    if (notes != NULL && meddle(LINKS, fd, message->msg_iov, message->msg_iovlen, bytes))
+        return (ssize_t)bytes;
+    return counted(LINKS, syscall(SYS_sendmsg, fd, message, flags));
+}
+
+/* ---- A rank ------------------------------------------------------------------------ */
+
+static ring_status sum(ring_comm *comm, int rank, size_t count, bool *wrong)
+{
+    static int32_t numbers[LARGEST];
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = (int32_t)i * (rank + 1);
+    const ring_status status = ring_all_reduce(numbers, numbers, count, RING_INT32, RING_SUM, comm,
+                                               NULL);
+    for (size_t i = 0; i < count && status == RING_OK; i++)
+        *wrong = *wrong || numbers[i] != (int32_t)i * (RANKS * (RANKS + 1) / 2);
+    return status;
+}
+
+static ring_status hand_on(ring_comm *comm, int rank, int root, bool *wrong)
+{
+    int32_t number = rank == root ? 4711 : 0;
+    const ring_status status = ring_broadcast(&number, &number, 1, RING_INT32, root, comm, NULL);
+    *wrong = *wrong || (status == RING_OK && number != 4711);
+    return status;
+}
+
+static ring_status work(ring_comm *comm, int rank, bool *wrong)
+{
+    static const size_t counts[] = {2, 300, LARGEST, 5};
+    ring_status status = RING_OK;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts && status == RING_OK; i++)
+        status = sum(comm, rank, counts[i], wrong);
+    for (int root = 0; root < RANKS && status == RING_OK; root++)
+        status = hand_on(comm, rank, root, wrong);
+    return status == RING_OK ? ring_barrier(comm, NULL) : status;
+}
+
+static int take_part(int rank, int ranks, harness_board *board, void *arg)
+{
+    findings *found = (findings *)(void *)board->data;
+    outcome *mine = &found->outcomes[rank];
+    ring_comm *comm = NULL;
+    todo = *(const damage *)arg;
+    notes = rank == VICTIM ? found : NULL;
+    mine->status = harness_join(rank, ranks, board, &comm);
+    if (mine->status == RING_OK)
+        mine->status = work(comm, rank, &mine->wrong);
+    mine->over = harness_now();
+    snprintf(mine->text, sizeof mine->text, "%s", ring_last_error(comm));
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* ---- Runs -------------------------------------------------------------------------- */
+
+static findings run(const damage *d)
+{
+    harness_board *board;
+    damage copy = *d;
+    assert_int_equal(harness_run(HARNESS_PROCESSES, RANKS, take_part, &copy, &board), 0);
+    findings *found = (findings *)(void *)board->data, result;
+    memcpy(&result, found, sizeof result);
+    harness_board_free(board);
+    return result;
+}
+
+static uint64_t scramble(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+static damage nth_damage(uint64_t n, const findings *whole)
+{
+    damage d = {.act = (enum act)(n % ACTS), .wire = (enum wire)(n / ACTS % WIRES),
+                .bit = (int)(scramble(n + 1) % 8)};
+    d.at = scramble(n) % whole->sent[d.wire];
+    return d;
+}
+
+static bool blames_the_connection(const char *text)
+{
+    static const char *const words[] = {"damaged", "changed", "connection", "closed", "did not"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strstr(text, words[i]) != NULL)
+            return strstr(text, "left") == NULL;
+    return false;
+}
+
+/* @return seconds from the damage to the last rank's error, 0: no rank had one. */
+static double judge(uint64_t n, const damage *d, const findings *f)
+{
+    double latest = 0;
+    for (int r = 0; r < RANKS; r++) {
+        const outcome *o = &f->outcomes[r];
+        if (o->wrong || (o->status != RING_OK && !blames_the_connection(o->text)))
+            fail_msg("run %llu: act %d, wire %d, byte %llu: rank %d: %s, %s: %s",
+                     (unsigned long long)n, (int)d->act, (int)d->wire, (unsigned long long)d->at, r,
+                     o->wrong ? "wrong values" : "values right", ring_status_string(o->status),
+                     o->text);
+        if (o->status != RING_OK && o->over - f->damaged > latest)
+            latest = o->over - f->damaged;
+    }
+    return latest;
+}
+
+static uint64_t number(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void damage_is_told_of(void **state)
+{
+    (void)state;
+    const uint64_t runs = number("RING_TEST_DAMAGES", 60), seed = number("RING_TEST_SEED", 0);
+    const damage none = {.at = UINT64_MAX};
+    const findings whole = run(&none);
+    uint64_t hit = 0, ended = 0, late = 0;
+    double latest = 0;
+    assert_int_equal(whole.outcomes[0].status, RING_OK);
+    assert_int_equal(whole.outcomes[VICTIM].status, RING_OK);
+    for (uint64_t n = seed; n < seed + runs; n++) {
+        const damage d = nth_damage(n, &whole);
+        const findings f = run(&d);
+        const double seconds = judge(n, &d, &f);
+        hit += f.damaged > 0;
+        ended += seconds > 0;
+        late += seconds > 1;
+        latest = seconds > latest ? seconds : latest;
+    }
+    printf("%llu runs, %llu damaged, %llu ended with an error, %llu of them after more than 1 s; "
+           "the latest after %.2f s\n", (unsigned long long)runs, (unsigned long long)hit,
+           (unsigned long long)ended, (unsigned long long)late, latest);
+    assert_true(hit >= runs * 9 / 10);
+    assert_true(latest < 3); /* 1 s where the machine is free */
+}
+
+int main(void)
+{
+    setenv("RING_TRANSPORT", "tcp", 1);
+    setenv("RING_TIMEOUT", "10", 1);
+    setenv("RING_INIT_TIMEOUT", "10", 1);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(damage_is_told_of)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
