@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -207,6 +208,57 @@ static void endless_lines_are_refused(void **state)
     free(text);
 }
 
+static void zero_bytes_are_refused(void **state)
+{
+    (void)state;
+    host_list list;
+    assert_int_equal(from_file("a\nb\0c slots=2\n", 14, hosts_read_file, &list), RING_ERR_CONFIG);
+    assert_non_null(strstr(fail_text(), ":2: a zero byte"));
+    hosts_free(&list);
+}
+
+static void only_regular_files_are_read(void **state)
+{
+    (void)state;
+    char fifo[] = "/tmp/ring-hosts-fifo-XXXXXX";
+    host_list list = {0};
+    close(mkstemp(fifo));
+    unlink(fifo);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    const char *const paths[] = {"/dev/zero", fifo, "/tmp"};
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        assert_int_equal(hosts_read_file(paths[i], &list), RING_ERR_CONFIG);
+        assert_non_null(strstr(fail_text(), ": not a regular file"));
+    }
+    unlink(fifo);
+}
+
+/* 65,536 names took 33 s when each was compared with all before it. */
+static void many_hosts_are_read_at_once(void **state)
+{
+    (void)state;
+    enum { LINE = sizeof "n00000 slots=2\n" - 1 };
+    host_list list;
+    char *text = malloc((size_t)HOSTS_MAX * LINE + 1);
+    for (int i = 0; i < HOSTS_MAX; i++)
+        snprintf(text + (size_t)i * LINE, LINE + 1, "n%05d slots=2\n", i);
+    const double start = clock_now();
+    assert_int_equal(from_file(text, (size_t)HOSTS_MAX * LINE, hosts_read_file, &list), RING_OK);
+    assert_true(clock_now() - start < 5);
+    assert_int_equal(list.count, HOSTS_MAX);
+    assert_ptr_equal(hosts_find(&list, "n65535", 6), &list.items[65535]);
+    assert_null(hosts_find(&list, "n65536", 6));
+    assert_int_equal(hosts_exclude(&list, "n00000@n00002:1"), RING_OK);
+    assert_ptr_equal(hosts_find(&list, "n65535", 6), &list.items[65534]);
+    hosts_free(&list);
+    memcpy(text + (size_t)(HOSTS_MAX - 1) * LINE, "n00017", 6);
+    assert_int_equal(from_file(text, (size_t)HOSTS_MAX * LINE, hosts_read_file, &list),
+                     RING_ERR_CONFIG);
+    assert_non_null(strstr(fail_text(), ":65536: hostfile contains multiple entries for n00017"));
+    hosts_free(&list);
+    free(text);
+}
+
 /* Whatever a file holds: a list or one error line, never more. */
 static void noise_is_survived(void **state)
 {
@@ -302,6 +354,9 @@ int main(void)
         cmocka_unit_test(hostfiles_hold_names_slots_and_comments),
         cmocka_unit_test(wrong_hostfiles_are_refused_with_their_line),
         cmocka_unit_test(endless_lines_are_refused),
+        cmocka_unit_test(zero_bytes_are_refused),
+        cmocka_unit_test(only_regular_files_are_read),
+        cmocka_unit_test(many_hosts_are_read_at_once),
         cmocka_unit_test(noise_is_survived),
         cmocka_unit_test(pbs_names_add_up),
         cmocka_unit_test(lsf_names_add_up),

@@ -147,6 +147,25 @@ static void bombs_are_not_unpacked(void **state)
     refused("bomb.gz", 1, ": longer than its header says");
 }
 
+/* A megabyte that would take a gigabyte of every rank, as its header says. */
+static void arrays_of_nothing_are_not_unpacked(void **state)
+{
+    (void)state;
+    const size_t size = (size_t)80 << 20;
+    uint8_t *zeros = calloc(1, size);
+    assert_non_null(zeros);
+    zeros[2] = 8;
+    zeros[3] = 1;
+    const uint32_t elements = (uint32_t)size - 8;
+    for (int i = 0; i < 4; i++)
+        zeros[4 + i] = (uint8_t)(elements >> (24 - 8 * i));
+    files_write_gz("nothing.gz", zeros, size);
+    free(zeros);
+    idx_array array;
+    assert_int_equal(idx_read(files_path("nothing.gz"), 1, &array), RING_ERR_CONFIG);
+    assert_non_null(strstr(train_error(), "would become 83886072 in memory"));
+}
+
 static void empty_arrays_are_refused(void **state)
 {
     (void)state;
@@ -238,6 +257,7 @@ int main(void)
         TEST(other_kinds_of_files_are_refused),
         TEST(headers_that_promise_too_much_cost_no_memory),
         TEST(bombs_are_not_unpacked),
+        TEST(arrays_of_nothing_are_not_unpacked),
         TEST(empty_arrays_are_refused),
         TEST(a_folder_without_the_files_says_what_belongs_there),
         TEST(labels_are_checked),

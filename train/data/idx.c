@@ -14,8 +14,9 @@
 
 #include "errors.h"
 
-/* Deflate cannot expand more than this; a header that promises more is a lie. */
-enum { EXPANSION_MAX = 1032 };
+/* Deflate cannot expand more than the first; a header that promises more is a lie. What is large and
+ * not a hundredth of it on disk is no data set: it would fill the memory of every rank. */
+enum { EXPANSION_MAX = 1032, EXPANSION_LARGE = 100, LARGE = 64 << 20 };
 
 /* More than any data set this program trains on, and far below what a machine has. */
 #define BYTES_MAX ((size_t)4 << 30)
@@ -83,6 +84,11 @@ static ring_status check_size(const idx_file *file, const idx_array *array)
         return train_fail(RING_ERR_CONFIG,
                           "%s: the header promises more than its %zu bytes on disk can hold",
                           file->path, file->disk_bytes);
+    if (array->bytes > LARGE && array->bytes / EXPANSION_LARGE > file->disk_bytes)
+        return train_fail(RING_ERR_CONFIG,
+                          "%s: %zu bytes on disk would become %zu in memory, and no data set of "
+                          "bytes shrinks so far; unpack the file first if this is one",
+                          file->path, file->disk_bytes, array->bytes);
     return RING_OK;
 }
 

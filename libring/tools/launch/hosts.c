@@ -4,14 +4,66 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <fcntl.h>
+#include <search.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-enum { NAME_MAX_LENGTH = 255, FILE_MAX_BYTES = 16 << 20 };
+enum { NAME_MAX_LENGTH = 255, FILE_MAX_BYTES = 16 << 20, LINE_MOST = 1024,
+       SHORT_LIST = 64 };
+
+/* ---- Names to places --------------------------------------------------------------- */
+
+static void drop_index(host_list *list)
+{
+    if (list->places != NULL)
+        hdestroy_r(list->places);
+    free(list->places);
+    list->places = NULL;
+}
+
+static void note_place(host_list *list, size_t at)
+{
+    ENTRY *found;
+    const ENTRY entry = {.key = list->items[at].name, .data = (void *)(uintptr_t)at};
+    if (hsearch_r(entry, ENTER, &found, list->places) == 0)
+        drop_index(list);
+}
+
+void hosts_reindex(host_list *list)
+{
+    drop_index(list);
+    if (list->count < SHORT_LIST)
+        return;
+    list->places = memory_grow(NULL, 1, sizeof *list->places);
+    memset(list->places, 0, sizeof *list->places);
+    if (hcreate_r(HOSTS_MAX * 5 / 4, list->places) == 0) {
+        free(list->places);
+        list->places = NULL;
+    }
+    for (size_t i = 0; i < list->count && list->places != NULL; i++)
+        note_place(list, i);
+}
+
+static host_entry *look_up(const host_list *list, const char *name, size_t length)
+{
+    char key[NAME_MAX_LENGTH + 1];
+    ENTRY *found;
+    if (!text_format(key, sizeof key, "%.*s", (int)min_size(length, sizeof key), name))
+        return NULL;
+    return hsearch_r((ENTRY){.key = key}, FIND, &found, list->places) != 0
+               ? &list->items[(uintptr_t)found->data]
+               : NULL;
+}
+
+/* ---- The list ---------------------------------------------------------------------- */
 
 void hosts_free(host_list *list)
 {
+    drop_index(list);
     for (size_t i = 0; i < list->count; i++) {
         free(list->items[i].name);
         free(list->items[i].ids);
@@ -49,6 +101,8 @@ static bool is_name(const char *name, size_t length)
 
 host_entry *hosts_find(const host_list *list, const char *name, size_t length)
 {
+    if (list->places != NULL)
+        return look_up(list, name, length);
     for (size_t i = 0; i < list->count; i++) {
         if (strlen(list->items[i].name) == length &&
             strncmp(list->items[i].name, name, length) == 0)
@@ -70,6 +124,10 @@ host_entry *hosts_add(host_list *list, const char *name, size_t length, int slot
     list->items = memory_more(list->items, list->count, sizeof *list->items);
     host_entry *added = &list->items[list->count++];
     *added = (host_entry){.name = memory_text(name, length), .slots = slots};
+    if (list->places != NULL)
+        note_place(list, list->count - 1);
+    else if (list->count == SHORT_LIST)
+        hosts_reindex(list);
     return added;
 }
 
@@ -173,36 +231,68 @@ static void cut_comment(char *text)
         text[--length] = '\0';
 }
 
-/* Calls take() for each line that holds a word. */
+/* @return RING_OK also for a line that holds no word. */
+static ring_status take_line(char *text, const char *path, int number, host_list *list,
+                             ring_status (*take)(const file_line *line, host_list *list))
+{
+    cut_comment(text);
+    char *word = text + strspn(text, " \t");
+    if (*word == '\0')
+        return RING_OK;
+    char *rest = word + strcspn(word, " \t");
+    if (*rest != '\0')
+        *rest++ = '\0';
+    const file_line line = {path, number, word, rest + strspn(rest, " \t")};
+    return take(&line, list);
+}
+
 static ring_status each_line(FILE *file, const char *path, host_list *list,
                              ring_status (*take)(const file_line *line, host_list *list))
 {
-    char text[1024];
-    size_t total = 0;
+    char *text = NULL;
+    size_t room = 0;
+    ssize_t length;
     ring_status status = RING_OK;
-    for (int number = 1; status == RING_OK && fgets(text, sizeof text, file) != NULL; number++) {
-        total += strlen(text);
-        if (strlen(text) == sizeof text - 1 || total > FILE_MAX_BYTES)
-            return fail(RING_ERR_CONFIG, "%s:%d: too long for a host list", path, number);
-        cut_comment(text);
-        char *word = text + strspn(text, " \t");
-        if (*word == '\0')
-            continue;
-        char *rest = word + strcspn(word, " \t");
-        if (*rest != '\0')
-            *rest++ = '\0';
-        const file_line line = {path, number, word, rest + strspn(rest, " \t")};
-        status = take(&line, list);
+    for (int number = 1; status == RING_OK && (length = getline(&text, &room, file)) >= 0;
+         number++) {
+        if (length > LINE_MOST)
+            status = fail(RING_ERR_CONFIG, "%s:%d: too long for a host list", path, number);
+        else if (memchr(text, '\0', (size_t)length) != NULL)
+            status = fail(RING_ERR_CONFIG, "%s:%d: a zero byte, so this is no text", path, number);
+        else
+            status = take_line(text, path, number, list, take);
     }
+    free(text);
     return status;
 }
 
+/* A device may never end, and a FIFO never begin. */
+static ring_status open_list(const char *path, FILE **out)
+{
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &info) != 0) {
+        fail(RING_ERR_CONFIG, "host list %s: %m", path);
+    } else if (!S_ISREG(info.st_mode)) {
+        fail(RING_ERR_CONFIG, "host list %s: not a regular file", path);
+    } else if (info.st_size > FILE_MAX_BYTES) {
+        fail(RING_ERR_CONFIG, "host list %s: %lld bytes are too many for a host list", path,
+             (long long)info.st_size);
+    } else if ((*out = fdopen(fd, "r")) != NULL) {
+        return RING_OK;
+    } else {
+        fail(RING_ERR_CONFIG, "host list %s: %m", path);
+    }
+    fd_close(&fd);
+    return RING_ERR_CONFIG;
+}
+
+/* Calls take() for each line that holds a word. */
 static ring_status read_lines(const char *path, host_list *list,
                               ring_status (*take)(const file_line *line, host_list *list))
 {
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return fail(RING_ERR_CONFIG, "host list %s: %m", path);
+    FILE *file;
+    RING_TRY(open_list(path, &file));
     ring_status status = each_line(file, path, list, take);
     if (status == RING_OK && ferror(file))
         status = fail(RING_ERR_CONFIG, "host list %s: %m", path);

@@ -17,9 +17,12 @@ typedef struct host_entry {
     int *ids; /* [slots] slot numbers that --include or --exclude left; NULL: 0, 1, 2 … */
 } host_entry;
 
+struct hsearch_data;
+
 typedef struct host_list {
     host_entry *items;
     size_t count;
+    struct hsearch_data *places; /* names to places in items; NULL: the list is short, or none */
 } host_list;
 
 void hosts_free(host_list *list);
@@ -46,6 +49,8 @@ ring_status hosts_exclude(host_list *list, const char *text);
 /** Adds a host. @return NULL and fail() if the name is not one or there are too many. */
 host_entry *hosts_add(host_list *list, const char *name, size_t length, int slots);
 host_entry *hosts_find(const host_list *list, const char *name, size_t length);
+/** To be called when hosts were taken out of the list. */
+void hosts_reindex(host_list *list);
 /** A whole number from @p low to @p high that ends where @p *text then points. */
 bool hosts_number(const char **text, long low, long high, int *out);
 

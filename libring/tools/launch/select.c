@@ -146,6 +146,7 @@ static ring_status apply(host_list *list, const choice *choices, size_t count, b
         free(h->ids);
     }
     list->count = kept;
+    hosts_reindex(list);
     return kept > 0 ? RING_OK : fail(RING_ERR_CONFIG, "no host is left after --%s",
                                      include ? "include" : "exclude");
 }
