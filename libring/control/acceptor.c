@@ -85,13 +85,16 @@ static void make_room(acceptor *a, double now)
 /* ---- Questioning ------------------------------------------------------------------- */
 
 /* One line a minute at most, whatever strangers do. */
-static void note_refusal(acceptor *a, const net_address *from, ring_status why)
+static void note_refusal(acceptor *a, const net_address *from, const handshake *h, ring_status why)
 {
-    char text[ADDRESS_TEXT_MAX];
+    char text[ADDRESS_TEXT_MAX], who[64] = "";
     const double now = clock_now();
     const bool loud = why == RING_ERR_AUTH && (a->warned <= 0 || now - a->warned > WARN_SECONDS);
-    log_at(loud ? LOG_WARN : LOG_DEBUG, "refused a connection from %s: %s",
-           address_text(from, text), fail_text());
+    if (h->state == HANDSHAKE_PROOF)
+        text_format(who, sizeof who, ", which says that it is rank %d of %d", h->dialer.rank,
+                    h->dialer.size);
+    log_at(loud ? LOG_WARN : LOG_DEBUG, "refused a connection from %s%s: %s",
+           address_text(from, text), who, fail_text());
     if (loud)
         a->warned = now;
 }
@@ -128,7 +131,7 @@ static void question(pending_peer *p)
     else if (status == RING_ERR_CONFIG)
         a->refuse(a, status);
     else
-        note_refusal(a, &from, status);
+        note_refusal(a, &from, &over, status);
 }
 
 static void on_pending(control_source *s)

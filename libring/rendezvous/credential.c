@@ -17,24 +17,17 @@
 
 /* ---- The key ---------------------------------------------------------------------- */
 
-/* Jobs that share a secret, or have none, still must not mix. */
-static ring_status job_text(const launch_info *l, char *out, size_t size)
-{
-    const char *run = getenv("TORCHELASTIC_RUN_ID");
-    const bool fits = l->agent_holds_port
-                          ? text_format(out, size, "torchrun %s %d %d %s", l->address, l->port,
-                                        l->size, run != NULL ? run : "")
-                          : text_format(out, size, "port %d", l->port);
-    return fits ? RING_OK : fail(RING_ERR_CONFIG, "TORCHELASTIC_RUN_ID is too long");
-}
-
-static ring_status derive_key(const launch_info *l, const unsigned char secret[CREDENTIAL_KEY],
-                              unsigned char key[CREDENTIAL_KEY])
+/* Jobs that share a secret, or have none, still must not mix. Under torchrun ranks look for rank 0
+ * at several ports, so its address and the number of ranks tell jobs apart too. */
+static void derive_key(const launch_info *l, const unsigned char secret[CREDENTIAL_KEY],
+                       unsigned char key[CREDENTIAL_KEY])
 {
     char job[1024];
-    RING_TRY(job_text(l, job, sizeof job));
+    if (l->agent_holds_port)
+        text_format(job, sizeof job, "torchrun %s %d %d %s", l->address, l->port, l->size, l->job);
+    else
+        text_format(job, sizeof job, "port %d %s", l->port, l->job);
     crypto_auth_hmacsha256(key, (const unsigned char *)job, strlen(job), secret);
-    return RING_OK;
 }
 
 static void warn_insecure_once(const launch_info *l)
@@ -116,9 +109,11 @@ ring_status credential_from_launch(const launch_info *l, const settings *s, doub
     size_t count;
     bool has_secret;
     memset(out, 0, sizeof *out);
-    RING_TRY(secret_read(s, secret, &has_secret));
-    RING_TRY(derive_key(l, secret, out->key));
+    const ring_status known = secret_read(s, secret, &has_secret);
+    if (known == RING_OK)
+        derive_key(l, secret, out->key);
     sodium_memzero(secret, sizeof secret);
+    RING_TRY(known);
     RING_TRY(name_lookup("MASTER_ADDR", l->address, 0, deadline, found,
                              sizeof found / sizeof found[0], &count));
     if (!has_secret && s->insecure)

@@ -3,6 +3,9 @@
  * By a file of mode 0600 in a directory that the ranks share. Rank 0 writes it whole by a
  * rename and removes it when all have joined. One that a dead job left behind leads to
  * nobody, and is read again until the new one is there.
+ *
+ * Ranks of one host share a folder in /tmp that is their user's alone. What is wrong with a
+ * directory every rank sees by itself, so none waits for a rank 0 that could not write.
  */
 #include "id_exchange.h"
 
@@ -16,6 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define NEW ".new"
+
 typedef struct file_state {
     char path[PATH_MAX];
     bool mine; /* written here, so removed here */
@@ -25,7 +30,7 @@ typedef struct file_state {
 static void job_name(char *out, size_t size)
 {
     static const char *const names[] = {
-        "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_hnp_uri", "PMI_JOBID",
+        "RING_JOB_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_hnp_uri", "PMI_JOBID",
         "MPISPAWN_MPIRUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEPID", "PBS_JOBID",
         "LSB_JOBID",
     };
@@ -41,28 +46,56 @@ static void job_name(char *out, size_t size)
     sodium_bin2hex(out, size, hash, sizeof hash);
 }
 
+/* ---- The directory ----------------------------------------------------------------- */
+
+/* Others may have made one of that name before us. */
+static ring_status own_folder(const char *path)
+{
+    struct stat info;
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return fail(RING_ERR_CONFIG, "making the folder %s: %m; set RING_RENDEZVOUS_DIR", path);
+    if (lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+        (info.st_mode & 077) == 0)
+        return RING_OK;
+    return fail(RING_ERR_CONFIG, "%s is not a folder of this user alone (mode 0700): remove it, or "
+                "set RING_RENDEZVOUS_DIR to a directory that all ranks share", path);
+}
+
+static ring_status choose_folder(const id_exchange *x, char *dir, size_t size)
+{
+    const char *given = x->settings->rendezvous_dir;
+    if (given[0] == '\0' && x->one_host) {
+        text_format(dir, size, "/tmp/ring-%u", (unsigned)geteuid());
+        return own_folder(dir);
+    }
+    if (!text_format(dir, size, "%s", given[0] != '\0' ? given : "."))
+        return fail(RING_ERR_CONFIG, "RING_RENDEZVOUS_DIR is too long");
+    return access(dir, W_OK | X_OK) == 0
+               ? RING_OK
+               : fail(RING_ERR_CONFIG, "%s, where ranks shall find rank 0: %m; set "
+                      "RING_RENDEZVOUS_DIR to a directory that all ranks share", dir);
+}
+
 static ring_status file_open(id_exchange *x)
 {
-    char job[33];
-    const char *dir = x->settings->rendezvous_dir;
-    if (dir[0] == '\0')
-        dir = x->one_host ? "/tmp" : ".";
+    char job[33], dir[PATH_MAX - 128];
+    RING_TRY(choose_folder(x, dir, sizeof dir));
     file_state *f = calloc(1, sizeof *f);
     if (f == NULL)
         return fail(RING_ERR_MEMORY, "looking for rank 0");
     job_name(job, sizeof job);
+    text_format(f->path, sizeof f->path - 16, "%s/ring-%u-%s-%s", dir, (unsigned)geteuid(), job,
+                x->key);
     x->state = f;
-    if (text_format(f->path, sizeof f->path - 16, "%s/ring-%u-%s-%s", dir, (unsigned)geteuid(), job,
-                    x->key))
-        return RING_OK;
-    free(f);
-    return fail(RING_ERR_CONFIG, "RING_RENDEZVOUS_DIR is too long");
+    return RING_OK;
 }
 
-static ring_status write_new(const char *path, const char *text)
+/* ---- The file ---------------------------------------------------------------------- */
+
+/* A new file that nobody can have waited for: its name is random. */
+static ring_status write_new(char *path, const char *text)
 {
-    unlink(path); /* of a rank 0 that died here */
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = mkostemps(path, (int)strlen(NEW), O_CLOEXEC); /* mode 0600 */
     if (fd < 0)
         return fail(RING_ERR_CONFIG, "writing %s: %m; set RING_RENDEZVOUS_DIR to a directory that "
                     "all ranks share", path);
@@ -71,6 +104,8 @@ static ring_status write_new(const char *path, const char *text)
     if (!written)
         fail(RING_ERR_SYSTEM, "writing %s: %m", path);
     fd_close(&fd);
+    if (!written)
+        unlink(path);
     return written ? RING_OK : RING_ERR_SYSTEM;
 }
 
@@ -78,13 +113,13 @@ static ring_status file_publish(id_exchange *x, const char *hex)
 {
     file_state *f = x->state;
     char fresh[PATH_MAX];
-    text_format(fresh, sizeof fresh, "%s.new", f->path);
-    ring_status status = write_new(fresh, hex);
-    if (status == RING_OK && rename(fresh, f->path) != 0)
-        status = fail(RING_ERR_CONFIG, "renaming %s to %s: %m", fresh, f->path);
-    f->mine = status == RING_OK;
-    if (status != RING_OK)
-        unlink(fresh);
+    text_format(fresh, sizeof fresh, "%s.XXXXXX" NEW, f->path);
+    RING_TRY(write_new(fresh, hex));
+    f->mine = rename(fresh, f->path) == 0;
+    if (f->mine)
+        return RING_OK;
+    const ring_status status = fail(RING_ERR_CONFIG, "renaming %s to %s: %m", fresh, f->path);
+    unlink(fresh);
     return status;
 }
 

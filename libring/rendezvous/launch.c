@@ -19,6 +19,7 @@ typedef struct launcher {
     bool needs_address;         /* it has no other way to find rank 0 */
     const char *mark;           /* must be set too, if not NULL       */
     bool (*applies)(void);
+    const char *jobs[2];        /* what tells jobs apart, alike on all ranks  */
 } launcher;
 
 static const char *variable(const char *name)
@@ -38,19 +39,21 @@ static bool in_slurm_step(void)
 
 static const launcher launchers[] = {
     {"ringrun", "RING_RANK", {"RING_SIZE", NULL}, "RING_LOCAL_RANK", "RING_LOCAL_SIZE", true, NULL,
-     NULL},
-    {"torchrun", "RANK", {"WORLD_SIZE", NULL}, "LOCAL_RANK", "LOCAL_WORLD_SIZE", true, NULL, NULL},
+     NULL, {NULL, NULL}},
+    {"torchrun", "RANK", {"WORLD_SIZE", NULL}, "LOCAL_RANK", "LOCAL_WORLD_SIZE", true, NULL, NULL,
+     {"TORCHELASTIC_RUN_ID", NULL}},
     /* Open MPI sets PMIx' variables as well, but only its own tell the size. */
     {"Open MPI", "OMPI_COMM_WORLD_RANK", {"OMPI_COMM_WORLD_SIZE", NULL},
-     "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", false, NULL, NULL},
+     "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", false, NULL, NULL,
+     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
     {"PMIx", "PMIX_RANK", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, "SLURM_LOCALID", NULL, false,
-     "PMIX_NAMESPACE", NULL},
+     "PMIX_NAMESPACE", NULL, {"PMIX_NAMESPACE", NULL}},
     {"MVAPICH", "MV2_COMM_WORLD_RANK", {"MV2_COMM_WORLD_SIZE", NULL}, "MV2_COMM_WORLD_LOCAL_RANK",
-     "MV2_COMM_WORLD_LOCAL_SIZE", false, NULL, NULL},
+     "MV2_COMM_WORLD_LOCAL_SIZE", false, NULL, NULL, {"MPISPAWN_MPIRUN_ID", NULL}},
     {"PMI", "PMI_RANK", {"PMI_SIZE", NULL}, "MPI_LOCALRANKID", "MPI_LOCALNRANKS", false, NULL,
-     NULL},
+     NULL, {"PMI_JOBID", NULL}},
     {"Slurm", "SLURM_PROCID", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, "SLURM_LOCALID", NULL,
-     false, NULL, in_slurm_step},
+     false, NULL, in_slurm_step, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 };
 
 static ring_status number(const char *name, int least, int most, int *out)
@@ -124,8 +127,21 @@ static ring_status read_size(const launcher *l, int *size)
     return variable(name) != NULL ? number(name, 1, RANKS_MAX, size) : exchange_pmix_size(size);
 }
 
+static ring_status read_job(const launcher *l, launch_info *out)
+{
+    const char *own = variable("RING_JOB_ID"), *first = variable(l->jobs[0]);
+    const char *second = variable(l->jobs[1]);
+    if (text_format(out->job, sizeof out->job, "%s%s%s",
+                    own != NULL ? own : first != NULL ? first : "",
+                    own == NULL && second != NULL ? " " : "",
+                    own == NULL && second != NULL ? second : ""))
+        return RING_OK;
+    return fail(RING_ERR_CONFIG, "%s is too long", own != NULL ? "RING_JOB_ID" : l->jobs[0]);
+}
+
 static ring_status read_launcher(const launcher *l, launch_info *out)
 {
+    RING_TRY(read_job(l, out));
     RING_TRY(number(l->rank, 0, RANKS_MAX - 1, &out->rank));
     RING_TRY(read_size(l, &out->size));
     if (out->rank >= out->size)

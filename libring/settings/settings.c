@@ -81,6 +81,9 @@ static const setting table[] = {
      SETTING_ELSEWHERE, 0, 0},
     {"RING_LAUNCHER", NULL, "name", "launch: who set these variables", "", SETTING_ELSEWHERE, 0,
      0},
+    {"RING_JOB_ID", NULL, "text",
+     "launch: which job this is, alike on all ranks; those of other jobs are kept out",
+     "the launcher's", SETTING_ELSEWHERE, 0, 0},
     {"MASTER_ADDR", NULL, "address", "launch: where rank 0 listens", "", SETTING_ELSEWHERE, 0, 0},
     {"MASTER_PORT", NULL, "port", "launch: where rank 0 listens", "", SETTING_ELSEWHERE, 0, 0},
 };

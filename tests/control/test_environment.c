@@ -464,6 +464,34 @@ static void jobs_beside_each_other_do_not_mix(void **state)
     fd_close(&agents[1]);
 }
 
+/* The same secret and port, another job: a rank of it that is still there takes no seat. */
+static ring_status a_stale_rank_comes(int rank, int size, void *context)
+{
+    control_world *world;
+    setenv("RING_JOB_ID", rank == 2 ? "yesterday" : "today", 1);
+    if (rank < 2)
+        return full_start_env(rank, 2, context);
+    setenv("RING_RANK", "1", 1);
+    setenv("RING_SIZE", "2", 1);
+    set_number("RING_INIT_TIMEOUT", 1);
+    (void)size;
+    return join_by_env(5, &world);
+}
+
+static void ranks_of_another_job_take_no_seat(void **state)
+{
+    (void)state;
+    crew *c = crew_new(3);
+    c->ranks[0] = 2; /* it is there first */
+    c->ranks[1] = 1;
+    c->ranks[2] = 0;
+    crew_processes(c, 3, a_stale_rank_comes, NULL);
+    outcome_assert(&c->outcomes[0], RING_ERR_AUTH, "another secret, or another job");
+    outcome_assert(&c->outcomes[1], RING_OK, "");
+    outcome_assert(&c->outcomes[2], RING_OK, "");
+    crew_free(c);
+}
+
 /* ---- The shared file --------------------------------------------------------------- */
 
 static ring_status in_a_slurm_step(int rank, int size, void *stale)
@@ -532,6 +560,47 @@ static void a_stale_file_only_delays(void **state)
     assert_int_equal(files_left(), 0);
 }
 
+static ring_status on_one_host_in_a_step(int rank, int size, void *unused)
+{
+    (void)unused;
+    unsetenv("RING_RENDEZVOUS_DIR");
+    setenv("SLURM_NNODES", "1", 1);
+    return in_a_slurm_step(rank, size, NULL);
+}
+
+/* Somebody else was there first: no rank waits for rank 0 to write. */
+static void a_folder_of_others_is_told_at_once(void **state)
+{
+    (void)state;
+    char folder[64];
+    snprintf(folder, sizeof folder, "/tmp/ring-%u", (unsigned)geteuid());
+    (void)mkdir(folder, 0700);
+    assert_int_equal(chmod(folder, 0755), 0);
+    crew *c = crew_new(2);
+    crew_processes(c, 2, on_one_host_in_a_step, NULL);
+    assert_int_equal(chmod(folder, 0700), 0);
+    crew_assert_all(c, RING_ERR_CONFIG);
+    for (int i = 0; i < 2; i++) {
+        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "is not a folder of this user alone");
+        assert_true(c->outcomes[i].seconds < 2);
+    }
+    crew_free(c);
+    run_well(2, on_one_host_in_a_step);
+}
+
+static void a_directory_that_is_not_there_is_told_at_once(void **state)
+{
+    (void)state;
+    setenv("RING_RENDEZVOUS_DIR", "/nowhere/at/all", 1);
+    crew *c = crew_new(2);
+    crew_processes(c, 2, in_a_slurm_step, NULL);
+    for (int i = 0; i < 2; i++) {
+        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "/nowhere/at/all, where ranks shall find");
+        assert_true(c->outcomes[i].seconds < 2);
+    }
+    crew_free(c);
+}
+
 static void without_a_file_its_name_is_told(void **state)
 {
     (void)state;
@@ -569,8 +638,11 @@ int main(void)
         TEST(a_port_in_use_is_named),
         TEST(the_agents_port_is_never_touched),
         TEST(jobs_beside_each_other_do_not_mix),
+        TEST(ranks_of_another_job_take_no_seat),
         TEST(a_shared_file_leads_to_rank_0_and_is_removed),
         TEST(a_stale_file_only_delays),
+        TEST(a_folder_of_others_is_told_at_once),
+        TEST(a_directory_that_is_not_there_is_told_at_once),
         TEST(without_a_file_its_name_is_told),
     };
     return cmocka_run_group_tests(tests, set_up_all, tear_down_all);

@@ -33,39 +33,39 @@ static void set_all(const char *variables)
 #define STEP "SLURM_PROCID=5 SLURM_NTASKS=6 SLURM_LOCALID=2 SLURM_STEP_ID=0"
 
 static const good_case good[] = {
-    {"", {0, 1, -1, "none", "", 0, false, 0}},
-    {"MASTER_ADDR=node1", {0, 1, -1, "none", "", 0, false, 0}},
-    {RINGRUN MASTER, {1, 4, 1, "ringrun", "node1", 29500, false, 0}},
-    {"RING_RANK=0 RING_SIZE=1", {0, 1, -1, "RING_RANK", "", 0, false, 0}},
+    {"", {0, 1, -1, "none", "", 0, false, 0, ""}},
+    {"MASTER_ADDR=node1", {0, 1, -1, "none", "", 0, false, 0, ""}},
+    {RINGRUN MASTER, {1, 4, 1, "ringrun", "node1", 29500, false, 0, ""}},
+    {"RING_RANK=0 RING_SIZE=1", {0, 1, -1, "RING_RANK", "", 0, false, 0, ""}},
     {RINGRUN MASTER " TORCHELASTIC_USE_AGENT_STORE=True",
-     {1, 4, 1, "ringrun", "node1", 29500, false, 0}},
-    {TORCHRUN MASTER, {2, 4, 0, "torchrun", "node1", 29500, false, 0}},
-    {"RANK=2 WORLD_SIZE=4" MASTER, {2, 4, -1, "torchrun", "node1", 29500, false, 0}},
+     {1, 4, 1, "ringrun", "node1", 29500, false, 0, ""}},
+    {TORCHRUN MASTER, {2, 4, 0, "torchrun", "node1", 29500, false, 0, ""}},
+    {"RANK=2 WORLD_SIZE=4" MASTER, {2, 4, -1, "torchrun", "node1", 29500, false, 0, ""}},
     {TORCHRUN MASTER " TORCHELASTIC_USE_AGENT_STORE=True",
-     {2, 4, 0, "torchrun", "node1", 29500, true, 0}},
+     {2, 4, 0, "torchrun", "node1", 29500, true, 0, ""}},
     {TORCHRUN MASTER " TORCHELASTIC_USE_AGENT_STORE=False",
-     {2, 4, 0, "torchrun", "node1", 29500, false, 0}},
-    {RINGRUN " " TORCHRUN MASTER, {1, 4, 1, "ringrun", "node1", 29500, false, 0}},
+     {2, 4, 0, "torchrun", "node1", 29500, false, 0, ""}},
+    {RINGRUN " " TORCHRUN MASTER, {1, 4, 1, "ringrun", "node1", 29500, false, 0, ""}},
     {RINGRUN " RING_LOCAL_SIZE=4 LOCAL_WORLD_SIZE=2" MASTER,
-     {1, 4, 1, "ringrun", "node1", 29500, false, 4}},
-    {TORCHRUN " LOCAL_WORLD_SIZE=2" MASTER, {2, 4, 0, "torchrun", "node1", 29500, false, 2}},
-    {OMPI, {3, 8, 1, "Open MPI", "", 0, false, 0}},
-    {OMPI " OMPI_COMM_WORLD_LOCAL_SIZE=8", {3, 8, 1, "Open MPI", "", 0, false, 8}},
-    {OMPI " " PMIX, {3, 8, 1, "Open MPI", "", 0, false, 0}},
-    {OMPI MASTER, {3, 8, 1, "Open MPI", "node1", 29500, false, 0}},
-    {OMPI " MASTER_ADDR=node1", {3, 8, 1, "Open MPI", "", 0, false, 0}},
-    {OMPI " WORLD_SIZE=8", {3, 8, 1, "Open MPI", "", 0, false, 0}},
-    {PMIX " SLURM_NTASKS=4 SLURM_LOCALID=3", {3, 4, 3, "PMIx", "", 0, false, 0}},
-    {"MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=2", {1, 2, -1, "MVAPICH", "", 0, false, 0}},
+     {1, 4, 1, "ringrun", "node1", 29500, false, 4, ""}},
+    {TORCHRUN " LOCAL_WORLD_SIZE=2" MASTER, {2, 4, 0, "torchrun", "node1", 29500, false, 2, ""}},
+    {OMPI, {3, 8, 1, "Open MPI", "", 0, false, 0, ""}},
+    {OMPI " OMPI_COMM_WORLD_LOCAL_SIZE=8", {3, 8, 1, "Open MPI", "", 0, false, 8, ""}},
+    {OMPI " " PMIX, {3, 8, 1, "Open MPI", "", 0, false, 0, ""}},
+    {OMPI MASTER, {3, 8, 1, "Open MPI", "node1", 29500, false, 0, ""}},
+    {OMPI " MASTER_ADDR=node1", {3, 8, 1, "Open MPI", "", 0, false, 0, ""}},
+    {OMPI " WORLD_SIZE=8", {3, 8, 1, "Open MPI", "", 0, false, 0, ""}},
+    {PMIX " SLURM_NTASKS=4 SLURM_LOCALID=3", {3, 4, 3, "PMIx", "", 0, false, 0, ""}},
+    {"MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=2", {1, 2, -1, "MVAPICH", "", 0, false, 0, ""}},
     {"MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=2 MV2_COMM_WORLD_LOCAL_SIZE=1",
-     {1, 2, -1, "MVAPICH", "", 0, false, 1}},
+     {1, 2, -1, "MVAPICH", "", 0, false, 1, ""}},
     {"PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2",
-     {1, 2, 1, "PMI", "", 0, false, 2}},
-    {STEP, {5, 6, 2, "Slurm", "", 0, false, 0}},
-    {STEP " SLURM_STEP_NUM_TASKS=8", {5, 8, 2, "Slurm", "", 0, false, 0}},
+     {1, 2, 1, "PMI", "", 0, false, 2, ""}},
+    {STEP, {5, 6, 2, "Slurm", "", 0, false, 0, ""}},
+    {STEP " SLURM_STEP_NUM_TASKS=8", {5, 8, 2, "Slurm", "", 0, false, 0, ""}},
     /* A batch script and an interactive allocation are no steps. */
-    {"SLURM_PROCID=0 SLURM_NTASKS=6", {0, 1, -1, "none", "", 0, false, 0}},
-    {"SLURM_PROCID=0 SLURM_NTASKS=6 SLURM_STEP_ID=4294967291", {0, 1, -1, "none", "", 0, false, 0}},
+    {"SLURM_PROCID=0 SLURM_NTASKS=6", {0, 1, -1, "none", "", 0, false, 0, ""}},
+    {"SLURM_PROCID=0 SLURM_NTASKS=6 SLURM_STEP_ID=4294967291", {0, 1, -1, "none", "", 0, false, 0, ""}},
 };
 
 static void every_launcher_is_recognised(void **state)
@@ -84,6 +84,26 @@ static void every_launcher_is_recognised(void **state)
             stop_test("%s: got rank %d of %d, local %d of %d, %s, %s:%d, agent %d\n",
                       good[i].variables, got.rank, got.size, got.local_rank, got.local_size,
                       got.launcher, got.address, got.port, got.agent_holds_port);
+    }
+}
+
+static void jobs_are_told_apart(void **state)
+{
+    (void)state;
+    static const char *const jobs[][2] = {
+        {RINGRUN MASTER, ""},
+        {RINGRUN MASTER " RING_JOB_ID=a1 SLURM_JOB_ID=7", "a1"},
+        {TORCHRUN MASTER " TORCHELASTIC_RUN_ID=r", "r"},
+        {TORCHRUN MASTER " TORCHELASTIC_RUN_ID=r RING_JOB_ID=mine", "mine"},
+        {OMPI " PMIX_NAMESPACE=prterun-7", "prterun-7"},
+        {OMPI " PMIX_NAMESPACE=5 OMPI_MCA_ess_base_jobid=6", "5 6"},
+        {STEP " SLURM_JOB_ID=77", "77 0"},
+    };
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+        launch_info got;
+        set_all(jobs[i][0]);
+        assert_int_equal(launch_detect(&got), RING_OK);
+        assert_string_equal(got.job, jobs[i][1]);
     }
 }
 
@@ -129,6 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_launcher_is_recognised),
+        cmocka_unit_test(jobs_are_told_apart),
         cmocka_unit_test(contradictions_name_the_variables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
