@@ -9,6 +9,7 @@
 
 enum {
     SKIP = 0x80,        /* the flag of a skip, known here alone; ext.bytes is the line */
+    WINDOW_LINES = (TRANSPORT_WINDOW + 1) * (1 + TRANSPORT_SEGMENT / (int)sizeof(line)) + 1,
     COMMIT_STEP = 16384 /* bytes: few calls for a ring that is used in full             */
 };
 
@@ -97,24 +98,26 @@ static bool find_place(lines_producer *p, uint32_t lines, uint32_t *at, uint32_t
     const bool below = theirs <= p->line;
     const bool may_go_back = below && behind < 2 && lines < theirs;
     const bool all_taken = behind == 0 && theirs == p->line;
-    const bool keeps_near = all_taken && p->line >= LINES_NEAR && lines <= LINES_NEAR;
+    const bool is_long = lines > LINES_NEAR;
+    const bool keeps_near = all_taken && p->line >= LINES_NEAR && !is_long;
+    const bool goes_on = all_taken && is_long && p->far > p->line && p->far < LINES - WINDOW_LINES;
     p->since = 0;
     p->end = below ? LINES : theirs;
-    *at = p->line;
+    *at = goes_on ? p->far : p->line;
     *limit = p->end;
-    if (lines < p->end - p->line && !(keeps_near && may_go_back))
+    if (goes_on || (lines < p->end - p->line && !(keeps_near && may_go_back)))
         return true;
     *at = below ? 0 : p->over;
     *limit = below ? theirs : LINES;
     return below ? may_go_back : behind == 1 && lines < LINES - p->over;
 }
 
-/* One line more than the frame's is free for the next header. */
+/* One line more than the frame's is free for the next header. A long frame looks where to go on. */
 static bool place(lines_producer *p, uint32_t lines, uint32_t *at, uint32_t *limit)
 {
     *at = p->line;
     *limit = p->end;
-    return (lines < p->end - p->line && p->since < LINES_NEAR) ||
+    return (lines < p->end - p->line && lines <= LINES_NEAR && p->since < LINES_NEAR) ||
            find_place(p, lines, at, limit);
 }
 
@@ -166,6 +169,8 @@ bool lines_publish(lines_producer *p, const transport_frame *frame, const void *
     prefetch_to_write(next + 1);
     p->turn += 2;
     p->line = p->at + lines_of(bytes);
+    if (lines_of(bytes) > LINES_NEAR)
+        p->far = p->line;
     p->end = p->limit;
     p->since += lines_of(bytes);
     return must_wake(&p->ring->consumer_sleeps, p->strict);
