@@ -40,9 +40,11 @@ const algo *algo_all(size_t *count);
 const algo *algo_find(const char *name);
 
 /** Price of a call by @p a: that of the dearest of some ranks, which stand for the classes of
- *  ranks. call->rank does not matter. @return HUGE_VAL if the algorithm cannot do it, or must not
- *  because it would send more than eager_max. */
-double algo_price(const algo *a, const algo_call *call, size_t count, size_t element, size_t acc,
-                  const plan_prices *prices);
+ *  ranks. call->rank does not matter.
+ *  @param[out] seconds  HUGE_VAL if the algorithm cannot do it, or must not because it would send
+ *                       more than eager_max.
+ *  @return RING_OK or RING_ERR_MEMORY. */
+ring_status algo_price(const algo *a, const algo_call *call, size_t count, size_t element,
+                       size_t acc, const plan_prices *prices, double *seconds);
 
 #endif

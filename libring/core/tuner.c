@@ -80,36 +80,40 @@ static bool usable(const struct tuner *t, const algo *a, plan_collective collect
     return a->supports(collective) && (a->max_ranks == 0 || t->world->ranks <= a->max_ranks);
 }
 
-static double price(const struct tuner *t, const tuner_choice *choice, const tuner_call *call)
+static ring_status price(const struct tuner *t, const tuner_choice *choice, const tuner_call *call,
+                         double *seconds)
 {
     const algo_call wanted = {.collective = call->collective, .world = t->world,
                               .chunks = choice->chunks};
     return algo_price(choice->algorithm, &wanted, call->count, call->element, call->acc,
-                      &t->prices);
+                      &t->prices, seconds);
 }
 
-/* Prices float32; the order of prices does not depend on the type. */
-static tuner_choice cheapest(const struct tuner *t, plan_collective collective, size_t bytes)
+/* Prices float32; the order of prices does not depend on the type. A rank that lacks the memory to
+ * price one algorithm must not choose another than its peers. */
+static ring_status cheapest(const struct tuner *t, plan_collective collective, size_t bytes,
+                            tuner_choice *best)
 {
     size_t algorithms;
     const algo *all = algo_all(&algorithms);
     const size_t blocks = (size_t)plan_blocks(collective, t->world->ranks);
     const tuner_call call = {collective, bytes / sizeof(float) / blocks, sizeof(float),
                              sizeof(float)};
-    tuner_choice best = {0};
-    double best_price = HUGE_VAL;
+    double best_price = HUGE_VAL, cost;
+    tuner_choice found = {0};
     for (size_t i = 0; i < algorithms; i++) {
         if (!usable(t, &all[i], collective))
             continue;
         const tuner_choice choice = {.algorithm = &all[i],
                                      .chunks = all[i].chunks(collective, t->world, bytes)};
-        const double cost = price(t, &choice, &call);
+        RING_TRY(price(t, &choice, &call, &cost));
         if (cost < best_price) {
             best_price = cost;
-            best = choice;
+            found = choice;
         }
     }
-    return best;
+    *best = found;
+    return RING_OK;
 }
 
 static int size_class(size_t bytes)
@@ -139,10 +143,11 @@ ring_status tuner_choose(struct tuner *t, plan_collective collective, size_t byt
         *known = (tuner_choice){.algorithm = t->forced,
                                 .chunks = t->forced->chunks(collective, t->world, typical)};
     else if (known->algorithm == NULL)
-        *known = cheapest(t, collective, typical);
+        RING_TRY(cheapest(t, collective, typical, known));
     *choice = *known;
-    return known->algorithm != NULL ? RING_OK
-                                    : fail(RING_ERR_MEMORY, "choosing an algorithm");
+    return known->algorithm != NULL
+               ? RING_OK
+               : fail(RING_ERR_INTERNAL, "no algorithm can do %s", plan_collective_name(collective));
 }
 
 double tuner_predict(struct tuner *t, const call_signature *call)
@@ -150,7 +155,10 @@ double tuner_predict(struct tuner *t, const call_signature *call)
     const tuner_call priced = {call->collective, call->count, ring_dtype_size(call->dtype),
                                kernel_acc_size(call->dtype)};
     tuner_choice choice;
+    double seconds;
     const size_t bytes = signature_bytes(call, t->world->ranks);
-    return tuner_choose(t, call->collective, bytes, &choice) == RING_OK
-               ? price(t, &choice, &priced) : 0;
+    return tuner_choose(t, call->collective, bytes, &choice) == RING_OK &&
+                   price(t, &choice, &priced, &seconds) == RING_OK
+               ? seconds
+               : 0;
 }

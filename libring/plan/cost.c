@@ -79,28 +79,35 @@ static double cost_of_fill(const plan *p, const cost_model *model)
            p->fill_far * cost_hop(model, &model->prices->other_host, chunks);
 }
 
-static bool is_too_eager(const plan *p, const cost_model *model)
+static ring_status is_too_eager(const plan *p, const cost_model *model, bool *too_eager)
 {
     const size_t most = cost_of_host(model)->eager_max;
-    return most > 0 &&
-           plan_eager_bytes(p, model->layout.count, model->element, model->acc) > most;
+    size_t bytes = 0;
+    if (most > 0)
+        RING_TRY(plan_eager_bytes(p, model->layout.count, model->element, model->acc, &bytes));
+    *too_eager = bytes > most;
+    return RING_OK;
 }
 
-double plan_cost(const plan *p, const plan_world *world, size_t count, size_t element, size_t acc,
-                 const plan_prices *prices)
+ring_status plan_cost(const plan *p, const plan_world *world, size_t count, size_t element,
+                      size_t acc, const plan_prices *prices, double *seconds)
 {
+    bool too_eager;
     const cost_model model = cost_model_of(p, world, count, element, acc, prices);
     mirror m = {.model = &model, .rank = p->rank};
     timeline line = {.model = &model, .context = &m, .post = mirror_post, .take = mirror_take,
                      .released = mirror_released};
-    if (is_too_eager(p, &model))
-        return HUGE_VAL;
+    *seconds = HUGE_VAL;
+    RING_TRY(is_too_eager(p, &model, &too_eager));
+    if (too_eager)
+        return RING_OK;
     for (plan_cursor at = plan_begin(p); plan_at(&at) != NULL; plan_next(&at))
         timeline_step(&line, &at);
     free(m.posts);
     if (m.out_of_memory)
-        return HUGE_VAL;
-    return cost_of_host(&model)->overhead + timeline_end(&line) + cost_of_fill(p, &model);
+        return fail(RING_ERR_MEMORY, "pricing a plan for %d ranks", p->ranks);
+    *seconds = cost_of_host(&model)->overhead + timeline_end(&line) + cost_of_fill(p, &model);
+    return RING_OK;
 }
 
 /* ---- Traffic ------------------------------------------------------------------- */
@@ -129,21 +136,24 @@ static bool sends_eagerly(const plan *p)
     return eager;
 }
 
-size_t plan_eager_bytes(const plan *p, size_t count, size_t element, size_t acc)
+ring_status plan_eager_bytes(const plan *p, size_t count, size_t element, size_t acc,
+                             size_t *bytes)
 {
     const cost_model model = cost_model_of(p, NULL, count, element, acc, NULL);
+    *bytes = 0;
     if (!sends_eagerly(p))
-        return 0;
-    size_t *sent = calloc((size_t)p->peer_count, sizeof *sent), most = 0;
-    for (plan_cursor at = plan_begin(p); sent != NULL && plan_at(&at) != NULL; plan_next(&at)) {
+        return RING_OK;
+    size_t *sent = calloc((size_t)p->peer_count, sizeof *sent);
+    if (sent == NULL)
+        return fail(RING_ERR_MEMORY, "pricing a plan for %d ranks", p->ranks);
+    for (plan_cursor at = plan_begin(p); plan_at(&at) != NULL; plan_next(&at)) {
         if (!plan_at(&at)->eager)
             continue;
         const plan_loc to = plan_output(&at, plan_at(&at), 0);
         size_t *to_peer = &sent[plan_peer_of(p, to.rank) - p->peers];
         *to_peer += cost_bytes(&model, to);
-        most = max_size(most, *to_peer);
+        *bytes = max_size(*bytes, *to_peer);
     }
-    most = sent != NULL ? most : SIZE_MAX;
     free(sent);
-    return most;
+    return RING_OK;
 }

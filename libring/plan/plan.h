@@ -305,16 +305,18 @@ typedef struct plan_prices {
 /** Price of one rank's plan, taken as the representative of all; reads the plan alone, so
  *  it also prices ranks that are far beyond this machine. algo_price() walks several.
  *  @param element  bytes of an element; @param acc bytes of its accumulator.
- *  @return HUGE_VAL if it sends more than eager_max to a peer. */
-double plan_cost(const plan *p, const plan_world *world, size_t count, size_t element, size_t acc,
-                 const plan_prices *prices);
+ *  @param[out] seconds  HUGE_VAL if it sends more than eager_max to a peer.
+ *  @return RING_OK or RING_ERR_MEMORY: all ranks must have the same price, or none. */
+ring_status plan_cost(const plan *p, const plan_world *world, size_t count, size_t element,
+                      size_t acc, const plan_prices *prices, double *seconds);
 
 /** Payload bytes this rank sends, and messages, by the plan. */
 void plan_traffic(const plan *p, size_t count, size_t element, size_t acc,
                   uint64_t *bytes, uint64_t *messages);
 
-/** @return the most bytes that one peer is sent eagerly. */
-size_t plan_eager_bytes(const plan *p, size_t count, size_t element, size_t acc);
+/** @param[out] bytes  the most that one peer is sent eagerly. @return RING_OK or RING_ERR_MEMORY. */
+ring_status plan_eager_bytes(const plan *p, size_t count, size_t element, size_t acc,
+                             size_t *bytes);
 
 /* ---- Printer ---- */
 

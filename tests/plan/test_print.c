@@ -232,7 +232,8 @@ static void check_trace(const char *algorithm, plan_collective collective, int r
     plan_set set = built(algorithm, collective, ranks, call.chunks);
     char *text = checked_trace(&set, at);
     const double end = end_of_trace(text);
-    const double price = algo_price(a, &call, 1000, 4, 4, at);
+    double price;
+    assert_int_equal(algo_price(a, &call, 1000, 4, 4, at, &price), RING_OK);
     if (end < price / tolerance || end > price * tolerance)
         fail_msg("%s by %s, %d ranks: the trace ends at %g, the price is %g",
                  plan_collective_name(collective), algorithm, ranks, end, price);

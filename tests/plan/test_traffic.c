@@ -222,10 +222,13 @@ static void eager_bytes_are_those_to_one_peer(void **state)
     const plan_world world = plans_world(6, 0);
     plan *p = algo_find("oneshot")->build(&(algo_call){PLAN_ALL_REDUCE, &world, 2, 0, 1});
     (void)state;
-    assert_int_equal(plan_eager_bytes(p, 100, 2, 4), 200);
+    size_t eager;
+    assert_int_equal(plan_eager_bytes(p, 100, 2, 4, &eager), RING_OK);
+    assert_int_equal(eager, 200);
     plan_free(p);
     p = algo_find("ring")->build(&(algo_call){PLAN_ALL_REDUCE, &world, 2, 0, 6});
-    assert_int_equal(plan_eager_bytes(p, 100, 2, 4), 0);
+    assert_int_equal(plan_eager_bytes(p, 100, 2, 4, &eager), RING_OK);
+    assert_int_equal(eager, 0);
     plan_free(p);
 }
 

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "known_calls.h"
+
+#include <stdint.h>
+
+enum { LARGEST = 50000 };
+
+static ring_status sum(ring_comm *comm, int rank, int ranks, size_t count, bool *wrong)
+{
+    static int32_t numbers[LARGEST];
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = (int32_t)i * (rank + 1);
+    const ring_status status = ring_all_reduce(numbers, numbers, count, RING_INT32, RING_SUM, comm,
+                                               NULL);
+    for (size_t i = 0; i < count && status == RING_OK; i++)
+        *wrong = *wrong || numbers[i] != (int32_t)i * (ranks * (ranks + 1) / 2);
+    return status;
+}
+
+static ring_status hand_on(ring_comm *comm, int rank, int root, bool *wrong)
+{
+    int32_t number = rank == root ? 4711 : 0;
+    const ring_status status = ring_broadcast(&number, &number, 1, RING_INT32, root, comm, NULL);
+    *wrong = *wrong || (status == RING_OK && number != 4711);
+    return status;
+}
+
+ring_status known_calls(ring_comm *comm, int rank, int ranks, bool *wrong)
+{
+    static const size_t counts[] = {2, 300, LARGEST, 5};
+    ring_status status = RING_OK;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts && status == RING_OK; i++)
+        status = sum(comm, rank, ranks, counts[i], wrong);
+    for (int root = 0; root < ranks && status == RING_OK; root++)
+        status = hand_on(comm, rank, root, wrong);
+    return status == RING_OK ? ring_barrier(comm, NULL) : status;
+}

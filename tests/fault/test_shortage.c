@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One allocation of one rank fails, whichever it is: either the rank can do without it, or all ranks
+ * have an error soon that says so, and none waits for a deadline. A rank that fails before it has
+ * reached rank 0, or rank 0 before it listens, is like one that never started: for it the others wait
+ * RING_INIT_TIMEOUT, which is 1 s here. RING_TEST_SHORTAGES: every how many
+ * allocations one fails (13). Usage: test_fault_shortage TRANSPORT */
+#include "harness.h"
+#include "known_calls.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { RANKS = 3, NEVER = -1 };
+
+typedef struct shortage {
+    int victim;
+    long nth; /* allocation of the victim, from 0; NEVER */
+} shortage;
+
+typedef struct outcome {
+    ring_status status;
+    bool wrong; /* a value */
+    double over;
+    char text[512];
+} outcome;
+
+typedef struct findings {
+    long allocations; /* of the victim, until it ended */
+    double failed;    /* when, 0: never                */
+    outcome outcomes[RANKS];
+} findings;
+
+/* ---- Memory ------------------------------------------------------------------------ */
+
+static _Atomic bool counts;
+static _Atomic long allocations, failing = NEVER;
+static _Atomic double failed;
+
+#define IN_PLACE_OF_LIBC __attribute__((visibility("default")))
+
+extern void *__libc_malloc(size_t bytes);
+extern void *__libc_calloc(size_t count, size_t bytes);
+extern void *__libc_realloc(void *old, size_t bytes);
+extern void *__libc_memalign(size_t align, size_t bytes);
+
+/* @return false: this one fails. */
+static bool may_allocate(void)
+{
+    if (!atomic_load(&counts) || atomic_fetch_add(&allocations, 1) != atomic_load(&failing))
+        return true;
+    atomic_store(&failed, harness_now());
+    errno = ENOMEM;
+    return false;
+}
+
+IN_PLACE_OF_LIBC void *malloc(size_t bytes)
+{
+    return may_allocate() ? __libc_malloc(bytes) : NULL;
+}
+
+IN_PLACE_OF_LIBC void *calloc(size_t count, size_t bytes)
+{
+    return may_allocate() ? __libc_calloc(count, bytes) : NULL;
+}
+
+IN_PLACE_OF_LIBC void *realloc(void *old, size_t bytes)
+{
+    return may_allocate() ? __libc_realloc(old, bytes) : NULL;
+}
+
+IN_PLACE_OF_LIBC void *aligned_alloc(size_t align, size_t bytes)
+{
+    return may_allocate() ? __libc_memalign(align, bytes) : NULL;
+}
+
+IN_PLACE_OF_LIBC int posix_memalign(void **out, size_t align, size_t bytes)
+{
+    *out = may_allocate() ? __libc_memalign(align, bytes) : NULL;
+    return *out != NULL ? 0 : ENOMEM;
+}
+
+/* ---- A rank ------------------------------------------------------------------------ */
+
+static int take_part(int rank, int ranks, harness_board *board, void *arg)
+{
+    const shortage *s = arg;
+    findings *found = (findings *)(void *)board->data;
+    outcome *mine = &found->outcomes[rank];
+    ring_comm *comm = NULL;
+    if (rank == 0 && ring_get_unique_id(&board->id) != RING_OK)
+        return 1;
+    if (rank == 0)
+        atomic_store(&board->id_ready, 1);
+    while (atomic_load(&board->id_ready) == 0)
+        sched_yield();
+    atomic_store(&failing, s->nth);
+    atomic_store(&counts, rank == s->victim);
+    mine->status = ring_comm_init(&comm, ranks, &board->id, rank);
+    if (mine->status == RING_OK)
+        mine->status = known_calls(comm, rank, ranks, &mine->wrong);
+    atomic_store(&counts, false);
+    mine->over = harness_now();
+    snprintf(mine->text, sizeof mine->text, "%s", ring_last_error(comm));
+    if (rank == s->victim) {
+        found->allocations = atomic_load(&allocations);
+        found->failed = atomic_load(&failed);
+    }
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* ---- Runs -------------------------------------------------------------------------- */
+
+static findings run(shortage s)
+{
+    harness_board *board;
+    findings found;
+    assert_int_equal(harness_run(HARNESS_PROCESSES, RANKS, take_part, &s, &board), 0);
+    memcpy(&found, board->data, sizeof found);
+    harness_board_free(board);
+    return found;
+}
+
+/* It was waited for in vain while ranks joined. */
+static bool never_came(const char *text)
+{
+    return strstr(text, "did not come to rank 0") != NULL ||
+           strstr(text, "did not reach rank 0") != NULL;
+}
+
+static bool is_told_well(const outcome *o, const findings *f)
+{
+    if (o->status == RING_OK)
+        return !o->wrong;
+    return !o->wrong && o->status != RING_ERR_INTERNAL && o->status != RING_ERR_MISMATCH &&
+           o->text[0] != '\0' &&
+           o->over - f->failed < 2 &&
+           (o->status != RING_ERR_TIMEOUT || never_came(o->text));
+}
+
+/* Whoever has an error is not alone with it. */
+static bool all_know(const findings *f)
+{
+    int errors = 0;
+    for (int r = 0; r < RANKS; r++)
+        errors += f->outcomes[r].status != RING_OK;
+    return errors == 0 || errors == RANKS;
+}
+
+static void judge(const shortage *s, const findings *f)
+{
+    bool well = all_know(f);
+    for (int r = 0; r < RANKS; r++)
+        well = well && is_told_well(&f->outcomes[r], f);
+    if (well)
+        return;
+    for (int r = 0; r < RANKS; r++)
+        print_error("rank %d: %s after %.2f s%s: %s\n", r, ring_status_string(f->outcomes[r].status),
+                    f->outcomes[r].over - f->failed, f->outcomes[r].wrong ? ", wrong values" : "",
+                    f->outcomes[r].text);
+    fail_msg("allocation %ld of rank %d failed", s->nth, s->victim);
+}
+
+static void an_allocation_that_fails_is_told_of(void **state)
+{
+    (void)state;
+    const char *text = getenv("RING_TEST_SHORTAGES");
+    const long stride = text != NULL ? strtol(text, NULL, 10) : 13;
+    for (int victim = 0; victim < RANKS; victim++) {
+        const findings whole = run((shortage){victim, NEVER});
+        long hits = 0, errors = 0;
+        for (long nth = victim % stride; nth < whole.allocations; nth += stride) {
+            const shortage s = {victim, nth};
+            const findings f = run(s);
+            judge(&s, &f);
+            hits += f.failed > 0;
+            errors += f.outcomes[victim].status != RING_OK;
+        }
+        print_message("rank %d: %ld allocations, %ld failed, %ld ended the calls\n", victim,
+                      whole.allocations, hits, errors);
+        assert_true(errors > 0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2)
+        return 2;
+    setenv("RING_TRANSPORT", argv[1], 1);
+    setenv("RING_TIMEOUT", "10", 1);
+    setenv("RING_INIT_TIMEOUT", "1", 1);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(an_allocation_that_fails_is_told_of)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
