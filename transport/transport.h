@@ -256,6 +256,7 @@ const transport *transport_find(const char *name);
  *  @param spec  comma list, seeded and repeatable: "seed=N", "delay=SECONDS" (each frame
  *               is delivered late), "drop=P" (probability that a sent frame vanishes),
  *               "truncate=P" (the frame arrives with fewer bytes than its header says),
+ *               "lie=P" (a field of its header is wrong),
  *               "close=BYTES" (the connection ends after that many payload bytes).
  *  @return RING_ERR_CONFIG for a wrong spec (inner is closed). */
 ring_status transport_fault_wrap(transport_link *inner, const char *spec, transport_link **out);

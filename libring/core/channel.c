@@ -448,16 +448,24 @@ static ring_status check_frame(const work *w, const channel *c, const transport_
     return right ? RING_OK : unexpected(c, frame, number);
 }
 
-/* What a link reaches is fetched by whoever receives it. */
-static ring_status map_reference(channel *c, arrival *in)
+void *channel_map(const work *w, const channel *c, uint64_t ref, size_t bytes)
 {
-    transport_link *l = c->link;
+    void *at = c->link->transport->map(c->link, ref, bytes);
+    const size_t element = ring_dtype_size(w->program->call.dtype);
+    if (at != NULL && (uintptr_t)at % element == 0)
+        return at;
+    fail(RING_ERR_PEER, "rank %d refers to memory %s", c->rank,
+         at == NULL ? "outside of its heap" : "that is not aligned to the call's elements");
+    return NULL;
+}
+
+/* What a link reaches is fetched by whoever receives it. */
+static ring_status map_reference(const work *w, const channel *c, arrival *in)
+{
     if (channel_transfers(c))
         return RING_OK;
-    in->payload = l->transport->map(l, in->frame->ext.src_ref, in->bytes);
-    return in->payload != NULL ? RING_OK
-                               : fail(RING_ERR_PEER, "rank %d refers to memory outside of its heap",
-                                      c->rank);
+    in->payload = channel_map(w, c, in->frame->ext.src_ref, in->bytes);
+    return in->payload != NULL ? RING_OK : RING_ERR_PEER;
 }
 
 ring_status channel_peek(work *w, int32_t from, uint64_t number, size_t total, size_t done,
@@ -481,7 +489,7 @@ ring_status channel_peek(work *w, int32_t from, uint64_t number, size_t total, s
         peer->told_dst = true;
         peer->dst_ref = in->frame->ext.dst_ref;
     }
-    return in->frame->flags & FRAME_REF ? map_reference(c, in) : RING_OK;
+    return in->frame->flags & FRAME_REF ? map_reference(w, c, in) : RING_OK;
 }
 
 /* A ticket has no text, but its link knows what went wrong. */

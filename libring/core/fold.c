@@ -109,17 +109,16 @@ static void release_inputs(work *w, const fold_pass *pass, bool last)
 
 /* ---- Outputs ---------------------------------------------------------------------- */
 
-/* The peer's own buffer if it can be written from here, else NULL. */
+/* The peer's own buffer if it can be written from here, else NULL: then it is sent what it gets. */
 static char *store_address(const work *w, const program_op *o, const operand *to)
 {
     const work_peer *peer = &w->peers[to->peer];
-    transport_link *l = peer->on->link;
     if (to->buffer != PLAN_DST || peer->dst_ref == 0)
         return NULL;
     const size_t offset = to->offset + (program_skip(w->program, o, w->slice) + w->position) *
                                            to->width;
     const size_t bytes = (program_count(w->program, o, w->slice) - w->position) * to->width;
-    char *dst = l->transport->map(l, peer->dst_ref, offset + bytes);
+    char *dst = channel_map(w, peer->on, peer->dst_ref, offset + bytes);
     return dst != NULL ? dst + offset : NULL;
 }
 

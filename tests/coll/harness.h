@@ -18,7 +18,7 @@ typedef struct harness_board {
     ring_unique_id id;
     pid_t pids[HARNESS_MAX_RANKS];
     _Atomic int counters[64];
-    unsigned char data[HARNESS_BOARD_BYTES];
+    _Alignas(64) unsigned char data[HARNESS_BOARD_BYTES];
 } harness_board;
 
 /** @return 0 if the rank succeeded. */

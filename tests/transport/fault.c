@@ -57,6 +57,28 @@ static void test_spec_errors(void)
     ends_close(&e);
 }
 
+/* ---- Untrue ---- */
+
+/* All come, with their payload, and most with a header that was not sent. */
+static void test_lie(void)
+{
+    enum { LIES = 200 };
+    ends e = open_with("lie=1", NULL);
+    int untrue = 0;
+    for (uint64_t n = 0; n < LIES; n++) {
+        const transport_frame expected = frame_make(n, sizeof payload);
+        const void *got;
+        payload_fill(payload, n, sizeof payload);
+        must_ok(send_one(e.a, n));
+        const transport_frame *frame = ends_receive(e.a, e.b, &got);
+        payload_check(got, n, sizeof payload);
+        untrue += memcmp(&frame->flags, &expected.flags, sizeof expected - sizeof expected.turn) != 0;
+        e.b->transport->consume(e.b);
+    }
+    must(untrue > LIES / 2);
+    ends_close(&e);
+}
+
 /* ---- Late ---- */
 
 static void test_delay(void)
@@ -274,7 +296,7 @@ static void test_close_at_once(void)
 
 #define TEST(name) {#name, test_##name}
 static const named_test tests[] = {
-    TEST(spec_errors),  TEST(delay),    TEST(delay_sleeps),  TEST(drop),
+    TEST(spec_errors),  TEST(delay),    TEST(delay_sleeps),  TEST(drop), TEST(lie),
     TEST(drop_flushes), TEST(repeats),  TEST(truncate),      TEST(truncate_pull),
     TEST(truncate_short),
     TEST(close),        TEST(close_at_once), TEST(close_by_received_bytes),

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DICE_DROP = 1, DICE_TRUNCATE = 2 };
+enum { DICE_DROP = 1, DICE_TRUNCATE, DICE_LIE };
 
 static ring_status fault_break(fault_link *l, ring_status status)
 {
@@ -59,9 +59,12 @@ static ring_status fault_send(transport_link *link, const transport_frame *frame
                               const void *payload, bool copy)
 {
     fault_link *l = (fault_link *)link;
+    transport_frame said = *frame;
     RING_TRY(verdict(l));
+    if (fault_chance(l, l->spec.lie, DICE_LIE, l->head.frames_sent))
+        fault_lie(l, &said);
     if (goes_out(l))
-        RING_TRY(l->inner->transport->send(l->inner, frame, payload, copy));
+        RING_TRY(l->inner->transport->send(l->inner, &said, payload, copy));
     l->head.frames_sent++;
     l->head.bytes_sent += transport_carried(frame);
     return RING_OK;

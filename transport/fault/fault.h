@@ -16,6 +16,7 @@ typedef struct fault_spec {
     double delay;    /* seconds                              */
     double drop;     /* probability                          */
     double truncate; /* probability                          */
+    double lie;      /* probability                          */
     uint64_t close;  /* payload bytes both ways; UINT64_MAX: never */
 } fault_spec;
 
@@ -46,6 +47,12 @@ ring_status fault_parse(const char *text, fault_spec *spec);
 /** @return true with this probability; the same for the same other arguments.
  *  @param kind  tells apart decisions about one frame. */
 bool fault_chance(const fault_link *l, double probability, uint64_t kind, uint64_t frame);
+/** @return any number; the same for the same arguments. */
+uint64_t fault_random(const fault_link *l, uint64_t kind, uint64_t frame);
+
+/* ---- lie.c ---- */
+/** Makes one field of a header wrong, of those that a peer could get wrong: the link takes it still. */
+void fault_lie(const fault_link *l, transport_frame *frame);
 
 /* ---- hold.c: late delivery ---- */
 ring_status fault_hold_open(fault_link *l);

@@ -9,7 +9,7 @@
 
 enum { ITEM_MAX = 64 };
 
-static const char *const keys[] = {"seed", "delay", "drop", "truncate", "close"};
+static const char *const keys[] = {"seed", "delay", "drop", "truncate", "lie", "close"};
 
 static bool parse_whole(const char *text, uint64_t *value)
 {
@@ -32,7 +32,8 @@ static ring_status wrong_key(const char *key)
 {
     const char *near = text_nearest(key, keys, sizeof keys / sizeof *keys);
     return fail(RING_ERR_CONFIG,
-                "RING_FAULT: unknown word \"%s\"%s%s; known are seed, delay, drop, truncate, close", key,
+                "RING_FAULT: unknown word \"%s\"%s%s; known are seed, delay, drop, truncate, lie, "
+                "close", key,
                 near != NULL ? ", meant is perhaps " : "", near != NULL ? near : "");
 }
 
@@ -47,6 +48,8 @@ static ring_status parse_item(const char *key, const char *value, fault_spec *sp
         good = parse_real(value, 1, &spec->drop);
     else if (strcmp(key, "truncate") == 0)
         good = parse_real(value, 1, &spec->truncate);
+    else if (strcmp(key, "lie") == 0)
+        good = parse_real(value, 1, &spec->lie);
     else if (strcmp(key, "close") == 0)
         good = parse_whole(value, &spec->close);
     else
@@ -54,7 +57,7 @@ static ring_status parse_item(const char *key, const char *value, fault_spec *sp
     if (!good)
         return fail(RING_ERR_CONFIG,
                     "RING_FAULT: \"%s\" is no value for %s; seed and close take whole numbers, delay "
-                    "seconds up to 3600, drop and truncate a probability from 0 to 1",
+                    "seconds up to 3600, drop, truncate and lie a probability from 0 to 1",
                     value, key);
     return RING_OK;
 }
@@ -93,9 +96,14 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
+uint64_t fault_random(const fault_link *l, uint64_t kind, uint64_t frame)
+{
+    const uint64_t place = mix(l->spec.seed) ^ mix((uint64_t)l->head.peer << 3 | kind);
+    return mix(mix(place) ^ frame);
+}
+
 bool fault_chance(const fault_link *l, double probability, uint64_t kind, uint64_t frame)
 {
-    const uint64_t place = mix(l->spec.seed) ^ mix((uint64_t)l->head.peer << 2 | kind);
-    const uint64_t dice = mix(mix(place) ^ frame) >> 11; /* 53 bits, as a double has */
+    const uint64_t dice = fault_random(l, kind, frame) >> 11; /* 53 bits, as a double has */
     return (double)dice < probability * 0x1p53;
 }
