@@ -5,9 +5,9 @@
  */
 #include "bench.h"
 #include "json.h"
-#include "output.h"
+#include "perf_output.h"
 #include "stopwatch.h"
-#include "table.h"
+#include "result_table.h"
 #include "try.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
 #ifndef PERF_BENCH_H
 #define PERF_BENCH_H
 
-#include "options.h"
+#include "perf_options.h"
 
 enum { PERF_EXIT_GOOD, PERF_EXIT_WRONG, PERF_EXIT_USAGE, PERF_EXIT_ERROR };
 

@@ -6,7 +6,7 @@
 #ifndef PERF_BUFFERS_H
 #define PERF_BUFFERS_H
 
-#include "options.h"
+#include "perf_options.h"
 #include "oracle.h"
 
 #define PERF_GUARD 4096 /* bytes before and after a call's: a page, so that data is aligned */

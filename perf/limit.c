@@ -5,7 +5,7 @@
  * through the loopback. The figures that ringperf's are to be read against, in the same run.
  */
 #include "limit.h"
-#include "output.h"
+#include "perf_output.h"
 
 #include <errno.h>
 #include <getopt.h>

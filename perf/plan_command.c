@@ -7,7 +7,7 @@
 #include "plan_command.h"
 #include "algo.h"
 #include "numbers.h"
-#include "output.h"
+#include "perf_output.h"
 
 #include <errno.h>
 #include <getopt.h>

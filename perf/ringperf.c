@@ -5,8 +5,8 @@
  * 3 anything else.
  */
 #include "bench.h"
-#include "launch.h"
-#include "output.h"
+#include "start.h"
+#include "perf_output.h"
 #include "plan_command.h"
 
 #include <stdio.h>

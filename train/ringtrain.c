@@ -12,8 +12,8 @@
 
 #include "clock.h"
 #include "config.h"
-#include "output.h"
-#include "run.h"
+#include "train_output.h"
+#include "training.h"
 
 enum {
     KEY_CONFIG = 256,

@@ -12,7 +12,7 @@
 #ifndef KERNEL_LEVEL_H
 #define KERNEL_LEVEL_H
 
-#include "table.h"
+#include "kernel_table.h"
 
 #include <math.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 
 #include "cast.h"
 #include "fold.h"
-#include "optimizer.h"
+#include "optimizer_kernels.h"
 
 const kernel_table LEVEL_TABLE = {
     .fold = fold,

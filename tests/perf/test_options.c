@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The command line: nccl-tests' flags mean what they mean there, or are refused aloud. */
-#include "options.h"
+#include "perf_options.h"
 
 #include <setjmp.h>
 #include <stdlib.h>

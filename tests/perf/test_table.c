@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The table: nccl-tests' columns first, the prediction last, and cells that never move. */
-#include "table.h"
+#include "result_table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

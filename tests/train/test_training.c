@@ -6,7 +6,7 @@
 #include "parsing.h"
 #include "vectors.h"
 
-#include <engine.h>
+#include <train_engine.h>
 #include <errors.h>
 #include <gemm.h>
 #include <pthread.h>

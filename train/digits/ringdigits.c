@@ -5,7 +5,7 @@
  * random hand: shifted points, slant, turn, size, place, thickness, ink and noise. The same
  * seed gives the same bytes on every machine.
  */
-#include "output.h"
+#include "train_output.h"
 #include "strokes.h"
 
 #include <argp.h>

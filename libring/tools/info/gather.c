@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The whole report, and its first section. */
-#include "report.h"
+#include "info_report.h"
 
 #include "about.h"
 

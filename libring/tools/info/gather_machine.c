@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the machine has, and what its limits allow. */
-#include "report.h"
+#include "info_report.h"
 
 #include "heap.h"
 #include "topo.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What libring would use here and now: launcher, transports, kernels. */
-#include "report.h"
+#include "info_report.h"
 
 #include "launch.h"
 #include "kernels.h"

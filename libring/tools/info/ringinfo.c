@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * ringinfo: what is here, what will be used, what is wrong and how to mend it. */
-#include "report.h"
+#include "info_report.h"
 
 #include "about.h"
 #include "settings.h"

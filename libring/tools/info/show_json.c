@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The report for programs: an object a section, and the settings as a list. */
-#include "report.h"
+#include "info_report.h"
 
 #include "settings.h"
 

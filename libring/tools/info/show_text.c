@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The report for people. */
-#include "report.h"
+#include "info_report.h"
 
 #include "settings.h"
 

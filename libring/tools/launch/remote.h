@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * remote: the ranks of another host, through one ssh. The ringrun there does what crew does
+ * remote: the ranks of another host, through one ssh. The ringrun there does what local_ranks does
  * here; when the connection ends, it ends its ranks.
  */
 #ifndef LAUNCH_REMOTE_H

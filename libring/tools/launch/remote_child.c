@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The far side of a connection: a crew whose events are frames. Standard input brings the
+ * The far side of a connection: local_ranks whose events are frames. Standard input brings the
  * job and the secret; its end is the order to end. */
 #include "remote.h"
 
-#include "crew.h"
+#include "local_ranks.h"
 #include "frames.h"
 #include "outlet.h"
 #include "spawn.h"
@@ -23,7 +23,7 @@ enum { READ_BYTES = 65536, CODE_ERROR = 3 };
 typedef struct child {
     job j;
     share s;
-    crew *ranks;
+    local_ranks *ranks;
     outlet out; /* to the near side */
     bytes in;
     int signals;
@@ -39,7 +39,7 @@ static void send_frame(child *c, enum frame_type type, int stream, int rank, con
         frames_put(&c->out.waiting, type, stream, rank, data, count);
 }
 
-/* ---- Events of the crew ------------------------------------------------------------------ */
+/* ---- Events of its ranks ------------------------------------------------------- */
 
 static bool on_ready(void *context, int stream)
 {
@@ -85,7 +85,8 @@ static void take_job(child *c, const frame *f)
         fail(RING_ERR_CONFIG, "folder %s: %m; start ringrun in a folder that every host has",
              c->j.directory);
         tell_failure(c, fail_text());
-    } else if (crew_start(&c->j, &c->s, (int[]){-1, -1, -1}, &events, &c->ranks) != RING_OK) {
+    } else if (local_ranks_start(&c->j, &c->s, (int[]){-1, -1, -1}, &events, &c->ranks) !=
+               RING_OK) {
         tell_failure(c, fail_text());
     }
 }
@@ -98,21 +99,21 @@ static void take_order(child *c, const frame *f)
         return;
     switch (f->type) {
     case FRAME_INPUT:
-        crew_feed(c->ranks, f->data, f->bytes);
+        local_ranks_feed(c->ranks, f->data, f->bytes);
         c->asked = false;
         break;
     case FRAME_SIGNAL:
         if (f->rank > 0 && f->rank < NSIG)
-            crew_signal(c->ranks, f->rank);
+            local_ranks_signal(c->ranks, f->rank);
         break;
     case FRAME_STOP:
-        crew_stop(c->ranks);
+        local_ranks_stop(c->ranks);
         break;
     case FRAME_KILL:
-        crew_kill(c->ranks);
+        local_ranks_kill(c->ranks);
         break;
     case FRAME_MUTE:
-        crew_mute(c->ranks, f->rank, f->stream);
+        local_ranks_mute(c->ranks, f->rank, f->stream);
         break;
     default:
         break;
@@ -144,7 +145,7 @@ static void read_signals(void *context)
             c->over = true;
     }
     if (c->ranks != NULL)
-        crew_collect(c->ranks);
+        local_ranks_collect(c->ranks);
 }
 
 /* ---- The loop --------------------------------------------------------------------------- */
@@ -170,15 +171,15 @@ static void one_turn(child *c, poll_set *set)
     if (!c->over)
         poll_set_add(set, STDIN_FILENO, POLLIN, read_orders, c);
     if (c->ranks != NULL)
-        crew_watch(c->ranks, set);
+        local_ranks_watch(c->ranks, set);
     outlet_watch(&c->out, set);
-    poll_set_run(set, c->ranks != NULL ? crew_due(c->ranks) : HUGE_VAL);
+    poll_set_run(set, c->ranks != NULL ? local_ranks_due(c->ranks) : HUGE_VAL);
     if (c->ranks == NULL)
         return;
     if (c->over || c->out.error != 0)
-        crew_kill(c->ranks);
-    crew_tick(c->ranks);
-    if (!c->asked && crew_hungry(c->ranks)) {
+        local_ranks_kill(c->ranks);
+    local_ranks_tick(c->ranks);
+    if (!c->asked && local_ranks_hungry(c->ranks)) {
         send_frame(c, FRAME_HUNGRY, 0, 0, NULL, 0);
         c->asked = true;
     }
@@ -188,7 +189,7 @@ static void one_turn(child *c, poll_set *set)
 static bool child_done(const child *c)
 {
     const bool over = c->over || c->out.error != 0;
-    const bool gone = c->ranks != NULL ? crew_done(c->ranks) : c->failed || over;
+    const bool gone = c->ranks != NULL ? local_ranks_done(c->ranks) : c->failed || over;
     return gone && (bytes_count(&c->out.waiting) == 0 || over);
 }
 
@@ -203,7 +204,7 @@ int remote_child(void)
     do {
         one_turn(&c, &set);
     } while (!child_done(&c));
-    crew_free(c.ranks);
+    local_ranks_free(c.ranks);
     spawn_sweep();
     explicit_bzero(c.in.data, c.in.room);
     bytes_free(&c.in);

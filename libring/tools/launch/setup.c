@@ -37,7 +37,7 @@ static ring_status mark_local(const options *o, setup *out)
     out->end = out->places.count;
     for (size_t i = 0; i < out->places.count; i++) {
         share *s = &out->places.shares[i];
-        s->local = o->node_rank >= 0 ? (int)i == o->node_rank : meet_is_here(s->host);
+        s->local = o->node_rank >= 0 ? (int)i == o->node_rank : host_address_is_here(s->host);
         if (s->local && known != NULL)
             return fail(RING_ERR_CONFIG, "hosts '%s' and '%s' are both this host; name it once, "
                         "with all its slots", known->host, s->host);
@@ -69,9 +69,9 @@ static void choose_address(const options *o, setup *s)
     if (o->master_addr != NULL)
         chosen = o->master_addr;
     else if (!all_here(s) && s->places.shares[0].local)
-        chosen = meet_address_towards(first_other_host(s), address, sizeof address) ? address
+        chosen = host_address_towards(first_other_host(s), address, sizeof address) ? address
                                                                                     : chosen;
-    else if (!all_here(s) && meet_resolve(s->places.shares[0].host, address, sizeof address))
+    else if (!all_here(s) && host_address_resolve(s->places.shares[0].host, address, sizeof address))
         chosen = address;
     else if (!all_here(s))
         s->ask_address = true;
@@ -84,7 +84,7 @@ static ring_status choose_port(const options *o, setup *s)
 {
     s->j.port = o->master_port > 0 ? o->master_port : PORT_DEFAULT;
     if (o->master_port == 0 && all_here(s))
-        return meet_free_port(&s->j.port);
+        return host_address_free_port(&s->j.port);
     return RING_OK;
 }
 

@@ -6,7 +6,7 @@
 #define LAUNCH_SETUP_H
 
 #include "job.h"
-#include "options.h"
+#include "run_options.h"
 
 typedef struct setup {
     layout places;
@@ -25,14 +25,14 @@ void setup_free(setup *s);
 void setup_print(const setup *s, const options *o);
 
 /** @return true if @p host is the machine we are on. */
-bool meet_is_here(const char *host);
+bool host_address_is_here(const char *host);
 /** A port of 127.0.0.1 that nobody holds now. */
-ring_status meet_free_port(int *port);
+ring_status host_address_free_port(int *port);
 /** Where another host reaches this one: the address that faces @p host, else the first
  *  that is not the loopback. @return false if there is none. */
-bool meet_address_towards(const char *host, char *out, size_t size);
+bool host_address_towards(const char *host, char *out, size_t size);
 /** The numeric address of @p host as seen from here. @return false if it has none but
  *  loopback ones. */
-bool meet_resolve(const char *host, char *out, size_t size);
+bool host_address_resolve(const char *host, char *out, size_t size);
 
 #endif

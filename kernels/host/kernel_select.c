@@ -2,7 +2,7 @@
  *
  * The levels this build has, and the choice among them. The choice is one atomic pointer, so
  * that any thread may make or read it. */
-#include "table.h"
+#include "kernel_table.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-bool meet_is_here(const char *host)
+bool host_address_is_here(const char *host)
 {
     static const char *const loopbacks[] = {"localhost", "127.0.0.1", "::1"};
     char name[256];
@@ -33,7 +33,7 @@ bool meet_is_here(const char *host)
     return ours;
 }
 
-ring_status meet_free_port(int *port)
+ring_status host_address_free_port(int *port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
@@ -67,7 +67,7 @@ static bool is_loopback(const char *address)
     return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
 }
 
-bool meet_resolve(const char *host, char *out, size_t size)
+bool host_address_resolve(const char *host, char *out, size_t size)
 {
     struct addrinfo *list = look_up(host);
     bool found = false;
@@ -92,7 +92,7 @@ static bool facing(const struct addrinfo *to, char *out, size_t size)
     return found;
 }
 
-bool meet_address_towards(const char *host, char *out, size_t size)
+bool host_address_towards(const char *host, char *out, size_t size)
 {
     struct addrinfo *list = look_up(host);
     bool found = list != NULL && facing(list, out, size);

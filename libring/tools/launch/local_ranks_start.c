@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Starting the ranks of a host. */
-#include "crew_inside.h"
+#include "local_ranks_inside.h"
 
 #include "binding.h"
 #include "spawn.h"
@@ -23,18 +23,18 @@ typedef struct starter {
     topo_cpu cpu;
 } starter;
 
-static void tell_not_started(crew *c, int index, const char *program)
+static void tell_not_started(local_ranks *c, int index, const char *program)
 {
     const int error = errno;
     rank_end end = {.rank = c->first_rank + index, .code = spawn_error_code(error)};
     spawn_describe_error(program, error, end.why, sizeof end.why);
     c->events.ended(c->events.context, &end);
-    crew_stop(c);
+    local_ranks_stop(c);
 }
 
 /* Rank 0 may get a descriptor of ours; everybody else has no input and pipes for output.
  * close_after[] are those that only the child needs. */
-static ring_status make_stdio(crew *c, const starter *st, int index, int fds[3],
+static ring_status make_stdio(local_ranks *c, const starter *st, int index, int fds[3],
                               int close_after[3])
 {
     const bool is_zero = c->first_rank + index == 0;
@@ -87,7 +87,7 @@ static pid_t start_rank(const starter *st, int local, const int fds[3])
     return pid;
 }
 
-static ring_status start_one(crew *c, const starter *st, int index, int null_fd)
+static ring_status start_one(local_ranks *c, const starter *st, int index, int null_fd)
 {
     rank_slot *rank = &c->ranks[index];
     int fds[3], close_after[3] = {-1, -1, -1};
@@ -101,13 +101,13 @@ static ring_status start_one(crew *c, const starter *st, int index, int null_fd)
     for (int i = 0; i < 3; i++)
         fd_close(&close_after[i]);
     if (rank->state == RANK_RUNS)
-        warden_add(&c->guard, rank->pid);
+        reaper_add(&c->guard, rank->pid);
     else
-        crew_close_rank(rank);
+        local_ranks_close_rank(rank);
     return status;
 }
 
-static ring_status start_all(crew *c, const starter *st)
+static ring_status start_all(local_ranks *c, const starter *st)
 {
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     ring_status status = null_fd >= 0 ? RING_OK : fail(RING_ERR_SYSTEM, "/dev/null: %m");
@@ -118,7 +118,7 @@ static ring_status start_all(crew *c, const starter *st)
 }
 
 /* Everything the ranks have in common; then them. */
-static ring_status prepare_and_start(crew *c, starter *st)
+static ring_status prepare_and_start(local_ranks *c, starter *st)
 {
     if (!spawn_find(st->j->argv.items[0], st->path, sizeof st->path)) {
         tell_not_started(c, 0, st->j->argv.items[0]);
@@ -132,14 +132,14 @@ static ring_status prepare_and_start(crew *c, starter *st)
     if (st->j->binding != BIND_NONE)
         RING_TRY(topo_cpu_read(&st->cpu));
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    RING_TRY(warden_start(&c->guard));
+    RING_TRY(reaper_start(&c->guard));
     return start_all(c, st);
 }
 
-static crew *crew_new(const share *s, const launch_events *events)
+static local_ranks *local_ranks_new(const share *s, const launch_events *events)
 {
-    crew *c = memory_grow(NULL, 1, sizeof *c);
-    *c = (crew){.first_rank = s->first_rank, .count = s->ranks, .events = *events,
+    local_ranks *c = memory_grow(NULL, 1, sizeof *c);
+    *c = (local_ranks){.first_rank = s->first_rank, .count = s->ranks, .events = *events,
                 .input_fd = -1};
     c->ranks = memory_grow(NULL, (size_t)c->count, sizeof *c->ranks);
     for (int i = 0; i < c->count; i++) {
@@ -150,18 +150,18 @@ static crew *crew_new(const share *s, const launch_events *events)
     return c;
 }
 
-ring_status crew_start(const job *j, const share *s, const int stdio[3],
-                       const launch_events *events, crew **out)
+ring_status local_ranks_start(const job *j, const share *s, const int stdio[3],
+                       const launch_events *events, local_ranks **out)
 {
     starter st = {.j = j, .s = s, .stdio = stdio, .secret_fd = -1};
-    crew *c = crew_new(s, events);
+    local_ranks *c = local_ranks_new(s, events);
     *out = c;
     const ring_status status = prepare_and_start(c, &st);
     fd_close(&st.secret_fd);
     topo_cpu_free(&st.cpu);
     if (status != RING_OK) {
-        crew_kill(c);
-        crew_free(c);
+        local_ranks_kill(c);
+        local_ranks_free(c);
         *out = NULL;
     }
     return status;

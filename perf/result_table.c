@@ -3,7 +3,7 @@
  * table: every cell has a width; a number that is too long for its cell loses decimals, then
  * turns to an exponent, and never moves the columns after it.
  */
-#include "table.h"
+#include "result_table.h"
 
 #include <stdlib.h>
 #include <string.h>

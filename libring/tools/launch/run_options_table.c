@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The table of ringrun's options, and its --help. */
-#include "options_table.h"
+#include "run_options_table.h"
 
 #define HIDDEN OPTION_HIDDEN
 const struct argp_option options_table[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Where ranks may run: what the options name, else what a batch system grants. */
-#include "options.h"
+#include "run_options.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * launch: with -t 1 the environment's communicator is the one that is measured. With more, it
  * only carries the unique id to the other processes, and the threads join by that id.
  */
-#include "launch.h"
+#include "start.h"
 #include "bench.h"
 #include "threads.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The process that tidies up after a launcher that died. */
-#include "warden.h"
+#include "reaper.h"
 
 #include "grow.h"
 
@@ -49,7 +49,7 @@ static _Noreturn void watch(int fd)
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     setsid();
-    prctl(PR_SET_NAME, "ring-warden");
+    prctl(PR_SET_NAME, "ring-reaper");
     let_go(fd);
     for (;;) {
         const ssize_t got = read(fd, &message, sizeof message);
@@ -63,7 +63,7 @@ static _Noreturn void watch(int fd)
     _exit(0);
 }
 
-ring_status warden_start(warden *w)
+ring_status reaper_start(reaper *w)
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) != 0)
@@ -79,23 +79,23 @@ ring_status warden_start(warden *w)
     return fail(RING_ERR_SYSTEM, "starting a process: %m");
 }
 
-static void tell(const warden *w, pid_t message)
+static void tell(const reaper *w, pid_t message)
 {
     const ssize_t ignored = write(w->fd, &message, sizeof message);
-    (void)ignored; /* without a warden, groups are still ended by the launcher itself */
+    (void)ignored; /* without a reaper, groups are still ended by the launcher itself */
 }
 
-void warden_add(const warden *w, pid_t group)
+void reaper_add(const reaper *w, pid_t group)
 {
     tell(w, group);
 }
 
-void warden_remove(const warden *w, pid_t group)
+void reaper_remove(const reaper *w, pid_t group)
 {
     tell(w, -group);
 }
 
-void warden_stop(warden *w)
+void reaper_stop(reaper *w)
 {
     if (w->pid <= 0)
         return;

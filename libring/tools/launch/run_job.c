@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One job: starts everything, passes on output, input and signals, and decides what went
  * wrong first. One loop waits for all of it. */
-#include "run.h"
+#include "run_job.h"
 
 #include "setup.h"
 #include "spawn.h"
-#include "team.h"
+#include "job_hosts.h"
 #include "topo.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ typedef struct run {
     setup plan;
     console *console;
     launch_events events;
-    team team;
+    job_hosts job_hosts;
     poll_set set;
     int signals;
     enum run_phase phase;
@@ -76,7 +76,7 @@ static void on_ended(void *context, const rank_end *end)
         r->cause = *end;
         r->tell_at = clock_now() + SETTLE_SECONDS;
         r->cut_at = clock_now() + STOP_SECONDS;
-        team_stop(&r->team);
+        job_hosts_stop(&r->job_hosts);
     } else if (!r->told && r->cause.signal == 0 && r->cause.why[0] == '\0' && end->signal != 0) {
         r->cause = *end;
     }
@@ -115,7 +115,7 @@ static void describe_end(const rank_end *end, char *out, size_t size)
 static void tell_cause(run *r)
 {
     char how[512], here[256], pid[32] = "", others[64] = "";
-    const int alive = team_alive(&r->team);
+    const int alive = job_hosts_alive(&r->job_hosts);
     r->told = true;
     if (r->interrupted != 0)
         return;
@@ -134,8 +134,8 @@ static void tell_cause(run *r)
 static void pass_on(run *r, int signal_number)
 {
     r->kill_at = clock_now() + r->o->kill_wait;
-    team_signal(&r->team, signal_number);
-    team_signal(&r->team, SIGCONT);
+    job_hosts_signal(&r->job_hosts, signal_number);
+    job_hosts_signal(&r->job_hosts, SIGCONT);
     console_say(r->console, "SIG%s passed on to the ranks, which have %d s to end; once more "
                 "kills them", sigabbrev_np(signal_number), r->o->kill_wait);
 }
@@ -150,7 +150,7 @@ static void interrupt(run *r, int signal_number)
     else if (r->phase == PHASE_RANKS && r->interrupted == 0 && !r->failed)
         pass_on(r, signal_number);
     else
-        team_kill(&r->team);
+        job_hosts_kill(&r->job_hosts);
     if (r->interrupted == 0) {
         r->interrupted = signal_number;
         r->interrupted_at = clock_now();
@@ -161,26 +161,26 @@ static void interrupt(run *r, int signal_number)
 static void kill_late(run *r)
 {
     r->kill_at = HUGE_VAL;
-    if (!team_done(&r->team))
+    if (!job_hosts_done(&r->job_hosts))
         console_say(r->console, "what still ran %d s after SIG%s was killed; --kill-wait gives "
                     "more time", r->o->kill_wait, sigabbrev_np(r->interrupted));
-    team_kill(&r->team);
+    job_hosts_kill(&r->job_hosts);
 }
 
 static void take_signal(run *r, int signal_number)
 {
     switch (signal_number) {
     case SIGCHLD:
-        team_collect(&r->team);
+        job_hosts_collect(&r->job_hosts);
         break;
     case SIGTSTP: /* ranks are not in the terminal's group: stop with us, go on with us */
-        team_signal(&r->team, SIGSTOP);
+        job_hosts_signal(&r->job_hosts, SIGSTOP);
         raise(SIGSTOP);
         break;
     case SIGCONT:
     case SIGUSR1:
     case SIGUSR2:
-        team_signal(&r->team, signal_number);
+        job_hosts_signal(&r->job_hosts, signal_number);
         break;
     default:
         interrupt(r, signal_number);
@@ -205,13 +205,13 @@ static void read_input(void *context)
         return;
     const size_t count = got > 0 ? (size_t)got : 0;
     r->input_open = count > 0;
-    team_feed(&r->team, buffer, count);
+    job_hosts_feed(&r->job_hosts, buffer, count);
 }
 
 /* Only when rank 0 can take it, and a terminal's only when it is ours to read. */
 static bool wants_input(const run *r)
 {
-    if (r->phase != PHASE_RANKS || !r->input_open || !team_hungry(&r->team))
+    if (r->phase != PHASE_RANKS || !r->input_open || !job_hosts_hungry(&r->job_hosts))
         return false;
     return !isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
@@ -220,20 +220,20 @@ static bool wants_input(const run *r)
 
 static double next_due(const run *r)
 {
-    const double due = fmin(fmin(team_due(&r->team), console_due(r->console)),
+    const double due = fmin(fmin(job_hosts_due(&r->job_hosts), console_due(r->console)),
                             fmin(r->cut_at, r->kill_at));
     return r->failed && !r->told ? fmin(due, r->tell_at) : due;
 }
 
 static void do_what_is_due(run *r)
 {
-    team_tick(&r->team);
+    job_hosts_tick(&r->job_hosts);
     console_tick(r->console);
     if (r->failed && !r->told && clock_now() >= r->tell_at)
         tell_cause(r);
     if (clock_now() >= r->cut_at) {
         r->cut_at = HUGE_VAL;
-        team_cut(&r->team);
+        job_hosts_cut(&r->job_hosts);
     }
     if (clock_now() >= r->kill_at)
         kill_late(r);
@@ -244,7 +244,7 @@ static void one_turn(run *r, double until)
 {
     poll_set_clear(&r->set);
     poll_set_add(&r->set, r->signals, POLLIN, read_signals, r);
-    team_watch(&r->team, &r->set);
+    job_hosts_watch(&r->job_hosts, &r->set);
     if (wants_input(r))
         poll_set_add(&r->set, STDIN_FILENO, POLLIN, read_input, r);
     console_watch(r->console, &r->set);
@@ -263,12 +263,12 @@ static ring_status connect_hosts(run *r)
 {
     char silent[256];
     const double until = clock_now() + r->plan.patience;
-    RING_TRY(team_connect(&r->team, &r->plan, r->o, &r->events, r->console));
-    while (goes_on(r) && !team_ready(&r->team) && clock_now() < until)
+    RING_TRY(job_hosts_connect(&r->job_hosts, &r->plan, r->o, &r->events, r->console));
+    while (goes_on(r) && !job_hosts_ready(&r->job_hosts) && clock_now() < until)
         one_turn(r, until);
-    if (!goes_on(r) || team_ready(&r->team))
+    if (!goes_on(r) || job_hosts_ready(&r->job_hosts))
         return RING_OK;
-    team_silent_hosts(&r->team, &r->plan, silent, sizeof silent);
+    job_hosts_silent_hosts(&r->job_hosts, &r->plan, silent, sizeof silent);
     return fail(RING_ERR_TIMEOUT, "no answer within %g s from %s: 'ssh HOST true' must work there "
                 "without a question; RING_INIT_TIMEOUT gives more time", r->plan.patience, silent);
 }
@@ -281,11 +281,11 @@ static ring_status start_ranks(run *r)
                           console_passes(r->console, STDERR_FILENO) ? STDERR_FILENO : -1};
     r->phase = PHASE_RANKS;
     if (r->plan.ask_address) {
-        const char *address = remote_address(r->team.remotes[0]);
+        const char *address = remote_address(r->job_hosts.remotes[0]);
         free(r->plan.j.address);
         r->plan.j.address = memory_text(address, strlen(address));
     }
-    return team_start(&r->team, &r->plan, stdio, &r->events);
+    return job_hosts_start(&r->job_hosts, &r->plan, stdio, &r->events);
 }
 
 static ring_status run_ranks(run *r)
@@ -294,8 +294,8 @@ static ring_status run_ranks(run *r)
     if (goes_on(r))
         RING_TRY(start_ranks(r));
     else
-        team_cut(&r->team);
-    while (!team_done(&r->team))
+        job_hosts_cut(&r->job_hosts);
+    while (!job_hosts_done(&r->job_hosts))
         one_turn(r, HUGE_VAL);
     if (r->failed && !r->told)
         tell_cause(r);
@@ -338,7 +338,7 @@ static int run_planned(run *r)
         status = run_ranks(r);
     if (status != RING_OK)
         console_say(r->console, "%s", fail_text());
-    team_free(&r->team);
+    job_hosts_free(&r->job_hosts);
     spawn_sweep();
     write_rest(r);
     fd_close(&r->signals);

@@ -2,7 +2,7 @@
  *
  * The public calls: what does not depend on the level is decided here (copies, stores around
  * the cache, the factors of an optimiser step), the arrays are walked by the level in use. */
-#include "table.h"
+#include "kernel_table.h"
 
 #include <math.h>
 #include <string.h>

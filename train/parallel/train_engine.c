@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * An update: take a micro-batch, forward, backward while finished gradients are reduced,
  * wait, clip, step. */
-#include "engine.h"
+#include "train_engine.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Buffered text fails late: only a flush at the very end tells. */
-#include "output.h"
+#include "train_output.h"
 
 #include <errno.h>
 #include <stdio.h>

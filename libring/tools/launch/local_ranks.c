@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How ranks end. An ended rank stays a zombie until its output has been read and its
  * process group is empty, so that its group's number cannot mean somebody else. */
-#include "crew_inside.h"
+#include "local_ranks_inside.h"
 
 #include "spawn.h"
 
@@ -13,13 +13,13 @@
 /* What an ended rank left running, e.g. the "tee" of a shell, may finish for this long. */
 #define LINGER_SECONDS 1.0
 
-void crew_free(crew *c)
+void local_ranks_free(local_ranks *c)
 {
     if (c == NULL)
         return;
-    warden_stop(&c->guard);
+    reaper_stop(&c->guard);
     for (int i = 0; i < c->count; i++)
-        crew_close_rank(&c->ranks[i]);
+        local_ranks_close_rank(&c->ranks[i]);
     fd_close(&c->input_fd);
     bytes_free(&c->input);
     free(c->ranks);
@@ -36,30 +36,30 @@ static bool group_lives(pid_t group)
     return waitid(P_PGID, (id_t)group, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0;
 }
 
-static void finish_rank(crew *c, rank_slot *rank)
+static void finish_rank(local_ranks *c, rank_slot *rank)
 {
     kill(-rank->pid, SIGKILL);
-    crew_read_rest(rank);
+    local_ranks_read_rest(rank);
     for (int i = 0; i < STREAMS; i++)
-        crew_close_stream(&rank->streams[i], true);
+        local_ranks_close_stream(&rank->streams[i], true);
     spawn_reap(rank->pid);
-    warden_remove(&c->guard, rank->pid);
+    reaper_remove(&c->guard, rank->pid);
     rank->state = RANK_GONE;
 }
 
-static double linger_end(const crew *c, const rank_slot *rank)
+static double linger_end(const local_ranks *c, const rank_slot *rank)
 {
     return c->patient ? HUGE_VAL : rank->ended + LINGER_SECONDS;
 }
 
-static bool may_linger(const crew *c, const rank_slot *rank)
+static bool may_linger(const local_ranks *c, const rank_slot *rank)
 {
     const bool open = rank->streams[0].fd >= 0 || rank->streams[1].fd >= 0;
     return c->phase != STOP_KILL && clock_now() < linger_end(c, rank) &&
            (open || group_lives(rank->pid));
 }
 
-static void note_end(crew *c, int index, const siginfo_t *info)
+static void note_end(local_ranks *c, int index, const siginfo_t *info)
 {
     rank_slot *rank = &c->ranks[index];
     rank_end end = {.rank = c->first_rank + index, .pid = rank->pid};
@@ -69,13 +69,13 @@ static void note_end(crew *c, int index, const siginfo_t *info)
         end.signal = info->si_status;
     rank->state = RANK_LINGERS;
     rank->ended = clock_now();
-    crew_read_rest(rank);
+    local_ranks_read_rest(rank);
     c->events.ended(c->events.context, &end);
 }
 
 /* A rank that died by a signal is told first: others fail because of it, and the order of
  * two deaths that are seen at once is not known. */
-static void collect_ranks(crew *c, bool signals)
+static void collect_ranks(local_ranks *c, bool signals)
 {
     for (int i = 0; i < c->count; i++) {
         siginfo_t info = {.si_pid = 0};
@@ -87,7 +87,7 @@ static void collect_ranks(crew *c, bool signals)
 }
 
 /* A program may undo what spawn_start() did about the terminal: shells with job control do. */
-static void notice_stops(const crew *c)
+static void notice_stops(const local_ranks *c)
 {
     for (int i = 0; i < c->count && c->events.stopped != NULL; i++) {
         const rank_slot *rank = &c->ranks[i];
@@ -99,7 +99,7 @@ static void notice_stops(const crew *c)
     }
 }
 
-void crew_collect(crew *c)
+void local_ranks_collect(local_ranks *c)
 {
     collect_ranks(c, true);
     collect_ranks(c, false);
@@ -108,7 +108,7 @@ void crew_collect(crew *c)
 
 /* A shell dies of SIGTERM at once, though the program that it runs may still be saving. Of
  * SIGINT it dies after its program, and what it left in the background ignores that. */
-void crew_signal(crew *c, int signal_number)
+void local_ranks_signal(local_ranks *c, int signal_number)
 {
     c->patient = c->patient || signal_number == SIGTERM || signal_number == SIGHUP;
     for (int i = 0; i < c->count; i++) {
@@ -118,29 +118,29 @@ void crew_signal(crew *c, int signal_number)
     }
 }
 
-static void enter_phase(crew *c, enum stop_phase phase, double seconds)
+static void enter_phase(local_ranks *c, enum stop_phase phase, double seconds)
 {
     if (c->phase >= phase)
         return;
     c->phase = phase;
     c->phase_ends = clock_now() + seconds;
     if (phase == STOP_TERM)
-        crew_signal(c, SIGTERM);
+        local_ranks_signal(c, SIGTERM);
     if (phase == STOP_KILL)
-        crew_signal(c, SIGKILL);
+        local_ranks_signal(c, SIGKILL);
 }
 
-void crew_stop(crew *c)
+void local_ranks_stop(local_ranks *c)
 {
     enter_phase(c, STOP_REPORT, CREW_REPORT_SECONDS);
 }
 
-void crew_kill(crew *c)
+void local_ranks_kill(local_ranks *c)
 {
     enter_phase(c, STOP_KILL, HUGE_VAL);
 }
 
-void crew_tick(crew *c)
+void local_ranks_tick(local_ranks *c)
 {
     if (c->phase != STOP_NONE && c->phase != STOP_KILL && clock_now() >= c->phase_ends)
         enter_phase(c, c->phase + 1, CREW_TERM_SECONDS);
@@ -151,7 +151,7 @@ void crew_tick(crew *c)
     spawn_reap_orphans();
 }
 
-double crew_due(const crew *c)
+double local_ranks_due(const local_ranks *c)
 {
     double due = c->phase != STOP_NONE && c->phase != STOP_KILL ? c->phase_ends : HUGE_VAL;
     for (int i = 0; i < c->count; i++) {
@@ -161,7 +161,7 @@ double crew_due(const crew *c)
     return due;
 }
 
-int crew_alive(const crew *c)
+int local_ranks_alive(const local_ranks *c)
 {
     int alive = 0;
     for (int i = 0; i < c->count; i++)
@@ -169,7 +169,7 @@ int crew_alive(const crew *c)
     return alive;
 }
 
-bool crew_done(const crew *c)
+bool local_ranks_done(const local_ranks *c)
 {
     for (int i = 0; i < c->count; i++) {
         if (c->ranks[i].state == RANK_RUNS || c->ranks[i].state == RANK_LINGERS)

@@ -2,7 +2,7 @@
  *
  * output: a stream keeps in mind that an earlier write failed, but not why.
  */
-#include "output.h"
+#include "perf_output.h"
 
 static bool arrived(bool all, const char *program, const char *name)
 {

@@ -3,7 +3,7 @@
  * options: the rows, and one setter a kind of value. A wrong value is reported with the
  * option, the value and the row's help, which says what is allowed.
  */
-#include "options.h"
+#include "perf_options.h"
 
 #include <getopt.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The rows of a report. */
-#include "report.h"
+#include "info_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What ranks write, and what rank 0 reads. */
-#include "crew_inside.h"
+#include "local_ranks_inside.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@ enum {
     PIPE_TURNS_MAX = 32 /* 2 MiB: more than any pipe holds, so less than a busy writer's all */
 };
 
-void crew_close_stream(stream *s, bool tell)
+void local_ranks_close_stream(stream *s, bool tell)
 {
     if (s->fd < 0)
         return;
@@ -20,7 +20,7 @@ void crew_close_stream(stream *s, bool tell)
                                 s->number, NULL, 0);
 }
 
-void crew_close_rank(rank_slot *rank)
+void local_ranks_close_rank(rank_slot *rank)
 {
     for (int i = 0; i < STREAMS; i++)
         fd_close(&rank->streams[i].fd);
@@ -36,13 +36,13 @@ static bool read_some(stream *s)
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (got <= 0) {
-        crew_close_stream(s, true);
+        local_ranks_close_stream(s, true);
         return false;
     }
     const launch_events *events = &s->owner->events;
     if (!events->output(events->context, s->owner->first_rank + s->index, s->number, buffer,
                         (size_t)got))
-        crew_close_stream(s, false);
+        local_ranks_close_stream(s, false);
     return true;
 }
 
@@ -51,7 +51,7 @@ static void read_stream(void *context)
     read_some(context);
 }
 
-void crew_read_rest(rank_slot *rank)
+void local_ranks_read_rest(rank_slot *rank)
 {
     for (int i = 0; i < STREAMS; i++) {
         int turns = PIPE_TURNS_MAX;
@@ -62,7 +62,7 @@ void crew_read_rest(rank_slot *rank)
 
 static void feed_rank(void *context)
 {
-    crew *c = context;
+    local_ranks *c = context;
     if (c->input_fd < 0)
         return;
     const ssize_t put = write(c->input_fd, bytes_head(&c->input), bytes_count(&c->input));
@@ -72,12 +72,12 @@ static void feed_rank(void *context)
         fd_close(&c->input_fd);
 }
 
-bool crew_hungry(const crew *c)
+bool local_ranks_hungry(const local_ranks *c)
 {
     return c->input_fd >= 0 && bytes_count(&c->input) == 0;
 }
 
-void crew_feed(crew *c, const char *data, size_t count)
+void local_ranks_feed(local_ranks *c, const char *data, size_t count)
 {
     if (count == 0)
         fd_close(&c->input_fd);
@@ -85,13 +85,14 @@ void crew_feed(crew *c, const char *data, size_t count)
         bytes_add(&c->input, data, count);
 }
 
-void crew_mute(crew *c, int rank, int number)
+void local_ranks_mute(local_ranks *c, int rank, int number)
 {
     if (rank >= c->first_rank && rank < c->first_rank + c->count)
-        crew_close_stream(&c->ranks[rank - c->first_rank].streams[number == 1 ? 0 : 1], false);
+        local_ranks_close_stream(&c->ranks[rank - c->first_rank].streams[number == 1 ? 0 : 1],
+                                 false);
 }
 
-void crew_watch(crew *c, poll_set *set)
+void local_ranks_watch(local_ranks *c, poll_set *set)
 {
     bool ready[STREAMS];
     for (int i = 0; i < STREAMS; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What is done to all ranks is done here and to each other host. */
-#include "team.h"
+#include "job_hosts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 /* ---- Start and end ------------------------------------------------------------------------ */
 
-ring_status team_connect(team *t, const setup *plan, const options *o,
+ring_status job_hosts_connect(job_hosts *t, const setup *plan, const options *o,
                          const launch_events *events, console *c)
 {
     t->remotes = memory_grow(NULL, plan->places.count, sizeof *t->remotes);
@@ -26,7 +26,7 @@ ring_status team_connect(team *t, const setup *plan, const options *o,
     return RING_OK;
 }
 
-bool team_ready(const team *t)
+bool job_hosts_ready(const job_hosts *t)
 {
     for (size_t i = 0; i < t->remote_count; i++) {
         if (!remote_ready(t->remotes[i]))
@@ -35,7 +35,7 @@ bool team_ready(const team *t)
     return true;
 }
 
-void team_silent_hosts(const team *t, const setup *plan, char *out, size_t size)
+void job_hosts_silent_hosts(const job_hosts *t, const setup *plan, char *out, size_t size)
 {
     size_t used = 0, next = 0;
     out[0] = '\0';
@@ -58,113 +58,114 @@ static const share *local_share(const setup *plan)
     return NULL;
 }
 
-ring_status team_start(team *t, const setup *plan, const int stdio[3],
+ring_status job_hosts_start(job_hosts *t, const setup *plan, const int stdio[3],
                        const launch_events *events)
 {
     const share *here = local_share(plan);
     for (size_t i = 0; i < t->remote_count; i++)
         remote_start(t->remotes[i], &plan->j);
-    return here != NULL ? crew_start(&plan->j, here, stdio, events, &t->crew) : RING_OK;
+    return here != NULL ? local_ranks_start(&plan->j, here, stdio, events, &t->local_ranks)
+                        : RING_OK;
 }
 
-void team_free(team *t)
+void job_hosts_free(job_hosts *t)
 {
-    crew_free(t->crew);
+    local_ranks_free(t->local_ranks);
     for (size_t i = 0; i < t->remote_count; i++)
         remote_free(t->remotes[i]);
     free(t->remotes);
-    *t = (team){0};
+    *t = (job_hosts){0};
 }
 
 /* ---- The loop's questions ----------------------------------------------------------------- */
 
-void team_watch(team *t, poll_set *set)
+void job_hosts_watch(job_hosts *t, poll_set *set)
 {
-    if (t->crew != NULL)
-        crew_watch(t->crew, set);
+    if (t->local_ranks != NULL)
+        local_ranks_watch(t->local_ranks, set);
     for (size_t i = 0; i < t->remote_count; i++)
         remote_watch(t->remotes[i], set);
 }
 
-void team_collect(team *t)
+void job_hosts_collect(job_hosts *t)
 {
-    if (t->crew != NULL)
-        crew_collect(t->crew);
+    if (t->local_ranks != NULL)
+        local_ranks_collect(t->local_ranks);
     for (size_t i = 0; i < t->remote_count; i++)
         remote_collect(t->remotes[i]);
 }
 
-void team_tick(team *t)
+void job_hosts_tick(job_hosts *t)
 {
-    if (t->crew != NULL)
-        crew_tick(t->crew);
+    if (t->local_ranks != NULL)
+        local_ranks_tick(t->local_ranks);
 }
 
-double team_due(const team *t)
+double job_hosts_due(const job_hosts *t)
 {
-    return t->crew != NULL ? crew_due(t->crew) : HUGE_VAL;
+    return t->local_ranks != NULL ? local_ranks_due(t->local_ranks) : HUGE_VAL;
 }
 
-int team_alive(const team *t)
+int job_hosts_alive(const job_hosts *t)
 {
-    int alive = t->crew != NULL ? crew_alive(t->crew) : 0;
+    int alive = t->local_ranks != NULL ? local_ranks_alive(t->local_ranks) : 0;
     for (size_t i = 0; i < t->remote_count; i++)
         alive += remote_alive(t->remotes[i]);
     return alive;
 }
 
-bool team_done(const team *t)
+bool job_hosts_done(const job_hosts *t)
 {
     for (size_t i = 0; i < t->remote_count; i++) {
         if (!remote_done(t->remotes[i]))
             return false;
     }
-    return t->crew == NULL || crew_done(t->crew);
+    return t->local_ranks == NULL || local_ranks_done(t->local_ranks);
 }
 
 /* ---- Orders to all ranks ------------------------------------------------------------------ */
 
-void team_signal(team *t, int signal_number)
+void job_hosts_signal(job_hosts *t, int signal_number)
 {
-    if (t->crew != NULL)
-        crew_signal(t->crew, signal_number);
+    if (t->local_ranks != NULL)
+        local_ranks_signal(t->local_ranks, signal_number);
     for (size_t i = 0; i < t->remote_count; i++)
         remote_signal(t->remotes[i], signal_number);
 }
 
-void team_stop(team *t)
+void job_hosts_stop(job_hosts *t)
 {
-    if (t->crew != NULL)
-        crew_stop(t->crew);
+    if (t->local_ranks != NULL)
+        local_ranks_stop(t->local_ranks);
     for (size_t i = 0; i < t->remote_count; i++)
         remote_stop(t->remotes[i]);
 }
 
-void team_cut(team *t)
+void job_hosts_cut(job_hosts *t)
 {
     for (size_t i = 0; i < t->remote_count; i++)
         remote_kill(t->remotes[i]);
 }
 
-void team_kill(team *t)
+void job_hosts_kill(job_hosts *t)
 {
-    if (t->crew != NULL)
-        crew_kill(t->crew);
-    team_cut(t);
+    if (t->local_ranks != NULL)
+        local_ranks_kill(t->local_ranks);
+    job_hosts_cut(t);
 }
 
 /* ---- Input of rank 0, here or on the first other host ------------------------------------- */
 
-bool team_hungry(const team *t)
+bool job_hosts_hungry(const job_hosts *t)
 {
-    return (t->crew != NULL && crew_hungry(t->crew)) ||
+    return (t->local_ranks != NULL && local_ranks_hungry(t->local_ranks)) ||
            (t->remote_count > 0 && remote_hungry(t->remotes[0]));
 }
 
-void team_feed(team *t, const char *data, size_t count)
+void job_hosts_feed(job_hosts *t, const char *data, size_t count)
 {
-    if (t->crew != NULL && crew_hungry(t->crew))
-        crew_feed(t->crew, data, count);
+    if (t->local_ranks != NULL && local_ranks_hungry(t->local_ranks))
+        local_ranks_feed(t->local_ranks, data, count);
     else if (t->remote_count > 0 && remote_hungry(t->remotes[0]))
         remote_feed(t->remotes[0], data, count);
 }

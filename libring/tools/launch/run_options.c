@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * ringrun's command line. */
-#include "options.h"
+#include "run_options.h"
 
 #include "about.h"
 #include "job.h"
-#include "options_table.h"
+#include "run_options_table.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #ifndef PERF_LAUNCH_H
 #define PERF_LAUNCH_H
 
-#include "options.h"
+#include "perf_options.h"
 
 /** Runs the ranks of this process. @return the exit status. */
 int launch_run(const perf_options *options);

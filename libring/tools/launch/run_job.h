@@ -3,7 +3,7 @@
 #ifndef LAUNCH_RUN_H
 #define LAUNCH_RUN_H
 
-#include "options.h"
+#include "run_options.h"
 
 /** @return the exit code of ringrun. */
 int run_job(const options *o);

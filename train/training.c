@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Setting up (every phase ends with all ranks agreeing that it worked), the loop over
  * epochs and updates, and what is left behind at the end. */
-#include "run.h"
+#include "training.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "clock.h"
 #include "config.h"
 #include "dataset.h"
-#include "engine.h"
+#include "train_engine.h"
 #include "errors.h"
 #include "gemm.h"
 #include "report.h"

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * reaper: a small process that outlives the launcher for a moment. Ranks die with their
+ * launcher by themselves; what they started does not. When the launcher is gone, even by
+ * kill -9, the reaper ends the process groups that it was told of. It is not their ancestor,
+ * so what has left its group (setsid) is out of its reach.
+ */
+#ifndef LAUNCH_REAPER_H
+#define LAUNCH_REAPER_H
+
+#include "base.h"
+
+#include <sys/types.h>
+
+typedef struct reaper {
+    pid_t pid;
+    int fd; /* its end of file is our death */
+} reaper;
+
+ring_status reaper_start(reaper *w);
+/** A process group exists / is gone. */
+void reaper_add(const reaper *w, pid_t group);
+void reaper_remove(const reaper *w, pid_t group);
+/** Ends the reaper in order; the groups are gone already. */
+void reaper_stop(reaper *w);
+
+#endif
