@@ -38,7 +38,8 @@ enum { CODE_USAGE = 2 };
 #define VERSION_TEXT(major, minor, patch) \
     "ringtrain " TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
 
-const char *argp_program_version =
+/* argp, in libc, looks for it. */
+__attribute__((visibility("default"))) const char *argp_program_version =
     VERSION_TEXT(RING_VERSION_MAJOR, RING_VERSION_MINOR, RING_VERSION_PATCH);
 
 static const struct argp_option options[] = {

@@ -120,6 +120,12 @@ has "help" "$out" 'ringinfo env'
 run "$ringinfo" --version
 has "version" "$out" '^ringinfo \(libring\) [0-9.]+$'
 
+for words in "" --json env; do
+    "$ringinfo" $words >/dev/full 2>"$work/err"
+    equal "full disk: ringinfo $words" 1 "$?"
+    has "full disk" "$(cat "$work/err")" 'could not be written completely'
+done
+
 if command -v script >/dev/null; then
     TERM=xterm script -qec "$ringinfo" /dev/null >"$work/out" </dev/null
     has "colours at a terminal" "$(cat "$work/out")" $'\033\\[1m'

@@ -35,6 +35,15 @@ static programs_run *train(int ranks, const char *config, const char *options)
                           files_path("config.json"), files_path(""), options);
 }
 
+static void the_version_is_told(void **state)
+{
+    (void)state;
+    programs_run *run = programs_shell("%s/ringtrain --version", programs.bin);
+    assert_int_equal(run->status, 0);
+    assert_non_null(strstr(run->output, "ringtrain 0."));
+    programs_free(run);
+}
+
 static void expect_output(const programs_run *run, const char *text)
 {
     if (strstr(run->output, text) == NULL)
@@ -397,6 +406,7 @@ static void the_shipped_configuration_is_the_documents_byte_for_byte(void **stat
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        TEST(the_version_is_told),
         TEST(any_number_of_ranks_takes_the_same_steps),
         TEST(ranks_that_do_not_divide_the_data_repeat_a_few_samples),
         TEST(a_network_learns_and_says_its_accuracy_last),

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CODE_USAGE = 2, CODE_WRONG = 3, KEY_JSON = 1000, KEY_NO_COLOR };
+enum { CODE_OUTPUT = 1, CODE_USAGE, CODE_WRONG = 3, KEY_JSON = 1000, KEY_NO_COLOR };
 
 typedef struct wishes {
     bool env_only, json, no_color;
@@ -107,5 +107,9 @@ int main(int argc, char **argv)
     argp_program_version_hook = print_version;
     argp_err_exit_status = CODE_USAGE;
     argp_parse(&argp, argc, argv, 0, NULL, &w);
-    return w.env_only ? show_settings(&w) : show_report(&w);
+    const int code = w.env_only ? show_settings(&w) : show_report(&w);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    fprintf(stderr, "ringinfo: standard output could not be written completely; is the disk full?\n");
+    return CODE_OUTPUT;
 }
