@@ -222,7 +222,8 @@ struct transport {
      *  @return RING_IN_PROGRESS: not now, nothing was begun. */
     ring_status (*get)(transport_link *l, void *dst, uint64_t ref, size_t bytes, ticket *over);
 
-    /** @return true when what was consumed and released here is known to the peer, or never will. */
+    /** @return true when what was consumed and released here is known to the peer, or never
+     *  will. */
     bool (*told)(transport_link *l);
 
     /** Breaks the link. When it returns, neither end reads or writes memory of this process but the
@@ -236,8 +237,8 @@ struct transport {
     /** Announces that the caller is about to sleep on wake_fd. @return false if there is
      *  something to do already: do not sleep. wants_send: also wake when what send(),
      *  reserve() or get() refused last may go, when more is flushed or released than at the last
-     *  arm() that wanted to send, and when a ticket can be closed. A frame that peek() has shown is nothing to do.
-     *  A wake-up may be spurious. */
+     *  arm() that wanted to send, and when a ticket can be closed. A frame that peek() has shown is
+     *  nothing to do. A wake-up may be spurious. */
     bool (*arm)(transport_link *l, bool wants_send);
 
     /** Awake again; drains wake_fd. */

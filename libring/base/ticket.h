@@ -29,8 +29,8 @@ static inline ring_status ticket_status(const ticket *t)
     return (ring_status)atomic_load_explicit(&t->status, memory_order_acquire);
 }
 
-/** Has those who wait look again, for something is over that no descriptor tells of. Any thread that
- *  holds no lock. */
+/** Has those who wait look again, for something is over that no descriptor tells of. Any thread
+ *  that holds no lock. */
 void ticket_wake_all(void);
 /** @param wake  called by ticket_wake_all(). Once a process. */
 void ticket_on_wake(void (*wake)(void));

@@ -50,8 +50,8 @@ static bool is_same(const control_message *a, const control_message *b)
     }
 }
 
-/* The latest statements of each rank that came, in whatever order; older ones count as known. A note
- * that goes in a circle would else be news again once others had pushed it out of the log. */
+/* The latest statements of each rank that came, in whatever order; older ones count as known. A
+ * note that goes in a circle would else be news again once others had pushed it out of the log. */
 static bool was_seen(const statements_seen *s, int count)
 {
     const int age = s->latest - count;

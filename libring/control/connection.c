@@ -78,9 +78,9 @@ static void take_message(connection *c)
     if (!c->doubted)
         membership_hear(c->member, c, &c->in.message);
     else
-        membership_distrust(c->member, c, RING_ERR_PEER, "sent a control message that came changed: "
-                            "a proxy, an adapter or a driver on the way damages it, or somebody "
-                            "forges it");
+        membership_distrust(c->member, c, RING_ERR_PEER,
+                            "sent a control message that came changed: a proxy, an adapter or a "
+                            "driver on the way damages it, or somebody forges it");
 }
 
 void connection_read(connection *c)

@@ -39,7 +39,8 @@ typedef struct connection {
     struct connection *next;
 } connection;
 
-/** Takes over @p fd, on which @p h has succeeded. NULL: no memory, or it cannot be watched; it is closed then. */
+/** Takes over @p fd, on which @p h has succeeded. NULL: no memory, or it cannot be watched; it is
+ *  closed then. */
 connection *connection_new(struct membership *m, int fd, const handshake *h, bool edge);
 /** It is an edge of the tree from now on. */
 void connection_join_tree(connection *c);

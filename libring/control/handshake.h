@@ -21,7 +21,8 @@
 
 #include <stdio.h>
 
-enum { HANDSHAKE_NONCE = 32, HANDSHAKE_MAC = 32, HANDSHAKE_KEY = 32, HANDSHAKE_SESSION = 16, HANDSHAKE_SECONDS = 5 };
+enum { HANDSHAKE_NONCE = 32, HANDSHAKE_MAC = 32, HANDSHAKE_KEY = 32, HANDSHAKE_SESSION = 16,
+       HANDSHAKE_SECONDS = 5 };
 enum handshake_kind { HANDSHAKE_JOIN = 1, HANDSHAKE_CONTROL, HANDSHAKE_LINK };
 
 /** What a connection is for. Of a link also which one: two ends that mean different ones do not
@@ -83,8 +84,8 @@ void handshake_accept(handshake *h, int fd, const handshake_terms *terms);
 ring_status handshake_step(handshake *h);
 /** @return the rank of the other side. */
 int handshake_peer(const handshake *h);
-/** Keys for what follows on this connection, one a direction; nobody without the job's key has them,
- *  and no other connection. */
+/** Keys for what follows on this connection, one a direction; nobody without the job's key has
+ *  them, and no other connection. */
 typedef struct handshake_keys {
     unsigned char out[HANDSHAKE_KEY], in[HANDSHAKE_KEY];
 } handshake_keys;

@@ -152,7 +152,8 @@ ring_status membership_dial_rank(membership *m, int peer, bool local, const dial
 void membership_drop_dialers(membership *m, int kind);
 /** What came over @p c breaks the rules: its peer is lost, or the start. */
 void membership_nonsense(membership *m, const connection *c);
-/** The same, with what the peer did, e.g. "sent nothing", and the status of a start that ends so. */
+/** The same, with what the peer did, e.g. "sent nothing", and the status of a start that ends
+ *  so. */
 void membership_distrust(membership *m, const connection *c, ring_status status, const char *what);
 
 /* For connections. */

@@ -118,15 +118,15 @@ typedef struct arrival {
     bool whole;          /* by reference or stored                                        */
 } arrival;
 
-/** @return where memory of the peer lies here; NULL with RING_ERR_PEER's text if the reference leads
- *  out of its bounds, or is not aligned to the elements of @p work's call. */
+/** @return where memory of the peer lies here; NULL with RING_ERR_PEER's text if the reference
+ *  leads out of its bounds, or is not aligned to the elements of @p work's call. */
 void *channel_map(const struct work *work, const channel *c, uint64_t ref, size_t bytes);
 /** The next frame of message @p number, which has @p total bytes, @p done of them taken.
  *  RING_IN_PROGRESS when it is not here, or not its turn. */
 ring_status channel_peek(struct work *work, int32_t peer, uint64_t number, size_t total,
                          size_t done, size_t segment, arrival *in);
-/** Brings bytes of the peer's memory to @p to, which the link must reach. RING_IN_PROGRESS: the work
- *  waits until they are there, and asks again for the same. */
+/** Brings bytes of the peer's memory to @p to, which the link must reach. RING_IN_PROGRESS: the
+ *  work waits until they are there, and asks again for the same. */
 ring_status channel_fetch(struct work *work, channel *c, char *to, uint64_t ref, size_t bytes);
 /** @return true if memory is put to and got from over the channel, and not mapped. */
 static inline bool channel_transfers(const channel *c)

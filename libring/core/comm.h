@@ -198,8 +198,8 @@ ring_status plans_get(struct plan_cache *cache, const ring_comm *comm,
 /** Memory for partial sums. RING_IN_PROGRESS while works before this one have all that a
  *  communicator may use, or have still to take theirs. */
 ring_status scratch_take(work *w);
-/** STAGE_BYTES that links reach, beyond that limit: only the work whose message comes next on a channel
- *  needs them. */
+/** STAGE_BYTES that links reach, beyond that limit: only the work whose message comes next on a
+ *  channel needs them. */
 ring_status scratch_take_stage(work *w);
 void scratch_give_back(ring_comm *comm, const char *data);
 void scratch_free(ring_comm *comm);

@@ -63,7 +63,8 @@ static ring_status agree(ring_comm *parent, ring_status mine)
     RING_TRY(ring_all_reduce(&worst, &worst, 1, RING_INT32, RING_MAX, parent, NULL));
     return worst == RING_OK || mine != RING_OK
                ? mine : fail((ring_status)worst, "ring_comm_split: another rank could not make its "
-                             "part of the communicator: %s", ring_status_string((ring_status)worst));
+                             "part of the communicator: %s",
+                              ring_status_string((ring_status)worst));
 }
 
 static ring_status split(ring_comm *parent, split_card *cards, const split_card *mine,

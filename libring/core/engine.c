@@ -232,7 +232,8 @@ void engine_end_if_failed(ring_comm *comm)
 static void begin_turn(ring_comm *comm, size_t most_bytes)
 {
     comm->turn_bytes = 0;
-    comm->turn_most = comm->ranks > 1 ? most_bytes : SIZE_MAX; /* nobody would go on with the rest */
+    /* Alone nobody would go on with the rest. */
+    comm->turn_most = comm->ranks > 1 ? most_bytes : SIZE_MAX;
 }
 
 bool engine_turn(ring_comm *comm, size_t most_bytes)

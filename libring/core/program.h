@@ -8,8 +8,8 @@
  * scratch memory, is run slice after slice. A slice is the same range of elements of every chunk,
  * so ops name whole chunks and the present slice selects from them.
  *
- * Channels. A long call is cut into slices for several channels a peer, which run them side by side:
- * slice s goes over channel s mod `channels`. Each channel has its own order of messages.
+ * Channels. A long call is cut into slices for several channels a peer, which run them side by
+ * side: slice s goes over channel s mod `channels`. Each channel has its own order of messages.
  */
 #ifndef RING_CORE_PROGRAM_H
 #define RING_CORE_PROGRAM_H

@@ -198,7 +198,8 @@ void statements_refuse(ring_comm *comm, const call_signature *call)
     const bool has_peer = call->root >= 0 && call->root < comm->ranks && call->root != comm->rank;
     channel *on = NULL;
     text_format(refusal.text, sizeof refusal.text, "%s", fail_text());
-    if (facts->pairwise && (!has_peer || channel_get(comm, LANE_PAIR, 0, call->root, &on) != RING_OK))
+    if (facts->pairwise &&
+        (!has_peer || channel_get(comm, LANE_PAIR, 0, call->root, &on) != RING_OK))
         return; /* it is nobody's */
     refusal.number = work_take_number(comm, call, HISTORY_REFUSED, on);
     comm->statements.own_number = refusal.number;

@@ -147,7 +147,8 @@ ring_status tuner_choose(struct tuner *t, plan_collective collective, size_t byt
     *choice = *known;
     return known->algorithm != NULL
                ? RING_OK
-               : fail(RING_ERR_INTERNAL, "no algorithm can do %s", plan_collective_name(collective));
+               : fail(RING_ERR_INTERNAL, "no algorithm can do %s",
+                      plan_collective_name(collective));
 }
 
 double tuner_predict(struct tuner *t, const call_signature *call)

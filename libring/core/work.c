@@ -163,7 +163,8 @@ RING_RARE static ring_status start_parts(work *lead, work *parts, const call_buf
 }
 
 /* @param[out] parts  so many, one behind the other, with room for the program's peers. */
-RING_RARE static ring_status take_parts(ring_comm *comm, const program *p, int32_t count, work **parts)
+RING_RARE static ring_status take_parts(ring_comm *comm, const program *p, int32_t count,
+                                        work **parts)
 {
     for (; count > 0; count--) {
         work *part = take_from_pool(comm);

@@ -104,7 +104,8 @@ ring_status work_hold(work *w);
 /** Counts it, or counts it no more, among the works that nobody waits for: whoever waits elsewhere
  *  may move those. */
 void work_set_orphan(work *w, bool orphan);
-/** The same for what else has to be looked after though nobody waits: @p change 1 or -1. Any thread. */
+/** The same for what else has to be looked after though nobody waits: @p change 1 or -1. Any
+ *  thread. */
 void works_count_orphan(struct ring_comm *comm, int change);
 /** @return true if any communicator of the process has works that nobody waits for. */
 bool works_have_orphans(void);

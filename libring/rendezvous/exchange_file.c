@@ -30,8 +30,9 @@ typedef struct file_state {
 static void job_name(char *out, size_t size)
 {
     static const char *const names[] = {
-        "RING_JOB_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_hnp_uri", "PMI_JOBID",
-        "MPISPAWN_MPIRUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEPID", "PBS_JOBID",
+        "RING_JOB_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_hnp_uri",
+        "PMI_JOBID", "MPISPAWN_MPIRUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEPID",
+        "PBS_JOBID",
         "LSB_JOBID",
     };
     unsigned char hash[16];

@@ -42,7 +42,8 @@ static const setting table[] = {
      "connections that long calls use between two ranks, 1 to 16; rank 0's holds for all", "1",
      SETTING_CHANNELS, FIELD(channels)},
     {"RING_CHECKSUM", NULL, "0 or 1",
-     "1: what goes over tcp carries checksums, so that damage ends the call; rank 0's holds for all",
+     "1: what goes over tcp carries checksums, so that damage ends the call; rank 0's holds for "
+     "all",
      "1", SETTING_FLAG, FIELD(checksum)},
     {"RING_TIMEOUT", NULL, "s", "a call that takes longer fails", "600", SETTING_SECONDS,
      FIELD(timeout)},
@@ -187,7 +188,8 @@ static const char *setting_parse(const setting *s, const char *value, void *fiel
     case SETTING_FLAG:
         return parse_flag(value, field) ? NULL : "0 or 1";
     case SETTING_CHANNELS:
-        return parse_whole(value, 1, SETTINGS_MOST_CHANNELS, field) ? NULL : "a number from 1 to 16";
+        return parse_whole(value, 1, SETTINGS_MOST_CHANNELS, field) ? NULL
+                                                                    : "a number from 1 to 16";
     case SETTING_LEVEL:
         return log_level_parse(value, field) ? NULL : "error, warn, info or debug";
     case SETTING_DESCRIPTOR:
@@ -282,7 +284,8 @@ static ring_status override(settings *out, const char *entry)
     if (entry[length] != '=' || s == NULL || s->kind == SETTING_ELSEWHERE) {
         (void)settings_unknown(entry, name, &nearest);
         return fail(RING_ERR_CONFIG, "ring_config.settings: \"%.100s\" is no NAME=VALUE of a "
-                    "setting of communicators%s%s%s", entry, nearest != NULL ? "; did you mean " : "",
+                    "setting of communicators%s%s%s", entry,
+                    nearest != NULL ? "; did you mean " : "",
                     nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
     }
     const char *value = entry + length + 1;

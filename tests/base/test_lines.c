@@ -202,8 +202,8 @@ static void long_frames_go_all_the_way_round(void **state)
     assert_int_equal(farthest, LINES / SEGMENT_LINES * SEGMENT_LINES);
 }
 
-/* A call's long frames, then a barrier's short one that all is taken before: again and again the same
- * lines would be overwritten that the other side has just read. */
+/* A call's long frames, then a barrier's short one that all is taken before: again and again the
+ * same lines would be overwritten that the other side has just read. */
 static void long_frames_go_on_behind_short_ones(void **state)
 {
     both_ends *b = *state;

@@ -147,7 +147,8 @@ int main(int argc, char **argv)
         {0}};
     const struct argp argp = {table, parse, NULL, "Sweeps collectives against oracles.", NULL,
                               NULL, NULL};
-    sweep_options options = {.target = {.transport = "loop", .algorithm = "ring"}, .mode = SWEEP_PAIRWISE,
+    sweep_options options = {.target = {.transport = "loop", .algorithm = "ring"},
+                             .mode = SWEEP_PAIRWISE,
                              .ranks = {1, 2, 3, 4, 5, 7, 8}, .rank_count = 7};
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     setenv("RING_TRANSPORT", options.target.transport, 1);

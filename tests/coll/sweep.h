@@ -48,8 +48,8 @@ typedef struct sweep_target {
     sweep_memory memory;
 } sweep_target;
 
-/** A buffer with guards before and behind. `at` is what calls are given, `view` where it is read and
- *  written: elsewhere for memory that is far. */
+/** A buffer with guards before and behind. `at` is what calls are given, `view` where it is read
+ *  and written: elsewhere for memory that is far. */
 typedef struct guarded {
     unsigned char *at, *view;
     size_t bytes;

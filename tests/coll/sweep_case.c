@@ -139,7 +139,8 @@ static bool output_right(trial *t, const char *algorithm)
         return false;
     t->oracle.order = order.at;
     t->oracle.context = &order;
-    const bool right = oracle_is_reduced(&t->oracle, t->dst.view + t->dst_skip, t->out.first, t->out.count);
+    const bool right = oracle_is_reduced(&t->oracle, t->dst.view + t->dst_skip, t->out.first,
+                                         t->out.count);
     sweep_order_free(&order);
     return right;
 }

@@ -113,7 +113,7 @@ static void test_pending_receive_does_not_hold_up_collectives(void **state)
     run(3, send_beside_collective);
 }
 
-/* ---- Counters: the ring's theory ------------------------------------------------------------------ */
+/* ---- Counters: the ring's theory ----------------------------------------------- */
 
 static int ring_bytes(int rank, int ranks, harness_board *board, void *arg)
 {
@@ -146,7 +146,7 @@ static void test_ring_moves_exactly_the_bytes_of_theory(void **state)
     unsetenv("RING_ALGO");
 }
 
-/* ---- Errors ------------------------------------------------------------------------------------------- */
+/* ---- Errors -------------------------------------------------------------------- */
 
 static int wrong_arguments(int rank, int ranks, harness_board *board, void *arg)
 {
@@ -299,7 +299,7 @@ static void test_abort_ends_waiting_calls_everywhere(void **state)
     run(3, aborted);
 }
 
-/* ---- Leaving ------------------------------------------------------------------------------------------- */
+/* ---- Leaving ------------------------------------------------------------------- */
 
 static int leave_early(int rank, int ranks, harness_board *board, void *arg)
 {
@@ -359,7 +359,7 @@ static void test_leaving_in_order_disturbs_nobody(void **state)
     run(3, leave_in_order);
 }
 
-/* ---- Bounded links ------------------------------------------------------------------------------------- */
+/* ---- Bounded links ------------------------------------------------------------- */
 
 static int large_reduce(int rank, int ranks, harness_board *board, void *arg)
 {
@@ -393,7 +393,7 @@ static void test_long_chunks_do_not_block_bounded_links(void **state)
     unsetenv("RING_TIMEOUT");
 }
 
-/* ---- A busy peer is not a dead one --------------------------------------------------------------------- */
+/* ---- A busy peer is not a dead one --------------------------------------------- */
 
 static int late_peer(int rank, int ranks, harness_board *board, void *arg)
 {

@@ -40,7 +40,7 @@ static unsigned char *bytes_new(size_t bytes, int rank)
     return x;
 }
 
-/* ---- Pairs ------------------------------------------------------------------------------------ */
+/* ---- Pairs --------------------------------------------------------------------- */
 
 /* From far to far, and between far and plain memory; back and forth. */
 static int exchange(int rank, ring_comm *comm, size_t bytes, bool far_here)
@@ -153,7 +153,7 @@ static void test_memory_of_two_accelerators_is_refused(void **state)
     run(2, wrong_memory);
 }
 
-/* ---- Streams ---------------------------------------------------------------------------------- */
+/* ---- Streams ------------------------------------------------------------------- */
 
 enum { ROUNDS = 20, COUNT = 30011 };
 
@@ -233,7 +233,7 @@ static void test_calls_take_their_turn_in_a_stream(void **state)
     run(3, streamed);
 }
 
-/* ---- Ends ------------------------------------------------------------------------------------- */
+/* ---- Ends ---------------------------------------------------------------------- */
 
 /* Once a call has ended its buffers are the caller's: nothing is written there any more. */
 static int aborted(int rank, int ranks, harness_board *board, void *arg)

@@ -222,7 +222,7 @@ static void test_calls_that_wait_for_chunks_do_not_starve_each_other(void **stat
     run_by("halving", 4, sums_behind_a_gate);
 }
 
-/* ---- on_done ----------------------------------------------------------------------------------- */
+/* ---- on_done ------------------------------------------------------------------- */
 
 typedef struct ends {
     ring_comm *comm;

@@ -152,7 +152,7 @@ static void test_options_of_other_versions_are_accepted(void **state)
     run(1, other_sizes);
 }
 
-/* ---- Calls that nobody waits for --------------------------------------------------------------- */
+/* ---- Calls that nobody waits for ----------------------------------------------- */
 
 /* Rank 0 waits on B while rank 1 waits on A, for a call that rank 0 has only started. */
 static int other_order(ring_comm *a, ring_comm *b, float *x, size_t count, int rank)
@@ -251,7 +251,7 @@ static void test_a_thousand_sends_return_without_a_receiver(void **state)
     run(2, unreceived_sends);
 }
 
-/* ---- Settings of one communicator ------------------------------------------------------------- */
+/* ---- Settings of one communicator ---------------------------------------------- */
 
 static int configured(int rank, int ranks, harness_board *board, void *arg)
 {

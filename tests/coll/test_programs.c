@@ -189,7 +189,7 @@ static void test_long_calls_use_all_channels(void **state)
     free_all(&all);
 }
 
-/* ---- Wrong ones ------------------------------------------------------------------------------- */
+/* ---- Wrong ones ---------------------------------------------------------------- */
 
 /* Two channels of one peer, taken for each other. */
 static void swap_channels(program *p)

@@ -255,7 +255,7 @@ static void test_many_communicators_cost_little_and_do_not_meet(void **state)
     run(2, many_of_one);
 }
 
-/* ---- Beside works of the parent ---------------------------------------------------------------- */
+/* ---- Beside works of the parent ------------------------------------------------ */
 
 static int dup_amid_works(int rank, int ranks, harness_board *board, void *arg)
 {
@@ -293,7 +293,7 @@ static void test_a_dup_is_made_while_works_run_on_the_parent(void **state)
     run(3, dup_amid_works);
 }
 
-/* ---- Apart in failure --------------------------------------------------------------------------- */
+/* ---- Apart in failure ---------------------------------------------------------- */
 
 static int fail_one(int rank, int ranks, harness_board *board, void *arg)
 {

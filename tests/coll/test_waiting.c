@@ -233,7 +233,7 @@ static void test_ranks_that_disagree_about_the_root_learn_it(void **state)
     run(4, all_are_roots);
 }
 
-/* ---- Many calls under way --------------------------------------------------------------------- */
+/* ---- Many calls under way ------------------------------------------------------ */
 
 /* Thousands of small calls, as a trainer that reduces each parameter by a call of its own. */
 static int thousands(int rank, int ranks, harness_board *board, void *arg)
@@ -339,7 +339,7 @@ static void test_forked_children_leave_the_communicator_alone(void **state)
     run(2, fork_in_between);
 }
 
-/* ---- A link that breaks under a relay --------------------------------------------------------- */
+/* ---- A link that breaks under a relay ------------------------------------------ */
 
 static _Atomic int memory_is_short;
 

@@ -65,7 +65,8 @@ static const good_case good[] = {
     {STEP " SLURM_STEP_NUM_TASKS=8", {5, 8, 2, "Slurm", "", 0, false, 0, ""}},
     /* A batch script and an interactive allocation are no steps. */
     {"SLURM_PROCID=0 SLURM_NTASKS=6", {0, 1, -1, "none", "", 0, false, 0, ""}},
-    {"SLURM_PROCID=0 SLURM_NTASKS=6 SLURM_STEP_ID=4294967291", {0, 1, -1, "none", "", 0, false, 0, ""}},
+    {"SLURM_PROCID=0 SLURM_NTASKS=6 SLURM_STEP_ID=4294967291",
+     {0, 1, -1, "none", "", 0, false, 0, ""}},
 };
 
 static void every_launcher_is_recognised(void **state)

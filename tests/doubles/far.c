@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Far memory is one file, mapped twice: without access where users see it, and for the accelerator. */
+ * Far memory is one file, mapped twice: without access where users see it, and for the
+ * accelerator. */
 #include "far.h"
 
 #include "accelerator.h"

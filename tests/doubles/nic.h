@@ -2,8 +2,8 @@
  *
  * nic: a network adapter that is a thread of this process. It only moves bytes between memory that
  * was registered with it, and in its own time: what is posted is moved in any order, and completed
- * later, in any other. A wrong key, or an address outside of what it stands for, breaks the port, as
- * it does a queue pair.
+ * later, in any other. A wrong key, or an address outside of what it stands for, breaks the port,
+ * as it does a queue pair.
  */
 #ifndef TEST_DOUBLES_NIC_H
 #define TEST_DOUBLES_NIC_H
@@ -33,7 +33,8 @@ bool nic_port_is_busy(const nic_port *port);
 /** @return true if the adapter has refused something that was posted here. */
 bool nic_port_failed(const nic_port *port);
 
-/** @return the key, never 0; @param owner  only its peer may use the key, NULL: any connected port. */
+/** @return the key, never 0; @param owner  only its peer may use the key, NULL: any connected
+ *  port. */
 uint64_t nic_register(void *base, size_t bytes, nic_port *owner);
 /** When it returns the key is wrong, and nothing is moved there. */
 void nic_deregister(uint64_t key);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * rma: a transport between threads of one process that can only put into memory of the other end
- * and get from it, over an adapter that is late and keeps no order (nic.h). What works over it needs
- * no more than what networks with remote memory access promise.
+ * and get from it, over an adapter that is late and keeps no order (nic.h). What works over it
+ * needs no more than what networks with remote memory access promise.
  *
  * Frames are put into slots at the other end: each header into the next slot, its payload to the
- * next place of a buffer beside them, which both ends know from the frames before. The header is the
- * put's notice, so it comes last; its turn says that it is there, whatever else is still on its way.
- * Two words go the other way: how many slots were taken, and messages released. They are put from
- * where they are counted, as they are when the adapter comes to it, and by one transfer at a time.
+ * next place of a buffer beside them, which both ends know from the frames before. The header is
+ * the put's notice, so it comes last; its turn says that it is there, whatever else is still on its
+ * way. Two words go the other way: how many slots were taken, and messages released. They are put
+ * from where they are counted, as they are when the adapter comes to it, and by one transfer at a
+ * time.
  *
  * The key of a region goes ahead of the first reference to it, in a slot of its own.
  */

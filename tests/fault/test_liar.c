@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A rank whose frames say what is not so: wrong calls, signatures, message numbers, counts, lengths,
- * references. The others have values or an error with a text, in time, and touch nothing that is not
- * theirs (a sanitizer would tell). Not over loop, where the liar is a thread of one's own process.
- * RING_TEST_LIES sets the number of runs (40), RING_TEST_SEED which
+ * A rank whose frames say what is not so: wrong calls, signatures, message numbers, counts,
+ * lengths, references. The others have values or an error with a text, in time, and touch nothing
+ * that is not theirs (a sanitizer would tell). Not over loop, where the liar is a thread of one's
+ * own process. RING_TEST_LIES sets the number of runs (40), RING_TEST_SEED which
  * ones. Usage: test_fault_liar TRANSPORT */
 #include "harness.h"
 
@@ -36,10 +36,11 @@ static ring_status collectives(ring_comm *comm, int rank, float *buffer, size_t 
     const size_t part = count / RANKS;
     ring_status status = ring_all_reduce(buffer, buffer, count, RING_FLOAT32, RING_SUM, comm, NULL);
     if (status == RING_OK)
-        status = ring_reduce_scatter(buffer, buffer + (size_t)rank * part, part, RING_FLOAT32, RING_MAX,
-                                     comm, NULL);
+        status = ring_reduce_scatter(buffer, buffer + (size_t)rank * part, part, RING_FLOAT32,
+                                     RING_MAX, comm, NULL);
     if (status == RING_OK)
-        status = ring_all_gather(buffer + (size_t)rank * part, buffer, part, RING_FLOAT32, comm, NULL);
+        status = ring_all_gather(buffer + (size_t)rank * part, buffer, part, RING_FLOAT32, comm,
+                                 NULL);
     if (status == RING_OK)
         status = ring_broadcast(buffer, buffer, count, RING_FLOAT32, LIAR, comm, NULL);
     if (status == RING_OK)
@@ -99,7 +100,8 @@ static bool run(unsigned long long seed)
 {
     harness_board *board;
     bool errors = false;
-    const int failed = harness_run(harness_kind_of(transport_name), RANKS, take_part, &seed, &board);
+    const harness_kind kind = harness_kind_of(transport_name);
+    const int failed = harness_run(kind, RANKS, take_part, &seed, &board);
     if (failed != 0)
         fail_msg("seed %llu: %d ranks ended before they could tell", seed, failed);
     const outcome *outcomes = (const outcome *)(const void *)board->data;
@@ -117,7 +119,8 @@ static bool run(unsigned long long seed)
 static void lies_do_no_harm(void **state)
 {
     (void)state;
-    const unsigned long long first = number("RING_TEST_SEED", 0), runs = number("RING_TEST_LIES", 40);
+    const unsigned long long first = number("RING_TEST_SEED", 0);
+    const unsigned long long runs = number("RING_TEST_LIES", 40);
     unsigned long long errors = 0;
     for (unsigned long long seed = first; seed < first + runs; seed++)
         errors += run(seed);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One allocation of one rank fails, whichever it is: either the rank can do without it, or all ranks
- * have an error soon that says so, and none waits for a deadline. A rank that fails before it has
- * reached rank 0, or rank 0 before it listens, is like one that never started: for it the others wait
- * RING_INIT_TIMEOUT, which is 1 s here. RING_TEST_SHORTAGES: every how many
+ * One allocation of one rank fails, whichever it is: either the rank can do without it, or all
+ * ranks have an error soon that says so, and none waits for a deadline. A rank that fails before it
+ * has reached rank 0, or rank 0 before it listens, is like one that never started: for it the
+ * others wait RING_INIT_TIMEOUT, which is 1 s here. RING_TEST_SHORTAGES: every how many
  * allocations one fails (13). Usage: test_fault_shortage TRANSPORT */
 #include "harness.h"
 #include "known_calls.h"
@@ -165,8 +165,9 @@ static void judge(const shortage *s, const findings *f)
     if (well)
         return;
     for (int r = 0; r < RANKS; r++)
-        print_error("rank %d: %s after %.2f s%s: %s\n", r, ring_status_string(f->outcomes[r].status),
-                    f->outcomes[r].over - f->failed, f->outcomes[r].wrong ? ", wrong values" : "",
+        print_error("rank %d: %s after %.2f s%s: %s\n", r,
+                    ring_status_string(f->outcomes[r].status), f->outcomes[r].over - f->failed,
+                    f->outcomes[r].wrong ? ", wrong values" : "",
                     f->outcomes[r].text);
     fail_msg("allocation %ld of rank %d failed", s->nth, s->victim);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Survivors go on: a rank is killed at a random moment of a collective, rank 0 as often as the others;
- * those who are left shrink the communicator, and every collective is right on what they get.
- * RING_TEST_KILLS sets the number of kills (8). Usage: test_fault_shrink TRANSPORT */
+ * Survivors go on: a rank is killed at a random moment of a collective, rank 0 as often as the
+ * others; those who are left shrink the communicator, and every collective is right on what they
+ * get. RING_TEST_KILLS sets the number of kills (8). Usage: test_fault_shrink TRANSPORT */
 #include "harness.h"
 
 #include <pthread.h>
@@ -24,7 +24,7 @@ typedef struct scene {
     unsigned delay_us;
 } scene;
 
-/* ---- Right values among whoever is left ------------------------------------------------------- */
+/* ---- Right values among whoever is left ---------------------------------------- */
 
 /* old[r]: what rank r of the communicator was called before. */
 static int check_sums(ring_comm *comm, int mine, const int32_t *old)
@@ -74,7 +74,7 @@ static int check_survivors(ring_comm *comm, int mine, int victim)
     return check_sums(comm, mine, old) || check_moves(comm, mine, old);
 }
 
-/* ---- Until somebody dies ------------------------------------------------------------------------ */
+/* ---- Until somebody dies ------------------------------------------------------- */
 
 static void *strike_later(void *arg)
 {
@@ -128,7 +128,7 @@ static void test_survivors_of_a_kill_go_on(void **state)
     }
 }
 
-/* ---- One that is stopped ------------------------------------------------------------------------- */
+/* ---- One that is stopped ------------------------------------------------------- */
 
 enum { WAITING, ASKED, GONE };
 

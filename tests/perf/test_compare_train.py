@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""perf/compare/compare_train.py compares like with like: the same steps, the same binding. Programs that
-note how they were called stand in for ringrun with ringtrain and for PyTorch.
+"""perf/compare/compare_train.py compares like with like: the same steps, the same binding. Programs
+that note how they were called stand in for ringrun with ringtrain and for PyTorch.
 
     test_compare_train.py SOURCE BIN
 """

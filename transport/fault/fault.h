@@ -51,7 +51,8 @@ bool fault_chance(const fault_link *l, double probability, uint64_t kind, uint64
 uint64_t fault_random(const fault_link *l, uint64_t kind, uint64_t frame);
 
 /* ---- lie.c ---- */
-/** Makes one field of a header wrong, of those that a peer could get wrong: the link takes it still. */
+/** Makes one field of a header wrong, of those that a peer could get wrong: the link takes it
+ *  still. */
 void fault_lie(const fault_link *l, transport_frame *frame);
 
 /* ---- hold.c: late delivery ---- */

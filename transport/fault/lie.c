@@ -37,7 +37,8 @@ static void lie_in_long(transport_frame *frame, uint64_t what, uint64_t way, uin
 void fault_lie(const fault_link *l, transport_frame *frame)
 {
     const uint64_t number = l->head.frames_sent, what = fault_random(l, DICE_WHAT, number);
-    const uint64_t value = fault_random(l, DICE_VALUE, number), way = fault_random(l, DICE_WAY, number);
+    const uint64_t value = fault_random(l, DICE_VALUE, number);
+    const uint64_t way = fault_random(l, DICE_WAY, number);
     switch (what % 5) {
     case 0:
         frame->call = (uint16_t)other_than(frame->call, way, value);

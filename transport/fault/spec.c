@@ -56,8 +56,8 @@ static ring_status parse_item(const char *key, const char *value, fault_spec *sp
         return wrong_key(key);
     if (!good)
         return fail(RING_ERR_CONFIG,
-                    "RING_FAULT: \"%s\" is no value for %s; seed and close take whole numbers, delay "
-                    "seconds up to 3600, drop, truncate and lie a probability from 0 to 1",
+                    "RING_FAULT: \"%s\" is no value for %s; seed and close take whole numbers, "
+                    "delay seconds up to 3600, drop, truncate and lie a probability from 0 to 1",
                     value, key);
     return RING_OK;
 }
@@ -72,7 +72,8 @@ ring_status fault_parse(const char *text, fault_spec *spec)
         if (text_format(item, sizeof item, "%.*s", (int)min_size(length, ITEM_MAX), at))
             value = strchr(item, '=');
         if (value == NULL)
-            return fail(RING_ERR_CONFIG, "RING_FAULT: \"%s\" is not a comma list of WORD=VALUE", text);
+            return fail(RING_ERR_CONFIG, "RING_FAULT: \"%s\" is not a comma list of WORD=VALUE",
+                        text);
         *value++ = '\0';
         RING_TRY(parse_item(item, value, spec));
         at += length;

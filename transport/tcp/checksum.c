@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checksums of frames (XXH3). They find what a faulty adapter, driver or proxy changed, also what
- * TCP's own sixteen bits let pass; they are no proof against somebody who changes frames on purpose. */
+ * TCP's own sixteen bits let pass; they are no proof against somebody who changes frames on
+ * purpose. */
 #include "tcp.h"
 
 #if defined(__x86_64__)

@@ -144,8 +144,8 @@ typedef struct ring_config {
      *  then NULL (`ringinfo env` lists them). NULL: none. Where all must agree, rank 0's hold. */
     const char *const *settings;
     /** 1: return at once, so that one thread can begin to join as several ranks, or several
-     *  communicators. ring_comm_status() is RING_IN_PROGRESS until the start is over; the first call
-     *  that needs the communicator waits for it, and returns its error if it failed. */
+     *  communicators. ring_comm_status() is RING_IN_PROGRESS until the start is over; the first
+     *  call that needs the communicator waits for it, and returns its error if it failed. */
     int nonblocking;
 } ring_config;
 
@@ -178,8 +178,8 @@ ring_status ring_comm_split(ring_comm *parent, int colour, int key, ring_comm **
  *  first, for a library or a thread of its own. As ring_comm_split() with one colour. */
 ring_status ring_comm_dup(ring_comm *parent, ring_comm **out);
 
-/** Goes on with the survivors of a communicator that has failed. Collective over them: waits until all
- *  that are left have called it, RING_TIMEOUT at most; who has not by then is out. Their order
+/** Goes on with the survivors of a communicator that has failed. Collective over them: waits until
+ *  all that are left have called it, RING_TIMEOUT at most; who has not by then is out. Their order
  *  stays. Their calls on the broken one have ended, so buffers may be used again when this returns;
  *  @p broken is still to be destroyed.
  *  @param[out] out  the new communicator; NULL on failure.

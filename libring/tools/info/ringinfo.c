@@ -110,6 +110,6 @@ int main(int argc, char **argv)
     const int code = w.env_only ? show_settings(&w) : show_report(&w);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
-    fprintf(stderr, "ringinfo: standard output could not be written completely; is the disk full?\n");
+    fputs("ringinfo: standard output could not be written completely; is the disk full?\n", stderr);
     return CODE_OUTPUT;
 }

@@ -71,7 +71,8 @@ static void choose_address(const options *o, setup *s)
     else if (!all_here(s) && s->places.shares[0].local)
         chosen = host_address_towards(first_other_host(s), address, sizeof address) ? address
                                                                                     : chosen;
-    else if (!all_here(s) && host_address_resolve(s->places.shares[0].host, address, sizeof address))
+    else if (!all_here(s) &&
+             host_address_resolve(s->places.shares[0].host, address, sizeof address))
         chosen = address;
     else if (!all_here(s))
         s->ask_address = true;

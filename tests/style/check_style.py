@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of form for all sources of the tree: lines of 100 columns, no tabs and no blanks at line
+ends, a licence line, header guards, and one name a file.
+
+    check_style.py TREE
+
+Exit status 1 if a rule is broken; each line says where.
+"""
+
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOMS = ["libring", "transport", "kernels", "train", "perf", "tests", "docs/examples", ".ci"]
+SOURCES = {".c", ".h", ".py", ".sh"}
+COLUMNS = 100  # in shell scripts commands may be longer
+# Included once for each use, or data that a program wrote.
+NO_GUARD = {"behaviours.h", "cast.h", "fold.h", "fold_type.h", "optimizer_kernels.h",
+            "stored_optimizer.h"}
+
+
+def sources(tree):
+    for room in ROOMS:
+        for path in sorted((tree / room).rglob("*")):
+            if path.suffix in SOURCES and path.is_file():
+                yield path
+
+
+def faults_of_lines(lines, columns):
+    for number, line in enumerate(lines, 1):
+        if len(line) > columns:
+            yield number, f"{len(line)} columns, {columns} are allowed"
+        if "\t" in line:
+            yield number, "a tab"
+        if line != line.rstrip():
+            yield number, "blanks at the end"
+
+
+def faults_of_file(path, text):
+    lines = text.split("\n")
+    yield from faults_of_lines(lines, 1000 if path.suffix == ".sh" else COLUMNS)
+    if not any("SPDX-License-Identifier: Apache-2.0" in line for line in lines[:3]):
+        yield 1, "no licence line"
+    guard = re.search(r"^#ifndef (\w+)\n#define \1$", text, re.M)
+    if path.suffix == ".h" and path.name not in NO_GUARD and not guard:
+        yield 1, "no header guard"
+    if not text.endswith("\n") or text.endswith("\n\n"):
+        yield len(lines), "must end with one line end"
+
+
+def faults_of_names(paths):
+    """Tests may name their files like what they test."""
+    places = defaultdict(list)
+    for path in paths:
+        if path.suffix in {".c", ".h"} and "tests" not in path.parts:
+            places[path.name].append(path)
+    for same in places.values():
+        for path in same[1:]:
+            yield path, f"the same name as {same[0]}"
+
+
+def check(tree):
+    paths = list(sources(tree))
+    faults = [(path, number, what) for path in paths
+              for number, what in faults_of_file(path, path.read_text(encoding="utf-8"))]
+    relative = [path.relative_to(tree) for path in paths]
+    faults += [(tree / path, 1, what) for path, what in faults_of_names(relative)]
+    return len(paths), faults
+
+
+def main():
+    tree = Path(sys.argv[1])
+    count, faults = check(tree)
+    for path, number, what in faults:
+        print(f"{path.relative_to(tree)}:{number}: {what}")
+    print(f"{count} files, {len(faults)} faults")
+    return 1 if faults or count == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
