@@ -74,11 +74,10 @@ static ring_status host_by_id(membership *m, const credential *c, int bound)
     return host_at(m, c, bound);
 }
 
-static ring_status join_by_id(membership *m, const ring_unique_id *id)
+/* @return the socket that the id leads to, at rank 0. */
+static int take_listener(const membership *m, const ring_unique_id *id)
 {
-    credential c;
     int bound = -1;
-    RING_TRY(credential_from_id(id, &c));
     control_lock();
     (void)id_listener_expire(clock_now());
     if (m->world.rank == 0)
@@ -86,7 +85,18 @@ static ring_status join_by_id(membership *m, const ring_unique_id *id)
     else
         id_listener_forget_copy(id);
     control_unlock();
-    return m->world.rank == 0 ? host_by_id(m, &c, bound) : visiting_run(m, &c, NULL);
+    return bound;
+}
+
+static ring_status join_by_id(membership *m, const ring_unique_id *id)
+{
+    credential c;
+    RING_TRY(credential_from_id(id, &c));
+    const int bound = take_listener(m, id);
+    const ring_status status = m->world.rank == 0 ? host_by_id(m, &c, bound)
+                                                  : visiting_run(m, &c, NULL);
+    sodium_memzero(&c, sizeof c);
+    return status;
 }
 
 static ring_status finish(membership *m, ring_status status, control_world **out)
@@ -115,16 +125,23 @@ ring_status control_join(const settings *s, const ring_unique_id *id, int size, 
 
 /* ---- By the environment: MASTER_ADDR is known -------------------------------------- */
 
+static ring_status join_with(membership *m, const launch_info *launch, credential *c)
+{
+    int fd;
+    const settings *s = &m->world.settings;
+    RING_TRY(credential_from_launch(launch, s, m->world.deadline, c));
+    if (m->world.rank > 0)
+        return visiting_run(m, c, NULL);
+    RING_TRY(credential_listen(c, launch, s, m->world.deadline, &fd));
+    return gathering_run(m, c, fd);
+}
+
 static ring_status join_at_address(membership *m, const launch_info *launch)
 {
     credential c;
-    int fd;
-    const settings *s = &m->world.settings;
-    RING_TRY(credential_from_launch(launch, s, m->world.deadline, &c));
-    if (m->world.rank > 0)
-        return visiting_run(m, &c, NULL);
-    RING_TRY(credential_listen(&c, launch, s, m->world.deadline, &fd));
-    return gathering_run(m, &c, fd);
+    const ring_status status = join_with(m, launch, &c);
+    sodium_memzero(&c, sizeof c);
+    return status;
 }
 
 /* ---- By the environment: rank 0 makes an id and passes it on ----------------------- */
@@ -143,8 +160,11 @@ static ring_status host_exchange(membership *m, const launch_info *launch, id_ex
     if (status == RING_OK)
         status = id_exchange_publish(x, &id);
     if (status == RING_OK)
-        return host_at(m, &c, fd);
-    fd_close(&fd);
+        status = host_at(m, &c, fd);
+    else
+        fd_close(&fd);
+    sodium_memzero(&c, sizeof c);
+    sodium_memzero(&id, sizeof id);
     return status;
 }
 
@@ -156,9 +176,13 @@ static ring_status visit_exchange(membership *m, id_exchange *x)
     if (status == RING_ERR_TIMEOUT)
         return fail(status, "rank %d did not learn within %g s (RING_INIT_TIMEOUT) where rank 0 "
                     "is: %s", m->world.rank, m->world.settings.init_timeout, fail_text());
-    RING_TRY(status);
-    RING_TRY(credential_from_id(&id, &c));
-    return visiting_run(m, &c, x);
+    if (status == RING_OK)
+        status = credential_from_id(&id, &c);
+    if (status == RING_OK)
+        status = visiting_run(m, &c, x);
+    sodium_memzero(&c, sizeof c);
+    sodium_memzero(&id, sizeof id);
+    return status;
 }
 
 static ring_status join_by_exchange(membership *m, const launch_info *launch)

@@ -30,6 +30,7 @@ static void make_mac(const control_sealed *s, const unsigned char *key, uint64_t
     crypto_generichash_update(&state, (const unsigned char *)&number, sizeof number);
     crypto_generichash_update(&state, (const unsigned char *)&s->message, sizeof s->message);
     crypto_generichash_final(&state, mac, CONTROL_MAC);
+    sodium_memzero(&state, sizeof state);
 }
 
 void control_message_seal(control_sealed *s, const unsigned char key[CONTROL_KEY], uint64_t number)

@@ -85,6 +85,7 @@ static void prove(const handshake *h, const char *side, unsigned char mac[HANDSH
     crypto_auth_hmacsha256_update(&state, (const unsigned char *)&h->dialer, sizeof h->dialer);
     crypto_auth_hmacsha256_update(&state, (const unsigned char *)&h->acceptor, sizeof h->acceptor);
     crypto_auth_hmacsha256_final(&state, mac);
+    sodium_memzero(&state, sizeof state);
 }
 
 static const char acceptor_side[8] = "acceptor", dialer_side[8] = "dialer";

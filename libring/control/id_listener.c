@@ -2,6 +2,7 @@
  * The only state of control that outlives a communicator. */
 #include "id_listener.h"
 
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@ static int remove_one(id_listener **at)
     id_listener *l = *at;
     const int bound = l->bound;
     *at = l->next;
+    sodium_memzero(l, sizeof *l);
     free(l);
     return bound;
 }

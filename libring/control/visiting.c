@@ -5,6 +5,7 @@
 #include "listeners.h"
 #include "verdict.h"
 
+#include <sodium.h>
 #include <string.h>
 
 #define VERDICT_PATIENCE 2.0 /* s: rank 0 gives up when the first of us would, and then tells why */
@@ -85,6 +86,12 @@ static ring_status aim(visit *v)
     return RING_OK;
 }
 
+static bool is_elsewhere(const visit *v, const credential *fresh)
+{
+    return !address_equal(&fresh->at[0], &v->credential->at[0]) ||
+           memcmp(fresh->key, v->credential->key, sizeof fresh->key) != 0;
+}
+
 /* Unlocked for the while: files may be slow. A place that was noted down may be out of date. */
 static ring_status look_again(visit *v)
 {
@@ -95,13 +102,13 @@ static ring_status look_again(visit *v)
     if (status == RING_OK && credential_from_id(&id, &fresh) != RING_OK)
         status = RING_IN_PROGRESS;
     control_lock();
-    if (status == RING_IN_PROGRESS || v->member->at_rank_0)
-        return RING_OK;
-    RING_TRY(status);
-    if (address_equal(&fresh.at[0], &v->credential->at[0]) &&
-        memcmp(fresh.key, v->credential->key, sizeof fresh.key) == 0)
-        return RING_OK;
-    *v->credential = fresh;
+    const bool news = status == RING_OK && !v->member->at_rank_0 && is_elsewhere(v, &fresh);
+    if (news)
+        *v->credential = fresh;
+    sodium_memzero(&fresh, sizeof fresh);
+    sodium_memzero(&id, sizeof id);
+    if (!news)
+        return status == RING_IN_PROGRESS || v->member->at_rank_0 ? RING_OK : status;
     membership_drop_dialers(v->member, HANDSHAKE_JOIN);
     return aim(v);
 }

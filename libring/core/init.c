@@ -147,6 +147,7 @@ static void *run_start(void *context)
     comm_start *s = context;
     ring_comm *comm = s->comm;
     s->status = join_and_begin(s);
+    memset(&s->id, 0, sizeof s->id); /* it holds the job's key */
     if (s->status != RING_OK) {
         text_format(comm->error, sizeof comm->error, "%s", fail_text());
         atomic_store_explicit(&comm->broken, (int)s->status, memory_order_release);

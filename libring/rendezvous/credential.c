@@ -191,6 +191,7 @@ void credential_make_id(const net_address *at, ring_unique_id *id)
     address_pack(at, layout.address);
     memset(id, 0, sizeof *id);
     memcpy(id->bytes, &layout, sizeof layout);
+    sodium_memzero(&layout, sizeof layout);
 }
 
 ring_status credential_from_id(const ring_unique_id *id, credential *out)
@@ -198,11 +199,12 @@ ring_status credential_from_id(const ring_unique_id *id, credential *out)
     id_layout layout;
     memset(out, 0, sizeof *out);
     memcpy(&layout, id->bytes, sizeof layout);
-    if (memcmp(layout.magic, id_magic, sizeof id_magic) != 0 ||
-        !address_unpack(layout.address, &out->at[0]))
-        return fail(RING_ERR_ARGUMENT, "the unique id is not one of ring_get_unique_id(); was it "
-                    "passed on whole?");
+    const bool sound = memcmp(layout.magic, id_magic, sizeof id_magic) == 0 &&
+                       address_unpack(layout.address, &out->at[0]);
     memcpy(out->key, layout.key, sizeof layout.key);
+    sodium_memzero(&layout, sizeof layout);
     out->places = 1;
-    return RING_OK;
+    return sound ? RING_OK
+                 : fail(RING_ERR_ARGUMENT, "the unique id is not one of ring_get_unique_id(); was "
+                        "it passed on whole?");
 }

@@ -62,7 +62,9 @@ static ring_status read_file(const char *path, unsigned char hash[CREDENTIAL_KEY
 ring_status secret_read(const settings *s, unsigned char hash[CREDENTIAL_KEY], bool *found)
 {
     *found = s->secret_fd >= 0 || s->secret_file[0] != '\0';
-    if (s->secret_fd >= 0)
+    if (s->secret_fd >= 0) {
+        (void)fcntl(s->secret_fd, F_SETFD, FD_CLOEXEC); /* it was for this program alone */
         return hash_content(s->secret_fd, "RING_SECRET_FD", hash);
+    }
     return *found ? read_file(s->secret_file, hash) : RING_OK;
 }
