@@ -9,8 +9,11 @@
 #include <sys/socket.h>
 
 /* Who has had this long to answer may be sent away for a newer one. Until then newcomers wait
- * in the kernel's queue, so a crowd of members does not evict itself. */
-#define PATIENCE 0.02
+ * in the kernel's queue, so a crowd of members does not evict itself. A hello comes with the
+ * connection itself, whatever the distance; a proof only after a round trip. */
+#define HELLO_PATIENCE 0.005
+#define PROOF_PATIENCE 0.5
+#define REST_SECONDS 0.02 /* when accept() fails */
 #define WARN_SECONDS 60.0
 
 /* Those of this process, guarded by the lock. A forked child begins with none: what it has are
@@ -38,15 +41,28 @@ static void remove_pending(acceptor *a, pending_peer *p)
     free(p);
 }
 
+/* @return when this one may be sent away. */
+static double patience_ends(const pending_peer *p)
+{
+    return p->handshake.started +
+           (p->handshake.state == HANDSHAKE_HELLO ? HELLO_PATIENCE : PROOF_PATIENCE);
+}
+
 /* Who has not said a whole hello goes before who has, and may have to look up our user; of
  * equals the older one.
- * @return NULL if nobody has been here since @p since. */
-static pending_peer *next_to_go(const acceptor *a, double since)
+ * @return NULL if nobody has been here long enough by @p now. */
+static pending_peer *next_to_go(const acceptor *a, double now)
 {
-    for (size_t i = 0; i < a->count && a->pending[i]->handshake.started <= since; i++)
-        if (a->pending[i]->handshake.state == HANDSHAKE_HELLO)
-            return a->pending[i];
-    return a->count > 0 && a->pending[0]->handshake.started <= since ? a->pending[0] : NULL;
+    pending_peer *proving = NULL;
+    for (size_t i = 0; i < a->count; i++) {
+        pending_peer *p = a->pending[i];
+        if (now < patience_ends(p))
+            continue;
+        if (p->handshake.state == HANDSHAKE_HELLO)
+            return p;
+        proving = proving != NULL ? proving : p;
+    }
+    return proving;
 }
 
 /* Keeps the place free: descriptors are needed elsewhere. */
@@ -71,14 +87,16 @@ bool acceptor_evict_any(void)
 /* Until then newcomers have to wait. */
 static double opens_at(const acceptor *a)
 {
-    const double polite = a->count >= a->room ? a->pending[0]->handshake.started + PATIENCE : 0;
+    double polite = a->count >= a->room ? CONTROL_NEVER : 0;
+    for (size_t i = 0; i < a->count && polite > 0; i++)
+        polite = patience_ends(a->pending[i]) < polite ? patience_ends(a->pending[i]) : polite;
     return polite > a->rest ? polite : a->rest;
 }
 
 static void make_room(acceptor *a, double now)
 {
     pending_peer *p;
-    while (a->count >= a->room && (p = next_to_go(a, now - PATIENCE)) != NULL)
+    while (a->count >= a->room && (p = next_to_go(a, now)) != NULL)
         remove_pending(a, p);
 }
 
@@ -145,7 +163,7 @@ static void on_pending(control_source *s)
 static void rest(acceptor *a)
 {
     log_debug("accepting a connection: %m; trying on");
-    a->rest = clock_now() + PATIENCE;
+    a->rest = clock_now() + REST_SECONDS;
 }
 
 /* Strangers elsewhere may have the descriptors; else it is this process's own lack. */
