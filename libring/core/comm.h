@@ -248,6 +248,8 @@ void sleeper_sleep(ring_comm *comm, double deadline);
 /** Waits until the work has ended, or until @p deadline (0: none, but that of its gate); the
  *  caller holds the lock. @return RING_OK or RING_IN_PROGRESS. */
 ring_status wait_for_work(work *w, double deadline);
+/** @return true while the event that it waits for is not set. */
+bool work_is_gated(const work *w);
 /** Between two looks at several works, of which none is over. */
 void wait_between_looks(unsigned *looks);
 void wait_yield(void);

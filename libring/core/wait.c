@@ -69,10 +69,15 @@ static void look_elsewhere(ring_comm *comm, unsigned *looks, double deadline)
     pthread_mutex_lock(&comm->lock);
 }
 
+bool work_is_gated(const work *w)
+{
+    return w->gate != NULL && event_status(w->gate) == RING_IN_PROGRESS;
+}
+
 /* A gate that stays closed is not this rank's business, nor its peers': the wait ends alone. */
 static double give_up_at(const work *w, double now, double deadline, double *gate_deadline)
 {
-    if (w->gate == NULL || event_status(w->gate) != RING_IN_PROGRESS)
+    if (!work_is_gated(w))
         return deadline;
     if (*gate_deadline <= 0)
         *gate_deadline = now + w->timeout;

@@ -4,6 +4,8 @@
 
 #include "handle.h"
 
+#define GATE_LOOK_SECONDS 0.02
+
 /* Ends a handle whose call is over, and tells how. The caller holds the lock. */
 static ring_status end_handle(ring_work **handle, work *w)
 {
@@ -151,16 +153,62 @@ static ring_status find_ended(ring_work **works, size_t count, size_t *index, bo
     return RING_OK;
 }
 
+/* @return its time-out if it waits for an event, else 0: its own deadline ends it. */
+static double gate_patience(ring_work *handle)
+{
+    handle_view view;
+    double seconds = 0;
+    if (handle_look(handle, "wait_any", &view) != RING_OK || view.comm == NULL)
+        return 0;
+    pthread_mutex_lock(&view.comm->lock);
+    if (handle_look(handle, "wait_any", &view) == RING_OK && !view.work->finished &&
+        work_is_gated(view.work))
+        seconds = view.work->timeout;
+    comm_unlock(view.comm);
+    return seconds;
+}
+
+/* @return the longest time-out of them if all wait for events, else 0. */
+static double longest_patience(ring_work *const *works, size_t count)
+{
+    double longest = 0;
+    for (size_t i = 0; i < count; i++) {
+        const double seconds = works[i] != NULL ? gate_patience(works[i]) : longest;
+        if (works[i] != NULL && seconds <= 0)
+            return 0;
+        longest = seconds > longest ? seconds : longest;
+    }
+    return longest;
+}
+
+/* Events that stay unset must not make a caller wait for ever. */
+static bool is_in_vain(ring_work *const *works, size_t count, double *since, double *next_look)
+{
+    const double now = clock_now();
+    if (now < *next_look)
+        return false;
+    *next_look = now + GATE_LOOK_SECONDS;
+    const double patience = longest_patience(works, count);
+    if (patience <= 0)
+        *since = now;
+    return patience > 0 && now - *since >= patience;
+}
+
 ring_status ring_wait_any(ring_work **works, size_t count, size_t *index)
 {
     bool any = true;
     unsigned looks = 0;
+    double since = clock_now(), next_look = since + GATE_LOOK_SECONDS;
     if (index == NULL || (works == NULL && count > 0))
         return fail(RING_ERR_ARGUMENT, "ring_wait_any: works or index is NULL");
     for (*index = count; any && *index == count;) {
         RING_TRY(find_ended(works, count, index, &any));
-        if (any && *index == count)
-            wait_between_looks(&looks);
+        if (!any || *index < count)
+            break;
+        wait_between_looks(&looks);
+        if (is_in_vain(works, count, &since, &next_look))
+            return fail(RING_IN_PROGRESS, "ring_wait_any: no event that its calls wait for was set "
+                        "within RING_TIMEOUT; the calls go on");
     }
     return *index < count ? ring_wait(&works[*index]) : RING_OK;
 }

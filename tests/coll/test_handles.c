@@ -478,6 +478,48 @@ static int closed_gate(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
+static int closed_gates(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { GATES = 2 };
+    ring_comm *comm;
+    ring_event *event;
+    ring_work *works[GATES + 1] = {NULL};
+    ring_call call = RING_CALL_INIT;
+    float numbers[GATES] = {1, 2};
+    size_t index = 0;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_event_create(&event));
+    call.after = event;
+    call.timeout = 0.3;
+    for (int i = 0; i < GATES; i++) {
+        call.work = &works[i];
+        EXPECT_OK(ring_all_reduce(&numbers[i], &numbers[i], 1, RING_FLOAT32, RING_SUM, comm,
+                                  &call));
+    }
+    const double began = harness_now();
+    EXPECT(ring_wait_any(works, GATES + 1, &index) == RING_IN_PROGRESS, "%s",
+           ring_last_error(NULL));
+    const double took = harness_now() - began;
+    EXPECT(index == GATES + 1 && works[0] != NULL && works[1] != NULL, "index %zu", index);
+    EXPECT(took > 0.25 && took < 3, "%.2f s", took);
+    for (board->counters[6]++; board->counters[6] < ranks;)
+        usleep(1000);
+    EXPECT_OK(ring_event_set(event, RING_OK));
+    EXPECT_OK(ring_wait_any(works, GATES + 1, &index));
+    EXPECT_OK(ring_wait_all(works, GATES + 1));
+    EXPECT(numbers[0] == (float)ranks && numbers[1] == 2 * (float)ranks, "wrong");
+    ring_event_destroy(event);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_waiting_for_any_of_closed_gates_ends(void **state)
+{
+    (void)state;
+    run(2, closed_gates);
+}
+
 static void test_a_closed_gate_is_no_failure_and_a_failed_one_is(void **state)
 {
     (void)state;
@@ -539,6 +581,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_refused_send_ends_its_recv),
         cmocka_unit_test(test_a_call_behind_an_event_starts_when_it_is_set),
         cmocka_unit_test(test_a_closed_gate_is_no_failure_and_a_failed_one_is),
+        cmocka_unit_test(test_waiting_for_any_of_closed_gates_ends),
         cmocka_unit_test(test_callbacks_may_start_calls),
     };
     if (argc != 2)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * After a start no memory of a process holds the job's key, and one place that of the membership. */
+ * After a start no memory of a process holds the job's key, and one place that of the
+ * membership. */
 #include "ranks.h"
 
 #include "credential.h"

@@ -317,7 +317,8 @@ ring_status ring_wait_for(ring_work **work, double seconds);
 ring_status ring_wait_all(ring_work **works, size_t count);
 
 /** Waits for one of them, whichever is first. @param[out] index  of it; @p count if all were
- *  NULL. @return its result. */
+ *  NULL, or none has ended. @return its result; RING_IN_PROGRESS if all of them are behind events
+ *  that were not set within their time-out: the calls go on. */
 ring_status ring_wait_any(ring_work **works, size_t count, size_t *index);
 
 /** Advances the work without blocking. *done becomes 1 when it is finished (well or not);
