@@ -36,12 +36,12 @@ for rank in 0 1 2; do
         "$work/examples/survive" > "$work/survive.$rank" &
 done
 wait
-[ "$(tail -n 1 "$work/survive.0")" = "round 5: 2 ranks" ] || fail "survive"
+[ "$(cat "$work/survive.0")" = "6 rounds: begun by 3 ranks, ended by 2" ] || fail "survive"
 
 echo "pkg-config:"
 export PKG_CONFIG_PATH=$libdir/pkgconfig
 # shellcheck disable=SC2046
-cc -o "$work/hello" "$source_dir/docs/examples/hello/hello.c" $(pkg-config --cflags --libs ring) \
+cc -o "$work/hello" "$source_dir/docs/examples/2_hello.c" $(pkg-config --cflags --libs ring) \
     -Wl,-rpath,"$libdir"
 [ "$($run "$work/hello")" = "sum of 2 ranks: 1" ] || fail "hello by pkg-config"
 

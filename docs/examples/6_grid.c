@@ -2,7 +2,7 @@
  * Ranks in a grid, as for pipelines beside data parallelism: each row and each column is a
  * communicator of its own.
  *
- *     ringrun -n 4 ./grid 2          # 2 columns
+ *     ringrun -n 4 grid 2            # 2 columns
  */
 #include <ring/ring.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Gradients averaged while the rest of backward is still computed.
  *
- *     ringrun -n 2 ./overlap
+ *     ringrun -n 2 overlap
  *
  * A trainer keeps all gradients in one flat buffer and tells libring when each parameter's
  * gradient is final; full buckets start at once and in the same order on every rank.
@@ -32,14 +32,15 @@ int main(void)
 {
     ring_comm *comm;
     ring_buckets *buckets;
-    float *grads;
+    void *memory;
     size_t total = 0, offsets[LAYERS];
     for (int i = 0; i < LAYERS; i++) {
         offsets[i] = total;
         total += sizes[i];
     }
     check(ring_comm_init_env(&comm));
-    check(ring_mem_alloc((void **)&grads, total * sizeof *grads));
+    check(ring_mem_alloc(&memory, total * sizeof(float)));
+    float *grads = memory;
     check(ring_buckets_create(&buckets, grads, sizes, LAYERS, RING_FLOAT32, RING_AVG, 64 << 10,
                               comm));
     for (int layer = LAYERS - 1; layer >= 0; layer--) { /* backward: last layer first */
@@ -50,7 +51,7 @@ int main(void)
     if (ring_comm_rank(comm) == 0)
         printf("average gradient of %d ranks: %g\n", ring_comm_size(comm), (double)grads[0]);
     ring_buckets_destroy(buckets);
-    check(ring_mem_free(grads));
+    check(ring_mem_free(memory));
     ring_comm_destroy(comm);
     return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The smallest useful program: every rank contributes its number, all get the sum.
+ * A vector in memory that the ranks of a host share without copies: every rank contributes its
+ * number, all get the sum.
  *
- *     ringrun -n 4 ./hello
+ *     ringrun -n 4 hello
  */
 #include <ring/ring.h>
 #include <stdio.h>
@@ -19,15 +20,16 @@ int main(void)
 {
     enum { COUNT = 1000 };
     ring_comm *comm;
-    float *x;
+    void *memory;
     check(ring_comm_init_env(&comm));
-    check(ring_mem_alloc((void **)&x, COUNT * sizeof *x));
+    check(ring_mem_alloc(&memory, COUNT * sizeof(float)));
+    float *x = memory;
     for (int i = 0; i < COUNT; i++)
         x[i] = (float)ring_comm_rank(comm);
     check(ring_all_reduce(x, x, COUNT, RING_FLOAT32, RING_SUM, comm, NULL));
     if (ring_comm_rank(comm) == 0)
-        printf("sum of %d ranks: %g\n", ring_comm_size(comm), (double)x[0]);
-    check(ring_mem_free(x));
+        printf("sum of %d ranks: %g\n", ring_comm_size(comm), (double)x[COUNT - 1]);
+    check(ring_mem_free(memory));
     ring_comm_destroy(comm);
     return 0;
 }

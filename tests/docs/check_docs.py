@@ -1,0 +1,402 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the documents: docs/**/*.md and README.md.
+
+    check_docs.py blocks --bin BUILD/bin --examples FOLDER
+                                            every checked block prints what it shows
+    check_docs.py options --bin BUILD/bin   every long option of a program is on the program's page
+    check_docs.py names --bin BUILD/bin     every variable, error, program, algorithm, transport and
+                                            page is where readers look for it, and every message
+                                            that is quoted is one of the code
+    check_docs.py links                     every relative link leads to a file and a heading
+    check_docs.py words                     no page has words that are not for readers
+
+`--page FILE` checks one page (blocks, links, words); blocks.py says what a checked block is.
+Exit status: 0 good, 1 something is wrong, 2 wrong use, 77 nothing could be checked.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import blocks
+import messages
+import pages
+
+GOOD, WRONG, SKIPPED = 0, 1, 77
+SHOWN_LINES = 60  # of a command's output, in a report
+CODE = ("libring", "transport", "kernels", "train", "perf")  # where variables are read
+
+# Not for readers: what is still to be done, and folders of the machine that a page was made on.
+UNWANTED = [r"\bTODO\b", r"\bFIXME\b", r"\bXXX\b", r"/work/", r"/tmp/docs-", r"/root/"]
+
+
+class Cannot(Exception):
+    """A check that cannot be made here."""
+
+
+class Failed(Exception):
+    """What is checked does not even run."""
+
+
+class Report:
+    """Findings, told as they come."""
+
+    def __init__(self):
+        self.wrong = 0
+
+    def add(self, text):
+        self.wrong += 1
+        print(text, flush=True)
+
+    def code(self, what):
+        print(f"{what}: {'good' if self.wrong == 0 else f'{self.wrong} wrong'}")
+        return GOOD if self.wrong == 0 else WRONG
+
+
+def read(source, path):
+    return Path(source, path).read_text(encoding="utf-8")
+
+
+def chosen_pages(options):
+    if options.page is None:
+        return pages.all_pages(options.source)
+    page = Path(os.path.relpath(options.page, options.source))
+    if not Path(options.source, page).is_file():
+        raise Failed(f"{options.page} is no file")
+    return [page]
+
+
+# ---- What the project has --------------------------------------------------------------------
+
+
+def listed(source, path, beginning):
+    """The words of `foreach(beginning word...)` in a CMake file."""
+    found = re.search(rf"foreach\({beginning}\s+([^)]*)\)", read(source, path))
+    return found.group(1).split() if found else []
+
+
+def programs_of(source):
+    return listed(source, "docs/CMakeLists.txt", "program")
+
+
+def examples_of(source):
+    """The numbers are those of the files alone: 2_hello.c makes hello."""
+    names = listed(source, "docs/examples/CMakeLists.txt", "example")
+    return [re.sub(r"^\d+_", "", name) for name in names]
+
+
+def run_program(options, name, *arguments):
+    path = Path(options.bin, name)
+    if not path.is_file():
+        raise Cannot(f"{path} is not built")
+    # In an empty environment: what is shown is the default.
+    done = subprocess.run([path, *arguments], capture_output=True, text=True, timeout=60,
+                          env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"})
+    if done.returncode != 0:
+        raise Failed(f"{name} {' '.join(arguments)} failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+# ---- blocks ----------------------------------------------------------------------------------
+
+
+def shown(line):
+    return "(nothing more)" if line is None else repr(line)[1:-1]
+
+
+def describe(page, difference):
+    command = difference.command
+    rows = [f"{page}:{command.line}: $ {command.text}",
+            f"  the page has  {shown(difference.expected)}",
+            f"  the output is {shown(difference.got)}", "  all of the output:"]
+    rows += [f"    {line}" for line in difference.output[:SHOWN_LINES]]
+    if len(difference.output) > SHOWN_LINES:
+        rows.append(f"    ({len(difference.output) - SHOWN_LINES} more lines)")
+    return "\n".join(rows)
+
+
+def check_blocks_of(page, text, ours, env, options, report):
+    """@return (blocks run, blocks left out)."""
+    ran = left_out = 0
+    for number in blocks.lost_marks(text):
+        report.add(f"{page}:{number}: no fenced block follows this mark directly")
+    try:
+        found = blocks.read_blocks(text)
+    except blocks.Malformed as problem:
+        report.add(f"{page}: {problem}")
+        return ran, left_out
+    for block in found:
+        missing = blocks.missing_programs(block, ours, env)
+        if missing:
+            left_out += 1
+            print(f"{page}:{block.line}: SKIPPED: {', '.join(missing)} is not there", flush=True)
+            continue
+        ran += 1
+        for difference in blocks.run_block(block, env, options.timeout):
+            report.add(describe(page, difference))
+    return ran, left_out
+
+
+def check_blocks(options):
+    report, ran, left_out = Report(), 0, 0
+    ours = programs_of(options.source) + examples_of(options.source)
+    env = blocks.environment(options.bin, options.examples, options.source)
+    for page in chosen_pages(options):
+        counts = check_blocks_of(page, read(options.source, page), ours, env, options, report)
+        ran, left_out = ran + counts[0], left_out + counts[1]
+    code = report.code(f"blocks: {ran} run, {left_out} left out")
+    return SKIPPED if code == GOOD and ran == 0 and left_out > 0 else code
+
+
+# ---- options ---------------------------------------------------------------------------------
+
+
+def long_options(help_text):
+    """The long options in the entries of a help text: lines that begin with an option, and those
+    that go on deeper. Examples and prose speak of other programs, too."""
+    found, depth = set(), None
+    for line in help_text.split("\n"):
+        indent = len(line) - len(line.lstrip())
+        if re.match(r"\s+-", line):
+            depth = indent
+        elif not line.strip() or depth is None or indent <= depth:
+            depth = None
+        if depth is not None:
+            found.update(re.findall(r"(?<![\w-])--[A-Za-z][\w-]*", line))
+    return found
+
+
+def mentions(text, option):
+    return re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", text) is not None
+
+
+def help_texts(options, program):
+    texts = [run_program(options, program, "--help")]
+    if program == "ringperf":
+        texts.append(run_program(options, program, "plan", "--help"))
+    return texts
+
+
+def check_options(options):
+    report = Report()
+    for program in programs_of(options.source):
+        page = Path("docs", "programs", f"{program}.md")
+        if not Path(options.source, page).is_file():
+            report.add(f"{page} is not there")
+            continue
+        text = read(options.source, page)
+        wanted = set().union(*(long_options(found) for found in help_texts(options, program)))
+        for option in sorted(wanted):
+            if not mentions(text, option):
+                report.add(f"{page}: {option} of {program} --help is not mentioned")
+    return report.code("options")
+
+
+# ---- names -----------------------------------------------------------------------------------
+
+
+def variables_of(options):
+    return json.loads(run_program(options, "ringinfo", "env", "--json"))
+
+
+def words_of(variables, name):
+    """"shm, tcp, loop" in the help text "transports to use: shm, tcp, loop; ^ excludes"."""
+    text = next(row["help"] for row in variables if row["name"] == name)
+    return re.findall(r"\w+", text.partition(":")[2].partition(";")[0])
+
+
+def variables_in_code(source):
+    """Names like MASTER_ADDR in files that ask for variables. Those of the header are none."""
+    found = set()
+    for room in CODE:
+        for file in Path(source, room).rglob("*.c"):
+            text = file.read_text(encoding="utf-8")
+            if "getenv(" in text:
+                found.update(re.findall(r"\"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\"", text))
+    header = read(source, "libring/include/ring/ring.h")
+    return {name for name in found if name not in header}
+
+
+def statuses_of(source):
+    return re.findall(r"\bX\((RING_ERR_\w+),", read(source, "libring/include/ring/ring.h"))
+
+
+class Names:
+    """Checks that pages have names; a page that is not there is told once."""
+
+    def __init__(self, source, report):
+        self.source, self.report, self.texts = source, report, {}
+
+    def text(self, page):
+        if page not in self.texts:
+            there = Path(self.source, page).is_file()
+            self.texts[page] = read(self.source, page) if there else None
+            if not there:
+                self.report.add(f"{page} is not there")
+        return self.texts[page]
+
+    def want(self, page, names, what):
+        for name in names:
+            text = self.text(page)
+            if text is not None and not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text):
+                self.report.add(f"{page}: the {what} {name} is not mentioned")
+
+    def want_headings(self, page, names, what):
+        text = self.text(page)
+        shown = " ".join(heading for _, heading in pages.headings(text)) if text else ""
+        for name in names:
+            if text is not None and not re.search(rf"\b{re.escape(name)}\b", shown):
+                self.report.add(f"{page}: the {what} {name} has no heading")
+
+
+def linked_pages(source, page):
+    """Pages of docs/ that `page` links to, itself among them."""
+    found = {page}
+    for link in pages.links(read(source, page)):
+        path, _ = pages.split_target(link.target)
+        if path and pages.is_relative(link.target):
+            found.add(Path(os.path.normpath(page.parent / path)))
+    return found
+
+
+def check_reach(source, report):
+    """Every page is linked from the entrance, and is in the navigation of the site."""
+    index, nav = Path("docs/index.md"), Path("docs/mkdocs.yml")
+    for file in index, nav:
+        if not Path(source, file).is_file():
+            report.add(f"{file} is not there")
+            return
+    linked, navigation = linked_pages(source, index), read(source, nav)
+    for page in pages.all_pages(source):
+        if page.parts[0] != "docs":
+            continue
+        inner = page.relative_to("docs").as_posix()
+        if page not in linked:
+            report.add(f"{index}: {inner} is not linked")
+        if not re.search(rf"(?<![\w/.-]){re.escape(inner)}\s*(#.*)?$", navigation, re.MULTILINE):
+            report.add(f"{nav}: {inner} is not in nav")
+
+
+def check_messages(source, page, report):
+    """Messages that a page quotes are in the code."""
+    if not Path(source, page).is_file():
+        return
+    known = messages.texts_in_code(Path(source, room) for room in CODE)
+    for line, message in messages.quoted(read(source, page)):
+        for part in messages.unknown_parts(message, known):
+            report.add(f"{page}:{line}: no message has {part!r}")
+
+
+def check_names(options):
+    report = Report()
+    names, source = Names(options.source, report), options.source
+    variables = variables_of(options)
+    known = {row["name"] for row in variables} | variables_in_code(source)
+    names.want(Path("docs/settings.md"), sorted(known), "variable")
+    names.want_headings(Path("docs/troubleshooting.md"), statuses_of(source), "status")
+    names.want(Path("docs/algorithms.md"), words_of(variables, "RING_ALGO"), "algorithm")
+    names.want(Path("docs/transports.md"), words_of(variables, "RING_TRANSPORT"), "transport")
+    for program in programs_of(source):
+        names.text(Path("docs", "programs", f"{program}.md"))
+    check_messages(source, Path("docs/troubleshooting.md"), report)
+    check_reach(source, report)
+    return report.code("names")
+
+
+# ---- links -----------------------------------------------------------------------------------
+
+
+def anchor_problem(text, anchor):
+    """GitHub and the site make anchors of headings in different ways: one that serves both."""
+    on_github, on_site = pages.anchors(text)
+    if anchor in on_github and anchor in on_site:
+        return None
+    if anchor in on_github | on_site:
+        where = "the site" if anchor in on_github else "GitHub"
+        return f"is another anchor on {where}; change the heading or link to the page"
+    return "is no heading there"
+
+
+def link_problem(source, page, target):
+    """@return what is wrong with a link, or None. Those to other hosts are not looked at."""
+    if not pages.is_relative(target):
+        return "leads to a place of one machine" if target.startswith("/") else None
+    path, anchor = pages.split_target(target)
+    goal = Path(os.path.normpath(page.parent / path)) if path else page
+    if goal.parts[:1] == ("..",):
+        return "leads out of the source tree"
+    if not Path(source, goal).exists():
+        return "leads nowhere"
+    if page.parts[0] == "docs" and Path(source, goal).is_dir():
+        return "is a folder, which the site cannot show; link to a file"
+    if anchor and goal.suffix == ".md":
+        return anchor_problem(read(source, goal), anchor)
+    return None
+
+
+def check_links(options):
+    report = Report()
+    for page in chosen_pages(options):
+        for link in pages.links(read(options.source, page)):
+            problem = link_problem(options.source, page, link.target)
+            if problem:
+                report.add(f"{page}:{link.line}: ({link.target}) {problem}")
+    return report.code("links")
+
+
+# ---- words -----------------------------------------------------------------------------------
+
+
+def check_words(options):
+    report, unwanted = Report(), re.compile("|".join(UNWANTED))
+    for page in chosen_pages(options):
+        for number, line in enumerate(read(options.source, page).split("\n"), 1):
+            found = unwanted.search(line)
+            if found:
+                report.add(f"{page}:{number}: {found.group(0)!r} is not for readers: {line}")
+    return report.code("words")
+
+
+# ---- The command line ------------------------------------------------------------------------
+
+
+def parse(arguments):
+    here = Path(__file__).resolve().parent
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--source", type=Path, default=here.parent.parent,
+                        help="the source tree (default: the one that this file lies in)")
+    checks = parser.add_subparsers(dest="check", required=True)
+    for name, check in (("blocks", check_blocks), ("options", check_options),
+                        ("names", check_names), ("links", check_links), ("words", check_words)):
+        one = checks.add_parser(name)
+        one.set_defaults(run=check)
+        if name in ("blocks", "options", "names"):
+            one.add_argument("--bin", type=Path, required=True, help="folder of the programs")
+        if name in ("blocks", "links", "words"):
+            one.add_argument("--page", type=Path, help="check this page only")
+        if name == "blocks":
+            one.add_argument("--examples", type=Path, help="folder of the built examples")
+            one.add_argument("--timeout", type=float, default=30, help="seconds a command (30)")
+    return parser.parse_args(arguments)
+
+
+def main(arguments):
+    options = parse(arguments)
+    try:
+        return options.run(options)
+    except Cannot as problem:
+        print(f"SKIPPED: {problem}")
+        return SKIPPED
+    except Failed as problem:
+        print(problem)
+        return WRONG
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
