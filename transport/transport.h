@@ -12,7 +12,8 @@
  * Blocking: nothing here may block. "Not now" is RING_IN_PROGRESS.
  *
  * Errors: a call that fails has called fail() with what it saw; the link is then broken and
- * every later call returns the same status. A peer that is gone is RING_ERR_PEER.
+ * every later call returns the same status. A peer that is gone is RING_ERR_PEER, a connection that
+ * changes what is sent RING_ERR_SYSTEM.
  * Transports do not retry, do not log above debug, do not exit.
  */
 #ifndef RING_TRANSPORT_H

@@ -223,7 +223,7 @@ static ring_status read_settings(const ring_config *config, settings *s, uint32_
     RING_TRY(settings_read(s));
     RING_TRY(settings_override(s, config->settings));
     const char *simd = getenv("RING_SIMD");
-    if (simd != NULL && !kernels_select(simd))
+    if (simd != NULL && simd[0] != '\0' && !kernels_select(simd))
         return fail(RING_ERR_CONFIG, "RING_SIMD=%s: want auto, avx512, avx2 or c, and one that "
                     "this CPU has", simd);
     return links_mask(s, mask);

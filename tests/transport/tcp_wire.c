@@ -101,10 +101,16 @@ static ring_status read_until_error(transport_link *l, uint64_t seed, uint64_t *
     return status;
 }
 
+/* By damage, or by the end of a stream that damage made too short. */
+static void must_broken(ring_status status)
+{
+    must(status == RING_ERR_SYSTEM || status == RING_ERR_PEER);
+}
+
 static void expect_damage(const ends *e, uint64_t seed)
 {
     uint64_t received = 0;
-    must_be(read_until_error(e->a, seed, &received), RING_ERR_PEER);
+    must_be(read_until_error(e->a, seed, &received), RING_ERR_SYSTEM);
     must(strstr(fail_text(), "from rank 42 came damaged over tcp") != NULL);
 }
 
@@ -157,7 +163,7 @@ static void test_lost_byte(void)
         write_raw(&e, stream, lost);
         write_raw(&e, stream + lost + 1, bytes - lost - 1);
         shutdown(raw_socket(e.b), SHUT_WR);
-        must_be(pull_until_error(e.a, &received), RING_ERR_PEER);
+        must_broken(pull_until_error(e.a, &received));
         /* In the last frame only the missing padding tells, after the payload. */
         must(received < 3 || lost >= last);
         ends_close(&e);
@@ -202,7 +208,7 @@ static void test_random_header_bytes(void)
         uint64_t received = 0;
         write_raw(&e, stream, bytes);
         shutdown(raw_socket(e.b), SHUT_WR);
-        must_be(read_until_error(e.a, seed, &received), RING_ERR_PEER);
+        must_broken(read_until_error(e.a, seed, &received));
         must(received >= good);
         ends_close(&e);
     }
@@ -238,7 +244,7 @@ static void test_any_damage(void)
         const size_t bytes = damage(seed, write_stream(SOME));
         write_raw(&e, stream, bytes);
         shutdown(raw_socket(e.b), SHUT_WR);
-        must_be(read_until_error(e.a, seed, &received), RING_ERR_PEER);
+        must_broken(read_until_error(e.a, seed, &received));
         told += received < SOME;
         must(received == SOME || strstr(fail_text(), "damaged") != NULL ||
              strstr(fail_text(), "in the middle of a frame") != NULL);

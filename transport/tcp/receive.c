@@ -80,12 +80,13 @@ static void skip_unwanted(tcp_link *l)
     l->skip -= bytes;
 }
 
+/* Not RING_ERR_PEER: the peer is well, and may have left since. */
 static ring_status damaged(tcp_link *l, const char *what)
 {
     const uint64_t number = l->head.frames_received;
-    return tcp_break(l, fail(RING_ERR_PEER, "frame %" PRIu64 " from rank %d came damaged over tcp: "
-                             "%s; a network adapter, a driver or a proxy on the way changes, drops "
-                             "or doubles bytes", number, l->head.peer, what));
+    return tcp_break(l, fail(RING_ERR_SYSTEM, "frame %" PRIu64 " from rank %d came damaged over "
+                             "tcp: %s; a network adapter, a driver or a proxy on the way changes, "
+                             "drops or doubles bytes", number, l->head.peer, what));
 }
 
 static ring_status check_header(tcp_link *l, const transport_frame *frame)
