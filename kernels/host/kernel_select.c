@@ -68,7 +68,7 @@ static const simd_level *find_level(const char *name)
 /* The first use has nobody to return an error to; whoever wants one calls kernels_select(). */
 static const simd_level *choose_first(void)
 {
-    const char *name = getenv("RING_SIMD");
+    const char *set = getenv("RING_SIMD"), *name = set && *set ? set : NULL;
     const simd_level *wanted = name ? find_level(name) : NULL;
     const simd_level *level = wanted ? wanted : find_level("auto"), *before = NULL;
     if (!atomic_compare_exchange_strong(&chosen, &before, level))
