@@ -45,7 +45,7 @@ endif()
 # Required: libsodium (proof of membership), xxHash (checksums), cJSON (config, reports), zlib
 # (MNIST files), a BLAS with the CBLAS interface (layers). docs/decisions/ says why each.
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
-pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash>=0.8.0)
 pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)

@@ -10,9 +10,11 @@
 
 /* Who has had this long to answer may be sent away for a newer one. Until then newcomers wait
  * in the kernel's queue, so a crowd of members does not evict itself. A hello comes with the
- * connection itself, whatever the distance; a proof only after a round trip. */
+ * connection itself, whatever the distance; a proof only after a round trip. But strangers can
+ * say hello, too: when more than half of the places wait for proofs, those go as soon as can be. */
 #define HELLO_PATIENCE 0.005
 #define PROOF_PATIENCE 0.5
+#define CROWDED_PATIENCE 0.02
 #define REST_SECONDS 0.02 /* when accept() fails */
 #define WARN_SECONDS 60.0
 
@@ -41,11 +43,23 @@ static void remove_pending(acceptor *a, pending_peer *p)
     free(p);
 }
 
-/* @return when this one may be sent away. */
-static double patience_ends(const pending_peer *p)
+static bool has_said_hello(const pending_peer *p)
 {
-    return p->handshake.started +
-           (p->handshake.state == HANDSHAKE_HELLO ? HELLO_PATIENCE : PROOF_PATIENCE);
+    return p->handshake.state != HANDSHAKE_HELLO;
+}
+
+static double proof_patience(const acceptor *a)
+{
+    size_t proving = 0;
+    for (size_t i = 0; i < a->count; i++)
+        proving += has_said_hello(a->pending[i]);
+    return proving > ACCEPTOR_PENDING / 2 ? CROWDED_PATIENCE : PROOF_PATIENCE;
+}
+
+/* @return when this one may be sent away. */
+static double patience_ends(const pending_peer *p, double for_proof)
+{
+    return p->handshake.started + (has_said_hello(p) ? for_proof : HELLO_PATIENCE);
 }
 
 /* Who has not said a whole hello goes before who has, and may have to look up our user; of
@@ -53,12 +67,13 @@ static double patience_ends(const pending_peer *p)
  * @return NULL if nobody has been here long enough by @p now. */
 static pending_peer *next_to_go(const acceptor *a, double now)
 {
+    const double for_proof = proof_patience(a);
     pending_peer *proving = NULL;
     for (size_t i = 0; i < a->count; i++) {
         pending_peer *p = a->pending[i];
-        if (now < patience_ends(p))
+        if (now < patience_ends(p, for_proof))
             continue;
-        if (p->handshake.state == HANDSHAKE_HELLO)
+        if (!has_said_hello(p))
             return p;
         proving = proving != NULL ? proving : p;
     }
@@ -87,9 +102,12 @@ bool acceptor_evict_any(void)
 /* Until then newcomers have to wait. */
 static double opens_at(const acceptor *a)
 {
+    const double for_proof = proof_patience(a);
     double polite = a->count >= a->room ? CONTROL_NEVER : 0;
-    for (size_t i = 0; i < a->count && polite > 0; i++)
-        polite = patience_ends(a->pending[i]) < polite ? patience_ends(a->pending[i]) : polite;
+    for (size_t i = 0; i < a->count && polite > 0; i++) {
+        const double end = patience_ends(a->pending[i], for_proof);
+        polite = end < polite ? end : polite;
+    }
     return polite > a->rest ? polite : a->rest;
 }
 
@@ -214,9 +232,10 @@ static bool somebody_waits(const acceptor *a)
     return a->source.fd >= 0 && poll(&entry, 1, 0) > 0;
 }
 
+/* So many at once, and no more: others wait for this thread, whatever strangers do. */
 static void take_in(acceptor *a)
 {
-    while (somebody_waits(a)) {
+    for (int i = 0; i < ACCEPTOR_PENDING && somebody_waits(a); i++) {
         const double now = clock_now();
         make_room(a, now);
         if (a->count >= a->room || now < a->rest)

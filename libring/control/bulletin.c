@@ -158,7 +158,7 @@ void bulletin_replay(group *g, int which)
 static bool may_be_told(const membership *m, const connection *c, const control_message *note)
 {
     if (note->kind == CONTROL_VERDICT)
-        return c->edge || (m->world.rank == 0 && (c->came || c->doubted));
+        return c->edge || c->doubted || (m->world.rank == 0 && c->came);
     return c->edge && !c->gives_cards && m->state >= STATE_LINKING;
 }
 

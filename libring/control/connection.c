@@ -78,7 +78,7 @@ static void take_message(connection *c)
     if (!c->doubted)
         membership_hear(c->member, c, &c->in.message);
     else
-        membership_distrust(c->member, c, RING_ERR_PEER,
+        membership_distrust(c->member, c, RING_ERR_SYSTEM,
                             "sent a control message that came changed: a proxy, an adapter or a "
                             "driver on the way damages it, or somebody forges it");
 }

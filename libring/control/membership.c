@@ -185,7 +185,10 @@ static void on_tick(control_client *client, double now, double stall)
 void membership_name(const membership *m, int rank, char *out, size_t size)
 {
     const control_card *card = &m->world.cards[rank];
-    text_format(out, size, "rank %d (%s, pid %d)", rank, card->hostname, card->pid);
+    if (card->rank == rank)
+        text_format(out, size, "rank %d (%s, pid %d)", rank, card->hostname, card->pid);
+    else
+        text_format(out, size, "rank %d", rank); /* its card has not come */
 }
 
 connection *membership_up(const membership *m)

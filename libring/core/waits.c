@@ -208,7 +208,7 @@ ring_status ring_wait_any(ring_work **works, size_t count, size_t *index)
         wait_between_looks(&looks);
         if (is_in_vain(works, count, &since, &next_look))
             return fail(RING_IN_PROGRESS, "ring_wait_any: no event that its calls wait for was set "
-                        "within RING_TIMEOUT; the calls go on");
+                        "within their time-out; the calls go on");
     }
     return *index < count ? ring_wait(&works[*index]) : RING_OK;
 }

@@ -63,8 +63,10 @@ ring_status id_exchange_look(id_exchange *x, ring_unique_id *id)
     char hex[ID_HEX];
     size_t bytes = 0;
     RING_TRY(x->way->look(x, hex, sizeof hex));
-    if (sodium_hex2bin(id->bytes, sizeof id->bytes, hex, strlen(hex), NULL, &bytes, NULL) != 0 ||
-        bytes != sizeof id->bytes)
+    const int wrong = sodium_hex2bin(id->bytes, sizeof id->bytes, hex, strlen(hex), NULL, &bytes,
+                                     NULL);
+    sodium_memzero(hex, sizeof hex);
+    if (wrong != 0 || bytes != sizeof id->bytes)
         return fail(RING_IN_PROGRESS, "what %s holds is not an id", x->way->name);
     return RING_OK;
 }

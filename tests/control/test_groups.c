@@ -537,7 +537,7 @@ static ring_status stall(stage *s, control_world **w)
     RING_TRY(stage_meet(s, 2, SIZE));
     clock_sleep(0.3);
     const int said = (int)(control_count(*w).messages - before.messages);
-    /* each of the two once a connection, five at most; beats are rarer than one a second */
+    /* each of the two once a connection, five at most; beats follow, and are few */
     const int most = 5 * 2 + 5 * 3;
     if (atomic_load(&waits) < 1 || atomic_load(&waits) > 2 || said > most)
         return fail(RING_ERR_INTERNAL, "rank %d heard %d statements, said %d messages", (*w)->rank,

@@ -531,7 +531,7 @@ static ring_status come_from_afar(flood *f, const ring_unique_id *id, int size)
 static void *host_under_flood(void *id)
 {
     control_world *world;
-    assert_int_not_equal(join_by_id(id, 2, 0, 5, &world), RING_OK); /* nobody brings a card */
+    (void)join_by_id(id, 2, 0, 5, &world); /* in vain: nobody brings a card */
     return NULL;
 }
 

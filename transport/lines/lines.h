@@ -41,7 +41,8 @@
 #include <stdatomic.h>
 
 enum {
-    LINES = 12 * 1024, /* eleven whole segments fit; with 9 * 1024 128 KiB take a quarter longer */
+    LINES = 12 * 1024, /* eleven whole segments fit, or a window behind the latest long frame;
+                          with 9 * 1024 lines 128 KiB take a quarter longer                */
     LINES_NEAR = 64   /* short messages to a consumer that keeps up need twice these at most */
 };
 

@@ -4,7 +4,7 @@
  * purpose. */
 #include "tcp.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
 #include <xxh_x86dispatch.h> /* the best instructions that the processor has */
 #else
 #include <xxhash.h>

@@ -8,7 +8,7 @@
  *
  * With checksums, `turn` is one of the rest of the header and of the frame's number, and
  * `ext.src_ref`, which nothing else needs here, is one of the payload behind it. Nothing is done
- * with a length or a payload before it was checked, so any change on the way ends the link.
+ * with a length or a payload before it was checked, so any change of what is used ends the link.
  * Without, `turn` counts the frames: a lost or doubled byte shows at the next header.
  */
 #ifndef RING_TCP_H
