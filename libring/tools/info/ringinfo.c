@@ -36,7 +36,8 @@ static const char doc[] =
     "  ringrun -n 2 ringinfo                what ranks find\n"
     "  ringinfo --json | jq .transports\n"
     "\n"
-    "Exit status: 0 if nothing fails, 2 wrong use, 3 if something is wrong (FAIL).";
+    "Exit status: 0 if nothing fails, 1 not all could be written, 2 wrong use, 3 if\n"
+    "something is wrong (FAIL).";
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
