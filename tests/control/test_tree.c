@@ -608,19 +608,20 @@ static tally count_for(int size)
     return t;
 }
 
-/* To each child the terms, the cards, one barrier and one to three beats; nothing to anybody
- * else. */
+/* To each child the terms, the cards, one barrier and some beats, and a verdict with at most one;
+ * nothing to anybody else. */
 static void rank_0_speaks_to_its_children_only(void **state)
 {
+    enum { MOST_BEATS = 6 }; /* a sanitizer's start takes seconds */
     (void)state;
     const int sizes[] = {SIZE, 40, MANY};
     for (int i = 0; i < 3; i++) {
         const tally t = count_for(sizes[i]);
         const uint64_t cards = (uint64_t)(sizes[i] + CONTROL_CARDS_MOST - 1) / CONTROL_CARDS_MOST;
         assert_int_equal(t.start.connections, CONTROL_FANOUT);
-        assert_true(t.start.messages <= CONTROL_FANOUT * (1 + cards + 1 + 3));
+        assert_true(t.start.messages <= CONTROL_FANOUT * (1 + cards + 1 + MOST_BEATS));
         assert_int_equal(t.start.bytes, t.start.messages * sizeof(control_sealed));
-        assert_int_equal(t.end.messages - t.start.messages, CONTROL_FANOUT);
+        assert_in_range(t.end.messages - t.start.messages, CONTROL_FANOUT, 2 * CONTROL_FANOUT);
     }
 }
 
