@@ -29,6 +29,21 @@ static ring_status end_lost(ring_work **handle, const handle_view *view)
                                           "call ended");
 }
 
+/* Takes the lock of the handle's communicator. With RING_OK it is held, unless view->comm is NULL:
+ * that communicator is gone. */
+static ring_status lock_handle(ring_work *handle, const char *call, handle_view *view)
+{
+    RING_TRY(handle_look(handle, call, view));
+    if (view->comm == NULL)
+        return RING_OK;
+    RING_TRY(comm_check_own(view->comm, call));
+    pthread_mutex_lock(&view->comm->lock);
+    const ring_status status = handle_look(handle, call, view);
+    if (status != RING_OK) /* another thread has ended it */
+        comm_unlock(view->comm);
+    return status;
+}
+
 /* @param deadline  0: none. */
 static ring_status wait_until(ring_work **handle, double deadline, const char *call)
 {
@@ -37,14 +52,10 @@ static ring_status wait_until(ring_work **handle, double deadline, const char *c
         return fail(RING_ERR_ARGUMENT, "ring_%s: work is NULL", call);
     if (*handle == NULL)
         return RING_OK;
-    RING_TRY(handle_look(*handle, call, &view));
+    RING_TRY(lock_handle(*handle, call, &view));
     if (view.comm == NULL)
         return end_lost(handle, &view);
-    RING_TRY(comm_check_own(view.comm, call));
-    pthread_mutex_lock(&view.comm->lock);
-    ring_status status = handle_look(*handle, call, &view); /* another thread may have ended it */
-    if (status == RING_OK)
-        status = wait_for_work(view.work, deadline);
+    ring_status status = wait_for_work(view.work, deadline);
     if (status == RING_OK)
         status = end_handle(handle, view.work);
     comm_unlock(view.comm);
@@ -97,17 +108,12 @@ static ring_status test_one(ring_work **handle, const char *call, bool keep, boo
     *done = true;
     if (*handle == NULL)
         return RING_OK;
-    RING_TRY(handle_look(*handle, call, &view));
+    RING_TRY(lock_handle(*handle, call, &view));
     if (view.comm == NULL)
         return keep ? RING_OK : end_lost(handle, &view);
-    RING_TRY(comm_check_own(view.comm, call));
-    pthread_mutex_lock(&view.comm->lock);
     const bool crowded = view.comm->crowded;
-    ring_status status = handle_look(*handle, call, &view); /* another thread may have ended it */
-    if (status == RING_OK)
-        *done = look(&view);
-    if (status == RING_OK && *done && !keep)
-        status = end_handle(handle, view.work);
+    *done = look(&view);
+    const ring_status status = *done && !keep ? end_handle(handle, view.work) : RING_OK;
     comm_unlock(view.comm);
     if (!*done && crowded)
         wait_yield(); /* else whoever tests keeps the core from those that it waits for */
@@ -158,11 +164,9 @@ static double gate_patience(ring_work *handle)
 {
     handle_view view;
     double seconds = 0;
-    if (handle_look(handle, "wait_any", &view) != RING_OK || view.comm == NULL)
+    if (lock_handle(handle, "wait_any", &view) != RING_OK || view.comm == NULL)
         return 0;
-    pthread_mutex_lock(&view.comm->lock);
-    if (handle_look(handle, "wait_any", &view) == RING_OK && !view.work->finished &&
-        work_is_gated(view.work))
+    if (!view.work->finished && work_is_gated(view.work))
         seconds = view.work->timeout;
     comm_unlock(view.comm);
     return seconds;
@@ -173,8 +177,10 @@ static double longest_patience(ring_work *const *works, size_t count)
 {
     double longest = 0;
     for (size_t i = 0; i < count; i++) {
-        const double seconds = works[i] != NULL ? gate_patience(works[i]) : longest;
-        if (works[i] != NULL && seconds <= 0)
+        if (works[i] == NULL)
+            continue;
+        const double seconds = gate_patience(works[i]);
+        if (seconds <= 0)
             return 0;
         longest = seconds > longest ? seconds : longest;
     }
