@@ -23,13 +23,6 @@ static size_t frame_bytes(uint64_t n)
 
 static bool has_checksums = true;
 
-static void seal(transport_frame *frame, uint64_t n, const void *payload)
-{
-    if (has_checksums && transport_behind(frame) > 0)
-        frame->ext.src_ref = tcp_payload_sum(payload, transport_behind(frame));
-    frame->turn = tcp_turn(frame, n, has_checksums);
-}
-
 static size_t write_stream(uint64_t frames)
 {
     size_t end = 0;
@@ -37,7 +30,7 @@ static size_t write_stream(uint64_t frames)
     for (uint64_t n = 0; n < frames; n++) {
         transport_frame frame = frame_make(n, frame_bytes(n));
         payload_fill(stream + end + sizeof frame, n, frame.ext.bytes);
-        seal(&frame, n, stream + end + sizeof frame);
+        tcp_seal(&frame, n, stream + end + sizeof frame, has_checksums);
         memcpy(stream + end, &frame, sizeof frame);
         end += sizeof frame + (frame.ext.bytes + 63) / 64 * 64;
     }
@@ -283,7 +276,7 @@ static void test_frames_fill_lines(void)
         payload_fill(payload, 0, bytes);
         must_ok(e.a->transport->send(e.a, &frame, payload, false));
         must(recv(raw_socket(e.b), wire, sizeof wire, 0) == (ssize_t)whole);
-        seal(&frame, 0, payload);
+        tcp_seal(&frame, 0, payload, has_checksums);
         must(memcmp(wire, &frame, 64) == 0 && memcmp(wire + 64, payload, bytes) == 0);
         ends_close(&e);
     }

@@ -158,7 +158,8 @@ static void publish_skip(lines_producer *p)
 bool lines_publish(lines_producer *p, const transport_frame *frame, const void *payload)
 {
     const size_t bytes = transport_behind(frame);
-    line *at = &p->ring->line[p->at], *next = at + lines_of(bytes);
+    const uint32_t lines = lines_of(bytes);
+    line *at = &p->ring->line[p->at], *next = at + lines;
     atomic_store_explicit(&next->turn, 0, memory_order_relaxed);
     if (bytes > 0 && payload != at + 1)
         memcpy(at + 1, payload, bytes);
@@ -168,11 +169,11 @@ bool lines_publish(lines_producer *p, const transport_frame *frame, const void *
         publish_skip(p);
     prefetch_to_write(next + 1);
     p->turn += 2;
-    p->line = p->at + lines_of(bytes);
-    if (lines_of(bytes) > LINES_NEAR)
+    p->line = p->at + lines;
+    if (lines > LINES_NEAR)
         p->far = p->line;
     p->end = p->limit;
-    p->since += lines_of(bytes);
+    p->since += lines;
     return must_wake(&p->ring->consumer_sleeps, p->strict);
 }
 

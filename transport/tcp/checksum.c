@@ -22,3 +22,11 @@ uint32_t tcp_turn(const transport_frame *frame, uint64_t number, bool checksum)
         return (uint32_t)number;
     return (uint32_t)XXH3_64bits_withSeed((const char *)frame + turn, sizeof *frame - turn, number);
 }
+
+void tcp_seal(transport_frame *frame, uint64_t number, const void *payload, bool checksum)
+{
+    const size_t bytes = transport_behind(frame);
+    if (checksum && bytes > 0)
+        frame->ext.src_ref = tcp_payload_sum(payload, bytes);
+    frame->turn = tcp_turn(frame, number, checksum);
+}

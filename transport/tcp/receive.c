@@ -162,9 +162,10 @@ ring_status tcp_peek(transport_link *link, const transport_frame **frame, const 
     if (header_is_new)
         RING_TRY(next_frame(l));
     RING_TRY(fetch_payload(l, header_is_new));
-    if (!l->shown && payload_is_here(l))
+    const bool is_here = payload_is_here(l);
+    if (is_here && !l->shown)
         RING_TRY(check_payload(l, l->buffer + l->first));
-    l->shown = payload_is_here(l);
+    l->shown = is_here;
     *frame = &l->frame;
     *payload = payload_of(l);
     return RING_OK;

@@ -75,13 +75,6 @@ static outgoing prepare(const tcp_link *l, const transport_frame *frame, const v
     return out;
 }
 
-static void seal(const tcp_link *l, outgoing *out)
-{
-    if (l->checksum && out->bytes > 0)
-        out->frame.ext.src_ref = tcp_payload_sum(out->payload, out->bytes);
-    out->frame.turn = tcp_turn(&out->frame, l->head.frames_sent, l->checksum);
-}
-
 static bool fits(const tcp_link *l, const outgoing *out)
 {
     return out->in_room || tcp_backlog_fits(&l->backlog, &out->need);
@@ -150,7 +143,7 @@ ring_status tcp_send(transport_link *link, const transport_frame *frame, const v
         RING_TRY(tcp_progress(link));
     if (!fits(l, &out))
         return refuse(l, out.need);
-    seal(l, &out);
+    tcp_seal(&out.frame, l->head.frames_sent, payload, l->checksum);
     const bool straight = !is_pending(l);
     RING_TRY(straight ? send_straight(l, &out) : leave_in_backlog(l, &out));
     l->head.frames_sent++;

@@ -104,6 +104,8 @@ ring_status tcp_verdict(const tcp_link *l);
 uint64_t tcp_payload_sum(const void *payload, size_t bytes);
 /** @return `turn` of frame @p number, all else in its header is set. */
 uint32_t tcp_turn(const transport_frame *frame, uint64_t number, bool checksum);
+/** Completes the header of frame @p number, all else in it is set. @param payload  what follows. */
+void tcp_seal(transport_frame *frame, uint64_t number, const void *payload, bool checksum);
 
 /* ---- backlog.c ---- */
 /** @return RING_OK or RING_ERR_MEMORY. */
