@@ -9,7 +9,7 @@
 /* ---- Start and end ------------------------------------------------------------------------ */
 
 ring_status job_hosts_connect(job_hosts *t, const setup *plan, const options *o,
-                         const launch_events *events, console *c)
+                              const launch_events *events, console *c)
 {
     t->remotes = memory_grow(NULL, plan->places.count, sizeof *t->remotes);
     for (size_t i = plan->first; i < plan->end; i++) {
@@ -59,7 +59,7 @@ static const share *local_share(const setup *plan)
 }
 
 ring_status job_hosts_start(job_hosts *t, const setup *plan, const int stdio[3],
-                       const launch_events *events)
+                            const launch_events *events)
 {
     const share *here = local_share(plan);
     for (size_t i = 0; i < t->remote_count; i++)

@@ -10,21 +10,21 @@
 #include "setup.h"
 
 typedef struct job_hosts {
-    local_ranks *local_ranks;       /* the ranks of this host, NULL: none */
-    remote **remotes; /* the other hosts                    */
+    local_ranks *local_ranks; /* the ranks of this host, NULL: none */
+    remote **remotes;         /* the other hosts                    */
     size_t remote_count;
 } job_hosts;
 
 /** Starts ssh to the other hosts of @p plan; their answers come later. Borrows all. */
 ring_status job_hosts_connect(job_hosts *t, const setup *plan, const options *o,
-                         const launch_events *events, console *c);
+                              const launch_events *events, console *c);
 /** Every host has answered. */
 bool job_hosts_ready(const job_hosts *t);
 /** "a, b": the hosts of @p plan that have not, cut to fit. */
 void job_hosts_silent_hosts(const job_hosts *t, const setup *plan, char *out, size_t size);
 /** Starts the ranks everywhere. @param stdio  as for local_ranks_start(). */
 ring_status job_hosts_start(job_hosts *t, const setup *plan, const int stdio[3],
-                       const launch_events *events);
+                            const launch_events *events);
 void job_hosts_free(job_hosts *t);
 
 void job_hosts_watch(job_hosts *t, poll_set *set);

@@ -132,7 +132,7 @@ static void enter_phase(local_ranks *c, enum stop_phase phase, double seconds)
 
 void local_ranks_stop(local_ranks *c)
 {
-    enter_phase(c, STOP_REPORT, CREW_REPORT_SECONDS);
+    enter_phase(c, STOP_REPORT, RANKS_REPORT_SECONDS);
 }
 
 void local_ranks_kill(local_ranks *c)
@@ -143,7 +143,7 @@ void local_ranks_kill(local_ranks *c)
 void local_ranks_tick(local_ranks *c)
 {
     if (c->phase != STOP_NONE && c->phase != STOP_KILL && clock_now() >= c->phase_ends)
-        enter_phase(c, c->phase + 1, CREW_TERM_SECONDS);
+        enter_phase(c, c->phase + 1, RANKS_TERM_SECONDS);
     for (int i = 0; i < c->count; i++) {
         if (c->ranks[i].state == RANK_LINGERS && !may_linger(c, &c->ranks[i]))
             finish_rank(c, &c->ranks[i]);

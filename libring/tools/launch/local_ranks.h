@@ -13,8 +13,8 @@
 #include "poll_set.h"
 
 /** After a failure the others get 1 s to report, then SIGTERM, then SIGKILL. */
-#define CREW_REPORT_SECONDS 1.0
-#define CREW_TERM_SECONDS 0.5
+#define RANKS_REPORT_SECONDS 1.0
+#define RANKS_TERM_SECONDS 0.5
 
 typedef struct local_ranks local_ranks;
 
@@ -22,7 +22,7 @@ typedef struct local_ranks local_ranks;
  *                a pipe that is fed (0) or read (1, 2) here. Borrowed.
  *  A rank that cannot be started is an ended() event; then no further one is started. */
 ring_status local_ranks_start(const job *j, const share *s, const int stdio[3],
-                       const launch_events *events, local_ranks **out);
+                              const launch_events *events, local_ranks **out);
 void local_ranks_free(local_ranks *c);
 
 void local_ranks_watch(local_ranks *c, poll_set *set);

@@ -151,7 +151,7 @@ static local_ranks *local_ranks_new(const share *s, const launch_events *events)
 }
 
 ring_status local_ranks_start(const job *j, const share *s, const int stdio[3],
-                       const launch_events *events, local_ranks **out)
+                              const launch_events *events, local_ranks **out)
 {
     starter st = {.j = j, .s = s, .stdio = stdio, .secret_fd = -1};
     local_ranks *c = local_ranks_new(s, events);

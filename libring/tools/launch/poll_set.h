@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * poll_set: what the program waits for now. Built anew each turn by asking everybody, so
+ * poll_set: what the program waits for. Built anew each turn by asking everybody, so
  * "do not read from this rank while the terminal is slow" is just not adding it.
  */
 #ifndef LAUNCH_POLL_SET_H

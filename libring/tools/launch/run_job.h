@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * run: one job, from the options to the exit code. */
-#ifndef LAUNCH_RUN_H
-#define LAUNCH_RUN_H
+#ifndef LAUNCH_RUN_JOB_H
+#define LAUNCH_RUN_JOB_H
 
 #include "run_options.h"
 
