@@ -29,6 +29,12 @@ harness_kind harness_kind_of(const char *transport)
     return threads ? HARNESS_THREADS : HARNESS_PROCESSES;
 }
 
+uint64_t harness_number(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
 ring_status harness_join(int rank, int ranks, harness_board *board, ring_comm **comm)
 {
     if (rank == 0) {

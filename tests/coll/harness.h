@@ -8,6 +8,7 @@
 
 #include <ring/ring.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 enum { HARNESS_MAX_RANKS = 1024, HARNESS_BOARD_BYTES = 1 << 20 };
@@ -40,6 +41,9 @@ int harness_run_beside(int ranks, harness_body body, void *arg,
 
 /** Joins the communicator of this run: rank 0 makes the id, the others read it. */
 ring_status harness_join(int rank, int ranks, harness_board *board, ring_comm **comm);
+
+/** A number of the environment, e.g. how often to repeat; @p otherwise if it is not set. */
+uint64_t harness_number(const char *name, uint64_t otherwise);
 
 /** Seconds of a clock that only goes on. */
 double harness_now(void);

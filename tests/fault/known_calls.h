@@ -6,8 +6,18 @@
 #include <ring/ring.h>
 #include <stdbool.h>
 
+/** How a rank's part in a run ended. */
+typedef struct known_outcome {
+    ring_status status;
+    bool wrong;  /* a value     */
+    double over; /* harness_now() */
+    char text[512];
+} known_outcome;
+
 /** Sums of 2 to 50,000 numbers, broadcasts from each rank, a barrier; up to the first that fails.
  *  @param[out] wrong  set if a call that was right had wrong values. */
 ring_status known_calls(ring_comm *comm, int rank, int ranks, bool *wrong);
+/** The same if *@p outcome is RING_OK so far, and notes how it ended. */
+void known_calls_note(ring_comm *comm, int rank, int ranks, known_outcome *outcome);
 
 #endif

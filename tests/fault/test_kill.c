@@ -175,8 +175,7 @@ static void run_and_hit(kill_plan *plan)
 
 static int kills_wanted(void)
 {
-    const char *text = getenv("RING_TEST_KILLS");
-    return text != NULL ? atoi(text) : 10;
+    return (int)harness_number("RING_TEST_KILLS", 10);
 }
 
 static void test_kill_at_random_is_named_within_two_seconds(void **state)

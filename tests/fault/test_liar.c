@@ -89,12 +89,6 @@ static int take_part(int rank, int ranks, harness_board *board, void *arg)
 
 /* ---- Runs -------------------------------------------------------------------------- */
 
-static unsigned long long number(const char *name, unsigned long long otherwise)
-{
-    const char *text = getenv(name);
-    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
 /* @return true if anybody had an error. */
 static bool run(unsigned long long seed)
 {
@@ -119,8 +113,8 @@ static bool run(unsigned long long seed)
 static void lies_do_no_harm(void **state)
 {
     (void)state;
-    const unsigned long long first = number("RING_TEST_SEED", 0);
-    const unsigned long long runs = number("RING_TEST_LIES", 40);
+    const unsigned long long first = harness_number("RING_TEST_SEED", 0);
+    const unsigned long long runs = harness_number("RING_TEST_LIES", 40);
     unsigned long long errors = 0;
     for (unsigned long long seed = first; seed < first + runs; seed++)
         errors += run(seed);

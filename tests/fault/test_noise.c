@@ -34,22 +34,15 @@ typedef struct damage {
 } damage;
 
 /** What the ranks of a run leave in the board. */
-typedef struct outcome {
-    ring_status status;
-    bool wrong; /* a value */
-    double over;
-    char text[512];
-} outcome;
-
 typedef struct findings {
     _Atomic uint64_t sent[WIRES]; /* bytes, of the victim */
     _Atomic double damaged;       /* when, 0: never       */
-    outcome outcomes[RANKS];
+    known_outcome outcomes[RANKS];
 } findings;
 
 /* ---- The network ------------------------------------------------------------------- */
 
-static damage todo;
+static damage planned;
 static findings *notes; /* of the victim, while it runs */
 
 static void send_all(int fd, const unsigned char *data, size_t bytes)
@@ -67,9 +60,9 @@ static void send_all(int fd, const unsigned char *data, size_t bytes)
 
 static void send_damaged(int fd, unsigned char *data, size_t bytes, size_t at)
 {
-    switch (todo.act) {
+    switch (planned.act) {
     case FLIP:
-        data[at] ^= (unsigned char)(1 << todo.bit);
+        data[at] ^= (unsigned char)(1 << planned.bit);
         break;
     case DROP:
         memmove(data + at, data + at + 1, bytes - at - 1);
@@ -90,11 +83,12 @@ static bool meddle(enum wire wire, int fd, const struct iovec *parts, size_t cou
     static unsigned char copy[SEGMENT_MOST + 1];
     size_t end = 0;
     const uint64_t from = atomic_load(&notes->sent[wire]);
-    if (wire != todo.wire || todo.at < from || todo.at >= from + bytes || bytes > SEGMENT_MOST)
+    if (wire != planned.wire || planned.at < from || planned.at >= from + bytes ||
+        bytes > SEGMENT_MOST)
         return false;
     for (size_t i = 0; i < count; end += parts[i++].iov_len)
         memcpy(copy + end, parts[i].iov_base, parts[i].iov_len);
-    send_damaged(fd, copy, bytes, (size_t)(todo.at - from));
+    send_damaged(fd, copy, bytes, (size_t)(planned.at - from));
     atomic_fetch_add(&notes->sent[wire], bytes);
     return true;
 }
@@ -132,15 +126,12 @@ IN_PLACE_OF_LIBC ssize_t sendmsg(int fd, const struct msghdr *message, int flags
 static int take_part(int rank, int ranks, harness_board *board, void *arg)
 {
     findings *found = (findings *)(void *)board->data;
-    outcome *mine = &found->outcomes[rank];
+    known_outcome *mine = &found->outcomes[rank];
     ring_comm *comm = NULL;
-    todo = *(const damage *)arg;
+    planned = *(const damage *)arg;
     notes = rank == VICTIM ? found : NULL;
     mine->status = harness_join(rank, ranks, board, &comm);
-    if (mine->status == RING_OK)
-        mine->status = known_calls(comm, rank, RANKS, &mine->wrong);
-    mine->over = harness_now();
-    snprintf(mine->text, sizeof mine->text, "%s", ring_last_error(comm));
+    known_calls_note(comm, rank, ranks, mine);
     ring_comm_destroy(comm);
     return 0;
 }
@@ -187,7 +178,7 @@ static double judge(uint64_t n, const damage *d, const findings *f)
 {
     double latest = 0;
     for (int r = 0; r < RANKS; r++) {
-        const outcome *o = &f->outcomes[r];
+        const known_outcome *o = &f->outcomes[r];
         if (o->wrong || (o->status != RING_OK && !blames_the_connection(o->text)))
             fail_msg("run %llu: act %d, wire %d, byte %llu: rank %d: %s, %s: %s",
                      (unsigned long long)n, (int)d->act, (int)d->wire, (unsigned long long)d->at, r,
@@ -199,16 +190,11 @@ static double judge(uint64_t n, const damage *d, const findings *f)
     return latest;
 }
 
-static uint64_t number(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
 static void damage_is_told_of(void **state)
 {
     (void)state;
-    const uint64_t runs = number("RING_TEST_DAMAGES", 60), seed = number("RING_TEST_SEED", 0);
+    const uint64_t runs = harness_number("RING_TEST_DAMAGES", 60);
+    const uint64_t seed = harness_number("RING_TEST_SEED", 0);
     const damage none = {.at = UINT64_MAX};
     const findings whole = run(&none);
     uint64_t hit = 0, ended = 0, late = 0;

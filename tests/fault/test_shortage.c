@@ -27,17 +27,10 @@ typedef struct shortage {
     long nth; /* allocation of the victim, from 0; NEVER */
 } shortage;
 
-typedef struct outcome {
-    ring_status status;
-    bool wrong; /* a value */
-    double over;
-    char text[512];
-} outcome;
-
 typedef struct findings {
     long allocations; /* of the victim, until it ended */
     double failed;    /* when, 0: never                */
-    outcome outcomes[RANKS];
+    known_outcome outcomes[RANKS];
 } findings;
 
 /* ---- Memory ------------------------------------------------------------------------ */
@@ -95,7 +88,7 @@ static int take_part(int rank, int ranks, harness_board *board, void *arg)
 {
     const shortage *s = arg;
     findings *found = (findings *)(void *)board->data;
-    outcome *mine = &found->outcomes[rank];
+    known_outcome *mine = &found->outcomes[rank];
     ring_comm *comm = NULL;
     if (rank == 0 && ring_get_unique_id(&board->id) != RING_OK)
         return 1;
@@ -106,11 +99,8 @@ static int take_part(int rank, int ranks, harness_board *board, void *arg)
     atomic_store(&failing, s->nth);
     atomic_store(&counts, rank == s->victim);
     mine->status = ring_comm_init(&comm, ranks, &board->id, rank);
-    if (mine->status == RING_OK)
-        mine->status = known_calls(comm, rank, ranks, &mine->wrong);
+    known_calls_note(comm, rank, ranks, mine);
     atomic_store(&counts, false);
-    mine->over = harness_now();
-    snprintf(mine->text, sizeof mine->text, "%s", ring_last_error(comm));
     if (rank == s->victim) {
         found->allocations = atomic_load(&allocations);
         found->failed = atomic_load(&failed);
@@ -138,7 +128,7 @@ static bool never_came(const char *text)
            strstr(text, "did not reach rank 0") != NULL;
 }
 
-static bool is_told_well(const outcome *o, const findings *f)
+static bool is_told_well(const known_outcome *o, const findings *f)
 {
     if (o->status == RING_OK)
         return !o->wrong;
@@ -175,8 +165,7 @@ static void judge(const shortage *s, const findings *f)
 static void an_allocation_that_fails_is_told_of(void **state)
 {
     (void)state;
-    const char *text = getenv("RING_TEST_SHORTAGES");
-    const long stride = text != NULL ? strtol(text, NULL, 10) : 13;
+    const long stride = (long)harness_number("RING_TEST_SHORTAGES", 13);
     for (int victim = 0; victim < RANKS; victim++) {
         const findings whole = run((shortage){victim, NEVER});
         long hits = 0, errors = 0;

@@ -118,8 +118,7 @@ static int survive(int rank, int ranks, harness_board *board, void *arg)
 static void test_survivors_of_a_kill_go_on(void **state)
 {
     (void)state;
-    const char *text = getenv("RING_TEST_KILLS");
-    const int kills = text != NULL ? atoi(text) : 8;
+    const int kills = (int)harness_number("RING_TEST_KILLS", 8);
     unsigned dice = 12345;
     for (int i = 0; i < kills; i++) {
         dice = dice * 1103515245u + 12345u;
