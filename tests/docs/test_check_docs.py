@@ -163,7 +163,7 @@ class Checks(Tree):
         self.assert_wrong("links", "is another anchor on the site")
 
     def test_words(self):
-        for word in "TODO", "FIXME", "see /work/main":
+        for word in "TODO", "FIXME", "see /folder/of/mine", "in /tmp/scratch":
             self.write("docs/settings.md", f"# Settings\n\n{word}\n")
             self.assert_wrong("words", "docs/settings.md:3")
 
