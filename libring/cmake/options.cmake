@@ -70,7 +70,8 @@ ring_feature(HWLOC hwloc)
 function(ring_print_summary)
     set(lines "")
     foreach(row "build type|${CMAKE_BUILD_TYPE}" "sanitizers|${RING_SANITIZE}"
-            "libsodium|${SODIUM_VERSION}" "xxHash|${XXHASH_VERSION}" "cJSON|${CJSON_VERSION}" "zlib|${ZLIB_VERSION}"
+            "libsodium|${SODIUM_VERSION}" "xxHash|${XXHASH_VERSION}"
+            "cJSON|${CJSON_VERSION}" "zlib|${ZLIB_VERSION}"
             "OpenBLAS|${OPENBLAS_VERSION}" "hwloc (${RING_WITH_HWLOC})|${HWLOC_VERSION}"
             "oneDNN (${RING_WITH_ONEDNN})|${ONEDNN_LIBRARY}" "tests|${RING_BUILD_TESTS}")
         string(REPLACE "|" ";" cells "${row}")

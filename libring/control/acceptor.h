@@ -3,8 +3,7 @@
  * acceptor: a listener that lets in only who proves membership. Strangers cost at most
  * ACCEPTOR_PENDING sockets, each for a few seconds; when all places are taken, or this
  * process's descriptors, the silent ones and then the oldest have to go, so nobody can keep the
- * members out. The lock
- * is held in all of it.
+ * members out. The lock is held in all of it.
  */
 #ifndef RING_CONTROL_ACCEPTOR_H
 #define RING_CONTROL_ACCEPTOR_H

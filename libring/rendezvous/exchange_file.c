@@ -32,8 +32,7 @@ static void job_name(char *out, size_t size)
     static const char *const names[] = {
         "RING_JOB_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_hnp_uri",
         "PMI_JOBID", "MPISPAWN_MPIRUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEPID",
-        "PBS_JOBID",
-        "LSB_JOBID",
+        "PBS_JOBID", "LSB_JOBID",
     };
     /* What the user says comes first, and then alone. */
     const char *own = getenv("RING_JOB_ID");

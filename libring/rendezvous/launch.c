@@ -129,12 +129,11 @@ static ring_status read_size(const launcher *l, int *size)
 
 static ring_status read_job(const launcher *l, launch_info *out)
 {
-    const char *own = variable("RING_JOB_ID"), *first = variable(l->jobs[0]);
-    const char *second = variable(l->jobs[1]);
-    if (text_format(out->job, sizeof out->job, "%s%s%s",
-                    own != NULL ? own : first != NULL ? first : "",
-                    own == NULL && second != NULL ? " " : "",
-                    own == NULL && second != NULL ? second : ""))
+    const char *own = variable("RING_JOB_ID");
+    const char *first = own != NULL ? own : variable(l->jobs[0]);
+    const char *second = own != NULL ? NULL : variable(l->jobs[1]);
+    if (text_format(out->job, sizeof out->job, "%s%s%s", first != NULL ? first : "",
+                    second != NULL ? " " : "", second != NULL ? second : ""))
         return RING_OK;
     return fail(RING_ERR_CONFIG, "%s is too long", own != NULL ? "RING_JOB_ID" : l->jobs[0]);
 }
