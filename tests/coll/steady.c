@@ -103,7 +103,7 @@ static bool is_of_late_peer(int number)
     static const int numbers[] = {
         SYS_futex,    SYS_membarrier, SYS_clock_nanosleep, SYS_ppoll,  SYS_epoll_pwait,
         SYS_read,     SYS_recvfrom,   SYS_recvmsg,         SYS_write,  SYS_sendto,
-        SYS_sendmsg,  SYS_fallocate,
+        SYS_sendmsg,  SYS_fallocate,      SYS_madvise,
 #ifdef SYS_poll
         SYS_poll, SYS_epoll_wait,
 #endif

@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
-    SKIP = 0x80,        /* the flag of a skip, known here alone; ext.bytes is the line */
+    SKIP = 0x80, /* the flag of a skip, known here alone; ext.bytes is the line */
     WINDOW_LINES = (TRANSPORT_WINDOW + 1) * (1 + TRANSPORT_SEGMENT / (int)sizeof(line)) + 1,
-    COMMIT_STEP = 16384 /* bytes: few calls for a ring that is used in full             */
+    COMMIT_STEP = 16384, /* bytes, where short frames travel                         */
+    FAR_STEP = 65536     /* behind: few calls and faults until all of it has been used */
 };
 
 /* ---- Handing over -------------------------------------------------------------- */
@@ -54,6 +56,18 @@ static void prefetch_to_write(const line *at)
 
 /* ---- Producer ---------------------------------------------------------------- */
 
+/* One call in place of a fault a page; kernels before 5.14 refuse, and take the faults. */
+static void populate(const lines_producer *p, size_t end)
+{
+#if defined(MADV_POPULATE_WRITE)
+    if (p->file >= 0)
+        madvise((char *)p->ring + p->committed, end - p->committed,
+                MADV_POPULATE_WRITE);
+#else
+    (void)p, (void)end;
+#endif
+}
+
 /* Pages of the file come to exist here, where a full machine is an error, and not at the
  * first touch, where it would be a SIGBUS. */
 static ring_status commit(lines_producer *p, uint32_t lines)
@@ -61,8 +75,9 @@ static ring_status commit(lines_producer *p, uint32_t lines)
     const size_t used = offsetof(lines_ring, line) + lines * sizeof(line);
     if (used <= p->committed)
         return RING_OK;
-    const size_t whole = (used + COMMIT_STEP - 1) / COMMIT_STEP * COMMIT_STEP;
-    const size_t end = whole + COMMIT_STEP > sizeof(lines_ring) ? sizeof(lines_ring) : whole;
+    const size_t step = used < FAR_STEP ? COMMIT_STEP : FAR_STEP;
+    const size_t whole = (used + step - 1) / step * step;
+    const size_t end = whole + step > sizeof(lines_ring) ? sizeof(lines_ring) : whole;
     int result = 0;
     do
         if (p->file >= 0)
@@ -71,6 +86,7 @@ static ring_status commit(lines_producer *p, uint32_t lines)
     if (result != 0)
         return fail(RING_ERR_MEMORY, "committing %zu bytes of shared memory: %m",
                     end - p->committed);
+    populate(p, end);
     p->committed = end;
     return RING_OK;
 }
