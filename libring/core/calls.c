@@ -25,7 +25,7 @@ static ring_status check_buffers(const program *p, const call_buffers *b)
     if (no_src || no_dst)
         return fail(RING_ERR_ARGUMENT, "ring_%s: %s is NULL with count %zu", p->facts->name,
                     no_dst ? "dst" : "src", p->call.count);
-    if (((uintptr_t)b->src | (uintptr_t)b->dst) % align != 0)
+    if ((((uintptr_t)b->src | (uintptr_t)b->dst) & (align - 1)) != 0)
         return fail(RING_ERR_ARGUMENT, "ring_%s: buffers of %s must be aligned to %zu bytes",
                     p->facts->name, ring_dtype_name(p->call.dtype), align);
     return RING_OK;

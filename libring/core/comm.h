@@ -268,7 +268,12 @@ void statements_refuse(ring_comm *comm, const call_signature *call);
 /** This rank waits in a call for long. */
 void statements_wait(work *w);
 /** RING_ERR_MISMATCH if a rank refused what this one called, or called something else. */
-ring_status statements_check(ring_comm *comm);
+ring_status statements_judge(ring_comm *comm);
+static inline ring_status statements_check(ring_comm *comm)
+{
+    const bool any = atomic_load_explicit(&comm->statements.any, memory_order_relaxed);
+    return any ? statements_judge(comm) : RING_OK;
+}
 /** RING_ERR_MISMATCH: two ranks made different calls. */
 ring_status statements_differ(const ring_comm *comm, const call_signature *mine, uint64_t my_seq,
                               int rank, const call_signature *theirs, uint64_t their_seq);

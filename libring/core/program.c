@@ -480,7 +480,7 @@ ring_status programs_get(ring_comm *comm, const call_signature *call, program **
     if (p == NULL) {
         RING_TRY(program_new(comm, call, &p));
         keep(cache, p);
-    } else {
+    } else if (p->newer != cache->latest) { /* two calls in turn stay where they are */
         unlink_use(cache, p);
         link_latest(cache, p);
     }

@@ -176,11 +176,9 @@ static ring_status judge_all(const ring_comm *comm, statements *heard)
     return RING_OK;
 }
 
-ring_status statements_check(ring_comm *comm)
+ring_status statements_judge(ring_comm *comm)
 {
     statements *heard = &comm->statements;
-    if (!atomic_load_explicit(&heard->any, memory_order_relaxed))
-        return RING_OK;
     pthread_mutex_lock(&heard->lock);
     const ring_status status = judge_all(comm, heard);
     set_judged(comm);
