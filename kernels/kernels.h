@@ -18,7 +18,7 @@
 
 /** An array operand of a fold: elements of the call's type, or of its accumulator type. */
 typedef struct kernel_operand {
-    void *data;      /* any alignment */
+    void *data;       /* any alignment */
     bool accumulator; /* float32 for 16-bit floats; ignored for other types */
 } kernel_operand;
 
@@ -62,8 +62,7 @@ typedef struct kernel_sgd {
     double lr, momentum, dampening, weight_decay, scale;
     bool nesterov, first;
 } kernel_sgd;
-void kernel_sgd_step(float *p, const float *grad, float *buf, size_t count,
-                     const kernel_sgd *args);
+void kernel_sgd_step(float *p, const float *grad, float *buf, size_t count, const kernel_sgd *args);
 
 /** torch.optim.AdamW (decoupled) or Adam (L2 in the gradient):
  *  g = scale*grad (+ weight_decay*p if not decoupled); decoupled: p *= 1 - lr*weight_decay;

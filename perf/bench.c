@@ -6,8 +6,8 @@
 #include "bench.h"
 #include "json.h"
 #include "perf_output.h"
-#include "stopwatch.h"
 #include "result_table.h"
+#include "stopwatch.h"
 #include "try.h"
 
 #include <errno.h>
@@ -61,9 +61,10 @@ static size_t size_that_fits(const bench *b)
 static ring_status too_large(bench *b, size_t fits)
 {
     if (b->self.rank == 0)
-        fprintf(stderr, "ringperf: nothing to measure: memory allows each rank two buffers of %zu "
-                "bytes, --minbytes is %zu; lower it, or start fewer ranks\n", fits,
-                b->options.sizes.min);
+        fprintf(stderr,
+                "ringperf: nothing to measure: memory allows each rank two buffers of %zu bytes, "
+                "--minbytes is %zu; lower it, or start fewer ranks\n",
+                fits, b->options.sizes.min);
     b->told = true;
     return RING_ERR_MEMORY;
 }
@@ -88,8 +89,8 @@ static ring_status open_memory(bench *b)
     self->times = calloc((size_t)b->options.iters, sizeof *self->times);
     if (!self->times)
         return give_up(b, RING_ERR_MEMORY, "no memory for the times; lower --iters");
-    const ring_status status =
-        perf_buffers_open(&self->buffers, b->options.sizes.max, b->options.memory);
+    const ring_status status = perf_buffers_open(&self->buffers, b->options.sizes.max,
+                                                 b->options.memory);
     if (status != RING_OK)
         return give_up(b, status, "no memory for the buffers; lower --maxbytes");
     b->totals.buffer_bytes = 2 * (b->options.sizes.max + 3 * PERF_GUARD);
@@ -106,8 +107,8 @@ static ring_status print_ranks(bench *b)
     if (!lines)
         return give_up(b, RING_ERR_MEMORY, "no memory for the header");
     table_rank_line(own, &b->info);
-    const ring_status status =
-        ring_all_gather(own, lines, TABLE_RANK_LINE, RING_UINT8, b->self.comm, NULL);
+    const ring_status status = ring_all_gather(own, lines, TABLE_RANK_LINE, RING_UINT8,
+                                               b->self.comm, NULL);
     for (size_t i = 0; status == RING_OK && b->self.rank == 0 && i < ranks; i++)
         printf("%.*s", TABLE_RANK_LINE, lines + i * TABLE_RANK_LINE);
     free(lines);

@@ -6,8 +6,8 @@
 #ifndef PERF_BUFFERS_H
 #define PERF_BUFFERS_H
 
-#include "perf_options.h"
 #include "oracle.h"
+#include "perf_options.h"
 
 #define PERF_GUARD 4096 /* bytes before and after a call's: a page, so that data is aligned */
 

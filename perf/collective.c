@@ -24,8 +24,8 @@ static double factor_twice_round(int ranks)
     return 2.0 * (ranks - 1) / ranks;
 }
 
-static ring_status run_all_reduce(const perf_case *c, const void *src, void *dst,
-                                  ring_comm *comm, const ring_call *call)
+static ring_status run_all_reduce(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                                  const ring_call *call)
 {
     return ring_all_reduce(src, dst, c->count, c->dtype, c->op, comm, call);
 }
@@ -36,26 +36,26 @@ static ring_status run_reduce_scatter(const perf_case *c, const void *src, void 
     return ring_reduce_scatter(src, dst, c->count, c->dtype, c->op, comm, call);
 }
 
-static ring_status run_all_gather(const perf_case *c, const void *src, void *dst,
-                                  ring_comm *comm, const ring_call *call)
+static ring_status run_all_gather(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                                  const ring_call *call)
 {
     return ring_all_gather(src, dst, c->count, c->dtype, comm, call);
 }
 
-static ring_status run_broadcast(const perf_case *c, const void *src, void *dst,
-                                 ring_comm *comm, const ring_call *call)
+static ring_status run_broadcast(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                                 const ring_call *call)
 {
     return ring_broadcast(src, dst, c->count, c->dtype, c->root, comm, call);
 }
 
-static ring_status run_reduce(const perf_case *c, const void *src, void *dst,
-                              ring_comm *comm, const ring_call *call)
+static ring_status run_reduce(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                              const ring_call *call)
 {
     return ring_reduce(src, dst, c->count, c->dtype, c->op, c->root, comm, call);
 }
 
-static ring_status run_barrier(const perf_case *c, const void *src, void *dst,
-                               ring_comm *comm, const ring_call *call)
+static ring_status run_barrier(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                               const ring_call *call)
 {
     (void)c, (void)src, (void)dst;
     return ring_barrier(comm, call);
@@ -72,8 +72,8 @@ static int previous_rank(const perf_case *c)
 }
 
 /* Every rank sends to the next one and receives from the one before. */
-static ring_status run_sendrecv(const perf_case *c, const void *src, void *dst,
-                                ring_comm *comm, const ring_call *call)
+static ring_status run_sendrecv(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                                const ring_call *call)
 {
     ring_work *sending;
     ring_call posted = *call;
@@ -123,21 +123,58 @@ static perf_expect expect_previous(const perf_case *c, int block)
 }
 
 static const perf_collective collectives[] = {
-    {.name = "all_reduce", .reduces = true, .moves = true, .in_place = true, .min_ranks = 1,
-     .bus_factor = factor_twice_round, .run = run_all_reduce, .expect = expect_reduced},
-    {.name = "reduce_scatter", .reduces = true, .moves = true, .src_blocks = true,
-     .in_place = true, .min_ranks = 1, .bus_factor = factor_once_round,
-     .run = run_reduce_scatter, .expect = expect_own_block},
-    {.name = "all_gather", .moves = true, .dst_blocks = true, .in_place = true, .min_ranks = 1,
-     .bus_factor = factor_once_round, .run = run_all_gather, .expect = expect_every_rank},
-    {.name = "broadcast", .rooted = true, .moves = true, .in_place = true, .min_ranks = 1,
-     .bus_factor = factor_one, .run = run_broadcast, .expect = expect_root},
-    {.name = "reduce", .reduces = true, .rooted = true, .moves = true, .in_place = true,
-     .min_ranks = 1, .bus_factor = factor_one, .run = run_reduce,
+    {.name = "all_reduce",
+     .reduces = true,
+     .moves = true,
+     .in_place = true,
+     .min_ranks = 1,
+     .bus_factor = factor_twice_round,
+     .run = run_all_reduce,
+     .expect = expect_reduced},
+    {.name = "reduce_scatter",
+     .reduces = true,
+     .moves = true,
+     .src_blocks = true,
+     .in_place = true,
+     .min_ranks = 1,
+     .bus_factor = factor_once_round,
+     .run = run_reduce_scatter,
+     .expect = expect_own_block},
+    {.name = "all_gather",
+     .moves = true,
+     .dst_blocks = true,
+     .in_place = true,
+     .min_ranks = 1,
+     .bus_factor = factor_once_round,
+     .run = run_all_gather,
+     .expect = expect_every_rank},
+    {.name = "broadcast",
+     .rooted = true,
+     .moves = true,
+     .in_place = true,
+     .min_ranks = 1,
+     .bus_factor = factor_one,
+     .run = run_broadcast,
+     .expect = expect_root},
+    {.name = "reduce",
+     .reduces = true,
+     .rooted = true,
+     .moves = true,
+     .in_place = true,
+     .min_ranks = 1,
+     .bus_factor = factor_one,
+     .run = run_reduce,
      .expect = expect_reduced_on_root},
-    {.name = "sendrecv", .moves = true, .min_ranks = 2, .bus_factor = factor_one,
-     .run = run_sendrecv, .expect = expect_previous},
-    {.name = "barrier", .min_ranks = 1, .bus_factor = factor_one, .run = run_barrier,
+    {.name = "sendrecv",
+     .moves = true,
+     .min_ranks = 2,
+     .bus_factor = factor_one,
+     .run = run_sendrecv,
+     .expect = expect_previous},
+    {.name = "barrier",
+     .min_ranks = 1,
+     .bus_factor = factor_one,
+     .run = run_barrier,
      .expect = expect_reduced},
 };
 

@@ -20,8 +20,11 @@ enum { WANT_ALL_REDUCE = 1, WANT_LINE = 2, WANT_FUTEX = 4, WANT_TCP = 8, WANT_PU
 static const struct {
     const char *name;
     int bit;
-} measurements[] = {{"all_reduce", WANT_ALL_REDUCE}, {"line", WANT_LINE},
-                    {"futex", WANT_FUTEX}, {"push", WANT_PUSH}, {"tcp", WANT_TCP}};
+} measurements[] = {{"all_reduce", WANT_ALL_REDUCE},
+                    {"line", WANT_LINE},
+                    {"futex", WANT_FUTEX},
+                    {"push", WANT_PUSH},
+                    {"tcp", WANT_TCP}};
 
 #define MEASUREMENTS (sizeof measurements / sizeof *measurements)
 
@@ -58,16 +61,30 @@ static void print_help(void)
 static bool set_option(int letter, const char *text, limit_options *o)
 {
     switch (letter) {
-    case 'b': return perf_size_parse(text, &o->sizes.min);
-    case 'e': return perf_size_parse(text, &o->sizes.max);
-    case 'i': o->sizes.factor = 1; return perf_size_parse(text, &o->sizes.step) && o->sizes.step;
-    case 'f': return perf_int_parse(text, 2, 1024, &o->sizes.factor);
-    case 'n': return perf_int_parse(text, 1, 1000000, &o->iters);
-    case 'w': return perf_int_parse(text, 0, 1000000, &o->warmup);
-    case 'A': o->aliased = true; return true;
-    case 'J': o->json = text; return *text != '\0';
-    case 'h': o->help = true; return true;
-    default: return false;
+    case 'b':
+        return perf_size_parse(text, &o->sizes.min);
+    case 'e':
+        return perf_size_parse(text, &o->sizes.max);
+    case 'i':
+        o->sizes.factor = 1;
+        return perf_size_parse(text, &o->sizes.step) && o->sizes.step;
+    case 'f':
+        return perf_int_parse(text, 2, 1024, &o->sizes.factor);
+    case 'n':
+        return perf_int_parse(text, 1, 1000000, &o->iters);
+    case 'w':
+        return perf_int_parse(text, 0, 1000000, &o->warmup);
+    case 'A':
+        o->aliased = true;
+        return true;
+    case 'J':
+        o->json = text;
+        return *text != '\0';
+    case 'h':
+        o->help = true;
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -107,13 +124,18 @@ static bool refuse_option(int letter, char **argv)
 
 static bool parse(int argc, char **argv, limit_options *o)
 {
-    static const struct option longs[] = {
-        {"minbytes", required_argument, NULL, 'b'},   {"maxbytes", required_argument, NULL, 'e'},
-        {"stepbytes", required_argument, NULL, 'i'},  {"stepfactor", required_argument, NULL, 'f'},
-        {"warmup_iters", required_argument, NULL, 'w'}, {"iters", required_argument, NULL, 'n'},
-        {"json", required_argument, NULL, 'J'},       {"aliased", no_argument, NULL, 'A'},
-        {"help", no_argument, NULL, 'h'},             {NULL, 0, NULL, 0}};
-    *o = (limit_options){.sizes = {.min = 8, .max = 64 << 20, .factor = 8}, .iters = 50,
+    static const struct option longs[] = {{"minbytes", required_argument, NULL, 'b'},
+                                          {"maxbytes", required_argument, NULL, 'e'},
+                                          {"stepbytes", required_argument, NULL, 'i'},
+                                          {"stepfactor", required_argument, NULL, 'f'},
+                                          {"warmup_iters", required_argument, NULL, 'w'},
+                                          {"iters", required_argument, NULL, 'n'},
+                                          {"json", required_argument, NULL, 'J'},
+                                          {"aliased", no_argument, NULL, 'A'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    *o = (limit_options){.sizes = {.min = 8, .max = 64 << 20, .factor = 8},
+                         .iters = 50,
                          .warmup = 5};
     int letter;
     while ((letter = getopt_long(argc, argv, ":b:e:i:f:n:w:h", longs, NULL)) != -1)
@@ -148,9 +170,10 @@ static void write_sized(report *r, const char *name, size_t bytes, double us)
     printf("%12zu  %12.2f  %8.2f\n", bytes, us, gb_s);
     fflush(stdout);
     if (r->json)
-        fprintf(r->json, "{\"measurement\": \"%s\", \"bytes\": %zu, \"aliased\": %s, "
-                "\"time_us\": %.9g, \"busbw\": %.9g}\n", name, bytes,
-                r->options.aliased ? "true" : "false", us, gb_s);
+        fprintf(r->json,
+                "{\"measurement\": \"%s\", \"bytes\": %zu, \"aliased\": %s, "
+                "\"time_us\": %.9g, \"busbw\": %.9g}\n",
+                name, bytes, r->options.aliased ? "true" : "false", us, gb_s);
 }
 
 static void write_single(report *r, const char *name, const char *where, double us)
@@ -161,8 +184,8 @@ static void write_single(report *r, const char *name, const char *where, double 
     }
     printf("# hand-over of a %s, %s : %.3f us\n", name, where, us);
     if (r->json)
-        fprintf(r->json, "{\"measurement\": \"%s\", \"where\": \"%s\", \"time_us\": %.9g}\n",
-                name, where, us);
+        fprintf(r->json, "{\"measurement\": \"%s\", \"where\": \"%s\", \"time_us\": %.9g}\n", name,
+                where, us);
 }
 
 static void write_push(report *r, size_t bytes, const char *where)
@@ -174,23 +197,26 @@ static void write_push(report *r, size_t bytes, const char *where)
     }
     printf("# meeting by a pushed line with %zu bytes, %s : %.3f us\n", bytes, where, us);
     if (r->json)
-        fprintf(r->json, "{\"measurement\": \"push\", \"where\": \"%s\", \"bytes\": %zu, "
-                "\"time_us\": %.9g}\n", where, bytes, us);
+        fprintf(r->json,
+                "{\"measurement\": \"push\", \"where\": \"%s\", \"bytes\": %zu, "
+                "\"time_us\": %.9g}\n",
+                where, bytes, us);
 }
 
 static void print_columns(const char *title)
 {
-    printf("#\n# %s\n# %10s  %12s  %8s\n# %10s  %12s  %8s\n", title, "size", "time", "busbw",
-           "(B)", "(us)", "(GB/s)");
+    printf("#\n# %s\n# %10s  %12s  %8s\n# %10s  %12s  %8s\n", title, "size", "time", "busbw", "(B)",
+           "(us)", "(GB/s)");
 }
 
 static void measure_all_reduce(report *r)
 {
     const limit_options *o = &r->options;
-    print_columns(o->aliased ? "all_reduce of 2 threads, float sum in place, buffers a power of "
-                               "two apart (they alias)"
-                             : "all_reduce of 2 threads, float sum in place, buffers an odd "
-                               "number of pages apart");
+    print_columns(
+        o->aliased
+            ? "all_reduce of 2 threads, float sum in place, buffers a power of two apart (they "
+              "alias)"
+            : "all_reduce of 2 threads, float sum in place, buffers an odd number of pages apart");
     for (size_t bytes = o->sizes.min; bytes <= o->sizes.max;
          bytes = perf_sizes_next(&o->sizes, bytes))
         write_sized(r, "all_reduce", bytes,

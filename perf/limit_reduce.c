@@ -25,11 +25,11 @@ typedef struct reduction {
 
 /* ---- The sum ---- */
 
-#define ADD_LOOP                              \
-    for (size_t i = 0; i < count; i++) {      \
-        const float sum = a[i] + b[i];        \
-        a[i] = sum;                           \
-        b[i] = sum;                           \
+#define ADD_LOOP \
+    for (size_t i = 0; i < count; i++) { \
+        const float sum = a[i] + b[i]; \
+        a[i] = sum; \
+        b[i] = sum; \
     }
 
 static void add_plain(float *restrict a, float *restrict b, size_t count)
@@ -50,8 +50,8 @@ __attribute__((target("avx2"))) static void add_avx2(float *restrict a, float *r
 #define AVX512 "avx512f,prefer-vector-width=512"
 #endif
 
-__attribute__((target(AVX512))) static void
-add_avx512(float *restrict a, float *restrict b, size_t count)
+__attribute__((target(AVX512))) static void add_avx512(float *restrict a, float *restrict b,
+                                                       size_t count)
 {
     ADD_LOOP
 }
@@ -130,7 +130,9 @@ static bool open_reduction(reduction *r, size_t apart, size_t total)
 double limit_all_reduce(size_t bytes, int iters, int warmup, bool aliased, limit_cores cores)
 {
     const size_t apart = distance(bytes, aliased), total = apart + bytes + PAGE;
-    reduction r = {.count = bytes / sizeof(float), .iters = iters, .warmup = warmup,
+    reduction r = {.count = bytes / sizeof(float),
+                   .iters = iters,
+                   .warmup = warmup,
                    .gate = cores.first != cores.second};
     double us = -1;
     if (!open_reduction(&r, apart, total))

@@ -102,7 +102,9 @@ static double arrival_median(stream *s)
 
 double limit_tcp_stream(size_t bytes, int iters, int warmup, limit_cores cores)
 {
-    stream s = {.bytes = bytes, .iters = iters, .warmup = warmup,
+    stream s = {.bytes = bytes,
+                .iters = iters,
+                .warmup = warmup,
                 .gate = cores.first != cores.second};
     for (int i = 0; i < 2; i++) {
         s.buffers[i] = calloc(bytes ? bytes : 1, 1);

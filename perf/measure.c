@@ -92,9 +92,12 @@ static ring_status agree_times(perf_rank *self, size_t calls)
     if (average == PERF_AVERAGE_DEFAULT)
         average = self->options->hot ? PERF_MEAN : PERF_SLOWEST;
     switch (average) {
-    case PERF_MEAN: return agree(self, self->times, calls, RING_AVG);
-    case PERF_FASTEST: return agree(self, self->times, calls, RING_MIN);
-    case PERF_SLOWEST: return agree(self, self->times, calls, RING_MAX);
+    case PERF_MEAN:
+        return agree(self, self->times, calls, RING_AVG);
+    case PERF_FASTEST:
+        return agree(self, self->times, calls, RING_MIN);
+    case PERF_SLOWEST:
+        return agree(self, self->times, calls, RING_MAX);
     default:
         return ring_broadcast(self->times, self->times, calls, RING_FLOAT64, 0, self->comm, NULL);
     }

@@ -16,11 +16,11 @@ typedef struct perf_rank {
     const perf_options *options;
     ring_comm *comm;
     int rank, ranks;
-    bool gate;          /* ranks have a core each and one clock: start together */
+    bool gate; /* ranks have a core each and one clock: start together */
     perf_buffers buffers;
-    double *times;      /* [options->iters] microseconds */
+    double *times; /* [options->iters] microseconds */
     uint32_t repetition;
-    progress progress;  /* on the terminal, by rank 0 alone */
+    progress progress; /* on the terminal, by rank 0 alone */
 } perf_rank;
 
 /** Spread of the timed calls, microseconds; cv in percent. */

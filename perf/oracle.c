@@ -54,7 +54,8 @@ static double factor_to_multiply(int rank, int j)
 
 static number number_of(const perf_oracle *oracle, int rank, int j)
 {
-    static const double steps[RING_DTYPE_COUNT] = {[RING_FLOAT16] = 1, [RING_BFLOAT16] = 1,
+    static const double steps[RING_DTYPE_COUNT] = {[RING_FLOAT16] = 1,
+                                                   [RING_BFLOAT16] = 1,
                                                    [RING_FLOAT32] = 37,
                                                    [RING_FLOAT64] = 0x1.8p30 + 5};
     const int k = j - NUMBERS / 2;
@@ -77,12 +78,18 @@ static void store_whole(uint64_t value, size_t size, void *out)
 static void store_real(double value, ring_dtype dtype, void *out)
 {
     const float single = (float)value;
-    const uint16_t half =
-        dtype == RING_FLOAT16 ? perf_to_float16(single) : perf_to_bfloat16(single);
+    const uint16_t half = dtype == RING_FLOAT16 ? perf_to_float16(single)
+                                                : perf_to_bfloat16(single);
     switch (dtype) {
-    case RING_FLOAT64: memcpy(out, &value, sizeof value); break;
-    case RING_FLOAT32: memcpy(out, &single, sizeof single); break;
-    default: memcpy(out, &half, sizeof half); break;
+    case RING_FLOAT64:
+        memcpy(out, &value, sizeof value);
+        break;
+    case RING_FLOAT32:
+        memcpy(out, &single, sizeof single);
+        break;
+    default:
+        memcpy(out, &half, sizeof half);
+        break;
     }
 }
 
@@ -96,14 +103,14 @@ static void store(const perf_oracle *oracle, number value, void *out)
 
 /* ---- Inputs ---- */
 
-#define FILL(bits)                                                                      \
-    static void fill_##bits(uint32_t seed, size_t first, size_t count,                  \
-                            const unsigned char *table, void *out)                      \
-    {                                                                                   \
-        const uint##bits##_t *numbers = (const void *)table;                            \
-        uint##bits##_t *elements = out;                                                 \
-        for (size_t i = 0; i < count; i++)                                              \
-            elements[i] = numbers[pick(seed, first + i)];                               \
+#define FILL(bits) \
+    static void fill_##bits(uint32_t seed, size_t first, size_t count, const unsigned char *table, \
+                            void *out) \
+    { \
+        const uint##bits##_t *numbers = (const void *)table; \
+        uint##bits##_t *elements = out; \
+        for (size_t i = 0; i < count; i++) \
+            elements[i] = numbers[pick(seed, first + i)]; \
     }
 FILL(8)
 FILL(16)
@@ -118,10 +125,18 @@ void perf_oracle_fill(const perf_oracle *oracle, int rank, size_t first, size_t 
         store(oracle, number_of(oracle, rank, j), table + (size_t)j * size);
     const uint32_t seed = seed_of(oracle, rank);
     switch (size) {
-    case 1: fill_8(seed, first, count, table, out); break;
-    case 2: fill_16(seed, first, count, table, out); break;
-    case 4: fill_32(seed, first, count, table, out); break;
-    default: fill_64(seed, first, count, table, out); break;
+    case 1:
+        fill_8(seed, first, count, table, out);
+        break;
+    case 2:
+        fill_16(seed, first, count, table, out);
+        break;
+    case 4:
+        fill_32(seed, first, count, table, out);
+        break;
+    default:
+        fill_64(seed, first, count, table, out);
+        break;
     }
 }
 
@@ -164,20 +179,28 @@ static bool whole_less(uint64_t a, uint64_t b, ring_dtype dtype)
 static uint64_t combine_whole(const perf_oracle *oracle, uint64_t a, uint64_t b)
 {
     switch (oracle->op) {
-    case RING_PROD: return a * b;
-    case RING_MIN: return whole_less(b, a, oracle->dtype) ? b : a;
-    case RING_MAX: return whole_less(a, b, oracle->dtype) ? b : a;
-    default: return a + b;
+    case RING_PROD:
+        return a * b;
+    case RING_MIN:
+        return whole_less(b, a, oracle->dtype) ? b : a;
+    case RING_MAX:
+        return whole_less(a, b, oracle->dtype) ? b : a;
+    default:
+        return a + b;
     }
 }
 
 static double combine_real(ring_op op, double a, double b)
 {
     switch (op) {
-    case RING_PROD: return a * b;
-    case RING_MIN: return b < a ? b : a;
-    case RING_MAX: return b > a ? b : a;
-    default: return a + b;
+    case RING_PROD:
+        return a * b;
+    case RING_MIN:
+        return b < a ? b : a;
+    case RING_MAX:
+        return b > a ? b : a;
+    default:
+        return a + b;
     }
 }
 

@@ -117,8 +117,7 @@ static bool set_root(const char *text, int *root)
 }
 
 /* The two sets of words that choose the buffers' memory. */
-static bool set_memory(const char *text, const char *shared, const char *plain,
-                       perf_memory *memory)
+static bool set_memory(const char *text, const char *shared, const char *plain, perf_memory *memory)
 {
     *memory = strcmp(text, shared) == 0 ? PERF_SHARED : PERF_PLAIN;
     return *memory == PERF_SHARED || strcmp(text, plain) == 0;
@@ -128,19 +127,33 @@ static bool set_value(const row *r, const char *text, perf_options *out)
 {
     void *field = (char *)out + r->field;
     switch (r->kind) {
-    case ROW_INT: return perf_int_parse(text, r->least, r->most, field);
-    case ROW_SIZE: return perf_size_parse(text, field);
-    case ROW_REAL: return perf_real_parse(text, field);
-    case ROW_DTYPE: return perf_dtype_parse(text, field);
-    case ROW_OP: return perf_op_parse(text, field);
-    case ROW_ROOT: return set_root(text, field);
-    case ROW_BUFFER: return set_memory(text, "shared", "plain", field);
-    case ROW_REGISTER: return set_memory(text, "2", "0", field);
-    case ROW_TEXT: memcpy(field, &text, sizeof text); return *text != '\0';
-    case ROW_HOT: out->hot = true; return true;
+    case ROW_INT:
+        return perf_int_parse(text, r->least, r->most, field);
+    case ROW_SIZE:
+        return perf_size_parse(text, field);
+    case ROW_REAL:
+        return perf_real_parse(text, field);
+    case ROW_DTYPE:
+        return perf_dtype_parse(text, field);
+    case ROW_OP:
+        return perf_op_parse(text, field);
+    case ROW_ROOT:
+        return set_root(text, field);
+    case ROW_BUFFER:
+        return set_memory(text, "shared", "plain", field);
+    case ROW_REGISTER:
+        return set_memory(text, "2", "0", field);
+    case ROW_TEXT:
+        memcpy(field, &text, sizeof text);
+        return *text != '\0';
+    case ROW_HOT:
+        out->hot = true;
+        return true;
     case ROW_HELP:
-    case ROW_VERSION: return true;
-    case ROW_NONE: break;
+    case ROW_VERSION:
+        return true;
+    case ROW_NONE:
+        break;
     }
     return false;
 }

@@ -28,19 +28,19 @@ typedef enum perf_average {
 
 typedef struct perf_options {
     const perf_collective *collective;
-    int threads;                    /* ranks of this process */
+    int threads; /* ranks of this process */
     perf_sizes sizes;
     int iters, agg_iters, warmup_iters, cycles, check;
     bool iters_given;
-    int dtype, op, root;            /* PERF_ALL: each in turn */
+    int dtype, op, root;                  /* PERF_ALL: each in turn */
     int blocking, average, parallel_init; /* -1: not given */
-    double timeout;                 /* seconds a call, 0: the library's */
+    double timeout;                       /* seconds a call, 0: the library's */
     int per_iter, per_iter_skip, timestamps, memory_report, unalign;
-    int ngpus, off;                 /* accepted at one value only */
+    int ngpus, off; /* accepted at one value only */
     perf_memory memory;
     bool hot;
-    const char *json;               /* file, NULL: none */
-    double min_bandwidth;           /* of the environment; -1: none */
+    const char *json;     /* file, NULL: none */
+    double min_bandwidth; /* of the environment; -1: none */
 } perf_options;
 
 typedef enum perf_parsed { PERF_PARSED, PERF_HELP, PERF_VERSION, PERF_WRONG } perf_parsed;

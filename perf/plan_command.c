@@ -68,27 +68,39 @@ static void print_help(void)
 static bool parse_value(int letter, const char *text, request *r)
 {
     switch (letter) {
-    case 'p': return perf_int_parse(text, 1, MOST_RANKS, &r->per_host);
-    case 'n': return perf_int_parse(text, 1, MOST_RANKS, &r->ranks);
-    case 'r': return perf_int_parse(text, 0, MOST_RANKS - 1, &r->root);
-    case 'k': return perf_int_parse(text, 1, 1 << 16, &r->chunks);
-    case 'a': r->algorithm = algo_find(text); return r->algorithm != NULL;
-    case 'b': return perf_size_parse(text, &r->bytes);
-    case 't': r->trace = text; return *text != '\0';
-    case 's': r->steps = true; return true;
-    default: r->help = true; return true;
+    case 'p':
+        return perf_int_parse(text, 1, MOST_RANKS, &r->per_host);
+    case 'n':
+        return perf_int_parse(text, 1, MOST_RANKS, &r->ranks);
+    case 'r':
+        return perf_int_parse(text, 0, MOST_RANKS - 1, &r->root);
+    case 'k':
+        return perf_int_parse(text, 1, 1 << 16, &r->chunks);
+    case 'a':
+        r->algorithm = algo_find(text);
+        return r->algorithm != NULL;
+    case 'b':
+        return perf_size_parse(text, &r->bytes);
+    case 't':
+        r->trace = text;
+        return *text != '\0';
+    case 's':
+        r->steps = true;
+        return true;
+    default:
+        r->help = true;
+        return true;
     }
 }
 
 static int parse_options(int argc, char **argv, request *r)
 {
     static const struct option longs[] = {
-        {"ranks", required_argument, NULL, 'n'}, {"algo", required_argument, NULL, 'a'},
-        {"root", required_argument, NULL, 'r'},  {"chunks", required_argument, NULL, 'k'},
-        {"per-host", required_argument, NULL, 'p'},
-        {"bytes", required_argument, NULL, 'b'}, {"steps", no_argument, NULL, 's'},
-        {"trace", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0}};
+        {"ranks", required_argument, NULL, 'n'},    {"algo", required_argument, NULL, 'a'},
+        {"root", required_argument, NULL, 'r'},     {"chunks", required_argument, NULL, 'k'},
+        {"per-host", required_argument, NULL, 'p'}, {"bytes", required_argument, NULL, 'b'},
+        {"steps", no_argument, NULL, 's'},          {"trace", required_argument, NULL, 't'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
     int letter, which = 0;
     optind = 0;
     while ((letter = getopt_long(argc, argv, "+:h", longs, &which)) != -1) {
@@ -111,7 +123,8 @@ static void set_world(request *r)
     const int per_host = r->per_host > 0 ? r->per_host : r->ranks;
     for (int rank = 0; rank < r->ranks; rank++)
         r->host_of[rank] = rank / per_host;
-    r->world = (plan_world){.ranks = r->ranks, .hosts = (r->ranks - 1) / per_host + 1,
+    r->world = (plan_world){.ranks = r->ranks,
+                            .hosts = (r->ranks - 1) / per_host + 1,
                             .host_of = r->host_of};
 }
 
@@ -146,8 +159,9 @@ static int parse_request(int argc, char **argv, request *r)
         return EXIT_GOOD;
     }
     if (!parse_collective(first, &r->collective))
-        return usage("\"%s\" is no collective: all_reduce, reduce_scatter, all_gather, broadcast "
-                     "or reduce", first);
+        return usage(
+            "\"%s\" is no collective: all_reduce, reduce_scatter, all_gather, broadcast or reduce",
+            first);
     const int status = parse_options(argc - 1, argv + 1, r);
     return status != EXIT_GOOD || r->help ? status : check_request(r);
 }
@@ -174,18 +188,24 @@ static bool build_plans(const request *r, plan **plans)
 static int write_trace(const request *r, const plan *const *plans)
 {
     /* Shared memory and tcp; a trace shows proportions, ringperf measures. */
-    static const plan_prices prices = {
-        .same_host = {.alpha = 0.4e-6, .alpha_ref = 0.25e-6, .beta = 1 / 8e9, .gamma = 1 / 60e9,
-                      .overhead = 0.2e-6, .maps = true},
-        .other_host = {.alpha = 9e-6, .alpha_ref = 9e-6, .beta = 1 / 2e9, .gamma = 1 / 20e9,
-                       .overhead = 1e-6}};
+    static const plan_prices prices = {.same_host = {.alpha = 0.4e-6,
+                                                     .alpha_ref = 0.25e-6,
+                                                     .beta = 1 / 8e9,
+                                                     .gamma = 1 / 60e9,
+                                                     .overhead = 0.2e-6,
+                                                     .maps = true},
+                                       .other_host = {.alpha = 9e-6,
+                                                      .alpha_ref = 9e-6,
+                                                      .beta = 1 / 2e9,
+                                                      .gamma = 1 / 20e9,
+                                                      .overhead = 1e-6}};
     FILE *out = fopen(r->trace, "we");
     if (!out) {
         fprintf(stderr, "ringperf plan: --trace %s: %s\n", r->trace, strerror(errno));
         return EXIT_FAILED;
     }
-    const ring_status status =
-        plan_print_trace(plans, &r->world, r->bytes / ELEMENT, ELEMENT, &prices, out);
+    const ring_status status = plan_print_trace(plans, &r->world, r->bytes / ELEMENT, ELEMENT,
+                                                &prices, out);
     if (!output_close(out, "ringperf plan", r->trace))
         return EXIT_FAILED;
     if (status != RING_OK)

@@ -28,8 +28,9 @@ static void note_options(FILE *out, const perf_options *options)
     if (options->blocking == 2)
         fputs("# Blocking Enabled: host calls always wait, -z 2 changes nothing\n", out);
     if (options->blocking == 3)
-        fputs("# Blocking Enabled: wait and barrier after each outer iteration (-n); time "
-              "excludes barrier\n", out);
+        fputs("# Blocking Enabled: wait and barrier after each outer iteration (-n); time excludes "
+              "barrier\n",
+              out);
     if (options->parallel_init >= 0)
         fprintf(out, "# Parallel Init: threads join concurrently, -p %d changes nothing\n",
                 options->parallel_init);
@@ -70,12 +71,12 @@ void table_header(FILE *out, const perf_options *options)
             RING_VERSION_MINOR, RING_VERSION_PATCH);
     fprintf(out, "# Collective test starting: %s\n", options->collective->name);
     fprintf(out,
-            "# nThread %d nGpus %d minBytes %zu maxBytes %zu step: %zu(%s) warmup iters: %d "
-            "iters: %d agg iters: %d validation: %d graph: 0 unalign: %d\n",
+            "# nThread %d nGpus %d minBytes %zu maxBytes %zu step: %zu(%s) warmup iters: %d iters: "
+            "%d agg iters: %d validation: %d graph: 0 unalign: %d\n",
             options->threads, options->ngpus, options->sizes.min, options->sizes.max,
             factor ? (size_t)options->sizes.factor : options->sizes.step,
-            factor ? "factor" : "bytes", options->warmup_iters, options->iters,
-            options->agg_iters, options->check, options->unalign);
+            factor ? "factor" : "bytes", options->warmup_iters, options->iters, options->agg_iters,
+            options->check, options->unalign);
     note_method(out, options);
     note_options(out, options);
     note_environment(out);
@@ -133,10 +134,10 @@ void table_columns(FILE *out, const perf_options *options)
 {
     static const char *const names[] = {"size", "count", "type", "redop", "root"};
     static const char *const units[] = {"(B)", "(elements)", "", "", ""};
-    static const char *const half[] = {"time", "algbw", "busbw", "#wrong",
+    static const char *const half[] = {"time",  "algbw", "busbw", "#wrong",
                                        "i_min", "i_max", "i_p99", "i_cv%"};
     static const char *const half_units[] = {"(us)", "(GB/s)", "(GB/s)", "",
-                                             "(us)", "(us)", "(us)", "(%)"};
+                                             "(us)", "(us)",   "(us)",   "(%)"};
     const int wide = options->per_iter ? 67 : 31;
     fprintf(out, "#\n# %10s  %12s  %8s  %6s  %6s  %*s  %*s\n", "", "", "", "", "", wide,
             "out-of-place          ", wide, "in-place          ");
@@ -228,8 +229,7 @@ double perf_average_busbw(const perf_totals *totals)
 
 bool perf_fast_enough(const perf_options *options, const perf_totals *totals)
 {
-    return options->min_bandwidth < 0 ||
-           perf_average_busbw(totals) >= 0.9 * options->min_bandwidth;
+    return options->min_bandwidth < 0 || perf_average_busbw(totals) >= 0.9 * options->min_bandwidth;
 }
 
 bool perf_good(const perf_options *options, const perf_totals *totals)

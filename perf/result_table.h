@@ -12,7 +12,7 @@
 
 /** Everything the footer tells. */
 typedef struct perf_totals {
-    double busbw;           /* sum over the measurements */
+    double busbw; /* sum over the measurements */
     uint64_t measurements;
     perf_wrong wrong;
     uint64_t comm_bytes, buffer_bytes; /* memory of rank 0 */

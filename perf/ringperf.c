@@ -5,9 +5,9 @@
  * 3 anything else.
  */
 #include "bench.h"
-#include "start.h"
 #include "perf_output.h"
 #include "plan_command.h"
+#include "start.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,12 +19,17 @@ static int run(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "plan") == 0)
         return plan_command(argc - 1, argv + 1);
     switch (perf_options_parse(argc, argv, &options, error, sizeof error)) {
-    case PERF_HELP: perf_options_help(stdout); return PERF_EXIT_GOOD;
+    case PERF_HELP:
+        perf_options_help(stdout);
+        return PERF_EXIT_GOOD;
     case PERF_VERSION:
         printf("ringperf %d.%d.%d\n", RING_VERSION_MAJOR, RING_VERSION_MINOR, RING_VERSION_PATCH);
         return PERF_EXIT_GOOD;
-    case PERF_WRONG: fprintf(stderr, "ringperf: %s\n", error); return PERF_EXIT_USAGE;
-    case PERF_PARSED: break;
+    case PERF_WRONG:
+        fprintf(stderr, "ringperf: %s\n", error);
+        return PERF_EXIT_USAGE;
+    case PERF_PARSED:
+        break;
     }
     return launch_run(&options);
 }

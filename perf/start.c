@@ -38,7 +38,9 @@ static int run_threads(const perf_options *options, const ring_unique_id *id, in
     const int count = options->threads;
     thread_rank ranks[PERF_MOST_THREADS];
     for (int i = 0; i < count; i++)
-        ranks[i] = (thread_rank){.options = options, .id = id, .rank = process * count + i,
+        ranks[i] = (thread_rank){.options = options,
+                                 .id = id,
+                                 .rank = process * count + i,
                                  .ranks = processes * count};
     const int started = threads_run(run_rank, ranks, sizeof *ranks, count);
     if (started < count) {

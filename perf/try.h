@@ -9,11 +9,11 @@
 #include <ring/ring.h>
 
 /** Returns the status of @p expr to the caller unless it is RING_OK. */
-#define RING_TRY(expr)                        \
-    do {                                      \
+#define RING_TRY(expr) \
+    do { \
         const ring_status try_status = (expr); \
-        if (try_status != RING_OK)            \
-            return try_status;                \
+        if (try_status != RING_OK) \
+            return try_status; \
     } while (0)
 
 #endif

@@ -39,8 +39,9 @@ enum { CODE_USAGE = 2 };
     "ringtrain " TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
 
 /* argp, in libc, looks for it. */
-__attribute__((visibility("default"))) const char *argp_program_version =
-    VERSION_TEXT(RING_VERSION_MAJOR, RING_VERSION_MINOR, RING_VERSION_PATCH);
+__attribute__((visibility("default")))
+const char *argp_program_version = VERSION_TEXT(RING_VERSION_MAJOR, RING_VERSION_MINOR,
+                                                RING_VERSION_PATCH);
 
 static const struct argp_option options[] = {
     {"deepspeed_config", KEY_CONFIG, "FILE", 0, "DeepSpeed configuration (JSON)", 1},
@@ -48,21 +49,22 @@ static const struct argp_option options[] = {
     {"data", KEY_DATA, "DIR", 0, "folder of MNIST's four files, raw or .gz (RING_DATA)", 1},
     {"model", KEY_MODEL, "NAME", 0, "mlp: 784-256-64-10 with ReLU (default)", 1},
     {"loss", KEY_LOSS, "NAME", 0, "mse on one-hot targets (default) or cross_entropy", 1},
-    {"epochs", KEY_EPOCHS, "N", 0, "passes over the training set (default 1, or as many as "
-                                 "--max-steps takes)", 1},
-    {"max-steps", KEY_MAX_STEPS, "N", 0, "stop after N updates, or at the end of --epochs if "
-                                       "that is given and comes first", 1},
+    {"epochs", KEY_EPOCHS, "N", 0,
+     "passes over the training set (default 1, or as many as --max-steps takes)", 1},
+    {"max-steps", KEY_MAX_STEPS, "N", 0,
+     "stop after N updates, or at the end of --epochs if that is given and comes first", 1},
     {"seed", KEY_SEED, "S", 0, "of the initial parameters and the sample order (default 0)", 1},
     {"metrics", KEY_METRICS, "FILE", 0, "write one JSON line an update (rank 0)", 2},
-    {"dump-params", KEY_DUMP, "FILE", 0, "write the parameters to FILE.RANK at the end, "
-                                         "as safetensors", 2},
+    {"dump-params", KEY_DUMP, "FILE", 0,
+     "write the parameters to FILE.RANK at the end, as safetensors", 2},
     {"config-keys", KEY_CONFIG_KEYS, NULL, 0, "print every known configuration key", 2},
-    {"compat", KEY_COMPAT, "ds-0.13", 0, "DeepSpeed 0.13's ways: no clipping by default, the "
-                                         "first update at the optimizer's own rate, the same "
-                                         "sample order in every epoch", 3},
+    {"compat", KEY_COMPAT, "ds-0.13", 0,
+     "DeepSpeed 0.13's ways: no clipping by default, the first update at the optimizer's own rate, "
+     "the same sample order in every epoch",
+     3},
     {"unknown-keys", KEY_UNKNOWN, "warn|error", 0, "what an unknown key is (default error)", 3},
-    {"deepspeed", KEY_DEEPSPEED, "FILE", OPTION_ARG_OPTIONAL, "accepted; with FILE as "
-                                                              "--deepspeed_config", 3},
+    {"deepspeed", KEY_DEEPSPEED, "FILE", OPTION_ARG_OPTIONAL,
+     "accepted; with FILE as --deepspeed_config", 3},
     {"deepscale", KEY_DEEPSPEED, "FILE", OPTION_ARG_OPTIONAL | OPTION_ALIAS, NULL, 3},
     {"local_rank", KEY_LOCAL_RANK, "N", OPTION_ARG_OPTIONAL, "accepted, no effect", 3},
     {"local-rank", KEY_LOCAL_RANK, "N", OPTION_ARG_OPTIONAL | OPTION_ALIAS, NULL, 3},
@@ -83,8 +85,8 @@ static unsigned long parse_number(struct argp_state *state, const char *name, co
     const unsigned long value = strtoul(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value < least ||
         value > most)
-        argp_error(state, "--%s must be a whole number from %lu to %lu, not %s", name, least,
-                   most, text);
+        argp_error(state, "--%s must be a whole number from %lu to %lu, not %s", name, least, most,
+                   text);
     return value;
 }
 
@@ -203,12 +205,16 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 int main(int argc, char **argv)
 {
     static const struct argp argp = {
-        options, parse_option, NULL,
+        options,
+        parse_option,
+        NULL,
         "Trains a network on MNIST as a DeepSpeed configuration says, on as many ranks as the "
         "launcher started: ringrun -n 2 ringtrain --deepspeed_config FILE --data DIR"
-        "\vExit status: 0 trained and everything written, 1 failed (configuration, data, "
-        "training, output), 2 wrong use.",
-        NULL, NULL, NULL};
+        "\vExit status: 0 trained and everything written, 1 failed (configuration, data, training, "
+        "output), 2 wrong use.",
+        NULL,
+        NULL,
+        NULL};
     parse_state parse = {.run = {.loss = LOSS_MSE, .started = train_now()}};
     output_check_at_exit();
     argp_err_exit_status = CODE_USAGE;

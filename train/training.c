@@ -11,7 +11,6 @@
 #include "clock.h"
 #include "config.h"
 #include "dataset.h"
-#include "train_engine.h"
 #include "errors.h"
 #include "gemm.h"
 #include "report.h"
@@ -19,6 +18,7 @@
 #include "same.h"
 #include "sampler.h"
 #include "schedule.h"
+#include "train_engine.h"
 
 /* The network of --model mlp. */
 #define MLP_NAME "mlp 784-256-64-10"
@@ -56,8 +56,8 @@ static void note_ignored(train_state *state)
     if (state->options->local_rank_given)
         print_note(state, "--local_rank has no effect: the launcher's environment says it");
     if (state->options->compat_ds_0_13)
-        print_note(state, "--compat ds-0.13: no clipping unless the configuration asks, the "
-                          "first update at optimizer.params.lr, one sample order for all epochs");
+        print_note(state, "--compat ds-0.13: no clipping unless the configuration asks, the first "
+                          "update at optimizer.params.lr, one sample order for all epochs");
 }
 
 static ring_status read_config(train_state *state)
@@ -67,8 +67,7 @@ static ring_status read_config(train_state *state)
                                     .compat_ds_0_13 = state->options->compat_ds_0_13};
     ring_comm_info info = {.size = sizeof info};
     RING_TRY(train_ring(state->comm, ring_comm_get_info(state->comm, &info)));
-    RING_TRY(config_read(state->options->config_path, &options, print_note, state,
-                         &state->config));
+    RING_TRY(config_read(state->options->config_path, &options, print_note, state, &state->config));
     return config_resolve_batch(&state->config, state->ranks,
                                 info.launcher[0] != '\0' ? info.launcher : "no launcher");
 }
@@ -80,8 +79,8 @@ static ring_status read_data(train_state *state)
     RING_TRY(dataset_read(folder, DATASET_TEST, &state->test));
     if (state->train.features != mlp_widths[0] || state->test.features != mlp_widths[0])
         return train_fail(RING_ERR_CONFIG,
-                          "%s: images of %zu and %zu pixels, but the model mlp takes %zu",
-                          folder, state->train.features, state->test.features, mlp_widths[0]);
+                          "%s: images of %zu and %zu pixels, but the model mlp takes %zu", folder,
+                          state->train.features, state->test.features, mlp_widths[0]);
     return RING_OK;
 }
 
@@ -107,8 +106,9 @@ static ring_status plan_epoch(train_state *state)
         state->epoch_samples -= state->epoch_samples % micro;
     if (state->epoch_samples == 0)
         return train_fail(RING_ERR_CONFIG,
-                          "dataloader_drop_last leaves nothing: %zu samples a rank are less "
-                          "than a micro-batch of %zu", state->sampler.per_rank, micro);
+                          "dataloader_drop_last leaves nothing: %zu samples a rank are less than a "
+                          "micro-batch of %zu",
+                          state->sampler.per_rank, micro);
     state->epoch_updates = (long)((state->epoch_samples + state->window - 1) / state->window);
     state->epochs = count_epochs(state->options, state->epoch_updates);
     return RING_OK;
@@ -127,16 +127,17 @@ static ring_status list_settings(const train_state *state, char text[SAME_TEXT_M
     FILE *out = fmemopen(text, SAME_TEXT_MAX, "w");
     if (out == NULL)
         return train_fail(RING_ERR_MEMORY, "no memory to compare the settings of ranks");
-    fprintf(out, "--model=" MLP_NAME "\n--loss=%s\n--seed=%" PRIu64 "\n--compat=%s\n"
-            "--max-steps=%ld\n", loss_name(options->loss), options->seed,
-            options->compat_ds_0_13 ? "ds-0.13" : "none", options->max_steps);
+    fprintf(out,
+            "--model=" MLP_NAME "\n--loss=%s\n--seed=%" PRIu64 "\n--compat=%s\n"
+            "--max-steps=%ld\n",
+            loss_name(options->loss), options->seed, options->compat_ds_0_13 ? "ds-0.13" : "none",
+            options->max_steps);
     config_list(&state->config, out);
     fprintf(out, "--epochs=%d\nmaths library=%s\n", state->epochs, gemm_library());
     list_dataset("training data", &state->train, out);
     list_dataset("test data", &state->test, out);
     if (fclose(out) != 0)
-        return train_fail(RING_ERR_INTERNAL, "the settings take more than %d bytes",
-                          SAME_TEXT_MAX);
+        return train_fail(RING_ERR_INTERNAL, "the settings take more than %d bytes", SAME_TEXT_MAX);
     return RING_OK;
 }
 
@@ -151,8 +152,8 @@ static ring_status compare_ranks(const train_state *state)
 static ring_status open_outputs(train_state *state)
 {
     const run_options *options = state->options;
-    RING_TRY(report_open(&state->report, state->rank == 0, &state->config,
-                         options->metrics_path, state->epochs, state->epoch_updates));
+    RING_TRY(report_open(&state->report, state->rank == 0, &state->config, options->metrics_path,
+                         state->epochs, state->epoch_updates));
     if (options->dump_path == NULL)
         return RING_OK;
     return safetensors_open(&state->dump, options->dump_path, state->rank);
@@ -162,15 +163,16 @@ static void print_start(train_state *state)
 {
     if (state->rank != 0)
         return;
-    printf("training " MLP_NAME " (%zu parameters, loss %s) on %zu samples, testing on "
-           "%zu, with %d rank%s; layers by %s\n", state->engine.model.param_count,
-           loss_name(state->options->loss), state->train.count, state->test.count,
-           state->ranks, state->ranks == 1 ? "" : "s", gemm_library());
+    printf(
+        "training " MLP_NAME
+        " (%zu parameters, loss %s) on %zu samples, testing on %zu, with %d rank%s; layers by %s\n",
+        state->engine.model.param_count, loss_name(state->options->loss), state->train.count,
+        state->test.count, state->ranks, state->ranks == 1 ? "" : "s", gemm_library());
     config_print(&state->config, state->config.dump_state, stdout);
     const size_t repeated = sampler_repeated(&state->sampler);
     if (repeated > 0)
-        printf("%zu/%d ranks: %zu sample%s repeated an epoch\n", state->train.count,
-               state->ranks, repeated, repeated == 1 ? "" : "s");
+        printf("%zu/%d ranks: %zu sample%s repeated an epoch\n", state->train.count, state->ranks,
+               repeated, repeated == 1 ? "" : "s");
     fflush(stdout);
 }
 
@@ -182,8 +184,8 @@ static ring_status set_up(train_state *state)
     RING_TRY(agree(comm, plan_epoch(state)));
     RING_TRY(compare_ranks(state));
     RING_TRY(agree(comm, open_outputs(state)));
-    RING_TRY(engine_create(&state->engine, comm, &state->config, state->options->loss,
-                           mlp_widths, MLP_LAYERS, state->epoch_samples, state->options->seed));
+    RING_TRY(engine_create(&state->engine, comm, &state->config, state->options->loss, mlp_widths,
+                           MLP_LAYERS, state->epoch_samples, state->options->seed));
     print_start(state);
     return RING_OK;
 }
@@ -198,8 +200,8 @@ static ring_status update(train_state *state, int epoch, size_t begin, size_t sa
 {
     engine_result result;
     const double lr = lr_of(state, state->step + 1), start = train_now();
-    RING_TRY(engine_update(&state->engine, &state->train, state->sampler.order + begin,
-                           samples, lr, &result));
+    RING_TRY(engine_update(&state->engine, &state->train, state->sampler.order + begin, samples, lr,
+                           &result));
     const double end = train_now();
     const size_t micro = (size_t)state->config.micro_batch;
     state->step++;
@@ -207,8 +209,11 @@ static ring_status update(train_state *state, int epoch, size_t begin, size_t sa
         report_line(&state->report, "first update done %.3f s after the start",
                     end - state->options->started);
     report_update(&state->report,
-                  &(report_step){.step = state->step, .epoch = epoch, .loss = result.loss,
-                                 .grad_norm = result.grad_norm, .lr = lr,
+                  &(report_step){.step = state->step,
+                                 .epoch = epoch,
+                                 .loss = result.loss,
+                                 .grad_norm = result.grad_norm,
+                                 .lr = lr,
                                  .next_lr = lr_of(state, state->step + 1),
                                  .samples = (long)result.samples,
                                  .micro_batches = (long)((samples + micro - 1) / micro),
@@ -262,8 +267,9 @@ static ring_status train(train_state *state)
     for (int epoch = 1; epoch <= state->epochs && !is_over(state); epoch++)
         RING_TRY(train_epoch(state, epoch, &accuracy));
     if (state->step < state->options->max_steps)
-        report_line(&state->report, "--epochs %d ended the run after %ld updates, before "
-                    "--max-steps %ld", state->epochs, state->step, state->options->max_steps);
+        report_line(&state->report,
+                    "--epochs %d ended the run after %ld updates, before --max-steps %ld",
+                    state->epochs, state->step, state->options->max_steps);
     report_line(&state->report, "test accuracy %.4f", accuracy);
     return agree(state->comm, close_outputs(state));
 }

@@ -16,12 +16,12 @@ typedef struct run_options {
     const char *metrics_path; /* NULL: none */
     const char *dump_path;    /* NULL: none */
     loss_kind loss;
-    int epochs;               /* 0: as many as max_steps takes, else 1 */
-    long max_steps;           /* 0: no limit */
+    int epochs;     /* 0: as many as max_steps takes, else 1 */
+    long max_steps; /* 0: no limit */
     uint64_t seed;
     bool compat_ds_0_13, warn_unknown;
     bool deepspeed_given, local_rank_given; /* accepted for DeepSpeed's sake */
-    double started;           /* train_now() at the program's start */
+    double started;                         /* train_now() at the program's start */
 } run_options;
 
 /** Collective. Errors are reported here: by rank 0 what all ranks have agreed on, anything

@@ -50,8 +50,8 @@ typedef struct transport_frame {
     uint64_t message;   /* number of the message on this link and direction, from 0     */
     union {
         unsigned char data[TRANSPORT_INLINE];
-        struct { /* FRAME_LONG */
-            uint64_t bytes;   /* payload, carried or referred to                        */
+        struct {            /* FRAME_LONG */
+            uint64_t bytes; /* payload, carried or referred to                        */
             uint64_t count;
             uint64_t src_ref; /* FRAME_REF: where the payload lies in the sender's memory;
                                  else 0 at both ends, and the transport's own between */
@@ -68,10 +68,10 @@ _Static_assert(offsetof(transport_frame, data) % 8 == 0, "payload inside is alig
 /** REF and STORED come with LONG, and no payload is carried then. A link refuses a REF if it has
  *  mapped nothing of the peer's, a STORED if it has lent nothing to it. */
 enum {
-    FRAME_LONG = 1,   /* `ext`, not `data`; ext.bytes bytes of payload follow, at most
-                         TRANSPORT_SEGMENT, unless:                                     */
-    FRAME_REF = 2,    /* no payload follows: read it at src_ref                         */
-    FRAME_STORED = 4  /* no payload follows: it is already in the receiver's dst        */
+    FRAME_LONG = 1,  /* `ext`, not `data`; ext.bytes bytes of payload follow, at most
+                        TRANSPORT_SEGMENT, unless:                                     */
+    FRAME_REF = 2,   /* no payload follows: read it at src_ref                         */
+    FRAME_STORED = 4 /* no payload follows: it is already in the receiver's dst        */
 };
 
 /** @return payload bytes that follow the header. */

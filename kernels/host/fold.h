@@ -182,11 +182,10 @@ static void fold_floats(fold_job *job)
 static void fold(fold_job *job)
 {
     static void (*const folds[RING_DTYPE_COUNT])(fold_job *) = {
-        [RING_INT8] = fold_i8,       [RING_UINT8] = fold_u8,
-        [RING_INT32] = fold_i32,     [RING_UINT32] = fold_u32,
-        [RING_INT64] = fold_i64,     [RING_UINT64] = fold_u64,
-        [RING_FLOAT16] = fold_f16,   [RING_FLOAT32] = fold_floats,
-        [RING_FLOAT64] = fold_f64,   [RING_BFLOAT16] = fold_bf16,
+        [RING_INT8] = fold_i8,       [RING_UINT8] = fold_u8,       [RING_INT32] = fold_i32,
+        [RING_UINT32] = fold_u32,    [RING_INT64] = fold_i64,      [RING_UINT64] = fold_u64,
+        [RING_FLOAT16] = fold_f16,   [RING_FLOAT32] = fold_floats, [RING_FLOAT64] = fold_f64,
+        [RING_BFLOAT16] = fold_bf16,
     };
     folds[job->dtype](job);
 }

@@ -95,9 +95,9 @@ static bool is_integer(ring_dtype dtype)
     return dtype <= RING_UINT64;
 }
 
-#define DIVIDE(type)                                        \
-    for (type *x = data; x < (type *)data + count; x++)     \
-        *x = (type)(*x / divisor)
+#define DIVIDE(type) \
+    for (type *x = data; x < (type *)data + count; x++) \
+    *x = (type)(*x / divisor)
 
 /* Processors have no vector division of integers: a loop of its own, for all levels. */
 static void divide(void *data, size_t count, ring_dtype dtype, int divisor)
@@ -127,8 +127,14 @@ void kernel_fold(kernel_operand *outs, int out_count, const kernel_operand *ins,
                  size_t count, ring_dtype dtype, ring_op op, int divisor)
 {
     const kernel_table *table = kernel_table_in_use();
-    fold_job job = {.outs = outs, .ins = ins, .out_count = out_count, .in_count = in_count,
-                    .end = count, .dtype = dtype, .op = op, .divisor = divisor};
+    fold_job job = {.outs = outs,
+                    .ins = ins,
+                    .out_count = out_count,
+                    .in_count = in_count,
+                    .end = count,
+                    .dtype = dtype,
+                    .op = op,
+                    .divisor = divisor};
     simplify(&job);
     const size_t size = kernel_acc_size(job.dtype);
     if (may_stream(&job, size))
@@ -174,8 +180,7 @@ double kernel_sum_squares(const float *x, size_t count)
     return kernel_table_in_use()->sum_squares(x, count);
 }
 
-void kernel_sgd_step(float *p, const float *grad, float *buf, size_t count,
-                     const kernel_sgd *args)
+void kernel_sgd_step(float *p, const float *grad, float *buf, size_t count, const kernel_sgd *args)
 {
     const kernel_table *table = kernel_table_in_use();
     const sgd_factors by = {

@@ -32,8 +32,8 @@ ring_status algo_price(const algo *a, const algo_call *call, size_t count, size_
                        size_t acc, const plan_prices *prices, double *seconds)
 {
     const int ranks = call->world->ranks, elsewhere = first_elsewhere(call->world);
-    const int some[] = {0, 1 % ranks, ranks / 2, ranks - 1, elsewhere,
-                        elsewhere > 0 ? elsewhere - 1 : 0};
+    const int some[] = {0,         1 % ranks, ranks / 2,
+                        ranks - 1, elsewhere, elsewhere > 0 ? elsewhere - 1 : 0};
     *seconds = HUGE_VAL;
     if (!a->supports(call->collective) || (a->max_ranks > 0 && ranks > a->max_ranks))
         return RING_OK;

@@ -114,7 +114,7 @@ static void write_reduce(plan *p)
 
 static void write_direct(plan *p, const plan_world *world)
 {
-    static void (*const parts[])(plan *p) = {
+    static void (*const parts[])(plan * p) = {
         [PLAN_ALL_REDUCE] = write_all_reduce, [PLAN_REDUCE_SCATTER] = write_reduce_scatter,
         [PLAN_ALL_GATHER] = write_all_gather, [PLAN_BROADCAST] = write_broadcast,
         [PLAN_REDUCE] = write_reduce,         [PLAN_BARRIER] = write_barrier,

@@ -13,10 +13,10 @@
 
 typedef struct cube {
     plan *p;
-    int nodes;  /* 2^k */
-    int pairs;  /* nodes 0 .. pairs - 1 stand for two ranks */
-    int node;   /* this rank's */
-    int spare;  /* the rank that this node stands for, too; -1 if there is none */
+    int nodes; /* 2^k */
+    int pairs; /* nodes 0 .. pairs - 1 stand for two ranks */
+    int node;  /* this rank's */
+    int spare; /* the rank that this node stands for, too; -1 if there is none */
 } cube;
 
 static int nodes_of(int ranks)

@@ -85,10 +85,13 @@ static void reduce(plan *p)
 
 static void write_oneshot(plan *p, const plan_world *world)
 {
-    static void (*const parts[])(plan *p) = {
-        [PLAN_ALL_REDUCE] = fold_everywhere, [PLAN_REDUCE_SCATTER] = fold_everywhere,
-        [PLAN_ALL_GATHER] = gather,          [PLAN_BROADCAST] = broadcast,
-        [PLAN_REDUCE] = reduce,              [PLAN_BARRIER] = gather,
+    static void (*const parts[])(plan * p) = {
+        [PLAN_ALL_REDUCE] = fold_everywhere,
+        [PLAN_REDUCE_SCATTER] = fold_everywhere,
+        [PLAN_ALL_GATHER] = gather,
+        [PLAN_BROADCAST] = broadcast,
+        [PLAN_REDUCE] = reduce,
+        [PLAN_BARRIER] = gather,
     };
     (void)world;
     parts[p->collective](p);

@@ -122,7 +122,9 @@ static void barrier(const circle *c)
 
 static void for_each_part(plan *p, void (*write)(const circle *c))
 {
-    circle c = {.p = p, .parts = p->chunks / p->ranks, .previous = algo_neighbour(p, -1),
+    circle c = {.p = p,
+                .parts = p->chunks / p->ranks,
+                .previous = algo_neighbour(p, -1),
                 .next = algo_neighbour(p, 1)};
     for (; c.part < c.parts; c.part++)
         write(&c);

@@ -20,7 +20,7 @@ typedef struct tree {
     const plan_world *world;
     int root;
     place own;
-    int parent;                 /* rank; -1 at the root */
+    int parent;                  /* rank; -1 at the root */
     int children[MOST_CHILDREN]; /* ranks, those of other hosts first */
     bool leaves[MOST_CHILDREN];  /* which of them have no children */
     int child_count;

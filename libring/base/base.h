@@ -10,8 +10,8 @@
 
 #include <pthread.h>
 #include <ring/ring.h>
-#include <stdbool.h>
 #include <stdarg.h>
+#include <stdbool.h>
 
 #define RING_PRINTF(at, args) __attribute__((format(printf, at, args)))
 #define RING_CACHE_LINE 64
@@ -28,11 +28,11 @@ _Noreturn void assertion_failed(const char *condition, const char *file, int lin
 #endif
 
 /** Returns the status of @p expr to the caller unless it is RING_OK. */
-#define RING_TRY(expr)                        \
-    do {                                      \
+#define RING_TRY(expr) \
+    do { \
         const ring_status try_status = (expr); \
-        if (try_status != RING_OK)            \
-            return try_status;                \
+        if (try_status != RING_OK) \
+            return try_status; \
     } while (0)
 
 /** Sets this thread's error text (one line: what, where, why, what to do) and returns
@@ -124,8 +124,14 @@ int thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
 
 /* ---- Arithmetic ------------------------------------------------------------------ */
 
-static inline size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
-static inline size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
+static inline size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+static inline size_t max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
 static inline bool mul_size(size_t a, size_t b, size_t *out)
 {
     return !__builtin_mul_overflow(a, b, out);

@@ -12,7 +12,7 @@ enum { PATH_BYTES = 1024 };
 typedef struct search {
     int version;
     const char *controller;
-    char path[PATH_BYTES];                     /* of this process's cgroup, as the kernel says */
+    char path[PATH_BYTES];                   /* of this process's cgroup, as the kernel says */
     char top[PATH_BYTES], point[PATH_BYTES]; /* which cgroup is to be seen, and where        */
 } search;
 

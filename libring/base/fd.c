@@ -61,8 +61,10 @@ ring_status fd_size_and_seal(int fd, size_t bytes)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
-        return fail(RING_ERR_MEMORY, "%zu KiB of shared memory are over the limit on file sizes; "
-                    "raise it (ulimit -f)", bytes >> 10);
+        return fail(
+            RING_ERR_MEMORY,
+            "%zu KiB of shared memory are over the limit on file sizes; raise it (ulimit -f)",
+            bytes >> 10);
     if (ftruncate(fd, (off_t)bytes) != 0)
         return fail(RING_ERR_SYSTEM, "sizing shared memory: %m");
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)

@@ -37,7 +37,7 @@ const char *ring_status_string(ring_status status)
 {
     switch (status) {
 #define STATUS_CASE(name, value, text) \
-    case name:                         \
+    case name: \
         return text;
         RING_STATUS_LIST(STATUS_CASE)
 #undef STATUS_CASE

@@ -40,9 +40,10 @@ static ring_status add_up(const size_t *counts, size_t params, ring_dtype dtype,
     for (size_t i = 0; i < params; i++)
         if (__builtin_add_overflow(*total, counts[i], total) ||
             __builtin_mul_overflow(*total, ring_dtype_size(dtype), &bytes) || bytes > PTRDIFF_MAX)
-            return fail(RING_ERR_ARGUMENT, "ring_buckets_create: with counts[%zu] = %zu the "
-                        "parameters are more elements of %s than any buffer holds", i, counts[i],
-                        ring_dtype_name(dtype));
+            return fail(RING_ERR_ARGUMENT,
+                        "ring_buckets_create: with counts[%zu] = %zu the parameters are more "
+                        "elements of %s than any buffer holds",
+                        i, counts[i], ring_dtype_name(dtype));
     return RING_OK;
 }
 
@@ -77,14 +78,14 @@ static void rearm(ring_buckets *b)
 }
 
 ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_t *counts,
-                                size_t params, ring_dtype dtype, ring_op op,
-                                size_t bucket_bytes, ring_comm *comm)
+                                size_t params, ring_dtype dtype, ring_op op, size_t bucket_bytes,
+                                ring_comm *comm)
 {
     if (buckets == NULL || grads == NULL || counts == NULL || params == 0 || comm == NULL ||
         ring_dtype_size(dtype) == 0 || (unsigned)op >= RING_OP_COUNT ||
         (uintptr_t)grads % ring_dtype_size(dtype) != 0)
         return fail(RING_ERR_ARGUMENT, "ring_buckets_create: want aligned grads, counts, params > "
-                    "0, a known dtype and op, and comm");
+                                       "0, a known dtype and op, and comm");
     size_t total;
     *buckets = NULL;
     RING_TRY(add_up(counts, params, dtype, &total));

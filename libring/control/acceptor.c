@@ -215,8 +215,8 @@ static bool add_pending(acceptor *a, int fd, const net_address *from)
 static void accept_one(acceptor *a)
 {
     net_address from = {.length = sizeof from.at};
-    int fd = fd_guard(accept4(a->source.fd, &from.at.any, &from.length,
-                              SOCK_CLOEXEC | SOCK_NONBLOCK));
+    int fd = fd_guard(
+        accept4(a->source.fd, &from.at.any, &from.length, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd >= 0 && add_pending(a, fd, &from))
         return;
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))

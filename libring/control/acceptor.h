@@ -37,9 +37,9 @@ typedef struct acceptor {
     void *context;
     pending_peer *pending[ACCEPTOR_PENDING]; /* oldest first */
     size_t count;
-    size_t room;   /* pending ones at most: fewer since descriptors ran out */
-    double rest;   /* accept() failed: not again before that moment */
-    double warned; /* when a refusal was logged last, 0: never */
+    size_t room;           /* pending ones at most: fewer since descriptors ran out */
+    double rest;           /* accept() failed: not again before that moment */
+    double warned;         /* when a refusal was logged last, 0: never */
     struct acceptor *next; /* of this process's */
 } acceptor;
 

@@ -62,8 +62,8 @@ void barrier_tick(membership *m, double now)
     if (now < late)
         membership_due(m, late);
     else
-        verdict_propose_own(m, fail(RING_ERR_TIMEOUT, "it did not finish the start in time "
-                                    "(RING_INIT_TIMEOUT)"));
+        verdict_propose_own(m, fail(RING_ERR_TIMEOUT,
+                                    "it did not finish the start in time (RING_INIT_TIMEOUT)"));
 }
 
 /* ---- For callers ------------------------------------------------------------------- */
@@ -74,9 +74,10 @@ static ring_status too_late(const membership *m)
     const int first = tree_first_child(m->world.rank);
     for (int i = 0; i < tree_children(m->world.rank, m->world.size); i++)
         if (m->below[i] < m->entered)
-            return fail(RING_ERR_TIMEOUT, "rank %d (%s), or a rank that reports to it, did not "
-                        "finish the start in time (RING_INIT_TIMEOUT)", first + i,
-                        m->world.cards[first + i].hostname);
+            return fail(RING_ERR_TIMEOUT,
+                        "rank %d (%s), or a rank that reports to it, did not finish the start in "
+                        "time (RING_INIT_TIMEOUT)",
+                        first + i, m->world.cards[first + i].hostname);
     return fail(RING_ERR_TIMEOUT, "rank %d (%s) did not answer in time (RING_INIT_TIMEOUT)",
                 m->world.rank > 0 ? tree_parent(m->world.rank) : 0,
                 m->world.cards[m->world.rank > 0 ? tree_parent(m->world.rank) : 0].hostname);

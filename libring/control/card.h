@@ -12,12 +12,12 @@ typedef struct control_card {
     int32_t rank;
     int32_t pid;
     uint32_t uid;
-    uint32_t transports;           /* bit i: transport_all()[i] allowed and usable here   */
-    unsigned char host[16];        /* hash of boot id and network namespace: same host    */
-    unsigned char process[16];     /* hash of host, pid and start: same address space     */
+    uint32_t transports;       /* bit i: transport_all()[i] allowed and usable here   */
+    unsigned char host[16];    /* hash of boot id and network namespace: same host    */
+    unsigned char process[16]; /* hash of host, pid and start: same address space     */
     char hostname[CARD_NAME_MAX];
     unsigned char address[ADDRESS_PACKED]; /* where its TCP peers connect                 */
-    char unix_name[CARD_NAME_MAX]; /* abstract socket of its local peers                  */
+    char unix_name[CARD_NAME_MAX];         /* abstract socket of its local peers                  */
 } control_card;
 
 /** Fills in what identifies this process: host, process, hostname, pid, uid. */

@@ -16,11 +16,11 @@ typedef struct connection {
     control_source source;
     struct membership *member;
     int peer;
-    bool edge;    /* of the tree; else it leads to or from rank 0, for joining only     */
-    bool deaf;    /* nothing more can be said; reading tells why                        */
-    bool came;    /* rank 0: the card of this rank is here                              */
-    bool doubted; /* a message was not genuine: what comes is not believed any more     */
-    bool tacit;   /* the peer dialed, and has said nothing yet: it may have thought better */
+    bool edge;          /* of the tree; else it leads to or from rank 0, for joining only     */
+    bool deaf;          /* nothing more can be said; reading tells why                        */
+    bool came;          /* rank 0: the card of this rank is here                              */
+    bool doubted;       /* a message was not genuine: what comes is not believed any more     */
+    bool tacit;         /* the peer dialed, and has said nothing yet: it may have thought better */
     double heard, beat; /* when the peer was heard last; when the next beat is due      */
 
     /* What was told over it, and heard. */

@@ -17,8 +17,8 @@
 static ring_status prepare(const settings *s)
 {
     log_set_level(s->debug);
-    return sodium_init() >= 0 ? RING_OK : fail(RING_ERR_SYSTEM, "libsodium cannot start: no random "
-                                               "numbers");
+    return sodium_init() >= 0 ? RING_OK
+                              : fail(RING_ERR_SYSTEM, "libsodium cannot start: no random numbers");
 }
 
 /* ---- Ids --------------------------------------------------------------------------- */
@@ -68,7 +68,8 @@ static ring_status host_by_id(membership *m, const credential *c, int bound)
         return RING_OK;
     }
     if (bound < 0)
-        return fail(RING_ERR_USAGE, "rank 0 must be in the process that made the unique id, within "
+        return fail(RING_ERR_USAGE,
+                    "rank 0 must be in the process that made the unique id, within "
                     "RING_INIT_TIMEOUT (%g s), and an id serves one communicator",
                     m->world.settings.init_timeout);
     return host_at(m, c, bound);
@@ -174,8 +175,9 @@ static ring_status visit_exchange(membership *m, id_exchange *x)
     credential c;
     ring_status status = id_exchange_wait(x, m->world.deadline, &id);
     if (status == RING_ERR_TIMEOUT)
-        return fail(status, "rank %d did not learn within %g s (RING_INIT_TIMEOUT) where rank 0 "
-                    "is: %s", m->world.rank, m->world.settings.init_timeout, fail_text());
+        return fail(status,
+                    "rank %d did not learn within %g s (RING_INIT_TIMEOUT) where rank 0 is: %s",
+                    m->world.rank, m->world.settings.init_timeout, fail_text());
     if (status == RING_OK)
         status = credential_from_id(&id, &c);
     if (status == RING_OK)

@@ -33,12 +33,12 @@ enum {
 
 /** All ranks of a communicator as everyone knows them. */
 typedef struct control_world {
-    uint64_t id;         /* the same on every rank; 0: that of the start               */
+    uint64_t id; /* the same on every rank; 0: that of the start               */
     int rank, size;
     control_card *cards; /* [size], the same on every rank; card.rank is that at the start */
     settings settings;   /* rank 0's where all must agree, else this rank's            */
     char launcher[32];
-    double deadline;     /* end of init                                               */
+    double deadline; /* end of init                                               */
 } control_world;
 
 /* ---- Joining ---------------------------------------------------------------------------- */
@@ -119,8 +119,8 @@ typedef struct control_statement {
     uint64_t signature, count; /* of the call that it waits in; 0 when refused                */
     int32_t peer;              /* of a send or recv; -1: a collective                         */
     int32_t root;
-    int32_t sends;             /* it is a send                                                */
-    int32_t refused;           /* for its arguments, the text says why; else "I wait in it"   */
+    int32_t sends;   /* it is a send                                                */
+    int32_t refused; /* for its arguments, the text says why; else "I wait in it"   */
     char text[CONTROL_TEXT - 40];
 } control_statement;
 
@@ -133,8 +133,7 @@ void control_state(control_world *world, const control_statement *statement);
  *  nor wait. */
 typedef void control_statement_sink(void *context, int rank, const control_statement *statement);
 /** What was said lately comes first. NULL: nobody listens. */
-void control_set_statement_sink(control_world *world, control_statement_sink *sink,
-                                void *context);
+void control_set_statement_sink(control_world *world, control_statement_sink *sink, void *context);
 
 /* ---- Data sockets ----------------------------------------------------------------------- */
 

@@ -52,7 +52,7 @@ static ring_status known_error(int32_t status)
 {
     switch (status) {
 #define STATUS_CASE(name, value, text) \
-    case value:                        \
+    case value: \
         return value == RING_OK || value == RING_IN_PROGRESS ? RING_ERR_INTERNAL : name;
         RING_STATUS_LIST(STATUS_CASE)
 #undef STATUS_CASE

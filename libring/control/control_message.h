@@ -16,16 +16,19 @@ enum control_kind {
     CONTROL_VERDICT,  /* everywhere: how a communicator ended                       */
     CONTROL_BEAT,
     CONTROL_STATEMENT, /* everywhere: what `rank` says of a call, its `count`-th one */
-    CONTROL_LOST,     /* everywhere: `rank` ended or is silent, by `count` (enum loss) */
-    CONTROL_VOTE,     /* everywhere: `rank` goes on, in round `count`; 0: it does not */
-    CONTROL_DECISION, /* everywhere: who goes on, by round `count`                  */
-    CONTROL_LEFT,     /* everywhere: `count` ranks that have left                   */
-    CONTROL_GOODBYE,  /* the last one of a rank that leaves                         */
+    CONTROL_LOST,      /* everywhere: `rank` ended or is silent, by `count` (enum loss) */
+    CONTROL_VOTE,      /* everywhere: `rank` goes on, in round `count`; 0: it does not */
+    CONTROL_DECISION,  /* everywhere: who goes on, by round `count`                  */
+    CONTROL_LEFT,      /* everywhere: `count` ranks that have left                   */
+    CONTROL_GOODBYE,   /* the last one of a rank that leaves                         */
     CONTROL_KINDS
 };
 
-enum { CONTROL_CARDS_MOST = 2, CONTROL_LEFT_MOST = 122,
-       CONTROL_SHRINK_MOST = 8 * (CONTROL_TEXT - 8) };
+enum {
+    CONTROL_CARDS_MOST = 2,
+    CONTROL_LEFT_MOST = 122,
+    CONTROL_SHRINK_MOST = 8 * (CONTROL_TEXT - 8)
+};
 enum loss { LOSS_NONE, LOSS_SILENT, LOSS_ENDED };
 
 typedef struct control_message {
@@ -50,7 +53,7 @@ typedef struct control_message {
         control_statement statement;
         double remaining; /* s, until the deadline of a vote */
         struct {
-            uint64_t id; /* of the new communicator */
+            uint64_t id;                                    /* of the new communicator */
             unsigned char members[CONTROL_SHRINK_MOST / 8]; /* bits: ranks of the old one */
         } decision; /* if its status is RING_OK; else a text */
         char text[CONTROL_TEXT];
@@ -69,8 +72,7 @@ typedef struct control_sealed {
 } control_sealed;
 
 /** Completes the message, number @p number from 0 of its direction. */
-void control_message_seal(control_sealed *s, const unsigned char key[CONTROL_KEY],
-                          uint64_t number);
+void control_message_seal(control_sealed *s, const unsigned char key[CONTROL_KEY], uint64_t number);
 bool control_message_is_genuine(const control_sealed *s, const unsigned char key[CONTROL_KEY],
                                 uint64_t number);
 

@@ -29,8 +29,11 @@ static struct {
     _Atomic bool kicked; /* the task will be run without another bell */
     bool (*task)(void);
     double period, task_due;
-} loop = {.life = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .epoll = -1,
-          .bell = -1, .task_due = CONTROL_NEVER};
+} loop = {.life = PTHREAD_MUTEX_INITIALIZER,
+          .lock = PTHREAD_MUTEX_INITIALIZER,
+          .epoll = -1,
+          .bell = -1,
+          .task_due = CONTROL_NEVER};
 
 static _Thread_local bool is_control_thread;
 

@@ -28,7 +28,7 @@ typedef struct control_client {
 
 /** A descriptor that is watched. */
 typedef struct control_source {
-    int fd;                 /* owned; -1: none */
+    int fd; /* owned; -1: none */
     bool watched;
     uint32_t events;
     control_client *client;

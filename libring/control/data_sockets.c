@@ -110,7 +110,9 @@ static void hand_over(group *g, int peer, const control_purpose *purpose, int fd
 
 static control_purpose purpose_of(const handshake_purpose *p, bool local)
 {
-    return (control_purpose){.lane = p->lane, .index = p->index, .transport = p->transport,
+    return (control_purpose){.lane = p->lane,
+                             .index = p->index,
+                             .transport = p->transport,
                              .local = local};
 }
 
@@ -124,8 +126,12 @@ static void hold(membership *m, int peer, const handshake_purpose *purpose, bool
         fd_close(&fd);
         return;
     }
-    *h = (held_socket){.purpose = *purpose, .peer = peer, .fd = fd, .local = local,
-                       .until = clock_now() + m->world.settings.timeout, .next = m->held};
+    *h = (held_socket){.purpose = *purpose,
+                       .peer = peer,
+                       .fd = fd,
+                       .local = local,
+                       .until = clock_now() + m->world.settings.timeout,
+                       .next = m->held};
     m->held = h;
     m->held_count++;
     membership_due(m, h->until);
@@ -205,8 +211,7 @@ static void on_dialed(dialer *d, ring_status status, int fd)
 }
 
 /* @param g  NULL: of all communicators. @param peer  -1: to all ranks. */
-static void end_dials(membership *m, const group *g, int peer, ring_status status,
-                      const char *text)
+static void end_dials(membership *m, const group *g, int peer, ring_status status, const char *text)
 {
     for (dialer *d = m->dialers; d != NULL; d = d->next) {
         if (d->ended || d->purpose.kind != HANDSHAKE_LINK || (peer >= 0 && d->peer != peer) ||
@@ -237,11 +242,15 @@ void data_sockets_left(membership *m, int rank)
 /* Locked. */
 static ring_status dial(group *g, int peer, const control_purpose *purpose, double deadline)
 {
-    const dialer steady = {.purpose = {.communicator = g->world.id, .kind = HANDSHAKE_LINK,
-                                       .lane = purpose->lane, .index = purpose->index,
+    const dialer steady = {.purpose = {.communicator = g->world.id,
+                                       .kind = HANDSHAKE_LINK,
+                                       .lane = purpose->lane,
+                                       .index = purpose->index,
                                        .transport = purpose->transport},
-                           .patience = CONTROL_NEVER, .most_pause = MOST_PAUSE,
-                           .deadline = deadline, .done = on_dialed};
+                           .patience = CONTROL_NEVER,
+                           .most_pause = MOST_PAUSE,
+                           .deadline = deadline,
+                           .done = on_dialed};
     const int member_rank = group_member_rank(g, peer);
     if (!g->member->served)
         return fail(RING_ERR_USAGE, "the communicator was left");

@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-#define FLUSH_SECONDS 0.5      /* to get the last words out                               */
-#define LINGER_SECONDS 0.1     /* for peers to close first                                */
-#define LATECOMER_SECONDS 1.0  /* for ranks that still come to a start that has failed    */
-#define ATTACH_SECONDS 0.05    /* a rank that leaves with all others needs no new way up   */
-#define ADOPT_SECONDS 0.3      /* for a rank to come whose way up is this one now          */
+#define FLUSH_SECONDS 0.5     /* to get the last words out                               */
+#define LINGER_SECONDS 0.1    /* for peers to close first                                */
+#define LATECOMER_SECONDS 1.0 /* for ranks that still come to a start that has failed    */
+#define ATTACH_SECONDS 0.05   /* a rank that leaves with all others needs no new way up   */
+#define ADOPT_SECONDS 0.3     /* for a rank to come whose way up is this one now          */
 
 static bool has_left(const membership *m, int rank)
 {
@@ -22,8 +22,7 @@ static bool has_left(const membership *m, int rank)
 bool control_left(const control_world *world, int peer)
 {
     const group *g = group_at(world);
-    return atomic_load_explicit(&g->member->left[group_member_rank(g, peer)],
-                                memory_order_acquire);
+    return atomic_load_explicit(&g->member->left[group_member_rank(g, peer)], memory_order_acquire);
 }
 
 static bool is_there(const membership *m, int rank)
@@ -120,8 +119,10 @@ static void dial(membership *m, int peer, void (*done)(dialer *d, ring_status st
     if (peer == m->world.rank || membership_edge_to(m, peer) != NULL ||
         departure_is_dialing(m, peer))
         return;
-    const dialer once = {.purpose.kind = HANDSHAKE_CONTROL, .deadline = CONTROL_NEVER,
-                         .patience = m->world.settings.peer_timeout, .done = done};
+    const dialer once = {.purpose.kind = HANDSHAKE_CONTROL,
+                         .deadline = CONTROL_NEVER,
+                         .patience = m->world.settings.peer_timeout,
+                         .done = done};
     if (membership_dial_rank(m, peer, membership_is_local(m, peer), &once) != RING_OK)
         log_debug("%s", fail_text());
 }
@@ -169,8 +170,8 @@ static void attach(membership *m)
     if (above >= 0)
         departure_dial(m, above);
     else if (m->unanswered >= 0)
-        departure_lost(m, m->unanswered, LOSS_SILENT, "it did not answer when the rank between "
-                       "was gone");
+        departure_lost(m, m->unanswered, LOSS_SILENT,
+                       "it did not answer when the rank between was gone");
 }
 
 static void seek_way_up(membership *m)

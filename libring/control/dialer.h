@@ -19,7 +19,7 @@ typedef struct dialer {
     double patience;   /* for the other side's proof, s                                 */
     double most_pause; /* between two tries, s; 0: there is one try only                 */
     double deadline;
-    bool frugal;       /* waits for a descriptor where others fail                      */
+    bool frugal; /* waits for a descriptor where others fail                      */
     /** Once, at the end. RING_OK: @p fd is the callee's, d->handshake tells the hellos.
      *  RING_ERR_CONFIG: a member that cannot take part with us. Else in vain: fail_text(). */
     void (*done)(struct dialer *d, ring_status status, int fd);

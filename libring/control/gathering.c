@@ -2,9 +2,9 @@
  * Rank 0's seats. */
 #include "gathering.h"
 
-#include "listeners.h"
-#include "handout.h"
 #include "departure.h"
+#include "handout.h"
+#include "listeners.h"
 #include "verdict.h"
 
 #include <sodium.h>
@@ -21,9 +21,9 @@ static void refuse_twice(membership *m, const control_card *second)
 {
     char text[CONTROL_TEXT];
     const control_card *first = &m->world.cards[second->rank];
-    text_format(text, sizeof text, "two processes say that they are rank %d: pid %d on %s and pid "
-                "%d on %s", second->rank, first->pid, first->hostname, second->pid,
-                second->hostname);
+    text_format(text, sizeof text,
+                "two processes say that they are rank %d: pid %d on %s and pid %d on %s",
+                second->rank, first->pid, first->hostname, second->pid, second->hostname);
     verdict_decide(m, RING_ERR_CONFIG, text);
 }
 
@@ -126,9 +126,10 @@ static void give_up(membership *m)
     if (getsockname(m->rendezvous.source.fd, &at.at.any, &at.length) == 0)
         address_text(&at, place);
     const int count = list_missing(m, ranks, sizeof ranks);
-    text_format(text, sizeof text, "%s %s of %d did not come to rank 0 (%s at %s) in time "
-                "(RING_INIT_TIMEOUT=%g)%s", count == 1 ? "rank" : "ranks", ranks, m->world.size,
-                m->world.cards[0].hostname, place, m->world.settings.init_timeout,
+    text_format(text, sizeof text,
+                "%s %s of %d did not come to rank 0 (%s at %s) in time (RING_INIT_TIMEOUT=%g)%s",
+                count == 1 ? "rank" : "ranks", ranks, m->world.size, m->world.cards[0].hostname,
+                place, m->world.settings.init_timeout,
                 address_is_loopback(&at) ? "; only ranks of this host can reach that address" : "");
     verdict_decide(m, RING_ERR_TIMEOUT, text);
 }
@@ -150,8 +151,11 @@ static ring_status gather(membership *m, int listener)
 {
     unsigned char session[HANDSHAKE_SESSION];
     randombytes_buf(session, sizeof session);
-    const acceptor seats = {.source.client = &m->client, .terms = &m->job, .admit = on_admitted,
-                            .refuse = on_refused, .context = m};
+    const acceptor seats = {.source.client = &m->client,
+                            .terms = &m->job,
+                            .admit = on_admitted,
+                            .refuse = on_refused,
+                            .context = m};
     m->cards_here = 1;
     memcpy(m->job.session, session, sizeof session); /* who joins learns it with the proof */
     const ring_status listening = acceptor_open(&m->rendezvous, &seats, listener);

@@ -13,9 +13,9 @@
 struct membership;
 
 typedef struct group {
-    control_world world;     /* first: what the other rooms see     */
+    control_world world; /* first: what the other rooms see     */
     struct membership *member;
-    const int *ranks;        /* [size] those of the membership; NULL: the same */
+    const int *ranks; /* [size] those of the membership; NULL: the same */
     _Atomic int verdict;
     char text[CONTROL_TEXT]; /* written once, before the verdict    */
     void (*wake)(void *);
@@ -27,9 +27,9 @@ typedef struct group {
     void *on_statement_context;
 
     /* Shrinking. */
-    int round;               /* what is voted in now, from 1        */
-    int *votes;              /* [size] the latest round of each     */
-    double decide_by;        /* the voters' deadline, if there are any */
+    int round;        /* what is voted in now, from 1        */
+    int *votes;       /* [size] the latest round of each     */
+    double decide_by; /* the voters' deadline, if there are any */
     struct group *next;
 } group;
 

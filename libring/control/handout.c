@@ -77,8 +77,10 @@ static void on_dialed(dialer *d, ring_status status, int fd)
 
 static void dial_child(membership *m, int child)
 {
-    const dialer steady = {.purpose.kind = HANDSHAKE_CONTROL, .patience = CONTROL_NEVER,
-                           .most_pause = MOST_PAUSE, .deadline = m->world.deadline,
+    const dialer steady = {.purpose.kind = HANDSHAKE_CONTROL,
+                           .patience = CONTROL_NEVER,
+                           .most_pause = MOST_PAUSE,
+                           .deadline = m->world.deadline,
                            .done = on_dialed};
     const bool local = membership_is_local(m, child);
     const ring_status status = membership_dial_rank(m, child, local, &steady);

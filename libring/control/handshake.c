@@ -16,9 +16,12 @@ static const char magic[8] = "ringboot";
 handshake_hello handshake_hello_to(const handshake_terms *terms, int peer,
                                    const handshake_purpose *purpose)
 {
-    handshake_hello hello = {.order = ORDER_MARK, .version = RING_VERSION_CODE,
+    handshake_hello hello = {.order = ORDER_MARK,
+                             .version = RING_VERSION_CODE,
                              .card_bytes = sizeof(control_card),
-                             .size = terms->size, .rank = terms->rank, .peer = peer,
+                             .size = terms->size,
+                             .rank = terms->rank,
+                             .peer = peer,
                              .purpose = *purpose};
     memcpy(hello.magic, magic, sizeof magic);
     memcpy(hello.session, terms->session, sizeof hello.session);
@@ -30,14 +33,21 @@ void handshake_dial(handshake *h, int fd, const handshake_terms *terms,
                     const handshake_hello *hello, double patience)
 {
     const double now = clock_now();
-    *h = (handshake){.fd = fd, .terms = terms, .state = HANDSHAKE_CONNECTING, .dialer = *hello,
-                     .started = now, .expires = now + patience};
+    *h = (handshake){.fd = fd,
+                     .terms = terms,
+                     .state = HANDSHAKE_CONNECTING,
+                     .dialer = *hello,
+                     .started = now,
+                     .expires = now + patience};
 }
 
 void handshake_accept(handshake *h, int fd, const handshake_terms *terms)
 {
     const double now = clock_now();
-    *h = (handshake){.fd = fd, .terms = terms, .state = HANDSHAKE_HELLO, .started = now,
+    *h = (handshake){.fd = fd,
+                     .terms = terms,
+                     .state = HANDSHAKE_HELLO,
+                     .started = now,
                      .expires = now + HANDSHAKE_SECONDS};
 }
 
@@ -115,7 +125,7 @@ static ring_status check_proof(const handshake *h, const char *side, const unsig
     prove(h, side, want);
     if (sodium_memcmp(want, mac, sizeof want) != 0)
         return fail(RING_ERR_AUTH, "the other side could not prove that it belongs to this job "
-                    "(another secret, or another job)");
+                                   "(another secret, or another job)");
     return peer_check(h->fd, h->terms->users);
 }
 
@@ -123,19 +133,23 @@ static ring_status check_proof(const handshake *h, const char *side, const unsig
 static ring_status compare(const handshake_hello *mine, const handshake_hello *theirs)
 {
     if (theirs->order == ORDER_SWAPPED)
-        return fail(RING_ERR_CONFIG, "a rank of this job has the other byte order; mixed machines "
-                    "are not supported");
+        return fail(
+            RING_ERR_CONFIG,
+            "a rank of this job has the other byte order; mixed machines are not supported");
     if (theirs->version != mine->version || theirs->card_bytes != mine->card_bytes)
-        return fail(RING_ERR_CONFIG, "rank %d runs libring %u (cards of %u bytes), rank %d runs "
-                    "libring %u (%u bytes); install one version everywhere", theirs->rank,
-                    theirs->version, theirs->card_bytes, mine->rank, mine->version,
+        return fail(RING_ERR_CONFIG,
+                    "rank %d runs libring %u (cards of %u bytes), rank %d runs libring %u (%u "
+                    "bytes); install one version everywhere",
+                    theirs->rank, theirs->version, theirs->card_bytes, mine->rank, mine->version,
                     mine->card_bytes);
     if (theirs->size != mine->size)
-        return fail(RING_ERR_CONFIG, "rank %d was told of %d ranks, rank %d of %d; start all with "
-                    "the same number", theirs->rank, theirs->size, mine->rank, mine->size);
+        return fail(RING_ERR_CONFIG,
+                    "rank %d was told of %d ranks, rank %d of %d; start all with the same number",
+                    theirs->rank, theirs->size, mine->rank, mine->size);
     if (theirs->rank < 0 || theirs->rank >= mine->size)
-        return fail(RING_ERR_CONFIG, "a process says that it is rank %d of %d; ranks are numbered "
-                    "from 0", theirs->rank, mine->size);
+        return fail(RING_ERR_CONFIG,
+                    "a process says that it is rank %d of %d; ranks are numbered from 0",
+                    theirs->rank, mine->size);
     if (theirs->peer != mine->rank || mine->peer != theirs->rank ||
         memcmp(&theirs->purpose, &mine->purpose, sizeof mine->purpose) != 0)
         return fail(RING_ERR_PEER, "rank %d is not whom rank %d wanted to speak to", theirs->rank,
@@ -154,8 +168,8 @@ static bool is_itself(int fd)
     struct sockaddr_storage a = {0}, b = {0};
     socklen_t la = sizeof a, lb = sizeof b;
     return getsockname(fd, (struct sockaddr *)&a, &la) == 0 &&
-           getpeername(fd, (struct sockaddr *)&b, &lb) == 0 && la == lb &&
-           a.ss_family != AF_UNIX && memcmp(&a, &b, la) == 0;
+           getpeername(fd, (struct sockaddr *)&b, &lb) == 0 && la == lb && a.ss_family != AF_UNIX &&
+           memcmp(&a, &b, la) == 0;
 }
 
 static ring_status on_connecting(handshake *h)

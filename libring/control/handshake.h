@@ -21,8 +21,13 @@
 
 #include <stdio.h>
 
-enum { HANDSHAKE_NONCE = 32, HANDSHAKE_MAC = 32, HANDSHAKE_KEY = 32, HANDSHAKE_SESSION = 16,
-       HANDSHAKE_SECONDS = 5 };
+enum {
+    HANDSHAKE_NONCE = 32,
+    HANDSHAKE_MAC = 32,
+    HANDSHAKE_KEY = 32,
+    HANDSHAKE_SESSION = 16,
+    HANDSHAKE_SECONDS = 5
+};
 enum handshake_kind { HANDSHAKE_JOIN = 1, HANDSHAKE_CONTROL, HANDSHAKE_LINK };
 
 /** What a connection is for. Of a link also which one: two ends that mean different ones do not
@@ -37,7 +42,7 @@ typedef struct handshake_terms {
     unsigned char key[CREDENTIAL_KEY];
     unsigned char session[HANDSHAKE_SESSION]; /* which membership of the job; rank 0 draws it, and
                                                  who joins learns it with rank 0's proof */
-    FILE *users;    /* the key is no secret: peer_table(), the other side must be of our user */
+    FILE *users; /* the key is no secret: peer_table(), the other side must be of our user */
     int rank, size;
 } handshake_terms;
 
@@ -53,7 +58,11 @@ typedef struct handshake_hello {
 _Static_assert(sizeof(handshake_hello) == 96, "hellos look the same in all versions");
 
 enum handshake_state {
-    HANDSHAKE_CONNECTING, HANDSHAKE_HELLO, HANDSHAKE_ANSWER, HANDSHAKE_PROOF, HANDSHAKE_WELCOME
+    HANDSHAKE_CONNECTING,
+    HANDSHAKE_HELLO,
+    HANDSHAKE_ANSWER,
+    HANDSHAKE_PROOF,
+    HANDSHAKE_WELCOME
 };
 
 typedef struct handshake {

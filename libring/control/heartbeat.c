@@ -60,8 +60,10 @@ static void judge(membership *m, connection *c, double now)
     char why[128];
     const double limit = m->world.settings.peer_timeout;
     if (is_silent(c, now, limit)) {
-        text_format(why, sizeof why, "no sign of life for %g s (RING_PEER_TIMEOUT); its process is "
-                    "stopped or its host cut off", limit);
+        text_format(why, sizeof why,
+                    "no sign of life for %g s (RING_PEER_TIMEOUT); its process is stopped or its "
+                    "host cut off",
+                    limit);
         departure_lost(m, c->peer, LOSS_SILENT, why);
     } else {
         membership_due(m, c->heard + limit);

@@ -50,8 +50,11 @@ ring_status id_listener_add(const ring_unique_id *id, int bound, double seconds)
         fd_close(&bound);
         return fail(RING_ERR_MEMORY, "making a unique id");
     }
-    *l = (id_listener){.id = *id, .bound = bound, .maker = getpid(),
-                       .expires = clock_now() + seconds, .next = list};
+    *l = (id_listener){.id = *id,
+                       .bound = bound,
+                       .maker = getpid(),
+                       .expires = clock_now() + seconds,
+                       .next = list};
     list = l;
     return RING_OK;
 }

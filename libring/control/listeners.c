@@ -59,8 +59,8 @@ static ring_status look_up_users(membership *m)
     m->job.users = m->terms.users = peer_table();
     return m->job.users != NULL
                ? RING_OK
-               : fail(RING_ERR_SYSTEM, "reading the table of users' connections: %m; set "
-                      "RING_SECRET_FILE");
+               : fail(RING_ERR_SYSTEM,
+                      "reading the table of users' connections: %m; set RING_SECRET_FILE");
 }
 
 ring_status listeners_bind(membership *m, const credential *c)
@@ -120,9 +120,12 @@ ring_status listeners_open(membership *m, const unsigned char session[HANDSHAKE_
 {
     memcpy(m->terms.session, session, HANDSHAKE_SESSION);
     crypto_auth_hmacsha256(m->terms.key, session, HANDSHAKE_SESSION, m->job.key);
-    const acceptor either = {.source.client = &m->client, .terms = &m->terms, .wants = on_proved,
+    const acceptor either = {.source.client = &m->client,
+                             .terms = &m->terms,
+                             .wants = on_proved,
                              .admit = on_admitted,
-                           .refuse = on_refused, .context = m};
+                             .refuse = on_refused,
+                             .context = m};
     RING_TRY(acceptor_open(&m->tcp, &either, m->tcp.source.fd));
     return acceptor_open(&m->local, &either, m->local.source.fd);
 }

@@ -282,8 +282,10 @@ static void init_changed(membership *m)
 
 static void init_parts(membership *m)
 {
-    m->client = (control_client){.rank = m->world.rank, .size = m->world.size,
-                                 .due = CONTROL_NEVER, .tick = on_tick};
+    m->client = (control_client){.rank = m->world.rank,
+                                 .size = m->world.size,
+                                 .due = CONTROL_NEVER,
+                                 .tick = on_tick};
     m->job.rank = m->terms.rank = m->world.rank;
     m->job.size = m->terms.size = m->world.size;
     m->rendezvous.source.fd = m->tcp.source.fd = m->local.source.fd = -1;

@@ -38,8 +38,8 @@ enum { BULLETIN_LASTING, BULLETIN_RECENT, BULLETINS, BULLETIN_STATEMENTS = 32 };
 /** A reason to end a communicator that the top has not answered, see verdict.h. */
 typedef struct proposal {
     control_message message;
-    int told;              /* to whom; -1: nobody            */
-    double decide_by;      /* without an answer it holds     */
+    int told;         /* to whom; -1: nobody            */
+    double decide_by; /* without an answer it holds     */
     struct proposal *next;
 } proposal;
 
@@ -58,15 +58,15 @@ typedef struct membership {
         control_world world; /* all ranks                                             */
         group all;           /* the communicator of the start, which begins with that */
     };
-    group *groups;         /* those that are not left         */
+    group *groups;                       /* those that are not left         */
     uint64_t left_ids[GROUPS_LEFT_KEPT]; /* of those that were left, the latest */
     size_t left_groups;
-    int references;        /* those that are not freed        */
+    int references; /* those that are not freed        */
     uint32_t ids_given;
     control_client client;
     enum control_state state;
-    bool served;           /* the thread knows it             */
-    bool started;          /* it was running                  */
+    bool served;            /* the thread knows it             */
+    bool started;           /* it was running                  */
     pthread_cond_t changed; /* something that a caller may wait for */
 
     handshake_terms job;   /* of the rendezvous               */
@@ -77,11 +77,11 @@ typedef struct membership {
     dialer *dialers;
 
     /* Joining. */
-    int cards_here;        /* rank 0: ranks that came; others: cards from above         */
-    int told;              /* rank 0: ranks that know already that it failed            */
-    bool at_rank_0;        /* others: rank 0 has welcomed this rank                     */
-    bool warned;           /* of a stranger in rank 0's place                           */
-    bool one_place;        /* rank 0 is at one place only                               */
+    int cards_here; /* rank 0: ranks that came; others: cards from above         */
+    int told;       /* rank 0: ranks that know already that it failed            */
+    bool at_rank_0; /* others: rank 0 has welcomed this rank                     */
+    bool warned;    /* of a stranger in rank 0's place                           */
+    bool one_place; /* rank 0 is at one place only                               */
 
     /* The barrier of the start. */
     int entered, passed;
@@ -89,23 +89,23 @@ typedef struct membership {
 
     /* What all are told. */
     bulletin bulletins[BULLETINS];
-    double posted_at;          /* the latest note that lasts                            */
+    double posted_at;               /* the latest note that lasts                            */
     statements_seen *statements_of; /* [size] by rank                          */
     proposal *proposals;
 
     /* Who is lost, and who has left. */
-    enum loss *lost;           /* [size] */
-    double lost_at;            /* the latest                                            */
-    atomic_bool *left;         /* [size] */
-    int *leavers;              /* [size], in the order in which it was heard            */
+    enum loss *lost;   /* [size] */
+    double lost_at;    /* the latest                                            */
+    atomic_bool *left; /* [size] */
+    int *leavers;      /* [size], in the order in which it was heard            */
     int leaver_count;
-    bool *unreachable;         /* [size] did not answer while a way up was sought       */
-    int unanswered;            /* the latest of them that was silent, -1                */
-    double attach_at;          /* when a new way up is due                              */
-    double adopt_at;           /* when those should be here whose way up this rank is   */
-    double stop_by;            /* of leaving                                            */
+    bool *unreachable; /* [size] did not answer while a way up was sought       */
+    int unanswered;    /* the latest of them that was silent, -1                */
+    double attach_at;  /* when a new way up is due                              */
+    double adopt_at;   /* when those should be here whose way up this rank is   */
+    double stop_by;    /* of leaving                                            */
 
-    held_socket *held;         /* data sockets that nobody takes yet                    */
+    held_socket *held; /* data sockets that nobody takes yet                    */
     int held_count;
 
     uint64_t messages_sent, bytes_sent;

@@ -76,13 +76,15 @@ static ring_status judge(const group *g)
         return RING_OK;
     membership_name(g->member, group_member_rank(g, near >= 0 ? near : any), name, sizeof name);
     if (near >= 0)
-        return fail(RING_ERR_PEER, "%s is stopped, not gone: it could wake and write; kill it and "
-                    "shrink again", name);
+        return fail(RING_ERR_PEER,
+                    "%s is stopped, not gone: it could wake and write; kill it and shrink again",
+                    name);
     return 2 * voters > g->world.size
                ? RING_OK
-               : fail(RING_ERR_PEER, "%s may live on beyond a broken network, and only %d of %d "
-                      "ranks are here, not more than half; shrink again when it is gone", name,
-                      voters, g->world.size);
+               : fail(RING_ERR_PEER,
+                      "%s may live on beyond a broken network, and only %d of %d ranks are here, "
+                      "not more than half; shrink again when it is gone",
+                      name, voters, g->world.size);
 }
 
 static void decide(group *g)
@@ -188,8 +190,8 @@ static ring_status await_decision(group *g, double deadline, control_message *de
     while (found == NULL) {
         found = bulletin_find(m, CONTROL_DECISION, g->world.id, round);
         if (found == NULL && !control_wait(&m->changed, deadline + GRACE_SECONDS))
-            return fail(RING_ERR_TIMEOUT, "the ranks that are left did not agree in time on who "
-                        "goes on");
+            return fail(RING_ERR_TIMEOUT,
+                        "the ranks that are left did not agree in time on who goes on");
     }
     *decision = *found;
     return RING_OK;
@@ -205,11 +207,13 @@ static ring_status take(group *g, const control_message *decision, control_world
     for (int r = 0; r < g->world.size; r++)
         if (in[r / 8] & 1u << r % 8)
             ranks[members++] = r;
-    const ring_status status =
-        in[g->world.rank / 8] & 1u << g->world.rank % 8
-            ? control_derive(&g->world, decision->body.decision.id, ranks, members, out)
-            : fail(RING_ERR_PEER, "rank %d is out: %d ranks went on without it; it had not called "
-                   "ring_comm_shrink in time, or was taken for lost", g->world.rank, members);
+    const ring_status status = in[g->world.rank / 8] & 1u << g->world.rank % 8
+                                   ? control_derive(&g->world, decision->body.decision.id, ranks,
+                                                    members, out)
+                                   : fail(RING_ERR_PEER,
+                                          "rank %d is out: %d ranks went on without it; it had not "
+                                          "called ring_comm_shrink in time, or was taken for lost",
+                                          g->world.rank, members);
     free(ranks);
     return status;
 }
@@ -220,8 +224,8 @@ ring_status control_shrink(control_world *broken, double deadline, control_world
     group *g = group_of(broken);
     *out = NULL;
     if (control_verdict(broken) == RING_OK)
-        return fail(RING_ERR_USAGE, "the communicator lives: shrink one that has failed or was "
-                    "aborted");
+        return fail(RING_ERR_USAGE,
+                    "the communicator lives: shrink one that has failed or was aborted");
     if (broken->size > CONTROL_SHRINK_MOST)
         return fail(RING_ERR_UNSUPPORTED, "shrinking %d ranks; at most %d can be", broken->size,
                     CONTROL_SHRINK_MOST);

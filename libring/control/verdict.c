@@ -62,7 +62,9 @@ void verdict_consider(membership *m, const control_message *reason)
         decide(m, reason);
         return;
     }
-    *p = (proposal){.message = *reason, .told = -1, .decide_by = clock_now() + ANSWER_SECONDS,
+    *p = (proposal){.message = *reason,
+                    .told = -1,
+                    .decide_by = clock_now() + ANSWER_SECONDS,
                     .next = m->proposals};
     m->proposals = p;
     membership_due(m, p->decide_by);
@@ -156,7 +158,8 @@ void control_suspect(control_world *world, int peer, const char *what)
     await_better_reason(g);
     text_format(text, sizeof text, "rank %d (%s, pid %d) %s: %s", peer, card->hostname, card->pid,
                 control_left(world, peer) ? "left the communicator while it was needed"
-                                          : "was lost", what);
+                                          : "was lost",
+                what);
     propose(g, RING_ERR_PEER, text);
     await_verdict(g);
     control_unlock();

@@ -8,7 +8,9 @@
 #include <sodium.h>
 #include <string.h>
 
-#define VERDICT_PATIENCE 2.0 /* s: rank 0 gives up when the first of us would, and then tells why */
+#define VERDICT_PATIENCE \
+    2.0 /* s: rank 0 gives up when the first of us would, and then tells why \
+         */
 #define LOOK_SECONDS 0.01
 
 typedef struct visit {
@@ -40,8 +42,8 @@ bool visiting_speak(membership *m, connection *c, control_message *out)
 void visiting_lose(membership *m, const connection *c)
 {
     if (!c->told_seated)
-        verdict_decide(m, RING_ERR_PEER, "rank 0 was lost while ranks were joining: the peer "
-                       "closed the connection");
+        verdict_decide(m, RING_ERR_PEER,
+                       "rank 0 was lost while ranks were joining: the peer closed the connection");
 }
 
 /* ---- Finding rank 0 ---------------------------------------------------------------- */
@@ -77,9 +79,13 @@ static ring_status aim(visit *v)
     memcpy(m->job.key, c->key, sizeof m->job.key);
     m->one_place = c->places == 1;
     for (size_t i = c->places; i-- > 0;) { /* dialers are stacked: the first place ends on top */
-        const dialer stubborn = {.purpose.kind = HANDSHAKE_JOIN, .terms = &m->job, .to = c->at[i],
-                                 .patience = HANDSHAKE_SECONDS, .deadline = CONTROL_NEVER,
-                                 .most_pause = c->places > 1 ? 0.2 : 0.05, .frugal = true,
+        const dialer stubborn = {.purpose.kind = HANDSHAKE_JOIN,
+                                 .terms = &m->job,
+                                 .to = c->at[i],
+                                 .patience = HANDSHAKE_SECONDS,
+                                 .deadline = CONTROL_NEVER,
+                                 .most_pause = c->places > 1 ? 0.2 : 0.05,
+                                 .frugal = true,
                                  .done = on_dialed};
         RING_TRY(membership_dial(m, &stubborn));
     }
@@ -132,8 +138,8 @@ static ring_status not_found(const membership *m, const dialer *first, const cre
     const bool stranger = c->places == 1 && tried && first->why == RING_ERR_AUTH;
     return fail(stranger ? RING_ERR_AUTH : RING_ERR_TIMEOUT,
                 "rank %d did not reach rank 0 at %s%s within %g s (RING_INIT_TIMEOUT): %s; is rank "
-                "0 running, and is the address right?", m->world.rank,
-                address_text(&c->at[0], text), c->places > 1 ? " and up" : "",
+                "0 running, and is the address right?",
+                m->world.rank, address_text(&c->at[0], text), c->places > 1 ? " and up" : "",
                 m->world.settings.init_timeout, tried ? first->text : "no answer");
 }
 
@@ -163,8 +169,10 @@ static ring_status await_cards(membership *m)
     const double limit = m->world.deadline + VERDICT_PATIENCE;
     while (m->state < STATE_LINKING && !membership_has_failed(m))
         if (!control_wait(&m->changed, limit))
-            return fail(RING_ERR_TIMEOUT, "rank 0 did not say within %g s (RING_INIT_TIMEOUT) that "
-                        "all ranks have joined; is it stopped?", m->world.settings.init_timeout);
+            return fail(RING_ERR_TIMEOUT,
+                        "rank 0 did not say within %g s (RING_INIT_TIMEOUT) that all ranks have "
+                        "joined; is it stopped?",
+                        m->world.settings.init_timeout);
     return m->state >= STATE_LINKING ? RING_OK : verdict_status(m);
 }
 

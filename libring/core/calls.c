@@ -64,8 +64,9 @@ static ring_status find_accelerator(const program *p, const void *at, size_t byt
     *by = bytes > 0 ? region_accelerator(region_ref(at, 1)) : NULL;
     if (*by == NULL || region_accelerator(region_ref(at, bytes)) == *by)
         return RING_OK;
-    return fail(RING_ERR_ARGUMENT, "ring_%s: %zu bytes at %p begin in memory of %s and end outside "
-                "of it", p->facts->name, bytes, at, (*by)->name);
+    return fail(RING_ERR_ARGUMENT,
+                "ring_%s: %zu bytes at %p begin in memory of %s and end outside of it",
+                p->facts->name, bytes, at, (*by)->name);
 }
 
 static ring_status find_accelerators(const program *p, call_buffers *b)
@@ -74,9 +75,10 @@ static ring_status find_accelerators(const program *p, call_buffers *b)
     RING_TRY(find_accelerator(p, b->dst, b->dst_bytes, &b->dst_by));
     if (b->src_by == NULL || b->dst_by == NULL || b->src_by == b->dst_by)
         return RING_OK;
-    return fail(RING_ERR_UNSUPPORTED, "ring_%s: src is memory of %s and dst of %s; both must be of "
-                "one accelerator, or one of them of the host", p->facts->name, b->src_by->name,
-                b->dst_by->name);
+    return fail(RING_ERR_UNSUPPORTED,
+                "ring_%s: src is memory of %s and dst of %s; both must be of one accelerator, or "
+                "one of them of the host",
+                p->facts->name, b->src_by->name, b->dst_by->name);
 }
 
 /* A rank that has no src of its own in a rooted call reads what it gets in dst. */
@@ -102,11 +104,11 @@ static ring_status read_options(const char *name, const ring_call *given, ring_c
                     name);
     memcpy(options, given, min_size(given->size, sizeof *options));
     if (options->stream != NULL)
-        return fail(RING_ERR_UNSUPPORTED, "ring_%s: a stream was given, but this libring was built "
-                    "without CUDA", name);
+        return fail(RING_ERR_UNSUPPORTED,
+                    "ring_%s: a stream was given, but this libring was built without CUDA", name);
     if (!(options->timeout >= 0))
-        return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.timeout must be 0 (RING_TIMEOUT) or "
-                    "more seconds", name);
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_%s: ring_call.timeout must be 0 (RING_TIMEOUT) or more seconds", name);
     return RING_OK;
 }
 
@@ -116,8 +118,10 @@ static ring_status wait_and_recycle(work *w)
 {
     if (wait_for_work(w, 0) == RING_IN_PROGRESS) {
         w->detached = true; /* an orphan since the wait */
-        return fail(RING_IN_PROGRESS, "ring_%s: ring_call.after was not set within RING_TIMEOUT; "
-                    "the call goes on without its caller", w->program->facts->name);
+        return fail(RING_IN_PROGRESS,
+                    "ring_%s: ring_call.after was not set within RING_TIMEOUT; the call goes on "
+                    "without its caller",
+                    w->program->facts->name);
     }
     const ring_status status = w->status;
     if (status != RING_OK)
@@ -201,8 +205,8 @@ static ring_status start(const request *r, ring_comm *comm)
 #define START(collective, dtype, op, root, count, src, dst) \
     start(&(const request){{collective, dtype, op, root, count}, src, dst, call}, comm)
 
-ring_status ring_all_reduce(const void *src, void *dst, size_t count, ring_dtype dtype,
-                            ring_op op, ring_comm *comm, const ring_call *call)
+ring_status ring_all_reduce(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
+                            ring_comm *comm, const ring_call *call)
 {
     return START(PLAN_ALL_REDUCE, dtype, op, 0, count, src, dst);
 }
@@ -219,8 +223,8 @@ ring_status ring_all_gather(const void *src, void *dst, size_t count, ring_dtype
     return START(PLAN_ALL_GATHER, dtype, RING_SUM, 0, count, src, dst);
 }
 
-ring_status ring_broadcast(const void *src, void *dst, size_t count, ring_dtype dtype,
-                           int root, ring_comm *comm, const ring_call *call)
+ring_status ring_broadcast(const void *src, void *dst, size_t count, ring_dtype dtype, int root,
+                           ring_comm *comm, const ring_call *call)
 {
     return START(PLAN_BROADCAST, dtype, RING_SUM, root, count, src, dst);
 }
@@ -236,8 +240,8 @@ ring_status ring_barrier(ring_comm *comm, const ring_call *call)
     return START(PLAN_BARRIER, RING_UINT8, RING_SUM, 0, 0, NULL, NULL);
 }
 
-ring_status ring_send(const void *src, size_t count, ring_dtype dtype, int peer,
-                      ring_comm *comm, const ring_call *call)
+ring_status ring_send(const void *src, size_t count, ring_dtype dtype, int peer, ring_comm *comm,
+                      const ring_call *call)
 {
     return START(PLAN_SEND, dtype, RING_SUM, peer, count, src, NULL);
 }

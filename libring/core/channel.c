@@ -124,8 +124,8 @@ void channel_clear(channel *c)
 
 static transport_frame frame_of(const work *w, uint64_t number)
 {
-    return (transport_frame){.call = (uint16_t)w->seq, .signature = w->signature,
-                             .message = number};
+    return (
+        transport_frame){.call = (uint16_t)w->seq, .signature = w->signature, .message = number};
 }
 
 static transport_frame long_frame(const work *w, const work_peer *peer, uint64_t number,
@@ -238,8 +238,8 @@ static ring_status bring_segment(posted *m, channel *c, size_t bytes, void **roo
     if (status == RING_IN_PROGRESS)
         return status;
     m->asked = false;
-    return status == RING_OK ? RING_OK : fail(status, "the accelerator (%s) failed to copy",
-                                              m->by->name);
+    return status == RING_OK ? RING_OK
+                             : fail(status, "the accelerator (%s) failed to copy", m->by->name);
 }
 
 RING_RARE static ring_status send_from_device(posted *m, work_peer *peer)
@@ -427,9 +427,11 @@ static bool same_call(const work *w, const transport_frame *frame)
 
 static ring_status unexpected(const channel *c, const transport_frame *frame, uint64_t number)
 {
-    return fail(RING_ERR_INTERNAL, "rank %d sent message %llu (flags %u, length %u), not message "
-                "%llu as the plan expects", c->rank, (unsigned long long)frame->message,
-                frame->flags, frame->length, (unsigned long long)number);
+    return fail(
+        RING_ERR_INTERNAL,
+        "rank %d sent message %llu (flags %u, length %u), not message %llu as the plan expects",
+        c->rank, (unsigned long long)frame->message, frame->flags, frame->length,
+        (unsigned long long)number);
 }
 
 static ring_status check_frame(const work *w, const channel *c, const transport_frame *frame,

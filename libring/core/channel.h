@@ -39,37 +39,37 @@ typedef enum wait_kind {
 typedef struct posted {
     struct posted *next;
     struct work *work;
-    int32_t peer;      /* of the work                                   */
-    bool stored;       /* a notice: the bytes are in the peer's buffer  */
-    bool placed;       /* the peer receives it into place               */
-    bool by_value;     /* never by reference                            */
-    bool copy;         /* the bytes are copied when a frame takes them  */
-    uint64_t number;   /* on the channel                                */
+    int32_t peer;    /* of the work                                   */
+    bool stored;     /* a notice: the bytes are in the peer's buffer  */
+    bool placed;     /* the peer receives it into place               */
+    bool by_value;   /* never by reference                            */
+    bool copy;       /* the bytes are copied when a frame takes them  */
+    uint64_t number; /* on the channel                                */
     const char *data;
     size_t bytes, done;
-    size_t segment;    /* bytes of a carried frame                      */
-    uint64_t put_at;   /* in the peer's memory, 0: nothing is to be put */
+    size_t segment;        /* bytes of a carried frame                      */
+    uint64_t put_at;       /* in the peer's memory, 0: nothing is to be put */
     const accelerator *by; /* whose memory `data` is, NULL: the host's  */
-    ticket brought;    /* tells when the next frame's bytes are here    */
-    bool asked;        /* `by` was asked for them                       */
+    ticket brought;        /* tells when the next frame's bytes are here    */
+    bool asked;            /* `by` was asked for them                       */
 } posted;
 
 typedef struct channel {
-    transport_link *link;         /* link_unopened() before a socket is there        */
+    transport_link *link; /* link_unopened() before a socket is there        */
     struct ring_comm *comm;
-    int32_t rank;                 /* the peer                                        */
+    int32_t rank; /* the peer                                        */
     enum channel_lane lane;
-    int32_t index;                /* among the channels of the pair and lane         */
-    struct channel *next_greeting; /* among those whose links are not open yet       */
-    bool dialed;                  /* a socket is there, or was asked for             */
-    bool lost;                    /* the link was seen to be broken                  */
-    int32_t place;                /* in the communicator's active channels, -1: none */
-    uint64_t out_given, in_given; /* message numbers that works were given           */
-    uint64_t sent, received;      /* messages that are through                       */
-    uint64_t sends, recvs;        /* LANE_PAIR: calls so far                         */
-    posted *posts;                /* by number                                       */
+    int32_t index;                    /* among the channels of the pair and lane         */
+    struct channel *next_greeting;    /* among those whose links are not open yet       */
+    bool dialed;                      /* a socket is there, or was asked for             */
+    bool lost;                        /* the link was seen to be broken                  */
+    int32_t place;                    /* in the communicator's active channels, -1: none */
+    uint64_t out_given, in_given;     /* message numbers that works were given           */
+    uint64_t sent, received;          /* messages that are through                       */
+    uint64_t sends, recvs;            /* LANE_PAIR: calls so far                         */
+    posted *posts;                    /* by number                                       */
     struct work *waiting[WAIT_KINDS]; /* by number                                   */
-    bool armed;                   /* somebody sleeps over the link                   */
+    bool armed;                       /* somebody sleeps over the link                   */
 } channel;
 
 /** Where a work stands on one channel. */

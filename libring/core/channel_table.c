@@ -60,8 +60,12 @@ ring_status channel_get(ring_comm *comm, enum channel_lane lane, int32_t index, 
     channel *c = calloc(1, sizeof *c);
     if (c == NULL)
         return fail(RING_ERR_MEMORY, "making a channel to rank %d", rank);
-    *c = (channel){.link = link_unopened(), .comm = comm, .rank = rank, .lane = lane,
-                    .index = index, .place = -1};
+    *c = (channel){.link = link_unopened(),
+                   .comm = comm,
+                   .rank = rank,
+                   .lane = lane,
+                   .index = index,
+                   .place = -1};
     t->slots[place_of(t, lane, index, rank)] = *out = c;
     t->count++;
     return RING_OK;

@@ -9,8 +9,10 @@ ring_status comm_check_own(const ring_comm *comm, const char *call)
 {
     if (comm->generation == fork_generation())
         return start_await(comm);
-    return fail(RING_ERR_USAGE, "ring_%s: the communicator is that of the parent process; a forked "
-                "child must make one of its own", call);
+    return fail(RING_ERR_USAGE,
+                "ring_%s: the communicator is that of the parent process; a forked child must make "
+                "one of its own",
+                call);
 }
 
 /* ---- Death ---------------------------------------------------------------------- */
@@ -93,8 +95,8 @@ ring_status ring_comm_abort(ring_comm *comm, const char *reason)
     if (comm == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_comm_abort: comm is NULL");
     RING_TRY(comm_check_own(comm, "comm_abort"));
-    fail(RING_ERR_ABORTED, "aborted by rank %d (%s): %s", comm->rank,
-         comm_host(comm, comm->rank), reason != NULL ? reason : "no reason given");
+    fail(RING_ERR_ABORTED, "aborted by rank %d (%s): %s", comm->rank, comm_host(comm, comm->rank),
+         reason != NULL ? reason : "no reason given");
     control_report(comm->world, RING_ERR_ABORTED, fail_text());
     pthread_mutex_lock(&comm->lock);
     comm_verdict(comm);
@@ -131,8 +133,8 @@ const char *ring_last_error(const ring_comm *comm)
         return fail_text();
     if (atomic_load_explicit(&comm->broken, memory_order_acquire) != RING_OK)
         return comm->error;
-    return atomic_load_explicit(&comm->starting, memory_order_acquire)
-               ? "" : control_text(comm->world);
+    return atomic_load_explicit(&comm->starting, memory_order_acquire) ? ""
+                                                                       : control_text(comm->world);
 }
 
 static uint64_t memory_of(const ring_comm *comm)
@@ -150,11 +152,17 @@ static uint64_t memory_of(const ring_comm *comm)
 static ring_comm_info info_of(ring_comm *comm)
 {
     ring_comm_info info = {
-        .rank = comm->rank, .ranks = comm->ranks, .local_rank = comm->local_rank,
-        .local_ranks = comm->local_ranks, .hosts = comm->plan_world.hosts,
-        .bytes_sent = comm->bytes_sent, .bytes_received = comm->bytes_received,
-        .messages_sent = comm->messages_sent, .memory = memory_of(comm),
-        .init_seconds = comm->init_seconds, .lowered = programs_lowered(comm->programs),
+        .rank = comm->rank,
+        .ranks = comm->ranks,
+        .local_rank = comm->local_rank,
+        .local_ranks = comm->local_ranks,
+        .hosts = comm->plan_world.hosts,
+        .bytes_sent = comm->bytes_sent,
+        .bytes_received = comm->bytes_received,
+        .messages_sent = comm->messages_sent,
+        .memory = memory_of(comm),
+        .init_seconds = comm->init_seconds,
+        .lowered = programs_lowered(comm->programs),
     };
     text_format(info.transport, sizeof info.transport, "%s", comm->transport);
     text_format(info.launcher, sizeof info.launcher, "%s", comm->world->launcher);

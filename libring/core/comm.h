@@ -57,26 +57,26 @@ typedef struct channel_table {
 
 struct ring_comm {
     int rank, ranks;
-    unsigned generation;          /* of the process that made it, see fork_generation() */
+    unsigned generation; /* of the process that made it, see fork_generation() */
     control_world *world;
-    plan_world plan_world;        /* the world, as algorithms see it */
+    plan_world plan_world; /* the world, as algorithms see it */
     settings settings;
     struct tuner *tuner;
     struct plan_cache *plans;
     struct program_cache *programs;
     channel_table channels;
-    struct opening *opening;      /* sockets that came for links */
+    struct opening *opening; /* sockets that came for links */
     char transport[32];
-    bool crowded;                 /* more ranks than cores on this host */
-    bool maps_all;                /* the links of all pairs map memory */
-    bool maps_hosts;              /* those of all pairs that share a host do */
-    bool reaches;                 /* some of this rank's links reach memory without mapping it */
+    bool crowded;    /* more ranks than cores on this host */
+    bool maps_all;   /* the links of all pairs map memory */
+    bool maps_hosts; /* those of all pairs that share a host do */
+    bool reaches;    /* some of this rank's links reach memory without mapping it */
     pthread_mutex_t lock;
-    work *first, **end;           /* works under way, in call order */
-    work *held, **held_end;       /* of them, those that the next turn looks at, by `behind` */
-    work *pool, *works;           /* idle ones; all of them */
-    work *done, **done_end;       /* whose on_done is to be called, first ended first */
-    bool telling;                 /* a thread calls them */
+    work *first, **end;     /* works under way, in call order */
+    work *held, **held_end; /* of them, those that the next turn looks at, by `behind` */
+    work *pool, *works;     /* idle ones; all of them */
+    work *done, **done_end; /* whose on_done is to be called, first ended first */
+    bool telling;           /* a thread calls them */
     posted *spare_posts;
     scratch *scratches;
     size_t turn_bytes, turn_most; /* moved in this turn, and how much that may be */
@@ -84,19 +84,19 @@ struct ring_comm {
     double looked;                /* at the clock, last */
     comm_stall stall;
     statements statements;
-    uint64_t calls;               /* collectives so far */
-    uint64_t *history;            /* [HISTORY_CALLS] */
-    int32_t waiters;              /* threads that wait for works of this communicator */
-    _Atomic int orphans;          /* works under way that nobody waits for */
-    struct comm_start *start;     /* NULL: its start did not return at once */
+    uint64_t calls;           /* collectives so far */
+    uint64_t *history;        /* [HISTORY_CALLS] */
+    int32_t waiters;          /* threads that wait for works of this communicator */
+    _Atomic int orphans;      /* works under way that nobody waits for */
+    struct comm_start *start; /* NULL: its start did not return at once */
     atomic_bool starting;
-    _Atomic int broken;           /* ring_status that ended it */
-    char error[1024];             /* written once, before broken */
+    _Atomic int broken; /* ring_status that ended it */
+    char error[1024];   /* written once, before broken */
     struct sleeper *sleeper;
     struct ring_comm *next_member; /* among the communicators of the process; these three are
                                       guarded by its lock (members.c) */
-    uint64_t turns_seen;          /* when its orphans were last looked after */
-    int32_t visitors;             /* threads that look after them */
+    uint64_t turns_seen;           /* when its orphans were last looked after */
+    int32_t visitors;              /* threads that look after them */
     /* for ring_comm_get_info */
     const char *algorithm;
     call_signature latest;
@@ -130,7 +130,6 @@ static inline const char *comm_host(const ring_comm *comm, int rank)
  *  child of the process that made it: what the child holds is a copy without sockets, threads or
  *  peers. @param call  for the text. */
 ring_status comm_check_own(const ring_comm *comm, const char *call);
-
 
 /* ---- init.c ---- */
 /** Waits for a start that returned at once. @return how it ended. */
@@ -190,9 +189,8 @@ double tuner_predict(struct tuner *t, const call_signature *call);
 ring_status plans_new(struct plan_cache **out);
 void plans_free(struct plan_cache *cache);
 /** @return a plan that lives as long as the cache. */
-ring_status plans_get(struct plan_cache *cache, const ring_comm *comm,
-                      const call_signature *call, const tuner_choice *choice,
-                      const plan **out);
+ring_status plans_get(struct plan_cache *cache, const ring_comm *comm, const call_signature *call,
+                      const tuner_choice *choice, const plan **out);
 
 /* ---- scratch.c ---- */
 /** Memory for partial sums. RING_IN_PROGRESS while works before this one have all that a

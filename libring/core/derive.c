@@ -61,10 +61,11 @@ static ring_status agree(ring_comm *parent, ring_status mine)
 {
     int32_t worst = (int32_t)mine;
     RING_TRY(ring_all_reduce(&worst, &worst, 1, RING_INT32, RING_MAX, parent, NULL));
-    return worst == RING_OK || mine != RING_OK
-               ? mine : fail((ring_status)worst, "ring_comm_split: another rank could not make its "
-                             "part of the communicator: %s",
-                              ring_status_string((ring_status)worst));
+    return worst == RING_OK || mine != RING_OK ? mine
+                                               : fail((ring_status)worst,
+                                                      "ring_comm_split: another rank could not "
+                                                      "make its part of the communicator: %s",
+                                                      ring_status_string((ring_status)worst));
 }
 
 static ring_status split(ring_comm *parent, split_card *cards, const split_card *mine,
@@ -84,7 +85,8 @@ static ring_status split(ring_comm *parent, split_card *cards, const split_card 
 /* The others are in the gathering: they must hear of it. */
 static ring_status refuse(ring_comm *parent, ring_status status)
 {
-    const call_signature gathering = {.collective = PLAN_ALL_GATHER, .dtype = RING_INT64,
+    const call_signature gathering = {.collective = PLAN_ALL_GATHER,
+                                      .dtype = RING_INT64,
                                       .count = CARD_NUMBERS};
     pthread_mutex_lock(&parent->lock);
     statements_refuse(parent, &gathering);
@@ -102,8 +104,8 @@ ring_status ring_comm_split(ring_comm *parent, int colour, int key, ring_comm **
     *out = NULL;
     split_card *cards = malloc((size_t)parent->ranks * sizeof *cards);
     if (cards == NULL)
-        return refuse(parent, fail(RING_ERR_MEMORY, "splitting a communicator of %d ranks",
-                                   parent->ranks));
+        return refuse(parent,
+                      fail(RING_ERR_MEMORY, "splitting a communicator of %d ranks", parent->ranks));
     const split_card mine = {.colour = colour, .key = key, .id = control_new_id(parent->world)};
     const ring_status status = split(parent, cards, &mine, out);
     free(cards);
@@ -126,7 +128,7 @@ static ring_status end_calls(ring_comm *broken)
     if (verdict != RING_OK)
         return RING_OK;
     return fail(RING_ERR_USAGE, "ring_comm_shrink: the communicator has not failed; "
-                "ring_comm_split() makes a smaller one of it");
+                                "ring_comm_split() makes a smaller one of it");
 }
 
 ring_status ring_comm_shrink(ring_comm *broken, ring_comm **out)

@@ -27,8 +27,7 @@ static channel *unsent(const work *w)
     for (int32_t i = 0; i < w->program->peer_count; i++) {
         const work_peer *peer = &w->peers[i];
         const transport_link *l = peer->on->link;
-        if (l->transport->flushed(l) < peer->flush_mark ||
-            (w->posted > 0 && has_post(peer->on, w)))
+        if (l->transport->flushed(l) < peer->flush_mark || (w->posted > 0 && has_post(peer->on, w)))
             return peer->on;
     }
     return NULL;
@@ -282,11 +281,12 @@ void engine_start(work *w)
 static ring_status timed_out(const work *w)
 {
     if (w->suspect == NULL)
-        return fail(RING_ERR_TIMEOUT, "not finished before its deadline (RING_TIMEOUT or "
-                    "ring_call.timeout)");
-    return fail(RING_ERR_TIMEOUT, "not finished before its deadline (RING_TIMEOUT or "
-                "ring_call.timeout), waiting for rank %d (%s)", w->suspect->rank,
-                comm_host(w->comm, w->suspect->rank));
+        return fail(RING_ERR_TIMEOUT,
+                    "not finished before its deadline (RING_TIMEOUT or ring_call.timeout)");
+    return fail(RING_ERR_TIMEOUT,
+                "not finished before its deadline (RING_TIMEOUT or ring_call.timeout), waiting for "
+                "rank %d (%s)",
+                w->suspect->rank, comm_host(w->comm, w->suspect->rank));
 }
 
 /* The lead of a call over several channels whose own part is done: the others tell more. */

@@ -16,8 +16,7 @@ static void adopt(ring_comm *comm, ring_status status, const char *text)
 }
 
 /* "rank 2 (host7), all_reduce #3 (count 5, float32, sum): …", unless both are in the text. */
-static void add_context(ring_comm *comm, const work *w, ring_status status, char *out,
-                        size_t size)
+static void add_context(ring_comm *comm, const work *w, ring_status status, char *out, size_t size)
 {
     char call[160] = "between calls";
     if (w != NULL)
@@ -25,8 +24,8 @@ static void add_context(ring_comm *comm, const work *w, ring_status status, char
     if (status == RING_ERR_MISMATCH)
         snprintf(out, size, "%s", fail_text());
     else
-        snprintf(out, size, "rank %d (%s), %s: %s", comm->rank,
-                 comm_host(comm, comm->rank), call, fail_text());
+        snprintf(out, size, "rank %d (%s), %s: %s", comm->rank, comm_host(comm, comm->rank), call,
+                 fail_text());
 }
 
 void comm_fail(ring_comm *comm, const work *w, ring_status status)

@@ -67,9 +67,9 @@ static ring_status remote_input(work *w, fold_pass *pass, int i)
     const operand *at = &pass->ins[i];
     arrival *in = &pass->arrived[i];
     const uint64_t number = operand_message(w, at, false);
-    const ring_status status =
-        channel_peek(w, at->peer, number, pass->total * at->width, w->position * at->width,
-                     w->program->segment * at->width, in);
+    const ring_status status = channel_peek(w, at->peer, number, pass->total * at->width,
+                                            w->position * at->width,
+                                            w->program->segment * at->width, in);
     if (status == RING_IN_PROGRESS ||
         (status == RING_OK && in->payload == NULL && in->bytes > 0 && !in->whole))
         return channel_await(w, w->peers[at->peer].on, WAIT_FRAME, number);
@@ -115,8 +115,8 @@ static char *store_address(const work *w, const program_op *o, const operand *to
     const work_peer *peer = &w->peers[to->peer];
     if (to->buffer != PLAN_DST || peer->dst_ref == 0)
         return NULL;
-    const size_t offset = to->offset + (program_skip(w->program, o, w->slice) + w->position) *
-                                           to->width;
+    const size_t offset = to->offset +
+                          (program_skip(w->program, o, w->slice) + w->position) * to->width;
     const size_t bytes = (program_count(w->program, o, w->slice) - w->position) * to->width;
     char *dst = channel_map(w, peer->on, peer->dst_ref, offset + bytes);
     return dst != NULL ? dst + offset : NULL;
@@ -207,8 +207,11 @@ static void bind_twin(const work *w, const program_op *o, const operand *twin, c
 static ring_status announce(work *w, const fold_pass *pass, const operand *to)
 {
     const operand *twin = local_twin(pass, to);
-    posted message = {.work = w, .peer = to->peer, .number = operand_message(w, to, true),
-                      .bytes = pass->total * to->width, .by_value = true,
+    posted message = {.work = w,
+                      .peer = to->peer,
+                      .number = operand_message(w, to, true),
+                      .bytes = pass->total * to->width,
+                      .by_value = true,
                       .segment = w->program->segment * to->width};
     if (store_address(w, pass->o, to) != NULL)
         message.stored = true;
@@ -268,10 +271,11 @@ static ring_status run_kernels(work *w, fold_pass *pass, size_t elements, bool d
     const int unfinished = outputs_that(pass, false, sums);
     const int finished = outputs_that(pass, true, results);
     if (unfinished > 0)
-        RING_TRY(fold_operands(w, sums, unfinished, pass, elements, 0,
-                               finished > 0 ? NULL : &w->over));
-    return finished > 0 ? fold_operands(w, results, finished, pass, elements, w->comm->ranks,
-                                        &w->over) : RING_OK;
+        RING_TRY(
+            fold_operands(w, sums, unfinished, pass, elements, 0, finished > 0 ? NULL : &w->over));
+    return finished > 0
+               ? fold_operands(w, results, finished, pass, elements, w->comm->ranks, &w->over)
+               : RING_OK;
 }
 
 /* By the accelerator. RING_IN_PROGRESS: it is at it. */
@@ -287,8 +291,8 @@ RING_RARE static ring_status combine_there(work *w, fold_pass *pass, size_t elem
     const ring_status status = ticket_status(&w->over);
     if (status == RING_IN_PROGRESS)
         return work_hold(w);
-    return status == RING_OK ? RING_OK : fail(status, "the accelerator (%s) failed to combine",
-                                              w->by->name);
+    return status == RING_OK ? RING_OK
+                             : fail(status, "the accelerator (%s) failed to combine", w->by->name);
 }
 
 static ring_status combine(work *w, fold_pass *pass, size_t elements)

@@ -89,8 +89,10 @@ ring_status handle_look(const ring_work *handle, const char *call, handle_view *
     pthread_mutex_unlock(&table.lock);
     if (index != 0)
         return RING_OK;
-    return fail(RING_ERR_USAGE, "ring_%s: the handle has ended: it was waited for, or tested until "
-                "done, before; use the pointer that ring_wait() sets to NULL", call);
+    return fail(RING_ERR_USAGE,
+                "ring_%s: the handle has ended: it was waited for, or tested until done, before; "
+                "use the pointer that ring_wait() sets to NULL",
+                call);
 }
 
 static void give_back(uint32_t index)

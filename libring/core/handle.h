@@ -20,8 +20,7 @@ typedef struct handle_view {
 } handle_view;
 
 /** Gives @p work a handle. @param[out] slot  its number, for the work. */
-ring_status handle_new(struct ring_comm *comm, struct work *work, uint32_t *slot,
-                       ring_work **out);
+ring_status handle_new(struct ring_comm *comm, struct work *work, uint32_t *slot, ring_work **out);
 /** @return RING_ERR_USAGE for a handle that has ended. */
 ring_status handle_look(const ring_work *handle, const char *call, handle_view *out);
 /** Ends a handle; false if another thread was first. */

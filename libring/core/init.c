@@ -102,8 +102,7 @@ static ring_status give_up(ring_comm *comm, ring_status status)
     return fail(status, "%s", text);
 }
 
-ring_status comm_new(control_world *world, const ring_comm *parent, double started,
-                     ring_comm **out)
+ring_status comm_new(control_world *world, const ring_comm *parent, double started, ring_comm **out)
 {
     ring_comm *comm = comm_alloc(world->rank, world->size);
     if (comm == NULL) {
@@ -211,8 +210,8 @@ static ring_status read_config(const ring_config *given, ring_config *config)
 {
     *config = (ring_config)RING_CONFIG_INIT;
     if (given != NULL && given->size == 0)
-        return fail(RING_ERR_ARGUMENT, "ring_comm_init_config: ring_config.size is 0; start from "
-                    "RING_CONFIG_INIT");
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_comm_init_config: ring_config.size is 0; start from RING_CONFIG_INIT");
     if (given != NULL)
         memcpy(config, given, min_size(given->size, sizeof *config));
     return RING_OK;
@@ -224,8 +223,8 @@ static ring_status read_settings(const ring_config *config, settings *s, uint32_
     RING_TRY(settings_override(s, config->settings));
     const char *simd = getenv("RING_SIMD");
     if (simd != NULL && simd[0] != '\0' && !kernels_select(simd))
-        return fail(RING_ERR_CONFIG, "RING_SIMD=%s: want auto, avx512, avx2 or c, and one that "
-                    "this CPU has", simd);
+        return fail(RING_ERR_CONFIG,
+                    "RING_SIMD=%s: want auto, avx512, avx2 or c, and one that this CPU has", simd);
     return links_mask(s, mask);
 }
 
@@ -266,8 +265,10 @@ ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_
     settings s;
     uint32_t mask;
     if (comm == NULL || id == NULL || size < 1 || rank < 0 || rank >= size)
-        return fail(RING_ERR_ARGUMENT, "ring_comm_init: rank %d of %d; want 0 <= rank < size, and "
-                    "comm and id not NULL", rank, size);
+        return fail(
+            RING_ERR_ARGUMENT,
+            "ring_comm_init: rank %d of %d; want 0 <= rank < size, and comm and id not NULL", rank,
+            size);
     *comm = NULL;
     RING_TRY(read_config(config, &given));
     RING_TRY(read_settings(&given, &s, &mask));

@@ -26,9 +26,11 @@ ring_status links_mask(const settings *s, uint32_t *mask)
             *mask &= ~(1u << i);
         }
     }
-    return *mask != 0 ? RING_OK : fail(RING_ERR_CONFIG, "none of the transports that "
-                                       "RING_TRANSPORT=%s allows works here; ringinfo tells why",
-                                       s->transport);
+    return *mask != 0 ? RING_OK
+                      : fail(RING_ERR_CONFIG,
+                             "none of the transports that RING_TRANSPORT=%s allows works here; "
+                             "ringinfo tells why",
+                             s->transport);
 }
 
 static bool reaches(const transport *t, const control_card *a, const control_card *b)
@@ -139,9 +141,10 @@ ring_status links_check(ring_comm *comm)
         uint16_t number;
         const transport *t = p != comm->rank ? links_strongest(comm, comm->rank, p, &number) : NULL;
         if (t == NULL && p != comm->rank)
-            return fail(RING_ERR_CONFIG, "no transport joins rank %d (%s) and rank %d (%s): allow "
-                        "tcp in RING_TRANSPORT on both", comm->rank, cards[comm->rank].hostname, p,
-                        cards[p].hostname);
+            return fail(RING_ERR_CONFIG,
+                        "no transport joins rank %d (%s) and rank %d (%s): allow tcp in "
+                        "RING_TRANSPORT on both",
+                        comm->rank, cards[comm->rank].hostname, p, cards[p].hostname);
         if (t == NULL)
             continue;
         describe(comm, t);

@@ -83,10 +83,21 @@ static size_t no_memory(const transport_link *l)
 transport_link *link_unopened(void)
 {
     static const transport none = {
-        .name = "unopened", .powers = TRANSPORT_COPIES, .close = no_close, .send = no_send,
-        .reserve = no_reserve, .flushed = no_count, .released = no_count,
-        .progress = no_progress, .peek = no_peek, .news = no_news, .ref = no_ref,
-        .wake_fd = no_wake_fd, .arm = sleep_on, .disarm = no_close, .memory = no_memory,
+        .name = "unopened",
+        .powers = TRANSPORT_COPIES,
+        .close = no_close,
+        .send = no_send,
+        .reserve = no_reserve,
+        .flushed = no_count,
+        .released = no_count,
+        .progress = no_progress,
+        .peek = no_peek,
+        .news = no_news,
+        .ref = no_ref,
+        .wake_fd = no_wake_fd,
+        .arm = sleep_on,
+        .disarm = no_close,
+        .memory = no_memory,
     };
     static transport_link link = {.transport = &none, .peer = -1};
     return &link;
@@ -121,8 +132,12 @@ static bool note_arrival(void *context, int peer, const control_purpose *purpose
         free(note);
         return false;
     }
-    *note = (arrival_note){.peer = peer, .lane = purpose->lane, .index = purpose->index,
-                           .transport = purpose->transport, .status = status, .fd = fd};
+    *note = (arrival_note){.peer = peer,
+                           .lane = purpose->lane,
+                           .index = purpose->index,
+                           .transport = purpose->transport,
+                           .status = status,
+                           .fd = fd};
     if (status != RING_OK)
         text_format(note->why, sizeof note->why, "%s", fail_text());
     works_count_orphan(comm, 1);
@@ -152,7 +167,9 @@ static ring_status open_link(const ring_comm *comm, const arrival_note *note, tr
 {
     uint16_t number;
     const transport *t = links_strongest(comm, comm->rank, note->peer, &number);
-    const transport_peer ends = {.rank = comm->rank, .peer = note->peer, .fd = note->fd,
+    const transport_peer ends = {.rank = comm->rank,
+                                 .peer = note->peer,
+                                 .fd = note->fd,
                                  .peer_timeout = comm->settings.peer_timeout,
                                  .checksum = comm->settings.checksum};
     transport_link *l;
@@ -175,8 +192,10 @@ static ring_status attach(ring_comm *comm, arrival_note *note, channel **on)
     (*on)->dialed = true;
     if (note->status != RING_OK)
         return fail(note->status, "no connection with rank %d (%s): %s%s", note->peer,
-                    comm_host(comm, note->peer), note->why, note->status == RING_ERR_TIMEOUT
-                    ? "; does a firewall block ports between the hosts?" : "");
+                    comm_host(comm, note->peer), note->why,
+                    note->status == RING_ERR_TIMEOUT
+                        ? "; does a firewall block ports between the hosts?"
+                        : "");
     (void)sleeper_ready(comm);
     if ((*on)->link != link_unopened()) {
         fd_close(&note->fd);
@@ -233,9 +252,11 @@ ring_status opening_dial(channel *c)
     ring_comm *comm = c->comm;
     uint16_t number;
     const transport *t = links_strongest(comm, comm->rank, c->rank, &number);
-    const control_purpose purpose = {
-        .lane = (uint16_t)c->lane, .index = (uint16_t)c->index, .transport = number,
-        .local = (t->powers & (TRANSPORT_SAME_PROCESS | TRANSPORT_SAME_HOST)) != 0};
+    const control_purpose purpose = {.lane = (uint16_t)c->lane,
+                                     .index = (uint16_t)c->index,
+                                     .transport = number,
+                                     .local = (t->powers & (TRANSPORT_SAME_PROCESS |
+                                                            TRANSPORT_SAME_HOST)) != 0};
     c->dialed = true;
     return control_dial(comm->world, c->rank, &purpose, clock_now() + comm->settings.timeout);
 }

@@ -18,7 +18,8 @@ static const char *base_of(const work *w, const operand *at)
 char *operand_address(const work *w, const program_op *o, const operand *at)
 {
     const size_t skip = at->buffer == PLAN_SCRATCH && w->program->slices > 1
-                            ? 0 : program_skip(w->program, o, w->slice);
+                            ? 0
+                            : program_skip(w->program, o, w->slice);
     const size_t first = at->offset + (skip + w->position) * at->width;
     ring_assert(at->peer == OPERAND_LOCAL && w->position <= program_count(w->program, o, w->slice));
     ring_assert(at->buffer != PLAN_DST || first <= w->dst_bytes);

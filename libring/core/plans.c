@@ -64,8 +64,11 @@ static plan *build(const ring_comm *comm, const call_signature *call, const tune
 {
     if (choice->algorithm == NULL)
         return pair_plan(comm, call->collective, call->root, choice->eager);
-    const algo_call wanted = {.collective = call->collective, .world = &comm->plan_world,
-                              .rank = comm->rank, .root = call->root, .chunks = choice->chunks};
+    const algo_call wanted = {.collective = call->collective,
+                              .world = &comm->plan_world,
+                              .rank = comm->rank,
+                              .root = call->root,
+                              .chunks = choice->chunks};
     return choice->algorithm->build(&wanted);
 }
 
@@ -73,8 +76,8 @@ static bool matches(const cached_plan *entry, const call_signature *call,
                     const tuner_choice *choice)
 {
     return entry->collective == call->collective && entry->root == call->root &&
-           entry->choice.algorithm == choice->algorithm &&
-           entry->choice.chunks == choice->chunks && entry->choice.eager == choice->eager;
+           entry->choice.algorithm == choice->algorithm && entry->choice.chunks == choice->chunks &&
+           entry->choice.eager == choice->eager;
 }
 
 static cached_plan *find(struct plan_cache *cache, const call_signature *call,
@@ -92,8 +95,8 @@ static cached_plan *find(struct plan_cache *cache, const call_signature *call,
     return NULL;
 }
 
-ring_status plans_get(struct plan_cache *cache, const ring_comm *comm,
-                      const call_signature *call, const tuner_choice *choice, const plan **out)
+ring_status plans_get(struct plan_cache *cache, const ring_comm *comm, const call_signature *call,
+                      const tuner_choice *choice, const plan **out)
 {
     cached_plan *entry = find(cache, call, choice);
     if (entry == NULL) {
@@ -103,8 +106,11 @@ ring_status plans_get(struct plan_cache *cache, const ring_comm *comm,
             free(entry);
             return RING_ERR_MEMORY; /* the builder has said what was missing */
         }
-        *entry = (cached_plan){.collective = call->collective, .root = call->root,
-                               .choice = *choice, .plan = p, .next = cache->first};
+        *entry = (cached_plan){.collective = call->collective,
+                               .root = call->root,
+                               .choice = *choice,
+                               .plan = p,
+                               .next = cache->first};
         cache->first = entry;
     }
     *out = entry->plan;

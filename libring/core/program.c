@@ -12,9 +12,9 @@ typedef struct lowering {
     const plan *plan;
     plan_layout layout;
     size_t element, acc;
-    program *p;         /* ops, operands and peers are NULL while counting */
+    program *p; /* ops, operands and peers are NULL while counting */
     int32_t ops, operands;
-    bool by_chunk;      /* ranges are cut: a slice of one has holes */
+    bool by_chunk; /* ranges are cut: a slice of one has holes */
 } lowering;
 
 /* ---- Operands ----------------------------------------------------------------------- */
@@ -66,7 +66,9 @@ static void add_operand(lowering *low, const plan_loc *loc, const plan_loc *part
     if (low->p->operands == NULL)
         return;
     operand *at = &low->p->operands[index];
-    *at = (operand){.peer = OPERAND_LOCAL, .buffer = loc->buffer, .finish = out && loc->finish,
+    *at = (operand){.peer = OPERAND_LOCAL,
+                    .buffer = loc->buffer,
+                    .finish = out && loc->finish,
                     .accumulator = is_accumulator(loc, partner)};
     at->width = (uint8_t)(at->accumulator ? low->acc : low->element);
     at->offset = element_offset(low, loc) * at->width;
@@ -90,7 +92,8 @@ static plan_loc piece_of(plan_loc loc, int32_t from, int32_t chunks)
 static size_t count_of(const lowering *low, const plan_loc *loc)
 {
     const plan_buffer place = loc->buffer == PLAN_SRC || loc->buffer == PLAN_DST
-                                  ? (plan_buffer)loc->buffer : PLAN_WIRE;
+                                  ? (plan_buffer)loc->buffer
+                                  : PLAN_WIRE;
     return plan_span_of(&low->layout, place, loc->chunk, loc->chunks).count;
 }
 
@@ -100,8 +103,11 @@ static program_op *add_op(lowering *low, const plan_step *step)
     program_op *o = low->p->ops != NULL ? &low->p->ops[low->ops] : &counted;
     low->ops++;
     if (low->p->ops != NULL)
-        *o = (program_op){.kind = step->kind, .eager = step->eager, .ins = (uint16_t)step->ins,
-                  .outs = (uint16_t)step->outs, .first = (uint32_t)low->operands};
+        *o = (program_op){.kind = step->kind,
+                          .eager = step->eager,
+                          .ins = (uint16_t)step->ins,
+                          .outs = (uint16_t)step->outs,
+                          .first = (uint32_t)low->operands};
     return o;
 }
 
@@ -233,8 +239,7 @@ static bool allocate(program *p, const plan *of, int32_t ops, int32_t operands)
     p->peers = calloc(peers + 1, sizeof *p->peers);
     p->op_count = ops;
     p->peer_count = of->peer_count;
-    p->memory = sizeof *p + (size_t)ops * sizeof *p->ops +
-                (size_t)operands * sizeof *p->operands +
+    p->memory = sizeof *p + (size_t)ops * sizeof *p->ops + (size_t)operands * sizeof *p->operands +
                 peers * sizeof *p->peers;
     return p->ops != NULL && p->operands != NULL && p->peers != NULL;
 }
@@ -262,10 +267,15 @@ static ring_status find_channels(ring_comm *comm, const plan *of, program *p)
 
 static ring_status lower(ring_comm *comm, const plan *of, const algo *a, program *p)
 {
-    lowering low = {.comm = comm, .plan = of, .p = p, .element = ring_dtype_size(p->call.dtype),
+    lowering low = {.comm = comm,
+                    .plan = of,
+                    .p = p,
+                    .element = ring_dtype_size(p->call.dtype),
                     .acc = kernel_acc_size(p->call.dtype)};
-    low.layout = (plan_layout){.collective = of->collective, .ranks = comm->ranks,
-                               .chunks = of->chunks, .count = p->call.count};
+    low.layout = (plan_layout){.collective = of->collective,
+                               .ranks = comm->ranks,
+                               .chunks = of->chunks,
+                               .count = p->call.count};
     set_slices(&low, a);
     lower_steps(&low);
     if (!allocate(p, of, low.ops, low.operands))
@@ -291,8 +301,7 @@ static ring_status choose(ring_comm *comm, const call_signature *call, tuner_cho
 static ring_status check_types(const call_signature *call, const plan_facts *facts)
 {
     if (ring_dtype_size(call->dtype) == 0)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: unknown dtype %d", facts->name,
-                    (int)call->dtype);
+        return fail(RING_ERR_ARGUMENT, "ring_%s: unknown dtype %d", facts->name, (int)call->dtype);
     if (facts->reduces && (unsigned)call->op >= RING_OP_COUNT)
         return fail(RING_ERR_ARGUMENT, "ring_%s: unknown op %d", facts->name, (int)call->op);
     return RING_OK;
@@ -311,8 +320,7 @@ static ring_status check_ranks(const call_signature *call, const plan_facts *fac
 }
 
 /* Bytes of a vector of blocks * count elements. */
-static ring_status vector_bytes(const program *p, bool blocks, const ring_comm *comm,
-                                size_t *bytes)
+static ring_status vector_bytes(const program *p, bool blocks, const ring_comm *comm, size_t *bytes)
 {
     size_t elements;
     if (mul_size(p->call.count, blocks ? (size_t)comm->ranks : 1, &elements) &&
@@ -354,7 +362,8 @@ static ring_status build(ring_comm *comm, program *p)
     RING_TRY(plans_get(comm->plans, comm, &p->call, &choice, &found));
     const call_way way = {.chunks = choice.chunks,
                           .algorithm = choice.algorithm != NULL
-                                           ? (int)(choice.algorithm - algo_all(&algorithms)) : 0};
+                                           ? (int)(choice.algorithm - algo_all(&algorithms))
+                                           : 0};
     p->algorithm = found->algorithm;
     p->signature = signature_pack(&p->call, &way);
     return lower(comm, found, choice.algorithm, p);

@@ -53,12 +53,12 @@ typedef struct program {
     size_t src_bytes, dst_bytes; /* of this rank's buffers                        */
     size_t block;                /* bytes from the vector's start to this rank's block */
     bool src_here, dst_here;     /* this rank has, or gives, the buffer           */
-    int32_t users;       /* works that run it */
+    int32_t users;               /* works that run it */
     int32_t op_count, peer_count, slices, channels;
-    size_t slice;        /* elements of each chunk in a slice */
-    size_t segment;      /* elements of a carried frame       */
-    size_t scratch;      /* bytes of partial sums             */
-    size_t memory;       /* bytes of all this                 */
+    size_t slice;   /* elements of each chunk in a slice */
+    size_t segment; /* elements of a carried frame       */
+    size_t scratch; /* bytes of partial sums             */
+    size_t memory;  /* bytes of all this                 */
     program_op *ops;
     operand *operands;
     program_peer *peers; /* [channels][peer_count]; counts are alike on all channels */

@@ -50,8 +50,8 @@ static ring_status add(ring_comm *comm, size_t bytes, scratch **out)
         return fail(RING_ERR_MEMORY, "no memory for partial sums");
     s->shared = heap_alloc(&s->data, bytes) == RING_OK;
     if (!s->shared)
-        s->data = aligned_alloc(RING_CACHE_LINE, (bytes + RING_CACHE_LINE - 1) &
-                                                     ~(size_t)(RING_CACHE_LINE - 1));
+        s->data = aligned_alloc(RING_CACHE_LINE,
+                                (bytes + RING_CACHE_LINE - 1) & ~(size_t)(RING_CACHE_LINE - 1));
     if (s->data == NULL) {
         free(s);
         return fail(RING_ERR_MEMORY, "no memory for partial sums (%zu bytes)", bytes);
@@ -113,8 +113,9 @@ ring_status scratch_take_stage(work *w)
     scratch *s = find(w->comm, STAGE_BYTES, &held);
     RING_TRY(use(w->comm, STAGE_BYTES, &s));
     w->stage = s->data;
-    return s->shared ? RING_OK : fail(RING_ERR_MEMORY, "no memory that the network reaches, for "
-                                      "what goes to a buffer that it does not");
+    return s->shared ? RING_OK
+                     : fail(RING_ERR_MEMORY, "no memory that the network reaches, for what goes to "
+                                             "a buffer that it does not");
 }
 
 void scratch_give_back(ring_comm *comm, const char *data)

@@ -67,8 +67,8 @@ void signature_describe(const call_signature *call, uint64_t seq, char *out, siz
 {
     const char *name = plan_collective_name(call->collective);
     int used = snprintf(out, size, "%s #%llu", name, (unsigned long long)seq);
-    if (call->collective >= PLAN_COLLECTIVE_COUNT || call->collective == PLAN_BARRIER ||
-        used < 0 || (size_t)used >= size)
+    if (call->collective >= PLAN_COLLECTIVE_COUNT || call->collective == PLAN_BARRIER || used < 0 ||
+        (size_t)used >= size)
         return;
     const plan_facts *facts = plan_facts_of(call->collective);
     used += snprintf(out + used, size - (size_t)used, " (count %zu, %s", call->count,

@@ -14,7 +14,7 @@
 enum { SLEEP_MS = 50 };
 
 struct sleeper {
-    _Atomic int wake_fd; /* -1: none */
+    _Atomic int wake_fd;  /* -1: none */
     _Atomic int sleepers; /* threads in poll, or about to be */
 };
 

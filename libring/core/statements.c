@@ -78,9 +78,9 @@ ring_status statements_refused(const ring_comm *comm, int caller, const call_sig
 {
     char text[160];
     signature_describe(call, seq, text, sizeof text);
-    return fail(RING_ERR_MISMATCH, "ranks made different calls: rank %d (%s) called %s, rank %d "
-                "(%s) refused it: %s", caller, comm_host(comm, caller), text, refuser,
-                comm_host(comm, refuser), why);
+    return fail(RING_ERR_MISMATCH,
+                "ranks made different calls: rank %d (%s) called %s, rank %d (%s) refused it: %s",
+                caller, comm_host(comm, caller), text, refuser, comm_host(comm, refuser), why);
 }
 
 ring_status statements_refused_here(const ring_comm *comm, int rank, const call_signature *theirs,
@@ -191,7 +191,8 @@ ring_status statements_judge(ring_comm *comm)
 void statements_refuse(ring_comm *comm, const call_signature *call)
 {
     const plan_facts *facts = plan_facts_of(call->collective);
-    control_statement refusal = {.peer = facts->pairwise ? call->root : -1, .refused = true,
+    control_statement refusal = {.peer = facts->pairwise ? call->root : -1,
+                                 .refused = true,
                                  .sends = call->collective == PLAN_SEND};
     const bool has_peer = call->root >= 0 && call->root < comm->ranks && call->root != comm->rank;
     channel *on = NULL;
@@ -214,7 +215,9 @@ void statements_wait(work *w)
     if (comm->statements.stated == w->seq + 1 || comm->ranks == 1)
         return;
     comm->statements.stated = w->seq + 1;
-    const control_statement waiting = {.number = w->seq, .signature = w->signature, .peer = -1,
+    const control_statement waiting = {.number = w->seq,
+                                       .signature = w->signature,
+                                       .peer = -1,
                                        .count = w->call.count,
                                        .root = w->program->facts->rooted ? w->call.root : 0};
     control_state(comm->world, &waiting);

@@ -15,8 +15,11 @@ static ring_status send_step(work *w, const program_op *o)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
     posted message = {
-        .work = w, .peer = to->peer, .number = operand_message(w, to, true),
-        .placed = to->buffer == PLAN_DST, .by = work_memory_of(w, from->buffer),
+        .work = w,
+        .peer = to->peer,
+        .number = operand_message(w, to, true),
+        .placed = to->buffer == PLAN_DST,
+        .by = work_memory_of(w, from->buffer),
         .data = operand_address(w, o, from),
         .bytes = program_count(w->program, o, w->slice) * from->width,
         .segment = w->program->segment * from->width,
@@ -30,15 +33,20 @@ static ring_status eager_step(work *w, const program_op *o)
     const operand *from = &w->program->operands[o->first], *to = from + 1;
     posted *m = &w->relay;
     if (w->position == 0 && !m->asked)
-        *m = (posted){.work = w, .peer = to->peer, .number = operand_message(w, to, true),
-                      .by_value = true, .copy = true, .by = work_memory_of(w, from->buffer),
+        *m = (posted){.work = w,
+                      .peer = to->peer,
+                      .number = operand_message(w, to, true),
+                      .by_value = true,
+                      .copy = true,
+                      .by = work_memory_of(w, from->buffer),
                       .data = operand_address(w, o, from),
                       .bytes = program_count(w->program, o, w->slice) * from->width,
                       .segment = w->program->segment * from->width};
     const ring_status status = channel_send(m);
     w->position = m->done > 0; /* begun */
     return status == RING_IN_PROGRESS
-               ? channel_await(w, w->peers[to->peer].on, WAIT_ROOM, m->number) : status;
+               ? channel_await(w, w->peers[to->peer].on, WAIT_ROOM, m->number)
+               : status;
 }
 
 /* ---- Receive ---------------------------------------------------------------------- */
@@ -67,9 +75,9 @@ static ring_status receive_frame(work *w, const program_op *o, size_t total)
     const uint64_t number = operand_message(w, from, false);
     channel *c = w->peers[from->peer].on;
     arrival in;
-    const ring_status status =
-        channel_peek(w, from->peer, number, total * to->width, w->position * to->width,
-                     w->program->segment * to->width, &in);
+    const ring_status status = channel_peek(w, from->peer, number, total * to->width,
+                                            w->position * to->width,
+                                            w->program->segment * to->width, &in);
     if (status == RING_IN_PROGRESS)
         return channel_await(w, c, WAIT_FRAME, number);
     RING_TRY(status);

@@ -31,13 +31,23 @@ typedef struct tuner_call {
 /* Measured with ringperf on two cores, 2 ranks; docs/performance.md has the commands.
  * Seconds a carried message, a reference, a carried byte, a byte of a kernel, a call. */
 static const plan_cost_params mapped_links = {
-    .alpha = 0.4e-6, .alpha_ref = 0.25e-6, .beta = 1.0 / 8e9, .gamma = 1.0 / 60e9,
-    .overhead = 0.2e-6, .maps = true, .reference_min = REFERENCE_MIN_BYTES,
+    .alpha = 0.4e-6,
+    .alpha_ref = 0.25e-6,
+    .beta = 1.0 / 8e9,
+    .gamma = 1.0 / 60e9,
+    .overhead = 0.2e-6,
+    .maps = true,
+    .reference_min = REFERENCE_MIN_BYTES,
     .eager_max = EAGER_BYTES,
 };
 static const plan_cost_params sending_links = {
-    .alpha = 9e-6, .alpha_ref = 9e-6, .beta = 1.0 / 2.0e9, .gamma = 1.0 / 20e9,
-    .overhead = 1e-6, .maps = false, .eager_max = EAGER_BYTES,
+    .alpha = 9e-6,
+    .alpha_ref = 9e-6,
+    .beta = 1.0 / 2.0e9,
+    .gamma = 1.0 / 20e9,
+    .overhead = 1e-6,
+    .maps = false,
+    .eager_max = EAGER_BYTES,
 };
 
 static ring_status unknown_algorithm(const char *name)
@@ -46,8 +56,8 @@ static ring_status unknown_algorithm(const char *name)
     const algo *all = algo_all(&count);
     char known[128] = "";
     for (size_t i = 0; i < count; i++)
-        text_format(known + strlen(known), sizeof known - strlen(known), "%s%s",
-                    i > 0 ? ", " : "", all[i].name);
+        text_format(known + strlen(known), sizeof known - strlen(known), "%s%s", i > 0 ? ", " : "",
+                    all[i].name);
     return fail(RING_ERR_CONFIG, "RING_ALGO=%s: no such algorithm; known: %s", name, known);
 }
 
@@ -83,10 +93,11 @@ static bool usable(const struct tuner *t, const algo *a, plan_collective collect
 static ring_status price(const struct tuner *t, const tuner_choice *choice, const tuner_call *call,
                          double *seconds)
 {
-    const algo_call wanted = {.collective = call->collective, .world = t->world,
+    const algo_call wanted = {.collective = call->collective,
+                              .world = t->world,
                               .chunks = choice->chunks};
-    return algo_price(choice->algorithm, &wanted, call->count, call->element, call->acc,
-                      &t->prices, seconds);
+    return algo_price(choice->algorithm, &wanted, call->count, call->element, call->acc, &t->prices,
+                      seconds);
 }
 
 /* Prices float32; the order of prices does not depend on the type. A rank that lacks the memory to
@@ -145,10 +156,9 @@ ring_status tuner_choose(struct tuner *t, plan_collective collective, size_t byt
     else if (known->algorithm == NULL)
         RING_TRY(cheapest(t, collective, typical, known));
     *choice = *known;
-    return known->algorithm != NULL
-               ? RING_OK
-               : fail(RING_ERR_INTERNAL, "no algorithm can do %s",
-                      plan_collective_name(collective));
+    return known->algorithm != NULL ? RING_OK
+                                    : fail(RING_ERR_INTERNAL, "no algorithm can do %s",
+                                           plan_collective_name(collective));
 }
 
 double tuner_predict(struct tuner *t, const call_signature *call)

@@ -24,9 +24,9 @@ static ring_status end_lost(ring_work **handle, const handle_view *view)
 {
     handle_end(*handle);
     *handle = NULL;
-    return view->status == RING_OK ? RING_OK
-                                   : fail(view->status, "the communicator was destroyed before the "
-                                          "call ended");
+    return view->status == RING_OK
+               ? RING_OK
+               : fail(view->status, "the communicator was destroyed before the call ended");
 }
 
 /* Takes the lock of the handle's communicator. With RING_OK it is held, unless view->comm is NULL:
@@ -214,7 +214,7 @@ ring_status ring_wait_any(ring_work **works, size_t count, size_t *index)
         wait_between_looks(&looks);
         if (is_in_vain(works, count, &since, &next_look))
             return fail(RING_IN_PROGRESS, "ring_wait_any: no event that its calls wait for was set "
-                        "within their time-out; the calls go on");
+                                          "within their time-out; the calls go on");
     }
     return *index < count ? ring_wait(&works[*index]) : RING_OK;
 }

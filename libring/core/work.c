@@ -67,7 +67,9 @@ static ring_status take_messages(work *w, const program *p)
     for (int32_t i = 0; i < p->peer_count; i++) {
         const program_peer *peer = &p->peers[w->index * p->peer_count + i];
         channel *c = peer->on;
-        w->peers[i] = (work_peer){.on = c, .out_base = c->out_given, .in_base = c->in_given,
+        w->peers[i] = (work_peer){.on = c,
+                                  .out_base = c->out_given,
+                                  .in_base = c->in_given,
                                   .first_ref = UINT64_MAX};
         c->out_given += runs * peer->sends;
         c->in_given += runs * peer->recvs;

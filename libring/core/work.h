@@ -18,7 +18,7 @@ typedef enum work_phase {
     PHASE_NONE,
     PHASE_FETCHING, /* a link brings bytes of a message */
     PHASE_FETCHED,
-    PHASE_FOLDING   /* an accelerator combines */
+    PHASE_FOLDING /* an accelerator combines */
 } work_phase;
 
 typedef struct work {
@@ -30,41 +30,41 @@ typedef struct work {
     const char *src;
     char *dst, *scratch, *stage;
     size_t dst_bytes;
-    uint64_t src_region, dst_region; /* held until the end, 0: of none */
-    const accelerator *by;     /* who computes for it, NULL: the host               */
+    uint64_t src_region, dst_region;    /* held until the end, 0: of none */
+    const accelerator *by;              /* who computes for it, NULL: the host               */
     const accelerator *src_by, *dst_by; /* whose memory they are, NULL: the host's */
     program *program;
     work_peer *peers; /* [program->peer_count] */
     int32_t peer_cap;
-    struct work *lead;         /* of its call                                       */
-    int32_t parts;             /* of the lead: works of the call that are not done  */
-    int32_t index;             /* of its channels                                   */
-    int32_t op, slice;         /* the present one                                   */
-    int32_t runs;              /* slices that it has done                           */
-    size_t position;           /* elements of the present op that are done          */
-    work_phase phase;          /* of the elements that come next                    */
-    size_t asked;              /* so many, in PHASE_FOLDING                         */
-    bool copies;               /* a recv whose message a fold takes                 */
-    ticket over;               /* of what was asked for in a phase                  */
-    posted relay;              /* the eager message of the present op               */
-    int32_t posted;            /* messages that are still to be handed over         */
-    channel *awaits;           /* where it waits, NULL: nowhere                     */
-    channel *suspect;          /* where it waited last, for messages                */
+    struct work *lead; /* of its call                                       */
+    int32_t parts;     /* of the lead: works of the call that are not done  */
+    int32_t index;     /* of its channels                                   */
+    int32_t op, slice; /* the present one                                   */
+    int32_t runs;      /* slices that it has done                           */
+    size_t position;   /* elements of the present op that are done          */
+    work_phase phase;  /* of the elements that come next                    */
+    size_t asked;      /* so many, in PHASE_FOLDING                         */
+    bool copies;       /* a recv whose message a fold takes                 */
+    ticket over;       /* of what was asked for in a phase                  */
+    posted relay;      /* the eager message of the present op               */
+    int32_t posted;    /* messages that are still to be handed over         */
+    channel *awaits;   /* where it waits, NULL: nowhere                     */
+    channel *suspect;  /* where it waited last, for messages                */
     wait_kind kind;
-    uint64_t number;           /* of the message it waits for                       */
-    struct work *behind;       /* next waiter of the channel                        */
-    ring_event *gate;          /* nothing starts before it is set; NULL: open       */
-    double timeout, deadline;  /* deadline 0: nobody has looked at the clock yet    */
+    uint64_t number;          /* of the message it waits for                       */
+    struct work *behind;      /* next waiter of the channel                        */
+    ring_event *gate;         /* nothing starts before it is set; NULL: open       */
+    double timeout, deadline; /* deadline 0: nobody has looked at the clock yet    */
     ring_done on_done;
     void *context;
-    struct work *done_next;    /* among those whose on_done is to be called         */
-    uint32_t handle;           /* its place in the table of handles, 0: none        */
-    int32_t waiters;           /* threads that wait for it                          */
-    bool lends;                /* frames were sent that links may still need memory for */
-    bool detached;             /* no handle, nobody waits: on_done alone tells      */
-    bool telling;              /* on_done is still to be called                     */
-    bool orphan;               /* nobody waits for it                               */
-    bool finished;             /* status is final                                   */
+    struct work *done_next; /* among those whose on_done is to be called         */
+    uint32_t handle;        /* its place in the table of handles, 0: none        */
+    int32_t waiters;        /* threads that wait for it                          */
+    bool lends;             /* frames were sent that links may still need memory for */
+    bool detached;          /* no handle, nobody waits: on_done alone tells      */
+    bool telling;           /* on_done is still to be called                     */
+    bool orphan;            /* nobody waits for it                               */
+    bool finished;          /* status is final                                   */
     ring_status status;
 } work;
 

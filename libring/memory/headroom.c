@@ -26,7 +26,8 @@ static const struct cgroup_names {
     const char *limit, *usage;
     const char *cache[2]; /* keys of memory.stat: what can be given back */
 } versions[] = {
-    {"memory.limit_in_bytes", "memory.usage_in_bytes",
+    {"memory.limit_in_bytes",
+     "memory.usage_in_bytes",
      {"total_inactive_file", "total_active_file"}},
     {"memory.max", "memory.current", {"inactive_file", "active_file"}},
 };

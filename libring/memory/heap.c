@@ -50,7 +50,10 @@ typedef struct heap_state {
     peer_mapping *peers;
 } heap_state;
 
-#define HEAP_NONE {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1}
+#define HEAP_NONE \
+    { \
+        .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 \
+    }
 
 static heap_state heap = HEAP_NONE;
 
@@ -60,12 +63,16 @@ static ring_status size_and_map(int fd)
 {
     const size_t bytes = span_sensible(&heap.bound);
     if (bytes < SPAN_LEAST)
-        return fail(RING_ERR_MEMORY, "no shared memory: it needs %zu MiB of address space, and "
-                    "only %zu KiB are to be had (%s)", SPAN_LEAST >> 20, bytes >> 10, heap.bound);
+        return fail(RING_ERR_MEMORY,
+                    "no shared memory: it needs %zu MiB of address space, and only %zu KiB are to "
+                    "be had (%s)",
+                    SPAN_LEAST >> 20, bytes >> 10, heap.bound);
     RING_TRY(fd_size_and_seal(fd, bytes));
     if (!span_map(fd, bytes, &heap.span))
-        return fail(RING_ERR_MEMORY, "mapping %zu MiB of address space for shared memory: %m; "
-                    "raise the limit on virtual memory (ulimit -v)", bytes >> 20);
+        return fail(RING_ERR_MEMORY,
+                    "mapping %zu MiB of address space for shared memory: %m; raise the limit on "
+                    "virtual memory (ulimit -v)",
+                    bytes >> 20);
     return RING_OK;
 }
 
@@ -148,7 +155,8 @@ static bool range_split(heap_range *range, size_t bytes)
     heap_range *rest = malloc(sizeof *rest);
     if (rest == NULL)
         return false;
-    *rest = (heap_range){.offset = range->offset + bytes, .bytes = range->bytes - bytes,
+    *rest = (heap_range){.offset = range->offset + bytes,
+                         .bytes = range->bytes - bytes,
                          .next = range->next};
     range->bytes = bytes;
     range->next = rest;
@@ -180,9 +188,10 @@ static ring_status check_headroom(size_t bytes)
         heap.unlooked = 0;
         return RING_OK;
     }
-    return fail(RING_ERR_MEMORY, "%zu KiB of shared memory do not fit into the %zu KiB that are "
-                "left of %s; use smaller buffers or raise the limit", bytes >> 10, h.bytes >> 10,
-                h.bound);
+    return fail(RING_ERR_MEMORY,
+                "%zu KiB of shared memory do not fit into the %zu KiB that are left of %s; use "
+                "smaller buffers or raise the limit",
+                bytes >> 10, h.bytes >> 10, h.bound);
 }
 
 /* At most LOOK_STEP. */
@@ -235,8 +244,9 @@ static ring_status heap_alloc_locked(void **ptr, size_t bytes)
 {
     heap_range *range = bytes < heap.span.bytes ? range_take(whole_pages(bytes)) : NULL;
     if (range == NULL)
-        return fail(RING_ERR_MEMORY, "no room for %zu bytes in the %zu MiB of address space for "
-                    "shared memory (%s)", bytes, heap.span.bytes >> 20, heap.bound);
+        return fail(RING_ERR_MEMORY,
+                    "no room for %zu bytes in the %zu MiB of address space for shared memory (%s)",
+                    bytes, heap.span.bytes >> 20, heap.bound);
     const ring_status status = range_commit(range);
     if (status != RING_OK) {
         range_merge_next(range);
@@ -320,8 +330,10 @@ static ring_status peer_add(int fd, const struct stat *file, peer_mapping **out)
         return fail(RING_ERR_MEMORY, "mapping a peer's memory");
     if (!span_map(fd, (size_t)file->st_size, &peer->span)) {
         free(peer);
-        return fail(RING_ERR_MEMORY, "mapping %lld MiB of a peer's address space: %m; raise the "
-                    "limit on virtual memory (ulimit -v)", (long long)file->st_size >> 20);
+        return fail(RING_ERR_MEMORY,
+                    "mapping %lld MiB of a peer's address space: %m; raise the limit on virtual "
+                    "memory (ulimit -v)",
+                    (long long)file->st_size >> 20);
     }
     peer->device = file->st_dev;
     peer->inode = file->st_ino;
@@ -334,8 +346,8 @@ static ring_status heap_map_peer_locked(int fd, size_t bytes, void **base)
 {
     struct stat file;
     if (bytes == 0 || bytes > SPAN_MOST || fstat(fd, &file) != 0 || file.st_size != (off_t)bytes)
-        return fail(RING_ERR_PEER, "the peer's shared memory has the wrong size: another version "
-                    "of libring?");
+        return fail(RING_ERR_PEER,
+                    "the peer's shared memory has the wrong size: another version of libring?");
     peer_mapping *peer = peer_find(&file);
     if (peer == NULL)
         RING_TRY(peer_add(fd, &file, &peer));

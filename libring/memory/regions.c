@@ -21,10 +21,10 @@ typedef struct slot {
 
 static struct {
     pthread_mutex_t lock;
-    _Atomic uint32_t count; /* in use; changes under the lock, as the next */
+    _Atomic uint32_t count;   /* in use; changes under the lock, as the next */
     _Atomic uint32_t devices; /* of them, those of accelerators */
-    bool listed;            /* `order` is filled */
-    uint16_t order[SLOTS];  /* those in use by address, then the free ones, longest free first */
+    bool listed;              /* `order` is filled */
+    uint16_t order[SLOTS];    /* those in use by address, then the free ones, longest free first */
     slot slots[SLOTS];
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -93,9 +93,10 @@ static slot *slot_of(uint64_t ref)
 
 static ring_status refuse_overlap(const char *base, size_t bytes, const slot *other)
 {
-    return fail(RING_ERR_ARGUMENT, "ring_mem_register: %zu bytes at %p overlap the %zu bytes at %p "
-                "that are registered already; deregister those first", bytes, (const void *)base,
-                other->bytes, (void *)other->base);
+    return fail(RING_ERR_ARGUMENT,
+                "ring_mem_register: %zu bytes at %p overlap the %zu bytes at %p that are "
+                "registered already; deregister those first",
+                bytes, (const void *)base, other->bytes, (void *)other->base);
 }
 
 static void list_slots(void)
@@ -114,14 +115,19 @@ static ring_status add_locked(char *base, size_t bytes, region_kind kind,
     if (place < count && (size_t)(slot_at(place)->base - base) < bytes)
         return refuse_overlap(base, bytes, slot_at(place));
     if (count == SLOTS)
-        return fail(RING_ERR_MEMORY, "ring_mem_register: %d regions are registered, and no more "
-                    "can be; register fewer, larger ones", (int)SLOTS);
+        return fail(RING_ERR_MEMORY,
+                    "ring_mem_register: %d regions are registered, and no more can be; register "
+                    "fewer, larger ones",
+                    (int)SLOTS);
     list_slots();
     const uint16_t taken = table.order[count];
     memmove(&table.order[place + 1], &table.order[place], (count - place) * sizeof *table.order);
     table.order[place] = taken;
-    table.slots[taken] = (slot){.base = base, .bytes = bytes, .kind = kind,
-                                .accelerator = by, .generation = fork_generation()};
+    table.slots[taken] = (slot){.base = base,
+                                .bytes = bytes,
+                                .kind = kind,
+                                .accelerator = by,
+                                .generation = fork_generation()};
     table.count = count + 1;
     table.devices += kind == REGION_DEVICE;
     return RING_OK;
@@ -135,8 +141,10 @@ static ring_status add(void *base, size_t bytes, region_kind kind, const struct 
         return fail(RING_ERR_ARGUMENT, "ring_mem_register: %zu bytes at %p are no memory", bytes,
                     base);
     if (heap_ref(first, 1) != 0 || heap_ref(first + (bytes - 1), 1) != 0)
-        return fail(RING_ERR_ARGUMENT, "ring_mem_register: %p is memory of ring_mem_alloc, which "
-                    "peers reach without it", base);
+        return fail(
+            RING_ERR_ARGUMENT,
+            "ring_mem_register: %p is memory of ring_mem_alloc, which peers reach without it",
+            base);
     pthread_mutex_lock(&table.lock);
     const ring_status status = add_locked(first, bytes, kind, by);
     pthread_mutex_unlock(&table.lock);
@@ -158,11 +166,14 @@ static ring_status remove_locked(const char *base, uint16_t *id)
     const uint32_t place = places_until(base);
     slot *s = place > 0 ? slot_at(place - 1) : NULL;
     if (s == NULL || s->base != base)
-        return fail(RING_ERR_ARGUMENT, "ring_mem_deregister: %p was not given to ring_mem_register "
-                    "in this process", (const void *)base);
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_mem_deregister: %p was not given to ring_mem_register in this process",
+                    (const void *)base);
     if (s->users > 0)
-        return fail(RING_ERR_USAGE, "ring_mem_deregister: running calls (%u) use the %zu bytes at "
-                    "%p; wait for them first", s->users, s->bytes, (const void *)base);
+        return fail(
+            RING_ERR_USAGE,
+            "ring_mem_deregister: running calls (%u) use the %zu bytes at %p; wait for them first",
+            s->users, s->bytes, (const void *)base);
     const uint16_t freed = table.order[place - 1];
     *id = (uint16_t)(FIRST_ID + freed);
     s->bytes = 0;
@@ -257,7 +268,10 @@ bool region_find(uint64_t ref, region *out)
     pthread_mutex_lock(&table.lock);
     const slot *s = slot_of(ref);
     if (s != NULL)
-        *out = (region){.id = id, .kind = s->kind, .base = s->base, .bytes = s->bytes,
+        *out = (region){.id = id,
+                        .kind = s->kind,
+                        .base = s->base,
+                        .bytes = s->bytes,
                         .accelerator = s->accelerator};
     pthread_mutex_unlock(&table.lock);
     return s != NULL;

@@ -82,8 +82,8 @@ bool span_map(int fd, size_t bytes, span *out)
     }
     madvise(base, bytes, MADV_DONTDUMP);
     madvise(reserved, bytes + shift, MADV_DONTFORK);
-    *out = (span){.base = base, .bytes = bytes, .reserved = reserved,
-                  .reserved_bytes = bytes + shift};
+    *out =
+        (span){.base = base, .bytes = bytes, .reserved = reserved, .reserved_bytes = bytes + shift};
     return true;
 }
 

@@ -106,7 +106,10 @@ static plan_loc own(const plan *p, plan_buffer buffer, int chunk, int chunks)
 
 static plan_loc message(int peer, plan_buffer buffer, plan_wire wire, int chunk, int chunks)
 {
-    return (plan_loc){.rank = peer, .chunk = chunk, .chunks = chunks, .buffer = (uint8_t)buffer,
+    return (plan_loc){.rank = peer,
+                      .chunk = chunk,
+                      .chunks = chunks,
+                      .buffer = (uint8_t)buffer,
                       .wire = (uint8_t)wire};
 }
 
@@ -202,8 +205,8 @@ static int32_t list_messages(const plan *p, plan_peer *messages)
     int32_t count = 0;
     for (int32_t b = 0; b < p->block_count; b++) {
         const plan_block *block = &p->blocks[b];
-        for (const plan_step *step = &p->steps[block->first],
-                             *end = step + block->steps; step < end; step++) {
+        for (const plan_step *step = &p->steps[block->first], *end = step + block->steps;
+             step < end; step++) {
             for (int32_t i = step->first_in; i < step->first_out + step->outs; i++) {
                 const bool in = i < step->first_out;
                 if (p->locs[i].rank != p->rank)

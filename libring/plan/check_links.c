@@ -158,8 +158,9 @@ static ring_status stuck(const flow *f, int rank)
     const plan *p = f->plans[rank];
     char text[STEP_TEXT];
     step_text(&f->cursors[rank], text, sizeof text);
-    return fail(RING_ERR_INTERNAL, "%s by %s, %d ranks: rank %d (%s) waits for ever once links "
-                "hold %s", plan_collective_name(p->collective), p->algorithm, f->ranks, rank, text,
+    return fail(RING_ERR_INTERNAL,
+                "%s by %s, %d ranks: rank %d (%s) waits for ever once links hold %s",
+                plan_collective_name(p->collective), p->algorithm, f->ranks, rank, text,
                 p->circular ? "a chunk and a segment" : "a segment: the plan is circular");
 }
 
@@ -204,7 +205,8 @@ static void set_rooms(const flow *f, int slices)
 ring_status check_links(const plan *const *plans, int ranks, int slices)
 {
     const size_t count = (size_t)ranks;
-    flow f = {.plans = plans, .ranks = ranks,
+    flow f = {.plans = plans,
+              .ranks = ranks,
               .links = calloc(count * count, sizeof *f.links),
               .position = calloc(count, sizeof *f.position),
               .cursors = calloc(count, sizeof *f.cursors)};

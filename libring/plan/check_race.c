@@ -149,10 +149,15 @@ static ring_status add_event_uses(race *c, int32_t e)
 static ring_status add_message_uses(race *c, int32_t id)
 {
     const queue_message *m = &c->done->queues.messages[id];
-    const use sent = {.first = m->sender, .last = m->taker, .released = m->released,
+    const use sent = {.first = m->sender,
+                      .last = m->taker,
+                      .released = m->released,
                       .message = QUEUE_NONE};
-    const use stored = {.first = m->sender, .last = m->sender, .released = QUEUE_NONE,
-                        .message = id, .writes = true};
+    const use stored = {.first = m->sender,
+                        .last = m->sender,
+                        .released = QUEUE_NONE,
+                        .message = id,
+                        .writes = true};
     if (m->reads)
         RING_TRY(add_use(c, m->from, m->source, m->loc, sent));
     return m->stores ? add_use(c, m->to, PLAN_DST, m->loc, stored) : RING_OK;
@@ -187,9 +192,11 @@ static ring_status clash(const race *c, const use *write, const use *other)
     const sim_event *w = &c->done->events[write->first], *o = &c->done->events[other->last];
     step_text(&w->at, writing, sizeof writing);
     step_text(&o->at, using, sizeof using);
-    return sim_wrong(c->done, "rank %d, step %d (%s) overwrites a chunk too early or too late: "
-                     "rank %d, step %d (%s) may still %s it", w->rank, w->index - 1, writing,
-                     o->rank, o->index - 1, using, other->writes ? "write" : "read");
+    return sim_wrong(c->done,
+                     "rank %d, step %d (%s) overwrites a chunk too early or too late: rank %d, "
+                     "step %d (%s) may still %s it",
+                     w->rank, w->index - 1, writing, o->rank, o->index - 1, using,
+                     other->writes ? "write" : "read");
 }
 
 static ring_status check_place(const race *c, int32_t place)
@@ -221,9 +228,10 @@ static ring_status check_ends(const race *c)
             continue;
         const int32_t read = c->done->events[m->taker].index;
         if (clock_of(c, c->last[m->from])[m->to] < read)
-            return sim_wrong(c->done, "rank %d may leave before rank %d has read its chunk %d "
-                             "(step %d): a wait is missing", m->from, m->to, m->loc.chunk,
-                             read - 1);
+            return sim_wrong(c->done,
+                             "rank %d may leave before rank %d has read its chunk %d (step %d): a "
+                             "wait is missing",
+                             m->from, m->to, m->loc.chunk, read - 1);
     }
     return RING_OK;
 }

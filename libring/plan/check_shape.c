@@ -64,9 +64,10 @@ static ring_status check_head(const plan *const *plans, int ranks, int rank)
     const plan *p = plans[rank], *first = plans[0];
     if (p->rank != rank || p->ranks != ranks || p->collective != first->collective ||
         p->root != first->root || p->chunks != first->chunks || p->circular != first->circular)
-        return fail(RING_ERR_INTERNAL, "plan %d is of another call (%s, rank %d of %d, root %d, %d "
-                    "chunks) than plan 0", rank, plan_collective_name(p->collective), p->rank,
-                    p->ranks, p->root, p->chunks);
+        return fail(
+            RING_ERR_INTERNAL,
+            "plan %d is of another call (%s, rank %d of %d, root %d, %d chunks) than plan 0", rank,
+            plan_collective_name(p->collective), p->rank, p->ranks, p->root, p->chunks);
     if (!locs_fit(p) || !steps_fit(p))
         return fail(RING_ERR_INTERNAL, "%s by %s: the plan of rank %d names what does not exist",
                     plan_collective_name(p->collective), p->algorithm, rank);
@@ -133,8 +134,11 @@ static const step_rule rules[] = {
     [PLAN_STEP_SEND] = {.in = SRC | DST | SCRATCH, .out_message = DST | WIRE | SCRATCH},
     [PLAN_STEP_RECV] = {.in_message = DST | SCRATCH, .out = DST | SCRATCH},
     [PLAN_STEP_COPY] = {.in = SRC | DST, .out = DST},
-    [PLAN_STEP_FOLD] = {.many = true, .in = SRC | SCRATCH, .in_message = WIRE,
-                        .out = DST | SCRATCH, .out_message = DST | WIRE},
+    [PLAN_STEP_FOLD] = {.many = true,
+                        .in = SRC | SCRATCH,
+                        .in_message = WIRE,
+                        .out = DST | SCRATCH,
+                        .out_message = DST | WIRE},
 };
 
 /* An operand: what it may name, and where it lies. @p peers  had messages of this step. */
@@ -181,7 +185,8 @@ static ring_status check_message(const shape *s, const plan_step *step)
     const bool for_buffer = message.buffer != PLAN_WIRE;
     return message.wire == type_in(place.buffer) &&
                    (!for_buffer || message.wire == type_in(message.buffer))
-               ? RING_OK : offence(s, "moves another type than the buffer has");
+               ? RING_OK
+               : offence(s, "moves another type than the buffer has");
 }
 
 /* Finished exactly when it is for a dst; on its way, in the accumulator's type. */
@@ -269,10 +274,11 @@ static bool peers_agree(const plan *p)
 
 static ring_status check_peers(const plan *p)
 {
-    return peers_agree(p) ? RING_OK
-                          : fail(RING_ERR_INTERNAL, "%s by %s, %d ranks: rank %d's peers are not "
-                                 "those of its steps", plan_collective_name(p->collective),
-                                 p->algorithm, p->ranks, p->rank);
+    return peers_agree(p)
+               ? RING_OK
+               : fail(RING_ERR_INTERNAL,
+                      "%s by %s, %d ranks: rank %d's peers are not those of its steps",
+                      plan_collective_name(p->collective), p->algorithm, p->ranks, p->rank);
 }
 
 ring_status check_shape(const plan *const *plans, int ranks)

@@ -57,8 +57,9 @@ static ring_status check_chunk(simulation *s, int chunk)
         if (expected == SYMBOL_NONE)
             expected = held;
         if (held != expected)
-            return wrong_result(s, rank, chunk, reduces ? "combined in another order than elsewhere"
-                                                        : "holding what belongs elsewhere");
+            return wrong_result(s, rank, chunk,
+                                reduces ? "combined in another order than elsewhere"
+                                        : "holding what belongs elsewhere");
     }
     return RING_OK;
 }
@@ -99,8 +100,8 @@ static ring_status check_in_a_row(const plan *const *plans, int ranks)
     bool built = true;
     for (int rank = 0; rank < ranks; rank++)
         built &= (longer[rank] = check_slices(plans[rank], CHECK_SLICES)) != NULL;
-    const ring_status status =
-        built ? check_all((const plan *const *)longer, ranks, CHECK_SLICES) : RING_ERR_MEMORY;
+    const ring_status status = built ? check_all((const plan *const *)longer, ranks, CHECK_SLICES)
+                                     : RING_ERR_MEMORY;
     for (int rank = 0; rank < ranks; rank++)
         plan_free(longer[rank]);
     return status;

@@ -95,7 +95,10 @@ ring_status plan_cost(const plan *p, const plan_world *world, size_t count, size
     bool too_eager;
     const cost_model model = cost_model_of(p, world, count, element, acc, prices);
     mirror m = {.model = &model, .rank = p->rank};
-    timeline line = {.model = &model, .context = &m, .post = mirror_post, .take = mirror_take,
+    timeline line = {.model = &model,
+                     .context = &m,
+                     .post = mirror_post,
+                     .take = mirror_take,
                      .released = mirror_released};
     *seconds = HUGE_VAL;
     RING_TRY(is_too_eager(p, &model, &too_eager));
@@ -136,8 +139,7 @@ static bool sends_eagerly(const plan *p)
     return eager;
 }
 
-ring_status plan_eager_bytes(const plan *p, size_t count, size_t element, size_t acc,
-                             size_t *bytes)
+ring_status plan_eager_bytes(const plan *p, size_t count, size_t element, size_t acc, size_t *bytes)
 {
     const cost_model model = cost_model_of(p, NULL, count, element, acc, NULL);
     *bytes = 0;

@@ -148,11 +148,11 @@ typedef enum plan_kind {
 } plan_kind;
 
 typedef struct plan_step {
-    uint8_t kind;            /* plan_kind */
-    bool eager;              /* SEND: copied when posted, so the chunks may be written again at
-                                once; the step waits for room on the link */
-    int32_t peer, back;      /* WAIT */
-    int32_t first_in, ins;   /* into plan.locs */
+    uint8_t kind;          /* plan_kind */
+    bool eager;            /* SEND: copied when posted, so the chunks may be written again at
+                              once; the step waits for room on the link */
+    int32_t peer, back;    /* WAIT */
+    int32_t first_in, ins; /* into plan.locs */
     int32_t first_out, outs;
 } plan_step;
 
@@ -193,8 +193,8 @@ typedef struct plan {
  * remembered and plan_seal() reports it. Steps are about chunks [chunk, chunk + chunks). ---- */
 
 /** @return a new empty plan, NULL if out of memory. */
-plan *plan_new(plan_collective collective, const char *algorithm, int rank, int ranks,
-               int root, int chunks);
+plan *plan_new(plan_collective collective, const char *algorithm, int rank, int ranks, int root,
+               int chunks);
 void plan_free(plan *p);
 
 /** Opens a block that is repeated (not at all if times < 1); every step belongs to the block
@@ -311,8 +311,8 @@ ring_status plan_cost(const plan *p, const plan_world *world, size_t count, size
                       size_t acc, const plan_prices *prices, double *seconds);
 
 /** Payload bytes this rank sends, and messages, by the plan. */
-void plan_traffic(const plan *p, size_t count, size_t element, size_t acc,
-                  uint64_t *bytes, uint64_t *messages);
+void plan_traffic(const plan *p, size_t count, size_t element, size_t acc, uint64_t *bytes,
+                  uint64_t *messages);
 
 /** @param[out] bytes  the most that one peer is sent eagerly. @return RING_OK or
  *  RING_ERR_MEMORY. */

@@ -48,9 +48,9 @@ static void take_message(void *context, int peer, cost_post *post)
     queue_message *message = queue_first(&t->queues, peer, t->rank);
     *post = message->post;
     if (post->way == COST_REFERENCE)
-        *read_by(t, peer, t->rank) =
-            later(t->lines[t->rank].now, post->departure + params->alpha_ref / 2) +
-            params->alpha_ref / 2 + 2 * (double)post->bytes * params->gamma;
+        *read_by(t, peer,
+                 t->rank) = later(t->lines[t->rank].now, post->departure + params->alpha_ref / 2) +
+                            params->alpha_ref / 2 + 2 * (double)post->bytes * params->gamma;
     queue_take(&t->queues, message, t->rank);
 }
 
@@ -65,10 +65,11 @@ static void write_event(trace *t, const plan_cursor *at, const timeline *line)
 {
     char text[STEP_TEXT];
     step_text(at, text, sizeof text);
-    fprintf(t->out, ",\n{\"ph\":\"X\",\"pid\":0,\"tid\":%d,\"name\":\"%s\",\"cat\":\"%s\","
-                    "\"ts\":%.4f,\"dur\":%.4f}",
-            t->rank, text, step_kind_name(plan_at(at)->kind),
-            line->begun * 1e6, (line->now - line->begun) * 1e6);
+    fprintf(t->out,
+            ",\n{\"ph\":\"X\",\"pid\":0,\"tid\":%d,\"name\":\"%s\",\"cat\":\"%s\","
+            "\"ts\":%.4f,\"dur\":%.4f}",
+            t->rank, text, step_kind_name(plan_at(at)->kind), line->begun * 1e6,
+            (line->now - line->begun) * 1e6);
 }
 static bool ready(const trace *t, const plan_cursor *at)
 {
@@ -131,9 +132,12 @@ static ring_status prepare(trace *t)
         return fail(RING_ERR_MEMORY, "tracing the plans of %d ranks", t->ranks);
     for (int rank = 0; rank < t->ranks; rank++) {
         t->cursors[rank] = plan_begin(t->plans[rank]);
-        t->lines[rank] = (timeline){.model = &t->model, .context = t, .post = post_message,
+        t->lines[rank] = (timeline){.model = &t->model,
+                                    .context = t,
+                                    .post = post_message,
                                     .now = cost_of_host(&t->model)->overhead,
-                                    .take = take_message, .released = released};
+                                    .take = take_message,
+                                    .released = released};
     }
     return RING_OK;
 }
@@ -148,7 +152,9 @@ ring_status plan_print_trace(const plan *const *plans, const plan_world *world, 
                              size_t element, const plan_prices *prices, FILE *out)
 {
     RING_TRY(check_shape(plans, world->ranks));
-    trace t = {.plans = plans, .ranks = world->ranks, .out = out,
+    trace t = {.plans = plans,
+               .ranks = world->ranks,
+               .out = out,
                .model = cost_model_of(plans[0], world, count, element, accumulator_of(element),
                                       prices)};
     ring_status status = prepare(&t);

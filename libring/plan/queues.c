@@ -11,7 +11,9 @@ ring_status queues_open(queues *q, int ranks)
     if (q->pairs == NULL)
         return fail(RING_ERR_MEMORY, "running the plans of %d ranks", ranks);
     for (size_t i = 0; i < pairs; i++)
-        q->pairs[i] = (queue){.first = QUEUE_NONE, .last = QUEUE_NONE, .held = QUEUE_NONE,
+        q->pairs[i] = (queue){.first = QUEUE_NONE,
+                              .last = QUEUE_NONE,
+                              .held = QUEUE_NONE,
                               .round = QUEUE_NONE};
     return RING_OK;
 }
@@ -30,8 +32,8 @@ queue *queue_between(const queues *q, int from, int to)
 
 ring_status queue_post(queues *q, const queue_message *message)
 {
-    queue_message *messages =
-        array_with_room(q->messages, &q->cap, (int64_t)q->count + 1, sizeof *messages);
+    queue_message *messages = array_with_room(q->messages, &q->cap, (int64_t)q->count + 1,
+                                              sizeof *messages);
     if (messages == NULL)
         return fail(RING_ERR_MEMORY, "running the plans of %d ranks", q->ranks);
     q->messages = messages;

@@ -12,25 +12,25 @@
 enum { QUEUE_NONE = -1 };
 
 typedef struct queue_message {
-    int32_t from, to;         /* ranks */
-    plan_loc loc;             /* of the receiver */
-    bool reads;               /* from the moment it is sent until it is taken or released, … */
-    plan_buffer source;       /* … this buffer of the sender */
-    bool borrowed;            /* a SEND that must not outlive the sender's plan */
-    bool stores;              /* a fold's result that may be stored */
-    int32_t first_symbol;     /* what it carries, in simulation.carried, a symbol a chunk */
-    int32_t sender, taker;    /* events; taker QUEUE_NONE until taken */
-    int32_t released;         /* event of the sender's WAIT, QUEUE_NONE if there is none */
-    int32_t round;            /* when it was sent */
-    cost_post post;           /* what it costs to take */
-    int32_t next;             /* in its queue */
+    int32_t from, to;      /* ranks */
+    plan_loc loc;          /* of the receiver */
+    bool reads;            /* from the moment it is sent until it is taken or released, … */
+    plan_buffer source;    /* … this buffer of the sender */
+    bool borrowed;         /* a SEND that must not outlive the sender's plan */
+    bool stores;           /* a fold's result that may be stored */
+    int32_t first_symbol;  /* what it carries, in simulation.carried, a symbol a chunk */
+    int32_t sender, taker; /* events; taker QUEUE_NONE until taken */
+    int32_t released;      /* event of the sender's WAIT, QUEUE_NONE if there is none */
+    int32_t round;         /* when it was sent */
+    cost_post post;        /* what it costs to take */
+    int32_t next;          /* in its queue */
 } queue_message;
 
 typedef struct queue {
-    int32_t first, last;      /* unread messages */
-    int32_t sent, taken;      /* how many */
-    int32_t held, released;   /* the oldest without a WAIT; how many have one */
-    int32_t round;            /* of the latest that was taken */
+    int32_t first, last;    /* unread messages */
+    int32_t sent, taken;    /* how many */
+    int32_t held, released; /* the oldest without a WAIT; how many have one */
+    int32_t round;          /* of the latest that was taken */
 } queue;
 
 typedef struct queues {

@@ -15,8 +15,8 @@ ring_status sim_no_memory(const simulation *s)
     return fail(RING_ERR_MEMORY, "running the plans of %d ranks", s->ranks);
 }
 
-__attribute__((format(printf, 3, 0))) static ring_status wrong(
-    const simulation *s, const char *where, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static ring_status
+wrong(const simulation *s, const char *where, const char *format, va_list args)
 {
     const plan *p = s->plans[0];
     char text[640];
@@ -134,17 +134,18 @@ static int missing(const simulation *s, int rank, const plan_step *step)
 
 static ring_status record(simulation *s, int rank, const plan_step *step)
 {
-    sim_event *events =
-        array_with_room(s->events, &s->event_cap, (int64_t)s->event_count + 1, sizeof *events);
+    sim_event *events = array_with_room(s->events, &s->event_cap, (int64_t)s->event_count + 1,
+                                        sizeof *events);
     if (events == NULL)
         return sim_no_memory(s);
     s->events = events;
-    int32_t *taken = array_with_room(s->taken, &s->taken_cap,
-                                     (int64_t)s->taken_count + step->ins, sizeof *taken);
+    int32_t *taken = array_with_room(s->taken, &s->taken_cap, (int64_t)s->taken_count + step->ins,
+                                     sizeof *taken);
     if (taken == NULL)
         return sim_no_memory(s);
     s->taken = taken;
-    s->events[s->event_count++] = (sim_event){.at = s->cursors[rank], .rank = rank,
+    s->events[s->event_count++] = (sim_event){.at = s->cursors[rank],
+                                              .rank = rank,
                                               .index = s->done[rank] + 1,
                                               .first_taken = s->taken_count};
     return RING_OK;

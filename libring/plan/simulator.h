@@ -43,9 +43,9 @@ typedef struct simulation {
     int32_t *done;        /* [ranks] steps */
     sim_event *events;
     int32_t event_count, event_cap;
-    int32_t *taken;       /* message numbers */
+    int32_t *taken; /* message numbers */
     int32_t taken_count, taken_cap;
-    int32_t *carried;     /* symbols in messages */
+    int32_t *carried; /* symbols in messages */
     int32_t carried_count, carried_cap;
 } simulation;
 

@@ -90,7 +90,8 @@ static ring_status run_send(simulation *s, int rank, const plan_step *step)
     for (int i = 0; i < from.chunks; i++)
         RING_TRY(read_chunk(s, rank, from, i, &s->carried[s->carried_count + i]));
     return post(s, rank, plan_output(at, step, 0),
-                (queue_message){.reads = !step->eager, .source = from.buffer,
+                (queue_message){.reads = !step->eager,
+                                .source = from.buffer,
                                 .borrowed = !step->eager});
 }
 
@@ -170,10 +171,10 @@ static ring_status add_input(simulation *s, int rank, plan_loc in)
 static queue_message result_message(const simulation *s, int rank, const plan_step *step, int i)
 {
     const plan_loc to = plan_output(&s->cursors[rank], step, i);
-    return (queue_message){
-        .reads = !plan_relays(&s->cursors[rank], step, i),
-        .source = to.finish ? PLAN_DST : PLAN_SCRATCH,
-        .stores = to.buffer == PLAN_DST && queue_between(&s->queues, to.rank, rank)->taken > 0};
+    return (queue_message){.reads = !plan_relays(&s->cursors[rank], step, i),
+                           .source = to.finish ? PLAN_DST : PLAN_SCRATCH,
+                           .stores = to.buffer == PLAN_DST &&
+                                     queue_between(&s->queues, to.rank, rank)->taken > 0};
 }
 
 static ring_status put_result(simulation *s, int rank, const plan_step *step, int i)
@@ -190,8 +191,7 @@ static ring_status put_result(simulation *s, int rank, const plan_step *step, in
         else
             sim_note_latest(s, rank, to.chunk + k, id);
     }
-    return to.rank == rank ? RING_OK
-                           : post(s, rank, to, result_message(s, rank, step, i));
+    return to.rank == rank ? RING_OK : post(s, rank, to, result_message(s, rank, step, i));
 }
 
 static ring_status run_fold(simulation *s, int rank, const plan_step *step)

@@ -72,21 +72,28 @@ static int32_t intern(symbol_table *t, const symbol *v)
 
 int32_t symbol_leaf(symbol_table *t, int32_t rank, int32_t chunk)
 {
-    return intern(t, &(symbol){.kind = SYMBOL_LEAF, .left = rank, .right = chunk, .chunk = chunk,
-                              .ranks = UINT64_C(1) << rank});
+    return intern(t, &(symbol){.kind = SYMBOL_LEAF,
+                               .left = rank,
+                               .right = chunk,
+                               .chunk = chunk,
+                               .ranks = UINT64_C(1) << rank});
 }
 
 int32_t symbol_sum(symbol_table *t, int32_t left, int32_t right)
 {
-    return intern(t, &(symbol){.kind = SYMBOL_SUM, .left = left, .right = right,
-                              .chunk = t->nodes[left].chunk,
-                              .ranks = t->nodes[left].ranks | t->nodes[right].ranks});
+    return intern(t, &(symbol){.kind = SYMBOL_SUM,
+                               .left = left,
+                               .right = right,
+                               .chunk = t->nodes[left].chunk,
+                               .ranks = t->nodes[left].ranks | t->nodes[right].ranks});
 }
 
 int32_t symbol_finished(symbol_table *t, int32_t id)
 {
-    return intern(t, &(symbol){.kind = SYMBOL_FINISHED, .left = id, .chunk = t->nodes[id].chunk,
-                              .ranks = t->nodes[id].ranks});
+    return intern(t, &(symbol){.kind = SYMBOL_FINISHED,
+                               .left = id,
+                               .chunk = t->nodes[id].chunk,
+                               .ranks = t->nodes[id].ranks});
 }
 
 int symbol_postfix(const symbol_table *t, int32_t id, int32_t *order)

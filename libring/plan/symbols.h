@@ -18,7 +18,7 @@ typedef struct symbol {
     symbol_kind kind;
     int32_t left, right; /* leaf: rank, chunk; sum: symbols; finished: symbol, 0 */
     int32_t chunk;
-    uint64_t ranks;      /* bit r: rank r contributes */
+    uint64_t ranks; /* bit r: rank r contributes */
 } symbol;
 
 typedef struct symbol_table {

@@ -7,7 +7,9 @@ cost_model cost_model_of(const plan *p, const plan_world *world, size_t count, s
 {
     return (cost_model){
         .world = world,
-        .layout = {.collective = p->collective, .ranks = p->ranks, .chunks = p->chunks,
+        .layout = {.collective = p->collective,
+                   .ranks = p->ranks,
+                   .chunks = p->chunks,
                    .count = count},
         .element = element,
         .acc = acc,
@@ -115,7 +117,7 @@ static void await(timeline *line, arrivals *of_class)
 {
     const plan_prices *prices = line->model->prices;
     const double alpha[] = {prices->same_host.alpha, prices->other_host.alpha};
-    for (int class = 0; class < COST_CLASSES; class++) {
+    for (int class = 0; class < COST_CLASSES; class ++) {
         arrivals *a = &of_class[class];
         double *in_free = &line->in_free[class];
         if (a->any_carried) {
@@ -224,8 +226,7 @@ double cost_hop(const cost_model *model, const plan_cost_params *params, int chu
     const size_t elements = plan_span_of(&model->layout, PLAN_WIRE, 0, chunks).count;
     const double bytes = (double)(elements * model->element);
     const double sums = (double)(elements * model->acc);
-    const double of_sum =
-        params->alpha + sums * params->beta + (2 * sums + bytes) * params->gamma;
+    const double of_sum = params->alpha + sums * params->beta + (2 * sums + bytes) * params->gamma;
     const double of_result = refers(params, elements * model->element)
                                  ? params->alpha_ref + 2 * bytes * params->gamma
                                  : params->alpha + bytes * params->beta;

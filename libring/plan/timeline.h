@@ -32,11 +32,11 @@ enum { COST_NEAR, COST_FAR, COST_CLASSES };
 
 typedef struct timeline {
     const cost_model *model;
-    double now;               /* the rank is busy until then          */
-    double begun;             /* when the present step could begin    */
+    double now;                                           /* the rank is busy until then          */
+    double begun;                                         /* when the present step could begin    */
     double out_free[COST_CLASSES], in_free[COST_CLASSES]; /* links are busy until then */
-    double delivered;         /* all that was posted can have been taken by then */
-    void *context;            /* of the functions below: where messages go and come from */
+    double delivered; /* all that was posted can have been taken by then */
+    void *context;    /* of the functions below: where messages go and come from */
     void (*post)(void *context, int peer, const cost_post *post);
     /** @param[in,out] post  what is expected; replaced by what comes, if that is known. */
     void (*take)(void *context, int peer, cost_post *post);

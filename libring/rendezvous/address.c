@@ -68,8 +68,8 @@ const char *address_text(const net_address *a, char out[ADDRESS_TEXT_MAX])
     char host[INET6_ADDRSTRLEN] = "?";
     if (a->at.any.sa_family == AF_UNIX) {
         const size_t head = offsetof(struct sockaddr_un, sun_path) + 1;
-        text_format(out, ADDRESS_TEXT_MAX, "@%.*s",
-                    a->length > head ? (int)(a->length - head) : 0, a->at.local.sun_path + 1);
+        text_format(out, ADDRESS_TEXT_MAX, "@%.*s", a->length > head ? (int)(a->length - head) : 0,
+                    a->at.local.sun_path + 1);
     } else if (a->at.any.sa_family == AF_INET6) {
         inet_ntop(AF_INET6, &a->at.v6.sin6_addr, host, sizeof host);
         text_format(out, ADDRESS_TEXT_MAX, "[%s]:%d", host, address_port(a));

@@ -4,8 +4,8 @@
  * secret, so only 127.0.0.1 is used and the other side's user is looked up.
  */
 #include "credential.h"
-#include "own_address.h"
 #include "name_lookup.h"
+#include "own_address.h"
 #include "secret.h"
 
 #include <sodium.h>
@@ -34,8 +34,8 @@ static void warn_insecure_once(const launch_info *l)
 {
     static atomic_flag warned = ATOMIC_FLAG_INIT;
     if (l->rank == 0 && !atomic_flag_test_and_set(&warned))
-        log_warn("RING_INSECURE=1 and no secret: whoever can reach this host's ports may join "
-                 "this job; set RING_SECRET_FILE instead");
+        log_warn("RING_INSECURE=1 and no secret: whoever can reach this host's ports may join this "
+                 "job; set RING_SECRET_FILE instead");
 }
 
 /* ---- The places ---------------------------------------------------------------------- */
@@ -67,9 +67,10 @@ static ring_status local_only(const launch_info *l, const net_address *found, si
     add_ports(l, address_loopback(0), out);
     return any_here(found, count)
                ? RING_OK
-               : fail(RING_ERR_CONFIG, "MASTER_ADDR=%s is another host, and there is no secret: "
-                      "set RING_SECRET_FILE to a file (mode 0600) that all hosts have, or use "
-                      "ringrun", l->address);
+               : fail(RING_ERR_CONFIG,
+                      "MASTER_ADDR=%s is another host, and there is no secret: set "
+                      "RING_SECRET_FILE to a file (mode 0600) that all hosts have, or use ringrun",
+                      l->address);
 }
 
 /* "127.0.1.1 node0" in Debian's /etc/hosts, or "localhost" for the first of several pods. */
@@ -83,9 +84,11 @@ static ring_status instead_of_loopback(const launch_info *l, const settings *s, 
     net_address chosen;
     RING_TRY(address_chosen(s, &chosen));
     if (chosen.length == 0)
-        return fail(RING_ERR_CONFIG, "MASTER_ADDR=%s is the loopback on this host, but %d of %d "
-                    "ranks run on others: set RING_ADDR here to the address of this host that "
-                    "they have as MASTER_ADDR", l->address, l->size - l->local_size, l->size);
+        return fail(
+            RING_ERR_CONFIG,
+            "MASTER_ADDR=%s is the loopback on this host, but %d of %d ranks run on others: set "
+            "RING_ADDR here to the address of this host that they have as MASTER_ADDR",
+            l->address, l->size - l->local_size, l->size);
     add_ports(l, chosen, out);
     return RING_OK;
 }
@@ -115,15 +118,17 @@ ring_status credential_from_launch(const launch_info *l, const settings *s, doub
     sodium_memzero(secret, sizeof secret);
     RING_TRY(known);
     RING_TRY(name_lookup("MASTER_ADDR", l->address, 0, deadline, found,
-                             sizeof found / sizeof found[0], &count));
+                         sizeof found / sizeof found[0], &count));
     if (!has_secret && s->insecure)
         warn_insecure_once(l);
     RING_TRY(has_secret || s->insecure ? find_places(l, s, found, count, out)
                                        : local_only(l, found, count, out));
     if (out->places > 0)
         return RING_OK;
-    return fail(RING_ERR_CONFIG, "MASTER_PORT=%d is held by torchrun's agent, and rank 0 needs a "
-                "port above it: choose a lower one", l->port);
+    return fail(RING_ERR_CONFIG,
+                "MASTER_PORT=%d is held by torchrun's agent, and rank 0 needs a port above it: "
+                "choose a lower one",
+                l->port);
 }
 
 /* ---- Rank 0 listens ------------------------------------------------------------------ */
@@ -135,8 +140,10 @@ static ring_status move_here(credential *c, const launch_info *l, const settings
         return RING_OK;
     RING_TRY(address_chosen(s, &chosen));
     if (chosen.length == 0)
-        return fail(RING_ERR_CONFIG, "this is rank 0, but MASTER_ADDR=%s is not an address of this "
-                    "host; start rank 0 there, or set RING_ADDR", l->address);
+        return fail(RING_ERR_CONFIG,
+                    "this is rank 0, but MASTER_ADDR=%s is not an address of this host; start rank "
+                    "0 there, or set RING_ADDR",
+                    l->address);
     c->places = 0;
     add_ports(l, chosen, c);
     return RING_OK;
@@ -204,7 +211,8 @@ ring_status credential_from_id(const ring_unique_id *id, credential *out)
     memcpy(out->key, layout.key, sizeof layout.key);
     sodium_memzero(&layout, sizeof layout);
     out->places = 1;
-    return sound ? RING_OK
-                 : fail(RING_ERR_ARGUMENT, "the unique id is not one of ring_get_unique_id(); was "
-                        "it passed on whole?");
+    return sound
+               ? RING_OK
+               : fail(RING_ERR_ARGUMENT,
+                      "the unique id is not one of ring_get_unique_id(); was it passed on whole?");
 }

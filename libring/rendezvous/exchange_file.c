@@ -30,9 +30,17 @@ typedef struct file_state {
 static void job_name(char *out, size_t size)
 {
     static const char *const names[] = {
-        "RING_JOB_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_hnp_uri",
-        "PMI_JOBID", "MPISPAWN_MPIRUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEPID",
-        "PBS_JOBID", "LSB_JOBID",
+        "RING_JOB_ID",
+        "PMIX_NAMESPACE",
+        "OMPI_MCA_ess_base_jobid",
+        "OMPI_MCA_orte_hnp_uri",
+        "PMI_JOBID",
+        "MPISPAWN_MPIRUN_ID",
+        "SLURM_JOB_ID",
+        "SLURM_STEP_ID",
+        "SLURM_STEPID",
+        "PBS_JOBID",
+        "LSB_JOBID",
     };
     /* What the user says comes first, and then alone. */
     const char *own = getenv("RING_JOB_ID");
@@ -60,8 +68,10 @@ static ring_status own_folder(const char *path)
     if (lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
         (info.st_mode & 077) == 0)
         return RING_OK;
-    return fail(RING_ERR_CONFIG, "%s is not a folder of this user alone (mode 0700): remove it, or "
-                "set RING_RENDEZVOUS_DIR to a directory that all ranks share", path);
+    return fail(RING_ERR_CONFIG,
+                "%s is not a folder of this user alone (mode 0700): remove it, or set "
+                "RING_RENDEZVOUS_DIR to a directory that all ranks share",
+                path);
 }
 
 static ring_status choose_folder(const id_exchange *x, char *dir, size_t size)
@@ -75,8 +85,10 @@ static ring_status choose_folder(const id_exchange *x, char *dir, size_t size)
         return fail(RING_ERR_CONFIG, "RING_RENDEZVOUS_DIR is too long");
     return access(dir, W_OK | X_OK) == 0
                ? RING_OK
-               : fail(RING_ERR_CONFIG, "%s, where ranks shall find rank 0: %m; set "
-                      "RING_RENDEZVOUS_DIR to a directory that all ranks share", dir);
+               : fail(RING_ERR_CONFIG,
+                      "%s, where ranks shall find rank 0: %m; set RING_RENDEZVOUS_DIR to a "
+                      "directory that all ranks share",
+                      dir);
 }
 
 static ring_status file_open(id_exchange *x)
@@ -100,8 +112,9 @@ static ring_status write_new(char *path, const char *text)
 {
     int fd = mkostemps(path, (int)strlen(NEW), O_CLOEXEC); /* mode 0600 */
     if (fd < 0)
-        return fail(RING_ERR_CONFIG, "writing %s: %m; set RING_RENDEZVOUS_DIR to a directory that "
-                    "all ranks share", path);
+        return fail(RING_ERR_CONFIG,
+                    "writing %s: %m; set RING_RENDEZVOUS_DIR to a directory that all ranks share",
+                    path);
     const size_t length = strlen(text);
     const bool written = write(fd, text, length) == (ssize_t)length && fsync(fd) == 0;
     if (!written)
@@ -139,8 +152,9 @@ static ring_status file_look(id_exchange *x, char *hex, size_t size)
     const file_state *f = x->state;
     int fd = open(f->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return fail(RING_IN_PROGRESS, "%s: %m; RING_RENDEZVOUS_DIR must be a directory that all "
-                    "ranks share", f->path);
+        return fail(RING_IN_PROGRESS,
+                    "%s: %m; RING_RENDEZVOUS_DIR must be a directory that all ranks share",
+                    f->path);
     const bool ours = trusted(fd);
     const ssize_t got = ours ? read(fd, hex, size - 1) : -1;
     fd_close(&fd);

@@ -39,10 +39,9 @@ static ring_status read_byte(char *byte, double deadline)
     if (status == RING_OK)
         return RING_OK;
     broken(fail_text());
-    return status == RING_ERR_TIMEOUT
-               ? fail(status, "not all ranks came to the process manager's barrier in time "
-                      "(RING_INIT_TIMEOUT)")
-               : RING_ERR_SYSTEM;
+    return status == RING_ERR_TIMEOUT ? fail(status, "not all ranks came to the process manager's "
+                                                     "barrier in time (RING_INIT_TIMEOUT)")
+                                      : RING_ERR_SYSTEM;
 }
 
 /* Byte by byte: the lines are few, and nothing behind a line may be swallowed. */
@@ -61,7 +60,8 @@ static ring_status read_line(char *line, double deadline)
 static ring_status write_line(const char *line, double deadline)
 {
     return fd_write_all(pmi.fd, line, strlen(line), deadline) == RING_OK
-               ? RING_OK : broken("it does not listen");
+               ? RING_OK
+               : broken("it does not listen");
 }
 
 /* Says `line` and expects an answer that begins with "cmd=<answer>". */

@@ -59,9 +59,8 @@ static bool load(void *handle, const char *name, void *function)
 static bool load_all(pmix_library *p)
 {
     return load(p->handle, "PMIx_Init", &p->init) &&
-           load(p->handle, "PMIx_Finalize", &p->finalize) &&
-           load(p->handle, "PMIx_Put", &p->put) && load(p->handle, "PMIx_Commit", &p->commit) &&
-           load(p->handle, "PMIx_Get", &p->get) &&
+           load(p->handle, "PMIx_Finalize", &p->finalize) && load(p->handle, "PMIx_Put", &p->put) &&
+           load(p->handle, "PMIx_Commit", &p->commit) && load(p->handle, "PMIx_Get", &p->get) &&
            load(p->handle, "PMIx_Get_nb", &p->get_later) &&
            load(p->handle, "PMIx_Error_string", &p->error);
 }
@@ -118,8 +117,10 @@ static ring_status size_from(const pmix_library *p, int *size)
     all.rank = PMIX_ANY_RANK;
     const int status = p->get(&all, "pmix.job.size", NULL, 0, &datum);
     if (status != PMIX_OK || datum == NULL || datum->type != PMIX_TYPE_UINT32)
-        return fail(RING_ERR_CONFIG, "PMIX_RANK is set, but PMIx does not tell the number of "
-                    "ranks: %s; set RING_RANK and RING_SIZE", p->error(status));
+        return fail(RING_ERR_CONFIG,
+                    "PMIX_RANK is set, but PMIx does not tell the number of ranks: %s; set "
+                    "RING_RANK and RING_SIZE",
+                    p->error(status));
     *size = (int)datum->data.number;
     free(datum);
     return *size > 0 ? RING_OK : fail(RING_ERR_CONFIG, "PMIx says that there are no ranks");
@@ -129,8 +130,10 @@ ring_status exchange_pmix_size(int *size)
 {
     const pmix_library *p;
     if (library_open(&p) != RING_OK)
-        return fail(RING_ERR_CONFIG, "PMIX_RANK is set, but the number of ranks is nowhere (%s); "
-                    "set RING_RANK and RING_SIZE", fail_text());
+        return fail(RING_ERR_CONFIG,
+                    "PMIX_RANK is set, but the number of ranks is nowhere (%s); set RING_RANK and "
+                    "RING_SIZE",
+                    fail_text());
     return size_from(p, size);
 }
 

@@ -24,8 +24,7 @@ static ring_status open_first_way(id_exchange *x)
     for (size_t i = 0; i < sizeof ways / sizeof ways[0] && status == RING_ERR_UNSUPPORTED; i++) {
         x->way = ways[i];
         status = x->way->open(x);
-        log_debug("id exchange by %s: %s", x->way->name,
-                  status == RING_OK ? "used" : fail_text());
+        log_debug("id exchange by %s: %s", x->way->name, status == RING_OK ? "used" : fail_text());
     }
     return status;
 }

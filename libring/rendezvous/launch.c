@@ -16,10 +16,10 @@ enum { RANKS_MAX = 1 << 20 };
 
 typedef struct launcher {
     const char *name, *rank, *sizes[2], *local, *local_size;
-    bool needs_address;         /* it has no other way to find rank 0 */
-    const char *mark;           /* must be set too, if not NULL       */
+    bool needs_address; /* it has no other way to find rank 0 */
+    const char *mark;   /* must be set too, if not NULL       */
     bool (*applies)(void);
-    const char *jobs[2];        /* what tells jobs apart, alike on all ranks  */
+    const char *jobs[2]; /* what tells jobs apart, alike on all ranks  */
 } launcher;
 
 static const char *variable(const char *name)
@@ -38,22 +38,70 @@ static bool in_slurm_step(void)
 }
 
 static const launcher launchers[] = {
-    {"ringrun", "RING_RANK", {"RING_SIZE", NULL}, "RING_LOCAL_RANK", "RING_LOCAL_SIZE", true, NULL,
-     NULL, {NULL, NULL}},
-    {"torchrun", "RANK", {"WORLD_SIZE", NULL}, "LOCAL_RANK", "LOCAL_WORLD_SIZE", true, NULL, NULL,
+    {"ringrun",
+     "RING_RANK",
+     {"RING_SIZE", NULL},
+     "RING_LOCAL_RANK",
+     "RING_LOCAL_SIZE",
+     true,
+     NULL,
+     NULL,
+     {NULL, NULL}},
+    {"torchrun",
+     "RANK",
+     {"WORLD_SIZE", NULL},
+     "LOCAL_RANK",
+     "LOCAL_WORLD_SIZE",
+     true,
+     NULL,
+     NULL,
      {"TORCHELASTIC_RUN_ID", NULL}},
     /* Open MPI sets PMIx' variables as well, but only its own tell the size. */
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", {"OMPI_COMM_WORLD_SIZE", NULL},
-     "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", false, NULL, NULL,
+    {"Open MPI",
+     "OMPI_COMM_WORLD_RANK",
+     {"OMPI_COMM_WORLD_SIZE", NULL},
+     "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE",
+     false,
+     NULL,
+     NULL,
      {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
-    {"PMIx", "PMIX_RANK", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, "SLURM_LOCALID", NULL, false,
-     "PMIX_NAMESPACE", NULL, {"PMIX_NAMESPACE", NULL}},
-    {"MVAPICH", "MV2_COMM_WORLD_RANK", {"MV2_COMM_WORLD_SIZE", NULL}, "MV2_COMM_WORLD_LOCAL_RANK",
-     "MV2_COMM_WORLD_LOCAL_SIZE", false, NULL, NULL, {"MPISPAWN_MPIRUN_ID", NULL}},
-    {"PMI", "PMI_RANK", {"PMI_SIZE", NULL}, "MPI_LOCALRANKID", "MPI_LOCALNRANKS", false, NULL,
-     NULL, {"PMI_JOBID", NULL}},
-    {"Slurm", "SLURM_PROCID", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, "SLURM_LOCALID", NULL,
-     false, NULL, in_slurm_step, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+    {"PMIx",
+     "PMIX_RANK",
+     {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+     "SLURM_LOCALID",
+     NULL,
+     false,
+     "PMIX_NAMESPACE",
+     NULL,
+     {"PMIX_NAMESPACE", NULL}},
+    {"MVAPICH",
+     "MV2_COMM_WORLD_RANK",
+     {"MV2_COMM_WORLD_SIZE", NULL},
+     "MV2_COMM_WORLD_LOCAL_RANK",
+     "MV2_COMM_WORLD_LOCAL_SIZE",
+     false,
+     NULL,
+     NULL,
+     {"MPISPAWN_MPIRUN_ID", NULL}},
+    {"PMI",
+     "PMI_RANK",
+     {"PMI_SIZE", NULL},
+     "MPI_LOCALRANKID",
+     "MPI_LOCALNRANKS",
+     false,
+     NULL,
+     NULL,
+     {"PMI_JOBID", NULL}},
+    {"Slurm",
+     "SLURM_PROCID",
+     {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+     "SLURM_LOCALID",
+     NULL,
+     false,
+     NULL,
+     in_slurm_step,
+     {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 };
 
 static ring_status number(const char *name, int least, int most, int *out)
@@ -91,8 +139,8 @@ static ring_status half_set(const launcher *l)
     const bool has_rank = variable(l->rank) != NULL;
     const char *set = has_rank ? l->rank : size_variable(l);
     const char *unset = has_rank ? l->sizes[0] : l->rank;
-    return fail(RING_ERR_CONFIG, "%s is set, but %s is not: set both, or neither for one rank",
-                set, unset);
+    return fail(RING_ERR_CONFIG, "%s is set, but %s is not: set both, or neither for one rank", set,
+                unset);
 }
 
 /* ---- Where rank 0 is ------------------------------------------------------------- */
@@ -105,9 +153,10 @@ static ring_status read_address(const launcher *l, launch_info *out)
             log_info("MASTER_ADDR and MASTER_PORT are used only when both are set");
         if (!l->needs_address || out->size == 1)
             return RING_OK;
-        return fail(RING_ERR_CONFIG, "%s is set, but %s is not: set MASTER_ADDR and MASTER_PORT to "
-                    "where rank 0 shall listen, e.g. 127.0.0.1 and 29500", l->rank,
-                    address == NULL ? "MASTER_ADDR" : "MASTER_PORT");
+        return fail(RING_ERR_CONFIG,
+                    "%s is set, but %s is not: set MASTER_ADDR and MASTER_PORT to where rank 0 "
+                    "shall listen, e.g. 127.0.0.1 and 29500",
+                    l->rank, address == NULL ? "MASTER_ADDR" : "MASTER_PORT");
     }
     RING_TRY(number("MASTER_PORT", 1, 65535, &out->port));
     if (!text_format(out->address, sizeof out->address, "%s", address))

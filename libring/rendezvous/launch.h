@@ -11,10 +11,10 @@ typedef struct launch_info {
     char launcher[32];          /* "ringrun", "torchrun", "Open MPI", "none" … */
     char address[256];          /* of rank 0, "" if to be found another way    */
     int port;
-    bool agent_holds_port;      /* torchrun: never bind it                     */
-    int local_size;             /* ranks on this host, 0: unknown              */
-    char job[256];              /* tells it from other jobs: RING_JOB_ID, else the launcher's
-                                   number; "" if there is none. Part of the key */
+    bool agent_holds_port; /* torchrun: never bind it                     */
+    int local_size;        /* ranks on this host, 0: unknown              */
+    char job[256];         /* tells it from other jobs: RING_JOB_ID, else the launcher's
+                              number; "" if there is none. Part of the key */
 } launch_info;
 
 /** @return RING_OK; RING_ERR_CONFIG for contradictions, with the variables named. */

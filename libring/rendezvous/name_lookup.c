@@ -92,13 +92,13 @@ static ring_status refuse_all_of_them(const char *variable, const char *name,
 {
     for (size_t i = 0; i < count; i++)
         if (address_is_unspecified(&found[i]))
-            return fail(RING_ERR_CONFIG, "%s=%.100s: want one address, never all of them",
-                        variable, name);
+            return fail(RING_ERR_CONFIG, "%s=%.100s: want one address, never all of them", variable,
+                        name);
     return RING_OK;
 }
 
 ring_status name_lookup(const char *variable, const char *name, int port, double deadline,
-                            net_address *out, size_t most, size_t *count)
+                        net_address *out, size_t most, size_t *count)
 {
     struct addrinfo *found = NULL;
     *count = 1;
@@ -107,11 +107,12 @@ ring_status name_lookup(const char *variable, const char *name, int port, double
         return RING_OK;
     const int error = look_up(name, deadline, &found);
     if (error == EAI_AGAIN)
-        return fail(RING_ERR_TIMEOUT, "%s=%.100s: no name server answered in time "
-                    "(RING_INIT_TIMEOUT); give the address in numbers", variable, name);
+        return fail(RING_ERR_TIMEOUT,
+                    "%s=%.100s: no name server answered in time (RING_INIT_TIMEOUT); give the "
+                    "address in numbers",
+                    variable, name);
     if (error != 0)
-        return fail(RING_ERR_CONFIG, "%s=%.100s: %s", variable, name,
-                    gai_strerror(error));
+        return fail(RING_ERR_CONFIG, "%s=%.100s: %s", variable, name, gai_strerror(error));
     add_all(found, port, out, most, count);
     freeaddrinfo(found);
     if (*count == 0)

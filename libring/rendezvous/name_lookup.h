@@ -10,6 +10,6 @@
  *  of a host. Waits for a name server until @p deadline.
  *  @param[out] count  1 … @p most on success. */
 ring_status name_lookup(const char *variable, const char *name, int port, double deadline,
-                            net_address *out, size_t most, size_t *count);
+                        net_address *out, size_t most, size_t *count);
 
 #endif

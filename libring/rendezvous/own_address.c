@@ -21,10 +21,12 @@ static bool best_interface(const char *list, net_address *out)
 static ring_status given_address(const settings *s, net_address *out)
 {
     size_t count;
-    RING_TRY(name_lookup("RING_ADDR", s->address, 0, clock_now() + s->init_timeout, out, 1,
-                             &count));
-    return address_is_here(out) ? RING_OK : fail(RING_ERR_CONFIG, "RING_ADDR=%.100s is not an "
-                                                 "address of this host", s->address);
+    RING_TRY(
+        name_lookup("RING_ADDR", s->address, 0, clock_now() + s->init_timeout, out, 1, &count));
+    return address_is_here(out)
+               ? RING_OK
+               : fail(RING_ERR_CONFIG, "RING_ADDR=%.100s is not an address of this host",
+                      s->address);
 }
 
 ring_status address_chosen(const settings *s, net_address *out)
@@ -34,8 +36,9 @@ ring_status address_chosen(const settings *s, net_address *out)
         return given_address(s, out);
     if (s->interface[0] == '\0' || best_interface(s->interface, out))
         return RING_OK;
-    return fail(RING_ERR_CONFIG, "RING_SOCKET_IFNAME=%s: no interface that is up and has an "
-                "address matches", s->interface);
+    return fail(RING_ERR_CONFIG,
+                "RING_SOCKET_IFNAME=%s: no interface that is up and has an address matches",
+                s->interface);
 }
 
 net_address address_of_host(void)

@@ -39,8 +39,10 @@ static ring_status check_file(int fd, const char *path)
     if (!S_ISREG(file.st_mode))
         return fail(RING_ERR_CONFIG, "RING_SECRET_FILE=%s is not a file", path);
     if ((file.st_mode & 077) != 0)
-        return fail(RING_ERR_CONFIG, "RING_SECRET_FILE=%s has mode %04o, so others may read or "
-                    "write it: chmod 600 %s", path, file.st_mode & 07777u, path);
+        return fail(
+            RING_ERR_CONFIG,
+            "RING_SECRET_FILE=%s has mode %04o, so others may read or write it: chmod 600 %s", path,
+            file.st_mode & 07777u, path);
     if (file.st_uid != geteuid() && file.st_uid != 0)
         return fail(RING_ERR_CONFIG, "RING_SECRET_FILE=%s belongs to user %u, this is user %u",
                     path, (unsigned)file.st_uid, (unsigned)geteuid());

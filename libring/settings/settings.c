@@ -61,8 +61,8 @@ static const setting table[] = {
      SETTING_TEXT, FIELD(address)},
     {"RING_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "list",
      "interfaces that other ranks connect to by prefix, best first; =eth0: exactly; ^docker: not "
-     "these", "",
-     SETTING_TEXT, FIELD(interface)},
+     "these",
+     "", SETTING_TEXT, FIELD(interface)},
     {"RING_RENDEZVOUS_DIR", NULL, "path",
      "directory that all ranks share, to find rank 0 under mpirun or srun", "", SETTING_TEXT,
      FIELD(rendezvous_dir)},
@@ -80,8 +80,7 @@ static const setting table[] = {
      SETTING_ELSEWHERE, 0, 0},
     {"RING_LOCAL_SIZE", NULL, "number", "launch: number of ranks on this host", "",
      SETTING_ELSEWHERE, 0, 0},
-    {"RING_LAUNCHER", NULL, "name", "launch: who set these variables", "", SETTING_ELSEWHERE, 0,
-     0},
+    {"RING_LAUNCHER", NULL, "name", "launch: who set these variables", "", SETTING_ELSEWHERE, 0, 0},
     {"RING_JOB_ID", NULL, "text",
      "launch: which job this is, alike on all ranks; those of other jobs are kept out",
      "the launcher's", SETTING_ELSEWHERE, 0, 0},
@@ -283,10 +282,11 @@ static ring_status override(settings *out, const char *entry)
     const setting *s = find(entry, length);
     if (entry[length] != '=' || s == NULL || s->kind == SETTING_ELSEWHERE) {
         (void)settings_unknown(entry, name, &nearest);
-        return fail(RING_ERR_CONFIG, "ring_config.settings: \"%.100s\" is no NAME=VALUE of a "
-                    "setting of communicators%s%s%s", entry,
-                    nearest != NULL ? "; did you mean " : "",
-                    nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
+        return fail(
+            RING_ERR_CONFIG,
+            "ring_config.settings: \"%.100s\" is no NAME=VALUE of a setting of communicators%s%s%s",
+            entry, nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
+            nearest != NULL ? "?" : "");
     }
     const char *value = entry + length + 1;
     if (s->kind == SETTING_LEVEL)
@@ -310,8 +310,11 @@ settings_row *settings_rows(size_t *count)
         const setting *s = &table[i];
         const char *source;
         const char *value = setting_value(s, &source);
-        rows[i] = (settings_row){.name = s->name, .nccl = s->nccl, .unit = s->unit,
-                                 .help = s->help, .fallback = s->fallback};
+        rows[i] = (settings_row){.name = s->name,
+                                 .nccl = s->nccl,
+                                 .unit = s->unit,
+                                 .help = s->help,
+                                 .fallback = s->fallback};
         text_format(rows[i].value, sizeof rows[i].value, "%s", value);
         text_format(rows[i].source, sizeof rows[i].source, "%s", source);
     }

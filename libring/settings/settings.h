@@ -11,21 +11,21 @@
 enum { SETTINGS_MOST_CHANNELS = 16 };
 
 typedef struct settings {
-    char transport[128];     /* RING_TRANSPORT: list as given, "" = all                 */
-    char algo[32];           /* RING_ALGO: "" = by cost model                            */
-    int channels;            /* RING_CHANNELS: most that a call uses between two ranks   */
-    bool checksum;           /* RING_CHECKSUM: of frames over tcp                        */
-    double timeout;          /* RING_TIMEOUT: a call, s                                  */
-    double peer_timeout;     /* RING_PEER_TIMEOUT: a silent peer, s                      */
-    double init_timeout;     /* RING_INIT_TIMEOUT, s                                     */
-    bool insecure;           /* RING_INSECURE                                            */
-    char secret_file[512];   /* RING_SECRET_FILE                                         */
-    int secret_fd;           /* RING_SECRET_FD: inherited descriptor of a file, -1: none */
-    char rendezvous_dir[512];   /* RING_RENDEZVOUS_DIR: shared directory to find rank 0 by  */
-    char address[256];       /* RING_ADDR: address for other ranks, "" = chosen          */
-    char interface[64];      /* RING_SOCKET_IFNAME: interface whose address is used      */
-    char fault[128];         /* RING_FAULT: transport_fault_wrap()'s spec, for tests     */
-    log_level debug;         /* RING_DEBUG                                               */
+    char transport[128];      /* RING_TRANSPORT: list as given, "" = all                 */
+    char algo[32];            /* RING_ALGO: "" = by cost model                            */
+    int channels;             /* RING_CHANNELS: most that a call uses between two ranks   */
+    bool checksum;            /* RING_CHECKSUM: of frames over tcp                        */
+    double timeout;           /* RING_TIMEOUT: a call, s                                  */
+    double peer_timeout;      /* RING_PEER_TIMEOUT: a silent peer, s                      */
+    double init_timeout;      /* RING_INIT_TIMEOUT, s                                     */
+    bool insecure;            /* RING_INSECURE                                            */
+    char secret_file[512];    /* RING_SECRET_FILE                                         */
+    int secret_fd;            /* RING_SECRET_FD: inherited descriptor of a file, -1: none */
+    char rendezvous_dir[512]; /* RING_RENDEZVOUS_DIR: shared directory to find rank 0 by  */
+    char address[256];        /* RING_ADDR: address for other ranks, "" = chosen          */
+    char interface[64];       /* RING_SOCKET_IFNAME: interface whose address is used      */
+    char fault[128];          /* RING_FAULT: transport_fault_wrap()'s spec, for tests     */
+    log_level debug;          /* RING_DEBUG                                               */
 } settings;
 
 /** Reads the environment. Wrong values are RING_ERR_CONFIG naming variable, value, what is

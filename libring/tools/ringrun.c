@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * ringrun: starts the ranks of a job. The far side of an ssh connection is the same
  * program, called by the near side only. */
-#include "run_options.h"
 #include "remote.h"
 #include "run_job.h"
+#include "run_options.h"
 
 #include <errno.h>
 #include <string.h>

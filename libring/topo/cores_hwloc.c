@@ -10,8 +10,7 @@
 
 static int package_of(hwloc_topology_t topology, hwloc_obj_t core)
 {
-    const hwloc_obj_t package =
-        hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, core);
+    const hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, core);
     return package != NULL ? (int)package->logical_index : 0;
 }
 
@@ -26,8 +25,7 @@ static void add_core(topo_cpu *cpu, hwloc_topology_t topology, hwloc_obj_t objec
 {
     topo_core *core = &cpu->cores[cpu->core_count];
     *core = (topo_core){.package = package_of(topology, object), .numa = numa_of(object)};
-    hwloc_cpuset_to_glibc_sched_affinity(topology, object->cpuset, &core->cpus,
-                                         sizeof core->cpus);
+    hwloc_cpuset_to_glibc_sched_affinity(topology, object->cpuset, &core->cpus, sizeof core->cpus);
     CPU_AND(&core->cpus, &core->cpus, allowed);
     cpu->core_count += CPU_COUNT(&core->cpus) > 0;
 }

@@ -17,8 +17,7 @@ static topo_interface *find_or_add(topo_net *net, const struct ifaddrs *entry)
         if (strcmp(net->interfaces[i].name, entry->ifa_name) == 0)
             return &net->interfaces[i];
     }
-    topo_interface *more =
-        realloc(net->interfaces, (net->count + 1) * sizeof *net->interfaces);
+    topo_interface *more = realloc(net->interfaces, (net->count + 1) * sizeof *net->interfaces);
     if (more == NULL)
         return NULL;
     net->interfaces = more;
@@ -55,8 +54,8 @@ static ring_status add_family(topo_net *net, const struct ifaddrs *list, int fam
         if (entry->ifa_addr == NULL || entry->ifa_addr->sa_family != family ||
             interface->address_count == TOPO_ADDRESSES)
             continue;
-        interface->address_count +=
-            address_text(entry->ifa_addr, interface->addresses[interface->address_count]);
+        interface->address_count += address_text(entry->ifa_addr,
+                                                 interface->addresses[interface->address_count]);
     }
     return RING_OK;
 }

@@ -22,11 +22,11 @@ typedef struct topo_core {
 } topo_core;
 
 typedef struct topo_cpu {
-    char source[32];  /* "hwloc 2.9" or "/sys"                             */
-    char model[128];  /* "" if unknown                                       */
-    int online;       /* logical CPUs of the machine                         */
-    int allowed;      /* logical CPUs that this process may run on           */
-    double quota;     /* CPUs' worth of time that the cgroup grants, 0: all  */
+    char source[32]; /* "hwloc 2.9" or "/sys"                             */
+    char model[128]; /* "" if unknown                                       */
+    int online;      /* logical CPUs of the machine                         */
+    int allowed;     /* logical CPUs that this process may run on           */
+    double quota;    /* CPUs' worth of time that the cgroup grants, 0: all  */
     int packages, numas;
     topo_core *cores; /* by package, then core                               */
     size_t core_count;

@@ -243,8 +243,9 @@ static double median_us(const cell *c, int samples)
 static void print_cell(const cell *c, const char *mode, int samples)
 {
     printf("{\"op\": \"%s\", \"mode\": \"%s\", \"bytes\": %zu, \"samples\": %d, "
-           "\"time_us\": %.6g, \"wrong\": %lu}\n", c->op->name, mode, c->count * sizeof(float),
-           samples, median_us(c, samples), atomic_load(&shared->wrong));
+           "\"time_us\": %.6g, \"wrong\": %lu}\n",
+           c->op->name, mode, c->count * sizeof(float), samples, median_us(c, samples),
+           atomic_load(&shared->wrong));
 }
 
 static void measure_cell(cell *c, const char *mode)
@@ -275,8 +276,13 @@ static void measure_size(const operation *op, size_t bytes, int samples, bool ow
     float *buffer = small_alloc(blocks * bytes + 1, own);
     if (!buffer)
         die("no memory for the buffer");
-    cell meeting = {.op = op, .buffer = buffer, .count = bytes / sizeof(float), .gate = gate,
-                    .warmup = WARMUP, .samples = samples, .calls = 1};
+    cell meeting = {.op = op,
+                    .buffer = buffer,
+                    .count = bytes / sizeof(float),
+                    .gate = gate,
+                    .warmup = WARMUP,
+                    .samples = samples,
+                    .calls = 1};
     cell row = meeting;
     row.warmup = ROW_WARMUP;
     row.samples = samples / 10 + 1;

@@ -79,7 +79,7 @@ static void take(both_ends *b)
     transport_frame frame;
     expect_oldest(b, &frame);
     const size_t bytes = transport_behind(&frame);
-    for (size_t i = 0; i < bytes; i += bytes > 200 ? 61 : 1)
+    for (size_t i = 0; i < bytes; i += (bytes > 200 ? 61 : 1))
         assert_int_equal(oldest_payload(b)[i], b->taken & 255);
     assert_false(lines_consume(&b->consumer, lines_of(bytes)));
     b->taken++;
@@ -435,8 +435,7 @@ static bool await_frame(race *r, transport_frame *frame)
     lines_consumer *c = &r->ends->consumer;
     while (atomic_load(lines_news(c)) == 0) {
         raise_flag(&c->ring->consumer_sleeps, c->strict);
-        if (atomic_load(lines_news(c)) != 0 &&
-            atomic_exchange(&c->ring->consumer_sleeps, 0) != 0)
+        if (atomic_load(lines_news(c)) != 0 && atomic_exchange(&c->ring->consumer_sleeps, 0) != 0)
             break;
         if (!sleep_until_bell(r->consumer_bell))
             return false;
@@ -494,7 +493,8 @@ static const char *consume(race *r)
 static void race_without_loss(both_ends *b, bool strict)
 {
     pthread_t producer;
-    race r = {.ends = b, .consumer_bell = eventfd(0, EFD_CLOEXEC),
+    race r = {.ends = b,
+              .consumer_bell = eventfd(0, EFD_CLOEXEC),
               .producer_bell = eventfd(0, EFD_CLOEXEC)};
     b->producer.strict = b->consumer.strict = strict;
     assert_int_equal(pthread_create(&producer, NULL, produce, &r), 0);

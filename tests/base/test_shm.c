@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What is shm's own: memory files passed between processes, and what is checked of them. */
 #include "heap.h"
+#include "lines_link.h"
 #include "pair.h"
 #include "pass.h"
 #include "region.h"
-#include "lines_link.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -265,8 +265,7 @@ static ring_status open_with_files(int ring, int heap)
     const int passed[SHM_PASS_FDS] = {ring, heap};
     pair_sockets(fds);
     opening_start(&o, &transport_shm, 0, fds[0], 10);
-    assert_int_equal(shm_pass_send(fds[1], &mine, sizeof mine, passed),
-                     RING_OK);
+    assert_int_equal(shm_pass_send(fds[1], &mine, sizeof mine, passed), RING_OK);
     const ring_status status = opening_end(&o);
     if (status == RING_OK)
         transport_shm.close(o.link);

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -118,12 +118,11 @@ static void describe_ranks(harness_rank *all, int ranks, harness_body body, void
                            harness_board *board)
 {
     for (int i = 0; i < ranks; i++)
-        all[i] = (harness_rank){.rank = i, .ranks = ranks, .body = body, .arg = arg,
-                                .board = board};
+        all[i] =
+            (harness_rank){.rank = i, .ranks = ranks, .body = body, .arg = arg, .board = board};
 }
 
-int harness_run(harness_kind kind, int ranks, harness_body body, void *arg,
-                harness_board **board)
+int harness_run(harness_kind kind, int ranks, harness_body body, void *arg, harness_board **board)
 {
     harness_board *shared = board_new();
     harness_rank all[HARNESS_MAX_RANKS];

@@ -31,8 +31,7 @@ typedef enum harness_kind { HARNESS_THREADS, HARNESS_PROCESSES } harness_kind;
 harness_kind harness_kind_of(const char *transport);
 
 /** @return number of ranks that failed (a killed process has failed); `board` may be NULL. */
-int harness_run(harness_kind kind, int ranks, harness_body body, void *arg,
-                harness_board **board);
+int harness_run(harness_kind kind, int ranks, harness_body body, void *arg, harness_board **board);
 void harness_board_free(harness_board *board);
 
 /** The same for processes, with `beside` called here once they are started. */
@@ -49,20 +48,20 @@ uint64_t harness_number(const char *name, uint64_t otherwise);
 double harness_now(void);
 
 /** Prints and returns 1 unless `condition`. */
-#define EXPECT(condition, ...)                                                      \
-    do {                                                                            \
-        if (!(condition)) {                                                         \
-            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);         \
-            fprintf(stderr, __VA_ARGS__);                                           \
-            fprintf(stderr, "\n");                                                  \
-            return 1;                                                               \
-        }                                                                           \
+#define EXPECT(condition, ...) \
+    do { \
+        if (!(condition)) { \
+            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
+            fprintf(stderr, __VA_ARGS__); \
+            fprintf(stderr, "\n"); \
+            return 1; \
+        } \
     } while (0)
-#define EXPECT_OK(call)                                                             \
-    do {                                                                            \
-        const ring_status expect_status = (call);                                   \
+#define EXPECT_OK(call) \
+    do { \
+        const ring_status expect_status = (call); \
         EXPECT(expect_status == RING_OK, "%s: %s", ring_status_string(expect_status), \
-               ring_last_error(NULL));                                              \
+               ring_last_error(NULL)); \
     } while (0)
 
 #endif

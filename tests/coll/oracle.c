@@ -303,8 +303,7 @@ static void expected_int(const oracle_case *c, size_t i, void *out)
         sum = (uint64_t)get_int(c->dtype, raw, 0);
     }
     if (c->op == RING_AVG)
-        sum = is_signed(c->dtype) ? (uint64_t)((int64_t)sum / c->ranks)
-                                  : sum / (uint64_t)c->ranks;
+        sum = is_signed(c->dtype) ? (uint64_t)((int64_t)sum / c->ranks) : sum / (uint64_t)c->ranks;
     put_int(c->dtype, out, 0, sum);
 }
 
@@ -325,9 +324,10 @@ static void exact_result(const oracle_case *c, size_t i, void *out)
 
 static bool within_bound(const oracle_case *c, size_t i, double got)
 {
-    static const double unit[RING_DTYPE_COUNT] = {
-        [RING_FLOAT16] = 0x1p-11, [RING_BFLOAT16] = 0x1p-8,
-        [RING_FLOAT32] = 0x1p-24, [RING_FLOAT64] = 0x1p-53};
+    static const double unit[RING_DTYPE_COUNT] = {[RING_FLOAT16] = 0x1p-11,
+                                                  [RING_BFLOAT16] = 0x1p-8,
+                                                  [RING_FLOAT32] = 0x1p-24,
+                                                  [RING_FLOAT64] = 0x1p-53};
     unsigned char raw[8];
     long double sum = 0, size = 0;
     for (int r = 0; r < c->ranks; r++) {

@@ -101,11 +101,11 @@ static _Atomic(counts *) current;
 static bool is_of_late_peer(int number)
 {
     static const int numbers[] = {
-        SYS_futex,    SYS_membarrier, SYS_clock_nanosleep, SYS_ppoll,  SYS_epoll_pwait,
-        SYS_read,     SYS_recvfrom,   SYS_recvmsg,         SYS_write,  SYS_sendto,
-        SYS_sendmsg,  SYS_fallocate,      SYS_madvise,
+        SYS_futex,   SYS_membarrier, SYS_clock_nanosleep, SYS_ppoll, SYS_epoll_pwait,
+        SYS_read,    SYS_recvfrom,   SYS_recvmsg,         SYS_write, SYS_sendto,
+        SYS_sendmsg, SYS_fallocate,  SYS_madvise,
 #ifdef SYS_poll
-        SYS_poll, SYS_epoll_wait,
+        SYS_poll,    SYS_epoll_wait,
 #endif
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -175,7 +175,7 @@ static void answer_call(int listener)
 typedef struct rank_state {
     int rank, failed;
     ring_comm *comm;
-    float *buffer; /* RANKS blocks */
+    float *buffer;       /* RANKS blocks */
     atomic_int listener; /* what tells system calls: 0 not yet, -1 there is none */
 } rank_state;
 
@@ -214,9 +214,9 @@ static ring_status barrier(const rank_state *r, size_t count)
 
 static ring_status send_recv(const rank_state *r, size_t count)
 {
-    const ring_status first =
-        r->rank == 0 ? ring_send(r->buffer, count, RING_FLOAT32, 1, r->comm, NULL)
-                     : ring_recv(r->buffer, count, RING_FLOAT32, 0, r->comm, NULL);
+    const ring_status first = r->rank == 0
+                                  ? ring_send(r->buffer, count, RING_FLOAT32, 1, r->comm, NULL)
+                                  : ring_recv(r->buffer, count, RING_FLOAT32, 0, r->comm, NULL);
     if (first != RING_OK)
         return first;
     return r->rank == 1 ? ring_send(r->buffer, count, RING_FLOAT32, 0, r->comm, NULL)
@@ -227,8 +227,9 @@ static const struct {
     const char *name;
     ring_status (*call)(const rank_state *r, size_t count);
 } collectives[] = {
-    {"all_reduce", all_reduce}, {"reduce_scatter", reduce_scatter}, {"all_gather", all_gather},
-    {"broadcast", broadcast},   {"reduce", reduce},                 {"barrier", barrier},
+    {"all_reduce", all_reduce}, {"reduce_scatter", reduce_scatter},
+    {"all_gather", all_gather}, {"broadcast", broadcast},
+    {"reduce", reduce},         {"barrier", barrier},
     {"send_recv", send_recv},
 };
 
@@ -266,9 +267,9 @@ static int judge(const rank_state *r, int which, size_t count, const counts *fou
 {
     const char *name = collectives[which].name;
     printf("rank %d: %-14s %6zu floats: %d allocations, %d system calls in %d calls; in the "
-           "quietest %d: %d of a late peer, %d yields\n", r->rank, name, count,
-           found->allocations, found->others, BATCHES * CALLS, CALLS, found->sleeps,
-           found->yields);
+           "quietest %d: %d of a late peer, %d yields\n",
+           r->rank, name, count, found->allocations, found->others, BATCHES * CALLS, CALLS,
+           found->sleeps, found->yields);
     EXPECT(found->allocations == 0, "%s, %zu floats", name, count);
     EXPECT(found->others == 0, "%s, %zu floats: the latest was number %d", name, count,
            found->other);

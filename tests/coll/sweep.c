@@ -6,8 +6,8 @@
  *     sweep --transport shm --algo ring [--mode sample|pairwise|full] [--ranks 2,4]
  *           [--memory plain|registered|far]
  */
-#include "harness.h"
 #include "sweep.h"
+#include "harness.h"
 
 #include <argp.h>
 #include <stdio.h>
@@ -29,8 +29,12 @@ static int run_repeated(int rank, int ranks, ring_comm *comm, harness_board *boa
 {
     enum { COUNT = 10007, RUNS = 20 };
     float *x = NULL, *first = (float *)(void *)board->data;
-    const oracle_case o = {.dtype = RING_FLOAT32, .op = RING_SUM, .ranks = ranks,
-                           .data = ORACLE_RANDOM, .seed = 7, .total = COUNT};
+    const oracle_case o = {.dtype = RING_FLOAT32,
+                           .op = RING_SUM,
+                           .ranks = ranks,
+                           .data = ORACLE_RANDOM,
+                           .seed = 7,
+                           .total = COUNT};
     EXPECT_OK(ring_mem_alloc((void **)&x, COUNT * sizeof *x));
     for (int run = 0; run < RUNS; run++) {
         oracle_fill(&o, rank, x, 0, COUNT);
@@ -127,8 +131,8 @@ static int sweep_comm(sweep_options *options, int ranks)
 {
     const sweep_target *target = &options->target;
     const time_t started = time(NULL);
-    const int wrong =
-        harness_run(harness_kind_of(target->transport), ranks, sweep_rank, options, NULL);
+    const int wrong = harness_run(harness_kind_of(target->transport), ranks, sweep_rank, options,
+                                  NULL);
     printf("%s %s %d ranks: %s (%ld s)\n", target->transport, target->algorithm, ranks,
            wrong == 0 ? "ok" : "FAILED", (long)(time(NULL) - started));
     fflush(stdout);
@@ -141,15 +145,16 @@ int main(int argc, char **argv)
         {"transport", 't', "NAME", 0, "loop (default), shm, tcp", 0},
         {"algo", 'a', "NAME", 0, "ring (default), oneshot, direct, halving, tree, chain", 0},
         {"mode", 'm', "MODE", 0, "sample, pairwise (default), full", 0},
-        {"memory", 'M', "KIND", 0, "of buffers that are not shared: plain (default), registered, "
-         "far", 0},
+        {"memory", 'M', "KIND", 0,
+         "of buffers that are not shared: plain (default), registered, far", 0},
         {"ranks", 'r', "LIST", 0, "default 1,2,3,4,5,7,8", 0},
         {0}};
-    const struct argp argp = {table, parse, NULL, "Sweeps collectives against oracles.", NULL,
-                              NULL, NULL};
+    const struct argp argp = {table, parse, NULL, "Sweeps collectives against oracles.",
+                              NULL,  NULL,  NULL};
     sweep_options options = {.target = {.transport = "loop", .algorithm = "ring"},
                              .mode = SWEEP_PAIRWISE,
-                             .ranks = {1, 2, 3, 4, 5, 7, 8}, .rank_count = 7};
+                             .ranks = {1, 2, 3, 4, 5, 7, 8},
+                             .rank_count = 7};
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     setenv("RING_TRANSPORT", options.target.transport, 1);
     setenv("RING_ALGO", options.target.algorithm, 1);

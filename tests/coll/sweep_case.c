@@ -31,8 +31,8 @@ typedef struct trial {
     const sweep_case *c;
     int rank;
     oracle_case oracle;
-    range in, out;     /* no output: count 0 */
-    guarded src, dst;  /* one and the same in place */
+    range in, out;             /* no output: count 0 */
+    guarded src, dst;          /* one and the same in place */
     size_t src_skip, dst_skip; /* bytes into them */
 } trial;
 
@@ -48,7 +48,11 @@ static oracle_case oracle_of(const sweep_case *c)
 {
     const bool blocks = c->kind == SWEEP_REDUCE_SCATTER || c->kind == SWEEP_ALL_GATHER;
     return (oracle_case){
-        .dtype = c->dtype, .op = c->op, .ranks = c->ranks, .data = c->data, .seed = c->seed,
+        .dtype = c->dtype,
+        .op = c->op,
+        .ranks = c->ranks,
+        .data = c->data,
+        .seed = c->seed,
         .total = c->count * (blocks ? (size_t)c->ranks : 1),
         .block_count = c->kind == SWEEP_REDUCE_SCATTER ? c->count : 0,
     };
@@ -61,8 +65,7 @@ static trial prepare(const sweep_case *c, sweep_memory memory, int rank)
     const size_t size = ring_dtype_size(c->dtype);
     set_ranges(&t);
     const size_t larger = t.in.count > t.out.count ? t.in.count : t.out.count;
-    t.src = guarded_new((c->in_place ? larger : t.in.count) * size, c->shared,
-                        memory);
+    t.src = guarded_new((c->in_place ? larger : t.in.count) * size, c->shared, memory);
     t.dst = c->in_place ? t.src : guarded_new(t.out.count * size, c->shared, memory);
     if (c->in_place && c->kind == SWEEP_ALL_GATHER)
         t.src_skip = t.in.first * size;

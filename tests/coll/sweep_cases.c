@@ -24,8 +24,8 @@ typedef struct row {
 static size_t count_of(int level, int ranks, bool blocks)
 {
     const size_t n = (size_t)ranks, large = 1 << 20;
-    const size_t counts[COUNTS] = {0, 1, n > 1 ? n - 1 : 2, n, n + 1, 17, 63, 65, 251, 1023, 1025,
-                                   4096, 10007, 65537, large};
+    const size_t counts[COUNTS] = {
+        0, 1, n > 1 ? n - 1 : 2, n, n + 1, 17, 63, 65, 251, 1023, 1025, 4096, 10007, 65537, large};
     return blocks && ranks > FEW_RANKS && counts[level] == large ? large / n : counts[level];
 }
 
@@ -33,11 +33,16 @@ static sweep_case case_of(const row *r, int ranks, unsigned seed)
 {
     const sweep_kind kind = (sweep_kind)r->level[KIND];
     const bool blocks = kind == SWEEP_REDUCE_SCATTER || kind == SWEEP_ALL_GATHER;
-    return (sweep_case){
-        .ranks = ranks, .kind = kind, .dtype = (ring_dtype)r->level[DTYPE],
-        .op = (ring_op)r->level[OP], .count = count_of(r->level[COUNT], ranks, blocks),
-        .in_place = r->level[IN_PLACE], .shared = r->level[SHARED],
-        .data = (oracle_data)r->level[DATA], .root = r->level[ROOT] % ranks, .seed = seed};
+    return (sweep_case){.ranks = ranks,
+                        .kind = kind,
+                        .dtype = (ring_dtype)r->level[DTYPE],
+                        .op = (ring_op)r->level[OP],
+                        .count = count_of(r->level[COUNT], ranks, blocks),
+                        .in_place = r->level[IN_PLACE],
+                        .shared = r->level[SHARED],
+                        .data = (oracle_data)r->level[DATA],
+                        .root = r->level[ROOT] % ranks,
+                        .seed = seed};
 }
 
 static void add(sweep_cases *list, sweep_case c)
@@ -210,11 +215,16 @@ static void add_sliced(sweep_cases *list, int ranks)
     const size_t total = 33 << 16;
     for (int kind = 0; kind < SWEEP_KINDS && ranks > 2 && ranks <= FEW_RANKS; kind++)
         if (sweep_reduces((sweep_kind)kind))
-            add(list, (sweep_case){
-                .ranks = ranks, .kind = (sweep_kind)kind, .dtype = RING_FLOAT32, .op = RING_SUM,
-                .count = kind == SWEEP_REDUCE_SCATTER ? total / (size_t)ranks : total,
-                .in_place = kind == SWEEP_ALL_REDUCE, .data = ORACLE_RANDOM, .root = 1,
-                .seed = (unsigned)ranks});
+            add(list,
+                (sweep_case){.ranks = ranks,
+                             .kind = (sweep_kind)kind,
+                             .dtype = RING_FLOAT32,
+                             .op = RING_SUM,
+                             .count = kind == SWEEP_REDUCE_SCATTER ? total / (size_t)ranks : total,
+                             .in_place = kind == SWEEP_ALL_REDUCE,
+                             .data = ORACLE_RANDOM,
+                             .root = 1,
+                             .seed = (unsigned)ranks});
 }
 
 /* ---- The full product ------------------------------------------------------------------ */

@@ -7,10 +7,11 @@
 
 static plan_collective collective_of(sweep_kind kind)
 {
-    static const plan_collective of[SWEEP_KINDS] = {
-        [SWEEP_ALL_REDUCE] = PLAN_ALL_REDUCE, [SWEEP_REDUCE_SCATTER] = PLAN_REDUCE_SCATTER,
-        [SWEEP_ALL_GATHER] = PLAN_ALL_GATHER, [SWEEP_BROADCAST] = PLAN_BROADCAST,
-        [SWEEP_REDUCE] = PLAN_REDUCE};
+    static const plan_collective of[SWEEP_KINDS] = {[SWEEP_ALL_REDUCE] = PLAN_ALL_REDUCE,
+                                                    [SWEEP_REDUCE_SCATTER] = PLAN_REDUCE_SCATTER,
+                                                    [SWEEP_ALL_GATHER] = PLAN_ALL_GATHER,
+                                                    [SWEEP_BROADCAST] = PLAN_BROADCAST,
+                                                    [SWEEP_REDUCE] = PLAN_REDUCE};
     return of[kind];
 }
 
@@ -53,7 +54,9 @@ bool sweep_order_find(sweep_order *order, const sweep_case *c, const char *algor
     const plan_world world = {.ranks = c->ranks, .hosts = 1};
     const algo *a = algo_find(algorithm);
     const plan_collective collective = collective_of(c->kind);
-    algo_call call = {.collective = collective, .world = &world, .chunks = chunks_of(a, c, &world),
+    algo_call call = {.collective = collective,
+                      .world = &world,
+                      .chunks = chunks_of(a, c, &world),
                       .root = plan_facts_of(collective)->rooted ? c->root : 0};
     for (call.rank = 0; call.rank < c->ranks; call.rank++) {
         order->plans[call.rank] = a->build(&call);
@@ -63,8 +66,10 @@ bool sweep_order_find(sweep_order *order, const sweep_case *c, const char *algor
             return false;
         }
     }
-    order->layout = (plan_layout){.collective = collective, .ranks = c->ranks,
-                                  .chunks = call.chunks, .count = c->count};
+    order->layout = (plan_layout){.collective = collective,
+                                  .ranks = c->ranks,
+                                  .chunks = call.chunks,
+                                  .count = c->count};
     return true;
 }
 

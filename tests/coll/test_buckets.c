@@ -103,13 +103,16 @@ static int huge_counts(int rank, int ranks, harness_board *board, void *arg)
     (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_buckets_create(&buckets, grads, sums, 3, RING_INT8, RING_SUM, 0, comm) ==
-               RING_ERR_ARGUMENT, "sum");
+               RING_ERR_ARGUMENT,
+           "sum");
     EXPECT(strstr(ring_last_error(NULL), "counts[1]") != NULL, "%s", ring_last_error(NULL));
     EXPECT(ring_buckets_create(&buckets, grads, bytes, 1, RING_FLOAT32, RING_SUM, 0, comm) ==
-               RING_ERR_ARGUMENT, "bytes");
+               RING_ERR_ARGUMENT,
+           "bytes");
     EXPECT(strstr(ring_last_error(NULL), "counts[0]") != NULL, "%s", ring_last_error(NULL));
     EXPECT(ring_buckets_create(&buckets, grads, half, 2, RING_FLOAT32, RING_SUM, 0, comm) ==
-               RING_ERR_ARGUMENT, "more than PTRDIFF_MAX");
+               RING_ERR_ARGUMENT,
+           "more than PTRDIFF_MAX");
     EXPECT(strstr(ring_last_error(NULL), "counts[1]") != NULL, "%s", ring_last_error(NULL));
     EXPECT(buckets == NULL, "a failed call leaves NULL");
     ring_comm_destroy(comm);

@@ -164,7 +164,8 @@ static int wrong_arguments(int rank, int ranks, harness_board *board, void *arg)
            "overlap");
     EXPECT(strstr(ring_last_error(NULL), "overlap") != NULL, "%s", ring_last_error(NULL));
     EXPECT(ring_all_reduce(x, x, SIZE_MAX / 2, RING_FLOAT32, RING_SUM, comm, NULL) ==
-               RING_ERR_ARGUMENT, "count");
+               RING_ERR_ARGUMENT,
+           "count");
     EXPECT(ring_broadcast(x, x, 1, RING_FLOAT32, ranks, comm, NULL) == RING_ERR_ARGUMENT, "root");
     EXPECT(ring_send(x, 1, RING_FLOAT32, rank, comm, NULL) == RING_ERR_ARGUMENT, "self");
     ring_call call = RING_CALL_INIT;
@@ -207,7 +208,8 @@ static int different_ops(int rank, int ranks, harness_board *board, void *arg)
     (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_all_reduce(x, x, 64, RING_FLOAT32, rank == 0 ? RING_MAX : RING_SUM, comm, NULL) ==
-               RING_ERR_MISMATCH, "%s", ring_last_error(comm));
+               RING_ERR_MISMATCH,
+           "%s", ring_last_error(comm));
     const char *text = ring_last_error(comm);
     EXPECT(strstr(text, "max") != NULL && strstr(text, "sum") != NULL, "%s", text);
     ring_comm_destroy(comm);
@@ -221,8 +223,8 @@ static int different_roots(int rank, int ranks, harness_board *board, void *arg)
     float x[64] = {0};
     (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
-    EXPECT(ring_reduce(x, x, 64, RING_FLOAT32, RING_SUM, rank % 2, comm, NULL) ==
-               RING_ERR_MISMATCH, "%s", ring_last_error(comm));
+    EXPECT(ring_reduce(x, x, 64, RING_FLOAT32, RING_SUM, rank % 2, comm, NULL) == RING_ERR_MISMATCH,
+           "%s", ring_last_error(comm));
     const char *text = ring_last_error(comm);
     EXPECT(strstr(text, "root 0") != NULL && strstr(text, "root 1") != NULL, "%s", text);
     ring_comm_destroy(comm);
@@ -252,8 +254,8 @@ static int missing_rank(int rank, int ranks, harness_board *board, void *arg)
         ring_call call = RING_CALL_INIT;
         call.timeout = 0.3;
         const double started = harness_now();
-        EXPECT(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, &call) ==
-                   RING_ERR_TIMEOUT, "%s", ring_last_error(comm));
+        EXPECT(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, &call) == RING_ERR_TIMEOUT,
+               "%s", ring_last_error(comm));
         EXPECT(harness_now() - started < 1.5, "took %.1f s", harness_now() - started);
         EXPECT(strstr(ring_last_error(comm), "all_reduce") != NULL, "%s", ring_last_error(comm));
     }

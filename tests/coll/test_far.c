@@ -135,7 +135,8 @@ static int wrong_memory(int rank, int ranks, harness_board *board, void *arg)
     (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_all_reduce(here, there, 8, RING_FLOAT32, RING_SUM, comm, NULL) ==
-               RING_ERR_UNSUPPORTED, "%s", ring_last_error(comm));
+               RING_ERR_UNSUPPORTED,
+           "%s", ring_last_error(comm));
     EXPECT(strstr(ring_last_error(NULL), "elsewhere") != NULL, "%s", ring_last_error(NULL));
     EXPECT(ring_broadcast(here, here, 1 << 20, RING_FLOAT32, 0, comm, NULL) == RING_ERR_ARGUMENT,
            "%s", ring_last_error(comm));
@@ -181,8 +182,8 @@ static void *compute(void *context)
             usleep(100);
         far_read(host, s->memory, COUNT * sizeof *host);
         for (int i = 0; i < COUNT; i++)
-            s->wrong += host[i] != (float)((i % 100 + round) * s->ranks +
-                                           s->ranks * (s->ranks - 1) / 2);
+            s->wrong += host[i] !=
+                        (float)((i % 100 + round) * s->ranks + s->ranks * (s->ranks - 1) / 2);
     }
     free(host);
     return NULL;
@@ -285,8 +286,7 @@ static void test_nothing_is_written_after_the_end(void **state)
     far_delay(0.003);
     nic_delay(0.02);
     for (int round = 0; round < 16; round++)
-        assert_int_equal(harness_run(harness_kind_of(transport_name), 2, aborted, &round, NULL),
-                         0);
+        assert_int_equal(harness_run(harness_kind_of(transport_name), 2, aborted, &round, NULL), 0);
     far_delay(0);
     nic_delay(0);
     unsetenv("RING_ALGO");

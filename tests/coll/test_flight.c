@@ -376,8 +376,8 @@ static int late_refusal(int rank, int ranks, harness_board *board, void *arg)
     (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < ALIKE + (rank == 0); i++) {
-        EXPECT(ring_all_reduce(NULL, &x, 1, RING_INT32, RING_SUM, comm, NULL) ==
-                   RING_ERR_ARGUMENT, "call %d", i);
+        EXPECT(ring_all_reduce(NULL, &x, 1, RING_INT32, RING_SUM, comm, NULL) == RING_ERR_ARGUMENT,
+               "call %d", i);
         usleep(2000);
     }
     const double began = harness_now();
@@ -385,9 +385,9 @@ static int late_refusal(int rank, int ranks, harness_board *board, void *arg)
         while (harness_now() < began + 1.5)
             usleep(1000);
     } else {
-        EXPECT(ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, comm, NULL) ==
-                   RING_ERR_MISMATCH && harness_now() - began < 1, "%s after %.1f s",
-               ring_last_error(comm), harness_now() - began);
+        EXPECT(ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, comm, NULL) == RING_ERR_MISMATCH &&
+                   harness_now() - began < 1,
+               "%s after %.1f s", ring_last_error(comm), harness_now() - began);
         EXPECT(strstr(ring_last_error(comm), "src is NULL") != NULL, "%s", ring_last_error(comm));
     }
     ring_comm_destroy(comm);

@@ -267,10 +267,12 @@ static int configured(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(harness_join(rank, ranks, board, &first));
     config.settings = wrong;
     EXPECT(ring_comm_init_config(&comm, 1, &id, 0, &config) == RING_ERR_CONFIG &&
-               strstr(ring_last_error(NULL), "soon") != NULL, "%s", ring_last_error(NULL));
+               strstr(ring_last_error(NULL), "soon") != NULL,
+           "%s", ring_last_error(NULL));
     config.settings = unknown;
     EXPECT(ring_comm_init_config(&comm, 1, &id, 0, &config) == RING_ERR_CONFIG &&
-               strstr(ring_last_error(NULL), "RING_ALGO?") != NULL, "%s", ring_last_error(NULL));
+               strstr(ring_last_error(NULL), "RING_ALGO?") != NULL,
+           "%s", ring_last_error(NULL));
     config.settings = chosen;
     if (rank == 0)
         EXPECT_OK(ring_get_unique_id(&id));
@@ -305,18 +307,19 @@ static int refused_call(int rank, int ranks, harness_board *board, void *arg)
     const double began = harness_now();
     if (rank == 1) {
         EXPECT(ring_all_reduce(&x, NULL, 1, RING_FLOAT32, RING_SUM, comm, NULL) ==
-                   RING_ERR_ARGUMENT, "%s", ring_last_error(NULL));
+                   RING_ERR_ARGUMENT,
+               "%s", ring_last_error(NULL));
         for (; harness_now() < began + 1.5;)
             continue;
         EXPECT(ring_barrier(comm, NULL) == RING_ERR_MISMATCH, "%s", ring_last_error(comm));
     } else {
-        const ring_status status =
-            ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, NULL);
+        const ring_status status = ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, NULL);
         EXPECT(status == RING_ERR_MISMATCH && harness_now() - began < 1, "%s after %.1f s: %s",
                ring_status_string(status), harness_now() - began, ring_last_error(comm));
     }
     EXPECT(strstr(ring_last_error(comm), "rank 1") != NULL &&
-               strstr(ring_last_error(comm), "dst is NULL") != NULL, "%s", ring_last_error(comm));
+               strstr(ring_last_error(comm), "dst is NULL") != NULL,
+           "%s", ring_last_error(comm));
     ring_comm_destroy(comm);
     return 0;
 }
@@ -337,7 +340,8 @@ static int refused_alike(int rank, int ranks, harness_board *board, void *arg)
     for (int i = 0; i < 100; i++) {
         x = 1;
         EXPECT(ring_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, ranks + 5, comm, NULL) ==
-                   RING_ERR_ARGUMENT, "%s", ring_last_error(NULL));
+                   RING_ERR_ARGUMENT,
+               "%s", ring_last_error(NULL));
         EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, NULL));
         EXPECT(x == (float)ranks, "%g", (double)x);
     }
@@ -366,7 +370,8 @@ static int refused_send(int rank, int ranks, harness_board *board, void *arg)
             continue;
     } else {
         EXPECT(ring_recv(&x, 1, RING_FLOAT32, 0, comm, NULL) == RING_ERR_MISMATCH &&
-                   harness_now() - began < 1, "%s", ring_last_error(comm));
+                   harness_now() - began < 1,
+               "%s", ring_last_error(comm));
         EXPECT(strstr(ring_last_error(comm), "src is NULL") != NULL, "%s", ring_last_error(comm));
     }
     ring_comm_destroy(comm);
@@ -494,8 +499,8 @@ static int closed_gates(int rank, int ranks, harness_board *board, void *arg)
     call.timeout = 0.3;
     for (int i = 0; i < GATES; i++) {
         call.work = &works[i];
-        EXPECT_OK(ring_all_reduce(&numbers[i], &numbers[i], 1, RING_FLOAT32, RING_SUM, comm,
-                                  &call));
+        EXPECT_OK(
+            ring_all_reduce(&numbers[i], &numbers[i], 1, RING_FLOAT32, RING_SUM, comm, &call));
     }
     const double began = harness_now();
     EXPECT(ring_wait_any(works, GATES + 1, &index) == RING_IN_PROGRESS, "%s",
@@ -541,8 +546,8 @@ static void next_link(void *context, ring_status status)
     call.context = c;
     if (status != RING_OK || c->failed)
         c->failed = 1;
-    else if (--c->left > 0 && ring_all_reduce(&c->x, &c->x, 1, RING_INT32, RING_MAX, c->comm,
-                                              &call) != RING_OK)
+    else if (--c->left > 0 &&
+             ring_all_reduce(&c->x, &c->x, 1, RING_INT32, RING_MAX, c->comm, &call) != RING_OK)
         c->failed = 1;
 }
 

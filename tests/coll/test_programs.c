@@ -103,7 +103,8 @@ static void say_slice(conversation *c, const program *p, int32_t slice, int peer
         const operand *at = &p->operands[o->first + (out ? o->ins : 0)];
         for (int k = 0; o->kind != PLAN_STEP_WAIT && k < (out ? o->outs : o->ins); k++)
             if (goes_over(p, slice % p->channels, &at[k], peer, over))
-                say(c, (said){.slice = slice, .skip = program_skip(p, o, slice),
+                say(c, (said){.slice = slice,
+                              .skip = program_skip(p, o, slice),
                               .bytes = program_count(p, o, slice) * at[k].width});
     }
 }
@@ -171,8 +172,10 @@ static void test_both_ends_say_the_same(void **state)
             for (int count = 2; count <= 5; count++)
                 for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
                     const call_signature call = {.collective = (plan_collective)collective,
-                                                 .dtype = RING_BFLOAT16, .op = RING_SUM,
-                                                 .root = count - 1, .count = counts[c]};
+                                                 .dtype = RING_BFLOAT16,
+                                                 .op = RING_SUM,
+                                                 .root = count - 1,
+                                                 .count = counts[c]};
                     check_call(count, known[i].name, 1, &call);
                     check_call(count, known[i].name, 3, &call);
                     check_call(count, known[i].name, SETTINGS_MOST_CHANNELS, &call);
@@ -181,8 +184,10 @@ static void test_both_ends_say_the_same(void **state)
 
 static void test_long_calls_use_all_channels(void **state)
 {
-    const call_signature call = {.collective = PLAN_ALL_REDUCE, .dtype = RING_FLOAT32,
-                                 .op = RING_SUM, .count = 1 << 20};
+    const call_signature call = {.collective = PLAN_ALL_REDUCE,
+                                 .dtype = RING_FLOAT32,
+                                 .op = RING_SUM,
+                                 .count = 1 << 20};
     (void)state;
     ranks all = lower_all(4, "ring", 4, &call);
     assert_int_equal(all.programs[0]->channels, 4);
@@ -216,10 +221,12 @@ static void cut_elsewhere(program *p)
 
 static void test_faults_are_seen(void **state)
 {
-    static void (*const faults[])(program *p) = {swap_channels, use_one_channel, skip_a_slice,
-                                                 cut_elsewhere};
-    const call_signature call = {.collective = PLAN_ALL_REDUCE, .dtype = RING_FLOAT32,
-                                 .op = RING_SUM, .count = 1000003};
+    static void (*const faults[])(program * p) = {swap_channels, use_one_channel, skip_a_slice,
+                                                  cut_elsewhere};
+    const call_signature call = {.collective = PLAN_ALL_REDUCE,
+                                 .dtype = RING_FLOAT32,
+                                 .op = RING_SUM,
+                                 .count = 1000003};
     size_t algorithms;
     const algo *known = algo_all(&algorithms);
     (void)state;

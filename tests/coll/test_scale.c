@@ -118,8 +118,8 @@ int main(int argc, char **argv)
         return 77;
     }
     limits l = {.started = harness_now(), .join_seconds = threads ? 30 : 5};
-    const int failed = harness_run(threads ? HARNESS_THREADS : HARNESS_PROCESSES, ranks,
-                                   take_part, &l, NULL);
+    const int failed = harness_run(threads ? HARNESS_THREADS : HARNESS_PROCESSES, ranks, take_part,
+                                   &l, NULL);
     printf("%.2f s in all, %d ranks failed\n", harness_now() - l.started, failed);
     return failed != 0;
 }

@@ -145,8 +145,7 @@ static int count_entries(const char *folder, const char *prefix)
         if (length >= 0)
             target[length] = '\0';
         count += e->d_name[0] != '.' &&
-                 (prefix == NULL ||
-                  (length > 0 && strncmp(target, prefix, strlen(prefix)) == 0));
+                 (prefix == NULL || (length > 0 && strncmp(target, prefix, strlen(prefix)) == 0));
     }
     if (dir != NULL)
         closedir(dir);

@@ -187,8 +187,8 @@ static ring_status start(const stress *s, job *j)
     case SEND:
         return ring_send(j->in, j->count, RING_INT32, (s->rank + 1) % s->ranks, s->comm, &call);
     default:
-        return ring_recv(j->out, j->count, RING_INT32, (s->rank + s->ranks - 1) % s->ranks,
-                         s->comm, &call);
+        return ring_recv(j->out, j->count, RING_INT32, (s->rank + s->ranks - 1) % s->ranks, s->comm,
+                         &call);
     }
 }
 
@@ -198,10 +198,10 @@ static ring_status start(const stress *s, job *j)
 static int finish(stress *s, job *j)
 {
     const size_t count = out_count(s, j);
-    for (size_t i = 0; i < count; i += count > 2000 ? 1 + draw(&s->own, 97) : 1)
-        EXPECT(j->out[i] == expected(s, j, i), "rank %d of %d, call %u of kind %d, count %zu, "
-               "element %zu: %d, want %d", s->rank, s->ranks, j->call, j->kind, j->count, i,
-               j->out[i], expected(s, j, i));
+    for (size_t i = 0; i < count; i += (count > 2000 ? 1 + draw(&s->own, 97) : 1))
+        EXPECT(j->out[i] == expected(s, j, i),
+               "rank %d of %d, call %u of kind %d, count %zu, element %zu: %d, want %d", s->rank,
+               s->ranks, j->call, j->kind, j->count, i, j->out[i], expected(s, j, i));
     block_free(&j->src);
     block_free(&j->dst);
     j->used = false;
@@ -272,8 +272,11 @@ static int add_random_job(stress *s, unsigned call)
 
 static int random_calls(int rank, int ranks, harness_board *board, void *arg)
 {
-    stress s = {.rank = rank, .ranks = ranks, .common = (uint64_t)ranks,
-                .own = (uint64_t)(1000 * ranks + rank), .free_jobs = JOBS};
+    stress s = {.rank = rank,
+                .ranks = ranks,
+                .common = (uint64_t)ranks,
+                .own = (uint64_t)(1000 * ranks + rank),
+                .free_jobs = JOBS};
     (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &s.comm));
     for (unsigned call = 0; call < ROUNDS; call++) {
@@ -373,8 +376,8 @@ static ring_status join_again(const party *first, ring_comm **comm)
     ring_unique_id id;
     if (first->rank == 0 && ring_get_unique_id(&id) != RING_OK)
         return RING_ERR_SYSTEM;
-    const ring_status status =
-        ring_broadcast(&id, &id, sizeof id, RING_UINT8, 0, first->comm, NULL);
+    const ring_status status = ring_broadcast(&id, &id, sizeof id, RING_UINT8, 0, first->comm,
+                                              NULL);
     return status == RING_OK ? ring_comm_init(comm, first->ranks, &id, first->rank) : status;
 }
 

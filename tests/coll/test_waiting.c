@@ -412,7 +412,8 @@ static void test_a_call_without_one_that_has_left_ends(void **state)
     (void)state;
     for (int linked = 0; linked < 2; linked++)
         assert_int_equal(harness_run(harness_kind_of(transport_name), 2, call_once_more,
-                                     &(bool){linked}, NULL), 0);
+                                     &(bool){linked}, NULL),
+                         0);
 }
 
 int main(int argc, char **argv)

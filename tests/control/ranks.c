@@ -118,7 +118,7 @@ void outcome_assert(const outcome *o, ring_status status, const char *part)
 {
     if (o->status != status || strstr(o->text, part) == NULL)
         stop_test("got status %d \"%s\", wanted %d with \"%s\"\n", (int)o->status, o->text,
-                 (int)status, part);
+                  (int)status, part);
 }
 
 void crew_assert_all(const crew *c, ring_status status)
@@ -126,7 +126,7 @@ void crew_assert_all(const crew *c, ring_status status)
     for (int i = 0; i < c->started; i++)
         if (c->outcomes[i].status != status)
             stop_test("rank %d: status %d, wanted %d: %s\n", c->ranks[i],
-                     (int)c->outcomes[i].status, (int)status, c->outcomes[i].text);
+                      (int)c->outcomes[i].status, (int)status, c->outcomes[i].text);
 }
 
 /* ---- A full start ------------------------------------------------------------------ */
@@ -312,7 +312,8 @@ void set_number(const char *name, double value)
 
 static struct sockaddr_in local_port(int port)
 {
-    return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+    return (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)port),
                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 

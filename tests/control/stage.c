@@ -94,9 +94,9 @@ ring_status expect_verdict(const control_world *w, ring_status want, const char 
     const ring_status status = verdict_within(w, want == RING_OK ? 0 : 5);
     if (status == want && strstr(control_text(w), part) != NULL)
         return RING_OK;
-    return fail(RING_ERR_INTERNAL, "rank %d of communicator %#llx: verdict %d \"%s\", wanted %d "
-                "with \"%s\"", w->rank, (unsigned long long)w->id, (int)status, control_text(w),
-                (int)want, part);
+    return fail(RING_ERR_INTERNAL,
+                "rank %d of communicator %#llx: verdict %d \"%s\", wanted %d with \"%s\"", w->rank,
+                (unsigned long long)w->id, (int)status, control_text(w), (int)want, part);
 }
 
 ring_status derive_bits(control_world *of, uint64_t id, unsigned bits, control_world **out)

@@ -12,9 +12,9 @@ enum { STAGE_STEPS = 8, STAGE_IDS = 64 };
 typedef struct stage {
     ring_unique_id id;
     int size, victim;
-    uint64_t ids[STAGE_IDS];          /* for communicators, given by rank 0              */
+    uint64_t ids[STAGE_IDS]; /* for communicators, given by rank 0              */
     atomic_int arrived[STAGE_STEPS];
-    atomic_bool go;                   /* by the test                                     */
+    atomic_bool go; /* by the test                                     */
     ring_status (*act)(struct stage *s, control_world **w); /* may free *w, and set it NULL */
 } stage;
 

@@ -42,12 +42,20 @@ static void a_reason_is_never_without_status_and_text(void **state)
 static void texts_from_the_wire_are_made_printable(void **state)
 {
     (void)state;
-    static const char good[] = "gr\xc3\xbc\xc3\x9f" "e \xe2\x80\xa6 \xf0\x9f\x99\x82";
+    static const char good[] = "gr\xc3\xbc\xc3\x9f"
+                               "e \xe2\x80\xa6 \xf0\x9f\x99\x82";
     static const char *const texts[][2] = {
         {"a\x1b[31mb\nc\td\x7f", "a?[31mb?c?d?"},
         {good, good},
-        {"\xc3", "?"}, {"\xc3" "a", "?a"}, {"\xc0\x80", "??"}, {"\xc2\x9b", "??"},
-        {"\xed\xa0\x80", "???"}, {"\xf5\x80\x80\x80", "????"}, {"\xff\xfe", "??"},
+        {"\xc3", "?"},
+        {"\xc3"
+         "a",
+         "?a"},
+        {"\xc0\x80", "??"},
+        {"\xc2\x9b", "??"},
+        {"\xed\xa0\x80", "???"},
+        {"\xf5\x80\x80\x80", "????"},
+        {"\xff\xfe", "??"},
     };
     control_message m;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -162,8 +170,8 @@ static void nonsense_ends_the_communicator_with_a_text(void **state)
     control_message_reason(&m, CONTROL_PROPOSAL, 1, RING_ERR_MEMORY, "\033[2Jno memory");
     expect(&m, RING_ERR_MEMORY, "?[2Jno memory");
     control_message_begin(&m, (enum control_kind)4711, 1);
-    expect(&m, RING_ERR_INTERNAL, "rank 1 (li?ar, pid 7) sent a control message that makes no "
-           "sense");
+    expect(&m, RING_ERR_INTERNAL,
+           "rank 1 (li?ar, pid 7) sent a control message that makes no sense");
     control_message_begin(&m, CONTROL_CARDS, 0);
     m.count = 1;
     expect(&m, RING_ERR_INTERNAL, "makes no sense");
@@ -204,15 +212,16 @@ static void replant(puppet *p, control_sealed *sealed)
 static void a_changed_message_ends_the_communicator(void **state)
 {
     (void)state;
-    static void (*const changes[])(puppet *p, control_sealed *sealed) = {flip, flip_mac, leave_out,
-                                                                         repeat, replant};
+    static void (*const changes[])(puppet * p, control_sealed * sealed) = {flip, flip_mac,
+                                                                           leave_out, repeat,
+                                                                           replant};
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         liar l = {.id = new_id(), .change = changes[i]};
         crew *c = crew_new(2);
         control_message_begin(&l.lie, CONTROL_BEAT, 1);
         crew_threads(c, 2, hear_lies, &l);
-        outcome_assert(&c->outcomes[0], RING_ERR_SYSTEM, "rank 1 (li?ar, pid 7) sent a control "
-                       "message that came changed");
+        outcome_assert(&c->outcomes[0], RING_ERR_SYSTEM,
+                       "rank 1 (li?ar, pid 7) sent a control message that came changed");
         crew_free(c);
     }
 }

@@ -72,8 +72,9 @@ static ring_status derive_many(stage *s, control_world **w)
     const control_counts after = control_count(worlds[0] != NULL ? worlds[0] : *w);
     if (count_fds() != fds || count_threads() != threads ||
         after.connections != before.connections || after.messages > before.messages + 20)
-        return fail(RING_ERR_INTERNAL, "64 communicators cost %d descriptors, %d threads, %d "
-                    "messages", count_fds() - fds, count_threads() - threads,
+        return fail(RING_ERR_INTERNAL,
+                    "64 communicators cost %d descriptors, %d threads, %d messages",
+                    count_fds() - fds, count_threads() - threads,
                     (int)(after.messages - before.messages));
     RING_TRY(stage_meet(s, 1, SIZE));
     if ((*w)->rank == 1)

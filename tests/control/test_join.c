@@ -351,8 +351,8 @@ static ring_status disagree(int rank, int size, void *id)
 {
     control_world *world;
     RING_TRY(join_by_id(id, size, rank, 5, &world));
-    const ring_status mine =
-        rank == 2 ? fail(RING_ERR_MEMORY, "no memory for what I want") : RING_OK;
+    const ring_status mine = rank == 2 ? fail(RING_ERR_MEMORY, "no memory for what I want")
+                                       : RING_OK;
     const ring_status status = control_agree(world, mine);
     control_free(world);
     return status;

@@ -84,7 +84,9 @@ static void basket_free(basket *b)
 
 static control_purpose purpose_of(int a, int b)
 {
-    return (control_purpose){.lane = (uint16_t)(a + b), .index = (uint16_t)(a * b), .transport = 3,
+    return (control_purpose){.lane = (uint16_t)(a + b),
+                             .index = (uint16_t)(a * b),
+                             .transport = 3,
                              .local = (a + b) % 2 == 1};
 }
 
@@ -107,8 +109,9 @@ static ring_status exchange_ranks(control_world *w, basket *b)
         const control_purpose want = purpose_of(w->rank, r), got = b->purposes[r];
         if (theirs != r || got.lane != want.lane || got.index != want.index ||
             got.transport != want.transport || got.local != want.local)
-            return fail(RING_ERR_INTERNAL, "the socket to rank %d is for rank %d, lane %u, index "
-                        "%u", r, theirs, got.lane, got.index);
+            return fail(RING_ERR_INTERNAL,
+                        "the socket to rank %d is for rank %d, lane %u, index %u", r, theirs,
+                        got.lane, got.index);
     }
     return RING_OK;
 }
@@ -197,8 +200,7 @@ static ring_status check_crossing(const control_world *w, const crossing *c)
         if (theirs != (1 - w->rank) * PURPOSES + i)
             return fail(RING_ERR_INTERNAL, "index %d meets %d", i, theirs);
     }
-    return c->twice == 0 ? RING_OK
-                         : fail(RING_ERR_INTERNAL, "%d sockets came twice", c->twice);
+    return c->twice == 0 ? RING_OK : fail(RING_ERR_INTERNAL, "%d sockets came twice", c->twice);
 }
 
 static ring_status dial_each_other(int rank, int size, void *id)
@@ -329,7 +331,9 @@ static ring_status prove_link(const insider *in, change *how, int *fd)
 {
     handshake_terms terms = in->terms;
     handshake h;
-    const handshake_purpose purpose = {.kind = HANDSHAKE_LINK, .lane = 1, .index = 2,
+    const handshake_purpose purpose = {.kind = HANDSHAKE_LINK,
+                                       .lane = 1,
+                                       .index = 2,
                                        .transport = 3};
     const net_address at = address_unix(in->card.unix_name);
     handshake_hello hello = handshake_hello_to(&terms, 0, &purpose);

@@ -45,10 +45,10 @@ static void every_field_is_read(void **state)
 {
     (void)state;
     static const char *const all[][2] = {
-        {"RING_TRANSPORT", "tcp"},     {"RING_ALGO", "ring"},       {"RING_TIMEOUT", "1.5"},
-        {"RING_PEER_TIMEOUT", "2.5"},  {"RING_INIT_TIMEOUT", "3"},  {"RING_INSECURE", "1"},
-        {"RING_ADDR", "10.0.0.1"},     {"RING_SECRET_FILE", "/s"},  {"RING_SECRET_FD", "7"},
-        {"RING_SOCKET_IFNAME", "eth"}, {"RING_FAULT", "drop=0.1"},  {"RING_DEBUG", "info"},
+        {"RING_TRANSPORT", "tcp"},     {"RING_ALGO", "ring"},      {"RING_TIMEOUT", "1.5"},
+        {"RING_PEER_TIMEOUT", "2.5"},  {"RING_INIT_TIMEOUT", "3"}, {"RING_INSECURE", "1"},
+        {"RING_ADDR", "10.0.0.1"},     {"RING_SECRET_FILE", "/s"}, {"RING_SECRET_FD", "7"},
+        {"RING_SOCKET_IFNAME", "eth"}, {"RING_FAULT", "drop=0.1"}, {"RING_DEBUG", "info"},
         {"RING_RENDEZVOUS_DIR", "/r"}, {"RING_CHANNELS", "16"},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
@@ -74,13 +74,19 @@ static void wrong_values_are_refused_with_name_value_and_choice(void **state)
 {
     (void)state;
     static const char *const wrong[][3] = {
-        {"RING_TIMEOUT", "soon", "seconds"},  {"RING_TIMEOUT", "-1", "seconds"},
-        {"RING_TIMEOUT", "0", "seconds"},     {"RING_TIMEOUT", "nan", "seconds"},
-        {"RING_TIMEOUT", "inf", "seconds"},   {"RING_TIMEOUT", "5x", "seconds"},
-        {"RING_PEER_TIMEOUT", "1e99", "seconds"}, {"RING_INIT_TIMEOUT", " ", "seconds"},
+        {"RING_TIMEOUT", "soon", "seconds"},
+        {"RING_TIMEOUT", "-1", "seconds"},
+        {"RING_TIMEOUT", "0", "seconds"},
+        {"RING_TIMEOUT", "nan", "seconds"},
+        {"RING_TIMEOUT", "inf", "seconds"},
+        {"RING_TIMEOUT", "5x", "seconds"},
+        {"RING_PEER_TIMEOUT", "1e99", "seconds"},
+        {"RING_INIT_TIMEOUT", " ", "seconds"},
         {"RING_INSECURE", "yes", "0 or 1"},
-        {"RING_SECRET_FD", "-3", "number"},   {"RING_SECRET_FD", "99999999999999999999", "number"},
-        {"RING_CHANNELS", "0", "1 to 16"},    {"RING_CHANNELS", "17", "1 to 16"},
+        {"RING_SECRET_FD", "-3", "number"},
+        {"RING_SECRET_FD", "99999999999999999999", "number"},
+        {"RING_CHANNELS", "0", "1 to 16"},
+        {"RING_CHANNELS", "17", "1 to 16"},
         {"RING_CHANNELS", "2x", "1 to 16"},
         {"RING_DEBUG", "loud", "error, warn, info or debug"},
         {"NCCL_DEBUG", "LOUD", "error, warn, info or debug"},
@@ -252,8 +258,8 @@ static void lists_choose_and_exclude(void **state)
     static const struct {
         const char *list;
         uint32_t mask;
-    } good[] = {{"", 7}, {"tcp", 4}, {"shm,tcp", 6}, {"tcp, shm", 6}, {"^shm", 5}, {"^shm,tcp", 1},
-                {"tcp,tcp", 4}, {"^", 7}};
+    } good[] = {{"", 7},     {"tcp", 4},      {"shm,tcp", 6}, {"tcp, shm", 6},
+                {"^shm", 5}, {"^shm,tcp", 1}, {"tcp,tcp", 4}, {"^", 7}};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         uint32_t mask = 99;
         assert_int_equal(choose(good[i].list, &mask), RING_OK);
@@ -265,7 +271,7 @@ static void unknown_names_and_empty_choices_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {"udp", "tcp,udp", "^udp", "^shm,tcp,loop", ",", "tcp,^shm",
-                                      "tc", "tcpp", "TCP"};
+                                      "tc",  "tcpp",    "TCP"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         uint32_t mask;
         assert_int_equal(choose(bad[i], &mask), RING_ERR_CONFIG);

@@ -7,9 +7,9 @@
 
 #include "acceptor.h"
 #include "control_message.h"
-#include "puppet.h"
 #include "credential.h"
 #include "id_listener.h"
+#include "puppet.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -108,7 +108,7 @@ static void ranks_256_join_in_a_few_seconds(void **state)
 typedef struct scene {
     ring_unique_id id;
     int size;
-    atomic_int up, go, heard; /* ranks that run; acts to begin; ranks with a verdict */
+    atomic_int up, go, heard;    /* ranks that run; acts to begin; ranks with a verdict */
     double happened, told[SIZE]; /* when each rank knew */
     pid_t pids[SIZE];
     ring_status (*act)(struct scene *s, control_world *w);
@@ -500,8 +500,8 @@ static void expect_naming(int victim, enum dying when)
     for (int r = 0; r < SIZE; r++) {
         const bool came_after_rank_0 = when == DIES_JOINING && victim == 0 && r == LEAF;
         if (r != victim)
-            outcome_assert(&c->outcomes[r],
-                           came_after_rank_0 ? RING_ERR_TIMEOUT : RING_ERR_PEER, name);
+            outcome_assert(&c->outcomes[r], came_after_rank_0 ? RING_ERR_TIMEOUT : RING_ERR_PEER,
+                           name);
     }
     crew_free(c);
 }

@@ -34,8 +34,10 @@ static struct {
     fold_job *first, **end;
     bool busy; /* with the job that was first */
     double delay;
-} far = {.lock = PTHREAD_MUTEX_INITIALIZER, .asked = PTHREAD_COND_INITIALIZER,
-         .idle = PTHREAD_COND_INITIALIZER, .end = &far.first};
+} far = {.lock = PTHREAD_MUTEX_INITIALIZER,
+         .asked = PTHREAD_COND_INITIALIZER,
+         .idle = PTHREAD_COND_INITIALIZER,
+         .end = &far.first};
 
 /* ---- The accelerator ---------------------------------------------------------------- */
 
@@ -95,8 +97,13 @@ static ring_status far_fold(const accelerator *a, const kernel_operand *outs, in
     (void)a;
     if (j == NULL)
         return fail(RING_ERR_MEMORY, "asking the accelerator for a fold");
-    *j = (fold_job){.out_count = out_count, .in_count = in_count, .count = count, .dtype = dtype,
-                    .op = op, .divisor = divisor, .over = over};
+    *j = (fold_job){.out_count = out_count,
+                    .in_count = in_count,
+                    .count = count,
+                    .dtype = dtype,
+                    .op = op,
+                    .divisor = divisor,
+                    .over = over};
     memcpy(j->outs, outs, (size_t)out_count * sizeof *outs);
     memcpy(j->ins, ins, (size_t)in_count * sizeof *ins);
     translate(j->outs, out_count);
@@ -141,8 +148,7 @@ static void set_up(void)
     far.seen = mmap(NULL, MOST_BYTES, PROT_NONE, MAP_SHARED, file, 0);
     far.real = mmap(NULL, MOST_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
-    if (far.seen == MAP_FAILED || far.real == MAP_FAILED ||
-        thread_start(&thread, run, NULL) != 0)
+    if (far.seen == MAP_FAILED || far.real == MAP_FAILED || thread_start(&thread, run, NULL) != 0)
         abort();
     pthread_detach(thread);
 }

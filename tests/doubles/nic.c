@@ -46,8 +46,10 @@ static struct {
     registration keys[MOST_KEYS];
     job *jobs;
     size_t count, capacity;
-} nic = {.lock = PTHREAD_MUTEX_INITIALIZER, .posted = PTHREAD_COND_INITIALIZER,
-         .idle = PTHREAD_COND_INITIALIZER, .dice = 88172645463325252u};
+} nic = {.lock = PTHREAD_MUTEX_INITIALIZER,
+         .posted = PTHREAD_COND_INITIALIZER,
+         .idle = PTHREAD_COND_INITIALIZER,
+         .dice = 88172645463325252u};
 
 static uint64_t roll(void)
 {

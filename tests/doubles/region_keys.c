@@ -62,7 +62,8 @@ region_key region_key_of(uint64_t ref)
     if (old != NULL) {
         key = *old;
     } else {
-        key = (region_key){.id = r.id, .bytes = r.bytes,
+        key = (region_key){.id = r.id,
+                           .bytes = r.bytes,
                            .key = nic_register(r.base, r.bytes, NULL)};
         if (!key_put(&process.own, &key))
             abort();

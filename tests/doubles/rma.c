@@ -48,8 +48,10 @@ ring_status rma_state(rma_link *l)
         return look_for_greeting(l);
     if (l->state == RING_OK && (l->gone || nic_port_failed(l->port)) && !l->peeked &&
         !rma_has_frame(l) && !rma_is_sending(l))
-        return rma_break(l, RING_ERR_PEER, l->gone ? "the peer closed the connection" : "the "
-                         "adapter gave up a transfer: the peer is gone, or a key is wrong");
+        return rma_break(
+            l, RING_ERR_PEER,
+            l->gone ? "the peer closed the connection"
+                    : "the adapter gave up a transfer: the peer is gone, or a key is wrong");
     return l->state == RING_OK ? RING_OK
                                : fail(l->state, "rma link to rank %d: %s", l->head.peer, l->why);
 }

@@ -154,10 +154,12 @@ static void tell(rma_link *l)
 {
     if (l->state != RING_OK || atomic_exchange(&l->telling, true))
         return;
-    nic_post(l->port, &(nic_transfer){.kind = NIC_PUT_WORDS, .local = l->out->words,
-                                      .remote = {.key = l->peer_key,
-                                                 .offset = offsetof(rma_inbox, words)},
-                                      .bytes = sizeof l->out->words, .taken = &l->telling});
+    nic_post(l->port,
+             &(nic_transfer){.kind = NIC_PUT_WORDS,
+                             .local = l->out->words,
+                             .remote = {.key = l->peer_key, .offset = offsetof(rma_inbox, words)},
+                             .bytes = sizeof l->out->words,
+                             .taken = &l->telling});
 }
 
 void rma_release(transport_link *head, uint64_t messages)
@@ -188,7 +190,8 @@ static void take_slot(rma_link *l, size_t bytes)
 static bool learn_key(rma_link *l)
 {
     const region_key key = {.id = (uint16_t)(l->frame.ext.src_ref >> REGION_OFFSET_BITS),
-                            .key = l->frame.ext.count, .bytes = l->frame.ext.bytes};
+                            .key = l->frame.ext.count,
+                            .bytes = l->frame.ext.bytes};
     return key_put(&l->known, &key);
 }
 
@@ -217,7 +220,8 @@ static const void *payload_of(const rma_link *l)
     if (l->frame.flags == 0)
         return l->frame.data;
     return transport_behind(&l->frame) > 0
-               ? &l->in->payload[rma_place(l->bytes_taken) % RMA_PAYLOAD] : NULL;
+               ? &l->in->payload[rma_place(l->bytes_taken) % RMA_PAYLOAD]
+               : NULL;
 }
 
 ring_status rma_peek(transport_link *head, const transport_frame **frame, const void **payload)
@@ -262,7 +266,8 @@ const _Atomic uint32_t *rma_news(const transport_link *head, uint32_t *value)
 static bool tell_key(rma_link *l, const region_key *key)
 {
     const transport_frame frame = {.flags = RMA_KEY,
-                                   .ext = {.bytes = key->bytes, .count = key->key,
+                                   .ext = {.bytes = key->bytes,
+                                           .count = key->key,
                                            .src_ref = (uint64_t)key->id << REGION_OFFSET_BITS}};
     if (!fits(l, 0) || !key_put(&l->told, key))
         return false;

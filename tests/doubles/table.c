@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The table of transports with the double in it, in place of the library's own. */
-#include "rma.h"
 #include "table.h"
+#include "rma.h"
 
 static const transport *const transports[] = {
     &transport_loop,

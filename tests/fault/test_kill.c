@@ -183,8 +183,10 @@ static void test_kill_at_random_is_named_within_two_seconds(void **state)
     (void)state;
     srand(20260101);
     for (int i = 0; i < kills_wanted(); i++) {
-        kill_plan plan = {.victim = i % RANKS, .signal = SIGKILL,
-                          .delay_us = (unsigned)(rand() % 50000), .limit = 2};
+        kill_plan plan = {.victim = i % RANKS,
+                          .signal = SIGKILL,
+                          .delay_us = (unsigned)(rand() % 50000),
+                          .limit = 2};
         print_message("kill %d: rank %d after %u us\n", i, plan.victim, plan.delay_us);
         run_and_hit(&plan);
     }
@@ -195,7 +197,10 @@ static void test_kill_is_named_though_the_victims_child_lives(void **state)
 {
     (void)state;
     for (int victim = 0; victim < RANKS; victim++) {
-        kill_plan plan = {.victim = victim, .signal = SIGKILL, .delay_us = 20000, .limit = 2,
+        kill_plan plan = {.victim = victim,
+                          .signal = SIGKILL,
+                          .delay_us = 20000,
+                          .limit = 2,
                           .leaves_child = true};
         run_and_hit(&plan);
     }

@@ -9,10 +9,10 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <setjmp.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,7 +158,8 @@ static uint64_t scramble(uint64_t x)
 
 static damage nth_damage(uint64_t n, const findings *whole)
 {
-    damage d = {.act = (enum act)(n % ACTS), .wire = (enum wire)(n / ACTS % WIRES),
+    damage d = {.act = (enum act)(n % ACTS),
+                .wire = (enum wire)(n / ACTS % WIRES),
                 .bit = (int)(scramble(n + 1) % 8)};
     d.at = scramble(n) % whole->sent[d.wire];
     return d;
@@ -211,8 +212,9 @@ static void damage_is_told_of(void **state)
         latest = seconds > latest ? seconds : latest;
     }
     printf("%llu runs, %llu damaged, %llu ended with an error, %llu of them after more than 1 s; "
-           "the latest after %.2f s\n", (unsigned long long)runs, (unsigned long long)hit,
-           (unsigned long long)ended, (unsigned long long)late, latest);
+           "the latest after %.2f s\n",
+           (unsigned long long)runs, (unsigned long long)hit, (unsigned long long)ended,
+           (unsigned long long)late, latest);
     assert_true(hit >= runs * 9 / 10);
     assert_true(ended > runs / 2);
     assert_true(latest < 3); /* 1 s where the machine is free */

@@ -133,8 +133,7 @@ static bool is_told_well(const known_outcome *o, const findings *f)
     if (o->status == RING_OK)
         return !o->wrong;
     return !o->wrong && o->status != RING_ERR_INTERNAL && o->status != RING_ERR_MISMATCH &&
-           o->text[0] != '\0' &&
-           o->over - f->failed < 2 &&
+           o->text[0] != '\0' && o->over - f->failed < 2 &&
            (o->status != RING_ERR_TIMEOUT || never_came(o->text));
 }
 
@@ -157,8 +156,7 @@ static void judge(const shortage *s, const findings *f)
     for (int r = 0; r < RANKS; r++)
         print_error("rank %d: %s after %.2f s%s: %s\n", r,
                     ring_status_string(f->outcomes[r].status), f->outcomes[r].over - f->failed,
-                    f->outcomes[r].wrong ? ", wrong values" : "",
-                    f->outcomes[r].text);
+                    f->outcomes[r].wrong ? ", wrong values" : "", f->outcomes[r].text);
     fail_msg("allocation %ld of rank %d failed", s->nth, s->victim);
 }
 

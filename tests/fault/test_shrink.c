@@ -69,8 +69,8 @@ static int check_survivors(ring_comm *comm, int mine, int victim)
     for (int r = 0; r < RANKS; r++)
         if (r != victim)
             old[count++] = r;
-    EXPECT(ring_comm_size(comm) == RANKS - 1 && old[ring_comm_rank(comm)] == mine,
-           "rank %d of %d", ring_comm_rank(comm), ring_comm_size(comm));
+    EXPECT(ring_comm_size(comm) == RANKS - 1 && old[ring_comm_rank(comm)] == mine, "rank %d of %d",
+           ring_comm_rank(comm), ring_comm_size(comm));
     return check_sums(comm, mine, old) || check_moves(comm, mine, old);
 }
 

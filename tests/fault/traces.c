@@ -21,8 +21,7 @@ static void mappings_of(const char *process, traces_visitor visit, void *context
     if (maps == NULL)
         return; /* it has ended, or belongs to somebody else */
     while (fgets(line, sizeof line, maps) != NULL)
-        if (strstr(line, memory_file) != NULL &&
-            sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1)
+        if (strstr(line, memory_file) != NULL && sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1)
             visit(inode, context);
     fclose(maps);
 }

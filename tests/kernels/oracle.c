@@ -64,11 +64,11 @@ static half_format format_of(ring_dtype dtype)
 
 typedef __int128 wide;
 
-#define LOAD(type)                          \
-    {                                       \
-        type x;                             \
-        memcpy(&x, data, sizeof x);         \
-        return x;                           \
+#define LOAD(type) \
+    { \
+        type x; \
+        memcpy(&x, data, sizeof x); \
+        return x; \
     }
 
 static wide load_integer(const void *data, ring_dtype dtype)

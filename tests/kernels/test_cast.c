@@ -24,9 +24,11 @@ typedef struct cast {
     void (*narrow)(uint16_t *dst, const float *src, size_t count);
 } cast;
 
-static const cast f16 = {{.mantissa = 10, .min_exponent = -14}, kernel_f16_to_f32,
+static const cast f16 = {{.mantissa = 10, .min_exponent = -14},
+                         kernel_f16_to_f32,
                          kernel_f32_to_f16};
-static const cast bf16 = {{.mantissa = 7, .min_exponent = -126}, kernel_bf16_to_f32,
+static const cast bf16 = {{.mantissa = 7, .min_exponent = -126},
+                          kernel_bf16_to_f32,
                           kernel_f32_to_bf16};
 
 static uint32_t bits_of(float x)
@@ -103,7 +105,7 @@ static void check_all_boundaries_narrow(const cast *c)
         const double next = i < largest ? oracle_half_value((uint16_t)(i + 1), c->format)
                                         : number + (number - below_top);
         const float value = (float)number, middle = (float)((number + next) / 2);
-        const float beside[EACH] = {nextafterf(value, -1),    value,  nextafterf(value, INFINITY),
+        const float beside[EACH] = {nextafterf(value, -1),  value,  nextafterf(value, INFINITY),
                                     nextafterf(middle, -1), middle, nextafterf(middle, INFINITY)};
         for (int k = 0; k < EACH; k++)
             floats[count++] = i % 2 ? beside[k] : -beside[k];

@@ -46,9 +46,11 @@ static _Alignas(64) unsigned char expected[2][ARRAY];
 static const char *describe(const fold_case *c)
 {
     static char text[160];
-    snprintf(text, sizeof text, "dtype %d op %d ins %d outs %d divisor %d count %zu shift %zu "
-             "alias %d wide in %d out %d", c->dtype, c->op, c->in_count, c->out_count, c->divisor,
-             c->count, c->shift, c->alias, c->wide_in[0], c->wide_out[0]);
+    snprintf(
+        text, sizeof text,
+        "dtype %d op %d ins %d outs %d divisor %d count %zu shift %zu alias %d wide in %d out %d",
+        c->dtype, c->op, c->in_count, c->out_count, c->divisor, c->count, c->shift, c->alias,
+        c->wide_in[0], c->wide_out[0]);
     return text;
 }
 
@@ -73,8 +75,7 @@ static void make_inputs(const fold_case *c, uint64_t *state)
             oracle_fold(expected[wide] + i * oracle_size(c->dtype, wide), wide, operands,
                         c->in_count, i, c->dtype, c->op, c->divisor);
     if (is_copy(c))
-        memcpy(expected[c->wide_in[0]], given[0],
-               c->count * oracle_size(c->dtype, c->wide_in[0]));
+        memcpy(expected[c->wide_in[0]], given[0], c->count * oracle_size(c->dtype, c->wide_in[0]));
 }
 
 /* The input that output @p k is, or -1. */
@@ -102,8 +103,7 @@ static bool guarded(const unsigned char *data, size_t bytes)
     return true;
 }
 
-static void check_array(const fold_case *c, const kernel_operand *array,
-                        const unsigned char *want)
+static void check_array(const fold_case *c, const kernel_operand *array, const unsigned char *want)
 {
     const size_t bytes = c->count * oracle_size(c->dtype, array->accumulator);
     if (memcmp(array->data, want, bytes) != 0)
@@ -193,9 +193,12 @@ static void test_accumulator_operands_mix_with_halves(void **cmocka_state)
 {
     (void)cmocka_state;
     static const ring_dtype dtypes[] = {RING_FLOAT16, RING_BFLOAT16};
-    static const struct { bool in[2], out[2]; } mixes[] = { /* even and odd arrays */
+    static const struct {
+        bool in[2], out[2];
+    } mixes[] = {
+        /* even and odd arrays */
         {{true, false}, {false, false}}, {{false, false}, {true, true}},
-        {{false, true}, {true, false}}, {{true, true}, {false, false}},
+        {{false, true}, {true, false}},  {{true, true}, {false, false}},
         {{true, true}, {true, true}},
     };
     uint64_t state = 2;
@@ -218,8 +221,13 @@ static void test_as_many_outputs_as_inputs_in_place_and_not(void **cmocka_state)
     for (ring_dtype dtype = 0; dtype < RING_DTYPE_COUNT; dtype++)
         for (int n = 1; n <= INS; n++)
             for (size_t count = 0; count <= COUNT; count += count < 40 ? 13 : 331) {
-                fold_case c = {.dtype = dtype, .op = RING_AVG, .in_count = n, .out_count = n,
-                               .divisor = n, .count = count, .shift = count % 3};
+                fold_case c = {.dtype = dtype,
+                               .op = RING_AVG,
+                               .in_count = n,
+                               .out_count = n,
+                               .divisor = n,
+                               .count = count,
+                               .shift = count % 3};
                 make_inputs(&c, &state);
                 for (c.alias = ALIAS_NONE; c.alias < ALIAS_KINDS; c.alias++)
                     run_case(&c);
@@ -298,8 +306,7 @@ static void test_large_fold_to_other_arrays_is_right_at_any_place(void **cmocka_
         arrays[k] = large_array(&state);
     static const size_t places[] = {0, 1, 15, 16, 17};
     for (size_t p = 0; p < sizeof places / sizeof *places; p++)
-        check_large_sum(arrays[0], arrays[1], arrays[2], arrays[3], places[p],
-                        LARGE - 3 * p);
+        check_large_sum(arrays[0], arrays[1], arrays[2], arrays[3], places[p], LARGE - 3 * p);
     check_large_sum(arrays[0], arrays[1], arrays[2], arrays[3] + 3, 2, LARGE);
     for (int k = 0; k < 4; k++)
         free(arrays[k]);

@@ -48,8 +48,7 @@ static void test_steps_equal_pytorchs(void **state)
         take_steps(&stored_cases[c], p);
         for (int i = 0; i < STORED_COUNT; i++) {
             const float want = stored_cases[c].end[i], moved = want - stored_start[i];
-            const float tolerance = 3 * FLT_EPSILON * fabsf(stored_start[i]) +
-                                    1e-6f * fabsf(moved);
+            const float tolerance = 3 * FLT_EPSILON * fabsf(stored_start[i]) + 1e-6f * fabsf(moved);
             if (!(fabsf(p[i] - want) <= tolerance))
                 fail_msg("case %zu, parameter %d: %.9g, PyTorch %.9g", c, i, (double)p[i],
                          (double)want);
@@ -197,8 +196,8 @@ static void test_first_momentum_step_ignores_what_the_buffer_held(void **cmocka_
         grad[i] = 2;
         buf[i] = NAN;
     }
-    kernel_sgd_step(p, grad, buf, 20, &(kernel_sgd){.lr = 0.5, .momentum = 0.9, .scale = 1,
-                                                     .first = true});
+    kernel_sgd_step(p, grad, buf, 20,
+                    &(kernel_sgd){.lr = 0.5, .momentum = 0.9, .scale = 1, .first = true});
     for (int i = 0; i < 20; i++) {
         assert_true(p[i] == 0);
         assert_true(buf[i] == 2);
@@ -221,8 +220,14 @@ static void test_a_nan_gradient_spoils_only_its_own_parameter(void **cmocka_stat
     arrays a;
     fill(&a, &state);
     a.grad[17] = NAN;
-    kernel_adam_step(a.p, a.grad, a.m, a.v, N, &(kernel_adam){.lr = 1e-3, .beta1 = 0.9,
-                     .beta2 = 0.999, .eps = 1e-8, .scale = 1, .bias_correction = true, .step = 1});
+    kernel_adam_step(a.p, a.grad, a.m, a.v, N,
+                     &(kernel_adam){.lr = 1e-3,
+                                    .beta1 = 0.9,
+                                    .beta2 = 0.999,
+                                    .eps = 1e-8,
+                                    .scale = 1,
+                                    .bias_correction = true,
+                                    .step = 1});
     for (int i = 0; i < N; i++)
         assert_int_equal(isnan(a.p[i]) != 0, i == 17);
 }

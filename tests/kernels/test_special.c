@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "level.h"
 #include "kernels.h"
+#include "level.h"
 
 #include <math.h>
 #include <string.h>
@@ -141,8 +141,8 @@ static void test_integers_wrap_and_divide_towards_zero(void **state)
     }
     kernel_fold(&(kernel_operand){sum, false}, 1, (kernel_operand[]){{a, false}, {b, false}}, 2, N,
                 RING_INT8, RING_SUM, 0);
-    kernel_fold(&(kernel_operand){average, false}, 1, (kernel_operand[]){{c, false}, {d, false}},
-                2, N, RING_INT32, RING_AVG, 2);
+    kernel_fold(&(kernel_operand){average, false}, 1, (kernel_operand[]){{c, false}, {d, false}}, 2,
+                N, RING_INT32, RING_AVG, 2);
     for (int i = 0; i < N; i++) {
         assert_int_equal(sum[i], -127);
         assert_int_equal(average[i], -3);

@@ -85,8 +85,8 @@ static void a_touch_in_a_child_faults(void **state)
 static int map_at_it(char *memory)
 {
     for (size_t bytes = PAGE; bytes <= BYTES; bytes *= 2) {
-        const char *got = mmap(memory, bytes, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        const char *got = mmap(memory, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                               -1, 0);
         if (got == MAP_FAILED || (got < memory + BYTES && got + bytes > memory))
             return 1;
         const char *block = malloc(BYTES); /* by mmap() */

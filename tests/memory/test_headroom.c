@@ -60,8 +60,10 @@ static void left(size_t mib, const char *bound)
 static void machine(const char *available_kib)
 {
     char text[200];
-    assert_true(text_format(text, sizeof text, "MemTotal:       16384000 kB\nMemFree:  1 kB\n"
-                            "MemAvailable:   %s kB\nSwapFree:  999999 kB\n", available_kib));
+    assert_true(text_format(text, sizeof text,
+                            "MemTotal:       16384000 kB\nMemFree:  1 kB\n"
+                            "MemAvailable:   %s kB\nSwapFree:  999999 kB\n",
+                            available_kib));
     put("/proc/meminfo", text);
 }
 
@@ -117,7 +119,8 @@ static void page_cache_counts_as_free(void **state)
     version_2("/job");
     put("/sys/fs/cgroup/job/memory.max", "314572800\n");
     put("/sys/fs/cgroup/job/memory.current", "314572800\n");
-    put("/sys/fs/cgroup/job/memory.stat", "anon 9\nfile 209715200\nshmem 5\n"
+    put("/sys/fs/cgroup/job/memory.stat",
+        "anon 9\nfile 209715200\nshmem 5\n"
         "inactive_anon 77\ninactive_file 52428800\nactive_file 10485760\nunevictable 0\n");
     left(60, "the memory limit of the cgroup /job");
 }
@@ -162,7 +165,7 @@ static void a_path_from_the_host_is_found_in_the_container(void **state)
     (void)state;
     machine("2048000");
     put("/proc/self/cgroup", "5:cpu,cpuacct:/docker/12ab\n4:hugetlb,memory:/docker/12ab/sub\n"
-        "0::/elsewhere\n");
+                             "0::/elsewhere\n");
     put("/proc/self/mountinfo",
         "40 30 0:30 /docker/12ab /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu,cpuacct\n"
         "41 30 0:31 /docker/12ab /sys/fs/cgroup/memory ro,nosuid master:11 - cgroup cgroup "
@@ -171,7 +174,8 @@ static void a_path_from_the_host_is_found_in_the_container(void **state)
     put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "52428800\n");
     put("/sys/fs/cgroup/memory/sub/memory.limit_in_bytes", "104857600\n");
     put("/sys/fs/cgroup/memory/sub/memory.usage_in_bytes", "52428800\n");
-    put("/sys/fs/cgroup/memory/sub/memory.stat", "cache 9\ninactive_file 7\n"
+    put("/sys/fs/cgroup/memory/sub/memory.stat",
+        "cache 9\ninactive_file 7\n"
         "total_inactive_file 10485760\ntotal_active_file 0\n");
     left(60, "the memory limit of the cgroup /sub");
 }
@@ -194,9 +198,8 @@ static void both_versions_may_be_there(void **state)
     (void)state;
     machine("2048000");
     put("/proc/self/cgroup", "4:memory:/job\n0::/unit\n");
-    put("/proc/self/mountinfo",
-        "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
-        "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
+    put("/proc/self/mountinfo", "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+                                "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
     put("/sys/fs/cgroup/unified/unit/cgroup.procs", "1\n");
     put("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "104857600\n");
     put("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "0\n");

@@ -132,8 +132,12 @@ static void overlaps_are_refused_whatever_their_order(void **state)
     const struct {
         char *at;
         size_t bytes;
-    } wrong[] = {{middle, 2 * BYTES}, {middle, 1}, {middle - 1, 2}, {middle + BYTES, BYTES},
-                 {middle + 2 * BYTES - 1, 1}, {middle - BYTES, 4 * BYTES}};
+    } wrong[] = {{middle, 2 * BYTES},
+                 {middle, 1},
+                 {middle - 1, 2},
+                 {middle + BYTES, BYTES},
+                 {middle + 2 * BYTES - 1, 1},
+                 {middle - BYTES, 4 * BYTES}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         refused(ring_mem_register(wrong[i].at, wrong[i].bytes), RING_ERR_ARGUMENT, "overlap");
     add(middle - BYTES, BYTES);

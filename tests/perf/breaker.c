@@ -21,9 +21,10 @@ static all_reduce *real_one(void)
     return found.function;
 }
 
-__attribute__((visibility("default"))) ring_status
-ring_all_reduce(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
-                ring_comm *comm, const ring_call *call)
+__attribute__((visibility("default"))) ring_status ring_all_reduce(const void *src, void *dst,
+                                                                   size_t count, ring_dtype dtype,
+                                                                   ring_op op, ring_comm *comm,
+                                                                   const ring_call *call)
 {
     const char *way = getenv("BREAK");
     const size_t bytes = count * ring_dtype_size(dtype);

@@ -29,8 +29,13 @@ static int close_buffers(void **state)
 
 static perf_case make_case(const char *name, bool in_place)
 {
-    return (perf_case){.collective = perf_collective_find(name), .dtype = RING_FLOAT32,
-                       .op = RING_SUM, .root = 0, .rank = RANK, .ranks = RANKS, .count = COUNT,
+    return (perf_case){.collective = perf_collective_find(name),
+                       .dtype = RING_FLOAT32,
+                       .op = RING_SUM,
+                       .root = 0,
+                       .rank = RANK,
+                       .ranks = RANKS,
+                       .count = COUNT,
                        .in_place = in_place};
 }
 

@@ -25,23 +25,33 @@ static cJSON *written(const perf_case *c, const perf_result *result)
     return object;
 }
 
-static const perf_result example = {.measured = true, .checked = true, .time_us = 12.5,
-                                    .algbw = 3, .busbw = 4.5, .wrong = {.elements = 7},
-                                    .predicted_us = 11, .transport = "shm",
+static const perf_result example = {.measured = true,
+                                    .checked = true,
+                                    .time_us = 12.5,
+                                    .algbw = 3,
+                                    .busbw = 4.5,
+                                    .wrong = {.elements = 7},
+                                    .predicted_us = 11,
+                                    .transport = "shm",
                                     .algorithm = "direct"};
 
 static perf_case make_case(bool in_place)
 {
-    return (perf_case){.collective = perf_collective_find("all_reduce"), .dtype = RING_FLOAT16,
-                       .op = RING_AVG, .ranks = 4, .count = 512, .in_place = in_place};
+    return (perf_case){.collective = perf_collective_find("all_reduce"),
+                       .dtype = RING_FLOAT16,
+                       .op = RING_AVG,
+                       .ranks = 4,
+                       .count = 512,
+                       .in_place = in_place};
 }
 
 static void the_promised_keys_are_there_in_order(void **state)
 {
     (void)state;
-    static const char *const keys[] = {"collective", "bytes", "count", "dtype", "op", "ranks",
-                                       "transport", "algorithm", "in_place", "time_us", "algbw",
-                                       "busbw", "wrong", "predicted_us"};
+    static const char *const keys[] = {"collective", "bytes",       "count",     "dtype",
+                                       "op",         "ranks",       "transport", "algorithm",
+                                       "in_place",   "time_us",     "algbw",     "busbw",
+                                       "wrong",      "predicted_us"};
     const perf_case c = make_case(false);
     cJSON *object = written(&c, &example);
     assert_non_null(object);

@@ -47,8 +47,8 @@ static void json_has_a_line_a_size(void **state)
 {
     (void)state;
     const char *file = shell_file();
-    assert_int_equal(
-        shell(RINGLIMIT "all_reduce --aliased -b 0 -e 8K -i 4K -n 5 --json %s", file), 0);
+    assert_int_equal(shell(RINGLIMIT "all_reduce --aliased -b 0 -e 8K -i 4K -n 5 --json %s", file),
+                     0);
     assert_int_equal(shell_json_lines(file, a_line_is_whole), 3);
     shell_forget();
 }
@@ -75,8 +75,8 @@ static void a_push_has_a_line_a_payload(void **state)
 static void wrong_words_are_refused(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"gpu", "-b", "-b x", "-n 0", "-f 1", "--bogus", "-b 8 -e 4",
-                                        "-i 0"};
+    static const char *const wrong[] = {"gpu",  "-b",      "-b x",      "-n 0",
+                                        "-f 1", "--bogus", "-b 8 -e 4", "-i 0"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(shell(RINGLIMIT "%s", wrong[i]), 2);
         assert_int_equal(shell_count("\n"), 1);

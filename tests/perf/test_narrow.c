@@ -56,8 +56,8 @@ static void ties_of_float16_go_to_the_even(void **state)
 {
     (void)state;
     for (uint32_t bits = 0; bits < 0x7bff; bits++)
-        check_between(perf_to_float16, half_value((uint16_t)bits),
-                      half_value((uint16_t)(bits + 1)), (uint16_t)bits);
+        check_between(perf_to_float16, half_value((uint16_t)bits), half_value((uint16_t)(bits + 1)),
+                      (uint16_t)bits);
 }
 
 static void ties_of_bfloat16_go_to_the_even(void **state)

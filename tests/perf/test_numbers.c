@@ -13,10 +13,19 @@ static void sizes_have_binary_units(void **state)
     static const struct {
         const char *text;
         size_t bytes;
-    } cases[] = {{"0", 0},         {"8", 8},       {"1K", 1024},           {"1k", 1024},
-                 {"1M", 1 << 20},  {"32M", 32 << 20}, {"1.5M", 3 << 19},   {"8G", (size_t)8 << 30},
-                 {"2T", (size_t)2 << 40}, {"4KB", 4096}, {"4KiB", 4096},
-                 {"1.5K", 1536}, {"8.0", 8}};
+    } cases[] = {{"0", 0},
+                 {"8", 8},
+                 {"1K", 1024},
+                 {"1k", 1024},
+                 {"1M", 1 << 20},
+                 {"32M", 32 << 20},
+                 {"1.5M", 3 << 19},
+                 {"8G", (size_t)8 << 30},
+                 {"2T", (size_t)2 << 40},
+                 {"4KB", 4096},
+                 {"4KiB", 4096},
+                 {"1.5K", 1536},
+                 {"8.0", 8}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t bytes = 1;
         assert_true(perf_size_parse(cases[i].text, &bytes));
@@ -27,9 +36,10 @@ static void sizes_have_binary_units(void **state)
 static void what_is_no_size_is_refused(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"",    "M",   "-1",  "+1",       " 8",  "8 ",   "8X",
-                                        "1MM", "1e9K9", "nan", "inf", "99999999T", "8KiBs",
-                                        "8.9", "1.0001K", "0x10", "0x1p4", "1e3", "1.2.3", ".5K"};
+    static const char *const wrong[] = {"",     "M",         "-1",    "+1",    " 8",
+                                        "8 ",   "8X",        "1MM",   "1e9K9", "nan",
+                                        "inf",  "99999999T", "8KiBs", "8.9",   "1.0001K",
+                                        "0x10", "0x1p4",     "1e3",   "1.2.3", ".5K"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         size_t bytes;
         assert_false(perf_size_parse(wrong[i], &bytes));
@@ -44,8 +54,9 @@ static void whole_numbers_keep_their_bounds(void **state)
     assert_int_equal(value, 1);
     assert_true(perf_int_parse("-1", -1, 4, &value));
     assert_int_equal(value, -1);
-    static const char *const wrong[] = {"0", "5", "", "x", "1x", "1.0", "99999999999999999999",
-                                        " 1", "+1", "0x1", "1 ", "-", "--1", "- 1"};
+    static const char *const wrong[] = {
+        "0",  "5",  "",    "x",  "1x", "1.0", "99999999999999999999",
+        " 1", "+1", "0x1", "1 ", "-",  "--1", "- 1"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_false(perf_int_parse(wrong[i], 1, 4, &value));
 }

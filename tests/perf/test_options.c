@@ -48,14 +48,14 @@ static void short_and_long_flags_are_the_same(void **state)
 {
     (void)state;
     perf_options a, b;
-    assert_int_equal(parse(&a, "reduce -t 2 -g 1 -b 8 -e 1M -f 2 -n 7 -m 3 -w 2 -N 2 -p 1 -c 4 "
-                               "-o avg -d half -r 1 -z 1 -T 9 -a 2 -S 1 -M 1 -u 3 -I 1 -K 2"),
+    assert_int_equal(parse(&a, "reduce -t 2 -g 1 -b 8 -e 1M -f 2 -n 7 -m 3 -w 2 -N 2 -p 1 -c 4 -o "
+                               "avg -d half -r 1 -z 1 -T 9 -a 2 -S 1 -M 1 -u 3 -I 1 -K 2"),
                      PERF_PARSED);
-    assert_int_equal(
-        parse(&b, "reduce --nthreads 2 --ngpus 1 --minbytes 8 --maxbytes 1M --stepfactor 2 "
-                  "--iters 7 --agg_iters 3 --warmup_iters 2 --run_cycles 2 --parallel_init 1 "
-                  "--check 4 --op=avg --datatype half"),
-        PERF_PARSED);
+    assert_int_equal(parse(&b,
+                           "reduce --nthreads 2 --ngpus 1 --minbytes 8 --maxbytes 1M --stepfactor "
+                           "2 --iters 7 --agg_iters 3 --warmup_iters 2 --run_cycles 2 "
+                           "--parallel_init 1 --check 4 --op=avg --datatype half"),
+                     PERF_PARSED);
     assert_int_equal(a.sizes.max, 1 << 20);
     assert_int_equal(a.sizes.factor, 2);
     assert_int_equal(a.root, 1);
@@ -75,12 +75,14 @@ static void types_have_the_names_of_nccl_tests_and_ours(void **state)
     static const struct {
         const char *name;
         int dtype;
-    } cases[] = {{"float", RING_FLOAT32},    {"float32", RING_FLOAT32}, {"half", RING_FLOAT16},
-                 {"float16", RING_FLOAT16},  {"double", RING_FLOAT64},  {"float64", RING_FLOAT64},
-                 {"bfloat16", RING_BFLOAT16}, {"int8", RING_INT8},      {"uint8", RING_UINT8},
-                 {"int32", RING_INT32},      {"uint32", RING_UINT32},   {"int64", RING_INT64},
-                 {"uint64", RING_UINT64},    {"char", RING_INT8},       {"int", RING_INT32},
-                 {"all", PERF_ALL}};
+    } cases[] = {{"float", RING_FLOAT32},     {"float32", RING_FLOAT32},
+                 {"half", RING_FLOAT16},      {"float16", RING_FLOAT16},
+                 {"double", RING_FLOAT64},    {"float64", RING_FLOAT64},
+                 {"bfloat16", RING_BFLOAT16}, {"int8", RING_INT8},
+                 {"uint8", RING_UINT8},       {"int32", RING_INT32},
+                 {"uint32", RING_UINT32},     {"int64", RING_INT64},
+                 {"uint64", RING_UINT64},     {"char", RING_INT8},
+                 {"int", RING_INT32},         {"all", PERF_ALL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int dtype = 77;
         assert_true(perf_dtype_parse(cases[i].name, &dtype));

@@ -60,8 +60,8 @@ static void the_traffic_of_the_ring_is_the_least(void **state)
 static void every_algorithm_and_collective_is_proven(void **state)
 {
     (void)state;
-    static const char *const algorithms[] = {"oneshot", "direct", "ring", "halving", "tree",
-                                             "chain"};
+    static const char *const algorithms[] = {"oneshot", "direct", "ring",
+                                             "halving", "tree",   "chain"};
     static const char *const collectives[] = {"all_reduce", "reduce_scatter", "all_gather",
                                               "broadcast", "reduce"};
     for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++)
@@ -118,15 +118,25 @@ static void the_trace_is_json_with_a_row_a_rank(void **state)
 static void wrong_requests_are_one_line_and_status_2(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {
-        "", "shuffle --ranks 4", "all_reduce", "all_reduce --ranks 0", "all_reduce --ranks 65",
-        "all_reduce --ranks x",
-        "all_reduce --ranks 4 --per-host 0", "all_reduce --ranks 4 --algo bush",
-        "all_reduce --ranks 4 --root 1",
-        "broadcast --ranks 4 --root 4", "all_reduce --ranks 4 --chunks 6",
-        "all_reduce --ranks 4 --bogus", "all_reduce --ranks", "all_reduce --ranks 4 more",
-        "all_reduce --ranks 4 --bytes much", "all_reduce --ranks 4 --bytes 0x10",
-        "all_reduce --ranks 4 --bytes 8.9", "all_reduce --ranks +4", "all_reduce --ranks ' 4'"};
+    static const char *const wrong[] = {"",
+                                        "shuffle --ranks 4",
+                                        "all_reduce",
+                                        "all_reduce --ranks 0",
+                                        "all_reduce --ranks 65",
+                                        "all_reduce --ranks x",
+                                        "all_reduce --ranks 4 --per-host 0",
+                                        "all_reduce --ranks 4 --algo bush",
+                                        "all_reduce --ranks 4 --root 1",
+                                        "broadcast --ranks 4 --root 4",
+                                        "all_reduce --ranks 4 --chunks 6",
+                                        "all_reduce --ranks 4 --bogus",
+                                        "all_reduce --ranks",
+                                        "all_reduce --ranks 4 more",
+                                        "all_reduce --ranks 4 --bytes much",
+                                        "all_reduce --ranks 4 --bytes 0x10",
+                                        "all_reduce --ranks 4 --bytes 8.9",
+                                        "all_reduce --ranks +4",
+                                        "all_reduce --ranks ' 4'"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(shell(PLAN "%s", wrong[i]), 2);
         assert_int_equal(shell_count("\n"), 1);

@@ -60,8 +60,9 @@ static void every_type_and_op_is_right_on_three_threads(void **state)
 static void plain_buffers_back_to_back_calls_and_several_at_once_are_right(void **state)
 {
     (void)state;
-    static const char *const ways[] = {"--buffer plain", "--hot", "-m 3", "-z 1", "--hot -z 3",
-                                       "-a 0", "-w 0", "-N 2", "-c 3", "-T 60", "-p 1"};
+    static const char *const ways[] = {"--buffer plain", "--hot", "-m 3", "-z 1",
+                                       "--hot -z 3",     "-a 0",  "-w 0", "-N 2",
+                                       "-c 3",           "-T 60", "-p 1"};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         assert_int_equal(shell(RINGPERF "all_reduce -t 2 -b 1K -e 1K -n 3 %s", ways[i]), 0);
         assert_true(shell_rows(row_is_right) >= 1);
@@ -105,8 +106,7 @@ static void json_is_written_anew_with_two_lines_a_size(void **state)
     (void)state;
     const char *file = shell_file();
     for (int again = 0; again < 2; again++) {
-        assert_int_equal(
-            shell(RINGPERF "all_reduce -t 2 -b 8 -e 32 -f 2 -n 3 --json %s", file), 0);
+        assert_int_equal(shell(RINGPERF "all_reduce -t 2 -b 8 -e 32 -f 2 -n 3 --json %s", file), 0);
         assert_int_equal(shell_json_lines(file, a_line_is_whole), 6);
     }
     shell_forget();
@@ -124,8 +124,7 @@ static void results_that_are_lost_are_a_failure(void **state)
     (void)state;
     static const char *const ways[] = {"all_reduce -t 2 -b 8 -e 8 --json /dev/full >/dev/null",
                                        "all_reduce -t 2 -b 8 -e 8 >/dev/full",
-                                       "plan all_reduce --ranks 3 >/dev/full",
-                                       "--help >/dev/full"};
+                                       "plan all_reduce --ranks 3 >/dev/full", "--help >/dev/full"};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         assert_int_equal(shell(RINGPERF "%s", ways[i]), 3);
         assert_int_equal(shell_count("not all of it could be written"), 1);
@@ -136,8 +135,7 @@ static void results_that_are_lost_are_a_failure(void **state)
 static void sizes_that_do_not_fit_are_a_failure(void **state)
 {
     (void)state;
-    assert_int_equal(
-        shell(RINGPERF "all_reduce -t 2 -b 1000T -e 1000T -n 1 >/dev/null"), 3);
+    assert_int_equal(shell(RINGPERF "all_reduce -t 2 -b 1000T -e 1000T -n 1 >/dev/null"), 3);
     assert_int_equal(shell_count("nothing to measure"), 1);
     assert_int_equal(shell_count("\n"), 1);
 }

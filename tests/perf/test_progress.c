@@ -48,8 +48,10 @@ static const char *look(void)
 static const perf_case *example(void)
 {
     static perf_case c;
-    c = (perf_case){.collective = perf_collective_find("all_reduce"), .dtype = RING_FLOAT32,
-                    .ranks = 2, .count = 256};
+    c = (perf_case){.collective = perf_collective_find("all_reduce"),
+                    .dtype = RING_FLOAT32,
+                    .ranks = 2,
+                    .count = 256};
     return &c;
 }
 

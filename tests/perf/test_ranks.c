@@ -23,7 +23,9 @@ static void two_processes_print_one_table(void **state)
     static const char *const transports[] = {"shm", "tcp"};
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(shell("RING_TRANSPORT=%s " RINGRUN RINGPERF
-                               "all_reduce -b 8 -e 512K -f 8 -n 3", transports[i]), 0);
+                               "all_reduce -b 8 -e 512K -f 8 -n 3",
+                               transports[i]),
+                         0);
         assert_int_equal(shell_rows(row_is_right), 6);
         assert_int_equal(shell_count("# Collective test concluded"), 1);
         assert_int_equal(shell_count("#  Rank"), 2);

@@ -20,22 +20,37 @@ static FILE *begin(void)
 
 static perf_options make_options(const char *collective)
 {
-    return (perf_options){.collective = perf_collective_find(collective), .threads = 1, .ngpus = 1,
-                          .sizes = {8, 64, 8, 2}, .iters = 20, .agg_iters = 1, .warmup_iters = 1,
-                          .check = 1, .average = PERF_AVERAGE_DEFAULT, .parallel_init = -1,
+    return (perf_options){.collective = perf_collective_find(collective),
+                          .threads = 1,
+                          .ngpus = 1,
+                          .sizes = {8, 64, 8, 2},
+                          .iters = 20,
+                          .agg_iters = 1,
+                          .warmup_iters = 1,
+                          .check = 1,
+                          .average = PERF_AVERAGE_DEFAULT,
+                          .parallel_init = -1,
                           .min_bandwidth = -1};
 }
 
 static perf_case make_case(const char *collective)
 {
-    return (perf_case){.collective = perf_collective_find(collective), .dtype = RING_FLOAT32,
-                       .op = RING_SUM, .rank = 0, .ranks = 2, .count = 1024};
+    return (perf_case){.collective = perf_collective_find(collective),
+                       .dtype = RING_FLOAT32,
+                       .op = RING_SUM,
+                       .rank = 0,
+                       .ranks = 2,
+                       .count = 1024};
 }
 
 static perf_result make_result(double time)
 {
-    return (perf_result){.measured = true, .checked = true, .time_us = time, .algbw = 1.5,
-                         .busbw = 1.25, .predicted_us = 12.5};
+    return (perf_result){.measured = true,
+                         .checked = true,
+                         .time_us = time,
+                         .algbw = 1.5,
+                         .busbw = 1.25,
+                         .predicted_us = 12.5};
 }
 
 /* Splits the text's first line at blanks. @return the number of words. */
@@ -65,9 +80,8 @@ static void a_row_has_the_columns_of_nccl_tests_and_the_prediction(void **state)
     const perf_case c = make_case("all_reduce");
     const perf_result out = make_result(10), in = make_result(20);
     assert_int_equal(row_words(&options, &c, &out, &in, words), 14);
-    static const char *const wanted[] = {"4096", "1024",  "float", "sum",  "-1",
-                                         "10.00", "1.50", "1.25",  "0",    "20.00",
-                                         "1.50", "1.25",  "0",     "12.50"};
+    static const char *const wanted[] = {"4096", "1024", "float", "sum",  "-1",   "10.00", "1.50",
+                                         "1.25", "0",    "20.00", "1.50", "1.25", "0",     "12.50"};
     for (size_t i = 0; i < 14; i++)
         assert_string_equal(words[i], wanted[i]);
 }
@@ -162,9 +176,9 @@ static void the_header_names_the_options(void **state)
     table_header(file, &options);
     fclose(file);
     assert_non_null(strstr(text, "# Collective test starting: all_reduce\n"));
-    assert_non_null(strstr(text, "# nThread 1 nGpus 1 minBytes 8 maxBytes 64 step: 2(factor) "
-                                 "warmup iters: 1 iters: 20 agg iters: 1 validation: 1 graph: 0 "
-                                 "unalign: 0\n"));
+    assert_non_null(
+        strstr(text, "# nThread 1 nGpus 1 minBytes 8 maxBytes 64 step: 2(factor) warmup iters: 1 "
+                     "iters: 20 agg iters: 1 validation: 1 graph: 0 unalign: 0\n"));
     assert_non_null(strstr(text, "# Using devices\n"));
 }
 
@@ -212,8 +226,9 @@ static void the_footer_counts_wrong_elements_and_guard_bytes(void **state)
 {
     (void)state;
     const perf_options options = make_options("all_reduce");
-    const perf_totals totals = {
-        .busbw = 9, .measurements = 1, .wrong = {.elements = 4, .out_of_bounds = 3}};
+    const perf_totals totals = {.busbw = 9,
+                                .measurements = 1,
+                                .wrong = {.elements = 4, .out_of_bounds = 3}};
     FILE *file = begin();
     table_footer(file, &options, &totals);
     fclose(file);

@@ -13,7 +13,8 @@ static void ranks_that_cannot_start_are_one_line(void **state)
 {
     (void)state;
     assert_int_equal(shell("RING_INIT_TIMEOUT=3 THREADS=2 LD_PRELOAD=" NO_THREAD " " RINGPERF
-                           "all_reduce -t 3 -b 8 -e 8"), 3);
+                           "all_reduce -t 3 -b 8 -e 8"),
+                     3);
     assert_int_equal(shell_count("only 2 of 3 threads could be started"), 1);
     assert_int_equal(shell_count("\n"), 1);
 }
@@ -25,7 +26,9 @@ static void nothing_is_measured_with_one_thread(void **state)
     for (int threads = 0; threads < 2; threads++)
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
             assert_int_equal(shell("THREADS=%d LD_PRELOAD=" NO_THREAD " timeout 20 " RINGLIMIT
-                                   "%s -b 8 -e 8 >/dev/null", threads, names[i]), 3);
+                                   "%s -b 8 -e 8 >/dev/null",
+                                   threads, names[i]),
+                             3);
             assert_true(shell_count("cannot start two threads") >= 1);
         }
 }

@@ -11,7 +11,8 @@
 static int run_broken(const char *way)
 {
     return shell("BREAK=%s LD_PRELOAD=" BREAKER " " PROGRAMS
-                 "/ringperf all_reduce -t 2 -b 4K -e 4K -n 2", way);
+                 "/ringperf all_reduce -t 2 -b 4K -e 4K -n 2",
+                 way);
 }
 
 static void one_wrong_each_way(char **words, size_t count)

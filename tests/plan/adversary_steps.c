@@ -82,8 +82,7 @@ static void add_element(world *w, message *m, word x)
 /* What has no buffer waits for room, behind what was posted before. */
 static bool has_room(world *w, int from, int to)
 {
-    return w->elements == 0 ||
-           (world_to_carry(w, from, to) == NULL && world_has_room(w, from, to));
+    return w->elements == 0 || (world_to_carry(w, from, to) == NULL && world_has_room(w, from, to));
 }
 
 /* ---- Steps, element by element; each returns true when it is done -------------------- */
@@ -93,8 +92,11 @@ static bool send_step(world *w, int rank, const plan_step *step)
     actor *a = &w->actors[rank];
     const bool refer = plans_random(&w->random, 4) < w->reference_odds && w->elements > 0;
     post(w, rank, plan_output(&a->at, step, 0),
-         (message){.way = refer ? BY_REFERENCE : BY_VALUE, .lazy = true, .lent = true,
-                   .bounded = !refer, .memory = range_of(w, a, plan_input(&a->at, step, 0))});
+         (message){.way = refer ? BY_REFERENCE : BY_VALUE,
+                   .lazy = true,
+                   .lent = true,
+                   .bounded = !refer,
+                   .memory = range_of(w, a, plan_input(&a->at, step, 0))});
     return true;
 }
 
@@ -196,8 +198,7 @@ static bool room_to_relay(world *w, int rank, const plan_step *step)
 {
     const actor *a = &w->actors[rank];
     for (int i = 0; i < step->outs; i++) {
-        const bool relayed = a->out_message[i] != NONE &&
-                             w->messages[a->out_message[i]].bounded;
+        const bool relayed = a->out_message[i] != NONE && w->messages[a->out_message[i]].bounded;
         if (relayed && !has_room(w, rank, plan_output(&a->at, step, i).rank))
             return false;
     }
@@ -236,10 +237,12 @@ static void end_fold(world *w, int rank, const plan_step *step)
         const int kept = kept_as(a, rank, step, i);
         if (out.rank != rank && a->out_message[i] == NONE)
             post(w, rank, out,
-                 (message){.way = a->out_way[i], .lazy = true,
+                 (message){.way = a->out_way[i],
+                           .lazy = true,
                            .bounded = a->out_way[i] == BY_VALUE,
                            .memory = kept == NONE
-                                         ? NULL : range_of(w, a, plan_output(&a->at, step, kept))});
+                                         ? NULL
+                                         : range_of(w, a, plan_output(&a->at, step, kept))});
     }
 }
 

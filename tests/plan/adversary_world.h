@@ -14,32 +14,32 @@ typedef enum way { BY_VALUE, BY_REFERENCE, STORED } way;
 typedef struct message {
     int from, to, chunk, chunks, next;
     way way;
-    bool lazy;          /* by value: the link still reads it from memory */
-    bool lent;          /* … which nobody but the plan protects until it was read */
-    bool bounded;       /* by value: what has arrived takes room on the link */
+    bool lazy;    /* by value: the link still reads it from memory */
+    bool lent;    /* … which nobody but the plan protects until it was read */
+    bool bounded; /* by value: what has arrived takes room on the link */
     bool taken;
     const word *memory; /* of the sender */
     word *data;
-    int here;           /* elements that have arrived */
+    int here; /* elements that have arrived */
 } message;
 
 typedef struct actor {
     plan_cursor at;
     int slice, position;
     bool started, ended;
-    bool chosen;                          /* how the present fold's results go */
+    bool chosen; /* how the present fold's results go */
     word *src, *dst, *scratch;
-    word *result;                         /* dst when it ended */
-    bool heard[MOST_RANKS];               /* knows the peer's dst */
-    way out_way[MOST_RANKS];              /* of the present step */
+    word *result;            /* dst when it ended */
+    bool heard[MOST_RANKS];  /* knows the peer's dst */
+    way out_way[MOST_RANKS]; /* of the present step */
     int out_message[MOST_RANKS];
 } actor;
 
 typedef struct world {
     const plan_set *set;
     bool in_place;
-    int slices;                          /* runs of the plan in a row, about other chunks */
-    int chunks, elements;                /* elements of a chunk: 0 or ELEMENTS */
+    int slices;           /* runs of the plan in a row, about other chunks */
+    int chunks, elements; /* elements of a chunk: 0 or ELEMENTS */
     uint64_t random;
     unsigned reference_odds, store_odds; /* of 4 */
     actor actors[MOST_RANKS];
@@ -48,7 +48,7 @@ typedef struct world {
     int room[MOST_RANKS][MOST_RANKS];    /* elements that a link takes ahead of the taker */
     int carried[MOST_RANKS][MOST_RANKS]; /* no earlier message of a pair is still to be carried */
     int on_link[MOST_RANKS][MOST_RANKS]; /* elements that have arrived and were not yet taken */
-    int favoured[MOST_RANKS]; /* the peer whose messages a rank's links carry first */
+    int favoured[MOST_RANKS];            /* the peer whose messages a rank's links carry first */
     int first[MOST_RANKS][MOST_RANKS], last[MOST_RANKS][MOST_RANKS];
     const char *wrong;
 } world;

@@ -14,7 +14,8 @@ plan_world plans_world(int ranks, int per_host)
     static int32_t host_of[MOST_RANKS];
     for (int rank = 0; rank < ranks && per_host > 0; rank++)
         host_of[rank] = rank / per_host;
-    return (plan_world){.ranks = ranks, .hosts = per_host > 0 ? (ranks - 1) / per_host + 1 : 1,
+    return (plan_world){.ranks = ranks,
+                        .hosts = per_host > 0 ? (ranks - 1) / per_host + 1 : 1,
                         .host_of = per_host > 0 ? host_of : NULL};
 }
 
@@ -23,8 +24,8 @@ plan_set plans_build(const plan_case *c)
     const plan_world world = plans_world(c->ranks, c->per_host);
     plan_set set = {.ranks = c->ranks};
     for (int rank = 0; rank < c->ranks; rank++) {
-        set.of[rank] = c->algorithm->build(&(algo_call){c->collective, &world, rank, c->root,
-                                                        c->chunks});
+        set.of[rank] = c->algorithm->build(
+            &(algo_call){c->collective, &world, rank, c->root, c->chunks});
         assert_non_null(set.of[rank]);
     }
     return set;

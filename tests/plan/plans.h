@@ -22,7 +22,6 @@ typedef struct plan_case {
 /** A world whose hosts have so many ranks each; it lives until the next call. */
 plan_world plans_world(int ranks, int per_host);
 
-
 plan_set plans_build(const plan_case *c);
 plan_set plans_copy(const plan_set *set);
 void plans_free(plan_set *set);

@@ -127,8 +127,8 @@ static void relays_round_a_circle_that_is_not_declared_are_seen(void **state)
     (void)state;
     for (int rank = 0; rank < 3; rank++)
         set.of[rank]->circular = false;
-    expect_refused_and_broken(&set, "waits for ever once links hold a segment: the plan is "
-                                    "circular");
+    expect_refused_and_broken(&set,
+                              "waits for ever once links hold a segment: the plan is circular");
 }
 
 /* Both SENDs at once put more on the circle than its links hold. */

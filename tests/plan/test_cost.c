@@ -9,9 +9,15 @@
 
 #include <cmocka.h>
 
-#define SENDING {.alpha = 10e-6, .alpha_ref = 10e-6, .beta = 1e-9, .gamma = 0, .overhead = 2e-6}
-#define MAPPING {.alpha = 0.4e-6, .alpha_ref = 0.3e-6, .beta = 1 / 8e9, .gamma = 1 / 60e9, \
-                 .overhead = 0.2e-6, .maps = true, .reference_min = 2048}
+#define SENDING \
+    { \
+        .alpha = 10e-6, .alpha_ref = 10e-6, .beta = 1e-9, .gamma = 0, .overhead = 2e-6 \
+    }
+#define MAPPING \
+    { \
+        .alpha = 0.4e-6, .alpha_ref = 0.3e-6, .beta = 1 / 8e9, .gamma = 1 / 60e9, \
+        .overhead = 0.2e-6, .maps = true, .reference_min = 2048 \
+    }
 static const plan_prices sending = {.same_host = SENDING, .other_host = SENDING};
 static const plan_prices mapping = {.same_host = MAPPING, .other_host = SENDING};
 

@@ -43,11 +43,15 @@ static ring_status print_steps(const plan_set *set, FILE *out)
 }
 
 static const plan_prices prices = {
-    .same_host = {.alpha = 10e-6, .alpha_ref = 1e-6, .beta = 1e-9, .gamma = 1e-10,
-                  .overhead = 1e-6}};
-static const plan_prices mapping = {
-    .same_host = {.alpha = 0.4e-6, .alpha_ref = 0.25e-6, .beta = 1 / 8e9, .gamma = 1 / 60e9,
-                  .overhead = 0.2e-6, .maps = true, .reference_min = 64}};
+    .same_host = {
+        .alpha = 10e-6, .alpha_ref = 1e-6, .beta = 1e-9, .gamma = 1e-10, .overhead = 1e-6}};
+static const plan_prices mapping = {.same_host = {.alpha = 0.4e-6,
+                                                  .alpha_ref = 0.25e-6,
+                                                  .beta = 1 / 8e9,
+                                                  .gamma = 1 / 60e9,
+                                                  .overhead = 0.2e-6,
+                                                  .maps = true,
+                                                  .reference_min = 64}};
 
 static ring_status print_trace(const plan_set *set, FILE *out)
 {

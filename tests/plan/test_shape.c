@@ -364,7 +364,8 @@ static int32_t odd_number(uint64_t *random, int32_t sensible)
 
 static plan_loc odd_loc(uint64_t *random)
 {
-    return (plan_loc){.rank = (int)plans_random(random, 2), .chunk = odd_number(random, 2),
+    return (plan_loc){.rank = (int)plans_random(random, 2),
+                      .chunk = odd_number(random, 2),
                       .chunks = odd_number(random, 2) + 1,
                       .buffer = (uint8_t)odd_number(random, 4),
                       .wire = (uint8_t)odd_number(random, 2),

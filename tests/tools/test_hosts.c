@@ -24,8 +24,8 @@ static const char *shown(const host_list *list)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s:%d", i > 0 ? " " : "",
                                  h->name, h->slots);
         for (int k = 0; h->ids != NULL && k < h->slots; k++)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%d",
-                                     k > 0 ? "," : "(", h->ids[k]);
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", k > 0 ? "," : "(",
+                                     h->ids[k]);
         if (h->ids != NULL)
             used += (size_t)snprintf(text + used, sizeof text - used, ")");
     }
@@ -63,9 +63,11 @@ static void wrong_words_are_refused(void **state)
 {
     (void)state;
     static const char *const words[] = {
-        "", ",", "a,", "a,,b", "a:", "a:0", "a:-1", "a:x", "a:1x", "a:99999999999999999999",
-        "a:65537", "-a", "a@-oX", "a b", "a;b", "a$b", "[::1", "[::1]x", "[]", "a:1:", "$(x)",
-        "a:65536,a:1", "a:b:1", "[a:b]"};
+        "",        ",",           "a,",     "a,,b", "a:",
+        "a:0",     "a:-1",        "a:x",    "a:1x", "a:99999999999999999999",
+        "a:65537", "-a",          "a@-oX",  "a b",  "a;b",
+        "a$b",     "[::1",        "[::1]x", "[]",   "a:1:",
+        "$(x)",    "a:65536,a:1", "a:b:1",  "[a:b]"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         list_fails(words[i]);
 }
@@ -101,10 +103,30 @@ static void slurm_lists_expand_with_their_width(void **state)
 static void wrong_slurm_lists_are_refused(void **state)
 {
     (void)state;
-    static const char *const lists[] = {
-        "", ",", "a,", "n[", "n[]", "n[1", "n[1-", "n[1-]", "n[-1]", "n[2-1]", "n[1,]", "n[a]",
-        "n[1-2", "n]", "n[1]]", "n[[1]]", "n[1-99999999]", "n[99999999999]", "-n[1-2]",
-        "n[0-65535][0-65535]", "a b", "n[1-2],n[2-3]", "a,b,a", "a:1"};
+    static const char *const lists[] = {"",
+                                        ",",
+                                        "a,",
+                                        "n[",
+                                        "n[]",
+                                        "n[1",
+                                        "n[1-",
+                                        "n[1-]",
+                                        "n[-1]",
+                                        "n[2-1]",
+                                        "n[1,]",
+                                        "n[a]",
+                                        "n[1-2",
+                                        "n]",
+                                        "n[1]]",
+                                        "n[[1]]",
+                                        "n[1-99999999]",
+                                        "n[99999999999]",
+                                        "-n[1-2]",
+                                        "n[0-65535][0-65535]",
+                                        "a b",
+                                        "n[1-2],n[2-3]",
+                                        "a,b,a",
+                                        "a:1"};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         host_list list;
         assert_int_equal(slurm(lists[i], NULL, &list), RING_ERR_CONFIG);
@@ -116,8 +138,8 @@ static void wrong_slurm_lists_are_refused(void **state)
 static void wrong_slurm_tasks_are_refused(void **state)
 {
     (void)state;
-    static const char *const tasks[] = {"2", "2(x2", "2(x0),1", "x", "0(x3)", "2(x)", "1,,1",
-                                        "1;1", "2(x4)", "2(x3),7", "1,1,1,1"};
+    static const char *const tasks[] = {"2",    "2(x2", "2(x0),1", "x",       "0(x3)",  "2(x)",
+                                        "1,,1", "1;1",  "2(x4)",   "2(x3),7", "1,1,1,1"};
     for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
         host_list list;
         assert_int_equal(slurm("n[1-3]", tasks[i], &list), RING_ERR_CONFIG);
@@ -313,8 +335,8 @@ static void filter_is(const char *words, bool include, const char *expected)
 {
     host_list list = {0};
     assert_int_equal(hosts_parse_list("n1:4,n2:2,n3:1", &list), RING_OK);
-    const ring_status status =
-        include ? hosts_include(&list, words, false) : hosts_exclude(&list, words);
+    const ring_status status = include ? hosts_include(&list, words, false)
+                                       : hosts_exclude(&list, words);
     if (expected == NULL)
         assert_int_equal(status, RING_ERR_CONFIG);
     else
@@ -327,8 +349,8 @@ static void include_keeps_what_is_named(void **state)
     (void)state;
     filter_is("n2", true, "n2:2");
     filter_is("n3@n1:3,0", true, "n1:2(3,0) n3:1");
-    static const char *const wrong[] = {"", "@", "n1@", "n1:", "n1:4", "n1:0,0", "n1:0;1", "n9",
-                                        "n1@n1:0", "n1:0,", "n1:a"};
+    static const char *const wrong[] = {"",       "@",  "n1@",     "n1:",   "n1:4", "n1:0,0",
+                                        "n1:0;1", "n9", "n1@n1:0", "n1:0,", "n1:a"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         filter_is(wrong[i], true, NULL);
 }

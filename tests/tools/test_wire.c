@@ -12,15 +12,23 @@
 
 static void example(job *j, share *s)
 {
-    *j = (job){.ranks = 9, .nodes = 3, .port = 29500, .binding = BIND_AUTO, .has_secret = true,
-               .directory = memory_text("/work", 5), .address = memory_text("10.0.0.1", 8)};
+    *j = (job){.ranks = 9,
+               .nodes = 3,
+               .port = 29500,
+               .binding = BIND_AUTO,
+               .has_secret = true,
+               .directory = memory_text("/work", 5),
+               .address = memory_text("10.0.0.1", 8)};
     texts_add(&j->argv, "program");
     texts_add(&j->argv, "%s", "");
     texts_add(&j->argv, "a'b \"c\" $d\n");
     texts_add(&j->exports, "NAME=value=more");
     for (size_t i = 0; i < sizeof j->secret; i++)
         j->secret[i] = (unsigned char)(7 * i);
-    *s = (share){.host = memory_text("n2", 2), .node = 1, .first_rank = 3, .ranks = 2,
+    *s = (share){.host = memory_text("n2", 2),
+                 .node = 1,
+                 .first_rank = 3,
+                 .ranks = 2,
                  .slots = memory_grow(NULL, 2, sizeof(int))};
     s->slots[0] = 4;
     s->slots[1] = 0;
@@ -138,9 +146,9 @@ static void damaged_frames_are_refused(void **state)
 {
     (void)state;
     static const unsigned char heads[][12] = {
-        {0},                                        /* no type        */
-        {FRAME_TYPES},                              /* unknown type   */
-        {FRAME_OUTPUT, 1, 0, 0, 0, 0, 0, 0x80},     /* negative rank  */
+        {0},                                             /* no type        */
+        {FRAME_TYPES},                                   /* unknown type   */
+        {FRAME_OUTPUT, 1, 0, 0, 0, 0, 0, 0x80},          /* negative rank  */
         {FRAME_OUTPUT, 1, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0}, /* too long  */
         {FRAME_JOB, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1},    /* too long  */
     };

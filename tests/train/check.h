@@ -8,17 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <math.h>
+#include <cmocka.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* |got - want| <= relative * |want| + absolute; NaN is never near. */
-#define assert_near(got, want, relative, absolute)                                        \
-    do {                                                                                  \
-        const double near_got = (double)(got), near_want = (double)(want);                \
-        if (!(fabs(near_got - near_want) <= (relative) * fabs(near_want) + (absolute)))   \
-            fail_msg("%s: got %.9g, want %.9g", #got, near_got, near_want);               \
+#define assert_near(got, want, relative, absolute) \
+    do { \
+        const double near_got = (double)(got), near_want = (double)(want); \
+        if (!(fabs(near_got - near_want) <= (relative)*fabs(near_want) + (absolute))) \
+            fail_msg("%s: got %.9g, want %.9g", #got, near_got, near_want); \
     } while (0)
 
 static inline uint64_t fnv1a(const void *data, size_t bytes)

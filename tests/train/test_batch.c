@@ -52,20 +52,20 @@ static void batch_sizes_that_do_not_fit_come_with_ways_out(void **state)
     refused_batch(TRAIN "144" MICRO "24" ACCUMULATION "6", 2,
                   "Check batch related parameters. train_batch_size is not equal to "
                   "micro_batch_per_gpu * gradient_acc_step * world_size 144 != 24 * 6 * 2\n"
-                  "any of these fits: gradient_accumulation_steps 3, or train_batch_size 288, "
-                  "or 1 rank\nthe number of ranks is 2, from torchrun");
-    refused_batch(TRAIN "100", 3,
-                  "Check batch related parameters. train_batch_size is not equal to "
-                  "micro_batch_per_gpu * gradient_acc_step * world_size 100 != 33 * 1 * 3\n"
-                  "any of these fits: train_batch_size 99\nthe number of ranks is 3, from "
-                  "torchrun");
-    refused_batch("", 1, "Either train_batch_size or train_micro_batch_size_per_gpu needs to be "
-                         "provided");
-    refused_batch(ACCUMULATION "2", 1, "Either train_batch_size or train_micro_batch_size_per_gpu "
-                                       "needs to be provided");
+                  "any of these fits: gradient_accumulation_steps 3, or train_batch_size 288, or 1 "
+                  "rank\nthe number of ranks is 2, from torchrun");
+    refused_batch(
+        TRAIN "100", 3,
+        "Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * "
+        "gradient_acc_step * world_size 100 != 33 * 1 * 3\n"
+        "any of these fits: train_batch_size 99\nthe number of ranks is 3, from torchrun");
+    refused_batch("", 1,
+                  "Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided");
+    refused_batch(ACCUMULATION "2", 1,
+                  "Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided");
     refused_batch(TRAIN "3", 4,
-                  "Micro batch size per gpu: 0 has to be greater than 0; train_batch_size 3 is "
-                  "too small for 4 ranks (from torchrun)");
+                  "Micro batch size per gpu: 0 has to be greater than 0; train_batch_size 3 is too "
+                  "small for 4 ranks (from torchrun)");
     refused_batch(TRAIN "8" MICRO "4", 4,
                   "Gradient accumulation steps: 0 has to be greater than 0; train_batch_size 8 is "
                   "less than micro-batch 4 times 4 ranks (from torchrun)");

@@ -39,8 +39,8 @@ static void a_seed_configuration_is_read_as_it_stands(void **state)
 static void absent_keys_take_deepspeeds_defaults(void **state)
 {
     (void)state;
-    const parsed got = parse("{\"optimizer\": {\"type\": \"AdamW\"}, \"scheduler\": "
-                             "{\"type\": \"WarmupLR\"}}");
+    const parsed got = parse(
+        "{\"optimizer\": {\"type\": \"AdamW\"}, \"scheduler\": {\"type\": \"WarmupLR\"}}");
     assert_int_equal(got.status, RING_OK);
     assert_near(got.config.optimizer.lr, 1e-3, 0, 0);
     assert_near(got.config.optimizer.betas[0], 0.9, 0, 0);
@@ -61,8 +61,9 @@ static void compat_0_13_does_not_clip_unless_told(void **state)
     (void)state;
     const config_options compat = {.compat_ds_0_13 = true};
     assert_near(parse_with("{" SGD "}", compat).config.gradient_clipping, 0, 0, 0);
-    assert_near(parse_with("{" SGD ", \"gradient_clipping\": 0.5}", compat)
-                    .config.gradient_clipping, 0.5, 0, 0);
+    assert_near(
+        parse_with("{" SGD ", \"gradient_clipping\": 0.5}", compat).config.gradient_clipping, 0.5,
+        0, 0);
 }
 
 static void lenient_spellings_are_read(void **state)
@@ -145,12 +146,10 @@ static const struct {
     {"{\"optimizer\": {\"type\": 7}}",
      "c.json:1:16: optimizer.type must be one of SGD, Adam, AdamW"},
     /* what belongs together */
-    {"{}",
-     "c.json: no optimizer; add \"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 0.01}} "
-     "(or Adam, AdamW)"},
-    {"{\"optimizer\": {\"params\": {}}}",
-     "c.json: no optimizer; add \"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 0.01}} "
-     "(or Adam, AdamW)"},
+    {"{}", "c.json: no optimizer; add \"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": "
+           "0.01}} (or Adam, AdamW)"},
+    {"{\"optimizer\": {\"params\": {}}}", "c.json: no optimizer; add \"optimizer\": {\"type\": "
+                                          "\"SGD\", \"params\": {\"lr\": 0.01}} (or Adam, AdamW)"},
     {"{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"betas\": [0.9, 0.99]}}}",
      "c.json:1:42: SGD has no parameter \"betas\"; leave it out"},
     {"{\"optimizer\": {\"params\": {\"momentum\": 1}, \"type\": \"AdamW\"}}",
@@ -161,8 +160,8 @@ static const struct {
      "c.json:1:32: scheduler has no type; add \"type\": \"WarmupDecayLR\" or \"WarmupLR\""},
     {"{" SGD ", \"scheduler\": {\"type\": \"WarmupDecayLR\"}}",
      "c.json:1:32: WarmupDecayLR needs scheduler.params.total_num_steps"},
-    {"{" SGD ", \"scheduler\": {\"type\": \"WarmupDecayLR\", \"params\": "
-     "{\"warmup_num_steps\": 0}}}",
+    {"{" SGD
+     ", \"scheduler\": {\"type\": \"WarmupDecayLR\", \"params\": {\"warmup_num_steps\": 0}}}",
      "c.json:1:82: scheduler.params.warmup_num_steps must be at least 1, not 0"},
     {"{" SGD ", \"fp16\": {\"enabled\": true}, \"bf16\": {\"enabled\": true}}",
      "c.json:1:68: bfloat16 and fp16 modes cannot be simultaneously enabled"},
@@ -212,8 +211,8 @@ static void unknown_keys_may_be_notes(void **state)
 {
     (void)state;
     const parsed got = parse_with(
-        "{" SGD ", \"bf16\": {\"enable\": true}, \"x\": {\"y\": [{\"z\": 1}]},"
-        " \"steps_per_print\": 3}",
+        "{" SGD
+        ", \"bf16\": {\"enable\": true}, \"x\": {\"y\": [{\"z\": 1}]}, \"steps_per_print\": 3}",
         (config_options){.warn_unknown = true});
     assert_int_equal(got.status, RING_OK);
     assert_int_equal(got.config.steps_per_print, 3);
@@ -225,9 +224,9 @@ static void unknown_keys_may_be_notes(void **state)
 static void a_key_without_effect_is_one_note(void **state)
 {
     (void)state;
-    const parsed got = parse(
-        "{" SGD ", \"zero_optimization\": {\"stage\": 0, \"reduce_bucket_size\": 5e8},"
-        " \"wandb\": {\"enabled\": false, \"team\": \"a\"}}");
+    const parsed got = parse("{" SGD
+                             ", \"zero_optimization\": {\"stage\": 0, \"reduce_bucket_size\": "
+                             "5e8}, \"wandb\": {\"enabled\": false, \"team\": \"a\"}}");
     assert_int_equal(got.status, RING_OK);
     assert_string_equal(got.notes, "zero_optimization.reduce_bucket_size has no effect here: it "
                                    "needs zero_optimization.stage 1 or more\n");
@@ -238,8 +237,17 @@ static void what_only_watches_the_run_is_noted(void **state)
 {
     (void)state;
     static const char *const keys[] = {
-        "wall_clock_breakdown", "memory_breakdown", "activation_checkpointing", "checkpoint",
-        "flops_profiler", "comms_logger", "csv_monitor", "tensorboard", "wandb", "comet", "nebula",
+        "wall_clock_breakdown",
+        "memory_breakdown",
+        "activation_checkpointing",
+        "checkpoint",
+        "flops_profiler",
+        "comms_logger",
+        "csv_monitor",
+        "tensorboard",
+        "wandb",
+        "comet",
+        "nebula",
     };
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
         char text[256], note[128];
@@ -264,10 +272,10 @@ static void what_only_watches_the_run_is_noted(void **state)
 static void zeros_other_keys_are_known(void **state)
 {
     (void)state;
-    const parsed got = parse(
-        "{" SGD ", \"zero_optimization\": {\"stage\": 0, \"cpu_offload\": false, "
-        "\"zero_hpz_partition_size\": 1, \"zero_quantized_gradients\": false, "
-        "\"mics_shard_size\": -1, \"memory_efficient_linear\": true}}");
+    const parsed got = parse("{" SGD
+                             ", \"zero_optimization\": {\"stage\": 0, \"cpu_offload\": false, "
+                             "\"zero_hpz_partition_size\": 1, \"zero_quantized_gradients\": false, "
+                             "\"mics_shard_size\": -1, \"memory_efficient_linear\": true}}");
     assert_int_equal(got.status, RING_OK);
     assert_string_equal(got.notes, "zero_optimization.memory_efficient_linear has no effect here: "
                                    "it needs zero_optimization.stage 1 or more\n");
@@ -276,19 +284,20 @@ static void zeros_other_keys_are_known(void **state)
 static void an_unknown_warmup_type_falls_back_to_log(void **state)
 {
     (void)state;
-    const parsed got = parse("{" SGD ", \"scheduler\": {\"type\": \"WarmupLR\", \"params\": "
-                             "{\"warmup_type\": \"cubic\"}}}");
+    const parsed got = parse(
+        "{" SGD
+        ", \"scheduler\": {\"type\": \"WarmupLR\", \"params\": {\"warmup_type\": \"cubic\"}}}");
     assert_int_equal(got.status, RING_OK);
     assert_false(got.config.schedule.linear);
-    assert_string_equal(got.notes, "scheduler.params.warmup_type \"cubic\" is none of log, linear; "
-                                   "taking log\n");
+    assert_string_equal(
+        got.notes, "scheduler.params.warmup_type \"cubic\" is none of log, linear; taking log\n");
 }
 
 static void adam_with_decay_says_that_it_is_decoupled(void **state)
 {
     (void)state;
-    const parsed got = parse("{\"optimizer\": {\"type\": \"Adam\", \"params\": "
-                             "{\"weight_decay\": 0.01}}}");
+    const parsed got = parse(
+        "{\"optimizer\": {\"type\": \"Adam\", \"params\": {\"weight_decay\": 0.01}}}");
     assert_int_equal(got.status, RING_OK);
     assert_true(got.config.optimizer.adam_w_mode);
     assert_non_null(strstr(got.notes, "Adam decays weights apart from the gradient"));
@@ -340,8 +349,7 @@ static void deep_and_wide_files_are_refused(void **state)
     for (int i = 0; used + 16 < size; i++)
         used += (size_t)sprintf(text + used, "k%d:1,", i);
     text[used++] = '}';
-    assert_int_equal(config_parse("c", text, used, &options, NULL, NULL, &config),
-                     RING_ERR_CONFIG);
+    assert_int_equal(config_parse("c", text, used, &options, NULL, NULL, &config), RING_ERR_CONFIG);
     assert_string_equal(train_error(), "c: more than 2000 keys");
     free(text);
 }

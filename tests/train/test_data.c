@@ -97,11 +97,11 @@ static void other_kinds_of_files_are_refused(void **state)
 {
     (void)state;
     files_write("text", "{\"optimizer\": {}}", 17);
-    refused("text", 3, ": starts with 7b226f70, an IDX file of bytes with 3 dimensions starts "
-                       "with 00000803");
+    refused("text", 3,
+            ": starts with 7b226f70, an IDX file of bytes with 3 dimensions starts with 00000803");
     files_write("images", "\0\0\x08\x03\0\0\0\x01\0\0\0\x01\0\0\0\x01x", 17);
-    refused("images", 1, ": starts with 00000803, an IDX file of bytes with 1 dimensions starts "
-                         "with 00000801");
+    refused("images", 1,
+            ": starts with 00000803, an IDX file of bytes with 1 dimensions starts with 00000801");
     refused("absent", 1, ": No such file or directory");
     assert_int_equal(mkfifo(files_path("fifo"), 0600), 0);
     refused("fifo", 1, ": not a regular file");
@@ -181,8 +181,9 @@ static void a_folder_without_the_files_says_what_belongs_there(void **state)
     (void)state;
     train_dataset dataset;
     assert_int_equal(dataset_read("/nowhere", DATASET_TRAIN, &dataset), RING_ERR_CONFIG);
-    assert_non_null(strstr(train_error(), "/nowhere: no readable train-images-idx3-ubyte or "
-                                          "train-images-idx3-ubyte.gz."));
+    assert_non_null(
+        strstr(train_error(),
+               "/nowhere: no readable train-images-idx3-ubyte or train-images-idx3-ubyte.gz."));
     assert_non_null(strstr(train_error(), "t10k-labels-idx1-ubyte (10008)"));
 }
 

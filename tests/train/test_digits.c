@@ -109,8 +109,9 @@ static void what_cannot_be_written_is_told(void **state)
     run = programs_shell("%s/ringdigits -n 5 -t 5 %s 2>&1 > /dev/full", programs.bin,
                          files_path(""));
     assert_int_equal(run->status, 1);
-    assert_string_equal(run->output, "ringdigits: standard output could not be written "
-                                     "completely; is the disk full?");
+    assert_string_equal(
+        run->output,
+        "ringdigits: standard output could not be written completely; is the disk full?");
     programs_free(run);
 }
 

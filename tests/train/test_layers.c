@@ -52,7 +52,8 @@ static double small_loss(small_network *net, loss_kind kind)
 {
     const float *output = model_forward(&net->model, net->images, SMALL_BATCH);
     return loss_sum(kind, output, net->labels, SMALL_BATCH, SMALL_OUT, 1.0 / SMALL_BATCH,
-                    net->model.layers[SMALL_LAYERS - 1].delta) / SMALL_BATCH;
+                    net->model.layers[SMALL_LAYERS - 1].delta) /
+           SMALL_BATCH;
 }
 
 static void initial_parameters_equal_pytorchs_bit_for_bit(void **state)

@@ -48,9 +48,9 @@ static void the_recipe_reaches_its_accuracy_with_3_seeds(void **state)
 {
     (void)state;
     for (int seed = 0; seed < 3; seed++) {
-        programs_run *run = programs_train(2, "--deepspeed_config %s/deeps.json --data %s "
-                                              "--epochs 5 --seed %d",
-                                           programs.examples, programs_mnist(), seed);
+        programs_run *run =
+            programs_train(2, "--deepspeed_config %s/deeps.json --data %s --epochs 5 --seed %d",
+                           programs.examples, programs_mnist(), seed);
         programs_expect_success(run);
         const double accuracy = programs_accuracy(run);
         if (!(accuracy >= 0.895 && accuracy <= 0.915))
@@ -62,9 +62,9 @@ static void the_recipe_reaches_its_accuracy_with_3_seeds(void **state)
 static void adam_with_cross_entropy_reaches_97_5_percent(void **state)
 {
     (void)state;
-    programs_run *run = programs_train(2, "--deepspeed_config %s/adam.json --data %s --epochs 5 "
-                                          "--loss cross_entropy",
-                                       programs.examples, programs_mnist());
+    programs_run *run = programs_train(
+        2, "--deepspeed_config %s/adam.json --data %s --epochs 5 --loss cross_entropy",
+        programs.examples, programs_mnist());
     programs_expect_success(run);
     if (!(programs_accuracy(run) >= 0.975))
         fail_msg("test accuracy %.4f is below 0.975", programs_accuracy(run));
@@ -77,9 +77,9 @@ int main(int argc, char **argv)
         const char *name;
         struct CMUnitTest test;
     } tests[] = {
-        {"first_100", cmocka_unit_test_setup_teardown(
-                          the_first_100_losses_are_pytorchs_on_1_2_and_4_ranks, files_set_up,
-                          files_tear_down)},
+        {"first_100",
+         cmocka_unit_test_setup_teardown(the_first_100_losses_are_pytorchs_on_1_2_and_4_ranks,
+                                         files_set_up, files_tear_down)},
         {"recipe", cmocka_unit_test_setup_teardown(the_recipe_reaches_its_accuracy_with_3_seeds,
                                                    files_set_up, files_tear_down)},
         {"adam", cmocka_unit_test_setup_teardown(adam_with_cross_entropy_reaches_97_5_percent,

@@ -21,12 +21,25 @@ static void floats_print_as_in_python(void **state)
         double value;
         const char *text;
     } vectors[] = {
-        {0.0, "0.0"}, {1.0, "1.0"}, {0.1, "0.1"}, {0.01, "0.01"}, {4.5e-07, "4.5e-07"},
-        {1e-05, "1e-05"}, {0.0001, "0.0001"}, {123456789.0, "123456789.0"},
-        {1e15, "1000000000000000.0"}, {1e16, "1e+16"}, {1.5e300, "1.5e+300"},
-        {0.30000000000000004, "0.30000000000000004"}, {2.0 / 3.0, "0.6666666666666666"},
-        {-0.5, "-0.5"}, {5e-324, "5e-324"}, {1.7976931348623157e308, "1.7976931348623157e+308"},
-        {(double)INFINITY, "inf"}, {-(double)INFINITY, "-inf"}, {(double)NAN, "nan"},
+        {0.0, "0.0"},
+        {1.0, "1.0"},
+        {0.1, "0.1"},
+        {0.01, "0.01"},
+        {4.5e-07, "4.5e-07"},
+        {1e-05, "1e-05"},
+        {0.0001, "0.0001"},
+        {123456789.0, "123456789.0"},
+        {1e15, "1000000000000000.0"},
+        {1e16, "1e+16"},
+        {1.5e300, "1.5e+300"},
+        {0.30000000000000004, "0.30000000000000004"},
+        {2.0 / 3.0, "0.6666666666666666"},
+        {-0.5, "-0.5"},
+        {5e-324, "5e-324"},
+        {1.7976931348623157e308, "1.7976931348623157e+308"},
+        {(double)INFINITY, "inf"},
+        {-(double)INFINITY, "-inf"},
+        {(double)NAN, "nan"},
     };
     for (size_t i = 0; i < COUNT_OF(vectors); i++) {
         char text[FLOAT_TEXT_MAX];
@@ -35,7 +48,9 @@ static void floats_print_as_in_python(void **state)
 }
 
 static const train_config config = {
-    .optimizer = {.kind = OPTIMIZER_SGD}, .steps_per_print = 2, .accumulation = 1,
+    .optimizer = {.kind = OPTIMIZER_SGD},
+    .steps_per_print = 2,
+    .accumulation = 1,
 };
 
 /* Runs three updates with standard output in a file. @return what was printed. */
@@ -48,9 +63,14 @@ static char *printed(const train_config *settings, const char *metrics)
     assert_non_null(freopen(files_path("out"), "w", stdout));
     assert_int_equal(report_open(&report, true, settings, metrics, 1, 3), RING_OK);
     for (long step = 1; step <= 3; step++)
-        report_update(&report, &(report_step){.step = step, .epoch = 1, .loss = 0.1 / 3,
-                                              .grad_norm = 2.5, .lr = 0.01, .next_lr = 4.5e-07,
-                                              .samples = 128, .micro_batches = 1,
+        report_update(&report, &(report_step){.step = step,
+                                              .epoch = 1,
+                                              .loss = 0.1 / 3,
+                                              .grad_norm = 2.5,
+                                              .lr = 0.01,
+                                              .next_lr = 4.5e-07,
+                                              .samples = 128,
+                                              .micro_batches = 1,
                                               .seconds = 0.5});
     assert_int_equal(report_close(&report), RING_OK);
     fflush(stdout);
@@ -66,11 +86,11 @@ static void log_lines_have_deepspeeds_text(void **state)
     (void)state;
     char *text = printed(&config, NULL);
     assert_non_null(strstr(text, "[Rank 0] step=2, skipped=0, lr=[4.5e-07], mom=[0]\n"));
-    assert_non_null(strstr(text, "\nsteps: 2 loss: 0.0333 iter time (s): 0.500 samples/sec: "
-                                 "256.000\n"));
-    assert_non_null(strstr(text, "[Rank 0] epoch=0/micro_step=2/global_step=2, "
-                                 "RunningAvgSamplesPerSec=256, CurrSamplesPerSec=256, "
-                                 "MemAllocated="));
+    assert_non_null(
+        strstr(text, "\nsteps: 2 loss: 0.0333 iter time (s): 0.500 samples/sec: 256.000\n"));
+    assert_non_null(
+        strstr(text, "[Rank 0] epoch=0/micro_step=2/global_step=2, RunningAvgSamplesPerSec=256, "
+                     "CurrSamplesPerSec=256, MemAllocated="));
     assert_non_null(strstr(text, "GB, MaxMemAllocated="));
     assert_null(strstr(text, "step=1,"));
     assert_null(strstr(text, "step=3,"));
@@ -115,8 +135,8 @@ static void metrics_that_cannot_be_written_are_an_error(void **state)
     assert_string_equal(train_error(), "--metrics /nowhere/m: No such file or directory");
     assert_int_equal(report_open(&report, true, &config, "/dev/full", 1, 1), RING_OK);
     for (long step = 1; step <= 2; step++) /* the second one flushes */
-        report_update(&report, &(report_step){.step = step, .epoch = 1, .samples = 1,
-                                              .seconds = 1});
+        report_update(&report,
+                      &(report_step){.step = step, .epoch = 1, .samples = 1, .seconds = 1});
     errno = ENOTTY; /* whatever came in between */
     assert_int_equal(report_close(&report), RING_ERR_SYSTEM);
     assert_string_equal(train_error(), "--metrics /dev/full: No space left on device");

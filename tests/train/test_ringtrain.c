@@ -31,8 +31,8 @@ static int tear_down(void **state)
 static programs_run *train(int ranks, const char *config, const char *options)
 {
     files_write("config.json", config, strlen(config));
-    return programs_train(ranks, "--deepspeed_config %s --data %s %s",
-                          files_path("config.json"), files_path(""), options);
+    return programs_train(ranks, "--deepspeed_config %s --data %s %s", files_path("config.json"),
+                          files_path(""), options);
 }
 
 static void the_version_is_told(void **state)
@@ -74,8 +74,9 @@ static void any_number_of_ranks_takes_the_same_steps(void **state)
 static void ranks_that_do_not_divide_the_data_repeat_a_few_samples(void **state)
 {
     (void)state;
-    programs_run *run = train(3, "{train_micro_batch_size_per_gpu: 10, "
-                                 "gradient_accumulation_steps: 3, optimizer: {type: \"AdamW\"}}",
+    programs_run *run = train(3,
+                              "{train_micro_batch_size_per_gpu: 10, gradient_accumulation_steps: "
+                              "3, optimizer: {type: \"AdamW\"}}",
                               "--loss cross_entropy");
     programs_expect_success(run);
     expect_output(run, "1000/3 ranks: 2 samples repeated an epoch\n");
@@ -116,8 +117,10 @@ static void max_steps_goes_on_over_epochs(void **state)
 static void a_large_micro_batch_takes_no_more_memory_than_its_samples(void **state)
 {
     (void)state;
-    programs_run *run = train(2, "{train_micro_batch_size_per_gpu: 300000, steps_per_print: 1, "
-                                 "optimizer: {type: \"SGD\"}}", "");
+    programs_run *run = train(
+        2,
+        "{train_micro_batch_size_per_gpu: 300000, steps_per_print: 1, optimizer: {type: \"SGD\"}}",
+        "");
     programs_expect_success(run);
     const char *peak = strstr(run->output, "MaxMemAllocated=");
     assert_non_null(peak);
@@ -150,8 +153,8 @@ static void compat_0_13_starts_at_the_optimizers_rate(void **state)
 {
     (void)state;
     static const char config[] =
-        "{train_batch_size: 1000, optimizer: {type: \"SGD\", params: {lr: 0}}, scheduler: "
-        "{type: \"WarmupLR\", params: {warmup_min_lr: 0.5, warmup_max_lr: 0.5}}}";
+        "{train_batch_size: 1000, optimizer: {type: \"SGD\", params: {lr: 0}}, scheduler: {type: "
+        "\"WarmupLR\", params: {warmup_min_lr: 0.5, warmup_max_lr: 0.5}}}";
     programs_run *now = train(0, config, "--max-steps 2 --epochs 2");
     programs_run *then = train(0, config, "--max-steps 2 --epochs 2 --compat ds-0.13");
     programs_expect_success(now);
@@ -248,8 +251,8 @@ static void ranks_must_have_the_same_data(void **state)
 {
     (void)state;
     programs_free(programs_shell(
-        "cd %s && mkdir other && cp *ubyte* other && cd other && gunzip train-images* && "
-        "printf '\\377' | dd of=train-images-idx3-ubyte bs=1 seek=7000 conv=notrunc 2>&1",
+        "cd %s && mkdir other && cp *ubyte* other && cd other && gunzip train-images* && printf "
+        "'\\377' | dd of=train-images-idx3-ubyte bs=1 seek=7000 conv=notrunc 2>&1",
         files_path("")));
     char options[500];
     snprintf(options, sizeof options, "--data %s", files_path("other"));
@@ -267,10 +270,11 @@ static void errors_of_setting_up_are_told_once(void **state)
         const char *config, *options, *error;
     } cases[] = {
         {"{train_batch_size: 64}", "", "config.json: no optimizer; add "},
-        {"{train_batch_sise: 64}", "", "config.json:1:2: unknown key \"train_batch_sise\"; did "
-                                       "you mean \"train_batch_size\"?"},
-        {"{train_batch_size: 144, train_micro_batch_size_per_gpu: 24, "
-         "gradient_accumulation_steps: 6, optimizer: {type: \"SGD\"}}", "",
+        {"{train_batch_sise: 64}", "",
+         "config.json:1:2: unknown key \"train_batch_sise\"; did you mean \"train_batch_size\"?"},
+        {"{train_batch_size: 144, train_micro_batch_size_per_gpu: 24, gradient_accumulation_steps: "
+         "6, optimizer: {type: \"SGD\"}}",
+         "",
          "Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * "
          "gradient_acc_step * world_size 144 != 24 * 6 * 2\nany of these fits: "
          "gradient_accumulation_steps 3, or train_batch_size 288, or 1 rank\nthe number of ranks "
@@ -320,8 +324,10 @@ static void wrong_options_are_refused(void **state)
 static void a_diverging_run_stops_all_ranks_with_one_text(void **state)
 {
     (void)state;
-    programs_run *run = train(2, "{train_batch_size: 64, gradient_clipping: 0, optimizer: {type: "
-                                 "\"SGD\", params: {lr: 1e30}}}", "");
+    programs_run *run = train(2,
+                              "{train_batch_size: 64, gradient_clipping: 0, optimizer: {type: "
+                              "\"SGD\", params: {lr: 1e30}}}",
+                              "");
     expect_failure_told_once(run, "ringtrain: the loss is ");
     expect_output(run, "in update 2; lower the learning rate or set gradient_clipping");
     programs_free(run);
@@ -330,8 +336,10 @@ static void a_diverging_run_stops_all_ranks_with_one_text(void **state)
 static void the_last_updates_parameters_must_be_finite(void **state)
 {
     (void)state;
-    programs_run *run = train(2, "{train_batch_size: 64, gradient_clipping: 0, optimizer: {type: "
-                                 "\"SGD\", params: {lr: 1e300}}}", "--max-steps 1");
+    programs_run *run = train(2,
+                              "{train_batch_size: 64, gradient_clipping: 0, optimizer: {type: "
+                              "\"SGD\", params: {lr: 1e300}}}",
+                              "--max-steps 1");
     expect_failure_told_once(run, "ringtrain: parameter 0.weight is not finite after update 1; "
                                   "lower the learning rate or set gradient_clipping");
     assert_null(strstr(run->output, "test accuracy"));
@@ -362,8 +370,8 @@ static void standard_output_that_cannot_be_written_is_a_failure(void **state)
     const char *const commands[] = {training, "ringtrain --help", "ringtrain --config-keys"};
     for (size_t i = 0; i < COUNT_OF(commands); i++) {
         programs_run *run = programs_shell("%s/%s 2>&1 > /dev/full", programs.bin, commands[i]);
-        expect_failure_told_once(run, "ringtrain: standard output could not be written "
-                                      "completely; is the disk full?");
+        expect_failure_told_once(
+            run, "ringtrain: standard output could not be written completely; is the disk full?");
         programs_free(run);
     }
 }

@@ -15,7 +15,8 @@ static void orders_equal_pytorchs_bit_for_bit(void **state)
         train_sampler sampler;
         assert_int_equal(sampler_create(&sampler, sampler_vectors[i].samples,
                                         sampler_vectors[i].ranks, sampler_vectors[i].rank,
-                                        sampler_vectors[i].seed), RING_OK);
+                                        sampler_vectors[i].seed),
+                         RING_OK);
         sampler_set_epoch(&sampler, sampler_vectors[i].epoch);
         assert_int_equal(sampler.per_rank, sampler_vectors[i].length);
         for (size_t k = 0; k < 4 && k < sampler.per_rank; k++)

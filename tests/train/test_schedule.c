@@ -5,8 +5,13 @@
 #include <schedule.h>
 
 static const schedule_config recipe = {
-    .kind = SCHEDULE_WARMUP_DECAY, .min_lr = 1e-4, .max_lr = 0.1, .warmup_steps = 1000,
-    .total_steps = 9000, .linear = true, .last_iteration = -1,
+    .kind = SCHEDULE_WARMUP_DECAY,
+    .min_lr = 1e-4,
+    .max_lr = 0.1,
+    .warmup_steps = 1000,
+    .total_steps = 9000,
+    .linear = true,
+    .last_iteration = -1,
 };
 
 static void warmup_decay_goes_up_and_down(void **state)
@@ -15,7 +20,7 @@ static void warmup_decay_goes_up_and_down(void **state)
     static const struct {
         long iteration;
         double lr;
-    } vectors[] = {{0, 1e-4},    {1, 1.999e-4},   {500, 0.05005},       {999, 0.0999001},
+    } vectors[] = {{0, 1e-4},    {1, 1.999e-4},   {500, 0.05005},        {999, 0.0999001},
                    {1000, 0.1},  {5000, 0.05005}, {8999, 1.12487500e-4}, {9000, 1e-4},
                    {9001, 1e-4}, {100000, 1e-4}};
     for (size_t i = 0; i < COUNT_OF(vectors); i++)
@@ -51,8 +56,11 @@ static void a_continued_schedule_goes_on(void **state)
 static void log_warmup_follows_the_logarithm(void **state)
 {
     (void)state;
-    const schedule_config schedule = {.kind = SCHEDULE_WARMUP, .min_lr = 0.5, .max_lr = 1.5,
-                                      .warmup_steps = 100, .last_iteration = -1};
+    const schedule_config schedule = {.kind = SCHEDULE_WARMUP,
+                                      .min_lr = 0.5,
+                                      .max_lr = 1.5,
+                                      .warmup_steps = 100,
+                                      .last_iteration = -1};
     assert_near(schedule_at(&schedule, 0), 0.5, 1e-15, 0);
     assert_near(schedule_at(&schedule, 9), 1.0, 1e-12, 0); /* ln 10 / ln 100 */
     assert_near(schedule_at(&schedule, 99), 1.5, 1e-12, 0);

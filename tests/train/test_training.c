@@ -6,7 +6,6 @@
 #include "parsing.h"
 #include "vectors.h"
 
-#include <train_engine.h>
 #include <errors.h>
 #include <gemm.h>
 #include <pthread.h>
@@ -14,6 +13,7 @@
 #include <sampler.h>
 #include <schedule.h>
 #include <stdlib.h>
+#include <train_engine.h>
 
 enum { SAMPLES = 320, PIXELS = 784, BATCH = 32, EPOCHS = 6 };
 
@@ -78,8 +78,7 @@ static ring_status train_epochs(trained *out, train_engine *engine, const train_
         sampler_set_epoch(&sampler, epoch);
         for (size_t at = 0; at < sampler.per_rank && status == RING_OK; at += window) {
             engine_result result = {0};
-            const double lr = schedule_lr(&config->schedule, config->optimizer.lr, step + 1,
-                                          false);
+            const double lr = schedule_lr(&config->schedule, config->optimizer.lr, step + 1, false);
             const size_t left = sampler.per_rank - at;
             status = engine_update(engine, &dataset, sampler.order + at,
                                    left < window ? left : window, lr, &result);
@@ -137,8 +136,8 @@ static trained *train_ranks(int ranks, const char *config, loss_kind loss)
     return out;
 }
 
-static void check_run(const char *config, loss_kind loss, const double *losses,
-                      const double *norms, size_t count, double tolerance)
+static void check_run(const char *config, loss_kind loss, const double *losses, const double *norms,
+                      size_t count, double tolerance)
 {
     assert_int_equal(count, EPOCHS * SAMPLES / BATCH);
     trained *got = train_ranks(1, config, loss);
@@ -151,10 +150,10 @@ static void check_run(const char *config, loss_kind loss, const double *losses,
     free(got);
 }
 
-#define SGD_CONFIG                                                                          \
-    "{train_batch_size: 32, gradient_clipping: 0, optimizer: {type: \"SGD\", params: {lr: "  \
-    "0.01}}, scheduler: {type: \"WarmupDecayLR\", params: {warmup_min_lr: 1e-4, "            \
-    "warmup_max_lr: 0.1, warmup_num_steps: 20, total_num_steps: 50, warmup_type: "           \
+#define SGD_CONFIG \
+    "{train_batch_size: 32, gradient_clipping: 0, optimizer: {type: \"SGD\", params: {lr: " \
+    "0.01}}, scheduler: {type: \"WarmupDecayLR\", params: {warmup_min_lr: 1e-4, " \
+    "warmup_max_lr: 0.1, warmup_num_steps: 20, total_num_steps: 50, warmup_type: " \
     "\"linear\"}}}"
 
 static void sgd_with_warmup_decay_loses_as_pytorch(void **state)
@@ -168,8 +167,7 @@ static void momentum_with_clipping_loses_as_pytorch(void **state)
     (void)state;
     check_run("{train_batch_size: 32, gradient_clipping: 0.5, optimizer: {type: \"SGD\", params: "
               "{lr: 0.01, momentum: 0.9, weight_decay: 1e-3, nesterov: true}}}",
-              LOSS_CROSS_ENTROPY, momentum_losses, momentum_norms, COUNT_OF(momentum_losses),
-              1e-4);
+              LOSS_CROSS_ENTROPY, momentum_losses, momentum_norms, COUNT_OF(momentum_losses), 1e-4);
 }
 
 static void adam_with_l2_loses_as_pytorch(void **state)
@@ -183,8 +181,8 @@ static void adam_with_l2_loses_as_pytorch(void **state)
 static void adamw_loses_as_pytorch(void **state)
 {
     (void)state;
-    check_run("{train_batch_size: 32, optimizer: {type: \"AdamW\", params: {lr: 1e-4, betas: "
-              "[0.8, 0.99], eps: 1e-7, weight_decay: 0.1}}}",
+    check_run("{train_batch_size: 32, optimizer: {type: \"AdamW\", params: {lr: 1e-4, betas: [0.8, "
+              "0.99], eps: 1e-7, weight_decay: 0.1}}}",
               LOSS_MSE, adamw_losses, adamw_norms, COUNT_OF(adamw_losses), 1e-3);
 }
 
@@ -197,8 +195,8 @@ static void ranks_and_micro_batches_do_not_change_losses(void **state)
     } splits[] = {{1, 8}, {2, 16}, {2, 4}, {4, 8}, {8, 1}};
     for (size_t s = 0; s < COUNT_OF(splits); s++) {
         char config[512];
-        snprintf(config, sizeof config, "{train_micro_batch_size_per_gpu: %d, %s",
-                 splits[s].micro, &SGD_CONFIG[1]);
+        snprintf(config, sizeof config, "{train_micro_batch_size_per_gpu: %d, %s", splits[s].micro,
+                 &SGD_CONFIG[1]);
         trained *got = train_ranks(splits[s].ranks, config, LOSS_MSE);
         for (int r = 0; r < splits[s].ranks; r++) {
             if (got[r].status != RING_OK)
@@ -218,8 +216,9 @@ static void buffers_are_as_large_as_a_ranks_samples(void **state)
     (void)state;
     static const size_t max_batch[] = {SAMPLES, 256};
     for (int ranks = 1; ranks <= 2; ranks++) {
-        trained *got = train_ranks(ranks, "{train_micro_batch_size_per_gpu: 300000, optimizer: "
-                                          "{type: \"SGD\"}}", LOSS_MSE);
+        trained *got = train_ranks(
+            ranks, "{train_micro_batch_size_per_gpu: 300000, optimizer: {type: \"SGD\"}}",
+            LOSS_MSE);
         assert_int_equal(got->status, RING_OK);
         assert_int_equal(got->max_batch, max_batch[ranks - 1]);
         free(got);
@@ -235,14 +234,17 @@ static void what_is_not_finite_stops_all_ranks_with_one_text(void **state)
     } cases[] = {{"1e30", "the loss is "}, {"1e11", "the gradient is not finite"}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char config[256];
-        snprintf(config, sizeof config, "{train_batch_size: 32, gradient_clipping: 0, optimizer: "
-                 "{type: \"SGD\", params: {lr: %s}}}", cases[i].lr);
+        snprintf(config, sizeof config,
+                 "{train_batch_size: 32, gradient_clipping: 0, optimizer: {type: \"SGD\", params: "
+                 "{lr: %s}}}",
+                 cases[i].lr);
         trained *got = train_ranks(2, config, LOSS_MSE);
         for (int r = 0; r < 2; r++) {
             assert_int_equal(got[r].status, RING_ERR_USAGE);
             assert_ptr_equal(strstr(got[r].error, cases[i].error), got[r].error);
-            assert_non_null(strstr(got[r].error, " in update 2; lower the learning rate or set "
-                                                 "gradient_clipping"));
+            assert_non_null(
+                strstr(got[r].error,
+                       " in update 2; lower the learning rate or set gradient_clipping"));
             assert_string_equal(got[r].error, got[0].error);
         }
         free(got);

@@ -128,8 +128,7 @@ static ring_status await_open(transport_link *l, double deadline)
     return status;
 }
 
-ring_status end_try_open(int rank, int fd, double seconds,
-                         transport_link **out)
+ring_status end_try_open(int rank, int fd, double seconds, transport_link **out)
 {
     const transport_peer peer = {.rank = rank,
                                  .peer = rank == RANK_A ? RANK_B : RANK_A,

@@ -36,8 +36,7 @@ void ends_set_fault(int rank, const char *spec);
 /** Sockets as control hands them over. */
 void ends_sockets(int fds[2]);
 /** open() for one end, and until the other one has answered. */
-ring_status end_try_open(int rank, int fd, double seconds,
-                         transport_link **out);
+ring_status end_try_open(int rank, int fd, double seconds, transport_link **out);
 transport_link *end_open(int rank, int fd);
 void end_close(transport_link *l);
 

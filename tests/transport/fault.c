@@ -43,11 +43,25 @@ static void expect_wrong_spec(const char *spec)
 
 static void test_spec_errors(void)
 {
-    static const char *const wrong[] = {
-        "",          ",",        "seed",      "seed=",      "seed=x",     "seed=-1",
-        "seed=1,",   "drop=1.1", "drop=-0.1", "drop=nan",   "drop=0.1x",  "delay=inf",
-        "delay=1e9", "close=1K", "cloze=1",   "truncate==", "seed=1;drop", "drop=0x.",
-        "seed=99999999999999999999999"};
+    static const char *const wrong[] = {"",
+                                        ",",
+                                        "seed",
+                                        "seed=",
+                                        "seed=x",
+                                        "seed=-1",
+                                        "seed=1,",
+                                        "drop=1.1",
+                                        "drop=-0.1",
+                                        "drop=nan",
+                                        "drop=0.1x",
+                                        "delay=inf",
+                                        "delay=1e9",
+                                        "close=1K",
+                                        "cloze=1",
+                                        "truncate==",
+                                        "seed=1;drop",
+                                        "drop=0x.",
+                                        "seed=99999999999999999999999"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         expect_wrong_spec(wrong[i]);
     expect_wrong_spec("cloze=5");
@@ -72,8 +86,8 @@ static void test_lie(void)
         must_ok(send_one(e.a, n));
         const transport_frame *frame = ends_receive(e.a, e.b, &got);
         payload_check(got, n, sizeof payload);
-        untrue += memcmp(&frame->flags, &expected.flags,
-                         sizeof expected - sizeof expected.turn) != 0;
+        untrue += memcmp(&frame->flags, &expected.flags, sizeof expected - sizeof expected.turn) !=
+                  0;
         e.b->transport->consume(e.b);
     }
     must(untrue > LIES / 2);
@@ -295,12 +309,24 @@ static void test_close_at_once(void)
     ends_close(&e);
 }
 
-#define TEST(name) {#name, test_##name}
+#define TEST(name) \
+    { \
+#name, test_##name \
+    }
 static const named_test tests[] = {
-    TEST(spec_errors),  TEST(delay),    TEST(delay_sleeps),  TEST(drop), TEST(lie),
-    TEST(drop_flushes), TEST(repeats),  TEST(truncate),      TEST(truncate_pull),
+    TEST(spec_errors),
+    TEST(delay),
+    TEST(delay_sleeps),
+    TEST(drop),
+    TEST(lie),
+    TEST(drop_flushes),
+    TEST(repeats),
+    TEST(truncate),
+    TEST(truncate_pull),
     TEST(truncate_short),
-    TEST(close),        TEST(close_at_once), TEST(close_by_received_bytes),
+    TEST(close),
+    TEST(close_at_once),
+    TEST(close_by_received_bytes),
 };
 #undef TEST
 

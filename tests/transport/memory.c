@@ -147,8 +147,7 @@ static void forbid_system_calls(void)
     must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
 }
 
-static void send_and_receive(transport_link *from, transport_link *to, uint64_t n,
-                             size_t bytes)
+static void send_and_receive(transport_link *from, transport_link *to, uint64_t n, size_t bytes)
 {
     static unsigned char payload[TRANSPORT_SEGMENT];
     const transport *t = from->transport;

@@ -189,8 +189,7 @@ void behaviour_sleeping_receiver_wakes(void)
     ends_run(ping, pong);
 }
 
-static void sleep_until_sent(transport_link *l, const transport_frame *frame,
-                             const void *payload)
+static void sleep_until_sent(transport_link *l, const transport_frame *frame, const void *payload)
 {
     const double give_up = clock_now() + PATIENCE;
     ring_status status;

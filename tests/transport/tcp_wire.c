@@ -110,10 +110,7 @@ static void expect_damage(const ends *e, uint64_t seed)
 /* Each wrong in one way. Nothing was lent over tcp, so nothing can be referred to. */
 static void test_damaged_headers(void)
 {
-    static const uint8_t flags[] = {0x10,
-                                    0x08,
-                                    FRAME_LONG | FRAME_REF,
-                                    FRAME_LONG | FRAME_STORED,
+    static const uint8_t flags[] = {0x10, 0x08, FRAME_LONG | FRAME_REF, FRAME_LONG | FRAME_STORED,
                                     FRAME_LONG | 0x08};
     enum { OTHERS = 4, KINDS = OTHERS + sizeof flags };
     for (size_t kind = 0; kind < KINDS; kind++) {
@@ -473,13 +470,26 @@ static void test_slow_reader_lives(void)
     ends_close(&e);
 }
 
-#define TEST(name) {#name, test_##name}
+#define TEST(name) \
+    { \
+#name, test_##name \
+    }
 static const named_test tests[] = {
-    TEST(damaged_headers),     TEST(lost_byte), TEST(end_inside_frame),  TEST(random_bytes),
-    TEST(random_header_bytes), TEST(any_damage), TEST(any_cut), TEST(frames_fill_lines),
-    TEST(short_frames_wait_for_the_kernel),     TEST(all_kinds_wait_for_the_kernel),
-    TEST(cut_under_a_sender),  TEST(cut_under_a_receiver), TEST(cut_is_judged_by_who_waits),
-    TEST(quiet_peer_lives),    TEST(slow_reader_lives),
+    TEST(damaged_headers),
+    TEST(lost_byte),
+    TEST(end_inside_frame),
+    TEST(random_bytes),
+    TEST(random_header_bytes),
+    TEST(any_damage),
+    TEST(any_cut),
+    TEST(frames_fill_lines),
+    TEST(short_frames_wait_for_the_kernel),
+    TEST(all_kinds_wait_for_the_kernel),
+    TEST(cut_under_a_sender),
+    TEST(cut_under_a_receiver),
+    TEST(cut_is_judged_by_who_waits),
+    TEST(quiet_peer_lives),
+    TEST(slow_reader_lives),
 };
 #undef TEST
 

@@ -45,8 +45,8 @@ transport_frame frame_make_short(uint64_t n, size_t bytes)
 
 void frame_check(const transport_frame *frame, uint64_t n, size_t bytes)
 {
-    transport_frame expected =
-        frame->flags == 0 ? frame_make_short(n, bytes) : frame_make(n, bytes);
+    transport_frame expected = frame->flags == 0 ? frame_make_short(n, bytes)
+                                                 : frame_make(n, bytes);
     expected.turn = frame->turn;
     expected.flags = frame->flags;
     must(frame->message == n);
@@ -128,8 +128,7 @@ const transport_frame *end_receive(transport_link *l, const void **payload)
     return frame;
 }
 
-const transport_frame *ends_receive(transport_link *from, transport_link *to,
-                                    const void **payload)
+const transport_frame *ends_receive(transport_link *from, transport_link *to, const void **payload)
 {
     const double give_up = clock_now() + PATIENCE;
     const transport_frame *frame;

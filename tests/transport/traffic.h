@@ -27,8 +27,7 @@ void end_send(transport_link *l, const transport_frame *frame, const void *paylo
 /** Waits until the oldest frame is here with its payload (NULL if it carries none). */
 const transport_frame *end_receive(transport_link *l, const void **payload);
 /** The same for an end whose other end is in this thread's hands as well. */
-const transport_frame *ends_receive(transport_link *from, transport_link *to,
-                                    const void **payload);
+const transport_frame *ends_receive(transport_link *from, transport_link *to, const void **payload);
 /** Pulls the payload of the peeked frame, waiting for it. */
 void end_pull(transport_link *l, void *dst);
 /** Until all that was sent is flushed. */

@@ -34,8 +34,7 @@ static ring_status flow_send(flow *f)
     static unsigned char own[TRANSPORT_SEGMENT];
     if (copy)
         payload_fill(own, f->sent, transport_behind(&frame));
-    const ring_status status =
-        f->e.a->transport->send(f->e.a, &frame, copy ? own : payload, copy);
+    const ring_status status = f->e.a->transport->send(f->e.a, &frame, copy ? own : payload, copy);
     if (status == RING_OK) {
         f->sent++;
         f->ahead += window_bytes(&frame);

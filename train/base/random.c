@@ -19,8 +19,7 @@ void random_seed(train_random *random, uint64_t seed)
 static void twist(uint32_t *state)
 {
     for (int i = 0; i < RANDOM_WORDS; i++) {
-        const uint32_t y = (state[i] & 0x80000000U) |
-                           (state[(i + 1) % RANDOM_WORDS] & 0x7fffffffU);
+        const uint32_t y = (state[i] & 0x80000000U) | (state[(i + 1) % RANDOM_WORDS] & 0x7fffffffU);
         state[i] = state[(i + SHIFT) % RANDOM_WORDS] ^ (y >> 1) ^ (y & 1 ? 0x9908b0dfU : 0);
     }
 }

@@ -25,8 +25,8 @@ static ring_status derive(train_config *config, long ranks)
         *micro = *train / ranks;
     long product;
     if (__builtin_mul_overflow(*micro * *accumulation, ranks, &product))
-        return train_fail(RING_ERR_CONFIG, "batch of %ld * %ld * %ld samples is too large",
-                          *micro, *accumulation, ranks);
+        return train_fail(RING_ERR_CONFIG, "batch of %ld * %ld * %ld samples is too large", *micro,
+                          *accumulation, ranks);
     if (*train == 0)
         *train = product;
     return RING_OK;
@@ -67,8 +67,8 @@ static ring_status explain_product(const train_config *config, long ranks, const
                       "Check batch related parameters. train_batch_size is not equal to "
                       "micro_batch_per_gpu * gradient_acc_step * world_size %ld != %ld * %ld * "
                       "%ld\nany of these fits: %s\nthe number of ranks is %ld, from %s",
-                      config->train_batch, config->micro_batch, config->accumulation, ranks,
-                      ways, ranks, launcher);
+                      config->train_batch, config->micro_batch, config->accumulation, ranks, ways,
+                      ranks, launcher);
 }
 
 static ring_status explain_zero(const train_config *config, long ranks, const char *launcher)
@@ -79,9 +79,8 @@ static ring_status explain_zero(const train_config *config, long ranks, const ch
                           "train_batch_size %ld is too small for %ld ranks (from %s)",
                           config->micro_batch, config->train_batch, ranks, launcher);
     return train_fail(RING_ERR_CONFIG,
-                      "Gradient accumulation steps: %ld has to be greater than 0; "
-                      "train_batch_size %ld is less than micro-batch %ld times %ld ranks "
-                      "(from %s)",
+                      "Gradient accumulation steps: %ld has to be greater than 0; train_batch_size "
+                      "%ld is less than micro-batch %ld times %ld ranks (from %s)",
                       config->accumulation, config->train_batch, config->micro_batch, ranks,
                       launcher);
 }
@@ -89,9 +88,9 @@ static ring_status explain_zero(const train_config *config, long ranks, const ch
 ring_status config_resolve_batch(train_config *config, int ranks, const char *launcher)
 {
     if (config->train_batch == 0 && config->micro_batch == 0)
-        return train_fail(RING_ERR_CONFIG,
-                          "Either train_batch_size or train_micro_batch_size_per_gpu needs to "
-                          "be provided");
+        return train_fail(
+            RING_ERR_CONFIG,
+            "Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided");
     RING_TRY(derive(config, ranks));
     if (config->micro_batch < 1 || config->accumulation < 1)
         return explain_zero(config, ranks, launcher);

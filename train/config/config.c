@@ -53,8 +53,8 @@ static ring_status check_unknown(const config_reader *reader, const config_entry
         return RING_OK;
     }
     return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
-                        "unknown key \"%s\"%s (to ignore it: --unknown-keys=warn)",
-                        entry->path, advice);
+                        "unknown key \"%s\"%s (to ignore it: --unknown-keys=warn)", entry->path,
+                        advice);
 }
 
 /* @return the type of the section that @p path belongs to, "" if there is none. */
@@ -95,8 +95,7 @@ static ring_status check_later(const config_reader *reader, const config_key *ke
                         value[0] != '\0' ? " = " : "", value, key->help);
 }
 
-static void note_key(const config_reader *reader, const config_key *key,
-                     const config_entry *entry)
+static void note_key(const config_reader *reader, const config_key *key, const config_entry *entry)
 {
     char value[VALUE_TEXT_MAX];
     value_of_json(entry->value, value);
@@ -119,8 +118,8 @@ static ring_status set_field(const config_reader *reader, const config_key *key,
         return lenient_fail(&reader->entries.text, entry->at, RING_ERR_UNSUPPORTED, "%s %s",
                             key->path, problem);
     default:
-        return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG, "%s %s",
-                            key->path, problem);
+        return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG, "%s %s", key->path,
+                            problem);
     }
 }
 
@@ -162,8 +161,8 @@ static ring_status check_entries(const config_reader *reader)
     const config_entries *entries = &reader->entries;
     if (is_true(entries, "fp16.enabled") && is_true(entries, "bf16.enabled"))
         return lenient_fail(&entries->text, entries_find(entries, "bf16.enabled")->at,
-                            RING_ERR_CONFIG, "bfloat16 and fp16 modes cannot be "
-                            "simultaneously enabled");
+                            RING_ERR_CONFIG,
+                            "bfloat16 and fp16 modes cannot be simultaneously enabled");
     for (size_t i = 0; i < entries->count; i++)
         RING_TRY(check_entry(reader, &entries->list[i]));
     return RING_OK;
@@ -176,15 +175,14 @@ static ring_status finish_optimizer(const config_reader *reader)
     if (optimizer->type[0] == '\0')
         return train_fail(RING_ERR_CONFIG,
                           "%s: no optimizer; add \"optimizer\": {\"type\": \"SGD\", \"params\": "
-                          "{\"lr\": 0.01}} (or Adam, AdamW)", name);
+                          "{\"lr\": 0.01}} (or Adam, AdamW)",
+                          name);
     if (strcmp(optimizer->type, "SGD") == 0)
         optimizer->kind = OPTIMIZER_SGD;
     else
-        optimizer->kind = strcmp(optimizer->type, "Adam") == 0 ? OPTIMIZER_ADAM
-                                                               : OPTIMIZER_ADAMW;
+        optimizer->kind = strcmp(optimizer->type, "Adam") == 0 ? OPTIMIZER_ADAM : OPTIMIZER_ADAMW;
     if (optimizer->nesterov && (optimizer->momentum == 0.0 || optimizer->dampening != 0.0))
-        return train_fail(RING_ERR_CONFIG,
-                          "%s: nesterov needs a momentum and no dampening", name);
+        return train_fail(RING_ERR_CONFIG, "%s: nesterov needs a momentum and no dampening", name);
     if (optimizer->kind == OPTIMIZER_ADAM && optimizer->adam_w_mode &&
         optimizer->weight_decay != 0.0)
         tell(reader, "Adam decays weights apart from the gradient, as DeepSpeed does; set "
@@ -231,11 +229,10 @@ ring_status config_parse(const char *name, const char *text, size_t length,
                          const config_options *options, config_note_fn *note, void *context,
                          train_config *config)
 {
-    config_reader reader = {.options = options, .note = note, .context = context,
-                            .config = config};
+    config_reader reader = {.options = options, .note = note, .context = context, .config = config};
     if (length > FILE_BYTES_MAX)
-        return train_fail(RING_ERR_CONFIG, "%s: larger than %d bytes; is it a configuration?",
-                          name, FILE_BYTES_MAX);
+        return train_fail(RING_ERR_CONFIG, "%s: larger than %d bytes; is it a configuration?", name,
+                          FILE_BYTES_MAX);
     const ring_status status = read_all(&reader, name, text, length);
     entries_free(&reader.entries);
     return status;

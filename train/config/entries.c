@@ -33,8 +33,7 @@ static ring_status add_entry(config_entries *entries, const char *parent, const 
     config_entry entry = {.value = value, .at = at};
     if (strchr(value->string, '.') != NULL)
         return lenient_fail(&entries->text, at, RING_ERR_CONFIG,
-                            "unknown key \"%s\"; sections are nested: { … { … } }",
-                            value->string);
+                            "unknown key \"%s\"; sections are nested: { … { … } }", value->string);
     const int length = snprintf(entry.path, sizeof entry.path, "%s%s%s", parent,
                                 parent[0] != '\0' ? "." : "", value->string);
     if (length < 0 || (size_t)length >= sizeof entry.path)

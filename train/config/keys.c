@@ -13,33 +13,52 @@
     .field = offsetof(train_config, member), .bytes = sizeof(((train_config *)0)->member)
 #define ADAMS "Adam AdamW"
 
-#define SECTION(name, text) {.path = name, .kind = KEY_SECTION, .help = text}
-#define INT(name, member, low, start, text)                                             \
-    {.path = name, .kind = KEY_INT, .initial = start, .help = text, .least = low,       \
-     .most = INT_MAX, FIELD(member)}
-#define REAL(name, member, low, high, start, types, text)                               \
-    {.path = name, .kind = KEY_REAL, .initial = start, .scope = types, .help = text,    \
-     .least = low, .most = high, FIELD(member)}
-#define BOOL(name, member, start, types, text)                                          \
-    {.path = name, .kind = KEY_BOOL, .initial = start, .scope = types, .help = text,    \
-     FIELD(member)}
-#define TEXT(name, member, start, list, text)                                           \
-    {.path = name, .kind = KEY_TEXT, .initial = start, .choices = list, .help = text,   \
-     FIELD(member)}
-#define NOTE(name, type, text) {.path = name, .kind = type, .use = USE_NOTE, .help = text}
+#define SECTION(name, text) \
+    { \
+        .path = name, .kind = KEY_SECTION, .help = text \
+    }
+#define INT(name, member, low, start, text) \
+    { \
+        .path = name, .kind = KEY_INT, .initial = start, .help = text, .least = low, \
+        .most = INT_MAX, FIELD(member) \
+    }
+#define REAL(name, member, low, high, start, types, text) \
+    { \
+        .path = name, .kind = KEY_REAL, .initial = start, .scope = types, .help = text, \
+        .least = low, .most = high, FIELD(member) \
+    }
+#define BOOL(name, member, start, types, text) \
+    { \
+        .path = name, .kind = KEY_BOOL, .initial = start, .scope = types, .help = text, \
+        FIELD(member) \
+    }
+#define TEXT(name, member, start, list, text) \
+    { \
+        .path = name, .kind = KEY_TEXT, .initial = start, .choices = list, .help = text, \
+        FIELD(member) \
+    }
+#define NOTE(name, type, text) \
+    { \
+        .path = name, .kind = type, .use = USE_NOTE, .help = text \
+    }
 #define LATER(name, type, only, text) \
-    {.path = name, .kind = type, .use = USE_LATER, .initial = only, .help = text}
+    { \
+        .path = name, .kind = type, .use = USE_LATER, .initial = only, .help = text \
+    }
 /* A section of a feature that is not here: harmless while it is not enabled. */
-#define SWITCH(name, text)                        \
-    {.path = name, .kind = KEY_OPEN, .help = text}, \
-    LATER(name ".enabled", KEY_BOOL, "false", text)
+#define SWITCH(name, text) \
+    {.path = name, .kind = KEY_OPEN, .help = text}, LATER(name ".enabled", KEY_BOOL, "false", text)
 /* The same of a feature that changes no result: harmless even then. */
-#define WATCH(name, text)                         \
+#define WATCH(name, text) \
     {.path = name, .kind = KEY_OPEN, .help = text}, \
-    {.path = name ".enabled", .kind = KEY_BOOL, .use = USE_NOTE, .initial = "false", \
-     .help = text}
+    { \
+        .path = name ".enabled", .kind = KEY_BOOL, .use = USE_NOTE, .initial = "false", \
+        .help = text \
+    }
 #define TIMERS(name) \
-    {.path = name, .kind = KEY_BOOL, .use = USE_NOTE, .initial = "false", .help = NO_TIMERS}
+    { \
+        .path = name, .kind = KEY_BOOL, .use = USE_NOTE, .initial = "false", .help = NO_TIMERS \
+    }
 
 #define NO_FP16 "training is in float32"
 #define NO_TIMERS "this version has no such breakdown yet"
@@ -67,10 +86,14 @@ const config_key config_keys[] = {
          "share of the previous step"),
     REAL("optimizer.params.dampening", optimizer.dampening, -HUGE_VAL, HUGE_VAL, "0", "SGD",
          "takes this share from the gradient that enters the momentum"),
-    BOOL("optimizer.params.nesterov", optimizer.nesterov, "false", "SGD",
-         "Nesterov's momentum"),
-    {.path = "optimizer.params.betas", .kind = KEY_PAIR, .initial = "[0.9, 0.999]",
-     .scope = ADAMS, .help = "decay of the two moments", .most = 1, FIELD(optimizer.betas)},
+    BOOL("optimizer.params.nesterov", optimizer.nesterov, "false", "SGD", "Nesterov's momentum"),
+    {.path = "optimizer.params.betas",
+     .kind = KEY_PAIR,
+     .initial = "[0.9, 0.999]",
+     .scope = ADAMS,
+     .help = "decay of the two moments",
+     .most = 1,
+     FIELD(optimizer.betas)},
     REAL("optimizer.params.eps", optimizer.eps, 0, HUGE_VAL, "1e-08", ADAMS,
          "added to the root of the second moment"),
     BOOL("optimizer.params.bias_correction", optimizer.bias_correction, "true", ADAMS,
@@ -100,9 +123,13 @@ const config_key config_keys[] = {
         "updates of the warm-up"),
     TEXT("scheduler.params.warmup_type", schedule.warmup_type, "log", "log linear",
          "shape of the warm-up"),
-    {.path = "scheduler.params.total_num_steps", .kind = KEY_INT, .scope = "WarmupDecayLR",
-     .help = "updates until the rate is back at its minimum; required", .least = 1,
-     .most = INT_MAX, FIELD(schedule.total_steps)},
+    {.path = "scheduler.params.total_num_steps",
+     .kind = KEY_INT,
+     .scope = "WarmupDecayLR",
+     .help = "updates until the rate is back at its minimum; required",
+     .least = 1,
+     .most = INT_MAX,
+     FIELD(schedule.total_steps)},
     INT("scheduler.params.last_batch_iteration", schedule.last_iteration, -1, "-1",
         "iteration to continue from"),
 
@@ -145,8 +172,8 @@ const config_key config_keys[] = {
     {.path = "zero_optimization", .kind = KEY_SECTION, .help = "split states over ranks"},
     LATER("zero_optimization.stage", KEY_INT, "0", "set it to 0: every rank keeps all states"),
     NOTE("zero_optimization.contiguous_gradients", KEY_BOOL, "gradients always lie together"),
-    NOTE("zero_optimization.overlap_comm", KEY_ANY, "gradients are always reduced while "
-         "the backward pass goes on"),
+    NOTE("zero_optimization.overlap_comm", KEY_ANY,
+         "gradients are always reduced while the backward pass goes on"),
     NOTE("zero_optimization.reduce_scatter", KEY_BOOL, NO_ZERO),
     NOTE("zero_optimization.reduce_bucket_size", KEY_INT, NO_ZERO),
     NOTE("zero_optimization.use_multi_rank_bucket_allreduce", KEY_BOOL, NO_ZERO),

@@ -45,8 +45,8 @@ static bool is_space(char c)
 
 static bool is_word(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '_' || c == '-' || c == '+' || c == '.' || c == '$';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '+' || c == '.' || c == '$';
 }
 
 static bool starts_comment(const lenient_text *text, size_t at)
@@ -219,8 +219,7 @@ static ring_status allocate(lenient_text *text)
     return RING_OK;
 }
 
-ring_status lenient_read(lenient_text *text, const char *name, const char *source,
-                         size_t length)
+ring_status lenient_read(lenient_text *text, const char *name, const char *source, size_t length)
 {
     static const char byte_order_mark[] = "\xef\xbb\xbf";
     *text = (lenient_text){.name = name, .source = source, .source_length = length};
@@ -264,7 +263,6 @@ ring_status lenient_syntax_error(const lenient_text *text, size_t at)
         strchr("{[,:", before) == NULL)
         return lenient_fail(text, origin, RING_ERR_CONFIG, "a comma is missing before this");
     if (here < ' ' || here > '~')
-        return lenient_fail(text, origin, RING_ERR_CONFIG,
-                            "this character is not expected here");
+        return lenient_fail(text, origin, RING_ERR_CONFIG, "this character is not expected here");
     return lenient_fail(text, origin, RING_ERR_CONFIG, "`%c` is not expected here", here);
 }

@@ -10,19 +10,18 @@
 #include <ring/ring.h>
 
 typedef struct lenient_text {
-    const char *name;       /* of the file, for messages; borrowed */
-    const char *source;     /* borrowed */
+    const char *name;   /* of the file, for messages; borrowed */
+    const char *source; /* borrowed */
     size_t source_length;
-    char *json;             /* strict JSON, ends in NUL */
+    char *json; /* strict JSON, ends in NUL */
     size_t length;
-    uint32_t *origin;       /* [length + 1]: byte of the source behind each byte of json */
-    uint32_t *keys;         /* [key_count]: byte of the source of each key, in order */
+    uint32_t *origin; /* [length + 1]: byte of the source behind each byte of json */
+    uint32_t *keys;   /* [key_count]: byte of the source of each key, in order */
     size_t key_count;
 } lenient_text;
 
 /** @param source  [length], any bytes. @return RING_OK, RING_ERR_CONFIG, RING_ERR_MEMORY. */
-ring_status lenient_read(lenient_text *text, const char *name, const char *source,
-                         size_t length);
+ring_status lenient_read(lenient_text *text, const char *name, const char *source, size_t length);
 void lenient_free(lenient_text *text);
 
 /** train_fail() with "name:line:column: " before the text. @param at  byte of the source. */

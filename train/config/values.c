@@ -42,8 +42,8 @@ static void *field_of(train_config *config, const config_key *key)
 static value_result not_a(const char *kind, const cJSON *value, char *problem)
 {
     if (cJSON_IsString(value) && strcmp(value->valuestring, "auto") == 0)
-        return wrong(problem, VALUE_LATER,
-                     "= auto is not supported yet by this version: write %s", kind);
+        return wrong(problem, VALUE_LATER, "= auto is not supported yet by this version: write %s",
+                     kind);
     return wrong(problem, VALUE_WRONG, "must be %s", kind);
 }
 
@@ -95,8 +95,8 @@ static value_result set_pair(train_config *config, const config_key *key, const 
         if (!cJSON_IsNumber(item) || !(item->valuedouble >= key->least) ||
             !(item->valuedouble < key->most))
             return wrong(problem, VALUE_WRONG,
-                         "must hold two numbers that are at least %g and below %g",
-                         key->least, key->most);
+                         "must hold two numbers that are at least %g and below %g", key->least,
+                         key->most);
         pair[i] = item->valuedouble;
     }
     return VALUE_SET;
@@ -186,8 +186,7 @@ void value_of_json(const cJSON *value, char text[VALUE_TEXT_MAX])
         snprintf(text, VALUE_TEXT_MAX, "%g", value->valuedouble);
 }
 
-void value_of_field(const train_config *config, const config_key *key,
-                    char text[VALUE_TEXT_MAX])
+void value_of_field(const train_config *config, const config_key *key, char text[VALUE_TEXT_MAX])
 {
     const void *field = (const char *)config + key->field;
     char second[FLOAT_TEXT_MAX];

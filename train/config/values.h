@@ -36,7 +36,6 @@ const char *value_choose(const char *list, const char *word);
 void value_of_json(const cJSON *value, char text[VALUE_TEXT_MAX]);
 
 /** Writes the field of @p key as text. */
-void value_of_field(const train_config *config, const config_key *key,
-                    char text[VALUE_TEXT_MAX]);
+void value_of_field(const train_config *config, const config_key *key, char text[VALUE_TEXT_MAX]);
 
 #endif

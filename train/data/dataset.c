@@ -26,22 +26,21 @@ static ring_status find_file(const char *folder, const char *name, char *path)
 {
     if (make_path(path, folder, name, "") || make_path(path, folder, name, ".gz"))
         return RING_OK;
-    return train_fail(RING_ERR_CONFIG,
-                      "%s: no readable %s or %s.gz. The folder given by --data or RING_DATA "
-                      "holds MNIST's files: train-images-idx3-ubyte (47040016 bytes, .gz 9.9 "
-                      "MB), train-labels-idx1-ubyte (60008), t10k-images-idx3-ubyte (7840016, "
-                      ".gz 1.6 MB), t10k-labels-idx1-ubyte (10008)",
-                      folder, name, name);
+    return train_fail(
+        RING_ERR_CONFIG,
+        "%s: no readable %s or %s.gz. The folder given by --data or RING_DATA holds MNIST's files: "
+        "train-images-idx3-ubyte (47040016 bytes, .gz 9.9 MB), train-labels-idx1-ubyte (60008), "
+        "t10k-images-idx3-ubyte (7840016, .gz 1.6 MB), t10k-labels-idx1-ubyte (10008)",
+        folder, name, name);
 }
 
 static ring_status check(const char *folder, const train_dataset *dataset)
 {
     if (dataset->labels.shape[0] != dataset->count)
-        return train_fail(RING_ERR_CONFIG, "%s: %zu images, but %zu labels", folder,
-                          dataset->count, dataset->labels.shape[0]);
+        return train_fail(RING_ERR_CONFIG, "%s: %zu images, but %zu labels", folder, dataset->count,
+                          dataset->labels.shape[0]);
     if (dataset->count >= UINT32_MAX / 20)
-        return train_fail(RING_ERR_CONFIG, "%s: %zu samples are too many", folder,
-                          dataset->count);
+        return train_fail(RING_ERR_CONFIG, "%s: %zu samples are too many", folder, dataset->count);
     for (size_t i = 0; i < dataset->count; i++) {
         if (dataset->labels.data[i] >= DATASET_CLASSES)
             return train_fail(RING_ERR_CONFIG, "%s: label %u of sample %zu is not one of 0 to %d",
@@ -124,8 +123,8 @@ static void prefetch_row(const uint8_t *row, size_t count)
         __builtin_prefetch(row + i);
 }
 
-void dataset_take(const train_dataset *dataset, const uint32_t *order, size_t batch,
-                  float *images, uint8_t *labels)
+void dataset_take(const train_dataset *dataset, const uint32_t *order, size_t batch, float *images,
+                  uint8_t *labels)
 {
     const size_t width = dataset->features;
     for (size_t i = 0; i < batch; i++) {

@@ -14,7 +14,7 @@ typedef struct train_dataset {
     idx_array images; /* [count, rows, columns] */
     idx_array labels; /* [count], each below DATASET_CLASSES */
     size_t count;
-    size_t features;  /* rows * columns */
+    size_t features; /* rows * columns */
 } train_dataset;
 
 typedef enum dataset_part { DATASET_TRAIN, DATASET_TEST } dataset_part;
@@ -28,7 +28,7 @@ uint64_t dataset_hash(const train_dataset *dataset);
 
 /** Copies the samples @p order[0..batch) as torchvision's ToTensor does (byte / 255).
  *  @param[out] images  [batch, features]; @param[out] labels [batch]. */
-void dataset_take(const train_dataset *dataset, const uint32_t *order, size_t batch,
-                  float *images, uint8_t *labels);
+void dataset_take(const train_dataset *dataset, const uint32_t *order, size_t batch, float *images,
+                  uint8_t *labels);
 
 #endif

@@ -34,11 +34,10 @@ static ring_status stream_fail(const idx_file *file)
     if (code == Z_ERRNO)
         return train_fail(RING_ERR_SYSTEM, "%s: %s", file->path, strerror(errno));
     if (code == Z_OK || code == Z_BUF_ERROR)
-        return train_fail(RING_ERR_CONFIG, "%s: the file ends early; fetch it again",
-                          file->path);
+        return train_fail(RING_ERR_CONFIG, "%s: the file ends early; fetch it again", file->path);
     const char *cause = strstr(text, ": "); /* behind zlib's own name of the file */
-    return train_fail(RING_ERR_CONFIG, "%s: not a valid gzip file (%s); fetch it again",
-                      file->path, cause != NULL ? cause + 2 : text);
+    return train_fail(RING_ERR_CONFIG, "%s: not a valid gzip file (%s); fetch it again", file->path,
+                      cause != NULL ? cause + 2 : text);
 }
 
 static ring_status read_exactly(const idx_file *file, uint8_t *out, size_t bytes)
@@ -112,8 +111,7 @@ static ring_status read_body(const idx_file *file, int dims, idx_array *array)
     RING_TRY(check_size(file, array));
     array->data = malloc(array->bytes);
     if (array->data == NULL)
-        return train_fail(RING_ERR_MEMORY, "%s: no memory for %zu bytes", file->path,
-                          array->bytes);
+        return train_fail(RING_ERR_MEMORY, "%s: no memory for %zu bytes", file->path, array->bytes);
     RING_TRY(read_exactly(file, array->data, array->bytes));
     return check_end(file);
 }
@@ -132,7 +130,8 @@ static ring_status open_stream(const char *path, idx_file *file)
         close(fd);
         return train_fail(RING_ERR_CONFIG, "%s: not a regular file", path);
     }
-    *file = (idx_file){.path = path, .stream = gzdopen(fd, "rb"),
+    *file = (idx_file){.path = path,
+                       .stream = gzdopen(fd, "rb"),
                        .disk_bytes = (size_t)info.st_size};
     if (file->stream == NULL) {
         close(fd);

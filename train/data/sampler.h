@@ -10,12 +10,12 @@
 #include <ring/ring.h>
 
 typedef struct train_sampler {
-    size_t samples;         /* in the data set */
+    size_t samples; /* in the data set */
     size_t ranks, rank;
-    size_t per_rank;        /* ceil(samples / ranks): what each rank takes an epoch */
+    size_t per_rank; /* ceil(samples / ranks): what each rank takes an epoch */
     uint64_t seed;
-    uint32_t *permutation;  /* [samples] of the current epoch */
-    uint32_t *order;        /* [per_rank], this rank's part of it */
+    uint32_t *permutation; /* [samples] of the current epoch */
+    uint32_t *order;       /* [per_rank], this rank's part of it */
 } train_sampler;
 
 ring_status sampler_create(train_sampler *sampler, size_t samples, int ranks, int rank,

@@ -5,8 +5,8 @@
  * random hand: shifted points, slant, turn, size, place, thickness, ink and noise. The same
  * seed gives the same bytes on every machine.
  */
-#include "train_output.h"
 #include "strokes.h"
+#include "train_output.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -54,8 +54,10 @@ static hand hand_pick(chance *c)
     const float wide = uniform(c, 14, 20), high = uniform(c, 18, 22);
     const float cosine = 1 - turn * turn / 2, sine = turn; /* small turns; exact everywhere */
     hand h = {
-        .xx = wide * cosine, .xy = -high * sine - high * slant,
-        .yx = wide * sine, .yy = high * cosine,
+        .xx = wide * cosine,
+        .xy = -high * sine - high * slant,
+        .yx = wide * sine,
+        .yy = high * cosine,
     };
     h.thickness = uniform(c, 0.7f, 1.7f);
     h.ink = uniform(c, 0.75f, 1);
@@ -229,8 +231,7 @@ static void finish(const output *out)
         fail("write", out->name);
 }
 
-static void write_set(const char *images_name, const char *labels_name, uint32_t count,
-                      chance *c)
+static void write_set(const char *images_name, const char *labels_name, uint32_t count, chance *c)
 {
     const output images = create(images_name), labels = create(labels_name);
     put_u32(&images, 0x803);
@@ -316,18 +317,21 @@ static void enter(const char *dir)
 
 int main(int argc, char **argv)
 {
-    static const struct argp_option table[] = {
-        {"seed", 's', "N", 0, "Which hands (1)", 0},
-        {"train", 'n', "N", 0, "Training images (60000)", 0},
-        {"test", 't', "N", 0, "Test images (10000)", 0},
-        {0}};
-    const struct argp argp = {table, parse, "DIR",
+    static const struct argp_option table[] = {{"seed", 's', "N", 0, "Which hands (1)", 0},
+                                               {"train", 'n', "N", 0, "Training images (60000)", 0},
+                                               {"test", 't', "N", 0, "Test images (10000)", 0},
+                                               {0}};
+    const struct argp argp = {
+        table,
+        parse,
+        "DIR",
         "Writes handwritten-looking digits to DIR in MNIST's file layout, for machines without "
-        "MNIST. The same seed gives the same files.\v"
-        "Example: ringdigits /tmp/digits && ringtrain --deepspeed_config adam.json "
-        "--data /tmp/digits\n\n"
+        "MNIST. The same seed gives the same files.\vExample: ringdigits /tmp/digits && ringtrain "
+        "--deepspeed_config adam.json --data /tmp/digits\n\n"
         "Exit status: 0 everything is written, 1 it could not be, 2 wrong use.",
-        NULL, NULL, NULL};
+        NULL,
+        NULL,
+        NULL};
     options o = {.seed = 1, .train = 60000, .test = 10000};
     output_check_at_exit();
     argp_err_exit_status = CODE_USAGE;

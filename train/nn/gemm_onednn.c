@@ -2,8 +2,8 @@
  * The seam on oneDNN, whose threads are OpenMP's. */
 #include "gemm.h"
 
-#include <oneapi/dnnl/dnnl.h>
 #include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
 
 static char transposed(bool transpose)
 {

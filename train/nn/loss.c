@@ -23,8 +23,7 @@ const char *loss_name(loss_kind kind)
     return names[kind];
 }
 
-static double mse_row(const float *output, size_t label, size_t classes, double scale,
-                      float *delta)
+static double mse_row(const float *output, size_t label, size_t classes, double scale, float *delta)
 {
     const float factor = (float)(2.0 * scale / (double)classes);
     double sum = 0.0;
@@ -36,8 +35,8 @@ static double mse_row(const float *output, size_t label, size_t classes, double 
     return sum / (double)classes;
 }
 
-static double cross_entropy_row(const float *output, size_t label, size_t classes,
-                                double scale, float *delta)
+static double cross_entropy_row(const float *output, size_t label, size_t classes, double scale,
+                                float *delta)
 {
     float top = output[0], sum = 0.0F;
     for (size_t j = 1; j < classes; j++)

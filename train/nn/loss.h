@@ -27,7 +27,6 @@ double loss_sum(loss_kind kind, const float *output, const uint8_t *labels, size
                 size_t classes, double scale, float *delta);
 
 /** @return how many rows have their (first) maximum at their label. */
-size_t loss_correct(const float *output, const uint8_t *labels, size_t batch,
-                    size_t classes);
+size_t loss_correct(const float *output, const uint8_t *labels, size_t batch, size_t classes);
 
 #endif

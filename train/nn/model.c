@@ -37,8 +37,8 @@ ring_status model_create(train_model *model, const size_t *widths, int layer_cou
 {
     memset(model, 0, sizeof *model);
     if (layer_count < 1 || layer_count > MODEL_LAYERS_MAX)
-        return train_fail(RING_ERR_ARGUMENT, "a model has 1 to %d layers, not %d",
-                          MODEL_LAYERS_MAX, layer_count);
+        return train_fail(RING_ERR_ARGUMENT, "a model has 1 to %d layers, not %d", MODEL_LAYERS_MAX,
+                          layer_count);
     model->layer_count = layer_count;
     model->max_batch = max_batch;
     for (int l = 0; l < layer_count; l++) {
@@ -96,10 +96,14 @@ size_t model_tensors(const train_model *model, model_tensor *tensors)
         const model_layer *layer = &model->layers[l];
         const int module = 2 * l; /* the ReLU between has a number too */
         model_tensor *weight = &tensors[2 * l], *bias = weight + 1;
-        *weight = (model_tensor){.offset = offset, .count = layer->out * layer->in,
-                                 .shape = {layer->out, layer->in}, .dims = 2};
-        *bias = (model_tensor){.offset = offset + weight->count, .count = layer->out,
-                               .shape = {layer->out}, .dims = 1};
+        *weight = (model_tensor){.offset = offset,
+                                 .count = layer->out * layer->in,
+                                 .shape = {layer->out, layer->in},
+                                 .dims = 2};
+        *bias = (model_tensor){.offset = offset + weight->count,
+                               .count = layer->out,
+                               .shape = {layer->out},
+                               .dims = 1};
         snprintf(weight->name, sizeof weight->name, "%d.weight", module);
         snprintf(bias->name, sizeof bias->name, "%d.bias", module);
         offset = bias->offset + bias->count;

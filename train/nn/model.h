@@ -27,15 +27,15 @@ typedef struct train_model {
     model_layer layers[MODEL_LAYERS_MAX];
     int layer_count;
     size_t max_batch;
-    size_t param_count;  /* elements of all tensors */
-    const float *input;  /* [batch, in] of the latest forward; borrowed until backward */
+    size_t param_count; /* elements of all tensors */
+    const float *input; /* [batch, in] of the latest forward; borrowed until backward */
     size_t batch;
-    float *memory;       /* all outputs and deltas */
+    float *memory; /* all outputs and deltas */
 } train_model;
 
 /** A tensor of the model, counted weight, bias, weight, bias, … */
 typedef struct model_tensor {
-    char name[24];   /* as torch.nn.Sequential names it: "0.weight", "0.bias", "2.weight" */
+    char name[24]; /* as torch.nn.Sequential names it: "0.weight", "0.bias", "2.weight" */
     size_t offset, count;
     size_t shape[2];
     int dims;

@@ -22,8 +22,7 @@ static void add_bias(float *restrict row, const float *restrict bias, size_t out
 
 static void layer_forward(const model_layer *layer, const float *input, size_t batch)
 {
-    gemm(false, true, batch, layer->out, layer->in, input, layer->weight, false,
-         layer->output);
+    gemm(false, true, batch, layer->out, layer->in, input, layer->weight, false, layer->output);
     for (size_t i = 0; i < batch; i++)
         add_bias(layer->output + i * layer->out, layer->bias, layer->out, layer->relu);
 }
@@ -79,8 +78,8 @@ ring_status model_backward(train_model *model, bool accumulate, model_ready_fn *
         if (status != RING_OK)
             return status;
         if (l > 0)
-            gemm(false, false, model->batch, layer->in, layer->out, layer->delta,
-                 layer->weight, false, model->layers[l - 1].delta);
+            gemm(false, false, model->batch, layer->in, layer->out, layer->delta, layer->weight,
+                 false, model->layers[l - 1].delta);
     }
     return RING_OK;
 }

@@ -62,8 +62,7 @@ static void step_adam(train_optimizer *optimizer, float *params, const float *gr
         .bias_correction = config->bias_correction,
         .step = optimizer->step,
     };
-    kernel_adam_step(params, grads, optimizer->first, optimizer->second, optimizer->count,
-                     &args);
+    kernel_adam_step(params, grads, optimizer->first, optimizer->second, optimizer->count, &args);
 }
 
 void optimizer_step(train_optimizer *optimizer, float *params, const float *grads, double lr,

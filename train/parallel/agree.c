@@ -30,8 +30,8 @@ ring_status agree(ring_comm *comm, ring_status mine)
     const int32_t ranks = ring_comm_size(comm), rank = ring_comm_rank(comm);
     /* lowest failing rank; 1 only if every rank failed */
     int32_t lowest[2] = {mine == RING_OK ? ranks : rank, mine != RING_OK};
-    RING_TRY(train_ring(comm, ring_all_reduce(lowest, lowest, 2, RING_INT32, RING_MIN, comm,
-                                              NULL)));
+    RING_TRY(
+        train_ring(comm, ring_all_reduce(lowest, lowest, 2, RING_INT32, RING_MIN, comm, NULL)));
     if (lowest[0] == ranks)
         return RING_OK;
     return share_failure(comm, mine, lowest[0], lowest[1]);

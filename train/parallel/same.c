@@ -28,18 +28,18 @@ static ring_status compare(const char *mine, const char *first)
         return RING_OK;
     const char *here = mine + line + strcspn(mine + line, "=");
     const char *there = first + line + strcspn(first + line, "=");
-    return train_fail(RING_ERR_CONFIG,
-                      "%.*s is %.*s, but %.*s on rank 0; give every rank the same file, options "
-                      "and data", (int)(here - mine - line), mine + line,
-                      (int)strcspn(here + 1, "\n"), here + 1, (int)strcspn(there + 1, "\n"),
-                      there + 1);
+    return train_fail(
+        RING_ERR_CONFIG,
+        "%.*s is %.*s, but %.*s on rank 0; give every rank the same file, options and data",
+        (int)(here - mine - line), mine + line, (int)strcspn(here + 1, "\n"), here + 1,
+        (int)strcspn(there + 1, "\n"), there + 1);
 }
 
 ring_status same_check(ring_comm *comm, const char mine[SAME_TEXT_MAX])
 {
     char first[SAME_TEXT_MAX];
     memcpy(first, mine, sizeof first);
-    RING_TRY(train_ring(comm, ring_broadcast(first, first, sizeof first, RING_UINT8, 0, comm,
-                                             NULL)));
+    RING_TRY(
+        train_ring(comm, ring_broadcast(first, first, sizeof first, RING_UINT8, 0, comm, NULL)));
     return agree(comm, compare(mine, first));
 }

@@ -36,9 +36,9 @@ static ring_status create_buckets(train_engine *engine)
     const size_t tensor_count = model_tensors(&engine->model, tensors);
     for (size_t i = 0; i < tensor_count; i++)
         counts[i] = tensors[i].count;
-    return check_ring(engine, ring_buckets_create(&engine->buckets, engine->grads, counts,
-                                                  tensor_count, RING_FLOAT32, RING_SUM,
-                                                  BUCKET_BYTES, engine->comm));
+    return check_ring(engine,
+                      ring_buckets_create(&engine->buckets, engine->grads, counts, tensor_count,
+                                          RING_FLOAT32, RING_SUM, BUCKET_BYTES, engine->comm));
 }
 
 static ring_status create_memory(train_engine *engine)
@@ -68,17 +68,20 @@ static ring_status create_local(train_engine *engine, const size_t *widths, int 
 }
 
 ring_status engine_create(train_engine *engine, ring_comm *comm, const train_config *config,
-                          loss_kind loss, const size_t *widths, int layer_count,
-                          size_t samples_max, uint64_t seed)
+                          loss_kind loss, const size_t *widths, int layer_count, size_t samples_max,
+                          uint64_t seed)
 {
-    *engine = (train_engine){.comm = comm, .config = config, .loss = loss,
-                             .ranks = ring_comm_size(comm), .rank = ring_comm_rank(comm)};
+    *engine = (train_engine){.comm = comm,
+                             .config = config,
+                             .loss = loss,
+                             .ranks = ring_comm_size(comm),
+                             .rank = ring_comm_rank(comm)};
     RING_TRY(agree(comm, create_local(engine, widths, layer_count, samples_max)));
     if (engine->rank == 0)
         model_init(&engine->model, seed);
-    return check_ring(engine, ring_broadcast(engine->params, engine->params,
-                                             engine->model.param_count, RING_FLOAT32, 0, comm,
-                                             NULL));
+    return check_ring(engine,
+                      ring_broadcast(engine->params, engine->params, engine->model.param_count,
+                                     RING_FLOAT32, 0, comm, NULL));
 }
 
 void engine_destroy(train_engine *engine)
@@ -104,15 +107,14 @@ static ring_status layer_ready(void *context, int layer)
 }
 
 /* @return the sum of the batch's losses; the model is ready for backward. */
-static double forward(train_engine *engine, const train_dataset *dataset,
-                      const uint32_t *order, size_t batch, double scale)
+static double forward(train_engine *engine, const train_dataset *dataset, const uint32_t *order,
+                      size_t batch, double scale)
 {
     train_model *model = &engine->model;
     const model_layer *last = &model->layers[model->layer_count - 1];
     dataset_take(dataset, order, batch, engine->images, engine->labels);
     const float *output = model_forward(model, engine->images, batch);
-    return loss_sum(engine->loss, output, engine->labels, batch, last->out, scale,
-                    last->delta);
+    return loss_sum(engine->loss, output, engine->labels, batch, last->out, scale, last->delta);
 }
 
 static ring_status reduce_loss(train_engine *engine, ring_work **work)
@@ -134,8 +136,9 @@ static ring_status check_finite(train_engine *engine, double local_loss, double 
         mine = train_fail(RING_ERR_USAGE, "the loss is %s in update %ld; " ADVICE,
                           isnan(local_loss) ? "nan" : "infinite", update);
     RING_TRY(agree(engine->comm, mine));
-    return agree(engine->comm, train_fail(RING_ERR_USAGE, "the gradient is not finite in update "
-                                          "%ld; " ADVICE, update));
+    return agree(engine->comm,
+                 train_fail(RING_ERR_USAGE, "the gradient is not finite in update %ld; " ADVICE,
+                            update));
 }
 
 static ring_status finish_update(train_engine *engine, double local_loss, double lr,
@@ -150,9 +153,8 @@ static ring_status finish_update(train_engine *engine, double local_loss, double
     return RING_OK;
 }
 
-ring_status engine_update(train_engine *engine, const train_dataset *dataset,
-                          const uint32_t *order, size_t samples, double lr,
-                          engine_result *result)
+ring_status engine_update(train_engine *engine, const train_dataset *dataset, const uint32_t *order,
+                          size_t samples, double lr, engine_result *result)
 {
     const size_t micro = (size_t)engine->config->micro_batch;
     double local_loss = 0.0;
@@ -161,8 +163,7 @@ ring_status engine_update(train_engine *engine, const train_dataset *dataset,
     for (size_t taken = 0; taken < samples; taken += micro) {
         const bool last = taken + micro >= samples;
         const size_t batch = last ? samples - taken : micro;
-        local_loss += forward(engine, dataset, order + taken, batch,
-                              1.0 / (double)result->samples);
+        local_loss += forward(engine, dataset, order + taken, batch, 1.0 / (double)result->samples);
         if (last) {
             *engine->loss_total = local_loss;
             RING_TRY(reduce_loss(engine, &loss_work));
@@ -181,8 +182,9 @@ static ring_status find_not_finite(const train_engine *engine)
     const size_t count = model_tensors(&engine->model, tensors);
     for (size_t i = 0; i < count; i++) {
         if (!isfinite(optimizer_norm(engine->params + tensors[i].offset, tensors[i].count)))
-            return train_fail(RING_ERR_USAGE, "parameter %s is not finite after update %ld; "
-                              ADVICE, tensors[i].name, engine->optimizer.step);
+            return train_fail(RING_ERR_USAGE,
+                              "parameter %s is not finite after update %ld; " ADVICE,
+                              tensors[i].name, engine->optimizer.step);
     }
     return RING_OK;
 }
@@ -211,8 +213,7 @@ static size_t count_correct(train_engine *engine, const train_dataset *dataset, 
     return correct;
 }
 
-ring_status engine_accuracy(train_engine *engine, const train_dataset *dataset,
-                            double *accuracy)
+ring_status engine_accuracy(train_engine *engine, const train_dataset *dataset, double *accuracy)
 {
     const size_t ranks = (size_t)engine->ranks, rank = (size_t)engine->rank;
     const size_t begin = dataset->count * rank / ranks;

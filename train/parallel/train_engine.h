@@ -23,11 +23,11 @@ typedef struct train_engine {
     loss_kind loss;
     train_model model;
     train_optimizer optimizer;
-    float *params, *grads;  /* [model.param_count], shared memory of the ranks of a host */
-    double *loss_total;     /* one element, in shared memory too */
+    float *params, *grads; /* [model.param_count], shared memory of the ranks of a host */
+    double *loss_total;    /* one element, in shared memory too */
     ring_buckets *buckets;
-    float *images;          /* [model.max_batch, features] */
-    uint8_t *labels;        /* [model.max_batch] */
+    float *images;   /* [model.max_batch, features] */
+    uint8_t *labels; /* [model.max_batch] */
 } train_engine;
 
 typedef struct engine_result {
@@ -41,17 +41,16 @@ typedef struct engine_result {
  *  @param samples_max  most samples of an update on this rank. Free with engine_destroy()
  *  whatever the result. */
 ring_status engine_create(train_engine *engine, ring_comm *comm, const train_config *config,
-                          loss_kind loss, const size_t *widths, int layer_count,
-                          size_t samples_max, uint64_t seed);
+                          loss_kind loss, const size_t *widths, int layer_count, size_t samples_max,
+                          uint64_t seed);
 void engine_destroy(train_engine *engine);
 
 /** Collective: one update.
  *  @param order  [samples] this rank's samples, cut into micro-batches; the same number on
  *  all ranks. A loss or gradient that is not finite stops all ranks with the same text, and
  *  no parameter is changed. */
-ring_status engine_update(train_engine *engine, const train_dataset *dataset,
-                          const uint32_t *order, size_t samples, double lr,
-                          engine_result *result);
+ring_status engine_update(train_engine *engine, const train_dataset *dataset, const uint32_t *order,
+                          size_t samples, double lr, engine_result *result);
 
 /** Collective: fails on all ranks, naming a tensor, unless every parameter is finite. An
  *  update checks the loss and the gradient that it starts from, not what it leaves. */
@@ -59,7 +58,6 @@ ring_status engine_check_params(train_engine *engine);
 
 /** Collective. @return through @p accuracy the share of @p dataset that is classified
  *  rightly; each rank takes a part of it. */
-ring_status engine_accuracy(train_engine *engine, const train_dataset *dataset,
-                            double *accuracy);
+ring_status engine_accuracy(train_engine *engine, const train_dataset *dataset, double *accuracy);
 
 #endif

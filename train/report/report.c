@@ -22,9 +22,12 @@ enum { UNCOUNTED_STEPS = 2 /* of the running average, as in DeepSpeed */ };
 ring_status report_open(train_report *report, bool on, const train_config *config,
                         const char *metrics_path, int epochs, long steps_per_epoch)
 {
-    *report = (train_report){.on = on, .progress = on && isatty(STDERR_FILENO),
-                             .config = config, .metrics_path = metrics_path,
-                             .epochs = epochs, .steps_per_epoch = steps_per_epoch};
+    *report = (train_report){.on = on,
+                             .progress = on && isatty(STDERR_FILENO),
+                             .config = config,
+                             .metrics_path = metrics_path,
+                             .epochs = epochs,
+                             .steps_per_epoch = steps_per_epoch};
     if (!on || metrics_path == NULL)
         return RING_OK;
     report->metrics = fopen(metrics_path, "we");
@@ -82,12 +85,11 @@ void report_error(train_report *report, const char *text)
 static void write_metrics(train_report *report, const report_step *step)
 {
     char lr[FLOAT_TEXT_MAX];
-    const int written =
-        fprintf(report->metrics,
-                "{\"step\": %ld, \"epoch\": %d, \"loss\": %.9g, \"lr\": %s, \"grad_norm\": "
-                "%.9g, \"samples_per_s\": %.6g}\n",
-                step->step, step->epoch, step->loss, float_repr(step->lr, lr), step->grad_norm,
-                (double)step->samples / step->seconds);
+    const int written = fprintf(report->metrics,
+                                "{\"step\": %ld, \"epoch\": %d, \"loss\": %.9g, \"lr\": %s, "
+                                "\"grad_norm\": %.9g, \"samples_per_s\": %.6g}\n",
+                                step->step, step->epoch, step->loss, float_repr(step->lr, lr),
+                                step->grad_norm, (double)step->samples / step->seconds);
     keep_error(report, written < 0);
 }
 
@@ -186,8 +188,7 @@ static void draw_progress(train_report *report, const report_step *step)
     report->progress_shown = true;
     fprintf(stderr, "\repoch %d/%d  update %ld/%ld  loss %.4f  lr %.3g  %.0f samples/s\033[K",
             step->epoch, report->epochs, (step->step - 1) % report->steps_per_epoch + 1,
-            report->steps_per_epoch, step->loss, step->lr,
-            (double)step->samples / step->seconds);
+            report->steps_per_epoch, step->loss, step->lr, (double)step->samples / step->seconds);
 }
 
 void report_update(train_report *report, const report_step *step)

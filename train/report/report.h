@@ -12,30 +12,30 @@
 #include "config.h"
 
 typedef struct train_report {
-    bool on;                  /* rank 0 */
-    bool progress;            /* standard error is a terminal */
-    bool progress_shown;      /* and carries a line that has no end yet */
+    bool on;                    /* rank 0 */
+    bool progress;              /* standard error is a terminal */
+    bool progress_shown;        /* and carries a line that has no end yet */
     const train_config *config; /* borrowed */
     const char *metrics_path;
-    FILE *metrics;            /* NULL: not wanted */
-    int metrics_error;        /* errno of the first failed write, or 0 */
+    FILE *metrics;     /* NULL: not wanted */
+    int metrics_error; /* errno of the first failed write, or 0 */
     long steps_per_epoch;
     int epochs;
-    long micro_steps;         /* so far */
+    long micro_steps;                       /* so far */
     double interval_seconds, interval_loss; /* since the last log line */
     long interval_steps, interval_samples;
     double counted_seconds, counted_samples; /* since the first updates */
-    double drawn_at;          /* when the progress line was last drawn */
+    double drawn_at;                         /* when the progress line was last drawn */
 } train_report;
 
 /** What one update was. */
 typedef struct report_step {
-    long step;        /* from 1 */
-    int epoch;        /* from 1 */
+    long step; /* from 1 */
+    int epoch; /* from 1 */
     double loss, grad_norm;
-    double lr;        /* used by this update */
-    double next_lr;   /* after the scheduler's step */
-    long samples;     /* of all ranks */
+    double lr;          /* used by this update */
+    double next_lr;     /* after the scheduler's step */
+    long samples;       /* of all ranks */
     long micro_batches; /* of this rank */
     double seconds;
 } report_step;

@@ -44,8 +44,7 @@ static bool write_file(FILE *file, const train_model *model, const float *params
     char header[HEADER_BYTES];
     const uint64_t length = make_header(model, header);
     const size_t count = model->param_count;
-    return fwrite(&length, sizeof length, 1, file) == 1 &&
-           fwrite(header, length, 1, file) == 1 &&
+    return fwrite(&length, sizeof length, 1, file) == 1 && fwrite(header, length, 1, file) == 1 &&
            fwrite(params, sizeof(float), count, file) == count;
 }
 
@@ -67,8 +66,7 @@ ring_status safetensors_open(safetensors_file *file, const char *path, int rank)
     return file->stream != NULL ? RING_OK : file_fail(file->partial, errno);
 }
 
-ring_status safetensors_write(safetensors_file *file, const train_model *model,
-                              const float *params)
+ring_status safetensors_write(safetensors_file *file, const train_model *model, const float *params)
 {
     const bool written = write_file(file->stream, model, params);
     const int cause = errno;

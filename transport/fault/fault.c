@@ -158,8 +158,8 @@ static ring_status fault_peek(transport_link *link, const transport_frame **fram
     if (fault_hold_back(l))
         return RING_IN_PROGRESS;
     l->carried = transport_carried(*frame);
-    l->truncated = l->carried > 0 && fault_chance(l, l->spec.truncate, DICE_TRUNCATE,
-                                                  l->head.frames_received);
+    l->truncated = l->carried > 0 &&
+                   fault_chance(l, l->spec.truncate, DICE_TRUNCATE, l->head.frames_received);
     if (!l->truncated)
         return RING_OK;
     if (transport_behind(*frame) == 0)

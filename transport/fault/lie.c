@@ -7,8 +7,8 @@ enum { DICE_WHAT = 4, DICE_VALUE, DICE_WAY };
 /* Near the truth, or far from it. */
 static uint64_t other_than(uint64_t truth, uint64_t way, uint64_t value)
 {
-    const uint64_t others[] = {0, truth + 1, truth - 1, truth ^ UINT64_C(1) << value % 64, value,
-                               UINT64_MAX};
+    const uint64_t others[] = {0,     truth + 1, truth - 1, truth ^ UINT64_C(1) << value % 64,
+                               value, UINT64_MAX};
     return others[way % (sizeof others / sizeof *others)];
 }
 

@@ -31,10 +31,10 @@ static bool parse_real(const char *text, double most, double *value)
 static ring_status wrong_key(const char *key)
 {
     const char *near = text_nearest(key, keys, sizeof keys / sizeof *keys);
-    return fail(RING_ERR_CONFIG,
-                "RING_FAULT: unknown word \"%s\"%s%s; known are seed, delay, drop, truncate, lie, "
-                "close", key,
-                near != NULL ? ", meant is perhaps " : "", near != NULL ? near : "");
+    return fail(
+        RING_ERR_CONFIG,
+        "RING_FAULT: unknown word \"%s\"%s%s; known are seed, delay, drop, truncate, lie, close",
+        key, near != NULL ? ", meant is perhaps " : "", near != NULL ? near : "");
 }
 
 static ring_status parse_item(const char *key, const char *value, fault_spec *spec)

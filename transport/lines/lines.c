@@ -38,8 +38,8 @@ static void hand_over_wide(_Atomic uint64_t *word, uint64_t value, bool strict)
 static bool must_wake(_Atomic uint32_t *sleeps, bool strict)
 {
     atomic_signal_fence(memory_order_seq_cst);
-    const uint32_t up =
-        strict ? atomic_load(sleeps) : atomic_load_explicit(sleeps, memory_order_relaxed);
+    const uint32_t up = strict ? atomic_load(sleeps)
+                               : atomic_load_explicit(sleeps, memory_order_relaxed);
     return up != 0 && atomic_exchange(sleeps, 0) != 0;
 }
 
@@ -61,8 +61,7 @@ static void populate(const lines_producer *p, size_t end)
 {
 #if defined(MADV_POPULATE_WRITE)
     if (p->file >= 0)
-        madvise((char *)p->ring + p->committed, end - p->committed,
-                MADV_POPULATE_WRITE);
+        madvise((char *)p->ring + p->committed, end - p->committed, MADV_POPULATE_WRITE);
 #else
     (void)p, (void)end;
 #endif

@@ -43,7 +43,7 @@
 enum {
     LINES = 12 * 1024, /* eleven whole segments fit, or a window behind the latest long frame;
                           with 9 * 1024 lines 128 KiB take a quarter longer                */
-    LINES_NEAR = 64   /* short messages to a consumer that keeps up need twice these at most */
+    LINES_NEAR = 64    /* short messages to a consumer that keeps up need twice these at most */
 };
 
 typedef struct line {
@@ -74,16 +74,16 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
 typedef struct lines_producer {
     lines_ring *ring;
     bool strict;
-    uint32_t turn;    /* of the next frame                                                  */
-    uint32_t line;    /* where the consumer looks for it                                    */
-    uint32_t end;     /* lines from there to here are free, as last seen                    */
-    uint32_t skips;   /* published                                                          */
-    uint32_t over;    /* the line behind the latest skip, if that led back; LINES: it did not */
-    uint32_t far;     /* behind the latest long frame                                       */
-    uint32_t since;   /* lines filled since `taken` was looked at                           */
+    uint32_t turn;      /* of the next frame                                                  */
+    uint32_t line;      /* where the consumer looks for it                                    */
+    uint32_t end;       /* lines from there to here are free, as last seen                    */
+    uint32_t skips;     /* published                                                          */
+    uint32_t over;      /* the line behind the latest skip, if that led back; LINES: it did not */
+    uint32_t far;       /* behind the latest long frame                                       */
+    uint32_t since;     /* lines filled since `taken` was looked at                           */
     uint32_t at, limit; /* of the latest lines_room(): where the frame goes, and its `end`  */
-    int file;         /* whose pages are committed before first use; -1: plain memory       */
-    size_t committed; /* bytes of the ring                                                  */
+    int file;           /* whose pages are committed before first use; -1: plain memory       */
+    size_t committed;   /* bytes of the ring                                                  */
 } lines_producer;
 
 /** The consumer's end. */

@@ -96,8 +96,9 @@ static ring_status link_state(lines_link *l)
     if (l->state != RING_OK)
         return tell_again(l);
     if (l->gone && !l->peeked && !has_news(l))
-        return link_break(l, RING_ERR_PEER, "the peer closed the connection: it ended, or was "
-                          "killed; its own output or the launcher says why");
+        return link_break(l, RING_ERR_PEER,
+                          "the peer closed the connection: it ended, or was killed; its own output "
+                          "or the launcher says why");
     return RING_OK;
 }
 
@@ -160,8 +161,8 @@ static unsigned sendable(const lines_link *l)
            (l->flags & FRAME_REF ? FRAME_STORED : 0);
 }
 
-ring_status lines_link_send(transport_link *head, const transport_frame *frame,
-                            const void *payload, bool copy)
+ring_status lines_link_send(transport_link *head, const transport_frame *frame, const void *payload,
+                            bool copy)
 {
     lines_link *l = (lines_link *)head;
     (void)copy; /* always */
@@ -206,8 +207,9 @@ static ring_status take_oldest(lines_link *l)
     if (status == RING_IN_PROGRESS)
         return l->gone ? link_state(l) : RING_IN_PROGRESS;
     if (status != RING_OK || !is_sound(l))
-        return link_break(l, RING_ERR_PEER, "a damaged frame: the peer overwrote shared memory, "
-                          "or refers to memory that it was not lent");
+        return link_break(l, RING_ERR_PEER,
+                          "a damaged frame: the peer overwrote shared memory, or refers to memory "
+                          "that it was not lent");
     l->peeked = true;
     return RING_OK;
 }
@@ -286,8 +288,7 @@ static bool sending_has_news(lines_link *l)
 
 static bool something_to_do(lines_link *l)
 {
-    return l->gone || (l->armed_in && has_news(l)) ||
-           (l->armed_out && sending_has_news(l));
+    return l->gone || (l->armed_in && has_news(l)) || (l->armed_out && sending_has_news(l));
 }
 
 /* Raise the flags first, then look: lines.h says why. Whoever has seen a frame and leaves it

@@ -42,14 +42,14 @@ typedef struct lines_link {
     bool answered; /* the peer has said whether it has mapped our memory                 */
     lines_producer out;
     lines_consumer in;
-    bool reserved;    /* out's room was given by reserve()                               */
-    bool refused;     /* there was no room for:                                          */
-    size_t wanted;    /* bytes                                                           */
-    uint64_t told;    /* releases that arm() has told of                                 */
-    bool peeked;      /* the oldest frame was:                                           */
+    bool reserved;         /* out's room was given by reserve()                               */
+    bool refused;          /* there was no room for:                                          */
+    size_t wanted;         /* bytes                                                           */
+    uint64_t told;         /* releases that arm() has told of                                 */
+    bool peeked;           /* the oldest frame was:                                           */
     transport_frame frame; /* its header, copied: what was checked does not change       */
-    unsigned quiet;   /* turns without a frame since the socket was looked at            */
-    bool gone;        /* the socket has ended                                            */
+    unsigned quiet;        /* turns without a frame since the socket was looked at            */
+    bool gone;             /* the socket has ended                                            */
     bool armed_in, armed_out;
 } lines_link;
 
@@ -69,8 +69,8 @@ ring_status lines_link_check(const lines_greeting *theirs);
 /** Takes bells, and the peer's answer, from the socket. */
 void lines_link_hear(lines_link *l);
 
-ring_status lines_link_send(transport_link *head, const transport_frame *frame,
-                            const void *payload, bool copy);
+ring_status lines_link_send(transport_link *head, const transport_frame *frame, const void *payload,
+                            bool copy);
 void *lines_link_reserve(transport_link *head);
 uint64_t lines_link_flushed(const transport_link *head);
 void lines_link_release(transport_link *head, uint64_t messages);

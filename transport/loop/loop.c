@@ -19,7 +19,7 @@
 
 typedef struct loop_ring {
     lines_ring lines;
-    uint64_t offer;         /* its number; none is given twice */
+    uint64_t offer; /* its number; none is given twice */
     bool offered;
     int users;              /* ends that hold it            */
     struct loop_ring *next; /* among the offers             */
@@ -106,8 +106,8 @@ static ring_status check_same_process(int fd)
     struct ucred other;
     socklen_t size = sizeof other;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &size) != 0 || other.pid != getpid())
-        return fail(RING_ERR_UNSUPPORTED, "the peer is not in this process; allow shm or tcp in "
-                    "RING_TRANSPORT");
+        return fail(RING_ERR_UNSUPPORTED,
+                    "the peer is not in this process; allow shm or tcp in RING_TRANSPORT");
     return RING_OK;
 }
 

@@ -17,7 +17,9 @@ ring_status shm_pass_send(int fd, const void *data, size_t bytes, const int fds[
 {
     pass_control control = {.bytes = {0}};
     struct iovec piece = {.iov_base = (void *)(uintptr_t)data, .iov_len = bytes};
-    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control.bytes,
+    struct msghdr message = {.msg_iov = &piece,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes};
     struct cmsghdr *head = CMSG_FIRSTHDR(&message);
     head->cmsg_level = SOL_SOCKET;
@@ -57,8 +59,9 @@ static size_t collect(struct msghdr *message, int fds[SHM_PASS_FDS])
 static ring_status check_parts(const struct msghdr *message, size_t count)
 {
     if (message->msg_flags & MSG_CTRUNC)
-        return fail(RING_ERR_SYSTEM, "the peer's descriptors did not fit; raise the limit on open "
-                    "files (ulimit -n)");
+        return fail(
+            RING_ERR_SYSTEM,
+            "the peer's descriptors did not fit; raise the limit on open files (ulimit -n)");
     if (count != SHM_PASS_FDS)
         return fail(RING_ERR_PEER, "the peer passed %zu descriptors instead of %d", count,
                     SHM_PASS_FDS);
@@ -69,7 +72,9 @@ static ring_status receive(int fd, void *data, size_t bytes, int fds[SHM_PASS_FD
 {
     pass_control control = {.bytes = {0}};
     struct iovec piece = {.iov_base = data, .iov_len = bytes};
-    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control.bytes,
+    struct msghdr message = {.msg_iov = &piece,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes};
     const ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     const size_t count = got > 0 ? collect(&message, fds) : 0; /* also of what is refused */

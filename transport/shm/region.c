@@ -23,8 +23,7 @@ ring_status shm_region_create(int *fd, lines_ring **ring)
 {
     *fd = memfd_create("ring-lines", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*fd < 0)
-        return fail(RING_ERR_SYSTEM, "creating shared memory (memfd_create): %m; see ulimit "
-                    "-n");
+        return fail(RING_ERR_SYSTEM, "creating shared memory (memfd_create): %m; see ulimit -n");
     ring_status status = fd_size_and_seal(*fd, REGION);
     if (status == RING_OK)
         status = region_map(*fd, ring);
@@ -46,8 +45,8 @@ ring_status shm_region_map(int fd, lines_ring **ring)
     struct stat file;
     RING_TRY(shm_region_check_seals(fd));
     if (fstat(fd, &file) != 0 || file.st_size != REGION)
-        return fail(RING_ERR_PEER, "the peer's lines are not %d bytes: another version of "
-                    "libring?", (int)REGION);
+        return fail(RING_ERR_PEER, "the peer's lines are not %d bytes: another version of libring?",
+                    (int)REGION);
     return region_map(fd, ring);
 }
 

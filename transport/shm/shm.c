@@ -9,9 +9,9 @@
  * allocation.
  */
 #include "heap.h"
+#include "lines_link.h"
 #include "pass.h"
 #include "region.h"
-#include "lines_link.h"
 #include "table.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@
 typedef struct shm_link {
     lines_link lines; /* first: a transport_link is a shm_link */
     lines_ring *out, *in;
-    int file; /* of `out`: pages are committed when first used */
+    int file;         /* of `out`: pages are committed when first used */
     void *peer_heap;  /* NULL: not mapped               */
     size_t peer_span; /* of it                          */
     lines_greeting theirs;
@@ -102,8 +102,8 @@ static ring_status greet(shm_link *l)
 {
     const lines_greeting mine = lines_link_greeting(heap_span());
     const int heap = heap_fd();
-    const int passed[SHM_PASS_FDS] = {[PASSED_RING] = l->file,
-                                      [PASSED_HEAP] = heap >= 0 ? heap : l->file};
+    const int passed[SHM_PASS_FDS] = {
+        [PASSED_RING] = l->file, [PASSED_HEAP] = heap >= 0 ? heap : l->file};
     const ring_status status = shm_pass_send(l->lines.fd, &mine, sizeof mine, passed);
     l->lines.greeted = status == RING_OK;
     return status;

@@ -84,17 +84,18 @@ static void skip_unwanted(tcp_link *l)
 static ring_status damaged(tcp_link *l, const char *what)
 {
     const uint64_t number = l->head.frames_received;
-    return tcp_break(l, fail(RING_ERR_SYSTEM, "frame %" PRIu64 " from rank %d came damaged over "
-                             "tcp: %s; a network adapter, a driver or a proxy on the way changes, "
-                             "drops or doubles bytes", number, l->head.peer, what));
+    return tcp_break(l, fail(RING_ERR_SYSTEM,
+                             "frame %" PRIu64
+                             " from rank %d came damaged over tcp: %s; a network adapter, a driver "
+                             "or a proxy on the way changes, drops or doubles bytes",
+                             number, l->head.peer, what));
 }
 
 static ring_status check_header(tcp_link *l, const transport_frame *frame)
 {
     if (frame->turn != tcp_turn(frame, l->head.frames_received, l->checksum))
         return damaged(l, l->checksum ? "its header's checksum is wrong" : "it is out of turn");
-    return transport_is_sound(frame, TCP_FLAGS) ? RING_OK
-                                                : damaged(l, "its header makes no sense");
+    return transport_is_sound(frame, TCP_FLAGS) ? RING_OK : damaged(l, "its header makes no sense");
 }
 
 static ring_status check_payload(tcp_link *l, const void *payload)

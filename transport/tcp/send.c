@@ -136,8 +136,9 @@ ring_status tcp_send(transport_link *link, const transport_frame *frame, const v
     tcp_link *l = (tcp_link *)link;
     RING_TRY(tcp_verdict(l));
     if (!transport_is_sound(frame, TCP_FLAGS))
-        return tcp_break(l, fail(RING_ERR_INTERNAL, "a frame to rank %d is none that tcp takes "
-                                 "(flags 0x%x)", l->head.peer, frame->flags));
+        return tcp_break(l, fail(RING_ERR_INTERNAL,
+                                 "a frame to rank %d is none that tcp takes (flags 0x%x)",
+                                 l->head.peer, frame->flags));
     outgoing out = prepare(l, frame, payload, copy);
     if (!fits(l, &out))
         RING_TRY(tcp_progress(link));

@@ -21,8 +21,8 @@
 
 enum {
     TCP_ALIGN = 64,
-    TCP_FLAGS = FRAME_LONG,              /* that frames may have: nothing can be referred to */
-    TCP_LOANS = 16,                      /* payloads that lie where their senders have them  */
+    TCP_FLAGS = FRAME_LONG, /* that frames may have: nothing can be referred to */
+    TCP_LOANS = 16,         /* payloads that lie where their senders have them  */
     TCP_LOAN_LEAST = TRANSPORT_WINDOW_BYTES / TCP_LOANS, /* bytes: as many fill the window   */
     /* Window and segments to spare at both ends of the room, where a long frame may not fit. */
     TCP_BACKLOG = 9 * TRANSPORT_SEGMENT,
@@ -43,7 +43,7 @@ typedef struct tcp_loan {
 typedef struct tcp_backlog {
     unsigned char *bytes; /* [TCP_BACKLOG], NULL until first needed                      */
     uint64_t frames;
-    size_t first, end;    /* frames lie in [first, end), or in [first, wrap) and [0, end) */
+    size_t first, end; /* frames lie in [first, end), or in [first, wrap) and [0, end) */
     size_t wrap;
     bool wrapped;
     tcp_loan loans[TCP_LOANS]; /* loan i in [i % TCP_LOANS]; returned <= i < lent         */

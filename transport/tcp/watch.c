@@ -60,7 +60,8 @@ ring_status tcp_watch(tcp_link *l)
         l->silent_since = now;
     if (silence(l, now) <= limit)
         return RING_OK;
-    return tcp_break(l, fail(RING_ERR_PEER, "rank %d acknowledged nothing over tcp for %g s "
-                             "(RING_PEER_TIMEOUT); its host is down or cut off from this one",
+    return tcp_break(l, fail(RING_ERR_PEER,
+                             "rank %d acknowledged nothing over tcp for %g s (RING_PEER_TIMEOUT); "
+                             "its host is down or cut off from this one",
                              l->head.peer, limit));
 }

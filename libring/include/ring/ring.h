@@ -43,27 +43,27 @@ extern "C" {
 /* ---- Status ------------------------------------------------------------------ */
 
 /** The one list of results: name, value, text. Values are stable. */
-#define RING_STATUS_LIST(X)                                                        \
-    X(RING_OK, 0, "success")                                                       \
-    X(RING_IN_PROGRESS, 1, "not finished yet")                                     \
-    X(RING_ERR_ARGUMENT, 10, "an argument is out of range")                        \
-    X(RING_ERR_USAGE, 11, "the call is not allowed in this state")                 \
-    X(RING_ERR_CONFIG, 12, "a setting, variable or file is wrong")                 \
-    X(RING_ERR_UNSUPPORTED, 13, "not supported here")                              \
-    X(RING_ERR_MEMORY, 20, "out of memory")                                        \
-    X(RING_ERR_SYSTEM, 21, "an operating system call failed")                      \
-    X(RING_ERR_AUTH, 30, "a peer could not prove that it belongs to this job")     \
-    X(RING_ERR_TIMEOUT, 31, "the deadline passed")                                 \
-    X(RING_ERR_PEER, 32, "a peer failed or was lost")                              \
-    X(RING_ERR_MISMATCH, 33, "ranks made different calls")                         \
-    X(RING_ERR_ABORTED, 34, "the communicator was aborted")                        \
+#define RING_STATUS_LIST(X) \
+    X(RING_OK, 0, "success") \
+    X(RING_IN_PROGRESS, 1, "not finished yet") \
+    X(RING_ERR_ARGUMENT, 10, "an argument is out of range") \
+    X(RING_ERR_USAGE, 11, "the call is not allowed in this state") \
+    X(RING_ERR_CONFIG, 12, "a setting, variable or file is wrong") \
+    X(RING_ERR_UNSUPPORTED, 13, "not supported here") \
+    X(RING_ERR_MEMORY, 20, "out of memory") \
+    X(RING_ERR_SYSTEM, 21, "an operating system call failed") \
+    X(RING_ERR_AUTH, 30, "a peer could not prove that it belongs to this job") \
+    X(RING_ERR_TIMEOUT, 31, "the deadline passed") \
+    X(RING_ERR_PEER, 32, "a peer failed or was lost") \
+    X(RING_ERR_MISMATCH, 33, "ranks made different calls") \
+    X(RING_ERR_ABORTED, 34, "the communicator was aborted") \
     X(RING_ERR_INTERNAL, 40, "a bug in libring")
 
 typedef enum ring_status {
 #define RING_STATUS_ENUM(name, value, text) name = value,
     RING_STATUS_LIST(RING_STATUS_ENUM)
 #undef RING_STATUS_ENUM
-    RING_STATUS_LAST = RING_ERR_INTERNAL /* C89 and C++98 want no comma at the end */
+        RING_STATUS_LAST = RING_ERR_INTERNAL /* C89 and C++98 want no comma at the end */
 } ring_status;
 
 /** @return the text of @p status, a static string; never NULL. */
@@ -149,7 +149,10 @@ typedef struct ring_config {
     int nonblocking;
 } ring_config;
 
-#define RING_CONFIG_INIT { sizeof(ring_config), NULL, 0 }
+#define RING_CONFIG_INIT \
+    { \
+        sizeof(ring_config), NULL, 0 \
+    }
 
 /** ring_comm_init() with options. @return also RING_ERR_CONFIG for a setting that is wrong. */
 ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_id *id, int rank,
@@ -205,21 +208,21 @@ ring_status ring_comm_status(const ring_comm *comm);
 
 /** What a communicator is and has done so far. Sizes in bytes. */
 typedef struct ring_comm_info {
-    size_t size;               /**< sizeof(ring_comm_info), set by the caller */
-    int rank, ranks;           /**< this rank, number of ranks */
+    size_t size;                 /**< sizeof(ring_comm_info), set by the caller */
+    int rank, ranks;             /**< this rank, number of ranks */
     int local_rank, local_ranks; /**< among the ranks of this host */
-    int hosts;                 /**< number of hosts */
-    char transport[32];        /**< "shm", "tcp", …; "shm+tcp" where links differ; "self" */
-    char algorithm[32];        /**< algorithm of the latest collective, "" before */
-    double predicted_us;       /**< the cost model's time for that collective */
-    uint64_t bytes_sent;       /**< payload handed to peers, by message or by reference */
+    int hosts;                   /**< number of hosts */
+    char transport[32];          /**< "shm", "tcp", …; "shm+tcp" where links differ; "self" */
+    char algorithm[32];          /**< algorithm of the latest collective, "" before */
+    double predicted_us;         /**< the cost model's time for that collective */
+    uint64_t bytes_sent;         /**< payload handed to peers, by message or by reference */
     uint64_t bytes_received;
-    uint64_t messages_sent;    /**< plan messages, i.e. transfers */
-    uint64_t memory;           /**< bytes held for this communicator, mappings of peers apart */
-    double init_seconds;       /**< time that ring_comm_init took */
-    char launcher[32];         /**< where rank and size came from: "ringrun", "torchrun", … */
-    uint64_t lowered;          /**< calls so far that needed a new program; the others, of a kind
-                                    that was made before, found one */
+    uint64_t messages_sent; /**< plan messages, i.e. transfers */
+    uint64_t memory;        /**< bytes held for this communicator, mappings of peers apart */
+    double init_seconds;    /**< time that ring_comm_init took */
+    char launcher[32];      /**< where rank and size came from: "ringrun", "torchrun", … */
+    uint64_t lowered;       /**< calls so far that needed a new program; the others, of a kind
+                                 that was made before, found one */
 } ring_comm_info;
 
 /** Fills @p info up to its own size field.
@@ -300,7 +303,10 @@ typedef struct ring_call {
     void *context;     /**< of on_done */
 } ring_call;
 
-#define RING_CALL_INIT { sizeof(ring_call), NULL, NULL, 0.0, NULL, NULL, NULL }
+#define RING_CALL_INIT \
+    { \
+        sizeof(ring_call), NULL, NULL, 0.0, NULL, NULL, NULL \
+    }
 
 /** Waits until the work is done, frees the handle and sets *work to NULL, whatever the result.
  *  Waiting spins a little, then yields, then sleeps in the kernel; meanwhile it also moves calls
@@ -349,8 +355,8 @@ ring_status ring_test_all(ring_work **works, size_t count, int *done);
  *  @param src, dst  [count] elements; in place if src == dst.
  *  Cost of the ring: 2(n-1) transfers and 2(n-1)/n * S bytes sent a rank
  *  (Patarasuk and Yuan, JPDC 69, 2009). */
-ring_status ring_all_reduce(const void *src, void *dst, size_t count, ring_dtype dtype,
-                            ring_op op, ring_comm *comm, const ring_call *call);
+ring_status ring_all_reduce(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
+                            ring_comm *comm, const ring_call *call);
 
 /** Rank r gets block r of the reduction.
  *  @param src  [ranks * count]; @param dst [count]; in place if dst == src + rank * count.
@@ -367,13 +373,13 @@ ring_status ring_all_gather(const void *src, void *dst, size_t count, ring_dtype
 /** dst = root's src on every rank.
  *  @param src [count], read on the root only (may be NULL elsewhere); @param dst [count]; in
  *  place if src == dst. */
-ring_status ring_broadcast(const void *src, void *dst, size_t count, ring_dtype dtype,
-                           int root, ring_comm *comm, const ring_call *call);
+ring_status ring_broadcast(const void *src, void *dst, size_t count, ring_dtype dtype, int root,
+                           ring_comm *comm, const ring_call *call);
 
 /** dst = op over ranks of src, on the root only. @param dst [count], written on the root
  *  only (may be NULL elsewhere); in place if src == dst on the root. */
-ring_status ring_reduce(const void *src, void *dst, size_t count, ring_dtype dtype,
-                        ring_op op, int root, ring_comm *comm, const ring_call *call);
+ring_status ring_reduce(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
+                        int root, ring_comm *comm, const ring_call *call);
 
 /** Returns when every rank has called it. */
 ring_status ring_barrier(ring_comm *comm, const ring_call *call);
@@ -381,10 +387,10 @@ ring_status ring_barrier(ring_comm *comm, const ring_call *call);
 /** Sends [count] elements to @p peer / receives them from it; @p peer is another rank. Matched in
  *  call order for each pair; count and dtype must be equal. An exchange of more than 128 KiB needs
  *  ring_call.work on one side. */
-ring_status ring_send(const void *src, size_t count, ring_dtype dtype, int peer,
-                      ring_comm *comm, const ring_call *call);
-ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer,
-                      ring_comm *comm, const ring_call *call);
+ring_status ring_send(const void *src, size_t count, ring_dtype dtype, int peer, ring_comm *comm,
+                      const ring_call *call);
+ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_comm *comm,
+                      const ring_call *call);
 
 /* ---- Gradient buckets -------------------------------------------------------------
  * A flat gradient buffer is cut into buckets that are reduced while the caller still
@@ -400,8 +406,8 @@ typedef struct ring_buckets ring_buckets;
  *  @param bucket_bytes  a bucket is closed when it has at least this many; 0: 1 MiB.
  *  @return RING_OK, RING_ERR_ARGUMENT, RING_ERR_MEMORY. */
 ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_t *counts,
-                                size_t params, ring_dtype dtype, ring_op op,
-                                size_t bucket_bytes, ring_comm *comm);
+                                size_t params, ring_dtype dtype, ring_op op, size_t bucket_bytes,
+                                ring_comm *comm);
 /** Waits for what still runs and frees; before its communicator is destroyed. */
 void ring_buckets_destroy(ring_buckets *buckets);
 

@@ -28,9 +28,10 @@ static void judge_quota(report *r, const topo_cpu *cpu)
         return;
     report_number(r, "cpu", "quota", cpu->quota, "CPUs (cgroup)");
     if (cpu->quota < cpu->allowed)
-        report_judge(r, VERDICT_WARN, "the container gets less time than its %d CPUs have; start "
-                     "at most %.0f rank(s), or grant more", cpu->allowed,
-                     cpu->quota < 1 ? 1 : cpu->quota);
+        report_judge(r, VERDICT_WARN,
+                     "the container gets less time than its %d CPUs have; start at most %.0f "
+                     "rank(s), or grant more",
+                     cpu->allowed, cpu->quota < 1 ? 1 : cpu->quota);
 }
 
 static void gather_cpu(report *r)
@@ -101,8 +102,9 @@ static void gather_limits(report *r)
     struct rlimit files;
     report_limit(r, "open_files", RLIMIT_NOFILE, false);
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < FILES_ENOUGH)
-        report_judge(r, VERDICT_WARN, "a rank holds a few descriptors for every other rank; raise "
-                     "it (ulimit -n 1024)");
+        report_judge(
+            r, VERDICT_WARN,
+            "a rank holds a few descriptors for every other rank; raise it (ulimit -n 1024)");
     report_limit(r, "processes", RLIMIT_NPROC, false);
     report_limit(r, "address_space", RLIMIT_AS, true);
     report_limit(r, "locked_memory", RLIMIT_MEMLOCK, true);
@@ -122,9 +124,8 @@ static void describe_interface(report *r, const topo_interface *interface)
         if (text_format(text + used, sizeof text - used, " %s", interface->addresses[i]))
             used = strlen(text);
     }
-    report_text(r, "network", interface->name, "%s, %s, MTU %d,%s",
-                interface->up ? "up" : "down", speed, interface->mtu,
-                used > 0 ? text : " no address");
+    report_text(r, "network", interface->name, "%s, %s, MTU %d,%s", interface->up ? "up" : "down",
+                speed, interface->mtu, used > 0 ? text : " no address");
 }
 
 static void gather_network(report *r)
@@ -166,7 +167,8 @@ void gather_machine(report *r)
     gather_network(r);
     gather_devices(r, "gpu", "no display controller of NVIDIA, AMD or Intel on the PCI bus",
                    "no: this version has no GPU part; it computes on the CPU", topo_gpus);
-    gather_devices(r, "infiniband", "nothing in /sys/class/infiniband",
-                   "no: this version has no verbs part; other hosts are reached by tcp, also over "
-                   "IPoIB", topo_infiniband);
+    gather_devices(
+        r, "infiniband", "nothing in /sys/class/infiniband",
+        "no: this version has no verbs part; other hosts are reached by tcp, also over IPoIB",
+        topo_infiniband);
 }

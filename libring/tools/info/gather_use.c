@@ -2,8 +2,8 @@
  * What libring would use here and now: launcher, transports, kernels. */
 #include "info_report.h"
 
-#include "launch.h"
 #include "kernels.h"
+#include "launch.h"
 #include "secret.h"
 #include "settings.h"
 #include "transport.h"
@@ -69,8 +69,10 @@ static void gather_secret(report *r, const settings *s)
     else if (there && S_ISREG(file.st_mode) && (file.st_mode & 077) != 0)
         report_judge(r, VERDICT_FAIL, "%s", fail_text());
     else
-        report_judge(r, VERDICT_FAIL, "%.300s; make one, and copy it to every host: (umask 077; "
-                     "head -c 32 /dev/urandom >FILE)", fail_text());
+        report_judge(r, VERDICT_FAIL,
+                     "%.300s; make one, and copy it to every host: (umask 077; head -c 32 "
+                     "/dev/urandom >FILE)",
+                     fail_text());
     explicit_bzero(hash, sizeof hash);
 }
 
@@ -154,8 +156,9 @@ static void gather_kernels(report *r)
         kernels_select("auto");
     report_text(r, "kernels", "simd", "%s", kernels_level());
     if (!present)
-        report_judge(r, VERDICT_FAIL, "RING_SIMD=%.60s is unknown or this CPU lacks it; use auto, "
-                     "avx512, avx2 or c", wanted);
+        report_judge(r, VERDICT_FAIL,
+                     "RING_SIMD=%.60s is unknown or this CPU lacks it; use auto, avx512, avx2 or c",
+                     wanted);
 }
 
 void gather_use(report *r)

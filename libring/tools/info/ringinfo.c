@@ -26,8 +26,8 @@ static const struct argp_option option_table[] = {
 
 static const char doc[] =
     "Tells what this machine has, what libring will use of it, and what is wrong."
-    "\vWith the word env: every variable that libring reads, with its value, where that came "
-    "from, its default, its unit and what it means.\n"
+    "\vWith the word env: every variable that libring reads, with its value, where that came from, "
+    "its default, its unit and what it means.\n"
     "\n"
     "Examples:\n"
     "  ringinfo\n"

@@ -20,11 +20,11 @@ struct console {
     int ranks;
     bool tag_all;
     outlet outlets[STREAMS];
-    bool merged;    /* both are one file: then the first serves both, to keep lines whole */
+    bool merged;         /* both are one file: then the first serves both, to keep lines whole */
     bool told[STREAMS];  /* that it cannot be written                                     */
     double due[STREAMS]; /* when rank 0's unfinished line is shown                        */
-    bytes *partial; /* [ranks][STREAMS] what has come of a line                           */
-    int *logs;      /* [ranks], NULL: none                                                */
+    bytes *partial;      /* [ranks][STREAMS] what has come of a line                           */
+    int *logs;           /* [ranks], NULL: none                                                */
 };
 
 static outlet *outlet_of(console *c, int stream)
@@ -46,8 +46,8 @@ static bytes *partial_of(console *c, int rank, int stream)
 static bool same_file(int a, int b)
 {
     struct stat x, y;
-    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev &&
-           x.st_ino == y.st_ino && x.st_rdev == y.st_rdev;
+    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
+           x.st_rdev == y.st_rdev;
 }
 
 static ring_status open_logs(console *c, const char *folder)
@@ -84,7 +84,8 @@ void console_close(console *c)
 ring_status console_open(int ranks, bool tag_all, const char *logs, console **out)
 {
     console *c = memory_grow(NULL, 1, sizeof *c);
-    *c = (console){.ranks = ranks, .tag_all = tag_all,
+    *c = (console){.ranks = ranks,
+                   .tag_all = tag_all,
                    .merged = same_file(STDOUT_FILENO, STDERR_FILENO),
                    .due = {HUGE_VAL, HUGE_VAL}};
     c->outlets[0].fd = STDOUT_FILENO;
@@ -157,7 +158,8 @@ static void put_plain(console *c, int stream, bytes *line, size_t count)
     outlet_put(o, c->partial, "", bytes_head(line), ready);
     bytes_drop(line, ready);
     c->due[stream - 1] = bytes_count(line) > 0 && count % STDIO_BLOCK != 0
-                             ? clock_now() + UNFINISHED_SECONDS : HUGE_VAL;
+                             ? clock_now() + UNFINISHED_SECONDS
+                             : HUGE_VAL;
 }
 
 static void put_prefixed(console *c, int rank, int stream, bytes *line, size_t count)

@@ -15,8 +15,10 @@ enum { SECRET_SHOWN_FD = 0x7fff };
 
 static bool is_plain(const char *word)
 {
-    return *word != '\0' && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                         "0123456789_@%+=:,./-") == strlen(word);
+    return *word != '\0' &&
+           strspn(word,
+                  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-") ==
+               strlen(word);
 }
 
 static void print_word(const char *word)
@@ -63,8 +65,7 @@ static void print_environment(const setup *s, const share *of, int local)
     static char *const nothing[] = {NULL};
     char *const *base = of->local ? environ : nothing;
     texts environment = {0};
-    job_environment(&s->j, of, local, s->j.has_secret ? SECRET_SHOWN_FD : -1, base,
-                    &environment);
+    job_environment(&s->j, of, local, s->j.has_secret ? SECRET_SHOWN_FD : -1, base, &environment);
     fputs("env ", stdout);
     print_removed(base, &environment);
     for (size_t i = 0; i < environment.count; i++) {

@@ -41,8 +41,7 @@ int frames_peek(const bytes *in, frame *f)
         return -1;
     if (bytes_count(in) - HEAD_BYTES < size)
         return 0;
-    *f = (frame){(enum frame_type)type, (unsigned char)head[1], (int)rank, head + HEAD_BYTES,
-                 size};
+    *f = (frame){(enum frame_type)type, (unsigned char)head[1], (int)rank, head + HEAD_BYTES, size};
     return 1;
 }
 

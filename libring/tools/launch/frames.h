@@ -19,12 +19,12 @@ enum frame_type {
     FRAME_ENDED,     /* data: code, signal, pid, text          */
     FRAME_HUNGRY,    /* rank 0's input can take more           */
     /* to the far side */
-    FRAME_JOB,       /* data: job_pack()                       */
-    FRAME_INPUT,     /* for rank 0; no data: its end           */
-    FRAME_SIGNAL,    /* rank = signal number                   */
-    FRAME_STOP,      /* local_ranks_stop()                     */
-    FRAME_KILL,      /* local_ranks_kill()                     */
-    FRAME_MUTE,      /* local_ranks_mute(): rank, stream       */
+    FRAME_JOB,    /* data: job_pack()                       */
+    FRAME_INPUT,  /* for rank 0; no data: its end           */
+    FRAME_SIGNAL, /* rank = signal number                   */
+    FRAME_STOP,   /* local_ranks_stop()                     */
+    FRAME_KILL,   /* local_ranks_kill()                     */
+    FRAME_MUTE,   /* local_ranks_mute(): rank, stream       */
     FRAME_TYPES
 };
 

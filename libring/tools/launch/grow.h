@@ -40,8 +40,14 @@ typedef struct bytes {
     size_t start, end, room; /* data[start … end) waits */
 } bytes;
 
-static inline size_t bytes_count(const bytes *b) { return b->end - b->start; }
-static inline const char *bytes_head(const bytes *b) { return b->data + b->start; }
+static inline size_t bytes_count(const bytes *b)
+{
+    return b->end - b->start;
+}
+static inline const char *bytes_head(const bytes *b)
+{
+    return b->data + b->start;
+}
 void bytes_add(bytes *b, const void *data, size_t count);
 /** Drops @p count bytes from the head. */
 void bytes_drop(bytes *b, size_t count);

@@ -42,8 +42,9 @@ ring_status host_address_free_port(int *port)
     const bool got = fd >= 0 && bind(fd, (const struct sockaddr *)&address, length) == 0 &&
                      getsockname(fd, (struct sockaddr *)&address, &length) == 0;
     const ring_status status =
-        got ? RING_OK : fail(RING_ERR_SYSTEM, "looking for a free port on 127.0.0.1: %m; give "
-                             "one with --master-port");
+        got ? RING_OK
+            : fail(RING_ERR_SYSTEM,
+                   "looking for a free port on 127.0.0.1: %m; give one with --master-port");
     fd_close(&fd);
     *port = ntohs(address.sin_port);
     return status;

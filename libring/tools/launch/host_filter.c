@@ -6,15 +6,16 @@
 #include <string.h>
 
 typedef struct choice {
-    size_t host;  /* index in the list */
-    int *ids;     /* NULL: all slots   */
+    size_t host; /* index in the list */
+    int *ids;    /* NULL: all slots   */
     int count;
 } choice;
 
 static ring_status bad_filter(const char *text)
 {
-    return fail(RING_ERR_CONFIG, "'%.200s' is not NODE[:slot,slot...] with '@' between nodes, "
-                "e.g. node1:0,2@node2", text);
+    return fail(RING_ERR_CONFIG,
+                "'%.200s' is not NODE[:slot,slot...] with '@' between nodes, e.g. node1:0,2@node2",
+                text);
 }
 
 /* The slots between colon and `end`. */
@@ -147,8 +148,9 @@ static ring_status apply(host_list *list, const choice *choices, size_t count, b
     }
     list->count = kept;
     hosts_reindex(list);
-    return kept > 0 ? RING_OK : fail(RING_ERR_CONFIG, "no host is left after --%s",
-                                     include ? "include" : "exclude");
+    return kept > 0 ? RING_OK
+                    : fail(RING_ERR_CONFIG, "no host is left after --%s",
+                           include ? "include" : "exclude");
 }
 
 static ring_status filter(host_list *list, const char *text, bool any_slot, bool include)

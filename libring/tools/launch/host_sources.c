@@ -88,8 +88,8 @@ bool options_take_node_variables(options *o)
     if (o->per_node == 0 || o->nodes > 0 || o->node_rank >= 0 || o->hosts != NULL ||
         o->hostfile != NULL || variable("LOCAL_RANK") != NULL)
         return false;
-    if (!small_number(getenv("WORLD_SIZE"), 2, &nodes) ||
-        !small_number(getenv("RANK"), 0, &node) || node >= nodes)
+    if (!small_number(getenv("WORLD_SIZE"), 2, &nodes) || !small_number(getenv("RANK"), 0, &node) ||
+        node >= nodes)
         return false;
     o->nodes = nodes;
     o->node_rank = node;
@@ -97,7 +97,9 @@ bool options_take_node_variables(options *o)
         o->master_addr = variable("MASTER_ADDR");
     if (o->master_port == 0 && !small_number(variable("MASTER_PORT"), 1, &o->master_port))
         o->master_port = 0;
-    fprintf(stderr, "ringrun: RANK=%d and WORLD_SIZE=%d without LOCAL_RANK are taken as this "
-                    "node's number and the number of nodes\n", node, nodes);
+    fprintf(stderr,
+            "ringrun: RANK=%d and WORLD_SIZE=%d without LOCAL_RANK are taken as this node's number "
+            "and the number of nodes\n",
+            node, nodes);
     return true;
 }

@@ -12,8 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { NAME_MAX_LENGTH = 255, FILE_MAX_BYTES = 16 << 20, LINE_MOST = 1024,
-       SHORT_LIST = 64 };
+enum { NAME_MAX_LENGTH = 255, FILE_MAX_BYTES = 16 << 20, LINE_MOST = 1024, SHORT_LIST = 64 };
 
 /* ---- Names to places --------------------------------------------------------------- */
 
@@ -176,8 +175,8 @@ static ring_status split_word(const char *word, size_t length, host_word *out)
         rest = bracket + 1;
     }
     const char *number = rest + 1;
-    if (rest == end || (*rest == ':' && hosts_number(&number, 1, SLOTS_MAX, &out->slots) &&
-                        number == end))
+    if (rest == end ||
+        (*rest == ':' && hosts_number(&number, 1, SLOTS_MAX, &out->slots) && number == end))
         return RING_OK;
     return fail(RING_ERR_CONFIG, "'%.*s' is not NAME or NAME:SLOTS with 1 to %d slots",
                 (int)min_size(length, 80), word, SLOTS_MAX);
@@ -297,8 +296,8 @@ static ring_status read_lines(const char *path, host_list *list,
     if (status == RING_OK && ferror(file))
         status = fail(RING_ERR_CONFIG, "host list %s: %m", path);
     if (status == RING_OK && list->count == 0)
-        status = fail(RING_ERR_CONFIG, "host list %s names no host; expected lines like "
-                      "'node1 slots=4'", path);
+        status = fail(RING_ERR_CONFIG,
+                      "host list %s names no host; expected lines like 'node1 slots=4'", path);
     fclose(file);
     return status;
 }
@@ -313,8 +312,9 @@ static ring_status take_slots(const file_line *line, const host_word *w, int *sl
     const bool said = w->slots == 0 && strncmp(rest, "slots=", strlen("slots=")) == 0;
     const char *number = said ? rest + strlen("slots=") : rest;
     if (!said || !hosts_number(&number, 0, SLOTS_MAX, slots) || *number != '\0')
-        return fail(RING_ERR_CONFIG, "'%.80s' after '%.80s'; expected slots=N with N at most %d, "
-                    "or NAME:N alone", rest, line->word, SLOTS_MAX);
+        return fail(RING_ERR_CONFIG,
+                    "'%.80s' after '%.80s'; expected slots=N with N at most %d, or NAME:N alone",
+                    rest, line->word, SLOTS_MAX);
     return RING_OK;
 }
 
@@ -325,8 +325,10 @@ static ring_status add_line(const file_line *line, host_list *list)
     RING_TRY(split_word(line->word, strlen(line->word), &w));
     RING_TRY(take_slots(line, &w, &slots));
     if (hosts_find(list, w.name, w.length) != NULL)
-        return fail(RING_ERR_CONFIG, "hostfile contains multiple entries for %.*s; give each host "
-                    "one line with all its slots", (int)min_size(w.length, 80), w.name);
+        return fail(RING_ERR_CONFIG,
+                    "hostfile contains multiple entries for %.*s; give each host one line with all "
+                    "its slots",
+                    (int)min_size(w.length, 80), w.name);
     return hosts_add(list, w.name, w.length, slots) != NULL ? RING_OK : RING_ERR_CONFIG;
 }
 

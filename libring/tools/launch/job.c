@@ -73,8 +73,7 @@ static void set_rank(const job *j, const share *s, int local, int secret_fd, tex
     static const char *const ranks[] = {"RING_RANK", "RANK"};
     static const char *const sizes[] = {"RING_SIZE", "WORLD_SIZE"};
     static const char *const local_ranks[] = {"RING_LOCAL_RANK", "LOCAL_RANK"};
-    static const char *const local_sizes[] = {"RING_LOCAL_SIZE", "LOCAL_WORLD_SIZE",
-                                              "LOCAL_SIZE"};
+    static const char *const local_sizes[] = {"RING_LOCAL_SIZE", "LOCAL_WORLD_SIZE", "LOCAL_SIZE"};
     for (size_t i = 0; i < 2; i++) {
         texts_set(out, ranks[i], "%d", s->first_rank + local);
         texts_set(out, sizes[i], "%d", j->ranks);
@@ -96,8 +95,8 @@ const char *job_decides(const char *name)
     char nowhere[] = "";
     texts list = {0};
     if (strcmp(name, "RING_SECRET_FILE") == 0)
-        return "ringrun hands every rank a secret of its own making (with --node-rank: that "
-               "of its environment)";
+        return "ringrun hands every rank a secret of its own making (with --node-rank: that of its "
+               "environment)";
     if (strcmp(name, "TORCHELASTIC_USE_AGENT_STORE") == 0)
         return "no agent of torchrun holds the port of this job";
     set_rank(&(job){.address = nowhere}, &(share){.ranks = 1}, 0, 0, &list);
@@ -106,8 +105,8 @@ const char *job_decides(const char *name)
     return set ? "ringrun sets this variable itself, for each rank" : NULL;
 }
 
-void job_environment(const job *j, const share *s, int local, int secret_fd,
-                     char *const *base, texts *out)
+void job_environment(const job *j, const share *s, int local, int secret_fd, char *const *base,
+                     texts *out)
 {
     for (char *const *at = base; *at != NULL; at++)
         texts_add(out, "%s", *at);

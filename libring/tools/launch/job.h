@@ -18,13 +18,13 @@ typedef enum job_binding { BIND_NONE, BIND_CORE, BIND_AUTO } job_binding;
 
 typedef struct job {
     int ranks, nodes;
-    texts argv;       /* the program and its arguments                         */
-    texts exports;    /* NAME=VALUE for every rank                             */
-    char *directory;  /* where ranks start                                     */
-    char *address;    /* MASTER_ADDR: where rank 0 listens                     */
-    int port;         /* MASTER_PORT                                           */
+    texts argv;      /* the program and its arguments                         */
+    texts exports;   /* NAME=VALUE for every rank                             */
+    char *directory; /* where ranks start                                     */
+    char *address;   /* MASTER_ADDR: where rank 0 listens                     */
+    int port;        /* MASTER_PORT                                           */
     job_binding binding;
-    bool has_secret;  /* false: RING_SECRET_FILE of the environment stays      */
+    bool has_secret; /* false: RING_SECRET_FILE of the environment stays      */
     unsigned char secret[JOB_SECRET_BYTES];
 } job;
 
@@ -40,8 +40,8 @@ int job_secret_file(const job *j);
  *  own variables.
  *  @param base  NAME=VALUE, ended by NULL. @param secret_fd  the number that the secret has
  *               in the rank, -1: none. */
-void job_environment(const job *j, const share *s, int local, int secret_fd,
-                     char *const *base, texts *out);
+void job_environment(const job *j, const share *s, int local, int secret_fd, char *const *base,
+                     texts *out);
 
 /** @return why exporting @p name would change nothing for the ranks; NULL: it would. */
 const char *job_decides(const char *name);

@@ -18,8 +18,8 @@ ring_status job_hosts_connect(job_hosts *t, const setup *plan, const options *o,
         if (s->local)
             continue;
         remote_command(s->host, o->ssh_port, plan->ringrun, &command);
-        const ring_status status =
-            remote_open(s, &command, events, c, &t->remotes[t->remote_count++]);
+        const ring_status status = remote_open(s, &command, events, c,
+                                               &t->remotes[t->remote_count++]);
         texts_free(&command);
         RING_TRY(status);
     }

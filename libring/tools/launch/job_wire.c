@@ -33,8 +33,8 @@ static void put_texts(bytes *out, const texts *list)
 
 void job_pack(const job *j, const share *s, bytes *out)
 {
-    const long numbers[] = {j->ranks, j->nodes, j->port, j->binding, j->has_secret,
-                            s->node, s->first_rank, s->ranks};
+    const long numbers[] = {j->ranks,      j->nodes, j->port,       j->binding,
+                            j->has_secret, s->node,  s->first_rank, s->ranks};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         put_number(out, numbers[i]);
     for (int i = 0; i < s->ranks; i++)

@@ -34,8 +34,10 @@ static void add_share(layout *out, const host_entry *h, long ranks)
         return;
     out->shares = memory_more(out->shares, out->count, sizeof *out->shares);
     share *added = &out->shares[out->count];
-    *added = (share){.host = memory_text(h->name, strlen(h->name)), .node = (int)out->count,
-                     .first_rank = out->ranks, .ranks = (int)ranks};
+    *added = (share){.host = memory_text(h->name, strlen(h->name)),
+                     .node = (int)out->count,
+                     .first_rank = out->ranks,
+                     .ranks = (int)ranks};
     added->slots = memory_grow(NULL, (size_t)ranks, sizeof *added->slots);
     for (int i = 0; i < added->ranks; i++)
         added->slots[i] = h->ids != NULL ? h->ids[i % h->slots] : i;
@@ -98,8 +100,10 @@ ring_status layout_make(const host_list *hosts, const layout_wish *wish, layout 
     const size_t nodes = wish->nodes > 0 ? (size_t)wish->nodes : hosts->count;
     *out = (layout){0};
     if (nodes > hosts->count)
-        return fail(RING_ERR_CONFIG, "%zu nodes are asked for, %zu are known; name them with "
-                    "--hostfile or -H, or start each with --node-rank", nodes, hosts->count);
+        return fail(RING_ERR_CONFIG,
+                    "%zu nodes are asked for, %zu are known; name them with --hostfile or -H, or "
+                    "start each with --node-rank",
+                    nodes, hosts->count);
     if (wish->per_node > 0)
         return per_node(hosts, wish, nodes, out);
     return by_slots(hosts, wish, nodes, out);

@@ -139,8 +139,10 @@ static ring_status prepare_and_start(local_ranks *c, starter *st)
 static local_ranks *local_ranks_new(const share *s, const launch_events *events)
 {
     local_ranks *c = memory_grow(NULL, 1, sizeof *c);
-    *c = (local_ranks){.first_rank = s->first_rank, .count = s->ranks, .events = *events,
-                .input_fd = -1};
+    *c = (local_ranks){.first_rank = s->first_rank,
+                       .count = s->ranks,
+                       .events = *events,
+                       .input_fd = -1};
     c->ranks = memory_grow(NULL, (size_t)c->count, sizeof *c->ranks);
     for (int i = 0; i < c->count; i++) {
         c->ranks[i] = (rank_slot){.state = RANK_NOT_STARTED};

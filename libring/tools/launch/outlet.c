@@ -9,8 +9,7 @@
 
 enum { FULL_BYTES = 1 << 20 };
 
-void outlet_put(outlet *o, const void *owner, const char *prefix, const char *data,
-                size_t count)
+void outlet_put(outlet *o, const void *owner, const char *prefix, const char *data, size_t count)
 {
     if (o->error != 0 || count == 0)
         return;
@@ -41,8 +40,8 @@ void outlet_write(void *context)
     outlet *o = context;
     struct pollfd entry = {.fd = o->fd, .events = POLLOUT};
     while (bytes_count(&o->waiting) > 0 && poll(&entry, 1, 0) == 1) {
-        const ssize_t put =
-            write(o->fd, bytes_head(&o->waiting), min_size(bytes_count(&o->waiting), PIPE_BUF));
+        const ssize_t put = write(o->fd, bytes_head(&o->waiting),
+                                  min_size(bytes_count(&o->waiting), PIPE_BUF));
         if (put > 0) {
             bytes_drop(&o->waiting, (size_t)put);
         } else if (put < 0 && errno != EAGAIN && errno != EINTR) {

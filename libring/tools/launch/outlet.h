@@ -17,8 +17,7 @@ typedef struct outlet {
 
 /** Adds @p data; @p prefix comes before it unless it goes on with the owner's own line.
  *  Another owner's open line is ended first. */
-void outlet_put(outlet *o, const void *owner, const char *prefix, const char *data,
-                size_t count);
+void outlet_put(outlet *o, const void *owner, const char *prefix, const char *data, size_t count);
 /** @return true when so much waits that no more should be read for it. */
 bool outlet_full(const outlet *o);
 void outlet_watch(outlet *o, poll_set *set);

@@ -16,8 +16,7 @@ void poll_set_clear(poll_set *set)
     set->count = 0;
 }
 
-void poll_set_add(poll_set *set, int fd, short events, void (*handle)(void *context),
-                  void *context)
+void poll_set_add(poll_set *set, int fd, short events, void (*handle)(void *context), void *context)
 {
     if (set->count == set->room) {
         set->room = max_size(16, 2 * set->room);

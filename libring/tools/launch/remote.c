@@ -14,21 +14,24 @@
 #include <unistd.h>
 
 enum {
-    READ_BYTES = 65536, GREETING_MAX = 65536, PATIENCE_TURNS = 50,
-    CODE_LOST = 255, CODE_NOT_FOUND = 127
+    READ_BYTES = 65536,
+    GREETING_MAX = 65536,
+    PATIENCE_TURNS = 50,
+    CODE_LOST = 255,
+    CODE_NOT_FOUND = 127
 };
 
 struct remote {
     const share *s;
     launch_events events;
     console *console;
-    pid_t pid;        /* of ssh, 0 once it was reaped                    */
+    pid_t pid; /* of ssh, 0 once it was reaped                    */
     int to, from, error;
     bytes out, in, error_line;
-    bool greeted;     /* the mark has come: frames from here on          */
+    bool greeted; /* the mark has come: frames from here on          */
     bool ready, hungry, started;
-    bool *ended;      /* [s->ranks] the far side told how it ended       */
-    int alive;        /* ranks not ended                                 */
+    bool *ended; /* [s->ranks] the far side told how it ended       */
+    int alive;   /* ranks not ended                                 */
     char address[64];
     char last_error[256]; /* ssh's or the far shell's last line          */
 };
@@ -48,15 +51,18 @@ static ring_status start_ssh(remote *r, const texts *command)
     int in[2] = {-1, -1}, out[2] = {-1, -1}, error[2] = {-1, -1};
     if (!spawn_find(command->items[0], path, sizeof path))
         return fail(RING_ERR_SYSTEM, "there is no ssh in PATH, which other hosts are reached by; "
-                    "install it (Debian: openssh-client)");
+                                     "install it (Debian: openssh-client)");
     RING_TRY(spawn_pipe(in, 1));
     RING_TRY(spawn_pipe(out, 0));
     RING_TRY(spawn_pipe(error, 0));
     r->to = in[1];
     r->from = out[0];
     r->error = error[0];
-    r->pid = spawn_start(&(spawn_plan){.path = path, .argv = command->items, .env = environ,
-                                       .fds = {in[0], out[1], error[1]}, .keep_fd = -1});
+    r->pid = spawn_start(&(spawn_plan){.path = path,
+                                       .argv = command->items,
+                                       .env = environ,
+                                       .fds = {in[0], out[1], error[1]},
+                                       .keep_fd = -1});
     const int saved_errno = errno;
     close(in[0]);
     close(out[1]);
@@ -69,7 +75,12 @@ ring_status remote_open(const share *s, const texts *command, const launch_event
                         console *c, remote **out)
 {
     remote *r = memory_grow(NULL, 1, sizeof *r);
-    *r = (remote){.s = s, .events = *events, .console = c, .to = -1, .from = -1, .error = -1,
+    *r = (remote){.s = s,
+                  .events = *events,
+                  .console = c,
+                  .to = -1,
+                  .from = -1,
+                  .error = -1,
                   .alive = s->ranks};
     r->ended = memory_grow(NULL, (size_t)s->ranks, sizeof *r->ended);
     memset(r->ended, 0, (size_t)s->ranks * sizeof *r->ended);
@@ -99,11 +110,15 @@ static void tell_lost(remote *r, int wait_status)
     const char *said = r->last_error[0] != '\0' ? r->last_error : "no word from it";
     if (!r->greeted && not_found) {
         end.code = CODE_NOT_FOUND;
-        snprintf(end.why, sizeof end.why, "was not started: ringrun is not there under the same "
-                 "path (%.150s); install libring there too, or give --remote-ringrun", said);
+        snprintf(end.why, sizeof end.why,
+                 "was not started: ringrun is not there under the same path (%.150s); install "
+                 "libring there too, or give --remote-ringrun",
+                 said);
     } else if (!r->greeted) {
-        snprintf(end.why, sizeof end.why, "was not started: ssh to the host failed (%.150s); "
-                 "'ssh %.60s true' must work without a question", said, r->s->host);
+        snprintf(end.why, sizeof end.why,
+                 "was not started: ssh to the host failed (%.150s); 'ssh %.60s true' must work "
+                 "without a question",
+                 said, r->s->host);
     } else {
         snprintf(end.why, sizeof end.why, "was lost: the connection to the host ended (%.150s)",
                  said);
@@ -193,8 +208,7 @@ static void take_end(remote *r, const frame *f)
 
 static void take_frame(remote *r, const frame *f)
 {
-    const bool mine =
-        f->rank >= r->s->first_rank && f->rank < r->s->first_rank + r->s->ranks;
+    const bool mine = f->rank >= r->s->first_rank && f->rank < r->s->first_rank + r->s->ranks;
     if (f->type == FRAME_HELLO && !r->ready)
         take_hello(r, f);
     else if (f->type == FRAME_HUNGRY)
@@ -253,8 +267,8 @@ static void read_frames(void *context)
 void remote_collect(remote *r)
 {
     siginfo_t info = {.si_pid = 0};
-    if (r->pid <= 0 ||
-        waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
+    if (r->pid <= 0 || waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid == 0)
         return;
     while (r->from >= 0 && readable(r->from))
         read_frames(r); /* what it brought before */

@@ -3,8 +3,8 @@
  * job and the secret; its end is the order to end. */
 #include "remote.h"
 
-#include "local_ranks.h"
 #include "frames.h"
+#include "local_ranks.h"
 #include "outlet.h"
 #include "spawn.h"
 #include "topo.h"

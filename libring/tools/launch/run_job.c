@@ -3,9 +3,9 @@
  * wrong first. One loop waits for all of it. */
 #include "run_job.h"
 
+#include "job_hosts.h"
 #include "setup.h"
 #include "spawn.h"
-#include "job_hosts.h"
 #include "topo.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ typedef struct run {
     int interrupted; /* the signal, 0: not            */
     double interrupted_at;
     bool failed, told;
-    rank_end cause;  /* what failed first             */
+    rank_end cause; /* what failed first             */
     double tell_at, cut_at, kill_at;
 } run;
 
@@ -93,10 +93,11 @@ static void on_stopped(void *context, int rank, int pid, int signal_number)
 {
     run *r = context;
     char here[256];
-    console_say(r->console, "rank %d on host %s (pid %d) was stopped by SIG%s: it wants the "
-                "terminal itself, which ranks cannot have; rank 0 gets the keyboard as standard "
-                "input. Ctrl-C ends the job", rank, host_of(r, rank, here, sizeof here), pid,
-                sigabbrev_np(signal_number));
+    console_say(
+        r->console,
+        "rank %d on host %s (pid %d) was stopped by SIG%s: it wants the terminal itself, which "
+        "ranks cannot have; rank 0 gets the keyboard as standard input. Ctrl-C ends the job",
+        rank, host_of(r, rank, here, sizeof here), pid, sigabbrev_np(signal_number));
 }
 
 static void describe_end(const rank_end *end, char *out, size_t size)
@@ -136,8 +137,9 @@ static void pass_on(run *r, int signal_number)
     r->kill_at = clock_now() + r->o->kill_wait;
     job_hosts_signal(&r->job_hosts, signal_number);
     job_hosts_signal(&r->job_hosts, SIGCONT);
-    console_say(r->console, "SIG%s passed on to the ranks, which have %d s to end; once more "
-                "kills them", sigabbrev_np(signal_number), r->o->kill_wait);
+    console_say(r->console,
+                "SIG%s passed on to the ranks, which have %d s to end; once more kills them",
+                sigabbrev_np(signal_number), r->o->kill_wait);
 }
 
 /* The first one is passed on, the second kills. */
@@ -162,8 +164,9 @@ static void kill_late(run *r)
 {
     r->kill_at = HUGE_VAL;
     if (!job_hosts_done(&r->job_hosts))
-        console_say(r->console, "what still ran %d s after SIG%s was killed; --kill-wait gives "
-                    "more time", r->o->kill_wait, sigabbrev_np(r->interrupted));
+        console_say(r->console,
+                    "what still ran %d s after SIG%s was killed; --kill-wait gives more time",
+                    r->o->kill_wait, sigabbrev_np(r->interrupted));
     job_hosts_kill(&r->job_hosts);
 }
 
@@ -269,8 +272,10 @@ static ring_status connect_hosts(run *r)
     if (!goes_on(r) || job_hosts_ready(&r->job_hosts))
         return RING_OK;
     job_hosts_silent_hosts(&r->job_hosts, &r->plan, silent, sizeof silent);
-    return fail(RING_ERR_TIMEOUT, "no answer within %g s from %s: 'ssh HOST true' must work there "
-                "without a question; RING_INIT_TIMEOUT gives more time", r->plan.patience, silent);
+    return fail(RING_ERR_TIMEOUT,
+                "no answer within %g s from %s: 'ssh HOST true' must work there without a "
+                "question; RING_INIT_TIMEOUT gives more time",
+                r->plan.patience, silent);
 }
 
 /* All hosts answer: now ranks can start everywhere. */
@@ -332,8 +337,8 @@ static int exit_code(const run *r, ring_status status)
 static int run_planned(run *r)
 {
     r->signals = spawn_signal_fd();
-    ring_status status =
-        r->signals >= 0 ? RING_OK : fail(RING_ERR_SYSTEM, "watching for signals: %m");
+    ring_status status = r->signals >= 0 ? RING_OK
+                                         : fail(RING_ERR_SYSTEM, "watching for signals: %m");
     if (status == RING_OK)
         status = run_ranks(r);
     if (status != RING_OK)

@@ -182,24 +182,50 @@ static const char *not_empty(const char *option, const char *text)
 static error_t parse_how(int key, const char *arg, options *o)
 {
     switch (key) {
-    case KEY_MASTER_ADDR: o->master_addr = not_empty("--master-addr", arg); break;
-    case KEY_MASTER_PORT: o->master_port = number("--master-port", arg, 1, PORT_MAX); break;
-    case 'x': add_export(o, arg); break;
-    case KEY_BIND: o->binding = binding(arg); break;
-    case KEY_BIND_CORES: o->binding = BIND_CORE; break;
-    case KEY_KILL_WAIT: o->kill_wait = number("--kill-wait", arg, 0, KILL_WAIT_MAX); break;
-    case KEY_NO_SSH: o->no_ssh = true; break;
-    case KEY_SSH_PORT: o->ssh_port = number("--ssh-port", arg, 1, PORT_MAX); break;
-    case KEY_REMOTE_RINGRUN: o->remote_ringrun = not_empty("--remote-ringrun", arg); break;
-    case KEY_DRY_RUN: o->dry_run = true; break;
-    case KEY_TAG: o->tag_output = true; break;
-    case KEY_LOGS: o->log_dir = not_empty("--enable-each-rank-log", arg); break;
-    case KEY_MEANT_ANYWAY: break;
+    case KEY_MASTER_ADDR:
+        o->master_addr = not_empty("--master-addr", arg);
+        break;
+    case KEY_MASTER_PORT:
+        o->master_port = number("--master-port", arg, 1, PORT_MAX);
+        break;
+    case 'x':
+        add_export(o, arg);
+        break;
+    case KEY_BIND:
+        o->binding = binding(arg);
+        break;
+    case KEY_BIND_CORES:
+        o->binding = BIND_CORE;
+        break;
+    case KEY_KILL_WAIT:
+        o->kill_wait = number("--kill-wait", arg, 0, KILL_WAIT_MAX);
+        break;
+    case KEY_NO_SSH:
+        o->no_ssh = true;
+        break;
+    case KEY_SSH_PORT:
+        o->ssh_port = number("--ssh-port", arg, 1, PORT_MAX);
+        break;
+    case KEY_REMOTE_RINGRUN:
+        o->remote_ringrun = not_empty("--remote-ringrun", arg);
+        break;
+    case KEY_DRY_RUN:
+        o->dry_run = true;
+        break;
+    case KEY_TAG:
+        o->tag_output = true;
+        break;
+    case KEY_LOGS:
+        o->log_dir = not_empty("--enable-each-rank-log", arg);
+        break;
+    case KEY_MEANT_ANYWAY:
+        break;
     case KEY_LAUNCHER:
         if (strcmp(arg, "ssh") != 0)
             wrong("--launcher '%s': other hosts are reached by ssh; leave the option out", arg);
         break;
-    default: return ARGP_ERR_UNKNOWN;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
     return 0;
 }
@@ -225,20 +251,42 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     options *o = state->input;
     switch (key) {
-    case 'n': o->ranks = number("-n", value_of_n(arg, state), 1, RANKS_MAX); break;
-    case KEY_PER_NODE: o->per_node = per_node(arg); break;
-    case KEY_NODES: o->nodes = nodes(arg); break;
-    case KEY_NODE_RANK: o->node_rank = number("--node-rank", arg, 0, HOSTS_MAX - 1); break;
-    case 'H': o->hosts = not_empty("-H", arg); break;
-    case KEY_STANDALONE: o->hosts = "localhost"; break;
-    case KEY_HOSTFILE: o->hostfile = not_empty("--hostfile", arg); break;
+    case 'n':
+        o->ranks = number("-n", value_of_n(arg, state), 1, RANKS_MAX);
+        break;
+    case KEY_PER_NODE:
+        o->per_node = per_node(arg);
+        break;
+    case KEY_NODES:
+        o->nodes = nodes(arg);
+        break;
+    case KEY_NODE_RANK:
+        o->node_rank = number("--node-rank", arg, 0, HOSTS_MAX - 1);
+        break;
+    case 'H':
+        o->hosts = not_empty("-H", arg);
+        break;
+    case KEY_STANDALONE:
+        o->hosts = "localhost";
+        break;
+    case KEY_HOSTFILE:
+        o->hostfile = not_empty("--hostfile", arg);
+        break;
     case 'i':
-    case KEY_INCLUDE: o->include = not_empty("--include", arg); break;
+    case KEY_INCLUDE:
+        o->include = not_empty("--include", arg);
+        break;
     case 'e':
-    case KEY_EXCLUDE: o->exclude = not_empty("--exclude", arg); break;
-    case ARGP_KEY_ARG: take_program(o, state); break;
-    case ARGP_KEY_NO_ARGS: wrong("which program? ringrun -n N PROGRAM [ARGS...]");
-    default: return parse_how(key, arg, o);
+    case KEY_EXCLUDE:
+        o->exclude = not_empty("--exclude", arg);
+        break;
+    case ARGP_KEY_ARG:
+        take_program(o, state);
+        break;
+    case ARGP_KEY_NO_ARGS:
+        wrong("which program? ringrun -n N PROGRAM [ARGS...]");
+    default:
+        return parse_how(key, arg, o);
     }
     return 0;
 }
@@ -273,7 +321,8 @@ static void print_version(FILE *out, struct argp_state *state)
 void options_parse(int argc, char **argv, options *out)
 {
     static const struct argp argp = {options_table, parse_option, "PROGRAM [ARGS...]",
-                                     options_doc, NULL, NULL, NULL};
+                                     options_doc,   NULL,         NULL,
+                                     NULL};
     *out = (options){.node_rank = -1, .binding = BIND_AUTO, .kill_wait = KILL_WAIT};
     argp_program_version_hook = print_version;
     argp_err_exit_status = CODE_USAGE;

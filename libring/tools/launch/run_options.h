@@ -20,9 +20,9 @@ typedef struct options {
     const char *log_dir;
     bool tag_output, dry_run, no_ssh;
     job_binding binding;
-    int kill_wait;              /* seconds from a passed signal to SIGKILL */
-    texts exports;              /* NAME=VALUE  */
-    char **program;             /* its name and arguments, ended by NULL */
+    int kill_wait;  /* seconds from a passed signal to SIGKILL */
+    texts exports;  /* NAME=VALUE  */
+    char **program; /* its name and arguments, ended by NULL */
 } options;
 
 /** Reads the command line. Ends the program with 2 for a wrong one, and after --help. */

@@ -39,8 +39,9 @@ static ring_status mark_local(const options *o, setup *out)
         share *s = &out->places.shares[i];
         s->local = o->node_rank >= 0 ? (int)i == o->node_rank : host_address_is_here(s->host);
         if (s->local && known != NULL)
-            return fail(RING_ERR_CONFIG, "hosts '%s' and '%s' are both this host; name it once, "
-                        "with all its slots", known->host, s->host);
+            return fail(RING_ERR_CONFIG,
+                        "hosts '%s' and '%s' are both this host; name it once, with all its slots",
+                        known->host, s->host);
         known = s->local ? s : known;
     }
     if (o->node_rank >= 0) {
@@ -97,9 +98,9 @@ static ring_status choose_secret(const options *o, setup *s)
     if (o->node_rank < 0 || o->nodes == 1)
         return job_draw_secret(&s->j);
     if (getenv("RING_SECRET_FILE") == NULL && (insecure == NULL || strcmp(insecure, "1") != 0))
-        return fail(RING_ERR_CONFIG, "nodes that are started one by one need the same secret: set "
-                    "RING_SECRET_FILE to a file of mode 0600 with the same 16 or more random "
-                    "bytes on every node");
+        return fail(RING_ERR_CONFIG,
+                    "nodes that are started one by one need the same secret: set RING_SECRET_FILE "
+                    "to a file of mode 0600 with the same 16 or more random bytes on every node");
     return RING_OK;
 }
 

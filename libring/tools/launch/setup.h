@@ -11,9 +11,9 @@
 typedef struct setup {
     layout places;
     job j;
-    size_t first, end; /* places.shares[first … end) are started by this ringrun */
-    bool ask_address;  /* rank 0's host must tell where it can be reached        */
-    double patience;   /* seconds that other hosts have to answer                */
+    size_t first, end;  /* places.shares[first … end) are started by this ringrun */
+    bool ask_address;   /* rank 0's host must tell where it can be reached        */
+    double patience;    /* seconds that other hosts have to answer                */
     char ringrun[4096]; /* path of ringrun on other hosts                        */
 } setup;
 

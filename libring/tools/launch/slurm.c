@@ -51,8 +51,7 @@ static ring_status expand(host_list *list, const char *prefix, const char *rest,
     char name[WORD_MAX + 1];
     const char *open = memchr(rest, '[', length);
     const size_t plain = open != NULL ? (size_t)(open - rest) : length;
-    if (plain > WORD_MAX ||
-        !text_format(name, sizeof name, "%s%.*s", prefix, (int)plain, rest))
+    if (plain > WORD_MAX || !text_format(name, sizeof name, "%s%.*s", prefix, (int)plain, rest))
         return bad_list(whole);
     if (open == NULL)
         return hosts_add(list, name, strlen(name), 1) != NULL ? RING_OK : RING_ERR_CONFIG;
@@ -100,8 +99,9 @@ static bool next_tasks(const char **at, int *tasks, int *times)
 
 static ring_status tasks_do_not_fit(const host_list *list, const char *text)
 {
-    return fail(RING_ERR_CONFIG, "SLURM_TASKS_PER_NODE='%.200s' does not fit the %zu nodes of "
-                "SLURM_JOB_NODELIST", text, list->count);
+    return fail(RING_ERR_CONFIG,
+                "SLURM_TASKS_PER_NODE='%.200s' does not fit the %zu nodes of SLURM_JOB_NODELIST",
+                text, list->count);
 }
 
 static ring_status assign_tasks(host_list *list, const char *text)
@@ -132,8 +132,10 @@ static ring_status check_once(const host_list *list, const char *whole)
     for (size_t i = 1; i < list->count && twice == NULL; i++)
         twice = strcmp(names[i - 1], names[i]) == 0 ? names[i] : NULL;
     free(names);
-    return twice == NULL ? RING_OK : fail(RING_ERR_CONFIG, "the Slurm node list '%.200s' names "
-                                          "node '%.80s' twice", whole, twice);
+    return twice == NULL
+               ? RING_OK
+               : fail(RING_ERR_CONFIG, "the Slurm node list '%.200s' names node '%.80s' twice",
+                      whole, twice);
 }
 
 ring_status hosts_parse_slurm(const char *nodes, const char *tasks, host_list *list)

@@ -101,8 +101,8 @@ int spawn_signal_fd(void)
 ring_status spawn_pipe(int fds[2], int ours)
 {
     if (pipe2(fds, O_CLOEXEC) != 0)
-        return fail(RING_ERR_SYSTEM, "making a pipe: %m; raise the limit on open files "
-                    "(ulimit -n)");
+        return fail(RING_ERR_SYSTEM,
+                    "making a pipe: %m; raise the limit on open files (ulimit -n)");
     fcntl(fds[ours], F_SETFL, fcntl(fds[ours], F_GETFL) | O_NONBLOCK);
     return RING_OK;
 }

@@ -41,8 +41,9 @@ static bool usable(const struct ifaddrs *i)
 static void take(const struct ifaddrs *i, struct sockaddr_storage *out)
 {
     memset(out, 0, sizeof *out);
-    memcpy(out, i->ifa_addr, i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
-                                                               : sizeof(struct sockaddr_in6));
+    memcpy(out, i->ifa_addr,
+           i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+                                             : sizeof(struct sockaddr_in6));
 }
 
 bool interface_choose(const char *list, struct sockaddr_storage *out)

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""clang-format and clang-tidy over the tree, with .clang-format and .clang-tidy at its top.
+
+    check_clang.py format TREE
+    check_clang.py tidy TREE BUILD     (BUILD: a build folder with compile_commands.json)
+
+Exit status 1 if a file is not laid out as clang-format does it, or if clang-tidy finds something;
+77, with the reason, if the program is not here.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from check_style import sources
+
+SKIP = 77
+AT_ONCE = 8  # files a run of a program
+
+
+def run(command, files):
+    """Runs the command over the files, as many at once as there are cores. @return its outputs."""
+    def one(part):
+        done = subprocess.run([*command, *part], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+    parts = [files[i:i + AT_ONCE] for i in range(0, len(files), AT_ONCE)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(one, parts))
+
+
+def format_command(tree, _):
+    files = [str(path) for path in sources(tree) if path.suffix in {".c", ".h"}]
+    return ["clang-format", "--dry-run", "-Werror"], files
+
+
+def tidy_command(_, build):
+    """The sources that the build compiles, but for the tests' own and what it made itself."""
+    entries = json.loads((build / "compile_commands.json").read_text())
+    files = {str(Path(e["directory"], e["file"]).resolve()) for e in entries}
+    own = sorted(f for f in files if "/tests/" not in f and str(build.resolve()) not in f)
+    return ["clang-tidy", "-p", str(build), "--quiet"], own
+
+
+def main():
+    what, tree = sys.argv[1], Path(sys.argv[2])
+    build = Path(sys.argv[3]) if len(sys.argv) > 3 else None
+    command, files = (format_command if what == "format" else tidy_command)(tree, build)
+    if shutil.which(command[0]) is None:
+        print(f"skipped: {command[0]} is not here; apt-get install {command[0]}")
+        return SKIP
+    faulty = [text for code, text in run(command, files) if code != 0]
+    print("".join(faulty), end="")
+    print(f"{len(files)} files, {'no fault' if not faulty else 'faults above'}")
+    return 1 if faulty else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
