@@ -358,7 +358,7 @@ static void short_frames_commit_few_pages_of_the_file(void **state)
     assert_in_range(pages_of(file), 2, 4);
     assert_int_equal(b.producer.committed, pages_of(file) * 4096);
     put(&b, TRANSPORT_SEGMENT);
-    assert_in_range(pages_of(file), 17, 24);
+    assert_in_range(pages_of(file), 17, 32);
     while (put(&b, 4000))
         continue;
     assert_int_equal(pages_of(file), (sizeof(lines_ring) + 4095) / 4096);
