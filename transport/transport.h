@@ -106,6 +106,16 @@ typedef struct transport_link {
     uint64_t bytes_sent, bytes_received; /* payload carried in headers or behind them */
 } transport_link;
 
+enum { TRANSPORT_KEY = 32 };
+
+typedef enum transport_cipher { TRANSPORT_AES256GCM, TRANSPORT_CHACHA20 } transport_cipher;
+
+/** Keys of one connection, one a direction, that nobody but its two ends has. */
+typedef struct transport_keys {
+    transport_cipher cipher;
+    unsigned char out[TRANSPORT_KEY], in[TRANSPORT_KEY];
+} transport_keys;
+
 /** What is handed over for one link. */
 typedef struct transport_peer {
     int rank, peer;      /* this rank, the other                                       */
@@ -118,6 +128,9 @@ typedef struct transport_peer {
                             connection can be cut without an end of file (tcp)          */
     bool checksum;       /* frames carry checksums, both ways; both ends say the same. Only where
                             bytes pass through what others run (tcp)                     */
+    const transport_keys *keys; /* not NULL: all that is sent is encrypted and authenticated, and
+                                   checksums are not needed; copied. Only where bytes leave the
+                                   host (tcp)                                            */
 } transport_peer;
 
 enum {

@@ -27,8 +27,9 @@
 #include "settings.h"
 
 enum {
-    CONTROL_FANOUT = 4, /* of the tree                                     */
-    CONTROL_TEXT = 488  /* bytes of a verdict's text, with the NUL          */
+    CONTROL_FANOUT = 4,      /* of the tree                                     */
+    CONTROL_SOCKET_KEY = 32, /* bytes of a data socket's keys                    */
+    CONTROL_TEXT = 488       /* bytes of a verdict's text, with the NUL          */
 };
 
 /** All ranks of a communicator as everyone knows them. */
@@ -144,14 +145,20 @@ typedef struct control_purpose {
     bool local;         /* AF_UNIX: both ranks are on one host */
 } control_purpose;
 
+/** A data socket, and two keys that nobody but its ends has, one a direction. */
+typedef struct control_socket {
+    int fd;
+    unsigned char out_key[CONTROL_SOCKET_KEY], in_key[CONTROL_SOCKET_KEY];
+} control_socket;
+
 /** Takes a data socket: one that was dialed from here, or one that a peer dialed.
- *  @param status  RING_OK: fd is a blocking socket and the taker's. Else a control_dial() that
- *                 failed, fd is -1, fail_text() says why.
+ *  @param status  RING_OK: socket->fd is a blocking socket and the taker's. Else a control_dial()
+ *                 that failed, socket is NULL, fail_text() says why.
  *  @return false if nobody here wants it: it is closed. Called by any thread, control's lock
  *          held: it must not call control, but control_kick(), nor wait, nor take a lock under
  *          which control is called. */
 typedef bool control_sink(void *context, int peer, const control_purpose *purpose,
-                          ring_status status, int fd);
+                          ring_status status, const control_socket *socket);
 
 /** Who takes this communicator's data sockets; NULL: nobody. What peers have dialed before is held
  *  for a while, and given to the sink at once. */

@@ -41,7 +41,7 @@ typedef struct control_message {
         struct {
             double remaining; /* s, until the sender's start is over */
             double timeout, peer_timeout;
-            int32_t channels, checksum;
+            int32_t channels, checksum, encrypt;
             char algo[32];
         } terms;
         struct {

@@ -5,14 +5,17 @@
 #include "bulletin.h"
 
 #include <fcntl.h>
+#include <sodium.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MOST_PAUSE 0.05
 enum { HELD_MOST = 1024 };
 
 struct held_socket {
     handshake_purpose purpose;
-    int peer, fd;
+    control_socket socket;
+    int peer;
     bool local;
     double until;
     held_socket *next;
@@ -86,26 +89,40 @@ ring_status data_sockets_want(const membership *m, const handshake_hello *hello)
 /* ---- Handing over ------------------------------------------------------------------ */
 
 /* Links are handed on as plain blocking sockets. */
-static bool give(group *g, int peer, const control_purpose *purpose, int fd)
+static bool give(group *g, int peer, const control_purpose *purpose, const control_socket *socket)
 {
     dialer *own = dialer_of(g, peer, purpose->lane, purpose->index);
     if (g->sink == NULL || !note_opened(g, peer, purpose))
         return false;
     if (own != NULL)
         dialer_drop(own);
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-    if (g->sink(g->sink_context, group_rank(g, peer), purpose, RING_OK, fd))
+    fcntl(socket->fd, F_SETFL, fcntl(socket->fd, F_GETFL) & ~O_NONBLOCK);
+    if (g->sink(g->sink_context, group_rank(g, peer), purpose, RING_OK, socket))
         return true;
     forget_latest(g);
     return false;
 }
 
-static void hand_over(group *g, int peer, const control_purpose *purpose, int fd)
+/* The keys of @p socket are wiped: whoever wants them has them. */
+static void hand_over(group *g, int peer, const control_purpose *purpose, control_socket *socket)
 {
-    if (group_rank(g, peer) >= 0 && give(g, peer, purpose, fd))
-        return;
-    log_debug("rank %d: nobody wants this socket (lane %u)", peer, purpose->lane);
-    fd_close(&fd);
+    if (group_rank(g, peer) < 0 || !give(g, peer, purpose, socket)) {
+        log_debug("rank %d: nobody wants this socket (lane %u)", peer, purpose->lane);
+        fd_close(&socket->fd);
+    }
+    sodium_memzero(socket, sizeof *socket);
+}
+
+static control_socket socket_of(const handshake *h, int fd)
+{
+    control_socket socket = {.fd = fd};
+    handshake_keys keys;
+    _Static_assert(CONTROL_SOCKET_KEY == HANDSHAKE_KEY, "keys of a connection");
+    handshake_derive(h, &keys);
+    memcpy(socket.out_key, keys.out, sizeof keys.out);
+    memcpy(socket.in_key, keys.in, sizeof keys.in);
+    sodium_memzero(&keys, sizeof keys);
+    return socket;
 }
 
 static control_purpose purpose_of(const handshake_purpose *p, bool local)
@@ -118,17 +135,18 @@ static control_purpose purpose_of(const handshake_purpose *p, bool local)
 
 /* ---- Holding ----------------------------------------------------------------------- */
 
-static void hold(membership *m, int peer, const handshake_purpose *purpose, bool local, int fd)
+static void hold(membership *m, int peer, const handshake_purpose *purpose, bool local,
+                 control_socket *socket)
 {
     held_socket *h = m->held_count < HELD_MOST ? malloc(sizeof *h) : NULL;
     if (h == NULL) {
         log_debug("rank %d: too many sockets of communicators that are not made here yet", peer);
-        fd_close(&fd);
+        fd_close(&socket->fd);
         return;
     }
     *h = (held_socket){.purpose = *purpose,
+                       .socket = *socket,
                        .peer = peer,
-                       .fd = fd,
                        .local = local,
                        .until = clock_now() + m->world.settings.timeout,
                        .next = m->held};
@@ -151,9 +169,10 @@ static void let_go(membership *m, const uint64_t *communicator, double now, grou
         *at = h->next;
         m->held_count--;
         if (taker != NULL)
-            hand_over(taker, h->peer, &purpose, h->fd);
+            hand_over(taker, h->peer, &purpose, &h->socket);
         else
-            fd_close(&h->fd);
+            fd_close(&h->socket.fd);
+        sodium_memzero(h, sizeof *h);
         free(h);
     }
 }
@@ -170,14 +189,17 @@ void data_sockets_expire(membership *m, double now)
         membership_due(m, h->until);
 }
 
-void data_sockets_admit(membership *m, const handshake_hello *hello, bool local, int fd)
+void data_sockets_admit(membership *m, const handshake *h, bool local, int fd)
 {
+    const handshake_hello *hello = &h->dialer;
     const control_purpose purpose = purpose_of(&hello->purpose, local);
+    control_socket socket = socket_of(h, fd);
     group *g = group_find(m, hello->purpose.communicator);
     if (g == NULL || g->sink == NULL)
-        hold(m, hello->rank, &hello->purpose, local, fd);
+        hold(m, hello->rank, &hello->purpose, local, &socket);
     else
-        hand_over(g, hello->rank, &purpose, fd);
+        hand_over(g, hello->rank, &purpose, &socket);
+    sodium_memzero(&socket, sizeof socket);
 }
 
 void control_set_sink(control_world *world, control_sink *sink, void *context)
@@ -197,17 +219,19 @@ void control_set_sink(control_world *world, control_sink *sink, void *context)
 static void tell_failed(group *g, int peer, const control_purpose *purpose, ring_status status)
 {
     if (g->sink != NULL)
-        (void)g->sink(g->sink_context, group_rank(g, peer), purpose, status, -1);
+        (void)g->sink(g->sink_context, group_rank(g, peer), purpose, status, NULL);
 }
 
 static void on_dialed(dialer *d, ring_status status, int fd)
 {
     const control_purpose purpose = purpose_of(&d->purpose, d->local);
     group *g = group_find(d->context, d->purpose.communicator); /* who leaves drops its dialers */
-    if (status == RING_OK)
-        hand_over(g, d->peer, &purpose, fd);
-    else
+    if (status != RING_OK) {
         tell_failed(g, d->peer, &purpose, status == RING_ERR_ABORTED ? RING_ERR_PEER : status);
+        return;
+    }
+    control_socket socket = socket_of(&d->handshake, fd);
+    hand_over(g, d->peer, &purpose, &socket);
 }
 
 /* @param g  NULL: of all communicators. @param peer  -1: to all ranks. */

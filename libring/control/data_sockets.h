@@ -14,8 +14,8 @@
 /** @return RING_OK; RING_ERR_PEER: there is such a socket, or this rank, the higher one, dials it;
  *  RING_ERR_ABORTED: the communicator is over. */
 ring_status data_sockets_want(const membership *m, const handshake_hello *hello);
-/** A member has brought one: @p fd is for the sink. */
-void data_sockets_admit(membership *m, const handshake_hello *hello, bool local, int fd);
+/** A member has brought one by handshake @p h: @p fd is for the sink. */
+void data_sockets_admit(membership *m, const handshake *h, bool local, int fd);
 /** The communicator is over: its sink is told of the dials under way. */
 void data_sockets_end(group *g);
 /** A rank has left: who dials it does so in vain. */

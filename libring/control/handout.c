@@ -2,6 +2,7 @@
  * Terms and cards, rank by rank down the tree. */
 #include "handout.h"
 
+#include "encryption.h"
 #include "verdict.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@ static void warn_overruled(const char *name, double mine, double theirs)
         log_warn("%s=%g here, but rank 0's %g holds for all ranks", name, mine, theirs);
 }
 
-static void take_terms(membership *m, const control_message *message)
+static ring_status take_terms(membership *m, const control_message *message)
 {
     settings *s = &m->world.settings;
     const char *algo = message->body.terms.algo;
@@ -32,6 +33,7 @@ static void take_terms(membership *m, const control_message *message)
     s->channels = message->body.terms.channels;
     s->checksum = message->body.terms.checksum == 1;
     text_format(s->algo, sizeof s->algo, "%.31s", algo);
+    return encryption_follow(s, (encryption)message->body.terms.encrypt);
 }
 
 void handout_hear(membership *m, connection *c, const control_message *message)
@@ -40,7 +42,9 @@ void handout_hear(membership *m, connection *c, const control_message *message)
         membership_nonsense(m, c);
     } else if (message->kind == CONTROL_TERMS) {
         connection_join_tree(c); /* the rendezvous with rank 0 becomes one */
-        take_terms(m, message);
+        const ring_status status = take_terms(m, message);
+        if (status != RING_OK)
+            verdict_propose_own(m, status);
     } else if (message->rank == m->cards_here) {
         memcpy(&m->world.cards[message->rank], message->body.cards,
                (size_t)message->count * sizeof m->world.cards[0]);
@@ -118,6 +122,7 @@ static void compose_terms(const membership *m, control_message *out)
     out->body.terms.peer_timeout = s->peer_timeout;
     out->body.terms.channels = s->channels;
     out->body.terms.checksum = s->checksum;
+    out->body.terms.encrypt = (int32_t)s->encrypt;
     text_format(out->body.terms.algo, sizeof out->body.terms.algo, "%s", s->algo);
 }
 

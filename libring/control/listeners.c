@@ -66,6 +66,7 @@ static ring_status look_up_users(membership *m)
 ring_status listeners_bind(membership *m, const credential *c)
 {
     net_address own;
+    RING_TRY(encryption_choose(&m->world.settings, c));
     RING_TRY(choose_address(&m->world.settings, c, m->world.rank, &own));
     memcpy(m->job.key, c->key, sizeof m->job.key);
     if (c->check_uid)
@@ -81,7 +82,7 @@ static void on_admitted(acceptor *a, int fd, const handshake *h)
     membership *m = a->context;
     const int kind = h->dialer.purpose.kind;
     if (kind == HANDSHAKE_LINK) {
-        data_sockets_admit(m, &h->dialer, a == &m->local, fd);
+        data_sockets_admit(m, h, a == &m->local, fd);
         return;
     }
     connection *c = NULL;

@@ -10,6 +10,7 @@
 #include "comm.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- A link that is not there ------------------------------------------------------------ */
 
@@ -110,7 +111,7 @@ typedef struct arrival_note {
     int32_t peer;
     uint16_t lane, index, transport;
     ring_status status; /* RING_OK, or why there is no socket */
-    int fd;
+    control_socket socket;
     char why[240];
 } arrival_note;
 
@@ -123,7 +124,7 @@ struct opening {
 
 /* Called with control's lock held. */
 static bool note_arrival(void *context, int peer, const control_purpose *purpose,
-                         ring_status status, int fd)
+                         ring_status status, const control_socket *socket)
 {
     ring_comm *comm = context;
     struct opening *o = comm->opening;
@@ -137,7 +138,9 @@ static bool note_arrival(void *context, int peer, const control_purpose *purpose
                            .index = purpose->index,
                            .transport = purpose->transport,
                            .status = status,
-                           .fd = fd};
+                           .socket = {.fd = -1}};
+    if (socket != NULL)
+        note->socket = *socket;
     if (status != RING_OK)
         text_format(note->why, sizeof note->why, "%s", fail_text());
     works_count_orphan(comm, 1);
@@ -148,6 +151,12 @@ static bool note_arrival(void *context, int peer, const control_purpose *purpose
     pthread_mutex_unlock(&o->lock);
     sleeper_wake(comm);
     return true;
+}
+
+static void drop_note(arrival_note *note)
+{
+    explicit_bzero(note, sizeof *note); /* it has keys */
+    free(note);
 }
 
 static arrival_note *take_notes(struct opening *o)
@@ -163,18 +172,33 @@ static arrival_note *take_notes(struct opening *o)
 
 /* ---- Opening ----------------------------------------------------------------------------- */
 
+static transport_keys keys_of(const ring_comm *comm, const control_socket *socket)
+{
+    transport_keys keys = {.cipher = comm->settings.encrypt == ENCRYPT_AES256GCM
+                                         ? TRANSPORT_AES256GCM
+                                         : TRANSPORT_CHACHA20};
+    _Static_assert((int)CONTROL_SOCKET_KEY == (int)TRANSPORT_KEY, "a socket's keys are its link's");
+    memcpy(keys.out, socket->out_key, sizeof keys.out);
+    memcpy(keys.in, socket->in_key, sizeof keys.in);
+    return keys;
+}
+
 static ring_status open_link(const ring_comm *comm, const arrival_note *note, transport_link **out)
 {
     uint16_t number;
     const transport *t = links_strongest(comm, comm->rank, note->peer, &number);
+    transport_keys keys = keys_of(comm, &note->socket);
     const transport_peer ends = {.rank = comm->rank,
                                  .peer = note->peer,
-                                 .fd = note->fd,
+                                 .fd = note->socket.fd,
                                  .peer_timeout = comm->settings.peer_timeout,
-                                 .checksum = comm->settings.checksum};
+                                 .checksum = comm->settings.checksum,
+                                 .keys = comm->settings.encrypt != ENCRYPT_NO ? &keys : NULL};
     transport_link *l;
     ring_assert(number == note->transport);
-    RING_TRY(t->open(&ends, &l));
+    const ring_status status = t->open(&ends, &l);
+    explicit_bzero(&keys, sizeof keys);
+    RING_TRY(status);
     if (comm->settings.fault[0] != '\0')
         return transport_fault_wrap(l, comm->settings.fault, out);
     *out = l;
@@ -186,7 +210,7 @@ static ring_status attach(ring_comm *comm, arrival_note *note, channel **on)
     const ring_status status = channel_get(comm, (enum channel_lane)note->lane, note->index,
                                            note->peer, on);
     if (status != RING_OK) {
-        fd_close(&note->fd);
+        fd_close(&note->socket.fd);
         return status;
     }
     (*on)->dialed = true;
@@ -198,7 +222,7 @@ static ring_status attach(ring_comm *comm, arrival_note *note, channel **on)
                         : "");
     (void)sleeper_ready(comm);
     if ((*on)->link != link_unopened()) {
-        fd_close(&note->fd);
+        fd_close(&note->socket.fd);
         return RING_OK;
     }
     RING_TRY(open_link(comm, note, &(*on)->link));
@@ -233,7 +257,7 @@ static void take_sockets(ring_comm *comm, bool *moved)
         if (status != RING_OK)
             comm_fail_by(comm, on != NULL ? channel_first_waiter(on) : NULL, on, status);
         works_count_orphan(comm, -1);
-        free(note);
+        drop_note(note);
         *moved = true;
     }
 }
@@ -283,9 +307,9 @@ void opening_stop(ring_comm *comm)
     control_set_sink(comm->world, NULL, NULL);
     for (arrival_note *note = take_notes(comm->opening); note != NULL; note = next) {
         next = note->next;
-        fd_close(&note->fd);
+        fd_close(&note->socket.fd);
         works_count_orphan(comm, -1);
-        free(note);
+        drop_note(note);
     }
     for (const channel *c = comm->opening->greeting; c != NULL; c = c->next_greeting)
         works_count_orphan(comm, -1);

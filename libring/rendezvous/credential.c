@@ -115,6 +115,7 @@ ring_status credential_from_launch(const launch_info *l, const settings *s, doub
     const ring_status known = secret_read(s, secret, &has_secret);
     if (known == RING_OK)
         derive_key(l, secret, out->key);
+    out->is_public = !has_secret;
     sodium_memzero(secret, sizeof secret);
     RING_TRY(known);
     RING_TRY(name_lookup("MASTER_ADDR", l->address, 0, deadline, found,

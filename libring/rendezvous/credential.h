@@ -14,7 +14,8 @@ enum { CREDENTIAL_KEY = 32, CREDENTIAL_PLACES = 32, CREDENTIAL_AGENT_PORTS = 16 
 
 typedef struct credential {
     unsigned char key[CREDENTIAL_KEY];
-    bool check_uid; /* the key is no secret: the other side must be of our user */
+    bool is_public;                    /* the key is no secret */
+    bool check_uid;                    /* so the other side must be of our user */
     net_address at[CREDENTIAL_PLACES]; /* in the order to be tried */
     size_t places;
 } credential;

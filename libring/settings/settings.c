@@ -19,6 +19,7 @@ typedef enum setting_kind {
     SETTING_SECONDS,
     SETTING_FLAG,
     SETTING_CHANNELS,
+    SETTING_ENCRYPTION,
     SETTING_LEVEL,
     SETTING_DESCRIPTOR,
     SETTING_ELSEWHERE /* read and checked by another room or program */
@@ -45,6 +46,10 @@ static const setting table[] = {
      "1: what goes over tcp carries checksums, so that damage ends the call; rank 0's holds for "
      "all",
      "1", SETTING_FLAG, FIELD(checksum)},
+    {"RING_ENCRYPT", NULL, "0, 1 or name",
+     "data that goes over tcp is encrypted and authenticated; 1: by aes256gcm where rank 0's "
+     "processor has it, else chacha20; rank 0's holds for all",
+     "0", SETTING_ENCRYPTION, FIELD(encrypt)},
     {"RING_TIMEOUT", NULL, "s", "a call that takes longer fails", "600", SETTING_SECONDS,
      FIELD(timeout)},
     {"RING_PEER_TIMEOUT", NULL, "s", "a peer that is silent for longer counts as lost", "15",
@@ -176,6 +181,18 @@ static bool parse_flag(const char *value, bool *out)
     return *out || strcmp(value, "0") == 0;
 }
 
+static bool parse_encryption(const char *value, encryption *out)
+{
+    static const char *const words[] = {[ENCRYPT_NO] = "0",
+                                        [ENCRYPT_AES256GCM] = "aes256gcm",
+                                        [ENCRYPT_CHACHA20] = "chacha20",
+                                        [ENCRYPT_BEST] = "1"};
+    for (encryption e = ENCRYPT_NO; e <= ENCRYPT_BEST; e++)
+        if (strcasecmp(value, words[ *out = e]) == 0)
+            return true;
+    return false;
+}
+
 /* @return NULL, or what would have been allowed. */
 static const char *setting_parse(const setting *s, const char *value, void *field)
 {
@@ -189,6 +206,8 @@ static const char *setting_parse(const setting *s, const char *value, void *fiel
     case SETTING_CHANNELS:
         return parse_whole(value, 1, SETTINGS_MOST_CHANNELS, field) ? NULL
                                                                     : "a number from 1 to 16";
+    case SETTING_ENCRYPTION:
+        return parse_encryption(value, field) ? NULL : "0, 1, aes256gcm or chacha20";
     case SETTING_LEVEL:
         return log_level_parse(value, field) ? NULL : "error, warn, info or debug";
     case SETTING_DESCRIPTOR:

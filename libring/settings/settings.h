@@ -10,11 +10,20 @@
 
 enum { SETTINGS_MOST_CHANNELS = 16 };
 
+/** RING_ENCRYPT. The values of a start's terms, too. */
+typedef enum encryption {
+    ENCRYPT_NO,
+    ENCRYPT_AES256GCM,
+    ENCRYPT_CHACHA20,
+    ENCRYPT_BEST /* the fastest of them; until rank 0 has chosen */
+} encryption;
+
 typedef struct settings {
     char transport[128];      /* RING_TRANSPORT: list as given, "" = all                 */
     char algo[32];            /* RING_ALGO: "" = by cost model                            */
     int channels;             /* RING_CHANNELS: most that a call uses between two ranks   */
     bool checksum;            /* RING_CHECKSUM: of frames over tcp                        */
+    encryption encrypt;       /* RING_ENCRYPT: of what goes over tcp                      */
     double timeout;           /* RING_TIMEOUT: a call, s                                  */
     double peer_timeout;      /* RING_PEER_TIMEOUT: a silent peer, s                      */
     double init_timeout;      /* RING_INIT_TIMEOUT, s                                     */

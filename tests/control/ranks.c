@@ -186,11 +186,11 @@ static ring_status greet_all(const control_world *w, sockets *s)
 }
 
 static bool take(void *context, int peer, const control_purpose *purpose, ring_status status,
-                 int fd)
+                 const control_socket *socket)
 {
     sockets *s = context;
     if (status == RING_OK) {
-        atomic_store(&s->fds[purpose->lane][peer], fd);
+        atomic_store(&s->fds[purpose->lane][peer], socket->fd);
     } else if (atomic_load(&s->failed) == RING_OK) {
         text_format(s->text, sizeof s->text, "%s", fail_text());
         atomic_store(&s->failed, (int)status);

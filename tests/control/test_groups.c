@@ -397,7 +397,7 @@ typedef struct basket {
 } basket;
 
 static bool collect(void *context, int peer, const control_purpose *purpose, ring_status status,
-                    int fd)
+                    const control_socket *socket)
 {
     basket *b = context;
     (void)purpose;
@@ -407,7 +407,7 @@ static bool collect(void *context, int peer, const control_purpose *purpose, rin
         b->failed = status;
         text_format(b->text, sizeof b->text, "%s", fail_text());
     } else if (takes) {
-        b->fds[b->count] = fd;
+        b->fds[b->count] = socket->fd;
         b->peers[b->count++] = peer;
     }
     pthread_mutex_unlock(&b->lock);

@@ -35,7 +35,7 @@ typedef struct basket {
 } basket;
 
 static bool collect(void *context, int peer, const control_purpose *purpose, ring_status status,
-                    int fd)
+                    const control_socket *socket)
 {
     basket *b = context;
     bool taken = false;
@@ -43,7 +43,7 @@ static bool collect(void *context, int peer, const control_purpose *purpose, rin
     if (status != RING_OK) {
         b->failed = status;
     } else if (b->fds[peer] < 0) {
-        b->fds[peer] = fd;
+        b->fds[peer] = socket->fd;
         b->purposes[peer] = *purpose;
         b->count++;
         taken = true;
@@ -172,33 +172,62 @@ enum { PURPOSES = 200 };
 
 typedef struct crossing {
     pthread_mutex_t lock;
-    int fds[PURPOSES];
+    control_socket sockets[PURPOSES];
     _Atomic int count, twice;
 } crossing;
 
 static bool collect_crossing(void *context, int peer, const control_purpose *purpose,
-                             ring_status status, int fd)
+                             ring_status status, const control_socket *socket)
 {
     crossing *c = context;
     (void)peer;
     pthread_mutex_lock(&c->lock);
-    const bool first = status == RING_OK && c->fds[purpose->index] < 0;
+    const bool first = status == RING_OK && c->sockets[purpose->index].fd < 0;
     if (first)
-        c->fds[purpose->index] = fd;
+        c->sockets[purpose->index] = *socket;
     c->count += first;
     c->twice += !first;
     pthread_mutex_unlock(&c->lock);
     return first;
 }
 
+/** What one end shows the other. */
+typedef struct crossing_end {
+    int32_t number;
+    unsigned char out_key[CONTROL_SOCKET_KEY], in_key[CONTROL_SOCKET_KEY];
+} crossing_end;
+
+static crossing_end own_end(const control_socket *socket, int32_t number)
+{
+    crossing_end end = {.number = number};
+    memcpy(end.out_key, socket->out_key, CONTROL_SOCKET_KEY);
+    memcpy(end.in_key, socket->in_key, CONTROL_SOCKET_KEY);
+    return end;
+}
+
+static ring_status check_end(const control_world *w, const control_socket *socket, int i)
+{
+    const crossing_end mine = own_end(socket, w->rank * PURPOSES + i);
+    crossing_end theirs;
+    RING_TRY(fd_write_all(socket->fd, &mine, sizeof mine, clock_now() + 5));
+    RING_TRY(fd_read_all(socket->fd, &theirs, sizeof theirs, clock_now() + 5));
+    if (theirs.number != (1 - w->rank) * PURPOSES + i)
+        return fail(RING_ERR_INTERNAL, "index %d meets %d", i, theirs.number);
+    if (memcmp(mine.out_key, theirs.in_key, CONTROL_SOCKET_KEY) != 0 ||
+        memcmp(mine.in_key, theirs.out_key, CONTROL_SOCKET_KEY) != 0)
+        return fail(RING_ERR_INTERNAL, "index %d: the ends have other keys", i);
+    return memcmp(mine.out_key, mine.in_key, CONTROL_SOCKET_KEY) != 0
+               ? RING_OK
+               : fail(RING_ERR_INTERNAL, "index %d: one key for both directions", i);
+}
+
 static ring_status check_crossing(const control_world *w, const crossing *c)
 {
     for (int i = 0; i < PURPOSES; i++) {
-        int32_t mine = w->rank * PURPOSES + i, theirs = -1;
-        RING_TRY(fd_write_all(c->fds[i], &mine, sizeof mine, clock_now() + 5));
-        RING_TRY(fd_read_all(c->fds[i], &theirs, sizeof theirs, clock_now() + 5));
-        if (theirs != (1 - w->rank) * PURPOSES + i)
-            return fail(RING_ERR_INTERNAL, "index %d meets %d", i, theirs);
+        RING_TRY(check_end(w, &c->sockets[i], i));
+        if (i > 0 &&
+            memcmp(c->sockets[i].out_key, c->sockets[i - 1].out_key, CONTROL_SOCKET_KEY) == 0)
+            return fail(RING_ERR_INTERNAL, "two connections have one key");
     }
     return c->twice == 0 ? RING_OK : fail(RING_ERR_INTERNAL, "%d sockets came twice", c->twice);
 }
@@ -207,7 +236,8 @@ static ring_status dial_each_other(int rank, int size, void *id)
 {
     crossing c = {.lock = PTHREAD_MUTEX_INITIALIZER};
     control_world *w;
-    memset(c.fds, -1, sizeof c.fds);
+    for (int i = 0; i < PURPOSES; i++)
+        c.sockets[i].fd = -1;
     RING_TRY(join_by_id(id, size, rank, 5, &w));
     control_set_sink(w, collect_crossing, &c);
     ring_status status = control_agree(w, RING_OK);
@@ -225,7 +255,7 @@ static ring_status dial_each_other(int rank, int size, void *id)
         status = check_crossing(w, &c);
     control_free(w);
     for (int i = 0; i < PURPOSES; i++)
-        fd_close(&c.fds[i]);
+        fd_close(&c.sockets[i].fd);
     return status;
 }
 

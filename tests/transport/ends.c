@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,8 @@ static struct {
     const transport *transport;
     const char *fault[2]; /* of RANK_A, RANK_B */
     bool plain;           /* no checksums */
+    bool encrypts;
+    transport_keys keys[2]; /* of RANK_A, RANK_B */
 } chosen;
 
 void must_at(bool condition, const char *text, const char *file, int line)
@@ -51,9 +54,45 @@ static int index_of(int rank)
     return rank == RANK_A ? 0 : 1;
 }
 
+bool ends_use_cipher(const char *name)
+{
+    transport_keys *keys = chosen.keys;
+    if (sodium_init() < 0)
+        return false;
+    if (strcmp(name, "aes256gcm") != 0 && strcmp(name, "chacha20") != 0)
+        return false;
+    chosen.encrypts = true;
+    keys->cipher = strcmp(name, "chacha20") == 0 ? TRANSPORT_CHACHA20 : TRANSPORT_AES256GCM;
+    if (keys->cipher == TRANSPORT_AES256GCM && !crypto_aead_aes256gcm_is_available()) {
+        printf("skipped: this processor has no instructions for AES-256-GCM\n");
+        exit(SKIPPED);
+    }
+    memset(keys[0].out, 'A', sizeof keys[0].out);
+    memset(keys[0].in, 'B', sizeof keys[0].in);
+    keys[1] = keys[0];
+    memcpy(keys[1].out, keys[0].in, sizeof keys[1].out);
+    memcpy(keys[1].in, keys[0].out, sizeof keys[1].in);
+    return true;
+}
+
+const transport_keys *ends_keys(int rank)
+{
+    return chosen.encrypts ? &chosen.keys[index_of(rank)] : NULL;
+}
+
+/* "CIPHER_tcp" becomes "tcp". */
+static const char *take_cipher(const char *name)
+{
+    char cipher[16];
+    const size_t length = strcspn(name, "_");
+    text_format(cipher, sizeof cipher, "%.*s", (int)length, name);
+    return name[length] == '_' && ends_use_cipher(cipher) ? name + length + 1 : name;
+}
+
 bool ends_choose(const char *name)
 {
     static const char prefix[] = "fault_";
+    name = take_cipher(name);
     if (strncmp(name, prefix, strlen(prefix)) == 0) {
         name += strlen(prefix);
         ends_set_fault(RANK_A, "seed=1");
@@ -133,7 +172,8 @@ ring_status end_try_open(int rank, int fd, double seconds, transport_link **out)
     const transport_peer peer = {.rank = rank,
                                  .peer = rank == RANK_A ? RANK_B : RANK_A,
                                  .fd = fd,
-                                 .checksum = !chosen.plain};
+                                 .checksum = !chosen.plain,
+                                 .keys = ends_keys(rank)};
     RING_TRY(chosen.transport->open(&peer, out));
     const ring_status status = await_open(*out, clock_now() + seconds);
     if (status != RING_OK) {

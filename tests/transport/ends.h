@@ -24,11 +24,17 @@ void must_at(bool condition, const char *text, const char *file, int line);
 void must_be_at(ring_status status, ring_status expected, const char *text, const char *file,
                 int line);
 
-/** Chooses by name: "tcp", or "fault_tcp" for tcp within a fault link that has no fault.
+/** Chooses by name: "tcp", "fault_tcp" for tcp within a fault link that has no fault, or
+ *  "aes256gcm_tcp" and "chacha20_tcp" for tcp that encrypts.
  *  @return false: unknown. Ends the process as skipped if it does not work here. */
 bool ends_choose(const char *name);
 /** Of the links opened from now on; true unless it is called. */
 void ends_use_checksums(bool use);
+/** Has the links opened from now on encrypt, by "aes256gcm" or "chacha20", with the same keys each
+ *  time. @return false: another name. Ends the process as skipped if it does not work here. */
+bool ends_use_cipher(const char *name);
+/** @return those of @p rank's end; NULL: nothing is encrypted. */
+const transport_keys *ends_keys(int rank);
 const transport *ends_transport(void);
 /** Wraps each link that rank @p rank opens from now on; NULL: no more. */
 void ends_set_fault(int rank, const char *spec);

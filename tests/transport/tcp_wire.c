@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a tcp link makes of the bytes of its socket: whole frames however they are cut, and
- * one clear error for anything else; and of a wire that is cut. test_transport_tcp_wire TEST;
- * test_transport_tcp_wire plain TEST, without checksums. */
+ * one clear error for anything else; and of a wire that is cut. test_transport_tcp_wire TEST, or
+ * with MODE before it: plain, without checksums; aes256gcm, chacha20, encrypted. */
 #include "named.h"
 #include "tcp.h"
 #include "traffic.h"
@@ -23,6 +23,28 @@ static size_t frame_bytes(uint64_t n)
 
 static bool has_checksums = true;
 
+/* As RANK_B would send it first. @return its bytes. */
+static size_t encrypt_stream(size_t bytes)
+{
+    static unsigned char plain[STREAM_MAX];
+    tcp_cipher *c = tcp_cipher_new(ends_keys(RANK_B));
+    size_t end = 0;
+    int pipe[2];
+    must(c != NULL && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pipe) == 0);
+    memcpy(plain, stream, bytes);
+    for (size_t done = 0; done < bytes;) {
+        const struct iovec part = {plain + done, bytes - done};
+        const ssize_t taken = tcp_cipher_send(c, pipe[0], &part, 1);
+        done += taken > 0 ? (size_t)taken : 0;
+        const ssize_t got = recv(pipe[1], stream + end, sizeof stream - end, MSG_DONTWAIT);
+        end += got > 0 ? (size_t)got : 0;
+    }
+    tcp_cipher_free(c);
+    fd_close(&pipe[0]);
+    fd_close(&pipe[1]);
+    return end;
+}
+
 static size_t write_stream(uint64_t frames)
 {
     size_t end = 0;
@@ -34,7 +56,7 @@ static size_t write_stream(uint64_t frames)
         memcpy(stream + end, &frame, sizeof frame);
         end += sizeof frame + (frame.ext.bytes + 63) / 64 * 64;
     }
-    return end;
+    return ends_keys(RANK_B) != NULL ? encrypt_stream(end) : end;
 }
 
 static int raw_socket(const transport_link *l)
@@ -279,6 +301,57 @@ static void test_frames_fill_lines(void)
     }
 }
 
+/* ---- Encryption -------------------------------------------------------------------- */
+
+static size_t send_and_catch(const ends *e, const void *payload, size_t bytes,
+                             unsigned char wire[STREAM_MAX])
+{
+    const transport_frame frame = frame_make(e->a->frames_sent, bytes);
+    size_t end = 0;
+    must_ok(e->a->transport->send(e->a, &frame, payload, false));
+    for (ssize_t got = 1; got > 0; end += got > 0 ? (size_t)got : 0)
+        got = recv(raw_socket(e->b), wire + end, STREAM_MAX - end, MSG_DONTWAIT);
+    return end;
+}
+
+/* Neither a payload nor what the sealing of another one gave: nothing repeats. */
+static void test_nothing_shows(void)
+{
+    enum { RUN = 8 };
+    static unsigned char payload[20000], wire[2][STREAM_MAX];
+    ends e = ends_open();
+    memset(payload, 0x5a, sizeof payload);
+    const size_t bytes = send_and_catch(&e, payload, sizeof payload, wire[0]);
+    must(bytes > sizeof payload);
+    must(send_and_catch(&e, payload, sizeof payload, wire[1]) == bytes);
+    for (size_t i = 0; i + RUN <= bytes; i++) {
+        must(memcmp(wire[0] + i, payload, RUN) != 0);
+        must(memcmp(wire[0] + i, wire[1] + i, RUN) != 0);
+    }
+    ends_close(&e);
+}
+
+/* What was sent once, sent again or back. */
+static void test_replayed(void)
+{
+    static unsigned char wire[STREAM_MAX];
+    for (int back = 0; back < 2; back++) {
+        ends e = ends_open();
+        uint64_t received = 0;
+        const size_t bytes = write_stream(1);
+        if (back) {
+            const size_t own = send_and_catch(&e, stream, 100, wire);
+            write_raw(&e, wire, own);
+        } else {
+            write_raw(&e, stream, bytes);
+            write_raw(&e, stream, bytes);
+        }
+        must_be(read_until_error(e.a, 1, &received), RING_ERR_SYSTEM);
+        must(received == !back && strstr(fail_text(), "its encryption does not open") != NULL);
+        ends_close(&e);
+    }
+}
+
 /* ---- A kernel that takes little --------------------------------------------------- */
 
 static void squeeze(const transport_link *l)
@@ -483,6 +556,8 @@ static const named_test tests[] = {
     TEST(any_damage),
     TEST(any_cut),
     TEST(frames_fill_lines),
+    TEST(nothing_shows),
+    TEST(replayed),
     TEST(short_frames_wait_for_the_kernel),
     TEST(all_kinds_wait_for_the_kernel),
     TEST(cut_under_a_sender),
@@ -493,12 +568,17 @@ static const named_test tests[] = {
 };
 #undef TEST
 
+static bool choose_mode(const char *mode)
+{
+    has_checksums = false;
+    ends_use_checksums(false);
+    return strcmp(mode, "plain") == 0 || ends_use_cipher(mode);
+}
+
 int main(int argc, char **argv)
 {
-    has_checksums = argc != 3 || strcmp(argv[1], "plain") != 0;
-    ends_use_checksums(has_checksums);
-    if (argc == (has_checksums ? 2 : 3) && ends_choose("tcp"))
+    if ((argc == 2 || (argc == 3 && choose_mode(argv[1]))) && ends_choose("tcp"))
         return named_run(tests, sizeof tests / sizeof *tests, argv[argc - 1]);
-    fprintf(stderr, "usage: %s [plain] TEST\n", argv[0]);
+    fprintf(stderr, "usage: %s [plain|aes256gcm|chacha20] TEST\n", argv[0]);
     return 2;
 }

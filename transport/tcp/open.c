@@ -49,6 +49,7 @@ static void tcp_close(transport_link *link)
     read_the_rest(l->fd);
     fd_close(&l->wake);
     fd_close(&l->fd);
+    tcp_cipher_free(l->cipher);
     free(l->backlog.bytes);
     free(l->buffer);
     free(l);
@@ -63,7 +64,8 @@ static tcp_link *link_new(const transport_peer *peer)
     l->head = (transport_link){.transport = &transport_tcp, .peer = peer->peer};
     l->fd = fd_guard(peer->fd);
     l->wake = -1;
-    l->checksum = peer->checksum;
+    l->checksum = peer->checksum && peer->keys == NULL;
+    l->cipher = peer->keys != NULL ? tcp_cipher_new(peer->keys) : NULL;
     l->greedy = true;
     l->buffer = aligned_alloc(TCP_ALIGN, TCP_BUFFER);
     return l;
@@ -71,7 +73,7 @@ static tcp_link *link_new(const transport_peer *peer)
 
 static ring_status link_set_up(tcp_link *l, const transport_peer *peer)
 {
-    if (l->buffer == NULL)
+    if (l->buffer == NULL || (peer->keys != NULL && l->cipher == NULL))
         return fail(RING_ERR_MEMORY, "no memory for the tcp link to rank %d", peer->peer);
     RING_TRY(socket_prepare(l->fd));
     tcp_watch_open(l, peer->peer_timeout);
@@ -123,8 +125,9 @@ static void *tcp_map(transport_link *link, uint64_t ref, size_t bytes)
 
 static size_t tcp_memory(const transport_link *link)
 {
-    const bool waited = ((const tcp_link *)link)->backlog.bytes != NULL;
-    return sizeof(tcp_link) + TCP_BUFFER + (waited ? TCP_BACKLOG : 0);
+    const tcp_link *l = (const tcp_link *)link;
+    const bool waited = l->backlog.bytes != NULL, sealed = l->cipher != NULL;
+    return sizeof *l + TCP_BUFFER + (waited ? TCP_BACKLOG : 0) + (sealed ? tcp_cipher_memory() : 0);
 }
 
 const transport transport_tcp = {

@@ -33,7 +33,24 @@ static bool payload_is_here(const tcp_link *l)
     return !l->pulling && buffered(l) >= tcp_padded(transport_behind(&l->frame));
 }
 
-/* What recv() and readv() gave, as a status. */
+/* Not RING_ERR_PEER: the peer is well, and may have left since. */
+static ring_status damaged(tcp_link *l, const char *what)
+{
+    const uint64_t number = l->head.frames_received;
+    return tcp_break(l, fail(RING_ERR_SYSTEM,
+                             "frame %" PRIu64
+                             " from rank %d came damaged over tcp: %s; a network adapter, a driver "
+                             "or a proxy on the way changes, drops or doubles bytes",
+                             number, l->head.peer, what));
+}
+
+static ssize_t read_stream(tcp_link *l, const struct iovec *parts, int count)
+{
+    return l->cipher != NULL ? tcp_cipher_receive(l->cipher, l->fd, parts, (size_t)count)
+                             : readv(l->fd, parts, count);
+}
+
+/* What read_stream() gave, as a status. */
 static ring_status received(tcp_link *l, ssize_t got)
 {
     if (got > 0)
@@ -41,9 +58,12 @@ static ring_status received(tcp_link *l, ssize_t got)
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return RING_IN_PROGRESS;
     const int peer = l->head.peer;
+    if (got < 0 && errno == EBADMSG)
+        return damaged(l, "its encryption does not open");
     if (got < 0)
         return tcp_break(l, fail(RING_ERR_PEER, "receiving from rank %d over tcp: %m", peer));
-    const bool amid = l->has_frame || buffered(l) > 0 || l->skip > 0;
+    const bool amid = l->has_frame || buffered(l) > 0 || l->skip > 0 ||
+                      (l->cipher != NULL && tcp_cipher_is_amid(l->cipher));
     return tcp_break(l, fail(RING_ERR_PEER, "rank %d closed the tcp connection%s", peer,
                              amid ? " in the middle of a frame" : ""));
 }
@@ -58,7 +78,7 @@ static void move_to_front(tcp_link *l)
     l->end = front + bytes;
 }
 
-/* One recv() to the buffer. */
+/* One read to the buffer. */
 static ring_status fill(tcp_link *l)
 {
     const size_t need = min_size(wanted(l), TRANSPORT_SEGMENT);
@@ -67,7 +87,8 @@ static ring_status fill(tcp_link *l)
     size_t room = TCP_BUFFER - l->end;
     if (!l->greedy)
         room = min_size(room, max_size(need, buffered(l)) - buffered(l) + READ_AHEAD);
-    const ssize_t got = recv(l->fd, l->buffer + l->end, room, MSG_DONTWAIT);
+    const struct iovec part = {l->buffer + l->end, room};
+    const ssize_t got = read_stream(l, &part, 1);
     RING_TRY(received(l, got));
     l->end += (size_t)got;
     return RING_OK;
@@ -78,17 +99,6 @@ static void skip_unwanted(tcp_link *l)
     const size_t bytes = min_size(l->skip, buffered(l));
     l->first += bytes;
     l->skip -= bytes;
-}
-
-/* Not RING_ERR_PEER: the peer is well, and may have left since. */
-static ring_status damaged(tcp_link *l, const char *what)
-{
-    const uint64_t number = l->head.frames_received;
-    return tcp_break(l, fail(RING_ERR_SYSTEM,
-                             "frame %" PRIu64
-                             " from rank %d came damaged over tcp: %s; a network adapter, a driver "
-                             "or a proxy on the way changes, drops or doubles bytes",
-                             number, l->head.peer, what));
 }
 
 static ring_status check_header(tcp_link *l, const transport_frame *frame)
@@ -187,7 +197,7 @@ static ring_status pull_straight(tcp_link *l, unsigned char *dst)
     const size_t rest = transport_behind(&l->frame) - l->pulled;
     const size_t behind = transport_behind(&l->frame) % TCP_ALIGN;
     const struct iovec parts[] = {{dst + l->pulled, rest}, {l->buffer + behind, READ_AHEAD}};
-    const ssize_t got = readv(l->fd, parts, 2);
+    const ssize_t got = read_stream(l, parts, 2);
     RING_TRY(received(l, got));
     const size_t brought = min_size((size_t)got, rest);
     l->pulled += brought;
@@ -230,6 +240,8 @@ void tcp_consume(transport_link *link)
 
 bool tcp_has_news(const tcp_link *l)
 {
+    if (l->cipher != NULL && !tcp_is_served(l) && tcp_cipher_holds(l->cipher))
+        return true;
     if (!l->has_frame)
         return buffered(l) >= l->skip + HEADER;
     return !l->shown && payload_is_here(l);

@@ -15,7 +15,8 @@ static const unsigned char zeros[TCP_ALIGN];
 static ring_status hand_parts(tcp_link *l, struct iovec *parts, size_t count, size_t *took)
 {
     const struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
-    const ssize_t bytes = sendmsg(l->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t bytes = l->cipher != NULL ? tcp_cipher_send(l->cipher, l->fd, parts, count)
+                                            : sendmsg(l->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     *took = bytes > 0 ? (size_t)bytes : 0;
     if (bytes >= 0 || errno == EAGAIN || errno == EINTR)
         return RING_OK;

@@ -9,11 +9,13 @@
  * With checksums, `turn` is one of the rest of the header and of the frame's number, and
  * `ext.src_ref`, which nothing else needs here, is one of the payload behind it. Nothing is done
  * with a length or a payload before it was checked, so any change of what is used ends the link.
- * Without, `turn` counts the frames: a lost or doubled byte shows at the next header.
+ * Without, `turn` counts the frames: a lost or doubled byte shows at the next header. Encrypted,
+ * the stream goes as records (cipher.h), and needs no checksums.
  */
 #ifndef RING_TCP_H
 #define RING_TCP_H
 
+#include "cipher.h"
 #include "table.h"
 #include "transport.h"
 
@@ -62,6 +64,7 @@ typedef struct tcp_link {
     ring_status broken; /* what ended the link */
     char text[TCP_TEXT_MAX];
     bool checksum;
+    tcp_cipher *cipher;          /* NULL: bytes go as they are                          */
     double peer_timeout;         /* 0: the peer's silence is no matter                  */
     double looked, silent_since; /* last look at the connection; since when nothing of what
                                     is under way was acknowledged                       */

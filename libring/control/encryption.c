@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Choosing a cipher that all ranks have. */
+#include "encryption.h"
+
+#include <sodium.h>
+
+static ring_status check_processor(encryption wanted)
+{
+    if (wanted != ENCRYPT_AES256GCM || crypto_aead_aes256gcm_is_available())
+        return RING_OK;
+    return fail(RING_ERR_CONFIG, "RING_ENCRYPT: data is to be encrypted by AES-256-GCM, and this "
+                                 "processor has no instructions for it; set RING_ENCRYPT=chacha20 "
+                                 "on rank 0");
+}
+
+ring_status encryption_choose(settings *s, const credential *c)
+{
+    if (s->encrypt == ENCRYPT_NO)
+        return RING_OK;
+    if (c->is_public)
+        return fail(RING_ERR_CONFIG,
+                    "RING_ENCRYPT is set, but without a secret everybody knows the "
+                    "key; start with ringrun, or set RING_SECRET_FILE");
+    if (s->encrypt == ENCRYPT_BEST)
+        s->encrypt = crypto_aead_aes256gcm_is_available() ? ENCRYPT_AES256GCM : ENCRYPT_CHACHA20;
+    return check_processor(s->encrypt);
+}
+
+ring_status encryption_follow(settings *s, encryption rank_0)
+{
+    if (rank_0 == ENCRYPT_NO && s->encrypt != ENCRYPT_NO)
+        return fail(RING_ERR_CONFIG, "RING_ENCRYPT is set here, but not on rank 0, whose setting "
+                                     "holds for all; set it alike on all ranks");
+    s->encrypt = rank_0;
+    return check_processor(rank_0);
+}

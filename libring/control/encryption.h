@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * encryption: whether and how data that leaves the host is encrypted. Rank 0 chooses; a rank that
+ * cannot do as it says, or that asked for encryption where rank 0 did not, ends the start.
+ */
+#ifndef RING_CONTROL_ENCRYPTION_H
+#define RING_CONTROL_ENCRYPTION_H
+
+#include "credential.h"
+
+/** What RING_ENCRYPT of this rank comes to here: replaces ENCRYPT_BEST.
+ *  @return RING_ERR_CONFIG if it cannot be done: the key is public, or no such instructions. */
+ring_status encryption_choose(settings *s, const credential *c);
+/** Takes rank 0's choice, an encryption that is not ENCRYPT_BEST. RING_ERR_CONFIG as above. */
+ring_status encryption_follow(settings *s, encryption rank_0);
+
+#endif
