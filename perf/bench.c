@@ -50,7 +50,7 @@ static size_t memory_available(void)
 /* The largest size whose buffers all local ranks can have in nine tenths of the memory. */
 static size_t size_that_fits(const bench *b)
 {
-    const size_t available = memory_available(), guards = 3 * PERF_GUARD;
+    const size_t available = memory_available(), guards = (size_t)3 * PERF_GUARD;
     const size_t share = available / 10 * 9 / (size_t)b->info.local_ranks / 2;
     if (available == 0 || b->options.sizes.max < share)
         return b->options.sizes.max;
@@ -93,7 +93,7 @@ static ring_status open_memory(bench *b)
                                                  b->options.memory);
     if (status != RING_OK)
         return give_up(b, status, "no memory for the buffers; lower --maxbytes");
-    b->totals.buffer_bytes = 2 * (b->options.sizes.max + 3 * PERF_GUARD);
+    b->totals.buffer_bytes = 2 * (b->options.sizes.max + (size_t)3 * PERF_GUARD);
     return RING_OK;
 }
 

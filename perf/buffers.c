@@ -15,7 +15,7 @@
 
 static ring_status buffer_open(perf_buffer *buffer, size_t bytes, perf_memory memory)
 {
-    const size_t total = bytes + 3 * PERF_GUARD; /* the third: room for --unalign */
+    const size_t total = bytes + (size_t)3 * PERF_GUARD; /* the third: room for --unalign */
     void *base = NULL;
     *buffer = (perf_buffer){.bytes = bytes, .memory = memory};
     if (memory == PERF_SHARED) {

@@ -276,6 +276,6 @@ const transport *transport_find(const char *name);
  *  @return RING_ERR_CONFIG for a wrong spec (inner is closed). */
 ring_status transport_fault_wrap(transport_link *inner, const char *spec, transport_link **out);
 /** Checks such a spec ahead of links. */
-ring_status transport_fault_check(const char *spec);
+ring_status transport_fault_check(const char *text);
 
 #endif

@@ -46,7 +46,7 @@ void log_at(log_level level, const char *format, ...)
     va_start(args, format);
     const int body = vsnprintf(line + used, sizeof line - (size_t)used - 1, format, args);
     va_end(args);
-    size_t length = min_size((size_t)(used + (body > 0 ? body : 0)), sizeof line - 2);
+    size_t length = min_size((size_t)used + (size_t)(body > 0 ? body : 0), sizeof line - 2);
     line[length++] = '\n';
     const ssize_t ignored = write(STDERR_FILENO, line, length);
     (void)ignored; /* nowhere left to complain */

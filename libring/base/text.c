@@ -8,6 +8,11 @@
 
 enum { WORD_MAX = 64, TOO_FAR = WORD_MAX + 1 };
 
+static bool is_same_letter(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
 /* Levenshtein distance with one row; longer words are near to nothing. */
 static size_t edit_distance(const char *a, const char *b)
 {
@@ -21,8 +26,7 @@ static size_t edit_distance(const char *a, const char *b)
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= lb; j++) {
-            const size_t change = diagonal + (tolower((unsigned char)a[i - 1]) !=
-                                              tolower((unsigned char)b[j - 1]));
+            const size_t change = diagonal + !is_same_letter(a[i - 1], b[j - 1]);
             diagonal = row[j];
             row[j] = min_size(change, min_size(row[j], row[j - 1]) + 1);
         }

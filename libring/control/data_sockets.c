@@ -117,7 +117,7 @@ static control_socket socket_of(const handshake *h, int fd)
 {
     control_socket socket = {.fd = fd};
     handshake_keys keys;
-    _Static_assert(CONTROL_SOCKET_KEY == HANDSHAKE_KEY, "keys of a connection");
+    _Static_assert((int)CONTROL_SOCKET_KEY == (int)HANDSHAKE_KEY, "keys of a connection");
     handshake_derive(h, &keys);
     memcpy(socket.out_key, keys.out, sizeof keys.out);
     memcpy(socket.in_key, keys.in, sizeof keys.in);

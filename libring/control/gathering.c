@@ -93,7 +93,7 @@ static void add_range(int first, int last, char *out, size_t bytes)
     const char *comma = used > 0 ? ", " : "";
     if (used + 24 > bytes) {
         if (used >= 3 && out[used - 1] != '.')
-            memcpy(out + used - 3, "...", 3);
+            memset(out + used - 3, '.', 3);
     } else if (first == last) {
         text_format(out + used, bytes - used, "%s%d", comma, first);
     } else {

@@ -3,6 +3,7 @@
 #include "listeners.h"
 
 #include "data_sockets.h"
+#include "encryption.h"
 #include "own_address.h"
 #include "peer_credentials.h"
 #include "verdict.h"

@@ -144,8 +144,8 @@ static inline void membership_due(membership *m, double moment)
 {
     control_due(&m->client, moment);
 }
-/** Starts a dialer like @p d, which tells whom, how, and what to do in the end. */
-ring_status membership_dial(membership *m, const dialer *d);
+/** Starts a dialer like this one, which tells whom, how, and what to do in the end. */
+ring_status membership_dial(membership *m, const dialer *like);
 /** The same to where @p peer listens: on its AF_UNIX name where @p local. */
 ring_status membership_dial_rank(membership *m, int peer, bool local, const dialer *like);
 /** Ends dialers of one handshake_kind, or all (0), without a word. */

@@ -100,7 +100,7 @@ ring_status channel_send(posted *message);
 ring_status channel_reserve(channel *c, uint64_t number, void **room);
 /** Sends a frame from the room that was reserved: bytes [done, done + bytes) of a message.
  *  @param last  ends the message. */
-ring_status channel_send_room(struct work *work, int32_t peer, uint64_t number, const void *room,
+ring_status channel_send_room(struct work *w, int32_t to, uint64_t number, const void *room,
                               size_t done, size_t bytes, size_t segment, bool last);
 /** Hands over what is posted, as far as the link takes it. */
 ring_status channel_flush(channel *c, bool *moved);
@@ -123,8 +123,8 @@ typedef struct arrival {
 void *channel_map(const struct work *work, const channel *c, uint64_t ref, size_t bytes);
 /** The next frame of message @p number, which has @p total bytes, @p done of them taken.
  *  RING_IN_PROGRESS when it is not here, or not its turn. */
-ring_status channel_peek(struct work *work, int32_t peer, uint64_t number, size_t total,
-                         size_t done, size_t segment, arrival *in);
+ring_status channel_peek(struct work *w, int32_t from, uint64_t number, size_t total, size_t done,
+                         size_t segment, arrival *in);
 /** Brings bytes of the peer's memory to @p to, which the link must reach. RING_IN_PROGRESS: the
  *  work waits until they are there, and asks again for the same. */
 ring_status channel_fetch(struct work *work, channel *c, char *to, uint64_t ref, size_t bytes);
@@ -139,7 +139,7 @@ static inline bool channel_uses(const channel *c, const char *at, size_t bytes)
     return c->link->transport->ref(c->link, at, bytes) != 0;
 }
 /** Done with the frame; @p last ends the message. */
-void channel_consume(struct work *work, int32_t peer, const arrival *in, bool last);
+void channel_consume(struct work *w, int32_t from, const arrival *in, bool last);
 
 /* ---- Waiting ---- */
 

@@ -235,7 +235,7 @@ ring_status sleeper_new(ring_comm *comm);
 bool sleeper_ready(ring_comm *comm);
 void sleeper_free(ring_comm *comm);
 /** Ends sleeps of this communicator's threads. Any thread. */
-void sleeper_wake(void *comm);
+void sleeper_wake(void *context);
 /** The same if there are any. */
 void sleeper_stir(ring_comm *comm);
 /** Sleeps until a link that somebody waits for has news, for a fraction of a second at most. The

@@ -26,6 +26,6 @@ ring_status handle_look(const ring_work *handle, const char *call, handle_view *
 /** Ends a handle; false if another thread was first. */
 bool handle_end(const ring_work *handle);
 /** The work's communicator goes: the handle keeps its result. */
-void handle_orphan(uint32_t slot, ring_status status);
+void handle_orphan(uint32_t index, ring_status status);
 
 #endif

@@ -256,7 +256,7 @@ static ring_status find_channels(ring_comm *comm, const plan *of, program *p)
 {
     const enum channel_lane lane = p->facts->pairwise ? LANE_PAIR : LANE_COLLECTIVE;
     for (int32_t index = 0; index < p->channels; index++) {
-        program_peer *peers = &p->peers[index * p->peer_count];
+        program_peer *peers = &p->peers[(ptrdiff_t)index * p->peer_count];
         if (index > 0)
             memcpy(peers, p->peers, (size_t)p->peer_count * sizeof *peers);
         for (int32_t i = 0; i < p->peer_count; i++)

@@ -69,7 +69,7 @@ size_t span_sensible(const char **bound)
 bool span_map(int fd, size_t bytes, span *out)
 {
     static _Atomic unsigned stagger;
-    const size_t shift = (1 + stagger++ % STAGGER_TURNS) * STAGGER_PAGES * span_page();
+    const size_t shift = ((size_t)1 + stagger++ % STAGGER_TURNS) * STAGGER_PAGES * span_page();
     const int quiet = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void *reserved = mmap(NULL, bytes + shift, PROT_NONE, quiet, -1, 0);
     if (reserved == MAP_FAILED)

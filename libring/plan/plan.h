@@ -220,8 +220,8 @@ void plan_fold_to(plan *p, int peer, plan_buffer buffer);
  *  @return RING_OK or RING_ERR_MEMORY. */
 ring_status plan_seal(plan *p);
 
-/** The general forms of the above: a step like @p step but for its operands, then these. */
-void plan_add_step(plan *p, const plan_step *step);
+/** The general forms of the above: a step like @p like but for its operands, then these. */
+void plan_add_step(plan *p, const plan_step *like);
 void plan_add_input(plan *p, const plan_loc *loc);
 void plan_add_output(plan *p, const plan_loc *loc);
 

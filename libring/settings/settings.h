@@ -44,7 +44,7 @@ ring_status settings_read(settings *out);
 /** Sets what ring_config.settings says, ahead of the environment: "RING_ALGO=ring", ….
  *  RING_ERR_CONFIG for an entry that is wrong, unknown, or of a variable that is read elsewhere.
  *  @param entries  NULL-terminated; NULL: none. */
-ring_status settings_override(settings *s, const char *const *entries);
+ring_status settings_override(settings *out, const char *const *entries);
 
 /** One row for `ringinfo env`. */
 typedef struct settings_row {

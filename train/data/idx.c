@@ -64,7 +64,7 @@ static ring_status read_header(const idx_file *file, int dims, idx_array *array)
                           file->path, head[0], head[1], head[2], head[3], dims, dims);
     array->bytes = 1;
     for (int d = 0; d < dims; d++) {
-        const uint8_t *at = head + 4 + 4 * d;
+        const uint8_t *at = head + 4 + (ptrdiff_t)4 * d;
         array->shape[d] = (size_t)at[0] << 24 | (size_t)at[1] << 16 | (size_t)at[2] << 8 | at[3];
         if (__builtin_mul_overflow(array->bytes, array->shape[d], &array->bytes))
             array->bytes = SIZE_MAX;

@@ -95,7 +95,7 @@ size_t model_tensors(const train_model *model, model_tensor *tensors)
     for (int l = 0; l < model->layer_count && tensors != NULL; l++) {
         const model_layer *layer = &model->layers[l];
         const int module = 2 * l; /* the ReLU between has a number too */
-        model_tensor *weight = &tensors[2 * l], *bias = weight + 1;
+        model_tensor *weight = &tensors[(ptrdiff_t)2 * l], *bias = weight + 1;
         *weight = (model_tensor){.offset = offset,
                                  .count = layer->out * layer->in,
                                  .shape = {layer->out, layer->in},

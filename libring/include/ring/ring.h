@@ -308,16 +308,16 @@ typedef struct ring_call {
         sizeof(ring_call), NULL, NULL, 0.0, NULL, NULL, NULL \
     }
 
-/** Waits until the work is done, frees the handle and sets *work to NULL, whatever the result.
+/** Waits until the work is done, frees the handle and sets *handle to NULL, whatever the result.
  *  Waiting spins a little, then yields, then sleeps in the kernel; meanwhile it also moves calls
  *  of other communicators of this process that nobody waits for. A call whose `after` is not set
  *  within RING_TIMEOUT gives RING_IN_PROGRESS and keeps its handle.
- *  @param work  where ring_call.work put the handle; *work NULL is RING_OK.
+ *  @param handle  where ring_call.work put it; *handle NULL is RING_OK.
  *  @return the call's result; RING_ERR_USAGE for a handle that has ended before. */
-ring_status ring_wait(ring_work **work);
+ring_status ring_wait(ring_work **handle);
 
 /** The same for at most @p seconds; RING_IN_PROGRESS when they are over: the call goes on. */
-ring_status ring_wait_for(ring_work **work, double seconds);
+ring_status ring_wait_for(ring_work **handle, double seconds);
 
 /** Waits for all @p count handles (NULL ones are done). @return the first error among them. */
 ring_status ring_wait_all(ring_work **works, size_t count);
@@ -328,9 +328,9 @@ ring_status ring_wait_all(ring_work **works, size_t count);
 ring_status ring_wait_any(ring_work **works, size_t count, size_t *index);
 
 /** Advances the work without blocking. *done becomes 1 when it is finished (well or not);
- *  then the handle is freed, *work is NULL and the result returned. Otherwise RING_OK and *done 0.
- *  Calls advance without it, too, but more slowly. */
-ring_status ring_test(ring_work **work, int *done);
+ *  then the handle is freed, *handle is NULL and the result returned. Otherwise RING_OK and *done
+ * 0. Calls advance without it, too, but more slowly. */
+ring_status ring_test(ring_work **handle, int *done);
 
 /** The same for all of them at once: *done is 1, and the handles are freed, only when every one
  *  is finished. @return the first error among them. */

@@ -38,7 +38,7 @@ void local_ranks_signal(local_ranks *c, int signal_number);
 void local_ranks_stop(local_ranks *c);
 void local_ranks_kill(local_ranks *c);
 /** Nobody reads this stream of a rank any more: the rank shall notice. */
-void local_ranks_mute(local_ranks *c, int rank, int stream);
+void local_ranks_mute(local_ranks *c, int rank, int number);
 
 /** @return true if rank 0's standard input can take more. */
 bool local_ranks_hungry(const local_ranks *c);

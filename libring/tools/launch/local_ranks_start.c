@@ -67,7 +67,6 @@ static bool choose_cpus(const starter *st, int local, cpu_set_t *out)
 
 static pid_t start_rank(const starter *st, int local, const int fds[3])
 {
-    extern char **environ;
     texts environment = {0};
     job_environment(st->j, st->s, local, st->secret_fd, environ, &environment);
     cpu_set_t cpus;

@@ -22,6 +22,6 @@ void outlet_put(outlet *o, const void *owner, const char *prefix, const char *da
 bool outlet_full(const outlet *o);
 void outlet_watch(outlet *o, poll_set *set);
 /** Writes what can be written at once. */
-void outlet_write(void *o);
+void outlet_write(void *context);
 
 #endif

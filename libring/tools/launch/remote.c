@@ -46,7 +46,6 @@ static bool readable(int fd)
 
 static ring_status start_ssh(remote *r, const texts *command)
 {
-    extern char **environ;
     char path[4096];
     int in[2] = {-1, -1}, out[2] = {-1, -1}, error[2] = {-1, -1};
     if (!spawn_find(command->items[0], path, sizeof path))

@@ -124,7 +124,6 @@ static bool goes_along(const char *entry)
 /* What other hosts would not have by themselves. The ranks' own variables come later. */
 static void forward_variables(setup *s)
 {
-    extern char **environ;
     for (char **at = environ; *at != NULL; at++) {
         if (goes_along(*at))
             texts_add(&s->j.exports, "%s", *at);
