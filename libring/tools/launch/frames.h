@@ -22,8 +22,8 @@ enum frame_type {
     FRAME_JOB,    /* data: job_pack()                       */
     FRAME_INPUT,  /* for rank 0; no data: its end           */
     FRAME_SIGNAL, /* rank = signal number                   */
-    FRAME_STOP,   /* local_ranks_stop()                     */
-    FRAME_KILL,   /* local_ranks_kill()                     */
+    FRAME_STOP,   /* host_ranks_ops.stop                    */
+    FRAME_KILL,   /* host_ranks_ops.kill                    */
     FRAME_MUTE,   /* local_ranks_mute(): rank, stream       */
     FRAME_TYPES
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is done to all ranks is done here and to each other host. */
+ * What is done to all ranks is done host by host. */
 #include "job_hosts.h"
 
 #include <math.h>
@@ -11,15 +11,15 @@
 ring_status job_hosts_connect(job_hosts *t, const setup *plan, const options *o,
                               const launch_events *events, console *c)
 {
-    t->remotes = memory_grow(NULL, plan->places.count, sizeof *t->remotes);
+    t->hosts = memory_grow(NULL, plan->places.count, sizeof *t->hosts);
     for (size_t i = plan->first; i < plan->end; i++) {
         const share *s = &plan->places.shares[i];
         texts command = {0};
         if (s->local)
             continue;
         remote_command(s->host, o->ssh_port, plan->ringrun, &command);
-        const ring_status status = remote_open(s, &command, events, c,
-                                               &t->remotes[t->remote_count++]);
+        const ring_status status = remote_open(s, &command, events, c, &t->hosts[t->count++]);
+        t->others = t->count;
         texts_free(&command);
         RING_TRY(status);
     }
@@ -28,11 +28,16 @@ ring_status job_hosts_connect(job_hosts *t, const setup *plan, const options *o,
 
 bool job_hosts_ready(const job_hosts *t)
 {
-    for (size_t i = 0; i < t->remote_count; i++) {
-        if (!remote_ready(t->remotes[i]))
+    for (size_t i = 0; i < t->others; i++) {
+        if (!remote_ready(t->hosts[i]))
             return false;
     }
     return true;
+}
+
+const char *job_hosts_address(const job_hosts *t)
+{
+    return remote_address(t->hosts[0]);
 }
 
 void job_hosts_silent_hosts(const job_hosts *t, const setup *plan, char *out, size_t size)
@@ -41,7 +46,7 @@ void job_hosts_silent_hosts(const job_hosts *t, const setup *plan, char *out, si
     out[0] = '\0';
     for (size_t i = plan->first; i < plan->end; i++) {
         const share *s = &plan->places.shares[i];
-        if (s->local || remote_ready(t->remotes[next++]))
+        if (s->local || remote_ready(t->hosts[next++]))
             continue;
         if (!text_format(out + used, size - used, "%s%s", used > 0 ? ", " : "", s->host))
             return;
@@ -62,18 +67,20 @@ ring_status job_hosts_start(job_hosts *t, const setup *plan, const int stdio[3],
                             const launch_events *events)
 {
     const share *here = local_share(plan);
-    for (size_t i = 0; i < t->remote_count; i++)
-        remote_start(t->remotes[i], &plan->j);
-    return here != NULL ? local_ranks_start(&plan->j, here, stdio, events, &t->local_ranks)
-                        : RING_OK;
+    for (size_t i = 0; i < t->others; i++)
+        remote_start(t->hosts[i], &plan->j);
+    if (here == NULL)
+        return RING_OK;
+    RING_TRY(local_ranks_start(&plan->j, here, stdio, events, &t->hosts[t->count]));
+    t->count++;
+    return RING_OK;
 }
 
 void job_hosts_free(job_hosts *t)
 {
-    local_ranks_free(t->local_ranks);
-    for (size_t i = 0; i < t->remote_count; i++)
-        remote_free(t->remotes[i]);
-    free(t->remotes);
+    for (size_t i = t->count; i > 0; i--)
+        t->hosts[i - 1]->ops->free(t->hosts[i - 1]);
+    free(t->hosts);
     *t = (job_hosts){0};
 }
 
@@ -81,91 +88,92 @@ void job_hosts_free(job_hosts *t)
 
 void job_hosts_watch(job_hosts *t, poll_set *set)
 {
-    if (t->local_ranks != NULL)
-        local_ranks_watch(t->local_ranks, set);
-    for (size_t i = 0; i < t->remote_count; i++)
-        remote_watch(t->remotes[i], set);
+    for (size_t i = 0; i < t->count; i++)
+        t->hosts[i]->ops->watch(t->hosts[i], set);
 }
 
 void job_hosts_collect(job_hosts *t)
 {
-    if (t->local_ranks != NULL)
-        local_ranks_collect(t->local_ranks);
-    for (size_t i = 0; i < t->remote_count; i++)
-        remote_collect(t->remotes[i]);
+    for (size_t i = 0; i < t->count; i++)
+        t->hosts[i]->ops->collect(t->hosts[i]);
 }
 
 void job_hosts_tick(job_hosts *t)
 {
-    if (t->local_ranks != NULL)
-        local_ranks_tick(t->local_ranks);
+    for (size_t i = 0; i < t->count; i++)
+        t->hosts[i]->ops->tick(t->hosts[i]);
 }
 
 double job_hosts_due(const job_hosts *t)
 {
-    return t->local_ranks != NULL ? local_ranks_due(t->local_ranks) : HUGE_VAL;
+    double due = HUGE_VAL;
+    for (size_t i = 0; i < t->count; i++)
+        due = fmin(due, t->hosts[i]->ops->due(t->hosts[i]));
+    return due;
 }
 
 int job_hosts_alive(const job_hosts *t)
 {
-    int alive = t->local_ranks != NULL ? local_ranks_alive(t->local_ranks) : 0;
-    for (size_t i = 0; i < t->remote_count; i++)
-        alive += remote_alive(t->remotes[i]);
+    int alive = 0;
+    for (size_t i = 0; i < t->count; i++)
+        alive += t->hosts[i]->ops->alive(t->hosts[i]);
     return alive;
 }
 
 bool job_hosts_done(const job_hosts *t)
 {
-    for (size_t i = 0; i < t->remote_count; i++) {
-        if (!remote_done(t->remotes[i]))
+    for (size_t i = 0; i < t->count; i++) {
+        if (!t->hosts[i]->ops->done(t->hosts[i]))
             return false;
     }
-    return t->local_ranks == NULL || local_ranks_done(t->local_ranks);
+    return true;
 }
 
 /* ---- Orders to all ranks ------------------------------------------------------------------ */
 
 void job_hosts_signal(job_hosts *t, int signal_number)
 {
-    if (t->local_ranks != NULL)
-        local_ranks_signal(t->local_ranks, signal_number);
-    for (size_t i = 0; i < t->remote_count; i++)
-        remote_signal(t->remotes[i], signal_number);
+    for (size_t i = 0; i < t->count; i++)
+        t->hosts[i]->ops->signal(t->hosts[i], signal_number);
 }
 
 void job_hosts_stop(job_hosts *t)
 {
-    if (t->local_ranks != NULL)
-        local_ranks_stop(t->local_ranks);
-    for (size_t i = 0; i < t->remote_count; i++)
-        remote_stop(t->remotes[i]);
+    for (size_t i = 0; i < t->count; i++)
+        t->hosts[i]->ops->stop(t->hosts[i]);
 }
 
 void job_hosts_cut(job_hosts *t)
 {
-    for (size_t i = 0; i < t->remote_count; i++)
-        remote_kill(t->remotes[i]);
+    for (size_t i = 0; i < t->others; i++)
+        t->hosts[i]->ops->kill(t->hosts[i]);
 }
 
 void job_hosts_kill(job_hosts *t)
 {
-    if (t->local_ranks != NULL)
-        local_ranks_kill(t->local_ranks);
-    job_hosts_cut(t);
+    for (size_t i = 0; i < t->count; i++)
+        t->hosts[i]->ops->kill(t->hosts[i]);
 }
 
-/* ---- Input of rank 0, here or on the first other host ------------------------------------- */
+/* ---- Input of rank 0, which is on one of them --------------------------------------------- */
+
+static host_ranks *hungry_host(const job_hosts *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        if (t->hosts[i]->ops->hungry(t->hosts[i]))
+            return t->hosts[i];
+    }
+    return NULL;
+}
 
 bool job_hosts_hungry(const job_hosts *t)
 {
-    return (t->local_ranks != NULL && local_ranks_hungry(t->local_ranks)) ||
-           (t->remote_count > 0 && remote_hungry(t->remotes[0]));
+    return hungry_host(t) != NULL;
 }
 
 void job_hosts_feed(job_hosts *t, const char *data, size_t count)
 {
-    if (t->local_ranks != NULL && local_ranks_hungry(t->local_ranks))
-        local_ranks_feed(t->local_ranks, data, count);
-    else if (t->remote_count > 0 && remote_hungry(t->remotes[0]))
-        remote_feed(t->remotes[0], data, count);
+    host_ranks *h = hungry_host(t);
+    if (h != NULL)
+        h->ops->feed(h, data, count);
 }

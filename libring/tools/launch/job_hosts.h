@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job_hosts: the ranks of all hosts as one: local_ranks here, remotes elsewhere.
+ * job_hosts: the ranks of all hosts as one.
  */
 #ifndef LAUNCH_JOB_HOSTS_H
 #define LAUNCH_JOB_HOSTS_H
@@ -10,18 +10,19 @@
 #include "setup.h"
 
 typedef struct job_hosts {
-    local_ranks *local_ranks; /* the ranks of this host, NULL: none */
-    remote **remotes;         /* the other hosts                    */
-    size_t remote_count;
+    host_ranks **hosts; /* the other ones, then this one, if ranks run here */
+    size_t count, others;
 } job_hosts;
 
 /** Starts ssh to the other hosts of @p plan; their answers come later. Borrows all. */
 ring_status job_hosts_connect(job_hosts *t, const setup *plan, const options *o,
                               const launch_events *events, console *c);
-/** Every host has answered. */
+/** Every other host has answered. */
 bool job_hosts_ready(const job_hosts *t);
 /** "a, b": the hosts of @p plan that have not, cut to fit. */
 void job_hosts_silent_hosts(const job_hosts *t, const setup *plan, char *out, size_t size);
+/** @return where the first other host says that it can be reached. */
+const char *job_hosts_address(const job_hosts *t);
 /** Starts the ranks everywhere. @param stdio  as for local_ranks_start(). */
 ring_status job_hosts_start(job_hosts *t, const setup *plan, const int stdio[3],
                             const launch_events *events);

@@ -13,10 +13,9 @@
 /* What an ended rank left running, e.g. the "tee" of a shell, may finish for this long. */
 #define LINGER_SECONDS 1.0
 
-void local_ranks_free(local_ranks *c)
+static void free_ranks(host_ranks *h)
 {
-    if (c == NULL)
-        return;
+    local_ranks *c = (local_ranks *)h;
     reaper_stop(&c->guard);
     for (int i = 0; i < c->count; i++)
         local_ranks_close_rank(&c->ranks[i]);
@@ -99,8 +98,9 @@ static void notice_stops(const local_ranks *c)
     }
 }
 
-void local_ranks_collect(local_ranks *c)
+static void collect(host_ranks *h)
 {
+    local_ranks *c = (local_ranks *)h;
     collect_ranks(c, true);
     collect_ranks(c, false);
     notice_stops(c);
@@ -108,8 +108,9 @@ void local_ranks_collect(local_ranks *c)
 
 /* A shell dies of SIGTERM at once, though the program that it runs may still be saving. Of
  * SIGINT it dies after its program, and what it left in the background ignores that. */
-void local_ranks_signal(local_ranks *c, int signal_number)
+static void send_signal(host_ranks *h, int signal_number)
 {
+    local_ranks *c = (local_ranks *)h;
     c->patient = c->patient || signal_number == SIGTERM || signal_number == SIGHUP;
     for (int i = 0; i < c->count; i++) {
         const rank_slot *rank = &c->ranks[i];
@@ -125,23 +126,24 @@ static void enter_phase(local_ranks *c, enum stop_phase phase, double seconds)
     c->phase = phase;
     c->phase_ends = clock_now() + seconds;
     if (phase == STOP_TERM)
-        local_ranks_signal(c, SIGTERM);
+        send_signal(&c->head, SIGTERM);
     if (phase == STOP_KILL)
-        local_ranks_signal(c, SIGKILL);
+        send_signal(&c->head, SIGKILL);
 }
 
-void local_ranks_stop(local_ranks *c)
+static void stop(host_ranks *h)
 {
-    enter_phase(c, STOP_REPORT, RANKS_REPORT_SECONDS);
+    enter_phase((local_ranks *)h, STOP_REPORT, RANKS_REPORT_SECONDS);
 }
 
-void local_ranks_kill(local_ranks *c)
+static void kill_ranks(host_ranks *h)
 {
-    enter_phase(c, STOP_KILL, HUGE_VAL);
+    enter_phase((local_ranks *)h, STOP_KILL, HUGE_VAL);
 }
 
-void local_ranks_tick(local_ranks *c)
+static void tick(host_ranks *h)
 {
+    local_ranks *c = (local_ranks *)h;
     if (c->phase != STOP_NONE && c->phase != STOP_KILL && clock_now() >= c->phase_ends)
         enter_phase(c, c->phase + 1, RANKS_TERM_SECONDS);
     for (int i = 0; i < c->count; i++) {
@@ -151,8 +153,9 @@ void local_ranks_tick(local_ranks *c)
     spawn_reap_orphans();
 }
 
-double local_ranks_due(const local_ranks *c)
+static double due_next(const host_ranks *h)
 {
+    const local_ranks *c = (const local_ranks *)h;
     double due = c->phase != STOP_NONE && c->phase != STOP_KILL ? c->phase_ends : HUGE_VAL;
     for (int i = 0; i < c->count; i++) {
         if (c->ranks[i].state == RANK_LINGERS)
@@ -161,19 +164,36 @@ double local_ranks_due(const local_ranks *c)
     return due;
 }
 
-int local_ranks_alive(const local_ranks *c)
+static int count_alive(const host_ranks *h)
 {
+    const local_ranks *c = (const local_ranks *)h;
     int alive = 0;
     for (int i = 0; i < c->count; i++)
         alive += c->ranks[i].state == RANK_RUNS;
     return alive;
 }
 
-bool local_ranks_done(const local_ranks *c)
+static bool are_done(const host_ranks *h)
 {
+    const local_ranks *c = (const local_ranks *)h;
     for (int i = 0; i < c->count; i++) {
         if (c->ranks[i].state == RANK_RUNS || c->ranks[i].state == RANK_LINGERS)
             return false;
     }
     return true;
 }
+
+const host_ranks_ops local_ranks_ops = {
+    .free = free_ranks,
+    .watch = local_ranks_watch,
+    .collect = collect,
+    .tick = tick,
+    .due = due_next,
+    .signal = send_signal,
+    .stop = stop,
+    .kill = kill_ranks,
+    .hungry = local_ranks_hungry,
+    .feed = local_ranks_feed,
+    .alive = count_alive,
+    .done = are_done,
+};

@@ -11,6 +11,8 @@ enum { STREAMS = 2 };
 
 enum rank_state { RANK_NOT_STARTED, RANK_RUNS, RANK_LINGERS, RANK_GONE };
 
+typedef struct local_ranks local_ranks;
+
 typedef struct stream {
     local_ranks *owner;
     int index, number; /* rank on this host; 1 or 2 */
@@ -27,13 +29,14 @@ typedef struct rank_slot {
 enum stop_phase { STOP_NONE, STOP_REPORT, STOP_TERM, STOP_KILL };
 
 struct local_ranks {
+    host_ranks head;
     int first_rank, count;
     rank_slot *ranks;
     launch_events events;
     reaper guard;
     bytes input; /* for rank 0 */
     int input_fd;
-    bool patient; /* what ended ranks left running may go on until local_ranks_kill() */
+    bool patient; /* what ended ranks left running may go on until kill() */
     enum stop_phase phase;
     double phase_ends;
 };
@@ -43,5 +46,11 @@ void local_ranks_read_rest(rank_slot *rank);
 /** Closes one stream. @param tell  output() shall hear of its end. */
 void local_ranks_close_stream(stream *s, bool tell);
 void local_ranks_close_rank(rank_slot *rank);
+
+/* Operations that are elsewhere than in local_ranks.c, which has the table of them. */
+extern const host_ranks_ops local_ranks_ops;
+void local_ranks_watch(host_ranks *h, poll_set *set);
+bool local_ranks_hungry(const host_ranks *h);
+void local_ranks_feed(host_ranks *h, const char *data, size_t count);
 
 #endif

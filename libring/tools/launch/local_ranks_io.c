@@ -72,28 +72,32 @@ static void feed_rank(void *context)
         fd_close(&c->input_fd);
 }
 
-bool local_ranks_hungry(const local_ranks *c)
+bool local_ranks_hungry(const host_ranks *h)
 {
+    const local_ranks *c = (const local_ranks *)h;
     return c->input_fd >= 0 && bytes_count(&c->input) == 0;
 }
 
-void local_ranks_feed(local_ranks *c, const char *data, size_t count)
+void local_ranks_feed(host_ranks *h, const char *data, size_t count)
 {
+    local_ranks *c = (local_ranks *)h;
     if (count == 0)
         fd_close(&c->input_fd);
     if (c->input_fd >= 0)
         bytes_add(&c->input, data, count);
 }
 
-void local_ranks_mute(local_ranks *c, int rank, int number)
+void local_ranks_mute(host_ranks *h, int rank, int number)
 {
+    local_ranks *c = (local_ranks *)h;
     if (rank >= c->first_rank && rank < c->first_rank + c->count)
         local_ranks_close_stream(&c->ranks[rank - c->first_rank].streams[number == 1 ? 0 : 1],
                                  false);
 }
 
-void local_ranks_watch(local_ranks *c, poll_set *set)
+void local_ranks_watch(host_ranks *h, poll_set *set)
 {
+    local_ranks *c = (local_ranks *)h;
     bool ready[STREAMS];
     for (int i = 0; i < STREAMS; i++)
         ready[i] = c->events.ready(c->events.context, i + 1);

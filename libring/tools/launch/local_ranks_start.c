@@ -29,7 +29,7 @@ static void tell_not_started(local_ranks *c, int index, const char *program)
     rank_end end = {.rank = c->first_rank + index, .code = spawn_error_code(error)};
     spawn_describe_error(program, error, end.why, sizeof end.why);
     c->events.ended(c->events.context, &end);
-    local_ranks_stop(c);
+    c->head.ops->stop(&c->head);
 }
 
 /* Rank 0 may get a descriptor of ours; everybody else has no input and pipes for output.
@@ -138,7 +138,8 @@ static ring_status prepare_and_start(local_ranks *c, starter *st)
 static local_ranks *local_ranks_new(const share *s, const launch_events *events)
 {
     local_ranks *c = memory_grow(NULL, 1, sizeof *c);
-    *c = (local_ranks){.first_rank = s->first_rank,
+    *c = (local_ranks){.head.ops = &local_ranks_ops,
+                       .first_rank = s->first_rank,
                        .count = s->ranks,
                        .events = *events,
                        .input_fd = -1};
@@ -152,17 +153,17 @@ static local_ranks *local_ranks_new(const share *s, const launch_events *events)
 }
 
 ring_status local_ranks_start(const job *j, const share *s, const int stdio[3],
-                              const launch_events *events, local_ranks **out)
+                              const launch_events *events, host_ranks **out)
 {
     starter st = {.j = j, .s = s, .stdio = stdio, .secret_fd = -1};
     local_ranks *c = local_ranks_new(s, events);
-    *out = c;
+    *out = &c->head;
     const ring_status status = prepare_and_start(c, &st);
     fd_close(&st.secret_fd);
     topo_cpu_free(&st.cpu);
     if (status != RING_OK) {
-        local_ranks_kill(c);
-        local_ranks_free(c);
+        c->head.ops->kill(&c->head);
+        c->head.ops->free(&c->head);
         *out = NULL;
     }
     return status;

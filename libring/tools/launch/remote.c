@@ -6,6 +6,7 @@
 #include "spawn.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,8 @@ enum {
     CODE_NOT_FOUND = 127
 };
 
-struct remote {
+typedef struct remote {
+    host_ranks head;
     const share *s;
     launch_events events;
     console *console;
@@ -34,7 +36,7 @@ struct remote {
     int alive;   /* ranks not ended                                 */
     char address[64];
     char last_error[256]; /* ssh's or the far shell's last line          */
-};
+} remote;
 
 static bool readable(int fd)
 {
@@ -42,7 +44,7 @@ static bool readable(int fd)
     return poll(&entry, 1, 0) > 0;
 }
 
-/* ---- Open and close ------------------------------------------------------------------ */
+/* ---- ssh ------------------------------------------------------------------ */
 
 static ring_status start_ssh(remote *r, const texts *command)
 {
@@ -70,33 +72,27 @@ static ring_status start_ssh(remote *r, const texts *command)
     return r->pid > 0 ? RING_OK : fail(RING_ERR_SYSTEM, "starting ssh: %m");
 }
 
-ring_status remote_open(const share *s, const texts *command, const launch_events *events,
-                        console *c, remote **out)
+/* ---- Frames to the far side ------------------------------------------------------------- */
+
+static void write_frames(void *context)
 {
-    remote *r = memory_grow(NULL, 1, sizeof *r);
-    *r = (remote){.s = s,
-                  .events = *events,
-                  .console = c,
-                  .to = -1,
-                  .from = -1,
-                  .error = -1,
-                  .alive = s->ranks};
-    r->ended = memory_grow(NULL, (size_t)s->ranks, sizeof *r->ended);
-    memset(r->ended, 0, (size_t)s->ranks * sizeof *r->ended);
-    *out = r;
-    return start_ssh(r, command);
+    remote *r = context;
+    if (r->to < 0)
+        return;
+    const ssize_t put = write(r->to, bytes_head(&r->out), bytes_count(&r->out));
+    if (put > 0)
+        bytes_drop(&r->out, (size_t)put);
+    else if (put < 0 && errno != EAGAIN && errno != EINTR)
+        fd_close(&r->to); /* the other direction tells why */
 }
 
-void remote_free(remote *r)
+static void put(remote *r, enum frame_type type, int stream, int rank, const char *data,
+                size_t count)
 {
-    if (r == NULL)
+    if (r->to < 0)
         return;
-    remote_kill(r);
-    bytes_free(&r->out);
-    bytes_free(&r->in);
-    bytes_free(&r->error_line);
-    free(r->ended);
-    free(r);
+    frames_put(&r->out, type, stream, rank, data, count);
+    write_frames(r);
 }
 
 /* ---- What comes ----------------------------------------------------------------------- */
@@ -216,7 +212,7 @@ static void take_frame(remote *r, const frame *f)
         take_end(r, f);
     else if (f->type == FRAME_OUTPUT && mine && (f->stream == 1 || f->stream == 2) &&
              !r->events.output(r->events.context, f->rank, f->stream, f->data, f->bytes))
-        remote_mute(r, f->rank, f->stream);
+        put(r, FRAME_MUTE, f->stream, f->rank, NULL, 0);
 }
 
 /* What a shell prints before ringrun starts is nobody's output. */
@@ -263,8 +259,9 @@ static void read_frames(void *context)
         close_connection(r);
 }
 
-void remote_collect(remote *r)
+static void collect(host_ranks *h)
 {
+    remote *r = (remote *)h;
     siginfo_t info = {.si_pid = 0};
     if (r->pid <= 0 || waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
         info.si_pid == 0)
@@ -277,29 +274,9 @@ void remote_collect(remote *r)
 
 /* ---- What goes ------------------------------------------------------------------------- */
 
-static void write_frames(void *context)
+static void watch(host_ranks *h, poll_set *set)
 {
-    remote *r = context;
-    if (r->to < 0)
-        return;
-    const ssize_t put = write(r->to, bytes_head(&r->out), bytes_count(&r->out));
-    if (put > 0)
-        bytes_drop(&r->out, (size_t)put);
-    else if (put < 0 && errno != EAGAIN && errno != EINTR)
-        fd_close(&r->to); /* the other direction tells why */
-}
-
-static void put(remote *r, enum frame_type type, int stream, int rank, const char *data,
-                size_t count)
-{
-    if (r->to < 0)
-        return;
-    frames_put(&r->out, type, stream, rank, data, count);
-    write_frames(r);
-}
-
-void remote_watch(remote *r, poll_set *set)
-{
+    remote *r = (remote *)h;
     if (r->error >= 0)
         poll_set_add(set, r->error, POLLIN, read_errors, r);
     if (r->from >= 0 && r->events.ready(r->events.context, 1) &&
@@ -309,8 +286,9 @@ void remote_watch(remote *r, poll_set *set)
         poll_set_add(set, r->to, POLLOUT, write_frames, r);
 }
 
-void remote_start(remote *r, const job *j)
+void remote_start(host_ranks *h, const job *j)
 {
+    remote *r = (remote *)h;
     bytes packed = {0};
     job_pack(j, r->s, &packed);
     put(r, FRAME_JOB, 0, 0, packed.data, bytes_count(&packed));
@@ -318,23 +296,19 @@ void remote_start(remote *r, const job *j)
     bytes_free(&packed);
 }
 
-void remote_signal(remote *r, int signal_number)
+static void send_signal(host_ranks *h, int signal_number)
 {
-    put(r, FRAME_SIGNAL, 0, signal_number, NULL, 0);
+    put((remote *)h, FRAME_SIGNAL, 0, signal_number, NULL, 0);
 }
 
-void remote_stop(remote *r)
+static void stop(host_ranks *h)
 {
-    put(r, FRAME_STOP, 0, 0, NULL, 0);
+    put((remote *)h, FRAME_STOP, 0, 0, NULL, 0);
 }
 
-void remote_mute(remote *r, int rank, int stream)
+static void cut_off(host_ranks *h)
 {
-    put(r, FRAME_MUTE, stream, rank, NULL, 0);
-}
-
-void remote_kill(remote *r)
-{
+    remote *r = (remote *)h;
     put(r, FRAME_KILL, 0, 0, NULL, 0);
     r->alive = 0;
     if (r->pid > 0)
@@ -343,33 +317,95 @@ void remote_kill(remote *r)
     fd_close(&r->error);
 }
 
-bool remote_hungry(const remote *r)
+static bool is_hungry(const host_ranks *h)
 {
+    const remote *r = (const remote *)h;
     return r->hungry && r->to >= 0;
 }
 
-void remote_feed(remote *r, const char *data, size_t count)
+static void feed(host_ranks *h, const char *data, size_t count)
 {
+    remote *r = (remote *)h;
     r->hungry = false;
     put(r, FRAME_INPUT, 0, 0, data, count);
 }
 
-bool remote_ready(const remote *r)
+/* ---- What is known ---------------------------------------------------------------------- */
+
+bool remote_ready(const host_ranks *h)
 {
-    return r->ready;
+    return ((const remote *)h)->ready;
 }
 
-const char *remote_address(const remote *r)
+const char *remote_address(const host_ranks *h)
 {
-    return r->address;
+    return ((const remote *)h)->address;
 }
 
-int remote_alive(const remote *r)
+static int count_alive(const host_ranks *h)
 {
-    return r->alive;
+    return ((const remote *)h)->alive;
 }
 
-bool remote_done(const remote *r)
+static bool is_done(const host_ranks *h)
 {
-    return r->from < 0;
+    return ((const remote *)h)->from < 0;
+}
+
+/* Deadlines are the far side's. */
+static void no_tick(host_ranks *h)
+{
+    (void)h;
+}
+
+static double never(const host_ranks *h)
+{
+    (void)h;
+    return HUGE_VAL;
+}
+
+/* ---- Life -------------------------------------------------------------------------------- */
+
+static void free_remote(host_ranks *h)
+{
+    remote *r = (remote *)h;
+    cut_off(h);
+    bytes_free(&r->out);
+    bytes_free(&r->in);
+    bytes_free(&r->error_line);
+    free(r->ended);
+    free(r);
+}
+
+static const host_ranks_ops operations = {
+    .free = free_remote,
+    .watch = watch,
+    .collect = collect,
+    .tick = no_tick,
+    .due = never,
+    .signal = send_signal,
+    .stop = stop,
+    .kill = cut_off,
+    .hungry = is_hungry,
+    .feed = feed,
+    .alive = count_alive,
+    .done = is_done,
+};
+
+ring_status remote_open(const share *s, const texts *command, const launch_events *events,
+                        console *c, host_ranks **out)
+{
+    remote *r = memory_grow(NULL, 1, sizeof *r);
+    *r = (remote){.head.ops = &operations,
+                  .s = s,
+                  .events = *events,
+                  .console = c,
+                  .to = -1,
+                  .from = -1,
+                  .error = -1,
+                  .alive = s->ranks};
+    r->ended = memory_grow(NULL, (size_t)s->ranks, sizeof *r->ended);
+    memset(r->ended, 0, (size_t)s->ranks * sizeof *r->ended);
+    *out = &r->head;
+    return start_ssh(r, command);
 }

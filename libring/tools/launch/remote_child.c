@@ -23,7 +23,7 @@ enum { READ_BYTES = 65536, CODE_ERROR = 3 };
 typedef struct child {
     job j;
     share s;
-    local_ranks *ranks;
+    host_ranks *ranks;
     outlet out; /* to the near side */
     bytes in;
     int signals;
@@ -99,18 +99,18 @@ static void take_order(child *c, const frame *f)
         return;
     switch (f->type) {
     case FRAME_INPUT:
-        local_ranks_feed(c->ranks, f->data, f->bytes);
+        c->ranks->ops->feed(c->ranks, f->data, f->bytes);
         c->asked = false;
         break;
     case FRAME_SIGNAL:
         if (f->rank > 0 && f->rank < NSIG)
-            local_ranks_signal(c->ranks, f->rank);
+            c->ranks->ops->signal(c->ranks, f->rank);
         break;
     case FRAME_STOP:
-        local_ranks_stop(c->ranks);
+        c->ranks->ops->stop(c->ranks);
         break;
     case FRAME_KILL:
-        local_ranks_kill(c->ranks);
+        c->ranks->ops->kill(c->ranks);
         break;
     case FRAME_MUTE:
         local_ranks_mute(c->ranks, f->rank, f->stream);
@@ -145,7 +145,7 @@ static void read_signals(void *context)
             c->over = true;
     }
     if (c->ranks != NULL)
-        local_ranks_collect(c->ranks);
+        c->ranks->ops->collect(c->ranks);
 }
 
 /* ---- The loop --------------------------------------------------------------------------- */
@@ -171,15 +171,15 @@ static void one_turn(child *c, poll_set *set)
     if (!c->over)
         poll_set_add(set, STDIN_FILENO, POLLIN, read_orders, c);
     if (c->ranks != NULL)
-        local_ranks_watch(c->ranks, set);
+        c->ranks->ops->watch(c->ranks, set);
     outlet_watch(&c->out, set);
-    poll_set_run(set, c->ranks != NULL ? local_ranks_due(c->ranks) : HUGE_VAL);
+    poll_set_run(set, c->ranks != NULL ? c->ranks->ops->due(c->ranks) : HUGE_VAL);
     if (c->ranks == NULL)
         return;
     if (c->over || c->out.error != 0)
-        local_ranks_kill(c->ranks);
-    local_ranks_tick(c->ranks);
-    if (!c->asked && local_ranks_hungry(c->ranks)) {
+        c->ranks->ops->kill(c->ranks);
+    c->ranks->ops->tick(c->ranks);
+    if (!c->asked && c->ranks->ops->hungry(c->ranks)) {
         send_frame(c, FRAME_HUNGRY, 0, 0, NULL, 0);
         c->asked = true;
     }
@@ -189,7 +189,7 @@ static void one_turn(child *c, poll_set *set)
 static bool child_done(const child *c)
 {
     const bool over = c->over || c->out.error != 0;
-    const bool gone = c->ranks != NULL ? local_ranks_done(c->ranks) : c->failed || over;
+    const bool gone = c->ranks != NULL ? c->ranks->ops->done(c->ranks) : c->failed || over;
     return gone && (bytes_count(&c->out.waiting) == 0 || over);
 }
 
@@ -204,7 +204,8 @@ int remote_child(void)
     do {
         one_turn(&c, &set);
     } while (!child_done(&c));
-    local_ranks_free(c.ranks);
+    if (c.ranks != NULL)
+        c.ranks->ops->free(c.ranks);
     spawn_sweep();
     explicit_bzero(c.in.data, c.in.room);
     bytes_free(&c.in);

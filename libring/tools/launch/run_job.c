@@ -286,7 +286,7 @@ static ring_status start_ranks(run *r)
                           console_passes(r->console, STDERR_FILENO) ? STDERR_FILENO : -1};
     r->phase = PHASE_RANKS;
     if (r->plan.ask_address) {
-        const char *address = remote_address(r->job_hosts.remotes[0]);
+        const char *address = job_hosts_address(&r->job_hosts);
         free(r->plan.j.address);
         r->plan.j.address = memory_text(address, strlen(address));
     }

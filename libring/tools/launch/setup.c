@@ -63,22 +63,24 @@ static const char *first_other_host(const setup *s)
 }
 
 /* An address rather than a name: hosts may know different ones by the same name. */
+static const char *known_address(const options *o, const setup *s, char *room, size_t size)
+{
+    const share *first = &s->places.shares[0];
+    if (o->master_addr != NULL)
+        return o->master_addr;
+    if (all_here(s))
+        return "127.0.0.1";
+    if (first->local)
+        return host_address_towards(first_other_host(s), room, size) ? room : "127.0.0.1";
+    return host_address_resolve(first->host, room, size) ? room : NULL;
+}
+
 static void choose_address(const options *o, setup *s)
 {
-    char address[256];
-    const char *chosen = "127.0.0.1";
-    if (o->master_addr != NULL)
-        chosen = o->master_addr;
-    else if (!all_here(s) && s->places.shares[0].local)
-        chosen = host_address_towards(first_other_host(s), address, sizeof address) ? address
-                                                                                    : chosen;
-    else if (!all_here(s) &&
-             host_address_resolve(s->places.shares[0].host, address, sizeof address))
-        chosen = address;
-    else if (!all_here(s))
-        s->ask_address = true;
-    if (s->ask_address)
-        chosen = s->places.shares[0].host;
+    char room[256];
+    const char *known = known_address(o, s, room, sizeof room);
+    s->ask_address = known == NULL;
+    const char *chosen = known != NULL ? known : s->places.shares[0].host;
     s->j.address = memory_text(chosen, strlen(chosen));
 }
 
