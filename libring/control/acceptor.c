@@ -8,13 +8,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Who has had this long to answer may be sent away for a newer one. Until then newcomers wait
- * in the kernel's queue, so a crowd of members does not evict itself. A hello comes with the
- * connection itself, whatever the distance; a proof only after a round trip. But strangers can
- * say hello, too: when more than half of the places wait for proofs, those go as soon as can be. */
+/* s: who has had this long to answer may be sent away for a newer one. Until then newcomers wait in
+ * the kernel's queue, so a crowd of members does not evict itself. A hello comes with the
+ * connection itself, whatever the distance; a proof a round trip later, and who needs that time has
+ * shown by its hello that it has the key. Where everybody has the key, all are of this host. */
 #define HELLO_PATIENCE 0.005
-#define PROOF_PATIENCE 0.5
-#define CROWDED_PATIENCE 0.02
+#define PROOF_PATIENCE 2.0
+#define PUBLIC_PATIENCE 0.02
 #define REST_SECONDS 0.02 /* when accept() fails */
 #define WARN_SECONDS 60.0
 
@@ -43,37 +43,23 @@ static void remove_pending(acceptor *a, pending_peer *p)
     free(p);
 }
 
-static bool has_said_hello(const pending_peer *p)
-{
-    return p->handshake.state != HANDSHAKE_HELLO;
-}
-
-static double proof_patience(const acceptor *a)
-{
-    size_t proving = 0;
-    for (size_t i = 0; i < a->count; i++)
-        proving += has_said_hello(a->pending[i]);
-    return proving > ACCEPTOR_PENDING / 2 ? CROWDED_PATIENCE : PROOF_PATIENCE;
-}
-
 /* @return when this one may be sent away. */
-static double patience_ends(const pending_peer *p, double for_proof)
+static double patience_ends(const pending_peer *p)
 {
-    return p->handshake.started + (has_said_hello(p) ? for_proof : HELLO_PATIENCE);
+    const double for_proof = p->acceptor->terms->users != NULL ? PUBLIC_PATIENCE : PROOF_PATIENCE;
+    return p->handshake.started + (p->handshake.shows_key ? for_proof : HELLO_PATIENCE);
 }
 
-/* Who has not said a whole hello goes before who has, and may have to look up our user; of
- * equals the older one.
+/* Who has not shown the key goes before who has; of equals the older one.
  * @return NULL if nobody has been here long enough by @p now. */
 static pending_peer *next_to_go(const acceptor *a, double now)
 {
-    const double for_proof = proof_patience(a);
     pending_peer *proving = NULL;
     for (size_t i = 0; i < a->count; i++) {
         pending_peer *p = a->pending[i];
-        if (now < patience_ends(p, for_proof))
+        if (now < patience_ends(p))
             continue;
-        if (!has_said_hello(p))
+        if (!p->handshake.shows_key)
             return p;
         proving = proving != NULL ? proving : p;
     }
@@ -102,10 +88,9 @@ bool acceptor_evict_any(void)
 /* Until then newcomers have to wait. */
 static double opens_at(const acceptor *a)
 {
-    const double for_proof = proof_patience(a);
     double polite = a->count >= a->room ? CONTROL_NEVER : 0;
     for (size_t i = 0; i < a->count && polite > 0; i++) {
-        const double end = patience_ends(a->pending[i], for_proof);
+        const double end = patience_ends(a->pending[i]);
         polite = end < polite ? end : polite;
     }
     return polite > a->rest ? polite : a->rest;

@@ -2,8 +2,8 @@
  *
  * acceptor: a listener that lets in only who proves membership. Strangers cost at most
  * ACCEPTOR_PENDING sockets, each for a few seconds; when all places are taken, or this
- * process's descriptors, the silent ones and then the oldest have to go, so nobody can keep the
- * members out. The lock is held in all of it.
+ * process's descriptors, those whose hello does not show the key have to go, so nobody without it
+ * can keep the members out. The lock is held in all of it.
  */
 #ifndef RING_CONTROL_ACCEPTOR_H
 #define RING_CONTROL_ACCEPTOR_H
@@ -43,7 +43,8 @@ typedef struct acceptor {
     struct acceptor *next; /* of this process's */
 } acceptor;
 
-/** Accepts at @p fd, which listens (owned); @p like has client, terms, callbacks and context. */
+/** Accepts at @p fd, which listens (owned); @p like has client, terms, callbacks and
+ * context. */
 ring_status acceptor_open(acceptor *a, const acceptor *like, int fd);
 /** Sends away who has had its time, takes in who waits. @return when it is wanted again. */
 double acceptor_tick(acceptor *a, double now);

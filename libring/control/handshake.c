@@ -10,8 +10,31 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { ORDER_MARK = 0x01020304, ORDER_SWAPPED = 0x04030201 };
+enum { ORDER_MARK = 0x01020304, ORDER_SWAPPED = 0x04030201, HANDSHAKE_MARK = 16 };
 static const char magic[8] = "ringboot";
+
+/* By the key, over all of a hello but the last half of its nonce, which it is. */
+static void mark(const handshake_terms *terms, const handshake_hello *hello,
+                 unsigned char out[HANDSHAKE_MARK])
+{
+    static const char label[8] = "hello";
+    unsigned char mac[HANDSHAKE_MAC];
+    crypto_auth_hmacsha256_state state;
+    crypto_auth_hmacsha256_init(&state, terms->key, sizeof terms->key);
+    crypto_auth_hmacsha256_update(&state, (const unsigned char *)label, sizeof label);
+    crypto_auth_hmacsha256_update(&state, (const unsigned char *)hello,
+                                  sizeof *hello - HANDSHAKE_MARK);
+    crypto_auth_hmacsha256_final(&state, mac);
+    memcpy(out, mac, HANDSHAKE_MARK);
+    sodium_memzero(&state, sizeof state);
+}
+
+static bool is_marked(const handshake_terms *terms, const handshake_hello *hello)
+{
+    unsigned char want[HANDSHAKE_MARK];
+    mark(terms, hello, want);
+    return sodium_memcmp(want, hello->nonce + HANDSHAKE_NONCE - HANDSHAKE_MARK, sizeof want) == 0;
+}
 
 handshake_hello handshake_hello_to(const handshake_terms *terms, int peer,
                                    const handshake_purpose *purpose)
@@ -25,7 +48,8 @@ handshake_hello handshake_hello_to(const handshake_terms *terms, int peer,
                              .purpose = *purpose};
     memcpy(hello.magic, magic, sizeof magic);
     memcpy(hello.session, terms->session, sizeof hello.session);
-    randombytes_buf(hello.nonce, sizeof hello.nonce);
+    randombytes_buf(hello.nonce, sizeof hello.nonce - HANDSHAKE_MARK);
+    mark(terms, &hello, hello.nonce + sizeof hello.nonce - HANDSHAKE_MARK);
     return hello;
 }
 
@@ -199,6 +223,7 @@ static ring_status on_hello(handshake *h)
     memcpy(&h->dialer, h->in, sizeof h->dialer);
     if (memcmp(h->dialer.magic, magic, sizeof magic) != 0)
         return fail(RING_ERR_AUTH, "the other side does not speak this protocol");
+    h->shows_key = is_marked(h->terms, &h->dialer);
     h->acceptor = handshake_hello_to(h->terms, h->dialer.rank, &h->dialer.purpose);
     answer.hello = h->acceptor;
     prove(h, acceptor_side, answer.mac);

@@ -10,7 +10,8 @@
  *     done                  ◀──     one byte: welcome
  *
  * The MACs are by the job's key, and cover all that the hellos say: membership, communicator,
- * pair, lane and the rest. The nonces are new each time, so a replay proves nothing. The layout of
+ * pair, lane and the rest. The nonces are new each time, so a replay proves nothing; half of a
+ * nonce is a MAC, by which an acceptor prefers who has the key before any answer. The layout of
  * these messages is the same in all versions; version, byte order and sizes are compared after
  * both sides have proved themselves, so that only a member of the job can cause the error.
  */
@@ -52,7 +53,7 @@ typedef struct handshake_hello {
     uint32_t order, version, card_bytes;
     int32_t size, rank, peer; /* peer: whom this is for */
     unsigned char session[HANDSHAKE_SESSION];
-    unsigned char nonce[HANDSHAKE_NONCE];
+    unsigned char nonce[HANDSHAKE_NONCE]; /* half of it random, half a MAC of all before */
 } handshake_hello;
 
 _Static_assert(sizeof(handshake_hello) == 96, "hellos look the same in all versions");
@@ -72,6 +73,7 @@ typedef struct handshake {
     handshake_hello dialer, acceptor;
     unsigned char in[sizeof(handshake_hello) + HANDSHAKE_MAC];
     size_t got;
+    bool shows_key; /* the acceptor: the dialer's hello is of one who has the key, or a copy */
     double started, expires; /* until the other side has proved itself */
 } handshake;
 

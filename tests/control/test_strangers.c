@@ -474,88 +474,6 @@ static void at_most_64_strangers_stay_and_members_still_come_in(void **state)
     crew_free(c);
 }
 
-enum { FLOOD_SOCKETS = 800, FLOOD_A_SECOND = 5000, DISTANT_MEMBERS = 5 };
-#define ROUND_TRIP 0.2
-
-typedef struct flood {
-    int port;
-    _Atomic bool stop;
-    _Atomic int connections;
-    double latest; /* s, that a member took */
-} flood;
-
-/* Says nothing on any of them, and keeps the latest. */
-static void *pour(void *context)
-{
-    flood *f = context;
-    int fds[FLOOD_SOCKETS];
-    const double start = clock_now();
-    memset(fds, -1, sizeof fds);
-    for (int i = 0; !atomic_load(&f->stop); i++) {
-        fd_close(&fds[i % FLOOD_SOCKETS]);
-        fds[i % FLOOD_SOCKETS] = connect_to(f->port);
-        atomic_store(&f->connections, i);
-        while (i > (clock_now() - start) * FLOOD_A_SECOND)
-            clock_sleep(0.001);
-    }
-    for (int i = 0; i < FLOOD_SOCKETS; i++)
-        fd_close(&fds[i]);
-    return NULL;
-}
-
-/* Its hello comes with the connection, its proof a round trip later. */
-static ring_status prove_from_afar(puppet *p)
-{
-    ring_status status;
-    handshake_dial(&p->handshake, p->fd, &p->terms, &p->hello, 10);
-    while ((status = handshake_step(&p->handshake)) == RING_IN_PROGRESS)
-        clock_sleep(p->handshake.state == HANDSHAKE_ANSWER ? ROUND_TRIP : 0.001);
-    return status;
-}
-
-static ring_status come_from_afar(flood *f, const ring_unique_id *id, int size)
-{
-    for (int i = 0; i < DISTANT_MEMBERS; i++) {
-        puppet p;
-        const double start = clock_now();
-        RING_TRY(puppet_dial(&p, id, 1, size));
-        const ring_status status = prove_from_afar(&p);
-        const double took = clock_now() - start;
-        f->latest = took > f->latest ? took : f->latest;
-        puppet_end(&p);
-        RING_TRY(status);
-    }
-    return RING_OK;
-}
-
-static void *host_under_flood(void *id)
-{
-    control_world *world;
-    (void)join_by_id(id, 2, 0, 5, &world); /* in vain: nobody brings a card */
-    return NULL;
-}
-
-static void distant_members_come_in_among_a_flood(void **state)
-{
-    (void)state;
-    pthread_t host, thread;
-    ring_unique_id id = new_id();
-    flood f = {.port = port_of(&id)};
-    set_number("RING_INIT_TIMEOUT", 4);
-    pthread_create(&host, NULL, host_under_flood, &id);
-    int first = connect_when_it_listens(f.port);
-    pthread_create(&thread, NULL, pour, &f);
-    clock_sleep(0.2);
-    const ring_status status = come_from_afar(&f, &id, 2);
-    atomic_store(&f.stop, true);
-    pthread_join(thread, NULL);
-    pthread_join(host, NULL);
-    fd_close(&first);
-    if (status != RING_OK || f.latest > ROUND_TRIP + 1)
-        stop_test("%s; the latest took %.2f s\n", fail_text(), f.latest);
-    print_message("%d connections; a member took at most %.2f s\n", f.connections, f.latest);
-}
-
 typedef struct slow_guest {
     int port;
     double silent_for, trickled_for;
@@ -639,7 +557,6 @@ int main(void)
         TEST(strangers_neither_stop_nor_swell_us),
         TEST(strangers_cannot_take_all_descriptors),
         TEST(at_most_64_strangers_stay_and_members_still_come_in),
-        TEST(distant_members_come_in_among_a_flood),
         TEST(who_says_nothing_or_too_little_goes_after_5_seconds),
         TEST(an_impostor_gets_no_proof),
     };
