@@ -274,6 +274,8 @@ ring_status acceptor_open(acceptor *a, const acceptor *like, int fd)
     a->room = ACCEPTOR_PENDING;
     a->next = *first();
     *first() = a;
+    if (listen(a->source.fd, SOMAXCONN) != 0)
+        return fail(RING_ERR_SYSTEM, "listening for other ranks: %m");
     return control_watch(&a->source, EPOLLIN);
 }
 

@@ -43,7 +43,7 @@ typedef struct acceptor {
     struct acceptor *next; /* of this process's */
 } acceptor;
 
-/** Accepts at @p fd, which listens (owned); @p like has client, terms, callbacks and
+/** Listens and accepts at @p fd, which is bound (owned); @p like has client, terms, callbacks and
  * context. */
 ring_status acceptor_open(acceptor *a, const acceptor *like, int fd);
 /** Sends away who has had its time, takes in who waits. @return when it is wanted again. */

@@ -12,7 +12,6 @@
 #include "visiting.h"
 
 #include <sodium.h>
-#include <sys/socket.h>
 
 static ring_status prepare(const settings *s)
 {
@@ -52,15 +51,6 @@ ring_status control_make_id(ring_unique_id *id)
     return status;
 }
 
-static ring_status host_at(membership *m, const credential *c, int bound)
-{
-    if (listen(bound, SOMAXCONN) == 0)
-        return gathering_run(m, c, bound);
-    const ring_status status = fail(RING_ERR_SYSTEM, "listening for the other ranks: %m");
-    fd_close(&bound);
-    return status;
-}
-
 static ring_status host_by_id(membership *m, const credential *c, int bound)
 {
     if (m->world.size == 1) {
@@ -72,7 +62,7 @@ static ring_status host_by_id(membership *m, const credential *c, int bound)
                     "rank 0 must be in the process that made the unique id, within "
                     "RING_INIT_TIMEOUT (%g s), and an id serves one communicator",
                     m->world.settings.init_timeout);
-    return host_at(m, c, bound);
+    return gathering_run(m, c, bound);
 }
 
 /* @return the socket that the id leads to, at rank 0. */
@@ -161,7 +151,7 @@ static ring_status host_exchange(membership *m, const launch_info *launch, id_ex
     if (status == RING_OK)
         status = id_exchange_publish(x, &id);
     if (status == RING_OK)
-        status = host_at(m, &c, fd);
+        status = gathering_run(m, &c, fd);
     else
         fd_close(&fd);
     sodium_memzero(&c, sizeof c);

@@ -9,8 +9,8 @@
 
 #include "membership.h"
 
-/** Gathers at @p listener (owned), whose address is c->at[0], until the cards are on their way
- *  down. Not locked. */
+/** Gathers at @p listener (bound, owned), whose address is c->at[0], until the cards are on their
+ * way down. Not locked. */
 ring_status gathering_run(membership *m, const credential *c, int listener);
 
 void gathering_hear(membership *m, connection *c, const control_message *message);

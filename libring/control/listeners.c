@@ -30,26 +30,26 @@ static ring_status choose_address(const settings *s, const credential *c, int ra
     return own->length != 0 ? RING_OK : address_towards(&c->at[0], own);
 }
 
-static ring_status listen_tcp(membership *m, const net_address *own)
+static ring_status bind_tcp(membership *m, const net_address *own)
 {
     net_address at = *own;
     int fd;
     char text[ADDRESS_TEXT_MAX];
     address_set_port(&at, 0);
-    if (address_listen(&at, &fd) != RING_OK)
+    if (address_bind(&at, &fd) != RING_OK)
         return fail(RING_ERR_SYSTEM, "no port is free at %s", address_text(own, text));
     m->tcp.source.fd = fd_guard(fd);
     address_pack(&at, m->world.cards[m->world.rank].address);
     return RING_OK;
 }
 
-static ring_status listen_local(membership *m)
+static ring_status bind_local(membership *m)
 {
     int fd;
     control_card *card = &m->world.cards[m->world.rank];
     address_unix_name(card->unix_name);
     net_address at = address_unix(card->unix_name);
-    if (address_listen(&at, &fd) != RING_OK)
+    if (address_bind(&at, &fd) != RING_OK)
         return fail(RING_ERR_SYSTEM, "%s", fail_text());
     m->local.source.fd = fd_guard(fd);
     return RING_OK;
@@ -72,8 +72,8 @@ ring_status listeners_bind(membership *m, const credential *c)
     memcpy(m->job.key, c->key, sizeof m->job.key);
     if (c->check_uid)
         RING_TRY(look_up_users(m));
-    RING_TRY(listen_tcp(m, &own));
-    return listen_local(m);
+    RING_TRY(bind_tcp(m, &own));
+    return bind_local(m);
 }
 
 /* ---- Who comes --------------------------------------------------------------------- */

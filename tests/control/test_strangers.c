@@ -12,6 +12,7 @@
 #include "puppet.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -520,6 +521,55 @@ static void who_says_nothing_or_too_little_goes_after_5_seconds(void **state)
     crew_free(c);
 }
 
+/* ---- While rank 0 is awaited --------------------------------------------------------- */
+
+/* @return the port of a TCP socket that is bound to one and connected to nobody, 0: it is none. */
+static int bound_port(int fd)
+{
+    struct sockaddr_in at = {.sin_family = AF_UNSPEC}, peer;
+    socklen_t size = sizeof at, peer_size = sizeof peer;
+    if (getsockname(fd, (struct sockaddr *)&at, &size) != 0 || at.sin_family != AF_INET ||
+        getpeername(fd, (struct sockaddr *)&peer, &peer_size) == 0)
+        return 0;
+    return ntohs(at.sin_port);
+}
+
+static void *await_rank_0(void *id)
+{
+    control_world *world;
+    (void)join_by_id(id, 2, 1, 5, &world); /* in vain */
+    return NULL;
+}
+
+/* @return how many ports this process holds. */
+static int knock_at_all_ports(void)
+{
+    int found = 0;
+    for (int fd = 0; fd < 100; fd++) {
+        const int port = bound_port(fd);
+        found += port > 0;
+        if (port > 0 && connect_to(port) >= 0)
+            stop_test("a stranger waits at port %d\n", port);
+    }
+    return found;
+}
+
+static void nobody_can_wait_where_nobody_asks(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    ring_unique_id id = new_id();
+    int copy = id_listener_take(&id), found = 0;
+    fd_close(&copy);
+    set_number("RING_INIT_TIMEOUT", 0.5);
+    pthread_create(&thread, NULL, await_rank_0, &id);
+    const double deadline = clock_now() + 0.4;
+    while ((found = knock_at_all_ports()) == 0 && clock_now() < deadline)
+        clock_sleep(0.01);
+    pthread_join(thread, NULL);
+    assert_int_equal(found, 1);
+}
+
 /* ---- A stranger where rank 0 should be --------------------------------------------- */
 
 static void *impostor(void *context)
@@ -558,6 +608,7 @@ int main(void)
         TEST(strangers_cannot_take_all_descriptors),
         TEST(at_most_64_strangers_stay_and_members_still_come_in),
         TEST(who_says_nothing_or_too_little_goes_after_5_seconds),
+        TEST(nobody_can_wait_where_nobody_asks),
         TEST(an_impostor_gets_no_proof),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
