@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The channel among many ranks: cards and verdicts down the tree, whoever of it dies, stops or
- * leaves, and in whatever state. RING_TEST_LONG=1 makes ten times as many random starts.
+ * leaves, and in whatever state.
  */
 #include "ranks.h"
 
@@ -36,45 +36,7 @@ static ring_status await_verdict(const control_world *w, double seconds)
     return status == RING_OK ? RING_OK : fail(status, "%s", control_text(w));
 }
 
-/* ---- Random delays ----------------------------------------------------------------- */
-
-typedef struct delayed {
-    ring_unique_id id;
-    unsigned seed;
-} delayed;
-
-static ring_status start_late(int rank, int size, void *context)
-{
-    const delayed *d = context;
-    control_world *w;
-    unsigned seed = d->seed + (unsigned)rank;
-    clock_sleep((rand_r(&seed) % 300) * 1e-3);
-    RING_TRY(join_by_id(&d->id, size, rank, 5, &w));
-    clock_sleep((rand_r(&seed) % 30) * 1e-3);
-    ring_status status = control_agree(w, RING_OK);
-    for (int r = 0; r < size && status == RING_OK; r++)
-        if (w->cards[r].rank != r || w->cards[r].pid <= 0)
-            status = fail(RING_ERR_INTERNAL, "the card of rank %d is wrong", r);
-    control_start(w, no_wake, NULL);
-    clock_sleep((rand_r(&seed) % 100) * 1e-3);
-    if (control_verdict(w) != RING_OK)
-        status = fail(control_verdict(w), "%s", control_text(w));
-    control_free(w);
-    return status;
-}
-
-static void ranks_with_random_delays_start_and_leave(void **state)
-{
-    (void)state;
-    const int starts = getenv("RING_TEST_LONG") != NULL ? 50 : 5;
-    for (int i = 0; i < starts; i++) {
-        delayed d = {.id = new_id(), .seed = 1000u * (unsigned)i};
-        crew *c = crew_new(MANY);
-        crew_processes(c, MANY, start_late, &d);
-        crew_assert_all(c, RING_OK);
-        crew_free(c);
-    }
-}
+/* ---- Many --------------------------------------------------------------------------- */
 
 static ring_status start_at_once(int rank, int size, void *id)
 {
@@ -629,7 +591,6 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
-        TEST(ranks_with_random_delays_start_and_leave),
         TEST(ranks_256_join_in_a_few_seconds),
         TEST(a_verdict_reaches_all_around_a_stopped_rank),
         TEST(whoever_dies_is_named_on_all),
