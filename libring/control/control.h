@@ -55,6 +55,12 @@ ring_status control_join(const settings *s, const ring_unique_id *id, int size, 
 /** The same from the environment. */
 ring_status control_join_env(const settings *s, uint32_t transports, control_world **out);
 
+/** Instead of joining: this rank has failed before, by @p status and fail_text(). The others are
+ * told where there is a way; that takes about a second, for rank 0 some more while ranks come.
+ *  @param id  NULL: it would have joined by the environment. @return @p status. */
+ring_status control_refuse(const settings *s, const ring_unique_id *id, int size, int rank,
+                           ring_status status);
+
 /** A barrier of the communicator of the start: RING_OK when every rank has called it with @p mine
  *  RING_OK; else the verdict, which is the first failing rank's status and text, on every rank. */
 ring_status control_agree(control_world *world, ring_status mine);

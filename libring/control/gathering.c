@@ -73,10 +73,11 @@ void gathering_lose(membership *m, const connection *c)
 
 static void on_admitted(acceptor *a, int fd, const handshake *h)
 {
-    if (h->dialer.purpose.kind == HANDSHAKE_JOIN)
-        (void)connection_new(a->context, fd, h, false);
-    else
+    if (h->dialer.purpose.kind != HANDSHAKE_JOIN)
         fd_close(&fd);
+    else if (connection_new(a->context, fd, h, false) == NULL)
+        verdict_propose_own(a->context,
+                            fail(RING_ERR_MEMORY, "seating rank %d", handshake_peer(h)));
 }
 
 /* It knows, by the same handshake, that it cannot take part. */
@@ -146,38 +147,42 @@ void gathering_tick(membership *m, double now)
 
 /* ---- For the caller ---------------------------------------------------------------- */
 
-/* Locked. */
-static ring_status gather(membership *m, int listener)
+static ring_status open_rendezvous(membership *m, int *listener)
 {
-    unsigned char session[HANDSHAKE_SESSION];
-    randombytes_buf(session, sizeof session);
     const acceptor seats = {.source.client = &m->client,
                             .terms = &m->job,
                             .admit = on_admitted,
                             .refuse = on_refused,
                             .context = m};
+    const ring_status status = acceptor_open(&m->rendezvous, &seats, *listener);
+    if (status == RING_OK)
+        *listener = -1;
+    else
+        (void)control_release(&m->rendezvous.source);
+    return status;
+}
+
+/* Locked. */
+static ring_status gather(membership *m, int *listener)
+{
+    unsigned char session[HANDSHAKE_SESSION];
+    randombytes_buf(session, sizeof session);
     m->cards_here = 1;
     memcpy(m->job.session, session, sizeof session); /* who joins learns it with the proof */
-    const ring_status listening = acceptor_open(&m->rendezvous, &seats, listener);
     RING_TRY(listeners_open(m, session));
-    RING_TRY(listening);
+    RING_TRY(open_rendezvous(m, listener));
     membership_due(m, m->world.deadline);
     while (m->state < STATE_LINKING && !membership_has_failed(m))
         (void)control_wait(&m->changed, CONTROL_NEVER);
     return m->state >= STATE_LINKING ? RING_OK : verdict_status(m);
 }
 
-ring_status gathering_run(membership *m, const credential *c, int listener)
+ring_status gathering_run(membership *m, const credential *c, int *listener)
 {
-    ring_status status = listeners_bind(m, c);
-    if (status == RING_OK)
-        status = membership_serve(m);
-    if (status != RING_OK) {
-        fd_close(&listener);
-        return status;
-    }
+    RING_TRY(listeners_bind(m, c));
+    RING_TRY(membership_serve(m));
     control_lock();
-    status = gather(m, listener);
+    const ring_status status = gather(m, listener);
     control_unlock();
     return status;
 }

@@ -9,9 +9,11 @@
 
 #include "membership.h"
 
-/** Gathers at @p listener (bound, owned), whose address is c->at[0], until the cards are on their
- * way down. Not locked. */
-ring_status gathering_run(membership *m, const credential *c, int listener);
+/** Gathers at @p listener (bound), whose address is c->at[0], until the cards are on their way
+ *  down. Not locked.
+ *  @param[in,out] listener  -1: it is not the caller's any more, and who comes is told of failures.
+ */
+ring_status gathering_run(membership *m, const credential *c, int *listener);
 
 void gathering_hear(membership *m, connection *c, const control_message *message);
 void gathering_lose(membership *m, const connection *c);

@@ -51,14 +51,16 @@ void visiting_lose(membership *m, const connection *c)
 static void on_found(membership *m, const handshake *h, int fd)
 {
     ring_status status = listeners_open(m, h->acceptor.session);
-    connection *c = connection_new(m, fd, h, false);
-    m->at_rank_0 = true;
+    connection *c = NULL;
     membership_drop_dialers(m, HANDSHAKE_JOIN);
+    if (status != RING_OK)
+        fd_close(&fd);
+    else if ((c = connection_new(m, fd, h, false)) == NULL)
+        status = fail(RING_ERR_MEMORY, "joining as rank %d", m->world.rank);
+    m->at_rank_0 = c != NULL;
     if (c != NULL)
         connection_write(c);
     else
-        status = fail(RING_ERR_MEMORY, "joining as rank %d", m->world.rank);
-    if (status != RING_OK)
         verdict_decide(m, status, fail_text());
     pthread_cond_broadcast(&m->changed);
 }

@@ -271,7 +271,9 @@ ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_
             size);
     *comm = NULL;
     RING_TRY(read_config(config, &given));
-    RING_TRY(read_settings(&given, &s, &mask));
+    const ring_status able = read_settings(&given, &s, &mask);
+    if (able != RING_OK)
+        return control_refuse(&s, id, size, rank, able);
     if (given.nonblocking)
         return init_apart(comm, size, id, rank, &s, mask);
     RING_TRY(control_join(&s, id, size, rank, mask, &world));
@@ -288,7 +290,9 @@ ring_status ring_comm_init_env(ring_comm **comm)
     if (comm == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_comm_init_env: comm is NULL");
     *comm = NULL;
-    RING_TRY(read_settings(&none, &s, &mask));
+    const ring_status able = read_settings(&none, &s, &mask);
+    if (able != RING_OK)
+        return control_refuse(&s, NULL, 0, 0, able);
     RING_TRY(control_join_env(&s, mask, &world));
     return comm_new(world, NULL, started, comm);
 }

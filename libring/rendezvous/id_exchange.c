@@ -6,8 +6,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { ID_HEX = 2 * RING_UNIQUE_ID_BYTES + 1 };
+enum { ID_HEX = 2 * RING_UNIQUE_ID_BYTES + 1, REFUSAL_SECONDS = 2 /* it is believed */ };
+#define REFUSAL_STAYS 1.0 /* s: others look each 10 ms, and may come later */
 
 /* All ranks make their communicators from the environment in the same order. */
 static unsigned next_number(void)
@@ -57,6 +59,45 @@ ring_status id_exchange_publish(id_exchange *x, const ring_unique_id *id)
     return status;
 }
 
+/* What stands in place of an id when there is none: of an id's size, so all ways carry it. */
+typedef struct refusal {
+    char magic[8];
+    int64_t when; /* s since 1970: a rank 0 that is killed cannot take it away */
+    uint32_t status;
+    char text[RING_UNIQUE_ID_BYTES - 20];
+} refusal;
+
+_Static_assert(sizeof(refusal) == RING_UNIQUE_ID_BYTES, "it goes the way of an id");
+static const char refusal_magic[8] = "ring no";
+
+/* Where hosts' clocks differ, ranks wait as for one that never came. */
+static ring_status check_refusal(const ring_unique_id *id)
+{
+    refusal r;
+    memcpy(&r, id->bytes, sizeof r);
+    if (memcmp(r.magic, refusal_magic, sizeof r.magic) != 0)
+        return RING_OK;
+    if (llabs((long long)time(NULL) - r.when) > REFUSAL_SECONDS)
+        return fail(RING_IN_PROGRESS, "rank 0 of an earlier job failed");
+    text_make_printable(r.text, sizeof r.text);
+    const bool known = r.status >= RING_ERR_ARGUMENT && r.status <= RING_STATUS_LAST;
+    return fail(known ? (ring_status)r.status : RING_ERR_PEER, "rank 0: %s", r.text);
+}
+
+ring_status id_exchange_refuse(id_exchange *x, ring_status status)
+{
+    ring_unique_id id;
+    char text[512];
+    refusal r = {.when = time(NULL), .status = (uint32_t)status};
+    text_format(text, sizeof text, "%s", fail_text());
+    memcpy(r.magic, refusal_magic, sizeof r.magic);
+    (void)text_format(r.text, sizeof r.text, "%s", text);
+    memcpy(id.bytes, &r, sizeof r);
+    if (id_exchange_publish(x, &id) == RING_OK)
+        clock_sleep(REFUSAL_STAYS);
+    return fail(status, "%s", text);
+}
+
 ring_status id_exchange_look(id_exchange *x, ring_unique_id *id)
 {
     char hex[ID_HEX];
@@ -67,7 +108,7 @@ ring_status id_exchange_look(id_exchange *x, ring_unique_id *id)
     sodium_memzero(hex, sizeof hex);
     if (wrong != 0 || bytes != sizeof id->bytes)
         return fail(RING_IN_PROGRESS, "what %s holds is not an id", x->way->name);
-    return RING_OK;
+    return check_refusal(id);
 }
 
 ring_status id_exchange_wait(id_exchange *x, double deadline, ring_unique_id *id)

@@ -16,8 +16,11 @@ ring_status id_exchange_open(const launch_info *launch, const settings *s, doubl
                              id_exchange **out);
 /** Rank 0: makes the id known to all ranks of the job, and to nobody else. */
 ring_status id_exchange_publish(id_exchange *x, const ring_unique_id *id);
+/** Rank 0: makes known instead that it failed, by @p status and fail_text(), for long enough that
+ * the others see it. @return @p status. */
+ring_status id_exchange_refuse(id_exchange *x, ring_status status);
 /** Others. RING_IN_PROGRESS: not there yet. A later look may give another id, if the first
- *  was left over from a job that died. */
+ *  was left over from a job that died. Else rank 0's failure, or this rank's. */
 ring_status id_exchange_look(id_exchange *x, ring_unique_id *id);
 /** Looks until there is one, or @p deadline has passed: RING_ERR_TIMEOUT, and the text says what
  *  was in the way. */

@@ -281,16 +281,21 @@ static void warn_unknown_once(void)
 
 ring_status settings_read(settings *out)
 {
+    ring_status status = RING_OK;
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < SETTINGS; i++) {
         const char *source;
+        void *field = (char *)out + table[i].offset;
         const char *value = setting_value(&table[i], &source);
-        const char *allowed = setting_parse(&table[i], value, (char *)out + table[i].offset);
-        if (allowed != NULL)
-            return wrong(&table[i], source, value, allowed);
+        const char *allowed = setting_parse(&table[i], value, field);
+        if (allowed == NULL)
+            continue;
+        status = status == RING_OK ? wrong(&table[i], source, value, allowed) : status;
+        (void)setting_parse(&table[i], table[i].fallback, field);
     }
-    warn_unknown_once();
-    return RING_OK;
+    if (status == RING_OK)
+        warn_unknown_once();
+    return status;
 }
 
 static ring_status override(settings *out, const char *entry)

@@ -38,7 +38,8 @@ typedef struct settings {
 } settings;
 
 /** Reads the environment. Wrong values are RING_ERR_CONFIG naming variable, value, what is
- *  allowed; an unknown RING_* variable is a warning with the nearest name. */
+ *  allowed, and *out has the default instead; an unknown RING_* variable is a warning with the
+ *  nearest name. */
 ring_status settings_read(settings *out);
 
 /** Sets what ring_config.settings says, ahead of the environment: "RING_ALGO=ring", ….

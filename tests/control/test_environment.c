@@ -601,6 +601,53 @@ static void a_directory_that_is_not_there_is_told_at_once(void **state)
     crew_free(c);
 }
 
+static ring_status with_rank_0_nowhere(int rank, int size, void *unused)
+{
+    if (rank == 0)
+        setenv("RING_ADDR", "192.0.2.1", 1);
+    return in_a_slurm_step(rank, size, unused);
+}
+
+/* Nobody can reach it, so the file says it; and is gone when a next job may begin. */
+static void a_rank_0_that_cannot_listen_says_why_in_the_file(void **state)
+{
+    (void)state;
+    setenv("RING_RENDEZVOUS_DIR", directory, 1);
+    crew *c = crew_new(3);
+    crew_processes(c, 3, with_rank_0_nowhere, NULL);
+    for (int i = 0; i < 3; i++) {
+        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "192.0.2.1");
+        assert_true(c->outcomes[i].seconds < 2);
+    }
+    outcome_assert(&c->outcomes[2], RING_ERR_CONFIG, "rank 0");
+    crew_free(c);
+    assert_int_equal(files_left(), 0);
+    run_well(3, in_a_slurm_step);
+}
+
+static ring_status refuse_as_rank_1(int rank, int size, void *join)
+{
+    settings s;
+    if (rank != 1)
+        return ((rank_body)join)(rank, size, NULL);
+    set_number("RANK", rank);
+    set_number("WORLD_SIZE", size);
+    RING_TRY(settings_read(&s));
+    return control_refuse(&s, NULL, 0, 0, fail(RING_ERR_CONFIG, "what a value"));
+}
+
+static void a_rank_that_failed_before_says_why_at_the_address(void **state)
+{
+    (void)state;
+    crew *c = crew_new(3);
+    crew_processes(c, 3, refuse_as_rank_1, full_start_env);
+    for (int i = 0; i < 3; i++) {
+        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "what a value");
+        assert_true(c->outcomes[i].seconds < 2);
+    }
+    crew_free(c);
+}
+
 static void without_a_file_its_name_is_told(void **state)
 {
     (void)state;
@@ -643,6 +690,8 @@ int main(void)
         TEST(a_stale_file_only_delays),
         TEST(a_folder_of_others_is_told_at_once),
         TEST(a_directory_that_is_not_there_is_told_at_once),
+        TEST(a_rank_0_that_cannot_listen_says_why_in_the_file),
+        TEST(a_rank_that_failed_before_says_why_at_the_address),
         TEST(without_a_file_its_name_is_told),
     };
     return cmocka_run_group_tests(tests, set_up_all, tear_down_all);

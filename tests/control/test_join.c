@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -347,6 +348,74 @@ static void a_lack_of_descriptors_is_told_on_all_at_once(void **state)
     crew_free(c);
 }
 
+typedef struct unable {
+    ring_unique_id id;
+    int victim;
+} unable;
+
+/* It cannot even listen; one descriptor is left to say so. */
+static ring_status join_without_descriptors(int rank, int size, void *context)
+{
+    const unable *u = context;
+    control_world *world;
+    int next = dup(STDERR_FILENO);
+    const struct rlimit few = {.rlim_cur = (rlim_t)next + 1, .rlim_max = (rlim_t)next + 1};
+    fd_close(&next);
+    if (rank == u->victim && setrlimit(RLIMIT_NOFILE, &few) != 0)
+        return fail(RING_ERR_UNSUPPORTED, "setrlimit: %m");
+    RING_TRY(join_by_id(&u->id, size, rank, 5, &world));
+    control_free(world);
+    return RING_OK;
+}
+
+/* Its settings are wrong, say. */
+static ring_status refuse_or_join(int rank, int size, void *context)
+{
+    const unable *u = context;
+    control_world *world;
+    settings s;
+    RING_TRY(settings_read(&s));
+    if (rank == u->victim)
+        return control_refuse(&s, &u->id, size, rank, fail(RING_ERR_CONFIG, "what a value"));
+    RING_TRY(control_join(&s, &u->id, size, rank, 5, &world));
+    control_free(world);
+    return RING_OK;
+}
+
+static void a_rank_that_failed_before_says_why_on_all(void **state)
+{
+    (void)state;
+    for (int victim = 0; victim < 3; victim++) {
+        unable u = {.id = new_id(), .victim = victim};
+        crew *c = crew_new(3);
+        crew_processes(c, 3, refuse_or_join, &u);
+        for (int i = 0; i < 3; i++) {
+            outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "what a value");
+            assert_true(c->outcomes[i].seconds < 2);
+        }
+        crew_free(c);
+    }
+}
+
+static void a_rank_that_cannot_join_says_why_on_all(void **state)
+{
+    (void)state;
+    for (int victim = 0; victim < 3; victim++) {
+        char name[16];
+        unable u = {.id = new_id(), .victim = victim};
+        crew *c = crew_new(3);
+        snprintf(name, sizeof name, "rank %d (", victim);
+        crew_processes(c, 3, join_without_descriptors, &u);
+        for (int i = 0; i < 3; i++) {
+            outcome_assert(&c->outcomes[i], RING_ERR_SYSTEM, "ulimit -n");
+            if (i != victim)
+                outcome_assert(&c->outcomes[i], RING_ERR_SYSTEM, name);
+            assert_true(c->outcomes[i].seconds < 2);
+        }
+        crew_free(c);
+    }
+}
+
 static ring_status disagree(int rank, int size, void *id)
 {
     control_world *world;
@@ -571,6 +640,8 @@ int main(void)
         TEST(a_rank_lost_when_cards_are_handed_out_is_named_on_all),
         TEST(a_rank_lost_while_links_are_made_is_named_on_all),
         TEST(a_lack_of_descriptors_is_told_on_all_at_once),
+        TEST(a_rank_that_failed_before_says_why_on_all),
+        TEST(a_rank_that_cannot_join_says_why_on_all),
         TEST(the_first_disagreement_is_everybodys),
         TEST(the_reason_beats_its_effects),
         TEST(a_message_may_come_in_parts),

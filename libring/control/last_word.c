@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A handshake and one message of the channel, with waits of their own. */
+#include "last_word.h"
+
+#include "control_message.h"
+#include "handshake.h"
+
+#include <poll.h>
+#include <sodium.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PATIENCE 1.0      /* s: for rank 0 to listen, or for the next one to come */
+#define HOST_SECONDS 5.0  /* s: rank 0 goes then, whoever still comes            */
+#define GUEST_SECONDS 0.5 /* s: each of them has, so that a stranger holds up nobody */
+#define PAUSE 0.01
+
+static double sooner(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static handshake_terms terms_of(const credential *c, const last_word *w)
+{
+    handshake_terms terms = {.rank = w->rank, .size = w->size};
+    memcpy(terms.key, c->key, sizeof terms.key);
+    return terms;
+}
+
+static ring_status shake(handshake *h, double until)
+{
+    ring_status status;
+    while ((status = handshake_step(h)) == RING_IN_PROGRESS && clock_now() < until)
+        (void)fd_await(h->fd, (short)handshake_events(h), until);
+    return status;
+}
+
+static bool say(const handshake *h, const last_word *w, enum control_kind kind, double until)
+{
+    char host[64] = "?", text[CONTROL_TEXT];
+    control_sealed word;
+    handshake_keys keys;
+    (void)gethostname(host, sizeof host - 1);
+    text_format(text, sizeof text, "rank %d (%s): %s", w->rank, host, w->text);
+    control_message_reason(&word.message, kind, w->rank, w->status, text);
+    handshake_derive(h, &keys);
+    control_message_seal(&word, keys.out, 0);
+    sodium_memzero(&keys, sizeof keys);
+    return fd_write_all(h->fd, &word, sizeof word, until) == RING_OK;
+}
+
+/* Closing with bytes unread would take back what was said. */
+static void let_read(int fd, double until)
+{
+    char unread[1024];
+    shutdown(fd, SHUT_WR);
+    while (fd_await(fd, POLLIN, until) == RING_OK && clock_now() < until)
+        if (recv(fd, unread, sizeof unread, MSG_DONTWAIT) == 0)
+            return;
+}
+
+/* ---- Rank 0 ------------------------------------------------------------------------ */
+
+static bool answer(const handshake_terms *terms, const last_word *w, int fd)
+{
+    handshake h;
+    const double until = clock_now() + GUEST_SECONDS;
+    handshake_accept(&h, fd, terms);
+    if (shake(&h, until) != RING_OK || handshake_welcome(&h) != RING_OK ||
+        !say(&h, w, CONTROL_VERDICT, until))
+        return false;
+    let_read(fd, until);
+    return true;
+}
+
+void last_word_to_visitors(const credential *c, const last_word *w, int listener)
+{
+    handshake_terms terms = terms_of(c, w);
+    const double end = clock_now() + HOST_SECONDS;
+    double until = clock_now() + PATIENCE;
+    int told = 0;
+    (void)listen(listener, SOMAXCONN);
+    while (told < w->size - 1 && fd_await(listener, POLLIN, sooner(until, end)) == RING_OK) {
+        int fd = fd_guard(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (fd >= 0 && answer(&terms, w, fd)) {
+            until = clock_now() + PATIENCE;
+            told++;
+        }
+        fd_close(&fd);
+    }
+    sodium_memzero(&terms, sizeof terms);
+}
+
+/* ---- The others -------------------------------------------------------------------- */
+
+static bool bring(const handshake_terms *terms, const last_word *w, const net_address *to,
+                  double until)
+{
+    handshake h;
+    int fd;
+    const handshake_purpose purpose = {.kind = HANDSHAKE_JOIN};
+    if (address_socket(to, &fd) != RING_OK)
+        return false;
+    fd_guard(fd);
+    const handshake_hello hello = handshake_hello_to(terms, 0, &purpose);
+    (void)connect(fd, &to->at.any, to->length);
+    handshake_dial(&h, fd, terms, &hello, GUEST_SECONDS);
+    const bool said = shake(&h, until) == RING_OK && say(&h, w, CONTROL_PROPOSAL, until);
+    if (said)
+        let_read(fd, until);
+    fd_close(&fd);
+    return said;
+}
+
+void last_word_to_rank_0(const credential *c, const last_word *w)
+{
+    handshake_terms terms = terms_of(c, w);
+    const double until = sooner(clock_now() + PATIENCE, w->deadline);
+    bool said = false;
+    for (size_t i = 0; !said && clock_now() < until; i++) {
+        said = bring(&terms, w, &c->at[i % c->places], until);
+        if (!said)
+            clock_sleep(PAUSE);
+    }
+    sodium_memzero(&terms, sizeof terms);
+}
