@@ -19,6 +19,7 @@ ring_status fail(ring_status status, const char *format, ...)
     errno = saved_errno;
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    text_make_printable(text, sizeof text); /* it may quote a file, or a variable */
     memcpy(fail_buffer, text, sizeof text);
     return status;
 }

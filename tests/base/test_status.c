@@ -52,6 +52,14 @@ static void fail_cuts_a_text_that_is_too_long(void **state)
     assert_in_range(strlen(fail_text()), 500, 4000);
 }
 
+/* A file that is quoted must not give orders to the terminal. */
+static void fail_shows_what_can_be_shown(void **state)
+{
+    (void)state;
+    fail(RING_ERR_CONFIG, "'%s' is no host", "a\x1b[2J\n\xff\xc2\x9b\xc3\xa4");
+    assert_string_equal(fail_text(), "'a?[2J????\xc3\xa4' is no host");
+}
+
 static void *fail_elsewhere(void *unused)
 {
     (void)unused;
@@ -142,6 +150,7 @@ int main(void)
         cmocka_unit_test(fail_returns_the_status_and_keeps_the_text),
         cmocka_unit_test(fail_may_quote_the_previous_text),
         cmocka_unit_test(fail_cuts_a_text_that_is_too_long),
+        cmocka_unit_test(fail_shows_what_can_be_shown),
         cmocka_unit_test(the_text_belongs_to_the_thread),
         cmocka_unit_test(types_have_sizes_and_unknown_ones_have_none),
         cmocka_unit_test(log_lines_carry_rank_and_level),
