@@ -174,7 +174,7 @@ static ring_status compare(const handshake_hello *mine, const handshake_hello *t
         return fail(RING_ERR_CONFIG,
                     "a process says that it is rank %d of %d; ranks are numbered from 0",
                     theirs->rank, mine->size);
-    if (theirs->peer != mine->rank || mine->peer != theirs->rank ||
+    if (theirs->rank == mine->rank || theirs->peer != mine->rank || mine->peer != theirs->rank ||
         memcmp(&theirs->purpose, &mine->purpose, sizeof mine->purpose) != 0)
         return fail(RING_ERR_PEER, "rank %d is not whom rank %d wanted to speak to", theirs->rank,
                     mine->rank);
