@@ -196,6 +196,8 @@ static const struct {
     {"{\"optimizer\": {\"type\": \"Adam\", \"params\": {\"max_grad_norm\": 1}}}",
      "c.json:1:43: optimizer.params.max_grad_norm = 1 is not supported yet by this version: as in "
      "DeepSpeed, clip by the key gradient_clipping"},
+    {"{\"\\u001b[2J\\u009b\\n\": 1}",
+     "c.json:1:2: unknown key \"?[2J???\" (to ignore it: --unknown-keys=warn)"},
 };
 
 static void what_is_wrong_is_named_with_its_place(void **state)

@@ -70,6 +70,27 @@ static ring_status walk_object(entries_walk *walk, const char *parent, const cJS
     return RING_OK;
 }
 
+/* Messages quote keys and texts: the control characters in them, also those from U+0080 to U+009F,
+ * would be orders to a terminal. */
+static void hide_controls(char *text)
+{
+    for (unsigned char *at = (unsigned char *)text; at != NULL && *at != '\0'; at++) {
+        if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0)
+            at[0] = at[1] = '?';
+        else if (*at < ' ' || *at == 0x7f)
+            *at = '?';
+    }
+}
+
+static void make_printable(cJSON *value)
+{
+    for (; value != NULL; value = value->next) {
+        hide_controls(value->string);
+        hide_controls(value->valuestring);
+        make_printable(value->child);
+    }
+}
+
 ring_status entries_read(config_entries *entries, const char *name, const char *source,
                          size_t length)
 {
@@ -79,6 +100,7 @@ ring_status entries_read(config_entries *entries, const char *name, const char *
     entries->tree = cJSON_ParseWithOpts(entries->text.json, &end, 1);
     if (entries->tree == NULL)
         return lenient_syntax_error(&entries->text, (size_t)(end - entries->text.json));
+    make_printable(entries->tree);
     if (!cJSON_IsObject(entries->tree))
         return lenient_fail(&entries->text, 0, RING_ERR_CONFIG,
                             "the file must hold one object: { … }");
