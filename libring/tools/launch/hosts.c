@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <fcntl.h>
-#include <search.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,56 +12,59 @@
 #include <sys/stat.h>
 
 enum { NAME_MAX_LENGTH = 255, FILE_MAX_BYTES = 16 << 20, LINE_MOST = 1024, SHORT_LIST = 64 };
+enum { PLACES = 2 * HOSTS_MAX }; /* never more than half full: a search ends soon */
 
 /* ---- Names to places --------------------------------------------------------------- */
 
-static void drop_index(host_list *list)
+static bool is_called(const host_entry *h, const char *name, size_t length)
 {
-    if (list->places != NULL)
-        hdestroy_r(list->places);
-    free(list->places);
-    list->places = NULL;
+    return strlen(h->name) == length && strncmp(h->name, name, length) == 0;
 }
 
-static void note_place(host_list *list, size_t at)
+/* FNV-1a: every letter counts. hsearch() sees eight, and nodes of one cluster begin alike. */
+static uint32_t hash_of(const char *name, size_t length)
 {
-    ENTRY *found;
-    const ENTRY entry = {.key = list->items[at].name, .data = (void *)(uintptr_t)at};
-    if (hsearch_r(entry, ENTER, &found, list->places) == 0)
-        drop_index(list);
+    uint32_t hash = 2166136261u;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)name[i]) * 16777619u;
+    return hash;
+}
+
+/* @return where the name's number is, or would go. */
+static uint32_t *place_of(const host_list *list, const char *name, size_t length)
+{
+    uint32_t at = hash_of(name, length) % PLACES;
+    while (list->places[at] != 0 && !is_called(&list->items[list->places[at] - 1], name, length))
+        at = (at + 1) % PLACES;
+    return &list->places[at];
+}
+
+/* Of two items of one name the first is found. */
+static void note_place(host_list *list, size_t item)
+{
+    const char *name = list->items[item].name;
+    uint32_t *place = place_of(list, name, strlen(name));
+    if (*place == 0)
+        *place = (uint32_t)item + 1;
 }
 
 void hosts_reindex(host_list *list)
 {
-    drop_index(list);
+    free(list->places);
+    list->places = NULL;
     if (list->count < SHORT_LIST)
         return;
-    list->places = memory_grow(NULL, 1, sizeof *list->places);
-    memset(list->places, 0, sizeof *list->places);
-    if (hcreate_r(HOSTS_MAX * 5 / 4, list->places) == 0) {
-        free(list->places);
-        list->places = NULL;
-    }
-    for (size_t i = 0; i < list->count && list->places != NULL; i++)
+    list->places = memory_grow(NULL, PLACES, sizeof *list->places);
+    memset(list->places, 0, PLACES * sizeof *list->places);
+    for (size_t i = 0; i < list->count; i++)
         note_place(list, i);
-}
-
-static host_entry *look_up(const host_list *list, const char *name, size_t length)
-{
-    char key[NAME_MAX_LENGTH + 1];
-    ENTRY *found;
-    if (!text_format(key, sizeof key, "%.*s", (int)min_size(length, sizeof key), name))
-        return NULL;
-    return hsearch_r((ENTRY){.key = key}, FIND, &found, list->places) != 0
-               ? &list->items[(uintptr_t)found->data]
-               : NULL;
 }
 
 /* ---- The list ---------------------------------------------------------------------- */
 
 void hosts_free(host_list *list)
 {
-    drop_index(list);
+    free(list->places);
     for (size_t i = 0; i < list->count; i++) {
         free(list->items[i].name);
         free(list->items[i].ids);
@@ -100,11 +102,12 @@ static bool is_name(const char *name, size_t length)
 
 host_entry *hosts_find(const host_list *list, const char *name, size_t length)
 {
-    if (list->places != NULL)
-        return look_up(list, name, length);
+    if (list->places != NULL) {
+        const uint32_t item = *place_of(list, name, length);
+        return item != 0 ? &list->items[item - 1] : NULL;
+    }
     for (size_t i = 0; i < list->count; i++) {
-        if (strlen(list->items[i].name) == length &&
-            strncmp(list->items[i].name, name, length) == 0)
+        if (is_called(&list->items[i], name, length))
             return &list->items[i];
     }
     return NULL;

@@ -17,12 +17,10 @@ typedef struct host_entry {
     int *ids; /* [slots] slot numbers that --include or --exclude left; NULL: 0, 1, 2 … */
 } host_entry;
 
-struct hsearch_data;
-
 typedef struct host_list {
     host_entry *items;
     size_t count;
-    struct hsearch_data *places; /* names to places in items; NULL: the list is short, or none */
+    uint32_t *places; /* by name: the item's number from 1; NULL: the list is short */
 } host_list;
 
 void hosts_free(host_list *list);
