@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * ringtrain's files: configurations, and data sets as they are or compressed. */
+#include "give.h"
+
+#include "config.h"
+#include "dataset.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+/* From errors.h, whose RING_TRY is that of base.h. */
+const char *train_error(void);
+
+/* Some reasons have several lines. */
+static const char *reason(void)
+{
+    static char text[2048];
+    (void)text_format(text, sizeof text, "%s", train_error());
+    for (char *at = text; (at = strchr(at, '\n')) != NULL;)
+        *at = ' ';
+    return text;
+}
+
+/* ---- Configurations ------------------------------------------------------------- */
+
+static void seed_train_config(fuzz_seeds *to)
+{
+    fuzz_add_text(to, "{\"train_batch_size\": 64, \"optimizer\": {\"type\": \"SGD\", \"params\": "
+                      "{\"lr\": 0.01, \"momentum\": 0.9, \"nesterov\": true}}, "
+                      "\"gradient_clipping\": 1.0}");
+    fuzz_add_text(to, "{ // comment\n train_micro_batch_size_per_gpu: 8,\n"
+                      "  \"gradient_accumulation_steps\": 2e0,\n  optimizer: {type: \"AdamW\", "
+                      "params: {lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weight_decay: 0.1,},},\n"
+                      "  scheduler: {\"type\": \"WarmupDecayLR\", \"params\": "
+                      "{\"warmup_min_lr\": 0, \"warmup_max_lr\": 0.01, \"warmup_num_steps\": 10, "
+                      "\"total_num_steps\": 100, \"warmup_type\": \"linear\"}}, /* end */\n}");
+    fuzz_add_text(to, "\xef\xbb\xbf{\"train_batch_size\": 4, \"optimizer\": {\"type\": \"Adam\"}, "
+                      "\"fp16\": {\"enabled\": false}, \"steps_per_print\": 5, # x\n"
+                      "\"wall_clock_breakdown\": true, \"zero_optimization\": {\"stage\": 0}}");
+    fuzz_add_any_text(to, "{\"train_batch_size\": [1|2|3], \"\\u001b[2J\": 1}");
+    fuzz_add_any_text(to, "{\"optimiser\": {\"type\": \"SGD\\u009b\"}, \"a\\nb\": 1}");
+}
+
+static void check_number(double value)
+{
+    must(isfinite(value));
+}
+
+static void check_config(const train_config *c)
+{
+    must(c->train_batch >= 0 && c->micro_batch >= 0 && c->accumulation >= 0);
+    must(c->optimizer.kind <= OPTIMIZER_ADAMW && c->schedule.kind <= SCHEDULE_WARMUP_DECAY);
+    check_number(c->optimizer.lr);
+    check_number(c->optimizer.momentum);
+    check_number(c->optimizer.weight_decay);
+    check_number(c->optimizer.betas[0]);
+    check_number(c->optimizer.betas[1]);
+    check_number(c->schedule.max_lr);
+    check_number(c->gradient_clipping);
+    must(c->optimizer.lr >= 0 && c->gradient_clipping >= 0 && c->schedule.warmup_steps >= 0);
+}
+
+static void check_batch(const train_config *config, int ranks)
+{
+    train_config c = *config;
+    const ring_status status = config_resolve_batch(&c, ranks, "a fuzzer");
+    if (status != RING_OK)
+        fuzz_check_refusal(status, reason());
+    else
+        must(c.micro_batch >= 1 && c.accumulation >= 1 &&
+             c.train_batch == c.micro_batch * c.accumulation * ranks);
+}
+
+static void print_config(const train_config *c)
+{
+    static FILE *nowhere;
+    if (nowhere == NULL)
+        nowhere = fopen("/dev/null", "we");
+    must(nowhere != NULL);
+    config_print(c, true, nowhere);
+    config_list(c, nowhere);
+}
+
+static void take_note(void *context, const char *text)
+{
+    (void)context;
+    must(text[0] != '\0' && fuzz_is_printable(text));
+}
+
+static ring_status parse_with(const config_options *options, const unsigned char *bytes,
+                              size_t size)
+{
+    train_config c;
+    const ring_status status = config_parse("a.json", (const char *)bytes, size, options, take_note,
+                                            NULL, &c);
+    if (status != RING_OK) {
+        fuzz_check_refusal(status, reason());
+        return status;
+    }
+    check_config(&c);
+    check_batch(&c, 1);
+    check_batch(&c, 3);
+    check_batch(&c, 65536);
+    print_config(&c);
+    return RING_OK;
+}
+
+static ring_status parse_train_config(const unsigned char *bytes, size_t size)
+{
+    const config_options lenient = {.warn_unknown = true, .compat_ds_0_13 = true}, strict = {0};
+    (void)parse_with(&lenient, bytes, size);
+    return parse_with(&strict, bytes, size);
+}
+
+const fuzz_target fuzz_train_config = {.name = "train_config",
+                                       .reads = "configurations of ringtrain",
+                                       .most = 4096,
+                                       .seeds = seed_train_config,
+                                       .parse = parse_train_config};
+
+/* ---- Data ----------------------------------------------------------------------- */
+
+static const unsigned char images[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 2, 0,  0,
+                                       0, 2, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 10, 11};
+static const unsigned char labels[] = {0, 0, 8, 1, 0, 0, 0, 3, 0, 9, 5};
+
+/* @return bytes of the gzip file. */
+static size_t compress_to(unsigned char *out, size_t most, const unsigned char *in, size_t size)
+{
+    z_stream z = {.next_in = (unsigned char *)(uintptr_t)in,
+                  .avail_in = (unsigned)size,
+                  .next_out = out,
+                  .avail_out = (unsigned)most};
+    must(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+    must(deflate(&z, Z_FINISH) == Z_STREAM_END);
+    const size_t bytes = most - z.avail_out;
+    deflateEnd(&z);
+    return bytes;
+}
+
+static void seed_idx_file(fuzz_seeds *to)
+{
+    static unsigned char large[16 + 60 * 60], packed[512];
+    static const unsigned char head[] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 60, 0, 0, 0, 60};
+    fuzz_add(to, images, sizeof images);
+    fuzz_add(to, packed, compress_to(packed, sizeof packed, images, sizeof images));
+    memcpy(large, head, sizeof head);
+    fuzz_add(to, packed, compress_to(packed, sizeof packed, large, sizeof large));
+}
+
+static ring_status parse_idx_file(const unsigned char *bytes, size_t size)
+{
+    idx_array a;
+    const ring_status status = idx_read(give_file(0, bytes, size), 3, &a);
+    if (status == RING_OK)
+        must(a.bytes > 0 && a.bytes == a.shape[0] * a.shape[1] * a.shape[2] && a.data != NULL &&
+             a.data[a.bytes - 1] <= UINT8_MAX);
+    idx_free(&a);
+    return status;
+}
+
+const fuzz_target fuzz_idx_file = {.name = "idx_file",
+                                   .reads = "IDX files, raw and gzip",
+                                   .most = 4096,
+                                   .seeds = seed_idx_file,
+                                   .parse = parse_idx_file,
+                                   .reason = reason};
+
+/* A byte that says how long the file of labels is, which follows; then that of images. */
+static void add_dataset(fuzz_seeds *to, const unsigned char *first, size_t first_bytes,
+                        const unsigned char *second, size_t second_bytes)
+{
+    unsigned char both[1024] = {(unsigned char)first_bytes};
+    memcpy(both + 1, first, first_bytes);
+    memcpy(both + 1 + first_bytes, second, second_bytes);
+    fuzz_add(to, both, 1 + first_bytes + second_bytes);
+}
+
+static void seed_dataset(fuzz_seeds *to)
+{
+    unsigned char packed[256];
+    const size_t bytes = compress_to(packed, sizeof packed, labels, sizeof labels);
+    add_dataset(to, labels, sizeof labels, images, sizeof images);
+    add_dataset(to, packed, bytes, images, sizeof images);
+}
+
+static const char *dataset_folder(void)
+{
+    static const char *folder;
+    if (folder == NULL) {
+        folder = give_folder(NULL);
+        give_link(folder, "t10k-labels-idx1-ubyte.gz", 0);
+        give_link(folder, "t10k-images-idx3-ubyte", 1);
+    }
+    return folder;
+}
+
+static void check_dataset(const train_dataset *d)
+{
+    const uint32_t order[] = {(uint32_t)d->count - 1, 0};
+    float *taken = malloc(2 * d->features * sizeof *taken);
+    uint8_t classes[2];
+    must(taken != NULL && d->count > 0 && d->features > 0);
+    dataset_take(d, order, 2, taken, classes);
+    must(classes[0] < DATASET_CLASSES && classes[1] < DATASET_CLASSES);
+    must(taken[0] >= 0 && taken[2 * d->features - 1] <= 1);
+    (void)dataset_hash(d);
+    free(taken);
+}
+
+static ring_status parse_dataset(const unsigned char *bytes, size_t size)
+{
+    train_dataset d;
+    if (size == 0)
+        return RING_IN_PROGRESS;
+    const char *folder = dataset_folder();
+    const size_t first = min_size(bytes[0], size - 1);
+    (void)give_fd(0, bytes + 1, first);
+    (void)give_fd(1, bytes + 1 + first, size - 1 - first);
+    RING_TRY(dataset_read(folder, DATASET_TEST, &d));
+    check_dataset(&d);
+    dataset_free(&d);
+    return RING_OK;
+}
+
+const fuzz_target fuzz_dataset = {.name = "dataset",
+                                  .reads = "images and labels that belong together",
+                                  .most = 2048,
+                                  .seeds = seed_dataset,
+                                  .parse = parse_dataset,
+                                  .reason = reason};
