@@ -5,7 +5,7 @@
  */
 #include "bench.h"
 #include "json.h"
-#include "perf_output.h"
+#include "output.h"
 #include "result_table.h"
 #include "stopwatch.h"
 #include "try.h"
@@ -260,7 +260,7 @@ static bool close_rank(bench *b, bool failed)
     if (!failed)
         perf_buffers_close(&b->self.buffers);
     free(b->self.times);
-    return output_close(b->json, "ringperf", b->options.json);
+    return output_close(b->json, b->options.json);
 }
 
 int bench_run(const perf_options *options, ring_comm *comm)

@@ -7,6 +7,7 @@
 #define PERF_JSON_H
 
 #include "measure.h"
+#include <stdio.h>
 
 void json_result(FILE *out, const perf_case *c, const perf_result *result);
 

@@ -5,15 +5,15 @@
  * through the loopback. The figures that ringperf's are to be read against, in the same run.
  */
 #include "limit.h"
-#include "perf_output.h"
+
+#include "args.h"
+#include "output.h"
 
 #include <errno.h>
-#include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { EXIT_GOOD, EXIT_USAGE = 2, EXIT_FAILED = 3 };
+enum { EXIT_GOOD, EXIT_FAILED = 3 };
 
 enum { WANT_ALL_REDUCE = 1, WANT_LINE = 2, WANT_FUTEX = 4, WANT_TCP = 8, WANT_PUSH = 16 };
 
@@ -31,124 +31,73 @@ static const struct {
 typedef struct limit_options {
     perf_sizes sizes;
     int iters, warmup, wanted;
-    bool aliased, help;
+    bool aliased;
     const char *json;
 } limit_options;
 
 /* ---- The command line ---- */
 
-static void print_help(void)
+static void take_step(const args_given *given)
 {
-    puts("usage: ringlimit [options] [all_reduce] [line] [futex] [push] [tcp]\n\n"
-         "What this machine allows between two threads; without names, all of it.\n"
-         "  all_reduce   each thread adds half of both buffers and writes both; they meet once\n"
-         "  line         hand-over of a cache line\n"
-         "  futex        hand-over through the kernel\n"
-         "  push         a meeting: each pushes a line with turn, signature and 8 or 40 bytes\n"
-         "               to the other, checks what came and adds it\n"
-         "  tcp          a stream over 127.0.0.1\n\n"
-         "  -b, --minbytes SIZE      8 (K M G T)\n"
-         "  -e, --maxbytes SIZE      64M\n"
-         "  -i, --stepbytes SIZE     from size to size\n"
-         "  -f, --stepfactor N       or times N, 8\n"
-         "  -n, --iters N            timed calls, 50\n"
-         "  -w, --warmup_iters N     calls before, 5\n"
-         "      --aliased            buffers exactly a power of two apart: shows what they cost\n"
-         "      --json FILE          written anew, one object a line\n\n"
-         "exit status: 0 good, 2 usage, 3 anything else");
+    limit_options *o = given->out;
+    args_size(given);
+    o->sizes.factor = 1;
 }
 
-static bool set_option(int letter, const char *text, limit_options *o)
-{
-    switch (letter) {
-    case 'b':
-        return perf_size_parse(text, &o->sizes.min);
-    case 'e':
-        return perf_size_parse(text, &o->sizes.max);
-    case 'i':
-        o->sizes.factor = 1;
-        return perf_size_parse(text, &o->sizes.step) && o->sizes.step;
-    case 'f':
-        return perf_int_parse(text, 2, 1024, &o->sizes.factor);
-    case 'n':
-        return perf_int_parse(text, 1, 1000000, &o->iters);
-    case 'w':
-        return perf_int_parse(text, 0, 1000000, &o->warmup);
-    case 'A':
-        o->aliased = true;
-        return true;
-    case 'J':
-        o->json = text;
-        return *text != '\0';
-    case 'h':
-        o->help = true;
-        return true;
-    default:
-        return false;
-    }
-}
+#define AT(member) ARGS_AT(limit_options, member)
+#define DOC .flags = OPTION_DOC
+static const args_row rows[] = {
+    {"minbytes", 'b', "SIZE", "Smallest size, 8 (K M G T)", args_size, AT(sizes.min)},
+    {"maxbytes", 'e', "SIZE", "Largest size, 64M", args_size, AT(sizes.max)},
+    {"stepbytes", 'i', "SIZE", "From size to size", take_step, AT(sizes.step), .least = 1},
+    {"stepfactor", 'f', "N", "Or times N, 8", args_whole, AT(sizes.factor), .least = 2,
+     .most = 1024},
+    {"iters", 'n', "N", "Timed calls, 50", args_whole, AT(iters), .least = 1, .most = 1000000},
+    {"warmup_iters", 'w', "N", "Calls before, 5", args_whole, AT(warmup), .most = 1000000},
+    {"aliased", 0, NULL, "Buffers exactly a power of two apart: shows what they cost", args_flag,
+     AT(aliased)},
+    {"json", 0, "FILE", "Written anew, one object a line", args_text, AT(json)},
+    {.help = "Measurements:"},
+    {"all_reduce", .help = "Each thread adds half of both buffers and writes both; they meet once",
+     DOC},
+    {"line", .help = "Hand-over of a cache line", DOC},
+    {"futex", .help = "Hand-over through the kernel", DOC},
+    {"push",
+     .help = "A meeting: each pushes a line with turn, signature and 8 or 40 bytes to the other, "
+             "checks what came and adds it",
+     DOC},
+    {"tcp", .help = "A stream over 127.0.0.1", DOC},
+    {0},
+};
 
-static bool add_measurement(const char *name, limit_options *o)
+static const char doc[] = "What this machine allows between two threads; without names, all of it."
+                          "\vExit status: 0 good, 2 usage, 3 anything else.";
+
+static int take_measurement(char **words, int count, void *out)
 {
+    limit_options *o = out;
+    (void)count;
     for (size_t i = 0; i < MEASUREMENTS; i++)
-        if (strcmp(name, measurements[i].name) == 0) {
+        if (strcmp(words[0], measurements[i].name) == 0) {
             o->wanted |= measurements[i].bit;
-            return true;
+            return 1;
         }
-    return false;
+    args_fail("unknown measurement \"%s\"", words[0]);
 }
 
-static bool refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static bool refuse(const char *format, ...)
+static void parse(int argc, char **argv, limit_options *o)
 {
-    va_list args;
-    fputs("ringlimit: ", stderr);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputs("; see ringlimit --help\n", stderr);
-    return false;
-}
-
-static bool refuse_option(int letter, char **argv)
-{
-    const char *word = argv[optind - 1];
-    if (letter == '?')
-        return refuse("unknown option %s", word);
-    if (letter == ':')
-        return refuse("%s needs a value", word);
-    return word == optarg ? refuse("%s %s is not allowed", argv[optind - 2], word)
-                          : refuse("%s is not allowed", word);
-}
-
-static bool parse(int argc, char **argv, limit_options *o)
-{
-    static const struct option longs[] = {{"minbytes", required_argument, NULL, 'b'},
-                                          {"maxbytes", required_argument, NULL, 'e'},
-                                          {"stepbytes", required_argument, NULL, 'i'},
-                                          {"stepfactor", required_argument, NULL, 'f'},
-                                          {"warmup_iters", required_argument, NULL, 'w'},
-                                          {"iters", required_argument, NULL, 'n'},
-                                          {"json", required_argument, NULL, 'J'},
-                                          {"aliased", no_argument, NULL, 'A'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const args_program ringlimit = {"ringlimit", rows,
+                                           "[all_reduce] [line] [futex] [push] [tcp]", doc,
+                                           .take = take_measurement};
     *o = (limit_options){.sizes = {.min = 8, .max = 64 << 20, .factor = 8},
                          .iters = 50,
                          .warmup = 5};
-    int letter;
-    while ((letter = getopt_long(argc, argv, ":b:e:i:f:n:w:h", longs, NULL)) != -1)
-        if (!set_option(letter, optarg, o))
-            return refuse_option(letter, argv);
-    for (; optind < argc; optind++)
-        if (!add_measurement(argv[optind], o))
-            return refuse("unknown measurement \"%s\"", argv[optind]);
+    args_parse(&ringlimit, argc, argv, o);
     if (o->sizes.min > o->sizes.max)
-        return refuse("--minbytes is above --maxbytes");
+        args_fail("--minbytes is above --maxbytes");
     if (o->wanted == 0)
         o->wanted = ~0;
-    return true;
 }
 
 /* ---- The figures ---- */
@@ -265,24 +214,14 @@ static bool open_json(report *r)
     return r->json != NULL;
 }
 
-static int run(int argc, char **argv)
+int main(int argc, char **argv)
 {
     report r = {.cores = limit_find_cores()};
-    if (!parse(argc, argv, &r.options))
-        return EXIT_USAGE;
-    if (r.options.help) {
-        print_help();
-        return EXIT_GOOD;
-    }
+    output_check_at_exit(EXIT_FAILED);
+    parse(argc, argv, &r.options);
     if (!open_json(&r))
         return EXIT_FAILED;
     measure(&r);
-    const bool kept = output_close(r.json, "ringlimit", r.options.json);
+    const bool kept = output_close(r.json, r.options.json);
     return r.failed || !kept ? EXIT_FAILED : EXIT_GOOD;
-}
-
-int main(int argc, char **argv)
-{
-    const int status = run(argc, argv);
-    return output_flush(stdout, "ringlimit", "standard output") ? status : EXIT_FAILED;
 }

@@ -6,7 +6,7 @@
 #ifndef PERF_LIMIT_H
 #define PERF_LIMIT_H
 
-#include "numbers.h"
+#include "sizes.h"
 #include <stdatomic.h>
 
 /** Cores that the two threads of a measurement are kept on. */

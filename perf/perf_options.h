@@ -9,8 +9,7 @@
 
 #include "collective.h"
 #include "names.h"
-#include "numbers.h"
-#include <stdio.h>
+#include "sizes.h"
 
 typedef enum perf_memory { PERF_SHARED, PERF_PLAIN } perf_memory;
 
@@ -43,12 +42,8 @@ typedef struct perf_options {
     double min_bandwidth; /* of the environment; -1: none */
 } perf_options;
 
-typedef enum perf_parsed { PERF_PARSED, PERF_HELP, PERF_VERSION, PERF_WRONG } perf_parsed;
-
-/** Parses COLLECTIVE and options, then the environment's RINGPERF_MIN_BW (or
- *  NCCL_TESTS_MIN_BW). @param[out] error one line, set with PERF_WRONG. */
-perf_parsed perf_options_parse(int argc, char **argv, perf_options *out, char *error,
-                               size_t error_size);
-void perf_options_help(FILE *out);
+/** Reads COLLECTIVE and options, then the environment's RINGPERF_MIN_BW (or NCCL_TESTS_MIN_BW).
+ *  Ends the program with 2 for wrong ones, and after --help. */
+void perf_options_parse(int argc, char **argv, perf_options *out);
 
 #endif

@@ -6,116 +6,82 @@
  */
 #include "plan_command.h"
 #include "algo.h"
-#include "numbers.h"
-#include "perf_output.h"
+#include "args.h"
+#include "output.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 
-enum { EXIT_GOOD, EXIT_NOT_PROVEN, EXIT_USAGE, EXIT_FAILED };
+enum { EXIT_GOOD, EXIT_NOT_PROVEN, EXIT_FAILED = 3 };
 
 #define MOST_RANKS 64 /* the checker's limit */
 #define ELEMENT 4     /* float32 */
 
 typedef struct request {
     plan_collective collective;
+    bool named;
     const algo *algorithm;
     int ranks, root, chunks; /* root -1, chunks 0: not given */
     int per_host;            /* 0: all on one */
     plan_world world;
     int32_t host_of[MOST_RANKS];
     size_t bytes;
-    bool steps, help;
+    bool steps;
     const char *trace;
 } request;
 
-static int usage(const char *format, ...) RING_PRINTF(1, 2);
+/* ---- The command line ---- */
 
-static int usage(const char *format, ...)
+static void take_algorithm(const args_given *given)
 {
-    va_list args;
-    fputs("ringperf plan: ", stderr);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputs("; see ringperf plan --help\n", stderr);
-    return EXIT_USAGE;
+    request *r = given->out;
+    r->algorithm = algo_find(given->text);
+    if (!r->algorithm)
+        args_refuse(given, "no such algorithm");
 }
 
-static void print_help(void)
+#define AT(member) ARGS_AT(request, member)
+static const args_row rows[] = {
+    {"ranks", 0, "N", "1 to 64", args_whole, AT(ranks), .least = 1, .most = MOST_RANKS},
+    {"per-host", 0, "N", "Ranks of a host; default: all are on one", args_whole, AT(per_host),
+     .least = 1, .most = MOST_RANKS},
+    {"algo", 0, "NAME", "ring (default); all are below", .take = take_algorithm},
+    {"root", 0, "R", "Of broadcast and reduce, 0", args_whole, AT(root), .most = MOST_RANKS - 1},
+    {"chunks", 0, "K", "Pieces of the vector; default: what the algorithm chooses for --bytes",
+     args_whole, AT(chunks), .least = 1, .most = 1 << 16},
+    {"bytes", 0, "SIZE", "Of the vector, 1M: for the chunks, the traffic and the trace", args_size,
+     AT(bytes)},
+    {"steps", 0, NULL, "Each rank's steps as text instead of the table", args_flag, AT(steps)},
+    {"trace", 0, "FILE", "A Chrome trace of all ranks at the cost model's times, instead",
+     args_text, AT(trace)},
+    {.help = "Algorithms:"},
+};
+
+enum { ROWS = sizeof rows / sizeof *rows, MOST_ALGORITHMS = 16 };
+
+static int take_collective(char **words, int count, void *out)
+{
+    request *r = out;
+    (void)count;
+    if (r->named)
+        args_fail("unexpected word \"%s\"", words[0]);
+    r->named = true;
+    r->collective = plan_collective_find(words[0]);
+    if (r->collective >= PLAN_BARRIER)
+        args_fail(
+            "\"%s\" is no collective: all_reduce, reduce_scatter, all_gather, broadcast or reduce",
+            words[0]);
+    return 1;
+}
+
+/* The options, and the algorithms for --help. */
+static void list_rows(args_row *out)
 {
     size_t count;
     const algo *all = algo_all(&count);
-    puts("usage: ringperf plan COLLECTIVE --ranks N [options]\n\n"
-         "Draws which ranks' data each chunk of each rank holds after every step, and proves that\n"
-         "the plan is right.\n\n"
-         "  --ranks N       1 to 64\n"
-         "  --per-host N    ranks of a host; default: all are on one\n"
-         "  --algo NAME     ring (default); all are below\n"
-         "  --root R        of broadcast and reduce, 0\n"
-         "  --chunks K      pieces of the vector; default: what the algorithm chooses for --bytes\n"
-         "  --bytes SIZE    of the vector, 1M: for the chunks, the traffic and the trace\n"
-         "  --steps         each rank's steps as text instead of the table\n"
-         "  --trace FILE    a Chrome trace of all ranks at the cost model's times, instead\n\n"
-         "algorithms:");
-    for (size_t i = 0; i < count; i++)
-        printf("  %-8s %s\n", all[i].name, all[i].about);
-}
-
-/* ---- The command line ---- */
-
-static bool parse_value(int letter, const char *text, request *r)
-{
-    switch (letter) {
-    case 'p':
-        return perf_int_parse(text, 1, MOST_RANKS, &r->per_host);
-    case 'n':
-        return perf_int_parse(text, 1, MOST_RANKS, &r->ranks);
-    case 'r':
-        return perf_int_parse(text, 0, MOST_RANKS - 1, &r->root);
-    case 'k':
-        return perf_int_parse(text, 1, 1 << 16, &r->chunks);
-    case 'a':
-        r->algorithm = algo_find(text);
-        return r->algorithm != NULL;
-    case 'b':
-        return perf_size_parse(text, &r->bytes);
-    case 't':
-        r->trace = text;
-        return *text != '\0';
-    case 's':
-        r->steps = true;
-        return true;
-    default:
-        r->help = true;
-        return true;
-    }
-}
-
-static int parse_options(int argc, char **argv, request *r)
-{
-    static const struct option longs[] = {
-        {"ranks", required_argument, NULL, 'n'},    {"algo", required_argument, NULL, 'a'},
-        {"root", required_argument, NULL, 'r'},     {"chunks", required_argument, NULL, 'k'},
-        {"per-host", required_argument, NULL, 'p'}, {"bytes", required_argument, NULL, 'b'},
-        {"steps", no_argument, NULL, 's'},          {"trace", required_argument, NULL, 't'},
-        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
-    int letter, which = 0;
-    optind = 0;
-    while ((letter = getopt_long(argc, argv, "+:h", longs, &which)) != -1) {
-        if (letter == '?' || letter == ':')
-            return usage("%s: unknown option, or its value is missing", argv[optind - 1]);
-        if (!parse_value(letter, optarg, r))
-            return usage("--%s %s is not allowed", longs[which].name, optarg);
-    }
-    return optind < argc ? usage("unexpected word \"%s\"", argv[optind]) : EXIT_GOOD;
-}
-
-static bool parse_collective(const char *name, plan_collective *collective)
-{
-    *collective = plan_collective_find(name);
-    return *collective < PLAN_BARRIER;
+    memcpy(out, rows, sizeof rows);
+    for (size_t i = 0; i < count && i < MOST_ALGORITHMS; i++)
+        out[ROWS + i] = (args_row){.name = all[i].name, .help = all[i].about, .flags = OPTION_DOC};
 }
 
 static void set_world(request *r)
@@ -128,42 +94,40 @@ static void set_world(request *r)
                             .host_of = r->host_of};
 }
 
-static int check_request(request *r)
+static void check_request(request *r)
 {
+    if (!r->named)
+        args_fail("which collective? e.g. ringperf plan all_reduce --ranks 4");
     if (r->ranks == 0)
-        return usage("--ranks is missing");
+        args_fail("--ranks is missing");
     set_world(r);
     if (r->root >= 0 && !plan_facts_of(r->collective)->rooted)
-        return usage("%s has no root", plan_collective_name(r->collective));
+        args_fail("%s has no root", plan_collective_name(r->collective));
     if (r->root < 0)
         r->root = 0;
     if (r->root >= r->ranks)
-        return usage("--root %d is not below --ranks %d", r->root, r->ranks);
+        args_fail("--root %d is not below --ranks %d", r->root, r->ranks);
     if (!r->algorithm->supports(r->collective))
-        return usage("%s has no %s", r->algorithm->name, plan_collective_name(r->collective));
+        args_fail("%s has no %s", r->algorithm->name, plan_collective_name(r->collective));
     const int least = r->algorithm->chunks(r->collective, &r->world, 1);
     if (r->chunks == 0)
         r->chunks = r->algorithm->chunks(r->collective, &r->world, r->bytes);
     if (r->chunks % least != 0)
-        return usage("--chunks %d is not a multiple of %d, as %s needs", r->chunks, least,
-                     r->algorithm->name);
-    return EXIT_GOOD;
+        args_fail("--chunks %d is not a multiple of %d, as %s needs", r->chunks, least,
+                  r->algorithm->name);
 }
 
-static int parse_request(int argc, char **argv, request *r)
+static void parse_request(int argc, char **argv, request *r)
 {
+    args_row shown[ROWS + MOST_ALGORITHMS + 1] = {{0}};
+    const args_program program = {"ringperf plan", shown, "COLLECTIVE --ranks N",
+                                  "Draws which ranks' data each chunk of each rank holds after "
+                                  "every step, and proves that the plan is right.",
+                                  .take = take_collective};
     *r = (request){.algorithm = algo_find("ring"), .root = -1, .bytes = 1 << 20};
-    const char *first = argc > 1 ? argv[1] : "";
-    if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
-        r->help = true;
-        return EXIT_GOOD;
-    }
-    if (!parse_collective(first, &r->collective))
-        return usage(
-            "\"%s\" is no collective: all_reduce, reduce_scatter, all_gather, broadcast or reduce",
-            first);
-    const int status = parse_options(argc - 1, argv + 1, r);
-    return status != EXIT_GOOD || r->help ? status : check_request(r);
+    list_rows(shown);
+    args_parse(&program, argc, argv, r);
+    check_request(r);
 }
 
 /* ---- The plans ---- */
@@ -206,7 +170,7 @@ static int write_trace(const request *r, const plan *const *plans)
     }
     const ring_status status = plan_print_trace(plans, &r->world, r->bytes / ELEMENT, ELEMENT,
                                                 &prices, out);
-    if (!output_close(out, "ringperf plan", r->trace))
+    if (!output_close(out, r->trace))
         return EXIT_FAILED;
     if (status != RING_OK)
         return failed("drawing the trace");
@@ -282,11 +246,6 @@ static int show_plans(const request *r)
 int plan_command(int argc, char **argv)
 {
     request r;
-    const int status = parse_request(argc, argv, &r);
-    if (status != EXIT_GOOD)
-        return status;
-    if (!r.help)
-        return show_plans(&r);
-    print_help();
-    return EXIT_GOOD;
+    parse_request(argc, argv, &r);
+    return show_plans(&r);
 }

@@ -6,7 +6,8 @@
 #ifndef PERF_PLAN_COMMAND_H
 #define PERF_PLAN_COMMAND_H
 
-/** @param argv  from the word "plan" on. @return the exit status, as ringperf's. */
+/** @param argv  from the word "plan" on. @return the exit status, as ringperf's; a wrong command
+ *  line ends the program with 2. */
 int plan_command(int argc, char **argv);
 
 #endif

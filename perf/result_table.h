@@ -7,6 +7,7 @@
 #define PERF_TABLE_H
 
 #include "measure.h"
+#include <stdio.h>
 
 #define TABLE_RANK_LINE 160
 

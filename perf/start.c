@@ -7,6 +7,8 @@
 #include "bench.h"
 #include "threads.h"
 
+#include <stdio.h>
+
 typedef struct thread_rank {
     const perf_options *options;
     const ring_unique_id *id;

@@ -130,7 +130,7 @@ static ring_status list_settings(const train_state *state, char text[SAME_TEXT_M
     fprintf(out,
             "--model=" MLP_NAME "\n--loss=%s\n--seed=%" PRIu64 "\n--compat=%s\n"
             "--max-steps=%ld\n",
-            loss_name(options->loss), options->seed, options->compat_ds_0_13 ? "ds-0.13" : "none",
+            loss_names[options->loss], options->seed, options->compat_ds_0_13 ? "ds-0.13" : "none",
             options->max_steps);
     config_list(&state->config, out);
     fprintf(out, "--epochs=%d\nmaths library=%s\n", state->epochs, gemm_library());
@@ -166,7 +166,7 @@ static void print_start(train_state *state)
     printf(
         "training " MLP_NAME
         " (%zu parameters, loss %s) on %zu samples, testing on %zu, with %d rank%s; layers by %s\n",
-        state->engine.model.param_count, loss_name(state->options->loss), state->train.count,
+        state->engine.model.param_count, loss_names[state->options->loss], state->train.count,
         state->test.count, state->ranks, state->ranks == 1 ? "" : "s", gemm_library());
     config_print(&state->config, state->config.dump_state, stdout);
     const size_t repeated = sampler_repeated(&state->sampler);

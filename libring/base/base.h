@@ -86,8 +86,6 @@ bool wait_is_sleepy(unsigned turns);
 
 /* ---- Text ---------------------------------------------------------------------- */
 
-/** @return the candidate closest to @p word by edit distance, or NULL if none is close. */
-const char *text_nearest(const char *word, const char *const *candidates, size_t count);
 /** snprintf that reports truncation. @return false if it did not fit. */
 bool text_format(char *out, size_t size, const char *format, ...) RING_PRINTF(3, 4);
 /** Makes text from elsewhere fit to be shown: ends it, and puts '?' for what is neither printable

@@ -5,7 +5,9 @@
  */
 #include "settings.h"
 
-#include <errno.h>
+#include "numbers.h"
+#include "words.h"
+
 #include <locale.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -160,10 +162,8 @@ static bool parse_seconds(const char *value, double *out)
 
 static bool parse_whole(const char *value, int least, int most, int *out)
 {
-    char *end;
-    errno = 0;
-    const long number = strtol(value, &end, 10);
-    if (errno != 0 || end == value || *end != '\0' || number < least || number > most)
+    long long number;
+    if (!number_whole(value, least, most, &number))
         return false;
     *out = (int)number;
     return true;
@@ -234,7 +234,7 @@ static const char *nearest_setting(const char *name)
     for (size_t i = 0; i < SETTINGS; i++)
         if (has_prefix(table[i].name))
             names[count++] = table[i].name + PREFIX;
-    const char *found = text_nearest(name + PREFIX, names, count);
+    const char *found = words_nearest(name + PREFIX, names, count);
     return found != NULL ? found - PREFIX : NULL;
 }
 

@@ -5,7 +5,6 @@
 #include "run_job.h"
 #include "run_options.h"
 
-#include <errno.h>
 #include <string.h>
 
 int main(int argc, char **argv)
@@ -13,7 +12,6 @@ int main(int argc, char **argv)
     options o;
     if (argc == 2 && strcmp(argv[1], "--remote-child") == 0)
         return remote_child();
-    program_invocation_name = program_invocation_short_name; /* for messages of argp */
     options_parse(argc, argv, &o);
     const int code = run_job(&o);
     options_free(&o);

@@ -7,9 +7,9 @@
  *           [--memory plain|registered|far]
  */
 #include "sweep.h"
+#include "args.h"
 #include "harness.h"
 
-#include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,62 +69,41 @@ static int sweep_rank(int rank, int ranks, harness_board *board, void *arg)
 
 /* ---- Options ---------------------------------------------------------------------------- */
 
-static void parse_ranks(sweep_options *options, char *list, struct argp_state *state)
+static void take_ranks(const args_given *given)
 {
+    sweep_options *options = given->out;
     options->rank_count = 0;
-    for (char *word = strtok(list, ","); word != NULL; word = strtok(NULL, ",")) {
+    for (char *word = strtok(given->text, ","); word != NULL; word = strtok(NULL, ",")) {
         const int ranks = atoi(word);
         if (ranks < 1 || ranks > HARNESS_MAX_RANKS || options->rank_count == MOST_COMMS)
-            argp_error(state, "--ranks: want up to %d numbers from 1 to %d", MOST_COMMS,
-                       HARNESS_MAX_RANKS);
+            args_refuse(given, "expected up to %d numbers from 1 to %d", MOST_COMMS,
+                        HARNESS_MAX_RANKS);
         options->ranks[options->rank_count++] = ranks;
     }
 }
 
-static sweep_mode parse_mode(const char *name, struct argp_state *state)
+static void take_memory(const args_given *given)
 {
-    static const char *const names[] = {"sample", "pairwise", "full"};
-    for (int mode = SWEEP_SAMPLE; mode <= SWEEP_FULL; mode++)
-        if (strcmp(name, names[mode]) == 0)
-            return (sweep_mode)mode;
-    argp_error(state, "--mode %s: want sample, pairwise or full", name);
-    return SWEEP_PAIRWISE;
+    const sweep_options *options = given->out;
+    args_name(given);
+    if (options->target.memory == SWEEP_FAR && !sweep_has_far())
+        args_refuse(given, "far is in sweep_doubled");
 }
 
-static sweep_memory parse_memory(const char *name, struct argp_state *state)
-{
-    static const char *const names[SWEEP_MEMORIES] = {"plain", "registered", "far"};
-    for (int memory = 0; memory < SWEEP_MEMORIES; memory++)
-        if (strcmp(name, names[memory]) == 0 && (memory != SWEEP_FAR || sweep_has_far()))
-            return (sweep_memory)memory;
-    argp_error(state, "--memory %s: want plain, registered%s", name,
-               sweep_has_far() ? " or far" : ", or far in sweep_doubled");
-    return SWEEP_PLAIN;
-}
+static const char *const modes[] = {"sample", "pairwise", "full", NULL};
+static const char *const memories[] = {"plain", "registered", "far", NULL};
 
-static error_t parse(int key, char *value, struct argp_state *state)
-{
-    sweep_options *options = state->input;
-    switch (key) {
-    case 't':
-        options->target.transport = value;
-        return 0;
-    case 'a':
-        options->target.algorithm = value;
-        return 0;
-    case 'm':
-        options->mode = parse_mode(value, state);
-        return 0;
-    case 'M':
-        options->target.memory = parse_memory(value, state);
-        return 0;
-    case 'r':
-        parse_ranks(options, value, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
+#define AT(member) ARGS_AT(sweep_options, member)
+static const args_row rows[] = {
+    {"transport", 't', "NAME", "loop (default), shm, tcp", args_text, AT(target.transport)},
+    {"algo", 'a', "NAME", "ring (default), oneshot, direct, halving, tree, chain", args_text,
+     AT(target.algorithm)},
+    {"mode", 'm', "MODE", "sample, pairwise (default), full", args_name, AT(mode), .names = modes},
+    {"memory", 'M', "KIND", "of buffers that are not shared: plain (default), registered, far",
+     take_memory, AT(target.memory), .names = memories},
+    {"ranks", 'r', "LIST", "default 1,2,3,4,5,7,8", .take = take_ranks},
+    {0},
+};
 
 /* @return number of ranks that found something wrong. */
 static int sweep_comm(sweep_options *options, int ranks)
@@ -141,21 +120,13 @@ static int sweep_comm(sweep_options *options, int ranks)
 
 int main(int argc, char **argv)
 {
-    static const struct argp_option table[] = {
-        {"transport", 't', "NAME", 0, "loop (default), shm, tcp", 0},
-        {"algo", 'a', "NAME", 0, "ring (default), oneshot, direct, halving, tree, chain", 0},
-        {"mode", 'm', "MODE", 0, "sample, pairwise (default), full", 0},
-        {"memory", 'M', "KIND", 0,
-         "of buffers that are not shared: plain (default), registered, far", 0},
-        {"ranks", 'r', "LIST", 0, "default 1,2,3,4,5,7,8", 0},
-        {0}};
-    const struct argp argp = {table, parse, NULL, "Sweeps collectives against oracles.",
-                              NULL,  NULL,  NULL};
+    static const args_program sweep = {"sweep", rows, NULL, "Sweeps collectives against oracles.",
+                                       .take = NULL};
     sweep_options options = {.target = {.transport = "loop", .algorithm = "ring"},
                              .mode = SWEEP_PAIRWISE,
                              .ranks = {1, 2, 3, 4, 5, 7, 8},
                              .rank_count = 7};
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    args_parse(&sweep, argc, argv, &options);
     setenv("RING_TRANSPORT", options.target.transport, 1);
     setenv("RING_ALGO", options.target.algorithm, 1);
     options.cases = sweep_list(options.mode, options.ranks, options.rank_count);

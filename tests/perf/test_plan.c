@@ -143,7 +143,7 @@ static void wrong_requests_are_one_line_and_status_2(void **state)
     }
     assert_int_equal(shell(PLAN "all_reduce --ranks 2 --trace /nowhere/trace.json"), 3);
     assert_int_equal(shell(PLAN "all_reduce --ranks 2 --trace /dev/full >/dev/null"), 3);
-    assert_int_equal(shell_count("ringperf plan: /dev/full: not all of it could be written"), 1);
+    assert_int_equal(shell_count("ringperf: /dev/full: not all of it could be written"), 1);
     assert_int_equal(shell(PLAN "--help"), 0);
 }
 

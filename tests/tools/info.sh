@@ -123,7 +123,7 @@ has "version" "$out" '^ringinfo \(libring\) [0-9.]+$'
 for words in "" --json env; do
     "$ringinfo" $words >/dev/full 2>"$work/err"
     equal "full disk: ringinfo $words" 1 "$?"
-    has "full disk" "$(cat "$work/err")" 'could not be written completely'
+    has "full disk" "$(cat "$work/err")" 'not all of it could be written'
 done
 
 if command -v script >/dev/null; then

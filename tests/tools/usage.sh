@@ -37,10 +37,10 @@ refuse "whole number" -n 0 true
 refuse "whole number" -n -3 true
 refuse "whole number" -n 2x true
 refuse "whole number" -n 99999999999999999999 true
-refuse "how many" -np
+refuse "np needs a value" -np
 refuse "whole number.*65535" -n 1 --master-port 70000 true
 refuse "one number" --nnodes 1:4 true
-refuse "core or none" -n 1 --bind-to socket true
+refuse "none or core or auto" -n 1 --bind-to socket true
 refuse "reached by ssh" -n 1 --launcher pdsh true
 refuse "NAME or NAME=VALUE" -n 1 -x 2A=1 true
 refuse "not set here" -n 1 -x RING_TEST_SURELY_UNSET true

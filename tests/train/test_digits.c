@@ -111,7 +111,7 @@ static void what_cannot_be_written_is_told(void **state)
     assert_int_equal(run->status, 1);
     assert_string_equal(
         run->output,
-        "ringdigits: standard output could not be written completely; is the disk full?");
+        "ringdigits: standard output: not all of it could be written; is the disk full?");
     programs_free(run);
 }
 

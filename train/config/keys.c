@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "config.h"
-#include "nearest.h"
+#include "words.h"
 
 #define FIELD(member) \
     .field = offsetof(train_config, member), .bytes = sizeof(((train_config *)0)->member)
@@ -301,7 +301,7 @@ static bool are_siblings(const char *a, const char *b)
  * rare there, so bp16 is bf16 rather than fp16. */
 static size_t unlikeness(const char *word, const char *known)
 {
-    return 2 * nearest_distance(word, known) + (word[0] != known[0]);
+    return 2 * words_distance(word, known) + (word[0] != known[0]);
 }
 
 const char *config_key_nearest(const char *path)

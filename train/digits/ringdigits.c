@@ -5,10 +5,10 @@
  * random hand: shifted points, slant, turn, size, place, thickness, ink and noise. The same
  * seed gives the same bytes on every machine.
  */
+#include "args.h"
+#include "output.h"
 #include "strokes.h"
-#include "train_output.h"
 
-#include <argp.h>
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CODE_USAGE = 2 };
+enum { IMAGES_MAX = 10000000 };
 enum { SIDE = 28, PIXELS = SIDE * SIDE, CURVE_STEPS = 6, MAX_SEGMENTS = 128 };
 
 /* ---- Chance: PCG32 (O'Neill 2014) --------------------------------------------------- */
@@ -267,44 +267,25 @@ static void publish(void)
 
 typedef struct options {
     const char *dir;
-    unsigned long seed, train, test;
+    unsigned seed, train, test;
 } options;
 
-static unsigned long number(struct argp_state *state, const char *text, unsigned long most)
-{
-    char *end;
-    errno = 0;
-    const unsigned long value = strtoul(text, &end, 10);
-    if (errno != 0 || *end != '\0' || *text == '-' || end == text || value > most)
-        argp_error(state, "'%s' is not a number from 0 to %lu", text, most);
-    return value;
-}
+#define AT(member) ARGS_AT(options, member)
+static const args_row rows[] = {
+    {"seed", 's', "N", "Which hands (1)", args_whole, AT(seed), .most = UINT32_MAX},
+    {"train", 'n', "N", "Training images (60000)", args_whole, AT(train), .most = IMAGES_MAX},
+    {"test", 't', "N", "Test images (10000)", args_whole, AT(test), .most = IMAGES_MAX},
+    {0},
+};
 
-static error_t parse(int key, char *value, struct argp_state *state)
+static int take_dir(char **words, int count, void *out)
 {
-    options *o = state->input;
-    switch (key) {
-    case 's':
-        o->seed = number(state, value, UINT32_MAX);
-        return 0;
-    case 'n':
-        o->train = number(state, value, 10000000);
-        return 0;
-    case 't':
-        o->test = number(state, value, 10000000);
-        return 0;
-    case ARGP_KEY_ARG:
-        if (o->dir != NULL)
-            argp_usage(state);
-        o->dir = value;
-        return 0;
-    case ARGP_KEY_END:
-        if (o->dir == NULL)
-            argp_error(state, "say where to write: ringdigits DIR");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    options *o = out;
+    (void)count;
+    if (o->dir != NULL)
+        args_fail("unexpected word '%s'; the folder is %s", words[0], o->dir);
+    o->dir = words[0];
+    return 1;
 }
 
 static void enter(const char *dir)
@@ -317,30 +298,23 @@ static void enter(const char *dir)
 
 int main(int argc, char **argv)
 {
-    static const struct argp_option table[] = {{"seed", 's', "N", 0, "Which hands (1)", 0},
-                                               {"train", 'n', "N", 0, "Training images (60000)", 0},
-                                               {"test", 't', "N", 0, "Test images (10000)", 0},
-                                               {0}};
-    const struct argp argp = {
-        table,
-        parse,
-        "DIR",
+    static const args_program ringdigits = {
+        "ringdigits", rows, "DIR",
         "Writes handwritten-looking digits to DIR in MNIST's file layout, for machines without "
         "MNIST. The same seed gives the same files.\vExample: ringdigits /tmp/digits && ringtrain "
         "--deepspeed_config adam.json --data /tmp/digits\n\n"
         "Exit status: 0 everything is written, 1 it could not be, 2 wrong use.",
-        NULL,
-        NULL,
-        NULL};
+        .take = take_dir};
     options o = {.seed = 1, .train = 60000, .test = 10000};
-    output_check_at_exit();
-    argp_err_exit_status = CODE_USAGE;
-    argp_parse(&argp, argc, argv, 0, NULL, &o);
+    output_check_at_exit(EXIT_FAILURE);
+    args_parse(&ringdigits, argc, argv, &o);
+    if (o.dir == NULL)
+        args_fail("say where to write: ringdigits DIR");
     enter(o.dir);
-    chance c = {.state = o.seed * 2654435761u + 88172645463325252u};
-    write_set(train_images, train_labels, (uint32_t)o.train, &c);
-    write_set(test_images, test_labels, (uint32_t)o.test, &c);
+    chance c = {.state = o.seed * UINT64_C(2654435761) + 88172645463325252u};
+    write_set(train_images, train_labels, o.train, &c);
+    write_set(test_images, test_labels, o.test, &c);
     publish();
-    printf("%lu training and %lu test images in %s\n", o.train, o.test, o.dir);
+    printf("%u training and %u test images in %s\n", o.train, o.test, o.dir);
     return 0;
 }

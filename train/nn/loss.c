@@ -3,25 +3,8 @@
 #include "loss.h"
 
 #include <math.h>
-#include <string.h>
 
-static const char *const names[] = {[LOSS_MSE] = "mse", [LOSS_CROSS_ENTROPY] = "cross_entropy"};
-
-bool loss_parse(const char *name, loss_kind *kind)
-{
-    for (int i = LOSS_MSE; i <= LOSS_CROSS_ENTROPY; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *kind = (loss_kind)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-const char *loss_name(loss_kind kind)
-{
-    return names[kind];
-}
+const char *const loss_names[] = {[LOSS_MSE] = "mse", [LOSS_CROSS_ENTROPY] = "cross_entropy", NULL};
 
 static double mse_row(const float *output, size_t label, size_t classes, double scale, float *delta)
 {

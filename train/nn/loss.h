@@ -6,7 +6,6 @@
 #ifndef TRAIN_LOSS_H
 #define TRAIN_LOSS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,9 +14,8 @@ typedef enum loss_kind {
     LOSS_CROSS_ENTROPY /* -log softmax(output)[label] */
 } loss_kind;
 
-/** @return false for an unknown name ("mse", "cross_entropy"). */
-bool loss_parse(const char *name, loss_kind *kind);
-const char *loss_name(loss_kind kind);
+/** By loss_kind, ended by NULL. */
+extern const char *const loss_names[];
 
 /** Sum over the batch of the samples' losses, in float64.
  *  @param output  [batch, classes]; @param labels [batch], each below @p classes.

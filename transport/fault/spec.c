@@ -2,6 +2,8 @@
  * What shall go wrong: the text of it, and the dice. */
 #include "fault.h"
 
+#include "words.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +32,7 @@ static bool parse_real(const char *text, double most, double *value)
 
 static ring_status wrong_key(const char *key)
 {
-    const char *near = text_nearest(key, keys, sizeof keys / sizeof *keys);
+    const char *near = words_nearest(key, keys, sizeof keys / sizeof *keys);
     return fail(
         RING_ERR_CONFIG,
         "RING_FAULT: unknown word \"%s\"%s%s; known are seed, delay, drop, truncate, lie, close",

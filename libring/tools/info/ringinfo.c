@@ -2,25 +2,25 @@
  * ringinfo: what is here, what will be used, what is wrong and how to mend it. */
 #include "info_report.h"
 
-#include "about.h"
+#include "args.h"
+#include "output.h"
 #include "settings.h"
 
-#include <argp.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { CODE_OUTPUT = 1, CODE_USAGE, CODE_WRONG = 3, KEY_JSON = 1000, KEY_NO_COLOR };
+enum { CODE_OUTPUT = 1, CODE_WRONG = 3 };
 
 typedef struct wishes {
     bool env_only, json, no_color;
 } wishes;
 
-static const struct argp_option option_table[] = {
-    {"json", KEY_JSON, NULL, 0, "Print JSON, for programs", 0},
-    {"no-color", KEY_NO_COLOR, NULL, 0, "No colours (also: NO_COLOR in the environment)", 0},
+static const args_row rows[] = {
+    {"json", 0, NULL, "Print JSON, for programs", args_flag, ARGS_AT(wishes, json)},
+    {"no-color", 0, NULL, "No colours (also: NO_COLOR in the environment)", args_flag,
+     ARGS_AT(wishes, no_color)},
     {0},
 };
 
@@ -39,30 +39,14 @@ static const char doc[] =
     "Exit status: 0 if nothing fails, 1 not all could be written, 2 wrong use, 3 if\n"
     "something is wrong (FAIL).";
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static int take_env(char **words, int count, void *out)
 {
-    wishes *w = state->input;
-    switch (key) {
-    case KEY_JSON:
-        w->json = true;
-        return 0;
-    case KEY_NO_COLOR:
-        w->no_color = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (strcmp(arg, "env") != 0)
-            argp_error(state, "unknown word '%s'; did you mean 'env'?", arg);
-        w->env_only = true;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static void print_version(FILE *out, struct argp_state *state)
-{
-    (void)state;
-    about_print(out, "ringinfo");
+    wishes *w = out;
+    (void)count;
+    if (strcmp(words[0], "env") != 0)
+        args_fail("unknown word '%s'; did you mean 'env'?", words[0]);
+    w->env_only = true;
+    return 1;
 }
 
 static bool may_color(const wishes *w)
@@ -102,15 +86,9 @@ static int show_report(const wishes *w)
 
 int main(int argc, char **argv)
 {
-    static const struct argp argp = {option_table, parse_option, "[env]", doc, NULL, NULL, NULL};
+    static const args_program ringinfo = {"ringinfo", rows, "[env]", doc, .take = take_env};
     wishes w = {0};
-    program_invocation_name = program_invocation_short_name; /* for messages of argp */
-    argp_program_version_hook = print_version;
-    argp_err_exit_status = CODE_USAGE;
-    argp_parse(&argp, argc, argv, 0, NULL, &w);
-    const int code = w.env_only ? show_settings(&w) : show_report(&w);
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return code;
-    fputs("ringinfo: standard output could not be written completely; is the disk full?\n", stderr);
-    return CODE_OUTPUT;
+    output_check_at_exit(CODE_OUTPUT);
+    args_parse(&ringinfo, argc, argv, &w);
+    return w.env_only ? show_settings(&w) : show_report(&w);
 }

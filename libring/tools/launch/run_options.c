@@ -2,62 +2,174 @@
  * ringrun's command line. */
 #include "run_options.h"
 
-#include "about.h"
+#include "args.h"
 #include "job.h"
-#include "run_options_table.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { CODE_USAGE = 2, PORT_MAX = 65535, KILL_WAIT = 10, KILL_WAIT_MAX = 86400 };
+enum { PORT_MAX = 65535, KILL_WAIT = 10, KILL_WAIT_MAX = 86400 };
 
-static _Noreturn void wrong(const char *format, ...) RING_PRINTF(1, 2);
-static _Noreturn void wrong(const char *format, ...)
+/* ---- Values -------------------------------------------------------------------------------- */
+
+static void take_per_node(const args_given *given)
 {
-    va_list args;
-    va_start(args, format);
-    fputs("ringrun: ", stderr);
-    vfprintf(stderr, format, args);
-    fputs("\nTry 'ringrun --help'.\n", stderr);
-    va_end(args);
-    exit(CODE_USAGE);
+    options *o = given->out;
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (strcmp(given->text, "gpu") == 0)
+        args_refuse(given, "this version runs on CPUs; give a number or \"auto\"");
+    if (strcmp(given->text, "auto") == 0 || strcmp(given->text, "cpu") == 0)
+        o->per_node = cores > 0 ? (int)cores : 1;
+    else
+        args_whole(given);
 }
 
-static int number(const char *option, const char *text, int low, int high)
+static void take_nodes(const args_given *given)
 {
-    int value;
-    const char *at = text;
-    if (!hosts_number(&at, low, high, &value) || *at != '\0')
-        wrong("%s '%s': expected a whole number from %d to %d", option, text, low, high);
-    return value;
+    if (strchr(given->text, ':') != NULL)
+        args_refuse(given, "the number of hosts is fixed here; give one number");
+    args_whole(given);
 }
 
-/* ---- Words that are no option --------------------------------------------------------- */
-
-static const struct argp_option *find_long(const char *name, size_t length)
+static bool is_variable(const char *name)
 {
-    const struct argp_option *found = NULL;
-    for (const struct argp_option *o = options_table; o->name || o->key || o->doc; o++) {
-        if (o->name == NULL || strncmp(o->name, name, length) != 0)
-            continue;
-        if (o->name[length] == '\0')
-            return o;
-        found = o; /* getopt takes the beginning of a name too */
-    }
-    return found;
+    bool good = *name != '\0' && !isdigit((unsigned char)*name);
+    for (; *name != '\0'; name++)
+        good = good && (isalnum((unsigned char)*name) || *name == '_');
+    return good;
 }
 
-static const struct argp_option *find_short(int key)
+static void take_export(const args_given *given)
 {
-    for (const struct argp_option *o = options_table; o->name || o->key || o->doc; o++) {
-        if (o->key == key)
-            return o;
-    }
-    return NULL;
+    options *o = given->out;
+    const size_t length = strcspn(given->text, "=");
+    char *name = memory_text(given->text, length);
+    if (!is_variable(name))
+        args_refuse(given, "expected NAME or NAME=VALUE");
+    const char *decided = job_decides(name);
+    if (decided != NULL)
+        args_refuse(given, "%s; leave it out", decided);
+    const char *value = given->text[length] == '=' ? given->text + length + 1 : getenv(name);
+    if (value == NULL)
+        args_refuse(given, "the variable is not set here; set it, or give -x %s=VALUE", name);
+    texts_set(&o->exports, name, "%s", value);
+    free(name);
 }
+
+static void take_standalone(const args_given *given)
+{
+    options *o = given->out;
+    o->hosts = "localhost";
+}
+
+static void take_launcher(const args_given *given)
+{
+    if (strcmp(given->text, "ssh") != 0)
+        args_refuse(given, "other hosts are reached by ssh; leave the option out");
+}
+
+static const char *const bindings[] = {
+    [BIND_NONE] = "none", [BIND_CORE] = "core", [BIND_AUTO] = "auto", NULL};
+
+/* ---- The options --------------------------------------------------------------------------- */
+
+#define AT(member) ARGS_AT(options, member)
+#define HIDDEN .flags = OPTION_HIDDEN
+static const args_row rows[] = {
+    {.help = "How many ranks:"},
+    {"np", 'n', "N", "N ranks in all (also -np N)", args_whole, AT(ranks), .least = 1,
+     .most = RANKS_MAX},
+    {"nproc-per-node", 0, "N",
+     "N ranks on each host; \"auto\": one a core of this host (also --num-gpus)", take_per_node,
+     AT(per_node), .least = 1, .most = RANKS_MAX},
+    {"num-gpus", 0, "N", NULL, take_per_node, AT(per_node), .least = 1, .most = RANKS_MAX, HIDDEN},
+    {"nnodes", 0, "N", "Use the first N hosts (also --num-nodes)", take_nodes, AT(nodes),
+     .least = 1, .most = HOSTS_MAX},
+    {"num-nodes", 0, "N", NULL, take_nodes, AT(nodes), .least = 1, .most = HOSTS_MAX, HIDDEN},
+    {.help = "Where:"},
+    {"host", 'H', "A,B:SLOTS", "Hosts, reached by ssh; a slot takes a rank (default 1)", args_text,
+     AT(hosts)},
+    {"hostfile", 0, "FILE", "Hosts, a line each: NAME slots=N, or NAME:N", args_text, AT(hostfile)},
+    {"include", 0, "NODE:SLOT,...@...", "Of the hosts, only these (also -i)", args_text,
+     AT(include)},
+    {NULL, 'i', "NODE", NULL, args_text, AT(include), HIDDEN},
+    {"exclude", 0, "NODE:SLOT,...@...", "All hosts but these (also -e)", args_text, AT(exclude)},
+    {NULL, 'e', "NODE", NULL, args_text, AT(exclude), HIDDEN},
+    {"ssh-port", 0, "PORT", "Port of ssh on the other hosts", args_whole, AT(ssh_port), .least = 1,
+     .most = PORT_MAX},
+    {"remote-ringrun", 0, "PATH", "Where ringrun is on the other hosts (default: where it is here)",
+     args_text, AT(remote_ringrun)},
+    {"node-rank", 0, "R",
+     "Start only the ranks of node R, here; the other nodes are started in the same way. Needs "
+     "--nnodes, --master-addr, and the same RING_SECRET_FILE everywhere",
+     args_whole, AT(node_rank), .most = HOSTS_MAX - 1},
+    {.help = "How ranks meet and run:"},
+    {"master-addr", 0, "ADDR",
+     "Where rank 0 listens (default: the first host; 127.0.0.1 if all ranks are here)", args_text,
+     AT(master_addr)},
+    {"master-port", 0, "PORT", "Its port (default: 29500; a free one if all ranks are here)",
+     args_whole, AT(master_port), .least = 1, .most = PORT_MAX},
+    {"export", 'x', "NAME[=VALUE]", "Give this variable to every rank, on every host",
+     .take = take_export},
+    {"bind-to", 0, "core|none|auto",
+     "Tie each rank to the core of its slot; auto (default): the ranks of a host to equal shares "
+     "of its cores, if a share has a core for each thread of a rank",
+     args_name, AT(binding), .names = bindings},
+    {"kill-wait", 0, "SECONDS",
+     "After Ctrl-C or SIGTERM, which ranks get too, kill what has not ended by then (default 10)",
+     args_whole, AT(kill_wait), .most = KILL_WAIT_MAX},
+    {.help = "What you see:"},
+    {"dry-run", 0, NULL, "Print what would be started, start nothing", args_flag, AT(dry_run)},
+    {"tag-output", 0, NULL, "Begin rank 0's lines with its number too", args_flag, AT(tag_output)},
+    {"enable-each-rank-log", 0, "DIR", "Also write each rank's output to DIR/rank_N.log", args_text,
+     AT(log_dir)},
+    {.help = "Understood from other launchers:"},
+    {"launcher", 0, "ssh", "Other hosts are reached by plain ssh", .take = take_launcher},
+    {"standalone", 0, NULL, "This host only, as -H localhost", .take = take_standalone},
+    {"no-ssh", 0, NULL, "With --node-rank: nobody is reached by ssh", args_flag, AT(no_ssh)},
+    {"bind-cores-to-rank", 0, NULL, "As --bind-to core", args_flag, AT(binding), .most = BIND_CORE},
+    {"no-local-rank", 0, NULL, "Nothing is added to the program's arguments", .take = NULL},
+    {"no-python", 0, NULL, "The program is run as it is", .take = NULL},
+    {0},
+};
+
+static const char doc[] =
+    "Starts N ranks of PROGRAM, here or on several hosts, and stops them all if one fails."
+    "\vRank 0's output passes as it is; the other ranks' lines begin with [rank]. Standard input "
+    "goes to rank 0. When a rank dies, the others get 1 second to report, then are stopped; one "
+    "message names the rank, its host and how it ended. Ctrl-C and SIGTERM are passed on, and "
+    "ranks have 10 seconds to end (--kill-wait); a second signal kills them, and one that comes "
+    "when they are gone drops the output that nobody has read yet.\n"
+    "\n"
+    "Each rank gets RING_RANK, RING_SIZE, RING_LOCAL_RANK, RING_LOCAL_SIZE, and the same as RANK, "
+    "WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE; MASTER_ADDR, MASTER_PORT; and a fresh secret by "
+    "which ranks know each other (never on a command line or in the environment). OMP_NUM_THREADS "
+    "and OPENBLAS_NUM_THREADS are 1 unless set. These, MKL_NUM_THREADS, RING_* and NCCL_* go to "
+    "all hosts, others with -x.\n"
+    "\n"
+    "Without -H or --hostfile the hosts are those of DLTS_HOSTFILE, PBS_NODEFILE, "
+    "SLURM_JOB_NODELIST, LSB_HOSTS or /job/hostfile if there is one, else this one. Other hosts "
+    "need ssh without a password, and libring under the same path; they have RING_INIT_TIMEOUT (60 "
+    "seconds) to answer.\n"
+    "\n"
+    "PROGRAM is looked for in PATH, then beside ringrun. Options may be spelled with '_' for '-', "
+    "as for torchrun and deepspeed.\n"
+    "\n"
+    "Examples:\n"
+    "  ringrun -n 4 ringperf all_reduce -b 8 -e 64M -f 2 -c 1\n"
+    "  ringrun -n 2 ringtrain --deepspeed_config deeps.json --data mnist\n"
+    "  ringrun -H node1:2,node2:2 -x LD_LIBRARY_PATH ./my_program\n"
+    "  ringrun --hostfile hosts --include node1:0,1@node2 ./my_program\n"
+    "  ringrun -n 2 --dry-run ./my_program --its-option\n"
+    "\n"
+    "Exit status: 0 if all ranks ended with 0, else that of the first rank that did not (128 + "
+    "signal if it was killed); 2 wrong use, 3 trouble on this host (also: output could not be "
+    "written), 127 the program was not found, 130 interrupted (143 by SIGTERM), 255 a host was "
+    "lost or did not answer.";
+
+/* ---- The command line ---------------------------------------------------------------------- */
 
 /* "--localhost:0,2" was meant as "--include localhost:0,2". */
 static bool looks_like_include(const char *word)
@@ -67,267 +179,51 @@ static bool looks_like_include(const char *word)
            strspn(colon + 1, "0123456789,") == strlen(colon + 1);
 }
 
-static void list_names(texts *out)
+static void guess(const char *word)
 {
-    for (const struct argp_option *o = options_table; o->name || o->key || o->doc; o++) {
-        if (o->name != NULL)
-            texts_add(out, "%s", o->name);
-    }
-    texts_add(out, "help");
-    texts_add(out, "usage");
-    texts_add(out, "version");
-}
-
-static _Noreturn void unknown(const char *word, size_t length)
-{
-    char *name = memory_text(word, length);
-    texts names = {0};
-    list_names(&names);
-    const char *near = text_nearest(name, (const char *const *)names.items, names.count);
     if (looks_like_include(word))
-        wrong("unknown option '--%s'; did you mean '--include %s'?", word, word);
-    if (near != NULL)
-        wrong("unknown option '--%s'; did you mean '--%s'?", name, near);
-    wrong("unknown option '--%s'; the program's own options come after its name", name);
+        args_fail("unknown option '--%s'; did you mean '--include %s'?", word, word);
 }
 
-/* torchrun and deepspeed spell options either way: --nproc_per_node is --nproc-per-node. */
-static void use_dashes(char *word, size_t length)
+static int take_program(char **words, int count, void *out)
 {
-    for (size_t i = 0; i < length && memchr(word, ':', length) == NULL; i++)
-        word[i] = word[i] == '_' ? '-' : word[i];
-}
-
-/* Looks at the words before the program, so that unknown ones get a good answer. */
-static void check_words(int argc, char **argv)
-{
-    for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
-        char *word = argv[i] + 1;
-        const struct argp_option *o;
-        bool has_value;
-        if (*word == '-') {
-            word++;
-            const size_t length = strcspn(word, "=");
-            use_dashes(word, length);
-            o = find_long(word, length);
-            has_value = word[length] == '=';
-            if (o == NULL && strncmp("help", word, length) != 0 &&
-                strncmp("version", word, length) != 0 && strncmp("usage", word, length) != 0)
-                unknown(word, length);
-        } else {
-            o = find_short(*word);
-            has_value = word[0] != '\0' && word[1] != '\0' && strcmp(word, "np") != 0;
-        }
-        i += o != NULL && o->arg != NULL && !has_value;
-    }
-}
-
-/* ---- Options --------------------------------------------------------------------------- */
-
-static int per_node(const char *text)
-{
-    if (strcmp(text, "auto") == 0 || strcmp(text, "cpu") == 0) {
-        const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-        return cores > 0 ? (int)cores : 1;
-    }
-    if (strcmp(text, "gpu") == 0)
-        wrong("--nproc-per-node gpu: this version runs on CPUs; give a number or \"auto\"");
-    return number("--nproc-per-node", text, 1, RANKS_MAX);
-}
-
-static int nodes(const char *text)
-{
-    if (strchr(text, ':') != NULL)
-        wrong("--nnodes '%s': the number of hosts is fixed here; give one number", text);
-    return number("--nnodes", text, 1, HOSTS_MAX);
-}
-
-static void add_export(options *o, const char *text)
-{
-    const size_t length = strcspn(text, "=");
-    char *name = memory_text(text, length);
-    bool good = length > 0 && !isdigit((unsigned char)*name);
-    for (const char *at = name; *at != '\0'; at++)
-        good = good && (isalnum((unsigned char)*at) || *at == '_');
-    if (!good)
-        wrong("-x '%s': expected NAME or NAME=VALUE", text);
-    const char *decided = job_decides(name);
-    if (decided != NULL)
-        wrong("-x %s: %s; leave it out", name, decided);
-    const char *value = text[length] == '=' ? text + length + 1 : getenv(name);
-    if (value == NULL)
-        wrong("-x %s: the variable is not set here; set it, or give -x %s=VALUE", name, name);
-    texts_set(&o->exports, name, "%s", value);
-    free(name);
-}
-
-static job_binding binding(const char *text)
-{
-    if (strcmp(text, "core") == 0)
-        return BIND_CORE;
-    if (strcmp(text, "none") == 0)
-        return BIND_NONE;
-    if (strcmp(text, "auto") != 0)
-        wrong("--bind-to '%s': expected core or none or auto", text);
-    return BIND_AUTO;
-}
-
-static const char *not_empty(const char *option, const char *text)
-{
-    if (*text == '\0')
-        wrong("%s: the value is empty", option);
-    return text;
-}
-
-static error_t parse_how(int key, const char *arg, options *o)
-{
-    switch (key) {
-    case KEY_MASTER_ADDR:
-        o->master_addr = not_empty("--master-addr", arg);
-        break;
-    case KEY_MASTER_PORT:
-        o->master_port = number("--master-port", arg, 1, PORT_MAX);
-        break;
-    case 'x':
-        add_export(o, arg);
-        break;
-    case KEY_BIND:
-        o->binding = binding(arg);
-        break;
-    case KEY_BIND_CORES:
-        o->binding = BIND_CORE;
-        break;
-    case KEY_KILL_WAIT:
-        o->kill_wait = number("--kill-wait", arg, 0, KILL_WAIT_MAX);
-        break;
-    case KEY_NO_SSH:
-        o->no_ssh = true;
-        break;
-    case KEY_SSH_PORT:
-        o->ssh_port = number("--ssh-port", arg, 1, PORT_MAX);
-        break;
-    case KEY_REMOTE_RINGRUN:
-        o->remote_ringrun = not_empty("--remote-ringrun", arg);
-        break;
-    case KEY_DRY_RUN:
-        o->dry_run = true;
-        break;
-    case KEY_TAG:
-        o->tag_output = true;
-        break;
-    case KEY_LOGS:
-        o->log_dir = not_empty("--enable-each-rank-log", arg);
-        break;
-    case KEY_MEANT_ANYWAY:
-        break;
-    case KEY_LAUNCHER:
-        if (strcmp(arg, "ssh") != 0)
-            wrong("--launcher '%s': other hosts are reached by ssh; leave the option out", arg);
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
-}
-
-/* "-np 4" reaches us as -n with the value "p". */
-static const char *value_of_n(const char *arg, struct argp_state *state)
-{
-    if (strcmp(arg, "p") != 0)
-        return arg;
-    if (state->next == state->argc)
-        wrong("-np: how many?");
-    return state->argv[state->next++];
-}
-
-static void take_program(options *o, struct argp_state *state)
-{
-    o->program = &state->argv[state->next - 1];
-    not_empty("the program's name", o->program[0]);
-    state->next = state->argc;
-}
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-    options *o = state->input;
-    switch (key) {
-    case 'n':
-        o->ranks = number("-n", value_of_n(arg, state), 1, RANKS_MAX);
-        break;
-    case KEY_PER_NODE:
-        o->per_node = per_node(arg);
-        break;
-    case KEY_NODES:
-        o->nodes = nodes(arg);
-        break;
-    case KEY_NODE_RANK:
-        o->node_rank = number("--node-rank", arg, 0, HOSTS_MAX - 1);
-        break;
-    case 'H':
-        o->hosts = not_empty("-H", arg);
-        break;
-    case KEY_STANDALONE:
-        o->hosts = "localhost";
-        break;
-    case KEY_HOSTFILE:
-        o->hostfile = not_empty("--hostfile", arg);
-        break;
-    case 'i':
-    case KEY_INCLUDE:
-        o->include = not_empty("--include", arg);
-        break;
-    case 'e':
-    case KEY_EXCLUDE:
-        o->exclude = not_empty("--exclude", arg);
-        break;
-    case ARGP_KEY_ARG:
-        take_program(o, state);
-        break;
-    case ARGP_KEY_NO_ARGS:
-        wrong("which program? ringrun -n N PROGRAM [ARGS...]");
-    default:
-        return parse_how(key, arg, o);
-    }
-    return 0;
+    options *o = out;
+    o->program = words;
+    if (*words[0] == '\0')
+        args_fail("the program's name is empty");
+    return count;
 }
 
 static void check_together(const options *o)
 {
+    if (o->program == NULL)
+        args_fail("which program? ringrun -n N PROGRAM [ARGS...]");
     if (o->hostfile != NULL && o->hosts != NULL)
-        wrong("--hostfile and -H both name the hosts; give one");
+        args_fail("--hostfile and -H both name the hosts; give one");
     if (o->include != NULL && o->exclude != NULL)
-        wrong("--include and --exclude cannot be given together");
+        args_fail("--include and --exclude cannot be given together");
     if ((o->include != NULL || o->exclude != NULL) && (o->nodes > 0 || o->per_node > 0))
-        wrong("--include and --exclude choose hosts and ranks; leave out the number of nodes and "
-              "of ranks on each");
+        args_fail(
+            "--include and --exclude choose hosts and ranks; leave out the number of nodes and "
+            "of ranks on each");
     if (o->node_rank < 0 && o->no_ssh)
-        wrong("--no-ssh needs --node-rank: start ringrun on every node, each with its number");
+        args_fail("--no-ssh needs --node-rank: start ringrun on every node, each with its number");
     if (o->node_rank < 0)
         return;
     if (o->hostfile != NULL || o->hosts != NULL || o->include != NULL || o->exclude != NULL)
-        wrong("--node-rank starts ranks on this host only; leave out the list of hosts");
+        args_fail("--node-rank starts ranks on this host only; leave out the list of hosts");
     if (o->nodes == 0 || o->node_rank >= o->nodes)
-        wrong("--node-rank %d needs --nnodes N with N greater than it", o->node_rank);
+        args_fail("--node-rank %d needs --nnodes N with N greater than it", o->node_rank);
     if (o->nodes > 1 && o->master_addr == NULL)
-        wrong("--node-rank needs --master-addr: the address of node 0, the same on every node");
-}
-
-static void print_version(FILE *out, struct argp_state *state)
-{
-    (void)state;
-    about_print(out, "ringrun");
+        args_fail("--node-rank needs --master-addr: the address of node 0, the same on every node");
 }
 
 void options_parse(int argc, char **argv, options *out)
 {
-    static const struct argp argp = {options_table, parse_option, "PROGRAM [ARGS...]",
-                                     options_doc,   NULL,         NULL,
-                                     NULL};
+    static const args_program ringrun = {"ringrun",    rows,         "PROGRAM [ARGS...]", doc,
+                                         take_program, .rest = true, .unknown = guess};
     *out = (options){.node_rank = -1, .binding = BIND_AUTO, .kill_wait = KILL_WAIT};
-    argp_program_version_hook = print_version;
-    argp_err_exit_status = CODE_USAGE;
-    check_words(argc, argv);
-    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, out);
+    args_parse(&ringrun, argc, argv, out);
     options_take_node_variables(out);
     check_together(out);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- *
- * numbers: no overflow anywhere: what does not fit is not a number.
- */
+ * Over strtoll() and strtod(), which take more than they should. */
 #include "numbers.h"
 
 #include <ctype.h>
@@ -29,7 +27,7 @@ static int unit_shift(const char *suffix)
     return 10 * (int)(letter - letters + 1);
 }
 
-bool perf_size_parse(const char *text, size_t *bytes)
+bool number_size(const char *text, size_t *bytes)
 {
     char *end;
     const double number = strtod(text, &end);
@@ -44,33 +42,19 @@ bool perf_size_parse(const char *text, size_t *bytes)
     return true;
 }
 
-bool perf_int_parse(const char *text, int least, int most, int *value)
+bool number_whole(const char *text, long long least, long long most, long long *value)
 {
     char *end;
     if (!is_digit(*text == '-' ? text[1] : *text))
         return false;
     errno = 0;
-    const long number = strtol(text, &end, 10);
-    if (*end != '\0' || errno || number < least || number > most)
-        return false;
-    *value = (int)number;
-    return true;
+    *value = strtoll(text, &end, 10);
+    return *end == '\0' && errno == 0 && *value >= least && *value <= most;
 }
 
-bool perf_real_parse(const char *text, double *value)
+bool number_real(const char *text, double *value)
 {
     char *end;
     *value = strtod(text, &end);
     return is_digit(*text) && !strpbrk(text, "xX") && *end == '\0' && isfinite(*value);
-}
-
-size_t perf_sizes_next(const perf_sizes *sizes, size_t bytes)
-{
-    size_t next;
-    const bool wraps = sizes->factor > 1
-                           ? __builtin_mul_overflow(bytes, (size_t)sizes->factor, &next)
-                           : __builtin_add_overflow(bytes, sizes->step, &next);
-    if (wraps)
-        return SIZE_MAX;
-    return next > bytes ? next : bytes + 1; /* zero times anything stays; go on from 1 byte */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Numbers of the command line, and the run of sizes. */
+ * Numbers are taken whole or not at all. */
 #include "numbers.h"
 
 #include <setjmp.h>
@@ -28,7 +28,7 @@ static void sizes_have_binary_units(void **state)
                  {"8.0", 8}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t bytes = 1;
-        assert_true(perf_size_parse(cases[i].text, &bytes));
+        assert_true(number_size(cases[i].text, &bytes));
         assert_int_equal(bytes, cases[i].bytes);
     }
 }
@@ -42,59 +42,36 @@ static void what_is_no_size_is_refused(void **state)
                                         "0x10", "0x1p4",     "1e3",   "1.2.3", ".5K"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         size_t bytes;
-        assert_false(perf_size_parse(wrong[i], &bytes));
+        assert_false(number_size(wrong[i], &bytes));
     }
 }
 
 static void whole_numbers_keep_their_bounds(void **state)
 {
     (void)state;
-    int value;
-    assert_true(perf_int_parse("1", 1, 4, &value));
+    long long value;
+    assert_true(number_whole("1", 1, 4, &value));
     assert_int_equal(value, 1);
-    assert_true(perf_int_parse("-1", -1, 4, &value));
+    assert_true(number_whole("-1", -1, 4, &value));
     assert_int_equal(value, -1);
     static const char *const wrong[] = {
         "0",  "5",  "",    "x",  "1x", "1.0", "99999999999999999999",
         " 1", "+1", "0x1", "1 ", "-",  "--1", "- 1"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_false(perf_int_parse(wrong[i], 1, 4, &value));
+        assert_false(number_whole(wrong[i], 1, 4, &value));
 }
 
 static void reals_are_finite_and_not_negative(void **state)
 {
     (void)state;
     double value;
-    assert_true(perf_real_parse("2.5", &value));
+    assert_true(number_real("2.5", &value));
     assert_true(value == 2.5);
-    assert_true(perf_real_parse("1e3", &value));
+    assert_true(number_real("1e3", &value));
     assert_true(value == 1000);
     static const char *const wrong[] = {"", "-1", "nan", "inf", "1s", " 1", "+1", "0x10"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_false(perf_real_parse(wrong[i], &value));
-}
-
-static size_t count_sizes(perf_sizes sizes)
-{
-    size_t count = 0;
-    for (size_t at = sizes.min; at <= sizes.max; at = perf_sizes_next(&sizes, at))
-        count++;
-    return count;
-}
-
-static void a_run_of_sizes_multiplies_or_adds(void **state)
-{
-    (void)state;
-    assert_int_equal(count_sizes((perf_sizes){8, 64 << 20, 1 << 20, 2}), 24);
-    assert_int_equal(count_sizes((perf_sizes){0, 4 << 20, 1 << 20, 1}), 5);
-    assert_int_equal(count_sizes((perf_sizes){64, 64, 1 << 20, 1}), 1);
-}
-
-static void a_run_of_sizes_ends_from_zero_and_at_the_largest(void **state)
-{
-    (void)state;
-    assert_int_equal(count_sizes((perf_sizes){0, 8, 1, 2}), 5); /* 0 1 2 4 8 */
-    assert_int_equal(count_sizes((perf_sizes){1, SIZE_MAX - 1, 1, 2}), 64);
+        assert_false(number_real(wrong[i], &value));
 }
 
 int main(void)
@@ -104,8 +81,6 @@ int main(void)
         cmocka_unit_test(what_is_no_size_is_refused),
         cmocka_unit_test(whole_numbers_keep_their_bounds),
         cmocka_unit_test(reals_are_finite_and_not_negative),
-        cmocka_unit_test(a_run_of_sizes_multiplies_or_adds),
-        cmocka_unit_test(a_run_of_sizes_ends_from_zero_and_at_the_largest),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("util.numbers", tests, NULL, NULL);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Edit distance with one row of the table at a time. */
-#include "nearest.h"
+#include "words.h"
 
 #include <ctype.h>
 #include <string.h>
 
-enum { WORD_MAX = 64 };
+enum { WORD_MAX = 64, TOO_FAR = WORD_MAX + 1 };
 
 static size_t least(size_t a, size_t b)
 {
@@ -17,12 +17,12 @@ static size_t differ(char a, char b)
     return tolower((unsigned char)a) != tolower((unsigned char)b);
 }
 
-size_t nearest_distance(const char *a, const char *b)
+size_t words_distance(const char *a, const char *b)
 {
     size_t row[WORD_MAX + 1];
     const size_t width = strlen(b);
     if (strlen(a) > WORD_MAX || width > WORD_MAX)
-        return WORD_MAX + 1;
+        return TOO_FAR;
     for (size_t j = 0; j <= width; j++)
         row[j] = j;
     for (size_t i = 1; a[i - 1] != '\0'; i++) {
@@ -35,4 +35,18 @@ size_t nearest_distance(const char *a, const char *b)
         }
     }
     return row[width];
+}
+
+const char *words_nearest(const char *word, const char *const *candidates, size_t count)
+{
+    const char *best = NULL;
+    size_t best_distance = least(strlen(word) / 2 + 1, TOO_FAR);
+    for (size_t i = 0; i < count; i++) {
+        const size_t distance = words_distance(word, candidates[i]);
+        if (distance < best_distance) {
+            best_distance = distance;
+            best = candidates[i];
+        }
+    }
+    return best;
 }

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Rows to argp's options, values to fields. */
+#include "about.h"
+#include "args_table.h"
+#include "numbers.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *program_name = "";
+
+/* ---- What is wrong ----------------------------------------------------------------------- */
+
+static _Noreturn void wrong(const char *given, const char *value, const char *format, va_list args)
+{
+    fprintf(stderr, "%s: %s%s%s%s", program_name, given, *value != '\0' ? " " : "", value,
+            *given != '\0' ? ": " : "");
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "; see %s --help\n", program_name);
+    exit(ARGS_WRONG);
+}
+
+void args_fail(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    wrong("", "", format, args);
+}
+
+/* As it was typed: the value stands in the option's word or is the next. */
+void args_refuse(const args_given *given, const char *format, ...)
+{
+    char *const *word = &given->state->argv[given->state->next - 1];
+    const bool apart = given->text == *word;
+    va_list args;
+    va_start(args, format);
+    wrong(apart ? word[-1] : *word, !apart ? "" : *given->text ? given->text : "''", format, args);
+}
+
+/* ---- Values ------------------------------------------------------------------------------ */
+
+static void store(const args_given *given, long long value)
+{
+    switch (given->row->size) {
+    case sizeof(bool):
+        *(bool *)given->field = value != 0;
+        break;
+    case sizeof(int32_t):
+        memcpy(given->field, &(int32_t){(int32_t)value}, sizeof(int32_t));
+        break;
+    default:
+        memcpy(given->field, &(int64_t){value}, sizeof(int64_t));
+    }
+}
+
+void args_flag(const args_given *given)
+{
+    store(given, given->row->most != 0 ? given->row->most : 1);
+}
+
+void args_text(const args_given *given)
+{
+    if (*given->text == '\0')
+        args_refuse(given, "the value is empty");
+    memcpy(given->field, &given->text, sizeof given->text);
+}
+
+void args_whole(const args_given *given)
+{
+    long long value;
+    const args_row *row = given->row;
+    if (number_whole(given->text, row->least, row->most, &value))
+        store(given, value);
+    else if (row->least >= row->most)
+        args_refuse(given, "%s", row->help);
+    else
+        args_refuse(given, "expected a whole number from %lld to %lld", row->least, row->most);
+}
+
+void args_size(const args_given *given)
+{
+    const long long least = given->row->least;
+    size_t bytes;
+    if (!number_size(given->text, &bytes) || bytes < (size_t)least)
+        args_refuse(given, "expected bytes from %lld, e.g. 64, 4K or 1.5M (K M G T)", least);
+    memcpy(given->field, &bytes, sizeof bytes);
+}
+
+void args_real(const args_given *given)
+{
+    double value;
+    if (!number_real(given->text, &value))
+        args_refuse(given, "expected a number of at least 0");
+    memcpy(given->field, &value, sizeof value);
+}
+
+void args_name(const args_given *given)
+{
+    const char *const *names = given->row->names;
+    char all[256] = "";
+    size_t used = 0;
+    for (int i = 0; names[i] != NULL; i++) {
+        if (strcmp(given->text, names[i]) == 0) {
+            store(given, i);
+            return;
+        }
+        if (used < sizeof all)
+            used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i > 0 ? " or " : "",
+                                     names[i]);
+    }
+    args_refuse(given, "expected %s", all);
+}
+
+/* ---- What every program has -------------------------------------------------------------- */
+
+static void show_help(const args_given *given)
+{
+    argp_state_help(given->state, stdout, ARGP_HELP_STD_HELP);
+}
+
+static void show_usage(const args_given *given)
+{
+    argp_state_help(given->state, stdout, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK);
+}
+
+static void show_version(const args_given *given)
+{
+    (void)given;
+    about_print(program_name);
+    exit(EXIT_SUCCESS);
+}
+
+static const args_row common[] = {
+    {.help = "Help:"},
+    {"help", 'h', NULL, "Show the options", .take = show_help},
+    {.letter = '?', .flags = OPTION_ALIAS | OPTION_HIDDEN},
+    {"usage", 0, NULL, "Show a short form", .take = show_usage},
+    {"version", 'V', NULL, "Show version, compiler and libraries", .take = show_version},
+};
+
+enum { COMMON = sizeof common / sizeof *common, KEY_NAMED = UCHAR_MAX + 1 };
+
+/* ---- The table --------------------------------------------------------------------------- */
+
+const args_row *args_at(const args_table *table, size_t index)
+{
+    return index < table->own ? &table->program->rows[index] : &common[index - table->own];
+}
+
+const args_row *args_letter(const args_table *table, int letter)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (args_at(table, i)->letter == letter)
+            return args_at(table, i);
+    return NULL;
+}
+
+static bool is_heading(const args_row *row)
+{
+    return row->name == NULL && row->letter == 0;
+}
+
+/* A letter is the row's that has it first: one of the program's own is none of the common ones. */
+static int key_of(const args_table *table, size_t index)
+{
+    const args_row *row = args_at(table, index);
+    const bool own = row->letter != 0 && args_letter(table, row->letter) == row;
+    return own ? row->letter : KEY_NAMED + (int)index;
+}
+
+static struct argp_option *make_options(const args_table *table)
+{
+    struct argp_option *options = calloc(table->count + 1, sizeof *options);
+    int group = 0;
+    if (options == NULL)
+        args_fail("no memory for the options");
+    for (size_t i = 0; i < table->count; i++) {
+        const args_row *row = args_at(table, i);
+        group += is_heading(row);
+        options[i] = (struct argp_option){.name = row->name,
+                                          .key = is_heading(row) ? 0 : key_of(table, i),
+                                          .arg = row->value,
+                                          .flags = row->flags,
+                                          .doc = row->help,
+                                          .group = group};
+    }
+    return options;
+}
+
+static const args_row *find_key(const args_table *table, int key)
+{
+    const args_row *row = key >= KEY_NAMED ? args_at(table, (size_t)(key - KEY_NAMED))
+                                           : args_letter(table, key);
+    while (row != NULL && (row->flags & OPTION_ALIAS) != 0)
+        row--;
+    return row;
+}
+
+/* ---- Parsing ----------------------------------------------------------------------------- */
+
+typedef struct parsing {
+    args_table table;
+    void *out;
+} parsing;
+
+static void take_words(const parsing *p, struct argp_state *state, const char *word)
+{
+    const int first = state->next - 1;
+    if (p->table.program->take == NULL)
+        args_fail("unexpected word '%s'", word);
+    state->next = first + p->table.program->take(&state->argv[first], state->argc - first, p->out);
+}
+
+static bool is_option(const args_table *table, int key)
+{
+    return key > 0 && key < KEY_NAMED + (int)table->count;
+}
+
+static error_t parse_key(int key, char *text, struct argp_state *state)
+{
+    const parsing *p = state->input;
+    if (key == ARGP_KEY_ARG)
+        take_words(p, state, text);
+    else if (!is_option(&p->table, key))
+        return ARGP_ERR_UNKNOWN;
+    const args_row *row = key != ARGP_KEY_ARG ? find_key(&p->table, key) : NULL;
+    if (row != NULL && row->take != NULL)
+        row->take(&(args_given){row, text, (char *)p->out + row->at, p->out, state});
+    return 0;
+}
+
+void args_parse(const args_program *program, int argc, char **argv, void *out)
+{
+    parsing p = {.table = {.program = program}, .out = out};
+    while (!is_heading(&program->rows[p.table.own]) || program->rows[p.table.own].help != NULL)
+        p.table.own++;
+    p.table.count = p.table.own + COMMON;
+    program_name = program->name;
+    struct argp_option *options = make_options(&p.table);
+    const struct argp argp = {options, parse_key, program->words, program->doc, NULL, NULL, NULL};
+    argp_err_exit_status = ARGS_WRONG;
+    argv[0] = (char *)program->name; /* argp's messages begin with it */
+    args_check(&p.table, argc, argv);
+    argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, NULL, &p);
+    free(options);
+}
