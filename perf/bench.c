@@ -8,9 +8,11 @@
 #include "output.h"
 #include "result_table.h"
 #include "stopwatch.h"
+#include "sysfs.h"
 #include "try.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct bench {
@@ -36,15 +38,9 @@ static ring_status give_up(bench *b, ring_status status, const char *reason)
 /* Bytes that this host can still give, 0 if it does not tell. */
 static size_t memory_available(void)
 {
-    char line[128];
-    unsigned long long kib = 0;
-    FILE *file = fopen("/proc/meminfo", "re");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
-            break;
-    if (file)
-        fclose(file);
-    return (size_t)kib * 1024;
+    char kib[64];
+    const bool told = sysfs_value(kib, sizeof kib, "MemAvailable:", "/proc/meminfo");
+    return told ? (size_t)strtoull(kib, NULL, 10) * 1024 : 0;
 }
 
 /* The largest size whose buffers all local ranks can have in nine tenths of the memory. */

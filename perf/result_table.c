@@ -4,6 +4,7 @@
  * turns to an exponent, and never moves the columns after it.
  */
 #include "result_table.h"
+#include "sysfs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,28 +84,12 @@ void table_header(FILE *out, const perf_options *options)
     fputs("#\n# Using devices\n", out);
 }
 
-static void cpu_name(char *name, size_t size)
-{
-    char line[256];
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    snprintf(name, size, "cpu");
-    while (file && fgets(line, sizeof line, file)) {
-        const char *value = strstr(line, ": ");
-        if (strncmp(line, "model name", 10) != 0 || !value)
-            continue;
-        snprintf(name, size, "%s", value + 2);
-        name[strcspn(name, "\n")] = '\0';
-        break;
-    }
-    if (file)
-        fclose(file);
-}
-
 void table_rank_line(char line[TABLE_RANK_LINE], const ring_comm_info *info)
 {
     char host[32] = "", cpu[64];
     gethostname(host, sizeof host - 1);
-    cpu_name(cpu, sizeof cpu);
+    if (!sysfs_value(cpu, sizeof cpu, "model name", "/proc/cpuinfo"))
+        strcpy(cpu, "cpu");
     memset(line, 0, TABLE_RANK_LINE);
     snprintf(line, TABLE_RANK_LINE, "#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s\n",
              info->rank, 0, (int)getpid(), host, info->local_rank, info->transport, cpu);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Finds this process's cgroups by /proc/self/cgroup and /proc/self/mountinfo. */
-#include "sysfs.h"
+#include "cgroup.h"
+
+#include "base.h"
 
 #include <stdio.h>
 #include <stdlib.h>

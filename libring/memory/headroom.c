@@ -2,6 +2,7 @@
  * Reads /proc/meminfo and the memory cgroups' own files. */
 #include "headroom.h"
 
+#include "cgroup.h"
 #include "sysfs.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * CPUs: how many there are, how many we may use, what they are called. */
+#include "cgroup.h"
 #include "cores.h"
 #include "sysfs.h"
 

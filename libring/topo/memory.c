@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How much memory there is, and how much of it a container may have; the host's name. */
+#include "cgroup.h"
 #include "sysfs.h"
 #include "topo.h"
 

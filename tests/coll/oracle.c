@@ -2,6 +2,8 @@
  * Scalar oracles. */
 #include "oracle.h"
 
+#include "kernels/halves.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,63 +50,16 @@ static double random_value(const oracle_case *c, int rank, size_t i)
     return c->op == RING_PROD ? 0.8 + 0.4 * unit : 2 * unit - 1;
 }
 
-/* ---- 16-bit floats, by arithmetic rather than by bits ------------------------------- */
-
-static double half_decode(uint16_t bits)
-{
-    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-    const double sign = bits & 0x8000 ? -1 : 1;
-    return sign * (exponent == 0 ? ldexp(fraction, -24) : ldexp(1024 + fraction, exponent - 25));
-}
-
-/* Rounds to `digits` significant bits, ties to even, no finer than 2^lowest. */
-static double round_to(double x, int digits, int lowest)
-{
-    int exponent;
-    if (x == 0)
-        return x;
-    frexp(x, &exponent);
-    const int unit = exponent - digits > lowest ? exponent - digits : lowest;
-    return ldexp(nearbyint(ldexp(x, -unit)), unit);
-}
-
-static uint16_t half_encode(double x)
-{
-    const double value = round_to(x, 11, -24), size = fabs(value);
-    const uint16_t sign = signbit(value) ? 0x8000 : 0;
-    int exponent;
-    if (size < 0x1p-14)
-        return (uint16_t)(sign | (uint16_t)ldexp(size, 24));
-    frexp(size, &exponent);
-    return (uint16_t)(sign | (exponent + 14) << 10 | ((int)ldexp(size, 11 - exponent) & 1023));
-}
-
-static double bfloat_decode(uint16_t bits)
-{
-    const uint32_t wide = (uint32_t)bits << 16;
-    float value;
-    memcpy(&value, &wide, sizeof value);
-    return (double)value;
-}
-
-static uint16_t bfloat_encode(double x)
-{
-    const float value = (float)round_to(x, 8, -133);
-    uint32_t wide;
-    memcpy(&wide, &value, sizeof wide);
-    return (uint16_t)(wide >> 16);
-}
-
 /* ---- Elements ---------------------------------------------------------------------- */
 
 static void put_float(ring_dtype dtype, void *at, size_t i, double x)
 {
     switch (dtype) {
     case RING_FLOAT16:
-        ((uint16_t *)at)[i] = half_encode(x);
+        ((uint16_t *)at)[i] = half_bits(x, half_float16);
         break;
     case RING_BFLOAT16:
-        ((uint16_t *)at)[i] = bfloat_encode(x);
+        ((uint16_t *)at)[i] = half_bits(x, half_bfloat16);
         break;
     case RING_FLOAT32:
         ((float *)at)[i] = (float)x;
@@ -118,9 +73,9 @@ static double get_float(ring_dtype dtype, const void *at, size_t i)
 {
     switch (dtype) {
     case RING_FLOAT16:
-        return half_decode(((const uint16_t *)at)[i]);
+        return half_value(((const uint16_t *)at)[i], half_float16);
     case RING_BFLOAT16:
-        return bfloat_decode(((const uint16_t *)at)[i]);
+        return half_value(((const uint16_t *)at)[i], half_bfloat16);
     case RING_FLOAT32:
         return (double)((const float *)at)[i];
     default:

@@ -4,41 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-const half_format oracle_f16 = {.mantissa = 10, .min_exponent = -14};
-const half_format oracle_bf16 = {.mantissa = 7, .min_exponent = -126};
-
-/* ---- 16-bit floats ---- */
-
-double oracle_half_value(uint16_t half, half_format format)
-{
-    const int unit = 1 << format.mantissa;
-    const int fraction = half % unit, exponent = (half & 0x7fff) / unit;
-    const int special = 0x8000 / unit - 1;
-    const double sign = half & 0x8000 ? -1 : 1;
-    if (exponent == special)
-        return fraction ? nan("") : sign * (double)INFINITY;
-    if (exponent == 0)
-        return sign * ldexp(fraction, format.min_exponent - format.mantissa);
-    return sign * ldexp(unit + fraction, format.min_exponent + exponent - 1 - format.mantissa);
-}
-
-uint16_t oracle_half_bits(double x, half_format format)
-{
-    if (isnan(x))
-        return 0xffff;
-    const unsigned sign = signbit(x) ? 0x8000 : 0;
-    const unsigned infinity = 0x8000u - (1u << format.mantissa);
-    const double a = fabs(x);
-    if (a == 0)
-        return (uint16_t)sign;
-    if (isinf(a))
-        return (uint16_t)(sign | infinity);
-    const int exponent = ilogb(a) > format.min_exponent ? ilogb(a) : format.min_exponent;
-    const double steps = nearbyint(ldexp(a, format.mantissa - exponent));
-    const double bits = ldexp(exponent - format.min_exponent, format.mantissa) + steps;
-    return (uint16_t)(sign | (bits < infinity ? (unsigned)bits : infinity));
-}
-
 bool oracle_is_half(ring_dtype dtype)
 {
     return dtype == RING_FLOAT16 || dtype == RING_BFLOAT16;
@@ -57,7 +22,7 @@ size_t oracle_size(ring_dtype dtype, bool accumulator)
 
 static half_format format_of(ring_dtype dtype)
 {
-    return dtype == RING_FLOAT16 ? oracle_f16 : oracle_bf16;
+    return dtype == RING_FLOAT16 ? half_float16 : half_bfloat16;
 }
 
 /* ---- Integers, as 128-bit numbers ---- */
@@ -117,7 +82,7 @@ static double load_float(const void *data, ring_dtype dtype, bool accumulator)
     if (oracle_is_half(dtype) && !accumulator) {
         uint16_t half;
         memcpy(&half, data, sizeof half);
-        return oracle_half_value(half, format_of(dtype));
+        return half_value(half, format_of(dtype));
     }
     if (dtype == RING_FLOAT64)
         LOAD(double)
@@ -170,7 +135,7 @@ static double combine_floats(double a, double b, ring_op op, bool wide_type)
 static void store_float(void *out, double x, ring_dtype dtype, bool accumulator)
 {
     const size_t size = oracle_size(dtype, accumulator);
-    const uint16_t half = oracle_half_bits(x, format_of(dtype));
+    const uint16_t half = half_bits(x, format_of(dtype));
     const float single = (float)x;
     memset(out, 0xff, size);
     if (isnan(x))

@@ -5,19 +5,8 @@
 #ifndef TEST_ORACLE_H
 #define TEST_ORACLE_H
 
+#include "halves.h"
 #include "kernels.h"
-
-/* A 16-bit float format. */
-typedef struct half_format {
-    int mantissa;     /* stored bits */
-    int min_exponent; /* of normal numbers */
-} half_format;
-
-extern const half_format oracle_f16, oracle_bf16;
-
-double oracle_half_value(uint16_t half, half_format format);
-/** Rounds to nearest even; a NaN becomes all ones. */
-uint16_t oracle_half_bits(double x, half_format format);
 
 size_t oracle_size(ring_dtype dtype, bool accumulator);
 bool oracle_is_half(ring_dtype dtype);

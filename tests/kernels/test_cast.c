@@ -48,7 +48,7 @@ static float float_of(uint32_t bits)
 /* A NaN moves its payload to the top and becomes quiet. */
 static uint32_t widened(const cast *c, uint16_t half)
 {
-    const double value = oracle_half_value(half, c->format);
+    const double value = half_value(half, c->format);
     const uint32_t fraction = half & ((1u << c->format.mantissa) - 1);
     if (isnan(value))
         return (uint32_t)(half & 0x8000) << 16 | 0x7fc00000 | fraction << (23 - c->format.mantissa);
@@ -81,11 +81,11 @@ static void check_narrow(const cast *c, const float *floats, size_t count)
         uint16_t alone;
         c->narrow(&alone, floats + i, 1);
         if (isnan(floats[i])) {
-            assert_true(isnan(oracle_half_value(halves[i], c->format)));
+            assert_true(isnan(half_value(halves[i], c->format)));
             assert_int_not_equal(halves[i] & (1 << (c->format.mantissa - 1)), 0);
-        } else if (halves[i] != oracle_half_bits((double)floats[i], c->format)) {
+        } else if (halves[i] != half_bits((double)floats[i], c->format)) {
             fail_msg("%a (%08x) became %04x, not %04x", (double)floats[i], bits_of(floats[i]),
-                     halves[i], oracle_half_bits((double)floats[i], c->format));
+                     halves[i], half_bits((double)floats[i], c->format));
         }
         assert_int_equal(alone, halves[i]);
     }
@@ -100,9 +100,9 @@ static void check_all_boundaries_narrow(const cast *c)
     size_t count = 0;
     const uint16_t largest = (uint16_t)(0x7fff - (1 << c->format.mantissa));
     for (unsigned i = 0; i <= largest; i++) {
-        const double number = oracle_half_value((uint16_t)i, c->format);
-        const double below_top = oracle_half_value((uint16_t)(i - 1), c->format);
-        const double next = i < largest ? oracle_half_value((uint16_t)(i + 1), c->format)
+        const double number = half_value((uint16_t)i, c->format);
+        const double below_top = half_value((uint16_t)(i - 1), c->format);
+        const double next = i < largest ? half_value((uint16_t)(i + 1), c->format)
                                         : number + (number - below_top);
         const float value = (float)number, middle = (float)((number + next) / 2);
         const float beside[EACH] = {nextafterf(value, -1),  value,  nextafterf(value, INFINITY),

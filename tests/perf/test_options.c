@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The command line: nccl-tests' flags mean what they mean there, or are refused aloud. */
 #include "perf_options.h"
+#include "util/child.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,45 +9,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <cmocka.h>
 
-enum { PARSED = -1, ENDED = 0, WRONG = 2 };
+enum { PARSED = CHILD_RETURNED, ENDED = 0, WRONG = 2 };
 
-static char said[8192];
+static int argc;
+static char *argv[64];
 
-/* A command line may end the program, so a child goes first; what it says is kept. */
-static int try(int argc, char **argv)
+static void try_words(const void *arg)
 {
-    int ends[2], status;
-    assert_int_equal(pipe(ends), 0);
-    const pid_t child = fork();
-    if (child == 0) {
-        perf_options o;
-        dup2(ends[1], STDOUT_FILENO);
-        dup2(ends[1], STDERR_FILENO);
-        perf_options_parse(argc, argv, &o);
-        _exit(PARSED & 0xff);
-    }
-    close(ends[1]);
-    FILE *from = fdopen(ends[0], "r");
-    said[fread(said, 1, sizeof said - 1, from)] = '\0';
-    fclose(from);
-    waitpid(child, &status, 0);
-    return (signed char)WEXITSTATUS(status);
+    perf_options o;
+    (void)arg;
+    perf_options_parse(argc, argv, &o);
 }
 
-/* Parses words, "ringperf" before them. */
+/* Parses words, "ringperf" before them; in a child first, which they may end. */
 static int parse(perf_options *options, const char *line)
 {
     static char copy[512];
-    char *argv[64] = {"ringperf"};
-    int argc = 1;
+    argv[0] = "ringperf";
+    argc = 1;
     snprintf(copy, sizeof copy, "%s", line);
     for (char *word = strtok(copy, " "); word && argc < 63; word = strtok(NULL, " "))
         argv[argc++] = word;
-    const int status = try(argc, argv);
+    argv[argc] = NULL;
+    const int status = child_run(try_words, NULL);
     if (status == PARSED)
         perf_options_parse(argc, argv, options);
     return status;
@@ -177,8 +164,8 @@ static void what_cannot_be_done_is_refused_with_the_word(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         perf_options o;
         assert_int_equal(parse(&o, cases[i].line), WRONG);
-        assert_non_null(strstr(said, cases[i].says));
-        assert_string_equal(strchr(said, '\n'), "\n");
+        assert_non_null(strstr(child_said, cases[i].says));
+        assert_string_equal(strchr(child_said, '\n'), "\n");
     }
 }
 
@@ -236,7 +223,7 @@ static void the_least_bandwidth_comes_from_the_environment(void **state)
     assert_true(o.min_bandwidth == 3.5);
     setenv("RINGPERF_MIN_BW", "fast", 1);
     assert_int_equal(parse(&o, "all_reduce"), WRONG);
-    assert_non_null(strstr(said, "RINGPERF_MIN_BW=fast"));
+    assert_non_null(strstr(child_said, "RINGPERF_MIN_BW=fast"));
     unsetenv("RINGPERF_MIN_BW");
     unsetenv("NCCL_TESTS_MIN_BW");
 }
@@ -248,7 +235,7 @@ static void the_help_lists_every_flag_of_nccl_tests(void **state)
     assert_int_equal(parse(&o, "--help"), ENDED);
     for (const char *letter = "tgbeifnmwNpcodrzyTGCSJaRxDVMuIKh"; *letter; letter++) {
         const char flag[] = {'\n', ' ', ' ', '-', *letter, ',', '\0'};
-        assert_non_null(strstr(said, flag));
+        assert_non_null(strstr(child_said, flag));
     }
 }
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Command lines: values reach their fields, what is wrong is one line and status 2. */
 #include "args.h"
+#include "util/child.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 typedef struct wishes {
@@ -65,7 +63,7 @@ static const args_program taker = {"thing", rows, "WORD...", "Does.", take_one, 
 static const args_program starter = {"thing", rows, "WORD...", "Does.", take_all, true, NULL};
 static const args_program wordless = {"thing", rows, NULL, "Does.", NULL, false, NULL};
 
-static char line_copy[512], said[8192];
+static char line_copy[512];
 
 static int split(const char *line, char **argv)
 {
@@ -87,24 +85,20 @@ static wishes parse(const args_program *program, const char *line)
     return w;
 }
 
-/* @return the status that a child ends with; -1 if the command line is good. */
+typedef struct trial {
+    const args_program *program;
+    const char *line;
+} trial;
+
+static void try_line(const void *arg)
+{
+    const trial *t = arg;
+    parse(t->program, t->line);
+}
+
 static int end_of(const args_program *program, const char *line)
 {
-    int ends[2], status;
-    assert_int_equal(pipe(ends), 0);
-    const pid_t child = fork();
-    if (child == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        dup2(ends[1], STDERR_FILENO);
-        parse(program, line);
-        _exit(0xff);
-    }
-    close(ends[1]);
-    FILE *from = fdopen(ends[0], "r");
-    said[fread(said, 1, sizeof said - 1, from)] = '\0';
-    fclose(from);
-    waitpid(child, &status, 0);
-    return (signed char)WEXITSTATUS(status);
+    return child_run(try_line, &(trial){program, line});
 }
 
 static void values_reach_their_fields(void **state)
@@ -169,15 +163,15 @@ static void what_is_wrong_is_one_line(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(end_of(&wordless, cases[i].line), ARGS_WRONG);
-        assert_memory_equal(said, cases[i].says, strlen(cases[i].says));
-        assert_string_equal(strchr(said, '\n'), "\n");
+        assert_memory_equal(child_said, cases[i].says, strlen(cases[i].says));
+        assert_string_equal(strchr(child_said, '\n'), "\n");
     }
     assert_int_equal(end_of(&wordless, "extra"), ARGS_WRONG);
-    assert_string_equal(said, "thing: unexpected word 'extra'; see thing --help\n");
+    assert_string_equal(child_said, "thing: unexpected word 'extra'; see thing --help\n");
     assert_int_equal(end_of(&taker, "--secret"), ARGS_WRONG);
-    assert_string_equal(said, "thing: no secrets; see thing --help\n");
+    assert_string_equal(child_said, "thing: no secrets; see thing --help\n");
     assert_int_equal(end_of(&starter, "--qqqqqqqq x"), ARGS_WRONG);
-    assert_non_null(strstr(said, "the program's own options come after its name"));
+    assert_non_null(strstr(child_said, "the program's own options come after its name"));
 }
 
 static void help_usage_and_version_end_the_program(void **state)
@@ -186,15 +180,15 @@ static void help_usage_and_version_end_the_program(void **state)
     static const char *const ways[] = {"--help", "-h", "-?", "--he"};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         assert_int_equal(end_of(&taker, ways[i]), 0);
-        assert_non_null(strstr(said, "Usage: thing [OPTION...] WORD..."));
-        assert_non_null(strstr(said, "\n  -n, --the-count=N"));
-        assert_non_null(strstr(said, "\n  -h, --help"));
-        assert_non_null(strstr(said, "--kind=NAME, --sort=NAME"));
+        assert_non_null(strstr(child_said, "Usage: thing [OPTION...] WORD..."));
+        assert_non_null(strstr(child_said, "\n  -n, --the-count=N"));
+        assert_non_null(strstr(child_said, "\n  -h, --help"));
+        assert_non_null(strstr(child_said, "--kind=NAME, --sort=NAME"));
     }
     assert_int_equal(end_of(&taker, "--usage"), 0);
     assert_int_equal(end_of(&taker, "--version"), 0);
-    assert_non_null(strstr(said, "thing (libring) "));
-    assert_non_null(strstr(said, "\ncompiler: "));
+    assert_non_null(strstr(child_said, "thing (libring) "));
+    assert_non_null(strstr(child_said, "\ncompiler: "));
 }
 
 int main(void)

@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "errors.h"
 #include "floats.h"
+#include "sysfs.h"
 
 enum { UNCOUNTED_STEPS = 2 /* of the running average, as in DeepSpeed */ };
 
@@ -120,12 +121,10 @@ static void print_momentum(const optimizer_config *optimizer)
 
 static double resident_gib(void)
 {
+    char line[64];
     unsigned long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (file == NULL || fscanf(file, "%*u %lu", &pages) != 1)
-        pages = 0;
-    if (file != NULL)
-        fclose(file);
+    if (sysfs_line(line, sizeof line, "/proc/self/statm"))
+        sscanf(line, "%*u %lu", &pages);
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / GIB;
 }
 

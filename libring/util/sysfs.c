@@ -2,6 +2,7 @@
  * Small files of /proc and /sys. */
 #include "sysfs.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
