@@ -116,7 +116,7 @@ static ring_status open_json(bench *b)
     char reason[512];
     if (b->self.rank != 0 || !b->options.json)
         return RING_OK;
-    b->json = fopen(b->options.json, "we");
+    b->json = output_open(b->options.json);
     if (b->json)
         return RING_OK;
     snprintf(reason, sizeof reason, "--json %s: %s", b->options.json, strerror(errno));

@@ -208,7 +208,7 @@ static bool open_json(report *r)
 {
     if (!r->options.json)
         return true;
-    r->json = fopen(r->options.json, "we");
+    r->json = output_open(r->options.json);
     if (!r->json)
         fprintf(stderr, "ringlimit: --json %s: %s\n", r->options.json, strerror(errno));
     return r->json != NULL;

@@ -149,6 +149,12 @@ static bool build_plans(const request *r, plan **plans)
     return true;
 }
 
+static int failed_trace(const request *r)
+{
+    fprintf(stderr, "ringperf plan: --trace %s: %s\n", r->trace, strerror(errno));
+    return EXIT_FAILED;
+}
+
 static int write_trace(const request *r, const plan *const *plans)
 {
     /* Shared memory and tcp; a trace shows proportions, ringperf measures. */
@@ -163,17 +169,16 @@ static int write_trace(const request *r, const plan *const *plans)
                                                       .beta = 1 / 2e9,
                                                       .gamma = 1 / 20e9,
                                                       .overhead = 1e-6}};
-    FILE *out = fopen(r->trace, "we");
-    if (!out) {
-        fprintf(stderr, "ringperf plan: --trace %s: %s\n", r->trace, strerror(errno));
-        return EXIT_FAILED;
-    }
-    const ring_status status = plan_print_trace(plans, &r->world, r->bytes / ELEMENT, ELEMENT,
-                                                &prices, out);
-    if (!output_close(out, r->trace))
-        return EXIT_FAILED;
-    if (status != RING_OK)
+    output_file out;
+    if (!output_begin(&out, r->trace))
+        return failed_trace(r);
+    if (plan_print_trace(plans, &r->world, r->bytes / ELEMENT, ELEMENT, &prices, out.stream) !=
+        RING_OK) {
+        output_discard(&out);
         return failed("drawing the trace");
+    }
+    if (!output_finish(&out))
+        return failed_trace(r);
     printf("trace: %s; open it in chrome://tracing or ui.perfetto.dev\n", r->trace);
     return EXIT_GOOD;
 }

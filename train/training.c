@@ -34,9 +34,9 @@ typedef struct train_state {
     train_sampler sampler;
     train_engine engine;
     train_report report;
-    safetensors_file dump; /* of the parameters, if wanted */
-    size_t window;         /* samples of an update on one rank */
-    size_t epoch_samples;  /* samples of an epoch on one rank */
+    output_file dump;     /* of the parameters, if wanted */
+    size_t window;        /* samples of an update on one rank */
+    size_t epoch_samples; /* samples of an epoch on one rank */
     long epoch_updates;
     int epochs;
     long step;
@@ -286,7 +286,7 @@ static ring_status run_all(train_state *state)
 static void tear_down(train_state *state)
 {
     report_close(&state->report);
-    safetensors_discard(&state->dump);
+    output_discard(&state->dump);
     engine_destroy(&state->engine);
     sampler_destroy(&state->sampler);
     dataset_free(&state->train);

@@ -3,8 +3,130 @@
 #include "output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- Files --------------------------------------------------------------------------------- */
+
+static bool is_open_already(const char *path)
+{
+    static const char *const beginnings[] = {"/dev/std", "/dev/fd/", "/proc/"};
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+        if (strncmp(path, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Devices and FIFOs by their own names: a link may be another's. */
+static bool is_stream(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0 && (S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode));
+}
+
+/* @param[out] partial  the name of a new file beside @p path; "" if there is none to rename.
+ * @return its descriptor, -1 and errno. */
+static int make(const char *path, char partial[OUTPUT_PATH_MAX])
+{
+    struct stat info;
+    *partial = '\0';
+    if (is_open_already(path))
+        return open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (is_stream(path))
+        return open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (lstat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+        errno = EISDIR;
+        return -1;
+    }
+    if (snprintf(partial, OUTPUT_PATH_MAX, "%s.XXXXXX", path) >= OUTPUT_PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return mkostemp(partial, O_NOFOLLOW | O_CLOEXEC); /* O_EXCL, mode 0600 */
+}
+
+/* What follows must not change the errno of what went wrong. */
+static void forget(const char *partial)
+{
+    const int cause = errno;
+    if (*partial != '\0')
+        unlink(partial);
+    errno = cause;
+}
+
+static bool put_in_place(const char *partial, const char *path)
+{
+    if (*partial == '\0' || rename(partial, path) == 0)
+        return true;
+    forget(partial);
+    return false;
+}
+
+static FILE *stream_of(int fd)
+{
+    FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (stream == NULL && fd >= 0)
+        close(fd);
+    return stream;
+}
+
+bool output_begin(output_file *file, const char *path)
+{
+    const int fd = make(path, file->partial); /* refuses a longer name than partial has room for */
+    snprintf(file->path, sizeof file->path, "%s", path);
+    file->stream = stream_of(fd);
+    if (file->stream == NULL && fd >= 0)
+        forget(file->partial);
+    return file->stream != NULL;
+}
+
+bool output_finish(output_file *file)
+{
+    const bool sound = !ferror(file->stream);
+    bool good = fflush(file->stream) == 0 && sound;
+    if (!sound)
+        errno = EIO; /* of some earlier write */
+    good = good && (*file->partial == '\0' || fsync(fileno(file->stream)) == 0);
+    const int cause = errno;
+    const bool closed = fclose(file->stream) == 0;
+    file->stream = NULL;
+    if (good && closed)
+        return put_in_place(file->partial, file->path);
+    errno = good ? errno : cause;
+    forget(file->partial);
+    return false;
+}
+
+void output_discard(output_file *file)
+{
+    if (file->stream == NULL)
+        return;
+    fclose(file->stream);
+    file->stream = NULL;
+    forget(file->partial);
+}
+
+int output_create(const char *path)
+{
+    char partial[OUTPUT_PATH_MAX];
+    const int fd = make(path, partial);
+    if (fd < 0 || put_in_place(partial, path))
+        return fd;
+    const int cause = errno;
+    close(fd);
+    errno = cause;
+    return -1;
+}
+
+FILE *output_open(const char *path)
+{
+    return stream_of(output_create(path));
+}
+
+/* ---- Whether all has arrived ----------------------------------------------------------------- */
 
 static int status_of_loss;
 

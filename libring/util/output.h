@@ -1,13 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * output: whether what a program has written has arrived. A full disk shows only when a stream is
- * flushed or closed; results that are lost must not look like success.
+ * output: files of results, and whether what was written has arrived. A full disk shows only when a
+ * stream is flushed or closed; results that are lost must not look like success.
+ *
+ * Files are new ones of mode 0600: made under a random name beside their place and renamed, so that
+ * a link that somebody has put there is replaced and never followed. Names that stand for what is
+ * open already (/dev/stdout, /dev/fd/N, /proc/…), devices and FIFOs are written to as they are.
  */
 #ifndef RING_OUTPUT_H
 #define RING_OUTPUT_H
 
 #include <stdbool.h>
 #include <stdio.h>
+
+enum { OUTPUT_PATH_MAX = 4096 };
+
+/** A file that appears at its place when it is complete. All zero: none. */
+typedef struct output_file {
+    FILE *stream;
+    char path[OUTPUT_PATH_MAX], partial[OUTPUT_PATH_MAX];
+} output_file;
+
+/** @return false, and errno, if there cannot be one. End with output_finish() or
+ *  output_discard(). */
+bool output_begin(output_file *file, const char *path);
+/** Syncs it and puts it in place. @return false, and errno, if it cannot be written: nothing is
+ * left of it then. */
+bool output_finish(output_file *file);
+/** Removes what is not in place. */
+void output_discard(output_file *file);
+
+/** For what is read while it is written: an empty file, in place at once.
+ *  @return a descriptor, or -1 and errno. */
+int output_create(const char *path);
+/** The same as a stream; NULL and errno. */
+FILE *output_open(const char *path);
 
 /** From now on the end of the program, --help included, checks standard output: a failure is one
  *  line on standard error and the exit status @p status. */

@@ -79,6 +79,17 @@ void shell_forget(void)
     unlink(file_name);
 }
 
+bool shell_replaces_link(const char *command)
+{
+    const char *other = shell_file();
+    const int status =
+        shell("ln -s %s %s.link && %s %s.link >/dev/null && stat -c %%a-%%F %s.link && "
+              "stat -c %%s-bytes %s; rm -f %s.link",
+              other, other, command, other, other, other, other);
+    shell_forget();
+    return status == 0 && strcmp(shell_said, "600-regular file\n0-bytes\n") == 0;
+}
+
 int shell_json_lines(const char *file, void (*line)(const cJSON *object))
 {
     char text[4096];

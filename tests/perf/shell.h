@@ -25,6 +25,10 @@ size_t shell_rows(void (*row)(char **words, size_t count));
 const char *shell_file(void);
 void shell_forget(void);
 
+/** Runs @p command, which ends with the name of its file, for a place where a link to a file lies.
+ *  @return true if the link was replaced by a file of mode 0600 and its target is still empty. */
+bool shell_replaces_link(const char *command);
+
 /** Parses a file of JSON lines and calls @p line for each. @return lines, -1 if one is none. */
 int shell_json_lines(const char *file, void (*line)(const cJSON *object));
 

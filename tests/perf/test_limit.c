@@ -105,6 +105,12 @@ static void results_that_are_lost_are_a_failure(void **state)
     }
 }
 
+static void a_link_at_the_place_of_results_is_not_followed(void **state)
+{
+    (void)state;
+    assert_true(shell_replaces_link(RINGLIMIT "line --json"));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -112,6 +118,7 @@ int main(void)
         cmocka_unit_test(names_choose),
         cmocka_unit_test(json_has_a_line_a_size),
         cmocka_unit_test(a_push_has_a_line_a_payload),
+        cmocka_unit_test(a_link_at_the_place_of_results_is_not_followed),
         cmocka_unit_test(wrong_words_are_refused),
         cmocka_unit_test(the_help_names_the_exit_codes),
         cmocka_unit_test(results_that_are_lost_are_a_failure),

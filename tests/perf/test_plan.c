@@ -143,8 +143,14 @@ static void wrong_requests_are_one_line_and_status_2(void **state)
     }
     assert_int_equal(shell(PLAN "all_reduce --ranks 2 --trace /nowhere/trace.json"), 3);
     assert_int_equal(shell(PLAN "all_reduce --ranks 2 --trace /dev/full >/dev/null"), 3);
-    assert_int_equal(shell_count("ringperf: /dev/full: not all of it could be written"), 1);
+    assert_int_equal(shell_count("ringperf plan: --trace /dev/full: No space left on device"), 1);
     assert_int_equal(shell(PLAN "--help"), 0);
+}
+
+static void a_link_at_the_place_of_results_is_not_followed(void **state)
+{
+    (void)state;
+    assert_true(shell_replaces_link(PLAN "all_reduce --ranks 2 --trace"));
 }
 
 int main(void)
@@ -156,6 +162,7 @@ int main(void)
         cmocka_unit_test(steps_are_listed_for_each_rank),
         cmocka_unit_test(hosts_scratch_and_ranges_are_shown),
         cmocka_unit_test(the_trace_is_json_with_a_row_a_rank),
+        cmocka_unit_test(a_link_at_the_place_of_results_is_not_followed),
         cmocka_unit_test(wrong_requests_are_one_line_and_status_2),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

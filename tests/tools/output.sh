@@ -48,6 +48,26 @@ run "$ringrun" -n 2 --enable_each_rank_log "$work/logs" sh -c 'echo out $RANK; e
 equal "log of rank 1" "err 1
 out 1" "$(sort "$work/logs/rank_1.log")"
 has "logged output is still shown" "$out" '^\[1\] out 1$'
+equal "mode of the log folder" 700 "$(stat -c %a "$work/logs")"
+equal "mode of a log" 600 "$(stat -c %a "$work/logs/rank_1.log")"
+run "$ringrun" -n 1 --enable_each_rank_log "$work/logs" echo again
+equal "log of a later run" again "$(cat "$work/logs/rank_0.log")"
+
+# A link that somebody has put where a log goes is replaced, not followed.
+echo untouched >"$work/other"
+ln -sf ../other "$work/logs/rank_0.log"
+run "$ringrun" -n 1 --enable_each_rank_log "$work/logs" echo logged
+equal "target of a planted link" untouched "$(cat "$work/other")"
+equal "log in the place of a link" "logged regular file" \
+    "$(cat "$work/logs/rank_0.log") $(stat -c %F "$work/logs/rank_0.log")"
+equal "files of the log folder" 2 "$(ls -A "$work/logs" | wc -l)"
+
+# A folder that nobody can write to: one line, and nothing is left.
+rm -rf "$work/logs/rank_0.log" && mkdir "$work/logs/rank_0.log"
+run "$ringrun" -n 1 --enable_each_rank_log "$work/logs" true
+equal "log that cannot be" 2 "$code"
+equal "log that cannot be" "ringrun: log file $work/logs/rank_0.log: Is a directory" "$err"
+equal "files of the log folder" 2 "$(ls -A "$work/logs" | wc -l)"
 run "$ringrun" -n 1 --enable_each_rank_log /proc/nowhere true
 equal "log folder that cannot be" 2 "$code"
 has "log folder that cannot be" "$err" '/proc/nowhere'

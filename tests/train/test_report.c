@@ -161,16 +161,14 @@ static void the_dump_is_a_safetensors_file(void **state)
     for (size_t i = 0; i < COUNT_OF(params); i++)
         params[i] = (float)i;
     assert_int_equal(model_create(&model, widths, 2, 1), RING_OK);
-    safetensors_file dump = {0};
+    output_file dump = {0};
     assert_int_equal(safetensors_open(&dump, files_path("p"), 3), RING_OK);
-    assert_int_equal(access(files_path("p.3.partial"), F_OK), 0);
     assert_int_equal(access(files_path("p.3"), F_OK), -1);
     assert_int_equal(safetensors_write(&dump, &model, params), RING_OK);
-    safetensors_discard(&dump); /* leaves alone what is in place */
+    output_discard(&dump); /* leaves alone what is in place */
     size_t bytes;
     char *file = files_read(files_path("p.3"), &bytes);
     assert_non_null(file);
-    assert_int_equal(access(files_path("p.3.partial"), F_OK), -1);
     uint64_t length;
     memcpy(&length, file, sizeof length);
     assert_int_equal(length % 8, 0);
@@ -195,24 +193,54 @@ static void the_dump_is_a_safetensors_file(void **state)
 static void a_dump_that_cannot_be_is_known_at_once(void **state)
 {
     (void)state;
-    safetensors_file dump = {0};
+    output_file dump = {0};
     assert_int_equal(safetensors_open(&dump, "/nowhere/p", 0), RING_ERR_SYSTEM);
-    assert_string_equal(train_error(),
-                        "--dump-params /nowhere/p.0.partial: No such file or directory");
+    assert_string_equal(train_error(), "--dump-params /nowhere/p.0: No such file or directory");
     assert_int_equal(mkdir(files_path("p.0"), 0700), 0);
     assert_int_equal(safetensors_open(&dump, files_path("p"), 0), RING_ERR_SYSTEM);
     assert_non_null(strstr(train_error(), "/p.0: Is a directory"));
     assert_int_equal(rmdir(files_path("p.0")), 0);
-    safetensors_discard(&dump);
+    output_discard(&dump);
+}
+
+static void expect_private_file(const char *path)
+{
+    struct stat info;
+    assert_int_equal(lstat(path, &info), 0);
+    assert_true(S_ISREG(info.st_mode));
+    assert_int_equal(info.st_mode & 07777, 0600);
+}
+
+/* Also where the name of an unfinished file could be guessed. */
+static void links_are_not_followed_and_files_are_private(void **state)
+{
+    (void)state;
+    static const char *const places[] = {"metrics", "p.0", "p.0.partial"};
+    const float params[2] = {0};
+    train_model model;
+    output_file dump = {0};
+    size_t bytes;
+    files_write("other", "untouched", 9);
+    for (size_t i = 0; i < COUNT_OF(places); i++)
+        assert_int_equal(symlink(files_path("other"), files_path(places[i])), 0);
+    assert_int_equal(model_create(&model, (const size_t[]){1, 1}, 1, 1), RING_OK);
+    assert_int_equal(safetensors_open(&dump, files_path("p"), 0), RING_OK);
+    assert_int_equal(safetensors_write(&dump, &model, params), RING_OK);
+    free(printed(&config, files_path("metrics")));
+    expect_private_file(files_path("p.0"));
+    expect_private_file(files_path("metrics"));
+    char *text = files_read(files_path("other"), &bytes);
+    assert_string_equal(text, "untouched");
+    free(text);
+    model_destroy(&model);
 }
 
 static void a_dump_that_is_given_up_leaves_nothing(void **state)
 {
     (void)state;
-    safetensors_file dump = {0};
+    output_file dump = {0};
     assert_int_equal(safetensors_open(&dump, files_path("p"), 0), RING_OK);
-    safetensors_discard(&dump);
-    assert_int_equal(access(files_path("p.0.partial"), F_OK), -1);
+    output_discard(&dump);
     assert_int_equal(access(files_path("p.0"), F_OK), -1);
 }
 
@@ -230,6 +258,7 @@ int main(void)
         TEST(the_dump_is_a_safetensors_file),
         TEST(a_dump_that_cannot_be_is_known_at_once),
         TEST(a_dump_that_is_given_up_leaves_nothing),
+        TEST(links_are_not_followed_and_files_are_private),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

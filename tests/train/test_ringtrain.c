@@ -282,7 +282,7 @@ static void errors_of_setting_up_are_told_once(void **state)
         {SGD_64, "--data /nowhere", "/nowhere: no readable train-images-idx3-ubyte or"},
         {SGD_64, "--metrics /nowhere/m", "--metrics /nowhere/m: No such file or directory"},
         {SGD_64, "--dump-params /nowhere/p",
-         "--dump-params /nowhere/p.0.partial: No such file or directory"},
+         "--dump-params /nowhere/p.0: No such file or directory"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         programs_run *run = train(2, cases[i].config, cases[i].options);

@@ -203,12 +203,21 @@ typedef struct output {
     const char *name;
 } output;
 
+/* A data set is for others, too, as the user's mask says. */
+static void share(int fd)
+{
+    const mode_t mask = umask(0);
+    umask(mask);
+    fchmod(fd, 0666 & ~mask);
+}
+
 static output create(const char *name)
 {
     char partial[NAME_BYTES];
-    const output out = {fopen(partial_name(name, partial), "wb"), name};
+    const output out = {output_open(partial_name(name, partial)), name};
     if (out.stream == NULL)
         fail("create", partial);
+    share(fileno(out.stream));
     return out;
 }
 

@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "errors.h"
 #include "floats.h"
+#include "output.h"
 #include "sysfs.h"
 
 enum { UNCOUNTED_STEPS = 2 /* of the running average, as in DeepSpeed */ };
@@ -31,7 +32,7 @@ ring_status report_open(train_report *report, bool on, const train_config *confi
                              .steps_per_epoch = steps_per_epoch};
     if (!on || metrics_path == NULL)
         return RING_OK;
-    report->metrics = fopen(metrics_path, "we");
+    report->metrics = output_open(metrics_path);
     if (report->metrics == NULL)
         return train_fail(RING_ERR_SYSTEM, "--metrics %s: %s", metrics_path, strerror(errno));
     return RING_OK;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Written beside its place and renamed, so that a reader never sees half a file. */
+ * The header, and the parameters as they lie in memory. */
 #include "safetensors.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "errors.h"
 
@@ -53,37 +51,19 @@ static ring_status file_fail(const char *path, int cause)
     return train_fail(RING_ERR_SYSTEM, "--dump-params %s: %s", path, strerror(cause));
 }
 
-ring_status safetensors_open(safetensors_file *file, const char *path, int rank)
+ring_status safetensors_open(output_file *file, const char *path, int rank)
 {
-    struct stat info;
-    snprintf(file->final, sizeof file->final, "%s.%d", path, rank);
-    if ((size_t)snprintf(file->partial, sizeof file->partial, "%s.%d.partial", path, rank) >=
-        sizeof file->partial)
+    char own[OUTPUT_PATH_MAX];
+    if (snprintf(own, sizeof own, "%s.%d", path, rank) >= (int)sizeof own)
         return train_fail(RING_ERR_ARGUMENT, "--dump-params: the name is too long");
-    if (stat(file->final, &info) == 0 && S_ISDIR(info.st_mode))
-        return file_fail(file->final, EISDIR);
-    file->stream = fopen(file->partial, "wbe");
-    return file->stream != NULL ? RING_OK : file_fail(file->partial, errno);
+    return output_begin(file, own) ? RING_OK : file_fail(own, errno);
 }
 
-ring_status safetensors_write(safetensors_file *file, const train_model *model, const float *params)
+ring_status safetensors_write(output_file *file, const train_model *model, const float *params)
 {
-    const bool written = write_file(file->stream, model, params);
-    const int cause = errno;
-    const bool closed = fclose(file->stream) == 0;
-    file->stream = NULL;
-    if (written && closed && rename(file->partial, file->final) == 0)
+    if (write_file(file->stream, model, params) && output_finish(file))
         return RING_OK;
-    const ring_status status = file_fail(file->final, written ? errno : cause);
-    unlink(file->partial);
+    const ring_status status = file_fail(file->path, errno);
+    output_discard(file);
     return status;
-}
-
-void safetensors_discard(safetensors_file *file)
-{
-    if (file->stream == NULL)
-        return;
-    fclose(file->stream);
-    unlink(file->partial);
-    file->stream = NULL;
 }

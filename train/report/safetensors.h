@@ -6,28 +6,15 @@
 #ifndef TRAIN_SAFETENSORS_H
 #define TRAIN_SAFETENSORS_H
 
-#include <stdio.h>
-
 #include "model.h"
+#include "output.h"
 
-enum { SAFETENSORS_PATH_MAX = 4096 };
+/** Begins "path.rank", so that a path that cannot be written is known before there is anything to
+ *  write. End with output_discard() whatever the result. */
+ring_status safetensors_open(output_file *file, const char *path, int rank);
 
-/** A file in the making; all zero: none. */
-typedef struct safetensors_file {
-    FILE *stream;
-    char final[SAFETENSORS_PATH_MAX], partial[SAFETENSORS_PATH_MAX];
-} safetensors_file;
-
-/** Creates "path.rank.partial", so that a path that cannot be written is known before there
- *  is anything to write. End with safetensors_discard() whatever the result. */
-ring_status safetensors_open(safetensors_file *file, const char *path, int rank);
-
-/** Writes the model's parameters and puts them in place as "path.rank".
+/** Writes the model's parameters and puts them in place.
  *  @param params  the flat buffer that model_bind() placed. */
-ring_status safetensors_write(safetensors_file *file, const train_model *model,
-                              const float *params);
-
-/** Removes what is not in place. */
-void safetensors_discard(safetensors_file *file);
+ring_status safetensors_write(output_file *file, const train_model *model, const float *params);
 
 #endif

@@ -2,8 +2,9 @@
  * Cutting the ranks' output into lines. */
 #include "console.h"
 
+#include "output.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static bool same_file(int a, int b)
 
 static ring_status open_logs(console *c, const char *folder)
 {
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
         return fail(RING_ERR_CONFIG, "making the log folder %s: %m", folder);
     c->logs = memory_grow(NULL, (size_t)c->ranks, sizeof *c->logs);
     for (int rank = 0; rank < c->ranks; rank++)
@@ -61,7 +62,7 @@ static ring_status open_logs(console *c, const char *folder)
         char path[4096];
         if (!text_format(path, sizeof path, "%s/rank_%d.log", folder, rank))
             return fail(RING_ERR_CONFIG, "the path of the log folder is too long");
-        c->logs[rank] = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        c->logs[rank] = output_create(path);
         if (c->logs[rank] < 0)
             return fail(RING_ERR_CONFIG, "log file %s: %m", path);
     }
