@@ -91,8 +91,12 @@ void table_rank_line(char line[TABLE_RANK_LINE], const ring_comm_info *info)
     if (!sysfs_value(cpu, sizeof cpu, "model name", "/proc/cpuinfo"))
         strcpy(cpu, "cpu");
     memset(line, 0, TABLE_RANK_LINE);
-    snprintf(line, TABLE_RANK_LINE, "#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s\n",
-             info->rank, 0, (int)getpid(), host, info->local_rank, info->transport, cpu);
+    const int length = snprintf(line, TABLE_RANK_LINE,
+                                "#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s\n",
+                                info->rank, 0, (int)getpid(), host, info->local_rank,
+                                info->transport, cpu);
+    if (length >= TABLE_RANK_LINE)
+        line[TABLE_RANK_LINE - 2] = '\n';
 }
 
 /* ---- Columns ---- */
