@@ -2,6 +2,7 @@
  * Texts that are to be shown, numbers, and the small files of the system. */
 #include "give.h"
 
+#include "cgroup.h"
 #include "hosts.h"
 #include "numbers.h"
 #include "sysfs.h"
@@ -55,12 +56,13 @@ static void seed_numbers(fuzz_seeds *to)
 
 static bool is_whole(const char *text)
 {
-    int number = -1;
+    long long number = -1;
+    int slots = -1;
     const char *at = text;
-    const bool accepted = perf_int_parse(text, -1000, 100000, &number);
+    const bool accepted = number_whole(text, -1000, 100000, &number);
     must(!accepted || (number >= -1000 && number <= 100000));
-    must(!accepted || number == (int)strtol(text, NULL, 10));
-    must(!hosts_number(&at, 1, 65536, &number) || (number >= 1 && number <= 65536 && at > text));
+    must(!accepted || number == strtoll(text, NULL, 10));
+    must(!hosts_number(&at, 1, 65536, &slots) || (slots >= 1 && slots <= 65536 && at > text));
     return accepted;
 }
 
@@ -71,7 +73,7 @@ static ring_status parse_numbers(const unsigned char *data, size_t size)
     double real = -1;
     log_level level;
     (void)size;
-    const bool is_size = perf_size_parse(text, &whole), is_real = perf_real_parse(text, &real);
+    const bool is_size = number_size(text, &whole), is_real = number_real(text, &real);
     must(!is_size || whole < (size_t)1 << 62);
     must(!is_real || (isfinite(real) && real >= 0));
     must(!log_level_parse(text, &level) || level <= LOG_DEBUG);

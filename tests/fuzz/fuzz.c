@@ -9,6 +9,7 @@
  */
 #include "mutate.h"
 #include "report.h"
+#include "words.h"
 
 #include <argp.h>
 #include <math.h>
@@ -204,7 +205,7 @@ static const fuzz_target *find_target(const char *name, struct argp_state *state
         if (strcmp(names[i], name) == 0)
             return targets[i];
     }
-    const char *nearest = text_nearest(name, names, TARGETS);
+    const char *nearest = words_nearest(name, names, TARGETS);
     argp_error(state, "--only %s: no such target%s%s; see --list", name,
                nearest != NULL ? "; nearest is " : "", nearest != NULL ? nearest : "");
     return NULL;
