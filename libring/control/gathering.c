@@ -150,7 +150,7 @@ void gathering_tick(membership *m, double now)
 static ring_status open_rendezvous(membership *m, int *listener)
 {
     const acceptor seats = {.source.client = &m->client,
-                            .terms = &m->job,
+                            .terms = m->job,
                             .admit = on_admitted,
                             .refuse = on_refused,
                             .context = m};
@@ -168,7 +168,7 @@ static ring_status gather(membership *m, int *listener)
     unsigned char session[HANDSHAKE_SESSION];
     randombytes_buf(session, sizeof session);
     m->cards_here = 1;
-    memcpy(m->job.session, session, sizeof session); /* who joins learns it with the proof */
+    memcpy(m->job->session, session, sizeof session); /* who joins learns it with the proof */
     RING_TRY(listeners_open(m, session));
     RING_TRY(open_rendezvous(m, listener));
     membership_due(m, m->world.deadline);

@@ -182,7 +182,7 @@ void control_start(control_world *world, void (*wake)(void *), void *context)
     if (g == &m->all) {
         m->started = true;
         m->state = STATE_RUNNING;
-        sodium_memzero(m->job.key, sizeof m->job.key); /* nobody joins any more */
+        sodium_memzero(m->job->key, sizeof m->job->key); /* nobody joins any more */
         if (m->served)
             membership_due(m, 0); /* neighbours may have left already */
     }

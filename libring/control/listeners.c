@@ -57,8 +57,8 @@ static ring_status bind_local(membership *m)
 
 static ring_status look_up_users(membership *m)
 {
-    m->job.users = m->terms.users = peer_table();
-    return m->job.users != NULL
+    m->job->users = m->terms->users = peer_table();
+    return m->job->users != NULL
                ? RING_OK
                : fail(RING_ERR_SYSTEM,
                       "reading the table of users' connections: %m; set RING_SECRET_FILE");
@@ -69,7 +69,7 @@ ring_status listeners_bind(membership *m, const credential *c)
     net_address own;
     RING_TRY(encryption_choose(&m->world.settings, c));
     RING_TRY(choose_address(&m->world.settings, c, m->world.rank, &own));
-    memcpy(m->job.key, c->key, sizeof m->job.key);
+    memcpy(m->job->key, c->key, sizeof m->job->key);
     if (c->check_uid)
         RING_TRY(look_up_users(m));
     RING_TRY(bind_tcp(m, &own));
@@ -120,10 +120,10 @@ static void on_refused(acceptor *a, ring_status status)
 
 ring_status listeners_open(membership *m, const unsigned char session[HANDSHAKE_SESSION])
 {
-    memcpy(m->terms.session, session, HANDSHAKE_SESSION);
-    crypto_auth_hmacsha256(m->terms.key, session, HANDSHAKE_SESSION, m->job.key);
+    memcpy(m->terms->session, session, HANDSHAKE_SESSION);
+    crypto_auth_hmacsha256(m->terms->key, session, HANDSHAKE_SESSION, m->job->key);
     const acceptor either = {.source.client = &m->client,
-                             .terms = &m->terms,
+                             .terms = m->terms,
                              .wants = on_proved,
                              .admit = on_admitted,
                              .refuse = on_refused,

@@ -232,7 +232,7 @@ ring_status membership_dial_rank(membership *m, int peer, bool local, const dial
 {
     const control_card *card = &m->world.cards[peer];
     dialer d = *like;
-    d.terms = &m->terms;
+    d.terms = m->terms;
     d.peer = peer;
     d.local = local;
     d.to = address_unix(card->unix_name);
@@ -249,6 +249,19 @@ void membership_drop_dialers(membership *m, int kind)
 }
 
 /* ---- Life -------------------------------------------------------------------------- */
+
+/* Where there are keys. A process that may lock no memory has them in pages like others. */
+static ring_status make_terms(membership *m)
+{
+    m->job = sodium_malloc(2 * sizeof *m->job);
+    if (m->job == NULL)
+        return fail(RING_ERR_MEMORY, "keeping the key of a start");
+    memset(m->job, 0, 2 * sizeof *m->job);
+    m->terms = m->job + 1;
+    m->job->rank = m->terms->rank = m->world.rank;
+    m->job->size = m->terms->size = m->world.size;
+    return RING_OK;
+}
 
 static ring_status fill(membership *m, uint32_t transports)
 {
@@ -286,8 +299,6 @@ static void init_parts(membership *m)
                                  .size = m->world.size,
                                  .due = CONTROL_NEVER,
                                  .tick = on_tick};
-    m->job.rank = m->terms.rank = m->world.rank;
-    m->job.size = m->terms.size = m->world.size;
     m->rendezvous.source.fd = m->tcp.source.fd = m->local.source.fd = -1;
     m->unanswered = -1;
     m->attach_at = m->adopt_at = CONTROL_NEVER;
@@ -313,7 +324,9 @@ ring_status membership_new(const settings *s, int size, int rank, uint32_t trans
     text_format(m->world.launcher, sizeof m->world.launcher, "%s", launcher);
     log_set_rank(rank, size);
     init_parts(m);
-    const ring_status status = fill(m, transports);
+    ring_status status = make_terms(m);
+    if (status == RING_OK)
+        status = fill(m, transports);
     if (status == RING_OK)
         *out = m;
     else
@@ -342,13 +355,12 @@ void membership_close(membership *m)
 
 void membership_free(membership *m)
 {
-    if (m->job.users != NULL)
-        fclose(m->job.users);
+    if (m->job != NULL && m->job->users != NULL)
+        fclose(m->job->users);
     fd_close(&m->rendezvous.source.fd); /* of a start that failed before the thread had them */
     fd_close(&m->tcp.source.fd);
     fd_close(&m->local.source.fd);
-    sodium_memzero(&m->job, sizeof m->job);
-    sodium_memzero(&m->terms, sizeof m->terms);
+    sodium_free(m->job); /* wipes it */
     pthread_cond_destroy(&m->changed);
     for (int i = 0; i < BULLETINS; i++)
         free(m->bulletins[i].notes);

@@ -69,8 +69,8 @@ typedef struct membership {
     bool started;           /* it was running                  */
     pthread_cond_t changed; /* something that a caller may wait for */
 
-    handshake_terms job;   /* of the rendezvous               */
-    handshake_terms terms; /* of all else                     */
+    handshake_terms *job; /* of the rendezvous; both lie in a page that is locked and not dumped */
+    handshake_terms *terms; /* of all else                     */
     acceptor rendezvous, tcp, local;
     double lacks_since, lacked_at; /* no descriptor for who comes: since when, and last */
     connection *connections;

@@ -78,11 +78,11 @@ static ring_status aim(visit *v)
 {
     membership *m = v->member;
     const credential *c = v->credential;
-    memcpy(m->job.key, c->key, sizeof m->job.key);
+    memcpy(m->job->key, c->key, sizeof m->job->key);
     m->one_place = c->places == 1;
     for (size_t i = c->places; i-- > 0;) { /* dialers are stacked: the first place ends on top */
         const dialer stubborn = {.purpose.kind = HANDSHAKE_JOIN,
-                                 .terms = &m->job,
+                                 .terms = m->job,
                                  .to = c->at[i],
                                  .patience = HANDSHAKE_SECONDS,
                                  .deadline = CONTROL_NEVER,

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 enum { SIZE = 3, MASK = 0x5a };
 
@@ -18,6 +19,7 @@ typedef struct handover {
     unsigned char id[RING_UNIQUE_ID_BYTES]; /* masked */
     _Atomic bool made;
     int job_keys[SIZE], membership_keys[SIZE];
+    bool locked[SIZE]; /* the page of the membership's key, and it is not dumped */
 } handover;
 
 static void mask(unsigned char *to, const void *from, size_t bytes)
@@ -57,6 +59,29 @@ static int count_everywhere(const unsigned char masked[CREDENTIAL_KEY])
     return count;
 }
 
+/* @return whether the kernel says of the mapping that it is locked and not dumped. */
+static bool is_locked(const void *at)
+{
+    char line[512];
+    unsigned long from, to;
+    bool here = false, locked = false;
+    FILE *maps = fopen("/proc/self/smaps", "re");
+    while (fgets(line, sizeof line, maps) != NULL) {
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+            here = (unsigned long)at >= from && (unsigned long)at < to;
+        else if (here && strncmp(line, "VmFlags:", 8) == 0)
+            locked = strstr(line, " lo") != NULL && strstr(line, " dd") != NULL;
+    }
+    fclose(maps);
+    return locked;
+}
+
+static bool may_lock(void)
+{
+    struct rlimit most;
+    return getrlimit(RLIMIT_MEMLOCK, &most) == 0 && most.rlim_cur >= 65536;
+}
+
 /* Rank 0 makes the id; the others' copies and its own are wiped here, as a careful caller would. */
 static ring_status join_masked(handover *h, int rank, int size,
                                unsigned char job_key[CREDENTIAL_KEY], control_world **world)
@@ -88,7 +113,8 @@ static ring_status look_for_keys(int rank, int size, void *context)
     RING_TRY(join_masked(h, rank, size, job_key, &world));
     ring_status status = control_agree(world, RING_OK);
     control_start(world, no_wake, NULL);
-    mask(key, group_of(world)->member->terms.key, sizeof key);
+    mask(key, group_of(world)->member->terms->key, sizeof key);
+    h->locked[rank] = is_locked(group_of(world)->member->terms);
     sodium_stackzero(16384); /* of the calls that have returned */
     h->job_keys[rank] = count_everywhere(job_key);
     h->membership_keys[rank] = count_everywhere(key);
@@ -112,6 +138,7 @@ static void keys_do_not_stay(void **state)
     for (int rank = 0; rank < SIZE; rank++) {
         assert_int_equal(h->job_keys[rank], 0);
         assert_int_equal(h->membership_keys[rank], 1);
+        assert_true(h->locked[rank] || !may_lock());
     }
     crew_free(c);
     shared_free(h, sizeof *h);
