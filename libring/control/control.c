@@ -56,81 +56,69 @@ ring_status control_make_id(ring_unique_id *id)
 /** A rank on its way in. */
 typedef struct joiner {
     const settings *settings;
-    const char *launcher;
-    int rank, size;
+    launch_info launch;
     uint32_t transports;
+    ring_status failed; /* before it came here, for that reason; else RING_OK */
+    const char *why;
     double deadline;
-    ring_status failed; /* before it came here, else RING_OK */
-    const char *why;    /* it failed */
+    credential credential;
+    int listener; /* rank 0: bound where the credential says; -1 once the channel has it */
 } joiner;
 
 #define REFUSING_SECONDS 1.0 /* to find out whom to tell */
 
-static joiner joiner_of(const settings *s, ring_status failed, const char *why)
+/* @param x  where the credential came from, NULL: it stays as it is. */
+static ring_status start(joiner *j, membership *m, id_exchange *x)
 {
-    const double seconds = failed == RING_OK ? s->init_timeout : REFUSING_SECONDS;
-    return (joiner){.settings = s, .deadline = clock_now() + seconds, .failed = failed, .why = why};
-}
-
-/* @param listener  rank 0's; -1 once the channel has it. @param x  NULL: none. */
-static ring_status start(membership *m, credential *c, int *listener, id_exchange *x)
-{
+    m->world.deadline = j->deadline;
     if (m->world.size == 1)
         return RING_OK;
     if (m->world.rank > 0)
-        return visiting_run(m, c, x);
-    if (*listener < 0)
+        return visiting_run(m, &j->credential, x);
+    if (j->listener < 0)
         return fail(RING_ERR_USAGE,
                     "rank 0 must be in the process that made the unique id, within "
                     "RING_INIT_TIMEOUT (%g s), and an id serves one communicator",
                     m->world.settings.init_timeout);
-    return gathering_run(m, c, listener);
+    return gathering_run(m, &j->credential, &j->listener);
 }
 
 /* Another version, say, was named on both sides by the handshake. */
-static bool is_unheard(const membership *m, const joiner *j, int listener)
+static bool is_unheard(const joiner *j, const membership *m)
 {
-    if (j->size == 1 || j->rank == 0)
-        return listener >= 0 && j->size > 1;
+    if (j->launch.rank == 0)
+        return j->listener >= 0 && j->launch.size > 1;
     return m == NULL || (!m->at_rank_0 && control_verdict(&m->world) != RING_ERR_CONFIG);
 }
 
 /* Its membership goes first: what it holds may be what is short. */
-static ring_status give_up(const joiner *j, membership *m, const credential *c, int listener,
-                           ring_status status)
+static ring_status give_up(joiner *j, membership *m, ring_status status)
 {
     char text[CONTROL_TEXT];
-    const bool unheard = is_unheard(m, j, listener);
+    const bool unheard = is_unheard(j, m);
     text_format(text, sizeof text, "%s", fail_text());
-    const last_word word = {j->rank, j->size, status, text, j->deadline};
+    const last_word word = {j->launch.rank, j->launch.size, status, text, j->deadline};
     control_free(m != NULL ? &m->world : NULL);
-    if (unheard && j->rank == 0)
-        last_word_to_visitors(c, &word, listener);
+    if (unheard && word.rank == 0)
+        last_word_to_visitors(&j->credential, &word, j->listener);
     else if (unheard)
-        last_word_to_rank_0(c, &word);
+        last_word_to_rank_0(&j->credential, &word);
     return fail(status, "%s", text);
 }
 
-/* @param listener  rank 0: bound where @p c says; it is closed in the end. */
-static ring_status take_part(const joiner *j, credential *c, int listener, id_exchange *x,
-                             control_world **out)
+static ring_status take_part(joiner *j, id_exchange *x, control_world **out)
 {
     membership *m = NULL;
-    ring_status status = j->failed;
-    if (status != RING_OK)
-        fail(status, "%s", j->why);
-    else
-        status = membership_new(j->settings, j->size, j->rank, j->transports, j->launcher, &m);
-    if (status == RING_OK) {
-        m->world.deadline = j->deadline;
-        status = start(m, c, &listener, x);
-    }
+    const launch_info *l = &j->launch;
+    ring_status status = j->failed != RING_OK ? fail(j->failed, "%s", j->why)
+                                              : membership_new(j->settings, l->size, l->rank,
+                                                               j->transports, l->launcher, &m);
     if (status == RING_OK)
-        *out = &m->world;
-    else
-        status = give_up(j, m, c, listener, status);
-    fd_close(&listener);
-    return status;
+        status = start(j, m, x);
+    if (status != RING_OK)
+        return give_up(j, m, status);
+    *out = &m->world;
+    return RING_OK;
 }
 
 /* ---- By an id ---------------------------------------------------------------------- */
@@ -151,101 +139,59 @@ static int take_listener(int rank, const ring_unique_id *id)
 
 static ring_status join_by_id(joiner *j, const ring_unique_id *id, control_world **out)
 {
-    credential c;
-    j->launcher = "unique id";
-    if (j->size < 1 || j->rank < 0 || j->rank >= j->size)
-        return fail(RING_ERR_ARGUMENT, "rank %d of %d: want 0 <= rank < size", j->rank, j->size);
-    RING_TRY(credential_from_id(id, &c));
-    const ring_status status = take_part(j, &c, take_listener(j->rank, id), NULL, out);
-    sodium_memzero(&c, sizeof c);
-    return status;
+    const int rank = j->launch.rank, size = j->launch.size;
+    if (size < 1 || rank < 0 || rank >= size)
+        return fail(RING_ERR_ARGUMENT, "rank %d of %d: want 0 <= rank < size", rank, size);
+    RING_TRY(credential_from_id(id, &j->credential));
+    j->listener = take_listener(rank, id);
+    return take_part(j, NULL, out);
 }
 
-ring_status control_join(const settings *s, const ring_unique_id *id, int size, int rank,
-                         uint32_t transports, control_world **out)
+/* ---- By the environment ------------------------------------------------------------ */
+
+static ring_status join_at_address(joiner *j, control_world **out)
 {
-    joiner j = joiner_of(s, RING_OK, NULL);
-    j.size = size;
-    j.rank = rank;
-    j.transports = transports;
-    *out = NULL;
-    RING_TRY(prepare(s));
-    return join_by_id(&j, id, out);
+    RING_TRY(credential_from_launch(&j->launch, j->settings, j->deadline, &j->credential));
+    if (j->launch.rank == 0)
+        RING_TRY(
+            credential_listen(&j->credential, &j->launch, j->settings, j->deadline, &j->listener));
+    return take_part(j, NULL, out);
 }
 
-/* ---- By the environment: MASTER_ADDR is known -------------------------------------- */
-
-static ring_status join_with(const joiner *j, const launch_info *launch, credential *c,
-                             control_world **out)
-{
-    int fd = -1;
-    RING_TRY(credential_from_launch(launch, j->settings, j->deadline, c));
-    if (j->rank == 0)
-        RING_TRY(credential_listen(c, launch, j->settings, j->deadline, &fd));
-    return take_part(j, c, fd, NULL, out);
-}
-
-static ring_status join_at_address(const joiner *j, const launch_info *launch, control_world **out)
-{
-    credential c;
-    const ring_status status = join_with(j, launch, &c, out);
-    sodium_memzero(&c, sizeof c);
-    return status;
-}
-
-/* ---- By the environment: rank 0 makes an id and passes it on ----------------------- */
-
-static ring_status make_place(const joiner *j, const launch_info *launch, id_exchange *x,
-                              ring_unique_id *id, int *fd)
+/* Rank 0 makes an id and passes it on. */
+static ring_status make_place(joiner *j, id_exchange *x, ring_unique_id *id)
 {
     net_address at;
-    const net_address otherwise = launch_on_one_host(launch) ? address_loopback(0)
-                                                             : address_of_host();
-    RING_TRY(bind_new(j->settings, otherwise, &at, fd));
+    const net_address otherwise = launch_on_one_host(&j->launch) ? address_loopback(0)
+                                                                 : address_of_host();
+    RING_TRY(bind_new(j->settings, otherwise, &at, &j->listener));
     credential_make_id(&at, id);
-    const ring_status status = id_exchange_publish(x, id);
-    if (status != RING_OK)
-        fd_close(fd);
-    return status;
+    return id_exchange_publish(x, id);
 }
 
-static ring_status host_exchange(const joiner *j, const launch_info *launch, id_exchange *x,
-                                 ring_unique_id *id, control_world **out)
+static ring_status find_place(const joiner *j, id_exchange *x, ring_unique_id *id)
 {
-    credential c;
-    int fd;
-    ring_status status = make_place(j, launch, x, id, &fd);
-    if (status != RING_OK)
-        return id_exchange_refuse(x, status);
-    RING_TRY(credential_from_id(id, &c));
-    status = take_part(j, &c, fd, NULL, out);
-    sodium_memzero(&c, sizeof c);
-    return status;
+    const ring_status status = id_exchange_wait(x, j->deadline, id);
+    return status != RING_ERR_TIMEOUT
+               ? status
+               : fail(status,
+                      "rank %d did not learn within %g s (RING_INIT_TIMEOUT) where rank 0 is: %s",
+                      j->launch.rank, j->settings->init_timeout, fail_text());
 }
 
-static ring_status visit_exchange(const joiner *j, id_exchange *x, ring_unique_id *id,
-                                  control_world **out)
-{
-    credential c;
-    ring_status status = id_exchange_wait(x, j->deadline, id);
-    if (status == RING_ERR_TIMEOUT)
-        return fail(status,
-                    "rank %d did not learn within %g s (RING_INIT_TIMEOUT) where rank 0 is: %s",
-                    j->rank, j->settings->init_timeout, fail_text());
-    RING_TRY(status);
-    RING_TRY(credential_from_id(id, &c));
-    status = take_part(j, &c, -1, x, out);
-    sodium_memzero(&c, sizeof c);
-    return status;
-}
-
-static ring_status join_by_exchange(const joiner *j, const launch_info *launch, control_world **out)
+static ring_status join_by_exchange(joiner *j, control_world **out)
 {
     id_exchange *x;
     ring_unique_id id;
-    RING_TRY(id_exchange_open(launch, j->settings, j->deadline, &x));
-    const ring_status status = j->rank == 0 ? host_exchange(j, launch, x, &id, out)
-                                            : visit_exchange(j, x, &id, out);
+    const bool hosts = j->launch.rank == 0;
+    RING_TRY(id_exchange_open(&j->launch, j->settings, j->deadline, &x));
+    ring_status status = hosts ? make_place(j, x, &id) : find_place(j, x, &id);
+    if (status != RING_OK && hosts)
+        status = id_exchange_refuse(x, status);
+    if (status == RING_OK)
+        status = credential_from_id(&id, &j->credential);
+    if (status == RING_OK)
+        status = take_part(j, x, out);
     id_exchange_close(x);
     sodium_memzero(&id, sizeof id);
     return status;
@@ -253,24 +199,41 @@ static ring_status join_by_exchange(const joiner *j, const launch_info *launch, 
 
 static ring_status join_by_env(joiner *j, control_world **out)
 {
-    launch_info launch;
-    RING_TRY(launch_detect(&launch));
-    j->launcher = launch.launcher;
-    j->rank = launch.rank;
-    j->size = launch.size;
-    if (j->size == 1)
-        return take_part(j, NULL, -1, NULL, out);
-    return launch.address[0] != '\0' ? join_at_address(j, &launch, out)
-                                     : join_by_exchange(j, &launch, out);
+    RING_TRY(launch_detect(&j->launch));
+    if (j->launch.size == 1)
+        return take_part(j, NULL, out);
+    return j->launch.address[0] != '\0' ? join_at_address(j, out) : join_by_exchange(j, out);
+}
+
+/* ---- For callers ------------------------------------------------------------------- */
+
+/* @param id  NULL: by the environment. */
+static ring_status join(joiner *j, const ring_unique_id *id, control_world **out)
+{
+    *out = NULL;
+    j->listener = -1;
+    j->deadline = clock_now() +
+                  (j->failed == RING_OK ? j->settings->init_timeout : REFUSING_SECONDS);
+    RING_TRY(prepare(j->settings));
+    const ring_status status = id != NULL ? join_by_id(j, id, out) : join_by_env(j, out);
+    fd_close(&j->listener);
+    sodium_memzero(&j->credential, sizeof j->credential);
+    return status;
+}
+
+ring_status control_join(const settings *s, const ring_unique_id *id, int size, int rank,
+                         uint32_t transports, control_world **out)
+{
+    joiner j = {.settings = s,
+                .launch = {.size = size, .rank = rank, .launcher = "unique id"},
+                .transports = transports};
+    return join(&j, id, out);
 }
 
 ring_status control_join_env(const settings *s, uint32_t transports, control_world **out)
 {
-    joiner j = joiner_of(s, RING_OK, NULL);
-    j.transports = transports;
-    *out = NULL;
-    RING_TRY(prepare(s));
-    return join_by_env(&j, out);
+    joiner j = {.settings = s, .transports = transports};
+    return join(&j, NULL, out);
 }
 
 ring_status control_refuse(const settings *s, const ring_unique_id *id, int size, int rank,
@@ -279,11 +242,11 @@ ring_status control_refuse(const settings *s, const ring_unique_id *id, int size
     char why[CONTROL_TEXT];
     control_world *none;
     text_format(why, sizeof why, "%s", fail_text());
-    joiner j = joiner_of(s, status, why);
-    j.size = size;
-    j.rank = rank;
-    if (prepare(s) == RING_OK)
-        (void)(id != NULL ? join_by_id(&j, id, &none) : join_by_env(&j, &none));
+    joiner j = {.settings = s,
+                .launch = {.size = size, .rank = rank},
+                .failed = status,
+                .why = why};
+    (void)join(&j, id, &none);
     return fail(status, "%s", why);
 }
 

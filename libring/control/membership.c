@@ -320,7 +320,6 @@ ring_status membership_new(const settings *s, int size, int rank, uint32_t trans
     m->world.rank = rank;
     m->world.size = size;
     m->world.settings = *s;
-    m->world.deadline = clock_now() + s->init_timeout;
     text_format(m->world.launcher, sizeof m->world.launcher, "%s", launcher);
     log_set_rank(rank, size);
     init_parts(m);
