@@ -65,6 +65,7 @@ void membership_hear(membership *m, connection *c, control_message *message)
         barrier_hear(m, c, message);
         return;
     case CONTROL_PROPOSAL:
+        c->came |= !c->edge; /* instead of its card */
         verdict_consider(m, message);
         return;
     case CONTROL_VERDICT:
