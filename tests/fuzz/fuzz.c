@@ -31,7 +31,7 @@ static const fuzz_target *const targets[] = {
 #undef TARGET
 };
 
-enum { TARGETS = sizeof targets / sizeof *targets, SHORT_RUN = 20000, INPUT_SECONDS = 10 };
+enum { TARGETS = sizeof targets / sizeof *targets, SHORT_RUN = 20000, INPUT_SECONDS = 30 };
 
 typedef struct fuzz_options {
     const fuzz_target *only; /* NULL: all   */
@@ -275,7 +275,7 @@ static fuzz_options read_options(int argc, char **argv)
         {"seed", 's', "S", 0, "of the mutations; default: 1", 0},
         {"at", 'a', "N", 0, "input number N alone", 0},
         {"seconds", 't', "S", 0, "that a target takes at most; default: what it needs", 0},
-        {"limit", 'L', "S", 0, "seconds that an input may take; default: 10", 0},
+        {"limit", 'L', "S", 0, "seconds that an input may take; default: 30", 0},
         {"list", 'l', NULL, 0, "the targets, and what they read", 0},
         {0}};
     const struct argp argp = {table, parse, NULL, "Gives parsers mutated inputs.",
