@@ -9,8 +9,6 @@
  */
 #include "id_exchange.h"
 
-#include "output.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,6 +18,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define NEW ".new"
 
 typedef struct file_state {
     char path[PATH_MAX];
@@ -107,17 +107,35 @@ static ring_status file_open(id_exchange *x)
 
 /* ---- The file ---------------------------------------------------------------------- */
 
+/* A new file that nobody can have waited for: its name is random. */
+static ring_status write_new(char *path, const char *text)
+{
+    int fd = mkostemps(path, (int)strlen(NEW), O_CLOEXEC); /* mode 0600 */
+    if (fd < 0)
+        return fail(RING_ERR_CONFIG,
+                    "writing %s: %m; set RING_RENDEZVOUS_DIR to a directory that all ranks share",
+                    path);
+    const size_t length = strlen(text);
+    const bool written = write(fd, text, length) == (ssize_t)length && fsync(fd) == 0;
+    if (!written)
+        fail(RING_ERR_SYSTEM, "writing %s: %m", path);
+    fd_close(&fd);
+    if (!written)
+        unlink(path);
+    return written ? RING_OK : RING_ERR_SYSTEM;
+}
+
 static ring_status file_publish(id_exchange *x, const char *hex)
 {
     file_state *f = x->state;
-    output_file file;
-    f->mine = output_begin(&file, f->path) && fputs(hex, file.stream) >= 0 && output_finish(&file);
+    char fresh[PATH_MAX];
+    text_format(fresh, sizeof fresh, "%s.XXXXXX" NEW, f->path);
+    RING_TRY(write_new(fresh, hex));
+    f->mine = rename(fresh, f->path) == 0;
     if (f->mine)
         return RING_OK;
-    const ring_status status = fail(
-        RING_ERR_CONFIG,
-        "writing %s: %m; set RING_RENDEZVOUS_DIR to a directory that all ranks share", f->path);
-    output_discard(&file);
+    const ring_status status = fail(RING_ERR_CONFIG, "renaming %s to %s: %m", fresh, f->path);
+    unlink(fresh);
     return status;
 }
 

@@ -77,7 +77,8 @@ static ring_status check_refusal(const ring_unique_id *id)
     memcpy(&r, id->bytes, sizeof r);
     if (memcmp(r.magic, refusal_magic, sizeof r.magic) != 0)
         return RING_OK;
-    if (llabs((long long)time(NULL) - r.when) > REFUSAL_SECONDS)
+    const int64_t now = time(NULL);
+    if (r.when < now - REFUSAL_SECONDS || r.when > now + REFUSAL_SECONDS)
         return fail(RING_IN_PROGRESS, "rank 0 of an earlier job failed");
     text_make_printable(r.text, sizeof r.text);
     const bool known = r.status >= RING_ERR_ARGUMENT && r.status <= RING_STATUS_LAST;

@@ -20,11 +20,22 @@ static bool is_open_already(const char *path)
     return false;
 }
 
-/* Devices and FIFOs by their own names: a link may be another's. */
-static bool is_stream(const char *path)
+/* Devices, and FIFOs of this user, by their own names: another's FIFO would be read by another. */
+static bool is_stream(const struct stat *info)
+{
+    return S_ISCHR(info->st_mode) || (S_ISFIFO(info->st_mode) && info->st_uid == geteuid());
+}
+
+/* @return -1 and errno also if something else has come to its place meanwhile. */
+static int open_stream(const char *path)
 {
     struct stat info;
-    return lstat(path, &info) == 0 && (S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode));
+    const int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || (fstat(fd, &info) == 0 && is_stream(&info)))
+        return fd;
+    close(fd);
+    errno = EACCES;
+    return -1;
 }
 
 /* @param[out] partial  the name of a new file beside @p path; "" if there is none to rename.
@@ -35,9 +46,10 @@ static int make(const char *path, char partial[OUTPUT_PATH_MAX])
     *partial = '\0';
     if (is_open_already(path))
         return open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-    if (is_stream(path))
-        return open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (lstat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+    const bool there = lstat(path, &info) == 0;
+    if (there && is_stream(&info))
+        return open_stream(path);
+    if (there && S_ISDIR(info.st_mode)) {
         errno = EISDIR;
         return -1;
     }

@@ -560,6 +560,35 @@ static void a_stale_file_only_delays(void **state)
     assert_int_equal(files_left(), 0);
 }
 
+/* @param[out] path  of the one file of a job that is left. */
+static void find_file(char path[256])
+{
+    char command[128];
+    snprintf(command, sizeof command, "ls -d %s/ring-*[0-9]", directory);
+    FILE *out = popen(command, "r");
+    assert_int_equal(fscanf(out, "%255s", path), 1);
+    pclose(out);
+}
+
+/* Who may write to the folder cannot have the key written to him. */
+static void a_fifo_at_the_files_place_gets_nothing(void **state)
+{
+    (void)state;
+    char path[256], heard[16];
+    setenv("PATH", "/usr/bin:/bin", 1);
+    setenv("RING_RENDEZVOUS_DIR", directory, 1);
+    leave_a_stale_file();
+    find_file(path);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0666), 0);
+    int fifo = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    assert_true(fifo >= 0);
+    run_well(3, in_a_slurm_step);
+    assert_int_equal(read(fifo, heard, sizeof heard), -1);
+    fd_close(&fifo);
+    assert_int_equal(files_left(), 0);
+}
+
 static ring_status on_one_host_in_a_step(int rank, int size, void *unused)
 {
     (void)unused;
@@ -688,6 +717,7 @@ int main(void)
         TEST(ranks_of_another_job_take_no_seat),
         TEST(a_shared_file_leads_to_rank_0_and_is_removed),
         TEST(a_stale_file_only_delays),
+        TEST(a_fifo_at_the_files_place_gets_nothing),
         TEST(a_folder_of_others_is_told_at_once),
         TEST(a_directory_that_is_not_there_is_told_at_once),
         TEST(a_rank_0_that_cannot_listen_says_why_in_the_file),
