@@ -13,7 +13,7 @@
 enum { ORDER_MARK = 0x01020304, ORDER_SWAPPED = 0x04030201, HANDSHAKE_MARK = 16 };
 static const char magic[8] = "ringboot";
 
-/* By the key, over all of a hello but the last half of its nonce, which it is. */
+/* By the key, over all of a dialer's hello but the last half of its nonce, which it is. */
 static void mark(const handshake_terms *terms, const handshake_hello *hello,
                  unsigned char out[HANDSHAKE_MARK])
 {
@@ -225,6 +225,8 @@ static ring_status on_hello(handshake *h)
         return fail(RING_ERR_AUTH, "the other side does not speak this protocol");
     h->shows_key = is_marked(h->terms, &h->dialer);
     h->acceptor = handshake_hello_to(h->terms, h->dialer.rank, &h->dialer.purpose);
+    randombytes_buf(h->acceptor.nonce,
+                    HANDSHAKE_NONCE); /* no mark: a stranger could send it back */
     answer.hello = h->acceptor;
     prove(h, acceptor_side, answer.mac);
     RING_TRY(say(h, &answer, sizeof answer));

@@ -166,6 +166,40 @@ static void a_pair_is_opened_at_any_time(void **state)
     }
 }
 
+/* ---- Who shows the key ---------------------------------------------------------------- */
+
+/* @param[out] answer  what the acceptor said to @p hello. @return whether that showed the key. */
+static bool shows_key(const handshake_terms *terms, const handshake_hello *hello,
+                      handshake_hello *answer)
+{
+    handshake h;
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    assert_int_equal(write(ends[1], hello, sizeof *hello), sizeof *hello);
+    handshake_accept(&h, ends[0], terms);
+    assert_int_equal(handshake_step(&h), RING_IN_PROGRESS);
+    assert_int_equal(read(ends[1], answer, sizeof *answer), sizeof *answer);
+    fd_close(&ends[0]);
+    fd_close(&ends[1]);
+    return h.shows_key;
+}
+
+/* What a stranger gets is of no use to him: he may send it back. */
+static void only_who_dials_with_the_key_shows_it(void **state)
+{
+    (void)state;
+    const handshake_purpose purpose = {.kind = HANDSHAKE_JOIN};
+    const handshake_terms zero = {.key = {7}, .rank = 0, .size = 2};
+    const handshake_terms one = {.key = {7}, .rank = 1, .size = 2}, other = {.rank = 1, .size = 2};
+    const handshake_hello member = handshake_hello_to(&one, 0, &purpose);
+    const handshake_hello stranger = handshake_hello_to(&other, 0, &purpose);
+    handshake_hello answer, unused;
+    assert_true(shows_key(&zero, &member, &answer));
+    assert_false(shows_key(&zero, &answer, &unused));
+    assert_false(shows_key(&zero, &stranger, &answer));
+    assert_false(shows_key(&zero, &answer, &unused));
+}
+
 /* ---- Both dial ---------------------------------------------------------------------- */
 
 enum { PURPOSES = 200 };
@@ -458,6 +492,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
         TEST(a_pair_is_opened_at_any_time),
+        cmocka_unit_test(only_who_dials_with_the_key_shows_it),
         TEST(two_that_dial_each_other_have_one_socket),
         TEST(a_dial_in_vain_is_told_to_the_sink),
         TEST(a_link_proves_job_membership_and_pair),
