@@ -13,7 +13,7 @@ static ring_status check_processor(encryption wanted)
                                  "on rank 0");
 }
 
-ring_status encryption_choose(settings *s, const credential *c)
+ring_status encryption_choose(settings *s, const credential *c, int rank)
 {
     if (s->encrypt == ENCRYPT_NO)
         return RING_OK;
@@ -21,9 +21,9 @@ ring_status encryption_choose(settings *s, const credential *c)
         return fail(RING_ERR_CONFIG,
                     "RING_ENCRYPT is set, but without a secret everybody knows the "
                     "key; start with ringrun, or set RING_SECRET_FILE");
-    if (s->encrypt == ENCRYPT_BEST)
+    if (s->encrypt == ENCRYPT_BEST && rank == 0)
         s->encrypt = crypto_aead_aes256gcm_is_available() ? ENCRYPT_AES256GCM : ENCRYPT_CHACHA20;
-    return check_processor(s->encrypt);
+    return rank == 0 ? check_processor(s->encrypt) : RING_OK;
 }
 
 ring_status encryption_follow(settings *s, encryption rank_0)
@@ -31,6 +31,9 @@ ring_status encryption_follow(settings *s, encryption rank_0)
     if (rank_0 == ENCRYPT_NO && s->encrypt != ENCRYPT_NO)
         return fail(RING_ERR_CONFIG, "RING_ENCRYPT is set here, but not on rank 0, whose setting "
                                      "holds for all; set it alike on all ranks");
+    RING_TRY(check_processor(rank_0));
+    if (rank_0 != s->encrypt && s->encrypt != ENCRYPT_NO && s->encrypt != ENCRYPT_BEST)
+        log_warn("RING_ENCRYPT names another cipher here, but rank 0's holds for all ranks");
     s->encrypt = rank_0;
-    return check_processor(rank_0);
+    return RING_OK;
 }

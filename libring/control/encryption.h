@@ -8,10 +8,12 @@
 
 #include "credential.h"
 
-/** What RING_ENCRYPT of this rank comes to here: replaces ENCRYPT_BEST.
- *  @return RING_ERR_CONFIG if it cannot be done: the key is public, or no such instructions. */
-ring_status encryption_choose(settings *s, const credential *c);
-/** Takes rank 0's choice, an encryption that is not ENCRYPT_BEST. RING_ERR_CONFIG as above. */
+/** Checks what RING_ENCRYPT says on this rank; rank 0 replaces ENCRYPT_BEST.
+ *  @return RING_ERR_CONFIG if it cannot be done: the key is public, or rank 0's processor lacks the
+ *          instructions. */
+ring_status encryption_choose(settings *s, const credential *c, int rank);
+/** Takes rank 0's choice, an encryption that is not ENCRYPT_BEST. RING_ERR_CONFIG: this processor
+ * cannot, or this rank asked for encryption in vain; then nothing is taken. */
 ring_status encryption_follow(settings *s, encryption rank_0);
 
 #endif

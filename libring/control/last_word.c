@@ -83,6 +83,8 @@ void last_word_to_visitors(const credential *c, const last_word *w, int listener
     (void)listen(listener, SOMAXCONN);
     while (told < w->size - 1 && fd_await(listener, POLLIN, sooner(until, end)) == RING_OK) {
         int fd = fd_guard(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (fd < 0)
+            clock_sleep(PAUSE); /* a descriptor may be what is short */
         if (fd >= 0 && answer(&terms, w, fd)) {
             until = clock_now() + PATIENCE;
             told++;

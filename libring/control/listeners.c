@@ -67,7 +67,7 @@ static ring_status look_up_users(membership *m)
 ring_status listeners_bind(membership *m, const credential *c)
 {
     net_address own;
-    RING_TRY(encryption_choose(&m->world.settings, c));
+    RING_TRY(encryption_choose(&m->world.settings, c, m->world.rank));
     RING_TRY(choose_address(&m->world.settings, c, m->world.rank, &own));
     memcpy(m->job->key, c->key, sizeof m->job->key);
     if (c->check_uid)

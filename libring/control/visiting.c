@@ -8,9 +8,8 @@
 #include <sodium.h>
 #include <string.h>
 
-#define VERDICT_PATIENCE \
-    2.0 /* s: rank 0 gives up when the first of us would, and then tells why \
-         */
+/* s: rank 0 gives up when the first of us would, and then tells why. */
+#define VERDICT_PATIENCE 2.0
 #define LOOK_SECONDS 0.01
 
 typedef struct visit {

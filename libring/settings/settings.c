@@ -187,10 +187,11 @@ static bool parse_encryption(const char *value, encryption *out)
                                         [ENCRYPT_AES256GCM] = "aes256gcm",
                                         [ENCRYPT_CHACHA20] = "chacha20",
                                         [ENCRYPT_BEST] = "1"};
-    for (encryption e = ENCRYPT_NO; e <= ENCRYPT_BEST; e++)
-        if (strcasecmp(value, words[ *out = e]) == 0)
-            return true;
-    return false;
+    encryption e = ENCRYPT_NO;
+    while (e <= ENCRYPT_BEST && strcasecmp(value, words[e]) != 0)
+        e++;
+    *out = e <= ENCRYPT_BEST ? e : ENCRYPT_NO;
+    return e <= ENCRYPT_BEST;
 }
 
 /* @return NULL, or what would have been allowed. */

@@ -144,7 +144,7 @@ ring_status tcp_peek(transport_link *link, const transport_frame **frame, const 
 ring_status tcp_pull(transport_link *link, void *dst);
 void tcp_consume(transport_link *link);
 const _Atomic uint32_t *tcp_news(const transport_link *link, uint32_t *value);
-/** @return true if the buffer holds what peek() has not shown yet. */
+/** @return true if the buffer, or the cipher, holds what peek() has not shown yet. */
 bool tcp_has_news(const tcp_link *l);
 /** @return true if the oldest frame is here and shown as a whole. */
 bool tcp_is_served(const tcp_link *l);
