@@ -32,7 +32,7 @@ typedef struct connection {
     bool bypassed;
     bool told_goodbye, left; /* left: the peer said goodbye, or that it is seated elsewhere */
 
-    handshake_keys keys;
+    control_keys keys;
     uint64_t messages_in, messages_out; /* whole ones */
     control_sealed in, out;
     size_t got, sent; /* bytes of `in` read; of `out`, its size: none */

@@ -28,7 +28,7 @@
 
 enum {
     CONTROL_FANOUT = 4,      /* of the tree                                     */
-    CONTROL_SOCKET_KEY = 32, /* bytes of a data socket's keys                    */
+    CONTROL_SOCKET_KEY = 32, /* bytes of a connection's keys                     */
     CONTROL_TEXT = 488       /* bytes of a verdict's text, with the NUL          */
 };
 
@@ -151,10 +151,16 @@ typedef struct control_purpose {
     bool local;         /* AF_UNIX: both ranks are on one host */
 } control_purpose;
 
-/** A data socket, and two keys that nobody but its ends has, one a direction. */
+/** Keys for what follows a handshake on its connection, one a direction; nobody without the job's
+ *  key has them, and no other connection. */
+typedef struct control_keys {
+    unsigned char out[CONTROL_SOCKET_KEY], in[CONTROL_SOCKET_KEY];
+} control_keys;
+
+/** A data socket. */
 typedef struct control_socket {
     int fd;
-    unsigned char out_key[CONTROL_SOCKET_KEY], in_key[CONTROL_SOCKET_KEY];
+    control_keys keys;
 } control_socket;
 
 /** Takes a data socket: one that was dialed from here, or one that a peer dialed.

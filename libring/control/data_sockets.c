@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <sodium.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define MOST_PAUSE 0.05
 enum { HELD_MOST = 1024 };
@@ -116,12 +115,7 @@ static void hand_over(group *g, int peer, const control_purpose *purpose, contro
 static control_socket socket_of(const handshake *h, int fd)
 {
     control_socket socket = {.fd = fd};
-    handshake_keys keys;
-    _Static_assert((int)CONTROL_SOCKET_KEY == (int)HANDSHAKE_KEY, "keys of a connection");
-    handshake_derive(h, &keys);
-    memcpy(socket.out_key, keys.out, sizeof keys.out);
-    memcpy(socket.in_key, keys.in, sizeof keys.in);
-    sodium_memzero(&keys, sizeof keys);
+    handshake_derive(h, &socket.keys);
     return socket;
 }
 

@@ -134,11 +134,11 @@ int handshake_peer(const handshake *h)
     return is_dialer(h) ? h->acceptor.rank : h->dialer.rank;
 }
 
-void handshake_derive(const handshake *h, handshake_keys *keys)
+void handshake_derive(const handshake *h, control_keys *keys)
 {
     static const char from_acceptor[8] = "accepts", from_dialer[8] = "dials";
     const bool dialed = is_dialer(h);
-    _Static_assert(HANDSHAKE_KEY == HANDSHAKE_MAC, "a MAC makes a key");
+    _Static_assert((int)CONTROL_SOCKET_KEY == (int)HANDSHAKE_MAC, "a MAC makes a key");
     prove(h, dialed ? from_dialer : from_acceptor, keys->out);
     prove(h, dialed ? from_acceptor : from_dialer, keys->in);
 }

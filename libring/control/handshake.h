@@ -18,17 +18,12 @@
 #ifndef RING_CONTROL_HANDSHAKE_H
 #define RING_CONTROL_HANDSHAKE_H
 
+#include "control.h"
 #include "credential.h"
 
 #include <stdio.h>
 
-enum {
-    HANDSHAKE_NONCE = 32,
-    HANDSHAKE_MAC = 32,
-    HANDSHAKE_KEY = 32,
-    HANDSHAKE_SESSION = 16,
-    HANDSHAKE_SECONDS = 5
-};
+enum { HANDSHAKE_NONCE = 32, HANDSHAKE_MAC = 32, HANDSHAKE_SESSION = 16, HANDSHAKE_SECONDS = 5 };
 enum handshake_kind { HANDSHAKE_JOIN = 1, HANDSHAKE_CONTROL, HANDSHAKE_LINK };
 
 /** What a connection is for. Of a link also which one: two ends that mean different ones do not
@@ -95,13 +90,8 @@ void handshake_accept(handshake *h, int fd, const handshake_terms *terms);
 ring_status handshake_step(handshake *h);
 /** @return the rank of the other side. */
 int handshake_peer(const handshake *h);
-/** Keys for what follows on this connection, one a direction; nobody without the job's key has
- *  them, and no other connection. */
-typedef struct handshake_keys {
-    unsigned char out[HANDSHAKE_KEY], in[HANDSHAKE_KEY];
-} handshake_keys;
-/** After RING_OK. */
-void handshake_derive(const handshake *h, handshake_keys *keys);
+/** The connection's keys, after RING_OK. */
+void handshake_derive(const handshake *h, control_keys *keys);
 /** The last word of the side that accepts, after RING_OK: only now the other side is done. */
 ring_status handshake_welcome(handshake *h);
 /** Instead of it: this rank has left what the connection is for. */

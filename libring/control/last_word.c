@@ -40,7 +40,7 @@ static bool say(const handshake *h, const last_word *w, enum control_kind kind, 
 {
     char host[64] = "?", text[CONTROL_TEXT];
     control_sealed word;
-    handshake_keys keys;
+    control_keys keys;
     (void)gethostname(host, sizeof host - 1);
     text_format(text, sizeof text, "rank %d (%s): %s", w->rank, host, w->text);
     control_message_reason(&word.message, kind, w->rank, w->status, text);

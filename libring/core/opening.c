@@ -178,8 +178,8 @@ static transport_keys keys_of(const ring_comm *comm, const control_socket *socke
                                          ? TRANSPORT_AES256GCM
                                          : TRANSPORT_CHACHA20};
     _Static_assert((int)CONTROL_SOCKET_KEY == (int)TRANSPORT_KEY, "a socket's keys are its link's");
-    memcpy(keys.out, socket->out_key, sizeof keys.out);
-    memcpy(keys.in, socket->in_key, sizeof keys.in);
+    memcpy(keys.out, socket->keys.out, sizeof keys.out);
+    memcpy(keys.in, socket->keys.in, sizeof keys.in);
     return keys;
 }
 

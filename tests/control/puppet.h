@@ -11,7 +11,7 @@ typedef struct puppet {
     handshake_terms terms;
     handshake_hello hello; /* may be changed before puppet_prove() */
     handshake handshake;
-    handshake_keys keys;
+    control_keys keys;
     uint64_t said, heard; /* messages */
 } puppet;
 

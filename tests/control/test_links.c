@@ -228,29 +228,21 @@ static bool collect_crossing(void *context, int peer, const control_purpose *pur
 /** What one end shows the other. */
 typedef struct crossing_end {
     int32_t number;
-    unsigned char out_key[CONTROL_SOCKET_KEY], in_key[CONTROL_SOCKET_KEY];
+    control_keys keys;
 } crossing_end;
-
-static crossing_end own_end(const control_socket *socket, int32_t number)
-{
-    crossing_end end = {.number = number};
-    memcpy(end.out_key, socket->out_key, CONTROL_SOCKET_KEY);
-    memcpy(end.in_key, socket->in_key, CONTROL_SOCKET_KEY);
-    return end;
-}
 
 static ring_status check_end(const control_world *w, const control_socket *socket, int i)
 {
-    const crossing_end mine = own_end(socket, w->rank * PURPOSES + i);
+    const crossing_end mine = {.number = w->rank * PURPOSES + i, .keys = socket->keys};
     crossing_end theirs;
     RING_TRY(fd_write_all(socket->fd, &mine, sizeof mine, clock_now() + 5));
     RING_TRY(fd_read_all(socket->fd, &theirs, sizeof theirs, clock_now() + 5));
     if (theirs.number != (1 - w->rank) * PURPOSES + i)
         return fail(RING_ERR_INTERNAL, "index %d meets %d", i, theirs.number);
-    if (memcmp(mine.out_key, theirs.in_key, CONTROL_SOCKET_KEY) != 0 ||
-        memcmp(mine.in_key, theirs.out_key, CONTROL_SOCKET_KEY) != 0)
+    if (memcmp(mine.keys.out, theirs.keys.in, CONTROL_SOCKET_KEY) != 0 ||
+        memcmp(mine.keys.in, theirs.keys.out, CONTROL_SOCKET_KEY) != 0)
         return fail(RING_ERR_INTERNAL, "index %d: the ends have other keys", i);
-    return memcmp(mine.out_key, mine.in_key, CONTROL_SOCKET_KEY) != 0
+    return memcmp(mine.keys.out, mine.keys.in, CONTROL_SOCKET_KEY) != 0
                ? RING_OK
                : fail(RING_ERR_INTERNAL, "index %d: one key for both directions", i);
 }
@@ -260,7 +252,7 @@ static ring_status check_crossing(const control_world *w, const crossing *c)
     for (int i = 0; i < PURPOSES; i++) {
         RING_TRY(check_end(w, &c->sockets[i], i));
         if (i > 0 &&
-            memcmp(c->sockets[i].out_key, c->sockets[i - 1].out_key, CONTROL_SOCKET_KEY) == 0)
+            memcmp(c->sockets[i].keys.out, c->sockets[i - 1].keys.out, CONTROL_SOCKET_KEY) == 0)
             return fail(RING_ERR_INTERNAL, "two connections have one key");
     }
     return c->twice == 0 ? RING_OK : fail(RING_ERR_INTERNAL, "%d sockets came twice", c->twice);

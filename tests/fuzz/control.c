@@ -98,7 +98,7 @@ static void seed_handshake_member(fuzz_seeds *to)
 /* A peer that is another rank of this world, with keys that match its own. */
 static void check_welcome(handshake *accepts, handshake *dials)
 {
-    handshake_keys a, d;
+    control_keys a, d;
     must(handshake_peer(accepts) > 0 && handshake_peer(accepts) < RANKS);
     must(accepts->dialer.peer == 0);
     must(handshake_welcome(accepts) == RING_OK && handshake_step(dials) == RING_OK);
