@@ -5,7 +5,8 @@
  *
  * Files are new ones of mode 0600: made under a random name beside their place and renamed, so that
  * a link that somebody has put there is replaced and never followed. Names that stand for what is
- * open already (/dev/stdout, /dev/fd/N, /proc/…), devices and FIFOs are written to as they are.
+ * open already (/dev/stdout, /dev/fd/N, /proc/…), devices and FIFOs of this user are written to as
+ * they are.
  */
 #ifndef RING_OUTPUT_H
 #define RING_OUTPUT_H
