@@ -5,6 +5,7 @@
 static const transport *const transports[] = {
     &transport_loop,
     &transport_shm,
+    &transport_verbs,
     &transport_tcp,
 };
 enum { TRANSPORTS = sizeof transports / sizeof transports[0] };

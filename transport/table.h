@@ -7,8 +7,9 @@
 
 #include "transport.h"
 
-extern const transport transport_loop; /* ranks as threads of one process */
-extern const transport transport_shm;  /* processes of one host */
-extern const transport transport_tcp;  /* anywhere */
+extern const transport transport_loop;  /* ranks as threads of one process */
+extern const transport transport_shm;   /* processes of one host */
+extern const transport transport_verbs; /* between hosts, over InfiniBand or RoCE */
+extern const transport transport_tcp;   /* anywhere */
 
 #endif

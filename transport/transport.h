@@ -116,9 +116,27 @@ typedef struct transport_keys {
     unsigned char out[TRANSPORT_KEY], in[TRANSPORT_KEY];
 } transport_keys;
 
+/** What users say of InfiniBand and RoCE. */
+typedef struct transport_ib {
+    const char *hca;   /* devices and ports, as NCCL_IB_HCA; "": all                      */
+    int gid_index;     /* -1: chosen                                                      */
+    int pkey_index;    /* of the port's table of P_Keys                                   */
+    int service_level; /* InfiniBand's                                                    */
+    int traffic_class; /* RoCE's: DSCP and ECN                                            */
+    int timeout;       /* of a packet: 4.096 us * 2^timeout                               */
+    int retries;       /* until its queue pair fails                                      */
+    bool relaxed;      /* payload may be written to memory in any order                   */
+} transport_ib;
+
+#define TRANSPORT_IB_DEFAULTS \
+    { \
+        .hca = "", .gid_index = -1, .timeout = 20, .retries = 7 \
+    }
+
 /** What is handed over for one link. */
 typedef struct transport_peer {
     int rank, peer;      /* this rank, the other                                       */
+    int channel;         /* of the several that a pair may have, from 0                  */
     int fd;              /* connected stream socket, whose other end has proved that it is for
                             the same link; the link owns it, also when open() fails.
                             AF_UNIX between ranks of one host (loop, shm), AF_INET or
@@ -131,6 +149,7 @@ typedef struct transport_peer {
     const transport_keys *keys; /* not NULL: all that is sent is encrypted and authenticated, and
                                    checksums are not needed; copied. Only where bytes leave the
                                    host (tcp)                                            */
+    const transport_ib *ib;     /* NULL: the defaults; copied, but for `hca` (verbs)      */
 } transport_peer;
 
 enum {
@@ -148,8 +167,9 @@ struct transport {
     unsigned powers;   /* TRANSPORT_CAN_*, TRANSPORT_SAME_* */
 
     /** Can it work on this machine? Writes the reason into @p why if not. Must not block
-     *  and must leave nothing behind. */
-    bool (*probe)(char *why, size_t size);
+     *  and must leave nothing behind but devices that links will use. @p ib as in transport_peer.
+     */
+    bool (*probe)(const transport_ib *ib, char *why, size_t size);
 
     /** Begins a link over @p peer->fd; both ends call it. Until the other end has answered, nothing
      *  is sent or received: all calls that could say "not now". Each of them, and progress(), looks

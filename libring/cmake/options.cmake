@@ -11,7 +11,8 @@ option(RING_BUILD_TESTS "Build the tests (needs cmocka)" ${PROJECT_IS_TOP_LEVEL}
 option(RING_WERROR "Warnings are errors" OFF)
 set(RING_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
 set(RING_WITH_HWLOC AUTO CACHE STRING "Topology through hwloc: AUTO, ON, OFF")
-set_property(CACHE RING_WITH_HWLOC PROPERTY STRINGS AUTO ON OFF)
+set(RING_WITH_VERBS AUTO CACHE STRING "InfiniBand and RoCE (headers of libibverbs): AUTO, ON, OFF")
+set_property(CACHE RING_WITH_HWLOC RING_WITH_VERBS PROPERTY STRINGS AUTO ON OFF)
 
 add_library(ring_options INTERFACE)
 target_compile_features(ring_options INTERFACE c_std_11)
@@ -66,6 +67,7 @@ function(ring_feature name module)
     set(RING_HAVE_${name} ${found} PARENT_SCOPE)
 endfunction()
 ring_feature(HWLOC hwloc)
+ring_feature(VERBS libibverbs) # its header: the library is loaded where it is (transport/verbs)
 
 function(ring_print_summary)
     set(lines "")
@@ -73,6 +75,7 @@ function(ring_print_summary)
             "libsodium|${SODIUM_VERSION}" "xxHash|${XXHASH_VERSION}"
             "cJSON|${CJSON_VERSION}" "zlib|${ZLIB_VERSION}"
             "OpenBLAS|${OPENBLAS_VERSION}" "hwloc (${RING_WITH_HWLOC})|${HWLOC_VERSION}"
+            "verbs (${RING_WITH_VERBS})|${VERBS_VERSION}"
             "oneDNN (${RING_WITH_ONEDNN})|${ONEDNN_LIBRARY}" "tests|${RING_BUILD_TESTS}")
         string(REPLACE "|" ";" cells "${row}")
         list(GET cells 0 name)

@@ -142,6 +142,8 @@ ring_status comm_new(control_world *world, const ring_comm *parent, double start
 
 /* ---- links.c: which transport joins which pair ---- */
 ring_status links_mask(const settings *s, uint32_t *mask);
+/** What they say of InfiniBand. */
+transport_ib links_ib(const settings *s);
 /** @return the transport that joins two ranks, NULL: none. @param[out] number  its number. */
 const transport *links_strongest(const ring_comm *comm, int a, int b, uint16_t *number);
 /** Finds whether the links of all pairs, or of all that share a host, map memory. From the cards

@@ -11,6 +11,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+transport_ib links_ib(const settings *s)
+{
+    return (transport_ib){.hca = s->ib_hca,
+                          .gid_index = s->ib_gid_index,
+                          .pkey_index = s->ib_pkey,
+                          .service_level = s->ib_sl,
+                          .traffic_class = s->ib_tc,
+                          .timeout = s->ib_timeout,
+                          .retries = s->ib_retry,
+                          .relaxed = s->ib_relaxed};
+}
+
+/* @return false, and says why, if this transport is not to be used. */
+static bool works_here(const transport *t, const settings *s)
+{
+    const transport_ib ib = links_ib(s);
+    char why[256] = "RING_IB_DISABLE=1";
+    const bool disabled = s->ib_disable && strcmp(t->name, "verbs") == 0;
+    if (!disabled && t->probe(&ib, why, sizeof why))
+        return true;
+    log_info("transport %s is not used: %s", t->name, why);
+    return false;
+}
+
 ring_status links_mask(const settings *s, uint32_t *mask)
 {
     size_t count;
@@ -19,13 +43,9 @@ ring_status links_mask(const settings *s, uint32_t *mask)
     for (size_t i = 0; i < count; i++)
         names[i] = all[i]->name;
     RING_TRY(settings_transports(s, names, count, mask));
-    for (size_t i = 0; i < count; i++) {
-        char why[256] = "";
-        if ((*mask & 1u << i) && !all[i]->probe(why, sizeof why)) {
-            log_info("transport %s is not used: %s", all[i]->name, why);
+    for (size_t i = 0; i < count; i++)
+        if ((*mask & 1u << i) && !works_here(all[i], s))
             *mask &= ~(1u << i);
-        }
-    }
     return *mask != 0 ? RING_OK
                       : fail(RING_ERR_CONFIG,
                              "none of the transports that RING_TRANSPORT=%s allows works here; "

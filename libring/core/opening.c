@@ -188,8 +188,11 @@ static ring_status open_link(const ring_comm *comm, const arrival_note *note, tr
     uint16_t number;
     const transport *t = links_strongest(comm, comm->rank, note->peer, &number);
     transport_keys keys = keys_of(comm, &note->socket);
+    const transport_ib ib = links_ib(&comm->settings);
     const transport_peer ends = {.rank = comm->rank,
                                  .peer = note->peer,
+                                 .channel = note->index,
+                                 .ib = &ib,
                                  .fd = note->socket.fd,
                                  .peer_timeout = comm->settings.peer_timeout,
                                  .checksum = comm->settings.checksum,

@@ -56,6 +56,7 @@ typedef struct heap_state {
     }
 
 static heap_state heap = HEAP_NONE;
+static void (*_Atomic watcher)(size_t offset, size_t bytes); /* of allocations that end */
 
 /* ---- Birth ---------------------------------------------------------------------- */
 
@@ -290,10 +291,20 @@ static ring_status heap_free_locked(size_t offset)
     return RING_OK;
 }
 
+static void tell_watcher(const void *ptr)
+{
+    void (*freeing)(size_t, size_t) = atomic_load(&watcher);
+    void *base;
+    size_t bytes;
+    if (freeing != NULL && heap_allocation(ptr, 1, &base, &bytes) && base == ptr)
+        freeing((size_t)((const char *)ptr - heap.span.base), bytes);
+}
+
 ring_status heap_free(void *ptr)
 {
     if (ptr == NULL)
         return RING_OK;
+    tell_watcher(ptr);
     pthread_mutex_lock(&heap.lock);
     ring_status status = RING_ERR_ARGUMENT;
     if (is_open())
@@ -311,6 +322,36 @@ uint64_t heap_ref(const void *ptr, size_t bytes)
     const uintptr_t base = (uintptr_t)heap.span.base, at = (uintptr_t)ptr;
     const size_t all = heap.span.bytes;
     return at < base || bytes > all || at - base > all - bytes ? 0 : at - base + 1;
+}
+
+static const heap_range *range_around(size_t offset)
+{
+    const heap_range *range = heap.ranges;
+    while (range != NULL && offset - range->offset >= range->bytes)
+        range = range->next;
+    return range != NULL && range->used ? range : NULL;
+}
+
+bool heap_allocation(const void *ptr, size_t bytes, void **base, size_t *size)
+{
+    const uint64_t ref = heap_ref(ptr, bytes);
+    if (ref == 0)
+        return false;
+    const size_t offset = (size_t)ref - 1;
+    pthread_mutex_lock(&heap.lock);
+    const heap_range *range = range_around(offset);
+    const bool inside = range != NULL && bytes <= range->bytes - (offset - range->offset);
+    if (inside) {
+        *base = heap.span.base + range->offset;
+        *size = range->bytes;
+    }
+    pthread_mutex_unlock(&heap.lock);
+    return inside;
+}
+
+void heap_watch(void (*freeing)(size_t offset, size_t bytes))
+{
+    atomic_store(&watcher, freeing);
 }
 
 /* ---- Peers ---------------------------------------------------------------------- */

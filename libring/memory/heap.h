@@ -31,6 +31,13 @@ ring_status heap_free(void *ptr);
 /** Reference to [ptr, ptr+bytes) that peers can map: offset + 1, or 0 if not in the heap. */
 uint64_t heap_ref(const void *ptr, size_t bytes);
 
+/** @return true if [ptr, ptr+bytes) lies within one allocation, which @p base and @p size are set
+ * to: all of it is committed. */
+bool heap_allocation(const void *ptr, size_t bytes, void **base, size_t *size);
+/** @param freeing  called with each allocation that ends, before it does and with no lock held.
+ * Once. */
+void heap_watch(void (*freeing)(size_t offset, size_t bytes));
+
 /** Maps a peer's heap (its memfd). The same file mapped twice gives the same mapping.
  *  @param bytes  the peer's heap_span(), which the file must have.
  *  @param[out] base  address of offset 0; release with heap_unmap_peer().

@@ -161,7 +161,7 @@ ring_status region_add_device(void *base, size_t bytes, const struct accelerator
     return add(base, bytes, REGION_DEVICE, by);
 }
 
-static ring_status remove_locked(const char *base, uint16_t *id)
+static ring_status remove_locked(const char *base, uint16_t *id, size_t *bytes)
 {
     const uint32_t place = places_until(base);
     slot *s = place > 0 ? slot_at(place - 1) : NULL;
@@ -176,6 +176,7 @@ static ring_status remove_locked(const char *base, uint16_t *id)
             s->users, s->bytes, (const void *)base);
     const uint16_t freed = table.order[place - 1];
     *id = (uint16_t)(FIRST_ID + freed);
+    *bytes = s->bytes;
     s->bytes = 0;
     table.devices -= s->kind == REGION_DEVICE;
     memmove(&table.order[place - 1], &table.order[place], (SLOTS - place) * sizeof *table.order);
@@ -184,20 +185,32 @@ static ring_status remove_locked(const char *base, uint16_t *id)
     return RING_OK;
 }
 
+static void tell_watchers(uint16_t id, uint64_t offset, size_t bytes)
+{
+    for (const region_watcher *w = atomic_load(&watchers); w != NULL; w = w->next)
+        w->gone(id, offset, bytes);
+}
+
+static void heap_is_freeing(size_t offset, size_t bytes)
+{
+    tell_watchers(REGION_HEAP_ID, offset, bytes);
+}
+
 ring_status region_remove(void *base)
 {
     uint16_t id = 0;
+    size_t bytes = 0;
     pthread_mutex_lock(&table.lock);
-    const ring_status status = remove_locked(base, &id);
+    const ring_status status = remove_locked(base, &id, &bytes);
     pthread_mutex_unlock(&table.lock);
-    for (const region_watcher *w = atomic_load(&watchers); status == RING_OK && w != NULL;
-         w = w->next)
-        w->gone(id);
+    if (status == RING_OK)
+        tell_watchers(id, 0, bytes);
     return status;
 }
 
 void region_watch(region_watcher *watcher)
 {
+    heap_watch(heap_is_freeing);
     watcher->next = atomic_load(&watchers);
     while (!atomic_compare_exchange_weak(&watchers, &watcher->next, watcher))
         continue;

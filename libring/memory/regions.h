@@ -60,9 +60,11 @@ const struct accelerator *region_accelerator(uint64_t ref);
 /** @return the address of @p bytes at @p ref in this process, NULL if they are not all inside. */
 void *region_address(uint64_t ref, size_t bytes);
 
-/** For what keeps something for a region, such as an adapter's key. */
+/** For what keeps something for memory, such as an adapter's key. */
 typedef struct region_watcher {
-    void (*gone)(uint16_t id); /* no call uses it any more; region_remove() waits for this */
+    /* A whole region, or an allocation of the heap. No call uses it any more; region_remove() and
+     * heap_free() wait for this. */
+    void (*gone)(uint16_t id, uint64_t offset, size_t bytes);
     struct region_watcher *next;
 } region_watcher;
 /** @param watcher  stays for good; once. */

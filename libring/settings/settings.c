@@ -20,7 +20,7 @@ typedef enum setting_kind {
     SETTING_TEXT,
     SETTING_SECONDS,
     SETTING_FLAG,
-    SETTING_CHANNELS,
+    SETTING_NUMBER,
     SETTING_ENCRYPTION,
     SETTING_LEVEL,
     SETTING_DESCRIPTOR,
@@ -31,19 +31,24 @@ typedef struct setting {
     const char *name, *nccl, *unit, *help, *fallback;
     setting_kind kind;
     size_t offset, size;
+    int least, most; /* of a number */
 } setting;
 
-#define FIELD(member) offsetof(settings, member), sizeof(((settings *)0)->member)
+#define NUMBER(member, least, most) \
+    offsetof(settings, member), sizeof(((settings *)0)->member), least, most
+#define FIELD(member) NUMBER(member, 0, 0)
+#define NO_FIELD 0, 0, 0, 0
 
 static const setting table[] = {
-    {"RING_TRANSPORT", NULL, "list", "transports to use: shm, tcp, loop; ^ excludes the list", "",
-     SETTING_TEXT, FIELD(transport)},
+    {"RING_TRANSPORT", NULL, "list",
+     "transports to use: shm, verbs, tcp, loop; ^ excludes the list", "", SETTING_TEXT,
+     FIELD(transport)},
     {"RING_ALGO", NULL, "name",
      "algorithm: oneshot, direct, ring, halving, tree, chain; empty: by the cost model", "",
      SETTING_TEXT, FIELD(algo)},
     {"RING_CHANNELS", NULL, "number",
      "connections that long calls use between two ranks, 1 to 16; rank 0's holds for all", "1",
-     SETTING_CHANNELS, FIELD(channels)},
+     SETTING_NUMBER, NUMBER(channels, 1, SETTINGS_MOST_CHANNELS)},
     {"RING_CHECKSUM", NULL, "0 or 1",
      "1: what goes over tcp carries checksums, so that damage ends the call; rank 0's holds for "
      "all",
@@ -70,6 +75,29 @@ static const setting table[] = {
      "interfaces that other ranks connect to by prefix, best first; =eth0: exactly; ^docker: not "
      "these",
      "", SETTING_TEXT, FIELD(interface)},
+    {"RING_IB_DISABLE", "NCCL_IB_DISABLE", "0 or 1", "1: without InfiniBand and RoCE", "0",
+     SETTING_FLAG, FIELD(ib_disable)},
+    {"RING_IB_HCA", "NCCL_IB_HCA", "list",
+     "RDMA devices by prefix, and ports (mlx5_0:1); =mlx5_0: exactly; ^mlx5_2: not these", "",
+     SETTING_TEXT, FIELD(ib_hca)},
+    {"RING_IB_GID_INDEX", "NCCL_IB_GID_INDEX", "number",
+     "entry of the port's GID table; -1: chosen, RoCE v2 and IPv4 first", "-1", SETTING_NUMBER,
+     NUMBER(ib_gid_index, -1, 255)},
+    {"RING_IB_PKEY", "NCCL_IB_PKEY", "number", "entry of the port's P_Key table", "0",
+     SETTING_NUMBER, NUMBER(ib_pkey, 0, 65535)},
+    {"RING_IB_SL", "NCCL_IB_SL", "number", "InfiniBand's service level", "0", SETTING_NUMBER,
+     NUMBER(ib_sl, 0, 15)},
+    {"RING_IB_TC", "NCCL_IB_TC", "number", "RoCE's traffic class: DSCP times 4", "0",
+     SETTING_NUMBER, NUMBER(ib_tc, 0, 255)},
+    {"RING_IB_TIMEOUT", "NCCL_IB_TIMEOUT", "number",
+     "of a packet: 4.096 us * 2^timeout, before it is sent again", "20", SETTING_NUMBER,
+     NUMBER(ib_timeout, 1, 31)},
+    {"RING_IB_RETRY_CNT", "NCCL_IB_RETRY_CNT", "number",
+     "how often a packet is sent again before its connection fails", "7", SETTING_NUMBER,
+     NUMBER(ib_retry, 0, 7)},
+    {"RING_IB_PCI_RELAXED_ORDERING", NULL, "0 or 1",
+     "1: adapters may write payload in any order, which is faster on some hosts", "0", SETTING_FLAG,
+     FIELD(ib_relaxed)},
     {"RING_RENDEZVOUS_DIR", NULL, "path",
      "directory that all ranks share, to find rank 0 under mpirun or srun", "", SETTING_TEXT,
      FIELD(rendezvous_dir)},
@@ -78,21 +106,23 @@ static const setting table[] = {
     {"RING_FAULT", NULL, "list", "for tests: links misbehave, e.g. seed=1,delay=0.01,drop=0.1", "",
      SETTING_TEXT, FIELD(fault)},
     {"RING_SIMD", NULL, "name", "instruction set of the host kernels", "the best here",
-     SETTING_ELSEWHERE, 0, 0},
-    {"RING_DATA", NULL, "path", "directory of the training data", "", SETTING_ELSEWHERE, 0, 0},
-    {"RING_RANK", NULL, "number", "launch: this process's rank, from 0", "", SETTING_ELSEWHERE, 0,
-     0},
-    {"RING_SIZE", NULL, "number", "launch: number of ranks", "", SETTING_ELSEWHERE, 0, 0},
+     SETTING_ELSEWHERE, NO_FIELD},
+    {"RING_DATA", NULL, "path", "directory of the training data", "", SETTING_ELSEWHERE, NO_FIELD},
+    {"RING_RANK", NULL, "number", "launch: this process's rank, from 0", "", SETTING_ELSEWHERE,
+     NO_FIELD},
+    {"RING_SIZE", NULL, "number", "launch: number of ranks", "", SETTING_ELSEWHERE, NO_FIELD},
     {"RING_LOCAL_RANK", NULL, "number", "launch: this process's number on its host", "",
-     SETTING_ELSEWHERE, 0, 0},
+     SETTING_ELSEWHERE, NO_FIELD},
     {"RING_LOCAL_SIZE", NULL, "number", "launch: number of ranks on this host", "",
-     SETTING_ELSEWHERE, 0, 0},
-    {"RING_LAUNCHER", NULL, "name", "launch: who set these variables", "", SETTING_ELSEWHERE, 0, 0},
+     SETTING_ELSEWHERE, NO_FIELD},
+    {"RING_LAUNCHER", NULL, "name", "launch: who set these variables", "", SETTING_ELSEWHERE,
+     NO_FIELD},
     {"RING_JOB_ID", NULL, "text",
      "launch: which job this is, alike on all ranks; those of other jobs are kept out",
-     "the launcher's", SETTING_ELSEWHERE, 0, 0},
-    {"MASTER_ADDR", NULL, "address", "launch: where rank 0 listens", "", SETTING_ELSEWHERE, 0, 0},
-    {"MASTER_PORT", NULL, "port", "launch: where rank 0 listens", "", SETTING_ELSEWHERE, 0, 0},
+     "the launcher's", SETTING_ELSEWHERE, NO_FIELD},
+    {"MASTER_ADDR", NULL, "address", "launch: where rank 0 listens", "", SETTING_ELSEWHERE,
+     NO_FIELD},
+    {"MASTER_PORT", NULL, "port", "launch: where rank 0 listens", "", SETTING_ELSEWHERE, NO_FIELD},
 };
 
 enum { SETTINGS = sizeof table / sizeof table[0] };
@@ -194,6 +224,13 @@ static bool parse_encryption(const char *value, encryption *out)
     return e <= ENCRYPT_BEST;
 }
 
+static const char *range_of(const setting *s)
+{
+    static _Thread_local char text[64];
+    (void)text_format(text, sizeof text, "a number from %d to %d", s->least, s->most);
+    return text;
+}
+
 /* @return NULL, or what would have been allowed. */
 static const char *setting_parse(const setting *s, const char *value, void *field)
 {
@@ -204,9 +241,8 @@ static const char *setting_parse(const setting *s, const char *value, void *fiel
         return parse_seconds(value, field) ? NULL : "seconds, 0.01 or more";
     case SETTING_FLAG:
         return parse_flag(value, field) ? NULL : "0 or 1";
-    case SETTING_CHANNELS:
-        return parse_whole(value, 1, SETTINGS_MOST_CHANNELS, field) ? NULL
-                                                                    : "a number from 1 to 16";
+    case SETTING_NUMBER:
+        return parse_whole(value, s->least, s->most, field) ? NULL : range_of(s);
     case SETTING_ENCRYPTION:
         return parse_encryption(value, field) ? NULL : "0, 1, aes256gcm or chacha20";
     case SETTING_LEVEL:

@@ -35,6 +35,13 @@ typedef struct settings {
     char interface[64];       /* RING_SOCKET_IFNAME: interface whose address is used      */
     char fault[128];          /* RING_FAULT: transport_fault_wrap()'s spec, for tests     */
     log_level debug;          /* RING_DEBUG                                               */
+    bool ib_disable;          /* RING_IB_DISABLE                                          */
+    char ib_hca[128];         /* RING_IB_HCA: as NCCL_IB_HCA; "": all                     */
+    int ib_gid_index;         /* RING_IB_GID_INDEX: -1: chosen                            */
+    int ib_pkey;              /* RING_IB_PKEY: index                                      */
+    int ib_sl, ib_tc;         /* RING_IB_SL, RING_IB_TC                                   */
+    int ib_timeout, ib_retry; /* RING_IB_TIMEOUT, RING_IB_RETRY_CNT                       */
+    bool ib_relaxed;          /* RING_IB_PCI_RELAXED_ORDERING                             */
 } settings;
 
 /** Reads the environment. Wrong values are RING_ERR_CONFIG naming variable, value, what is

@@ -177,7 +177,7 @@ static int link_without_a_heap(void)
 static int probe_without_files(void)
 {
     char why[256] = "";
-    if (!limit_to(RLIMIT_FSIZE, 4096) || transport_shm.probe(why, sizeof why))
+    if (!limit_to(RLIMIT_FSIZE, 4096) || transport_shm.probe(NULL, why, sizeof why))
         return 1;
     return strstr(why, "ulimit -f") != NULL ? 0 : 2;
 }

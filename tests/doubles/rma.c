@@ -131,9 +131,9 @@ static ring_status rma_open(const transport_peer *peer, transport_link **out)
     return fail(RING_ERR_MEMORY, "no memory for the rma link to rank %d", peer->peer);
 }
 
-static bool rma_probe(char *why, size_t size)
+static bool rma_probe(const transport_ib *ib, char *why, size_t size)
 {
-    (void)why, (void)size;
+    (void)ib, (void)why, (void)size;
     return true;
 }
 

@@ -102,7 +102,7 @@ bool ends_choose(const char *name)
     chosen.transport = transport_find(name);
     if (chosen.transport == NULL)
         return false;
-    if (!chosen.transport->probe(why, sizeof why)) {
+    if (!chosen.transport->probe(NULL, why, sizeof why)) {
         printf("skipped: %s does not work here: %s\n", name, why);
         exit(SKIPPED);
     }

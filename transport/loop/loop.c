@@ -94,10 +94,9 @@ static void ring_drop(loop_ring *ring, bool stays)
 
 /* ---- Opening and closing --------------------------------------------------------- */
 
-static bool loop_probe(char *why, size_t size)
+static bool loop_probe(const transport_ib *ib, char *why, size_t size)
 {
-    (void)why;
-    (void)size;
+    (void)ib, (void)why, (void)size;
     return true;
 }
 

@@ -33,10 +33,11 @@ enum { PASSED_RING, PASSED_HEAP };
 
 /* ---- Opening and closing --------------------------------------------------------- */
 
-static bool shm_probe(char *why, size_t size)
+static bool shm_probe(const transport_ib *ib, char *why, size_t size)
 {
     lines_ring *ring;
     int fd;
+    (void)ib;
     if (shm_region_create(&fd, &ring) != RING_OK) {
         snprintf(why, size, "%s", fail_text());
         return false;

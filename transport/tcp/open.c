@@ -97,8 +97,9 @@ static ring_status tcp_open(const transport_peer *peer, transport_link **out)
     return RING_OK;
 }
 
-static bool tcp_probe(char *why, size_t size)
+static bool tcp_probe(const transport_ib *ib, char *why, size_t size)
 {
+    (void)ib;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -99,10 +99,11 @@ static void gather_unknown(report *r)
 
 /* ---- Transports ------------------------------------------------------------------ */
 
-static bool describe_transport(report *r, const transport *t, bool allowed)
+static bool describe_transport(report *r, const transport *t, const transport_ib *ib, bool allowed,
+                               bool named)
 {
     char why[256] = "";
-    const bool works = t->probe(why, sizeof why);
+    const bool works = t->probe(ib, why, sizeof why);
     if (!allowed)
         report_text(r, "transports", t->name, "left out by RING_TRANSPORT; %s", t->about);
     else if (works)
@@ -110,8 +111,8 @@ static bool describe_transport(report *r, const transport *t, bool allowed)
     else
         report_text(r, "transports", t->name, "does not work here: %s", why);
     if (allowed)
-        report_judge(r, works ? VERDICT_OK : VERDICT_WARN, "%s",
-                     works ? "" : "the next one is used instead");
+        report_judge(r, works || !named ? VERDICT_OK : VERDICT_WARN, "%s",
+                     works || !named ? "" : "the next one is used instead");
     return allowed && works;
 }
 
@@ -127,6 +128,7 @@ static void gather_transports(report *r, const settings *s)
     size_t count;
     uint32_t mask = 0;
     const char *names[TRANSPORTS_MAX], *near = NULL, *far = NULL;
+    const transport_ib ib = {.hca = s->ib_hca, .gid_index = s->ib_gid_index};
     const transport *const *all = transport_all(&count);
     count = min_size(count, TRANSPORTS_MAX);
     for (size_t i = 0; i < count; i++)
@@ -137,7 +139,7 @@ static void gather_transports(report *r, const settings *s)
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        if (!describe_transport(r, all[i], (mask >> i & 1) != 0))
+        if (!describe_transport(r, all[i], &ib, (mask >> i & 1) != 0, s->transport[0] != '\0'))
             continue;
         if (strcmp(names[i], "loop") != 0 && near == NULL)
             near = names[i];

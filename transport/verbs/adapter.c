@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opening devices and choosing ports. */
+#include "adapter.h"
+
+#include "gids.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Completions that nobody has polled yet: more than all links together leave, since each has at
+ * most QUEUE_DEPTH requests under way and asks for a completion of every few. */
+enum { CQ_ENTRIES = 16384, WAKE_UPS = 4096 };
+
+static struct {
+    pthread_mutex_t lock;
+    bool looked;
+    unsigned generation; /* of the process that opened them */
+    adapter_device devices[ADAPTER_MOST_DEVICES];
+    adapter_port ports[ADAPTER_MOST_PORTS];
+    int device_count, port_count;
+    char why[512];
+} process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* The parent's devices are not usable here; their descriptors were closed (fd_guard). */
+static void in_child(void)
+{
+    pthread_mutex_init(&process.lock, NULL);
+    process.looked = false;
+    process.device_count = process.port_count = 0;
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+/* ---- Devices ------------------------------------------------------------------------------ */
+
+static void close_device(const ibverbs *api, adapter_device *d)
+{
+    if (d->srq != NULL)
+        api->destroy_srq(d->srq);
+    if (d->cq != NULL)
+        api->destroy_cq(d->cq);
+    if (d->channel != NULL)
+        api->destroy_comp_channel(d->channel);
+    if (d->pd != NULL)
+        api->dealloc_pd(d->pd);
+    if (d->context != NULL)
+        api->close_device(d->context);
+}
+
+static bool make_nonblocking(int fd)
+{
+    const int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static bool fill_receives(adapter_device *d, int count)
+{
+    struct ibv_recv_wr receive = {.wr_id = 0}, *bad;
+    for (int i = 0; i < count; i++)
+        if (ibv_post_srq_recv(d->srq, &receive, &bad) != 0)
+            return false;
+    return true;
+}
+
+static bool make_queues(const ibverbs *api, adapter_device *d)
+{
+    const int wake_ups = least(WAKE_UPS, d->attributes.max_srq_wr);
+    struct ibv_srq_init_attr srq = {.attr = {.max_wr = (uint32_t)wake_ups, .max_sge = 1}};
+    d->pd = api->alloc_pd(d->context);
+    d->channel = d->pd != NULL ? api->create_comp_channel(d->context) : NULL;
+    if (d->channel != NULL)
+        d->cq = api->create_cq(d->context, least(CQ_ENTRIES, d->attributes.max_cqe), NULL,
+                               d->channel, 0);
+    d->srq = d->cq != NULL ? api->create_srq(d->pd, &srq) : NULL;
+    return d->srq != NULL && fill_receives(d, wake_ups) && make_nonblocking(d->channel->fd) &&
+           make_nonblocking(d->context->async_fd);
+}
+
+static int read_numa_node(const char *name)
+{
+    char path[160];
+    int node = -1;
+    (void)text_format(path, sizeof path, "/sys/class/infiniband/%s/device/numa_node", name);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return -1;
+    if (fscanf(file, "%d", &node) != 1)
+        node = -1;
+    fclose(file);
+    return node;
+}
+
+static bool open_device(const ibverbs *api, struct ibv_device *device, adapter_device *d)
+{
+    *d = (adapter_device){.index = process.device_count,
+                          .lock = PTHREAD_MUTEX_INITIALIZER,
+                          .context = api->open_device(device)};
+    (void)text_format(d->name, sizeof d->name, "%s", api->get_device_name(device));
+    if (d->context == NULL || api->query_device(d->context, &d->attributes) != 0 ||
+        !make_queues(api, d)) {
+        (void)text_format(process.why, sizeof process.why,
+                          "%s cannot be opened (%m); is the limit on locked memory too low "
+                          "(ulimit -l)?",
+                          d->name);
+        log_info("verbs: %s", process.why);
+        close_device(api, d);
+        return false;
+    }
+    fd_guard(d->context->cmd_fd);
+    fd_guard(d->context->async_fd);
+    fd_guard(d->channel->fd);
+    d->numa = read_numa_node(d->name);
+    process.device_count++;
+    return true;
+}
+
+/* ---- Ports -------------------------------------------------------------------------------- */
+
+/* Bytes a second: lanes by the rate of one, less its coding. */
+static double rate_of(const struct ibv_port_attr *p)
+{
+    static const struct {
+        int speed;
+        double gbits;
+    } lane[] = {{1, 2}, {2, 4}, {4, 8}, {8, 9.7}, {16, 13.6}, {32, 24.2}, {64, 48.5}, {128, 97}};
+    const int lanes = p->active_width == 1   ? 1
+                      : p->active_width == 2 ? 4
+                      : p->active_width == 4 ? 8
+                      : p->active_width == 8 ? 12
+                                             : 2;
+    for (size_t i = 0; i < sizeof lane / sizeof *lane; i++)
+        if (lane[i].speed == p->active_speed)
+            return lanes * lane[i].gbits * 1e9 / 8;
+    return 0;
+}
+
+static void note_unused(const adapter_device *d, uint8_t number, const char *why)
+{
+    (void)text_format(process.why, sizeof process.why, "port %s:%d is not used: %s", d->name,
+                      number, why);
+    log_info("verbs: %s", process.why);
+}
+
+static const char *state_word(enum ibv_port_state state)
+{
+    switch (state) {
+    case IBV_PORT_DOWN:
+        return "it is down; is the cable in, and the other end up?";
+    case IBV_PORT_INIT:
+        return "it is initializing; does a subnet manager run (opensm)?";
+    case IBV_PORT_ARMED:
+        return "it is armed, not active; see the subnet manager";
+    default:
+        return "it is not active";
+    }
+}
+
+static void add_port(const ibverbs *api, adapter_device *d, uint8_t number)
+{
+    struct ibv_port_attr p = {.state = IBV_PORT_NOP};
+    adapter_port *port = &process.ports[process.port_count];
+    if (process.port_count == ADAPTER_MOST_PORTS)
+        return;
+    if (api->query_port(d->context, number, &p) != 0) {
+        note_unused(d, number, "it cannot be asked (ibv_query_port)");
+        return;
+    }
+    if (p.state != IBV_PORT_ACTIVE && p.state != IBV_PORT_ACTIVE_DEFER) {
+        note_unused(d, number, state_word(p.state));
+        return;
+    }
+    *port = (adapter_port){.device = d,
+                           .number = number,
+                           .ethernet = p.link_layer == IBV_LINK_LAYER_ETHERNET,
+                           .lid = p.lid,
+                           .mtu = (int)p.active_mtu,
+                           .longest = p.max_msg_sz,
+                           .rate = rate_of(&p)};
+    (void)text_format(port->name, sizeof port->name, "%s:%d", d->name, number);
+    if (gid_choose(api, port, p.gid_tbl_len) || !port->ethernet)
+        process.port_count++;
+    else
+        note_unused(d, number, "it has no GID; give its network interface an address");
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const adapter_port *)a)->name, ((const adapter_port *)b)->name);
+}
+
+static void open_all(const ibverbs *api)
+{
+    int count = 0;
+    struct ibv_device **list = api->get_device_list(&count);
+    (void)text_format(process.why, sizeof process.why,
+                      "no RDMA device; is the adapter's driver loaded (rdma link)?");
+    for (int i = 0; list != NULL && i < count && process.device_count < ADAPTER_MOST_DEVICES; i++) {
+        adapter_device *d = &process.devices[process.device_count];
+        if (open_device(api, list[i], d))
+            for (int port = 1; port <= d->attributes.phys_port_cnt; port++)
+                add_port(api, d, (uint8_t)port);
+    }
+    if (list != NULL)
+        api->free_device_list(list);
+    qsort(process.ports, (size_t)process.port_count, sizeof *process.ports, by_name);
+    char text[256];
+    for (int i = 0; i < process.port_count; i++) {
+        adapter_describe(&process.ports[i], text, sizeof text);
+        log_debug("verbs: %s", text);
+    }
+}
+
+int adapter_ports(const adapter_port **out)
+{
+    const ibverbs *api = ibverbs_load();
+    if (api == NULL)
+        return 0;
+    pthread_mutex_lock(&process.lock);
+    if (!process.looked)
+        open_all(api);
+    process.looked = true;
+    const int count = process.port_count;
+    pthread_mutex_unlock(&process.lock);
+    *out = process.ports;
+    if (count == 0)
+        fail(RING_ERR_UNSUPPORTED, "%s", process.why);
+    return count;
+}
+
+/* ---- Choice ------------------------------------------------------------------------------- */
+
+/* "mlx5_0:1" means that port, "mlx5_0" all of the device, and without '=' all that begin so. */
+static bool word_means(const char *word, size_t length, bool exact, const adapter_port *port)
+{
+    const char *colon = memchr(word, ':', length);
+    if (colon != NULL)
+        return strlen(port->name) == length && strncmp(port->name, word, length) == 0;
+    return strncmp(port->device->name, word, length) == 0 &&
+           (!exact || port->device->name[length] == '\0');
+}
+
+bool adapter_list_has(const char *list, const adapter_port *port)
+{
+    const bool excludes = list[0] == '^', exact = list[excludes] == '=';
+    bool found = false;
+    list += excludes + exact;
+    if (list[0] == '\0')
+        return true;
+    while (list[0] != '\0') {
+        const size_t length = strcspn(list, ", ");
+        found |= length > 0 && word_means(list, length, exact, port);
+        list += length + (list[length] != '\0');
+    }
+    return found != excludes;
+}
+
+int adapter_nearest(const adapter_port *const *ports, int count)
+{
+    unsigned node = 0;
+    if (syscall(SYS_getcpu, NULL, &node, NULL) != 0)
+        return 0;
+    for (int i = 0; i < count; i++)
+        if (ports[i]->device->numa == (int)node)
+            return i;
+    return 0;
+}
+
+/* ---- What is said of them ----------------------------------------------------------------- */
+
+void adapter_look_at_events(adapter_device *device)
+{
+    const ibverbs *api = ibverbs_load();
+    struct ibv_async_event event;
+    while (api->get_async_event(device->context, &event) == 0) {
+        if (event.event_type == IBV_EVENT_DEVICE_FATAL || event.event_type == IBV_EVENT_CQ_ERR)
+            atomic_store(&device->dead, true);
+        log_at(atomic_load(&device->dead) ? LOG_WARN : LOG_INFO, "verbs: %s reports: %s",
+               device->name, api->event_type_str(event.event_type));
+        api->ack_async_event(&event);
+    }
+}
+
+void adapter_describe(const adapter_port *port, char *out, size_t size)
+{
+    char gid[40];
+    gid_write(&port->gid, gid, sizeof gid);
+    (void)text_format(out, size, "%s, %s, %.3g Gbit/s, MTU %d, GID %d %s (%s)", port->name,
+                      port->ethernet ? "RoCE" : "InfiniBand", port->rate * 8e-9, 128 << port->mtu,
+                      port->gid_index, gid, port->why);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * adapter: the RDMA devices of this process, opened once and kept: of each a protection domain, a
+ * completion queue and a queue of receives, which all its links share. Their active ports are the
+ * *rails* that links may use, in the order of their names, which is the same on hosts that are
+ * built alike.
+ *
+ * A device is polled by whoever holds its lock; what is over is noted with the queue pair that it
+ * was posted on (completions.h), so any thread may poll for all.
+ */
+#ifndef RING_ADAPTER_H
+#define RING_ADAPTER_H
+
+#include "ibverbs.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { ADAPTER_MOST_DEVICES = 16, ADAPTER_MOST_PORTS = 16 };
+
+typedef struct adapter_device {
+    char name[64];
+    int index; /* among those that are open */
+    struct ibv_context *context;
+    struct ibv_pd *pd;
+    struct ibv_cq *cq;
+    struct ibv_srq *srq; /* of receives without memory: they are wake-ups */
+    struct ibv_comp_channel *channel;
+    struct ibv_device_attr attributes;
+    int numa;             /* node it is attached to, -1: not known */
+    pthread_mutex_t lock; /* of polling, and of the events of the channel */
+    _Atomic bool dead;    /* the device has reported a fatal error */
+} adapter_device;
+
+typedef struct adapter_port {
+    adapter_device *device;
+    char name[72]; /* "mlx5_0:1" */
+    uint8_t number;
+    bool ethernet;   /* RoCE */
+    uint16_t lid;    /* 0: RoCE */
+    int mtu;         /* enum ibv_mtu */
+    int gid_index;   /* the one that was chosen */
+    const char *why; /* it was */
+    union ibv_gid gid;
+    size_t longest; /* bytes of one transfer */
+    double rate;    /* bytes a second; 0: not known */
+} adapter_port;
+
+/** All active ports of this process's devices, by name. Opens the devices at the first call.
+ *  @return how many; 0 with fail() called: why there are none. */
+int adapter_ports(const adapter_port **out);
+
+/** @return true if @p list (NCCL_IB_HCA's syntax: "mlx5", "=mlx5_0:1,mlx5_1", "^mlx5_2"; empty:
+ * all) has the port. */
+bool adapter_list_has(const char *list, const adapter_port *port);
+
+/** @return the index among @p count ports of one on this thread's NUMA node, else 0. */
+int adapter_nearest(const adapter_port *const *ports, int count);
+
+/** Reads what devices report by themselves; logs it. Never blocks. */
+void adapter_look_at_events(adapter_device *device);
+
+/** Bytes that are said of a port in logs and by ringinfo. */
+void adapter_describe(const adapter_port *port, char *out, size_t size);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Handles are a place and how often it was given: completions of a queue pair that is gone may
+ * still lie in the queue, and mean nobody then. */
+#include "completions.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { BATCH = 16, PLACE_BITS = 18, FIRST_PLACES = 64 };
+#define PLACE_MASK ((1u << PLACE_BITS) - 1)
+
+typedef struct place {
+    completion_sink *sink;
+    uint32_t given;
+} place;
+
+static struct {
+    pthread_mutex_t lock;
+    place *places;
+    uint32_t count;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void in_child(void)
+{
+    pthread_mutex_init(&table.lock, NULL);
+    table.places = NULL; /* another thread may have been growing it */
+    table.count = 0;
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+/* ---- Handles ------------------------------------------------------------------------------ */
+
+static uint32_t find_free(void)
+{
+    uint32_t at = 0;
+    while (at < table.count && table.places[at].sink != NULL)
+        at++;
+    return at;
+}
+
+static bool grow(void)
+{
+    const uint32_t count = table.count > 0 ? 2 * table.count : FIRST_PLACES;
+    place *places = count <= PLACE_MASK ? realloc(table.places, count * sizeof *places) : NULL;
+    if (places == NULL)
+        return false;
+    memset(places + table.count, 0, (count - table.count) * sizeof *places);
+    table.places = places;
+    table.count = count;
+    return true;
+}
+
+uint32_t completions_enter(completion_sink *sink)
+{
+    uint32_t handle = 0;
+    pthread_mutex_lock(&table.lock);
+    const uint32_t at = find_free();
+    if (at < table.count || grow()) {
+        place *p = &table.places[at];
+        p->sink = sink;
+        p->given = (p->given + 1) & (UINT32_MAX >> PLACE_BITS);
+        p->given += p->given == 0; /* no handle is 0 */
+        handle = p->given << PLACE_BITS | at;
+    }
+    pthread_mutex_unlock(&table.lock);
+    if (handle == 0)
+        fail(RING_ERR_MEMORY, "no memory for another queue pair");
+    return handle;
+}
+
+void completions_leave(uint32_t handle)
+{
+    if (handle == 0)
+        return;
+    pthread_mutex_lock(&table.lock);
+    if ((handle & PLACE_MASK) < table.count)
+        table.places[handle & PLACE_MASK].sink = NULL;
+    pthread_mutex_unlock(&table.lock);
+}
+
+/* With the table's lock held. */
+static completion_sink *sink_of(uint32_t handle)
+{
+    const uint32_t at = handle & PLACE_MASK;
+    return at < table.count && table.places[at].given == handle >> PLACE_BITS
+               ? table.places[at].sink
+               : NULL;
+}
+
+/* ---- Handing out -------------------------------------------------------------------------- */
+
+static void wake(completion_sink *sink)
+{
+    const uint64_t one = 1;
+    if (!atomic_exchange(sink->armed, false))
+        return;
+    const ssize_t ignored = write(sink->wake, &one, sizeof one);
+    (void)ignored; /* full means: already readable */
+}
+
+static void note_request(const struct ibv_wc *wc)
+{
+    completion_sink *sink = sink_of((uint32_t)(wc->wr_id >> 32));
+    int none = 0;
+    if (sink == NULL)
+        return;
+    if (wc->status != IBV_WC_SUCCESS)
+        (void)atomic_compare_exchange_strong(&sink->failed, &none, (int)wc->status);
+    else
+        atomic_store_explicit(&sink->done, (uint32_t)wc->wr_id, memory_order_release);
+    wake(sink);
+}
+
+static void note_wake_up(const struct ibv_wc *wc)
+{
+    completion_sink *sink = sink_of(wc->imm_data);
+    if (wc->status != IBV_WC_SUCCESS || sink == NULL)
+        return;
+    atomic_store_explicit(&sink->woken, true, memory_order_release);
+    wake(sink);
+}
+
+/* A receive that was used is given back at once, so their number bounds nothing but bursts. */
+static void hand_out(adapter_device *device, const struct ibv_wc *all, int count)
+{
+    struct ibv_recv_wr receive = {.wr_id = 0}, *bad;
+    pthread_mutex_lock(&table.lock);
+    for (int i = 0; i < count; i++) {
+        if (all[i].wr_id != 0) {
+            note_request(&all[i]);
+            continue;
+        }
+        note_wake_up(&all[i]);
+        if (ibv_post_srq_recv(device->srq, &receive, &bad) != 0)
+            atomic_store(&device->dead, true);
+    }
+    pthread_mutex_unlock(&table.lock);
+}
+
+static void poll_locked(adapter_device *device)
+{
+    struct ibv_wc all[BATCH];
+    int count;
+    do {
+        count = ibv_poll_cq(device->cq, BATCH, all);
+        if (count < 0)
+            atomic_store(&device->dead, true);
+        if (count > 0)
+            hand_out(device, all, count);
+    } while (count == BATCH);
+}
+
+void completions_poll(adapter_device *device)
+{
+    if (pthread_mutex_trylock(&device->lock) != 0)
+        return;
+    poll_locked(device);
+    pthread_mutex_unlock(&device->lock);
+}
+
+/* ---- Sleeping ----------------------------------------------------------------------------- */
+
+void completions_arm(adapter_device *device, bool all)
+{
+    pthread_mutex_lock(&device->lock);
+    if (ibv_req_notify_cq(device->cq, !all) != 0)
+        atomic_store(&device->dead, true);
+    poll_locked(device);
+    pthread_mutex_unlock(&device->lock);
+}
+
+void completions_disarm(adapter_device *device)
+{
+    const ibverbs *api = ibverbs_load();
+    struct ibv_cq *cq;
+    void *own;
+    unsigned events = 0;
+    pthread_mutex_lock(&device->lock);
+    while (api->get_cq_event(device->channel, &cq, &own) == 0)
+        events++;
+    if (events > 0)
+        api->ack_cq_events(device->cq, events);
+    poll_locked(device);
+    pthread_mutex_unlock(&device->lock);
+}

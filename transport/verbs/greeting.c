@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opening, over the socket: which ports there are, then the queue pairs that both ends made, then
+ * that both are connected. */
+#include "verbs.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+enum { VERSION = 1 };
+
+static const char magic[8] = "ringibv";
+
+static ring_status say(verbs_link *l, const void *what, size_t bytes)
+{
+    if (send(l->fd, what, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes)
+        return RING_OK;
+    return fail(RING_ERR_PEER, "it is gone: %m");
+}
+
+/* @return RING_OK when all of @p bytes are here. */
+static ring_status listen_for(verbs_link *l, size_t bytes)
+{
+    const ssize_t got = recv(l->fd, (char *)&l->theirs + l->heard, bytes - l->heard, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return RING_IN_PROGRESS;
+    if (got <= 0)
+        return fail(RING_ERR_PEER, "it closed the connection while it opened");
+    l->heard += (size_t)got;
+    if (l->heard < bytes)
+        return RING_IN_PROGRESS;
+    l->heard = 0;
+    return RING_OK;
+}
+
+/* ---- Which ports -------------------------------------------------------------------------- */
+
+ring_status verbs_greet(verbs_link *l)
+{
+    verbs_hello mine = {.version = VERSION,
+                        .ports = (uint16_t)l->port_count,
+                        .nearest = (uint16_t)adapter_nearest(l->ports, l->port_count)};
+    memcpy(mine.magic, magic, sizeof magic);
+    return say(l, &mine, sizeof mine);
+}
+
+/* Both ends choose alike: the lower rank's nearest port, the next channel's is the next one, and
+ * behind it the one that is left when it fails. */
+static int first_port(const verbs_link *l, const verbs_hello *theirs, int count)
+{
+    const int mine = adapter_nearest(l->ports, l->port_count);
+    const int wanted = l->rank < l->head.peer ? mine : theirs->nearest;
+    return (wanted + l->channel) % count;
+}
+
+static ring_status open_rails(verbs_link *l, const verbs_hello *theirs)
+{
+    const int count = l->port_count < theirs->ports ? l->port_count : theirs->ports;
+    const int first = first_port(l, theirs, count);
+    const int rails = count < VERBS_RAILS ? count : VERBS_RAILS;
+    for (int r = 0; r < rails; r++) {
+        const adapter_port *port = l->ports[(first + r) % count];
+        RING_TRY(queue_pair_open(&l->queue[r], port, &l->options, l->wake, &l->armed));
+        l->rails = r + 1;
+        l->devices |= 1u << port->device->index;
+    }
+    return RING_OK;
+}
+
+/* ---- Memory ------------------------------------------------------------------------------- */
+
+static ring_status register_buffers(verbs_link *l)
+{
+    for (int r = 0; r < l->rails; r++) {
+        const adapter_device *device = l->queue[r].port->device;
+        l->in_mr[r] = registration_of_link(device, l->in, sizeof *l->in);
+        if (l->in_mr[r] != NULL)
+            l->out_mr[r] = registration_of_link(device, l->out, sizeof *l->out);
+        if (l->out_mr[r] == NULL)
+            return fail(RING_ERR_MEMORY,
+                        "%s cannot register the %zu KiB that a link needs: %m; raise the limit on "
+                        "locked memory (ulimit -l, LimitMEMLOCK=infinity)",
+                        device->name, (sizeof *l->in + sizeof *l->out) >> 10);
+    }
+    return RING_OK;
+}
+
+static bool watch_device(const verbs_link *l, const adapter_device *device)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    return epoll_ctl(l->epoll, EPOLL_CTL_ADD, device->channel->fd, &event) == 0 ||
+           errno == EEXIST; /* both rails are of one device */
+}
+
+static ring_status tell_address(verbs_link *l)
+{
+    verbs_address mine = {.inbox = (uintptr_t)l->in, .rails = (uint32_t)l->rails};
+    for (int r = 0; r < l->rails; r++) {
+        mine.key[r] = l->in_mr[r]->rkey;
+        mine.queue[r] = queue_pair_address_of(&l->queue[r]);
+        if (!watch_device(l, l->queue[r].port->device))
+            return fail(RING_ERR_SYSTEM, "watching the adapter: %m");
+    }
+    return say(l, &mine, sizeof mine);
+}
+
+/* ---- Phases ------------------------------------------------------------------------------- */
+
+static ring_status hear_hello(verbs_link *l)
+{
+    const verbs_hello *theirs = &l->theirs.hello;
+    RING_TRY(listen_for(l, sizeof *theirs));
+    if (memcmp(theirs->magic, magic, sizeof magic) != 0 || theirs->version != VERSION ||
+        theirs->ports == 0 || theirs->ports > ADAPTER_MOST_PORTS ||
+        theirs->nearest >= theirs->ports)
+        return fail(RING_ERR_PEER, "it did not greet as a verbs link does; do both ranks run the "
+                                   "same version?");
+    RING_TRY(open_rails(l, theirs));
+    RING_TRY(register_buffers(l));
+    l->phase = PHASE_ADDRESS;
+    return tell_address(l);
+}
+
+static ring_status hear_address(verbs_link *l)
+{
+    const verbs_address *theirs = &l->theirs.address;
+    RING_TRY(listen_for(l, sizeof *theirs));
+    if (theirs->rails != (uint32_t)l->rails)
+        return fail(RING_ERR_PEER, "it has made %u queue pairs, this rank %d", theirs->rails,
+                    l->rails);
+    l->peer_inbox = theirs->inbox;
+    for (int r = 0; r < l->rails; r++) {
+        l->peer_key[r] = theirs->key[r];
+        l->peer_handle[r] = theirs->queue[r].handle;
+        RING_TRY(queue_pair_connect(&l->queue[r], &theirs->queue[r], &l->options));
+    }
+    l->phase = PHASE_READY;
+    return say(l, "R", 1);
+}
+
+static ring_status hear_ready(verbs_link *l)
+{
+    RING_TRY(listen_for(l, sizeof l->theirs.ready));
+    if (l->theirs.ready != 'R')
+        return fail(RING_ERR_PEER, "it did not greet as a verbs link does");
+    l->phase = PHASE_OPEN;
+    return RING_OK;
+}
+
+ring_status verbs_hear(verbs_link *l)
+{
+    if (l->phase == PHASE_HELLO)
+        RING_TRY(hear_hello(l));
+    if (l->phase == PHASE_ADDRESS)
+        RING_TRY(hear_address(l));
+    return l->phase == PHASE_READY ? hear_ready(l) : RING_OK;
+}

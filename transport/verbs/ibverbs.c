@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Loading, and what the statuses of its completions mean. */
+#include "ibverbs.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+static struct {
+    pthread_once_t once;
+    ibverbs functions;
+    bool loaded;
+    char why[256];
+} library = {.once = PTHREAD_ONCE_INIT};
+
+static bool find(void *handle, const char *name, void *function, bool optional)
+{
+    void *found = dlsym(handle, name);
+    memcpy(function, &found, sizeof found);
+    if (found == NULL && !optional)
+        (void)text_format(library.why, sizeof library.why,
+                          "libibverbs.so.1 has no %s: it is too old; update rdma-core", name);
+    return found != NULL || optional;
+}
+
+static bool find_all(void *handle, ibverbs *f)
+{
+#define ROW(name, result, parameters) find(handle, "ibv_" #name, &f->name, false) &&
+    const bool all = IBVERBS_FUNCTIONS(ROW) true;
+#undef ROW
+#define ROW(name, result, parameters) (void)find(handle, "ibv_" #name, &f->name, true);
+    IBVERBS_OPTIONAL(ROW)
+#undef ROW
+    return all && find(handle, "_ibv_query_gid_ex", &f->query_gid_ex, true);
+}
+
+/* Before anything of the adapter is made. Newer kernels copy pinned pages for the child
+ * themselves and need nothing. */
+static void make_forks_safe(const ibverbs *f)
+{
+    if (f->is_fork_initialized != NULL && f->is_fork_initialized() == IBV_FORK_UNNEEDED)
+        return;
+    if (f->fork_init() != 0)
+        log_warn("libibverbs cannot make fork() safe here (%m): children may damage what is being "
+                 "sent; avoid fork() or set RING_TRANSPORT=^verbs");
+}
+
+static void load(void)
+{
+    void *handle = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL) {
+        (void)text_format(library.why, sizeof library.why, "%s; install the package libibverbs1",
+                          dlerror());
+        return;
+    }
+    library.loaded = find_all(handle, &library.functions);
+    if (library.loaded)
+        make_forks_safe(&library.functions);
+}
+
+const ibverbs *ibverbs_load(void)
+{
+    pthread_once(&library.once, load);
+    if (library.loaded)
+        return &library.functions;
+    fail(RING_ERR_UNSUPPORTED, "%s", library.why);
+    return NULL;
+}
+
+const char *ibverbs_explain(enum ibv_wc_status status)
+{
+    static const char *const words[] = {
+        [IBV_WC_LOC_LEN_ERR] = "a transfer is longer than the port allows",
+        [IBV_WC_LOC_QP_OP_ERR] = "the adapter refused a request; see the kernel's log (dmesg)",
+        [IBV_WC_LOC_PROT_ERR] = ("memory of this rank was unmapped or deregistered while it was "
+                                 "used; keep buffers until their call has ended"),
+        [IBV_WC_WR_FLUSH_ERR] = "the queue pair had failed before",
+        [IBV_WC_REM_INV_REQ_ERR] = ("the peer's adapter took a request for invalid; do both ranks "
+                                    "run the same version?"),
+        [IBV_WC_REM_ACCESS_ERR] = ("the peer's memory was unmapped or deregistered while it was "
+                                   "used; keep buffers until their call has ended"),
+        [IBV_WC_REM_OP_ERR] = "the peer's adapter failed; see the kernel's log (dmesg) there",
+        [IBV_WC_RETRY_EXC_ERR] = ("the peer's port answered nothing: its host is down, a cable or "
+                                  "switch port is off, or the path drops what this GID sends; see "
+                                  "'ringinfo doctor', RING_IB_GID_INDEX, RING_IB_TIMEOUT"),
+        [IBV_WC_RNR_RETRY_EXC_ERR] = "the peer's queue had no room for a wake-up",
+        [IBV_WC_FATAL_ERR] = "the adapter failed; see the kernel's log (dmesg)",
+        [IBV_WC_RESP_TIMEOUT_ERR] = "the peer's adapter gave up an answer; see RING_IB_TIMEOUT",
+    };
+    const size_t at = (size_t)status;
+    return at < sizeof words / sizeof *words && words[at] != NULL ? words[at]
+                                                                  : "see the kernel's log (dmesg)";
+}

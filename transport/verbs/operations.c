@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a link has its adapter do: posting, ends, the peer's words and this end's, and the change to
+ * the other rail. */
+#include "verbs.h"
+
+#include <errno.h>
+
+/* Places in the queue that payload leaves to headers, and these to words. */
+enum { FOR_HEADER = 1, FOR_WORDS = 4 };
+
+/* ---- The ring ----------------------------------------------------------------------------- */
+
+static verbs_operation *operation_at(const verbs_link *l, uint64_t n)
+{
+    return &l->operation[n % VERBS_OPERATIONS];
+}
+
+bool verbs_has_operation(verbs_link *l)
+{
+    return l->accepted - l->done < VERBS_OPERATIONS;
+}
+
+verbs_operation *verbs_next_operation(verbs_link *l)
+{
+    verbs_operation *o = operation_at(l, l->accepted);
+    *o = (verbs_operation){.bytes = 0};
+    return o;
+}
+
+/* ---- Words -------------------------------------------------------------------------------- */
+
+static uint64_t check_of_words(const uint64_t words[WORDS])
+{
+    uint64_t x = 0x9e3779b97f4a7c15u;
+    for (int i = 0; i < WORD_CHECK; i++)
+        x = (x ^ words[i]) * 0xff51afd7ed558ccdu, x ^= x >> 32;
+    return x;
+}
+
+/* They only grow, and half of what is being written fails the check: then the ones before hold. */
+void verbs_look_at_words(verbs_link *l)
+{
+    uint64_t seen[WORDS];
+    if (atomic_load_explicit(&l->in->words[WORD_CHECK], memory_order_relaxed) ==
+        l->heard_words[WORD_CHECK])
+        return;
+    for (int i = 0; i < WORDS; i++)
+        seen[i] = atomic_load_explicit(&l->in->words[i], memory_order_acquire);
+    if (seen[WORD_CHECK] != check_of_words(seen))
+        return;
+    for (int i = 0; i < WORD_CHECK; i++)
+        if (seen[i] > l->heard_words[i])
+            l->heard_words[i] = seen[i];
+    l->heard_words[WORD_CHECK] = seen[WORD_CHECK];
+}
+
+/* Its handle, if the peer sleeps and nobody has woken it since; for whom room is no news, only if
+ * it waits for room. */
+static uint32_t sleeper(verbs_link *l, bool is_room)
+{
+    const uint64_t asleep = l->heard_words[WORD_ASLEEP];
+    if (asleep == l->roused || (is_room && asleep % 2 == 0))
+        return 0;
+    l->roused = asleep;
+    return l->peer_handle[l->active];
+}
+
+/* Words are short, so that a copy of them goes with the request, or they would have to stay as they
+ * are until it is over: where requests carry nothing, one is under way at a time. */
+static bool may_tell(verbs_link *l, queue_pair *q)
+{
+    if (q->inlined < sizeof l->words && !queue_pair_is_done(q, l->words_sent)) {
+        completions_poll(q->port->device);
+        if (!queue_pair_is_done(q, l->words_sent))
+            return false;
+    }
+    return queue_pair_has_room(q, 1);
+}
+
+static void post_words(verbs_link *l, queue_pair *q, bool signals)
+{
+    const bool inlined = q->inlined >= sizeof l->words;
+    l->words[WORD_CHECK] = check_of_words(l->words);
+    if (!inlined)
+        memcpy(l->out->words, l->words, sizeof l->words);
+    queue_request r = {.opcode = IBV_WR_RDMA_WRITE,
+                       .local = inlined ? l->words : l->out->words,
+                       .local_key = l->out_mr[l->active]->lkey,
+                       .bytes = sizeof l->words,
+                       .remote = l->peer_inbox + offsetof(verbs_inbox, words),
+                       .remote_key = l->peer_key[l->active],
+                       .inlined = inlined,
+                       .signals = signals || !inlined,
+                       .wakes = sleeper(l, true)};
+    if (r.wakes != 0)
+        r.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    l->words_due = !queue_pair_post(q, &r);
+    l->words_sent = q->posted;
+}
+
+void verbs_tell(verbs_link *l)
+{
+    queue_pair *q = &l->queue[l->active];
+    if (l->state != RING_OK)
+        return;
+    l->told_taken = l->words[WORD_TAKEN];
+    l->told_bytes = l->bytes_taken;
+    l->words_due = true;
+    if (may_tell(l, q))
+        post_words(l, q, false);
+}
+
+bool verbs_was_told(verbs_link *l)
+{
+    queue_pair *q = &l->queue[l->active];
+    if (l->state != RING_OK)
+        return true;
+    if (l->words_due || l->told_taken != l->words[WORD_TAKEN])
+        verbs_tell(l);
+    completions_poll(q->port->device);
+    if (l->words_due)
+        return false;
+    if (!queue_pair_is_done(q, l->words_sent) && q->unsignalled > 0 && may_tell(l, q))
+        post_words(l, q, true); /* nothing would tell of the end of those before */
+    return queue_pair_is_done(q, l->words_sent);
+}
+
+/* ---- Posting ------------------------------------------------------------------------------ */
+
+static bool post(verbs_link *l, const queue_request *r)
+{
+    queue_pair *q = &l->queue[l->active];
+    int none = 0;
+    if (queue_pair_post(q, r))
+        return true;
+    log_debug("verbs: %s refuses a request: %m", q->port->name);
+    (void)atomic_compare_exchange_strong(&q->sink.failed, &none, (int)IBV_WC_GENERAL_ERR);
+    return false;
+}
+
+/* In pieces that the port takes. A get ends with its last one. */
+static bool post_bytes(verbs_link *l, verbs_operation *o)
+{
+    queue_pair *q = &l->queue[l->active];
+    while (o->moved < o->bytes) {
+        const size_t piece = min_size(o->bytes - o->moved, q->port->longest);
+        const queue_request r = {.opcode = o->over != NULL ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+                                 .local = o->local + o->moved,
+                                 .local_key = o->local_key[l->active],
+                                 .bytes = piece,
+                                 .remote = o->remote + o->moved,
+                                 .remote_key = o->remote_key[l->active],
+                                 .signals = o->over != NULL && o->moved + piece == o->bytes};
+        if (!queue_pair_has_room(q, 1 + FOR_HEADER + FOR_WORDS) || !post(l, &r))
+            return false;
+        o->moved += piece;
+    }
+    return true;
+}
+
+static bool post_header(verbs_link *l, verbs_operation *o)
+{
+    queue_pair *q = &l->queue[l->active];
+    const uint64_t place = o->slot % VERBS_SLOTS;
+    const bool inlined = q->inlined >= sizeof o->header;
+    if (!queue_pair_has_room(q, 1 + FOR_WORDS))
+        return false;
+    if (!inlined)
+        l->out->slot[place] = o->header;
+    queue_request r = {.opcode = IBV_WR_RDMA_WRITE,
+                       .local = inlined ? &o->header : &l->out->slot[place],
+                       .local_key = l->out_mr[l->active]->lkey,
+                       .bytes = sizeof o->header,
+                       .remote = l->peer_inbox + offsetof(verbs_inbox, slot) +
+                                 place * sizeof(verbs_slot),
+                       .remote_key = l->peer_key[l->active],
+                       .inlined = inlined,
+                       .signals = true,
+                       .wakes = sleeper(l, false)};
+    if (r.wakes != 0)
+        r.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    return post(l, &r);
+}
+
+static void post_waiting(verbs_link *l)
+{
+    while (l->posted < l->accepted && !l->resuming) {
+        verbs_operation *o = operation_at(l, l->posted);
+        if (!post_bytes(l, o) || (o->has_slot && !post_header(l, o)))
+            return;
+        o->last = l->queue[l->active].posted;
+        l->posted++;
+    }
+}
+
+void verbs_accept(verbs_link *l)
+{
+    l->accepted++;
+    verbs_look_at_words(l);
+    post_waiting(l);
+}
+
+/* ---- Ends --------------------------------------------------------------------------------- */
+
+static void finish(verbs_link *l, const verbs_operation *o)
+{
+    l->flushed += o->is_frame;
+    l->slots_done += o->has_slot;
+    l->done++;
+    if (o->over == NULL)
+        return;
+    l->gets_done++;
+    ticket_close(o->over, RING_OK);
+}
+
+static void take_ends(verbs_link *l)
+{
+    const queue_pair *q = &l->queue[l->active];
+    while (l->done < l->posted && queue_pair_is_done(q, operation_at(l, l->done)->last))
+        finish(l, operation_at(l, l->done));
+}
+
+void verbs_end_gets(verbs_link *l, ring_status status)
+{
+    for (; l->done < l->accepted; l->done++)
+        if (operation_at(l, l->done)->over != NULL)
+            ticket_close(operation_at(l, l->done)->over, status);
+    l->posted = l->done;
+}
+
+/* ---- Rails -------------------------------------------------------------------------------- */
+
+static bool has_other_rail(const verbs_link *l)
+{
+    const int other = l->active + 1;
+    return other < l->rails && l->queue[other].connected &&
+           queue_pair_failure(&l->queue[other]) == IBV_WC_SUCCESS;
+}
+
+/* Nothing comes over the old queue pair once it is closed, so what has arrived is final. */
+static void change_rail(verbs_link *l)
+{
+    queue_pair *old = &l->queue[l->active];
+    const enum ibv_wc_status failure = queue_pair_failure(old);
+    queue_pair_close(old);
+    l->active++;
+    log_warn("verbs: rank %d goes on over %s with rank %d: over %s %s", l->rank,
+             l->queue[l->active].port->name, l->head.peer, old->port->name,
+             failure != IBV_WC_SUCCESS ? ibverbs_explain(failure) : "the peer's end failed");
+    l->words[WORD_LEFT] = (uint64_t)l->active;
+    l->words[WORD_ARRIVED] = verbs_arrived(l);
+    l->resuming = true;
+    l->roused = 0; /* a wake-up may have been lost */
+    verbs_tell(l);
+}
+
+/* What the peer has seen is over; the rest starts anew. */
+static void resume(verbs_link *l)
+{
+    l->resuming = false;
+    while (l->done < l->posted) {
+        verbs_operation *o = operation_at(l, l->done);
+        if (!o->has_slot || o->slot >= l->heard_words[WORD_ARRIVED])
+            break;
+        finish(l, o);
+    }
+    for (uint64_t n = l->done; n < l->accepted; n++)
+        operation_at(l, n)->moved = 0;
+    l->posted = l->done;
+}
+
+static ring_status break_by_queue(verbs_link *l)
+{
+    const queue_pair *q = &l->queue[l->active];
+    const enum ibv_wc_status failure = queue_pair_failure(q);
+    return verbs_break(l, fail(RING_ERR_PEER, "%s: %s: %s", q->port->name,
+                               ibverbs_load()->wc_status_str(failure), ibverbs_explain(failure)));
+}
+
+static void look_at_rails(verbs_link *l)
+{
+    const queue_pair *q = &l->queue[l->active];
+    const bool failed = queue_pair_failure(q) != IBV_WC_SUCCESS;
+    const bool left = l->heard_words[WORD_LEFT] > (uint64_t)l->active;
+    if (atomic_load_explicit(&q->port->device->dead, memory_order_relaxed) && !has_other_rail(l))
+        (void)verbs_break(l, fail(RING_ERR_SYSTEM,
+                                  "the adapter %s has failed; see the kernel's log (dmesg)",
+                                  q->port->device->name));
+    else if ((failed || left) && has_other_rail(l))
+        change_rail(l);
+    else if (failed)
+        (void)break_by_queue(l);
+    if (l->resuming && l->heard_words[WORD_LEFT] >= (uint64_t)l->active)
+        resume(l);
+}
+
+void verbs_push(verbs_link *l)
+{
+    if (l->state != RING_OK)
+        return;
+    take_ends(l);
+    if (l->done < l->posted || l->posted < l->accepted || l->words_due) {
+        completions_poll(l->queue[l->active].port->device);
+        take_ends(l);
+    }
+    verbs_look_at_words(l);
+    look_at_rails(l);
+    if (l->state != RING_OK)
+        return;
+    if (l->words_due)
+        verbs_tell(l);
+    if (l->posted < l->accepted)
+        post_waiting(l);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * queue_pair: one reliable connection through a port of an adapter. What is posted ends in order,
+ * and is written to the peer's memory in order.
+ */
+#ifndef RING_QUEUE_PAIR_H
+#define RING_QUEUE_PAIR_H
+
+#include "completions.h"
+#include "transport.h"
+
+/** Requests under way. More wait with the link. */
+enum { QUEUE_DEPTH = 512 };
+
+typedef struct queue_pair {
+    const adapter_port *port; /* NULL: there is none */
+    struct ibv_qp *qp;
+    completion_sink sink;
+    uint32_t handle;
+    uint32_t posted, depth; /* requests */
+    uint32_t unsignalled;   /* since the last one that asked for a completion */
+    uint32_t inlined;       /* bytes that a request may carry with it */
+    uint32_t first_packet;
+    union ibv_gid gid;
+    bool connected;
+} queue_pair;
+
+/** What the other end must know. */
+typedef struct queue_pair_address {
+    uint32_t number, first_packet, handle;
+    uint16_t lid;
+    uint8_t ethernet, mtu;
+    unsigned char gid[16];
+} queue_pair_address;
+
+/** @param wake, armed  of whom to wake, see completion_sink. */
+ring_status queue_pair_open(queue_pair *q, const adapter_port *port, const transport_ib *options,
+                            int wake, _Atomic bool *armed);
+queue_pair_address queue_pair_address_of(const queue_pair *q);
+/** @return RING_ERR_PEER if the two ports cannot be connected: fail() says why. */
+ring_status queue_pair_connect(queue_pair *q, const queue_pair_address *peer,
+                               const transport_ib *options);
+/** When it returns nothing is moved for it, at either end's asking. */
+void queue_pair_close(queue_pair *q);
+
+typedef struct queue_request {
+    enum ibv_wr_opcode opcode;
+    void *local;
+    uint32_t local_key;
+    size_t bytes;
+    uint64_t remote;
+    uint32_t remote_key;
+    bool inlined;   /* copied when posted */
+    bool signals;   /* its end is to be told; now and then it is anyway */
+    uint32_t wakes; /* handle of the peer's sink, with WRITE_WITH_IMM */
+} queue_request;
+
+/** @return true if @p count requests may be posted. */
+bool queue_pair_has_room(queue_pair *q, uint32_t count);
+/** @return false, with errno set, if the adapter refuses it. */
+bool queue_pair_post(queue_pair *q, const queue_request *request);
+/** @return true if request number @p n, as queue_pair.posted was after it, is over. */
+static inline bool queue_pair_is_done(const queue_pair *q, uint32_t n)
+{
+    return (int32_t)(atomic_load_explicit(&q->sink.done, memory_order_acquire) - n) >= 0;
+}
+static inline enum ibv_wc_status queue_pair_failure(const queue_pair *q)
+{
+    return (enum ibv_wc_status)atomic_load_explicit(&q->sink.failed, memory_order_acquire);
+}
+
+#endif

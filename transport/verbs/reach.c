@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Memory that is put and got in place, and the keys that it takes. */
+#include "verbs.h"
+
+#include "regions.h"
+
+#include <stdlib.h>
+
+/* ---- Keys of the peer's, and those it has ------------------------------------------------- */
+
+static bool key_covers(const verbs_key *key, uint64_t ref, uint64_t bytes)
+{
+    return ref >= key->ref && bytes <= key->bytes && ref - key->ref <= key->bytes - bytes;
+}
+
+static const verbs_key *key_find(verbs_keys *keys, uint64_t ref, uint64_t bytes)
+{
+    if (keys->last < keys->count && key_covers(&keys->all[keys->last], ref, bytes))
+        return &keys->all[keys->last];
+    for (size_t i = 0; i < keys->count; i++) {
+        if (!key_covers(&keys->all[i], ref, bytes))
+            continue;
+        keys->last = i;
+        return &keys->all[i];
+    }
+    return NULL;
+}
+
+/* What overlaps a new one is gone. */
+static void drop_overlaps(verbs_keys *keys, const verbs_key *with)
+{
+    for (size_t i = keys->count; i-- > 0;) {
+        const verbs_key *k = &keys->all[i];
+        if (k->ref - with->ref < with->bytes || with->ref - k->ref < k->bytes)
+            keys->all[i] = keys->all[--keys->count];
+    }
+}
+
+static bool key_put(verbs_keys *keys, const verbs_key *key)
+{
+    drop_overlaps(keys, key);
+    if (keys->count == keys->room) {
+        const size_t room = keys->room > 0 ? 2 * keys->room : 8;
+        verbs_key *all = realloc(keys->all, room * sizeof *all);
+        if (all == NULL)
+            return false;
+        keys->all = all;
+        keys->room = room;
+    }
+    keys->all[keys->count++] = *key;
+    return true;
+}
+
+bool verbs_learn_key(verbs_link *l, const void *data)
+{
+    verbs_key key;
+    memcpy(&key, data, sizeof key);
+    return key.bytes == 0 || key_put(&l->known, &key);
+}
+
+/* ---- This end's memory -------------------------------------------------------------------- */
+
+static bool find_registration(verbs_link *l, const void *ptr, size_t bytes)
+{
+    return registration_find(ptr, bytes, l->devices, l->options.relaxed, &l->found, &l->found_seen);
+}
+
+bool verbs_local(verbs_link *l, verbs_operation *o, const void *data, size_t bytes)
+{
+    if (!find_registration(l, data, bytes))
+        return false;
+    o->local = (char *)(uintptr_t)data;
+    for (int r = 0; r < l->rails; r++)
+        o->local_key[r] = l->found.local[l->queue[r].port->device->index];
+    return true;
+}
+
+static bool tell_key(verbs_link *l, const verbs_key *key)
+{
+    transport_frame frame = {.flags = VERBS_KEY, .message = l->head.frames_sent};
+    memcpy(frame.data, key, sizeof *key);
+    if (!verbs_has_room(l, 0) || !key_put(&l->told, key))
+        return false;
+    verbs_put_slot(l, verbs_next_operation(l), &frame, false);
+    return true;
+}
+
+static verbs_key key_of(const verbs_link *l)
+{
+    verbs_key key = {.ref = (uint64_t)l->found.region << REGION_OFFSET_BITS | l->found.offset,
+                     .bytes = l->found.bytes,
+                     .address = (uintptr_t)l->found.base};
+    for (int r = 0; r < l->rails; r++)
+        key.key[r] = l->found.remote[l->queue[r].port->device->index];
+    return key;
+}
+
+uint64_t verbs_ref(transport_link *head, const void *ptr, size_t bytes)
+{
+    verbs_link *l = (verbs_link *)head;
+    if (l->state != RING_OK || !find_registration(l, ptr, bytes))
+        return 0;
+    const verbs_key key = key_of(l);
+    const uint64_t ref = key.ref + (uint64_t)((const char *)ptr - l->found.base);
+    const verbs_key *told = key_find(&l->told, ref, bytes);
+    if ((told == NULL || memcmp(told, &key, sizeof key) != 0) && !tell_key(l, &key))
+        return 0;
+    return ref;
+}
+
+/* ---- Transfers ---------------------------------------------------------------------------- */
+
+static ring_status find_remote(verbs_link *l, verbs_operation *o, uint64_t ref, size_t bytes)
+{
+    const verbs_key *key = key_find(&l->known, ref, bytes);
+    if (key == NULL)
+        return verbs_break(l, fail(RING_ERR_PEER, "it refers to memory outside of its regions"));
+    o->remote = key->address + (ref - key->ref);
+    memcpy(o->remote_key, key->key, sizeof o->remote_key);
+    return RING_OK;
+}
+
+static ring_status describe(verbs_link *l, verbs_operation *o, const void *data, size_t bytes,
+                            uint64_t ref)
+{
+    o->bytes = bytes;
+    if (!verbs_local(l, o, data, bytes))
+        return verbs_break(l, fail(RING_ERR_INTERNAL, "what is to be moved is not registered"));
+    return find_remote(l, o, ref, bytes);
+}
+
+ring_status verbs_put(transport_link *head, const transport_frame *frame, const void *data,
+                      uint64_t dst_ref)
+{
+    verbs_link *l = (verbs_link *)head;
+    RING_TRY(verbs_state(l));
+    if (frame->flags != (FRAME_LONG | FRAME_STORED))
+        return verbs_break(l, fail(RING_ERR_INTERNAL, "a put is told of by a stored frame"));
+    l->refused = !verbs_has_room(l, 0);
+    if (l->refused)
+        return verbs_state(l) == RING_OK ? RING_IN_PROGRESS : l->state;
+    verbs_operation *o = verbs_next_operation(l);
+    RING_TRY(describe(l, o, data, frame->ext.bytes, dst_ref));
+    verbs_put_slot(l, o, frame, true);
+    return RING_OK;
+}
+
+ring_status verbs_get(transport_link *head, void *dst, uint64_t ref, size_t bytes, ticket *over)
+{
+    verbs_link *l = (verbs_link *)head;
+    RING_TRY(verbs_state(l));
+    l->refused = !verbs_has_operation(l);
+    if (l->refused)
+        return RING_IN_PROGRESS;
+    verbs_operation *o = verbs_next_operation(l);
+    RING_TRY(describe(l, o, dst, bytes, ref));
+    ticket_open(over);
+    o->over = over;
+    verbs_accept(l);
+    return RING_OK;
+}

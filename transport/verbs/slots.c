@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Frames through slots. */
+#include "verbs.h"
+
+#include <stddef.h>
+
+/* Taken and not told: more would take from the window. */
+enum { UNTOLD_SLOTS = 512, UNTOLD_BYTES = TRANSPORT_SEGMENT };
+
+/* ---- Slots -------------------------------------------------------------------------------- */
+
+uint32_t verbs_check_of(const verbs_slot *slot)
+{
+    uint64_t word[sizeof *slot / sizeof(uint64_t)], x = 0x9e3779b97f4a7c15u;
+    memcpy(word, slot, sizeof word);
+    word[7] >>= 32; /* the turn, without the check itself */
+    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
+        x = (x ^ word[i]) * 0xff51afd7ed558ccdu, x ^= x >> 29;
+    return (uint32_t)(x >> 16);
+}
+
+static verbs_slot slot_of(const transport_frame *frame, uint64_t number)
+{
+    verbs_slot slot = {.signature = frame->signature,
+                       .message = (uint32_t)frame->message,
+                       .flags = frame->flags,
+                       .length = frame->length,
+                       .call = frame->call,
+                       .turn = (uint32_t)number + 1};
+    memcpy(slot.data, frame->data, sizeof slot.data);
+    slot.check = verbs_check_of(&slot);
+    return slot;
+}
+
+/* The number that is nearest to the last one. */
+static uint64_t whole_message(const verbs_link *l, uint32_t low)
+{
+    return l->message + (uint64_t)(int64_t)(int32_t)(low - (uint32_t)l->message);
+}
+
+static transport_frame frame_of(const verbs_link *l, const verbs_slot *slot)
+{
+    transport_frame frame = {.turn = slot->turn,
+                             .flags = slot->flags,
+                             .length = slot->length,
+                             .call = slot->call,
+                             .signature = slot->signature,
+                             .message = whole_message(l, slot->message)};
+    memcpy(frame.data, slot->data, sizeof frame.data);
+    return frame;
+}
+
+static const _Atomic uint32_t *turn_word(const verbs_link *l, uint64_t number)
+{
+    return (const _Atomic uint32_t *)&l->in->slot[number % VERBS_SLOTS].turn;
+}
+
+static bool has_turn(const verbs_link *l, uint64_t number)
+{
+    return atomic_load_explicit(turn_word(l, number), memory_order_acquire) == (uint32_t)number + 1;
+}
+
+/* @return false while some of it is not here. Its words may still be written, so they are read as
+ * such. */
+static bool read_slot(const verbs_link *l, uint64_t number, verbs_slot *out)
+{
+    uint64_t word[sizeof *out / sizeof(uint64_t)];
+    const _Atomic uint64_t *from =
+        (const _Atomic uint64_t *)(const void *)&l->in->slot[number % VERBS_SLOTS];
+    if (!has_turn(l, number))
+        return false;
+    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
+        word[i] = atomic_load_explicit(&from[i], memory_order_acquire);
+    memcpy(out, word, sizeof word);
+    return out->check == verbs_check_of(out);
+}
+
+uint64_t verbs_arrived(const verbs_link *l)
+{
+    verbs_slot slot;
+    uint64_t n = l->words[WORD_TAKEN];
+    while (n - l->words[WORD_TAKEN] < VERBS_SLOTS && read_slot(l, n, &slot))
+        n++;
+    return n;
+}
+
+/* ---- Room --------------------------------------------------------------------------------- */
+
+/* Where the payload goes or lies whose predecessors end at @p bytes. Room for a whole segment. */
+static uint64_t place_of(uint64_t bytes)
+{
+    const uint64_t at = bytes % VERBS_PAYLOAD;
+    return VERBS_PAYLOAD - at < TRANSPORT_SEGMENT ? bytes + (VERBS_PAYLOAD - at) : bytes;
+}
+
+static uint64_t end_of(uint64_t before, size_t bytes)
+{
+    const uint64_t lines = (bytes + RING_CACHE_LINE - 1) / RING_CACHE_LINE;
+    return bytes > 0 ? place_of(before) + lines * RING_CACHE_LINE : before;
+}
+
+static uint64_t taken_by_peer(const verbs_link *l)
+{
+    const uint64_t taken = l->heard_words[WORD_TAKEN];
+    return taken < l->slots_sent ? taken : l->slots_sent; /* a peer is not trusted */
+}
+
+static bool fits_now(verbs_link *l, size_t bytes)
+{
+    const uint64_t taken = taken_by_peer(l);
+    const uint64_t freed = taken > 0 ? l->end[(taken - 1) % VERBS_SLOTS] : 0;
+    return verbs_has_operation(l) && l->slots_sent - taken < VERBS_SLOTS &&
+           end_of(l->bytes_sent, bytes) - freed <= VERBS_PAYLOAD;
+}
+
+bool verbs_has_room(verbs_link *l, size_t bytes)
+{
+    if (fits_now(l, bytes))
+        return true;
+    verbs_push(l);
+    return fits_now(l, bytes);
+}
+
+bool verbs_fits(verbs_link *l)
+{
+    return verbs_has_room(l, TRANSPORT_SEGMENT);
+}
+
+/* ---- Sending ------------------------------------------------------------------------------ */
+
+void verbs_put_slot(verbs_link *l, verbs_operation *o, const transport_frame *frame, bool is_frame)
+{
+    o->has_slot = true;
+    o->is_frame = is_frame;
+    o->slot = l->slots_sent;
+    o->header = slot_of(frame, l->slots_sent);
+    l->end[l->slots_sent % VERBS_SLOTS] = l->bytes_sent;
+    l->slots_sent++;
+    if (is_frame) {
+        l->head.frames_sent++;
+        l->head.bytes_sent += transport_carried(frame);
+    }
+    verbs_accept(l);
+}
+
+static unsigned char *room(const verbs_link *l)
+{
+    return &l->out->payload[place_of(l->bytes_sent) % VERBS_PAYLOAD];
+}
+
+void *verbs_reserve(transport_link *head)
+{
+    verbs_link *l = (verbs_link *)head;
+    if (verbs_state(l) != RING_OK)
+        return NULL;
+    l->refused = !verbs_fits(l);
+    return l->refused ? NULL : room(l);
+}
+
+/* Where the adapter reads it: registered memory that the caller leaves alone, else a copy. */
+static void place_payload(verbs_link *l, verbs_operation *o, const void *payload, size_t bytes,
+                          bool copy)
+{
+    unsigned char *staged = room(l);
+    o->bytes = bytes;
+    o->remote = l->peer_inbox + offsetof(verbs_inbox, payload) +
+                place_of(l->bytes_sent) % VERBS_PAYLOAD;
+    for (int r = 0; r < l->rails; r++)
+        o->remote_key[r] = l->peer_key[r];
+    if (!copy && payload != staged && verbs_local(l, o, payload, bytes))
+        return;
+    if (payload != staged)
+        memcpy(staged, payload, bytes);
+    o->local = (char *)staged;
+    for (int r = 0; r < l->rails; r++)
+        o->local_key[r] = l->out_mr[r]->lkey;
+}
+
+ring_status verbs_send(transport_link *head, const transport_frame *frame, const void *payload,
+                       bool copy)
+{
+    verbs_link *l = (verbs_link *)head;
+    const size_t bytes = transport_behind(frame);
+    RING_TRY(verbs_state(l));
+    if (!transport_is_sound(frame, FRAME_LONG | FRAME_REF))
+        return verbs_break(l,
+                           fail(RING_ERR_INTERNAL, "a frame to send is none that this link takes"));
+    l->refused = !verbs_has_room(l, bytes);
+    if (l->refused)
+        return verbs_state(l) == RING_OK ? RING_IN_PROGRESS : l->state;
+    verbs_operation *o = verbs_next_operation(l);
+    if (bytes > 0)
+        place_payload(l, o, payload, bytes, copy);
+    l->bytes_sent = end_of(l->bytes_sent, bytes);
+    verbs_put_slot(l, o, frame, true);
+    return RING_OK;
+}
+
+uint64_t verbs_flushed(const transport_link *head)
+{
+    verbs_link *l = (verbs_link *)(uintptr_t)head;
+    if (l->flushed < l->head.frames_sent)
+        verbs_push(l);
+    return l->flushed;
+}
+
+uint64_t verbs_released(const transport_link *head)
+{
+    verbs_link *l = (verbs_link *)(uintptr_t)head;
+    verbs_look_at_words(l);
+    return l->heard_words[WORD_RELEASED];
+}
+
+/* ---- Receiving ---------------------------------------------------------------------------- */
+
+void verbs_release(transport_link *head, uint64_t messages)
+{
+    verbs_link *l = (verbs_link *)head;
+    l->words[WORD_RELEASED] = messages;
+    verbs_look_at_words(l);
+    verbs_tell(l);
+}
+
+static void take_slot(verbs_link *l, size_t bytes)
+{
+    l->bytes_taken = end_of(l->bytes_taken, bytes);
+    l->words[WORD_TAKEN]++;
+    if (l->words[WORD_TAKEN] - l->told_taken < UNTOLD_SLOTS &&
+        l->bytes_taken - l->told_bytes < UNTOLD_BYTES)
+        return;
+    verbs_look_at_words(l);
+    verbs_tell(l);
+}
+
+static ring_status take_oldest(verbs_link *l)
+{
+    verbs_slot slot;
+    while (read_slot(l, l->words[WORD_TAKEN], &slot)) {
+        if (slot.flags != VERBS_KEY) {
+            l->frame = frame_of(l, &slot);
+            l->message = l->frame.message;
+            l->peeked = transport_is_sound(&l->frame, FRAME_LONG | FRAME_REF | FRAME_STORED);
+            return l->peeked ? RING_OK
+                             : verbs_break(l, fail(RING_ERR_PEER, "it sent a damaged frame"));
+        }
+        if (!verbs_learn_key(l, slot.data))
+            return verbs_break(l, fail(RING_ERR_MEMORY, "no memory for the peer's keys"));
+        take_slot(l, 0);
+    }
+    return l->gone ? verbs_state(l) : RING_IN_PROGRESS;
+}
+
+bool verbs_has_frame(const verbs_link *l)
+{
+    return !l->peeked && has_turn(l, l->words[WORD_TAKEN]);
+}
+
+static const void *payload_of(const verbs_link *l)
+{
+    if (l->frame.flags == 0)
+        return l->frame.data;
+    return transport_behind(&l->frame) > 0
+               ? &l->in->payload[place_of(l->bytes_taken) % VERBS_PAYLOAD]
+               : NULL;
+}
+
+ring_status verbs_peek(transport_link *head, const transport_frame **frame, const void **payload)
+{
+    verbs_link *l = (verbs_link *)head;
+    if (l->state != RING_OK)
+        RING_TRY(verbs_state(l));
+    if (!l->peeked)
+        RING_TRY(take_oldest(l));
+    *frame = &l->frame;
+    *payload = payload_of(l);
+    return RING_OK;
+}
+
+ring_status verbs_pull(transport_link *head, void *dst)
+{
+    verbs_link *l = (verbs_link *)head;
+    RING_TRY(verbs_state(l));
+    if (transport_carried(&l->frame) > 0)
+        memcpy(dst, payload_of(l), transport_carried(&l->frame));
+    return RING_OK;
+}
+
+void verbs_consume(transport_link *head)
+{
+    verbs_link *l = (verbs_link *)head;
+    head->frames_received++;
+    head->bytes_received += transport_carried(&l->frame);
+    l->peeked = false;
+    take_slot(l, transport_behind(&l->frame));
+}
+
+const _Atomic uint32_t *verbs_news(const transport_link *head, uint32_t *value)
+{
+    const verbs_link *l = (const verbs_link *)head;
+    *value = (uint32_t)l->words[WORD_TAKEN] + 1;
+    return turn_word(l, l->words[WORD_TAKEN]);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The life of a link: opening, sleeping, closing. */
+#include "verbs.h"
+
+#include "table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+enum { QUIET_TURNS = 64, LONGEST_NAP = 8 };
+#define NAP 200000L /* ns */
+
+static const transport_ib defaults = TRANSPORT_IB_DEFAULTS;
+
+/* ---- State -------------------------------------------------------------------------------- */
+
+static void close_queues(verbs_link *l)
+{
+    for (int r = 0; r < VERBS_RAILS; r++)
+        if (l->queue[r].port != NULL)
+            queue_pair_close(&l->queue[r]);
+}
+
+ring_status verbs_break(verbs_link *l, ring_status status)
+{
+    if (l->state != RING_OK && l->state != RING_IN_PROGRESS)
+        return verbs_state(l);
+    l->state = status;
+    (void)text_format(l->why, sizeof l->why, "%s", fail_text());
+    close_queues(l);
+    verbs_end_gets(l, status);
+    return verbs_state(l);
+}
+
+static ring_status go_on_opening(verbs_link *l)
+{
+    const ring_status status = verbs_hear(l);
+    if (status == RING_OK)
+        l->state = RING_OK;
+    return status == RING_OK || status == RING_IN_PROGRESS ? status : verbs_break(l, status);
+}
+
+ring_status verbs_state(verbs_link *l)
+{
+    if (l->state == RING_IN_PROGRESS)
+        return go_on_opening(l);
+    if (l->state == RING_OK && l->gone && !l->peeked && !verbs_has_frame(l))
+        return verbs_break(l, fail(RING_ERR_PEER, "the peer closed the connection"));
+    return l->state == RING_OK ? RING_OK
+                               : fail(l->state, "verbs link to rank %d: %s", l->head.peer, l->why);
+}
+
+/* ---- Opening and closing ------------------------------------------------------------------ */
+
+static int usable_ports(const transport_ib *ib, const adapter_port **out)
+{
+    const adapter_port *all;
+    const int count = adapter_ports(&all);
+    int usable = 0;
+    for (int i = 0; i < count; i++)
+        if (adapter_list_has(ib->hca, &all[i]))
+            out[usable++] = &all[i];
+    if (count > 0 && usable == 0)
+        fail(RING_ERR_CONFIG, "RING_IB_HCA=%s leaves none of the %d active ports (%s%s)", ib->hca,
+             count, all[0].name, count > 1 ? ", ..." : "");
+    return usable;
+}
+
+static bool verbs_probe(const transport_ib *ib, char *why, size_t size)
+{
+    const adapter_port *ports[ADAPTER_MOST_PORTS];
+    if (usable_ports(ib != NULL ? ib : &defaults, ports) > 0)
+        return true;
+    (void)text_format(why, size, "%s", fail_text());
+    return false;
+}
+
+/* Not in forked children: the adapter writes to where the parent sees it. */
+static void *map_buffer(size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        return NULL;
+    (void)madvise(at, bytes, MADV_DONTFORK);
+    return at;
+}
+
+static bool watch(const verbs_link *l, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    return fd >= 0 && epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static ring_status build(verbs_link *l)
+{
+    l->in = map_buffer(sizeof *l->in);
+    l->out = map_buffer(sizeof *l->out);
+    l->operation = malloc(VERBS_OPERATIONS * sizeof *l->operation);
+    if (l->in == NULL || l->out == NULL || l->operation == NULL)
+        return fail(RING_ERR_MEMORY, "no memory");
+    l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    l->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    l->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (!watch(l, l->wake) || !watch(l, l->timer) || !watch(l, l->fd))
+        return fail(RING_ERR_SYSTEM, "no descriptors to sleep on: %m");
+    return verbs_greet(l);
+}
+
+static void deregister(struct ibv_mr *mr)
+{
+    if (mr != NULL)
+        (void)ibverbs_load()->dereg_mr(mr);
+}
+
+static void unmap_buffer(void *at, size_t bytes)
+{
+    if (at != NULL)
+        munmap(at, bytes);
+}
+
+/* The queue pairs go first: from then on nobody but this link uses its memory. */
+static void verbs_close(transport_link *head)
+{
+    verbs_link *l = (verbs_link *)head;
+    close_queues(l);
+    for (int r = 0; r < VERBS_RAILS; r++) {
+        deregister(l->in_mr[r]);
+        deregister(l->out_mr[r]);
+    }
+    fd_close(&l->fd);
+    fd_close(&l->wake);
+    fd_close(&l->timer);
+    fd_close(&l->epoll);
+    unmap_buffer(l->in, sizeof *l->in);
+    unmap_buffer(l->out, sizeof *l->out);
+    free(l->operation);
+    free(l->told.all);
+    free(l->known.all);
+    free(l);
+}
+
+static ring_status refuse(transport_link *head, ring_status status)
+{
+    fail(status, "opening the verbs link to rank %d: %s", head->peer, fail_text());
+    verbs_close(head);
+    return status;
+}
+
+static ring_status verbs_open(const transport_peer *peer, transport_link **out)
+{
+    verbs_link *l = calloc(1, sizeof *l);
+    int fd = peer->fd;
+    if (l == NULL) {
+        fd_close(&fd);
+        return fail(RING_ERR_MEMORY, "no memory for the verbs link to rank %d", peer->peer);
+    }
+    l->head = (transport_link){.transport = &transport_verbs, .peer = peer->peer};
+    l->state = RING_IN_PROGRESS;
+    l->options = peer->ib != NULL ? *peer->ib : defaults;
+    l->rank = peer->rank;
+    l->channel = peer->channel;
+    l->fd = fd;
+    l->wake = l->epoll = l->timer = -1;
+    l->port_count = usable_ports(&l->options, l->ports);
+    if (l->port_count == 0)
+        return refuse(&l->head, RING_ERR_CONFIG);
+    const ring_status status = build(l);
+    if (status != RING_OK && status != RING_ERR_PEER)
+        return refuse(&l->head, status);
+    if (status != RING_OK)
+        (void)verbs_break(l, status);
+    *out = &l->head;
+    return RING_OK;
+}
+
+static bool verbs_told(transport_link *head)
+{
+    return verbs_was_told((verbs_link *)head);
+}
+
+static void verbs_stop(transport_link *head)
+{
+    verbs_link *l = (verbs_link *)head;
+    l->posted = l->done = l->accepted; /* their tickets are not used any more */
+    if (l->state == RING_OK || l->state == RING_IN_PROGRESS)
+        (void)verbs_break(l, fail(RING_ERR_ABORTED, "stopped"));
+    close_queues(l);
+}
+
+/* ---- Waiting ------------------------------------------------------------------------------ */
+
+static void look_around(verbs_link *l)
+{
+    char byte;
+    const ssize_t got = recv(l->fd, &byte, 1, MSG_DONTWAIT);
+    l->gone = l->gone || got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+    l->quiet = 0;
+    adapter_look_at_events(l->queue[l->active].port->device);
+}
+
+static ring_status verbs_progress(transport_link *head)
+{
+    verbs_link *l = (verbs_link *)head;
+    if (l->state == RING_OK) {
+        verbs_push(l);
+        if (++l->quiet >= QUIET_TURNS)
+            look_around(l);
+    }
+    return verbs_state(l);
+}
+
+static int verbs_wake_fd(const transport_link *head)
+{
+    return ((const verbs_link *)head)->epoll;
+}
+
+static bool sending_has_news(verbs_link *l)
+{
+    verbs_push(l);
+    const uint64_t released = l->heard_words[WORD_RELEASED];
+    const bool more = l->flushed != l->told_flushed || released != l->told_released ||
+                      l->gets_done != l->told_gets;
+    l->told_flushed = l->flushed;
+    l->told_released = released;
+    l->told_gets = l->gets_done;
+    return more || (l->refused && verbs_fits(l));
+}
+
+static bool has_news(verbs_link *l, bool wants_send)
+{
+    return l->gone || l->state != RING_OK || verbs_has_frame(l) ||
+           (wants_send && sending_has_news(l)) || l->state != RING_OK;
+}
+
+/* Said once a sleep: while nobody has woken this end, the peer still knows. */
+static void announce(verbs_link *l, bool wants_send)
+{
+    _Atomic bool *woken = &l->queue[l->active].sink.woken;
+    if (atomic_exchange(woken, false))
+        l->asleep = false;
+    if (l->asleep && (l->words[WORD_ASLEEP] % 2 == 1 || !wants_send)) {
+        l->nap += l->nap < LONGEST_NAP;
+        return;
+    }
+    l->words[WORD_ASLEEP] = (l->words[WORD_ASLEEP] / 2 + 1) * 2 + wants_send;
+    l->asleep = true;
+    l->nap = 0;
+    verbs_look_at_words(l);
+    verbs_tell(l);
+}
+
+static void set_timer(const verbs_link *l)
+{
+    const struct itimerspec nap = {.it_value = {.tv_nsec = NAP << l->nap}};
+    (void)timerfd_settime(l->timer, 0, &nap, NULL);
+}
+
+/* The flag first, then the look: what comes after the look finds the flag. */
+static bool verbs_arm(transport_link *head, bool wants_send)
+{
+    verbs_link *l = (verbs_link *)head;
+    if (l->state != RING_OK) /* what comes over the socket will wake */
+        return verbs_state(l) == RING_IN_PROGRESS;
+    if (has_news(l, wants_send))
+        return false;
+    atomic_store(&l->armed, true);
+    announce(l, wants_send);
+    const bool pushes = wants_send || l->words_due || l->posted < l->accepted;
+    completions_arm(l->queue[l->active].port->device, pushes);
+    if (!has_news(l, wants_send) && atomic_load(&l->armed)) {
+        set_timer(l);
+        return true;
+    }
+    atomic_store(&l->armed, false);
+    return false;
+}
+
+static void drain(int fd)
+{
+    uint64_t count;
+    const ssize_t ignored = read(fd, &count, sizeof count);
+    (void)ignored;
+}
+
+static void verbs_disarm(transport_link *head)
+{
+    verbs_link *l = (verbs_link *)head;
+    atomic_store(&l->armed, false);
+    drain(l->wake);
+    drain(l->timer);
+    if (l->state != RING_OK)
+        return;
+    completions_disarm(l->queue[l->active].port->device);
+    look_around(l);
+}
+
+static void *verbs_map(transport_link *head, uint64_t ref, size_t bytes)
+{
+    (void)head, (void)ref, (void)bytes;
+    return NULL;
+}
+
+static size_t verbs_memory(const transport_link *head)
+{
+    (void)head;
+    return sizeof(verbs_link) + sizeof(verbs_inbox) + sizeof(verbs_outbox) +
+           VERBS_OPERATIONS * sizeof(verbs_operation);
+}
+
+const transport transport_verbs = {
+    .name = "verbs",
+    .about = "between hosts, over InfiniBand or RoCE",
+    .powers = TRANSPORT_REACHES,
+    .probe = verbs_probe,
+    .open = verbs_open,
+    .close = verbs_close,
+    .send = verbs_send,
+    .reserve = verbs_reserve,
+    .flushed = verbs_flushed,
+    .release = verbs_release,
+    .released = verbs_released,
+    .progress = verbs_progress,
+    .peek = verbs_peek,
+    .pull = verbs_pull,
+    .consume = verbs_consume,
+    .news = verbs_news,
+    .ref = verbs_ref,
+    .map = verbs_map,
+    .put = verbs_put,
+    .get = verbs_get,
+    .told = verbs_told,
+    .stop = verbs_stop,
+    .wake_fd = verbs_wake_fd,
+    .arm = verbs_arm,
+    .disarm = verbs_disarm,
+    .memory = verbs_memory,
+};
