@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fake_ibverbs: a libibverbs without hardware, for tests. It is built as libibverbs.so.1 in a
+ * folder of its own (tests/fake-ibverbs of the build), so that LD_LIBRARY_PATH puts it in the place
+ * of rdma-core's. It has reliable queue pairs between the contexts of one process. Its adapter is a
+ * thread that moves bytes late: in order on each queue pair, the pieces of one message in any
+ * order, and queue pairs at random.
+ *
+ * FAKE_IBVERBS is a comma list, read at the first call. What is unknown there ends the process.
+ *   devices=N      fake0, fake1, ...; 2 unless told, 16 at most
+ *   link=eth|ib    RoCE (as unless told: GIDs 0 (v1) and 1 (v2), IPv4-mapped) or InfiniBand (LIDs)
+ *   down=NAME      the port of that device is down
+ *   inline=BYTES   the most inline data that a queue pair is granted, 256 unless told; who asks for
+ *                  more is granted this much
+ *   strict_inline  who asks for more is refused
+ *   mtu=BYTES      the active MTU, 1024 unless told
+ *   wrs=N          the most work requests of a queue, 16384 unless told
+ *   rd_atomic=N    the most RDMA reads that a queue pair has under way, 16 unless told
+ *   memlock=BYTES  the most memory registered at a time
+ *   no_dmabuf      ibv_reg_dmabuf_mr() is not supported
+ *   seed=N         of all that is random
+ *   delay=US       work requests are done so much later on average
+ *   fail=NAME:N    the N-th call of ibv_NAME() fails; may be given several times
+ *
+ * The functions below are found by dlsym().
+ */
+#ifndef TEST_DOUBLES_FAKE_IBVERBS_H
+#define TEST_DOUBLES_FAKE_IBVERBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FAKE_API __attribute__((visibility("default")))
+
+/** From now on the @p nth call of ibv_ @p function fails; 0: none does. reg_mr stands for all ways
+ *  to register memory. @return false: there is no such function. */
+FAKE_API bool fake_ibverbs_fail(const char *function, int nth);
+
+/** Nothing goes through that port any more, or again. @return false: there is no such device. */
+FAKE_API bool fake_ibverbs_cut(const char *device, bool cut);
+
+/** Tells all contexts of the device of an enum ibv_event_type of its port. IBV_EVENT_PORT_ERR and
+ *  IBV_EVENT_PORT_ACTIVE change the state that ibv_query_port() tells, not the traffic.
+ *  @return false: there is no such device. */
+FAKE_API bool fake_ibverbs_port_event(const char *device, int event);
+
+typedef struct fake_ibverbs_counts {
+    /* Since the process began. */
+    uint64_t writes, immediates, reads, sends; /* posted; an immediate is not counted as a write */
+    uint64_t inlined;                          /* of them */
+    uint64_t bytes;                            /* moved */
+    uint64_t rnr_naks;
+    uint64_t registrations_made;
+    /* Now. */
+    uint64_t contexts, domains, registrations, registered_bytes, channels, completion_queues,
+        receive_queues, queue_pairs; /* receive queues: shared ones */
+} fake_ibverbs_counts;
+FAKE_API void fake_ibverbs_counters(fake_ibverbs_counts *out);
+
+typedef struct fake_ibverbs_dmabuf {
+    uint64_t calls; /* the rest is of the last one */
+    uint64_t offset, length, iova;
+    int fd, access;
+} fake_ibverbs_dmabuf;
+FAKE_API void fake_ibverbs_dmabuf_calls(fake_ibverbs_dmabuf *out);
+
+#endif

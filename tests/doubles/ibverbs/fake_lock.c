@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The one lock, and what goes with it: dice, the clock, the counters. */
+#include "fake.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
+static _Atomic int waiting;
+static uint64_t dice;
+
+fake_ibverbs_counts fake_counts;
+
+void fake_lock(void)
+{
+    atomic_fetch_add(&waiting, 1);
+    pthread_mutex_lock(&lock);
+    atomic_fetch_sub(&waiting, 1);
+}
+
+void fake_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* A mutex is not fair: the adapter would take it again before who waits is awake. */
+void fake_lock_yield(void)
+{
+    pthread_mutex_unlock(&lock);
+    sched_yield();
+    for (int i = 0; i < 1000 && atomic_load(&waiting) > 0; i++)
+        sched_yield();
+    pthread_mutex_lock(&lock);
+}
+
+void fake_wait_for_work(double until)
+{
+    const struct timespec at = {.tv_sec = (time_t)until,
+                                .tv_nsec = (long)((until - (double)(time_t)until) * 1e9)};
+    if (until > 0)
+        pthread_cond_clockwait(&work, &lock, CLOCK_MONOTONIC, &at);
+    else
+        pthread_cond_wait(&work, &lock);
+}
+
+void fake_tell_of_work(void)
+{
+    pthread_cond_signal(&work);
+}
+
+uint64_t fake_roll(void)
+{
+    if (dice == 0)
+        dice = fake_settings_get()->seed;
+    dice ^= dice << 13;
+    dice ^= dice >> 7;
+    dice ^= dice << 17;
+    return dice;
+}
+
+double fake_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void fake_misuse(const char *what, const char *of)
+{
+    fprintf(stderr, "fake libibverbs: %s: %s\n", what, of);
+    abort();
+}
+
+void fake_ibverbs_counters(fake_ibverbs_counts *out)
+{
+    fake_lock();
+    *out = fake_counts;
+    fake_unlock();
+}
+
+/* A child has no adapter, but may end what it inherited. */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void look_after_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
