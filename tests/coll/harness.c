@@ -25,7 +25,9 @@ typedef struct harness_rank {
 
 harness_kind harness_kind_of(const char *transport)
 {
-    const bool threads = strcmp(transport, "loop") == 0 || strcmp(transport, "rma") == 0;
+    /* The double of libibverbs has queue pairs of one process. */
+    const bool threads = strcmp(transport, "loop") == 0 || strcmp(transport, "rma") == 0 ||
+                         strcmp(transport, "verbs") == 0;
     return threads ? HARNESS_THREADS : HARNESS_PROCESSES;
 }
 

@@ -119,6 +119,58 @@ void ends_set_fault(int rank, const char *spec)
     chosen.fault[index_of(rank)] = spec;
 }
 
+/* Two ends over verbs are threads: its double has queue pairs of one process only. */
+static bool is_one_process(void)
+{
+    return (chosen.transport->powers & TRANSPORT_SAME_PROCESS) != 0 ||
+           strcmp(chosen.transport->name, "verbs") == 0;
+}
+
+/* ---- Settling ---- */
+
+enum { MOST_ENDS = 8 };
+static _Thread_local transport_link *own[MOST_ENDS]; /* of this thread */
+
+static void adopt(transport_link *l)
+{
+    for (int i = 0; i < MOST_ENDS; i++) {
+        if (own[i] != NULL)
+            continue;
+        own[i] = l;
+        return;
+    }
+    must(false);
+}
+
+static void disown(const transport_link *l)
+{
+    for (int i = 0; i < MOST_ENDS; i++)
+        own[i] = own[i] != l ? own[i] : NULL;
+}
+
+/* All that it sent, consumed and released has come to the other end, or nothing comes there. */
+static void settle(transport_link *l)
+{
+    double end = clock_now() + 0.1;
+    uint64_t before = 0;
+    while (l->transport->progress(l) == RING_OK && clock_now() < end) {
+        const uint64_t flushed = l->transport->flushed(l);
+        if (flushed == l->frames_sent && l->transport->told(l))
+            return;
+        if (flushed != before)
+            end = clock_now() + 0.1;
+        before = flushed;
+    }
+}
+
+void ends_settle(void)
+{
+    nic_settle();
+    for (int i = 0; i < MOST_ENDS; i++)
+        if (own[i] != NULL && own[i]->transport->told != NULL)
+            settle(own[i]);
+}
+
 /* ---- Opening ---- */
 
 static void tcp_sockets(int fds[2])
@@ -181,7 +233,10 @@ ring_status end_try_open(int rank, int fd, double seconds, transport_link **out)
         return status;
     }
     const char *fault = chosen.fault[index_of(rank)];
-    return fault != NULL ? transport_fault_wrap(*out, fault, out) : RING_OK;
+    if (fault != NULL)
+        RING_TRY(transport_fault_wrap(*out, fault, out));
+    adopt(*out);
+    return RING_OK;
 }
 
 transport_link *end_open(int rank, int fd)
@@ -194,6 +249,7 @@ transport_link *end_open(int rank, int fd)
 
 void end_close(transport_link *l)
 {
+    disown(l);
     l->transport->close(l);
 }
 
@@ -224,6 +280,7 @@ ends ends_open(void)
     must(pthread_create(&thread, NULL, end_thread, &job) == 0);
     transport_link *a = end_open(RANK_A, fds[0]);
     must(pthread_join(thread, NULL) == 0);
+    adopt(job.link);
     return (ends){.a = a, .b = job.link};
 }
 
@@ -231,11 +288,6 @@ void ends_close(ends *e)
 {
     end_close(e->a);
     end_close(e->b);
-}
-
-void ends_settle(void)
-{
-    nic_settle();
 }
 
 /* ---- Running apart ---- */
@@ -296,7 +348,7 @@ static void run_as_threads(void (*run_a)(transport_link *l), void (*run_b)(trans
 
 void ends_run(void (*run_a)(transport_link *l), void (*run_b)(transport_link *l))
 {
-    if (chosen.transport->powers & TRANSPORT_SAME_PROCESS)
+    if (is_one_process())
         run_as_threads(run_a, run_b);
     else
         run_as_processes(run_a, run_b);

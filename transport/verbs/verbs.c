@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 enum { QUIET_TURNS = 64, LONGEST_NAP = 8 };
-#define NAP 200000L /* ns */
+#define NAP 200000L               /* ns */
+#define LAST_ACKNOWLEDGEMENTS 0.5 /* s */
 
 static const transport_ib defaults = TRANSPORT_IB_DEFAULTS;
 
@@ -46,11 +47,20 @@ static ring_status go_on_opening(verbs_link *l)
     return status == RING_OK || status == RING_IN_PROGRESS ? status : verbs_break(l, status);
 }
 
+/* What was under way when the peer closed may still be acknowledged. */
+static bool has_ended(verbs_link *l)
+{
+    if (l->peeked || verbs_has_frame(l))
+        return false;
+    verbs_push(l);
+    return l->done == l->accepted || clock_now() > l->gone_since + LAST_ACKNOWLEDGEMENTS;
+}
+
 ring_status verbs_state(verbs_link *l)
 {
     if (l->state == RING_IN_PROGRESS)
         return go_on_opening(l);
-    if (l->state == RING_OK && l->gone && !l->peeked && !verbs_has_frame(l))
+    if (l->state == RING_OK && l->gone && has_ended(l) && l->state == RING_OK)
         return verbs_break(l, fail(RING_ERR_PEER, "the peer closed the connection"));
     return l->state == RING_OK ? RING_OK
                                : fail(l->state, "verbs link to rank %d: %s", l->head.peer, l->why);
@@ -199,8 +209,11 @@ static void look_around(verbs_link *l)
 {
     char byte;
     const ssize_t got = recv(l->fd, &byte, 1, MSG_DONTWAIT);
-    l->gone = l->gone || got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
     l->quiet = 0;
+    if (!l->gone && (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))) {
+        l->gone = true;
+        l->gone_since = clock_now();
+    }
     adapter_look_at_events(l->queue[l->active].port->device);
 }
 

@@ -146,7 +146,8 @@ typedef struct verbs_link {
     int port_count, rails;
     int active;    /* the rail in use; those before it are given up */
     bool resuming; /* the peer has not said yet what had arrived */
-    bool gone;     /* the socket has ended */
+    bool gone;     /* the socket has ended, at */
+    double gone_since;
     int fd, wake, epoll, timer;
     unsigned quiet;
     queue_pair queue[VERBS_RAILS];
