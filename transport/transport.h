@@ -171,6 +171,9 @@ struct transport {
      */
     bool (*probe)(const transport_ib *ib, char *why, size_t size);
 
+    /** @return over how many ports links of one pair go side by side. NULL: transports without. */
+    int (*rails)(const transport_ib *ib);
+
     /** Begins a link over @p peer->fd; both ends call it. Until the other end has answered, nothing
      *  is sent or received: all calls that could say "not now". Each of them, and progress(), looks
      *  for the answer; an opening that fails breaks the link.

@@ -80,7 +80,8 @@ static bool seconds(double s)
 static bool check_terms(control_message *m)
 {
     text_make_printable(m->body.terms.algo, sizeof m->body.terms.algo);
-    if (m->body.terms.channels < 1 || m->body.terms.channels > SETTINGS_MOST_CHANNELS)
+    if (m->body.terms.channels < -SETTINGS_MOST_CHANNELS ||
+        m->body.terms.channels > SETTINGS_MOST_CHANNELS)
         return false;
     if (m->body.terms.checksum != 0 && m->body.terms.checksum != 1)
         return false;

@@ -24,7 +24,8 @@ static ring_status take_terms(membership *m, const control_message *message)
     m->world.deadline = clock_now() + message->body.terms.remaining;
     warn_overruled("RING_TIMEOUT", s->timeout, message->body.terms.timeout);
     warn_overruled("RING_PEER_TIMEOUT", s->peer_timeout, message->body.terms.peer_timeout);
-    warn_overruled("RING_CHANNELS", s->channels, message->body.terms.channels);
+    if (s->channels > 0)
+        warn_overruled("RING_CHANNELS", s->channels, message->body.terms.channels);
     warn_overruled("RING_CHECKSUM", s->checksum, message->body.terms.checksum);
     if (strncmp(s->algo, algo, sizeof s->algo) != 0)
         log_warn("RING_ALGO=%s here, but rank 0's \"%.31s\" holds for all ranks", s->algo, algo);

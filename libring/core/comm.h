@@ -70,6 +70,7 @@ struct ring_comm {
     bool crowded;    /* more ranks than cores on this host */
     bool maps_all;   /* the links of all pairs map memory */
     bool maps_hosts; /* those of all pairs that share a host do */
+    bool over_rails; /* hosts are joined by links that may go over several ports */
     bool reaches;    /* some of this rank's links reach memory without mapping it */
     pthread_mutex_t lock;
     work *first, **end;     /* works under way, in call order */
@@ -142,6 +143,8 @@ ring_status comm_new(control_world *world, const ring_comm *parent, double start
 
 /* ---- links.c: which transport joins which pair ---- */
 ring_status links_mask(const settings *s, uint32_t *mask);
+/** @return the ports that links between hosts go over here, 1 where they have none to choose. */
+int links_rails(const settings *s, uint32_t mask);
 /** What they say of InfiniBand. */
 transport_ib links_ib(const settings *s);
 /** @return the transport that joins two ranks, NULL: none. @param[out] number  its number. */

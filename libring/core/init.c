@@ -225,7 +225,10 @@ static ring_status read_settings(const ring_config *config, settings *s, uint32_
     if (simd != NULL && simd[0] != '\0' && !kernels_select(simd))
         return fail(RING_ERR_CONFIG,
                     "RING_SIMD=%s: want auto, avx512, avx2 or c, and one that this CPU has", simd);
-    return links_mask(s, mask);
+    RING_TRY(links_mask(s, mask));
+    if (s->channels == 0)
+        s->channels = -links_rails(s, *mask);
+    return RING_OK;
 }
 
 ring_status ring_get_unique_id(ring_unique_id *id)

@@ -53,6 +53,17 @@ ring_status links_mask(const settings *s, uint32_t *mask)
                              s->transport);
 }
 
+int links_rails(const settings *s, uint32_t mask)
+{
+    size_t count;
+    const transport_ib ib = links_ib(s);
+    const transport *const *all = transport_all(&count);
+    for (size_t i = 0; i < count; i++)
+        if ((mask & 1u << i) && all[i]->rails != NULL)
+            return (int)min_size((size_t)all[i]->rails(&ib), SETTINGS_MOST_CHANNELS);
+    return 1;
+}
+
 static bool reaches(const transport *t, const control_card *a, const control_card *b)
 {
     const bool same_host = memcmp(a->host, b->host, sizeof a->host) == 0 && a->uid == b->uid;
@@ -122,6 +133,20 @@ static bool class_maps(const card_class *classes, int a, int b)
     return (a == b && classes[a].members == 1) || maps(classes[a].card, classes[b].card);
 }
 
+/* Between hosts at least. */
+static bool all_have_rails(const card_class *classes, int count)
+{
+    for (int a = 0; a < count; a++) {
+        for (int b = a + 1; b < count; b++) {
+            uint16_t number;
+            const transport *t = strongest(classes[a].card, classes[b].card, &number);
+            if (classes[a].host != classes[b].host && (t == NULL || t->rails == NULL))
+                return false;
+        }
+    }
+    return true;
+}
+
 ring_status links_map(ring_comm *comm)
 {
     card_class *classes = malloc((size_t)comm->ranks * sizeof *classes);
@@ -136,6 +161,7 @@ ring_status links_map(ring_comm *comm)
             comm->maps_hosts &= map || classes[a].host != classes[b].host;
         }
     }
+    comm->over_rails = comm->plan_world.hosts > 1 && all_have_rails(classes, count);
     free(classes);
     return RING_OK;
 }

@@ -209,8 +209,8 @@ static size_t slice_limit(const lowering *low, const algo *a, size_t longest)
 static int32_t channels_for(const lowering *low, size_t longest)
 {
     const size_t worth = longest * low->element / TRANSPORT_SEGMENT;
-    const size_t most = (size_t)low->comm->settings.channels;
-    return (int32_t)max_size(1, min_size(worth, most));
+    const int set = low->comm->settings.channels, rails = low->comm->over_rails ? -set : 1;
+    return (int32_t)max_size(1, min_size(worth, (size_t)(set > 0 ? set : rails)));
 }
 
 /* Chunk 0 is the longest there is, so all ranks count alike. */

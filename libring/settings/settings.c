@@ -47,8 +47,9 @@ static const setting table[] = {
      "algorithm: oneshot, direct, ring, halving, tree, chain; empty: by the cost model", "",
      SETTING_TEXT, FIELD(algo)},
     {"RING_CHANNELS", NULL, "number",
-     "connections that long calls use between two ranks, 1 to 16; rank 0's holds for all", "1",
-     SETTING_NUMBER, NUMBER(channels, 1, SETTINGS_MOST_CHANNELS)},
+     "connections that long calls use between two ranks, at most 16; 0: one a rail of the RDMA "
+     "adapters that join the hosts, else 1; rank 0's holds for all",
+     "0", SETTING_NUMBER, NUMBER(channels, 0, SETTINGS_MOST_CHANNELS)},
     {"RING_CHECKSUM", NULL, "0 or 1",
      "1: what goes over tcp carries checksums, so that damage ends the call; rank 0's holds for "
      "all",

@@ -21,7 +21,8 @@ typedef enum encryption {
 typedef struct settings {
     char transport[128];      /* RING_TRANSPORT: list as given, "" = all                 */
     char algo[32];            /* RING_ALGO: "" = by cost model                            */
-    int channels;             /* RING_CHANNELS: most that a call uses between two ranks   */
+    int channels;             /* RING_CHANNELS: most that a call uses between two ranks;
+                                 0: by rails, and once those are counted: their negative  */
     bool checksum;            /* RING_CHECKSUM: of frames over tcp                        */
     encryption encrypt;       /* RING_ENCRYPT: of what goes over tcp                      */
     double timeout;           /* RING_TIMEOUT: a call, s                                  */

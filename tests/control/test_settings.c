@@ -38,7 +38,7 @@ static void an_empty_environment_gives_the_defaults(void **state)
     assert_false(s.insecure);
     assert_int_equal(s.secret_fd, -1);
     assert_int_equal(s.debug, LOG_WARN);
-    assert_int_equal(s.channels, 1);
+    assert_int_equal(s.channels, 0);
 }
 
 static void every_field_is_read(void **state)
@@ -85,9 +85,9 @@ static void wrong_values_are_refused_with_name_value_and_choice(void **state)
         {"RING_INSECURE", "yes", "0 or 1"},
         {"RING_SECRET_FD", "-3", "number"},
         {"RING_SECRET_FD", "99999999999999999999", "number"},
-        {"RING_CHANNELS", "0", "1 to 16"},
-        {"RING_CHANNELS", "17", "1 to 16"},
-        {"RING_CHANNELS", "2x", "1 to 16"},
+        {"RING_CHANNELS", "-1", "0 to 16"},
+        {"RING_CHANNELS", "17", "0 to 16"},
+        {"RING_CHANNELS", "2x", "0 to 16"},
         {"RING_DEBUG", "loud", "error, warn, info or debug"},
         {"NCCL_DEBUG", "LOUD", "error, warn, info or debug"},
     };

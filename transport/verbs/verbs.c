@@ -91,6 +91,12 @@ static bool verbs_probe(const transport_ib *ib, char *why, size_t size)
     return false;
 }
 
+static int verbs_rails(const transport_ib *ib)
+{
+    const adapter_port *ports[ADAPTER_MOST_PORTS];
+    return usable_ports(ib, ports);
+}
+
 /* Not in forked children: the adapter writes to where the parent sees it. */
 static void *map_buffer(size_t bytes)
 {
@@ -331,6 +337,7 @@ const transport transport_verbs = {
     .about = "between hosts, over InfiniBand or RoCE",
     .powers = TRANSPORT_REACHES,
     .probe = verbs_probe,
+    .rails = verbs_rails,
     .open = verbs_open,
     .close = verbs_close,
     .send = verbs_send,
