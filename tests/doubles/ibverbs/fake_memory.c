@@ -239,9 +239,10 @@ char *fake_memory_at(const struct ibv_pd *pd, uint32_t key, bool remote, uint64_
     const fake_region *r = region_of(key, remote);
     if (r == NULL || r->base.pd != pd || (r->access & access) != access)
         return NULL;
-    if (address < r->iova || bytes > r->base.length || address - r->iova > r->base.length - bytes)
+    const uint64_t offset = address - r->iova; /* huge if it lies before */
+    if (bytes > r->base.length || offset > r->base.length - bytes)
         return NULL;
-    return r->memory + (address - r->iova);
+    return r->memory + offset;
 }
 
 bool fake_spans_of(fake_spans *out, const struct ibv_pd *pd, const struct ibv_sge *sges, int count,

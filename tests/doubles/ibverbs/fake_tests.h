@@ -23,9 +23,13 @@
     TEST(posting_by_state) \
     TEST(peer_comes_late) \
     TEST(peer_never_comes) \
+    TEST(peer_in_error) \
+    TEST(wrong_addresses) \
     TEST(wrong_sequence_numbers) \
     TEST(remote_protection) \
     TEST(local_protection) \
+    TEST(pair_protection) \
+    TEST(different_mtus) \
     TEST(cut) \
     TEST(cut_for_a_moment) \
     TEST(flushed_receives) \
@@ -48,6 +52,7 @@
     TEST(notification) \
     TEST(solicited) \
     TEST(unacknowledged) \
+    TEST(events_go) \
     TEST(overrun) \
     TEST(completions_stay)
 

@@ -102,6 +102,9 @@ void test_sends(void)
     assert_int_equal(wc.opcode, IBV_WC_RECV);
     assert_int_equal(wc.byte_len, 64);
     assert_memory_equal(b.b.memory, b.a.memory, 64);
+    bed_request r;
+    bed_request_make(&r, &b, IBV_WR_SEND_WITH_INV, 0, 0, 64);
+    assert_int_equal(bed_post(&b, &r), EINVAL);                  /* not supported */
     bed_must_post(&b, IBV_WR_SEND, 0, 0, 65, IBV_SEND_SIGNALED); /* 64 have room */
     bed_expect(&b.a, IBV_WC_REM_INV_REQ_ERR);
     bed_expect(&b.b, IBV_WC_LOC_LEN_ERR);
@@ -200,6 +203,27 @@ void test_unacknowledged(void)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     verbs.ibv_ack_cq_events(b.a.cq, 1);
+    bed_close(&b);
+}
+
+/* What nobody took goes with its queue, also for who looks at the descriptor. */
+void test_events_go(void)
+{
+    struct ibv_cq *cq;
+    void *context;
+    bed_load("");
+    bed b = bed_open();
+    const int fd = b.a.channel->fd;
+    assert_int_equal(ibv_req_notify_cq(b.a.cq, 0), 0);
+    write_one(&b);
+    assert_true(readable(fd, 30000));
+    assert_int_equal(verbs.ibv_destroy_qp(b.a.qp), 0);
+    assert_int_equal(verbs.ibv_destroy_cq(b.a.cq), 0);
+    b.a.qp = NULL;
+    b.a.cq = NULL;
+    assert_false(readable(fd, 0));
+    assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK), 0);
+    assert_int_equal(verbs.ibv_get_cq_event(b.a.channel, &cq, &context), -1);
     bed_close(&b);
 }
 

@@ -120,6 +120,39 @@ void test_peer_never_comes(void)
     bed_close(&b);
 }
 
+/* Nothing answers for it. */
+void test_peer_in_error(void)
+{
+    bed_load("");
+    bed b = bed_open();
+    assert_int_equal(bed_modify(&b.b, bed_attr(&b.b, &b.a), IBV_QPS_ERR, IBV_QP_STATE), 0);
+    bed_must_post(&b, IBV_WR_RDMA_WRITE, 0, 0, 8, 0);
+    bed_expect(&b.a, IBV_WC_RETRY_EXC_ERR);
+    bed_close(&b);
+}
+
+/* An address, or a number, that is another's. */
+void test_wrong_addresses(void)
+{
+    bed_load("link=ib");
+    bed b = bed_open_apart();
+    struct ibv_qp_attr attr = bed_attr(&b.a, &b.b);
+    bed_connect(&b.b, &b.a);
+    attr.ah_attr.dlid++;
+    assert_int_equal(bed_modify(&b.a, attr, IBV_QPS_INIT, BED_INIT), 0);
+    assert_int_equal(bed_modify(&b.a, attr, IBV_QPS_RTR, BED_RTR), 0);
+    assert_int_equal(bed_modify(&b.a, attr, IBV_QPS_RTS, BED_RTS), 0);
+    bed_must_post(&b, IBV_WR_RDMA_WRITE, 0, 0, 8, 0);
+    bed_expect(&b.a, IBV_WC_RETRY_EXC_ERR);
+    bed more = bed_open_apart();
+    const bed third = {more.a, b.b}; /* knows b, which does not know it */
+    bed_connect(&third.a, &third.b);
+    bed_must_post(&third, IBV_WR_RDMA_WRITE, 0, 0, 8, 0);
+    bed_expect(&third.a, IBV_WC_RETRY_EXC_ERR);
+    bed_close_one(&more);
+    bed_close(&b);
+}
+
 void test_wrong_sequence_numbers(void)
 {
     bed_load("");
@@ -264,11 +297,56 @@ void test_local_protection(void)
     bed_request_make(&r, &b, IBV_WR_RDMA_WRITE, 0, 0, 8);
     r.sge[0].lkey = b.a.mr->rkey;
     expect_local_error(&b, &r);
+    r.wr.opcode = IBV_WR_SEND;
+    bed_post_receive(&b.b, 0);
+    expect_local_error(&b, &r);
     register_again(&b.a, IBV_ACCESS_REMOTE_READ);
     bed_request_make(&r, &b, IBV_WR_RDMA_READ, 0, 0, 8); /* would write here */
     expect_local_error(&b, &r);
     bed_must_post(&b, IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_SEND_SIGNALED);
     bed_expect(&b.a, IBV_WC_SUCCESS);
+    bed_close(&b);
+}
+
+/* What the queue pair allows, and how much it answers. */
+void test_pair_protection(void)
+{
+    bed_request r;
+    bed_load("");
+    bed b = bed_open_apart();
+    bed_connect(&b.a, &b.b);
+    bed_wishes.qp_access = IBV_ACCESS_REMOTE_READ;
+    bed_connect(&b.b, &b.a);
+    bed_set_word(b.a.memory, 1);
+    bed_request_make(&r, &b, IBV_WR_RDMA_WRITE, 0, 0, 8);
+    assert_int_equal(bed_post(&b, &r), 0);
+    const struct ibv_wc wc = bed_poll(&b.a);
+    assert_int_equal(wc.status, IBV_WC_REM_ACCESS_ERR);
+    assert_int_not_equal(wc.opcode, IBV_WC_RDMA_WRITE); /* only the status is told */
+    assert_int_equal(bed_word(b.b.memory), 0);
+    bed_wishes.reads = 0;
+    connect_again(&b.a, &b.b);
+    connect_again(&b.b, &b.a);
+    bed_must_post(&b, IBV_WR_RDMA_READ, 0, 0, 8, 0);
+    bed_expect(&b.a, IBV_WC_LOC_QP_OP_ERR);
+    bed_wishes.reads = 4;
+    connect_again(&b.a, &b.b);
+    bed_must_post(&b, IBV_WR_RDMA_READ, 0, 0, 8, 0);
+    bed_expect(&b.a, IBV_WC_REM_INV_REQ_ERR);
+    bed_close(&b);
+}
+
+void test_different_mtus(void)
+{
+    bed_load("");
+    bed b = bed_open_apart();
+    bed_connect(&b.a, &b.b);
+    bed_wishes.mtu = IBV_MTU_512;
+    bed_connect(&b.b, &b.a);
+    bed_must_post(&b, IBV_WR_RDMA_WRITE, 0, 0, 64, IBV_SEND_SIGNALED);
+    bed_expect(&b.a, IBV_WC_SUCCESS);
+    bed_must_post(&b, IBV_WR_RDMA_WRITE, 0, 0, 4096, IBV_SEND_SIGNALED);
+    bed_expect(&b.a, IBV_WC_REM_INV_REQ_ERR);
     bed_close(&b);
 }
 

@@ -92,8 +92,9 @@ extern struct bed_wishes {
     uint32_t depth, inlined;
     int completions; /* of a queue */
     bool signal_all;
+    enum ibv_mtu mtu;
     uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer, reads;
-    unsigned access; /* of memory */
+    unsigned access, qp_access; /* of memory, of the queue pair */
 } bed_wishes;
 
 /** Devices 0 and 1, both ends ready. */
