@@ -24,7 +24,9 @@
     TEST(peer_comes_late) \
     TEST(peer_never_comes) \
     TEST(peer_in_error) \
-    TEST(wrong_addresses) \
+    TEST(wrong_lids) \
+    TEST(wrong_gids) \
+    TEST(stranger) \
     TEST(wrong_sequence_numbers) \
     TEST(remote_protection) \
     TEST(local_protection) \

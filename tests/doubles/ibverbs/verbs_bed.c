@@ -173,12 +173,16 @@ int bed_modify(const bed_end *end, struct ibv_qp_attr attr, enum ibv_qp_state st
     return verbs.ibv_modify_qp(end->qp, &attr, mask);
 }
 
+void bed_connect_as(const bed_end *end, struct ibv_qp_attr attr)
+{
+    assert_int_equal(bed_modify(end, attr, IBV_QPS_INIT, BED_INIT), 0);
+    assert_int_equal(bed_modify(end, attr, IBV_QPS_RTR, BED_RTR), 0);
+    assert_int_equal(bed_modify(end, attr, IBV_QPS_RTS, BED_RTS), 0);
+}
+
 void bed_connect(const bed_end *end, const bed_end *peer)
 {
-    const struct ibv_qp_attr a = bed_attr(end, peer);
-    assert_int_equal(bed_modify(end, a, IBV_QPS_INIT, BED_INIT), 0);
-    assert_int_equal(bed_modify(end, a, IBV_QPS_RTR, BED_RTR), 0);
-    assert_int_equal(bed_modify(end, a, IBV_QPS_RTS, BED_RTS), 0);
+    bed_connect_as(end, bed_attr(end, peer));
 }
 
 enum ibv_qp_state bed_state(const bed_end *end)

@@ -103,6 +103,8 @@ bed bed_open(void);
 bed bed_open_apart(void);
 /** INIT, RTR and RTS of one end. */
 void bed_connect(const bed_end *end, const bed_end *peer);
+/** The same with other attributes than bed_attr()'s. */
+void bed_connect_as(const bed_end *end, struct ibv_qp_attr attr);
 /** Nothing may be left after it. */
 void bed_close(bed *b);
 /** One of several. */
