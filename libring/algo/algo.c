@@ -36,6 +36,11 @@ static const algo table[] = {
      .supports = algo_chain_supports,
      BUILT_BY(algo_chain),
      .about = "a pipeline in rank order; sums combined in rank order for every size"},
+    {.name = "hierarchical",
+     .supports = algo_hierarchical_supports,
+     BUILT_BY(algo_hierarchical),
+     .keeps_sums = true,
+     .about = "direct among the ranks of a host, rings among hosts: each sum leaves a host once"},
 };
 
 const algo *algo_all(size_t *count)

@@ -53,6 +53,10 @@ bool algo_tree_supports(plan_collective collective);
 int algo_tree_chunks(plan_collective collective, const plan_world *world, size_t bytes);
 plan *algo_tree_build(const algo_call *call);
 
+bool algo_hierarchical_supports(plan_collective collective);
+int algo_hierarchical_chunks(plan_collective collective, const plan_world *world, size_t bytes);
+plan *algo_hierarchical_build(const algo_call *call);
+
 int algo_oneshot_chunks(plan_collective collective, const plan_world *world, size_t bytes);
 plan *algo_oneshot_build(const algo_call *call);
 

@@ -9,14 +9,39 @@
 
 #include <cmocka.h>
 
+/* Some host, not yet one of the numbers by first appearance. */
+static int place_of(int rank, int layout)
+{
+    int last = 0;
+    switch (layout) {
+    case LAYOUT_IN_TURN:
+        return rank % 3;
+    case LAYOUT_GROWING:
+        for (int host = 0; last <= rank; host++)
+            last += host + 1;
+        return last;
+    case LAYOUT_SCATTERED:
+        return rank * rank * 5 % 11 % 5;
+    default:
+        return rank / layout;
+    }
+}
+
 plan_world plans_world(int ranks, int per_host)
 {
     static int32_t host_of[MOST_RANKS];
-    for (int rank = 0; rank < ranks && per_host > 0; rank++)
-        host_of[rank] = rank / per_host;
-    return (plan_world){.ranks = ranks,
-                        .hosts = per_host > 0 ? (ranks - 1) / per_host + 1 : 1,
-                        .host_of = per_host > 0 ? host_of : NULL};
+    plan_world world = {.ranks = ranks, .hosts = 1};
+    if (per_host == 0)
+        return world;
+    world.hosts = 0;
+    world.host_of = host_of;
+    for (int rank = 0; rank < ranks; rank++) {
+        int first = 0;
+        while (place_of(first, per_host) != place_of(rank, per_host))
+            first++;
+        host_of[rank] = first < rank ? host_of[first] : world.hosts++;
+    }
+    return world;
 }
 
 plan_set plans_build(const plan_case *c)
@@ -224,17 +249,28 @@ static void each_chunking(plan_case c, void (*each)(const plan_case *c))
     }
 }
 
-/* Trees are built from hosts: of three ranks, and all on one. */
+/* The layouts that matter to an algorithm, all on one host first. @return how many. */
+static int layouts_of(const char *algorithm, const int **layouts)
+{
+    static const int all[] = {0, 3, 1, 4, LAYOUT_IN_TURN, LAYOUT_GROWING, LAYOUT_SCATTERED};
+    *layouts = all;
+    if (strcmp(algorithm, "hierarchical") == 0)
+        return sizeof all / sizeof *all;
+    return strcmp(algorithm, "tree") == 0 ? 2 : 1;
+}
+
 void plans_each_case(const char *algorithm, int ranks, void (*each)(const plan_case *c))
 {
-    const int most_a_host = strcmp(algorithm, "tree") == 0 && ranks > 1 ? 3 : 0;
     plan_case c = {.algorithm = algo_find(algorithm), .ranks = ranks};
+    const int *layouts, count = ranks > 1 ? layouts_of(algorithm, &layouts) : 1;
     assert_non_null(c.algorithm);
     for (int i = 0; i <= PLAN_BARRIER; i++) {
         c.collective = (plan_collective)i;
-        for (c.per_host = 0; c.per_host <= most_a_host; c.per_host += 3)
+        for (int k = 0; k < count; k++) {
+            c.per_host = ranks > 1 ? layouts[k] : 0;
             if (c.algorithm->supports(c.collective))
                 each_chunking(c, each);
+        }
     }
 }
 

@@ -16,8 +16,15 @@ typedef struct plan_case {
     const algo *algorithm;
     plan_collective collective;
     int ranks, root, chunks;
-    int per_host; /* ranks of a host; 0: all are on one */
+    int per_host; /* ranks of a host, one behind the other; 0: all are on one; or a layout */
 } plan_case;
+
+/** Other layouts, to be given as per_host. */
+enum {
+    LAYOUT_IN_TURN = -1, /* on three hosts, one after the other */
+    LAYOUT_GROWING = -2, /* hosts of 1, 2, 3, ... ranks */
+    LAYOUT_SCATTERED = -3 /* hosts of different sizes, their ranks anywhere */
+};
 
 /** A world whose hosts have so many ranks each; it lives until the next call. */
 plan_world plans_world(int ranks, int per_host);
@@ -47,8 +54,8 @@ plan_step *plans_step(plan_set *set, int rank, int index);
 int plans_find(const plan_set *set, int rank, plan_kind kind);
 
 /** Calls @p each for every algorithm, collective it supports, and root worth trying (first,
- *  middle, last), at these ranks with chunks of 1, 2, 3 times the unit; of trees also for
- *  several hosts. */
+ *  middle, last), at these ranks with chunks of 1, 2, 3 times the unit; for several hosts, too,
+ *  where plans depend on them. */
 void plans_each_case(const char *algorithm, int ranks, void (*each)(const plan_case *c));
 
 /** A small deterministic generator. */

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * hierarchical: the ranks of a host by direct access, hosts by rings, all ranks of a host at once.
+ * Each block of the vector goes round the hosts; on each host one rank, its owner there, folds it
+ * from all ranks of the host in one pass, together with the sum that the owner before sent. So
+ * only sums leave a host, each once: 2 (H - 1) / H of the vector for an all-reduce among H hosts,
+ * however many ranks a host has and wherever they are.
+ *
+ * Block i of a host starts at the next host and ends at its own. Its owner on a host is rank
+ * i modulo the host's ranks, counted on the host. All-reduce has so many blocks a host as hosts
+ * have ranks on average, so owners share the work even if hosts differ; where every rank has a
+ * block, these are the blocks.
+ *
+ * Order: the ranks of the host behind the block's own, then those of the one behind it, ..., at
+ * last those of its own host, one by one. With a rank a host it is the ring's.
+ *
+ * A chunk of a block is sent on before the next one is folded, and sums that travel wait in
+ * scratch: ranks relay nothing, so long calls need not go slice by slice for the links' sake.
+ */
+#include "algo_build.h"
+
+#include <stdlib.h>
+
+typedef struct team {
+    plan *p;
+    const plan_world *world;
+    int32_t *first, *members; /* ranks of a host: members[first[host]] to [first[host + 1]] */
+    int host, index, size;    /* this rank's, and the ranks beside it */
+    int lanes, parts;         /* blocks of a host of average size; chunks of a block */
+} team;
+
+/* ---- Who is where ---------------------------------------------------------------- */
+
+static void list_members(team *t)
+{
+    const plan_world *world = t->world;
+    for (int rank = 0; rank < world->ranks; rank++)
+        t->first[plan_host_of(world, rank) + 1]++;
+    for (int host = 0; host < world->hosts; host++)
+        t->first[host + 1] += t->first[host];
+    for (int rank = world->ranks - 1; rank >= 0; rank--) /* each ends one place before its end */
+        t->members[--t->first[plan_host_of(world, rank) + 1]] = rank;
+    for (int host = 0; host < world->hosts; host++) /* which are the starts, one entry late */
+        t->first[host] = t->first[host + 1];
+    t->first[world->hosts] = world->ranks;
+}
+
+static int size_of(const team *t, int host)
+{
+    return t->first[host + 1] - t->first[host];
+}
+
+static int member(const team *t, int host, int index)
+{
+    return t->members[t->first[host] + index];
+}
+
+static int host_behind(const team *t, int hops)
+{
+    return (t->host + hops + t->world->hosts) % t->world->hosts;
+}
+
+static int owner(const team *t, int host, int block)
+{
+    return member(t, host, block % size_of(t, host));
+}
+
+static int next_owner(const team *t, int block)
+{
+    return owner(t, host_behind(t, 1), block);
+}
+
+static int previous_owner(const team *t, int block)
+{
+    return owner(t, host_behind(t, -1), block);
+}
+
+/* ---- Blocks ---------------------------------------------------------------------- */
+
+static bool one_a_rank(plan_collective collective)
+{
+    return collective == PLAN_REDUCE_SCATTER || collective == PLAN_ALL_GATHER;
+}
+
+static int lanes_of(const plan_world *world)
+{
+    return world->ranks / world->hosts;
+}
+
+static int blocks_in_all(plan_collective collective, const plan_world *world)
+{
+    if (one_a_rank(collective))
+        return world->ranks;
+    return lanes_of(world) * (collective == PLAN_ALL_REDUCE ? world->hosts : 1);
+}
+
+static int blocks_of(const team *t, int host)
+{
+    return one_a_rank(t->p->collective) ? size_of(t, host) : t->lanes;
+}
+
+/* All blocks of a rooted collective are the root's host's. */
+static int chunk_of(const team *t, int host, int block, int part)
+{
+    int number = block;
+    if (one_a_rank(t->p->collective))
+        number = member(t, host, block);
+    else if (t->p->collective == PLAN_ALL_REDUCE)
+        number += host * t->lanes;
+    return number * t->parts + part;
+}
+
+/* ---- Towards a block's host -------------------------------------------------------- */
+
+/* Lends the blocks that are @p hops from their host to their owners here. */
+static void give(const team *t, int hops, int part)
+{
+    const int home = host_behind(t, -hops), blocks = blocks_of(t, home);
+    for (int i = 1; i < t->size; i++) {
+        const int index = (t->index + i) % t->size;
+        for (int block = index; block < blocks; block += t->size)
+            plan_send(t->p, PLAN_SRC, chunk_of(t, home, block, part), 1,
+                      member(t, t->host, index), PLAN_WIRE);
+    }
+}
+
+/* More than one pass takes are added to the sum of those before. */
+static void fold_members(const team *t, int chunk, int operands)
+{
+    for (int i = 0; i < t->size; i++, operands++) {
+        const int rank = member(t, t->host, i);
+        if (operands == ALGO_MAX_OPERANDS) {
+            plan_fold_into(t->p, PLAN_SCRATCH);
+            plan_fold(t->p, chunk, 1);
+            plan_fold_local(t->p, PLAN_SCRATCH);
+            operands = 1;
+        }
+        if (rank == t->p->rank)
+            plan_fold_local(t->p, PLAN_SRC);
+        else
+            plan_fold_message(t->p, rank, PLAN_WIRE_DATA);
+    }
+}
+
+static void finish(const team *t)
+{
+    if (t->p->collective == PLAN_REDUCE && t->p->rank != t->p->root)
+        plan_fold_to(t->p, t->p->root, PLAN_DST);
+    else
+        plan_fold_into(t->p, PLAN_DST);
+}
+
+/* A rank alone on the first host passes on what it has. */
+static void fold_block(const team *t, int hops, int block, int chunk)
+{
+    const bool begins = hops == 1, ends = hops == t->world->hosts;
+    const bool plain = hops == 2 && size_of(t, host_behind(t, -1)) == 1;
+    if (begins && !ends && t->size == 1) {
+        plan_send(t->p, PLAN_SRC, chunk, 1, next_owner(t, block), PLAN_WIRE);
+        return;
+    }
+    plan_fold(t->p, chunk, 1);
+    if (!begins)
+        plan_fold_message(t->p, previous_owner(t, block), plain ? PLAN_WIRE_DATA : PLAN_WIRE_ACC);
+    fold_members(t, chunk, begins ? 0 : 1);
+    if (ends) {
+        finish(t);
+        return;
+    }
+    plan_fold_into(t->p, PLAN_SCRATCH);
+    plan_send(t->p, PLAN_SCRATCH, chunk, 1, next_owner(t, block), PLAN_WIRE);
+}
+
+static void combine(const team *t, int hops, int part)
+{
+    const int home = host_behind(t, -hops), blocks = blocks_of(t, home);
+    for (int block = t->index; block < blocks; block += t->size)
+        fold_block(t, hops, block, chunk_of(t, home, block, part));
+}
+
+/* ---- Away from it ---------------------------------------------------------------- */
+
+static void hand_to_members(const team *t, plan_buffer from, int chunk)
+{
+    for (int i = 1; i < t->size; i++)
+        plan_send(t->p, from, chunk, 1, member(t, t->host, (t->index + i) % t->size), PLAN_DST);
+}
+
+static void pass_on(const team *t, int hops, plan_buffer from, int block, int chunk)
+{
+    if (hops < t->world->hosts - 1)
+        plan_send(t->p, from, chunk, 1, next_owner(t, block), PLAN_DST);
+}
+
+/* The wire first: what others need is on its way while this host's ranks copy. */
+static void gather(const team *t, int hops, int part)
+{
+    const int home = host_behind(t, -hops), blocks = blocks_of(t, home);
+    const bool own = hops == 0 && t->p->collective == PLAN_ALL_GATHER;
+    for (int block = t->index; block < blocks; block += t->size) {
+        const int chunk = chunk_of(t, home, block, part);
+        if (hops > 0)
+            plan_recv(t->p, previous_owner(t, block), PLAN_DST, chunk, 1);
+        pass_on(t, hops, own ? PLAN_SRC : PLAN_DST, block, chunk);
+        hand_to_members(t, own ? PLAN_SRC : PLAN_DST, chunk);
+    }
+    for (int i = 1; i < t->size; i++) {
+        const int index = (t->index - i + t->size) % t->size;
+        for (int block = index; block < blocks; block += t->size)
+            plan_recv(t->p, member(t, t->host, index), PLAN_DST, chunk_of(t, home, block, part), 1);
+    }
+}
+
+/* On the root's host the root has all blocks, and their owners but pass them on. */
+static void spread(const team *t, int part)
+{
+    const int home = t->host;
+    const bool is_root = t->p->rank == t->p->root;
+    for (int block = 0; block < t->lanes; block++) {
+        const int chunk = chunk_of(t, home, block, part);
+        if (!is_root)
+            plan_recv(t->p, t->p->root, PLAN_DST, chunk, 1);
+        if (owner(t, home, block) == t->p->rank)
+            pass_on(t, 0, is_root ? PLAN_SRC : PLAN_DST, block, chunk);
+        if (is_root)
+            hand_to_members(t, PLAN_SRC, chunk);
+    }
+}
+
+/* ---- Waits: nothing that comes later tells that the last messages were taken ----------- */
+
+static void wait_for_owners(const team *t, int owners)
+{
+    for (int i = 1; i < t->size; i++) {
+        const int index = (t->index + i) % t->size;
+        if (index < owners)
+            plan_wait(t->p, member(t, t->host, index), 0);
+    }
+}
+
+/* The last hop on which a member of this host hands out blocks. */
+static int last_hop(const team *t, int index)
+{
+    int hops = t->world->hosts - 1;
+    while (hops > 0 && index >= blocks_of(t, host_behind(t, -hops)))
+        hops--;
+    return hops;
+}
+
+/* But what those hand out later tells that they took what was handed out before. */
+static void wait_for_members(const team *t)
+{
+    const int last = last_hop(t, t->index);
+    for (int i = 1; i < t->size; i++) {
+        const int index = (t->index + i) % t->size;
+        if (last_hop(t, index) <= last)
+            plan_wait(t->p, member(t, t->host, index), 0);
+    }
+}
+
+/* The most blocks of a host, but of @p host, whose blocks are not sent on. */
+static int most_blocks(const team *t, int host)
+{
+    int most = 0;
+    for (int i = 1; i < t->world->hosts; i++) {
+        const int blocks = blocks_of(t, (host + i) % t->world->hosts);
+        most = blocks > most ? blocks : most;
+    }
+    return most;
+}
+
+static void wait_for_next(const team *t, int blocks)
+{
+    const int size = size_of(t, host_behind(t, 1));
+    for (int block = t->index; block < blocks; block += t->size) {
+        bool known = false;
+        for (int before = t->index; before < block && !known; before += t->size)
+            known = before % size == block % size;
+        if (known) /* owners repeat from here on */
+            return;
+        plan_wait(t->p, next_owner(t, block), 0);
+    }
+}
+
+/* ---- Collectives ------------------------------------------------------------------- */
+
+typedef void (*stage)(const team *t, int hops, int part);
+
+static void each_part(const team *t, int from, int to, stage steps)
+{
+    for (int hops = from; hops <= to; hops++)
+        for (int part = 0; part < t->parts; part++)
+            steps(t, hops, part);
+}
+
+/* What members were given they have folded before they hand the result out. */
+static void all_reduce(const team *t)
+{
+    const int hosts = t->world->hosts;
+    each_part(t, 1, hosts, give);
+    each_part(t, 1, hosts, combine);
+    each_part(t, 0, hosts - 1, gather);
+    if (t->index < t->lanes)
+        wait_for_owners(t, t->size);
+    wait_for_next(t, most_blocks(t, t->host));
+}
+
+static void reduce_scatter(const team *t)
+{
+    each_part(t, 1, t->world->hosts, give);
+    each_part(t, 1, t->world->hosts, combine);
+    wait_for_owners(t, t->size);
+    wait_for_next(t, most_blocks(t, t->host));
+}
+
+static void all_gather(const team *t)
+{
+    const int own = t->p->rank * t->parts;
+    each_part(t, 0, 0, gather);
+    plan_copy(t->p, PLAN_SRC, own, PLAN_DST, own, t->parts);
+    each_part(t, 1, t->world->hosts - 1, gather);
+    wait_for_members(t);
+    wait_for_next(t, most_blocks(t, host_behind(t, 1)));
+}
+
+static int hops_from_root(const team *t)
+{
+    const int hosts = t->world->hosts;
+    return (t->host - plan_host_of(t->world, t->p->root) + hosts) % hosts;
+}
+
+static void broadcast(const team *t)
+{
+    const int hops = hops_from_root(t);
+    const bool is_root = t->p->rank == t->p->root;
+    algo_fill(t->p, t->world->hosts, t->world->hosts - 1);
+    for (int part = 0; part < t->parts; part++) {
+        if (hops == 0)
+            spread(t, part);
+        else
+            gather(t, hops, part);
+    }
+    if (is_root)
+        plan_copy(t->p, PLAN_SRC, 0, PLAN_DST, 0, t->p->chunks);
+    if (is_root || (hops > 0 && t->index < t->lanes))
+        wait_for_owners(t, t->size);
+    if (hops < t->world->hosts - 1)
+        wait_for_next(t, t->lanes);
+}
+
+/* The root's results tell it that its blocks were folded. */
+static void reduce(const team *t)
+{
+    const int hosts = t->world->hosts, hops = hops_from_root(t) > 0 ? hops_from_root(t) : hosts;
+    const bool is_root = t->p->rank == t->p->root;
+    algo_fill(t->p, hosts, hosts - 1);
+    each_part(t, hops, hops, give);
+    each_part(t, hops, hops, combine);
+    for (int part = 0; part < t->parts && is_root; part++)
+        for (int block = 0; block < t->lanes; block++)
+            if (owner(t, t->host, block) != t->p->rank)
+                plan_recv(t->p, owner(t, t->host, block), PLAN_DST,
+                          chunk_of(t, t->host, block, part), 1);
+    if (!is_root)
+        wait_for_owners(t, t->lanes);
+    if (hops < hosts)
+        wait_for_next(t, t->lanes);
+}
+
+static void write_hierarchical(plan *p, const plan_world *world)
+{
+    static void (*const parts[])(const team *t) = {
+        [PLAN_ALL_REDUCE] = all_reduce, [PLAN_REDUCE_SCATTER] = reduce_scatter,
+        [PLAN_ALL_GATHER] = all_gather, [PLAN_BROADCAST] = broadcast,
+        [PLAN_REDUCE] = reduce,
+    };
+    team t = {.p = p,
+              .world = world,
+              .first = calloc((size_t)world->hosts + 1, sizeof *t.first),
+              .members = calloc((size_t)world->ranks, sizeof *t.members),
+              .host = plan_host_of(world, p->rank),
+              .lanes = lanes_of(world),
+              .parts = p->chunks / blocks_in_all(p->collective, world)};
+    p->failed |= t.first == NULL || t.members == NULL;
+    if (!p->failed) {
+        list_members(&t);
+        t.size = size_of(&t, t.host);
+        while (member(&t, t.host, t.index) != p->rank)
+            t.index++;
+        parts[p->collective](&t);
+    }
+    free(t.first);
+    free(t.members);
+}
+
+bool algo_hierarchical_supports(plan_collective collective)
+{
+    return algo_any_collective(collective) && collective != PLAN_BARRIER;
+}
+
+int algo_hierarchical_chunks(plan_collective collective, const plan_world *world, size_t bytes)
+{
+    const int blocks = blocks_in_all(collective, world);
+    return blocks * algo_pipeline_chunks(bytes / (size_t)blocks);
+}
+
+plan *algo_hierarchical_build(const algo_call *call)
+{
+    return algo_build("hierarchical", call, write_hierarchical);
+}
