@@ -40,6 +40,7 @@ static const algo table[] = {
      .supports = algo_hierarchical_supports,
      BUILT_BY(algo_hierarchical),
      .keeps_sums = true,
+     .for_hosts = true,
      .about = "direct among the ranks of a host, rings among hosts: each sum leaves a host once"},
 };
 

@@ -32,6 +32,7 @@ typedef struct algo {
     plan *(*build)(const algo_call *call);
     bool keeps_sums; /* plans may have scratch: long calls run slice by slice on every rank */
     bool eager;      /* plans send whole vectors eagerly: likewise */
+    bool for_hosts;  /* on one host it is right, but not to be chosen: others do the same there */
 } algo;
 
 /** @return the table, *count entries. */

@@ -4,15 +4,71 @@
 
 #include <math.h>
 
-static ring_status price_of_rank(const algo *a, algo_call call, int rank, size_t count,
-                                 size_t element, size_t acc, const plan_prices *prices,
-                                 double *seconds)
+typedef struct priced {
+    const algo *a;
+    algo_call call;
+    size_t count, element, acc;
+    const plan_prices *prices;
+} priced;
+
+/* @return NULL if out of memory; the builder has said what was missing. */
+static plan *plan_of(const priced *what, int rank)
 {
+    algo_call call = what->call;
     call.rank = rank;
-    plan *p = a->build(&call);
+    return what->a->build(&call);
+}
+
+static void add_far_traffic(const priced *what, const plan *p, uint64_t *out, uint64_t *in)
+{
+    uint64_t sent, taken;
+    plan_far_traffic(p, what->call.world, what->count, what->element, what->acc, &sent, &taken);
+    *out += sent;
+    *in += taken;
+}
+
+/* What the wire of @p own's host carries for each byte of @p own's: the ranks of a host send to
+ * other hosts at once, so each of them has a part of it. */
+static ring_status share_of_wire(const priced *what, const plan *own, double *share)
+{
+    const plan_world *world = what->call.world;
+    uint64_t own_out = 0, own_in = 0, out = 0, in = 0;
+    *share = 1;
+    if (world->hosts > 1)
+        add_far_traffic(what, own, &own_out, &own_in);
+    if (own_out + own_in == 0)
+        return RING_OK;
+    for (int rank = 0; rank < world->ranks; rank++) {
+        if (plan_host_of(world, rank) != plan_host_of(world, own->rank))
+            continue;
+        plan *p = plan_of(what, rank);
+        if (p == NULL)
+            return RING_ERR_MEMORY;
+        add_far_traffic(what, p, &out, &in);
+        plan_free(p);
+    }
+    if (own_out > 0)
+        *share = fmax(*share, (double)out / (double)own_out);
+    if (own_in > 0)
+        *share = fmax(*share, (double)in / (double)own_in);
+    return RING_OK;
+}
+
+static ring_status price_of_plan(const priced *what, const plan *p, double *seconds)
+{
+    plan_prices prices = *what->prices;
+    double share;
+    RING_TRY(share_of_wire(what, p, &share));
+    prices.other_host.beta *= share;
+    return plan_cost(p, what->call.world, what->count, what->element, what->acc, &prices, seconds);
+}
+
+static ring_status price_of_rank(const priced *what, int rank, double *seconds)
+{
+    plan *p = plan_of(what, rank);
     if (p == NULL)
-        return RING_ERR_MEMORY; /* the builder has said what was missing */
-    const ring_status status = plan_cost(p, call.world, count, element, acc, prices, seconds);
+        return RING_ERR_MEMORY;
+    const ring_status status = price_of_plan(what, p, seconds);
     plan_free(p);
     return status;
 }
@@ -31,6 +87,7 @@ static int first_elsewhere(const plan_world *world)
 ring_status algo_price(const algo *a, const algo_call *call, size_t count, size_t element,
                        size_t acc, const plan_prices *prices, double *seconds)
 {
+    const priced what = {a, *call, count, element, acc, prices};
     const int ranks = call->world->ranks, elsewhere = first_elsewhere(call->world);
     const int some[] = {0,         1 % ranks, ranks / 2,
                         ranks - 1, elsewhere, elsewhere > 0 ? elsewhere - 1 : 0};
@@ -44,7 +101,7 @@ ring_status algo_price(const algo *a, const algo_call *call, size_t count, size_
         for (size_t k = 0; k < i; k++)
             walked |= some[k] == some[i];
         if (!walked)
-            RING_TRY(price_of_rank(a, *call, some[i], count, element, acc, prices, &own));
+            RING_TRY(price_of_rank(&what, some[i], &own));
         *seconds = fmax(*seconds, own);
     }
     return RING_OK;

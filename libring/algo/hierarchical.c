@@ -99,15 +99,13 @@ static int blocks_of(const team *t, int host)
     return one_a_rank(t->p->collective) ? size_of(t, host) : t->lanes;
 }
 
-/* All blocks of a rooted collective are the root's host's. */
+/* All blocks of a rooted collective are the root's host's; a part of all of them is a range. */
 static int chunk_of(const team *t, int host, int block, int part)
 {
-    int number = block;
-    if (one_a_rank(t->p->collective))
-        number = member(t, host, block);
-    else if (t->p->collective == PLAN_ALL_REDUCE)
-        number += host * t->lanes;
-    return number * t->parts + part;
+    if (plan_facts_of(t->p->collective)->rooted)
+        return part * t->lanes + block;
+    const bool all = one_a_rank(t->p->collective);
+    return (all ? member(t, host, block) : host * t->lanes + block) * t->parts + part;
 }
 
 /* ---- Towards a block's host -------------------------------------------------------- */
@@ -119,8 +117,8 @@ static void give(const team *t, int hops, int part)
     for (int i = 1; i < t->size; i++) {
         const int index = (t->index + i) % t->size;
         for (int block = index; block < blocks; block += t->size)
-            plan_send(t->p, PLAN_SRC, chunk_of(t, home, block, part), 1,
-                      member(t, t->host, index), PLAN_WIRE);
+            plan_send(t->p, PLAN_SRC, chunk_of(t, home, block, part), 1, member(t, t->host, index),
+                      PLAN_WIRE);
     }
 }
 
@@ -180,10 +178,11 @@ static void combine(const team *t, int hops, int part)
 
 /* ---- Away from it ---------------------------------------------------------------- */
 
-static void hand_to_members(const team *t, plan_buffer from, int chunk)
+static void hand_to_members(const team *t, plan_buffer from, int chunk, int chunks)
 {
     for (int i = 1; i < t->size; i++)
-        plan_send(t->p, from, chunk, 1, member(t, t->host, (t->index + i) % t->size), PLAN_DST);
+        plan_send(t->p, from, chunk, chunks, member(t, t->host, (t->index + i) % t->size),
+                  PLAN_DST);
 }
 
 static void pass_on(const team *t, int hops, plan_buffer from, int block, int chunk)
@@ -202,7 +201,7 @@ static void gather(const team *t, int hops, int part)
         if (hops > 0)
             plan_recv(t->p, previous_owner(t, block), PLAN_DST, chunk, 1);
         pass_on(t, hops, own ? PLAN_SRC : PLAN_DST, block, chunk);
-        hand_to_members(t, own ? PLAN_SRC : PLAN_DST, chunk);
+        hand_to_members(t, own ? PLAN_SRC : PLAN_DST, chunk, 1);
     }
     for (int i = 1; i < t->size; i++) {
         const int index = (t->index - i + t->size) % t->size;
@@ -214,17 +213,14 @@ static void gather(const team *t, int hops, int part)
 /* On the root's host the root has all blocks, and their owners but pass them on. */
 static void spread(const team *t, int part)
 {
-    const int home = t->host;
     const bool is_root = t->p->rank == t->p->root;
-    for (int block = 0; block < t->lanes; block++) {
-        const int chunk = chunk_of(t, home, block, part);
-        if (!is_root)
-            plan_recv(t->p, t->p->root, PLAN_DST, chunk, 1);
-        if (owner(t, home, block) == t->p->rank)
-            pass_on(t, 0, is_root ? PLAN_SRC : PLAN_DST, block, chunk);
-        if (is_root)
-            hand_to_members(t, PLAN_SRC, chunk);
-    }
+    const int first = chunk_of(t, t->host, 0, part);
+    if (!is_root)
+        plan_recv(t->p, t->p->root, PLAN_DST, first, t->lanes);
+    for (int block = t->index; block < t->lanes; block += t->size)
+        pass_on(t, 0, is_root ? PLAN_SRC : PLAN_DST, block, first + block);
+    if (is_root)
+        hand_to_members(t, PLAN_SRC, first, t->lanes);
 }
 
 /* ---- Waits: nothing that comes later tells that the last messages were taken ----------- */
@@ -400,8 +396,10 @@ bool algo_hierarchical_supports(plan_collective collective)
 
 int algo_hierarchical_chunks(plan_collective collective, const plan_world *world, size_t bytes)
 {
+    enum { MOST = 4 }; /* a few chunks a block keep the wire busy while others are folded */
     const int blocks = blocks_in_all(collective, world);
-    return blocks * algo_pipeline_chunks(bytes / (size_t)blocks);
+    const int parts = algo_pipeline_chunks(bytes / (size_t)blocks);
+    return blocks * (parts < MOST || plan_facts_of(collective)->rooted ? parts : MOST);
 }
 
 plan *algo_hierarchical_build(const algo_call *call)

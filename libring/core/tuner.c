@@ -113,7 +113,7 @@ static ring_status cheapest(const struct tuner *t, plan_collective collective, s
     double best_price = HUGE_VAL, cost;
     tuner_choice found = {0};
     for (size_t i = 0; i < algorithms; i++) {
-        if (!usable(t, &all[i], collective))
+        if (!usable(t, &all[i], collective) || (all[i].for_hosts && t->world->hosts == 1))
             continue;
         const tuner_choice choice = {.algorithm = &all[i],
                                      .chunks = all[i].chunks(collective, t->world, bytes)};

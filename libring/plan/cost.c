@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The cost model. One rank's plan is priced as if all ranks walked alike: the k-th message
- * that comes in left its sender when this rank sent its own k-th. That is exact for plans
+ * that comes in left its sender when this rank sent its own k-th; of its class of pairs where the
+ * plan sends as many messages of each class as it takes, else of all. That is exact for plans
  * that treat ranks alike (ring, direct, halving among a power of two). Pipelines and trees take
  * their fill on top.
  */
@@ -11,41 +12,52 @@
 #include <stdlib.h>
 
 /* What this rank has sent, and its peers therefore, too; taken in order. */
-typedef struct mirror {
+typedef struct sent_queue {
     cost_post *posts;
     size_t first, count, cap;
     size_t ahead; /* messages taken whose counterparts this rank has still to send */
+} sent_queue;
+
+typedef struct mirror {
+    sent_queue sent[COST_CLASSES];
+    bool by_class; /* else the first queue is all there is */
     const cost_model *model;
     int rank;
     double read_by; /* when the latest reference will have been read */
     bool out_of_memory;
 } mirror;
 
-static bool make_room(mirror *m)
+static bool make_room(sent_queue *q)
 {
-    if (m->first == m->count)
-        m->first = m->count = 0;
-    if (m->count < m->cap)
+    if (q->first == q->count)
+        q->first = q->count = 0;
+    if (q->count < q->cap)
         return true;
-    const size_t cap = m->cap > 0 ? 2 * m->cap : 64;
-    cost_post *posts = realloc(m->posts, cap * sizeof *posts);
+    const size_t cap = q->cap > 0 ? 2 * q->cap : 64;
+    cost_post *posts = realloc(q->posts, cap * sizeof *posts);
     if (posts == NULL)
         return false;
-    m->posts = posts;
-    m->cap = cap;
+    q->posts = posts;
+    q->cap = cap;
     return true;
+}
+
+static sent_queue *queue_of(mirror *m, int peer)
+{
+    return &m->sent[m->by_class ? cost_class(m->model, m->rank, peer) : 0];
 }
 
 static void mirror_post(void *context, int peer, const cost_post *post)
 {
     mirror *m = context;
     const plan_cost_params *params = cost_between(m->model, m->rank, peer);
+    sent_queue *q = queue_of(m, peer);
     if (post->way == COST_REFERENCE)
         m->read_by = post->departure + params->alpha_ref + 2 * (double)post->bytes * params->gamma;
-    if (m->ahead > 0)
-        m->ahead--;
-    else if (make_room(m))
-        m->posts[m->count++] = *post;
+    if (q->ahead > 0)
+        q->ahead--;
+    else if (make_room(q))
+        q->posts[q->count++] = *post;
     else
         m->out_of_memory = true;
 }
@@ -54,11 +66,12 @@ static void mirror_post(void *context, int peer, const cost_post *post)
 static void mirror_take(void *context, int peer, cost_post *post)
 {
     mirror *m = context;
-    if (m->first == m->count) {
-        m->ahead++;
+    sent_queue *q = queue_of(m, peer);
+    if (q->first == q->count) {
+        q->ahead++;
         return;
     }
-    const cost_post *own = &m->posts[m->first++];
+    const cost_post *own = &q->posts[q->first++];
     post->departure = own->departure;
     if (cost_between(m->model, m->rank, peer)->maps)
         post->way = own->way;
@@ -70,6 +83,16 @@ static double mirror_released(void *context, int peer, int back)
     (void)peer;
     (void)back;
     return m->read_by;
+}
+
+/* Does the plan take as many messages of each class as it sends? */
+static bool is_balanced(const plan *p, const cost_model *model)
+{
+    int64_t surplus[COST_CLASSES] = {0};
+    for (int32_t i = 0; i < p->peer_count; i++)
+        surplus[cost_class(model, p->rank, p->peers[i].rank)] += p->peers[i].sends -
+                                                                 p->peers[i].recvs;
+    return surplus[COST_NEAR] == 0 && surplus[COST_FAR] == 0;
 }
 
 static double cost_of_fill(const plan *p, const cost_model *model)
@@ -94,7 +117,7 @@ ring_status plan_cost(const plan *p, const plan_world *world, size_t count, size
 {
     bool too_eager;
     const cost_model model = cost_model_of(p, world, count, element, acc, prices);
-    mirror m = {.model = &model, .rank = p->rank};
+    mirror m = {.model = &model, .rank = p->rank, .by_class = is_balanced(p, &model)};
     timeline line = {.model = &model,
                      .context = &m,
                      .post = mirror_post,
@@ -106,7 +129,8 @@ ring_status plan_cost(const plan *p, const plan_world *world, size_t count, size
         return RING_OK;
     for (plan_cursor at = plan_begin(p); plan_at(&at) != NULL; plan_next(&at))
         timeline_step(&line, &at);
-    free(m.posts);
+    for (int class = 0; class < COST_CLASSES; class ++)
+        free(m.sent[class].posts);
     if (m.out_of_memory)
         return fail(RING_ERR_MEMORY, "pricing a plan for %d ranks", p->ranks);
     *seconds = cost_of_host(&model)->overhead + timeline_end(&line) + cost_of_fill(p, &model);
@@ -128,6 +152,31 @@ void plan_traffic(const plan *p, size_t count, size_t element, size_t acc, uint6
             *bytes += cost_bytes(&model, to);
             *messages += 1;
         }
+    }
+}
+
+static uint64_t far_bytes(const cost_model *model, const plan_cursor *at, plan_loc loc)
+{
+    const int rank = at->plan->rank;
+    return cost_class(model, rank, loc.rank) == COST_FAR ? cost_bytes(model, loc) : 0;
+}
+
+void plan_far_traffic(const plan *p, const plan_world *world, size_t count, size_t element,
+                      size_t acc, uint64_t *out, uint64_t *in)
+{
+    const cost_model model = cost_model_of(p, world, count, element, acc, NULL);
+    bool any = false;
+    *out = *in = 0;
+    for (int32_t i = 0; i < p->peer_count && !any; i++)
+        any = cost_class(&model, p->rank, p->peers[i].rank) == COST_FAR;
+    if (!any)
+        return;
+    for (plan_cursor at = plan_begin(p); plan_at(&at) != NULL; plan_next(&at)) {
+        const plan_step *step = plan_at(&at);
+        for (int i = 0; i < step->ins; i++)
+            *in += far_bytes(&model, &at, plan_input(&at, step, i));
+        for (int i = 0; i < step->outs; i++)
+            *out += far_bytes(&model, &at, plan_output(&at, step, i));
     }
 }
 

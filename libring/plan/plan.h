@@ -314,6 +314,10 @@ ring_status plan_cost(const plan *p, const plan_world *world, size_t count, size
 void plan_traffic(const plan *p, size_t count, size_t element, size_t acc, uint64_t *bytes,
                   uint64_t *messages);
 
+/** Payload bytes that this rank sends to ranks of other hosts, and takes from them. */
+void plan_far_traffic(const plan *p, const plan_world *world, size_t count, size_t element,
+                      size_t acc, uint64_t *out, uint64_t *in);
+
 /** @param[out] bytes  the most that one peer is sent eagerly. @return RING_OK or
  *  RING_ERR_MEMORY. */
 ring_status plan_eager_bytes(const plan *p, size_t count, size_t element, size_t acc,

@@ -22,7 +22,7 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-static int class_of(const cost_model *model, int rank, int peer)
+int cost_class(const cost_model *model, int rank, int peer)
 {
     const plan_world *world = model->world;
     return plan_host_of(world, rank) == plan_host_of(world, peer) ? COST_NEAR : COST_FAR;
@@ -30,8 +30,8 @@ static int class_of(const cost_model *model, int rank, int peer)
 
 const plan_cost_params *cost_between(const cost_model *model, int rank, int peer)
 {
-    return class_of(model, rank, peer) == COST_NEAR ? &model->prices->same_host
-                                                    : &model->prices->other_host;
+    return cost_class(model, rank, peer) == COST_NEAR ? &model->prices->same_host
+                                                      : &model->prices->other_host;
 }
 
 const plan_cost_params *cost_of_host(const cost_model *model)
@@ -60,7 +60,7 @@ size_t cost_bytes(const cost_model *model, plan_loc loc)
 
 static void send(timeline *line, const plan_cursor *at, plan_loc to, cost_way way)
 {
-    const int class = class_of(line->model, at->plan->rank, to.rank);
+    const int class = cost_class(line->model, at->plan->rank, to.rank);
     const plan_cost_params *params = cost_between(line->model, at->plan->rank, to.rank);
     line->now += alpha_of(params, way) / 4;
     cost_post post = {.departure = line->now, .bytes = cost_bytes(line->model, to), .way = way};
@@ -98,7 +98,7 @@ static void add_carried(arrivals *a, double departure, double seconds)
 static cost_way expect(timeline *line, arrivals *of_class, const plan_cursor *at, plan_loc from)
 {
     const plan_cost_params *params = cost_between(line->model, at->plan->rank, from.rank);
-    arrivals *a = &of_class[class_of(line->model, at->plan->rank, from.rank)];
+    arrivals *a = &of_class[cost_class(line->model, at->plan->rank, from.rank)];
     cost_post post = {.bytes = cost_bytes(line->model, from)};
     post.way = from.wire == PLAN_WIRE_DATA && refers(params, post.bytes) ? COST_REFERENCE
                                                                          : COST_CARRIED;
@@ -180,7 +180,7 @@ static void fold_step(timeline *line, const plan_cursor *at, const plan_step *st
 
 static void wait_step(timeline *line, const plan_cursor *at, const plan_step *step)
 {
-    const int class = class_of(line->model, at->plan->rank, step->peer);
+    const int class = cost_class(line->model, at->plan->rank, step->peer);
     line->now = later(line->now, line->out_free[class]);
     line->now = later(line->now, line->released(line->context, step->peer, step->back));
 }

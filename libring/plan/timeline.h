@@ -47,6 +47,8 @@ typedef struct timeline {
 cost_model cost_model_of(const plan *p, const plan_world *world, size_t count, size_t element,
                          size_t acc, const plan_prices *prices);
 
+/** @return COST_NEAR or COST_FAR. */
+int cost_class(const cost_model *model, int rank, int peer);
 const plan_cost_params *cost_between(const cost_model *model, int rank, int peer);
 /** What kernels and calls cost: as on the weaker class of pairs that there is. */
 const plan_cost_params *cost_of_host(const cost_model *model);

@@ -21,8 +21,8 @@ typedef struct plan_case {
 
 /** Other layouts, to be given as per_host. */
 enum {
-    LAYOUT_IN_TURN = -1, /* on three hosts, one after the other */
-    LAYOUT_GROWING = -2, /* hosts of 1, 2, 3, ... ranks */
+    LAYOUT_IN_TURN = -1,  /* on three hosts, one after the other */
+    LAYOUT_GROWING = -2,  /* hosts of 1, 2, 3, ... ranks */
     LAYOUT_SCATTERED = -3 /* hosts of different sizes, their ranks anywhere */
 };
 

@@ -129,8 +129,8 @@ static void expect_cheapest(const char *name, plan_collective collective, int ra
     size_t algorithms;
     const algo *all = algo_all(&algorithms), *best = &all[0];
     for (size_t i = 1; i < algorithms; i++)
-        if (price(all[i].name, collective, ranks, count, prices) <
-            price(best->name, collective, ranks, count, prices))
+        if (!all[i].for_hosts && price(all[i].name, collective, ranks, count, prices) <
+                                     price(best->name, collective, ranks, count, prices))
             best = &all[i];
     assert_string_equal(best->name, name);
 }
@@ -169,6 +169,62 @@ static void pairs_of_two_hosts_cost_more(void **state)
     assert_true(price_among("tree", PLAN_BROADCAST, &three, 1, &mapping) < 3 * 10e-6);
     assert_true(price_among("chain", PLAN_BROADCAST, &three, 1, &mapping) <
                 price_among("chain", PLAN_BROADCAST, &three, 1, &sending) / 4);
+}
+
+/* Wires alone cost: then a call takes as long as what its busiest host sends, or takes. */
+static void ranks_of_a_host_share_its_wire(void **state)
+{
+    static const plan_prices wire = {.same_host = {.maps = true}, .other_host = {.beta = 1e-9}};
+    (void)state;
+    for (int ranks = 1; ranks <= 8; ranks++) {
+        int32_t host_of[32];
+        const plan_world four = {.ranks = 4 * ranks, .hosts = 4, .host_of = host_of};
+        const size_t count = 10000 * (size_t)four.ranks;
+        const double bytes = 4.0 * (double)count, n = four.ranks, others = 3.0 * ranks;
+        for (int rank = 0; rank < four.ranks; rank++)
+            host_of[rank] = rank / ranks;
+        expect_near(price_among("hierarchical", PLAN_ALL_REDUCE, &four, count, &wire),
+                    2 * bytes * 3 / 4 * 1e-9);
+        expect_near(price_among("ring", PLAN_ALL_REDUCE, &four, count, &wire),
+                    2 * bytes * (n - 1) / n * 1e-9);
+        expect_near(price_among("direct", PLAN_ALL_REDUCE, &four, count, &wire),
+                    2 * bytes * ranks * others / n * 1e-9);
+        for (int rank = 0; rank < four.ranks; rank++)
+            host_of[rank] = rank % 4;
+        expect_near(price_among("hierarchical", PLAN_ALL_REDUCE, &four, count, &wire),
+                    2 * bytes * 3 / 4 * 1e-9);
+        expect_near(price_among("ring", PLAN_ALL_REDUCE, &four, count, &wire),
+                    2 * bytes * ranks * (n - 1) / n * 1e-9);
+    }
+}
+
+static const char *cheapest_among(const plan_world *world, size_t count)
+{
+    size_t algorithms;
+    const algo *all = algo_all(&algorithms);
+    const char *best = all[0].name;
+    for (size_t i = 1; i < algorithms; i++)
+        if (price_among(all[i].name, PLAN_ALL_REDUCE, world, count, &mapping) <
+            price_among(best, PLAN_ALL_REDUCE, world, count, &mapping))
+            best = all[i].name;
+    return best;
+}
+
+/* Hosts of four ranks that follow each other, or come in turn. */
+static void hierarchical_is_for_long_calls_among_hosts(void **state)
+{
+    int32_t host_of[32];
+    (void)state;
+    for (int hosts = 3; hosts <= 8; hosts++) {
+        const plan_world world = {.ranks = 4 * hosts, .hosts = hosts, .host_of = host_of};
+        for (int in_turn = 0; in_turn < 2; in_turn++) {
+            for (int rank = 0; rank < world.ranks; rank++)
+                host_of[rank] = in_turn ? rank % hosts : rank / 4;
+            assert_string_equal(cheapest_among(&world, 1 << 24), "hierarchical");
+            if (hosts > 4) /* short calls: fewer hops count */
+                assert_string_not_equal(cheapest_among(&world, 1), "hierarchical");
+        }
+    }
 }
 
 static void more_eager_bytes_than_allowed_have_no_price(void **state)
@@ -218,6 +274,8 @@ int main(void)
         cmocka_unit_test(every_rank_of_direct_pays_alike),
         cmocka_unit_test(each_algorithm_has_its_sizes),
         cmocka_unit_test(pairs_of_two_hosts_cost_more),
+        cmocka_unit_test(ranks_of_a_host_share_its_wire),
+        cmocka_unit_test(hierarchical_is_for_long_calls_among_hosts),
         cmocka_unit_test(more_eager_bytes_than_allowed_have_no_price),
         cmocka_unit_test(direct_wins_on_mapped_memory_and_many_hops_lose_when_short),
         cmocka_unit_test(longer_calls_cost_more),

@@ -202,6 +202,7 @@ static void proven_plans_withstand_the_adversary(void **state)
 {
     (void)state;
     each_small_case(5, attack_unchanged);
+    plans_each_case("hierarchical", 6, attack_unchanged);
     for (int ranks = 6; ranks <= 9; ranks++) { /* cubes and trees with more than two levels */
         plans_each_case("halving", ranks, attack_unchanged);
         plans_each_case("tree", ranks, attack_unchanged);

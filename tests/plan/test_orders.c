@@ -151,6 +151,51 @@ static void tree_combines_each_rank_with_its_subtrees(void **state)
     each_reduction("tree", 1, root_then_subtrees); /* hosts of one rank */
 }
 
+/* The host that a chunk ends on. */
+static int home_of(const plan_case *c, const plan_world *world, int chunk)
+{
+    if (c->collective == PLAN_REDUCE)
+        return plan_host_of(world, c->root);
+    if (c->collective == PLAN_REDUCE_SCATTER)
+        return plan_host_of(world, chunk / (c->chunks / c->ranks));
+    return chunk / (c->chunks / world->hosts);
+}
+
+/* The hosts behind it, its own last, the ranks of each as they come, left to right. */
+static void host_by_host(const plan_case *c, int chunk, order expected)
+{
+    const plan_world world = plans_world(c->ranks, c->per_host);
+    const int home = home_of(c, &world, chunk);
+    int at = 0;
+    for (int i = 1; i <= world.hosts; i++)
+        for (int rank = 0; rank < c->ranks; rank++)
+            if (plan_host_of(&world, rank) == (home + i) % world.hosts) {
+                expected[at++] = rank;
+                if (at > 1)
+                    expected[at++] = -1;
+            }
+    assert_int_equal(at, 2 * c->ranks - 1);
+}
+
+static void hierarchical_combines_host_by_host_the_chunks_own_last(void **state)
+{
+    static const int layouts[] = {0, 1, 2, 4, LAYOUT_IN_TURN, LAYOUT_GROWING, LAYOUT_SCATTERED};
+    (void)state;
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        each_reduction("hierarchical", layouts[i], host_by_host);
+}
+
+static void a_rank_a_host_is_combined_in_the_rings_order(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 12; ranks++) {
+        check_orders((plan_case){algo_find("hierarchical"), PLAN_ALL_REDUCE, ranks, 0, 2, 1},
+                     block_order);
+        check_orders((plan_case){algo_find("hierarchical"), PLAN_REDUCE_SCATTER, ranks, 0, 2, 1},
+                     block_order);
+    }
+}
+
 static void a_collective_without_sums_has_no_order(void **state)
 {
     const plan_case c = {algo_find("ring"), PLAN_ALL_GATHER, 3, 0, 3, 0};
@@ -170,6 +215,8 @@ int main(void)
         cmocka_unit_test(chain_and_oneshot_combine_every_chunk_in_rank_order),
         cmocka_unit_test(halving_combines_neighbours_by_neighbours),
         cmocka_unit_test(tree_combines_each_rank_with_its_subtrees),
+        cmocka_unit_test(hierarchical_combines_host_by_host_the_chunks_own_last),
+        cmocka_unit_test(a_rank_a_host_is_combined_in_the_rings_order),
         cmocka_unit_test(a_collective_without_sums_has_no_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -209,6 +209,117 @@ static void a_tree_finds_hosts_wherever_their_ranks_are(void **state)
     }
 }
 
+/* What the ranks of each host send to other hosts, and take from them; the plans are proven. */
+static void measure_hosts(const plan_case *c, const plan_world *world, size_t count, uint64_t *out,
+                          uint64_t *in)
+{
+    plan_set set = plans_build(c);
+    for (int host = 0; host < world->hosts; host++)
+        out[host] = in[host] = 0;
+    for (int rank = 0; rank < c->ranks; rank++) {
+        uint64_t sent, taken;
+        plan_far_traffic(set.of[rank], world, count, 4, 4, &sent, &taken);
+        out[plan_host_of(world, rank)] += sent;
+        in[plan_host_of(world, rank)] += taken;
+    }
+    plans_expect_proven(&set);
+    plans_free(&set);
+}
+
+/* Four ranks on two hosts, and others: 2 (H - 1) / H of the vector, whatever hosts are like. */
+static void hierarchical_puts_each_sum_on_the_wire_once(void **state)
+{
+    static const int layouts[] = {2, 1, 3, 5, LAYOUT_IN_TURN, LAYOUT_GROWING, LAYOUT_SCATTERED};
+    const algo *a = algo_find("hierarchical");
+    uint64_t out[MOST_RANKS], in[MOST_RANKS];
+    (void)state;
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        for (int ranks = 2; ranks <= 24; ranks++) {
+            const plan_world world = plans_world(ranks, layouts[i]);
+            const int chunks = 2 * a->chunks(PLAN_ALL_REDUCE, &world, 0);
+            const size_t count = 10 * (size_t)chunks, bytes = 4 * count;
+            const plan_case c = {a, PLAN_ALL_REDUCE, ranks, 0, chunks, layouts[i]};
+            measure_hosts(&c, &world, count, out, in);
+            for (int host = 0; host < world.hosts; host++) {
+                const size_t hosts = (size_t)world.hosts;
+                assert_int_equal(out[host], 2 * (hosts - 1) * bytes / hosts);
+                assert_int_equal(in[host], 2 * (hosts - 1) * bytes / hosts);
+            }
+        }
+    }
+}
+
+/* Others leave a host with more: four ranks on two hosts, a vector of 4000 bytes. */
+static void the_wire_carries_what_the_algorithm_makes_of_it(void **state)
+{
+    static const struct {
+        const char *algorithm;
+        int per_host;
+        uint64_t bytes; /* out of the first host */
+    } of[] = {{"hierarchical", 2, 4000}, {"hierarchical", LAYOUT_IN_TURN, 5333},
+              {"halving", 2, 4000},      {"ring", 2, 6000},
+              {"direct", 2, 8000},       {"oneshot", 2, 16000}};
+    (void)state;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        const algo *a = algo_find(of[i].algorithm);
+        const plan_world world = plans_world(4, of[i].per_host);
+        const plan_case c = {
+            a, PLAN_ALL_REDUCE, 4, 0, a->chunks(PLAN_ALL_REDUCE, &world, 0), of[i].per_host};
+        uint64_t out[MOST_RANKS], in[MOST_RANKS];
+        measure_hosts(&c, &world, 1000, out, in);
+        assert_in_range(out[0], of[i].bytes - 4, of[i].bytes + 4);
+    }
+}
+
+static void rooted_vectors_cross_to_each_host_once(void **state)
+{
+    static const plan_collective rooted[] = {PLAN_BROADCAST, PLAN_REDUCE};
+    const algo *a = algo_find("hierarchical");
+    uint64_t out[MOST_RANKS], in[MOST_RANKS];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        for (int root = 0; root < 17; root++) {
+            const plan_world world = plans_world(17, LAYOUT_SCATTERED);
+            const plan_case c = {
+                a, rooted[i], 17, root, a->chunks(rooted[i], &world, 0), LAYOUT_SCATTERED};
+            uint64_t all = 0;
+            measure_hosts(&c, &world, 1000, out, in);
+            for (int host = 0; host < world.hosts; host++) {
+                assert_true(out[host] <= 4000 && in[host] <= 4000);
+                all += out[host];
+            }
+            assert_int_equal(all, 4000 * (world.hosts - 1));
+        }
+    }
+}
+
+static const plan_step *longest_fold(const plan *p)
+{
+    const plan_step *longest = NULL;
+    for (int i = 0; i < p->step_count; i++)
+        if (p->steps[i].kind == PLAN_STEP_FOLD &&
+            (longest == NULL || p->steps[i].ins > longest->ins))
+            longest = &p->steps[i];
+    return longest;
+}
+
+/* A kernel takes so many operands; hosts may have more ranks. */
+static void no_fold_has_more_operands_than_a_kernel_takes(void **state)
+{
+    static int32_t host_of[400];
+    (void)state;
+    for (int rank = 0; rank < 400; rank++)
+        host_of[rank] = rank / 200;
+    for (int hosts = 1; hosts <= 2; hosts++) {
+        const plan_world world = {.ranks = 200 * hosts, .hosts = hosts, .host_of = host_of};
+        plan *p = algo_find("hierarchical")
+                      ->build(&(algo_call){PLAN_ALL_REDUCE, &world, 7, 0, 200 * hosts});
+        assert_non_null(p);
+        assert_int_equal(longest_fold(p)->ins, ALGO_MAX_OPERANDS);
+        plan_free(p);
+    }
+}
+
 static void waits_are_no_traffic(void **state)
 {
     (void)state;
@@ -247,6 +358,10 @@ int main(void)
         cmocka_unit_test(oneshot_sends_all_to_all),
         cmocka_unit_test(a_tree_keeps_one_edge_a_host),
         cmocka_unit_test(a_tree_finds_hosts_wherever_their_ranks_are),
+        cmocka_unit_test(hierarchical_puts_each_sum_on_the_wire_once),
+        cmocka_unit_test(the_wire_carries_what_the_algorithm_makes_of_it),
+        cmocka_unit_test(rooted_vectors_cross_to_each_host_once),
+        cmocka_unit_test(no_fold_has_more_operands_than_a_kernel_takes),
         cmocka_unit_test(waits_are_no_traffic),
         cmocka_unit_test(eager_bytes_are_those_to_one_peer),
     };
