@@ -4,11 +4,12 @@
  * communicators of 1 to 8 ranks, for one transport and one algorithm a run. See sweep.h.
  *
  *     sweep --transport shm --algo ring [--mode sample|pairwise|full] [--ranks 2,4]
- *           [--memory plain|registered|far]
+ *           [--memory plain|registered|far] [--hosts 2]
  */
 #include "sweep.h"
 #include "args.h"
 #include "harness.h"
+#include "pretended_host.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,9 +60,11 @@ static int run_cases(const sweep_options *options, int rank, int ranks, ring_com
 
 static int sweep_rank(int rank, int ranks, harness_board *board, void *arg)
 {
+    const sweep_options *options = arg;
     ring_comm *comm;
+    pretended_host_set(rank % options->target.hosts);
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
-    const int failed = run_cases(arg, rank, ranks, comm) != 0 ||
+    const int failed = run_cases(options, rank, ranks, comm) != 0 ||
                        run_repeated(rank, ranks, comm, board) != 0;
     ring_comm_destroy(comm);
     return failed;
@@ -96,11 +99,13 @@ static const char *const memories[] = {"plain", "registered", "far", NULL};
 #define AT(member) ARGS_AT(sweep_options, member)
 static const args_row rows[] = {
     {"transport", 't', "NAME", "loop (default), shm, tcp", args_text, AT(target.transport)},
-    {"algo", 'a', "NAME", "ring (default), oneshot, direct, halving, tree, chain", args_text,
-     AT(target.algorithm)},
+    {"algo", 'a', "NAME", "ring (default), oneshot, direct, halving, tree, chain, hierarchical",
+     args_text, AT(target.algorithm)},
     {"mode", 'm', "MODE", "sample, pairwise (default), full", args_name, AT(mode), .names = modes},
     {"memory", 'M', "KIND", "of buffers that are not shared: plain (default), registered, far",
      take_memory, AT(target.memory), .names = memories},
+    {"hosts", 'H', "N", "pretended, on which ranks are in turn; over tcp between them", args_whole,
+     AT(target.hosts), .least = 1, .most = HARNESS_MAX_RANKS},
     {"ranks", 'r', "LIST", "default 1,2,3,4,5,7,8", .take = take_ranks},
     {0},
 };
@@ -118,16 +123,24 @@ static int sweep_comm(sweep_options *options, int ranks)
     return wrong;
 }
 
+static void set_transports(const sweep_target *target)
+{
+    char list[64];
+    snprintf(list, sizeof list, "%s%s", target->transport,
+             target->hosts > 1 && strcmp(target->transport, "tcp") != 0 ? ",tcp" : "");
+    setenv("RING_TRANSPORT", list, 1);
+}
+
 int main(int argc, char **argv)
 {
     static const args_program sweep = {"sweep", rows, NULL, "Sweeps collectives against oracles.",
                                        .take = NULL};
-    sweep_options options = {.target = {.transport = "loop", .algorithm = "ring"},
+    sweep_options options = {.target = {.transport = "loop", .algorithm = "ring", .hosts = 1},
                              .mode = SWEEP_PAIRWISE,
                              .ranks = {1, 2, 3, 4, 5, 7, 8},
                              .rank_count = 7};
     args_parse(&sweep, argc, argv, &options);
-    setenv("RING_TRANSPORT", options.target.transport, 1);
+    set_transports(&options.target);
     setenv("RING_ALGO", options.target.algorithm, 1);
     options.cases = sweep_list(options.mode, options.ranks, options.rank_count);
     printf("%zu cases\n", options.cases.count);

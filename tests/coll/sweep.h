@@ -46,6 +46,7 @@ typedef enum sweep_memory {
 typedef struct sweep_target {
     const char *transport, *algorithm;
     sweep_memory memory;
+    int hosts; /* that ranks are on, in turn; between them calls go over tcp */
 } sweep_target;
 
 /** A buffer with guards before and behind. `at` is what calls are given, `view` where it is read

@@ -107,13 +107,29 @@ static ring_status call_it(const trial *t, ring_comm *comm)
 
 /* ---- Judging --------------------------------------------------------------------------- */
 
-/* A rank alone has no transport; what an algorithm does not do goes by another one. */
-static bool went_the_way(const sweep_case *c, const sweep_target *target,
+/* A rank alone has no transport; others that of their host, tcp or both: in either order. */
+static bool went_over(const sweep_case *c, const sweep_target *target, int rank, const char *used)
+{
+    const bool near = rank >= target->hosts || rank + target->hosts < c->ranks;
+    const bool far = target->hosts > 1 && c->ranks > 1 && strcmp(target->transport, "tcp") != 0;
+    size_t length = 0;
+    if (c->ranks == 1)
+        return strcmp(used, "self") == 0;
+    if ((near || !far) && strstr(used, target->transport) == NULL)
+        return false;
+    if (far && strstr(used, "tcp") == NULL)
+        return false;
+    length += near || !far ? strlen(target->transport) : 0;
+    length += far ? strlen("tcp") : 0;
+    return strlen(used) == length + (near && far);
+}
+
+/* What an algorithm does not do goes by another one. */
+static bool went_the_way(const sweep_case *c, const sweep_target *target, int rank,
                          const ring_comm_info *info)
 {
-    const char *transport = c->ranks == 1 ? "self" : target->transport;
     const bool by_another = !sweep_order_serves(target->algorithm, c->kind);
-    return strcmp(info->transport, transport) == 0 &&
+    return went_over(c, target, rank, info->transport) &&
            (strcmp(info->algorithm, target->algorithm) == 0) != by_another;
 }
 
@@ -133,12 +149,12 @@ static bool moved_right(const trial *t)
     return true;
 }
 
-static bool output_right(trial *t, const char *algorithm)
+static bool output_right(trial *t, const char *algorithm, int hosts)
 {
     if (!sweep_reduces(t->c->kind))
         return moved_right(t);
     sweep_order order;
-    if (!sweep_order_find(&order, t->c, algorithm))
+    if (!sweep_order_find(&order, t->c, algorithm, hosts))
         return false;
     t->oracle.order = order.at;
     t->oracle.context = &order;
@@ -151,9 +167,9 @@ static bool output_right(trial *t, const char *algorithm)
 /* @return what is wrong, NULL if nothing. */
 static const char *judge(trial *t, const sweep_target *target, const ring_comm_info *info)
 {
-    if (!went_the_way(t->c, target, info))
+    if (!went_the_way(t->c, target, t->rank, info))
         return "went another way than the sweep is about";
-    if (!output_right(t, info->algorithm))
+    if (!output_right(t, info->algorithm, target->hosts))
         return "wrong output";
     if (!guarded_intact(&t->src) || !guarded_intact(&t->dst))
         return "wrote out of bounds";

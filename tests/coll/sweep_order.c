@@ -42,8 +42,9 @@ static size_t order_of_chunk(const oracle_case *c, size_t i, int *postfix)
     return span.offset + span.count;
 }
 
-bool sweep_order_find(sweep_order *order, const sweep_case *c, const char *algorithm)
+bool sweep_order_find(sweep_order *order, const sweep_case *c, const char *algorithm, int hosts)
 {
+    int32_t host_of[ORACLE_MOST_RANKS];
     *order = (sweep_order){.at = order_of_chunk};
     if (strcmp(algorithm, "ring") == 0 || strcmp(algorithm, "direct") == 0)
         order->at = oracle_ring_order;
@@ -51,7 +52,11 @@ bool sweep_order_find(sweep_order *order, const sweep_case *c, const char *algor
         order->at = oracle_rank_order;
     if (order->at != order_of_chunk)
         return true;
-    const plan_world world = {.ranks = c->ranks, .hosts = 1};
+    const plan_world world = {.ranks = c->ranks,
+                              .hosts = hosts < c->ranks ? hosts : c->ranks,
+                              .host_of = host_of};
+    for (int rank = 0; rank < c->ranks; rank++)
+        host_of[rank] = rank % hosts;
     const algo *a = algo_find(algorithm);
     const plan_collective collective = collective_of(c->kind);
     algo_call call = {.collective = collective,

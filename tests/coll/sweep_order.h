@@ -15,8 +15,9 @@ typedef struct sweep_order {
     plan_layout layout;
 } sweep_order;
 
-/** @return false, with a line on stderr, if the plans cannot be built. */
-bool sweep_order_find(sweep_order *order, const sweep_case *c, const char *algorithm);
+/** @param hosts  that the ranks are on, in turn. @return false, with a line on stderr, if the plans
+ *  cannot be built. */
+bool sweep_order_find(sweep_order *order, const sweep_case *c, const char *algorithm, int hosts);
 void sweep_order_free(sweep_order *order);
 
 /** @return true if the algorithm can do it. */
