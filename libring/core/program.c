@@ -198,7 +198,7 @@ static size_t slice_limit(const lowering *low, const algo *a, size_t longest)
     size_t limit = channels > 1 ? (longest + channels - 1) / channels : SIZE_MAX;
     if (low->plan->circular)
         limit = min_size(limit, TRANSPORT_WINDOW * low->p->segment);
-    if (a != NULL && a->keeps_sums)
+    if (a != NULL && a->keeps_sums && low->p->facts->reduces)
         limit = min_size(limit, SCRATCH_MOST / low->acc / chunks / channels);
     if (a != NULL && a->eager)
         limit = min_size(limit, EAGER_BYTES / low->acc / chunks);

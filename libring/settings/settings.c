@@ -44,8 +44,9 @@ static const setting table[] = {
      "transports to use: shm, verbs, tcp, loop; ^ excludes the list", "", SETTING_TEXT,
      FIELD(transport)},
     {"RING_ALGO", NULL, "name",
-     "algorithm: oneshot, direct, ring, halving, tree, chain; empty: by the cost model", "",
-     SETTING_TEXT, FIELD(algo)},
+     "algorithm: oneshot, direct, ring, halving, tree, chain, hierarchical; empty: by the cost "
+     "model",
+     "", SETTING_TEXT, FIELD(algo)},
     {"RING_CHANNELS", NULL, "number",
      "connections that long calls use between two ranks, at most 16; 0: one a rail of the RDMA "
      "adapters that join the hosts, else 1; rank 0's holds for all",

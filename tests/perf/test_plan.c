@@ -60,8 +60,8 @@ static void the_traffic_of_the_ring_is_the_least(void **state)
 static void every_algorithm_and_collective_is_proven(void **state)
 {
     (void)state;
-    static const char *const algorithms[] = {"oneshot", "direct", "ring",
-                                             "halving", "tree",   "chain"};
+    static const char *const algorithms[] = {"oneshot", "direct", "ring",        "halving",
+                                             "tree",    "chain",  "hierarchical"};
     static const char *const collectives[] = {"all_reduce", "reduce_scatter", "all_gather",
                                               "broadcast", "reduce"};
     for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++)

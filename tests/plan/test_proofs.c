@@ -38,25 +38,28 @@ static void every_collective_is_proven_for_1_to_64_ranks(void **state)
             plans_each_case(algorithm, ranks, prove);
 }
 
+static void prove_own_choices(plan_case c)
+{
+    int before = -1;
+    for (size_t bytes = 1; bytes < (size_t)1 << 32; bytes *= 4) {
+        const plan_world world = plans_world(c.ranks, c.per_host);
+        c.chunks = c.algorithm->chunks(c.collective, &world, bytes);
+        if (c.chunks != before)
+            prove(&c);
+        before = c.chunks;
+    }
+}
+
 static void own_choice_of_chunks_is_proven_at_every_size(void **state)
 {
     const algo *a = algo_find(algorithm);
     static const int ranks[] = {1, 2, 3, 5, 8, 17};
     (void)state;
-    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
-        for (int c = 0; c <= PLAN_BARRIER; c++) {
-            if (!a->supports((plan_collective)c))
-                continue;
-            const plan_world world = plans_world(ranks[i], 0);
-            int before = -1;
-            for (size_t bytes = 1; bytes < (size_t)1 << 32; bytes *= 4) {
-                const int chunks = a->chunks((plan_collective)c, &world, bytes);
-                if (chunks != before)
-                    prove(&(plan_case){a, (plan_collective)c, ranks[i], ranks[i] / 3, chunks, 0});
-                before = chunks;
-            }
-        }
-    }
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
+        for (int c = 0; c <= PLAN_BARRIER; c++)
+            for (int per_host = 0; per_host <= 3 && a->supports((plan_collective)c); per_host += 3)
+                prove_own_choices(
+                    (plan_case){a, (plan_collective)c, ranks[i], ranks[i] / 3, 0, per_host});
 }
 
 static plan *build(plan_collective collective, int rank, int root, int chunks)
