@@ -24,6 +24,13 @@ static void take_quota(const cgroup *at, void *least)
         *cpus = quota / period;
 }
 
+double topo_cpu_quota(const char *root)
+{
+    double cpus = 0;
+    cgroup_visit(root, "cpu", take_quota, &cpus);
+    return cpus;
+}
+
 static void read_model(topo_cpu *cpu)
 {
     if (!sysfs_value(cpu->model, sizeof cpu->model, "model name", "/proc/cpuinfo"))
@@ -52,7 +59,7 @@ ring_status topo_cpu_read(topo_cpu *cpu)
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     cpu->allowed = CPU_COUNT(&allowed);
     cpu->online = online > 0 ? (int)online : cpu->allowed;
-    cgroup_visit("", "cpu", take_quota, &cpu->quota);
+    cpu->quota = topo_cpu_quota("");
     read_model(cpu);
     RING_TRY(cores_read(cpu, &allowed));
     qsort(cpu->cores, cpu->core_count, sizeof *cpu->cores, by_place);

@@ -59,6 +59,13 @@ void report_judge(report *r, verdict v, const char *format, ...)
     row->verdict = v;
 }
 
+void report_mend(report *r, const char *format, va_list args)
+{
+    info_row *row = &r->rows[r->count - 1];
+    vsnprintf(row->command, sizeof row->command, format, args);
+    text_make_printable(row->command, sizeof row->command);
+}
+
 size_t report_count(const report *r, verdict v)
 {
     size_t count = 0;

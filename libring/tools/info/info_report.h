@@ -17,7 +17,8 @@ typedef struct info_row {
     bool is_number; /* then the value begins with it, and its unit may follow */
     double number;
     verdict verdict;
-    char advice[512]; /* what to do; "" if nothing */
+    char advice[512];  /* what to do, or why it is judged so; "" if nothing */
+    char command[512]; /* that mends it; "": none was given               */
 } info_row;
 
 typedef struct report {
@@ -35,6 +36,8 @@ info_row *report_number(report *r, const char *section, const char *name, double
 info_row *report_bytes(report *r, const char *section, const char *name, double bytes);
 /** Says that something is wrong in the latest row. @p format: what to do. */
 void report_judge(report *r, verdict v, const char *format, ...) RING_PRINTF(3, 4);
+/** Gives the latest row the command that mends it. */
+void report_mend(report *r, const char *format, va_list args);
 size_t report_count(const report *r, verdict v);
 void report_free(report *r);
 

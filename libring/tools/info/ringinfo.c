@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * ringinfo: what is here, what will be used, what is wrong and how to mend it. */
+#include "doctor.h"
 #include "info_report.h"
 
 #include "args.h"
 #include "output.h"
 #include "settings.h"
+#include "words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +16,40 @@
 enum { CODE_OUTPUT = 1, CODE_WRONG = 3 };
 
 typedef struct wishes {
-    bool env_only, json, no_color;
+    bool env_only, doctor_only, json, no_color;
+    doctor_wishes doctor;
 } wishes;
+
+enum { PORT_MAX = 65535, PKEY_MAX = 0xffff };
+
+static void take_pkey(const args_given *given)
+{
+    char *end;
+    wishes *w = given->out;
+    const long key = strtol(given->text, &end, 16);
+    if (end == given->text || *end != '\0' || key <= 0 || key > PKEY_MAX)
+        args_refuse(given, "expected a partition in hexadecimal, 0x1 to 0xffff");
+    w->doctor.pkey = (int)key;
+}
 
 static const args_row rows[] = {
     {"json", 0, NULL, "Print JSON, for programs", args_flag, ARGS_AT(wishes, json)},
     {"no-color", 0, NULL, "No colours (also: NO_COLOR in the environment)", args_flag,
      ARGS_AT(wishes, no_color)},
+    {.help = "With the word doctor:"},
+    {"hosts", 'H', "A,B", "Ask these hosts, compare them, and test each pair by TCP", args_text,
+     ARGS_AT(wishes, doctor.hosts)},
+    {"hostfile", 0, "FILE", "The same with the hosts of a file, as ringrun's", args_text,
+     ARGS_AT(wishes, doctor.hostfile)},
+    {"seconds", 0, "S", "Read the counters twice, S seconds apart: which ones rise?", args_real,
+     ARGS_AT(wishes, doctor.seconds)},
+    {"pkey", 0, "KEY", "Partition that jobs shall use (default: 0xffff)", .take = take_pkey},
+    {"root", 0, "DIR", "Read /sys, /proc and /etc below DIR, such as a copy of another machine's",
+     args_text, ARGS_AT(wishes, doctor.root)},
+    {"ssh-port", 0, "PORT", "Port of ssh on the other hosts", args_whole,
+     ARGS_AT(wishes, doctor.ssh_port), .least = 1, .most = PORT_MAX},
+    {"remote-ringrun", 0, "PATH", "Where ringrun is on the other hosts (default: where it is here)",
+     args_text, ARGS_AT(wishes, doctor.remote_ringrun)},
     {0},
 };
 
@@ -29,24 +58,56 @@ static const char doc[] =
     "\vWith the word env: every variable that libring reads, with its value, where that came from, "
     "its default, its unit and what it means.\n"
     "\n"
+    "With the word doctor: limits, memory, CPUs, interfaces, adapters, GPUs and software, each "
+    "line "
+    "OK, WARN or FAIL with the reason and the command that mends it. With --hosts also what "
+    "differs "
+    "between hosts, and how they reach each other.\n"
+    "\n"
     "Examples:\n"
     "  ringinfo\n"
     "  ringinfo env\n"
+    "  ringinfo doctor\n"
+    "  ringinfo doctor --hosts node1,node2\n"
     "  RING_TRANSPORT=tcp ringinfo          what changes with a setting\n"
     "  ringrun -n 2 ringinfo                what ranks find\n"
     "  ringinfo --json | jq .transports\n"
     "\n"
     "Exit status: 0 if nothing fails, 1 not all could be written, 2 wrong use, 3 if\n"
-    "something is wrong (FAIL).";
+    "something is wrong (FAIL). With doctor: 0 all is right, 1 something is worth\n"
+    "mending (WARN), 2 wrong use, 3 something is wrong or not all could be written.";
 
-static int take_env(char **words, int count, void *out)
+static int take_word(char **words, int count, void *out)
 {
+    static const char *const known[] = {"env", "doctor"};
     wishes *w = out;
     (void)count;
-    if (strcmp(words[0], "env") != 0)
-        args_fail("unknown word '%s'; did you mean 'env'?", words[0]);
-    w->env_only = true;
+    if (w->env_only || w->doctor_only)
+        args_fail("one word is enough: 'env' or 'doctor'");
+    w->env_only = strcmp(words[0], known[0]) == 0;
+    w->doctor_only = strcmp(words[0], known[1]) == 0;
+    if (!w->env_only && !w->doctor_only) {
+        const char *nearest = words_nearest(words[0], known, 2);
+        args_fail("unknown word '%s'; did you mean '%s'?", words[0],
+                  nearest != NULL ? nearest : "doctor");
+    }
     return 1;
+}
+
+static void check_together(const wishes *w)
+{
+    const doctor_wishes *d = &w->doctor;
+    const bool several = d->hosts != NULL || d->hostfile != NULL;
+    if (!w->doctor_only && (several || d->root != NULL || d->seconds > 0 || d->pkey != 0 ||
+                            d->ssh_port != 0 || d->remote_ringrun != NULL))
+        args_fail("this option belongs to the word doctor: ringinfo doctor ...");
+    if (d->hosts != NULL && d->hostfile != NULL)
+        args_fail("--hosts and --hostfile both name the hosts; give one");
+    if (!several && (d->ssh_port != 0 || d->remote_ringrun != NULL))
+        args_fail("--ssh-port and --remote-ringrun need --hosts");
+    if (several && d->seconds > 0)
+        args_fail("--seconds is for one host; with --hosts counters are read before and after the "
+                  "test");
 }
 
 static bool may_color(const wishes *w)
@@ -84,11 +145,22 @@ static int show_report(const wishes *w)
     return wrong ? CODE_WRONG : 0;
 }
 
+static int show_doctor(wishes *w)
+{
+    w->doctor.json = w->json;
+    w->doctor.color = may_color(w);
+    output_check_at_exit(CODE_WRONG); /* 1 is a verdict there */
+    return doctor_run(&w->doctor);
+}
+
 int main(int argc, char **argv)
 {
-    static const args_program ringinfo = {"ringinfo", rows, "[env]", doc, .take = take_env};
+    static const args_program ringinfo = {"ringinfo", rows, "[env|doctor]", doc, .take = take_word};
     wishes w = {0};
     output_check_at_exit(CODE_OUTPUT);
     args_parse(&ringinfo, argc, argv, &w);
+    check_together(&w);
+    if (w.doctor_only)
+        return show_doctor(&w);
     return w.env_only ? show_settings(&w) : show_report(&w);
 }

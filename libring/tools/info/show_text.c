@@ -3,6 +3,7 @@
 #include "info_report.h"
 
 #include "settings.h"
+#include "show.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,16 +21,34 @@ static const char *if_color(bool color, const char *code)
     return color ? code : "";
 }
 
+const char *show_color(verdict v, bool color)
+{
+    const bool bad = v == VERDICT_WARN || v == VERDICT_FAIL;
+    return if_color(color && bad, v == VERDICT_FAIL ? RED : YELLOW);
+}
+
+const char *show_plain(verdict v, bool color)
+{
+    return if_color(color && (v == VERDICT_WARN || v == VERDICT_FAIL), PLAIN);
+}
+
 static void show_verdict(const info_row *row, bool color)
 {
     if (row->verdict != VERDICT_WARN && row->verdict != VERDICT_FAIL)
         return;
-    const bool failed = row->verdict == VERDICT_FAIL;
-    printf("  %-*s %s%s%s %s\n", NAME_WIDTH, "", if_color(color, failed ? RED : YELLOW),
-           failed ? "FAIL" : "WARN", if_color(color, PLAIN), row->advice);
+    printf("  %-*s %s%s%s %s\n", NAME_WIDTH, "", show_color(row->verdict, color),
+           row->verdict == VERDICT_FAIL ? "FAIL" : "WARN", show_plain(row->verdict, color),
+           row->advice);
 }
 
-static void show_sum(const report *r)
+void show_section(const report *r, size_t index, bool color)
+{
+    const char *section = r->rows[index].section;
+    if (index == 0 || strcmp(section, r->rows[index - 1].section) != 0)
+        printf("%s%s%s\n", if_color(color, BOLD), section, if_color(color, PLAIN));
+}
+
+void show_sum(const report *r)
 {
     const size_t warnings = report_count(r, VERDICT_WARN), failures = report_count(r, VERDICT_FAIL);
     if (warnings + failures == 0)
@@ -40,12 +59,9 @@ static void show_sum(const report *r)
 
 void show_text(const report *r, bool color)
 {
-    const char *section = "";
     for (size_t i = 0; i < r->count; i++) {
         const info_row *row = &r->rows[i];
-        if (strcmp(section, row->section) != 0)
-            printf("%s%s%s\n", if_color(color, BOLD), row->section, if_color(color, PLAIN));
-        section = row->section;
+        show_section(r, i, color);
         printf("  %-*s %s\n", NAME_WIDTH, row->name, row->value);
         show_verdict(row, color);
     }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * compare: what differs between hosts that should be alike. */
+#ifndef DOCTOR_COMPARE_H
+#define DOCTOR_COMPARE_H
+
+#include "checks.h"
+
+#include <cjson/cJSON.h>
+
+/** What is known of a host. */
+typedef struct doctor_host {
+    const char *name;
+    cJSON *told;        /* its `ringinfo doctor --json`; NULL: it did not answer    */
+    double began, done; /* this host's clock before it was asked, and when it had answered */
+} doctor_host;
+
+/** Adds a row for each thing that should be the same. Hosts that did not answer are left out. */
+void compare_hosts(const doctor_host *hosts, size_t count, report *r);
+/** Adds a row a host: which counters have risen. @param after  in the order of @p hosts; NULL
+ *  entries are left out. */
+void compare_counters(const doctor_host *hosts, cJSON *const *after, size_t count, report *r);
+
+#endif

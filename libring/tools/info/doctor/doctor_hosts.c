@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The doctor of several hosts: asks each for its own findings, compares them, tests each pair, and
+ * asks again which counters have risen meanwhile. */
+#include "doctor.h"
+
+#include "hosts.h"
+#include "pair_test.h"
+#include "runs.h"
+#include "spawn.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ANSWER_TIME = 12, HOSTS_MOST = 64, WRONG_USE = 2 };
+
+/* ---- Asking
+ * --------------------------------------------------------------------------------------- */
+
+static void ask(run *r, const doctor_wishes *w, const char *host)
+{
+    runs_begin(r, w, host);
+    runs_add_program(r, w, "ringinfo");
+    texts_add(&r->command, "doctor");
+    texts_add(&r->command, "--json");
+    if (w->root != NULL)
+        texts_add(&r->command, "--root=%s", w->root);
+    if (w->pkey != 0)
+        texts_add(&r->command, "--pkey=%d", w->pkey);
+}
+
+/* @return what it told; NULL: nothing that can be read. */
+static cJSON *answer(const run *r)
+{
+    cJSON *told = cJSON_Parse(bytes_head(&r->out));
+    if (cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(told, "findings")))
+        return told;
+    cJSON_Delete(told);
+    return NULL;
+}
+
+static void ask_all(const doctor_wishes *w, const doctor_host *hosts, run *runs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        ask(&runs[i], w, hosts[i].name);
+    runs_all(runs, count, ANSWER_TIME);
+}
+
+/* ---- What each host says
+ * ---------------------------------------------------------------------------- */
+
+static const char *text_of(const cJSON *o, const char *name)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, name));
+    return text != NULL ? text : "";
+}
+
+static verdict verdict_of(const cJSON *finding)
+{
+    for (int v = VERDICT_NONE; v <= VERDICT_FAIL; v++)
+        if (strcmp(text_of(finding, "level"), verdict_name((verdict)v)) == 0)
+            return (verdict)v;
+    return VERDICT_NONE;
+}
+
+/* Only what is not right; the rest is counted. */
+static void repeat_findings(const doctor_host *h, report *r)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(h->told, "findings"), *one;
+    size_t good = 0;
+    cJSON_ArrayForEach(one, list)
+    {
+        const verdict v = verdict_of(one);
+        checking c = {r, h->name, text_of(one, "name")};
+        good += v == VERDICT_OK;
+        if (v != VERDICT_WARN && v != VERDICT_FAIL)
+            continue;
+        check_found(&c, NULL, "%s", text_of(one, "value"));
+        check_judge(&c, v, "%s", text_of(one, "why"));
+        check_mend(&c, "%s", text_of(one, "command"));
+    }
+    check_found(&(checking){r, h->name, "checks"}, NULL, "%zu are right", good);
+}
+
+static void complain(const doctor_host *h, const run *asked, report *r)
+{
+    char why[400];
+    checking c = {r, h->name, "answer"};
+    runs_why(asked, why, sizeof why);
+    check_found(&c, NULL, "none");
+    check_judge(&c, VERDICT_FAIL, "%s", why);
+    check_mend(&c, "ssh %s true   # must work without a question", h->name);
+}
+
+static void take_answers(doctor_host *hosts, const run *runs, size_t count, report *r)
+{
+    for (size_t i = 0; i < count; i++) {
+        hosts[i].began = runs[i].began;
+        hosts[i].done = runs[i].done;
+        hosts[i].told = answer(&runs[i]);
+        if (hosts[i].told != NULL)
+            repeat_findings(&hosts[i], r);
+        else
+            complain(&hosts[i], &runs[i], r);
+    }
+}
+
+/* ---- All of them
+ * -------------------------------------------------------------------------------------- */
+
+static void test_pairs(const doctor_wishes *w, const doctor_host *hosts, size_t count, report *r)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = i + 1; k < count; k++)
+            if (hosts[i].told != NULL && hosts[k].told != NULL)
+                pair_test(w, &hosts[i], &hosts[k], r);
+}
+
+static void ask_again(const doctor_wishes *w, const doctor_host *hosts, size_t count, report *r)
+{
+    run runs[HOSTS_MOST];
+    cJSON *after[HOSTS_MOST];
+    ask_all(w, hosts, runs, count);
+    for (size_t i = 0; i < count; i++)
+        after[i] = answer(&runs[i]);
+    compare_counters(hosts, after, count, r);
+    for (size_t i = 0; i < count; i++)
+        cJSON_Delete(after[i]);
+    runs_free(runs, count);
+}
+
+static cJSON *to_json(const doctor_host *hosts, size_t count, const report *r)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON *all = cJSON_AddObjectToObject(o, "hosts");
+    for (size_t i = 0; i < count; i++)
+        cJSON_AddItemToObject(all, hosts[i].name,
+                              hosts[i].told != NULL ? cJSON_Duplicate(hosts[i].told, true)
+                                                    : cJSON_CreateNull());
+    cJSON_AddItemToObject(o, "findings", doctor_findings(r));
+    return o;
+}
+
+static int examine(const doctor_wishes *w, doctor_host *hosts, size_t count)
+{
+    report r = {0};
+    run runs[HOSTS_MOST];
+    ask_all(w, hosts, runs, count);
+    take_answers(hosts, runs, count, &r);
+    runs_free(runs, count);
+    compare_hosts(hosts, count, &r);
+    test_pairs(w, hosts, count, &r);
+    ask_again(w, hosts, count, &r);
+    if (w->json)
+        doctor_print(to_json(hosts, count, &r));
+    else
+        doctor_show(&r, w->color);
+    for (size_t i = 0; i < count; i++)
+        cJSON_Delete(hosts[i].told);
+    const int status = doctor_status(&r);
+    report_free(&r);
+    return status;
+}
+
+static ring_status list_hosts(const doctor_wishes *w, host_list *list)
+{
+    if (w->hosts != NULL)
+        RING_TRY(hosts_parse_list(w->hosts, list));
+    else
+        RING_TRY(hosts_read_file(w->hostfile, list));
+    if (list->count > HOSTS_MOST)
+        return fail(RING_ERR_CONFIG,
+                    "%zu hosts; each pair is tested, so give at most %d: those in doubt",
+                    list->count, HOSTS_MOST);
+    return RING_OK;
+}
+
+int doctor_hosts(const doctor_wishes *w)
+{
+    host_list list = {0};
+    doctor_host hosts[HOSTS_MOST] = {{.name = NULL}};
+    int status = WRONG_USE;
+    spawn_prepare();
+    if (list_hosts(w, &list) == RING_OK) {
+        for (size_t i = 0; i < list.count; i++)
+            hosts[i].name = list.items[i].name;
+        status = examine(w, hosts, list.count);
+    } else {
+        fprintf(stderr, "ringinfo: %s\n", fail_text());
+    }
+    hosts_free(&list);
+    return status;
+}

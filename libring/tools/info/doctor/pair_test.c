@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The jobs are ringperf's, over libring's own connections, with every value checked. Rank 1 dials
+ * rank 0, so that the second job, with the hosts in the other order, tries the other way. */
+#include "pair_test.h"
+
+#include "runs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PATIENCE = 6, /* seconds for ranks to meet */
+    CALL_TIME = 5,
+    JOB_TIME = 14,
+    SHORT = 8,
+    MEDIUM = 128 << 10,
+    LONGEST = 8 << 20,
+    MOST_CALLS = 500,
+};
+
+#define SECTION "pairs"
+
+typedef struct timing {
+    double short_us, long_us; /* of a call of SHORT bytes, and of `most`; 0: not measured */
+    double most;              /* bytes of the larger messages */
+    double wrong;             /* values */
+} timing;
+
+static double number(const cJSON *o, const char *name)
+{
+    return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(o, name));
+}
+
+/* Lines of JSON among others. */
+static timing read_timing(const run *job)
+{
+    timing t = {0};
+    for (const char *line = bytes_head(&job->out); *line != '\0';) {
+        const size_t length = strcspn(line, "\n");
+        cJSON *o = *line == '{' ? cJSON_ParseWithLength(line, length) : NULL;
+        const double size = number(o, "bytes"), us = number(o, "time_us");
+        t.short_us = size == SHORT ? us : t.short_us;
+        if (size > SHORT) {
+            t.most = size;
+            t.long_us = us;
+        }
+        t.wrong += o != NULL ? number(o, "wrong") : 0;
+        cJSON_Delete(o);
+        line += length + (line[length] == '\n');
+    }
+    return t;
+}
+
+/** Two ranks that exchange messages. */
+typedef struct job {
+    const char *first, *second; /* hosts of rank 0 and 1 */
+    size_t most;                /* bytes of the largest message */
+    int calls;                  /* 0: SHORT and `most` bytes, as often as ringperf likes */
+} job;
+
+static void put_command(run *r, const doctor_wishes *w, const job *j)
+{
+    char hosts[600];
+    snprintf(hosts, sizeof hosts, "%s,%s", j->first, j->second);
+    runs_begin(r, w, hosts);
+    texts_add(&r->command, "--export=RING_INIT_TIMEOUT=%d", PATIENCE);
+    texts_add(&r->command, "--export=RING_TRANSPORT=tcp");
+    texts_add(&r->command, "--export=RING_TIMEOUT=%d", CALL_TIME);
+    runs_add_program(r, w, "ringperf");
+    texts_add(&r->command, "sendrecv");
+    texts_add(&r->command, "--minbytes=%zu", j->calls > 0 ? j->most : (size_t)SHORT);
+    texts_add(&r->command, "--maxbytes=%zu", j->most);
+    if (j->calls > 0)
+        texts_add(&r->command, "--iters=%d", j->calls);
+    else
+        texts_add(&r->command, "--stepbytes=%zu", j->most - SHORT);
+    texts_add(&r->command, "--json=/dev/stdout");
+}
+
+static void complain(const job *j, const char *why, report *out)
+{
+    char name[600];
+    checking c = {out, SECTION, name};
+    snprintf(name, sizeof name, "%s to %s", j->second, j->first);
+    check_found(&c, NULL, "no connection by TCP, or one that breaks");
+    check_judge(&c, VERDICT_FAIL, "a rank on %s could not join one on %s: %.280s", j->second,
+                j->first, why);
+    check_mend(&c,
+               "ssh %s \"sudo iptables -I INPUT -p tcp -s $(getent hosts %s | cut -d' ' -f1) -j "
+               "ACCEPT\"   # if a firewall is between",
+               j->first, j->second);
+}
+
+/* @return false, and a row, if it fails. */
+static bool run_job(const doctor_wishes *w, const job *j, timing *t, report *out)
+{
+    char why[300];
+    run r;
+    put_command(&r, w, j);
+    runs_all(&r, 1, JOB_TIME);
+    *t = read_timing(&r);
+    const bool good = r.code == 0 && t->wrong == 0 && t->long_us > 0;
+    runs_why(&r, why, sizeof why);
+    runs_free(&r, 1);
+    if (!good)
+        complain(j, why, out);
+    return good;
+}
+
+/* ---- Judging
+ * ------------------------------------------------------------------------------------- */
+
+/* @return Gbit/s of the slower of the two interfaces; 0: not known. */
+static double link_speed(const doctor_host *a, const doctor_host *b)
+{
+    const doctor_host *const both[] = {a, b};
+    double least = HUGE_VAL;
+    for (size_t i = 0; i < 2; i++) {
+        const cJSON *alike = cJSON_GetObjectItemCaseSensitive(both[i]->told, "alike");
+        const char *speed = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(alike, "speed"));
+        const double value = speed != NULL ? strtod(speed, NULL) / 1000 : 0;
+        least = fmin(least, value);
+    }
+    return least;
+}
+
+static void judge_time(checking *c, double round_trip_us)
+{
+    check_found(c, NULL, "%.3g us there and back", round_trip_us);
+    if (round_trip_us <= 1000)
+        return;
+    check_judge(
+        c, VERDICT_WARN,
+        "more than 1 ms: the way leads through a tunnel, a slow router or another building, "
+        "or the hosts are busy");
+    check_mend(c, "export RING_SOCKET_IFNAME=eth1   # an interface of the fast network; ringinfo "
+                  "lists them");
+}
+
+static void judge_speed(checking *c, double gbits, double link)
+{
+    char text[64] = "";
+    if (link > 0)
+        snprintf(text, sizeof text, " of a link of %.4g Gbit/s", link);
+    check_found(c, NULL, "%.3g Gbit/s each way%s", gbits, text);
+    if (link <= 0 || gbits >= link / 2)
+        return;
+    check_judge(c, VERDICT_WARN,
+                "less than half of what the link carries: other traffic, a small MTU, or one "
+                "connection is not enough");
+    check_mend(c,
+               "export RING_CHANNELS=4   # several connections; else look for other traffic: sar "
+               "-n DEV 1 5");
+}
+
+/* A job of a second, by the speed that was seen. */
+static job long_job(const char *first, const char *second, double us)
+{
+    enum { CALL_US = 20000, JOB_US = 1000000 };
+    const double wanted = exp2(floor(log2(MEDIUM / us * CALL_US)));
+    const double most = fmin(fmax(wanted, MEDIUM), LONGEST);
+    const double calls = JOB_US / (us * most / MEDIUM);
+    return (job){first, second, (size_t)most, (int)fmin(fmax(calls, 3), MOST_CALLS)};
+}
+
+void pair_test(const doctor_wishes *w, const doctor_host *a, const doctor_host *b, report *r)
+{
+    char name[600];
+    timing there, back;
+    checking c = {r, SECTION, name};
+    const job first = {a->name, b->name, MEDIUM, 0};
+    const bool to_a = run_job(w, &first, &there, r);
+    const job second = long_job(b->name, a->name, to_a ? there.long_us : 1e4);
+    const bool to_b = run_job(w, &second, &back, r);
+    if (!to_a || !to_b)
+        return;
+    snprintf(name, sizeof name, "%s - %s reach", a->name, b->name);
+    check_found(&c, NULL, "a rank on either host joins one on the other");
+    snprintf(name, sizeof name, "%s - %s time", a->name, b->name);
+    judge_time(&c, 2 * there.short_us);
+    snprintf(name, sizeof name, "%s - %s speed", a->name, b->name);
+    judge_speed(&c, back.most * 8e-3 / back.long_us, link_speed(a, b));
+}
