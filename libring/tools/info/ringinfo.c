@@ -41,15 +41,17 @@ static const args_row rows[] = {
      ARGS_AT(wishes, doctor.hosts)},
     {"hostfile", 0, "FILE", "The same with the hosts of a file, as ringrun's", args_text,
      ARGS_AT(wishes, doctor.hostfile)},
+    {"master-port", 0, "PORT", "Port at which their ranks meet in the test (default: 29500)",
+     args_whole, ARGS_AT(wishes, doctor.master_port), .least = 1, .most = PORT_MAX},
+    {"ssh-port", 0, "PORT", "Port of ssh on the other hosts", args_whole,
+     ARGS_AT(wishes, doctor.ssh_port), .least = 1, .most = PORT_MAX},
+    {"remote-ringrun", 0, "PATH", "Where ringrun is on the other hosts (default: where it is here)",
+     args_text, ARGS_AT(wishes, doctor.remote_ringrun)},
     {"seconds", 0, "S", "Read the counters twice, S seconds apart: which ones rise?", args_real,
      ARGS_AT(wishes, doctor.seconds)},
     {"pkey", 0, "KEY", "Partition that jobs shall use (default: 0xffff)", .take = take_pkey},
     {"root", 0, "DIR", "Read /sys, /proc and /etc below DIR, such as a copy of another machine's",
      args_text, ARGS_AT(wishes, doctor.root)},
-    {"ssh-port", 0, "PORT", "Port of ssh on the other hosts", args_whole,
-     ARGS_AT(wishes, doctor.ssh_port), .least = 1, .most = PORT_MAX},
-    {"remote-ringrun", 0, "PATH", "Where ringrun is on the other hosts (default: where it is here)",
-     args_text, ARGS_AT(wishes, doctor.remote_ringrun)},
     {0},
 };
 
@@ -87,9 +89,9 @@ static int take_word(char **words, int count, void *out)
     w->env_only = strcmp(words[0], known[0]) == 0;
     w->doctor_only = strcmp(words[0], known[1]) == 0;
     if (!w->env_only && !w->doctor_only) {
-        const char *nearest = words_nearest(words[0], known, 2);
-        args_fail("unknown word '%s'; did you mean '%s'?", words[0],
-                  nearest != NULL ? nearest : "doctor");
+        const bool nearer = words_distance(words[0], known[0]) <=
+                            words_distance(words[0], known[1]);
+        args_fail("unknown word '%s'; did you mean '%s'?", words[0], known[nearer ? 0 : 1]);
     }
     return 1;
 }
@@ -98,13 +100,14 @@ static void check_together(const wishes *w)
 {
     const doctor_wishes *d = &w->doctor;
     const bool several = d->hosts != NULL || d->hostfile != NULL;
-    if (!w->doctor_only && (several || d->root != NULL || d->seconds > 0 || d->pkey != 0 ||
-                            d->ssh_port != 0 || d->remote_ringrun != NULL))
+    const bool of_hosts = d->ssh_port != 0 || d->master_port != 0 || d->remote_ringrun != NULL;
+    const bool of_doctor = several || of_hosts || d->root != NULL || d->seconds > 0 || d->pkey != 0;
+    if (!w->doctor_only && of_doctor)
         args_fail("this option belongs to the word doctor: ringinfo doctor ...");
     if (d->hosts != NULL && d->hostfile != NULL)
         args_fail("--hosts and --hostfile both name the hosts; give one");
-    if (!several && (d->ssh_port != 0 || d->remote_ringrun != NULL))
-        args_fail("--ssh-port and --remote-ringrun need --hosts");
+    if (!several && of_hosts)
+        args_fail("--ssh-port, --master-port and --remote-ringrun need --hosts");
     if (several && d->seconds > 0)
         args_fail("--seconds is for one host; with --hosts counters are read before and after the "
                   "test");

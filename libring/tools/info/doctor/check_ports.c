@@ -100,6 +100,10 @@ static void judge_initializing(checking *c, const fact_port *p)
 static void judge_state(const facts *f, checking *c, const fact_port *p)
 {
     char name[48];
+    if (!is_active(p) && strcmp(p->phys_state, "LinkUp") != 0) {
+        check_nothing(c, check_port_name(p, name), "%s, by its link", p->state);
+        return;
+    }
     check_found(c, check_port_name(p, name), "%s", p->state);
     if (is_active(p))
         return;

@@ -211,6 +211,6 @@ static void compare_one(const doctor_host *h, const cJSON *after, report *r)
 void compare_counters(const doctor_host *hosts, cJSON *const *after, size_t count, report *r)
 {
     for (size_t i = 0; i < count; i++)
-        if (hosts[i].told != NULL && after[i] != NULL)
+        if (after[i] != NULL)
             compare_one(&hosts[i], after[i], r);
 }

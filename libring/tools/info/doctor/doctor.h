@@ -13,11 +13,11 @@
 #include <cjson/cJSON.h>
 
 typedef struct doctor_wishes {
-    const char *root;             /* NULL: this machine            */
-    const char *hosts, *hostfile; /* of several; NULL: here        */
-    const char *remote_ringrun;   /* path there; NULL: as here     */
-    int ssh_port, pkey;           /* 0: not said                   */
-    double seconds;               /* between readings of counters  */
+    const char *root;                /* NULL: this machine            */
+    const char *hosts, *hostfile;    /* of several; NULL: here        */
+    const char *remote_ringrun;      /* path there; NULL: as here     */
+    int ssh_port, master_port, pkey; /* 0: not said                */
+    double seconds;                  /* between readings of counters  */
     bool json, color;
 } doctor_wishes;
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_TIME = 12, HOSTS_MOST = 64, WRONG_USE = 2 };
+enum { ANSWER_TIME = 10, HOSTS_MOST = 64, WRONG_USE = 2 };
 
 /* ---- Asking
  * --------------------------------------------------------------------------------------- */
@@ -116,17 +116,23 @@ static void test_pairs(const doctor_wishes *w, const doctor_host *hosts, size_t 
                 pair_test(w, &hosts[i], &hosts[k], r);
 }
 
+/* Those that have answered before. */
 static void ask_again(const doctor_wishes *w, const doctor_host *hosts, size_t count, report *r)
 {
     run runs[HOSTS_MOST];
+    doctor_host there[HOSTS_MOST];
     cJSON *after[HOSTS_MOST];
-    ask_all(w, hosts, runs, count);
+    size_t answered = 0;
     for (size_t i = 0; i < count; i++)
+        if (hosts[i].told != NULL)
+            there[answered++] = hosts[i];
+    ask_all(w, there, runs, answered);
+    for (size_t i = 0; i < answered; i++)
         after[i] = answer(&runs[i]);
-    compare_counters(hosts, after, count, r);
-    for (size_t i = 0; i < count; i++)
+    compare_counters(there, after, answered, r);
+    for (size_t i = 0; i < answered; i++)
         cJSON_Delete(after[i]);
-    runs_free(runs, count);
+    runs_free(runs, answered);
 }
 
 static cJSON *to_json(const doctor_host *hosts, size_t count, const report *r)

@@ -12,10 +12,10 @@
 
 enum {
     PATIENCE = 6, /* seconds for ranks to meet */
-    CALL_TIME = 5,
-    JOB_TIME = 14,
+    CALL_TIME = 4,
+    JOB_TIME = 9,
     SHORT = 8,
-    MEDIUM = 128 << 10,
+    MEDIUM = 64 << 10,
     LONGEST = 8 << 20,
     MOST_CALLS = 500,
 };
@@ -66,6 +66,8 @@ static void put_command(run *r, const doctor_wishes *w, const job *j)
     snprintf(hosts, sizeof hosts, "%s,%s", j->first, j->second);
     runs_begin(r, w, hosts);
     texts_add(&r->command, "--export=RING_INIT_TIMEOUT=%d", PATIENCE);
+    if (w->master_port > 0)
+        texts_add(&r->command, "--master-port=%d", w->master_port);
     texts_add(&r->command, "--export=RING_TRANSPORT=tcp");
     texts_add(&r->command, "--export=RING_TIMEOUT=%d", CALL_TIME);
     runs_add_program(r, w, "ringperf");
@@ -87,10 +89,14 @@ static void complain(const job *j, const char *why, report *out)
     check_found(&c, NULL, "no connection by TCP, or one that breaks");
     check_judge(&c, VERDICT_FAIL, "a rank on %s could not join one on %s: %.280s", j->second,
                 j->first, why);
-    check_mend(&c,
-               "ssh %s \"sudo iptables -I INPUT -p tcp -s $(getent hosts %s | cut -d' ' -f1) -j "
-               "ACCEPT\"   # if a firewall is between",
-               j->first, j->second);
+    if (strstr(why, "listens on port") != NULL)
+        check_mend(&c, "ssh %s ss -ltnp   # who has the port? or test with --master-port",
+                   j->first);
+    else
+        check_mend(&c,
+                   "ssh %s \"sudo iptables -I INPUT -p tcp -s $(getent hosts %s | cut -d' ' -f1) "
+                   "-j ACCEPT\"   # if a firewall is between",
+                   j->first, j->second);
 }
 
 /* @return false, and a row, if it fails. */

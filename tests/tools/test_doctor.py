@@ -1,0 +1,422 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""ringinfo doctor of one host: made machines with one fault each, which must be named, and nothing
+else with it.
+
+    test_doctor.py SOURCE RINGINFO
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+from doctor_tree import GROUP, IB, NET, PCI, Tree, config, ipv4_gid
+
+SOURCE, RINGINFO = Path(sys.argv[1]), sys.argv[2]
+SECONDS = 3  # that a host may take
+ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
+V1 = [("fe80:0000:0000:0000:0000:00ff:fe00:0001", "IB/RoCE v1", "eth1"),
+      (ipv4_gid(0x101), "IB/RoCE v1", "eth1")]
+LOCAL = [("fe80:0000:0000:0000:0000:00ff:fe00:0001", "RoCE v2", "eth1")]
+NO_NETDEV = [(ipv4_gid(0x101), "RoCE v2", "")]
+
+
+class Fault:
+    """What is wrong, and what must be said of it."""
+
+    def __init__(self, break_it, name, level, why, command, **more):
+        self.break_it, self.name, self.level, self.why, self.command = (break_it, name, level, why,
+                                                                       command)
+        self.options, self.env = more.get("options", []), more.get("env", {})
+        self.limits = more.get("limits")
+
+
+def seed(path, content):
+    return lambda tree: tree.write(path, content)
+
+
+def port(name, **files):
+    return lambda tree: tree.port(name, **files)
+
+
+def gids(rows):
+    def put(tree):
+        for folder in ("gids", "gid_attrs"):
+            tree.delete(f"{IB}/mlx5_1/ports/1/{folder}")
+        tree.gids("mlx5_1", rows)
+        tree.write(f"{NET}/eth1/mtu", 9000)
+    return put
+
+
+def limit(**values):
+    return lambda tree: tree.limit(**values)
+
+
+def both(*parts):
+    def put(tree):
+        for part in parts:
+            part(tree)
+    return put
+
+
+def sister(rate, firmware="20.31.1014"):
+    """A second adapter of the InfiniBand one's board."""
+    def put(tree):
+        tree.make_place("mlx5_2")
+        tree.make_adapter("mlx5_2", "InfiniBand", rate)
+        tree.write(f"{IB}/mlx5_2/fw_ver", firmware)
+    return put
+
+
+CONTAINER = seed(".dockerenv", "")
+FAULTS = {
+    # limits
+    "memlock": Fault(limit(memory=65536), "memlock", "fail", "registering memory .* will fail",
+                     r"memlock unlimited.*limits\.d/ring-memlock\.conf"),
+    "memlock of Debian": Fault(limit(memory=8 << 20), "memlock", "warn", "cannot be registered",
+                               "memlock unlimited"),
+    "memlock, soft": Fault(limit(memory=65536, hard="unlimited"), "memlock", "fail", ".",
+                           "^ulimit -l unlimited$"),
+    "memlock in a container": Fault(both(limit(memory=65536), CONTAINER), "memlock", "fail", ".",
+                                    "docker run --ulimit memlock=-1"),
+    "nofile": Fault(limit(files=256), "nofile", "warn", "descriptors", "nofile 4096"),
+    "nofile, soft": Fault(limit(files=32, hard=4096), "nofile", "fail", ".",
+                          "^ulimit -n 4096$"),
+    "nproc": Fault(limit(processes=100), "nproc", "warn", "threads", "nproc 4096"),
+    "address space": Fault(limit(space=1 << 30, hard="unlimited"), "address_space", "warn",
+                           "map each other's memory", "^ulimit -v unlimited$"),
+    "pids": Fault(seed(f"{GROUP}/pids.max", 64), "pids", "warn", "could not be started",
+                  "^echo max | sudo tee /sys/fs/cgroup/job/pids.max$"),
+    # memory
+    "no memory to share": Fault(lambda tree: None, "ring_mem_alloc", "fail", "ulimit|limit",
+                                "ulimit -f unlimited", limits="ulimit -f 0"),
+    "shm": Fault(lambda tree: tree.shm("65536k"), "/dev/shm", "warn", "data loaders",
+                 "mount -o remount,size=1g /dev/shm"),
+    "shm in a container": Fault(both(lambda tree: tree.shm("65536k"), CONTAINER), "/dev/shm",
+                                "warn", ".", "docker run --shm-size=1g"),
+    "cgroup's memory": Fault(seed(f"{GROUP}/memory.max", 500 << 20), "cgroup", "warn", "must fit",
+                             "^echo max | sudo tee /sys/fs/cgroup/job/memory.max$"),
+    "cgroup's memory, all": Fault(seed(f"{GROUP}/memory.max", 8192), "cgroup", "fail", "killed",
+                                  "memory.max"),
+    # cpu
+    "quota": Fault(seed(f"{GROUP}/cpu.max", "400000 100000"), "quota", "warn", "the 32 CPUs",
+                   "ringrun -n 4 "),
+    "governor": Fault(lambda tree: tree.governor(2, "powersave", "acpi-cpufreq"), "governor",
+                      "warn", "1 CPUs save power", "echo performance .*scaling_governor"),
+    "preference": Fault(lambda tree: tree.governor(0, "powersave", "intel_pstate",
+                                                   energy_performance_preference="power"),
+                        "governor", "warn", ".", "energy_performance_preference"),
+    "ranks": Fault(lambda tree: None, "ranks", "warn", "more than the 32 CPUs", "ringrun -n 32 ",
+                   env={"RING_RANK": "0", "RING_SIZE": "64", "RING_LOCAL_SIZE": "64",
+                        "RING_LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}),
+    # network
+    "interface down": Fault(seed(f"{NET}/eth0/carrier", 0), "eth0 link", "warn", "no carrier",
+                            "ip link set eth0 up"),
+    "slow interface": Fault(seed(f"{NET}/eth0/speed", 100), "eth0 link", "warn", "1 Gbit/s",
+                            "ethtool -s eth0 autoneg on"),
+    "half duplex": Fault(seed(f"{NET}/eth0/duplex", "half"), "eth0 link", "warn", "half duplex",
+                         "ethtool -s eth0 autoneg on"),
+    "no way out": Fault(lambda tree: tree.routes(), "for_other_hosts", "warn", "only ranks of this",
+                        "ip link set"),
+    "hostname": Fault(seed("etc/hosts", "127.0.0.1 localhost\n127.0.1.1 node1"), "hostname", "warn",
+                      "the loopback", "sed .*node1.* /etc/hosts"),
+    # adapters
+    "polling": Fault(port("mlx5_0", state="1: DOWN", phys_state="2: Polling"), "mlx5_0:1 link",
+                     "warn", "other end of the cable", "mlx5_0"),
+    "disabled": Fault(port("mlx5_0", state="1: DOWN", phys_state="3: Disabled"), "mlx5_0:1 link",
+                      "warn", "switched off", "ibportstate -C mlx5_0 -D 0 1 enable"),
+    "port down": Fault(port("mlx5_1", state="1: DOWN"), "mlx5_1:1 state", "warn", "not ACTIVE",
+                       "ip link set eth1 up"),
+    "no subnet manager": Fault(port("mlx5_0", state="2: INIT", sm_lid="0x0"), "mlx5_0:1 state",
+                               "fail", "no SM", "systemctl start opensm"),
+    "armed": Fault(port("mlx5_0", state="3: ARMED"), "mlx5_0:1 state", "warn", "has not finished",
+                   "systemctl restart opensm"),
+    "one lane": Fault(port("mlx5_0", rate="50 Gb/sec (1X HDR)"), "mlx5_0:1 rate", "warn",
+                      "one lane of four", "ibportstate -C mlx5_0 -D 0 1 reset"),
+    "lowest speed": Fault(port("mlx5_0", rate="10 Gb/sec (4X SDR)"), "mlx5_0:1 rate", "warn",
+                          "SDR", "reset"),
+    "below its sister": Fault(sister("100 Gb/sec (4X EDR)"), "mlx5_2:1 rate", "warn",
+                              "same board has 200 Gb/s", "ibportstate -C mlx5_2"),
+    "mtu of RoCE": Fault(seed(f"{NET}/eth1/mtu", 1500), "mlx5_1:1 mtu", "warn", "packets of 1024",
+                         "ip link set eth1 mtu 4200"),
+    "no partition": Fault(seed(f"{IB}/mlx5_0/ports/1/pkeys/0", "0x8005"), "mlx5_0:1 pkeys", "fail",
+                          "not in the partition", "0x7fff.*partitions.conf"),
+    "wanted partition": Fault(seed(f"{IB}/mlx5_1/ports/1/pkeys/1", "0x8001"), "mlx5_0:1 pkeys",
+                              "fail", "not in the partition", "0x0001.*partitions.conf",
+                              options=["--pkey", "0x8001"]),
+    "limited member": Fault(seed(f"{IB}/mlx5_0/ports/1/pkeys/0", "0x7fff"), "mlx5_0:1 pkeys",
+                            "warn", "limited members", "ALL=full"),
+    "no GID": Fault(lambda tree: tree.delete(f"{IB}/mlx5_0/ports/1/gids"), "mlx5_0:1 gids",
+                    "fail", "without an address", "ip link set"),
+    "RoCE v1": Fault(gids(V1), "mlx5_1:1 gids", "warn", "v1 only", "ROCE_CONTROL=2"),
+    "GID without interface": Fault(gids(NO_NETDEV), "mlx5_1:1 gid_netdev", "fail",
+                                   "Invalid argument", "rdma system set netns shared"),
+    "link-local": Fault(gids(LOCAL), "mlx5_1:1 gid_address", "warn", "link-local only",
+                        "ip address add ADDRESS/24 dev eth1"),
+    "traffic class": Fault(seed(f"{IB}/mlx5_1/tc/1/traffic_class", "Global tclass=0"),
+                           "mlx5_1:1 traffic_class", "warn", "drops its packets",
+                           "echo 106 | sudo tee /sys/class/infiniband/mlx5_1/tc/1/traffic_class"),
+    "no traffic class": Fault(lambda tree: tree.delete(f"{IB}/mlx5_1/tc"),
+                              "mlx5_1:1 traffic_class", "warn", ".", "export NCCL_IB_TC=106"),
+    "firmware": Fault(sister("200 Gb/sec (4X HDR)", "20.30.0001"), "mlx5_2 firmware", "warn",
+                      "mlx5_0 has 20.31.1014", "mstflint -d 0000:82:00.0"),
+    # GPUDirect
+    "no driver": Fault(lambda tree: tree.delete("proc/driver/nvidia/version"), "driver", "fail",
+                       "no program can use them", "apt install nvidia-driver"),
+    "no peer memory": Fault(lambda tree: tree.delete("sys/module/nvidia_peermem"), "peer_memory",
+                            "warn", "through the host's memory", "modprobe nvidia-peermem"),
+    "x8": Fault(seed(f"{PCI}/0000:03:00.0/current_link_width", 8), "0000:03:00.0 pcie", "warn",
+                "x8 instead of x16", "lspci -vv -s 0000:03:00.0"),
+    "old slot": Fault(seed(f"{PCI}/0000:81:00.0/current_link_speed", "8.0 GT/s PCIe"),
+                      "0000:81:00.0 pcie", "warn", "8 instead of 16 GT/s", "0000:81:00.0"),
+    "far apart": Fault(lambda tree: tree.move_gpu(), "0000:03:00.0 distance", "warn",
+                       "NUMA nodes 1 and 0", "node 1"),
+    "access control": Fault(seed(f"{PCI}/0000:02:01.0/config", config(0x1d)), "acs", "warn",
+                            "up to the processor", r"setpci -s 0000:02:01.0 ECAP_ACS\+6.w=0000"),
+    "iommu": Fault(seed("proc/cmdline", "root=/dev/sda1 intel_iommu=on"), "iommu", "warn",
+                   "translated", "iommu=pt"),
+    # software
+    "setting": Fault(lambda tree: None, "settings", "fail", "RING_TIMEOUT=soon",
+                     "^unset RING_TIMEOUT$", env={"RING_TIMEOUT": "soon"}),
+    "variable": Fault(lambda tree: None, "RING_TIMOUT variables", "warn", "did you mean RING_TIMEOUT",
+                      "export RING_TIMEOUT=", env={"RING_TIMOUT": "3"}),
+    "left behind": Fault(lambda tree: tree.orphan(4711, "ringtrain"), "leftovers", "warn",
+                         "holds cores", "^kill 4711$"),
+}
+
+
+def run(tree, *options, env=None, limits=None, status=None):
+    """@return (exit status, rows by name that are not right, all rows)."""
+    command = [RINGINFO, "doctor", "--json", "--root", str(tree.root), *options]
+    if limits:
+        command = ["bash", "-c", f"{limits}; exec \"$@\"", "bash", *command]
+    begin = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60,
+                          env={**ENVIRONMENT, **(env or {})})
+    took = time.monotonic() - begin
+    try:
+        rows = json.loads(done.stdout)["findings"]
+    except ValueError:
+        raise AssertionError(f"no JSON: {done.stdout!r} {done.stderr!r}") from None
+    wrong = {row["name"]: row for row in rows if row["level"] in ("warn", "fail")}
+    return done.returncode, wrong, rows, took
+
+
+class Made(unittest.TestCase):
+    def setUp(self):
+        self.tree = Tree()
+        self.addCleanup(self.tree.remove)
+
+    def see(self, fault, status, wrong, value=""):
+        self.assertEqual(list(wrong), [fault.name], value)
+        row = wrong[fault.name]
+        self.assertEqual(row["level"], fault.level)
+        self.assertRegex(row["why"], fault.why)
+        self.assertRegex(row["command"], fault.command)
+        self.assertEqual(status, {"warn": 1, "fail": 3}[fault.level])
+
+
+class Sound(Made):
+    """Nothing is blamed that is right."""
+
+    def test_sound(self):
+        status, wrong, rows, took = run(self.tree, "--seconds", "0.1")
+        self.assertEqual((status, wrong), (0, {}))
+        self.assertLess(took, SECONDS)
+        names = {row["name"] for row in rows}
+        for name in ("memlock", "mlx5_0:1 state", "mlx5_1:1 gids", "0000:03:00.0 distance", "acs",
+                     "mlx5_0:1 counters", "eth1 link"):
+            self.assertIn(name, names)
+        values = {row["name"]: row["value"] for row in rows}
+        self.assertEqual(values["0000:03:00.0 distance"], "PIX to 0000:04:00.0")
+        self.assertEqual(values["mlx5_1:1 gids"], "3; the best is 2, RoCE v2 of eth1")
+        self.assertEqual(values["mlx5_1:1 mtu"], "4096, by MTU 9000 of eth1")
+        self.assertEqual(values["acs"], "off")
+
+    def test_nothing_there(self):
+        """An empty tree: what is not known is no fault."""
+        for path in list(self.tree.root.iterdir()):
+            self.tree.delete(path.name)
+        status, wrong, _, _ = run(self.tree)
+        self.assertEqual((status, list(wrong)), (1, ["for_other_hosts"]))
+
+    def test_all_ports_dead(self):
+        """One port without cable is common; no port with one is not."""
+        for name in ("mlx5_0", "mlx5_1"):
+            self.tree.port(name, state="1: DOWN", phys_state="2: Polling")
+        status, wrong, _, _ = run(self.tree)
+        self.assertEqual({(name, row["level"]) for name, row in wrong.items()},
+                         {("mlx5_0:1 link", "fail"), ("mlx5_1:1 link", "fail")})
+        self.assertEqual(status, 3)
+
+    def test_what_excuses(self):
+        """No fault: limits without an adapter, or with the right to exceed them; frequency that the
+        processor chooses; dma-buf; a container's bridge without carrier; a GPU that idles."""
+        self.tree.limit(memory=65536)
+        self.tree.write("proc/self/status", "CapEff:\t0000000000004000\nCpus_allowed_list:\t0-31")
+        self.tree.governor(0, "powersave", "intel_pstate",
+                           energy_performance_preference="balance_performance")
+        self.tree.delete("sys/module/nvidia_peermem")
+        self.tree.write("proc/driver/nvidia/version",
+                        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  535.161.08")
+        self.tree.pci("gpu", current_link_speed="2.5 GT/s PCIe")
+        self.assertEqual(run(self.tree)[:2], (0, {}))
+        self.tree.write("proc/self/status", "CapEff:\t0\nCpus_allowed_list:\t0-31")
+        self.assertEqual(list(run(self.tree)[1]), ["memlock"])
+        self.tree.delete(IB)
+        self.assertEqual(run(self.tree)[:2], (0, {}))
+
+    def test_traffic_class_set(self):
+        self.tree.delete(f"{IB}/mlx5_1/tc")
+        self.assertEqual(run(self.tree, env={"NCCL_IB_TC": "106"})[:2], (0, {}))
+
+    def test_access_control_unreadable(self):
+        """What only root may read is no finding."""
+        for bridge in ("00:01.0", "01:00.0", "02:00.0", "02:01.0", "80:01.0"):
+            self.tree.write(f"{PCI}/0000:{bridge}/config", bytes(64))
+        status, wrong, rows, _ = run(self.tree)
+        self.assertEqual((status, wrong), (0, {}))
+        row = next(row for row in rows if row["name"] == "acs")
+        self.assertEqual(row["level"], "")
+        self.assertRegex(row["value"], "sudo ringinfo doctor")
+
+
+class Rising(Made):
+    """Counters that rise between two readings."""
+
+    def rise(self, file):
+        stop = threading.Event()
+
+        def count():
+            value = 3
+            while not stop.wait(0.01):
+                value += 1
+                new = self.tree.root / "new"
+                new.write_text(f"{value}\n")
+                new.rename(self.tree.root / file)
+        thread = threading.Thread(target=count)
+        thread.start()
+        try:
+            return run(self.tree, "--seconds", "0.5")
+        finally:
+            stop.set()
+            thread.join()
+
+    def test_port(self):
+        for counter in ("counters/symbol_error", "counters/link_downed",
+                        "hw_counters/local_ack_timeout_err", "hw_counters/packet_seq_err",
+                        "hw_counters/rnr_nak_retry_err", "hw_counters/out_of_sequence"):
+            with self.subTest(counter):
+                status, wrong, _, _ = self.rise(f"{IB}/mlx5_0/ports/1/{counter}")
+                self.see(Fault(None, "mlx5_0:1 counters", "warn", "none of them rises",
+                               "perfquery -C mlx5_0 -P 1"), status, wrong)
+                self.assertRegex(wrong["mlx5_0:1 counters"]["value"],
+                                 rf"^{os.path.basename(counter)} \+\d+$")
+
+    def test_interface(self):
+        status, wrong, _, _ = self.rise(f"{NET}/eth0/statistics/rx_errors")
+        self.see(Fault(None, "eth0 errors", "warn", "damaged or lost", "show eth0"), status, wrong)
+
+
+class Secret(Made):
+    def secret(self, mode, size):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(os.urandom(size))
+            file.flush()
+            os.chmod(file.name, mode)
+            return run(self.tree, env={"RING_SECRET_FILE": file.name}), file.name
+
+    def test_good(self):
+        (status, wrong, _, _), _ = self.secret(0o600, 32)
+        self.assertEqual((status, wrong), (0, {}))
+
+    def test_open(self):
+        (status, wrong, _, _), name = self.secret(0o644, 32)
+        self.see(Fault(None, "secret", "fail", "others may read", f"^chmod 600 {name}$"), status,
+                 wrong)
+
+    def test_short(self):
+        (status, wrong, _, _), name = self.secret(0o600, 3)
+        self.see(Fault(None, "secret", "fail", "3 bytes", "head -c 32 /dev/urandom"), status, wrong)
+
+
+class Program(Made):
+    def text(self, *options):
+        return subprocess.run([RINGINFO, *options], capture_output=True, text=True, timeout=60,
+                              env=ENVIRONMENT)
+
+    def test_text(self):
+        self.tree.shm("65536k")
+        done = self.text("doctor", "--root", str(self.tree.root))
+        self.assertEqual(done.returncode, 1)
+        lines = done.stdout.split("\n")
+        at = next(i for i, line in enumerate(lines) if "/dev/shm" in line)
+        self.assertRegex(lines[at], r"^  /dev/shm +WARN room for 64 MiB$")
+        self.assertRegex(lines[at + 1], "^ +libring does without")
+        self.assertRegex(lines[at + 2], r"^ +\$ sudo mount -o remount,size=1g /dev/shm$")
+        self.assertEqual(lines[-2], "0 failure(s), 1 warning(s); see FAIL and WARN above.")
+
+    def test_this_machine(self):
+        """Whatever it is: each row that is not right has a reason and a command."""
+        begin = time.monotonic()
+        done = self.text("doctor", "--json")
+        self.assertLess(time.monotonic() - begin, SECONDS)
+        self.assertIn(done.returncode, (0, 1, 3))
+        for row in json.loads(done.stdout)["findings"]:
+            if row["level"] in ("warn", "fail"):
+                self.assertTrue(row["why"] and row["command"], row)
+
+    def test_usage(self):
+        for options, text in ((["doctr"], "did you mean 'doctor'"),
+                              (["--seconds", "1"], "belongs to the word doctor"),
+                              (["doctor", "env"], "one word is enough"),
+                              (["doctor", "--pkey", "0x10000"], "partition in hexadecimal"),
+                              (["doctor", "--ssh-port", "22"], "need --hosts"),
+                              (["doctor", "--hosts", "a", "--hostfile", "b"], "give one"),
+                              (["doctor", "--hosts", "a", "--seconds", "1"], "for one host"),
+                              (["doctor", "--hosts", "-oProxy"], "not a host name")):
+            done = self.text(*options)
+            self.assertEqual(done.returncode, 2, options)
+            self.assertRegex(done.stderr, text)
+
+    def test_full_disk(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([RINGINFO, "doctor", "--root", str(self.tree.root)], stdout=full,
+                                  stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+        self.assertEqual(done.returncode, 3)
+        self.assertRegex(done.stderr, "not all of it could be written")
+
+    def test_every_check_has_a_fault(self):
+        """Who adds a check adds a machine that it is for. These only tell."""
+        table = (SOURCE / "libring/tools/info/doctor/checks.c").read_text()
+        checks = set(re.findall(r'^    \{"\w+", "([^"]+)", check_\w+\},$', table, re.M))
+        self.assertGreater(len(checks), 30)
+        seen = {fault.name.split()[-1] for fault in FAULTS.values()}
+        seen |= {"counters", "errors", "secret", "cpus", "gpus", "versions"}
+        self.assertEqual(checks - seen, set())
+
+
+def test_of(fault):
+    def test(self):
+        fault.break_it(self.tree)
+        status, wrong, rows, _ = run(self.tree, *fault.options, env=fault.env, limits=fault.limits)
+        self.see(fault, status, wrong, rows)
+    return test
+
+
+class Faults(Made):
+    pass
+
+
+for what, one in FAULTS.items():
+    setattr(Faults, "test_" + re.sub(r"\W+", "_", what), test_of(one))
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
