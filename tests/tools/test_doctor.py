@@ -126,7 +126,9 @@ FAULTS = {
     "no way out": Fault(lambda tree: tree.routes(), "for_other_hosts", "warn", "only ranks of this",
                         "ip link set"),
     "hostname": Fault(seed("etc/hosts", "127.0.0.1 localhost\n127.0.1.1 node1"), "hostname", "warn",
-                      "the loopback", "sed .*node1.* /etc/hosts"),
+                      "the loopback", r"s/\^127\\\.0\\\.1\\\.1.* /etc/hosts$"),
+    "hostname of localhost": Fault(seed("etc/hosts", "127.0.0.1 localhost node1 other"), "hostname",
+                                   "warn", "the loopback", "sed .*node1.* /etc/hosts"),
     # adapters
     "polling": Fault(port("mlx5_0", state="1: DOWN", phys_state="2: Polling"), "mlx5_0:1 link",
                      "warn", "other end of the cable", "mlx5_0"),
@@ -185,8 +187,9 @@ FAULTS = {
     # software
     "setting": Fault(lambda tree: None, "settings", "fail", "RING_TIMEOUT=soon",
                      "^unset RING_TIMEOUT$", env={"RING_TIMEOUT": "soon"}),
-    "variable": Fault(lambda tree: None, "RING_TIMOUT variables", "warn", "did you mean RING_TIMEOUT",
-                      "export RING_TIMEOUT=", env={"RING_TIMOUT": "3"}),
+    "variable": Fault(lambda tree: None, "RING_TIMOUT variables", "warn",
+                      "did you mean RING_TIMEOUT", "export RING_TIMEOUT=",
+                      env={"RING_TIMOUT": "3"}),
     "left behind": Fault(lambda tree: tree.orphan(4711, "ringtrain"), "leftovers", "warn",
                          "holds cores", "^kill 4711$"),
 }
@@ -232,7 +235,7 @@ class Sound(Made):
         self.assertLess(took, SECONDS)
         names = {row["name"] for row in rows}
         for name in ("memlock", "mlx5_0:1 state", "mlx5_1:1 gids", "0000:03:00.0 distance", "acs",
-                     "mlx5_0:1 counters", "eth1 link"):
+                     "mlx5_0:1 counters", "eth1 link", "cpus", "0000:03:00.0 gpus", "versions"):
             self.assertIn(name, names)
         values = {row["name"]: row["value"] for row in rows}
         self.assertEqual(values["0000:03:00.0 distance"], "PIX to 0000:04:00.0")
@@ -394,13 +397,31 @@ class Program(Made):
         self.assertRegex(done.stderr, "not all of it could be written")
 
     def test_every_check_has_a_fault(self):
-        """Who adds a check adds a machine that it is for. These only tell."""
+        """Who adds a check adds a machine that it is for. Some are tested by themselves, or only
+        tell."""
         table = (SOURCE / "libring/tools/info/doctor/checks.c").read_text()
         checks = set(re.findall(r'^    \{"\w+", "([^"]+)", check_\w+\},$', table, re.M))
         self.assertGreater(len(checks), 30)
         seen = {fault.name.split()[-1] for fault in FAULTS.values()}
         seen |= {"counters", "errors", "secret", "cpus", "gpus", "versions"}
         self.assertEqual(checks - seen, set())
+
+
+class Mended(Made):
+    """Commands that change files only are run on the made machine: then nothing is wrong."""
+
+    def test_mended(self):
+        for what in ("pids", "cgroup's memory", "governor", "preference", "hostname",
+                     "hostname of localhost"):
+            with self.subTest(what):
+                tree = Tree()
+                self.addCleanup(tree.remove)
+                FAULTS[what].break_it(tree)
+                command = run(tree)[1][FAULTS[what].name]["command"]
+                command = re.sub(r"(?<= )/(?=etc/|sys/)", f"{tree.root}/", command)
+                command = command.replace("sudo ", "").replace("ADDRESS", "10.0.0.1")
+                subprocess.run(["bash", "-c", command], check=True, stdout=subprocess.DEVNULL)
+                self.assertEqual(run(tree)[:2], (0, {}), command)
 
 
 def test_of(fault):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """ringinfo doctor of several hosts. An ssh of the test runs the far side here, for each host with
-programs of its own: a ringinfo that reads the host's made tree, and where a test wants it a ringperf
-that prints what a slow or broken network would make it print.
+programs of its own: a ringinfo that reads the host's made tree, and where a test wants it a
+ringperf that prints what a slow or broken network would make it print.
 
     test_doctor_hosts.py BIN
 """

@@ -82,6 +82,20 @@ void check_chosen(const facts *f, checking *c)
                off != NULL ? off : "eth0");
 }
 
+/* Debian has a line of its own for the name, whose address is to be changed; elsewhere the name
+ * stands in the line of localhost, which it is taken out of. */
+static void mend_hostname(const facts_net *n, checking *c)
+{
+    const char *address = *n->address != '\0' ? n->address : "ADDRESS";
+    if (strcmp(n->own_address, "127.0.1.1") == 0)
+        check_mend(c, "sudo sed -i 's/^127\\.0\\.1\\.1\\b/%s/' /etc/hosts", address);
+    else
+        check_mend(c,
+                   "sudo sed -E -i '/^(127|::1)/s/\\s+%s(\\s|$)/\\1/' /etc/hosts && echo '%s %s' | "
+                   "sudo tee -a /etc/hosts",
+                   n->hostname, address, n->hostname);
+}
+
 void check_hostname(const facts *f, checking *c)
 {
     const facts_net *n = &f->net;
@@ -94,10 +108,7 @@ void check_hostname(const facts *f, checking *c)
     check_judge(c, VERDICT_WARN,
                 "the loopback: as MASTER_ADDR the name means another host on every host, and ranks "
                 "elsewhere cannot connect to it");
-    check_mend(c,
-               "sudo sed -i '/^127\\|^::1/s/\\b%s\\b//' /etc/hosts && echo '%s %s' | sudo tee -a "
-               "/etc/hosts",
-               n->hostname, *n->address != '\0' ? n->address : "ADDRESS", n->hostname);
+    mend_hostname(n, c);
 }
 
 void check_net_errors(const facts *f, checking *c)
