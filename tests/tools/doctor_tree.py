@@ -112,8 +112,9 @@ class Tree:
         self.write("proc/self/mounts", "proc /proc proc rw 0 0\n"
                    f"tmpfs /dev/shm tmpfs rw,nosuid,nodev,size={size} 0 0")
 
-    def orphan(self, pid, name):
-        self.write(f"proc/{pid}/status", f"Name:\t{name}\nPPid:\t1\nUid:\t{os.getuid()}\t0\t0\t0")
+    def orphan(self, pid, name, parent=1):
+        self.write(f"proc/{pid}/status",
+                   f"Name:\t{name}\nPPid:\t{parent}\nUid:\t{os.getuid()}\t0\t0\t0")
         self.write(f"proc/{pid}/comm", name)
         self.write(f"proc/{pid}/maps", "7f00-7f01 r-xp 0 08:01 1 /usr/lib/libring.so.0.2.0")
 

@@ -190,6 +190,9 @@ FAULTS = {
     "variable": Fault(lambda tree: None, "RING_TIMOUT variables", "warn",
                       "did you mean RING_TIMEOUT", "export RING_TIMEOUT=",
                       env={"RING_TIMOUT": "3"}),
+    "left to systemd": Fault(lambda tree: (tree.orphan(4711, "ringtrain", 900),
+                                           tree.write("proc/900/comm", "systemd")), "leftovers",
+                             "warn", "holds cores", "^kill 4711$"),
     "left behind": Fault(lambda tree: tree.orphan(4711, "ringtrain"), "leftovers", "warn",
                          "holds cores", "^kill 4711$"),
 }
@@ -274,6 +277,8 @@ class Sound(Made):
         self.tree.write("proc/self/status", "CapEff:\t0\nCpus_allowed_list:\t0-31")
         self.assertEqual(list(run(self.tree)[1]), ["memlock"])
         self.tree.delete(IB)
+        self.tree.orphan(4711, "ringtrain", 900)
+        self.tree.write("proc/900/comm", "bash")
         self.assertEqual(run(self.tree)[:2], (0, {}))
 
     def test_traffic_class_set(self):
@@ -375,6 +380,15 @@ class Program(Made):
         for row in json.loads(done.stdout)["findings"]:
             if row["level"] in ("warn", "fail"):
                 self.assertTrue(row["why"] and row["command"], row)
+
+    def test_interface_wanted(self):
+        done = subprocess.run([RINGINFO, "doctor"], capture_output=True, text=True, timeout=60,
+                              env={**ENVIRONMENT, "RING_SOCKET_IFNAME": "nowhere"})
+        self.assertEqual(done.returncode, 3)
+        self.assertRegex(done.stdout, "for_other_hosts +FAIL none\n +RING_SOCKET_IFNAME=nowhere: ")
+        done = subprocess.run([RINGINFO, "doctor"], capture_output=True, text=True, timeout=60,
+                              env={**ENVIRONMENT, "RING_SOCKET_IFNAME": "lo"})
+        self.assertRegex(done.stdout, "for_other_hosts +OK   lo, 127.0.0.1")
 
     def test_usage(self):
         for options, text in ((["doctr"], "did you mean 'doctor'"),

@@ -25,7 +25,7 @@ SECONDS = 30  # that two hosts may take
 
 SSH = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
-host=$1
+host=$(echo "$1" | tr : _)
 shift
 case $host in
 down) echo "ssh: connect to host down port 22: No route to host" >&2; exit 255 ;;
@@ -314,6 +314,16 @@ class Unreachable(Hosts):
         left = subprocess.run(["pgrep", "-f", f"{self.work}/ssh/ssh .* mute "],
                               capture_output=True, text=True).stdout
         self.assertEqual(left, "")
+
+    def test_address(self):
+        """Hosts by their addresses, also IPv6's."""
+        self.network()
+        for name in "10.1.1.1", "fe80__1%eth0":
+            self.host(name)
+            shutil.copy(self.work / "a/ringperf", self.work / name)
+        status, wrong, rows = self.run_doctor(hosts="10.1.1.1,[fe80::1%eth0]")
+        self.assertEqual((status, wrong), (0, {}))
+        self.assertIn(("pairs", "10.1.1.1 - fe80::1%eth0 reach"), rows)
 
     def test_no_json(self):
         self.network()

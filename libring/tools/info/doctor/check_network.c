@@ -75,6 +75,13 @@ void check_chosen(const facts *f, checking *c)
         return;
     }
     check_found(c, NULL, "none");
+    if (f->net.wish[0] != '\0') {
+        check_judge(c, VERDICT_FAIL,
+                    "RING_SOCKET_IFNAME=%s: no interface that is up and has an address matches",
+                    f->net.wish);
+        check_mend(c, "unset RING_SOCKET_IFNAME NCCL_SOCKET_IFNAME");
+        return;
+    }
     check_judge(c, VERDICT_WARN,
                 "no interface that is up leads to other hosts: only ranks of this one can meet");
     const char *off = first_off(f);

@@ -19,7 +19,8 @@ enum { ANSWER_TIME = 10, HOSTS_MOST = 64, WRONG_USE = 2 };
 
 static void ask(run *r, const doctor_wishes *w, const char *host)
 {
-    runs_begin(r, w, host);
+    char name[280];
+    runs_begin(r, w, runs_host(host, name));
     runs_add_program(r, w, "ringinfo");
     texts_add(&r->command, "doctor");
     texts_add(&r->command, "--json");

@@ -63,6 +63,7 @@ typedef struct fact_interface {
 typedef struct facts_net {
     char hostname[256], own_address[64]; /* what /etc/hosts says for the name  */
     char chosen[16];                     /* interface that other hosts reach   */
+    char wish[64];                       /* RING_SOCKET_IFNAME                 */
     char address[64];                    /* its address; "" below a root       */
     size_t count;
     fact_interface interfaces[FACTS_INTERFACES];

@@ -3,6 +3,7 @@
 #include "facts.h"
 
 #include "interface.h"
+#include "settings.h"
 #include "sysfs.h"
 #include "topo.h"
 
@@ -123,19 +124,40 @@ static const topo_interface *owner_of(const topo_net *net, const char *address)
     return NULL;
 }
 
+/* @return the setting's list of interfaces; "" if it is not set. */
+static void read_wish(char wish[64])
+{
+    settings s;
+    wish[0] = '\0';
+    if (settings_read(&s) == RING_OK)
+        text_format(wish, 64, "%s", s.interface);
+}
+
+static bool address_text(const struct sockaddr_storage *a, char out[64])
+{
+    const struct sockaddr_in *v4 = (const void *)a;
+    const struct sockaddr_in6 *v6 = (const void *)a;
+    const void *bytes = a->ss_family == AF_INET ? (const void *)&v4->sin_addr : &v6->sin6_addr;
+    return inet_ntop(a->ss_family, bytes, out, 64) != NULL;
+}
+
 /* As ranks choose it; below a root nobody can ask the system, and the default route's is taken. */
 static void choose(facts *f)
 {
     topo_net net;
+    struct sockaddr_storage address;
+    char *text = f->net.address;
+    read_wish(f->net.wish);
     if (*f->root != '\0' || topo_net_read(&net) != RING_OK)
         return;
-    const char *address = topo_net_public_address(&net);
-    const topo_interface *owner = address != NULL ? owner_of(&net, address) : NULL;
     f->net.chosen[0] = '\0';
-    if (owner != NULL) {
+    const char *list = f->net.wish[0] != '\0' ? f->net.wish : INTERFACES_FOR_OTHERS;
+    const bool found = interface_choose(list, &address) && address_text(&address, text);
+    const topo_interface *owner = found ? owner_of(&net, text) : NULL;
+    if (owner != NULL && (!owner->loopback || f->net.wish[0] != '\0'))
         snprintf(f->net.chosen, sizeof f->net.chosen, "%s", owner->name);
-        snprintf(f->net.address, sizeof f->net.address, "%s", address);
-    }
+    else
+        text[0] = '\0';
     topo_net_free(&net);
 }
 

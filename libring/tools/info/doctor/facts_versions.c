@@ -11,12 +11,15 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Orphans go to the first process, or to the user's own instance of systemd. */
 static bool is_orphan(const facts *f, const char *pid)
 {
-    char parent[24], user[24];
+    char parent[24], user[24], name[32];
     sysfs_value(parent, sizeof parent, "PPid", "%s/proc/%s/status", f->root, pid);
     sysfs_value(user, sizeof user, "Uid", "%s/proc/%s/status", f->root, pid);
-    return strcmp(parent, "1") == 0 && (uid_t)strtoul(user, NULL, 10) == getuid();
+    facts_line(f, name, sizeof name, "/proc/%s/comm", parent);
+    return (strcmp(parent, "1") == 0 || strcmp(name, "systemd") == 0) &&
+           (uid_t)strtoul(user, NULL, 10) == getuid();
 }
 
 static bool has_libring(const facts *f, const char *pid)

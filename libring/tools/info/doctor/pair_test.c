@@ -62,8 +62,9 @@ typedef struct job {
 
 static void put_command(run *r, const doctor_wishes *w, const job *j)
 {
-    char hosts[600];
-    snprintf(hosts, sizeof hosts, "%s,%s", j->first, j->second);
+    char hosts[600], first[280], second[280];
+    snprintf(hosts, sizeof hosts, "%s,%s", runs_host(j->first, first),
+             runs_host(j->second, second));
     runs_begin(r, w, hosts);
     texts_add(&r->command, "--export=RING_INIT_TIMEOUT=%d", PATIENCE);
     if (w->master_port > 0)

@@ -35,6 +35,12 @@ static void own_folder(char out[4096])
         last[1] = '\0';
 }
 
+const char *runs_host(const char *name, char out[280])
+{
+    snprintf(out, 280, strchr(name, ':') != NULL ? "[%.255s]" : "%.255s", name);
+    return out;
+}
+
 void runs_begin(run *r, const doctor_wishes *w, const char *hosts)
 {
     char folder[4096];

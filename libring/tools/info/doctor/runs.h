@@ -18,6 +18,8 @@ typedef struct run {
 /** Begins a command line: this installation's ringrun with the user's options for ssh.
  *  @param hosts  for its -H. */
 void runs_begin(run *r, const doctor_wishes *w, const char *hosts);
+/** A host's name for such a list: IPv6 addresses in brackets. */
+const char *runs_host(const char *name, char out[280]);
 /** The path of one of libring's programs, there. */
 void runs_add_program(run *r, const doctor_wishes *w, const char *name);
 
