@@ -169,6 +169,6 @@ void gather_machine(report *r)
                    "no: this version has no GPU part; it computes on the CPU", topo_gpus);
     gather_devices(
         r, "infiniband", "nothing in /sys/class/infiniband",
-        "no: this version has no verbs part; other hosts are reached by tcp, also over IPoIB",
+        "by the transport verbs, see below; 'ringinfo doctor' looks at ports and counters",
         topo_infiniband);
 }

@@ -139,7 +139,7 @@ static void gather_transports(report *r, const settings *s)
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        if (!describe_transport(r, all[i], &ib, (mask >> i & 1) != 0, s->transport[0] != '\0'))
+        if (!describe_transport(r, all[i], &ib, (mask >> i & 1) != 0, strchr("^", s->transport[0]) == NULL))
             continue;
         if (strcmp(names[i], "loop") != 0 && near == NULL)
             near = names[i];
