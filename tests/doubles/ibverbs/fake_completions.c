@@ -153,6 +153,7 @@ void fake_cq_add(struct ibv_cq *cq, const fake_completion *completion)
     }
     q->list[(q->first + q->count) % cq->cqe] = *completion;
     q->count++;
+    fake_counts.completions++;
     notify(q, completion->solicited || completion->wc.status != IBV_WC_SUCCESS);
 }
 

@@ -49,6 +49,7 @@ typedef struct fake_ibverbs_counts {
     uint64_t writes, immediates, reads, sends; /* posted; an immediate is not counted as a write */
     uint64_t inlined;                          /* of them */
     uint64_t bytes;                            /* moved */
+    uint64_t completions;                      /* in whichever queue, polled or not */
     uint64_t rnr_naks;
     uint64_t registrations_made;
     /* Now. */

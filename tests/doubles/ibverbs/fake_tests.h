@@ -38,6 +38,7 @@
     TEST(writes_in_order) \
     TEST(pieces_in_any_order) \
     TEST(pairs_at_random) \
+    TEST(threads) \
     TEST(any_alignment) \
     TEST(several_elements) \
     TEST(reads) \

@@ -145,6 +145,7 @@ void test_notification(void)
     assert_int_equal(verbs.ibv_get_cq_event(b.a.channel, &cq, &context), -1);
     assert_int_equal(errno, EAGAIN);
     write_one(&b);
+    bed_await_completions(1);
     assert_false(readable(fd, 20)); /* not armed */
     assert_int_equal(ibv_req_notify_cq(b.a.cq, 0), 0);
     assert_false(readable(fd, 20)); /* it came before */
@@ -152,6 +153,7 @@ void test_notification(void)
     assert_true(readable(fd, 30000));
     write_one(&b);
     take_event(&b.a);
+    bed_await_completions(3);
     assert_false(readable(fd, 20)); /* once */
     verbs.ibv_ack_cq_events(b.a.cq, 1);
     for (int i = 0; i < 3; i++)
@@ -171,6 +173,7 @@ void test_solicited(void)
         bed_post_receive(&b.b, i);
     assert_int_equal(ibv_req_notify_cq(b.b.cq, 1), 0);
     post_immediate(&b, 0, 0);
+    bed_await_completions(1);
     assert_false(readable(fd, 20));
     post_immediate(&b, 1, IBV_SEND_SOLICITED);
     assert_true(readable(fd, 30000));

@@ -182,6 +182,37 @@ static void expect_failing(const char *function, const bed *b)
     }
 }
 
+static void expect_known(void)
+{
+    static const char *const names[] = {"open_device",         "alloc_pd",      "reg_mr",
+                                        "create_comp_channel", "create_cq",     "create_srq",
+                                        "create_qp",           "modify_qp",     "post_send",
+                                        "post_srq_recv",       "poll_cq",       "query_port",
+                                        "post_recv",           "req_notify_cq", "query_gid"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_true(verbs.fake_ibverbs_fail(names[i], 0));
+}
+
+static void expect_nothing_made(const bed *b)
+{
+    struct ibv_srq_init_attr shared = {.attr = {.max_wr = 1, .max_sge = 1}};
+    struct ibv_qp_init_attr init = {.send_cq = b->a.cq,
+                                    .recv_cq = b->a.cq,
+                                    .qp_type = IBV_QPT_RC,
+                                    .cap = {.max_send_wr = 1}};
+    static const char *const names[] = {"reg_mr", "create_comp_channel", "create_cq", "create_srq",
+                                        "create_qp"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_true(verbs.fake_ibverbs_fail(names[i], 1));
+    assert_null((verbs.ibv_reg_mr)(b->a.pd, b->a.memory, 8, 0));
+    assert_int_equal(errno, ENOMEM);
+    assert_null(verbs.ibv_create_comp_channel(b->a.context));
+    assert_int_equal(errno, EMFILE);
+    assert_null(verbs.ibv_create_cq(b->a.context, 1, NULL, NULL, 0));
+    assert_null(verbs.ibv_create_srq(b->a.pd, &shared));
+    assert_null(verbs.ibv_create_qp(b->a.pd, &init));
+}
+
 void test_failures(void)
 {
     bed_load("");
@@ -193,9 +224,8 @@ void test_failures(void)
     assert_true(verbs.fake_ibverbs_fail("modify_qp", 1));
     assert_int_not_equal(bed_modify(&b.a, bed_attr(&b.a, &b.b), IBV_QPS_ERR, IBV_QP_STATE), 0);
     assert_int_equal(bed_state(&b.a), IBV_QPS_RTS);
-    assert_true(verbs.fake_ibverbs_fail("reg_mr", 1));
-    assert_null((verbs.ibv_reg_mr)(b.a.pd, b.a.memory, 8, 0));
-    assert_int_equal(errno, ENOMEM);
+    expect_known();
+    expect_nothing_made(&b);
     bed_expect(&b.a, IBV_WC_SUCCESS);
     bed_expect(&b.a, IBV_WC_SUCCESS);
     bed_close(&b);

@@ -4,24 +4,29 @@
 #include "verbs_bed.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 enum { ROUNDS = 300 };
 
 /* ---- Order ---- */
 
-/* The second write is seen only with all of the first. */
+/* The second write is seen only with all of the first, also by who looks at half a word. */
 void test_writes_in_order(void)
 {
-    enum { PAYLOAD = 4096, FLAG = 8192 };
+    enum { PAYLOAD = 4096, FLAG = 8192, HIGH = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 4 : 0 };
     bed_load("");
     bed b = bed_open();
     for (int round = 1; round <= ROUNDS; round++) {
         memset(b.a.memory, round & 0x7f, PAYLOAD);
-        bed_set_word(b.a.memory + FLAG, (uint64_t)round);
+        bed_set_word(b.a.memory + FLAG, (uint64_t)round << 32);
         bed_must_post(&b, IBV_WR_RDMA_WRITE, 0, 0, PAYLOAD, 0);
         bed_must_post(&b, IBV_WR_RDMA_WRITE, FLAG, FLAG, 8, IBV_SEND_SIGNALED);
-        bed_await_word(b.b.memory + FLAG, (uint64_t)round);
+        if (round % 2 == 0)
+            bed_await_word(b.b.memory + FLAG, (uint64_t)round << 32);
+        else
+            bed_await_half(b.b.memory + FLAG + HIGH, (uint32_t)round);
         assert_memory_equal(b.b.memory, b.a.memory, PAYLOAD);
         bed_expect(&b.a, IBV_WC_SUCCESS);
     }
@@ -87,6 +92,50 @@ void test_pairs_at_random(void)
     }
     bed_close_one(&other);
     bed_close(&b);
+}
+
+/* ---- Threads ---- */
+
+enum { THREADS = 4, WRITES = 500 };
+
+/* On a queue pair of its own, at once with others. @return whether all was well. */
+static void *write_many(void *argument)
+{
+    bed_request r;
+    struct ibv_send_wr *bad;
+    struct ibv_wc wc;
+    const bed *b = argument;
+    bool well = true;
+    bed_request_make(&r, b, IBV_WR_RDMA_WRITE, 0, 0, 256);
+    for (int i = 0; i < WRITES; i++) {
+        int n = 0;
+        bed_set_word(b->a.memory, (uint64_t)i);
+        well &= ibv_post_send(b->a.qp, &r.wr, &bad) == 0;
+        while (well && (n = ibv_poll_cq(b->a.cq, 1, &wc)) == 0)
+            sched_yield();
+        well &= n == 1 && wc.status == IBV_WC_SUCCESS;
+        well &= bed_word(b->b.memory) == (uint64_t)i;
+    }
+    return well ? argument : NULL;
+}
+
+void test_threads(void)
+{
+    bed beds[THREADS];
+    pthread_t threads[THREADS];
+    bed_load("devices=4");
+    for (int i = 0; i < THREADS; i++)
+        beds[i] = bed_open();
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, write_many, &beds[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *well;
+        pthread_join(threads[i], &well);
+        assert_non_null(well);
+    }
+    for (int i = 1; i < THREADS; i++)
+        bed_close_one(&beds[i]);
+    bed_close(&beds[0]);
 }
 
 /* ---- Places ---- */
@@ -251,7 +300,7 @@ void test_places(void)
     for (int i = 0; i < 3; i++)
         bed_must_post(&b, IBV_WR_RDMA_WRITE, 0, 0, 8, 0);
     assert_int_equal(bed_post(&b, &r), 0);
-    bed_sleep(0.05); /* all are done, but nobody has looked */
+    bed_await_completions(1); /* all are done, but nobody has looked */
     assert_int_equal(bed_post(&b, &r), ENOMEM);
     bed_expect(&b.a, IBV_WC_SUCCESS);
     for (int i = 0; i < 4; i++)

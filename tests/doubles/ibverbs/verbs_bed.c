@@ -269,6 +269,16 @@ void bed_expect(const bed_end *end, enum ibv_wc_status status)
     assert_int_equal(wc.status, status);
 }
 
+void bed_await_completions(uint64_t count)
+{
+    fake_ibverbs_counts counts;
+    const double deadline = bed_now() + 30;
+    do {
+        verbs.fake_ibverbs_counters(&counts);
+        assert_true(bed_now() < deadline);
+    } while (counts.completions < count);
+}
+
 void bed_expect_none(const bed_end *end)
 {
     struct ibv_wc wc;
@@ -292,6 +302,16 @@ void bed_await_word(const char *at, uint64_t value)
     while (bed_word(at) != value) {
         if (bed_now() > deadline)
             fail_msg("the word did not come");
+        sched_yield();
+    }
+}
+
+void bed_await_half(const char *at, uint32_t value)
+{
+    const double deadline = bed_now() + 30;
+    while (__atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_ACQUIRE) != value) {
+        if (bed_now() > deadline)
+            fail_msg("half the word did not come");
         sched_yield();
     }
 }

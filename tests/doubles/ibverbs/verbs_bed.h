@@ -139,6 +139,8 @@ void bed_post_receive(const bed_end *end, uint64_t number);
 /** Waits for one completion. */
 struct ibv_wc bed_poll(const bed_end *end);
 void bed_expect(const bed_end *end, enum ibv_wc_status status);
+/** Until so many have come since the process began, polled or not. */
+void bed_await_completions(uint64_t count);
 /** None comes for a moment. */
 void bed_expect_none(const bed_end *end);
 double bed_now(void);
@@ -148,5 +150,7 @@ uint64_t bed_word(const char *at);
 void bed_set_word(char *at, uint64_t value);
 /** Until it is that value. */
 void bed_await_word(const char *at, uint64_t value);
+/** The same of half a word. */
+void bed_await_half(const char *at, uint32_t value);
 
 #endif
