@@ -156,8 +156,7 @@ static void work(void)
     fake_qp_turn(q, now);
     if (!fake_qp_has_work(q))
         fake_adapter_drop(q);
-    if (fake_roll() % 4 == 0)
-        fake_lock_yield();
+    fake_lock_yield();
 }
 
 static void *run(void *unused)
