@@ -179,11 +179,11 @@ class Unlike(Hosts):
 
     def test_mtu(self):
         self.b.write(f"{NET}/eth0/mtu", 9000)
-        self.differ("mtu", "warn", "^a: 1500; b: 9000$", "mtu 1500")
+        self.differ("mtu", "warn", "^a: 1500; b: 9000$", "ip link set eth0 mtu 1500")
 
     def test_speed(self):
         self.b.write(f"{NET}/eth0/speed", 1000)
-        self.differ("speed", "warn", "^a: 10000; b: 1000$", "autoneg on")
+        self.differ("speed", "warn", "^a: 10000; b: 1000$", "ethtool -s eth0 autoneg on")
 
     def test_networks(self):
         self.b.routes("eth0 00000000 0100000A 0003 0 0 0 00000000 0 0 0",
@@ -222,7 +222,9 @@ class Unlike(Hosts):
         self.assertEqual(self.run_doctor()[:2], (0, {}))  # both are 4096
         self.b.write(f"{NET}/eth1/mtu", 1500)
         _, wrong, _ = self.run_doctor()
-        self.assertEqual(wrong["between hosts", "roce_mtus"]["value"], "a: 4096; b: 1024")
+        row = wrong["between hosts", "roce_mtus"]
+        self.assertEqual(row["value"], "a: 4096; b: 1024")
+        self.assertRegex(row["command"], "ip link set eth1 mtu 4200")
 
     def test_traffic_classes(self):
         self.b.write(f"{IB}/mlx5_1/tc/1/traffic_class", "Global tclass=96")
@@ -255,6 +257,11 @@ class Between(Hosts):
         self.see("pairs", "b to a", "fail", "no connection by TCP",
                  "on b could not join one on a: ringperf: rank 1 did not come",
                  r'^ssh a "sudo iptables .*getent hosts b')
+
+    def test_other_way_only(self):
+        self.network(deaf="b")
+        self.see("pairs", "a to b", "fail", "no connection by TCP", "on a could not join one on b",
+                 r'^ssh b "sudo iptables .*getent hosts a')
 
     def test_port_in_use(self):
         with socket.socket(socket.AF_INET6) as other:

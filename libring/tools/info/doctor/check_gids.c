@@ -76,8 +76,7 @@ void check_gids(const facts *f, checking *c)
             judge_gids(c, &f->ports[i]);
 }
 
-/* ---- Their interfaces and addresses ------------------------------------------------------------
- */
+/* ---- Their interfaces and addresses ---------------------------------------------------------- */
 
 static void judge_devices(checking *c, const fact_port *p)
 {
@@ -130,8 +129,7 @@ void check_gid_addresses(const facts *f, checking *c)
     }
 }
 
-/* ---- Traffic class ------------------------------------------------------------------------------
- */
+/* ---- Traffic class --------------------------------------------------------------------------- */
 
 enum { CLASS_LOSSLESS = 106 }; /* DSCP 26, which switches set up for RoCE keep without loss */
 

@@ -41,8 +41,7 @@ void check_peer_memory(const facts *f, checking *c)
                   "/etc/modules-load.d/nvidia-peermem.conf");
 }
 
-/* ---- The bus ------------------------------------------------------------------------------------
- */
+/* ---- The bus --------------------------------------------------------------------------------- */
 
 /* Idle GPUs lower their speed, and never their width. */
 static void judge_slot(checking *c, const fact_pci *d, bool gpu)
@@ -111,8 +110,7 @@ void check_distance(const facts *f, checking *c)
     }
 }
 
-/* ---- What redirects it
- * --------------------------------------------------------------------------- */
+/* ---- What redirects it ----------------------------------------------------------------------- */
 
 static bool has_path(const facts *f)
 {

@@ -247,8 +247,7 @@ void check_port_pkeys(const facts *f, checking *c)
             judge_pkeys(f, c, &f->ports[i]);
 }
 
-/* ---- Firmware and counters --------------------------------------------------------------------
- */
+/* ---- Firmware and counters ------------------------------------------------------------------- */
 
 void check_port_firmware(const facts *f, checking *c)
 {

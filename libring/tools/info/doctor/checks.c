@@ -53,7 +53,7 @@ void checks_run(const facts *f, report *r)
         table[i].judge(f, &(checking){r, table[i].section, table[i].name});
 }
 
-/* ---- Rows ---------------------------------------------------------------------------------- */
+/* ---- Rows ------------------------------------------------------------------------------------ */
 
 static void add(checking *c, verdict v, const char *subject, const char *format, va_list args)
 {

@@ -15,7 +15,7 @@ typedef struct subject {
     const char *name; /* in the object "alike" */
     likeness wanted;
     verdict otherwise;
-    const char *why, *command;
+    const char *why, *command; /* INTERFACE in it stands for a name that a host told */
 } subject;
 
 static const subject subjects[] = {
@@ -35,10 +35,9 @@ static const subject subjects[] = {
     {"mtu", EQUAL, VERDICT_WARN,
      "what the larger one sends in full packets may be dropped: short messages pass, long ones "
      "hang",
-     "sudo ip link set $(ip -o route get 1.1.1.1 | sed 's/.* dev \\([^ ]*\\).*/\\1/') mtu 1500   # "
-     "the same everywhere"},
+     "sudo ip link set INTERFACE mtu 1500   # the same everywhere"},
     {"speed", EQUAL, VERDICT_WARN, "the slowest link (Mbit/s) sets the pace for all",
-     "sudo ethtool -s $(ip -o route get 1.1.1.1 | sed 's/.* dev \\([^ ]*\\).*/\\1/') autoneg on"},
+     "sudo ethtool -s INTERFACE autoneg on   # on the slower host; else another cable"},
     {"networks", COMMON_WORD, VERDICT_WARN,
      "no network in common: packets go through routers, or by another interface than they should",
      "export RING_SOCKET_IFNAME=eth1   # an interface of a network that all hosts are in"},
@@ -56,7 +55,7 @@ static const subject subjects[] = {
     {"rates", EQUAL, VERDICT_WARN, "the slowest port sets the pace for all",
      "iblinkinfo   # of infiniband-diags: which link came up slower; then another cable"},
     {"roce_mtus", EQUAL, VERDICT_WARN, "a connection uses the smaller one",
-     "sudo ip link set $(ls /sys/class/infiniband/*/device/net | tail -n 1) mtu 4200   # on all"},
+     "sudo ip link set INTERFACE mtu 4200   # on all hosts"},
     {"traffic_classes", EQUAL, VERDICT_WARN,
      "the two directions are treated differently by the switches", "export NCCL_IB_TC=106"},
     {"firmware", EQUAL, VERDICT_WARN, "adapters of one job should run one firmware",
@@ -65,8 +64,7 @@ static const subject subjects[] = {
 
 enum { SUBJECTS = sizeof subjects / sizeof subjects[0] };
 
-/* ---- Values -------------------------------------------------------------------------------------
- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 static const char *value_of(const doctor_host *h, const char *name)
 {
@@ -125,6 +123,22 @@ static void side_by_side(const doctor_host *hosts, size_t count, const subject *
     }
 }
 
+/* The command, with the interface that the first host named for it. */
+static void mend(const doctor_host *hosts, size_t count, const subject *s, checking *c)
+{
+    static const char word[] = "INTERFACE";
+    const char *at = strstr(s->command, word), *name = NULL;
+    for (size_t i = 0; i < count && name == NULL; i++) {
+        const cJSON *all = cJSON_GetObjectItemCaseSensitive(hosts[i].told, "interfaces");
+        name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(all, s->name));
+    }
+    if (at == NULL)
+        check_mend(c, "%s", s->command);
+    else
+        check_mend(c, "%.*s%s%s", (int)(at - s->command), s->command, name != NULL ? name : word,
+                   at + strlen(word));
+}
+
 /* What only one host has is no difference. */
 static void compare_subject(const doctor_host *hosts, size_t count, const subject *s, report *r)
 {
@@ -146,11 +160,10 @@ static void compare_subject(const doctor_host *hosts, size_t count, const subjec
     if (alike)
         return;
     check_judge(&c, s->otherwise, "%s", s->why);
-    check_mend(&c, "%s", s->command);
+    mend(hosts, count, s, &c);
 }
 
-/* ---- Clocks
- * -------------------------------------------------------------------------------------- */
+/* ---- Clocks ---------------------------------------------------------------------------------- */
 
 /* The host's clock was read between the two moments, so that its lead is between these. */
 static void judge_clock(const doctor_host *h, checking *c)
@@ -179,8 +192,7 @@ void compare_hosts(const doctor_host *hosts, size_t count, report *r)
             judge_clock(&hosts[i], &(checking){r, SECTION, "clock"});
 }
 
-/* ---- Counters
- * ------------------------------------------------------------------------------------- */
+/* ---- Counters -------------------------------------------------------------------------------- */
 
 static void compare_one(const doctor_host *h, const cJSON *after, report *r)
 {

@@ -12,10 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_TIME = 10, HOSTS_MOST = 64, WRONG_USE = 2 };
+enum { ANSWER_TIME = 15, HOSTS_MOST = 64, WRONG_USE = 2 };
 
-/* ---- Asking
- * --------------------------------------------------------------------------------------- */
+/* ---- Asking ---------------------------------------------------------------------------------- */
 
 static void ask(run *r, const doctor_wishes *w, const char *host)
 {
@@ -47,8 +46,7 @@ static void ask_all(const doctor_wishes *w, const doctor_host *hosts, run *runs,
     runs_all(runs, count, ANSWER_TIME);
 }
 
-/* ---- What each host says
- * ---------------------------------------------------------------------------- */
+/* ---- What each host says --------------------------------------------------------------------- */
 
 static const char *text_of(const cJSON *o, const char *name)
 {
@@ -106,8 +104,7 @@ static void take_answers(doctor_host *hosts, const run *runs, size_t count, repo
     }
 }
 
-/* ---- All of them
- * -------------------------------------------------------------------------------------- */
+/* ---- All of them ----------------------------------------------------------------------------- */
 
 static void test_pairs(const doctor_wishes *w, const doctor_host *hosts, size_t count, report *r)
 {

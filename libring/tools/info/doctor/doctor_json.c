@@ -40,8 +40,7 @@ cJSON *doctor_findings(const report *r)
     return list;
 }
 
-/* ---- What should be the same on all hosts
- * -------------------------------------------------------- */
+/* ---- What should be the same on all hosts ---------------------------------------------------- */
 
 typedef struct words {
     char text[1024];
@@ -194,8 +193,25 @@ cJSON *doctor_alike(const facts *f)
     return o;
 }
 
-/* ---- Counters
- * ------------------------------------------------------------------------------------ */
+/* Which interfaces the values are of. */
+static cJSON *interfaces(const facts *f)
+{
+    cJSON *o = cJSON_CreateObject();
+    if (f->net.chosen[0] != '\0') {
+        cJSON_AddStringToObject(o, "mtu", f->net.chosen);
+        cJSON_AddStringToObject(o, "speed", f->net.chosen);
+    }
+    for (size_t i = 0; i < f->port_count; i++) {
+        const fact_interface *net = check_port_interface(f, &f->ports[i]);
+        if (net == NULL)
+            continue;
+        cJSON_AddStringToObject(o, "roce_mtus", net->name);
+        break;
+    }
+    return o;
+}
+
+/* ---- Counters -------------------------------------------------------------------------------- */
 
 cJSON *doctor_counters(const facts *f)
 {
@@ -228,6 +244,7 @@ cJSON *doctor_json(const facts *f, const report *r)
     cJSON_AddNumberToObject(o, "time", (double)now.tv_sec + (double)now.tv_nsec * 1e-9);
     cJSON_AddItemToObject(o, "findings", doctor_findings(r));
     cJSON_AddItemToObject(o, "alike", doctor_alike(f));
+    cJSON_AddItemToObject(o, "interfaces", interfaces(f));
     cJSON_AddItemToObject(o, "counters", doctor_counters(f));
     return o;
 }

@@ -14,7 +14,7 @@
 
 enum { CAPABILITY_IPC_LOCK = 14 };
 
-/* ---- Limits of the process ----------------------------------------------------------------- */
+/* ---- Limits of the process ------------------------------------------------------------------- */
 
 static double number_or_unlimited(const char *word)
 {
@@ -52,7 +52,7 @@ void facts_read_limits(facts *f)
     };
 }
 
-/* ---- Memory -------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* "tmpfs /dev/shm tmpfs rw,nosuid,size=65536k 0 0"; a tmpfs without a size takes half of the
  * memory. @return -1 if it is not mounted. */
@@ -126,7 +126,7 @@ void facts_read_memory(facts *f)
         text_format(f->memory.heap_error, sizeof f->memory.heap_error, "%.300s", fail_text());
 }
 
-/* ---- Processes ----------------------------------------------------------------------------- */
+/* ---- Processes ------------------------------------------------------------------------------- */
 
 static void take_pids(const cgroup *at, void *context)
 {

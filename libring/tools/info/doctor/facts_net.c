@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Interfaces ---------------------------------------------------------------------------- */
+/* ---- Interfaces ------------------------------------------------------------------------------ */
 
 static long whole(const facts *f, const char *name, const char *file)
 {
@@ -64,8 +64,7 @@ void facts_read_net_counters(facts *f, int reading)
     }
 }
 
-/* ---- Networks: /proc/net/route, whose numbers are the addresses' bytes in memory --------------
- */
+/* ---- Networks: /proc/net/route, whose numbers are the addresses' bytes in memory ------------- */
 
 static int mask_length(unsigned mask)
 {
@@ -111,8 +110,7 @@ static void read_routes(facts *f)
         fclose(routes);
 }
 
-/* ---- Which one other hosts reach --------------------------------------------------------------
- */
+/* ---- Which one other hosts reach ------------------------------------------------------------- */
 
 /* @return the interface of @p address; NULL. */
 static const topo_interface *owner_of(const topo_net *net, const char *address)
@@ -161,8 +159,7 @@ static void choose(facts *f)
     topo_net_free(&net);
 }
 
-/* ---- The host's name ---------------------------------------------------------------------------
- */
+/* ---- The host's name ------------------------------------------------------------------------- */
 
 /* "127.0.1.1  node1.example node1" @return true if it is the name's. */
 static bool names_host(char *line, const char *name, char address[64])

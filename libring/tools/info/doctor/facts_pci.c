@@ -9,7 +9,7 @@
 
 #define FOLDER "/sys/bus/pci/devices"
 
-/* ---- Places -------------------------------------------------------------------------------- */
+/* ---- Places ---------------------------------------------------------------------------------- */
 
 /* "/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0" from "pci" on. */
 static void read_path(const facts *f, fact_pci *d)
@@ -71,7 +71,7 @@ static void read_adapters(facts *f)
     }
 }
 
-/* ---- Distance ------------------------------------------------------------------------------- */
+/* ---- Distance -------------------------------------------------------------------------------- */
 
 /* @return parts of the path behind @p length letters. */
 static int parts_behind(const char *path, size_t length)

@@ -11,9 +11,9 @@
 #include <string.h>
 
 enum {
-    PATIENCE = 6, /* seconds for ranks to meet */
+    MEETING_TIME = 5, /* seconds that ranks have, beside what ssh takes */
     CALL_TIME = 4,
-    JOB_TIME = 9,
+    CALLS_TIME = 5,
     SHORT = 8,
     MEDIUM = 64 << 10,
     LONGEST = 8 << 20,
@@ -58,6 +58,7 @@ typedef struct job {
     const char *first, *second; /* hosts of rank 0 and 1 */
     size_t most;                /* bytes of the largest message */
     int calls;                  /* 0: SHORT and `most` bytes, as often as ringperf likes */
+    int patience;               /* seconds for ranks to meet */
 } job;
 
 static void put_command(run *r, const doctor_wishes *w, const job *j)
@@ -66,7 +67,7 @@ static void put_command(run *r, const doctor_wishes *w, const job *j)
     snprintf(hosts, sizeof hosts, "%s,%s", runs_host(j->first, first),
              runs_host(j->second, second));
     runs_begin(r, w, hosts);
-    texts_add(&r->command, "--export=RING_INIT_TIMEOUT=%d", PATIENCE);
+    texts_add(&r->command, "--export=RING_INIT_TIMEOUT=%d", j->patience);
     if (w->master_port > 0)
         texts_add(&r->command, "--master-port=%d", w->master_port);
     texts_add(&r->command, "--export=RING_TRANSPORT=tcp");
@@ -79,7 +80,7 @@ static void put_command(run *r, const doctor_wishes *w, const job *j)
         texts_add(&r->command, "--iters=%d", j->calls);
     else
         texts_add(&r->command, "--stepbytes=%zu", j->most - SHORT);
-    texts_add(&r->command, "--json=/dev/stdout");
+    texts_add(&r->command, "--json=/proc/self/fd/1"); /* /dev/stdout is not everywhere */
 }
 
 static void complain(const job *j, const char *why, report *out)
@@ -93,6 +94,9 @@ static void complain(const job *j, const char *why, report *out)
     if (strstr(why, "listens on port") != NULL)
         check_mend(&c, "ssh %s ss -ltnp   # who has the port? or test with --master-port",
                    j->first);
+    else if (strstr(why, "no answer within") != NULL)
+        check_mend(&c, "time ssh %s true; time ssh %s true   # why does ssh take so long?",
+                   j->first, j->second);
     else
         check_mend(&c,
                    "ssh %s \"sudo iptables -I INPUT -p tcp -s $(getent hosts %s | cut -d' ' -f1) "
@@ -106,7 +110,7 @@ static bool run_job(const doctor_wishes *w, const job *j, timing *t, report *out
     char why[300];
     run r;
     put_command(&r, w, j);
-    runs_all(&r, 1, JOB_TIME);
+    runs_all(&r, 1, j->patience + CALLS_TIME);
     *t = read_timing(&r);
     const bool good = r.code == 0 && t->wrong == 0 && t->long_us > 0;
     runs_why(&r, why, sizeof why);
@@ -116,8 +120,7 @@ static bool run_job(const doctor_wishes *w, const job *j, timing *t, report *out
     return good;
 }
 
-/* ---- Judging
- * ------------------------------------------------------------------------------------- */
+/* ---- Judging --------------------------------------------------------------------------------- */
 
 /* @return Gbit/s of the slower of the two interfaces; 0: not known. */
 static double link_speed(const doctor_host *a, const doctor_host *b)
@@ -162,14 +165,21 @@ static void judge_speed(checking *c, double gbits, double link)
                "-n DEV 1 5");
 }
 
-/* A job of a second, by the speed that was seen. */
-static job long_job(const char *first, const char *second, double us)
+/* A job of a second the other way, by the speed that was seen. */
+static job long_job(const job *before, double us)
 {
     enum { CALL_US = 20000, JOB_US = 1000000 };
     const double wanted = exp2(floor(log2(MEDIUM / us * CALL_US)));
     const double most = fmin(fmax(wanted, MEDIUM), LONGEST);
     const double calls = JOB_US / (us * most / MEDIUM);
-    return (job){first, second, (size_t)most, (int)fmin(fmax(calls, 3), MOST_CALLS)};
+    return (job){before->second, before->first, (size_t)most, (int)fmin(fmax(calls, 3), MOST_CALLS),
+                 before->patience};
+}
+
+/* Twice what the slower host took to answer, for ssh is at work again. */
+static int patience_for(const doctor_host *a, const doctor_host *b)
+{
+    return MEETING_TIME + (int)ceil(2 * fmax(a->done - a->began, b->done - b->began));
 }
 
 void pair_test(const doctor_wishes *w, const doctor_host *a, const doctor_host *b, report *r)
@@ -177,9 +187,9 @@ void pair_test(const doctor_wishes *w, const doctor_host *a, const doctor_host *
     char name[600];
     timing there, back;
     checking c = {r, SECTION, name};
-    const job first = {a->name, b->name, MEDIUM, 0};
+    const job first = {a->name, b->name, MEDIUM, 0, patience_for(a, b)};
     const bool to_a = run_job(w, &first, &there, r);
-    const job second = long_job(b->name, a->name, to_a ? there.long_us : 1e4);
+    const job second = long_job(&first, to_a ? there.long_us : 1e4);
     const bool to_b = run_job(w, &second, &back, r);
     if (!to_a || !to_b)
         return;

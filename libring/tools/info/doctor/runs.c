@@ -65,8 +65,7 @@ void runs_add_program(run *r, const doctor_wishes *w, const char *name)
     texts_add(&r->command, "%s%s", folder, name);
 }
 
-/* ---- Life -------------------------------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 static bool open_pipes(int out[2], int err[2])
 {
