@@ -15,7 +15,7 @@
 
 enum { QUIET_TURNS = 64, LONGEST_NAP = 8 };
 #define NAP 200000L               /* ns */
-#define LAST_ACKNOWLEDGEMENTS 0.5 /* s */
+#define LAST_ACKNOWLEDGEMENTS 1.0 /* s */
 
 static const transport_ib defaults = TRANSPORT_IB_DEFAULTS;
 

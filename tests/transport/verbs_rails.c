@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rails that fail under a verbs link, over the double of libibverbs: what goes over to the other
+ * one, once and right, and what ends the link. Usage: test_transport_rails TEST */
+#include "fake_ibverbs.h"
+#include "heap.h"
+#include "named.h"
+#include "regions.h"
+#include "traffic.h"
+
+#include <dlfcn.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FRAMES = 3000, BYTES = 30000, AHEAD = 8 };
+
+/* A packet is lost after a millisecond, a queue pair after some of them. */
+static const transport_ib hasty = {.hca = "", .gid_index = -1, .timeout = 8, .retries = 2};
+/* After some seconds. */
+static const transport_ib patient = {.hca = "", .gid_index = -1, .timeout = 18, .retries = 7};
+
+static void *fake(const char *name)
+{
+    void *library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_NOLOAD);
+    void *found = library != NULL ? dlsym(library, name) : NULL;
+    must(found != NULL);
+    return found;
+}
+
+static void cut(const char *device, bool is_cut)
+{
+    bool (*function)(const char *, bool);
+    *(void **)&function = fake("fake_ibverbs_cut");
+    must(function(device, is_cut));
+}
+
+static void report(const char *device, int event)
+{
+    bool (*function)(const char *, int);
+    *(void **)&function = fake("fake_ibverbs_port_event");
+    must(function(device, event));
+}
+
+/* ---- Two ends ---- */
+
+static transport_link *open_end(int rank, int fd, const transport_ib *ib)
+{
+    const transport_peer peer = {.rank = rank,
+                                 .peer = rank == RANK_A ? RANK_B : RANK_A,
+                                 .fd = fd,
+                                 .ib = ib};
+    transport_link *l;
+    must_ok(ends_transport()->open(&peer, &l));
+    return l;
+}
+
+static ends open_with(const char *spec, const transport_ib *ib)
+{
+    int fds[2];
+    setenv("FAKE_IBVERBS", spec, 1);
+    must(ends_choose("verbs"));
+    ends_sockets(fds);
+    ends e = {.a = open_end(RANK_A, fds[0], ib), .b = open_end(RANK_B, fds[1], ib)};
+    const double give_up = clock_now() + PATIENCE;
+    bool is_open = false;
+    while (!is_open) { /* both are moved */
+        is_open = e.a->transport->progress(e.a) == RING_OK;
+        is_open &= e.b->transport->progress(e.b) == RING_OK;
+        must(clock_now() < give_up);
+    }
+    return e;
+}
+
+static ring_status push(const ends *e)
+{
+    const ring_status status = e->a->transport->progress(e->a);
+    return status != RING_OK ? status : e->b->transport->progress(e->b);
+}
+
+/* ---- Traffic both ways, some frames ahead ---- */
+
+typedef struct way {
+    transport_link *from, *to;
+    uint64_t sent, taken;
+    unsigned char *source; /* AHEAD pieces of BYTES, that stay until they are taken */
+} way;
+
+static size_t bytes_of(uint64_t n)
+{
+    return n % 4 == 0 ? n % TRANSPORT_INLINE : scramble(n) % BYTES;
+}
+
+static void send_some(way *w)
+{
+    while (w->sent < FRAMES && w->sent < w->taken + AHEAD) {
+        const size_t bytes = bytes_of(w->sent);
+        const transport_frame frame = w->sent % 4 == 0 ? frame_make_short(w->sent, bytes)
+                                                       : frame_make(w->sent, bytes);
+        unsigned char *at = w->source + w->sent % AHEAD * BYTES;
+        payload_fill(at, w->sent, bytes);
+        const ring_status status = w->from->transport->send(w->from, &frame, at, w->sent % 3 == 0);
+        if (status == RING_IN_PROGRESS)
+            return;
+        must_ok(status);
+        w->sent++;
+    }
+}
+
+static void take_some(way *w)
+{
+    const transport_frame *frame;
+    const void *payload;
+    ring_status status;
+    while ((status = w->to->transport->peek(w->to, &frame, &payload)) == RING_OK) {
+        frame_check(frame, w->taken, bytes_of(w->taken));
+        if (transport_behind(frame) > 0)
+            payload_check(payload, w->taken, bytes_of(w->taken));
+        w->to->transport->consume(w->to);
+        w->taken++;
+    }
+    must_be(status, RING_IN_PROGRESS);
+}
+
+/* @param at  called once half of the frames were taken. */
+static void run_traffic(const ends *e, void (*at)(void))
+{
+    unsigned char *memory[2];
+    for (int i = 0; i < 2; i++)
+        must_ok(heap_alloc((void **)&memory[i], AHEAD * BYTES));
+    way ways[2] = {{.from = e->a, .to = e->b, .source = memory[0]},
+                   {.from = e->b, .to = e->a, .source = memory[1]}};
+    bool told = false;
+    double give_up = clock_now() + PATIENCE;
+    while (ways[0].taken < FRAMES || ways[1].taken < FRAMES) {
+        const uint64_t before = ways[0].taken + ways[1].taken;
+        if (!told && before >= FRAMES) {
+            at();
+            told = true;
+        }
+        for (int i = 0; i < 2; i++) {
+            send_some(&ways[i]);
+            take_some(&ways[i]);
+        }
+        must_ok(push(e));
+        if (ways[0].taken + ways[1].taken > before)
+            give_up = clock_now() + PATIENCE;
+        must(clock_now() < give_up);
+    }
+    for (int i = 0; i < 2; i++)
+        must_ok(heap_free(memory[i]));
+}
+
+/* ---- Tests ---- */
+
+static void cut_first(void)
+{
+    cut("fake0", true);
+}
+
+static void goes_over(void)
+{
+    ends e = open_with("devices=2", &hasty);
+    run_traffic(&e, cut_first);
+    ends_close(&e);
+}
+
+static void fail_first(void)
+{
+    report("fake0", IBV_EVENT_DEVICE_FATAL);
+}
+
+static void fatal_goes_over(void)
+{
+    ends e = open_with("devices=2", &patient);
+    run_traffic(&e, fail_first);
+    ends_close(&e);
+}
+
+static void mend(void)
+{
+    cut("fake0", true);
+    clock_sleep(0.2);
+    cut("fake0", false);
+}
+
+static void mended_in_time(void)
+{
+    ends e = open_with("devices=1", &patient);
+    run_traffic(&e, mend);
+    ends_close(&e);
+}
+
+/* The end that waits sends nothing, so it is the sender that finds out. */
+static void all_cut(void)
+{
+    ends e = open_with("devices=2", &hasty);
+    const transport_frame frame = frame_make_short(0, 8);
+    cut("fake0", true);
+    cut("fake1", true);
+    must_ok(e.a->transport->send(e.a, &frame, NULL, true));
+    end_expect_broken(e.a, RANK_B, 5);
+    ends_close(&e);
+}
+
+/* What was put, seen and overwritten by its owner stays as the owner left it. */
+static void puts_are_not_repeated(void)
+{
+    ends e = open_with("devices=2", &hasty);
+    unsigned char *source, *target;
+    transport_frame frame = frame_make(0, BYTES);
+    const transport_frame *got;
+    const void *none;
+    must_ok(heap_alloc((void **)&source, BYTES));
+    must_ok(heap_alloc((void **)&target, BYTES));
+    frame.flags = FRAME_LONG | FRAME_REF;
+    frame.ext.src_ref = e.b->transport->ref(e.b, target, BYTES);
+    must_ok(e.b->transport->send(e.b, &frame, NULL, true));
+    const uint64_t ref = ends_receive(e.b, e.a, &none)->ext.src_ref;
+    e.a->transport->consume(e.a);
+    for (uint64_t n = 0; n < 200; n++) {
+        transport_frame stored = frame_make(n, BYTES);
+        stored.flags = FRAME_LONG | FRAME_STORED;
+        payload_fill(source, n, BYTES);
+        must_ok(e.a->transport->put(e.a, &stored, source, ref));
+        got = ends_receive(e.a, e.b, &none);
+        must(got->flags == stored.flags);
+        payload_check(target, n, BYTES);
+        payload_fill(target, ~n, BYTES); /* it is its owner's again */
+        e.b->transport->consume(e.b);
+        if (n == 100)
+            cut("fake0", true);
+        end_flush(e.a);
+        payload_check(target, ~n, BYTES);
+    }
+    ends_close(&e);
+    must_ok(heap_free(source));
+    must_ok(heap_free(target));
+}
+
+int main(int argc, char **argv)
+{
+    static const named_test tests[] = {{"goes_over", goes_over},
+                                       {"fatal_goes_over", fatal_goes_over},
+                                       {"mended_in_time", mended_in_time},
+                                       {"all_cut", all_cut},
+                                       {"puts_are_not_repeated", puts_are_not_repeated}};
+    if (argc == 2)
+        return named_run(tests, sizeof tests / sizeof *tests, argv[1]);
+    fprintf(stderr, "usage: %s TEST\n", argv[0]);
+    return 2;
+}
