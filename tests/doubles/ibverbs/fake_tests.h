@@ -24,6 +24,7 @@
     TEST(peer_comes_late) \
     TEST(peer_never_comes) \
     TEST(peer_in_error) \
+    TEST(peer_goes) \
     TEST(wrong_lids) \
     TEST(wrong_gids) \
     TEST(stranger) \

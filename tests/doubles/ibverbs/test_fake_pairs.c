@@ -131,6 +131,22 @@ void test_peer_in_error(void)
     bed_close(&b);
 }
 
+/* When it has seen what came: that was acknowledged. */
+void test_peer_goes(void)
+{
+    bed_load("");
+    for (int round = 0; round < 50; round++) {
+        bed b = bed_open();
+        bed_set_word(b.a.memory, 1);
+        bed_must_post(&b, IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_SEND_SIGNALED);
+        bed_await_word(b.b.memory, 1);
+        assert_int_equal(verbs.ibv_destroy_qp(b.b.qp), 0);
+        b.b.qp = NULL;
+        bed_expect(&b.a, IBV_WC_SUCCESS);
+        bed_close(&b);
+    }
+}
+
 static void expect_no_answer(const bed *b, struct ibv_qp_attr attr)
 {
     bed_connect_as(&b->a, attr);
