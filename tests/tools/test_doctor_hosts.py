@@ -9,6 +9,7 @@ ringperf that prints what a slow or broken network would make it print.
 
 import json
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -79,12 +80,21 @@ class Hosts(unittest.TestCase):
         for name in "a", "b":
             self.program(name, "ringperf", RINGPERF, SHORT=short, LONG=long, DEAF=deaf)
 
+    @staticmethod
+    def free_port():
+        """Below those that the system gives to connections, which would take it meanwhile."""
+        for port in random.sample(range(20000, 29000), 100):
+            with socket.socket() as free:
+                try:
+                    free.bind(("0.0.0.0", port))
+                    return port
+                except OSError:
+                    continue
+        raise AssertionError("no free port")
+
     def start(self, *options, hosts="a,b", env=None):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
         return subprocess.run(
-            [BIN / "ringinfo", "doctor", "--hosts", hosts, "--master-port", str(port),
+            [BIN / "ringinfo", "doctor", "--hosts", hosts, "--master-port", str(self.free_port()),
              "--remote-ringrun", BIN / "ringrun", *options], capture_output=True, text=True,
             timeout=120, cwd=self.work,
             env={"PATH": f"{self.work}/ssh:/usr/bin:/bin", "LC_ALL": "C.UTF-8", **(env or {})})
@@ -117,9 +127,10 @@ class Sound(Hosts):
         begin = time.monotonic()
         _, wrong, rows = self.run_doctor()
         self.assertLess(time.monotonic() - begin, SECONDS)
-        self.assertEqual(set(wrong) - {("pairs", "a - b time"), ("pairs", "a - b speed")}, set())
+        self.assertEqual(set(wrong) - {("pairs", "a - b time"), ("pairs", "a - b speed")}, set(),
+                         wrong)
         self.assertEqual(rows["pairs", "a - b reach"]["level"], "ok")
-        self.assertRegex(rows["pairs", "a - b time"]["value"], r"^[\d.e+]+ us there and back$")
+        self.assertRegex(rows["pairs", "a - b time"]["value"], r"^[\d.]+ [um]s there and back$")
         self.assertRegex(rows["pairs", "a - b speed"]["value"],
                          r"^[\d.]+ Gbit/s each way of a link of 10 Gbit/s$")
         self.assertRegex(rows["a", "checks"]["value"], r"^\d\d are right$")
@@ -277,7 +288,7 @@ class Between(Hosts):
 
     def test_slow_answers(self):
         self.network(short=800)
-        self.see("pairs", "a - b time", "warn", "^1.6e.03 us there and back$", "more than 1 ms",
+        self.see("pairs", "a - b time", "warn", "^1.6 ms there and back$", "more than 1 ms",
                  "RING_SOCKET_IFNAME")
 
     def test_slow(self):

@@ -35,7 +35,8 @@ static const subject subjects[] = {
     {"mtu", EQUAL, VERDICT_WARN,
      "what the larger one sends in full packets may be dropped: short messages pass, long ones "
      "hang",
-     "sudo ip link set INTERFACE mtu 1500   # the same everywhere"},
+     "sudo ip link set INTERFACE mtu 1500   # the same everywhere; more if the switch lets it "
+     "pass"},
     {"speed", EQUAL, VERDICT_WARN, "the slowest link (Mbit/s) sets the pace for all",
      "sudo ethtool -s INTERFACE autoneg on   # on the slower host; else another cable"},
     {"networks", COMMON_WORD, VERDICT_WARN,

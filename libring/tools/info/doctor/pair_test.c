@@ -13,7 +13,7 @@
 enum {
     MEETING_TIME = 5, /* seconds that ranks have, beside what ssh takes */
     CALL_TIME = 4,
-    CALLS_TIME = 5,
+    CALLS_TIME = 8,
     SHORT = 8,
     MEDIUM = 64 << 10,
     LONGEST = 8 << 20,
@@ -138,7 +138,9 @@ static double link_speed(const doctor_host *a, const doctor_host *b)
 
 static void judge_time(checking *c, double round_trip_us)
 {
-    check_found(c, NULL, "%.3g us there and back", round_trip_us);
+    const bool long_time = round_trip_us >= 1000;
+    check_found(c, NULL, "%.3g %s there and back", long_time ? round_trip_us / 1000 : round_trip_us,
+                long_time ? "ms" : "us");
     if (round_trip_us <= 1000)
         return;
     check_judge(
