@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The jobs are ringperf's, over libring's own connections, with every value checked. Rank 1 dials
- * rank 0, so that the second job, with the hosts in the other order, tries the other way. */
+ * The jobs are ringperf's, over libring's own connections, which check values. Rank 1 dials rank 0,
+ * so that the second job, with the hosts in the other order, tries the other way. */
 #include "pair_test.h"
 
 #include "runs.h"
@@ -76,10 +76,12 @@ static void put_command(run *r, const doctor_wishes *w, const job *j)
     texts_add(&r->command, "sendrecv");
     texts_add(&r->command, "--minbytes=%zu", j->calls > 0 ? j->most : (size_t)SHORT);
     texts_add(&r->command, "--maxbytes=%zu", j->most);
-    if (j->calls > 0)
+    if (j->calls > 0) {
         texts_add(&r->command, "--iters=%d", j->calls);
-    else
+        texts_add(&r->command, "--hot"); /* nothing but calls in the time */
+    } else {
         texts_add(&r->command, "--stepbytes=%zu", j->most - SHORT);
+    }
     texts_add(&r->command, "--json=/proc/self/fd/1"); /* /dev/stdout is not everywhere */
 }
 
