@@ -246,7 +246,9 @@ static void change_rail(verbs_link *l)
     l->active++;
     log_warn("verbs: rank %d goes on over %s with rank %d: over %s %s", l->rank,
              l->queue[l->active].port->name, l->head.peer, old->port->name,
-             failure != IBV_WC_SUCCESS ? ibverbs_explain(failure) : "the peer's end failed");
+             failure != IBV_WC_SUCCESS               ? ibverbs_explain(failure)
+             : atomic_load(&old->port->device->dead) ? "the adapter failed"
+                                                     : "the peer's end failed");
     l->words[WORD_LEFT] = (uint64_t)l->active;
     l->words[WORD_ARRIVED] = verbs_arrived(l);
     l->resuming = true;
@@ -280,14 +282,15 @@ static ring_status break_by_queue(verbs_link *l)
 static void look_at_rails(verbs_link *l)
 {
     const queue_pair *q = &l->queue[l->active];
+    const bool dead = atomic_load_explicit(&q->port->device->dead, memory_order_relaxed);
     const bool failed = queue_pair_failure(q) != IBV_WC_SUCCESS;
     const bool left = l->heard_words[WORD_LEFT] > (uint64_t)l->active;
-    if (atomic_load_explicit(&q->port->device->dead, memory_order_relaxed) && !has_other_rail(l))
+    if ((failed || left || dead) && has_other_rail(l))
+        change_rail(l);
+    else if (dead)
         (void)verbs_break(l, fail(RING_ERR_SYSTEM,
                                   "the adapter %s has failed; see the kernel's log (dmesg)",
                                   q->port->device->name));
-    else if ((failed || left) && has_other_rail(l))
-        change_rail(l);
     else if (failed)
         (void)break_by_queue(l);
     if (l->resuming && l->heard_words[WORD_LEFT] >= (uint64_t)l->active)
