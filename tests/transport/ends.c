@@ -151,14 +151,14 @@ static void disown(const transport_link *l)
 /* All that it sent, consumed and released has come to the other end, or nothing comes there. */
 static void settle(transport_link *l)
 {
-    double end = clock_now() + 0.1;
+    double end = clock_now() + 0.25;
     uint64_t before = 0;
     while (l->transport->progress(l) == RING_OK && clock_now() < end) {
         const uint64_t flushed = l->transport->flushed(l);
         if (flushed == l->frames_sent && l->transport->told(l))
             return;
         if (flushed != before)
-            end = clock_now() + 0.1;
+            end = clock_now() + 0.25;
         before = flushed;
     }
 }
