@@ -1,0 +1,80 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs in a guest as its only service: sets up devices, network and ssh, then runs the commands
+# that come over the second serial port. A line "ID SECONDS" there asks for $VM_WORK/NAME.ID.sh,
+# whose output goes to NAME.ID.out beside it; "ID STATUS" is the answer.
+export PATH=$VM_BIN:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
+number=$VM_NODE
+name=$VM_NAME
+
+file_systems() {
+    mount -t proc proc /proc
+    mount -t sysfs sysfs /sys
+    mount -t devtmpfs devtmpfs /dev
+    mkdir -p /dev/pts /dev/shm
+    mount -t devpts devpts /dev/pts
+    for folder in /dev/shm /run /root; do mount -t tmpfs -o mode=0755 tmpfs $folder; done
+    chmod 1777 /dev/shm
+    mkdir -p "$VM_WORK" /lib/modules
+    mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,cache=none work "$VM_WORK"
+    if [ -n "$VM_SHARE" ]; then
+        mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,cache=none share "$VM_SHARE"
+    fi
+    mount --bind "$VM_MODULES" /lib/modules
+}
+
+# Replaced, not written into: the guest's root may not be allowed to read the host's.
+own_file() { rm -f "$1" && cat > "$1"; }
+
+names() {
+    hostname "$name"
+    printf '127.0.0.1 localhost\n10.88.0.1 a\n10.88.0.2 b\n' | own_file /etc/hosts
+    echo 'root:*:19000::::::' | own_file /etc/shadow # else a locked account keeps ssh out
+    : | own_file /etc/resolv.conf
+    rm -f /etc/nologin /run/nologin
+}
+
+# Each NIC has an rxe device; MTU 4200 gives it an active MTU of 4096.
+network() {
+    ip link set lo up
+    modprobe -a crc32_generic virtio_net rdma_rxe rdma_ucm ib_uverbs
+    for path in /sys/class/net/eth*; do
+        local nic=${path##*/}
+        local index=${nic#eth}
+        ip link set "$nic" mtu 4200
+        ip addr add "10.88.$index.$number/24" dev "$nic"
+        ip link set "$nic" up
+        rdma link add "rxe$index" type rxe netdev "$nic"
+    done
+}
+
+ssh_service() {
+    mkdir -p /run/sshd /run/ssh /root/.ssh
+    cp "$VM_WORK"/ssh/* /run/ssh && chmod 600 /run/ssh/* /root/.ssh && chmod 700 /root /root/.ssh
+    cp /run/ssh/key /root/.ssh/id_ed25519
+    cp /run/ssh/key.pub /root/.ssh/authorized_keys
+    echo "a,b,10.88.0.1,10.88.0.2,10.88.1.1,10.88.1.2 $(cat /run/ssh/host.pub)" > /root/.ssh/known_hosts
+    /usr/sbin/sshd -f /dev/null -h /run/ssh/host -o UsePAM=no -o PermitRootLogin=yes \
+        -o KexAlgorithms=curve25519-sha256 -o PidFile=/run/sshd.pid -o SetEnv="PATH=$PATH" \
+        -o UseDNS=no
+}
+
+run_one() {
+    local script=$VM_WORK/$name.$1
+    timeout -k 2 "$2" bash "$script.sh" < /dev/null > "$script.out" 2>&1 3>&-
+    echo "$1 $?" >&3
+}
+
+file_systems
+names
+network
+[ -d "$VM_WORK/ssh" ] && ssh_service
+ulimit -l unlimited
+ulimit -c 0
+cd "$VM_CWD" || cd /
+exec 3<> /dev/ttyS1
+stty -F /dev/ttyS1 raw -echo
+echo "ready 0" >&3
+while read -r -u 3 id seconds; do
+    run_one "$id" "$seconds" &
+done

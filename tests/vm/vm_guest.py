@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests under QEMU: started, given commands, unplugged, killed.
+
+Wires, serial ports and monitors are socket pairs that a QEMU inherits, so nothing has a name in
+a file system, and a QEMU that vanishes is seen by its other ends."""
+
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import vm_kernel
+
+HERE = Path(__file__).resolve().parent
+BOOT_SECONDS = 120
+REPLY_SECONDS = 20  # for what is no command: the monitor, and the answer after a time-out
+
+
+class Failed(Exception):
+    """A guest or a command in it did not do what was asked; the text says what."""
+
+
+class Job:
+    """A command that runs in a guest, or has run."""
+
+    def __init__(self, guest, number, script, seconds):
+        self.guest, self.number, self.script = guest, number, script
+        self.deadline = time.monotonic() + seconds + REPLY_SECONDS
+        self.status = None
+        self.path = guest.work / f"{guest.name}.{number}.out"
+
+    @property
+    def out(self):
+        return self.path.read_text(errors="replace") if self.path.exists() else ""
+
+    def wait(self, follow=None):
+        """Until the command has ended; the bytes of its output go to follow as they come."""
+        shown = 0
+        while self.status is None:
+            self.guest.listen(self.deadline, f"'{self.script}'")
+            shown += self.show(shown, follow)
+        self.show(shown, follow)
+        return self
+
+    def show(self, shown, follow):
+        if follow is None or not self.path.exists():
+            return 0
+        with open(self.path, "rb") as file:
+            file.seek(shown)
+            return follow.write(file.read())
+
+    def must(self):
+        """Waits; Failed with the output unless the command ended with 0."""
+        self.wait()
+        if self.status != 0:
+            raise Failed(f"in {self.guest.name}: '{self.script}' ended with {self.status}:\n"
+                         f"{self.out}")
+        return self.out
+
+
+class Guest:
+    """One machine. Its name is a or b, its addresses are 10.88.NIC.1 or 10.88.NIC.2."""
+
+    def __init__(self, name, lab, wires):
+        self.name, self.work = name, lab.work
+        self.jobs = {"ready": Job(self, "ready", "boot", BOOT_SECONDS)}
+        self.serial, serial = socket.socketpair()
+        self.monitor, monitor = socket.socketpair()
+        self.monitor.settimeout(REPLY_SECONDS)
+        self.buffer = b""
+        inherited = [serial, monitor, *(wire for wire in wires if wire)]
+        self.process = subprocess.Popen(self.words(lab, serial, monitor, wires),
+                                        pass_fds=[end.fileno() for end in inherited],
+                                        stdin=subprocess.DEVNULL, start_new_session=True,
+                                        stdout=open(self.work / f"{name}.qemu", "wb"),
+                                        stderr=subprocess.STDOUT)
+        for end in inherited:
+            end.close()
+
+    def words(self, lab, serial, monitor, wires):
+        """QEMU's command line."""
+        words = ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-nodefaults",
+                 "-no-user-config", "-display", "none", "-no-reboot", "-m", str(lab.memory),
+                 "-smp", str(lab.cpus), "-kernel", str(next(lab.kernel.glob("boot/vmlinuz-*"))),
+                 "-initrd", str(lab.work / "initrd"), "-append", self.kernel_line(lab),
+                 "-serial", f"file:{self.work}/{self.name}.console",
+                 "-chardev", f"socket,id=agent,fd={serial.fileno()}", "-serial", "chardev:agent",
+                 "-chardev", f"socket,id=monitor,fd={monitor.fileno()}",
+                 "-mon", "chardev=monitor,mode=control", *lab.accelerator]
+        for tag, (path, mode) in lab.folders().items():
+            words += ["-fsdev", f"local,id={tag},path={path},security_model=none,"
+                      f"multidevs=remap,readonly={mode}",
+                      "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
+        for index, wire in enumerate(wires):
+            back = f"stream,id=n{index},server=off,addr.type=fd,addr.str={wire.fileno()}" \
+                if wire else f"hubport,id=n{index},hubid={index}"
+            words += ["-netdev", back, "-device", f"virtio-net-pci,netdev=n{index},"
+                      f"romfile=,mac=02:00:00:00:{index:02x}:{lab.node(self.name):02x}"]
+        return words
+
+    def kernel_line(self, lab):
+        own = {"NAME": self.name, "NODE": lab.node(self.name), "WORK": self.work, "HERE": HERE,
+               "MODULES": lab.kernel / "lib/modules", "BIN": lab.bin, "CWD": os.getcwd(),
+               "SHARE": lab.share or ""}
+        settings = " ".join(f"VM_{key}={value}" for key, value in own.items())
+        return f"console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0 {settings}"
+
+    def listen(self, deadline, what):
+        """Takes what came over the serial port, at most 0.2 s long; Failed after the deadline."""
+        if time.monotonic() > deadline:
+            raise Failed(f"guest {self.name}: no end of {what} in time{self.last_words()}")
+        if not select.select([self.serial], [], [], 0.2)[0]:
+            return
+        try:
+            more = self.serial.recv(4096)
+        except ConnectionResetError:
+            more = b""
+        if not more:
+            raise Failed(f"guest {self.name} ended during {what}{self.last_words()}")
+        *lines, self.buffer = (self.buffer + more).split(b"\n")
+        for line in lines:
+            number, _, status = line.decode(errors="replace").strip().partition(" ")
+            if number in self.jobs:
+                self.jobs.pop(number).status = int(status)
+
+    def last_words(self):
+        said = ""
+        for kind in ("qemu", "console"):
+            path = self.work / f"{self.name}.{kind}"
+            said += path.read_text(errors="replace")[-1500:] if path.exists() else ""
+        return f"; it said:\n{said}" if said.strip() else ""
+
+    def start(self, script, seconds=60):
+        """Begins a command; ends it there after so many seconds (status 124)."""
+        number = f"{time.monotonic_ns()}"
+        (self.work / f"{self.name}.{number}.sh").write_text(script + "\n")
+        job = self.jobs[number] = Job(self, number, script, seconds)
+        self.serial.sendall(f"{number} {seconds}\n".encode())
+        return job
+
+    def run(self, script, seconds=60):
+        """Output of a command that must succeed."""
+        return self.start(script, seconds).must()
+
+    def cable(self, index, plugged):
+        """Pulls the cable of NIC index, or plugs it in."""
+        self.ask("qmp_capabilities")
+        self.ask("set_link", name=f"n{index}", up=plugged)
+
+    def ask(self, what, **arguments):
+        """A command of QEMU's monitor."""
+        text = {"execute": what, "arguments": arguments} if arguments else {"execute": what}
+        self.monitor.sendall(json.dumps(text).encode() + b"\n")
+        reply = b""
+        while b'"return"' not in reply and b'"CommandNotFound"' not in reply:
+            reply += self.monitor.recv(4096)
+            if b'"error"' in reply and b'"CommandNotFound"' not in reply:
+                raise Failed(f"guest {self.name}: {what}: {reply.decode()}")
+
+    def kill(self):
+        """The machine vanishes."""
+        self.process.kill()
+        self.process.wait()
+        self.serial.close()
+        self.monitor.close()
+
+
+class Lab:
+    """One guest, or two with a wire between each pair of NICs. A context: guests and files are
+    gone at its end."""
+
+    def __init__(self, build, names=("a",), nics=1, cpus=2, memory=1024, kvm=False, share=None):
+        vm_kernel.check_tools()
+        self.build, self.names, self.nics = Path(build).resolve(), names, nics
+        self.bin, self.cpus, self.memory = self.build / "bin", cpus, memory
+        self.share = Path(share).resolve() if share else None
+        self.accelerator = ["-accel", "kvm", "-cpu", "host"] if kvm else \
+            ["-accel", "tcg,thread=multi", "-cpu", "max"]
+        self.kernel = vm_kernel.kernel(self.build)
+        self.work, self.guests = None, []
+
+    def node(self, name):
+        return 1 + "ab".index(name)
+
+    def folders(self):
+        """Shared with the guests: tag, path, read only."""
+        folders = {"host": ("/", "on"), "work": (self.work, "off")}
+        if self.share:
+            folders["share"] = (self.share, "off")
+        return folders
+
+    def __enter__(self):
+        self.work = Path(tempfile.mkdtemp(prefix="ring-vm."))
+        try:
+            vm_kernel.initrd(self.kernel, self.work / "initrd", HERE / "vm_init.sh")
+            self.keys()
+            self.boot()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def keys(self):
+        folder = self.work / "ssh"
+        folder.mkdir(mode=0o700)
+        for name in ("key", "host"):
+            vm_kernel.command(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name,
+                               "-f", str(folder / name)])
+
+    def boot(self):
+        pair = len(self.names) == 2
+        wires = [socket.socketpair() if pair else (None, None) for _ in range(self.nics)]
+        self.guests = []
+        for end, name in enumerate(self.names):
+            self.guests.append(Guest(name, self, [wire[end] for wire in wires]))
+        for guest in self.guests:
+            guest.jobs["ready"].wait()
+
+    def __exit__(self, *_):
+        for guest in self.guests:
+            guest.kill()
+        shutil.rmtree(self.work, ignore_errors=True)
