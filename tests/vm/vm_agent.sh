@@ -49,12 +49,12 @@ network() {
 }
 
 ssh_service() {
-    mkdir -p /run/sshd /run/ssh /root/.ssh
-    cp "$VM_WORK"/ssh/* /run/ssh && chmod 600 /run/ssh/* /root/.ssh && chmod 700 /root /root/.ssh
-    cp /run/ssh/key /root/.ssh/id_ed25519
-    cp /run/ssh/key.pub /root/.ssh/authorized_keys
-    echo "a,b,10.88.0.1,10.88.0.2,10.88.1.1,10.88.1.2 $(cat /run/ssh/host.pub)" > /root/.ssh/known_hosts
-    /usr/sbin/sshd -f /dev/null -h /run/ssh/host -o UsePAM=no -o PermitRootLogin=yes \
+    mkdir -p /run/sshd /run/keys /root/.ssh
+    cp "$VM_WORK"/keys/* /run/keys && chmod 600 /run/keys/* /root/.ssh && chmod 700 /root /root/.ssh
+    cp /run/keys/key /root/.ssh/id_ed25519
+    cp /run/keys/key.pub /root/.ssh/authorized_keys
+    echo "a,b,10.88.0.1,10.88.0.2,10.88.1.1,10.88.1.2 $(cat /run/keys/host.pub)" > /root/.ssh/known_hosts
+    /usr/sbin/sshd -f /dev/null -h /run/keys/host -o UsePAM=no -o PermitRootLogin=yes \
         -o KexAlgorithms=curve25519-sha256 -o PidFile=/run/sshd.pid -o SetEnv="PATH=$PATH" \
         -o UseDNS=no
 }
@@ -68,7 +68,7 @@ run_one() {
 file_systems
 names
 network
-[ -d "$VM_WORK/ssh" ] && ssh_service
+[ -d "$VM_WORK/keys" ] && ssh_service
 ulimit -l unlimited
 ulimit -c 0
 cd "$VM_CWD" || cd /

@@ -41,11 +41,16 @@ class Job:
     def wait(self, follow=None):
         """Until the command has ended; the bytes of its output go to follow as they come."""
         shown = 0
-        while self.status is None:
-            self.guest.listen(self.deadline, f"'{self.script}'")
+        while not self.ended():
             shown += self.show(shown, follow)
         self.show(shown, follow)
         return self
+
+    def ended(self):
+        """Whether it has, without waiting."""
+        if self.status is None:
+            self.guest.listen(self.deadline, f"'{self.script}'")
+        return self.status is not None
 
     def show(self, shown, follow):
         if follow is None or not self.path.exists():
@@ -67,20 +72,22 @@ class Guest:
     """One machine. Its name is a or b, its addresses are 10.88.NIC.1 or 10.88.NIC.2."""
 
     def __init__(self, name, lab, wires):
-        self.name, self.work = name, lab.work
+        self.name, self.work, self.programs = name, lab.work, lab.bin
+        self.node, self.nics = lab.node(name), len(wires)
         self.jobs = {"ready": Job(self, "ready", "boot", BOOT_SECONDS)}
         self.serial, serial = socket.socketpair()
         self.monitor, monitor = socket.socketpair()
         self.monitor.settimeout(REPLY_SECONDS)
         self.buffer = b""
         inherited = [serial, monitor, *(wire for wire in wires if wire)]
-        self.process = subprocess.Popen(self.words(lab, serial, monitor, wires),
-                                        pass_fds=[end.fileno() for end in inherited],
-                                        stdin=subprocess.DEVNULL, start_new_session=True,
-                                        stdout=open(self.work / f"{name}.qemu", "wb"),
-                                        stderr=subprocess.STDOUT)
+        with open(self.work / f"{name}.qemu", "wb") as said:
+            self.process = subprocess.Popen(self.words(lab, serial, monitor, wires), stdout=said,
+                                            stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                            pass_fds=[end.fileno() for end in inherited],
+                                            start_new_session=True)
         for end in inherited:
             end.close()
+        self.ask("qmp_capabilities")
 
     def words(self, lab, serial, monitor, wires):
         """QEMU's command line."""
@@ -111,7 +118,7 @@ class Guest:
         return f"console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0 {settings}"
 
     def listen(self, deadline, what):
-        """Takes what came over the serial port, at most 0.2 s long; Failed after the deadline."""
+        """Takes what comes over the serial port within 0.2 s; Failed after the deadline."""
         if time.monotonic() > deadline:
             raise Failed(f"guest {self.name}: no end of {what} in time{self.last_words()}")
         if not select.select([self.serial], [], [], 0.2)[0]:
@@ -147,25 +154,35 @@ class Guest:
         """Output of a command that must succeed."""
         return self.start(script, seconds).must()
 
-    def cable(self, index, plugged):
-        """Pulls the cable of NIC index, or plugs it in."""
-        self.ask("qmp_capabilities")
-        self.ask("set_link", name=f"n{index}", up=plugged)
+    def cables(self, plugged, nics=None):
+        """Pulls the cables of these NICs (all), or plugs them in."""
+        for index in nics or range(self.nics):
+            self.ask("set_link", name=f"n{index}", up=plugged)
 
     def ask(self, what, **arguments):
         """A command of QEMU's monitor."""
-        text = {"execute": what, "arguments": arguments} if arguments else {"execute": what}
-        self.monitor.sendall(json.dumps(text).encode() + b"\n")
+        text = {"execute": what} | ({"arguments": arguments} if arguments else {})
         reply = b""
-        while b'"return"' not in reply and b'"CommandNotFound"' not in reply:
-            reply += self.monitor.recv(4096)
-            if b'"error"' in reply and b'"CommandNotFound"' not in reply:
-                raise Failed(f"guest {self.name}: {what}: {reply.decode()}")
+        try:
+            self.monitor.sendall(json.dumps(text).encode() + b"\n")
+            while b'"return"' not in reply and b'"error"' not in reply:
+                more = self.monitor.recv(4096)
+                if not more:
+                    raise ConnectionResetError("it ended")
+                reply += more
+        except OSError as why:
+            raise Failed(f"guest {self.name}: monitor: {why}{self.last_words()}") from why
+        if b'"error"' in reply:
+            raise Failed(f"guest {self.name}: {what}: {reply.decode()}")
+
+    def clear(self):
+        """Ends what a failed case may have left."""
+        self.start("pkill -KILL '^(ring|ib)'", 10).wait()
 
     def kill(self):
         """The machine vanishes."""
         self.process.kill()
-        self.process.wait()
+        self.process.wait(REPLY_SECONDS)
         self.serial.close()
         self.monitor.close()
 
@@ -206,8 +223,9 @@ class Lab:
         return self
 
     def keys(self):
-        folder = self.work / "ssh"
+        folder = self.work / "keys"
         folder.mkdir(mode=0o700)
+        (folder / "secret").write_bytes(os.urandom(32))
         for name in ("key", "host"):
             vm_kernel.command(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name,
                                "-f", str(folder / name)])

@@ -19,10 +19,9 @@ TOOLS = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "
 FIRST_MODULES = ["virtio_pci", "9pnet_virtio", "9p", "overlay"]
 PARTS = ["./boot/vmlinuz-*", "./lib/modules/*/modules.*"] + [
     f"./lib/modules/*/kernel/{part}" for part in (
-        "arch", "crypto", "lib", "net", "fs/9p", "fs/fscache", "fs/netfs", "fs/overlayfs",
-        "drivers/virtio", "drivers/infiniband", "drivers/char/hw_random",
-        "drivers/net/dummy.ko", "drivers/net/net_failover.ko", "drivers/net/veth.ko",
-        "drivers/net/virtio_net.ko")]
+        "arch", "crypto", "lib", "net", "fs/9p", "fs/configfs", "fs/fscache", "fs/netfs",
+        "fs/overlayfs", "drivers/virtio", "drivers/infiniband", "drivers/net/dummy.ko",
+        "drivers/net/net_failover.ko", "drivers/net/veth.ko", "drivers/net/virtio_net.ko")]
 LOCK_SECONDS = 300
 FETCH_SECONDS = 240
 
@@ -106,8 +105,10 @@ def locked(file):
 def kernel(build):
     """The folder of the unpacked kernel, fetched once for a build tree."""
     home = Path(build) / "vm"
-    home.mkdir(parents=True, exist_ok=True)
     ready = home / "kernel"
+    if ready.is_dir():
+        return ready
+    home.mkdir(parents=True, exist_ok=True)
     with open(home / "lock", "w", encoding="ascii") as file:
         locked(file)
         if not ready.is_dir():
