@@ -20,7 +20,7 @@ from pathlib import Path
 import vm_cases
 import vm_faults
 import vm_figures
-import vm_kernel
+import vm_packages
 from vm_guest import Failed, Lab
 from vm_places import Place, SshPlace, shape
 
@@ -177,7 +177,7 @@ def main():
     signal.alarm(limit)
     try:
         return options.do(options)
-    except vm_kernel.Missing as why:
+    except vm_packages.Missing as why:
         print(f"SKIPPED: {why}")
         return 77
     except Failed as why:

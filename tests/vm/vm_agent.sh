@@ -30,6 +30,7 @@ names() {
     hostname "$name"
     printf '127.0.0.1 localhost\n10.88.0.1 a\n10.88.0.2 b\n' | own_file /etc/hosts
     echo 'root:*:19000::::::' | own_file /etc/shadow # else a locked account keeps ssh out
+    grep -q '^sshd:' /etc/passwd || echo 'sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin' >> /etc/passwd
     : | own_file /etc/resolv.conf
     rm -f /etc/nologin /run/nologin
 }

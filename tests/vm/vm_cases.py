@@ -6,7 +6,7 @@ import json
 import time
 from pathlib import Path
 
-import vm_kernel
+import vm_packages
 from vm_guest import Failed
 from vm_places import settings, traffic
 
@@ -72,7 +72,7 @@ class Training:
             return self.data
         drawn = guest.work / "digits"
         if not drawn.exists():
-            vm_kernel.command([str(guest.programs / "ringdigits"), str(drawn), "--train",
+            vm_packages.command([str(guest.programs / "ringdigits"), str(drawn), "--train",
                                str(2 * self.batch * self.steps), "--test", "100"])
         return drawn
 

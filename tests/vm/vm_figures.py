@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """perftest in the guests, which is what the wire gives, and libring's figures beside it."""
 
+import math
 from statistics import median
 
 from vm_cases import swept
@@ -14,6 +15,7 @@ PORT = 18515
 SIZES = (256 << 10, 1 << 20, 4 << 20)
 BAND, DELAY = 0.85, 1.5  # what verbs must reach of half of ib_write_bw -b; of ib_write_lat
 TWO_RAILS = 1.6
+TRIES = 5
 
 
 class Perftest:
@@ -47,9 +49,14 @@ def both_ways(place, size, calls):
 
 
 def delay(place, calls=1000):
-    """us of an 8-byte write: half of a round trip."""
+    """us of an 8-byte write: half of a round trip. On a busy machine perftest may fail to learn
+    the rate of its clock; then its times are infinite."""
     server, client = place.guests[0], place.guests[-1]
-    return Perftest(server, client, f"ib_write_lat -s 8 -n {calls}").row()[4]
+    for _ in range(TRIES):
+        typical = Perftest(server, client, f"ib_write_lat -s 8 -n {calls}").row()[4]
+        if math.isfinite(typical):
+            return typical
+    raise Failed(f"ib_write_lat could not measure the clock in {TRIES} tries")
 
 
 def pingpong(server, client):

@@ -15,9 +15,10 @@ import time
 from pathlib import Path
 
 import vm_kernel
+import vm_packages
 
 HERE = Path(__file__).resolve().parent
-BOOT_SECONDS = 120
+BOOT_SECONDS = 180
 REPLY_SECONDS = 20  # for what is no command: the monitor, and the answer after a time-out
 
 
@@ -192,13 +193,14 @@ class Lab:
     gone at its end."""
 
     def __init__(self, build, names=("a",), nics=1, cpus=2, memory=1024, kvm=False, share=None):
-        vm_kernel.check_tools()
+        vm_packages.check_tools()
         self.build, self.names, self.nics = Path(build).resolve(), names, nics
         self.bin, self.cpus, self.memory = self.build / "bin", cpus, memory
         self.share = Path(share).resolve() if share else None
         self.accelerator = ["-accel", "kvm", "-cpu", "host"] if kvm else \
             ["-accel", "tcg,thread=multi", "-cpu", "max"]
-        self.kernel = vm_kernel.kernel(self.build)
+        unpacked = vm_packages.unpacked(self.build)
+        self.kernel, self.layer = unpacked / "kernel", unpacked / "layer"
         self.work, self.guests = None, []
 
     def node(self, name):
@@ -206,7 +208,7 @@ class Lab:
 
     def folders(self):
         """Shared with the guests: tag, path, read only."""
-        folders = {"host": ("/", "on"), "work": (self.work, "off")}
+        folders = {"host": ("/", "on"), "layer": (self.layer, "on"), "work": (self.work, "off")}
         if self.share:
             folders["share"] = (self.share, "off")
         return folders
@@ -227,7 +229,7 @@ class Lab:
         folder.mkdir(mode=0o700)
         (folder / "secret").write_bytes(os.urandom(32))
         for name in ("key", "host"):
-            vm_kernel.command(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name,
+            vm_packages.command(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name,
                                "-f", str(folder / name)])
 
     def boot(self):

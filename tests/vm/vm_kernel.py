@@ -1,123 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest boots: Debian's kernel package, unpacked into a folder of the build tree, and a
-first file system of busybox and the modules that reach the host's files."""
+"""What a guest boots before it has its files: a first file system of busybox and the modules that
+reach them."""
 
-import fcntl
-import os
-import re
 import shutil
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
-TOOLS = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "cpio": "cpio",
-         "depmod": "kmod", "rdma": "iproute2", "ibv_devinfo": "ibverbs-utils",
-         "ib_write_bw": "perftest", "sshd": "openssh-server", "ssh-keygen": "openssh-client",
-         "setpriv": "util-linux"}
+from vm_packages import tool
+
 # Without these the guest has no root; all others are loaded from there.
 FIRST_MODULES = ["virtio_pci", "9pnet_virtio", "9p", "overlay"]
-PARTS = ["./boot/vmlinuz-*", "./lib/modules/*/modules.*"] + [
-    f"./lib/modules/*/kernel/{part}" for part in (
-        "arch", "crypto", "lib", "net", "fs/9p", "fs/configfs", "fs/fscache", "fs/netfs",
-        "fs/overlayfs", "drivers/virtio", "drivers/infiniband", "drivers/net/dummy.ko",
-        "drivers/net/net_failover.ko", "drivers/net/veth.ko", "drivers/net/virtio_net.ko")]
-LOCK_SECONDS = 300
-FETCH_SECONDS = 240
-
-
-class Missing(Exception):
-    """Guests cannot be had here; the text says why."""
-
-
-def search_path():
-    return os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/bin:/bin"
-
-
-def check_tools():
-    missing = [package for tool, package in TOOLS.items()
-               if not shutil.which(tool, path=search_path())]
-    if os.uname().machine != "x86_64":
-        raise Missing(f"guests are x86_64, this machine is {os.uname().machine}")
-    if missing:
-        raise Missing("not installed: " + " ".join(sorted(set(missing))))
-
-
-def command(words, **more):
-    """Runs a command and returns its output; Missing with its last words if it fails."""
-    result = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                            timeout=FETCH_SECONDS, env=dict(os.environ, PATH=search_path()),
-                            check=False, **more)
-    if result.returncode != 0:
-        last = (result.stdout.strip().splitlines() or ["no message"])[-1]
-        raise Missing(f"{' '.join(words[:2])}: {last}")
-    return result.stdout
-
-
-def newest_package(options):
-    depends = command(["apt-cache", *options, "depends", "linux-image-amd64"])
-    found = re.search(r"Depends: (linux-image-\d\S*-amd64)", depends)
-    if not found:
-        raise Missing("apt knows no package linux-image-amd64")
-    return found.group(1)
-
-
-def download(folder, options):
-    command(["apt-get", *options, "-o", "APT::Sandbox::User=", "download",
-             newest_package(options)], cwd=folder)
-    return next(folder.glob("linux-image-*.deb"))
-
-
-def fetch(folder):
-    """The package by the lists of this machine or, if those are missing or old, by own ones."""
-    if not shutil.which("apt-get"):
-        raise Missing("no apt-get here, which fetches Debian's kernel")
-    try:
-        return download(folder, [])
-    except Missing:
-        lists = folder / "lists"
-        (lists / "partial").mkdir(parents=True)
-        options = ["-o", f"Dir::State::Lists={lists}", "-o", f"Dir::Cache={folder}"]
-        command(["apt-get", *options, "-o", "APT::Sandbox::User=", "update"])
-        return download(folder, options)
-
-
-def unpack(package, folder):
-    tar = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE)
-    command(["tar", "-x", "-C", folder, "--no-same-owner", "--wildcards", *PARTS],
-            stdin=tar.stdout)
-    tar.stdout.close()
-    tar.wait(timeout=FETCH_SECONDS)
-    version = next((folder / "lib/modules").iterdir()).name
-    command(["depmod", "-b", str(folder), version])
-
-
-def locked(file):
-    end = time.monotonic() + LOCK_SECONDS
-    while time.monotonic() < end:
-        try:
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.2)
-    raise Missing(f"{file.name} was locked for {LOCK_SECONDS} s")
-
-
-def kernel(build):
-    """The folder of the unpacked kernel, fetched once for a build tree."""
-    home = Path(build) / "vm"
-    ready = home / "kernel"
-    if ready.is_dir():
-        return ready
-    home.mkdir(parents=True, exist_ok=True)
-    with open(home / "lock", "w", encoding="ascii") as file:
-        locked(file)
-        if not ready.is_dir():
-            with tempfile.TemporaryDirectory(dir=home) as temporary:
-                fresh = Path(temporary) / "kernel"
-                fresh.mkdir()
-                unpack(fetch(Path(temporary)), fresh)
-                fresh.rename(ready)
-    return ready
 
 
 def module_files(modules):
@@ -139,7 +32,7 @@ def initrd(folder, image, init):
     with tempfile.TemporaryDirectory(dir=image.parent) as temporary:
         root = Path(temporary)
         (root / "bin").mkdir()
-        shutil.copy(shutil.which("busybox", path=search_path()), root / "bin/busybox")
+        shutil.copy(tool("busybox"), root / "bin/busybox")
         shutil.copy(init, root / "init")
         for path in files:
             shutil.copy(modules / path, root / Path(path).name)
