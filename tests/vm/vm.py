@@ -31,6 +31,7 @@ LOCAL = ("shm", *REMOTE)
 RATE = "16mbit"  # so that the wire is what limits, not the emulated processors
 CASES_SECONDS, FULL_SECONDS = 840, 7200
 ROUNDS = 7
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 
 class OutOfTime(BaseException):
@@ -164,13 +165,16 @@ def parsed():
 
 
 def interrupted(number, _):
+    """Ends everything; the guests are removed on the way out, whatever comes meanwhile."""
+    for other in SIGNALS:
+        signal.signal(other, signal.SIG_IGN)
     if number == signal.SIGALRM:
         raise OutOfTime
     raise SystemExit(128 + number)
 
 
 def main():
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
+    for number in SIGNALS:
         signal.signal(number, interrupted)
     options = parsed()
     limit = options.limit or options.seconds

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs in a guest as its only service: sets up devices, network and ssh, then runs the commands
+# Runs in a guest as its only service: sets up file systems, network and ssh, then runs the commands
 # that come over the second serial port. A line "ID SECONDS" there asks for $VM_WORK/NAME.ID.sh,
-# whose output goes to NAME.ID.out beside it; "ID STATUS" is the answer.
+# whose output goes to NAME.ID.out beside it; "ID STATUS" is the answer. VM_* are the guest's
+# settings, from the kernel's command line and vm_guest.py.
+. /.ring-vm/settings.sh
 export PATH=$VM_BIN:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
-number=$VM_NODE
-name=$VM_NAME
 
 file_systems() {
     mount -t proc proc /proc
@@ -27,7 +27,7 @@ file_systems() {
 own_file() { rm -f "$1" && cat > "$1"; }
 
 names() {
-    hostname "$name"
+    hostname "$VM_NAME"
     printf '127.0.0.1 localhost\n10.88.0.1 a\n10.88.0.2 b\n' | own_file /etc/hosts
     echo 'root:*:19000::::::' | own_file /etc/shadow # else a locked account keeps ssh out
     grep -q '^sshd:' /etc/passwd || echo 'sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin' >> /etc/passwd
@@ -43,7 +43,7 @@ network() {
         local nic=${path##*/}
         local index=${nic#eth}
         ip link set "$nic" mtu 4200
-        ip addr add "10.88.$index.$number/24" dev "$nic"
+        ip addr add "10.88.$index.$VM_NODE/24" dev "$nic"
         ip link set "$nic" up
         rdma link add "rxe$index" type rxe netdev "$nic"
     done
@@ -56,12 +56,12 @@ ssh_service() {
     cp /run/keys/key.pub /root/.ssh/authorized_keys
     echo "a,b,10.88.0.1,10.88.0.2,10.88.1.1,10.88.1.2 $(cat /run/keys/host.pub)" > /root/.ssh/known_hosts
     /usr/sbin/sshd -f /dev/null -h /run/keys/host -o UsePAM=no -o PermitRootLogin=yes \
-        -o KexAlgorithms=curve25519-sha256 -o PidFile=/run/sshd.pid -o SetEnv="PATH=$PATH" \
+        -o KexAlgorithms=curve25519-sha256 -o PidFile=/run/sshd.pid -o SetEnv="\"PATH=$PATH\"" \
         -o UseDNS=no
 }
 
 run_one() {
-    local script=$VM_WORK/$name.$1
+    local script=$VM_WORK/$VM_NAME.$1
     timeout -k 2 "$2" bash "$script.sh" < /dev/null > "$script.out" 2>&1 3>&-
     echo "$1 $?" >&3
 }
@@ -69,13 +69,14 @@ run_one() {
 file_systems
 names
 network
-[ -d "$VM_WORK/keys" ] && ssh_service
 ulimit -l unlimited
 ulimit -c 0
+ssh_service
+begun=$?
 cd "$VM_CWD" || cd /
 exec 3<> /dev/ttyS1
 stty -F /dev/ttyS1 raw -echo
-echo "ready 0" >&3
+echo "ready $begun" >&3
 while read -r -u 3 id seconds; do
     run_one "$id" "$seconds" &
 done

@@ -3,16 +3,17 @@
 what was asked for. The faults are in vm_faults.py, the figures in vm_figures.py."""
 
 import json
+import subprocess
 import time
 from pathlib import Path
 
-import vm_packages
 from vm_guest import Failed
 from vm_places import settings, traffic
 
 SOURCE = Path(__file__).resolve().parents[2]
 CONFIG = SOURCE / "docs/examples/mnist/deeps.json"
 PARAMETERS = 218058
+DRAW_SECONDS = 120
 SWEPT = ("all_reduce", "reduce_scatter", "all_gather", "sendrecv")
 
 
@@ -72,8 +73,9 @@ class Training:
             return self.data
         drawn = guest.work / "digits"
         if not drawn.exists():
-            vm_packages.command([str(guest.programs / "ringdigits"), str(drawn), "--train",
-                               str(2 * self.batch * self.steps), "--test", "100"])
+            subprocess.run([guest.programs / "ringdigits", drawn, "--train",
+                            str(2 * self.batch * self.steps), "--test", "100"], check=True,
+                           timeout=DRAW_SECONDS, stdout=subprocess.DEVNULL)
         return drawn
 
     def config(self, guest):

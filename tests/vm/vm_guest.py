@@ -7,6 +7,7 @@ a file system, and a QEMU that vanishes is seen by its other ends."""
 import json
 import os
 import select
+import shlex
 import shutil
 import socket
 import subprocess
@@ -19,6 +20,7 @@ import vm_packages
 
 HERE = Path(__file__).resolve().parent
 BOOT_SECONDS = 180
+END_SECONDS = 60  # until the memory of a killed QEMU is freed
 REPLY_SECONDS = 20  # for what is no command: the monitor, and the answer after a time-out
 
 
@@ -88,21 +90,28 @@ class Guest:
                                             start_new_session=True)
         for end in inherited:
             end.close()
+
+    def ready(self):
+        """Waits until it takes commands."""
         self.ask("qmp_capabilities")
+        if self.jobs["ready"].wait().status:
+            raise Failed(f"guest {self.name} began badly{self.last_words()}")
 
     def words(self, lab, serial, monitor, wires):
         """QEMU's command line."""
         words = ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-nodefaults",
                  "-no-user-config", "-display", "none", "-no-reboot", "-m", str(lab.memory),
                  "-smp", str(lab.cpus), "-kernel", str(next(lab.kernel.glob("boot/vmlinuz-*"))),
-                 "-initrd", str(lab.work / "initrd"), "-append", self.kernel_line(lab),
+                 "-initrd", str(lab.work / "initrd"), "-append",
+                 "console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0 "
+                 f"VM_NAME={self.name} VM_NODE={self.node}",
                  "-serial", f"file:{self.work}/{self.name}.console",
                  "-chardev", f"socket,id=agent,fd={serial.fileno()}", "-serial", "chardev:agent",
                  "-chardev", f"socket,id=monitor,fd={monitor.fileno()}",
                  "-mon", "chardev=monitor,mode=control", *lab.accelerator]
         for tag, (path, mode) in lab.folders().items():
-            words += ["-fsdev", f"local,id={tag},path={path},security_model=none,"
-                      f"multidevs=remap,readonly={mode}",
+            words += ["-fsdev", f"local,id={tag},path={str(path).replace(',', ',,')},"
+                      f"security_model=none,multidevs=remap,readonly={mode}",
                       "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
         for index, wire in enumerate(wires):
             back = f"stream,id=n{index},server=off,addr.type=fd,addr.str={wire.fileno()}" \
@@ -110,13 +119,6 @@ class Guest:
             words += ["-netdev", back, "-device", f"virtio-net-pci,netdev=n{index},"
                       f"romfile=,mac=02:00:00:00:{index:02x}:{lab.node(self.name):02x}"]
         return words
-
-    def kernel_line(self, lab):
-        own = {"NAME": self.name, "NODE": lab.node(self.name), "WORK": self.work, "HERE": HERE,
-               "MODULES": lab.kernel / "lib/modules", "BIN": lab.bin, "CWD": os.getcwd(),
-               "SHARE": lab.share or ""}
-        settings = " ".join(f"VM_{key}={value}" for key, value in own.items())
-        return f"console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0 {settings}"
 
     def listen(self, deadline, what):
         """Takes what comes over the serial port within 0.2 s; Failed after the deadline."""
@@ -183,7 +185,7 @@ class Guest:
     def kill(self):
         """The machine vanishes."""
         self.process.kill()
-        self.process.wait(REPLY_SECONDS)
+        self.process.wait(END_SECONDS)
         self.serial.close()
         self.monitor.close()
 
@@ -216,13 +218,21 @@ class Lab:
     def __enter__(self):
         self.work = Path(tempfile.mkdtemp(prefix="ring-vm."))
         try:
-            vm_kernel.initrd(self.kernel, self.work / "initrd", HERE / "vm_init.sh")
+            scripts = {"init": HERE / "vm_init.sh", "agent.sh": HERE / "vm_agent.sh"}
+            vm_kernel.initrd(self.kernel, self.work / "initrd", scripts, self.settings())
             self.keys()
             self.boot()
         except BaseException:
             self.__exit__()
             raise
         return self
+
+    def settings(self):
+        """What vm_agent.sh has to know."""
+        own = {"WORK": self.work, "MODULES": self.kernel / "lib/modules", "BIN": self.bin,
+               "CWD": os.getcwd(), "SHARE": self.share or ""}
+        return "".join(f"export VM_{key}={shlex.quote(str(value))}\n"
+                       for key, value in own.items())
 
     def keys(self):
         folder = self.work / "keys"
@@ -239,9 +249,11 @@ class Lab:
         for end, name in enumerate(self.names):
             self.guests.append(Guest(name, self, [wire[end] for wire in wires]))
         for guest in self.guests:
-            guest.jobs["ready"].wait()
+            guest.ready()
 
     def __exit__(self, *_):
+        for guest in self.guests:
+            guest.process.kill()
         for guest in self.guests:
             guest.kill()
         shutil.rmtree(self.work, ignore_errors=True)

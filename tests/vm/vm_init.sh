@@ -1,8 +1,8 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: Apache-2.0
 # The first process of a guest: makes the root file system, which is the host's / with programs that
-# it lacks and a memory file system over it, and goes on there with vm_agent.sh. The kernel gives
-# VM_* from its command line as environment.
+# it lacks and a memory file system over it, and goes on there with vm_agent.sh. VM_NAME and VM_NODE
+# come from the kernel's command line.
 busybox mkdir -p /proc /host /layer /rw /new
 busybox mount -t proc proc /proc
 while read -r module; do busybox insmod "$module"; done < /modules.list
@@ -13,4 +13,6 @@ busybox mount -t tmpfs -o size=75% tmpfs /rw
 busybox mkdir /rw/upper /rw/work
 busybox mount -t overlay -o lowerdir=/layer:/host,upperdir=/rw/upper,workdir=/rw/work overlay /new
 busybox umount /proc
-exec busybox switch_root /new "$VM_HERE/vm_agent.sh"
+busybox mkdir /new/.ring-vm
+busybox cp /agent.sh /settings.sh /new/.ring-vm
+exec busybox switch_root /new /.ring-vm/agent.sh

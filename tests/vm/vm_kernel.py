@@ -25,20 +25,23 @@ def module_files(modules):
     return order
 
 
-def initrd(folder, image, init):
-    """Writes the first file system to the file image."""
+def initrd(folder, image, scripts, text):
+    """Writes the first file system to the file image: the script init of it, the others, and text
+    as settings.sh."""
     modules = next((folder / "lib/modules").iterdir())
     files = module_files(modules)
     with tempfile.TemporaryDirectory(dir=image.parent) as temporary:
         root = Path(temporary)
         (root / "bin").mkdir()
         shutil.copy(tool("busybox"), root / "bin/busybox")
-        shutil.copy(init, root / "init")
+        for name, script in scripts.items():
+            shutil.copy(script, root / name)
+            (root / name).chmod(0o755)
         for path in files:
             shutil.copy(modules / path, root / Path(path).name)
         names = "".join(f"/{Path(path).name}\n" for path in files)
         (root / "modules.list").write_text(names, encoding="ascii")
-        (root / "init").chmod(0o755)
+        (root / "settings.sh").write_text(text, encoding="utf-8")
         listing = "".join(f"{path.relative_to(root)}\n" for path in sorted(root.rglob("*")))
         with open(image, "wb") as out:
             subprocess.run(["cpio", "-o", "-H", "newc", "--quiet", "-R", "0:0"], cwd=root,
