@@ -136,6 +136,12 @@ class Suites(unittest.TestCase):
         self.assertIn("2 passed, 1 failed", out)
         self.assertEqual(self.run_cases()[0], 1)
 
+    def test_only(self):
+        act = mock.Mock(return_value="well")
+        with redirect_stdout(StringIO()):
+            vm_cases.Suite(r"^two\.").case("one.tcp", act, Place(guest()))
+        act.assert_not_called()
+
 
 class Packages(unittest.TestCase):
     def test_tools(self):
