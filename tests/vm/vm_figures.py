@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """perftest in the guests, which is what the wire gives, and libring's figures beside it."""
 
+import itertools
 import math
+import time
 from statistics import median
 
 from vm_cases import swept
@@ -11,7 +13,7 @@ MIB = 1 << 20
 # The time-out of perftest's queue pairs is 67 ms, which a shaped or busy wire exceeds, and the
 # rxe of Linux 6.1 answers what is then sent twice with an error; 20 is 4.3 s.
 PATIENT = "-x 1 -u 20"
-PORT = 18515
+PINGPONG_PORT = 18515
 SIZES = (256 << 10, 1 << 20, 4 << 20)
 BAND, DELAY = 0.85, 1.5  # what verbs must reach of half of ib_write_bw -b; of ib_write_lat
 TWO_RAILS = 1.6
@@ -20,8 +22,21 @@ TRIES = 8
 SECONDS = 180
 
 
+ports = itertools.count(18600)
+
+
 class NoClock(Failed):
     """perftest could not measure the rate of the processor's clock: the machine is busy."""
+
+
+def serve(server, words, port):
+    """Starts a server; returns when it listens."""
+    serving = server.start(words, SECONDS)
+    end = time.monotonic() + SECONDS
+    while server.start(f"ss -ltnH 'sport = :{port}' | grep -q .").wait().status != 0:
+        if serving.ended() or time.monotonic() > end:
+            raise Failed(f"'{words}' does not listen:\n{serving.out}")
+    return serving
 
 
 class Perftest:
@@ -30,9 +45,9 @@ class Perftest:
 
     def __init__(self, server, client, words, rail=0):
         program, _, options = words.partition(" ")
-        self.words = f"{program} -d rxe{rail} -p {PORT + rail} {PATIENT} {options}"
-        self.serving = server.start(self.words, SECONDS)
-        server.run(f"until ss -ltnH 'sport = :{PORT + rail}' | grep -q .; do sleep 0.1; done")
+        port = next(ports)
+        self.words = f"{program} -d rxe{rail} -p {port} {PATIENT} {options}"
+        self.serving = serve(server, self.words, port)
         self.asking = client.start(f"{self.words} 10.88.{rail}.{server.node}", SECONDS)
 
     def figure(self, column):
@@ -78,8 +93,7 @@ def delay(place, calls):
 
 def pingpong(server, client):
     """The plainest program of libibverbs."""
-    serving = server.start("ibv_rc_pingpong -g 1 -n 20")
-    server.run(f"until ss -ltnH 'sport = :{PORT}' | grep -q .; do sleep 0.1; done")
+    serving = serve(server, "ibv_rc_pingpong -g 1 -n 20", PINGPONG_PORT)
     client.run(f"ibv_rc_pingpong -g 1 -n 20 {server.name}")
     serving.must()
 
