@@ -35,7 +35,7 @@ need() {
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config curl ca-certificates
     libsodium-dev libxxhash-dev libcjson-dev zlib1g-dev libopenblas-dev libdnnl-dev libhwloc-dev
-    libcmocka-dev libibverbs-dev help2man)
+    libcmocka-dev libibverbs-dev libucx-dev help2man)
 
 # build DIR [cmake option...]: configures once, builds what changed.
 build() {

@@ -3,17 +3,22 @@
  * ranks of different builds name them to each other. */
 #include "table.h"
 
-#ifndef RING_HAVE_VERBS
-static bool has_no_verbs(const transport_ib *ib, char *why, size_t size)
-{
-    (void)ib;
-    (void)text_format(why, size, "this build is without it: install libibverbs-dev and build anew");
-    return false;
-}
+#define ABSENT(transport_name, package, what, power) \
+    static bool has_no_##transport_name(const transport_ib *ib, char *why, size_t size) \
+    { \
+        (void)ib; \
+        (void)text_format(why, size, "libring was built without it; install %s and build again", \
+                          package); \
+        return false; \
+    } \
+    const transport transport_##transport_name = {.name = #transport_name, \
+                                                  .about = what, \
+                                                  .powers = power, \
+                                                  .probe = has_no_##transport_name}
 
-const transport transport_verbs = {.name = "verbs",
-                                   .about = "between hosts, over InfiniBand or RoCE",
-                                   .probe = has_no_verbs};
-#else
-typedef int transports_are_all_there; /* ISO C wants something in each file */
+#ifndef RING_HAVE_VERBS
+ABSENT(verbs, "libibverbs-dev", "between hosts, over InfiniBand or RoCE", 0);
+#endif
+#ifndef RING_HAVE_UCX
+ABSENT(ucx, "libucx-dev", "whatever network UCX finds, when asked for", TRANSPORT_ASKED);
 #endif

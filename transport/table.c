@@ -3,10 +3,7 @@
 #include "table.h"
 
 static const transport *const transports[] = {
-    &transport_loop,
-    &transport_shm,
-    &transport_verbs,
-    &transport_tcp,
+    &transport_loop, &transport_shm, &transport_verbs, &transport_ucx, &transport_tcp,
 };
 enum { TRANSPORTS = sizeof transports / sizeof transports[0] };
 

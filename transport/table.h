@@ -10,6 +10,7 @@
 extern const transport transport_loop;  /* ranks as threads of one process */
 extern const transport transport_shm;   /* processes of one host */
 extern const transport transport_verbs; /* between hosts, over InfiniBand or RoCE */
+extern const transport transport_ucx;   /* whatever UCX finds, when asked for */
 extern const transport transport_tcp;   /* anywhere */
 
 #endif

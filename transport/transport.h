@@ -140,10 +140,10 @@ typedef struct transport_peer {
     int fd;              /* connected stream socket, whose other end has proved that it is for
                             the same link; the link owns it, also when open() fails.
                             AF_UNIX between ranks of one host (loop, shm), AF_INET or
-                            AF_INET6 else (tcp)                                         */
+                            AF_INET6 else (tcp, ucx)                                    */
     double peer_timeout; /* s; a link that is waited on breaks when the peer's host gives no
                             sign of life for about so long; 0: never. Only where a
-                            connection can be cut without an end of file (tcp)          */
+                            connection can be cut without an end of file (tcp, ucx)     */
     bool checksum;       /* frames carry checksums, both ways; both ends say the same. Only where
                             bytes pass through what others run (tcp)                     */
     const transport_keys *keys; /* not NULL: all that is sent is encrypted and authenticated, and
@@ -157,8 +157,11 @@ enum {
     TRANSPORT_SAME_PROCESS = 2, /* joins ranks of one process only; over AF_UNIX         */
     TRANSPORT_SAME_HOST = 4,    /* joins ranks of one host only; over AF_UNIX            */
     TRANSPORT_COPIES = 8,       /* send() always copies: all that it took is flushed     */
-    TRANSPORT_REACHES = 16      /* peers' registered memory is reached by put() and get(), and not
+    TRANSPORT_REACHES = 16,     /* peers' registered memory is reached by put() and get(), and not
                                    in place                                              */
+    TRANSPORT_SEALS = 32,       /* what leaves the host is encrypted and authenticated if open()
+                                   gets keys; others are not used between hosts then     */
+    TRANSPORT_ASKED = 64        /* used only where RING_TRANSPORT names it               */
 };
 
 struct transport {

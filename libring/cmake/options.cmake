@@ -12,7 +12,8 @@ option(RING_WERROR "Warnings are errors" OFF)
 set(RING_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
 set(RING_WITH_HWLOC AUTO CACHE STRING "Topology through hwloc: AUTO, ON, OFF")
 set(RING_WITH_VERBS AUTO CACHE STRING "InfiniBand and RoCE (headers of libibverbs): AUTO, ON, OFF")
-set_property(CACHE RING_WITH_HWLOC RING_WITH_VERBS PROPERTY STRINGS AUTO ON OFF)
+set(RING_WITH_UCX AUTO CACHE STRING "Links over UCX: AUTO, ON, OFF")
+set_property(CACHE RING_WITH_HWLOC RING_WITH_VERBS RING_WITH_UCX PROPERTY STRINGS AUTO ON OFF)
 
 add_library(ring_options INTERFACE)
 target_compile_features(ring_options INTERFACE c_std_11)
@@ -68,6 +69,7 @@ function(ring_feature name module)
 endfunction()
 ring_feature(HWLOC hwloc)
 ring_feature(VERBS libibverbs) # its header: the library is loaded where it is (transport/verbs)
+ring_feature(UCX ucx) # its headers; the library is loaded at run time
 
 function(ring_print_summary)
     set(lines "")
@@ -76,6 +78,7 @@ function(ring_print_summary)
             "cJSON|${CJSON_VERSION}" "zlib|${ZLIB_VERSION}"
             "OpenBLAS|${OPENBLAS_VERSION}" "hwloc (${RING_WITH_HWLOC})|${HWLOC_VERSION}"
             "verbs (${RING_WITH_VERBS})|${VERBS_VERSION}"
+            "UCX (${RING_WITH_UCX})|${UCX_VERSION}"
             "oneDNN (${RING_WITH_ONEDNN})|${ONEDNN_LIBRARY}" "tests|${RING_BUILD_TESTS}")
         string(REPLACE "|" ";" cells "${row}")
         list(GET cells 0 name)

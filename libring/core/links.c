@@ -40,9 +40,12 @@ ring_status links_mask(const settings *s, uint32_t *mask)
     size_t count;
     const transport *const *all = transport_all(&count);
     const char *names[32];
-    for (size_t i = 0; i < count; i++)
+    uint32_t asked = 0;
+    for (size_t i = 0; i < count; i++) {
         names[i] = all[i]->name;
-    RING_TRY(settings_transports(s, names, count, mask));
+        asked |= all[i]->powers & TRANSPORT_ASKED ? 1u << i : 0;
+    }
+    RING_TRY(settings_transports(s, names, count, asked, mask));
     for (size_t i = 0; i < count; i++)
         if ((*mask & 1u << i) && !works_here(all[i], s))
             *mask &= ~(1u << i);
@@ -64,30 +67,39 @@ int links_rails(const settings *s, uint32_t mask)
     return 1;
 }
 
-static bool reaches(const transport *t, const control_card *a, const control_card *b)
+/* @param sealed  what leaves the host has to be encrypted. */
+static bool reaches(const transport *t, const control_card *a, const control_card *b, bool sealed)
 {
     const bool same_host = memcmp(a->host, b->host, sizeof a->host) == 0 && a->uid == b->uid;
     const bool same_process = same_host && memcmp(a->process, b->process, sizeof a->process) == 0;
     if (t->powers & TRANSPORT_SAME_PROCESS)
         return same_process;
-    return (t->powers & TRANSPORT_SAME_HOST) == 0 || same_host;
+    if (t->powers & TRANSPORT_SAME_HOST)
+        return same_host;
+    return same_host || !sealed || (t->powers & TRANSPORT_SEALS) != 0;
 }
 
-static const transport *strongest(const control_card *a, const control_card *b, uint16_t *number)
+static const transport *strongest(const control_card *a, const control_card *b, bool sealed,
+                                  uint16_t *number)
 {
     size_t count;
     const transport *const *all = transport_all(&count);
     for (size_t i = 0; i < count; i++) {
         *number = (uint16_t)i;
-        if ((a->transports & b->transports & 1u << i) && reaches(all[i], a, b))
+        if ((a->transports & b->transports & 1u << i) && reaches(all[i], a, b, sealed))
             return all[i];
     }
     return NULL;
 }
 
+static bool is_sealed(const ring_comm *comm)
+{
+    return comm->settings.encrypt != ENCRYPT_NO;
+}
+
 const transport *links_strongest(const ring_comm *comm, int a, int b, uint16_t *number)
 {
-    return strongest(&comm->world->cards[a], &comm->world->cards[b], number);
+    return strongest(&comm->world->cards[a], &comm->world->cards[b], is_sealed(comm), number);
 }
 
 /* ---- Do all map? -------------------------------------------------------------------------- */
@@ -121,10 +133,11 @@ static int classify(const ring_comm *comm, card_class *classes)
     return count;
 }
 
+/* Whoever maps is on the same host, where nothing need be sealed. */
 static bool maps(const control_card *a, const control_card *b)
 {
     uint16_t number;
-    const transport *t = strongest(a, b, &number);
+    const transport *t = strongest(a, b, false, &number);
     return t != NULL && (t->powers & TRANSPORT_CAN_MAP) != 0;
 }
 
@@ -134,12 +147,13 @@ static bool class_maps(const card_class *classes, int a, int b)
 }
 
 /* Between hosts at least. */
-static bool all_have_rails(const card_class *classes, int count)
+static bool all_have_rails(const ring_comm *comm, const card_class *classes, int count)
 {
     for (int a = 0; a < count; a++) {
         for (int b = a + 1; b < count; b++) {
             uint16_t number;
-            const transport *t = strongest(classes[a].card, classes[b].card, &number);
+            const transport *t = strongest(classes[a].card, classes[b].card, is_sealed(comm),
+                                           &number);
             if (classes[a].host != classes[b].host && (t == NULL || t->rails == NULL))
                 return false;
         }
@@ -161,7 +175,7 @@ ring_status links_map(ring_comm *comm)
             comm->maps_hosts &= map || classes[a].host != classes[b].host;
         }
     }
-    comm->over_rails = comm->plan_world.hosts > 1 && all_have_rails(classes, count);
+    comm->over_rails = comm->plan_world.hosts > 1 && all_have_rails(comm, classes, count);
     free(classes);
     return RING_OK;
 }
@@ -177,22 +191,44 @@ static void describe(ring_comm *comm, const transport *t)
              t->name);
 }
 
+/* Those that encryption rules out for a pair that would have taken them. */
+static bool note_unsealed(const ring_comm *comm, int peer, const transport *taken)
+{
+    const control_card *cards = comm->world->cards;
+    uint16_t number;
+    const transport *other = strongest(&cards[comm->rank], &cards[peer], false, &number);
+    if (other != taken)
+        log_info("%s is not used between hosts: it does not encrypt, as RING_ENCRYPT asks",
+                 other->name);
+    return other != taken;
+}
+
+static ring_status no_transport(const ring_comm *comm, int peer)
+{
+    const control_card *cards = comm->world->cards;
+    return fail(
+        RING_ERR_CONFIG,
+        "no transport joins rank %d (%s) and rank %d (%s)%s: allow tcp in RING_TRANSPORT on "
+        "both",
+        comm->rank, cards[comm->rank].hostname, peer, cards[peer].hostname,
+        is_sealed(comm) ? " and encrypts (RING_ENCRYPT)" : "");
+}
+
 ring_status links_check(ring_comm *comm)
 {
     if (comm->settings.fault[0] != '\0')
         RING_TRY(transport_fault_check(comm->settings.fault));
-    const control_card *cards = comm->world->cards;
+    bool noted = false;
     snprintf(comm->transport, sizeof comm->transport, "%s", comm->ranks == 1 ? "self" : "");
     for (int p = 0; p < comm->ranks; p++) {
         uint16_t number;
         const transport *t = p != comm->rank ? links_strongest(comm, comm->rank, p, &number) : NULL;
         if (t == NULL && p != comm->rank)
-            return fail(RING_ERR_CONFIG,
-                        "no transport joins rank %d (%s) and rank %d (%s): allow tcp in "
-                        "RING_TRANSPORT on both",
-                        comm->rank, cards[comm->rank].hostname, p, cards[p].hostname);
+            return no_transport(comm, p);
         if (t == NULL)
             continue;
+        if (is_sealed(comm) && !noted)
+            noted = note_unsealed(comm, p, t);
         describe(comm, t);
         comm->reaches |= (t->powers & TRANSPORT_REACHES) != 0;
     }

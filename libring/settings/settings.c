@@ -41,8 +41,8 @@ typedef struct setting {
 
 static const setting table[] = {
     {"RING_TRANSPORT", NULL, "list",
-     "transports to use: shm, verbs, tcp, loop; ^ excludes the list", "", SETTING_TEXT,
-     FIELD(transport)},
+     "transports to use: shm, verbs, tcp, loop, ucx; ^ excludes the list; ucx: only if named here",
+     "", SETTING_TEXT, FIELD(transport)},
     {"RING_ALGO", NULL, "name",
      "algorithm: oneshot, direct, ring, halving, tree, chain, hierarchical; empty: by the cost "
      "model",
@@ -110,6 +110,13 @@ static const setting table[] = {
     {"RING_SIMD", NULL, "name", "instruction set of the host kernels", "the best here",
      SETTING_ELSEWHERE, NO_FIELD},
     {"RING_DATA", NULL, "path", "directory of the training data", "", SETTING_ELSEWHERE, NO_FIELD},
+    {"RING_UCX_TLS", NULL, "list",
+     "transports that UCX may use, by its names, ahead of UCX_TLS; openib means ib", "UCX's own",
+     SETTING_ELSEWHERE, NO_FIELD},
+    {"RING_UCX_SOCKADDR", NULL, "0 or 1",
+     "0: ucx connects by the addresses of its workers, for fabrics without IP; 1: by socket "
+     "addresses, and else by those",
+     "1", SETTING_ELSEWHERE, NO_FIELD},
     {"RING_RANK", NULL, "number", "launch: this process's rank, from 0", "", SETTING_ELSEWHERE,
      NO_FIELD},
     {"RING_SIZE", NULL, "number", "launch: number of ranks", "", SETTING_ELSEWHERE, NO_FIELD},

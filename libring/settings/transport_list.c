@@ -54,9 +54,9 @@ static ring_status listed(const settings *s, const char *list, const char *const
 }
 
 ring_status settings_transports(const settings *s, const char *const *names, size_t count,
-                                uint32_t *mask)
+                                uint32_t asked, uint32_t *mask)
 {
-    const uint32_t all = count >= 32 ? UINT32_MAX : (1u << count) - 1;
+    const uint32_t all = (count >= 32 ? UINT32_MAX : (1u << count) - 1) & ~asked;
     const bool exclude = s->transport[0] == '^';
     *mask = all;
     if (s->transport[0] == '\0')

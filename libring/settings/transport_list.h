@@ -6,8 +6,9 @@
 #include "settings.h"
 
 /** Bit mask of transports that RING_TRANSPORT allows among @p names (bit i = names[i]);
- *  RING_ERR_CONFIG with the known names if one is unknown or nothing is left. */
+ *  RING_ERR_CONFIG with the known names if one is unknown or nothing is left.
+ *  @param asked  bits of those that are used only if they are named. */
 ring_status settings_transports(const settings *s, const char *const *names, size_t count,
-                                uint32_t *mask);
+                                uint32_t asked, uint32_t *mask);
 
 #endif

@@ -243,13 +243,14 @@ static void an_unknown_variable_is_warned_of_once_with_the_nearest_name(void **s
 
 /* ---- Transports -------------------------------------------------------------------- */
 
-static const char *const names[] = {"loop", "shm", "tcp"};
+static const char *const names[] = {"loop", "shm", "tcp", "slow"};
+enum { SLOW = 8 }; /* used only when asked for */
 
 static ring_status choose(const char *list, uint32_t *mask)
 {
     settings s = {.algo = ""};
     text_format(s.transport, sizeof s.transport, "%s", list);
-    return settings_transports(&s, names, 3, mask);
+    return settings_transports(&s, names, 4, SLOW, mask);
 }
 
 static void lists_choose_and_exclude(void **state)
@@ -258,8 +259,9 @@ static void lists_choose_and_exclude(void **state)
     static const struct {
         const char *list;
         uint32_t mask;
-    } good[] = {{"", 7},     {"tcp", 4},      {"shm,tcp", 6}, {"tcp, shm", 6},
-                {"^shm", 5}, {"^shm,tcp", 1}, {"tcp,tcp", 4}, {"^", 7}};
+    } good[] = {{"", 7},     {"tcp", 4},       {"shm,tcp", 6}, {"tcp, shm", 6},
+                {"^shm", 5}, {"^shm,tcp", 1},  {"tcp,tcp", 4}, {"^", 7},
+                {"slow", 8}, {"tcp,slow", 12}, {"^slow", 7},   {"^tcp", 3}};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         uint32_t mask = 99;
         assert_int_equal(choose(good[i].list, &mask), RING_OK);
@@ -275,7 +277,7 @@ static void unknown_names_and_empty_choices_are_refused(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         uint32_t mask;
         assert_int_equal(choose(bad[i], &mask), RING_ERR_CONFIG);
-        assert_non_null(strstr(fail_text(), "loop, shm, tcp"));
+        assert_non_null(strstr(fail_text(), "loop, shm, tcp, slow"));
     }
     uint32_t mask;
     (void)choose("tcp,udp", &mask);

@@ -4,7 +4,8 @@
 #include "rma.h"
 
 static const transport *const transports[] = {
-    &transport_loop, &transport_shm, &transport_verbs, &transport_tcp, &transport_rma,
+    &transport_loop, &transport_shm, &transport_verbs,
+    &transport_ucx,  &transport_tcp, &transport_rma,
 };
 enum { TRANSPORTS = sizeof transports / sizeof transports[0] };
 

@@ -135,14 +135,16 @@ static void seed_transport_list(fuzz_seeds *to)
 
 static ring_status parse_transport_list(const unsigned char *bytes, size_t size)
 {
-    static const char *const names[] = {"loop", "shm", "tcp"};
+    static const char *const names[] = {"loop", "shm", "tcp", "slow"};
+    enum { SLOW = 8 };
     settings s = {.channels = 1};
     uint32_t mask = 0;
     (void)size;
     if (!text_format(s.transport, sizeof s.transport, "%s", (const char *)bytes))
         return RING_IN_PROGRESS; /* settings_read() has refused it */
-    const ring_status status = settings_transports(&s, names, 3, &mask);
-    must(status != RING_OK || (mask != 0 && mask < 1u << 3));
+    const ring_status status = settings_transports(&s, names, 4, SLOW, &mask);
+    must(status != RING_OK || (mask != 0 && mask < 1u << 4));
+    must((mask & SLOW) == 0 || strstr(s.transport, "slow") != NULL);
     return status;
 }
 

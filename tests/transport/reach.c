@@ -10,9 +10,11 @@
 
 enum { BYTES = 300000 };
 
-/* Two ends, and memory of each: of the heap at a, registered at b. */
+/* Two ends, and memory of each: registered at b; at a of the heap, or, where links do not reach
+ * that, registered. */
 typedef struct reach {
     ends e;
+    bool heap;
     unsigned char *a, *b;
     uint64_t a_ref, b_ref;
 } reach;
@@ -38,10 +40,32 @@ static uint64_t refer(const ends *e, transport_link *from, transport_link *to, c
     return ref;
 }
 
+static void alloc_a(reach *r)
+{
+    must_ok(heap_alloc((void **)&r->a, BYTES));
+    r->heap = r->e.a->transport->ref(r->e.a, r->a, BYTES) != 0;
+    if (r->heap)
+        return;
+    must_ok(heap_free(r->a));
+    r->a = malloc(BYTES);
+    must(r->a != NULL);
+    must_ok(region_add(r->a, BYTES, REGION_PLAIN));
+}
+
+static void free_a(const reach *r)
+{
+    if (r->heap) {
+        must_ok(heap_free(r->a));
+        return;
+    }
+    must_ok(region_remove(r->a));
+    free(r->a);
+}
+
 static reach reach_open(void)
 {
     reach r = {.e = ends_open()};
-    must_ok(heap_alloc((void **)&r.a, BYTES));
+    alloc_a(&r);
     r.b = malloc(BYTES);
     must(r.b != NULL);
     must(r.e.b->transport->ref(r.e.b, r.b, BYTES) == 0); /* before it is registered */
@@ -55,7 +79,7 @@ static void reach_close(reach *r)
 {
     ends_close(&r->e);
     must_ok(region_remove(r->b));
-    must_ok(heap_free(r->a));
+    free_a(r);
     free(r->b);
 }
 

@@ -134,7 +134,7 @@ static size_t tcp_memory(const transport_link *link)
 const transport transport_tcp = {
     .name = "tcp",
     .about = "one TCP connection a pair of ranks and lane, between any hosts",
-    .powers = 0,
+    .powers = TRANSPORT_SEALS,
     .probe = tcp_probe,
     .open = tcp_open,
     .close = tcp_close,

@@ -186,7 +186,7 @@ ring_status verbs_break(verbs_link *l, ring_status status);
 /** @return RING_OK, RING_IN_PROGRESS while it opens, or what broke it. */
 ring_status verbs_state(verbs_link *l);
 
-/* ---- greeting.c ---- */
+/* ---- exchange.c ---- */
 /** Says which ports there are. */
 ring_status verbs_greet(verbs_link *l);
 /** Goes on with what has come. @return RING_OK when the link is open. */
@@ -232,7 +232,7 @@ void verbs_put_slot(verbs_link *l, verbs_operation *o, const transport_frame *fr
 /** Slots that have come in a row, taken or not. */
 uint64_t verbs_arrived(const verbs_link *l);
 
-/* ---- reach.c ---- */
+/* ---- reached.c ---- */
 uint64_t verbs_ref(transport_link *head, const void *ptr, size_t bytes);
 ring_status verbs_put(transport_link *head, const transport_frame *frame, const void *data,
                       uint64_t dst_ref);

@@ -104,7 +104,10 @@ static bool describe_transport(report *r, const transport *t, const transport_ib
 {
     char why[256] = "";
     const bool works = t->probe(ib, why, sizeof why);
-    if (!allowed)
+    const bool unasked = (t->powers & TRANSPORT_ASKED) != 0 && !allowed;
+    if (unasked && works)
+        report_text(r, "transports", t->name, "works, if RING_TRANSPORT names it; %s", t->about);
+    else if (!allowed && !unasked)
         report_text(r, "transports", t->name, "left out by RING_TRANSPORT; %s", t->about);
     else if (works)
         report_text(r, "transports", t->name, "works; %s", t->about);
@@ -126,20 +129,23 @@ static void describe_use(report *r, const char *between, const char *name)
 static void gather_transports(report *r, const settings *s)
 {
     size_t count;
-    uint32_t mask = 0;
+    uint32_t mask = 0, asked = 0;
     const char *names[TRANSPORTS_MAX], *near = NULL, *far = NULL;
     const transport_ib ib = {.hca = s->ib_hca, .gid_index = s->ib_gid_index};
     const transport *const *all = transport_all(&count);
     count = min_size(count, TRANSPORTS_MAX);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         names[i] = all[i]->name;
-    if (settings_transports(s, names, count, &mask) != RING_OK) {
+        asked |= all[i]->powers & TRANSPORT_ASKED ? 1u << i : 0;
+    }
+    if (settings_transports(s, names, count, asked, &mask) != RING_OK) {
         report_text(r, "transports", "RING_TRANSPORT", "%s", s->transport);
         report_judge(r, VERDICT_FAIL, "%s", fail_text());
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        if (!describe_transport(r, all[i], &ib, (mask >> i & 1) != 0, strchr("^", s->transport[0]) == NULL))
+        if (!describe_transport(r, all[i], &ib, (mask >> i & 1) != 0,
+                                strchr("^", s->transport[0]) == NULL))
             continue;
         if (strcmp(names[i], "loop") != 0 && near == NULL)
             near = names[i];

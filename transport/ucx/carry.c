@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Frames: to slots of the other end, and out of those here. */
+#include "ucx.h"
+
+#include <string.h>
+
+/* ---- Room ------------------------------------------------------------------------- */
+
+/* Where the payload goes whose predecessors end at @p bytes: room for a whole segment. */
+static uint64_t place_after(uint64_t bytes)
+{
+    const uint64_t at = bytes % UCX_PAYLOAD;
+    return UCX_PAYLOAD - at < TRANSPORT_SEGMENT ? bytes + (UCX_PAYLOAD - at) : bytes;
+}
+
+static uint64_t end_of(uint64_t before, size_t bytes)
+{
+    const uint64_t lines = (bytes + RING_CACHE_LINE - 1) / RING_CACHE_LINE;
+    return bytes > 0 ? place_after(before) + lines * RING_CACHE_LINE : before;
+}
+
+/* Requests are over in any order; frames count when all before them are. */
+void ucx_count_done(ucx_link *l)
+{
+    while (l->slots_done < l->slots_sent && l->out->done[l->slots_done % UCX_SLOTS])
+        l->slots_done++;
+}
+
+/* Taken there, and done with here. */
+static uint64_t slots_free(const ucx_link *l)
+{
+    const uint64_t taken = atomic_load_explicit(&l->taken, memory_order_acquire);
+    return taken < l->slots_done ? taken : l->slots_done;
+}
+
+bool ucx_fits(ucx_link *l, size_t bytes)
+{
+    const uint64_t free_until = slots_free(l);
+    const uint64_t freed = free_until > 0 ? l->out->end[(free_until - 1) % UCX_SLOTS] : 0;
+    return l->slots_sent - free_until < UCX_SLOTS &&
+           end_of(l->bytes_sent, bytes) - freed <= UCX_PAYLOAD;
+}
+
+static unsigned char *room(const ucx_link *l)
+{
+    return &l->out->payload[place_after(l->bytes_sent) % UCX_PAYLOAD];
+}
+
+/* ---- Sending ---------------------------------------------------------------------- */
+
+ucx_posting *ucx_frame_posting(ucx_link *l, const transport_frame *frame)
+{
+    ucx_posting *p = ucx_posting_new(l);
+    if (p == NULL)
+        return NULL;
+    p->label.number = l->slots_sent;
+    p->label.frame = *frame;
+    if (frame->flags & FRAME_LONG) {
+        p->label.dst_extent = ucx_extent_of(frame->ext.dst_ref);
+        p->label.src_extent = frame->flags & FRAME_REF ? ucx_extent_of(frame->ext.src_ref) : 0;
+    }
+    return p;
+}
+
+/* UCP may be done with it at once. */
+void ucx_count_frame(ucx_link *l, const transport_frame *frame)
+{
+    l->out->end[l->slots_sent % UCX_SLOTS] = l->bytes_sent;
+    l->out->done[l->slots_sent % UCX_SLOTS] = false;
+    l->slots_sent++;
+    l->head.frames_sent++;
+    l->head.bytes_sent += transport_carried(frame);
+}
+
+/* With the lock held. */
+static ring_status carry(ucx_link *l, const transport_frame *frame, const void *payload)
+{
+    const size_t bytes = transport_behind(frame);
+    unsigned char *to = room(l);
+    ucx_posting *p = ucx_frame_posting(l, frame);
+    if (p == NULL)
+        return ucx_state(l);
+    if (bytes > 0 && payload != to)
+        memcpy(to, payload, bytes);
+    p->label.place = bytes > 0 ? (uint64_t)(to - l->out->payload) : 0;
+    l->bytes_sent = end_of(l->bytes_sent, bytes);
+    ucx_count_frame(l, frame);
+    ucx_post(p, UCX_FRAME, to, bytes);
+    ucx_stir();
+    return RING_OK;
+}
+
+static ring_status try_send(ucx_link *l, const transport_frame *frame, const void *payload)
+{
+    const size_t bytes = transport_behind(frame);
+    RING_TRY(ucx_state(l));
+    if (!transport_is_sound(frame, FRAME_LONG | FRAME_REF))
+        return ucx_break(l, RING_ERR_INTERNAL, "a frame to send is none that this link takes");
+    if (!ucx_fits(l, bytes))
+        ucx_pass();
+    l->refused = !ucx_fits(l, bytes);
+    return l->refused ? RING_IN_PROGRESS : carry(l, frame, payload);
+}
+
+/* Payloads are copied: what a link sends is in memory of its own, whatever becomes of the call. */
+ring_status ucx_send(transport_link *head, const transport_frame *frame, const void *payload,
+                     bool copy)
+{
+    (void)copy;
+    pthread_mutex_lock(&hub.lock);
+    const ring_status status = try_send((ucx_link *)head, frame, payload);
+    pthread_mutex_unlock(&hub.lock);
+    return status;
+}
+
+void *ucx_reserve(transport_link *head)
+{
+    ucx_link *l = (ucx_link *)head;
+    void *at = NULL;
+    pthread_mutex_lock(&hub.lock);
+    if (ucx_state(l) == RING_OK) {
+        if (!ucx_fits(l, TRANSPORT_SEGMENT))
+            ucx_pass();
+        l->refused = !ucx_fits(l, TRANSPORT_SEGMENT);
+        at = l->refused ? NULL : room(l);
+    }
+    pthread_mutex_unlock(&hub.lock);
+    return at;
+}
+
+/* ---- Words ------------------------------------------------------------------------ */
+
+/* Frames are copies, of which UCP has copies or the network has them; the hub sees to the rest. */
+uint64_t ucx_flushed(const transport_link *head)
+{
+    const ucx_link *l = (const ucx_link *)head;
+    pthread_mutex_lock(&hub.lock);
+    const uint64_t flushed = l->slots_done;
+    pthread_mutex_unlock(&hub.lock);
+    return flushed;
+}
+
+void ucx_release(transport_link *head, uint64_t messages)
+{
+    ucx_link *l = (ucx_link *)head;
+    pthread_mutex_lock(&hub.lock);
+    l->messages_released = messages;
+    ucx_tell(l, false);
+    pthread_mutex_unlock(&hub.lock);
+}
+
+uint64_t ucx_released(const transport_link *head)
+{
+    ucx_link *l = (ucx_link *)(uintptr_t)head;
+    pthread_mutex_lock(&hub.lock);
+    if (l->state == RING_OK)
+        ucx_pass();
+    pthread_mutex_unlock(&hub.lock);
+    return atomic_load_explicit(&l->released, memory_order_acquire);
+}
+
+/* ---- Receiving -------------------------------------------------------------------- */
+
+static const transport_frame *oldest(const ucx_link *l)
+{
+    return &l->in->slot[l->slots_taken % UCX_SLOTS];
+}
+
+bool ucx_has_frame(const ucx_link *l)
+{
+    return __atomic_load_n(&oldest(l)->turn, __ATOMIC_ACQUIRE) == (uint32_t)l->slots_taken + 1;
+}
+
+static ring_status look(ucx_link *l)
+{
+    pthread_mutex_lock(&hub.lock);
+    ring_status status = ucx_state(l);
+    if (status == RING_OK && !ucx_has_frame(l)) {
+        ucx_pass();
+        status = ucx_has_frame(l) ? RING_OK : ucx_state(l);
+        if (status == RING_OK && !ucx_has_frame(l))
+            status = RING_IN_PROGRESS;
+    }
+    pthread_mutex_unlock(&hub.lock);
+    return status;
+}
+
+static const void *payload_of(const ucx_link *l)
+{
+    const transport_frame *frame = oldest(l);
+    if (frame->flags == 0)
+        return frame->data;
+    return transport_behind(frame) > 0 ? l->in->payload + l->in->place[l->slots_taken % UCX_SLOTS]
+                                       : NULL;
+}
+
+ring_status ucx_peek(transport_link *head, const transport_frame **frame, const void **payload)
+{
+    ucx_link *l = (ucx_link *)head;
+    if (!l->peeked || __atomic_load_n(&l->state, __ATOMIC_RELAXED) != RING_OK)
+        RING_TRY(look(l));
+    l->peeked = true;
+    *frame = oldest(l);
+    *payload = payload_of(l);
+    return RING_OK;
+}
+
+ring_status ucx_pull(transport_link *head, void *dst)
+{
+    const ucx_link *l = (const ucx_link *)head;
+    const transport_frame *frame;
+    const void *payload;
+    RING_TRY(ucx_peek(head, &frame, &payload));
+    if (transport_carried(frame) > 0)
+        memcpy(dst, payload_of(l), transport_carried(frame));
+    return RING_OK;
+}
+
+void ucx_consume(transport_link *head)
+{
+    ucx_link *l = (ucx_link *)head;
+    const transport_frame *frame = oldest(l);
+    pthread_mutex_lock(&hub.lock);
+    head->frames_received++;
+    head->bytes_received += transport_carried(frame);
+    l->bytes_taken += transport_behind(frame);
+    l->slots_taken++;
+    l->peeked = false;
+    if (l->slots_taken - l->said_taken >= UCX_TELL_SLOTS ||
+        l->bytes_taken - l->bytes_said >= UCX_TELL_BYTES)
+        ucx_tell(l, false);
+    pthread_mutex_unlock(&hub.lock);
+}
+
+/* Nothing comes unless somebody moves the hub. */
+const _Atomic uint32_t *ucx_news(const transport_link *head, uint32_t *value)
+{
+    (void)head, (void)value;
+    return NULL;
+}

@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The process's one context and worker. They are there while links are: so a process that has
+ * closed its links may fork, which UCX's threads and sockets would not survive.
+ *
+ * A worker a link would break links apart more cleanly, but costs receive buffers a link (33 MB
+ * over InfiniBand), and a peer's get would wait until somebody moves just that link. */
+#include "ucx.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ROUNDS = 16, OWED_PASSES = 8 };
+/** Seconds that the last link gives to what UCP has not handed over. */
+static const double last_seconds = 0.2;
+
+/** Seconds between looks for frames that nobody moves: at first, and at most. */
+static const double first_look = 2e-3, last_look = 50e-3;
+
+ucx_hub hub = {.lock = PTHREAD_MUTEX_INITIALIZER, .unfinished = PTHREAD_COND_INITIALIZER};
+
+/* ---- Forks ------------------------------------------------------------------------ */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&hub.lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&hub.lock);
+}
+
+static void in_child(void)
+{
+    const bool unusable = hub.unusable || hub.left != NULL || hub.worker != NULL;
+    memset(&hub, 0, sizeof hub);
+    pthread_mutex_init(&hub.lock, NULL);
+    pthread_cond_init(&hub.unfinished, NULL);
+    hub.unusable = unusable;
+}
+
+/* ---- Regions that end ------------------------------------------------------------- */
+
+/* No call uses the region, but a link that fails late might. */
+static void region_gone(uint16_t id, uint64_t offset, size_t bytes)
+{
+    (void)offset, (void)bytes;
+    pthread_mutex_lock(&hub.lock);
+    for (ucx_posting *p = hub.lending; p != NULL;) {
+        ucx_link *l = p->region == id ? p->link : NULL;
+        p = p->next;
+        if (l == NULL)
+            continue;
+        ucx_stop_now(l, "memory that it used was deregistered");
+        p = hub.lending;
+    }
+    pthread_mutex_unlock(&hub.lock);
+}
+
+__attribute__((constructor)) static void watch(void)
+{
+    static region_watcher watcher = {.gone = region_gone};
+    region_watch(&watcher);
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+/* ---- Making ----------------------------------------------------------------------- */
+
+static ring_status failed_to(const char *what, ucs_status_t status)
+{
+    return fail(RING_ERR_SYSTEM, "UCX: %s: %s; `ucx_info -d` lists what works here", what,
+                ucx.ucs_status_string(status));
+}
+
+static const char *chosen_tls(const char **name)
+{
+    *name = "RING_UCX_TLS";
+    const char *list = getenv(*name);
+    if (list != NULL && list[0] != '\0')
+        return list;
+    *name = "UCX_TLS";
+    return getenv(*name);
+}
+
+static void notice_once(const char *name, const char *list, const char *translated,
+                        const char *unknown)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    if ((strcmp(list, translated) == 0 && unknown[0] == '\0') || atomic_flag_test_and_set(&told))
+        return;
+    log_warn("%s=%.100s: UCX gets \"%.100s\"%s%.100s", name, list, translated,
+             unknown[0] != '\0' ? "; it may not know " : ", since openib is its old name of ib",
+             unknown);
+}
+
+static ring_status choose_tls(ucp_config_t *config)
+{
+    char translated[UCX_TLS_MOST], unknown[UCX_TLS_MOST];
+    const char *name, *list = chosen_tls(&name);
+    if (list == NULL || list[0] == '\0')
+        return RING_OK;
+    if (!ucx_tls_translate(list, translated, unknown))
+        return fail(RING_ERR_CONFIG, "%s is longer than %d bytes", name, (int)UCX_TLS_MOST - 1);
+    notice_once(name, list, translated, unknown);
+    const ucs_status_t status = ucx.ucp_config_modify(config, "TLS", translated);
+    return status == UCS_OK ? RING_OK : failed_to(name, status);
+}
+
+/* @param peer_timeout  0: as UCX has it. */
+static ring_status configure(double peer_timeout, ucp_config_t **out)
+{
+    char interval[32];
+    ucp_config_t *config;
+    const ucs_status_t status = ucx.ucp_config_read(NULL, NULL, &config);
+    if (status != UCS_OK)
+        return failed_to("reading its configuration (UCX_*)", status);
+    *out = config;
+    RING_TRY(choose_tls(config));
+    if (peer_timeout > 0 && getenv("UCX_KEEPALIVE_INTERVAL") == NULL &&
+        text_format(interval, sizeof interval, "%.0fms", peer_timeout / 3 * 1e3))
+        (void)ucx.ucp_config_modify(config, "KEEPALIVE_INTERVAL", interval);
+    return RING_OK;
+}
+
+static ring_status make_context(double peer_timeout, ucp_context_h *out)
+{
+    const ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME,
+                                 .features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP,
+                                 .name = "libring"};
+    ucp_config_t *config = NULL;
+    ring_status status = configure(peer_timeout, &config);
+    if (status == RING_OK) {
+        const char *name;
+        const char *list = chosen_tls(&name);
+        const ucs_status_t made = ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params,
+                                                       config, out);
+        if (made != UCS_OK)
+            status = fail(RING_ERR_SYSTEM,
+                          "ucp_init: %s (%s=%.100s); `ucx_info -d` lists what works here",
+                          ucx.ucs_status_string(made), name, list != NULL ? list : "");
+    }
+    if (config != NULL)
+        ucx.ucp_config_release(config);
+    return status;
+}
+
+bool ucx_probe(const transport_ib *ib, char *why, size_t size)
+{
+    (void)ib;
+    ucp_context_h context;
+    if (!ucx_load(why, size))
+        return false;
+    pthread_mutex_lock(&hub.lock);
+    const bool unusable = hub.unusable, is_made = hub.context != NULL;
+    pthread_mutex_unlock(&hub.lock);
+    if (unusable) {
+        (void)text_format(why, size,
+                          "this process was forked from one that had links over ucx, which UCX "
+                          "does not survive; start it by exec, or fork first");
+        return false;
+    }
+    if (is_made)
+        return true;
+    if (make_context(0, &context) != RING_OK) {
+        (void)text_format(why, size, "%s", fail_text());
+        return false;
+    }
+    ucx.ucp_cleanup(context);
+    return true;
+}
+
+static ring_status ask_worker(void)
+{
+    ucp_worker_attr_t attributes = {.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS |
+                                                  UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER};
+    const ucs_status_t status = ucx.ucp_worker_query(hub.worker, &attributes);
+    if (status != UCS_OK)
+        return failed_to("ucp_worker_query", status);
+    hub.address = attributes.address;
+    hub.address_bytes = attributes.address_length;
+    if (attributes.max_am_header < sizeof(ucx_label))
+        return fail(RING_ERR_UNSUPPORTED,
+                    "UCX takes headers of %zu bytes only, and links need %zu; choose other "
+                    "transports in UCX_TLS",
+                    attributes.max_am_header, sizeof(ucx_label));
+    return RING_OK;
+}
+
+static ring_status make_worker(void)
+{
+    const ucp_worker_params_t params = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+                                        .thread_mode = UCS_THREAD_MODE_SERIALIZED};
+    const ucp_am_handler_param_t handler = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+                                                          UCP_AM_HANDLER_PARAM_FIELD_CB,
+                                            .id = UCX_MESSAGE,
+                                            .cb = ucx_on_message};
+    ucs_status_t status = ucx.ucp_worker_create(hub.context, &params, &hub.worker);
+    if (status != UCS_OK)
+        return failed_to("ucp_worker_create", status);
+    status = ucx.ucp_worker_set_am_recv_handler(hub.worker, &handler);
+    if (status == UCS_OK)
+        status = ucx.ucp_worker_get_efd(hub.worker, &hub.efd);
+    if (status != UCS_OK)
+        return failed_to("ucp_worker_get_efd", status);
+    randombytes_buf(hub.id, sizeof hub.id);
+    return ask_worker();
+}
+
+/* ---- Ending ----------------------------------------------------------------------- */
+
+static bool somebody_waits(void)
+{
+    for (size_t i = 0; i < hub.capacity; i++)
+        if (hub.links[i] != NULL && hub.links[i]->flying > 0)
+            return true;
+    return false;
+}
+
+static void free_link(ucx_link *l)
+{
+    ucx_link **at = &hub.due;
+    while (l->due && *at != l)
+        at = &(*at)->next_due;
+    if (l->due)
+        *at = l->next_due;
+    if (l->route != NULL)
+        ucx_route_release(l->route);
+    if (l->number < hub.capacity && hub.links[l->number] == l)
+        hub.links[l->number] = NULL;
+    ucx_postings_free(l);
+    free(l->extents);
+    free(l->gets);
+    free(l->asked_for);
+    free(l->in);
+    free(l->out);
+    free(l->in_text);
+    free(l->address);
+    free(l->out_text);
+    free(l);
+}
+
+static void await_postings(void)
+{
+    const double end = clock_now() + last_seconds;
+    while (somebody_waits() && clock_now() < end)
+        ucx_pass();
+}
+
+static void end_worker(void)
+{
+    await_postings();
+    ucx_routes_close();
+    await_postings();
+    if (hub.address != NULL)
+        ucx.ucp_worker_release_address(hub.worker, hub.address);
+    if (hub.listener != NULL)
+        ucx.ucp_listener_destroy(hub.listener);
+    ucx.ucp_worker_destroy(hub.worker);
+}
+
+/* What is still there, for whoever looks for leaks. */
+typedef struct left_hub {
+    ucp_context_h context;
+    ucp_worker_h worker;
+    ucp_address_t *address;
+    ucx_route *routes;
+    struct left_hub *next;
+} left_hub;
+
+/* UCX 1.13 ends the process by assertions when it closes connections that broke while it made them
+ * (tcp_ep.c:478, ucp_request.c:684). So what was hurt is left as it is: nobody moves it any more,
+ * so it uses no memory, and its descriptors stay until the process ends. */
+static void leave(void)
+{
+    left_hub *left = malloc(sizeof *left);
+    if (left == NULL) /* a leak, and no more */
+        return;
+    *left = (left_hub){.context = hub.context,
+                       .worker = hub.worker,
+                       .address = hub.address,
+                       .routes = hub.routes,
+                       .next = hub.left};
+    hub.left = left;
+    hub.routes = NULL;
+}
+
+static void unmake(void)
+{
+    if (hub.hurt)
+        leave();
+    if (hub.worker != NULL && !hub.hurt)
+        end_worker();
+    if (hub.context != NULL && !hub.hurt)
+        ucx.ucp_cleanup(hub.context);
+    ucx_routes_free();
+    for (size_t i = 0; i < hub.capacity; i++)
+        if (hub.links[i] != NULL)
+            free_link(hub.links[i]);
+    free(hub.links);
+    free(hub.callers);
+    hub.hurt = false;
+    hub.context = NULL;
+    hub.worker = NULL;
+    hub.listener = NULL;
+    hub.address = NULL;
+    hub.links = NULL;
+    hub.callers = NULL;
+    hub.capacity = hub.caller_count = 0;
+}
+
+/* ---- Moving ----------------------------------------------------------------------- */
+
+void ucx_make_due(ucx_link *l)
+{
+    if (l->due)
+        return;
+    l->due = true;
+    l->next_due = hub.due;
+    hub.due = l;
+}
+
+void ucx_owe(ucx_link *l)
+{
+    if (!l->owes)
+        l->owed_since = hub.passes;
+    l->owes = true;
+    ucx_make_due(l);
+}
+
+static void say_hello(ucx_link *l)
+{
+    ucx_posting *p = ucx_posting_new(l);
+    l->answers = false;
+    if (p != NULL)
+        ucx_post(p, UCX_HELLO, NULL, 0);
+}
+
+/* A word that is owed goes with what leaves soon anyway, if something does. */
+static bool is_patient(const ucx_link *l)
+{
+    return l->owes && hub.passes - l->owed_since < OWED_PASSES;
+}
+
+/* What came asks for answers, which UCP does not take while it hands over what came.
+ * @return true if the link's word can wait for a later pass. */
+static bool serve_link(ucx_link *l, bool patient)
+{
+    while (l->landing != NULL) {
+        ucx_posting *p = l->landing;
+        l->landing = p->next_landing;
+        ucx_land(p);
+    }
+    if (l->answers)
+        say_hello(l);
+    ucx_serve(l);
+    if (patient && is_patient(l))
+        return true;
+    if (l->owes)
+        ucx_tell(l, false);
+    return false;
+}
+
+static void serve_due(bool patient)
+{
+    ucx_link *later = NULL;
+    while (hub.due != NULL) {
+        ucx_link *l = hub.due;
+        hub.due = l->next_due;
+        if (serve_link(l, patient)) { /* still due */
+            l->next_due = later;
+            later = l;
+            continue;
+        }
+        l->due = false;
+        if (l->closed && l->flying == 0)
+            free_link(l);
+    }
+    hub.due = later;
+}
+
+static void pass(bool patient)
+{
+    if (hub.worker == NULL)
+        return;
+    hub.passes++;
+    for (int round = 0; round < MOST_ROUNDS && ucx.ucp_worker_progress(hub.worker) != 0; round++)
+        continue;
+    serve_due(patient);
+}
+
+void ucx_pass(void)
+{
+    pass(true);
+}
+
+/* ---- What goes on while nobody calls ------------------------------------------------ */
+
+static bool is_unfinished(void)
+{
+    for (size_t i = 0; i < hub.capacity; i++) {
+        const ucx_link *l = hub.links[i];
+        if (l != NULL && ((l->flying > 0 && !hub.hurt) || (l->state == RING_OK && !l->gone &&
+                                                           atomic_load(&l->acked) < l->slots_sent)))
+            return true;
+    }
+    return false;
+}
+
+static void wait_for_look(double seconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long)(seconds * 1e9);
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    (void)pthread_cond_timedwait(&hub.unfinished, &hub.lock, &until);
+}
+
+/* Whoever has sent may go on computing, with the end of a frame still in UCX's hands. */
+static void *move(void *unused)
+{
+    double pause = first_look;
+    (void)unused;
+    pthread_mutex_lock(&hub.lock);
+    for (;;) {
+        hub.mover_sleeps = !is_unfinished();
+        if (hub.mover_sleeps) {
+            pthread_cond_wait(&hub.unfinished, &hub.lock);
+            pause = first_look;
+        }
+        const uint64_t passes = hub.passes;
+        wait_for_look(pause);
+        pause = hub.passes != passes ? first_look : pause < last_look ? 2 * pause : last_look;
+        if (hub.passes == passes)
+            ucx_pass();
+    }
+    return NULL;
+}
+
+void ucx_stir(void)
+{
+    if (!hub.mover_sleeps)
+        return;
+    hub.mover_sleeps = false;
+    pthread_cond_signal(&hub.unfinished);
+}
+
+static ring_status start_mover(void)
+{
+    pthread_t thread;
+    if (hub.has_mover)
+        return RING_OK;
+    if (thread_start(&thread, move, NULL) != 0)
+        return fail(RING_ERR_SYSTEM, "no thread for UCX: %m; see ulimit -u");
+    pthread_detach(thread);
+    hub.has_mover = true;
+    return RING_OK;
+}
+
+void ucx_pass_politely(void)
+{
+    ucx_pass();
+    pthread_mutex_unlock(&hub.lock);
+    sched_yield();
+    pthread_mutex_lock(&hub.lock);
+}
+
+void ucx_settle(void)
+{
+    pass(false);
+}
+
+/* ---- Links ------------------------------------------------------------------------ */
+
+static ring_status take_number(ucx_link *l)
+{
+    size_t i = 0;
+    while (i < hub.capacity && hub.links[i] != NULL)
+        i++;
+    if (i == hub.capacity) {
+        const size_t capacity = hub.capacity > 0 ? 2 * hub.capacity : 16;
+        ucx_link **links = realloc(hub.links, capacity * sizeof(ucx_link *));
+        if (links == NULL)
+            return fail(RING_ERR_MEMORY, "no memory for links");
+        memset(links + hub.capacity, 0, (capacity - hub.capacity) * sizeof(ucx_link *));
+        hub.links = links;
+        hub.capacity = capacity;
+    }
+    l->number = (uint32_t)i;
+    hub.links[i] = l;
+    hub.count++;
+    return RING_OK;
+}
+
+ring_status ucx_hub_join(ucx_link *l, double peer_timeout)
+{
+    char why[256];
+    if (!ucx_load(why, sizeof why))
+        return fail(RING_ERR_UNSUPPORTED, "%s", why);
+    if (sodium_init() < 0)
+        return fail(RING_ERR_SYSTEM, "libsodium does not work here");
+    if (hub.unusable)
+        return fail(RING_ERR_UNSUPPORTED, "UCX does not survive the fork that made this process");
+    ring_status status = hub.context == NULL ? make_context(peer_timeout, &hub.context) : RING_OK;
+    if (status == RING_OK && hub.worker == NULL)
+        status = make_worker();
+    if (status == RING_OK)
+        status = start_mover();
+    if (status == RING_OK)
+        status = take_number(l);
+    if (status != RING_OK && hub.count == 0)
+        unmake();
+    return status;
+}
+
+void ucx_hub_leave(ucx_link *l)
+{
+    l->closed = true;
+    if (l->flying == 0)
+        free_link(l);
+    if (--hub.count == 0)
+        unmake();
+}

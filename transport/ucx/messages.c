@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Active messages: what leaves, and what is done with what comes. */
+#include "ucx.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Postings --------------------------------------------------------------------- */
+
+ucx_posting *ucx_posting_new(ucx_link *l)
+{
+    ucx_posting *p = l->spare;
+    if (p != NULL) {
+        l->spare = p->next;
+    } else {
+        p = malloc(sizeof *p);
+        if (p == NULL) {
+            ucx_doom(l, RING_ERR_MEMORY, "no memory for a message");
+            return NULL;
+        }
+        l->postings++;
+    }
+    *p = (ucx_posting){.link = l};
+    return p;
+}
+
+void ucx_posting_lend(ucx_posting *p, uint16_t region_id, void *memory)
+{
+    p->region = region_id;
+    p->memory = memory;
+    p->previous = NULL;
+    p->next = hub.lending;
+    if (p->next != NULL)
+        p->next->previous = p;
+    hub.lending = p;
+    p->link->lent++;
+}
+
+static void give_back(ucx_posting *p)
+{
+    if (p->memory == NULL)
+        return;
+    *(p->previous != NULL ? &p->previous->next : &hub.lending) = p->next;
+    if (p->next != NULL)
+        p->next->previous = p->previous;
+    p->link->lent--;
+}
+
+static void keep_spare(ucx_posting *p)
+{
+    give_back(p);
+    p->next = p->link->spare;
+    p->link->spare = p;
+}
+
+void ucx_postings_free(ucx_link *l)
+{
+    while (l->spare != NULL) {
+        ucx_posting *p = l->spare;
+        l->spare = p->next;
+        free(p);
+    }
+}
+
+/* ---- Out -------------------------------------------------------------------------- */
+
+static void over(ucx_posting *p, ucs_status_t status)
+{
+    ucx_link *l = p->link;
+    l->flying--;
+    switch ((ucx_kind)p->label.kind) {
+    case UCX_FRAME:
+    case UCX_PUT:
+        l->out->done[p->label.number % UCX_SLOTS] = true;
+        ucx_count_done(l);
+        break;
+    case UCX_DATA:
+        l->serving--;
+        break;
+    case UCX_TELL:
+        l->telling = false;
+        if (l->messages_released != l->said_released)
+            ucx_owe(l);
+        break;
+    case UCX_HELLO:
+        l->helloed = true;
+        break;
+    case UCX_GET:
+    case UCX_REFUSAL:
+        break;
+    }
+    if (status != UCS_OK && status != UCS_ERR_CANCELED)
+        ucx_doom(l, RING_ERR_PEER, "UCX could not send to it: %s", ucx.ucs_status_string(status));
+    if (l->closed)
+        ucx_make_due(l);
+    keep_spare(p);
+}
+
+/* Called by UCP. */
+static void on_sent(void *request, ucs_status_t status, void *posting)
+{
+    ucx.ucp_request_free(request);
+    over(posting, status);
+}
+
+/* The words go with whatever leaves. */
+static void write_words(ucx_link *l, ucx_label *label)
+{
+    memcpy(label->token, l->theirs.token, sizeof label->token);
+    label->link = l->theirs.link;
+    label->taken = l->said_taken = l->slots_taken;
+    label->received = l->said_received = l->received;
+    label->released = l->said_released = l->messages_released;
+    l->bytes_said = l->bytes_taken;
+    l->owes = false;
+}
+
+void ucx_post(ucx_posting *p, ucx_kind kind, const void *data, size_t bytes)
+{
+    ucx_link *l = p->link;
+    const bool may_wait = kind == UCX_PUT || kind == UCX_DATA; /* for the receiver to fetch it */
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                        UCP_OP_ATTR_FIELD_FLAGS,
+        .flags = (may_wait ? 0u : (uint32_t)UCP_AM_SEND_FLAG_EAGER) |
+                 (kind == UCX_HELLO ? (uint32_t)UCP_AM_SEND_FLAG_REPLY : 0u),
+        .cb.send = on_sent,
+        .user_data = p};
+    p->label.kind = (uint8_t)kind;
+    write_words(l, &p->label);
+    l->flying++;
+    const ucs_status_ptr_t request = l->route == NULL || l->route->status != RING_OK
+                                         ? UCS_STATUS_PTR(UCS_ERR_CANCELED)
+                                         : ucx.ucp_am_send_nbx(l->route->ep, UCX_MESSAGE, &p->label,
+                                                               ucx_label_bytes(kind), data, bytes,
+                                                               &param);
+    if (request == NULL || UCS_PTR_IS_ERR(request))
+        over(p, UCS_PTR_STATUS(request));
+}
+
+/* To a process that has left, which answers by a reset, nothing is sent any more: UCX would lose
+ * what has come and is not read. One at a time; what changes meanwhile goes with the next. */
+void ucx_tell(ucx_link *l, bool asks)
+{
+    if (l->telling || l->state != RING_OK || ucx_has_left(l))
+        return;
+    ucx_posting *p = ucx_posting_new(l);
+    if (p == NULL)
+        return;
+    l->telling = true;
+    p->label.asks = asks;
+    ucx_post(p, UCX_TELL, NULL, 0);
+}
+
+/* ---- Landing ---------------------------------------------------------------------- */
+
+static void count_received(ucx_link *l)
+{
+    while (l->received < l->slots_taken + UCX_SLOTS &&
+           l->in->slot[l->received % UCX_SLOTS].turn == (uint32_t)l->received + 1)
+        l->received++;
+}
+
+/* The frame is all there. */
+static void show(ucx_link *l, const ucx_label *label)
+{
+    transport_frame *slot = &l->in->slot[label->number % UCX_SLOTS];
+    transport_frame frame = label->frame;
+    l->in->place[label->number % UCX_SLOTS] = (uint32_t)label->place;
+    memcpy((char *)slot + sizeof slot->turn, (char *)&frame + sizeof frame.turn,
+           sizeof frame - sizeof frame.turn);
+    __atomic_store_n(&slot->turn, (uint32_t)label->number + 1, __ATOMIC_RELEASE);
+    count_received(l);
+    if (label->asks)
+        ucx_owe(l);
+    ucx_rouse(l);
+}
+
+static void landed(ucx_posting *p, ucs_status_t status)
+{
+    ucx_link *l = p->link;
+    const ucx_label label = p->label;
+    keep_spare(p);
+    l->flying--;
+    if (l->closed)
+        ucx_make_due(l);
+    if (status != UCS_OK)
+        ucx_doom(l, RING_ERR_PEER, "UCX could not fetch what it sent: %s",
+                 ucx.ucs_status_string(status));
+    if (label.kind == UCX_DATA)
+        ucx_got(l, label.number, status == UCS_OK ? RING_OK : RING_ERR_PEER);
+    else if (status == UCS_OK && l->state == RING_OK)
+        show(l, &label);
+}
+
+/* Called by UCP. */
+static void on_landed(void *request, ucs_status_t status, size_t bytes, void *posting)
+{
+    (void)bytes;
+    ucx.ucp_request_free(request);
+    landed(posting, status);
+}
+
+void ucx_land(ucx_posting *p)
+{
+    const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                                                       UCP_OP_ATTR_FIELD_USER_DATA,
+                                       .cb.recv_am = on_landed,
+                                       .user_data = p};
+    const ucs_status_ptr_t request = ucx.ucp_am_recv_data_nbx(hub.worker, p->arriving, p->memory,
+                                                              p->label.bytes, &param);
+    if (request == NULL || UCS_PTR_IS_ERR(request))
+        landed(p, UCS_PTR_STATUS(request));
+}
+
+void ucx_land_nothing(ucx_link *l)
+{
+    while (l->landing != NULL) {
+        ucx_posting *p = l->landing;
+        l->landing = p->next_landing;
+        ucx.ucp_am_data_release(hub.worker, p->arriving);
+        l->flying--;
+        keep_spare(p);
+    }
+}
+
+/* Bytes to memory that @p label means: they are here, or UCP fetches them. */
+static ucs_status_t land(ucx_link *l, const ucx_label *label, void *to, uint16_t id, void *data,
+                         bool is_here)
+{
+    ucx_posting *p = ucx_posting_new(l);
+    if (p == NULL)
+        return UCS_OK;
+    p->label = *label;
+    p->arriving = data;
+    l->flying++;
+    if (is_here) {
+        if (label->bytes > 0)
+            memcpy(to, data, label->bytes);
+        landed(p, UCS_OK);
+        return UCS_OK;
+    }
+    ucx_posting_lend(p, id, to);
+    p->next_landing = l->landing;
+    l->landing = p;
+    ucx_make_due(l);
+    return UCS_INPROGRESS;
+}
+
+/* ---- In --------------------------------------------------------------------------- */
+
+static ucs_status_t nonsense(ucx_link *l, const char *what)
+{
+    ucx_doom(l, RING_ERR_PEER, "what it sent makes no sense: %s", what);
+    return UCS_OK;
+}
+
+static bool raise_word(_Atomic uint64_t *word, uint64_t value)
+{
+    if (value <= atomic_load_explicit(word, memory_order_relaxed))
+        return false;
+    atomic_store_explicit(word, value, memory_order_release);
+    return true;
+}
+
+/* Messages may overtake each other: never fewer than before. @return false: impossible ones. */
+static bool read_words(ucx_link *l, const ucx_label *label)
+{
+    if (label->received > l->slots_sent || label->taken > label->received)
+        return false;
+    const bool news = raise_word(&l->acked, label->received) | raise_word(&l->taken, label->taken) |
+                      raise_word(&l->released, label->released);
+    if (news) {
+        l->grace = true;
+        ucx_rouse(l);
+    }
+    if (label->asks && label->kind == UCX_TELL)
+        ucx_owe(l);
+    return true;
+}
+
+static bool is_awaited(const ucx_link *l, uint64_t number)
+{
+    return number >= l->slots_taken && number < l->slots_taken + UCX_SLOTS &&
+           l->in->slot[number % UCX_SLOTS].turn != (uint32_t)number + 1;
+}
+
+static ucs_status_t hear_frame(ucx_link *l, const ucx_label *label, const void *data, size_t bytes,
+                               bool is_here)
+{
+    const transport_frame *frame = &label->frame;
+    if (!is_here || !is_awaited(l, label->number) ||
+        !transport_is_sound(frame, FRAME_LONG | FRAME_REF) || transport_behind(frame) != bytes)
+        return nonsense(l, "a damaged frame");
+    if (label->place > UCX_PAYLOAD - TRANSPORT_SEGMENT || label->place % RING_CACHE_LINE != 0)
+        return nonsense(l, "a payload out of place");
+    if (frame->flags & FRAME_LONG &&
+        (!ucx_learn(l, frame->flags & FRAME_REF ? frame->ext.src_ref : 0, label->src_extent) ||
+         !ucx_learn(l, frame->ext.dst_ref, label->dst_extent)))
+        return nonsense(l, "too many regions");
+    if (bytes > 0)
+        memcpy(l->in->payload + label->place, data, bytes);
+    show(l, label);
+    return UCS_OK;
+}
+
+static ucs_status_t hear_put(ucx_link *l, const ucx_label *label, void *data, size_t bytes,
+                             bool is_here)
+{
+    void *to = ucx_address(label->place, label->bytes);
+    if (to == NULL || bytes != label->bytes || bytes != label->frame.ext.bytes ||
+        label->frame.flags != (FRAME_LONG | FRAME_STORED) || !is_awaited(l, label->number))
+        return nonsense(l, "a put outside of what is registered here");
+    return land(l, label, to, (uint16_t)(label->place >> REGION_OFFSET_BITS), data, is_here);
+}
+
+static ucs_status_t hear_get(ucx_link *l, const ucx_label *label)
+{
+    if (l->asked_count == UCX_GETS)
+        return nonsense(l, "too many gets");
+    l->asked_for[(l->asked_first + l->asked_count++) % UCX_GETS] = *label;
+    ucx_make_due(l);
+    return UCS_OK;
+}
+
+static ucs_status_t hear_data(ucx_link *l, const ucx_label *label, void *data, size_t bytes,
+                              bool is_here)
+{
+    ucx_get *get = &l->gets[label->number % UCX_GETS];
+    if (label->number >= l->gets_begun || get->over == NULL || get->lands || bytes != get->bytes ||
+        bytes != label->bytes)
+        return nonsense(l, "what nobody asked for");
+    get->lands = true;
+    return land(l, label, get->to, get->region, data, is_here);
+}
+
+static ucs_status_t hear(ucx_link *l, const ucx_label *label, void *data, size_t bytes,
+                         bool is_here)
+{
+    if (!read_words(l, label))
+        return nonsense(l, "it took what was not sent");
+    switch (label->kind) {
+    case UCX_HELLO:
+    case UCX_TELL:
+        return UCS_OK;
+    case UCX_FRAME:
+        return hear_frame(l, label, data, bytes, is_here);
+    case UCX_PUT:
+        return hear_put(l, label, data, bytes, is_here);
+    case UCX_GET:
+        return hear_get(l, label);
+    case UCX_DATA:
+        return hear_data(l, label, data, bytes, is_here);
+    case UCX_REFUSAL:
+        ucx_doom(l, RING_ERR_PEER, "it refers to memory that is registered there no more");
+        return UCS_OK;
+    default:
+        return nonsense(l, "a kind of message that there is none of");
+    }
+}
+
+/* Whoever has not the token says nothing to a link, whatever else it says. */
+static ucx_link *link_of(const ucx_label *label)
+{
+    ucx_link *l = label->link < hub.capacity ? hub.links[label->link] : NULL;
+    return l != NULL && crypto_verify_16(label->token, l->token) == 0 ? l : NULL;
+}
+
+static bool is_open_to(ucx_link *l, const ucx_label *label, const ucp_am_recv_param_t *param)
+{
+    if (l->closed || l->doom != RING_OK || (l->state != RING_OK && l->state != RING_IN_PROGRESS))
+        return false;
+    if (!l->greeted) { /* it is ahead of what it says over the socket */
+        l->heard = true;
+        return label->kind == UCX_HELLO;
+    }
+    if (l->route == NULL && l->by_socket && (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP)) {
+        ucx_route *route = ucx_route_of(l->theirs.hub, param->reply_ep);
+        if (route != NULL)
+            ucx_route_use(l, route);
+        l->answers = route != NULL;
+        ucx_make_due(l);
+    }
+    l->heard = true;
+    ucx_rouse(l);
+    return true;
+}
+
+ucs_status_t ucx_on_message(void *unused, const void *header, size_t header_bytes, void *data,
+                            size_t bytes, const ucp_am_recv_param_t *param)
+{
+    ucx_label label = {0};
+    (void)unused;
+    if (header_bytes < offsetof(ucx_label, src_extent) || header_bytes > sizeof label)
+        return UCS_OK;
+    memcpy(&label, header, header_bytes);
+    ucx_link *l = link_of(&label);
+    if (l == NULL || header_bytes != ucx_label_bytes((ucx_kind)label.kind) ||
+        !is_open_to(l, &label, param))
+        return UCS_OK;
+    const bool is_here = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
+    return hear(l, &label, data, bytes, is_here);
+}

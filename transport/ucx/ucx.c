@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The life of a link: opening, sleeping, breaking, closing. */
+#include "ucx.h"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { QUIET_TURNS = 64 };
+/** Seconds for a peer to be done with memory that was lent to it, and for UCX to give it up. */
+static const double patience = 1.0, force_patience = 4.0;
+
+/* ---- Breaking --------------------------------------------------------------------- */
+
+void ucx_rouse(ucx_link *l)
+{
+    const uint64_t one = 1;
+    if (!l->armed)
+        return;
+    l->armed = false;
+    const ssize_t ignored = write(l->wake, &one, sizeof one);
+    (void)ignored;
+}
+
+void ucx_doom(ucx_link *l, ring_status status, const char *format, ...)
+{
+    va_list values;
+    if (l->doom != RING_OK)
+        return;
+    l->doom = status;
+    va_start(values, format);
+    (void)vsnprintf(l->why, sizeof l->why, format, values);
+    va_end(values);
+    ucx_gets_end(l, status);
+    ucx_rouse(l);
+}
+
+static bool is_alive(const ucx_link *l)
+{
+    return l->state == RING_OK || l->state == RING_IN_PROGRESS;
+}
+
+static ring_status verdict(const ucx_link *l)
+{
+    return is_alive(l) ? l->state : fail(l->state, "ucx link to rank %d: %s", l->head.peer, l->why);
+}
+
+ring_status ucx_break(ucx_link *l, ring_status status, const char *why)
+{
+    ucx_doom(l, status, "%s", why);
+    l->state = l->doom;
+    return verdict(l);
+}
+
+/* What came before the end is taken first; and who waits sees once more what was told. */
+ring_status ucx_state(ucx_link *l)
+{
+    if (l->state == RING_IN_PROGRESS)
+        ucx_greeting_move(l);
+    if (l->doom == RING_OK || !is_alive(l))
+        return verdict(l);
+    if (l->state == RING_OK && (l->peeked || ucx_has_frame(l)))
+        return RING_OK;
+    if (l->state == RING_OK && l->grace) {
+        l->grace = false;
+        return RING_OK;
+    }
+    l->state = l->doom;
+    return verdict(l);
+}
+
+/* Requests end when the peer has what they bring, or when their endpoint is closed by force; that
+ * ends all links to a process which has answered nothing for so long. */
+void ucx_stop_now(ucx_link *l, const char *why)
+{
+    const double start = clock_now();
+    if (is_alive(l)) {
+        ucx_doom(l, RING_ERR_ABORTED, "%s", why);
+        l->state = l->doom;
+    }
+    ucx_land_nothing(l);
+    l->asked_count = 0;
+    while (l->lent > 0 && clock_now() < start + patience + force_patience) {
+        if (clock_now() > start + patience && l->route != NULL && l->route->ep != NULL) {
+            ucx_route_fail(l->route, "a peer did not take what was lent to it");
+            ucx_ep_close(l->route->ep);
+            l->route->ep = NULL;
+        }
+        ucx_pass_politely();
+    }
+    memset(l->gets, 0, UCX_GETS * sizeof *l->gets);
+}
+
+/* The other end, if it is in this process: what is on its way there lands in memory of it, too. */
+static void stop_other_end(const ucx_link *l)
+{
+    ucx_link *other = l->theirs.link < hub.capacity ? hub.links[l->theirs.link] : NULL;
+    if (other == NULL || memcmp(l->theirs.token, other->token, sizeof other->token) != 0)
+        return;
+    ucx_doom(other, RING_ERR_PEER, "the peer stopped");
+    ucx_land_nothing(other);
+}
+
+static void ucx_stop(transport_link *head)
+{
+    pthread_mutex_lock(&hub.lock);
+    stop_other_end((ucx_link *)head);
+    ucx_stop_now((ucx_link *)head, "stopped");
+    pthread_mutex_unlock(&hub.lock);
+}
+
+/* ---- Opening and closing ---------------------------------------------------------- */
+
+static bool watch(const ucx_link *l, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    return fd >= 0 && epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static ucx_link *link_new(const transport_peer *peer)
+{
+    ucx_link *l = calloc(1, sizeof *l);
+    if (l == NULL)
+        return NULL;
+    l->head = (transport_link){.transport = &transport_ucx, .peer = peer->peer};
+    l->state = RING_IN_PROGRESS;
+    l->number = UINT32_MAX;
+    l->fd = fd_guard(peer->fd);
+    l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    l->epoll = epoll_create1(EPOLL_CLOEXEC);
+    l->in = aligned_alloc(RING_CACHE_LINE, sizeof *l->in);
+    l->out = aligned_alloc(RING_CACHE_LINE, sizeof *l->out);
+    l->gets = calloc(UCX_GETS, sizeof *l->gets);
+    l->asked_for = calloc(UCX_GETS, sizeof *l->asked_for);
+    return l;
+}
+
+static void close_descriptors(ucx_link *l)
+{
+    fd_close(&l->fd);
+    fd_close(&l->epoll);
+    fd_close(&l->wake);
+}
+
+static ring_status set_up(ucx_link *l, const transport_peer *peer)
+{
+    if (l->in == NULL || l->out == NULL || l->gets == NULL || l->asked_for == NULL)
+        return fail(RING_ERR_MEMORY, "no memory");
+    memset(l->in->slot, 0, sizeof l->in->slot);
+    memset(l->out->done, 0, sizeof l->out->done);
+    RING_TRY(ucx_hub_join(l, peer->peer_timeout));
+    if (!watch(l, l->wake) || !watch(l, l->fd) || !watch(l, hub.efd))
+        return fail(RING_ERR_SYSTEM, "epoll: %m; see ulimit -n");
+    return ucx_greet(l);
+}
+
+/* A peer that only receives tells what it has received when it is asked. */
+static void ask(ucx_link *l)
+{
+    if (l->state != RING_OK || l->asked == l->slots_sent || l->telling ||
+        atomic_load(&l->acked) == l->slots_sent)
+        return;
+    l->asked = l->slots_sent;
+    ucx_tell(l, true);
+}
+
+/* The hub ends with its last link, and UCX's connections with it: what they hold comes first. */
+static void linger(ucx_link *l)
+{
+    const double end = clock_now() + patience / 2;
+    while (l->state == RING_OK && !l->gone && atomic_load(&l->acked) < l->slots_sent &&
+           clock_now() < end) {
+        ask(l);
+        ucx_greeting_look(l);
+        ucx_pass_politely();
+    }
+}
+
+/* All connections may be half made, unless the peer of one that was open has just closed it. */
+static bool is_hurt(ucx_link *l)
+{
+    const bool orderly = ucx_has_left(l) && l->heard && l->helloed;
+    const bool is_self = memcmp(l->theirs.hub, hub.id, sizeof hub.id) == 0;
+    return !is_alive(l) && l->route != NULL && !orderly && !is_self;
+}
+
+/* What was received and taken is told, so that the peer may free it. */
+static void ucx_close(transport_link *head)
+{
+    ucx_link *l = (ucx_link *)head;
+    pthread_mutex_lock(&hub.lock);
+    hub.hurt |= is_hurt(l);
+    if (l->state == RING_OK)
+        ucx_pass();
+    if (l->state == RING_OK &&
+        (l->received != l->said_received || l->slots_taken != l->said_taken ||
+         l->messages_released != l->said_released))
+        ucx_tell(l, false);
+    if (hub.count == 1)
+        linger(l);
+    ucx_stop_now(l, "closed");
+    l->armed = false;
+    close_descriptors(l);
+    ucx_hub_leave(l);
+    pthread_mutex_unlock(&hub.lock);
+}
+
+static void discard(ucx_link *l)
+{
+    close_descriptors(l);
+    free(l->in);
+    free(l->out);
+    free(l->gets);
+    free(l->asked_for);
+    free(l);
+}
+
+static ring_status ucx_open(const transport_peer *peer, transport_link **out)
+{
+    ucx_link *l = link_new(peer);
+    if (l == NULL) {
+        int fd = peer->fd;
+        fd_close(&fd);
+        return fail(RING_ERR_MEMORY, "no memory for the ucx link to rank %d", peer->peer);
+    }
+    pthread_mutex_lock(&hub.lock);
+    const ring_status status = set_up(l, peer);
+    pthread_mutex_unlock(&hub.lock);
+    if (status == RING_OK) {
+        *out = &l->head;
+        return RING_OK;
+    }
+    char why[256];
+    (void)text_format(why, sizeof why, "%s", fail_text());
+    if (l->number == UINT32_MAX)
+        discard(l);
+    else
+        ucx_close(&l->head);
+    return fail(status, "opening the ucx link to rank %d: %s", peer->peer, why);
+}
+
+/* ---- Waiting ---------------------------------------------------------------------- */
+
+static ring_status ucx_progress(transport_link *head)
+{
+    ucx_link *l = (ucx_link *)head;
+    pthread_mutex_lock(&hub.lock);
+    if (is_alive(l))
+        ucx_pass();
+    if (l->state == RING_OK && ++l->quiet >= QUIET_TURNS)
+        ucx_greeting_look(l);
+    const ring_status status = ucx_state(l);
+    pthread_mutex_unlock(&hub.lock);
+    return status;
+}
+
+static bool ucx_told(transport_link *head)
+{
+    ucx_link *l = (ucx_link *)head;
+    pthread_mutex_lock(&hub.lock);
+    if (l->state == RING_OK) {
+        ucx_pass();
+        ask(l);
+    }
+    if (l->said_taken != l->slots_taken || l->said_released != l->messages_released)
+        ucx_tell(l, false);
+    const bool told = l->state != RING_OK || l->gone ||
+                      (l->flying == 0 && l->said_taken == l->slots_taken &&
+                       l->said_released == l->messages_released &&
+                       atomic_load(&l->acked) == l->slots_sent);
+    pthread_mutex_unlock(&hub.lock);
+    return told;
+}
+
+static int ucx_wake_fd(const transport_link *head)
+{
+    return ((const ucx_link *)head)->epoll;
+}
+
+static bool sending_has_news(ucx_link *l)
+{
+    const uint64_t released = atomic_load(&l->released);
+    const bool more = l->slots_done != l->told_flushed || released != l->told_released ||
+                      l->gets_over != l->told_gets;
+    l->told_flushed = l->slots_done;
+    l->told_released = released;
+    l->told_gets = l->gets_over;
+    return more || (l->refused && ucx_fits(l, TRANSPORT_SEGMENT)) ||
+           (l->refused_get && l->gets[l->gets_begun % UCX_GETS].over == NULL);
+}
+
+static bool has_news(ucx_link *l, bool wants_send)
+{
+    const ring_status status = ucx_state(l);
+    if (status != RING_OK)
+        return status != RING_IN_PROGRESS;
+    return (!l->peeked && ucx_has_frame(l)) || l->doom != RING_OK ||
+           (wants_send && sending_has_news(l));
+}
+
+/* UCX refuses while it has something to do, which may be none of this link's. */
+static bool ucx_arm(transport_link *head, bool wants_send)
+{
+    enum { TRIES = 4 };
+    ucx_link *l = (ucx_link *)head;
+    pthread_mutex_lock(&hub.lock);
+    l->armed = false;
+    for (int i = 0; i < TRIES && !l->armed; i++) {
+        ucx_settle();
+        if (has_news(l, wants_send))
+            break;
+        l->armed = ucx.ucp_worker_arm(hub.worker) == UCS_OK;
+    }
+    const bool armed = l->armed;
+    pthread_mutex_unlock(&hub.lock);
+    return armed;
+}
+
+static void ucx_disarm(transport_link *head)
+{
+    ucx_link *l = (ucx_link *)head;
+    uint64_t wakes;
+    pthread_mutex_lock(&hub.lock);
+    l->armed = false;
+    const ssize_t ignored = read(l->wake, &wakes, sizeof wakes);
+    (void)ignored;
+    if (is_alive(l))
+        ucx_pass();
+    if (l->state == RING_OK)
+        ucx_greeting_look(l);
+    pthread_mutex_unlock(&hub.lock);
+}
+
+/* ---- The rest --------------------------------------------------------------------- */
+
+static void *ucx_map(transport_link *head, uint64_t ref, size_t bytes)
+{
+    (void)head, (void)ref, (void)bytes;
+    return NULL;
+}
+
+static size_t ucx_memory(const transport_link *head)
+{
+    const ucx_link *l = (const ucx_link *)head;
+    return sizeof *l + sizeof *l->in + sizeof *l->out +
+           UCX_GETS * (sizeof *l->gets + sizeof *l->asked_for) + l->postings * sizeof(ucx_posting);
+}
+
+const transport transport_ucx = {
+    .name = "ucx",
+    .about = "whatever network UCX finds, when asked for",
+    .powers = TRANSPORT_REACHES | TRANSPORT_ASKED,
+    .probe = ucx_probe,
+    .open = ucx_open,
+    .close = ucx_close,
+    .send = ucx_send,
+    .reserve = ucx_reserve,
+    .flushed = ucx_flushed,
+    .release = ucx_release,
+    .released = ucx_released,
+    .progress = ucx_progress,
+    .peek = ucx_peek,
+    .pull = ucx_pull,
+    .consume = ucx_consume,
+    .news = ucx_news,
+    .ref = ucx_ref,
+    .map = ucx_map,
+    .put = ucx_put,
+    .get = ucx_get_from,
+    .told = ucx_told,
+    .stop = ucx_stop,
+    .wake_fd = ucx_wake_fd,
+    .arm = ucx_arm,
+    .disarm = ucx_disarm,
+    .memory = ucx_memory,
+};
