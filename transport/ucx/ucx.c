@@ -169,6 +169,38 @@ static void ask(ucx_link *l)
     ucx_tell(l, true);
 }
 
+static void on_flushed(void *request, ucs_status_t status, void *is_over)
+{
+    (void)status;
+    *(bool *)is_over = true;
+    ucx.ucp_request_free(request);
+}
+
+/* UCX's own answers, too: a peer whose data was fetched waits for one. */
+static void flush_worker(double end)
+{
+    static bool is_over; /* hub.lock; UCX may write to it after this has given up */
+    const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                                                       UCP_OP_ATTR_FIELD_USER_DATA,
+                                       .cb.send = on_flushed,
+                                       .user_data = &is_over};
+    is_over = false;
+    const ucs_status_ptr_t request = ucx.ucp_worker_flush_nbx(hub.worker, &param);
+    while (UCS_PTR_IS_PTR(request) && !is_over && clock_now() < end)
+        ucx_pass_politely();
+}
+
+/* A connection that is closed with something unread is reset, and the peer loses what it has not
+ * read: so what it still sends is read until it is at its end, too. */
+static void await_its_end(ucx_link *l, double end)
+{
+    (void)shutdown(l->fd, SHUT_WR);
+    while (!l->gone && clock_now() < end) {
+        ucx_greeting_look(l);
+        ucx_pass_politely();
+    }
+}
+
 /* The hub ends with its last link, and UCX's connections with it: what they hold comes first. */
 static void linger(ucx_link *l)
 {
@@ -178,6 +210,10 @@ static void linger(ucx_link *l)
         ask(l);
         ucx_greeting_look(l);
         ucx_pass_politely();
+    }
+    if (l->state == RING_OK && !hub.hurt) {
+        flush_worker(end);
+        await_its_end(l, end);
     }
 }
 

@@ -53,6 +53,7 @@ enum {
     X(ucp_worker_get_efd) \
     X(ucp_worker_arm) \
     X(ucp_worker_progress) \
+    X(ucp_worker_flush_nbx) \
     X(ucp_worker_set_am_recv_handler) \
     X(ucp_listener_create) \
     X(ucp_listener_query) \
