@@ -127,7 +127,11 @@ def full(options):
             suite.case(f"ssh.{name}.four", vm_cases.four_ranks, ssh, name)
     with lab(options, "ab", nics=2) as pair:
         shape(pair.guests, RATE)
-        suite.case("two.rails", vm_figures.rails, places(pair)[1])
+        two = places(pair)[1]
+        suite.case("two.rails", vm_figures.rails, two)
+        if two.usable(["verbs"]):
+            suite.case("two.verbs.rails", vm_figures.verbs_rails, two)
+            suite.case("two.verbs.cable", vm_faults.one_cable, two, "verbs")
     for name in names:
         with lab(options, "ab") as pair:
             shape(pair.guests, RATE)

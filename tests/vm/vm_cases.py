@@ -119,11 +119,11 @@ class Training:
         return f"{self.steps} steps, loss {losses[0][0]:.6f} -> {losses[-1][0]:.6f}{same}"
 
 
-def swept(place, transport, options, each=None):
-    """Rows of one ringperf, checked."""
+def swept(place, transport, options, each=None, more=None):
+    """Rows of one ringperf, checked; `more` is for its environment."""
     file = place.guests[0].work / "rows.jsonl"
     file.unlink(missing_ok=True)
-    place.run(settings(transport), f"ringperf {options} --json {file}", each, seconds=240)
+    place.run(settings(transport, more), f"ringperf {options} --json {file}", each, seconds=240)
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     used = transport.replace(",", "+")
     wrong = [row for row in rows if row["wrong"] != 0 or row["transport"] != used]

@@ -16,15 +16,15 @@ MOVED = 1000000  # bytes on the wire: the ranks are at work
 
 
 @contextlib.contextmanager
-def unplugged(guests):
-    """All cables of both guests are out meanwhile."""
+def unplugged(guests, **which):
+    """All cables of both guests are out meanwhile, or those of the NICs that are named."""
     try:
         for guest in guests:
-            guest.cables(False)
+            guest.cables(False, **which)
         yield
     finally:
         for guest in guests:
-            guest.cables(True)
+            guest.cables(True, **which)
 
 
 def outputs(jobs):
@@ -55,6 +55,22 @@ def replug(place, transport):
     if "Out of bounds values : 0 OK" not in jobs[0].out:
         raise Failed(f"wrong values:\n{jobs[0].out}")
     return f"out for {OUTAGE} s; all values right {time.monotonic() - plugged:.1f} s later"
+
+
+def one_cable(place, transport):
+    """One of two rails out for good: what it carried goes over to the other one."""
+    jobs = place.start(settings(transport, {"RING_IB_TIMEOUT": 17}),
+                       "ringperf all_reduce -b 256K -e 256K -n 60")
+    at_work(place, jobs)
+    with unplugged(place.guests, nics=[1]):
+        if any(job.wait().status for job in jobs):
+            raise Failed(f"did not survive the loss of a rail:\n{outputs(jobs)}")
+    if "Out of bounds values : 0 OK" not in jobs[0].out:
+        raise Failed(f"wrong values:\n{jobs[0].out}")
+    moved = re.search(r"rank \d goes on over rxe0:1 with rank \d: over rxe1:1", outputs(jobs))
+    if not moved:
+        raise Failed(f"nobody changed the rail:\n{outputs(jobs)}")
+    return f"{moved[0]}; all values right"
 
 
 def told(job, other):

@@ -121,6 +121,20 @@ def rails(place):
     return f"ib_write_bw 1 MiB: one rail {single:.2f} MB/s, two at once {both:.2f}"
 
 
+def verbs_rails(place):
+    """busbw of an all_reduce over verbs, by one rail and by all that there are, in turns."""
+    found = {"": [], "=rxe0": []}
+    for _ in range(RAIL_ROUNDS):
+        for hca, busbw in found.items():
+            row = swept(place, "verbs", "all_reduce -b 2M -e 2M -n 3 -w 1",
+                        more={"RING_IB_HCA": hca})[0]
+            busbw.append(row["busbw"] * 1000)
+    both, single = (median(busbw) for busbw in found.values())
+    if both < TWO_RAILS * single:
+        raise Failed(f"verbs by one rail {single:.2f} MB/s, by two {both:.2f}")
+    return f"verbs, all_reduce 2 MiB: one rail {single:.2f} MB/s, two {both:.2f}"
+
+
 def rounds(place, names, count):
     """busbw of all_reduce beside ib_write_bw -b, in turns."""
     wires = {size: [] for size in SIZES}

@@ -99,6 +99,12 @@ static void gather_unknown(report *r)
 
 /* ---- Transports ------------------------------------------------------------------ */
 
+/* RING_TRANSPORT says which to use, and not which to leave out. */
+static bool names_some(const settings *s)
+{
+    return s->transport[0] != '\0' && s->transport[0] != '^';
+}
+
 static bool describe_transport(report *r, const transport *t, const transport_ib *ib, bool allowed,
                                bool named)
 {
@@ -144,8 +150,7 @@ static void gather_transports(report *r, const settings *s)
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        if (!describe_transport(r, all[i], &ib, (mask >> i & 1) != 0,
-                                strchr("^", s->transport[0]) == NULL))
+        if (!describe_transport(r, all[i], &ib, (mask >> i & 1) != 0, names_some(s)))
             continue;
         if (strcmp(names[i], "loop") != 0 && near == NULL)
             near = names[i];
