@@ -142,7 +142,7 @@ static void adopt(transport_link *l)
     must(false);
 }
 
-static void disown(const transport_link *l)
+void end_disown(const transport_link *l)
 {
     for (int i = 0; i < MOST_ENDS; i++)
         own[i] = own[i] != l ? own[i] : NULL;
@@ -167,7 +167,7 @@ void ends_settle(void)
 {
     nic_settle();
     for (int i = 0; i < MOST_ENDS; i++)
-        if (own[i] != NULL && own[i]->transport->told != NULL)
+        if (own[i] != NULL && (own[i]->transport->powers & TRANSPORT_REACHES) != 0)
             settle(own[i]);
 }
 
@@ -249,7 +249,7 @@ transport_link *end_open(int rank, int fd)
 
 void end_close(transport_link *l)
 {
-    disown(l);
+    end_disown(l);
     l->transport->close(l);
 }
 

@@ -45,6 +45,8 @@ void ends_sockets(int fds[2]);
 ring_status end_try_open(int rank, int fd, double seconds, transport_link **out);
 transport_link *end_open(int rank, int fd);
 void end_close(transport_link *l);
+/** It is closed by somebody else. */
+void end_disown(const transport_link *l);
 
 /** Both ends here, for one thread that drives both. */
 typedef struct ends {
