@@ -195,6 +195,17 @@ static void push_links(ring_comm *comm)
     }
 }
 
+/* Links that write to the peers' memory have to be moved also while nobody here waits for them: a
+ * peer may need to know what was taken, or that this end goes on over another rail. Where one is
+ * broken, whoever uses it next learns it. */
+static void push_idle_links(ring_comm *comm)
+{
+    channel *c;
+    for (size_t at = 0; (c = channels_next(comm, &at)) != NULL;)
+        if (c->place < 0 && (c->link->transport->powers & TRANSPORT_REACHES) != 0)
+            (void)c->link->transport->progress(c->link);
+}
+
 /* Nothing is moved for works that have ended: their buffers are the callers' again. */
 static void stop_transfers(ring_comm *comm)
 {
@@ -337,6 +348,8 @@ void engine_look(ring_comm *comm, double now)
     if (now < comm->looked + look_seconds && now >= comm->looked)
         return;
     comm->looked = now;
+    if (comm->reaches)
+        push_idle_links(comm);
     work *w = first_collective(comm), *overdue = find_overdue(comm, now);
     if (overdue != NULL) {
         comm_fail(comm, overdue, timed_out(overdue));

@@ -204,37 +204,74 @@ static void all_cut(void)
     ends_close(&e);
 }
 
+/* Waits at the receiver's end alone, at first: what the sender has to learn comes later. */
+static void await_stored(const ends *e)
+{
+    transport_link *l = e->b;
+    const transport_frame *frame;
+    const void *none;
+    const double start = clock_now();
+    ring_status status;
+    while ((status = l->transport->peek(l, &frame, &none)) == RING_IN_PROGRESS) {
+        must_ok(clock_now() < start + 0.05 ? l->transport->progress(l) : push(e));
+        must(clock_now() < start + PATIENCE);
+    }
+    must_ok(status);
+    must(frame->flags == (FRAME_LONG | FRAME_STORED));
+}
+
+/* A put behind a get, whose answer may get lost while the put arrives. */
+static void put_behind_get(const ends *e, uint64_t n, unsigned char *source, uint64_t ref,
+                           ticket *over)
+{
+    transport_frame stored = frame_make(n, BYTES);
+    stored.flags = FRAME_LONG | FRAME_STORED;
+    payload_fill(source, n, BYTES);
+    must_ok(e->a->transport->get(e->a, source + BYTES, ref, BYTES, over));
+    must_ok(e->a->transport->put(e->a, &stored, source, ref));
+}
+
+static uint64_t refer(const ends *e, void *target)
+{
+    transport_frame frame = frame_make(0, BYTES);
+    const void *none;
+    frame.flags = FRAME_LONG | FRAME_REF;
+    frame.ext.src_ref = e->b->transport->ref(e->b, target, BYTES);
+    must_ok(e->b->transport->send(e->b, &frame, NULL, true));
+    const uint64_t ref = ends_receive(e->b, e->a, &none)->ext.src_ref;
+    e->a->transport->consume(e->a);
+    return ref;
+}
+
 /* What was put, seen and overwritten by its owner stays as the owner left it. */
 static void puts_are_not_repeated(void)
 {
-    ends e = open_with("devices=2", &hasty);
     unsigned char *source, *target;
-    transport_frame frame = frame_make(0, BYTES);
-    const transport_frame *got;
-    const void *none;
-    must_ok(heap_alloc((void **)&source, BYTES));
+    must_ok(heap_alloc((void **)&source, 2 * BYTES));
     must_ok(heap_alloc((void **)&target, BYTES));
-    frame.flags = FRAME_LONG | FRAME_REF;
-    frame.ext.src_ref = e.b->transport->ref(e.b, target, BYTES);
-    must_ok(e.b->transport->send(e.b, &frame, NULL, true));
-    const uint64_t ref = ends_receive(e.b, e.a, &none)->ext.src_ref;
-    e.a->transport->consume(e.a);
-    for (uint64_t n = 0; n < 200; n++) {
-        transport_frame stored = frame_make(n, BYTES);
-        stored.flags = FRAME_LONG | FRAME_STORED;
-        payload_fill(source, n, BYTES);
-        must_ok(e.a->transport->put(e.a, &stored, source, ref));
-        got = ends_receive(e.a, e.b, &none);
-        must(got->flags == stored.flags);
-        payload_check(target, n, BYTES);
-        payload_fill(target, ~n, BYTES); /* it is its owner's again */
-        e.b->transport->consume(e.b);
-        if (n == 100)
-            cut("fake0", true);
-        end_flush(e.a);
-        payload_check(target, ~n, BYTES);
+    for (uint64_t round = 0; round < 40; round++) {
+        ends e = open_with("devices=2,delay=200", &hasty);
+        const uint64_t ref = refer(&e, target);
+        for (uint64_t n = 0; n < 8; n++) {
+            ticket over;
+            put_behind_get(&e, n, source, ref, &over);
+            if (n == 4 && round % 2 == 0)
+                cut("fake0", true);
+            await_stored(&e);
+            payload_check(target, n, BYTES);
+            payload_fill(target, ~n, BYTES); /* it is its owner's again */
+            e.b->transport->consume(e.b);
+            if (n == 4 && round % 2 == 1)
+                cut("fake0", true);
+            end_flush(e.a);
+            while (ticket_status(&over) == RING_IN_PROGRESS)
+                must_ok(push(&e));
+            must_ok(ticket_status(&over));
+            payload_check(target, ~n, BYTES);
+        }
+        cut("fake0", false);
+        ends_close(&e);
     }
-    ends_close(&e);
     must_ok(heap_free(source));
     must_ok(heap_free(target));
 }

@@ -11,14 +11,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Completions that nobody has polled yet: more than all links together leave, since each has at
- * most QUEUE_DEPTH requests under way and asks for a completion of every few. */
-enum { CQ_ENTRIES = 16384, WAKE_UPS = 4096 };
+/* Completions that nobody has polled yet. A link leaves at most QUEUE_DEPTH, and all its requests
+ * complete when it fails: 500 links may fail at once. */
+enum { CQ_ENTRIES = 1 << 18, WAKE_UPS = 4096 };
 
 static struct {
     pthread_mutex_t lock;
     bool looked;
-    unsigned generation; /* of the process that opened them */
     adapter_device devices[ADAPTER_MOST_DEVICES];
     adapter_port ports[ADAPTER_MOST_PORTS];
     int device_count, port_count;
@@ -279,17 +278,35 @@ int adapter_nearest(const adapter_port *const *ports, int count)
 
 /* ---- What is said of them ----------------------------------------------------------------- */
 
+/* What queue pairs report comes with every link that ends. */
+static log_level level_of(enum ibv_event_type type)
+{
+    switch (type) {
+    case IBV_EVENT_DEVICE_FATAL:
+    case IBV_EVENT_CQ_ERR:
+    case IBV_EVENT_PORT_ERR:
+        return LOG_WARN;
+    case IBV_EVENT_PORT_ACTIVE:
+        return LOG_INFO;
+    default:
+        return LOG_DEBUG;
+    }
+}
+
 void adapter_look_at_events(adapter_device *device)
 {
     const ibverbs *api = ibverbs_load();
     struct ibv_async_event event;
+    if (pthread_mutex_trylock(&device->lock) != 0)
+        return; /* the next look will do */
     while (api->get_async_event(device->context, &event) == 0) {
         if (event.event_type == IBV_EVENT_DEVICE_FATAL || event.event_type == IBV_EVENT_CQ_ERR)
             atomic_store(&device->dead, true);
-        log_at(atomic_load(&device->dead) ? LOG_WARN : LOG_INFO, "verbs: %s reports: %s",
-               device->name, api->event_type_str(event.event_type));
+        log_at(level_of(event.event_type), "verbs: %s reports: %s", device->name,
+               api->event_type_str(event.event_type));
         api->ack_async_event(&event);
     }
+    pthread_mutex_unlock(&device->lock);
 }
 
 void adapter_describe(const adapter_port *port, char *out, size_t size)

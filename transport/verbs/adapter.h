@@ -28,7 +28,7 @@ typedef struct adapter_device {
     struct ibv_comp_channel *channel;
     struct ibv_device_attr attributes;
     int numa;             /* node it is attached to, -1: not known */
-    pthread_mutex_t lock; /* of polling, and of the events of the channel */
+    pthread_mutex_t lock; /* of polling, and of its events */
     _Atomic bool dead;    /* the device has reported a fatal error */
 } adapter_device;
 

@@ -162,6 +162,14 @@ void completions_poll(adapter_device *device)
     pthread_mutex_unlock(&device->lock);
 }
 
+void completions_destroy(adapter_device *device, struct ibv_qp *qp)
+{
+    pthread_mutex_lock(&device->lock);
+    poll_locked(device);
+    (void)ibverbs_load()->destroy_qp(qp);
+    pthread_mutex_unlock(&device->lock);
+}
+
 /* ---- Sleeping ----------------------------------------------------------------------------- */
 
 void completions_arm(adapter_device *device, bool all)
@@ -182,8 +190,11 @@ void completions_disarm(adapter_device *device)
     pthread_mutex_lock(&device->lock);
     while (api->get_cq_event(device->channel, &cq, &own) == 0)
         events++;
-    if (events > 0)
+    if (events > 0) { /* other sleepers may not have seen it: the next one is to be told, too */
         api->ack_cq_events(device->cq, events);
+        if (ibv_req_notify_cq(device->cq, 0) != 0)
+            atomic_store(&device->dead, true);
+    }
     poll_locked(device);
     pthread_mutex_unlock(&device->lock);
 }

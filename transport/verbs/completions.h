@@ -28,6 +28,10 @@ void completions_leave(uint32_t handle);
 /** Hands out what is over. Returns at once if another thread does so already. */
 void completions_poll(adapter_device *device);
 
+/** Hands out, and destroys a queue pair while nobody else polls or reads events of the device:
+ * those of the queue pair are either read and acknowledged, or not read. */
+void completions_destroy(adapter_device *device, struct ibv_qp *qp);
+
 /** From now on the device's channel is readable when a wake-up comes, and with @p all, also when
  *  something is over. What is over already was handed out when it returns. */
 void completions_arm(adapter_device *device, bool all);

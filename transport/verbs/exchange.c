@@ -37,9 +37,10 @@ static ring_status listen_for(verbs_link *l, size_t bytes)
 
 ring_status verbs_greet(verbs_link *l)
 {
+    l->nearest = adapter_nearest(l->ports, l->port_count);
     verbs_hello mine = {.version = VERSION,
                         .ports = (uint16_t)l->port_count,
-                        .nearest = (uint16_t)adapter_nearest(l->ports, l->port_count)};
+                        .nearest = (uint16_t)l->nearest};
     memcpy(mine.magic, magic, sizeof magic);
     return say(l, &mine, sizeof mine);
 }
@@ -48,8 +49,7 @@ ring_status verbs_greet(verbs_link *l)
  * behind it the one that is left when it fails. */
 static int first_port(const verbs_link *l, const verbs_hello *theirs, int count)
 {
-    const int mine = adapter_nearest(l->ports, l->port_count);
-    const int wanted = l->rank < l->head.peer ? mine : theirs->nearest;
+    const int wanted = l->rank < l->head.peer ? l->nearest : theirs->nearest;
     return (wanted + l->channel) % count;
 }
 

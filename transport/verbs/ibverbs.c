@@ -40,7 +40,7 @@ static void make_forks_safe(const ibverbs *f)
     if (f->is_fork_initialized != NULL && f->is_fork_initialized() == IBV_FORK_UNNEEDED)
         return;
     if (f->fork_init() != 0)
-        log_warn("libibverbs cannot make fork() safe here (%m): children may damage what is being "
+        log_warn("libibverbs cannot make fork() safe here: children may damage what is being "
                  "sent; avoid fork() or set RING_TRANSPORT=^verbs");
 }
 

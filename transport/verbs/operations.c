@@ -65,13 +65,19 @@ static uint32_t sleeper(verbs_link *l, bool is_room)
     return l->peer_handle[l->active];
 }
 
+static bool words_are_over(verbs_link *l, const queue_pair *q)
+{
+    l->words_over |= queue_pair_is_done(q, l->words_sent);
+    return l->words_over;
+}
+
 /* Words are short, so that a copy of them goes with the request, or they would have to stay as they
  * are until it is over: where requests carry nothing, one is under way at a time. */
 static bool may_tell(verbs_link *l, queue_pair *q)
 {
-    if (q->inlined < sizeof l->words && !queue_pair_is_done(q, l->words_sent)) {
+    if (q->inlined < sizeof l->words && !words_are_over(l, q)) {
         completions_poll(q->port->device);
-        if (!queue_pair_is_done(q, l->words_sent))
+        if (!words_are_over(l, q))
             return false;
     }
     return queue_pair_has_room(q, 1);
@@ -95,7 +101,12 @@ static void post_words(verbs_link *l, queue_pair *q, bool signals)
     if (r.wakes != 0)
         r.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
     l->words_due = !queue_pair_post(q, &r);
+    if (l->words_due) {
+        l->roused = 0; /* nobody was woken */
+        return;
+    }
     l->words_sent = q->posted;
+    l->words_over = false;
 }
 
 void verbs_tell(verbs_link *l)
@@ -120,9 +131,9 @@ bool verbs_was_told(verbs_link *l)
     completions_poll(q->port->device);
     if (l->words_due)
         return false;
-    if (!queue_pair_is_done(q, l->words_sent) && q->unsignalled > 0 && may_tell(l, q))
+    if (!words_are_over(l, q) && q->unsignalled > 0 && may_tell(l, q))
         post_words(l, q, true); /* nothing would tell of the end of those before */
-    return queue_pair_is_done(q, l->words_sent);
+    return words_are_over(l, q);
 }
 
 /* ---- Posting ------------------------------------------------------------------------------ */
@@ -186,7 +197,7 @@ static void post_waiting(verbs_link *l)
 {
     while (l->posted < l->accepted && !l->resuming) {
         verbs_operation *o = operation_at(l, l->posted);
-        if (!post_bytes(l, o) || (o->has_slot && !post_header(l, o)))
+        if (!o->arrived && (!post_bytes(l, o) || (o->has_slot && !post_header(l, o))))
             return;
         o->last = l->queue[l->active].posted;
         l->posted++;
@@ -205,7 +216,6 @@ void verbs_accept(verbs_link *l)
 static void finish(verbs_link *l, const verbs_operation *o)
 {
     l->flushed += o->is_frame;
-    l->slots_done += o->has_slot;
     l->done++;
     if (o->over == NULL)
         return;
@@ -213,9 +223,12 @@ static void finish(verbs_link *l, const verbs_operation *o)
     ticket_close(o->over, RING_OK);
 }
 
+/* Before it resumes, the numbers of operations are those of the rail that was given up. */
 static void take_ends(verbs_link *l)
 {
     const queue_pair *q = &l->queue[l->active];
+    if (l->resuming)
+        return;
     while (l->done < l->posted && queue_pair_is_done(q, operation_at(l, l->done)->last))
         finish(l, operation_at(l, l->done));
 }
@@ -253,21 +266,20 @@ static void change_rail(verbs_link *l)
     l->words[WORD_ARRIVED] = verbs_arrived(l);
     l->resuming = true;
     l->roused = 0; /* a wake-up may have been lost */
+    l->words_over = true;
     verbs_tell(l);
 }
 
-/* What the peer has seen is over; the rest starts anew. */
+/* All that was under way starts anew, but for what the peer has seen, also behind a get that has
+ * to be repeated. */
 static void resume(verbs_link *l)
 {
     l->resuming = false;
-    while (l->done < l->posted) {
-        verbs_operation *o = operation_at(l, l->done);
-        if (!o->has_slot || o->slot >= l->heard_words[WORD_ARRIVED])
-            break;
-        finish(l, o);
+    for (uint64_t n = l->done; n < l->accepted; n++) {
+        verbs_operation *o = operation_at(l, n);
+        o->arrived = n < l->posted && o->has_slot && o->slot < l->heard_words[WORD_ARRIVED];
+        o->moved = 0;
     }
-    for (uint64_t n = l->done; n < l->accepted; n++)
-        operation_at(l, n)->moved = 0;
     l->posted = l->done;
 }
 

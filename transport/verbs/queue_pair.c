@@ -78,6 +78,11 @@ ring_status queue_pair_open(queue_pair *q, const adapter_port *port, const trans
     return RING_OK;
 }
 
+static uint8_t reads_of(int most)
+{
+    return (uint8_t)(most < READS ? (most > 0 ? most : 1) : READS);
+}
+
 queue_pair_address queue_pair_address_of(const queue_pair *q)
 {
     queue_pair_address a = {.number = q->qp->qp_num,
@@ -85,7 +90,8 @@ queue_pair_address queue_pair_address_of(const queue_pair *q)
                             .handle = q->handle,
                             .lid = q->port->lid,
                             .ethernet = q->port->ethernet,
-                            .mtu = (uint8_t)q->port->mtu};
+                            .mtu = (uint8_t)q->port->mtu,
+                            .reads = reads_of(q->port->device->attributes.max_qp_rd_atom)};
     memcpy(a.gid, q->gid.raw, sizeof a.gid);
     return a;
 }
@@ -114,11 +120,6 @@ static struct ibv_ah_attr path_to(const queue_pair *q, const queue_pair_address 
     return path;
 }
 
-static uint8_t reads_of(int most)
-{
-    return (uint8_t)(most < READS ? (most > 0 ? most : 1) : READS);
-}
-
 static int ready_to_receive(const ibverbs *api, const queue_pair *q, const queue_pair_address *peer,
                             const transport_ib *options)
 {
@@ -136,15 +137,16 @@ static int ready_to_receive(const ibverbs *api, const queue_pair *q, const queue
                               IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 }
 
-static int ready_to_send(const ibverbs *api, const queue_pair *q, const transport_ib *options)
+static int ready_to_send(const ibverbs *api, const queue_pair *q, const queue_pair_address *peer,
+                         const transport_ib *options)
 {
+    const uint8_t own = reads_of(q->port->device->attributes.max_qp_init_rd_atom);
     struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_RTS,
                                      .timeout = (uint8_t)options->timeout,
                                      .retry_cnt = (uint8_t)options->retries,
                                      .rnr_retry = NEVER_RNR,
                                      .sq_psn = q->first_packet,
-                                     .max_rd_atomic = reads_of(
-                                         q->port->device->attributes.max_qp_init_rd_atom)};
+                                     .max_rd_atomic = own < peer->reads ? own : peer->reads};
     return api->modify_qp(q->qp, &attributes,
                           IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                               IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
@@ -167,7 +169,7 @@ ring_status queue_pair_connect(queue_pair *q, const queue_pair_address *peer,
                     peer->ethernet ? "RoCE" : "InfiniBand");
     int error = ready_to_receive(api, q, peer, options);
     if (error == 0)
-        error = ready_to_send(api, q, options);
+        error = ready_to_send(api, q, peer, options);
     if (error != 0) {
         errno = error;
         return fail(RING_ERR_PEER,
@@ -179,11 +181,19 @@ ring_status queue_pair_connect(queue_pair *q, const queue_pair_address *peer,
     return RING_OK;
 }
 
+/* Wake-ups that came and were not polled would take their receives with them. */
+static void destroy(const queue_pair *q)
+{
+    struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_ERR};
+    (void)ibverbs_load()->modify_qp(q->qp, &attributes, IBV_QP_STATE);
+    completions_destroy(q->port->device, q->qp);
+}
+
 void queue_pair_close(queue_pair *q)
 {
     completions_leave(q->handle);
     if (q->qp != NULL)
-        (void)ibverbs_load()->destroy_qp(q->qp);
+        destroy(q);
     q->qp = NULL;
     q->handle = 0;
     q->connected = false;

@@ -29,7 +29,7 @@ typedef struct queue_pair {
 typedef struct queue_pair_address {
     uint32_t number, first_packet, handle;
     uint16_t lid;
-    uint8_t ethernet, mtu;
+    uint8_t ethernet, mtu, reads; /* reads: that it answers at a time */
     unsigned char gid[16];
 } queue_pair_address;
 

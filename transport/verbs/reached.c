@@ -79,7 +79,7 @@ static bool tell_key(verbs_link *l, const verbs_key *key)
 {
     transport_frame frame = {.flags = VERBS_KEY, .message = l->head.frames_sent};
     memcpy(frame.data, key, sizeof *key);
-    if (!verbs_has_room(l, 0) || !key_put(&l->told, key))
+    if (!verbs_has_room_for_two(l) || !key_put(&l->told, key))
         return false;
     verbs_put_slot(l, verbs_next_operation(l), &frame, false);
     return true;

@@ -183,6 +183,18 @@ static bool covers(const registration *r, const char *ptr, size_t bytes)
     return ptr >= r->base && bytes <= r->bytes && (size_t)(ptr - r->base) <= r->bytes - bytes;
 }
 
+/* One of memory that has just ended may still be there. */
+static entry *find_or_add(const registration *memory)
+{
+    entry *e = find(memory->base);
+    if (e != NULL && (e->shown.region != memory->region || e->shown.offset != memory->offset ||
+                      e->shown.bytes != memory->bytes)) {
+        remove_at(places_until(memory->base) - 1);
+        e = find(memory->base);
+    }
+    return e != NULL ? e : add(memory);
+}
+
 bool registration_find(const void *ptr, size_t bytes, uint32_t devices, bool relaxed,
                        registration *out, uint64_t *seen)
 {
@@ -194,9 +206,7 @@ bool registration_find(const void *ptr, size_t bytes, uint32_t devices, bool rel
     if (!find_memory(ptr, bytes, &memory))
         return false;
     pthread_mutex_lock(&process.lock);
-    entry *e = find(memory.base);
-    if (e == NULL)
-        e = add(&memory);
+    entry *e = find_or_add(&memory);
     const bool found = e != NULL && equip(e, devices, relaxed) && covers(&e->shown, ptr, bytes);
     if (found) {
         *out = e->shown;

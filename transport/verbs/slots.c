@@ -118,7 +118,14 @@ bool verbs_has_room(verbs_link *l, size_t bytes)
     if (fits_now(l, bytes))
         return true;
     verbs_push(l);
-    return fits_now(l, bytes);
+    return l->state == RING_OK && fits_now(l, bytes);
+}
+
+/* A key leaves the room for the frame that refers to it, which may have been promised. */
+bool verbs_has_room_for_two(verbs_link *l)
+{
+    return verbs_has_room(l, 0) && l->slots_sent + 1 - taken_by_peer(l) < VERBS_SLOTS &&
+           l->accepted + 1 - l->done < VERBS_OPERATIONS;
 }
 
 bool verbs_fits(verbs_link *l)
@@ -247,7 +254,9 @@ static ring_status take_oldest(verbs_link *l)
             return verbs_break(l, fail(RING_ERR_MEMORY, "no memory for the peer's keys"));
         take_slot(l, 0);
     }
-    return l->gone ? verbs_state(l) : RING_IN_PROGRESS;
+    if (l->gone)
+        RING_TRY(verbs_state(l));
+    return RING_IN_PROGRESS;
 }
 
 bool verbs_has_frame(const verbs_link *l)

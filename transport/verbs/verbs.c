@@ -74,7 +74,7 @@ static int usable_ports(const transport_ib *ib, const adapter_port **out)
     const int count = adapter_ports(&all);
     int usable = 0;
     for (int i = 0; i < count; i++)
-        if (adapter_list_has(ib->hca, &all[i]))
+        if (adapter_list_has(ib->hca, &all[i]) && !atomic_load(&all[i].device->dead))
             out[usable++] = &all[i];
     if (count > 0 && usable == 0)
         fail(RING_ERR_CONFIG, "RING_IB_HCA=%s leaves none of the %d active ports (%s%s)", ib->hca,
@@ -263,7 +263,7 @@ static void announce(verbs_link *l, bool wants_send)
     _Atomic bool *woken = &l->queue[l->active].sink.woken;
     if (atomic_exchange(woken, false))
         l->asleep = false;
-    if (l->asleep && (l->words[WORD_ASLEEP] % 2 == 1 || !wants_send)) {
+    if (l->asleep && !l->resuming && (l->words[WORD_ASLEEP] % 2 == 1 || !wants_send)) {
         l->nap += l->nap < LONGEST_NAP;
         return;
     }
@@ -313,10 +313,10 @@ static void verbs_disarm(transport_link *head)
     atomic_store(&l->armed, false);
     drain(l->wake);
     drain(l->timer);
-    if (l->state != RING_OK)
-        return;
-    completions_disarm(l->queue[l->active].port->device);
-    look_around(l);
+    for (int r = 0; r < l->rails; r++) /* all that the epoll watches */
+        completions_disarm(l->queue[r].port->device);
+    if (l->state == RING_OK)
+        look_around(l);
 }
 
 static void *verbs_map(transport_link *head, uint64_t ref, size_t bytes)

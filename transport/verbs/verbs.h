@@ -102,6 +102,7 @@ typedef struct verbs_operation {
     uint32_t local_key[VERBS_RAILS], remote_key[VERBS_RAILS];
     uint32_t last; /* number of its last request */
     bool is_frame, has_slot;
+    bool arrived; /* over the rail before: the peer may have used it already */
     uint64_t slot;
     ticket *over; /* of a get */
     verbs_slot header;
@@ -143,7 +144,7 @@ typedef struct verbs_link {
     transport_ib options;
     int rank, channel;
     const adapter_port *ports[ADAPTER_MOST_PORTS]; /* that may be used */
-    int port_count, rails;
+    int port_count, nearest, rails;
     int active;    /* the rail in use; those before it are given up */
     bool resuming; /* the peer has not said yet what had arrived */
     bool gone;     /* the socket has ended, at */
@@ -161,7 +162,7 @@ typedef struct verbs_link {
     /* Sending: operations, slots, and bytes of payload, from 0. */
     verbs_operation *operation; /* a ring of VERBS_OPERATIONS */
     uint64_t accepted, posted, done;
-    uint64_t slots_sent, slots_done, bytes_sent, flushed;
+    uint64_t slots_sent, bytes_sent, flushed;
     uint64_t end[VERBS_SLOTS]; /* of the payload up to and with a slot's */
     bool refused;
     uint64_t heard_words[WORDS]; /* the peer's, as last seen */
@@ -173,6 +174,7 @@ typedef struct verbs_link {
     uint64_t bytes_taken, told_bytes;
     uint64_t message;    /* number of the last one */
     uint32_t words_sent; /* request that brings them last */
+    bool words_over;     /* that one is over */
     bool words_due, peeked;
     bool asleep;  /* the peer knows so, and has not woken this end since */
     unsigned nap; /* how often it has slept since it said so */
@@ -202,7 +204,7 @@ void verbs_accept(verbs_link *l);
 void verbs_end_gets(verbs_link *l, ring_status status);
 /** Looks what is over, posts what waits, and changes the rail when one has failed. */
 void verbs_push(verbs_link *l);
-/** Writes this end's words to the peer. @param wakes  who sleeps there wants them. */
+/** Writes this end's words to the peer, or notes that they are due. */
 void verbs_tell(verbs_link *l);
 /** @return true if the peer has this end's words. */
 bool verbs_was_told(verbs_link *l);
@@ -227,6 +229,8 @@ bool verbs_has_frame(const verbs_link *l);
 bool verbs_fits(verbs_link *l);
 /** @return true if a frame of so many bytes of payload does. */
 bool verbs_has_room(verbs_link *l, size_t bytes);
+/** @return true if two frames without payload do. */
+bool verbs_has_room_for_two(verbs_link *l);
 /** Fills the slot of an operation and takes it. */
 void verbs_put_slot(verbs_link *l, verbs_operation *o, const transport_frame *frame, bool is_frame);
 /** Slots that have come in a row, taken or not. */
