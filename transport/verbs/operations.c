@@ -229,8 +229,12 @@ static void take_ends(verbs_link *l)
     const queue_pair *q = &l->queue[l->active];
     if (l->resuming)
         return;
-    while (l->done < l->posted && queue_pair_is_done(q, operation_at(l, l->done)->last))
-        finish(l, operation_at(l, l->done));
+    while (l->done < l->posted) {
+        const verbs_operation *o = operation_at(l, l->done);
+        if (!o->arrived && !queue_pair_is_done(q, o->last))
+            return;
+        finish(l, o);
+    }
 }
 
 void verbs_end_gets(verbs_link *l, ring_status status)
