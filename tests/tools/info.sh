@@ -22,7 +22,7 @@ has "the size of /dev/shm does not matter" "$(row /dev/shm)" 'not (used|needed)'
 equal "limit of open files" "$(ulimit -n)" "$(row open_files)"
 has "loopback" "$(row lo)" '^up, loopback.* 127\.0\.0\.1'
 has "GPU" "$out" 'no GPU part'
-has "InfiniBand" "$out" 'no verbs part'
+has "InfiniBand" "$out" 'by the transport verbs'
 has "launcher" "$(row launcher)" '^none$'
 for transport in loop shm tcp; do
     has "transport $transport" "$(row $transport)" '^works; '
