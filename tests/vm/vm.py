@@ -27,7 +27,7 @@ from vm_places import Place, SshPlace, shape
 SOURCE = Path(__file__).resolve().parents[2]
 # Weakest first; what a build or a guest lacks is skipped with the reason.
 REMOTE = ("tcp", "ucx", "verbs")
-# Ranks of one host know each other by the loopback's address, where rdma_cm, and so ucx, has no way.
+# Ranks of one host know each other by the loopback's address, where rdma_cm has no way, nor ucx.
 LOCAL = ("shm", "tcp", "verbs")
 RATE = "16mbit"  # so that the wire is what limits, not the emulated processors
 CASES_SECONDS, FULL_SECONDS = 1700, 10800
