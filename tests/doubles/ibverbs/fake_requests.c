@@ -259,9 +259,11 @@ static void tell(fake_qp *q, fake_qp *peer, fake_send *s, double now)
 
 /* ---- Phases ---- */
 
+/* A read is judged before what comes after it may overtake it. */
 static void begin(const fake_qp *q, fake_qp *peer, fake_send *s)
 {
     const bool is_read = s->wr.opcode == IBV_WR_RDMA_READ;
+    fake_spans local, remote;
     establish(peer);
     if (s->bytes > MOST_MESSAGE)
         failed(s, IBV_WC_LOC_LEN_ERR);
@@ -270,7 +272,7 @@ static void begin(const fake_qp *q, fake_qp *peer, fake_send *s)
     else if ((is_read && peer->attr.max_dest_rd_atomic == 0) ||
              (q->attr.path_mtu != peer->attr.path_mtu && s->bytes > fake_mtu_bytes(IBV_MTU_256)))
         refused(s, peer, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
-    else
+    else if (!is_read || s->bytes == 0 || find_memory(q, peer, s, &local, &remote))
         s->phase = s->bytes == 0 || is_send(s) ? LANDED : MOVING;
 }
 

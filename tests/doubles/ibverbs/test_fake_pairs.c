@@ -296,7 +296,7 @@ static void register_again(bed_end *end, int access)
 void test_remote_protection(void)
 {
     bed_request r;
-    bed_load("");
+    bed_load("delay=500"); /* both requests are there before the first one begins */
     bed b = bed_open();
     bed_set_word(b.a.memory, 1);
     expect_wrong_keys(&b);
@@ -306,8 +306,10 @@ void test_remote_protection(void)
     bed_request_make(&r, &b, IBV_WR_RDMA_WRITE, 0, 0, 8);
     expect_remote_error(&b, &r);
     register_again(&b.b, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-    bed_request_make(&r, &b, IBV_WR_RDMA_READ, 0, 0, 8);
-    expect_remote_error(&b, &r);
+    for (int round = 0; round < 20; round++) {
+        bed_request_make(&r, &b, IBV_WR_RDMA_READ, 0, 0, 8);
+        expect_remote_error(&b, &r);
+    }
     bed_must_post(&b, IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_SEND_SIGNALED);
     bed_expect(&b.a, IBV_WC_SUCCESS);
     bed_close(&b);
