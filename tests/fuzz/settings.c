@@ -35,7 +35,7 @@ static void check_seconds(double s)
 
 static void check_settings(const settings *s)
 {
-    must(s->channels >= 1 && s->channels <= SETTINGS_MOST_CHANNELS);
+    must(s->channels >= 0 && s->channels <= SETTINGS_MOST_CHANNELS);
     must(s->secret_fd >= -1 && s->secret_fd <= 1 << 20);
     must(s->debug <= LOG_DEBUG);
     check_seconds(s->timeout);
