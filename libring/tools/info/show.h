@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * show: what reports for people have in common. */
+ * show: what reports have in common. */
 #ifndef INFO_SHOW_H
 #define INFO_SHOW_H
 
 #include "info_report.h"
+
+#include <cjson/cJSON.h>
 
 /** Escape sequences around a verdict; "" unless @p color. */
 const char *show_color(verdict v, bool color);
@@ -12,5 +14,7 @@ const char *show_plain(verdict v, bool color);
 void show_section(const report *r, size_t index, bool color);
 /** The last line. */
 void show_sum(const report *r);
+/** Prints a tree and frees it; NULL, out of memory, ends the program. */
+void show_json_tree(cJSON *json);
 
 #endif

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The report for programs: an object a section, and the settings as a list. */
-#include "info_report.h"
+#include "show.h"
 
 #include "settings.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void print_and_free(cJSON *json)
+void show_json_tree(cJSON *json)
 {
     char *text = json != NULL ? cJSON_Print(json) : NULL;
     if (text == NULL) {
@@ -76,10 +75,10 @@ void show_json(const report *r)
     }
     cJSON_AddItemToObject(all, "findings", findings);
     cJSON_AddItemToObject(all, "environment", settings_json());
-    print_and_free(all);
+    show_json_tree(all);
 }
 
 void show_json_settings(void)
 {
-    print_and_free(settings_json());
+    show_json_tree(settings_json());
 }

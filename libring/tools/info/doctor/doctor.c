@@ -52,7 +52,7 @@ static int examine_here(const doctor_wishes *w)
     facts_read(&f);
     checks_run(&f, &r);
     if (w->json)
-        doctor_print(doctor_json(&f, &r));
+        show_json_tree(doctor_json(&f, &r));
     else
         doctor_show(&r, w->color);
     const int status = doctor_status(&r);

@@ -32,7 +32,6 @@ void doctor_show(const report *r, bool color);
 /** What other hosts are told by `ringinfo doctor --json`. */
 cJSON *doctor_json(const facts *f, const report *r);
 cJSON *doctor_findings(const report *r);
-void doctor_print(cJSON *json);
 
 /** What should be the same on all hosts, by names that compare.c knows. */
 cJSON *doctor_alike(const facts *f);

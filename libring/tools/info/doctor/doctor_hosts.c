@@ -2,6 +2,7 @@
  * The doctor of several hosts: asks each for its own findings, compares them, tests each pair, and
  * asks again which counters have risen meanwhile. */
 #include "doctor.h"
+#include "show.h"
 
 #include "hosts.h"
 #include "pair_test.h"
@@ -156,7 +157,7 @@ static int examine(const doctor_wishes *w, doctor_host *hosts, size_t count)
     test_pairs(w, hosts, count, &r);
     ask_again(w, hosts, count, &r);
     if (w->json)
-        doctor_print(to_json(hosts, count, &r));
+        show_json_tree(to_json(hosts, count, &r));
     else
         doctor_show(&r, w->color);
     for (size_t i = 0; i < count; i++)

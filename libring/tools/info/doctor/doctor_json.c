@@ -11,18 +11,6 @@
 #include <string.h>
 #include <time.h>
 
-void doctor_print(cJSON *json)
-{
-    char *text = json != NULL ? cJSON_Print(json) : NULL;
-    if (text == NULL) {
-        fputs("ringinfo: out of memory\n", stderr);
-        exit(3);
-    }
-    puts(text);
-    cJSON_free(text);
-    cJSON_Delete(json);
-}
-
 cJSON *doctor_findings(const report *r)
 {
     cJSON *list = cJSON_CreateArray();
