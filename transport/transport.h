@@ -118,6 +118,7 @@ typedef struct transport_keys {
 
 /** What users say of InfiniBand and RoCE. */
 typedef struct transport_ib {
+    bool disabled;     /* it is not to be used                                            */
     const char *hca;   /* devices and ports, as NCCL_IB_HCA; "": all                      */
     int gid_index;     /* -1: chosen                                                      */
     int pkey_index;    /* of the port's table of P_Keys                                   */

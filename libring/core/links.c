@@ -13,7 +13,8 @@
 
 transport_ib links_ib(const settings *s)
 {
-    return (transport_ib){.hca = s->ib_hca,
+    return (transport_ib){.disabled = s->ib_disable,
+                          .hca = s->ib_hca,
                           .gid_index = s->ib_gid_index,
                           .pkey_index = s->ib_pkey,
                           .service_level = s->ib_sl,
@@ -27,9 +28,8 @@ transport_ib links_ib(const settings *s)
 static bool works_here(const transport *t, const settings *s)
 {
     const transport_ib ib = links_ib(s);
-    char why[256] = "RING_IB_DISABLE=1";
-    const bool disabled = s->ib_disable && strcmp(t->name, "verbs") == 0;
-    if (!disabled && t->probe(&ib, why, sizeof why))
+    char why[256] = "";
+    if (t->probe(&ib, why, sizeof why))
         return true;
     log_info("transport %s is not used: %s", t->name, why);
     return false;

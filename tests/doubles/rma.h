@@ -74,8 +74,6 @@ ring_status rma_break(rma_link *l, ring_status status, const char *why);
 ring_status rma_state(rma_link *l);
 
 /* ---- rma_frames.c ---- */
-/** Where the payload goes or lies whose predecessors end at @p bytes. Room for a whole segment. */
-uint64_t rma_place(uint64_t bytes);
 ring_status rma_send(transport_link *head, const transport_frame *frame, const void *payload,
                      bool copy);
 void *rma_reserve(transport_link *head);

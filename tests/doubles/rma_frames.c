@@ -2,22 +2,11 @@
  * Frames through slots, and the peer's regions. */
 #include "rma.h"
 
+#include "payload_ring.h"
 #include <stddef.h>
 #include <string.h>
 
 /* ---- Room ------------------------------------------------------------------------- */
-
-uint64_t rma_place(uint64_t bytes)
-{
-    const uint64_t at = bytes % RMA_PAYLOAD;
-    return RMA_PAYLOAD - at < TRANSPORT_SEGMENT ? bytes + (RMA_PAYLOAD - at) : bytes;
-}
-
-static uint64_t end_of(uint64_t before, size_t bytes)
-{
-    const uint64_t lines = (bytes + RING_CACHE_LINE - 1) / RING_CACHE_LINE;
-    return bytes > 0 ? rma_place(before) + lines * RING_CACHE_LINE : before;
-}
 
 /* Transfers are over in any order; frames count when all before them are. */
 static void count_flushed(rma_link *l)
@@ -52,7 +41,7 @@ static bool fits(rma_link *l, size_t bytes)
     const uint64_t taken = atomic_load(&l->in->words[RMA_TAKEN]);
     const uint64_t busy = taken < l->slots_done ? taken : l->slots_done;
     return l->slots_sent - busy < RMA_SLOTS &&
-           end_of(l->bytes_sent, bytes) - bytes_freed(l) <= RMA_PAYLOAD;
+           payload_end(l->bytes_sent, bytes, RMA_PAYLOAD) - bytes_freed(l) <= RMA_PAYLOAD;
 }
 
 bool rma_fits(rma_link *l)
@@ -85,7 +74,7 @@ static void post(rma_link *l, const transport_frame *frame, nic_transfer *t, boo
 
 static unsigned char *room(const rma_link *l)
 {
-    return &l->out->payload[rma_place(l->bytes_sent) % RMA_PAYLOAD];
+    return &l->out->payload[payload_place(l->bytes_sent, RMA_PAYLOAD) % RMA_PAYLOAD];
 }
 
 void *rma_reserve(transport_link *head)
@@ -127,10 +116,11 @@ ring_status rma_send(transport_link *head, const transport_frame *frame, const v
         return RING_IN_PROGRESS;
     nic_transfer t = {.remote = {.key = l->peer_key}, .bytes = bytes};
     if (bytes > 0) {
-        t.remote.offset = offsetof(rma_inbox, payload) + rma_place(l->bytes_sent) % RMA_PAYLOAD;
+        t.remote.offset = offsetof(rma_inbox, payload) +
+                          payload_place(l->bytes_sent, RMA_PAYLOAD) % RMA_PAYLOAD;
         t.local = readable(l, payload, bytes, copy);
     }
-    l->bytes_sent = end_of(l->bytes_sent, bytes);
+    l->bytes_sent = payload_end(l->bytes_sent, bytes, RMA_PAYLOAD);
     post(l, frame, &t, true);
     return count_frame(l, frame);
 }
@@ -181,7 +171,7 @@ static bool slot_is_here(const rma_link *l)
 
 static void take_slot(rma_link *l, size_t bytes)
 {
-    l->bytes_taken = end_of(l->bytes_taken, bytes);
+    l->bytes_taken = payload_end(l->bytes_taken, bytes, RMA_PAYLOAD);
     atomic_store(&l->out->words[RMA_TAKEN], ++l->slots_taken);
     tell(l);
 }
@@ -220,7 +210,7 @@ static const void *payload_of(const rma_link *l)
     if (l->frame.flags == 0)
         return l->frame.data;
     return transport_behind(&l->frame) > 0
-               ? &l->in->payload[rma_place(l->bytes_taken) % RMA_PAYLOAD]
+               ? &l->in->payload[payload_place(l->bytes_taken, RMA_PAYLOAD) % RMA_PAYLOAD]
                : NULL;
 }
 

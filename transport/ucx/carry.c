@@ -2,22 +2,10 @@
  * Frames: to slots of the other end, and out of those here. */
 #include "ucx.h"
 
+#include "payload_ring.h"
 #include <string.h>
 
 /* ---- Room ------------------------------------------------------------------------- */
-
-/* Where the payload goes whose predecessors end at @p bytes: room for a whole segment. */
-static uint64_t place_after(uint64_t bytes)
-{
-    const uint64_t at = bytes % UCX_PAYLOAD;
-    return UCX_PAYLOAD - at < TRANSPORT_SEGMENT ? bytes + (UCX_PAYLOAD - at) : bytes;
-}
-
-static uint64_t end_of(uint64_t before, size_t bytes)
-{
-    const uint64_t lines = (bytes + RING_CACHE_LINE - 1) / RING_CACHE_LINE;
-    return bytes > 0 ? place_after(before) + lines * RING_CACHE_LINE : before;
-}
 
 /* Requests are over in any order; frames count when all before them are. */
 void ucx_count_done(ucx_link *l)
@@ -38,12 +26,12 @@ bool ucx_fits(ucx_link *l, size_t bytes)
     const uint64_t free_until = slots_free(l);
     const uint64_t freed = free_until > 0 ? l->out->end[(free_until - 1) % UCX_SLOTS] : 0;
     return l->slots_sent - free_until < UCX_SLOTS &&
-           end_of(l->bytes_sent, bytes) - freed <= UCX_PAYLOAD;
+           payload_end(l->bytes_sent, bytes, UCX_PAYLOAD) - freed <= UCX_PAYLOAD;
 }
 
 static unsigned char *room(const ucx_link *l)
 {
-    return &l->out->payload[place_after(l->bytes_sent) % UCX_PAYLOAD];
+    return &l->out->payload[payload_place(l->bytes_sent, UCX_PAYLOAD) % UCX_PAYLOAD];
 }
 
 /* ---- Sending ---------------------------------------------------------------------- */
@@ -83,7 +71,7 @@ static ring_status carry(ucx_link *l, const transport_frame *frame, const void *
     if (bytes > 0 && payload != to)
         memcpy(to, payload, bytes);
     p->label.place = bytes > 0 ? (uint64_t)(to - l->out->payload) : 0;
-    l->bytes_sent = end_of(l->bytes_sent, bytes);
+    l->bytes_sent = payload_end(l->bytes_sent, bytes, UCX_PAYLOAD);
     ucx_count_frame(l, frame);
     ucx_post(p, UCX_FRAME, to, bytes);
     ucx_stir();

@@ -3,10 +3,10 @@
 #include "adapter.h"
 
 #include "gids.h"
+#include "sysfs.h"
 
 #include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -87,20 +87,6 @@ static bool make_queues(const ibverbs *api, adapter_device *d)
            make_nonblocking(d->context->async_fd);
 }
 
-static int read_numa_node(const char *name)
-{
-    char path[160];
-    int node = -1;
-    (void)text_format(path, sizeof path, "/sys/class/infiniband/%s/device/numa_node", name);
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return -1;
-    if (fscanf(file, "%d", &node) != 1)
-        node = -1;
-    fclose(file);
-    return node;
-}
-
 static bool open_device(const ibverbs *api, struct ibv_device *device, adapter_device *d)
 {
     *d = (adapter_device){.index = process.device_count,
@@ -120,7 +106,7 @@ static bool open_device(const ibverbs *api, struct ibv_device *device, adapter_d
     fd_guard(d->context->cmd_fd);
     fd_guard(d->context->async_fd);
     fd_guard(d->channel->fd);
-    d->numa = read_numa_node(d->name);
+    d->numa = (int)sysfs_number(-1, "/sys/class/infiniband/%s/device/numa_node", d->name);
     process.device_count++;
     return true;
 }

@@ -143,7 +143,6 @@ static ring_status hear_ready(verbs_link *l)
     RING_TRY(listen_for(l, sizeof l->theirs.ready));
     if (l->theirs.ready != 'R')
         return fail(RING_ERR_PEER, "it did not greet as a verbs link does");
-    l->phase = PHASE_OPEN;
     return RING_OK;
 }
 
@@ -153,5 +152,5 @@ ring_status verbs_hear(verbs_link *l)
         RING_TRY(hear_hello(l));
     if (l->phase == PHASE_ADDRESS)
         RING_TRY(hear_address(l));
-    return l->phase == PHASE_READY ? hear_ready(l) : RING_OK;
+    return hear_ready(l);
 }

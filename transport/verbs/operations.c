@@ -197,7 +197,7 @@ static void post_waiting(verbs_link *l)
 {
     while (l->posted < l->accepted && !l->resuming) {
         verbs_operation *o = operation_at(l, l->posted);
-        if (!o->arrived && (!post_bytes(l, o) || (o->has_slot && !post_header(l, o))))
+        if (!o->arrived && (!post_bytes(l, o) || (o->over == NULL && !post_header(l, o))))
             return;
         o->last = l->queue[l->active].posted;
         l->posted++;
@@ -281,7 +281,7 @@ static void resume(verbs_link *l)
     l->resuming = false;
     for (uint64_t n = l->done; n < l->accepted; n++) {
         verbs_operation *o = operation_at(l, n);
-        o->arrived = n < l->posted && o->has_slot && o->slot < l->heard_words[WORD_ARRIVED];
+        o->arrived = n < l->posted && o->over == NULL && o->slot < l->heard_words[WORD_ARRIVED];
         o->moved = 0;
     }
     l->posted = l->done;

@@ -201,13 +201,18 @@ void queue_pair_close(queue_pair *q)
 
 /* ---- Posting ------------------------------------------------------------------------------ */
 
+static bool has_room(const queue_pair *q, uint32_t count)
+{
+    const uint32_t done = atomic_load_explicit(&q->sink.done, memory_order_acquire);
+    return q->posted - done + count <= q->depth;
+}
+
 bool queue_pair_has_room(queue_pair *q, uint32_t count)
 {
-    if (q->posted - atomic_load_explicit(&q->sink.done, memory_order_acquire) + count <= q->depth)
+    if (has_room(q, count))
         return true;
     completions_poll(q->port->device);
-    return q->posted - atomic_load_explicit(&q->sink.done, memory_order_acquire) + count <=
-           q->depth;
+    return has_room(q, count);
 }
 
 static unsigned flags_of(queue_pair *q, const queue_request *r)

@@ -2,6 +2,7 @@
  * Frames through slots. */
 #include "verbs.h"
 
+#include "payload_ring.h"
 #include <stddef.h>
 
 /* Taken and not told: more would take from the window. */
@@ -9,7 +10,7 @@ enum { UNTOLD_SLOTS = 512, UNTOLD_BYTES = TRANSPORT_SEGMENT };
 
 /* ---- Slots -------------------------------------------------------------------------------- */
 
-uint32_t verbs_check_of(const verbs_slot *slot)
+static uint32_t check_of(const verbs_slot *slot)
 {
     uint64_t word[sizeof *slot / sizeof(uint64_t)], x = 0x9e3779b97f4a7c15u;
     memcpy(word, slot, sizeof word);
@@ -28,7 +29,7 @@ static verbs_slot slot_of(const transport_frame *frame, uint64_t number)
                        .call = frame->call,
                        .turn = (uint32_t)number + 1};
     memcpy(slot.data, frame->data, sizeof slot.data);
-    slot.check = verbs_check_of(&slot);
+    slot.check = check_of(&slot);
     return slot;
 }
 
@@ -72,7 +73,7 @@ static bool read_slot(const verbs_link *l, uint64_t number, verbs_slot *out)
     for (size_t i = 0; i < sizeof word / sizeof *word; i++)
         word[i] = atomic_load_explicit(&from[i], memory_order_acquire);
     memcpy(out, word, sizeof word);
-    return out->check == verbs_check_of(out);
+    return out->check == check_of(out);
 }
 
 uint64_t verbs_arrived(const verbs_link *l)
@@ -86,19 +87,6 @@ uint64_t verbs_arrived(const verbs_link *l)
 
 /* ---- Room --------------------------------------------------------------------------------- */
 
-/* Where the payload goes or lies whose predecessors end at @p bytes. Room for a whole segment. */
-static uint64_t place_of(uint64_t bytes)
-{
-    const uint64_t at = bytes % VERBS_PAYLOAD;
-    return VERBS_PAYLOAD - at < TRANSPORT_SEGMENT ? bytes + (VERBS_PAYLOAD - at) : bytes;
-}
-
-static uint64_t end_of(uint64_t before, size_t bytes)
-{
-    const uint64_t lines = (bytes + RING_CACHE_LINE - 1) / RING_CACHE_LINE;
-    return bytes > 0 ? place_of(before) + lines * RING_CACHE_LINE : before;
-}
-
 static uint64_t taken_by_peer(const verbs_link *l)
 {
     const uint64_t taken = l->heard_words[WORD_TAKEN];
@@ -110,7 +98,7 @@ static bool fits_now(verbs_link *l, size_t bytes)
     const uint64_t taken = taken_by_peer(l);
     const uint64_t freed = taken > 0 ? l->end[(taken - 1) % VERBS_SLOTS] : 0;
     return verbs_has_operation(l) && l->slots_sent - taken < VERBS_SLOTS &&
-           end_of(l->bytes_sent, bytes) - freed <= VERBS_PAYLOAD;
+           payload_end(l->bytes_sent, bytes, VERBS_PAYLOAD) - freed <= VERBS_PAYLOAD;
 }
 
 bool verbs_has_room(verbs_link *l, size_t bytes)
@@ -137,7 +125,6 @@ bool verbs_fits(verbs_link *l)
 
 void verbs_put_slot(verbs_link *l, verbs_operation *o, const transport_frame *frame, bool is_frame)
 {
-    o->has_slot = true;
     o->is_frame = is_frame;
     o->slot = l->slots_sent;
     o->header = slot_of(frame, l->slots_sent);
@@ -152,7 +139,7 @@ void verbs_put_slot(verbs_link *l, verbs_operation *o, const transport_frame *fr
 
 static unsigned char *room(const verbs_link *l)
 {
-    return &l->out->payload[place_of(l->bytes_sent) % VERBS_PAYLOAD];
+    return &l->out->payload[payload_place(l->bytes_sent, VERBS_PAYLOAD) % VERBS_PAYLOAD];
 }
 
 void *verbs_reserve(transport_link *head)
@@ -171,7 +158,7 @@ static void place_payload(verbs_link *l, verbs_operation *o, const void *payload
     unsigned char *staged = room(l);
     o->bytes = bytes;
     o->remote = l->peer_inbox + offsetof(verbs_inbox, payload) +
-                place_of(l->bytes_sent) % VERBS_PAYLOAD;
+                payload_place(l->bytes_sent, VERBS_PAYLOAD) % VERBS_PAYLOAD;
     for (int r = 0; r < l->rails; r++)
         o->remote_key[r] = l->peer_key[r];
     if (!copy && payload != staged && verbs_local(l, o, payload, bytes))
@@ -198,7 +185,7 @@ ring_status verbs_send(transport_link *head, const transport_frame *frame, const
     verbs_operation *o = verbs_next_operation(l);
     if (bytes > 0)
         place_payload(l, o, payload, bytes, copy);
-    l->bytes_sent = end_of(l->bytes_sent, bytes);
+    l->bytes_sent = payload_end(l->bytes_sent, bytes, VERBS_PAYLOAD);
     verbs_put_slot(l, o, frame, true);
     return RING_OK;
 }
@@ -230,7 +217,7 @@ void verbs_release(transport_link *head, uint64_t messages)
 
 static void take_slot(verbs_link *l, size_t bytes)
 {
-    l->bytes_taken = end_of(l->bytes_taken, bytes);
+    l->bytes_taken = payload_end(l->bytes_taken, bytes, VERBS_PAYLOAD);
     l->words[WORD_TAKEN]++;
     if (l->words[WORD_TAKEN] - l->told_taken < UNTOLD_SLOTS &&
         l->bytes_taken - l->told_bytes < UNTOLD_BYTES)
@@ -269,7 +256,7 @@ static const void *payload_of(const verbs_link *l)
     if (l->frame.flags == 0)
         return l->frame.data;
     return transport_behind(&l->frame) > 0
-               ? &l->in->payload[place_of(l->bytes_taken) % VERBS_PAYLOAD]
+               ? &l->in->payload[payload_place(l->bytes_taken, VERBS_PAYLOAD) % VERBS_PAYLOAD]
                : NULL;
 }
 

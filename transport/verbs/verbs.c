@@ -85,9 +85,10 @@ static int usable_ports(const transport_ib *ib, const adapter_port **out)
 static bool verbs_probe(const transport_ib *ib, char *why, size_t size)
 {
     const adapter_port *ports[ADAPTER_MOST_PORTS];
-    if (usable_ports(ib != NULL ? ib : &defaults, ports) > 0)
+    const bool disabled = ib != NULL && ib->disabled;
+    if (!disabled && usable_ports(ib != NULL ? ib : &defaults, ports) > 0)
         return true;
-    (void)text_format(why, size, "%s", fail_text());
+    (void)text_format(why, size, "%s", disabled ? "RING_IB_DISABLE=1" : fail_text());
     return false;
 }
 
@@ -253,8 +254,8 @@ static bool sending_has_news(verbs_link *l)
 
 static bool has_news(verbs_link *l, bool wants_send)
 {
-    return l->gone || l->state != RING_OK || verbs_has_frame(l) ||
-           (wants_send && sending_has_news(l)) || l->state != RING_OK;
+    return (wants_send && sending_has_news(l)) || l->gone || l->state != RING_OK ||
+           verbs_has_frame(l);
 }
 
 /* Said once a sleep: while nobody has woken this end, the peer still knows. */

@@ -101,18 +101,17 @@ typedef struct verbs_operation {
     size_t bytes, moved;
     uint32_t local_key[VERBS_RAILS], remote_key[VERBS_RAILS];
     uint32_t last; /* number of its last request */
-    bool is_frame, has_slot;
-    bool arrived; /* over the rail before: the peer may have used it already */
-    uint64_t slot;
-    ticket *over; /* of a get */
+    bool is_frame; /* not a key, nor a get */
+    bool arrived;  /* over the rail before: the peer may have used it already */
+    uint64_t slot; /* of all but gets */
+    ticket *over;  /* of a get, NULL: it is none */
     verbs_slot header;
 } verbs_operation;
 
 typedef enum verbs_phase {
     PHASE_HELLO,   /* the peer's choice of ports is awaited          */
     PHASE_ADDRESS, /* its queue pairs                                */
-    PHASE_READY,   /* that it has connected them                     */
-    PHASE_OPEN
+    PHASE_READY    /* that it has connected them                     */
 } verbs_phase;
 
 /* Sent over the socket, one after the other. */
@@ -212,7 +211,6 @@ bool verbs_was_told(verbs_link *l);
 void verbs_look_at_words(verbs_link *l);
 
 /* ---- slots.c ---- */
-uint32_t verbs_check_of(const verbs_slot *slot);
 ring_status verbs_send(transport_link *head, const transport_frame *frame, const void *payload,
                        bool copy);
 void *verbs_reserve(transport_link *head);

@@ -137,7 +137,7 @@ static void gather_transports(report *r, const settings *s)
     size_t count;
     uint32_t mask = 0, asked = 0;
     const char *names[TRANSPORTS_MAX], *near = NULL, *far = NULL;
-    const transport_ib ib = {.hca = s->ib_hca, .gid_index = s->ib_gid_index};
+    const transport_ib ib = {.disabled = s->ib_disable, .hca = s->ib_hca};
     const transport *const *all = transport_all(&count);
     count = min_size(count, TRANSPORTS_MAX);
     for (size_t i = 0; i < count; i++) {
