@@ -204,6 +204,33 @@ static void all_cut(void)
     ends_close(&e);
 }
 
+/* The acknowledgement of a frame is kept back, in most rounds, until its reader has closed. */
+static void acknowledged_before_the_end(void)
+{
+    const transport_frame frame = frame_make_short(0, 8), *got;
+    const void *none;
+    for (int round = 0; round < 50; round++) {
+        ends e = open_with("devices=1", &patient);
+        const transport *t = e.a->transport;
+        must_ok(t->send(e.a, &frame, NULL, true));
+        while (t->peek(e.b, &got, &none) == RING_IN_PROGRESS)
+            continue;
+        cut("fake0", true);
+        t->close(e.b);
+        clock_sleep(1e-3);
+        for (int turn = 0; turn < 200 && t->flushed(e.a) == 0; turn++) /* hears of the close */
+            must_ok(t->progress(e.a));
+        bool is_late = t->flushed(e.a) == 0;
+        cut("fake0", false);
+        clock_sleep(1e-3);
+        while (is_late) {
+            must_ok(t->progress(e.a));
+            is_late = t->flushed(e.a) == 0;
+        }
+        end_close(e.a);
+    }
+}
+
 /* Waits at the receiver's end alone, at first: what the sender has to learn comes later. */
 static void await_stored(const ends *e)
 {
@@ -285,6 +312,7 @@ int main(int argc, char **argv)
                                        {"fatal_goes_over", fatal_goes_over},
                                        {"mended_in_time", mended_in_time},
                                        {"all_cut", all_cut},
+                                       {"acknowledged_before_the_end", acknowledged_before_the_end},
                                        {"puts_are_not_repeated", puts_are_not_repeated}};
     if (argc == 2)
         return named_run(tests, sizeof tests / sizeof *tests, argv[1]);

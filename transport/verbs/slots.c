@@ -241,8 +241,6 @@ static ring_status take_oldest(verbs_link *l)
             return verbs_break(l, fail(RING_ERR_MEMORY, "no memory for the peer's keys"));
         take_slot(l, 0);
     }
-    if (l->gone)
-        RING_TRY(verbs_state(l));
     return RING_IN_PROGRESS;
 }
 

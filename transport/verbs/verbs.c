@@ -47,21 +47,10 @@ static ring_status go_on_opening(verbs_link *l)
     return status == RING_OK || status == RING_IN_PROGRESS ? status : verbs_break(l, status);
 }
 
-/* What was under way when the peer closed may still be acknowledged. */
-static bool has_ended(verbs_link *l)
-{
-    if (l->peeked || verbs_has_frame(l))
-        return false;
-    verbs_push(l);
-    return l->done == l->accepted || clock_now() > l->gone_since + LAST_ACKNOWLEDGEMENTS;
-}
-
 ring_status verbs_state(verbs_link *l)
 {
     if (l->state == RING_IN_PROGRESS)
         return go_on_opening(l);
-    if (l->state == RING_OK && l->gone && has_ended(l) && l->state == RING_OK)
-        return verbs_break(l, fail(RING_ERR_PEER, "the peer closed the connection"));
     return l->state == RING_OK ? RING_OK
                                : fail(l->state, "verbs link to rank %d: %s", l->head.peer, l->why);
 }
@@ -224,11 +213,23 @@ static void look_around(verbs_link *l)
     adapter_look_at_events(l->queue[l->active].port->device);
 }
 
+/* What was under way when the peer closed may still be acknowledged. */
+static bool has_ended(const verbs_link *l)
+{
+    if (!l->gone || l->peeked || verbs_has_frame(l))
+        return false;
+    return l->done == l->accepted || clock_now() > l->gone_since + LAST_ACKNOWLEDGEMENTS;
+}
+
+/* The end is judged before anything moves: the caller sees the last acknowledgements first. */
 static ring_status verbs_progress(transport_link *head)
 {
     verbs_link *l = (verbs_link *)head;
     if (l->state == RING_OK) {
+        const bool ended = has_ended(l);
         verbs_push(l);
+        if (ended && l->state == RING_OK)
+            return verbs_break(l, fail(RING_ERR_PEER, "the peer closed the connection"));
         if (++l->quiet >= QUIET_TURNS)
             look_around(l);
     }
