@@ -138,6 +138,8 @@ void behaviour_armed_link_tells_of_room(void)
 /* ---- Both ends sleep at once, at moments that drift ---- */
 
 enum { PINGS = 30000, SEGMENTS = 4000 };
+static const double LONGEST = 10; /* s; a loaded machine takes a millisecond a ping */
+static const uint64_t LAST = UINT64_MAX;
 
 static void drift(uint64_t n)
 {
@@ -146,7 +148,8 @@ static void drift(uint64_t n)
         continue;
 }
 
-static void sleep_until_here(transport_link *l)
+/* @return the number of the frame. */
+static uint64_t sleep_until_here(transport_link *l)
 {
     const transport_frame *frame;
     const void *payload;
@@ -160,27 +163,33 @@ static void sleep_until_here(transport_link *l)
         l->transport->disarm(l);
     }
     must_ok(status);
+    const uint64_t n = frame->message;
     l->transport->consume(l);
+    return n;
 }
 
 static void ping(transport_link *l)
 {
-    for (uint64_t n = 0; n < PINGS; n++) {
-        const transport_frame frame = frame_make(n, 0);
+    const double until = clock_now() + LONGEST;
+    bool last = false;
+    for (uint64_t n = 0; !last; n++) {
+        last = n + 1 == PINGS || clock_now() > until;
+        const transport_frame frame = frame_make(last ? LAST : n, 0);
         end_send(l, &frame, NULL);
         drift(n);
-        sleep_until_here(l);
+        must(sleep_until_here(l) == frame.message);
     }
 }
 
 static void pong(transport_link *l)
 {
-    for (uint64_t n = 0; n < PINGS; n++) {
+    uint64_t n;
+    do {
+        n = sleep_until_here(l);
         const transport_frame frame = frame_make(n, 0);
-        sleep_until_here(l);
         drift(n * 3);
         end_send(l, &frame, NULL);
-    }
+    } while (n != LAST);
     end_flush(l);
 }
 
