@@ -37,10 +37,10 @@ static void in_parent(void)
 static void in_child(void)
 {
     const bool unusable = hub.unusable || hub.left != NULL || hub.worker != NULL;
-    memset(&hub, 0, sizeof hub);
-    pthread_mutex_init(&hub.lock, NULL);
-    pthread_cond_init(&hub.unfinished, NULL);
-    hub.unusable = unusable;
+    pthread_mutex_unlock(&hub.lock);
+    hub = (ucx_hub){.lock = PTHREAD_MUTEX_INITIALIZER,
+                    .unfinished = PTHREAD_COND_INITIALIZER,
+                    .unusable = unusable};
 }
 
 /* ---- Regions that end ------------------------------------------------------------- */
