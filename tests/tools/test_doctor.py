@@ -381,6 +381,35 @@ class Program(Made):
             if row["level"] in ("warn", "fail"):
                 self.assertTrue(row["why"] and row["command"], row)
 
+    def trials(self, faults):
+        """What ports of the double of libibverbs say of themselves, by name."""
+        library = Path(RINGINFO).resolve().parents[1] / "tests/fake-ibverbs"
+        if not library.is_dir():
+            self.skipTest("this build has no double of libibverbs")
+        done = subprocess.run([RINGINFO, "doctor", "--json"], capture_output=True, text=True,
+                              timeout=60, env={**ENVIRONMENT, "LD_LIBRARY_PATH": str(library),
+                                               "FAKE_IBVERBS": faults})
+        rows = {row["name"]: row for row in json.loads(done.stdout)["findings"]}
+        return {name: row for name, row in rows.items() if name.endswith("self_test")}
+
+    def test_ports(self):
+        rows = self.trials("devices=2")
+        self.assertEqual(set(rows), {"fake0:1 self_test", "fake1:1 self_test"})
+        for row in rows.values():
+            self.assertEqual(row["level"], "ok", row)
+            self.assertRegex(row["value"], r"^[\d.e+]+ us there and back "
+                             r"\(99 of 100: [\d.e+]+ us\), [\d.e+]+ GB/s to itself$")
+
+    def test_broken_ports(self):
+        for faults, why in (("post_send:3", "fake0:1"), ("reg_mr:1", "ulimit -l"),
+                            ("reg_mr:5", "cannot register 8 MiB"), ("create_qp:1", "queue pair"),
+                            ("poll_cq:2", "fake0")):
+            with self.subTest(faults):
+                row = self.trials(f"fail={faults}")["fake0:1 self_test"]
+                self.assertEqual(row["level"], "fail", row)
+                self.assertRegex(row["why"], why)
+                self.assertRegex(row["command"], "^ibv_rc_pingpong -d fake0 ")
+
     def test_interface_wanted(self):
         done = subprocess.run([RINGINFO, "doctor"], capture_output=True, text=True, timeout=60,
                               env={**ENVIRONMENT, "RING_SOCKET_IFNAME": "nowhere"})
@@ -417,7 +446,7 @@ class Program(Made):
         checks = set(re.findall(r'^    \{"\w+", "([^"]+)", check_\w+\},$', table, re.M))
         self.assertGreater(len(checks), 30)
         seen = {fault.name.split()[-1] for fault in FAULTS.values()}
-        seen |= {"counters", "errors", "secret", "cpus", "gpus", "versions"}
+        seen |= {"self_test", "counters", "errors", "secret", "cpus", "gpus", "versions"}
         self.assertEqual(checks - seen, set())
 
 

@@ -42,7 +42,14 @@ sh WORK/HOST/before
 RINGPERF = """#!/bin/sh
 [ "$RANK" = 0 ] || exit 0
 [ "HOST" != "DEAF" ] || { echo "ringperf: rank 1 did not come within 6 s" >&2; exit 3; }
-case $* in
+case $RING_TRANSPORT$* in
+verbs*) if [ -n "COMPLAINT" ]; then echo "ringperf: COMPLAINT" >&2; exit 3; fi ;;
+esac
+case $RING_TRANSPORT$* in
+verbs*--iters*) echo '{"bytes": 1000000, "time_us": FAST, "wrong": 0}' ;;
+verbs*)
+   echo '{"bytes": 8, "time_us": QUICK, "wrong": 0}'
+   echo '{"bytes": 65536, "time_us": 10, "wrong": 0}' ;;
 *--iters*) echo '{"bytes": 1000000, "time_us": LONG, "wrong": 0}' ;;
 *) echo '{"bytes": 8, "time_us": SHORT, "wrong": 0}'
    echo '{"bytes": 65536, "time_us": 1000, "wrong": 0}' ;;
@@ -75,10 +82,18 @@ class Hosts(unittest.TestCase):
         tree.write("proc/sys/kernel/hostname", name)
         return tree
 
-    def network(self, short=20, long=1000, deaf="nobody"):
-        """A ringperf that finds the network like this: times of 8 and 10^6 bytes in us."""
-        for name in "a", "b":
-            self.program(name, "ringperf", RINGPERF, SHORT=short, LONG=long, DEAF=deaf)
+    def network(self, *, short=20, long=1000, quick=1.5, fast=85, deaf="nobody", complaint=""):
+        """A ringperf that finds the network like this: times of 8 and 10^6 bytes in us, by TCP and
+        by RDMA, where a complaint is what the program has to say instead."""
+        for name in "a", "b", "c":
+            self.program(name, "ringperf", RINGPERF, SHORT=short, LONG=long, DEAF=deaf,
+                         QUICK=quick, FAST=fast, COMPLAINT=complaint)
+
+    def adapters(self, **speeds):
+        """Gbit/s of what has passed its own test on each host."""
+        for name, speed in speeds.items():
+            change = f's/"alike":\t{{/"alike":\t{{ "rdma_speed": {speed},/\n'
+            (self.work / name / "change").write_text(change)
 
     @staticmethod
     def free_port():
@@ -150,7 +165,6 @@ class Sound(Hosts):
     def test_three_and_a_file(self):
         self.host("c")
         self.network()
-        self.program("c", "ringperf", RINGPERF, SHORT=20, LONG=1000, DEAF="nobody")
         (self.work / "file").write_text("a slots=1\nb\nc\n")
         done = subprocess.run(
             [BIN / "ringinfo", "doctor", "--hostfile", "file", "--remote-ringrun", BIN / "ringrun"],
@@ -159,6 +173,53 @@ class Sound(Hosts):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         for pair in "a - b", "a - c", "b - c":
             self.assertRegex(done.stdout, f"{pair} reach +OK")
+
+
+class Rdma(Hosts):
+    def test_sound(self):
+        self.network()
+        self.adapters(a=100, b=200)
+        status, wrong, rows = self.run_doctor()
+        self.assertEqual((status, wrong), (0, {}))
+        self.assertEqual(rows["pairs", "a - b rdma time"]["value"], "3 us there and back")
+        self.assertEqual(rows["pairs", "a - b rdma speed"]["value"], "94.1 Gbit/s each way")
+
+    def test_software(self):
+        self.network(fast=20000)
+        self.adapters(a=0, b=0)
+        status, wrong, rows = self.run_doctor()
+        self.assertEqual((status, wrong), (0, {}))
+        self.assertEqual(rows["pairs", "a - b rdma speed"]["value"],
+                         "0.4 Gbit/s each way of software")
+
+    def test_one_has_none(self):
+        self.network(complaint="not to be called")
+        self.adapters(a=100)
+        status, wrong, rows = self.run_doctor()
+        self.assertEqual((status, wrong), (0, {}))
+        self.assertNotIn(("pairs", "a - b rdma time"), rows)
+
+    def test_slow(self):
+        self.network(fast=100.1)
+        self.adapters(a=100, b=100)
+        self.see("pairs", "a - b rdma speed", "warn", "^79.9 Gbit/s", "80 % of the 100 Gbit/s",
+                 "^iblinkinfo ")
+
+    def test_broken(self):
+        self.network(complaint="verbs link to rank 1: transport retry counter exceeded")
+        self.adapters(a=100, b=100)
+        status, wrong, _ = self.run_doctor()
+        self.assertEqual(status, 3)
+        self.assertEqual(set(wrong), {("pairs", "a to b rdma"), ("pairs", "b to a rdma")})
+        row = wrong["pairs", "b to a rdma"]
+        self.assertRegex(row["why"], "a rank on b could not join one on a: .*retry counter")
+        self.assertRegex(row["command"], "^ssh a ib_write_bw & sleep 1; ssh b ib_write_bw a ")
+
+    def test_no_memory(self):
+        self.network(complaint="mlx5_0 cannot register the 1608 KiB that a link needs")
+        self.adapters(a=100, b=100)
+        _, wrong, _ = self.run_doctor()
+        self.assertRegex(wrong["pairs", "b to a rdma"]["command"], "^ulimit -l unlimited")
 
 
 class Unlike(Hosts):

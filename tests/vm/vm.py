@@ -126,6 +126,8 @@ def full(options):
             suite.case(f"ssh.{name}.train", training, ssh, name)
             suite.case(f"two.{name}.sweep", vm_cases.sweep, two, name, ranges, 5)
             suite.case(f"ssh.{name}.four", vm_cases.four_ranks, ssh, name)
+        if "verbs" in names:
+            suite.case("ssh.doctor", vm_cases.doctor, ssh)
     with lab(options, "ab", nics=2) as pair:
         shape(pair.guests, RATE)
         two = places(pair)[1]

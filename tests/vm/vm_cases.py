@@ -158,3 +158,15 @@ def four_ranks(place, transport):
     share = sent.wire / (2 * (calls + 1) * size)  # with the checked calls, each in place, too
     return (f"0 wrong; {row['ranks']} ranks, {row['transport']}, {row['algorithm']}: guest a sent "
             f"{share:.2f} of the vector a call; {sent}")
+
+
+def doctor(place):
+    """ringinfo doctor: ports by themselves, and the two hosts by jobs over TCP and RDMA."""
+    report = place.guests[0].run("ringinfo doctor --hosts a,b --json || test $? -le 3")
+    rows = {(row["section"], row["name"]): row for row in json.loads(report)["findings"]}
+    tested = {name: rows.get(("pairs", f"a - b {name}")) for name in
+              ("reach", "time", "speed", "rdma time", "rdma speed")}
+    broken = [row for row in rows.values() if row["level"] == "fail"]
+    if broken or None in tested.values():
+        raise Failed(f"the doctor of a and b: {broken or tested}")
+    return ", ".join(f"{name} {row['value']}" for name, row in tested.items())

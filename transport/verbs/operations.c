@@ -145,7 +145,7 @@ static bool post(verbs_link *l, const queue_request *r)
     if (queue_pair_post(q, r))
         return true;
     log_debug("verbs: %s refuses a request: %m", q->port->name);
-    (void)atomic_compare_exchange_strong(&q->sink.failed, &none, (int)IBV_WC_GENERAL_ERR);
+    (void)atomic_compare_exchange_strong(&q->sink.failed, &none, (int)IBV_WC_LOC_QP_OP_ERR);
     return false;
 }
 

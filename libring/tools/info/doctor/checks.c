@@ -32,6 +32,7 @@ static const check table[] = {
     {"adapters", "gid_address", check_gid_addresses},
     {"adapters", "traffic_class", check_traffic_class},
     {"adapters", "firmware", check_port_firmware},
+    {"adapters", "self_test", check_port_trial},
     {"adapters", "counters", check_port_counters},
     {"gpudirect", "gpus", check_gpus},
     {"gpudirect", "driver", check_driver},

@@ -65,6 +65,7 @@ void check_port_mtu(const facts *f, checking *c);
 void check_port_pkeys(const facts *f, checking *c);
 void check_port_firmware(const facts *f, checking *c);
 void check_port_counters(const facts *f, checking *c);
+void check_port_trial(const facts *f, checking *c);
 
 void check_gids(const facts *f, checking *c);
 void check_gid_devices(const facts *f, checking *c);

@@ -157,12 +157,26 @@ static void add_port(const facts *f, const fact_port *p, adapter_words *all)
     }
 }
 
+/* Gbit/s of the slowest port that works; 0: one that is made of software. Not there: none does. */
+static void put_rdma_speed(cJSON *o, const facts *f)
+{
+    double least = -1;
+    for (size_t i = 0; i < f->trial_count; i++) {
+        const fact_trial *t = &f->trials[i];
+        if (t->error[0] == '\0')
+            least = least < 0 || t->rate < least ? t->rate : least;
+    }
+    if (least >= 0)
+        cJSON_AddNumberToObject(o, "rdma_speed", least * 8e-9);
+}
+
 static void put_adapters(cJSON *o, const facts *f)
 {
     adapter_words all = {.layers.used = 0};
     for (size_t i = 0; i < f->port_count; i++)
         if (strcmp(f->ports[i].state, "ACTIVE") == 0)
             add_port(f, &f->ports[i], &all);
+    put_rdma_speed(o, f);
     put_words(o, "link_layers", &all.layers);
     put_words(o, "rates", &all.rates);
     put_words(o, "firmware", &all.firmware);

@@ -72,6 +72,7 @@ void facts_read(facts *f)
     facts_read_versions(f);
     facts_read_port_counters(f, 0);
     facts_read_net_counters(f, 0);
+    facts_try_ports(f);
     if (f->seconds > 0)
         clock_sleep(f->seconds);
     facts_read_port_counters(f, 1);

@@ -90,6 +90,14 @@ typedef struct fact_port {
     unsigned pkeys[FACTS_PKEYS];
 } fact_port;
 
+/** How an active port does when it sends to itself. */
+typedef struct fact_trial {
+    char port[72], error[400]; /* "": it works */
+    double rate;               /* bytes a second that the port is made for; 0: not known */
+    double median_us, slow_us; /* 8 bytes there and back: the median, and one of a hundred */
+    double bytes_per_second;
+} fact_trial;
+
 /** A place on the PCI bus. */
 typedef struct fact_pci {
     char address[16];
@@ -135,6 +143,9 @@ typedef struct facts {
     facts_versions versions;
     size_t port_count;
     fact_port ports[FACTS_PORTS];
+    char no_trial[400]; /* why no port can be tried; "": some can */
+    size_t trial_count;
+    fact_trial trials[FACTS_PORTS];
 } facts;
 
 /** Reads everything; sleeps f->seconds between two readings of the counters. root, seconds and pkey
@@ -150,6 +161,8 @@ void facts_read_net(facts *f);
 void facts_read_ports(facts *f);
 void facts_read_pci(facts *f); /* after the ports */
 void facts_read_versions(facts *f);
+/** Uses each active port of this machine, but none below a root. */
+void facts_try_ports(facts *f);
 /** @param reading  0 or 1. */
 void facts_read_port_counters(facts *f, int reading);
 void facts_read_net_counters(facts *f, int reading);

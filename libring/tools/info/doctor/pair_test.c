@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The jobs are ringperf's, over libring's own connections, which check values. Rank 1 dials rank 0,
+ * The jobs are ringperf's, over libring's own connections, which check values: by TCP, and by
+ * RDMA where both hosts have ports that work. Rank 1 dials rank 0,
  * so that the second job, with the hosts in the other order, tries the other way. */
 #include "pair_test.h"
 
@@ -59,6 +60,7 @@ typedef struct job {
     size_t most;                /* bytes of the largest message */
     int calls;                  /* 0: SHORT and `most` bytes, as often as ringperf likes */
     int patience;               /* seconds for ranks to meet */
+    const char *transport;
 } job;
 
 static void put_command(run *r, const doctor_wishes *w, const job *j)
@@ -70,7 +72,7 @@ static void put_command(run *r, const doctor_wishes *w, const job *j)
     texts_add(&r->command, "--export=RING_INIT_TIMEOUT=%d", j->patience);
     if (w->master_port > 0)
         texts_add(&r->command, "--master-port=%d", w->master_port);
-    texts_add(&r->command, "--export=RING_TRANSPORT=tcp");
+    texts_add(&r->command, "--export=RING_TRANSPORT=%s", j->transport);
     texts_add(&r->command, "--export=RING_TIMEOUT=%d", CALL_TIME);
     runs_add_program(r, w, "ringperf");
     texts_add(&r->command, "sendrecv");
@@ -85,25 +87,46 @@ static void put_command(run *r, const doctor_wishes *w, const job *j)
     texts_add(&r->command, "--json=/proc/self/fd/1"); /* /dev/stdout is not everywhere */
 }
 
+/* They have met by TCP before. */
+static void mend_rdma(const job *j, const char *why, checking *c)
+{
+    if (strstr(why, "cannot register") != NULL)
+        check_mend(c, "ulimit -l unlimited   # on both hosts; for good: memlock in "
+                      "/etc/security/limits.conf, LimitMEMLOCK=infinity for services");
+    else
+        check_mend(c,
+                   "ssh %s ib_write_bw & sleep 1; ssh %s ib_write_bw %s   # of perftest: does that "
+                   "fail, too? until it is mended: export RING_TRANSPORT=shm,tcp",
+                   j->first, j->second, j->first);
+}
+
+static void mend_tcp(const job *j, const char *why, checking *c)
+{
+    if (strstr(why, "listens on port") != NULL)
+        check_mend(c, "ssh %s ss -ltnp   # who has the port? or test with --master-port", j->first);
+    else if (strstr(why, "no answer within") != NULL)
+        check_mend(c, "time ssh %s true; time ssh %s true   # why does ssh take so long?", j->first,
+                   j->second);
+    else
+        check_mend(c,
+                   "ssh %s \"sudo iptables -I INPUT -p tcp -s $(getent hosts %s | cut -d' ' -f1) "
+                   "-j ACCEPT\"   # if a firewall is between",
+                   j->first, j->second);
+}
+
 static void complain(const job *j, const char *why, report *out)
 {
     char name[600];
     checking c = {out, SECTION, name};
-    snprintf(name, sizeof name, "%s to %s", j->second, j->first);
-    check_found(&c, NULL, "no connection by TCP, or one that breaks");
+    const bool tcp = strcmp(j->transport, "tcp") == 0;
+    snprintf(name, sizeof name, "%s to %s%s", j->second, j->first, tcp ? "" : " rdma");
+    check_found(&c, NULL, "no connection by %s, or one that breaks", tcp ? "TCP" : "RDMA");
     check_judge(&c, VERDICT_FAIL, "a rank on %s could not join one on %s: %.280s", j->second,
                 j->first, why);
-    if (strstr(why, "listens on port") != NULL)
-        check_mend(&c, "ssh %s ss -ltnp   # who has the port? or test with --master-port",
-                   j->first);
-    else if (strstr(why, "no answer within") != NULL)
-        check_mend(&c, "time ssh %s true; time ssh %s true   # why does ssh take so long?",
-                   j->first, j->second);
+    if (tcp)
+        mend_tcp(j, why, &c);
     else
-        check_mend(&c,
-                   "ssh %s \"sudo iptables -I INPUT -p tcp -s $(getent hosts %s | cut -d' ' -f1) "
-                   "-j ACCEPT\"   # if a firewall is between",
-                   j->first, j->second);
+        mend_rdma(j, why, &c);
 }
 
 /* @return false, and a row, if it fails. */
@@ -138,6 +161,14 @@ static double link_speed(const doctor_host *a, const doctor_host *b)
     return least;
 }
 
+/* @return Gbit/s of its slowest port that works, 0: of software; less than 0: none does. */
+static double rdma_speed(const doctor_host *h)
+{
+    const cJSON *alike = cJSON_GetObjectItemCaseSensitive(h->told, "alike");
+    const cJSON *speed = cJSON_GetObjectItemCaseSensitive(alike, "rdma_speed");
+    return cJSON_IsNumber(speed) ? speed->valuedouble : -1;
+}
+
 static void judge_time(checking *c, double round_trip_us)
 {
     const bool long_time = round_trip_us >= 1000;
@@ -169,6 +200,20 @@ static void judge_speed(checking *c, double gbits, double link)
                "-n DEV 1 5");
 }
 
+/* Adapters do nothing else, so less is asked of a network that only has TCP. */
+static void judge_rdma_speed(checking *c, double gbits, double rate)
+{
+    check_found(c, NULL, "%.3g Gbit/s each way%s", gbits, rate > 0 ? "" : " of software");
+    if (rate <= 0 || gbits >= 0.8 * rate)
+        return;
+    check_judge(c, VERDICT_WARN,
+                "less than 80 %% of the %.4g Gbit/s of the slower port: a switch between them, "
+                "congestion, a slot, or the IOMMU",
+                rate);
+    check_mend(c, "iblinkinfo   # of infiniband-diags; for RoCE: ethtool -S INTERFACE | grep -E "
+                  "'pause|discard|ecn'");
+}
+
 /* A job of a second the other way, by the speed that was seen. */
 static job long_job(const job *before, double us)
 {
@@ -176,8 +221,9 @@ static job long_job(const job *before, double us)
     const double wanted = exp2(floor(log2(MEDIUM / us * CALL_US)));
     const double most = fmin(fmax(wanted, MEDIUM), LONGEST);
     const double calls = JOB_US / (us * most / MEDIUM);
-    return (job){before->second, before->first, (size_t)most, (int)fmin(fmax(calls, 3), MOST_CALLS),
-                 before->patience};
+    return (job){before->second,   before->first,
+                 (size_t)most,     (int)fmin(fmax(calls, 3), MOST_CALLS),
+                 before->patience, before->transport};
 }
 
 /* Twice what the slower host took to answer, for ssh is at work again. */
@@ -186,21 +232,56 @@ static int patience_for(const doctor_host *a, const doctor_host *b)
     return MEETING_TIME + (int)ceil(2 * fmax(a->done - a->began, b->done - b->began));
 }
 
-void pair_test(const doctor_wishes *w, const doctor_host *a, const doctor_host *b, report *r)
+typedef struct timings {
+    double round_trip_us, gbits;
+} timings;
+
+/* @return false, and rows, if they cannot reach each other. */
+static bool run_both_ways(const doctor_wishes *w, const doctor_host *a, const doctor_host *b,
+                          const char *transport, timings *out, report *r)
 {
-    char name[600];
     timing there, back;
-    checking c = {r, SECTION, name};
-    const job first = {a->name, b->name, MEDIUM, 0, patience_for(a, b)};
+    const job first = {a->name, b->name, MEDIUM, 0, patience_for(a, b), transport};
     const bool to_a = run_job(w, &first, &there, r);
     const job second = long_job(&first, to_a ? there.long_us : 1e4);
     const bool to_b = run_job(w, &second, &back, r);
     if (!to_a || !to_b)
+        return false;
+    *out = (timings){2 * there.short_us, back.most * 8e-3 / back.long_us};
+    return true;
+}
+
+static void name_row(char name[600], const doctor_host *a, const doctor_host *b, const char *what)
+{
+    snprintf(name, 600, "%s - %s %s", a->name, b->name, what);
+}
+
+static void test_rdma(const doctor_wishes *w, const doctor_host *a, const doctor_host *b, report *r)
+{
+    char name[600];
+    timings t;
+    checking c = {r, SECTION, name};
+    const double rate = fmin(rdma_speed(a), rdma_speed(b));
+    if (rate < 0 || !run_both_ways(w, a, b, "verbs", &t, r))
         return;
-    snprintf(name, sizeof name, "%s - %s reach", a->name, b->name);
+    name_row(name, a, b, "rdma time");
+    check_found(&c, NULL, "%.3g us there and back", t.round_trip_us);
+    name_row(name, a, b, "rdma speed");
+    judge_rdma_speed(&c, t.gbits, rate);
+}
+
+void pair_test(const doctor_wishes *w, const doctor_host *a, const doctor_host *b, report *r)
+{
+    char name[600];
+    timings t;
+    checking c = {r, SECTION, name};
+    if (!run_both_ways(w, a, b, "tcp", &t, r))
+        return;
+    name_row(name, a, b, "reach");
     check_found(&c, NULL, "a rank on either host joins one on the other");
-    snprintf(name, sizeof name, "%s - %s time", a->name, b->name);
-    judge_time(&c, 2 * there.short_us);
-    snprintf(name, sizeof name, "%s - %s speed", a->name, b->name);
-    judge_speed(&c, back.most * 8e-3 / back.long_us, link_speed(a, b));
+    name_row(name, a, b, "time");
+    judge_time(&c, t.round_trip_us);
+    name_row(name, a, b, "speed");
+    judge_speed(&c, t.gbits, link_speed(a, b));
+    test_rdma(w, a, b, r);
 }

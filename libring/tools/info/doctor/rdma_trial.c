@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Two ends of one verbs link in this process: short frames there and back for the time, long puts
+ * into registered memory for the speed. All that arrives is compared. */
+#include "rdma_trial.h"
+
+#include "regions.h"
+#include "transport.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { MOST_ROUNDS = 2000, PUT = 1 << 20, PUTS = 8, BYTES = PUTS * PUT, AHEAD = 4, PAGE = 4096 };
+static const double measured_for = 0.15, patience = 5; /* s */
+
+typedef struct trial {
+    const transport *t;
+    transport_link *a, *b;
+    unsigned char *from, *to; /* of BYTES */
+    double give_up;
+} trial;
+
+/* ---- The link ----------------------------------------------------------------------------- */
+
+static ring_status open_end(const trial *t, int rank, int fd, const char *only,
+                            transport_link **out)
+{
+    transport_ib ib = TRANSPORT_IB_DEFAULTS;
+    ib.hca = only;
+    const transport_peer peer = {.rank = rank, .peer = 1 - rank, .fd = fd, .ib = &ib};
+    return t->t->open(&peer, out);
+}
+
+static ring_status open_both(trial *t, const char *port)
+{
+    char only[80];
+    int fds[2];
+    snprintf(only, sizeof only, "=%.70s", port);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+        return fail(RING_ERR_SYSTEM, "socketpair: %m");
+    const ring_status status = open_end(t, 0, fds[0], only, &t->a);
+    if (status == RING_OK)
+        return open_end(t, 1, fds[1], only, &t->b);
+    fd_close(&fds[1]);
+    return status;
+}
+
+static void close_both(const trial *t)
+{
+    if (t->a != NULL)
+        t->t->close(t->a);
+    if (t->b != NULL)
+        t->t->close(t->b);
+}
+
+/* @return RING_IN_PROGRESS while an end is opening. */
+static ring_status push(const trial *t)
+{
+    const ring_status a = t->t->progress(t->a), b = t->t->progress(t->b);
+    const ring_status first = a != RING_OK && a != RING_IN_PROGRESS ? a : b;
+    if ((a == RING_IN_PROGRESS || b == RING_IN_PROGRESS) && clock_now() > t->give_up)
+        return fail(RING_ERR_TIMEOUT, "no connection within %g s", patience);
+    return first == RING_OK ? a : first;
+}
+
+static ring_status await_open(const trial *t)
+{
+    ring_status status;
+    while ((status = push(t)) == RING_IN_PROGRESS)
+        continue;
+    return status;
+}
+
+/* What an end cannot do yet, it can after both were moved. */
+static ring_status wait_once(const trial *t)
+{
+    if (clock_now() > t->give_up)
+        return fail(RING_ERR_TIMEOUT, "nothing came within %g s", patience);
+    const ring_status status = push(t);
+    return status == RING_IN_PROGRESS ? RING_OK : status;
+}
+
+static ring_status give(const trial *t, transport_link *from, const transport_frame *frame)
+{
+    ring_status status;
+    while ((status = t->t->send(from, frame, NULL, true)) == RING_IN_PROGRESS)
+        RING_TRY(wait_once(t));
+    return status;
+}
+
+/* @param[out] frame  the oldest one, consumed. */
+static ring_status take(const trial *t, transport_link *at, transport_frame *frame)
+{
+    const transport_frame *here;
+    const void *payload;
+    ring_status status;
+    while ((status = t->t->peek(at, &here, &payload)) == RING_IN_PROGRESS)
+        RING_TRY(wait_once(t));
+    RING_TRY(status);
+    *frame = *here;
+    t->t->consume(at);
+    return RING_OK;
+}
+
+/* ---- Time --------------------------------------------------------------------------------- */
+
+static ring_status one_way(const trial *t, transport_link *from, transport_link *to, uint64_t n)
+{
+    transport_frame frame = {.length = sizeof n, .message = from->frames_sent}, got;
+    memcpy(frame.data, &n, sizeof n);
+    RING_TRY(give(t, from, &frame));
+    RING_TRY(take(t, to, &got));
+    if (got.length == sizeof n && memcmp(got.data, &n, sizeof n) == 0)
+        return RING_OK;
+    return fail(RING_ERR_PEER, "8 bytes arrived changed");
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static ring_status measure_time(const trial *t, fact_trial *out)
+{
+    double us[MOST_ROUNDS];
+    const double until = clock_now() + measured_for;
+    size_t rounds = 0;
+    while (rounds < MOST_ROUNDS && (rounds == 0 || clock_now() < until)) {
+        const double begin = clock_now();
+        RING_TRY(one_way(t, t->a, t->b, rounds));
+        RING_TRY(one_way(t, t->b, t->a, ~rounds));
+        us[rounds++] = 1e6 * (clock_now() - begin);
+    }
+    qsort(us, rounds, sizeof us[0], by_value);
+    out->median_us = us[rounds / 2];
+    out->slow_us = us[rounds * 99 / 100];
+    return RING_OK;
+}
+
+/* ---- Speed -------------------------------------------------------------------------------- */
+
+/* The receiver tells the sender where it may write. */
+static ring_status refer(const trial *t, uint64_t *ref)
+{
+    transport_frame frame = {.flags = FRAME_LONG | FRAME_REF}, got;
+    frame.ext.bytes = BYTES;
+    frame.ext.src_ref = t->t->ref(t->b, t->to, BYTES);
+    if (frame.ext.src_ref == 0 || t->t->ref(t->a, t->from, BYTES) == 0)
+        return fail(RING_ERR_SYSTEM, "the adapter cannot register %d MiB", BYTES >> 20);
+    RING_TRY(give(t, t->b, &frame));
+    RING_TRY(take(t, t->a, &got));
+    *ref = got.ext.src_ref;
+    return RING_OK;
+}
+
+static ring_status put(const trial *t, uint64_t n, uint64_t ref)
+{
+    transport_frame frame = {.flags = FRAME_LONG | FRAME_STORED, .message = t->a->frames_sent};
+    const size_t offset = n % PUTS * PUT;
+    ring_status status;
+    frame.ext.bytes = PUT;
+    while ((status = t->t->put(t->a, &frame, t->from + offset, ref + offset)) == RING_IN_PROGRESS)
+        RING_TRY(wait_once(t));
+    return status;
+}
+
+static ring_status measure_speed(const trial *t, fact_trial *out)
+{
+    uint64_t sent = 0, taken = 0, ref = 0;
+    transport_frame got;
+    RING_TRY(refer(t, &ref));
+    const double begin = clock_now();
+    double now = begin;
+    while (taken < PUTS || now < begin + measured_for) {
+        for (; sent < taken + AHEAD; sent++)
+            RING_TRY(put(t, sent, ref));
+        RING_TRY(take(t, t->b, &got));
+        taken++;
+        now = clock_now();
+    }
+    out->bytes_per_second = (double)(taken * PUT) / (now - begin);
+    for (; taken < sent; taken++)
+        RING_TRY(take(t, t->b, &got));
+    if (memcmp(t->from, t->to, BYTES) == 0)
+        return RING_OK;
+    return fail(RING_ERR_PEER, "a long message arrived changed");
+}
+
+/* ---- All of it ---------------------------------------------------------------------------- */
+
+static ring_status run(trial *t, fact_trial *out)
+{
+    RING_TRY(open_both(t, out->port));
+    RING_TRY(await_open(t));
+    t->give_up = clock_now() + patience;
+    RING_TRY(measure_time(t, out));
+    return measure_speed(t, out);
+}
+
+static ring_status run_with_memory(trial *t, fact_trial *out)
+{
+    for (size_t i = 0; i < BYTES; i++)
+        t->from[i] = (unsigned char)(i * 2654435761u >> 16);
+    RING_TRY(region_add(t->from, BYTES, REGION_PLAIN));
+    ring_status status = region_add(t->to, BYTES, REGION_PLAIN);
+    if (status == RING_OK) {
+        status = run(t, out);
+        close_both(t);
+        (void)region_remove(t->to);
+    }
+    (void)region_remove(t->from);
+    return status;
+}
+
+void rdma_trial(fact_trial *out)
+{
+    trial t = {.t = transport_find("verbs"), .give_up = clock_now() + patience};
+    t.from = aligned_alloc(PAGE, BYTES);
+    t.to = aligned_alloc(PAGE, BYTES);
+    ring_status status = RING_ERR_MEMORY;
+    if (t.from == NULL || t.to == NULL)
+        fail(status, "no memory");
+    else
+        status = run_with_memory(&t, out);
+    if (status != RING_OK)
+        (void)text_format(out->error, sizeof out->error, "%s", fail_text());
+    free(t.from);
+    free(t.to);
+}
