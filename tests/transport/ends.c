@@ -22,6 +22,7 @@ static struct {
     bool plain;           /* no checksums */
     bool encrypts;
     transport_keys keys[2]; /* of RANK_A, RANK_B */
+    const transport_ib *ib;
 } chosen;
 
 void must_at(bool condition, const char *text, const char *file, int line)
@@ -47,6 +48,11 @@ void must_be_at(ring_status status, ring_status expected, const char *text, cons
 void ends_use_checksums(bool use)
 {
     chosen.plain = !use;
+}
+
+void ends_use_ib(const transport_ib *ib)
+{
+    chosen.ib = ib;
 }
 
 static int index_of(int rank)
@@ -225,7 +231,8 @@ ring_status end_try_open(int rank, int fd, double seconds, transport_link **out)
                                  .peer = rank == RANK_A ? RANK_B : RANK_A,
                                  .fd = fd,
                                  .checksum = !chosen.plain,
-                                 .keys = ends_keys(rank)};
+                                 .keys = ends_keys(rank),
+                                 .ib = chosen.ib};
     RING_TRY(chosen.transport->open(&peer, out));
     const ring_status status = await_open(*out, clock_now() + seconds);
     if (status != RING_OK) {

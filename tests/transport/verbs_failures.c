@@ -9,7 +9,6 @@
 #include "regions.h"
 #include "traffic.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,11 +162,8 @@ static void exchange(run *r)
 static void expect_nothing_left(void)
 {
     fake_ibverbs_counts left;
-    void (*counters)(fake_ibverbs_counts *) = (void (*)(
-        fake_ibverbs_counts *))dlsym(RTLD_DEFAULT, "fake_ibverbs_counters");
-    void *library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_NOLOAD);
-    if (library != NULL)
-        counters = (void (*)(fake_ibverbs_counts *))dlsym(library, "fake_ibverbs_counters");
+    void (*counters)(fake_ibverbs_counts *);
+    *(void **)&counters = fake_ibverbs_function("fake_ibverbs_counters");
     must(counters != NULL);
     counters(&left);
     must(left.queue_pairs == 0 && left.registrations == 0 && left.rnr_naks == 0);

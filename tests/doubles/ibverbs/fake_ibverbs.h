@@ -22,12 +22,14 @@
  *   delay=US       work requests are done so much later on average
  *   fail=NAME:N    the N-th call of ibv_NAME() fails; may be given several times
  *
- * The functions below are found by dlsym().
+ * The functions below are found by fake_ibverbs_function().
  */
 #ifndef TEST_DOUBLES_FAKE_IBVERBS_H
 #define TEST_DOUBLES_FAKE_IBVERBS_H
 
+#include <dlfcn.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define FAKE_API __attribute__((visibility("default")))
@@ -64,5 +66,12 @@ typedef struct fake_ibverbs_dmabuf {
     int fd, access;
 } fake_ibverbs_dmabuf;
 FAKE_API void fake_ibverbs_dmabuf_calls(fake_ibverbs_dmabuf *out);
+
+/** One of those above, in the library that whoever uses verbs has loaded; NULL: none is. */
+static inline void *fake_ibverbs_function(const char *name)
+{
+    void *library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return library != NULL ? dlsym(library, name) : NULL;
+}
 
 #endif
