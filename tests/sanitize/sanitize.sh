@@ -14,6 +14,6 @@ export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 without=()
 [ "$preset" = tsan ] && without=(-E '^plan') # plans are pure functions: one thread
-ctest --preset "$preset" -L 'unit|transport|coll|fuzz' "${without[@]}" --no-tests=error --quiet \
+ctest --preset "$preset" -j 2 -L 'unit|transport|coll|fuzz' "${without[@]}" --no-tests=error --quiet \
     --output-log "$log" || { grep -vE ' +Passed' "$log" | tail -n 200; exit 1; }
 tail -n 15 "$log"
