@@ -10,7 +10,7 @@ void check_gpus(const facts *f, checking *c)
     if (f->pci.gpu_count == 0)
         check_nothing(c, NULL, "no GPU of NVIDIA on the PCI bus");
     for (size_t i = 0; i < f->pci.gpu_count; i++)
-        check_found(c, f->pci.gpus[i].address, "NUMA node %ld", f->pci.gpus[i].numa);
+        check_found(c, f->pci.gpus[i].address, "NUMA node %d", f->pci.gpus[i].place.numa);
 }
 
 void check_driver(const facts *f, checking *c)
@@ -75,20 +75,16 @@ void check_pcie(const facts *f, checking *c)
         judge_slot(c, &f->pci.adapters[i], false);
 }
 
-static int rank_of(const char *distance)
+static pci_distance between(const fact_pci *a, const fact_pci *b)
 {
-    static const char *const words[] = {"PIX", "PXB", "PHB", "NODE", "SYS"};
-    int rank = 0;
-    while (rank < 4 && strcmp(words[rank], distance) != 0)
-        rank++;
-    return rank;
+    return pci_distance_between(&a->place, &b->place);
 }
 
 static const fact_pci *nearest(const facts_pci *p, const fact_pci *gpu)
 {
     const fact_pci *best = &p->adapters[0];
     for (size_t i = 1; i < p->adapter_count; i++)
-        if (rank_of(facts_distance(gpu, &p->adapters[i])) < rank_of(facts_distance(gpu, best)))
+        if (between(gpu, &p->adapters[i]) < between(gpu, best))
             best = &p->adapters[i];
     return best;
 }
@@ -97,16 +93,16 @@ void check_distance(const facts *f, checking *c)
 {
     for (size_t i = 0; i < f->pci.gpu_count && f->pci.adapter_count > 0; i++) {
         const fact_pci *gpu = &f->pci.gpus[i], *adapter = nearest(&f->pci, gpu);
-        const char *distance = facts_distance(gpu, adapter);
-        check_found(c, gpu->address, "%s to %s", distance, adapter->address);
-        if (strcmp(distance, "SYS") != 0)
+        const pci_distance distance = between(gpu, adapter);
+        check_found(c, gpu->address, "%s to %s", pci_distance_word(distance), adapter->address);
+        if (distance != PCI_SYS)
             continue;
         check_judge(c, VERDICT_WARN,
-                    "between them lies the link of two sockets (NUMA nodes %ld and %ld), which "
+                    "between them lies the link of two sockets (NUMA nodes %d and %d), which "
                     "GPUDirect crosses slowly",
-                    gpu->numa, adapter->numa);
-        check_mend(c, "nvidia-smi topo -m   # then move the adapter to a slot of node %ld",
-                   gpu->numa);
+                    gpu->place.numa, adapter->place.numa);
+        check_mend(c, "nvidia-smi topo -m   # then move the adapter to a slot of node %d",
+                   gpu->place.numa);
     }
 }
 

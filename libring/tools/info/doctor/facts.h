@@ -8,6 +8,7 @@
 #define DOCTOR_FACTS_H
 
 #include "base.h"
+#include "pci_distance.h"
 
 enum {
     FACTS_INTERFACES = 64,
@@ -101,9 +102,9 @@ typedef struct fact_trial {
 /** A place on the PCI bus. */
 typedef struct fact_pci {
     char address[16];
-    char path[256]; /* "pci0000:00/0000:00:01.0/0000:01:00.0"                 */
-    long width, max_width, numa;
-    double speed, max_speed; /* GT/s                                          */
+    pci_place place;
+    long width, max_width;
+    double speed, max_speed; /* GT/s */
 } fact_pci;
 
 typedef struct fact_bridge {
@@ -179,8 +180,5 @@ double facts_number(const facts *f, const char *path_format, ...) RING_PRINTF(2,
 bool facts_line(const facts *f, char *out, size_t size, const char *path_format, ...)
     RING_PRINTF(4, 5);
 bool facts_exists(const facts *f, const char *path);
-
-/** How far two places of the bus are apart, in nvidia-smi's words: PIX, PXB, PHB, NODE, SYS. */
-const char *facts_distance(const fact_pci *a, const fact_pci *b);
 
 #endif

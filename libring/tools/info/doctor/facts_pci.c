@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where GPUs and adapters are on the PCI bus, and what lies between them. */
+ * Where GPUs and adapters are on the PCI bus, and the bridges above them. */
 #include "facts.h"
 
 #include <stdint.h>
@@ -11,30 +11,18 @@
 
 /* ---- Places ---------------------------------------------------------------------------------- */
 
-/* "/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0" from "pci" on. */
-static void read_path(const facts *f, fact_pci *d)
-{
-    char link[512];
-    if (!text_format(link, sizeof link, "%s" FOLDER "/%s", f->root, d->address))
-        return;
-    char *real = realpath(link, NULL);
-    const char *from = real != NULL ? strstr(real, "/devices/pci") : NULL;
-    if (from != NULL)
-        text_format(d->path, sizeof d->path, "%s", from + strlen("/devices/"));
-    free(real);
-}
-
 static fact_pci read_device(const facts *f, const char *address)
 {
+    char folder[64];
+    text_format(folder, sizeof folder, FOLDER "/%.15s", address);
     fact_pci d = {
         .width = (long)facts_number(f, FOLDER "/%s/current_link_width", address),
         .max_width = (long)facts_number(f, FOLDER "/%s/max_link_width", address),
-        .numa = (long)facts_number(f, FOLDER "/%s/numa_node", address),
+        .place = pci_place_of(f->root, folder),
         .speed = facts_number(f, FOLDER "/%s/current_link_speed", address),
         .max_speed = facts_number(f, FOLDER "/%s/max_link_speed", address),
     };
     text_format(d.address, sizeof d.address, "%.15s", address);
-    read_path(f, &d);
     return d;
 }
 
@@ -69,41 +57,6 @@ static void read_adapters(facts *f)
         if (*address != '\0' && !has_adapter(&f->pci, address))
             f->pci.adapters[f->pci.adapter_count++] = read_device(f, address);
     }
-}
-
-/* ---- Distance -------------------------------------------------------------------------------- */
-
-/* @return parts of the path behind @p length letters. */
-static int parts_behind(const char *path, size_t length)
-{
-    int parts = 0;
-    for (path += length; *path != '\0'; path++)
-        parts += *path == '/';
-    return parts;
-}
-
-/* @return the length of what both paths begin with, in whole parts. */
-static size_t common_path(const char *a, const char *b)
-{
-    size_t length = 0;
-    for (size_t i = 0;; i++) {
-        const bool end_a = a[i] == '/' || a[i] == '\0', end_b = b[i] == '/' || b[i] == '\0';
-        if (end_a && end_b)
-            length = i;
-        if (a[i] != b[i] || a[i] == '\0')
-            return length;
-    }
-}
-
-const char *facts_distance(const fact_pci *a, const fact_pci *b)
-{
-    const size_t common = common_path(a->path, b->path);
-    const bool below_bridge = memchr(a->path, '/', common) != NULL;
-    if (common == 0)
-        return a->numa >= 0 && b->numa >= 0 && a->numa != b->numa ? "SYS" : "NODE";
-    if (!below_bridge)
-        return "PHB"; /* nothing in common but the host's bridge */
-    return parts_behind(a->path, common) + parts_behind(b->path, common) <= 4 ? "PIX" : "PXB";
 }
 
 /* ---- Bridges --------------------------------------------------------------------------------- */
@@ -150,7 +103,7 @@ static bool has_bridge(const facts_pci *p, const char *address)
 static void take_bridges(facts *f, const fact_pci *d)
 {
     char path[256], *rest = path;
-    memcpy(path, d->path, sizeof path);
+    memcpy(path, d->place.path, sizeof path);
     strsep(&rest, "/");
     for (const char *part; rest != NULL && (part = strsep(&rest, "/")) != NULL;) {
         if (rest == NULL || f->pci.bridge_count == FACTS_BRIDGES || has_bridge(&f->pci, part))
