@@ -67,6 +67,10 @@ typedef struct fake_ibverbs_dmabuf {
 } fake_ibverbs_dmabuf;
 FAKE_API void fake_ibverbs_dmabuf_calls(fake_ibverbs_dmabuf *out);
 
+/** As a driver of a device would tell it: addresses from @p seen on, which the host cannot access,
+ *  may be registered, and what lies there is at @p real. In place of what was said before. */
+FAKE_API void fake_ibverbs_peer_memory(void *seen, void *real, size_t bytes);
+
 /** One of those above, in the library that whoever uses verbs has loaded; NULL: none is. */
 static inline void *fake_ibverbs_function(const char *name)
 {

@@ -28,6 +28,10 @@ typedef struct fake_region {
 static fake_region *regions[MOST_SLOTS]; /* by serial number */
 static uint32_t serials;
 static fake_ibverbs_dmabuf dmabuf;
+static struct {
+    char *seen, *real;
+    size_t bytes;
+} peer_memory;
 
 /* ---- Domains ---- */
 
@@ -158,15 +162,40 @@ static fake_region *new_region(struct ibv_pd *pd, size_t length, uint64_t iova, 
     return r;
 }
 
+void fake_ibverbs_peer_memory(void *seen, void *real, size_t bytes)
+{
+    fake_lock();
+    peer_memory.seen = seen;
+    peer_memory.real = real;
+    peer_memory.bytes = bytes;
+    fake_unlock();
+}
+
+/* @return where that memory lies; NULL: it is none of a device. */
+static char *at_peer(const char *memory, size_t length)
+{
+    char *at = NULL;
+    fake_lock();
+    const size_t offset = (uintptr_t)memory - (uintptr_t)peer_memory.seen;
+    if (offset < peer_memory.bytes && length <= peer_memory.bytes - offset)
+        at = peer_memory.real + offset;
+    fake_unlock();
+    return at;
+}
+
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *memory, size_t length, uint64_t iova,
                                 unsigned access)
 {
     fake_region *r = new_region(pd, length, iova, access);
     if (r == NULL)
         return NULL;
-    r->base.addr = r->memory = memory;
+    char *at = at_peer(memory, length);
+    r->base.addr = memory;
+    r->memory = at != NULL ? at : memory;
     if (!allowed((uintptr_t)memory, length, iova, access))
         return finish(r, EINVAL);
+    if (at != NULL)
+        return finish(r, 0);
     return finish(r, populate(memory, length, access) ? 0 : EFAULT);
 }
 
@@ -201,6 +230,10 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
     }
     if (fake_failure("reg_dmabuf_mr") != 0)
         return NULL;
+    if (fd < 0) {
+        errno = EBADF;
+        return NULL;
+    }
     fake_region *r = new_region(pd, length, iova, (unsigned)access);
     if (r == NULL)
         return NULL;

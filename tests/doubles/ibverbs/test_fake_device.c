@@ -345,12 +345,14 @@ void test_dmabuf(void)
     assert_int_equal(ftruncate(fd, 4 * PAGE), 0);
     char *seen = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     const uint64_t address = 0x7000000000 + 24;
+    assert_null(verbs.ibv_reg_dmabuf_mr(b.b.pd, 0, 0, 0, -1, 0));
+    assert_int_equal(errno, EBADF);
     assert_null(verbs.ibv_reg_dmabuf_mr(b.b.pd, PAGE, 64, address, fd, 0));
     struct ibv_mr *mr = verbs.ibv_reg_dmabuf_mr(b.b.pd, PAGE + 24, 64, address, fd,
                                                 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     assert_non_null(mr);
     verbs.fake_ibverbs_dmabuf_calls(&last);
-    assert_int_equal(last.calls, 2);
+    assert_int_equal(last.calls, 3);
     assert_int_equal(last.offset, PAGE + 24);
     assert_int_equal(last.iova, address);
     assert_int_equal(last.fd, fd);
