@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Dma-bufs, and the writes that adapters make. */
+#include "cuda_memory.h"
+
+#include "sysfs.h"
+
+#include <unistd.h>
+
+static const cuda_device *device_of(const accelerator *a)
+{
+    return (const cuda_device *)(const void *)a;
+}
+
+/* ---- Sharing ------------------------------------------------------------------------------ */
+
+/* Copies that CUDA makes there are over when the call that made them returns: else an adapter could
+ * read what an earlier one has not written yet. Holds for the allocation, as long as it lives. */
+static ring_status make_copies_synchronous(const cuda_driver *api, CUdeviceptr memory)
+{
+    const unsigned yes = 1;
+    return cuda_check(api->pointer_set_attribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory),
+                      "making CUDA's copies synchronous (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)");
+}
+
+/* A range of whole pages of the host, as CUDA wants them; memory of GPUs comes in larger ones. */
+static ring_status make_dmabuf(const cuda_driver *api, CUdeviceptr memory, size_t bytes,
+                               accelerator_share *out)
+{
+    const CUdeviceptr page = (CUdeviceptr)sysconf(_SC_PAGESIZE);
+    const CUdeviceptr first = memory / page * page;
+    const CUdeviceptr end = (memory + bytes + page - 1) / page * page;
+    out->offset = memory - first;
+    return cuda_check(api->get_range_handle(&out->dmabuf, first, (size_t)(end - first),
+                                            CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
+                      "asking for a dma-buf (cuMemGetHandleForAddressRange)");
+}
+
+static ring_status cuda_share(const accelerator *a, void *base, size_t bytes,
+                              accelerator_share *out)
+{
+    const cuda_device *c = device_of(a);
+    const cuda_driver *api = cuda_driver_load();
+    const CUdeviceptr memory = (uintptr_t)base;
+    *out = (accelerator_share){.dmabuf = -1, .by_address = c->peermem};
+    if (!c->dmabuf && !c->peermem)
+        return fail(RING_ERR_UNSUPPORTED,
+                    "NVIDIA's driver shares its memory neither as dma-buf (open kernel module) nor "
+                    "by nvidia-peermem (sudo modprobe nvidia-peermem)");
+    RING_TRY(make_copies_synchronous(api, memory));
+    if (!c->dmabuf || make_dmabuf(api, memory, bytes, out) == RING_OK)
+        return RING_OK;
+    out->dmabuf = -1;
+    return c->peermem ? RING_OK : RING_ERR_SYSTEM;
+}
+
+/* ---- Writes of adapters ------------------------------------------------------------------- */
+
+static ring_status cuda_flush(const accelerator *a, void *at, size_t bytes)
+{
+    const cuda_device *c = device_of(a);
+    const cuda_driver *api = cuda_driver_load();
+    CUcontext before;
+    (void)at, (void)bytes; /* all writes so far */
+    RING_TRY(cuda_check(api->push_current(c->context), "entering the GPU's context"));
+    const ring_status status =
+        cuda_check(api->flush_writes(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
+                                     CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER),
+                   "flushing what an adapter wrote (cuFlushGPUDirectRDMAWrites)");
+    (void)api->pop_current(&before);
+    return status;
+}
+
+static const pci_place *cuda_place(const accelerator *a)
+{
+    return &device_of(a)->place;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------ */
+
+/* @return 0 also if the driver does not know the attribute. */
+static int attribute_of(const cuda_driver *api, CUdevice device, int attribute)
+{
+    int value = 0;
+    return api->device_get_attribute(&value, attribute, device) == CUDA_SUCCESS ? value : 0;
+}
+
+static bool has_peermem(const char *root)
+{
+    static const char *const modules[] = {"/sys/module/nvidia_peermem/version",
+                                          "/sys/kernel/mm/memory_peers/nv_mem/version",
+                                          "/sys/kernel/mm/memory_peers/nv_mem_nc/version"};
+    char version[64];
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+        if (sysfs_line(version, sizeof version, "%s%s", root, modules[i]))
+            return true;
+    return false;
+}
+
+static void name_it(cuda_device *c, int ordinal)
+{
+    (void)text_format(c->name, sizeof c->name, "CUDA device %d", ordinal);
+    c->base.name = c->name;
+    c->base.place = cuda_place;
+}
+
+static void choose_ways(const cuda_driver *api, const char *root, cuda_device *c)
+{
+    const int ordering = attribute_of(api, c->device,
+                                      CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING);
+    const int options = attribute_of(api, c->device,
+                                     CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
+    const bool ordered = ordering >= CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
+    const bool flushes = api->flush_writes != NULL &&
+                         (options & CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST) != 0;
+    c->dmabuf = api->get_range_handle != NULL &&
+                attribute_of(api, c->device, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) != 0;
+    c->peermem = has_peermem(root);
+    c->base.share = ordered || flushes ? cuda_share : NULL;
+    c->base.flush = !ordered && flushes ? cuda_flush : NULL;
+    if (c->base.share == NULL)
+        log_info("%s orders no writes of adapters, and cannot be told to: its memory goes through "
+                 "the host's",
+                 c->name);
+}
+
+ring_status cuda_memory_open(int ordinal, const char *root, cuda_device *out)
+{
+    const cuda_driver *api = cuda_driver_load();
+    char address[16];
+    if (api == NULL)
+        return RING_ERR_UNSUPPORTED;
+    RING_TRY(cuda_check(api->device_get(&out->device, ordinal), "finding the GPU"));
+    RING_TRY(cuda_check(api->device_get_pci_bus_id(address, sizeof address, out->device),
+                        "finding the GPU on the PCI bus"));
+    RING_TRY(
+        cuda_check(api->primary_retain(&out->context, out->device), "opening the GPU's context"));
+    out->place = pci_place_at(root, address);
+    name_it(out, ordinal);
+    choose_ways(api, root, out);
+    return RING_OK;
+}
+
+void cuda_memory_close(cuda_device *c)
+{
+    (void)cuda_driver_load()->primary_release(c->device);
+}
