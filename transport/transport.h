@@ -20,6 +20,7 @@
 #define RING_TRANSPORT_H
 
 #include "base.h"
+#include "pci_distance.h"
 #include "ticket.h"
 
 #include <stddef.h>
@@ -118,20 +119,21 @@ typedef struct transport_keys {
 
 /** What users say of InfiniBand and RoCE. */
 typedef struct transport_ib {
-    bool disabled;     /* it is not to be used                                            */
-    const char *hca;   /* devices and ports, as NCCL_IB_HCA; "": all                      */
-    int gid_index;     /* -1: chosen                                                      */
-    int pkey_index;    /* of the port's table of P_Keys                                   */
-    int service_level; /* InfiniBand's                                                    */
-    int traffic_class; /* RoCE's: DSCP and ECN                                            */
-    int timeout;       /* of a packet: 4.096 us * 2^timeout                               */
-    int retries;       /* until its queue pair fails                                      */
-    bool relaxed;      /* payload may be written to memory in any order                   */
+    bool disabled;         /* it is not to be used                                            */
+    const char *hca;       /* devices and ports, as NCCL_IB_HCA; "": all                      */
+    int gid_index;         /* -1: chosen                                                      */
+    int pkey_index;        /* of the port's table of P_Keys                                   */
+    int service_level;     /* InfiniBand's                                                    */
+    int traffic_class;     /* RoCE's: DSCP and ECN                                            */
+    int timeout;           /* of a packet: 4.096 us * 2^timeout                               */
+    int retries;           /* until its queue pair fails                                      */
+    bool relaxed;          /* payload may be written to memory in any order                   */
+    pci_distance farthest; /* from an accelerator to an adapter that touches its memory   */
 } transport_ib;
 
 #define TRANSPORT_IB_DEFAULTS \
     { \
-        .hca = "", .gid_index = -1, .timeout = 20, .retries = 7 \
+        .hca = "", .gid_index = -1, .timeout = 20, .retries = 7, .farthest = PCI_PXB \
     }
 
 /** What is handed over for one link. */
@@ -191,7 +193,8 @@ struct transport {
      *  copied, and with it what it carries inside.
      *  @param payload  what follows the header, transport_behind() bytes; or what reserve()
      *                  gave. Borrowed until flushed() has counted this frame,
-     *  @param copy     unless true: then it is the caller's again with RING_OK.
+     *  @param copy     unless true: then it is the caller's again with RING_OK. Without it the
+     *                  payload may lie in memory of an accelerator that ref() has a reference to.
      *  Everything written to memory before send() is visible to the peer once it sees
      *  the frame (release / acquire). */
     ring_status (*send)(transport_link *l, const transport_frame *frame, const void *payload,
@@ -241,7 +244,8 @@ struct transport {
      *  the next call of peek() or consume(). NULL: there is none. */
     const _Atomic uint32_t *(*news)(const transport_link *l, uint32_t *value);
 
-    /** Reference to local memory that this link's peer can map or reach; 0 if it cannot. */
+    /** Reference to local memory that this link's peer can map or reach; 0 if it cannot. Memory
+     *  of an accelerator is asked about over links that reach alone. */
     uint64_t (*ref)(transport_link *l, const void *ptr, size_t bytes);
 
     /** Address here of the peer's memory. NULL if the reference is out of its bounds, or if the

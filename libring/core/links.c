@@ -21,7 +21,8 @@ transport_ib links_ib(const settings *s)
                           .traffic_class = s->ib_tc,
                           .timeout = s->ib_timeout,
                           .retries = s->ib_retry,
-                          .relaxed = s->ib_relaxed};
+                          .relaxed = s->ib_relaxed,
+                          .farthest = s->gdr_level};
 }
 
 /* @return false, and says why, if this transport is not to be used. */

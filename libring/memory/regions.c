@@ -238,6 +238,22 @@ bool regions_have_devices(void)
     return atomic_load_explicit(&table.devices, memory_order_relaxed) > 0;
 }
 
+const struct accelerator *regions_accelerator(void)
+{
+    const struct accelerator *only = NULL;
+    bool several = false;
+    if (!regions_have_devices())
+        return NULL;
+    pthread_mutex_lock(&table.lock);
+    for (uint32_t place = 0; place < table.count; place++) {
+        const struct accelerator *by = slot_at(place)->accelerator;
+        several |= by != NULL && only != NULL && by != only;
+        only = by != NULL ? by : only;
+    }
+    pthread_mutex_unlock(&table.lock);
+    return several ? NULL : only;
+}
+
 static uint64_t make_use(const void *ptr, size_t bytes, uint32_t users)
 {
     const uint64_t in_heap = heap_ref(ptr, bytes);

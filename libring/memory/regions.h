@@ -47,8 +47,11 @@ uint64_t region_ref(const void *ptr, size_t bytes);
 bool regions_are_registered(void);
 /** @return true if memory of accelerators is among them. One load. */
 bool regions_have_devices(void);
-/** The same for a call that uses the memory: the region stays until region_release(). The heap
- *  stays anyway. */
+/** @return whose all memory of accelerators is that is registered; NULL: there is none, or it is of
+ *  several. O(regions). */
+const struct accelerator *regions_accelerator(void);
+/** As region_ref(), for a call that uses the memory: the region stays until region_release(). The
+ * heap stays anyway. */
 uint64_t region_hold(const void *ptr, size_t bytes);
 /** @param ref  from region_hold(); 0 is allowed. */
 void region_release(uint64_t ref);

@@ -22,6 +22,7 @@ typedef enum setting_kind {
     SETTING_FLAG,
     SETTING_NUMBER,
     SETTING_ENCRYPTION,
+    SETTING_DISTANCE,
     SETTING_LEVEL,
     SETTING_DESCRIPTOR,
     SETTING_ELSEWHERE /* read and checked by another room or program */
@@ -100,6 +101,10 @@ static const setting table[] = {
     {"RING_IB_PCI_RELAXED_ORDERING", NULL, "0 or 1",
      "1: adapters may write payload in any order, which is faster on some hosts", "0", SETTING_FLAG,
      FIELD(ib_relaxed)},
+    {"RING_NET_GDR_LEVEL", "NCCL_NET_GDR_LEVEL", "level",
+     "how far an adapter may be from a GPU whose memory it reads and writes: LOC (never), PIX (one "
+     "PCI switch), PXB (several), PHB (one NUMA node), SYS (any)",
+     "PXB", SETTING_DISTANCE, FIELD(gdr_level)},
     {"RING_RENDEZVOUS_DIR", NULL, "path",
      "directory that all ranks share, to find rank 0 under mpirun or srun", "", SETTING_TEXT,
      FIELD(rendezvous_dir)},
@@ -254,6 +259,8 @@ static const char *setting_parse(const setting *s, const char *value, void *fiel
         return parse_whole(value, s->least, s->most, field) ? NULL : range_of(s);
     case SETTING_ENCRYPTION:
         return parse_encryption(value, field) ? NULL : "0, 1, aes256gcm or chacha20";
+    case SETTING_DISTANCE:
+        return pci_distance_parse(value, field) ? NULL : "LOC, PIX, PXB, PHB or SYS";
     case SETTING_LEVEL:
         return log_level_parse(value, field) ? NULL : "error, warn, info or debug";
     case SETTING_DESCRIPTOR:

@@ -7,6 +7,7 @@
 #define RING_SETTINGS_H
 
 #include "base.h"
+#include "pci_distance.h"
 
 enum { SETTINGS_MOST_CHANNELS = 16 };
 
@@ -43,6 +44,7 @@ typedef struct settings {
     int ib_sl, ib_tc;         /* RING_IB_SL, RING_IB_TC                                   */
     int ib_timeout, ib_retry; /* RING_IB_TIMEOUT, RING_IB_RETRY_CNT                       */
     bool ib_relaxed;          /* RING_IB_PCI_RELAXED_ORDERING                             */
+    pci_distance gdr_level;   /* RING_NET_GDR_LEVEL                                       */
 } settings;
 
 /** Reads the environment. Wrong values are RING_ERR_CONFIG naming variable, value, what is

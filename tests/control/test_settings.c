@@ -39,6 +39,7 @@ static void an_empty_environment_gives_the_defaults(void **state)
     assert_int_equal(s.secret_fd, -1);
     assert_int_equal(s.debug, LOG_WARN);
     assert_int_equal(s.channels, 0);
+    assert_int_equal(s.gdr_level, PCI_PXB);
 }
 
 static void every_field_is_read(void **state)
@@ -49,7 +50,7 @@ static void every_field_is_read(void **state)
         {"RING_PEER_TIMEOUT", "2.5"},  {"RING_INIT_TIMEOUT", "3"}, {"RING_INSECURE", "1"},
         {"RING_ADDR", "10.0.0.1"},     {"RING_SECRET_FILE", "/s"}, {"RING_SECRET_FD", "7"},
         {"RING_SOCKET_IFNAME", "eth"}, {"RING_FAULT", "drop=0.1"}, {"RING_DEBUG", "info"},
-        {"RING_RENDEZVOUS_DIR", "/r"}, {"RING_CHANNELS", "16"},
+        {"RING_RENDEZVOUS_DIR", "/r"}, {"RING_CHANNELS", "16"},    {"NCCL_NET_GDR_LEVEL", "phb"},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         setenv(all[i][0], all[i][1], 1);
@@ -68,6 +69,7 @@ static void every_field_is_read(void **state)
     assert_string_equal(s.rendezvous_dir, "/r");
     assert_int_equal(s.debug, LOG_INFO);
     assert_int_equal(s.channels, 16);
+    assert_int_equal(s.gdr_level, PCI_NODE);
 }
 
 static void wrong_values_are_refused_with_name_value_and_choice(void **state)
@@ -88,6 +90,8 @@ static void wrong_values_are_refused_with_name_value_and_choice(void **state)
         {"RING_CHANNELS", "-1", "0 to 16"},
         {"RING_CHANNELS", "17", "0 to 16"},
         {"RING_CHANNELS", "2x", "0 to 16"},
+        {"RING_NET_GDR_LEVEL", "NODE", "LOC, PIX, PXB, PHB or SYS"},
+        {"NCCL_NET_GDR_LEVEL", "6", "LOC, PIX, PXB, PHB or SYS"},
         {"RING_DEBUG", "loud", "error, warn, info or debug"},
         {"NCCL_DEBUG", "LOUD", "error, warn, info or debug"},
     };

@@ -3,7 +3,6 @@
 #include "adapter.h"
 
 #include "gids.h"
-#include "sysfs.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -87,6 +86,13 @@ static bool make_queues(const ibverbs *api, adapter_device *d)
            make_nonblocking(d->context->async_fd);
 }
 
+static void place(adapter_device *d)
+{
+    char folder[128];
+    (void)text_format(folder, sizeof folder, "/sys/class/infiniband/%s/device", d->name);
+    d->place = pci_place_of("", folder);
+}
+
 static bool open_device(const ibverbs *api, struct ibv_device *device, adapter_device *d)
 {
     *d = (adapter_device){.index = process.device_count,
@@ -106,7 +112,7 @@ static bool open_device(const ibverbs *api, struct ibv_device *device, adapter_d
     fd_guard(d->context->cmd_fd);
     fd_guard(d->context->async_fd);
     fd_guard(d->channel->fd);
-    d->numa = (int)sysfs_number(-1, "/sys/class/infiniband/%s/device/numa_node", d->name);
+    place(d);
     process.device_count++;
     return true;
 }
@@ -257,9 +263,31 @@ int adapter_nearest(const adapter_port *const *ports, int count)
     if (syscall(SYS_getcpu, NULL, &node, NULL) != 0)
         return 0;
     for (int i = 0; i < count; i++)
-        if (ports[i]->device->numa == (int)node)
+        if (ports[i]->device->place.numa == (int)node)
             return i;
     return 0;
+}
+
+int adapter_nearest_to(const pci_place *place, const adapter_port *const *ports, int count)
+{
+    int best = 0;
+    for (int i = 1; i < count; i++)
+        if (pci_distance_between(place, &ports[i]->device->place) <
+            pci_distance_between(place, &ports[best]->device->place))
+            best = i;
+    return best;
+}
+
+/* ---- Memory ------------------------------------------------------------------------------- */
+
+/* Older libraries know other orders by this function alone. */
+struct ibv_mr *adapter_register(const adapter_device *device, void *base, size_t bytes,
+                                unsigned access)
+{
+    const ibverbs *api = ibverbs_load();
+    if ((access & IBV_ACCESS_RELAXED_ORDERING) != 0)
+        return api->reg_mr_iova2(device->pd, base, bytes, (uintptr_t)base, access);
+    return api->reg_mr(device->pd, base, bytes, (int)access);
 }
 
 /* ---- What is said of them ----------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #define RING_ADAPTER_H
 
 #include "ibverbs.h"
+#include "pci_distance.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -27,7 +28,9 @@ typedef struct adapter_device {
     struct ibv_srq *srq; /* of receives without memory: they are wake-ups */
     struct ibv_comp_channel *channel;
     struct ibv_device_attr attributes;
-    int numa;             /* node it is attached to, -1: not known */
+    pci_place place;
+    enum { DMABUF_UNKNOWN, DMABUF_NO, DMABUF_YES } dmabuf; /* see device_memory.h */
+    bool said;            /* that it cannot touch memory of accelerators */
     pthread_mutex_t lock; /* of polling, and of its events */
     _Atomic bool dead;    /* the device has reported a fatal error */
 } adapter_device;
@@ -56,6 +59,12 @@ bool adapter_list_has(const char *list, const adapter_port *port);
 
 /** @return the index among @p count ports of one on this thread's NUMA node, else 0. */
 int adapter_nearest(const adapter_port *const *ports, int count);
+/** The same of the first that is nearest to a place on the PCI bus. */
+int adapter_nearest_to(const pci_place *place, const adapter_port *const *ports, int count);
+
+/** Registers memory at its addresses. @param access  IBV_ACCESS_*. @return NULL with errno set. */
+struct ibv_mr *adapter_register(const adapter_device *device, void *base, size_t bytes,
+                                unsigned access);
 
 /** Reads what devices report by themselves; logs it. Never blocks. */
 void adapter_look_at_events(adapter_device *device);

@@ -3,6 +3,9 @@
  * that both are connected. */
 #include "verbs.h"
 
+#include "accelerator.h"
+#include "regions.h"
+
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -35,9 +38,19 @@ static ring_status listen_for(verbs_link *l, size_t bytes)
 
 /* ---- Which ports -------------------------------------------------------------------------- */
 
+/* To the accelerator whose memory this process has, as long as it has one; else to this thread. */
+static int nearest_port(const verbs_link *l)
+{
+    const accelerator *of = regions_accelerator();
+    const bool is_placed = of != NULL && of->share != NULL && of->place != NULL;
+    return is_placed && of->place(of)->path[0] != '\0'
+               ? adapter_nearest_to(of->place(of), l->ports, l->port_count)
+               : adapter_nearest(l->ports, l->port_count);
+}
+
 ring_status verbs_greet(verbs_link *l)
 {
-    l->nearest = adapter_nearest(l->ports, l->port_count);
+    l->nearest = nearest_port(l);
     verbs_hello mine = {.version = VERSION,
                         .ports = (uint16_t)l->port_count,
                         .nearest = (uint16_t)l->nearest};
@@ -62,8 +75,11 @@ static ring_status open_rails(verbs_link *l, const verbs_hello *theirs)
         const adapter_port *port = l->ports[(first + r) % count];
         RING_TRY(queue_pair_open(&l->queue[r], port, &l->options, l->wake, &l->armed));
         l->rails = r + 1;
-        l->devices |= 1u << port->device->index;
+        l->user.devices |= 1u << port->device->index;
     }
+    l->user.first = l->queue[0].port->device->index;
+    l->user.relaxed = l->options.relaxed;
+    l->user.farthest = l->options.farthest;
     return RING_OK;
 }
 

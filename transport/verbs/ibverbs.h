@@ -55,7 +55,10 @@
     ROW(fork_init, int, (void))
 
 /** Those that older libraries lack: NULL then. */
-#define IBVERBS_OPTIONAL(ROW) ROW(is_fork_initialized, enum ibv_fork_status, (void))
+#define IBVERBS_OPTIONAL(ROW) \
+    ROW(is_fork_initialized, enum ibv_fork_status, (void)) \
+    ROW(reg_dmabuf_mr, struct ibv_mr *, \
+        (struct ibv_pd * pd, uint64_t offset, size_t bytes, uint64_t iova, int fd, int access))
 
 typedef struct ibverbs {
 #define ROW(name, result, parameters) result(*name) parameters;

@@ -62,7 +62,7 @@ bool verbs_learn_key(verbs_link *l, const void *data)
 
 static bool find_registration(verbs_link *l, const void *ptr, size_t bytes)
 {
-    return registration_find(ptr, bytes, l->devices, l->options.relaxed, &l->found, &l->found_seen);
+    return registration_find(ptr, bytes, &l->user, &l->found, &l->found_seen);
 }
 
 bool verbs_local(verbs_link *l, verbs_operation *o, const void *data, size_t bytes)

@@ -3,16 +3,19 @@
  * that what they remember may be over. */
 #include "registrations.h"
 
+#include "device_memory.h"
 #include "heap.h"
 #include "regions.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 typedef struct entry {
     registration shown;
     struct ibv_mr *mr[ADAPTER_MOST_DEVICES];
-    bool refused;
+    uint32_t refused;                         /* bits of devices               */
+    pci_distance apart[ADAPTER_MOST_DEVICES]; /* of memory of an accelerator   */
 } entry;
 
 static struct {
@@ -113,52 +116,110 @@ __attribute__((constructor)) static void watch(void)
 
 /* ---- Registering -------------------------------------------------------------------------- */
 
-static struct ibv_mr *register_at(const adapter_device *device, void *base, size_t bytes,
-                                  bool relaxed)
+static struct ibv_mr *register_at(const adapter_device *device, const registration *what,
+                                  unsigned access)
 {
-    const ibverbs *api = ibverbs_load();
-    const unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                            IBV_ACCESS_REMOTE_READ;
-    if (relaxed)
-        return api->reg_mr_iova2(device->pd, base, bytes, (uintptr_t)base,
-                                 access | IBV_ACCESS_RELAXED_ORDERING);
-    return api->reg_mr(device->pd, base, bytes, (int)access);
+    struct ibv_mr *mr = adapter_register(device, what->base, what->bytes, access);
+    if (mr == NULL)
+        log_warn("verbs: %s cannot register %zu bytes (%m), which are copied instead; raise the "
+                 "limit on locked memory (ulimit -l, LimitMEMLOCK=infinity)",
+                 device->name, what->bytes);
+    return mr;
 }
 
 struct ibv_mr *registration_of_link(const adapter_device *device, void *base, size_t bytes)
 {
-    return ibverbs_load()->reg_mr(device->pd, base, bytes,
-                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    return adapter_register(device, base, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 }
 
-static void refuse(entry *e, const adapter_device *device)
+static void note_keys(entry *e, int device, struct ibv_mr *mr)
 {
-    e->refused = true;
-    log_warn("verbs: %s cannot register %zu bytes (%m), which are copied instead; raise the limit "
-             "on locked memory (ulimit -l, LimitMEMLOCK=infinity)",
-             device->name, e->shown.bytes);
+    e->mr[device] = mr;
+    if (mr == NULL) {
+        e->refused |= 1u << device;
+        return;
+    }
+    e->shown.local[device] = mr->lkey;
+    e->shown.remote[device] = mr->rkey;
 }
 
-/* @return true if it has keys of all @p devices. */
-static bool equip(entry *e, uint32_t devices, bool relaxed)
+/* @param share  NULL: it is the host's memory. */
+static void register_with(entry *e, const registration_user *by, const accelerator_share *share)
 {
     const adapter_port *ports;
     const int count = adapter_ports(&ports);
-    for (int i = 0; i < count && !e->refused; i++) {
-        const adapter_device *device = ports[i].device;
+    const unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                            IBV_ACCESS_REMOTE_READ |
+                            (by->relaxed ? (unsigned)IBV_ACCESS_RELAXED_ORDERING : 0u);
+    for (int i = 0; i < count; i++) {
+        adapter_device *device = ports[i].device;
         const int d = device->index;
-        if ((devices & 1u << d) == 0 || e->mr[d] != NULL)
+        if ((by->devices & ~e->refused & 1u << d) == 0 || e->mr[d] != NULL)
             continue;
-        e->mr[d] = register_at(device, e->shown.base, e->shown.bytes, relaxed);
-        if (e->mr[d] == NULL) {
-            refuse(e, device);
-            continue;
-        }
-        e->shown.local[d] = e->mr[d]->lkey;
-        e->shown.remote[d] = e->mr[d]->rkey;
+        note_keys(e, d,
+                  share == NULL ? register_at(device, &e->shown, access)
+                                : device_memory_register(device, share, e->shown.base,
+                                                         e->shown.bytes, access));
     }
-    return !e->refused;
 }
+
+static void register_shared(entry *e, const registration_user *by)
+{
+    const accelerator *of = e->shown.of;
+    accelerator_share share;
+    if (of->share(of, e->shown.base, e->shown.bytes, &share) != RING_OK) {
+        e->refused = UINT32_MAX;
+        log_warn("verbs: %zu bytes of %s go through the host's memory: %s", e->shown.bytes,
+                 of->name, fail_text());
+        return;
+    }
+    register_with(e, by, &share);
+    if (share.dmabuf >= 0)
+        close(share.dmabuf); /* the keys hold the memory */
+}
+
+static bool has_keys(const entry *e, uint32_t devices)
+{
+    for (int d = 0; d < ADAPTER_MOST_DEVICES; d++)
+        if ((devices & 1u << d) != 0 && e->mr[d] == NULL)
+            return false;
+    return true;
+}
+
+/* @return true if it has keys of all devices. */
+static bool equip(entry *e, const registration_user *by)
+{
+    if (has_keys(e, by->devices))
+        return true;
+    if ((e->refused & by->devices) != 0)
+        return false;
+    if (e->shown.of != NULL)
+        register_shared(e, by);
+    else
+        register_with(e, by, NULL);
+    return (e->refused & by->devices) == 0;
+}
+
+/* ---- Memory of accelerators --------------------------------------------------------------- */
+
+static void measure(entry *e)
+{
+    const adapter_port *ports;
+    const int count = adapter_ports(&ports);
+    for (int i = 0; i < count; i++) {
+        const adapter_device *device = ports[i].device;
+        e->apart[device->index] = device_memory_distance(device, e->shown.of);
+        log_info("verbs: from %s to %s: %s", e->shown.of->name, device->name,
+                 pci_distance_word(e->apart[device->index]));
+    }
+}
+
+static bool is_near(const entry *e, const registration_user *by)
+{
+    return e->shown.of == NULL || (by->farthest != PCI_LOC && e->apart[by->first] <= by->farthest);
+}
+
+/* ---- Finding ------------------------------------------------------------------------------ */
 
 /* What there is to register around @p ptr. */
 static bool find_memory(const void *ptr, size_t bytes, registration *out)
@@ -166,9 +227,10 @@ static bool find_memory(const void *ptr, size_t bytes, registration *out)
     const uint64_t ref = region_ref(ptr, bytes);
     region r;
     void *base;
-    if (ref == 0 || !region_find(ref, &r) || r.kind == REGION_DEVICE)
+    if (ref == 0 || !region_find(ref, &r) ||
+        (r.accelerator != NULL && r.accelerator->share == NULL))
         return false;
-    *out = (registration){.region = r.id, .base = r.base, .bytes = r.bytes};
+    *out = (registration){.region = r.id, .base = r.base, .bytes = r.bytes, .of = r.accelerator};
     if (r.id != REGION_HEAP_ID)
         return true;
     if (!heap_allocation(ptr, bytes, &base, &out->bytes))
@@ -192,10 +254,15 @@ static entry *find_or_add(const registration *memory)
         remove_at(places_until(memory->base) - 1);
         e = find(memory->base);
     }
-    return e != NULL ? e : add(memory);
+    if (e != NULL)
+        return e;
+    e = add(memory);
+    if (e != NULL && memory->of != NULL)
+        measure(e);
+    return e;
 }
 
-bool registration_find(const void *ptr, size_t bytes, uint32_t devices, bool relaxed,
+bool registration_find(const void *ptr, size_t bytes, const registration_user *by,
                        registration *out, uint64_t *seen)
 {
     registration memory;
@@ -207,7 +274,7 @@ bool registration_find(const void *ptr, size_t bytes, uint32_t devices, bool rel
         return false;
     pthread_mutex_lock(&process.lock);
     entry *e = find_or_add(&memory);
-    const bool found = e != NULL && equip(e, devices, relaxed) && covers(&e->shown, ptr, bytes);
+    const bool found = e != NULL && is_near(e, by) && equip(e, by) && covers(&e->shown, ptr, bytes);
     if (found) {
         *out = e->shown;
         *seen = ended;

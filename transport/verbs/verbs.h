@@ -154,7 +154,7 @@ typedef struct verbs_link {
     verbs_inbox *in;
     verbs_outbox *out;
     struct ibv_mr *in_mr[VERBS_RAILS], *out_mr[VERBS_RAILS];
-    uint32_t devices;   /* bits of them */
+    registration_user user;
     registration found; /* what was referred to last */
     uint64_t found_seen;
     verbs_keys told, known;
