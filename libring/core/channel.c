@@ -128,17 +128,23 @@ static transport_frame frame_of(const work *w, uint64_t number)
         transport_frame){.call = (uint16_t)w->seq, .signature = w->signature, .message = number};
 }
 
+/* Peers may map no memory of an accelerator, but put to it where the link reaches it. */
+static uint64_t dst_ref_of(const work *w, const channel *c)
+{
+    const bool offers = w->dst_bytes > 0 && w->dst != NULL &&
+                        (work_memory_of(w, PLAN_DST) == NULL || channel_transfers(c));
+    return offers ? c->link->transport->ref(c->link, w->dst, w->dst_bytes) : 0;
+}
+
 static transport_frame long_frame(const work *w, const work_peer *peer, uint64_t number,
                                   uint8_t flags, uint64_t bytes)
 {
-    transport_link *l = peer->on->link;
     transport_frame frame = frame_of(w, number);
     frame.flags = FRAME_LONG | flags;
     frame.ext.bytes = bytes;
     frame.ext.count = w->call.count;
     frame.ext.root = w->program->facts->rooted ? w->call.root : 0;
-    if (w->dst_bytes > 0 && w->dst != NULL && work_memory_of(w, PLAN_DST) == NULL)
-        frame.ext.dst_ref = l->transport->ref(l, w->dst, w->dst_bytes);
+    frame.ext.dst_ref = dst_ref_of(w, peer->on);
     return frame;
 }
 
@@ -262,13 +268,23 @@ static bool may_refer(const posted *m, const channel *c)
            (m->placed || !channel_transfers(c));
 }
 
+/* Memory of an accelerator that the link's adapter reads is sent as the host's is. What is short is
+ * brought faster than it is referred to. */
+static bool has_to_be_brought(const posted *m, const channel *c)
+{
+    if (m->by == NULL || m->bytes == 0)
+        return false;
+    return m->asked || m->copy || m->bytes < REFERENCE_MIN_BYTES || !channel_transfers(c) ||
+           !channel_uses(c, m->data, m->bytes);
+}
+
 static ring_status send_message(posted *m)
 {
     work_peer *peer = &m->work->peers[m->peer];
     transport_link *l = peer->on->link;
     if (m->stored)
         return m->put_at != 0 ? put_message(m, peer) : send_notice(m, peer, FRAME_STORED, 0);
-    if (m->by != NULL && m->bytes > 0)
+    if (has_to_be_brought(m, peer->on))
         return send_from_device(m, peer);
     if (m->bytes <= TRANSPORT_INLINE)
         return send_inline(m, peer);

@@ -69,11 +69,22 @@ static ring_status take_frame(work *w, channel *c, const arrival *in, char *to, 
     return status == RING_IN_PROGRESS ? channel_await(w, c, WAIT_FRAME, c->received) : status;
 }
 
+/* What an adapter brought to memory of an accelerator. */
+static ring_status show_to(const accelerator *by, const arrival *in, char *at)
+{
+    const bool brought = in->whole && in->bytes > 0 && by != NULL && by->flush != NULL;
+    const ring_status status = brought ? by->flush(by, at, in->bytes) : RING_OK;
+    return status == RING_OK ? RING_OK
+                             : fail(status, "the accelerator (%s) cannot see what was received: %s",
+                                    by->name, fail_text());
+}
+
 static ring_status receive_frame(work *w, const program_op *o, size_t total)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
     const uint64_t number = operand_message(w, from, false);
     channel *c = w->peers[from->peer].on;
+    char *at = operand_address(w, o, to);
     arrival in;
     const ring_status status = channel_peek(w, from->peer, number, total * to->width,
                                             w->position * to->width,
@@ -81,22 +92,45 @@ static ring_status receive_frame(work *w, const program_op *o, size_t total)
     if (status == RING_IN_PROGRESS)
         return channel_await(w, c, WAIT_FRAME, number);
     RING_TRY(status);
-    RING_TRY(take_frame(w, c, &in, operand_address(w, o, to), total * to->width));
+    RING_TRY(take_frame(w, c, &in, at, total * to->width));
+    RING_TRY(show_to(work_memory_of(w, to->buffer), &in, at));
     w->position += in.bytes / to->width;
     channel_consume(w, from->peer, &in, w->position == total);
     return RING_OK;
 }
 
-/* Is it received by a copy? That of a fold of one input does. */
-static bool is_copied(const work *w, const program_op *o, size_t total)
+/* @param[out] whole  the message is not carried.
+ * @return RING_IN_PROGRESS: it is not here, the work waits. */
+RING_RARE static ring_status comes_whole(work *w, const program_op *o, size_t total, bool *whole)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
+    const uint64_t number = operand_message(w, from, false);
+    arrival in;
+    const ring_status status = channel_peek(w, from->peer, number, total * to->width, 0,
+                                            w->program->segment * to->width, &in);
+    if (status == RING_IN_PROGRESS)
+        return channel_await(w, w->peers[from->peer].on, WAIT_FRAME, number);
+    *whole = status == RING_OK && in.whole;
+    return status;
+}
+
+/* Is it received by a copy? That of a fold of one input does. An accelerator copies what is carried
+ * and what its adapter does not reach. */
+static ring_status choose_copy(work *w, const program_op *o, size_t total)
+{
+    const operand *from = &w->program->operands[o->first], *to = from + 1;
+    w->copies = false;
     if (w->by == NULL && !w->comm->reaches)
-        return false;
-    if (work_memory_of(w, to->buffer) != NULL)
-        return true;
+        return RING_OK;
     const channel *c = w->peers[from->peer].on;
-    return channel_transfers(c) && !channel_uses(c, operand_address(w, o, to), total * to->width);
+    const bool is_far = work_memory_of(w, to->buffer) != NULL;
+    bool whole = true;
+    if (is_far && channel_transfers(c))
+        RING_TRY(comes_whole(w, o, total, &whole));
+    w->copies = channel_transfers(c)
+                    ? !whole || !channel_uses(c, operand_address(w, o, to), total * to->width)
+                    : is_far;
+    return RING_OK;
 }
 
 /* Decided once a message. */
@@ -104,7 +138,7 @@ static ring_status recv_step(work *w, const program_op *o, bool *moved)
 {
     const size_t total = program_count(w->program, o, w->slice);
     if (w->position == 0 && w->phase == PHASE_NONE)
-        w->copies = is_copied(w, o, total);
+        RING_TRY(choose_copy(w, o, total));
     if (w->copies)
         return fold_run(w, o, moved);
     do {

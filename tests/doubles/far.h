@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * far: memory that only an accelerator reaches. Its addresses are reserved without access, so that
- * any load or store of the host faults; the accelerator is a thread that sees the same pages
- * elsewhere. It does what it is asked in order, and late.
+ * any load or store of the host faults; the accelerator is a thread that has its bytes elsewhere.
+ * It does what it is asked in order, and late.
+ *
+ * Adapters see another copy of the bytes, in a file that stands for a dma-buf. What folds write is
+ * in both at once; what adapters write comes to the accelerator's by a flush of just those bytes,
+ * and is never seen without.
  */
 #ifndef TEST_DOUBLES_FAR_H
 #define TEST_DOUBLES_FAR_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define FAR_API __attribute__((visibility("default")))
 
 /** Registered with the library. Ends the process if there is none. */
 FAR_API void *far_alloc(size_t bytes);
-/** Of another accelerator. */
+/** Of another accelerator, which shares nothing with adapters. */
 FAR_API void *far_alloc_elsewhere(size_t bytes);
 FAR_API void far_free(void *memory);
 /** What lies there, for tests. */
@@ -22,5 +28,23 @@ FAR_API void far_read(void *to, const void *memory, size_t bytes);
 
 /** From now on every fold comes so much later. */
 FAR_API void far_delay(double seconds);
+
+/** By which ways it is shared with adapters from now on: FAR_DMABUF unless told; 0: by none, which
+ *  fails. Memory that an adapter has already stays as it is. */
+enum { FAR_DMABUF = 1, FAR_BY_ADDRESS = 2 };
+FAR_API void far_share_by(unsigned ways);
+/** Where the accelerator is on the PCI bus, as in pci_place; NULL, as unless told: nowhere. */
+FAR_API void far_place(const char *path);
+/** From now on every flush fails, or does not. */
+FAR_API void far_fail_flushes(bool fail);
+/** What adapters see of that memory, for a double of a driver that knows its addresses. */
+FAR_API void *far_at_adapters(void *memory);
+
+typedef struct far_counts {
+    uint64_t shares, flushes, flushed_bytes;
+    uint64_t host_bytes; /* of operands of folds that lay in the host's memory */
+} far_counts;
+/** Since the process began. */
+FAR_API void far_counters(far_counts *out);
 
 #endif

@@ -3,6 +3,8 @@
  * their end, where they are received; so it is enough to wrap one end. */
 #include "fault.h"
 
+#include "regions.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,9 +209,12 @@ static const _Atomic uint32_t *fault_news(const transport_link *link, uint32_t *
     return in_time ? l->inner->transport->news(l->inner, value) : NULL;
 }
 
+/* Frames that are held back are copied, which memory of accelerators does not allow. */
 static uint64_t fault_ref(transport_link *link, const void *ptr, size_t bytes)
 {
     const fault_link *l = (const fault_link *)link;
+    if (region_accelerator(region_ref(ptr, 1)) != NULL)
+        return 0;
     return l->inner != NULL ? l->inner->transport->ref(l->inner, ptr, bytes) : 0;
 }
 
