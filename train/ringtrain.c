@@ -5,8 +5,10 @@
  */
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "args.h"
+#include "builtin.h"
 #include "clock.h"
 #include "config.h"
 #include "numbers.h"
@@ -47,6 +49,23 @@ static void take_compat(const args_given *given)
     line->run.compat_ds_0_13 = true;
 }
 
+static bool is_builtin(const char *name)
+{
+    for (const model_builtin *builtin = model_builtins; builtin->name != NULL; builtin++) {
+        if (strcmp(builtin->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void take_model(const args_given *given)
+{
+    const char *dot = strrchr(given->text, '.');
+    if (!is_builtin(given->text) && (dot == NULL || strcmp(dot, ".json") != 0))
+        args_refuse(given, "expected mlp, lenet5, alexnet or a FILE.json");
+    args_text(given);
+}
+
 static void print_keys(const args_given *given)
 {
     (void)given;
@@ -55,8 +74,8 @@ static void print_keys(const args_given *given)
 }
 
 /* In the order of the fields' values. */
-static const char *const models[] = {"mlp", NULL}, *const compats[] = {"ds-0.13", NULL},
-                         *const unknown_keys[] = {"error", "warn", NULL};
+static const char *const compats[] = {"ds-0.13", NULL}, *const unknown_keys[] = {"error", "warn",
+                                                                                 NULL};
 
 /* ---- The options --------------------------------------------------------------------------- */
 
@@ -66,8 +85,9 @@ static const args_row rows[] = {
     {"deepspeed_config", 0, "FILE", "DeepSpeed configuration (JSON)", args_text, AT(config_path)},
     {"deepscale_config", .flags = OPTION_ALIAS},
     {"data", 0, "DIR", "Folder of MNIST's four files, raw or .gz (RING_DATA)", args_text, AT(data)},
-    {"model", 0, "NAME", "mlp: 784-256-64-10 with ReLU (default)", args_name,
-     ARGS_AT(command_line, accepted), .names = models},
+    {"model", 0, "NAME|FILE.json",
+     "mlp: 784-256-64-10 with ReLU (default), lenet5, alexnet, or a list of layers", take_model,
+     AT(model)},
     {"loss", 0, "NAME", "mse on one-hot targets (default) or cross_entropy", args_name, AT(loss),
      .names = loss_names},
     {"epochs", 0, "N", "Passes over the training set (default 1, or as many as --max-steps takes)",
@@ -134,7 +154,7 @@ int main(int argc, char **argv)
         "\vExit status: 0 trained and everything written, 1 failed (configuration, data, training, "
         "output), 2 wrong use.",
         .take = take_word};
-    command_line line = {.run = {.loss = LOSS_MSE, .started = train_now()}};
+    command_line line = {.run = {.model = "mlp", .loss = LOSS_MSE, .started = train_now()}};
     output_check_at_exit(EXIT_FAILURE);
     args_parse(&ringtrain, argc, argv, &line);
     check_complete(&line.run);

@@ -6,13 +6,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agree.h"
+#include "builtin.h"
 #include "clock.h"
 #include "config.h"
 #include "dataset.h"
 #include "errors.h"
 #include "gemm.h"
+#include "layer_list.h"
 #include "report.h"
 #include "safetensors.h"
 #include "same.h"
@@ -20,16 +23,12 @@
 #include "schedule.h"
 #include "train_engine.h"
 
-/* The network of --model mlp. */
-#define MLP_NAME "mlp 784-256-64-10"
-static const size_t mlp_widths[] = {784, 256, 64, DATASET_CLASSES};
-enum { MLP_LAYERS = sizeof mlp_widths / sizeof mlp_widths[0] - 1 };
-
 typedef struct train_state {
     const run_options *options;
     ring_comm *comm;
     int ranks, rank;
     train_config config;
+    model_spec spec;
     train_dataset train, test;
     train_sampler sampler;
     train_engine engine;
@@ -77,11 +76,28 @@ static ring_status read_data(train_state *state)
     const char *folder = state->options->data;
     RING_TRY(dataset_read(folder, DATASET_TRAIN, &state->train));
     RING_TRY(dataset_read(folder, DATASET_TEST, &state->test));
-    if (state->train.features != mlp_widths[0] || state->test.features != mlp_widths[0])
+    const size_t wanted = shape_count(&state->spec.input);
+    char input[SHAPE_TEXT_MAX];
+    if (state->train.features != wanted || state->test.features != wanted)
         return train_fail(RING_ERR_CONFIG,
-                          "%s: images of %zu and %zu pixels, but the model mlp takes %zu", folder,
-                          state->train.features, state->test.features, mlp_widths[0]);
+                          "%s: images of %zu and %zu numbers, but the model %s takes %zu: %s",
+                          folder, state->train.features, state->test.features, state->spec.name,
+                          wanted, shape_text(&state->spec.input, input));
     return RING_OK;
+}
+
+static bool is_file(const char *model)
+{
+    const size_t length = strlen(model);
+    return length > 5 && strcmp(model + length - 5, ".json") == 0;
+}
+
+static ring_status read_model(train_state *state)
+{
+    const char *model = state->options->model;
+    if (is_file(model))
+        return layer_list_read(&state->spec, model);
+    return model_build(&state->spec, model);
 }
 
 /* @return passes over the training set: as given, else as many as --max-steps takes. */
@@ -128,8 +144,9 @@ static ring_status list_settings(const train_state *state, char text[SAME_TEXT_M
     if (out == NULL)
         return train_fail(RING_ERR_MEMORY, "no memory to compare the settings of ranks");
     fprintf(out,
-            "--model=" MLP_NAME "\n--loss=%s\n--seed=%" PRIu64 "\n--compat=%s\n"
-            "--max-steps=%ld\n",
+            "--model=%s (%d layers, hash %016" PRIx64 ")\n--loss=%s\n--seed=%" PRIu64
+            "\n--compat=%s\n--max-steps=%ld\n",
+            state->spec.name, state->spec.count, model_spec_hash(&state->spec),
             loss_names[options->loss], options->seed, options->compat_ds_0_13 ? "ds-0.13" : "none",
             options->max_steps);
     config_list(&state->config, out);
@@ -163,11 +180,11 @@ static void print_start(train_state *state)
 {
     if (state->rank != 0)
         return;
-    printf(
-        "training " MLP_NAME
-        " (%zu parameters, loss %s) on %zu samples, testing on %zu, with %d rank%s; layers by %s\n",
-        state->engine.model.param_count, loss_names[state->options->loss], state->train.count,
-        state->test.count, state->ranks, state->ranks == 1 ? "" : "s", gemm_library());
+    printf("training %s (%zu parameters, loss %s) on %zu samples, testing on %zu, with %d rank%s; "
+           "layers by %s\n",
+           state->spec.name, state->engine.model.tensors.elements, loss_names[state->options->loss],
+           state->train.count, state->test.count, state->ranks, state->ranks == 1 ? "" : "s",
+           gemm_library());
     config_print(&state->config, state->config.dump_state, stdout);
     const size_t repeated = sampler_repeated(&state->sampler);
     if (repeated > 0)
@@ -180,12 +197,13 @@ static ring_status set_up(train_state *state)
 {
     ring_comm *comm = state->comm;
     RING_TRY(agree(comm, read_config(state)));
+    RING_TRY(agree(comm, read_model(state)));
     RING_TRY(agree(comm, read_data(state)));
     RING_TRY(agree(comm, plan_epoch(state)));
     RING_TRY(compare_ranks(state));
     RING_TRY(agree(comm, open_outputs(state)));
-    RING_TRY(engine_create(&state->engine, comm, &state->config, state->options->loss, mlp_widths,
-                           MLP_LAYERS, state->epoch_samples, state->options->seed));
+    RING_TRY(engine_create(&state->engine, comm, &state->config, state->options->loss, &state->spec,
+                           state->epoch_samples, state->options->seed));
     print_start(state);
     return RING_OK;
 }
@@ -257,7 +275,8 @@ static ring_status train_epoch(train_state *state, int epoch, double *accuracy)
 static ring_status close_outputs(train_state *state)
 {
     if (state->dump.stream != NULL)
-        RING_TRY(safetensors_write(&state->dump, &state->engine.model, state->engine.params));
+        RING_TRY(
+            safetensors_write(&state->dump, &state->engine.model.tensors, state->engine.params));
     return report_close(&state->report);
 }
 
@@ -289,6 +308,7 @@ static void tear_down(train_state *state)
     output_discard(&state->dump);
     engine_destroy(&state->engine);
     sampler_destroy(&state->sampler);
+    model_spec_free(&state->spec);
     dataset_free(&state->train);
     dataset_free(&state->test);
     ring_comm_destroy(state->comm);

@@ -13,6 +13,7 @@
 typedef struct run_options {
     const char *config_path;
     const char *data;
+    const char *model;        /* a built-in one's name, or a list of layers: FILE.json */
     const char *metrics_path; /* NULL: none */
     const char *dump_path;    /* NULL: none */
     loss_kind loss;

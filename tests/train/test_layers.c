@@ -4,6 +4,7 @@
 #include "check.h"
 #include "vectors.h"
 
+#include <builtin.h>
 #include <errors.h>
 #include <gemm.h>
 #include <loss.h>
@@ -12,10 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL_LAYERS = 3, SMALL_BATCH = 7, SMALL_IN = 6, SMALL_OUT = 3 };
+enum { SMALL_LAYERS = 3, SMALL_NODES = 5, SMALL_BATCH = 7, SMALL_IN = 6, SMALL_OUT = 3 };
 
 /* The network of vectors.h: 6-5-4-3, seed 3, inputs drawn after the parameters. */
 typedef struct small_network {
+    model_spec spec;
     train_model model;
     float *params, *grads;
     float images[SMALL_BATCH * SMALL_IN];
@@ -25,8 +27,10 @@ typedef struct small_network {
 static void small_open(small_network *net)
 {
     static const size_t widths[] = {SMALL_IN, 5, 4, SMALL_OUT};
-    assert_int_equal(model_create(&net->model, widths, SMALL_LAYERS, SMALL_BATCH), RING_OK);
-    const size_t count = net->model.param_count;
+    assert_int_equal(model_build_mlp(&net->spec, "small", widths, SMALL_LAYERS), RING_OK);
+    assert_int_equal(model_create(&net->model, &net->spec, SMALL_BATCH, 1), RING_OK);
+    assert_int_equal(net->model.node_count, SMALL_NODES);
+    const size_t count = net->model.tensors.elements;
     assert_int_equal(train_alloc((void **)&net->params, count * sizeof(float), "p"), RING_OK);
     assert_int_equal(train_alloc((void **)&net->grads, count * sizeof(float), "g"), RING_OK);
     model_bind(&net->model, net->params, net->grads);
@@ -46,23 +50,45 @@ static void small_close(small_network *net)
     free(net->params);
     free(net->grads);
     model_destroy(&net->model);
+    model_spec_free(&net->spec);
+}
+
+/* @return the output of a batch. */
+static const float *small_forward(small_network *net, const float *images, size_t batch)
+{
+    train_model *model = &net->model;
+    const model_batch load = {.input = images, .rows = batch, .training = true};
+    assert_int_equal(model_load(model, 0, &load), RING_OK);
+    assert_int_equal(model_forward(model, 0, 0, SMALL_NODES, NULL), RING_OK);
+    return model_output(model, 0);
+}
+
+static float *small_delta(const small_network *net)
+{
+    return model_delta(&net->model, 0, SMALL_NODES - 1);
+}
+
+static ring_status small_backward(small_network *net, bool accumulate, const model_hooks *hooks)
+{
+    return model_backward(&net->model, 0, 0, SMALL_NODES, accumulate, hooks);
 }
 
 static double small_loss(small_network *net, loss_kind kind)
 {
-    const float *output = model_forward(&net->model, net->images, SMALL_BATCH);
+    const float *output = small_forward(net, net->images, SMALL_BATCH);
     return loss_sum(kind, output, net->labels, SMALL_BATCH, SMALL_OUT, 1.0 / SMALL_BATCH,
-                    net->model.layers[SMALL_LAYERS - 1].delta) /
+                    small_delta(net)) /
            SMALL_BATCH;
 }
 
 static void initial_parameters_equal_pytorchs_bit_for_bit(void **state)
 {
     (void)state;
-    static const size_t widths[] = {784, 256, 64, 10};
+    model_spec spec;
     train_model model;
-    assert_int_equal(model_create(&model, widths, 3, 1), RING_OK);
-    assert_int_equal(model.param_count, 218058);
+    assert_int_equal(model_build(&spec, "mlp"), RING_OK);
+    assert_int_equal(model_create(&model, &spec, 1, 1), RING_OK);
+    assert_int_equal(model.tensors.elements, 218058);
     float *params;
     assert_int_equal(train_alloc((void **)&params, 218058 * sizeof(float), "p"), RING_OK);
     model_bind(&model, params, params);
@@ -70,6 +96,7 @@ static void initial_parameters_equal_pytorchs_bit_for_bit(void **state)
     assert_int_equal(fnv1a(params, 218058 * sizeof(float)), initial_hash);
     free(params);
     model_destroy(&model);
+    model_spec_free(&spec);
 }
 
 static void check_network(loss_kind kind, const float *output, double loss, const float *grads)
@@ -77,11 +104,11 @@ static void check_network(loss_kind kind, const float *output, double loss, cons
     small_network net;
     small_open(&net);
     assert_near(small_loss(&net, kind), loss, 1e-6, 0);
-    const float *got = net.model.layers[SMALL_LAYERS - 1].output;
+    const float *got = model_output(&net.model, 0);
     for (size_t i = 0; i < SMALL_BATCH * SMALL_OUT; i++)
         assert_near(got[i], output[i], 1e-5, 1e-7);
-    assert_int_equal(model_backward(&net.model, false, NULL, NULL), RING_OK);
-    for (size_t i = 0; i < net.model.param_count; i++)
+    assert_int_equal(small_backward(&net, false, NULL), RING_OK);
+    for (size_t i = 0; i < net.model.tensors.elements; i++)
         assert_near(net.grads[i], grads[i], 1e-5, 1e-8);
     small_close(&net);
 }
@@ -107,8 +134,8 @@ static void gradients_equal_finite_differences(void **state)
     small_open(&net);
     for (int kind = LOSS_MSE; kind <= LOSS_CROSS_ENTROPY; kind++) {
         small_loss(&net, (loss_kind)kind);
-        assert_int_equal(model_backward(&net.model, false, NULL, NULL), RING_OK);
-        for (size_t i = 0; i < net.model.param_count; i++) {
+        assert_int_equal(small_backward(&net, false, NULL), RING_OK);
+        for (size_t i = 0; i < net.model.tensors.elements; i++) {
             const float kept = net.params[i], h = 4e-3F;
             net.params[i] = kept + h;
             const double above = small_loss(&net, (loss_kind)kind);
@@ -126,40 +153,62 @@ static void gradients_of_parts_add_up(void **state)
     (void)state;
     small_network net;
     small_open(&net);
-    train_model *model = &net.model;
-    float *delta = model->layers[SMALL_LAYERS - 1].delta;
     for (size_t at = 0; at < SMALL_BATCH; at += 3) {
         const size_t batch = SMALL_BATCH - at < 3 ? SMALL_BATCH - at : 3;
-        const float *output = model_forward(model, net.images + at * SMALL_IN, batch);
-        loss_sum(LOSS_MSE, output, net.labels + at, batch, SMALL_OUT, 1.0 / SMALL_BATCH, delta);
-        assert_int_equal(model_backward(model, at > 0, NULL, NULL), RING_OK);
+        const float *output = small_forward(&net, net.images + at * SMALL_IN, batch);
+        loss_sum(LOSS_MSE, output, net.labels + at, batch, SMALL_OUT, 1.0 / SMALL_BATCH,
+                 small_delta(&net));
+        assert_int_equal(small_backward(&net, at > 0, NULL), RING_OK);
     }
-    for (size_t i = 0; i < model->param_count; i++)
+    for (size_t i = 0; i < net.model.tensors.elements; i++)
         assert_near(net.grads[i], mse_grads[i], 1e-5, 1e-8);
     small_close(&net);
 }
 
-static ring_status note_layer(void *context, int layer)
+/* What the hooks were told: 10 + tensor before a use, the tensor alone when its gradient is
+ * final. */
+typedef struct hook_calls {
+    int list[32], count;
+    int fails_at;
+} hook_calls;
+
+static ring_status tell(hook_calls *told, int what)
 {
-    int *layers = context;
-    layers[++layers[0]] = layer;
-    return layer == 1 && layers[4] ? RING_ERR_ABORTED : RING_OK;
+    told->list[told->count++] = what;
+    return told->count == told->fails_at ? RING_ERR_ABORTED : RING_OK;
 }
 
-static void layers_are_reported_from_last_to_first(void **state)
+static ring_status tell_use(void *context, int tensor)
+{
+    return tell(context, 10 + tensor);
+}
+
+static ring_status tell_ready(void *context, int tensor)
+{
+    return tell(context, tensor);
+}
+
+static void tensors_are_told_before_use_and_when_final(void **state)
 {
     (void)state;
+    static const int forward[] = {10, 11, 12, 13, 14, 15},
+                     backward[] = {14, 15, 5, 4, 12, 13, 3, 2, 10, 11, 1, 0};
     small_network net;
-    int layers[5] = {0};
+    hook_calls told = {0};
+    const model_hooks hooks = {tell_use, tell_ready, &told};
     small_open(&net);
     small_loss(&net, LOSS_MSE);
-    assert_int_equal(model_backward(&net.model, false, note_layer, layers), RING_OK);
-    const int want[5] = {3, 2, 1, 0, 0};
-    assert_memory_equal(layers, want, sizeof want);
-    layers[0] = 0;
-    layers[4] = 1; /* now the callback fails at layer 1 */
-    assert_int_equal(model_backward(&net.model, false, note_layer, layers), RING_ERR_ABORTED);
-    assert_int_equal(layers[0], 2);
+    assert_int_equal(model_forward(&net.model, 0, 0, SMALL_NODES, &hooks), RING_OK);
+    assert_int_equal(told.count, COUNT_OF(forward));
+    assert_memory_equal(told.list, forward, sizeof forward);
+    told.count = 0;
+    assert_int_equal(small_backward(&net, false, &hooks), RING_OK);
+    assert_int_equal(told.count, COUNT_OF(backward));
+    assert_memory_equal(told.list, backward, sizeof backward);
+    told.count = 0;
+    told.fails_at = 7; /* when tensor 3 is final */
+    assert_int_equal(small_backward(&net, false, &hooks), RING_ERR_ABORTED);
+    assert_int_equal(told.count, 7);
     small_close(&net);
 }
 
@@ -196,19 +245,18 @@ static void tensors_follow_each_other_without_gaps(void **state)
 {
     (void)state;
     small_network net;
-    model_tensor tensors[2 * MODEL_LAYERS_MAX];
     small_open(&net);
-    assert_int_equal(model_tensors(&net.model, tensors), 6);
+    const tensor_table *tensors = &net.model.tensors;
+    assert_int_equal(tensors->count, 6);
     size_t offset = 0;
     for (int i = 0; i < 6; i++) {
-        assert_int_equal(tensors[i].offset, offset);
-        offset += tensors[i].count;
+        assert_int_equal(tensors->list[i].offset, offset);
+        assert_int_equal(tensors->list[i].group, i % 2 == 0 ? GROUP_DECAY : GROUP_NO_DECAY);
+        offset += tensors->list[i].count;
     }
-    assert_int_equal(offset, net.model.param_count);
-    assert_string_equal(tensors[0].name, "0.weight");
-    assert_string_equal(tensors[5].name, "4.bias");
-    assert_ptr_equal(net.params + tensors[2].offset, net.model.layers[1].weight);
-    assert_ptr_equal(net.grads + tensors[3].offset, net.model.layers[1].bias_grad);
+    assert_int_equal(offset, tensors->elements);
+    assert_string_equal(tensors->list[0].name, "0.weight");
+    assert_string_equal(tensors->list[5].name, "4.bias");
     small_close(&net);
 }
 
@@ -243,7 +291,7 @@ int main(void)
         cmocka_unit_test(cross_entropy_network_equals_pytorchs),
         cmocka_unit_test(gradients_equal_finite_differences),
         cmocka_unit_test(gradients_of_parts_add_up),
-        cmocka_unit_test(layers_are_reported_from_last_to_first),
+        cmocka_unit_test(tensors_are_told_before_use_and_when_final),
         cmocka_unit_test(gemm_equals_the_sum_over_k),
         cmocka_unit_test(tensors_follow_each_other_without_gaps),
         cmocka_unit_test(what_is_not_finite_stays_visible),

@@ -155,16 +155,24 @@ static void other_ranks_are_silent(void **state)
 static void the_dump_is_a_safetensors_file(void **state)
 {
     (void)state;
-    static const size_t widths[] = {4, 3, 2};
-    train_model model;
+    tensor_table tensors;
     float params[4 * 3 + 3 + 3 * 2 + 2];
     for (size_t i = 0; i < COUNT_OF(params); i++)
         params[i] = (float)i;
-    assert_int_equal(model_create(&model, widths, 2, 1), RING_OK);
+    assert_int_equal(tensors_create(&tensors, 5), RING_OK);
+    static const train_tensor shapes[] = {
+        {.name = "0.weight", .shape = {3, 4}, .dims = 2, .tie = -1},
+        {.name = "0.bias", .shape = {3}, .dims = 1, .tie = -1},
+        {.name = "2.weight", .shape = {2, 3}, .dims = 2, .tie = -1},
+        {.name = "3.weight", .shape = {2, 3}, .dims = 2, .tie = 2},
+        {.name = "2.bias", .shape = {2}, .dims = 1, .tie = -1}};
+    for (size_t i = 0; i < COUNT_OF(shapes); i++)
+        assert_int_equal(tensors_add(&tensors, &shapes[i]), RING_OK);
+    assert_int_equal(tensors.elements, COUNT_OF(params));
     output_file dump = {0};
     assert_int_equal(safetensors_open(&dump, files_path("p"), 3), RING_OK);
     assert_int_equal(access(files_path("p.3"), F_OK), -1);
-    assert_int_equal(safetensors_write(&dump, &model, params), RING_OK);
+    assert_int_equal(safetensors_write(&dump, &tensors, params), RING_OK);
     output_discard(&dump); /* leaves alone what is in place */
     size_t bytes;
     char *file = files_read(files_path("p.3"), &bytes);
@@ -184,10 +192,11 @@ static void the_dump_is_a_safetensors_file(void **state)
     assert_int_equal(cJSON_GetArrayItem(shape, 1)->valueint, 3);
     assert_int_equal(cJSON_GetArrayItem(offsets, 0)->valueint, 60);
     assert_int_equal(cJSON_GetArrayItem(offsets, 1)->valueint, 84);
-    assert_int_equal(cJSON_GetArraySize(header), 5); /* four tensors and the metadata */
+    assert_int_equal(cJSON_GetArraySize(header),
+                     5); /* four tensors, not the tied one, and the metadata */
     cJSON_Delete(header);
     free(file);
-    model_destroy(&model);
+    tensors_free(&tensors);
 }
 
 static void a_dump_that_cannot_be_is_known_at_once(void **state)
@@ -217,22 +226,26 @@ static void links_are_not_followed_and_files_are_private(void **state)
     (void)state;
     static const char *const places[] = {"metrics", "p.0", "p.0.partial"};
     const float params[2] = {0};
-    train_model model;
+    tensor_table tensors;
     output_file dump = {0};
     size_t bytes;
     files_write("other", "untouched", 9);
     for (size_t i = 0; i < COUNT_OF(places); i++)
         assert_int_equal(symlink(files_path("other"), files_path(places[i])), 0);
-    assert_int_equal(model_create(&model, (const size_t[]){1, 1}, 1, 1), RING_OK);
+    assert_int_equal(tensors_create(&tensors, 1), RING_OK);
+    assert_int_equal(
+        tensors_add(&tensors,
+                    &(train_tensor){.name = "0.weight", .shape = {2}, .dims = 1, .tie = -1}),
+        RING_OK);
     assert_int_equal(safetensors_open(&dump, files_path("p"), 0), RING_OK);
-    assert_int_equal(safetensors_write(&dump, &model, params), RING_OK);
+    assert_int_equal(safetensors_write(&dump, &tensors, params), RING_OK);
     free(printed(&config, files_path("metrics")));
     expect_private_file(files_path("p.0"));
     expect_private_file(files_path("metrics"));
     char *text = files_read(files_path("other"), &bytes);
     assert_string_equal(text, "untouched");
     free(text);
-    model_destroy(&model);
+    tensors_free(&tensors);
 }
 
 static void a_dump_that_is_given_up_leaves_nothing(void **state)

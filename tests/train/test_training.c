@@ -6,6 +6,7 @@
 #include "parsing.h"
 #include "vectors.h"
 
+#include <builtin.h>
 #include <errors.h>
 #include <gemm.h>
 #include <pthread.h>
@@ -17,7 +18,6 @@
 
 enum { SAMPLES = 320, PIXELS = 784, BATCH = 32, EPOCHS = 6 };
 
-static const size_t widths[] = {PIXELS, 256, 64, 10};
 static train_dataset dataset; /* what make_vectors.py calls synthetic */
 
 static int draw_dataset(void **state)
@@ -97,20 +97,24 @@ static void *train_rank(void *argument)
     train_config config = configure(out->config, out->ranks);
     ring_comm *comm = NULL;
     train_engine engine = {0};
+    model_spec spec = {0};
     out->status = ring_comm_init(&comm, out->ranks, out->id, out->rank);
     if (out->status == RING_OK)
-        out->status = engine_create(&engine, comm, &config, out->loss, widths, 3,
+        out->status = model_build(&spec, "mlp");
+    if (out->status == RING_OK)
+        out->status = engine_create(&engine, comm, &config, out->loss, &spec,
                                     SAMPLES / (size_t)out->ranks, 1);
     if (out->status == RING_OK)
         out->status = train_epochs(out, &engine, &config);
     if (out->status == RING_OK)
         out->status = engine_accuracy(&engine, &dataset, &out->accuracy);
     if (out->status == RING_OK)
-        out->params_hash = fnv1a(engine.params, engine.model.param_count * sizeof(float));
+        out->params_hash = fnv1a(engine.params, engine.model.tensors.elements * sizeof(float));
     else
         strcpy(out->error, train_error());
     out->max_batch = engine.model.max_batch;
     engine_destroy(&engine);
+    model_spec_free(&spec);
     ring_comm_destroy(comm);
     return NULL;
 }

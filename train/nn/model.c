@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Shapes, memory and names of the layer chain, and its initial parameters. */
+ * From a list of nodes to a network: shapes, tensors, who shares whose memory, and the memory. */
 #include "model.h"
 
 #include <math.h>
@@ -10,65 +10,301 @@
 #include "errors.h"
 #include "random.h"
 
-/* Rows of matrices start at cache lines if the widths are multiples of 16. */
-static size_t padded(size_t count)
+enum { LINE = 64 };
+
+static size_t padded(size_t bytes)
 {
-    return (count + 15) / 16 * 16;
+    return (bytes + LINE - 1) / LINE * LINE;
 }
 
-static ring_status allocate_activations(train_model *model)
+/* ---- Shapes and tensors -------------------------------------------------------------------- */
+
+static ring_status node_fail(train_model *model, int number, ring_status status)
 {
-    size_t total = 0;
-    for (int l = 0; l < model->layer_count; l++)
-        total += 2 * padded(model->max_batch * model->layers[l].out);
-    RING_TRY(train_alloc((void **)&model->memory, total * sizeof(float), "activations"));
-    float *next = model->memory;
-    for (int l = 0; l < model->layer_count; l++) {
-        model_layer *layer = &model->layers[l];
-        layer->output = next;
-        layer->delta = next + padded(model->max_batch * layer->out);
-        next = layer->delta + padded(model->max_batch * layer->out);
+    const model_node *node = &model->nodes[number];
+    char cause[TRAIN_ERROR_MAX];
+    model->failed = number;
+    snprintf(cause, sizeof cause, "%s", train_error());
+    return train_fail(status, "layer %s (%s): %s", node->name, node->use.op->name, cause);
+}
+
+static const op_shape *shape_of(const train_model *model, int node)
+{
+    return node == MODEL_INPUT ? &model->input : &model->nodes[node].use.out;
+}
+
+static ring_status take_inputs(train_model *model, int number, const node_spec *spec)
+{
+    model_node *node = &model->nodes[number];
+    for (int k = 0; k < spec->op->inputs; k++) {
+        const int input = spec->inputs[k];
+        if (input < MODEL_INPUT || input >= number)
+            return train_fail(RING_ERR_CONFIG, "its input is not an earlier layer");
+        node->inputs[k] = input;
+        node->use.in[k] = *shape_of(model, input);
+        if (input != MODEL_INPUT)
+            model->nodes[input].users++;
     }
     return RING_OK;
 }
 
-ring_status model_create(train_model *model, const size_t *widths, int layer_count,
-                         size_t max_batch)
+static ring_status check_sizes(const op_use *use)
+{
+    if ((use->op->takes & TAKES_OUTPUTS) != 0 && use->settings.outputs < 1)
+        return train_fail(RING_ERR_CONFIG, "it needs at least one output");
+    size_t count = 1;
+    for (int d = 0; d < use->out.dims; d++) {
+        if (__builtin_mul_overflow(count, use->out.dim[d], &count) || count > INT32_MAX)
+            return train_fail(RING_ERR_CONFIG, "its output is too large");
+    }
+    return RING_OK;
+}
+
+static ring_status add_tensors(train_model *model, model_node *node, int tie)
+{
+    for (int t = 0; t < node->use.tensor_count; t++) {
+        const op_tensor *from = &node->use.tensors[t];
+        train_tensor tensor = {.group = from->group, .dims = from->dims, .tie = -1};
+        if (tie != NOT_TIED) {
+            if (t >= model->nodes[tie].use.tensor_count)
+                return train_fail(RING_ERR_CONFIG, "it cannot be tied to a layer without %s",
+                                  from->name);
+            const int original = model->nodes[tie].tensors[t];
+            const int root = model->tensors.list[original].tie;
+            tensor.tie = root >= 0 ? root : original;
+        }
+        memcpy(tensor.shape, from->shape, sizeof tensor.shape);
+        snprintf(tensor.name, sizeof tensor.name, "%s.%s", node->name, from->name);
+        node->tensors[t] = model->tensors.count;
+        RING_TRY(tensors_add(&model->tensors, &tensor));
+    }
+    return RING_OK;
+}
+
+static ring_status shape_node(train_model *model, int number, const node_spec *spec)
+{
+    model_node *node = &model->nodes[number];
+    RING_TRY(take_inputs(model, number, spec));
+    if (spec->tie != NOT_TIED && (spec->tie < 0 || spec->tie >= number))
+        return train_fail(RING_ERR_CONFIG, "it is tied to what is not an earlier layer");
+    RING_TRY(spec->op->shape(&node->use));
+    RING_TRY(check_sizes(&node->use));
+    return add_tensors(model, node, spec->tie);
+}
+
+static ring_status shape_nodes(train_model *model, const model_spec *spec)
+{
+    for (int n = 0; n < spec->count; n++) {
+        const node_spec *from = &spec->nodes[n];
+        model_node *node = &model->nodes[n];
+        node->use = (op_use){.op = from->op, .settings = from->settings, .number = (uint32_t)n};
+        memcpy(node->name, from->name, sizeof node->name);
+        const ring_status status = shape_node(model, n, from);
+        if (status != RING_OK)
+            return node_fail(model, n, status);
+    }
+    for (int n = 0; n + 1 < spec->count; n++) {
+        if (model->nodes[n].users == 0) {
+            train_fail(RING_ERR_CONFIG, "nothing uses its output");
+            return node_fail(model, n, RING_ERR_CONFIG);
+        }
+    }
+    return RING_OK;
+}
+
+/* ---- Who adds to whose gradient, who shares whose memory ----------------------------------- */
+
+/* Backward goes from the last node to the first: the last user writes, the others add. */
+static void plan_deltas(train_model *model)
+{
+    for (int n = 0; n < model->node_count; n++) {
+        model_node *node = &model->nodes[n];
+        node->wants_delta = node->use.tensor_count > 0;
+        for (int k = 0; k < node->use.op->inputs; k++)
+            node->wants_delta |= node->inputs[k] != MODEL_INPUT &&
+                                 model->nodes[node->inputs[k]].wants_delta;
+    }
+    for (int n = model->node_count - 1; n >= 0; n--) {
+        model_node *node = &model->nodes[n];
+        for (int k = 0; k < node->use.op->inputs && node->wants_delta; k++) {
+            if (node->inputs[k] == MODEL_INPUT)
+                continue;
+            model_node *input = &model->nodes[node->inputs[k]];
+            node->adds_delta[k] = input->delta_begun;
+            input->delta_begun = true;
+        }
+    }
+}
+
+static int root_of(const train_model *model, int tensor)
+{
+    const int tie = model->tensors.list[tensor].tie;
+    return tie >= 0 ? tie : tensor;
+}
+
+static bool shares_tensor(const train_model *model, int first, int end, int root)
+{
+    for (int n = first; n < end; n++) {
+        for (int t = 0; t < model->nodes[n].use.tensor_count; t++) {
+            if (root_of(model, model->nodes[n].tensors[t]) == root)
+                return true;
+        }
+    }
+    return false;
+}
+
+static void plan_grads(train_model *model)
+{
+    for (int n = 0; n < model->node_count; n++) {
+        model_node *node = &model->nodes[n];
+        for (int t = 0; t < node->use.tensor_count; t++) {
+            const int root = root_of(model, node->tensors[t]);
+            node->adds_grad[t] = shares_tensor(model, n + 1, model->node_count, root);
+            node->ends_grad[t] = !shares_tensor(model, 0, n, root);
+        }
+    }
+}
+
+/* The output may lie where the input lies if nobody else reads that, and nobody needs what it was.
+ * Views of the batch's input write nothing, so they may lie even there. */
+static bool may_lie_on_input(const train_model *model, const model_node *node)
+{
+    int input = node->inputs[0];
+    if (!node->use.op->in_place)
+        return false;
+    while (input != MODEL_INPUT && model->nodes[input].users == 1 &&
+           model->nodes[input].use.op->is_view)
+        input = model->nodes[input].inputs[0];
+    if (input == MODEL_INPUT)
+        return node->use.op->is_view;
+    const model_node *maker = &model->nodes[input];
+    return maker->users == 1 && (node->use.op->is_view || !maker->use.op->keeps_output) &&
+           maker->memory != MODEL_INPUT;
+}
+
+static void plan_memory(train_model *model)
+{
+    for (int n = 0; n < model->node_count; n++) {
+        model_node *node = &model->nodes[n];
+        const int input = node->inputs[0];
+        node->memory = n;
+        if (may_lie_on_input(model, node))
+            node->memory = input == MODEL_INPUT ? MODEL_INPUT : model->nodes[input].memory;
+    }
+}
+
+/* ---- Memory -------------------------------------------------------------------------------- */
+
+static size_t place(size_t *total, size_t bytes)
+{
+    const size_t at = *total;
+    *total += padded(bytes);
+    return at;
+}
+
+static void place_node(train_model *model, model_node *node, bool owns)
+{
+    const size_t rows = model->max_batch,
+                 bytes = rows * shape_count(&node->use.out) * sizeof(float);
+    if (owns) {
+        node->value_at = place(&model->slot_bytes, bytes);
+        node->delta_at = place(&model->slot_bytes, node->wants_delta ? bytes : 0);
+    }
+    node->saved_at = place(&model->slot_bytes, rows * node->use.saved_bytes);
+    for (int k = 0; k < node->use.op->inputs; k++) {
+        const size_t spare = rows * shape_count(&node->use.in[k]) * sizeof(float);
+        if (node->adds_delta[k] && spare > model->spare_bytes[k])
+            model->spare_bytes[k] = spare;
+    }
+    if (node->use.scratch_bytes > model->scratch_bytes)
+        model->scratch_bytes = node->use.scratch_bytes;
+}
+
+static ring_status allocate(train_model *model, int slots)
+{
+    for (int n = 0; n < model->node_count; n++)
+        place_node(model, &model->nodes[n], model->nodes[n].memory == n);
+    RING_TRY(train_alloc((void **)&model->slots, (size_t)slots * sizeof *model->slots, "slots"));
+    model->slot_count = slots;
+    for (int s = 0; s < slots; s++)
+        RING_TRY(train_alloc((void **)&model->slots[s].memory, model->slot_bytes, "activations"));
+    for (int k = 0; k < OP_INPUTS_MAX; k++)
+        RING_TRY(train_alloc((void **)&model->spare[k], model->spare_bytes[k], "gradients to add"));
+    return train_alloc(&model->scratch, model->scratch_bytes, "the layers' scratch");
+}
+
+static ring_status plan(train_model *model, const model_spec *spec)
 {
     memset(model, 0, sizeof *model);
-    if (layer_count < 1 || layer_count > MODEL_LAYERS_MAX)
-        return train_fail(RING_ERR_ARGUMENT, "a model has 1 to %d layers, not %d", MODEL_LAYERS_MAX,
-                          layer_count);
-    model->layer_count = layer_count;
+    if (spec->count < 1)
+        return train_fail(RING_ERR_CONFIG, "a model needs at least one layer");
+    memcpy(model->name, spec->name, sizeof model->name);
+    model->input = spec->input;
+    model->node_count = spec->count;
+    RING_TRY(train_alloc((void **)&model->nodes, (size_t)spec->count * sizeof *model->nodes,
+                         "the layers"));
+    RING_TRY(tensors_create(&model->tensors, spec->count * OP_TENSORS_MAX));
+    RING_TRY(shape_nodes(model, spec));
+    if (model->tensors.count == 0)
+        return train_fail(RING_ERR_CONFIG, "a model needs a layer with parameters");
+    model->output = *shape_of(model, spec->count - 1);
+    plan_deltas(model);
+    plan_grads(model);
+    plan_memory(model);
+    return RING_OK;
+}
+
+ring_status model_create(train_model *model, const model_spec *spec, size_t max_batch, int slots)
+{
+    RING_TRY(plan(model, spec));
     model->max_batch = max_batch;
-    for (int l = 0; l < layer_count; l++) {
-        model_layer *layer = &model->layers[l];
-        layer->in = widths[l];
-        layer->out = widths[l + 1];
-        layer->relu = l + 1 < layer_count;
-        model->param_count += layer->out * layer->in + layer->out;
-    }
-    return allocate_activations(model);
+    return allocate(model, slots);
+}
+
+ring_status model_check(const model_spec *spec, int *failed)
+{
+    train_model model;
+    const ring_status status = plan(&model, spec);
+    *failed = model.failed;
+    model_destroy(&model);
+    return status;
 }
 
 void model_destroy(train_model *model)
 {
-    free(model->memory);
-    model->memory = NULL;
+    for (int n = 0; model->nodes != NULL && n < model->node_count; n++) {
+        op_use *use = &model->nodes[n].use;
+        if (use->op != NULL && use->op->release != NULL)
+            use->op->release(use);
+    }
+    for (int s = 0; s < model->slot_count; s++)
+        free(model->slots[s].memory);
+    free(model->slots);
+    free(model->nodes);
+    for (int k = 0; k < OP_INPUTS_MAX; k++)
+        free(model->spare[k]);
+    free(model->scratch);
+    tensors_free(&model->tensors);
+    memset(model, 0, sizeof *model);
 }
 
 void model_bind(train_model *model, float *params, float *grads)
 {
-    for (int l = 0; l < model->layer_count; l++) {
-        model_layer *layer = &model->layers[l];
-        const size_t weights = layer->out * layer->in;
-        layer->weight = params;
-        layer->bias = params + weights;
-        layer->weight_grad = grads;
-        layer->bias_grad = grads + weights;
-        params += weights + layer->out;
-        grads += weights + layer->out;
-    }
+    model->params = params;
+    model->grads = grads;
+}
+
+/* ---- The first parameters ------------------------------------------------------------------ */
+
+/* torch.nn.init.kaiming_uniform_(a=sqrt(5)) for weights, uniform within ±1/sqrt(fan_in) for biases:
+ * the same number but for its last bits, so the steps are PyTorch's. */
+static double bound_of(const op_tensor *tensor)
+{
+    const double a = sqrt(5.0), fan_in = (double)tensor->fan_in;
+    if (tensor->dims == 1)
+        return 1.0 / sqrt(fan_in);
+    const double gain = sqrt(2.0 / (1.0 + a * a));
+    return sqrt(3.0) * (gain / sqrt(fan_in));
 }
 
 static void fill_uniform(train_random *random, float *values, size_t count, float bound)
@@ -81,32 +317,13 @@ void model_init(train_model *model, uint64_t seed)
 {
     train_random random;
     random_seed(&random, seed);
-    for (int l = 0; l < model->layer_count; l++) {
-        const model_layer *layer = &model->layers[l];
-        const float bound = (float)(1.0 / sqrt((double)layer->in));
-        fill_uniform(&random, layer->weight, layer->out * layer->in, bound);
-        fill_uniform(&random, layer->bias, layer->out, bound);
+    for (int n = 0; n < model->node_count; n++) {
+        const model_node *node = &model->nodes[n];
+        for (int t = 0; t < node->use.tensor_count; t++) {
+            const train_tensor *tensor = &model->tensors.list[node->tensors[t]];
+            if (tensor->tie < 0)
+                fill_uniform(&random, model->params + tensor->offset, tensor->count,
+                             (float)bound_of(&node->use.tensors[t]));
+        }
     }
-}
-
-size_t model_tensors(const train_model *model, model_tensor *tensors)
-{
-    size_t offset = 0;
-    for (int l = 0; l < model->layer_count && tensors != NULL; l++) {
-        const model_layer *layer = &model->layers[l];
-        const int module = 2 * l; /* the ReLU between has a number too */
-        model_tensor *weight = &tensors[(ptrdiff_t)2 * l], *bias = weight + 1;
-        *weight = (model_tensor){.offset = offset,
-                                 .count = layer->out * layer->in,
-                                 .shape = {layer->out, layer->in},
-                                 .dims = 2};
-        *bias = (model_tensor){.offset = offset + weight->count,
-                               .count = layer->out,
-                               .shape = {layer->out},
-                               .dims = 1};
-        snprintf(weight->name, sizeof weight->name, "%d.weight", module);
-        snprintf(bias->name, sizeof bias->name, "%d.bias", module);
-        offset = bias->offset + bias->count;
-    }
-    return 2 * (size_t)model->layer_count;
 }

@@ -1,74 +1,112 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * model: a chain of linear layers with ReLU between them, forward and backward.
- * Parameters and gradients live in two flat buffers of the caller, tensor after tensor
- * without gaps (weight [out, in], bias [out], next layer), so that a collective or an
- * optimiser sees one array. Activations are allocated once; a step allocates nothing.
+ * model: a network with memory, forward and backward.
+ *
+ * Parameters and gradients live in two flat buffers of the caller, as the tensor table says.
+ * Activations live in slots, one a micro-batch that is in flight; all are allocated at creation,
+ * and a step allocates nothing. Passes run over ranges of nodes, so that a caller may hold only
+ * some of them, or fetch and send between them.
  */
 #ifndef TRAIN_MODEL_H
 #define TRAIN_MODEL_H
 
-#include <ring/ring.h>
-#include <stdbool.h>
+#include "model_spec.h"
 
-enum { MODEL_LAYERS_MAX = 8 };
+/** A node of the network and what follows from its place in it. */
+typedef struct model_node {
+    op_use use;
+    char name[NODE_NAME_MAX];
+    int inputs[OP_INPUTS_MAX];
+    int tensors[OP_TENSORS_MAX]; /* in the table */
+    int users;                   /* inputs of other nodes that read its output */
+    int memory;                  /* the node whose memory holds the output: itself, or in place of
+                                    an earlier one's or of the MODEL_INPUT */
+    bool wants_delta;            /* a gradient by its output is needed: parameters lie before it */
+    bool delta_begun;            /* a node that uses it writes that gradient */
+    bool adds_delta[OP_INPUTS_MAX];      /* a later node has written the input's gradient already */
+    bool adds_grad[OP_TENSORS_MAX];      /* a later node has written the (tied) tensor's gradient */
+    bool ends_grad[OP_TENSORS_MAX];      /* no earlier node adds to it */
+    size_t value_at, delta_at, saved_at; /* bytes into a slot */
+} model_node;
 
-/** One linear layer; shapes in elements. */
-typedef struct model_layer {
-    size_t in, out;
-    bool relu;
-    float *weight, *bias;           /* [out, in], [out]; in the caller's parameters */
-    float *weight_grad, *bias_grad; /* the same in the caller's gradients */
-    float *output;                  /* [batch, out], after ReLU */
-    float *delta;                   /* [batch, out], gradient of the loss by the output */
-} model_layer;
+/** A batch that a slot holds. */
+typedef struct model_batch {
+    const float *input; /* [rows, input of the model]; borrowed until its backward has ended */
+    size_t rows;        /* at most max_batch */
+    bool training;      /* else nothing is kept for backward, and dropout does nothing */
+    op_random random;   /* for dropout */
+} model_batch;
+
+typedef struct model_slot {
+    model_batch batch;
+    unsigned char *memory;
+} model_slot;
 
 typedef struct train_model {
-    model_layer layers[MODEL_LAYERS_MAX];
-    int layer_count;
+    char name[sizeof((model_spec *)0)->name];
+    op_shape input, output;
+    model_node *nodes; /* [node_count] */
+    int node_count;
+    int failed; /* the node that was refused */
+    tensor_table tensors;
     size_t max_batch;
-    size_t param_count; /* elements of all tensors */
-    const float *input; /* [batch, in] of the latest forward; borrowed until backward */
-    size_t batch;
-    float *memory; /* all outputs and deltas */
+    model_slot *slots; /* [slot_count] */
+    int slot_count;
+    float *params, *grads;       /* [tensors.elements], the caller's */
+    float *spare[OP_INPUTS_MAX]; /* gradients of inputs that are to be added to others */
+    void *scratch;               /* of the ops, for the length of a call */
+    size_t slot_bytes, spare_bytes[OP_INPUTS_MAX], scratch_bytes; /* allocated here */
 } train_model;
 
-/** A tensor of the model, counted weight, bias, weight, bias, … */
-typedef struct model_tensor {
-    char name[24]; /* as torch.nn.Sequential names it: "0.weight", "0.bias", "2.weight" */
-    size_t offset, count;
-    size_t shape[2];
-    int dims;
-} model_tensor;
+/** Called around the use of tensors, by their number in the table; each may be NULL, and a
+ *  failure ends the pass. */
+typedef struct model_hooks {
+    /** Before a node reads the tensor, forward and backward. */
+    ring_status (*before_use)(void *context, int tensor);
+    /** The gradient of the tensor (not of a tied one) is final; from the last tensors to the
+     *  first, while earlier gradients are still to be computed. */
+    ring_status (*gradient_ready)(void *context, int tensor);
+    void *context;
+} model_hooks;
 
-/** @param widths  [layer_count + 1]: inputs, hidden units, outputs. ReLU after all layers
- *                 but the last. */
-ring_status model_create(train_model *model, const size_t *widths, int layer_count,
-                         size_t max_batch);
+/** Makes the network of @p spec with @p slots slots of batches of up to @p max_batch samples.
+ *  Free with model_destroy() whatever the result.
+ *  @return RING_OK; RING_ERR_CONFIG, which names the node that does not fit; RING_ERR_MEMORY. */
+ring_status model_create(train_model *model, const model_spec *spec, size_t max_batch, int slots);
 void model_destroy(train_model *model);
 
-/** Places the tensors: @p params and @p grads have model->param_count elements each. */
+/** Checks a network without memory for it: as model_create().
+ *  @param[out] failed  the node that does not fit; 0 if it is none of them alone. */
+ring_status model_check(const model_spec *spec, int *failed);
+
+/** Places the tensors: @p params and @p grads have model->tensors.elements elements each. */
 void model_bind(train_model *model, float *params, float *grads);
 
-/** Fills the parameters with PyTorch's default initialisation of nn.Linear after
- *  torch.manual_seed(seed): uniform within ±1/sqrt(in), bit for bit. */
+/** Fills the parameters with PyTorch's default initialisation after torch.manual_seed(seed),
+ *  bit for bit: node after node, tensor after tensor. */
 void model_init(train_model *model, uint64_t seed);
 
-/** @return the number of tensors; fills @p tensors [2 * layer_count] if not NULL. */
-size_t model_tensors(const train_model *model, model_tensor *tensors);
+/** Puts a batch into a slot. @return RING_OK, or RING_ERR_MEMORY or RING_ERR_INTERNAL where the
+ *  maths library cannot make ready for this number of rows. */
+ring_status model_load(train_model *model, int slot, const model_batch *batch);
 
-/** @param input  [batch, in]. @return the last layer's output [batch, out]; the loss writes
- *  its gradient to the last layer's delta. */
-const float *model_forward(train_model *model, const float *input, size_t batch);
+/** Runs nodes @p first to below @p end on the slot's batch. @param hooks  may be NULL. */
+ring_status model_forward(train_model *model, int slot, int first, int end,
+                          const model_hooks *hooks);
 
-/** Told that the gradients of layer @p layer are final; called from the last layer to the
- *  first while earlier ones are still to be computed. */
-typedef ring_status model_ready_fn(void *context, int layer);
+/** Runs the nodes from @p end - 1 down to @p first, from the gradient by the output of the last.
+ *  @param accumulate  add to the parameters' gradients instead of replacing them. */
+ring_status model_backward(train_model *model, int slot, int first, int end, bool accumulate,
+                           const model_hooks *hooks);
 
-/** Computes all gradients from the last layer's delta.
- *  @param accumulate  add to the gradients instead of replacing them.
- *  @param ready  may be NULL; its failure ends the pass. */
-ring_status model_backward(train_model *model, bool accumulate, model_ready_fn *ready,
-                           void *context);
+/** @return the output of @p node in the slot, [rows, its shape]; of MODEL_INPUT the batch's
+ *  input. */
+float *model_value(const train_model *model, int slot, int node);
+
+/** @return the gradient of the loss by that output; the caller fills that of the last node. */
+float *model_delta(const train_model *model, int slot, int node);
+
+/** @return model_value() of the last node. */
+const float *model_output(const train_model *model, int slot);
 
 #endif

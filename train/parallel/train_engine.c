@@ -17,6 +17,8 @@ enum {
     BUCKET_BYTES = 64 << 10,
     /* Rows of one forward pass where no micro-batch asks for another number. */
     EVALUATION_BATCH = 256,
+    /* One micro-batch is in flight. */
+    SLOT = 0,
 };
 
 static ring_status check_ring(const train_engine *engine, ring_status status)
@@ -31,21 +33,24 @@ static ring_status shared_memory(const train_engine *engine, void **memory, size
 
 static ring_status create_buckets(train_engine *engine)
 {
-    model_tensor tensors[2 * MODEL_LAYERS_MAX];
-    size_t counts[2 * MODEL_LAYERS_MAX];
-    const size_t tensor_count = model_tensors(&engine->model, tensors);
-    for (size_t i = 0; i < tensor_count; i++)
-        counts[i] = tensors[i].count;
-    return check_ring(engine,
-                      ring_buckets_create(&engine->buckets, engine->grads, counts, tensor_count,
-                                          RING_FLOAT32, RING_SUM, BUCKET_BYTES, engine->comm));
+    const tensor_table *tensors = &engine->model.tensors;
+    size_t *counts;
+    RING_TRY(train_alloc((void **)&counts, (size_t)tensors->own_count * sizeof *counts,
+                         "the gradients' sizes"));
+    for (int i = 0; i < tensors->count; i++)
+        counts[tensors->list[i].own] = tensors->list[i].count;
+    const ring_status status = ring_buckets_create(&engine->buckets, engine->grads, counts,
+                                                   (size_t)tensors->own_count, RING_FLOAT32,
+                                                   RING_SUM, BUCKET_BYTES, engine->comm);
+    free(counts);
+    return check_ring(engine, status);
 }
 
 static ring_status create_memory(train_engine *engine)
 {
     train_model *model = &engine->model;
-    const size_t bytes = model->param_count * sizeof(float);
-    const size_t images = model->max_batch * model->layers[0].in * sizeof(float);
+    const size_t bytes = model->tensors.elements * sizeof(float);
+    const size_t images = model->max_batch * shape_count(&model->input) * sizeof(float);
     RING_TRY(shared_memory(engine, (void **)&engine->params, bytes));
     RING_TRY(shared_memory(engine, (void **)&engine->grads, bytes));
     RING_TRY(shared_memory(engine, (void **)&engine->loss_total, sizeof(double)));
@@ -55,32 +60,31 @@ static ring_status create_memory(train_engine *engine)
     return create_buckets(engine);
 }
 
-static ring_status create_local(train_engine *engine, const size_t *widths, int layer_count,
-                                size_t samples_max)
+static ring_status create_local(train_engine *engine, const model_spec *spec, size_t samples_max)
 {
     const size_t micro = (size_t)engine->config->micro_batch;
     const size_t most = micro < samples_max ? micro : samples_max;
     const size_t batch = most > EVALUATION_BATCH ? most : EVALUATION_BATCH;
-    RING_TRY(model_create(&engine->model, widths, layer_count, batch));
+    RING_TRY(model_create(&engine->model, spec, batch, 1));
     RING_TRY(optimizer_create(&engine->optimizer, &engine->config->optimizer,
-                              engine->model.param_count));
+                              engine->model.tensors.elements));
     return create_memory(engine);
 }
 
 ring_status engine_create(train_engine *engine, ring_comm *comm, const train_config *config,
-                          loss_kind loss, const size_t *widths, int layer_count, size_t samples_max,
-                          uint64_t seed)
+                          loss_kind loss, const model_spec *spec, size_t samples_max, uint64_t seed)
 {
     *engine = (train_engine){.comm = comm,
                              .config = config,
                              .loss = loss,
+                             .seed = seed,
                              .ranks = ring_comm_size(comm),
                              .rank = ring_comm_rank(comm)};
-    RING_TRY(agree(comm, create_local(engine, widths, layer_count, samples_max)));
+    RING_TRY(agree(comm, create_local(engine, spec, samples_max)));
     if (engine->rank == 0)
         model_init(&engine->model, seed);
     return check_ring(engine,
-                      ring_broadcast(engine->params, engine->params, engine->model.param_count,
+                      ring_broadcast(engine->params, engine->params, engine->model.tensors.elements,
                                      RING_FLOAT32, 0, comm, NULL));
 }
 
@@ -97,24 +101,41 @@ void engine_destroy(train_engine *engine)
     *engine = (train_engine){0};
 }
 
-/* Tensors 2l and 2l + 1 are layer l's weight and bias. */
-static ring_status layer_ready(void *context, int layer)
+static ring_status reduce_gradient(void *context, int tensor)
 {
     const train_engine *engine = context;
-    const size_t weight = 2 * (size_t)layer;
-    RING_TRY(check_ring(engine, ring_buckets_ready(engine->buckets, weight + 1)));
-    return check_ring(engine, ring_buckets_ready(engine->buckets, weight));
+    const size_t own = (size_t)engine->model.tensors.list[tensor].own;
+    return check_ring(engine, ring_buckets_ready(engine->buckets, own));
+}
+
+static size_t classes_of(const train_engine *engine)
+{
+    return shape_count(&engine->model.output);
+}
+
+/* Takes the samples, and leaves the model's output in the slot. */
+static ring_status forward(train_engine *engine, const train_dataset *dataset,
+                           const uint32_t *order, size_t batch, bool training)
+{
+    train_model *model = &engine->model;
+    dataset_take(dataset, order, batch, engine->images, engine->labels);
+    const op_random random = {.seed = engine->seed,
+                              .step = (uint32_t)engine->optimizer.step,
+                              .samples = order};
+    RING_TRY(model_load(model, SLOT,
+                        &(model_batch){.input = engine->images,
+                                       .rows = batch,
+                                       .training = training,
+                                       .random = random}));
+    return model_forward(model, SLOT, 0, model->node_count, NULL);
 }
 
 /* @return the sum of the batch's losses; the model is ready for backward. */
-static double forward(train_engine *engine, const train_dataset *dataset, const uint32_t *order,
-                      size_t batch, double scale)
+static double compute_loss(train_engine *engine, size_t batch, double scale)
 {
-    train_model *model = &engine->model;
-    const model_layer *last = &model->layers[model->layer_count - 1];
-    dataset_take(dataset, order, batch, engine->images, engine->labels);
-    const float *output = model_forward(model, engine->images, batch);
-    return loss_sum(engine->loss, output, engine->labels, batch, last->out, scale, last->delta);
+    const train_model *model = &engine->model;
+    return loss_sum(engine->loss, model_output(model, SLOT), engine->labels, batch,
+                    classes_of(engine), scale, model_delta(model, SLOT, model->node_count - 1));
 }
 
 static ring_status reduce_loss(train_engine *engine, ring_work **work)
@@ -144,7 +165,7 @@ static ring_status check_finite(train_engine *engine, double local_loss, double 
 static ring_status finish_update(train_engine *engine, double local_loss, double lr,
                                  engine_result *result)
 {
-    const size_t count = engine->model.param_count;
+    const size_t count = engine->model.tensors.elements;
     result->loss = *engine->loss_total / (double)result->samples;
     result->grad_norm = optimizer_norm(engine->grads, count);
     RING_TRY(check_finite(engine, local_loss, result->grad_norm));
@@ -157,18 +178,21 @@ ring_status engine_update(train_engine *engine, const train_dataset *dataset, co
                           size_t samples, double lr, engine_result *result)
 {
     const size_t micro = (size_t)engine->config->micro_batch;
+    const model_hooks reduce = {.gradient_ready = reduce_gradient, .context = engine};
     double local_loss = 0.0;
     ring_work *loss_work = NULL;
     result->samples = samples * (size_t)engine->ranks;
     for (size_t taken = 0; taken < samples; taken += micro) {
         const bool last = taken + micro >= samples;
         const size_t batch = last ? samples - taken : micro;
-        local_loss += forward(engine, dataset, order + taken, batch, 1.0 / (double)result->samples);
+        RING_TRY(forward(engine, dataset, order + taken, batch, true));
+        local_loss += compute_loss(engine, batch, 1.0 / (double)result->samples);
         if (last) {
             *engine->loss_total = local_loss;
             RING_TRY(reduce_loss(engine, &loss_work));
         }
-        RING_TRY(model_backward(&engine->model, taken > 0, last ? layer_ready : NULL, engine));
+        RING_TRY(model_backward(&engine->model, SLOT, 0, engine->model.node_count, taken > 0,
+                                last ? &reduce : NULL));
     }
     RING_TRY(check_ring(engine, ring_buckets_wait(engine->buckets)));
     RING_TRY(check_ring(engine, ring_wait(&loss_work)));
@@ -178,13 +202,13 @@ ring_status engine_update(train_engine *engine, const train_dataset *dataset, co
 /* A float64 holds any sum of squares of finite float32. */
 static ring_status find_not_finite(const train_engine *engine)
 {
-    model_tensor tensors[2 * MODEL_LAYERS_MAX];
-    const size_t count = model_tensors(&engine->model, tensors);
-    for (size_t i = 0; i < count; i++) {
-        if (!isfinite(optimizer_norm(engine->params + tensors[i].offset, tensors[i].count)))
+    const tensor_table *tensors = &engine->model.tensors;
+    for (int i = 0; i < tensors->count; i++) {
+        const train_tensor *tensor = &tensors->list[i];
+        if (!isfinite(optimizer_norm(engine->params + tensor->offset, tensor->count)))
             return train_fail(RING_ERR_USAGE,
-                              "parameter %s is not finite after update %ld; " ADVICE,
-                              tensors[i].name, engine->optimizer.step);
+                              "parameter %s is not finite after update %ld; " ADVICE, tensor->name,
+                              engine->optimizer.step);
     }
     return RING_OK;
 }
@@ -194,23 +218,22 @@ ring_status engine_check_params(train_engine *engine)
     return agree(engine->comm, find_not_finite(engine));
 }
 
-static size_t count_correct(train_engine *engine, const train_dataset *dataset, size_t begin,
-                            size_t end)
+/* Adds the hits among samples @p begin to below @p end to @p correct. */
+static ring_status count_correct(train_engine *engine, const train_dataset *dataset, size_t begin,
+                                 size_t end, uint64_t *correct)
 {
     uint32_t order[EVALUATION_BATCH];
-    const model_layer *last = &engine->model.layers[engine->model.layer_count - 1];
-    size_t correct = 0;
     while (begin < end) {
         const size_t left = end - begin;
         const size_t batch = left < EVALUATION_BATCH ? left : EVALUATION_BATCH;
         for (size_t i = 0; i < batch; i++)
             order[i] = (uint32_t)(begin + i);
-        dataset_take(dataset, order, batch, engine->images, engine->labels);
-        const float *output = model_forward(&engine->model, engine->images, batch);
-        correct += loss_correct(output, engine->labels, batch, last->out);
+        RING_TRY(forward(engine, dataset, order, batch, false));
+        *correct += loss_correct(model_output(&engine->model, SLOT), engine->labels, batch,
+                                 classes_of(engine));
         begin += batch;
     }
-    return correct;
+    return RING_OK;
 }
 
 ring_status engine_accuracy(train_engine *engine, const train_dataset *dataset, double *accuracy)
@@ -218,7 +241,8 @@ ring_status engine_accuracy(train_engine *engine, const train_dataset *dataset, 
     const size_t ranks = (size_t)engine->ranks, rank = (size_t)engine->rank;
     const size_t begin = dataset->count * rank / ranks;
     const size_t end = dataset->count * (rank + 1) / ranks;
-    uint64_t correct = count_correct(engine, dataset, begin, end);
+    uint64_t correct = 0;
+    RING_TRY(agree(engine->comm, count_correct(engine, dataset, begin, end, &correct)));
     RING_TRY(check_ring(engine, ring_all_reduce(&correct, &correct, 1, RING_UINT64, RING_SUM,
                                                 engine->comm, NULL)));
     *accuracy = (double)correct / (double)dataset->count;

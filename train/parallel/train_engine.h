@@ -21,9 +21,10 @@ typedef struct train_engine {
     int ranks, rank;
     const train_config *config; /* borrowed */
     loss_kind loss;
+    uint64_t seed;
     train_model model;
     train_optimizer optimizer;
-    float *params, *grads; /* [model.param_count], shared memory of the ranks of a host */
+    float *params, *grads; /* [model.tensors.elements], shared memory of the ranks of a host */
     double *loss_total;    /* one element, in shared memory too */
     ring_buckets *buckets;
     float *images;   /* [model.max_batch, features] */
@@ -37,11 +38,11 @@ typedef struct engine_result {
 } engine_result;
 
 /** Collective. The parameters start from @p seed on rank 0 and are sent to all.
- *  @param widths  [layer_count + 1], see model_create()
+ *  @param spec  the network: its output is one number a class
  *  @param samples_max  most samples of an update on this rank. Free with engine_destroy()
  *  whatever the result. */
 ring_status engine_create(train_engine *engine, ring_comm *comm, const train_config *config,
-                          loss_kind loss, const size_t *widths, int layer_count, size_t samples_max,
+                          loss_kind loss, const model_spec *spec, size_t samples_max,
                           uint64_t seed);
 void engine_destroy(train_engine *engine);
 

@@ -3,33 +3,35 @@
 #include "safetensors.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "errors.h"
 
-enum { HEADER_BYTES = 4096, TENSOR_ENTRY_MAX = 128 };
+enum { HEADER_START = 64, TENSOR_ENTRY_MAX = 320 };
 
-_Static_assert(HEADER_BYTES >= (2 * MODEL_LAYERS_MAX + 1) * TENSOR_ENTRY_MAX,
+_Static_assert(TENSOR_ENTRY_MAX >= TENSOR_NAME_MAX + 80 + (TENSOR_DIMS_MAX + 2) * 21,
                "the header holds every tensor");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is little-endian");
 
-/* @return the header's length: a multiple of 8, so that the data are aligned. */
-static size_t make_header(const train_model *model, char header[HEADER_BYTES])
+/* Writes "name":{…}; @p text has TENSOR_ENTRY_MAX bytes. @return its length. */
+static size_t describe(const train_tensor *tensor, char *text)
 {
-    model_tensor tensors[2 * MODEL_LAYERS_MAX];
-    const size_t count = model_tensors(model, tensors);
+    int used = sprintf(text, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[", tensor->name);
+    for (int d = 0; d < tensor->dims; d++)
+        used += sprintf(text + used, "%s%zu", d > 0 ? "," : "", tensor->shape[d]);
+    used += sprintf(text + used, "],\"data_offsets\":[%zu,%zu]}", tensor->offset * sizeof(float),
+                    (tensor->offset + tensor->count) * sizeof(float));
+    return (size_t)used;
+}
+
+/* @return the header's length: a multiple of 8, so that the data are aligned. */
+static size_t make_header(const tensor_table *tensors, char *header)
+{
     size_t used = (size_t)sprintf(header, "{\"__metadata__\":{\"format\":\"pt\"}");
-    for (size_t i = 0; i < count; i++) {
-        const model_tensor *tensor = &tensors[i];
-        char columns[24] = "";
-        if (tensor->dims == 2)
-            snprintf(columns, sizeof columns, ",%zu", tensor->shape[1]);
-        used += (size_t)snprintf(header + used, HEADER_BYTES - used,
-                                 ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%zu%s],"
-                                 "\"data_offsets\":[%zu,%zu]}",
-                                 tensor->name, tensor->shape[0], columns,
-                                 tensor->offset * sizeof(float),
-                                 (tensor->offset + tensor->count) * sizeof(float));
+    for (int i = 0; i < tensors->count; i++) {
+        if (tensors->list[i].tie < 0)
+            used += describe(&tensors->list[i], header + used);
     }
     header[used++] = '}';
     while (used % 8 != 0)
@@ -37,13 +39,18 @@ static size_t make_header(const train_model *model, char header[HEADER_BYTES])
     return used;
 }
 
-static bool write_file(FILE *file, const train_model *model, const float *params)
+static bool write_file(FILE *file, const tensor_table *tensors, const float *params)
 {
-    char header[HEADER_BYTES];
-    const uint64_t length = make_header(model, header);
-    const size_t count = model->param_count;
-    return fwrite(&length, sizeof length, 1, file) == 1 && fwrite(header, length, 1, file) == 1 &&
-           fwrite(params, sizeof(float), count, file) == count;
+    char *header = malloc(HEADER_START + (size_t)tensors->count * TENSOR_ENTRY_MAX);
+    if (header == NULL)
+        return false;
+    const uint64_t length = make_header(tensors, header);
+    const size_t count = tensors->elements;
+    const bool written = fwrite(&length, sizeof length, 1, file) == 1 &&
+                         fwrite(header, length, 1, file) == 1 &&
+                         fwrite(params, sizeof(float), count, file) == count;
+    free(header);
+    return written;
 }
 
 static ring_status file_fail(const char *path, int cause)
@@ -59,9 +66,9 @@ ring_status safetensors_open(output_file *file, const char *path, int rank)
     return output_begin(file, own) ? RING_OK : file_fail(own, errno);
 }
 
-ring_status safetensors_write(output_file *file, const train_model *model, const float *params)
+ring_status safetensors_write(output_file *file, const tensor_table *tensors, const float *params)
 {
-    if (write_file(file->stream, model, params) && output_finish(file))
+    if (write_file(file->stream, tensors, params) && output_finish(file))
         return RING_OK;
     const ring_status status = file_fail(file->path, errno);
     output_discard(file);

@@ -6,15 +6,15 @@
 #ifndef TRAIN_SAFETENSORS_H
 #define TRAIN_SAFETENSORS_H
 
-#include "model.h"
 #include "output.h"
+#include "tensors.h"
 
 /** Begins "path.rank", so that a path that cannot be written is known before there is anything to
  *  write. End with output_discard() whatever the result. */
 ring_status safetensors_open(output_file *file, const char *path, int rank);
 
-/** Writes the model's parameters and puts them in place.
- *  @param params  the flat buffer that model_bind() placed. */
-ring_status safetensors_write(output_file *file, const train_model *model, const float *params);
+/** Writes the tensors and puts the file in place. Tied tensors are written once, by the name of
+ *  their original. @param params  [tensors->elements], as the table lays it out. */
+ring_status safetensors_write(output_file *file, const tensor_table *tensors, const float *params);
 
 #endif

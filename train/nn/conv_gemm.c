@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Convolutions as matrix products, sample by sample. The matrix of windows, "columns", has a row
+ * for each weight of an output channel and a column for each place of the output:
+ *     columns [channels · kernel · kernel, out_rows · out_columns] */
+#include <string.h>
+
+#include "conv.h"
+#include "gemm.h"
+#include "window.h"
+
+/* The sizes of the products. */
+typedef struct conv_sizes {
+    op_window window;
+    size_t outputs; /* channels of the output */
+    size_t weights; /* of an output channel */
+    size_t places;  /* of an output plane */
+    size_t in_count, out_count;
+} conv_sizes;
+
+static conv_sizes sizes_of(const op_use *use)
+{
+    const op_window window = window_of(use);
+    return (conv_sizes){.window = window,
+                        .outputs = use->out.dim[0],
+                        .weights = window.channels * window.kernel * window.kernel,
+                        .places = window.out_rows * window.out_columns,
+                        .in_count = shape_count(&use->in[0]),
+                        .out_count = shape_count(&use->out)};
+}
+
+size_t conv_gemm_scratch_bytes(const op_use *use)
+{
+    const conv_sizes sizes = sizes_of(use);
+    return sizes.weights * sizes.places * sizeof(float);
+}
+
+/* Where row @p weight of columns looks: its plane of the image, and its place in the window. */
+typedef struct column_row {
+    size_t plane, y, x;
+} column_row;
+
+static column_row row_of(const op_window *window, size_t weight)
+{
+    const size_t area = window->kernel * window->kernel, place = weight % area;
+    return (column_row){weight / area * window->rows * window->columns, place / window->kernel,
+                        place % window->kernel};
+}
+
+/* @return the element of an axis under place @p k of window @p at; at least @p length if it is
+ * padding. */
+static size_t under(const op_window *window, size_t at, size_t k)
+{
+    return at * window->stride + k - window->padding; /* wraps to a large number on the left */
+}
+
+static void fill_row(const op_window *window, size_t weight, const float *image, float *row)
+{
+    const column_row from = row_of(window, weight);
+    for (size_t y = 0; y < window->out_rows; y++) {
+        const size_t in_y = under(window, y, from.y);
+        const float *line = image + from.plane + in_y * window->columns;
+        for (size_t x = 0; x < window->out_columns; x++, row++) {
+            const size_t in_x = under(window, x, from.x);
+            *row = in_y < window->rows && in_x < window->columns ? line[in_x] : 0.0F;
+        }
+    }
+}
+
+static void spread_row(const op_window *window, size_t weight, const float *row, float *image)
+{
+    const column_row to = row_of(window, weight);
+    for (size_t y = 0; y < window->out_rows; y++) {
+        const size_t in_y = under(window, y, to.y);
+        for (size_t x = 0; x < window->out_columns; x++, row++) {
+            const size_t in_x = under(window, x, to.x);
+            if (in_y < window->rows && in_x < window->columns)
+                image[to.plane + in_y * window->columns + in_x] += *row;
+        }
+    }
+}
+
+static void fill_columns(const conv_sizes *sizes, const float *image, float *columns)
+{
+    for (size_t w = 0; w < sizes->weights; w++)
+        fill_row(&sizes->window, w, image, columns + w * sizes->places);
+}
+
+/* out [outputs, places] = weight [outputs, weights] · columns + bias, of each sample */
+void conv_gemm_forward(const op_run *run)
+{
+    const conv_sizes sizes = sizes_of(run->use);
+    for (size_t i = 0; i < run->batch; i++) {
+        float *out = run->out + i * sizes.out_count;
+        fill_columns(&sizes, run->in[0] + i * sizes.in_count, run->scratch);
+        for (size_t at = 0; at < sizes.out_count; at++)
+            out[at] = run->params[1][at / sizes.places];
+        gemm(false, false, sizes.outputs, sizes.places, sizes.weights, run->params[0], run->scratch,
+             true, out);
+    }
+}
+
+void conv_bias_gradient(const op_run *run)
+{
+    const size_t outputs = run->use->out.dim[0], count = shape_count(&run->use->out);
+    const size_t places = count / outputs;
+    if (!run->add[1])
+        memset(run->grads[1], 0, outputs * sizeof(float));
+    for (size_t i = 0; i < run->batch; i++) {
+        for (size_t c = 0; c < outputs; c++) {
+            const float *plane = run->out_delta + i * count + c * places;
+            float sum = 0.0F;
+            for (size_t p = 0; p < places; p++)
+                sum += plane[p];
+            run->grads[1][c] += sum;
+        }
+    }
+}
+
+/* weight_grad [outputs, weights] = sum over samples of out_delta [outputs, places] · columnsᵀ */
+void conv_gemm_params(const op_run *run)
+{
+    const conv_sizes sizes = sizes_of(run->use);
+    conv_bias_gradient(run);
+    for (size_t i = 0; i < run->batch; i++) {
+        fill_columns(&sizes, run->in[0] + i * sizes.in_count, run->scratch);
+        gemm(false, true, sizes.outputs, sizes.weights, sizes.places,
+             run->out_delta + i * sizes.out_count, run->scratch, run->add[0] || i > 0,
+             run->grads[0]);
+    }
+}
+
+/* columns = weightᵀ · out_delta [outputs, places], each row added to the places it came from */
+void conv_gemm_inputs(const op_run *run)
+{
+    const conv_sizes sizes = sizes_of(run->use);
+    memset(run->in_delta[0], 0, run->batch * sizes.in_count * sizeof(float));
+    for (size_t i = 0; i < run->batch; i++) {
+        const float *columns = run->scratch;
+        gemm(true, false, sizes.weights, sizes.places, sizes.outputs, run->params[0],
+             run->out_delta + i * sizes.out_count, false, run->scratch);
+        for (size_t w = 0; w < sizes.weights; w++)
+            spread_row(&sizes.window, w, columns + w * sizes.places,
+                       run->in_delta[0] + i * sizes.in_count);
+    }
+}

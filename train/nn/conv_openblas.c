@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * OpenBLAS has no convolutions: they are matrix products. */
+#include "conv.h"
+
+size_t conv_scratch_bytes(const op_use *use)
+{
+    return conv_gemm_scratch_bytes(use);
+}
+
+ring_status conv_prepare(op_use *use, size_t batch)
+{
+    (void)use;
+    (void)batch;
+    return RING_OK;
+}
+
+void conv_release(op_use *use)
+{
+    (void)use;
+}
+
+void conv_forward(const op_run *run)
+{
+    conv_gemm_forward(run);
+}
+
+void conv_params(const op_run *run)
+{
+    conv_gemm_params(run);
+}
+
+void conv_inputs(const op_run *run)
+{
+    conv_gemm_inputs(run);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The forward and the backward pass over a range of nodes. */
+#include "errors.h"
+#include "model.h"
+
+float *model_value(const train_model *model, int slot, int node)
+{
+    const model_slot *in = &model->slots[slot];
+    if (node == MODEL_INPUT || model->nodes[node].memory == MODEL_INPUT)
+        return (float *)in->batch.input; /* views alone come to lie there, and write nothing */
+    return (void *)(in->memory + model->nodes[model->nodes[node].memory].value_at);
+}
+
+float *model_delta(const train_model *model, int slot, int node)
+{
+    const model_slot *in = &model->slots[slot];
+    return (void *)(in->memory + model->nodes[model->nodes[node].memory].delta_at);
+}
+
+const float *model_output(const train_model *model, int slot)
+{
+    return model_value(model, slot, model->node_count - 1);
+}
+
+ring_status model_load(train_model *model, int slot, const model_batch *batch)
+{
+    model->slots[slot].batch = *batch;
+    for (int n = 0; n < model->node_count; n++) {
+        op_use *use = &model->nodes[n].use;
+        if (use->op->prepare != NULL)
+            RING_TRY(use->op->prepare(use, batch->rows));
+    }
+    return RING_OK;
+}
+
+/* The operands of both passes. */
+static op_run run_of(const train_model *model, int slot, int number)
+{
+    const model_node *node = &model->nodes[number];
+    const model_batch *batch = &model->slots[slot].batch;
+    op_run run = {.use = &node->use,
+                  .batch = batch->rows,
+                  .training = batch->training,
+                  .out = model_value(model, slot, number),
+                  .saved = model->slots[slot].memory + node->saved_at,
+                  .scratch = model->scratch,
+                  .random = batch->random};
+    for (int k = 0; k < node->use.op->inputs; k++)
+        run.in[k] = model_value(model, slot, node->inputs[k]);
+    for (int t = 0; t < node->use.tensor_count; t++)
+        run.params[t] = model->params + model->tensors.list[node->tensors[t]].offset;
+    return run;
+}
+
+static ring_status use_tensors(const model_node *node, const model_hooks *hooks)
+{
+    for (int t = 0; t < node->use.tensor_count && hooks != NULL && hooks->before_use != NULL; t++)
+        RING_TRY(hooks->before_use(hooks->context, node->tensors[t]));
+    return RING_OK;
+}
+
+ring_status model_forward(train_model *model, int slot, int first, int end,
+                          const model_hooks *hooks)
+{
+    for (int n = first; n < end; n++) {
+        const op_run run = run_of(model, slot, n);
+        RING_TRY(use_tensors(&model->nodes[n], hooks));
+        run.use->op->fast.forward(&run);
+    }
+    return RING_OK;
+}
+
+/* ---- Backward ------------------------------------------------------------------------------ */
+
+/* From the last tensor to the first. */
+static ring_status report_ready(const train_model *model, const model_node *node,
+                                const model_hooks *hooks)
+{
+    if (hooks == NULL || hooks->gradient_ready == NULL)
+        return RING_OK;
+    for (int t = node->use.tensor_count - 1; t >= 0; t--) {
+        const int tie = model->tensors.list[node->tensors[t]].tie;
+        if (node->ends_grad[t])
+            RING_TRY(hooks->gradient_ready(hooks->context, tie >= 0 ? tie : node->tensors[t]));
+    }
+    return RING_OK;
+}
+
+static ring_status compute_grads(const train_model *model, const model_node *node, op_run *run,
+                                 bool accumulate, const model_hooks *hooks)
+{
+    if (node->use.tensor_count == 0)
+        return RING_OK;
+    for (int t = 0; t < node->use.tensor_count; t++) {
+        run->grads[t] = model->grads + model->tensors.list[node->tensors[t]].offset;
+        run->add[t] = accumulate || node->adds_grad[t];
+    }
+    run->use->op->fast.params(run);
+    return report_ready(model, node, hooks);
+}
+
+static bool wants_delta(const train_model *model, int node)
+{
+    return node != MODEL_INPUT && model->nodes[node].wants_delta;
+}
+
+static void add_spare(const op_run *run, int k, float *delta)
+{
+    const size_t count = run->batch * shape_count(&run->use->in[k]);
+    for (size_t i = 0; i < count; i++)
+        delta[i] += run->in_delta[k][i];
+}
+
+static void compute_deltas(const train_model *model, int slot, const model_node *node, op_run *run)
+{
+    bool wanted = false;
+    for (int k = 0; k < node->use.op->inputs; k++) {
+        if (!wants_delta(model, node->inputs[k]))
+            continue;
+        wanted = true;
+        run->in_delta[k] = node->adds_delta[k] ? model->spare[k]
+                                               : model_delta(model, slot, node->inputs[k]);
+    }
+    if (wanted)
+        run->use->op->fast.inputs(run);
+    for (int k = 0; k < node->use.op->inputs; k++) {
+        if (node->adds_delta[k] && run->in_delta[k] != NULL)
+            add_spare(run, k, model_delta(model, slot, node->inputs[k]));
+    }
+}
+
+ring_status model_backward(train_model *model, int slot, int first, int end, bool accumulate,
+                           const model_hooks *hooks)
+{
+    for (int n = end - 1; n >= first; n--) {
+        const model_node *node = &model->nodes[n];
+        if (!node->wants_delta)
+            continue;
+        op_run run = run_of(model, slot, n);
+        run.out_delta = model_delta(model, slot, n);
+        RING_TRY(use_tensors(node, hooks));
+        RING_TRY(compute_grads(model, node, &run, accumulate, hooks));
+        compute_deltas(model, slot, node, &run);
+    }
+    return RING_OK;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * op: the contract of an operation of a network, and the table of them. An op is a row: how its
+ * output's shape and its parameters follow from its input, and functions that compute a batch
+ * forward and backward. One file an op (op_*.c), with the shapes in its comments.
+ *
+ * Activations are float32, sample after sample, [batch, dims of the sample]. An op allocates
+ * nothing in a step; what it needs beyond its operands it says in its shape function.
+ */
+#ifndef TRAIN_OP_H
+#define TRAIN_OP_H
+
+#include <stdbool.h>
+
+#include "tensors.h"
+
+enum { SHAPE_DIMS_MAX = 3, OP_INPUTS_MAX = 2, OP_TENSORS_MAX = 2 };
+
+/** Shape of one sample: [features], or [channels, rows, columns]. */
+typedef struct op_shape {
+    size_t dim[SHAPE_DIMS_MAX];
+    int dims;
+} op_shape;
+
+/** What a use of an op is given. */
+typedef struct op_settings {
+    size_t outputs; /* features of linear, channels of conv2d */
+    size_t kernel, stride, padding;
+    double probability; /* dropout's of a zero */
+} op_settings;
+
+/** Which settings an op takes, for readers of layer lists. */
+enum {
+    TAKES_OUTPUTS = 1,
+    TAKES_WINDOW = 2,     /* kernel and padding, stride 1 unless given */
+    TAKES_POOL = 4,       /* the same, stride as the kernel unless given */
+    TAKES_PROBABILITY = 8 /* 0.5 unless given */
+};
+
+/** A parameter of an op. */
+typedef struct op_tensor {
+    const char *name; /* "weight", "bias" */
+    size_t shape[TENSOR_DIMS_MAX];
+    int dims;
+    tensor_group group;
+    size_t fan_in; /* inputs of one output: it starts within ±1/sqrt(fan_in), as in PyTorch */
+} op_tensor;
+
+/** One use of an op in a network: what does not change from batch to batch. */
+typedef struct op_use {
+    const struct nn_op *op;
+    op_settings settings;
+    op_shape in[OP_INPUTS_MAX], out;
+    op_tensor tensors[OP_TENSORS_MAX];
+    int tensor_count;
+    size_t saved_bytes;   /* a sample: what forward leaves for backward beside activations */
+    size_t scratch_bytes; /* of a call, whatever the batch */
+    uint32_t number;      /* of the node in its network */
+    void *plans;          /* what prepare() made; ended by release() */
+} op_use;
+
+/** Where random numbers come from: a pure function of these and the place in the sample. */
+typedef struct op_random {
+    uint64_t seed;
+    uint32_t step;           /* the update */
+    const uint32_t *samples; /* [batch] numbers in the data set; borrowed */
+} op_random;
+
+/** One batch through one use. */
+typedef struct op_run {
+    const op_use *use;
+    size_t batch;
+    bool training;
+    const float *in[OP_INPUTS_MAX];      /* [batch, use->in] */
+    float *out;                          /* [batch, use->out]; may be in[0] if the op allows it */
+    uint8_t *saved;                      /* [batch, use->saved_bytes] */
+    void *scratch;                       /* [use->scratch_bytes] */
+    const float *params[OP_TENSORS_MAX]; /* as use->tensors */
+    float *grads[OP_TENSORS_MAX];
+    bool add[OP_TENSORS_MAX];       /* to the gradient, instead of replacing it */
+    const float *out_delta;         /* [batch, use->out], gradient of the loss by the output */
+    float *in_delta[OP_INPUTS_MAX]; /* [batch, use->in], replaced; NULL: nobody needs it */
+    op_random random;
+} op_run;
+
+typedef void op_function(const op_run *run);
+
+/** Backward is cut in two, so that finished gradients travel while the rest is computed. */
+typedef struct op_functions {
+    op_function *forward;
+    op_function *params; /* backward: gradients of the parameters; NULL without parameters */
+    op_function *inputs; /* backward: gradients of the inputs */
+} op_functions;
+
+typedef struct nn_op {
+    const char *name;
+    int inputs;
+    unsigned takes;    /* TAKES_… */
+    bool in_place;     /* out may be in[0], and then in_delta[0] is out_delta */
+    bool is_view;      /* out has the elements of in[0] in their order */
+    bool keeps_output; /* backward reads out, so nobody may write over it */
+
+    /** Fills out, tensors, saved_bytes and scratch_bytes from settings and in.
+     *  @return RING_ERR_CONFIG with a text that follows the use's name. */
+    ring_status (*shape)(op_use *use);
+
+    op_functions fast;      /* what runs */
+    op_functions reference; /* plain loops, for tests and where there is nothing faster */
+
+    /** Makes ready for batches of @p batch; called before them, cheap if it is ready. May be
+     *  NULL, as release. */
+    ring_status (*prepare)(op_use *use, size_t batch);
+    void (*release)(op_use *use);
+} nn_op;
+
+extern const nn_op op_linear, op_conv2d, op_max_pool2d, op_avg_pool2d, op_relu, op_tanh, op_flatten,
+    op_dropout, op_add;
+
+/** All of them, ended by NULL. */
+extern const nn_op *const nn_ops[];
+
+/** @return the op called @p name, or NULL. */
+const nn_op *op_find(const char *name);
+
+/** @return elements of one sample. */
+size_t shape_count(const op_shape *shape);
+
+enum { SHAPE_TEXT_MAX = 72 };
+
+/** Writes "[3, 32, 32]". @return text. */
+char *shape_text(const op_shape *shape, char text[SHAPE_TEXT_MAX]);
+
+#endif

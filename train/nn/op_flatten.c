@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * flatten: the same elements as one row, as torch.nn.Flatten. In place there is nothing to do.
+ *     in [batch, any]  out [batch, elements of any] */
+#include <string.h>
+
+#include "op.h"
+
+static ring_status flatten_shape(op_use *use)
+{
+    use->out = (op_shape){.dim = {shape_count(&use->in[0])}, .dims = 1};
+    return RING_OK;
+}
+
+static void copy(float *to, const float *from, const op_run *run)
+{
+    if (to != from)
+        memcpy(to, from, run->batch * shape_count(&run->use->out) * sizeof(float));
+}
+
+static void flatten_forward_reference(const op_run *run)
+{
+    copy(run->out, run->in[0], run);
+}
+
+static void flatten_inputs_reference(const op_run *run)
+{
+    copy(run->in_delta[0], run->out_delta, run);
+}
+
+const nn_op op_flatten = {
+    .name = "flatten",
+    .inputs = 1,
+    .in_place = true,
+    .is_view = true,
+    .shape = flatten_shape,
+    .fast = {flatten_forward_reference, NULL, flatten_inputs_reference},
+    .reference = {flatten_forward_reference, NULL, flatten_inputs_reference},
+};

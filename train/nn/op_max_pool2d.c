@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * max_pool2d: the maximum of each window, as torch.nn.MaxPool2d: padding never wins, the first
+ * of equal maxima gets the gradient, NaN wins.
+ *     in [batch, channels, rows, columns]  out [batch, channels, out_rows, out_columns]
+ *     saved: of each output the place of its maximum in its plane, uint32 */
+#include <math.h>
+#include <string.h>
+
+#include "errors.h"
+#include "window.h"
+
+static ring_status max_pool2d_shape(op_use *use)
+{
+    RING_TRY(window_check(use));
+    if (2 * use->settings.padding > use->settings.kernel)
+        return train_fail(RING_ERR_CONFIG, "a padding of %zu is more than half the kernel %zu",
+                          use->settings.padding, use->settings.kernel);
+    const op_window window = window_of(use);
+    use->out = (op_shape){.dim = {window.channels, window.out_rows, window.out_columns}, .dims = 3};
+    use->saved_bytes = shape_count(&use->out) * sizeof(uint32_t);
+    return RING_OK;
+}
+
+/* @return the place in @p plane of the window's maximum. */
+static uint32_t find_maximum(const float *plane, size_t columns, window_span y, window_span x)
+{
+    size_t best = y.first * columns + x.first;
+    for (size_t row = y.first; row < y.end; row++) {
+        for (size_t at = row * columns + x.first; at < row * columns + x.end; at++) {
+            if (plane[at] > plane[best] || isnan(plane[at]))
+                best = at;
+        }
+    }
+    return (uint32_t)best;
+}
+
+static void pool_plane(const op_window *window, const float *in, float *out, uint32_t *places)
+{
+    for (size_t y = 0; y < window->out_rows; y++) {
+        const window_span rows = window_at(window, y, window->rows);
+        for (size_t x = 0; x < window->out_columns; x++) {
+            const uint32_t place = find_maximum(in, window->columns, rows,
+                                                window_at(window, x, window->columns));
+            *places++ = place;
+            *out++ = in[place];
+        }
+    }
+}
+
+static void max_pool2d_forward_reference(const op_run *run)
+{
+    const op_window window = window_of(run->use);
+    const size_t in_plane = window.rows * window.columns,
+                 out_plane = window.out_rows * window.out_columns;
+    uint32_t *places = (void *)run->saved;
+    for (size_t p = 0; p < run->batch * window.channels; p++)
+        pool_plane(&window, run->in[0] + p * in_plane, run->out + p * out_plane,
+                   places + p * out_plane);
+}
+
+/* Windows may overlap: a place that won several gets the sum. */
+static void max_pool2d_inputs_reference(const op_run *run)
+{
+    const op_window window = window_of(run->use);
+    const size_t in_plane = window.rows * window.columns,
+                 out_plane = window.out_rows * window.out_columns;
+    const uint32_t *places = (const void *)run->saved;
+    const float *out_delta = run->out_delta;
+    memset(run->in_delta[0], 0, run->batch * window.channels * in_plane * sizeof(float));
+    for (size_t p = 0; p < run->batch * window.channels; p++) {
+        float *in_delta = run->in_delta[0] + p * in_plane;
+        for (size_t i = 0; i < out_plane; i++)
+            in_delta[*places++] += *out_delta++;
+    }
+}
+
+/* ---- Windows of 2 x 2 that do not overlap -------------------------------------------------- */
+
+static bool is_two_by_two(const op_window *window)
+{
+    return window->kernel == 2 && window->stride == 2 && window->padding == 0;
+}
+
+/* Two rows of the input, one of the output; @p at is the place of the first. Comparisons are those
+ * of the plain loops, so the maxima are the same also where there is NaN. */
+static void pool_two_rows(const float *restrict upper, const float *restrict lower, size_t at,
+                          size_t columns, size_t count, float *restrict out,
+                          uint32_t *restrict places)
+{
+    for (size_t x = 0; x < count; x++) {
+        const float value[4] = {upper[2 * x], upper[2 * x + 1], lower[2 * x], lower[2 * x + 1]};
+        const size_t offset[4] = {0, 1, columns, columns + 1};
+        float best = value[0];
+        size_t place = 0;
+        for (int k = 1; k < 4; k++) {
+            const bool wins = value[k] > best || value[k] != value[k];
+            best = wins ? value[k] : best;
+            place = wins ? offset[k] : place;
+        }
+        out[x] = best;
+        places[x] = (uint32_t)(at + 2 * x + place);
+    }
+}
+
+static void pool_plane_by_two(const op_window *window, const float *in, float *out,
+                              uint32_t *places)
+{
+    const size_t columns = window->columns, out_columns = window->out_columns;
+    for (size_t y = 0; y < window->out_rows; y++) {
+        const size_t at = 2 * y * columns;
+        pool_two_rows(in + at, in + at + columns, at, columns, out_columns, out + y * out_columns,
+                      places + y * out_columns);
+    }
+}
+
+static void max_pool2d_forward(const op_run *run)
+{
+    const op_window window = window_of(run->use);
+    const size_t in_plane = window.rows * window.columns,
+                 out_plane = window.out_rows * window.out_columns;
+    uint32_t *places = (void *)run->saved;
+    if (!is_two_by_two(&window)) {
+        max_pool2d_forward_reference(run);
+        return;
+    }
+    for (size_t p = 0; p < run->batch * window.channels; p++)
+        pool_plane_by_two(&window, run->in[0] + p * in_plane, run->out + p * out_plane,
+                          places + p * out_plane);
+}
+
+const nn_op op_max_pool2d = {
+    .name = "max_pool2d",
+    .inputs = 1,
+    .takes = TAKES_POOL,
+    .shape = max_pool2d_shape,
+    .fast = {max_pool2d_forward, NULL, max_pool2d_inputs_reference},
+    .reference = {max_pool2d_forward_reference, NULL, max_pool2d_inputs_reference},
+};

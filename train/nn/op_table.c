@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of ops, and what all of them need of shapes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "op.h"
+
+const nn_op *const nn_ops[] = {&op_linear, &op_conv2d,  &op_max_pool2d, &op_avg_pool2d, &op_relu,
+                               &op_tanh,   &op_flatten, &op_dropout,    &op_add,        NULL};
+
+const nn_op *op_find(const char *name)
+{
+    for (size_t i = 0; nn_ops[i] != NULL; i++) {
+        if (strcmp(nn_ops[i]->name, name) == 0)
+            return nn_ops[i];
+    }
+    return NULL;
+}
+
+size_t shape_count(const op_shape *shape)
+{
+    size_t count = 1;
+    for (int d = 0; d < shape->dims; d++)
+        count *= shape->dim[d];
+    return count;
+}
+
+char *shape_text(const op_shape *shape, char text[SHAPE_TEXT_MAX])
+{
+    int used = snprintf(text, SHAPE_TEXT_MAX, "[");
+    for (int d = 0; d < shape->dims; d++)
+        used += snprintf(text + used, (size_t)(SHAPE_TEXT_MAX - used), "%s%zu", d > 0 ? ", " : "",
+                         shape->dim[d]);
+    snprintf(text + used, (size_t)(SHAPE_TEXT_MAX - used), "]");
+    return text;
+}

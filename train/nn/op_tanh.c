@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * tanh: out = tanh(in), as torch.nn.Tanh.
+ *     in, out [batch, any] */
+#include <math.h>
+
+#include "op.h"
+
+static ring_status tanh_shape(op_use *use)
+{
+    use->out = use->in[0];
+    return RING_OK;
+}
+
+static void tanh_forward_reference(const op_run *run)
+{
+    const size_t count = run->batch * shape_count(&run->use->out);
+    for (size_t i = 0; i < count; i++)
+        run->out[i] = tanhf(run->in[0][i]);
+}
+
+/* d tanh(x) / dx = 1 - tanh(x)² */
+static void tanh_inputs_reference(const op_run *run)
+{
+    const size_t count = run->batch * shape_count(&run->use->out);
+    const float *out = run->out, *out_delta = run->out_delta;
+    float *in_delta = run->in_delta[0]; /* may be out_delta */
+    for (size_t i = 0; i < count; i++)
+        in_delta[i] = out_delta[i] * (1.0F - out[i] * out[i]);
+}
+
+const nn_op op_tanh = {
+    .name = "tanh",
+    .inputs = 1,
+    .in_place = true,
+    .keeps_output = true,
+    .shape = tanh_shape,
+    .fast = {tanh_forward_reference, NULL, tanh_inputs_reference},
+    .reference = {tanh_forward_reference, NULL, tanh_inputs_reference},
+};

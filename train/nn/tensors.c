@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Offsets and ties of the table. */
+#include "tensors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "errors.h"
+
+ring_status tensors_create(tensor_table *table, int most)
+{
+    *table = (tensor_table){0};
+    return train_alloc((void **)&table->list, (size_t)most * sizeof *table->list, "the tensors");
+}
+
+void tensors_free(tensor_table *table)
+{
+    free(table->list);
+    *table = (tensor_table){0};
+}
+
+static ring_status check_tie(const train_tensor *tensor, const train_tensor *original)
+{
+    if (tensor->dims == original->dims &&
+        memcmp(tensor->shape, original->shape, sizeof tensor->shape) == 0)
+        return RING_OK;
+    return train_fail(RING_ERR_CONFIG, "%s cannot be tied to %s: their shapes differ", tensor->name,
+                      original->name);
+}
+
+ring_status tensors_add(tensor_table *table, const train_tensor *tensor)
+{
+    train_tensor *added = &table->list[table->count];
+    *added = *tensor;
+    added->count = 1;
+    for (int d = 0; d < tensor->dims; d++)
+        added->count *= tensor->shape[d];
+    if (tensor->tie >= 0) {
+        const train_tensor *original = &table->list[tensor->tie];
+        RING_TRY(check_tie(tensor, original));
+        added->offset = original->offset;
+        added->own = original->own;
+    } else {
+        added->offset = table->elements;
+        added->own = table->own_count++;
+        table->elements += added->count;
+    }
+    table->count++;
+    return RING_OK;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tensors: the table of a model's parameters. They lie in one flat buffer, tensor after tensor
+ * without gaps, and their gradients in another one at the same offsets; so a collective or an
+ * optimiser sees one array, and whoever cuts it needs nothing but this table.
+ */
+#ifndef TRAIN_TENSORS_H
+#define TRAIN_TENSORS_H
+
+#include <ring/ring.h>
+
+enum { TENSOR_DIMS_MAX = 4, TENSOR_NAME_MAX = 64 };
+
+typedef enum tensor_type { TENSOR_FLOAT32 } tensor_type;
+
+/** What an optimiser may tell apart: weights, and what weight decay is not meant for. */
+typedef enum tensor_group { GROUP_DECAY, GROUP_NO_DECAY } tensor_group;
+
+typedef struct train_tensor {
+    char name[TENSOR_NAME_MAX]; /* as torch.nn.Sequential names it: "0.weight", "0.bias" */
+    tensor_type type;
+    tensor_group group;
+    size_t shape[TENSOR_DIMS_MAX]; /* [dims], row-major */
+    int dims;
+    size_t count;  /* product of the shape */
+    size_t offset; /* elements before it in the flat buffers; a tied tensor has its original's */
+    int tie;       /* the tensor whose memory this one shares, or -1 */
+    int own;       /* its number among the tensors with memory of their own; or the original's */
+} train_tensor;
+
+typedef struct tensor_table {
+    train_tensor *list; /* [count] */
+    int count;
+    int own_count;   /* tensors that are not tied */
+    size_t elements; /* of the flat buffers */
+} tensor_table;
+
+/** Makes an empty table with room for @p most tensors. Free with tensors_free(). */
+ring_status tensors_create(tensor_table *table, int most);
+void tensors_free(tensor_table *table);
+
+/** Puts a tensor behind the others; count, offset and own are filled in here.
+ *  @param tensor  name, type, group, shape, dims, and tie, which is -1 or an earlier tensor that
+ *                 is not tied itself. @return RING_ERR_CONFIG where the tie's shape differs. */
+ring_status tensors_add(tensor_table *table, const train_tensor *tensor);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * window: the sizes of an op that moves a square window over the planes of an image
+ * (convolution, pooling), and how they follow from its settings.
+ */
+#ifndef TRAIN_WINDOW_H
+#define TRAIN_WINDOW_H
+
+#include "op.h"
+
+/** in [channels, rows, columns] → out [channels of the op, out_rows, out_columns]. */
+typedef struct op_window {
+    size_t channels, rows, columns;
+    size_t out_rows, out_columns;
+    size_t kernel, stride, padding; /* in both directions, the padding on all sides */
+} op_window;
+
+/** Checks the settings of @p use against its input. @return RING_ERR_CONFIG if they do not fit. */
+ring_status window_check(const op_use *use);
+
+/** @return the sizes of a use that window_check() passed; out_rows = (rows + 2 padding - kernel)
+ *  / stride + 1, rounded down. */
+op_window window_of(const op_use *use);
+
+/** The part of a window that lies in the image: rows or columns @p first to below @p end. */
+typedef struct window_span {
+    size_t first, end;
+} window_span;
+
+/** @return the span of the window at @p at of an axis of @p length. */
+static inline window_span window_at(const op_window *window, size_t at, size_t length)
+{
+    const size_t begin = at * window->stride, end = begin + window->kernel - window->padding;
+    return (window_span){begin > window->padding ? begin - window->padding : 0,
+                         end < length ? end : length};
+}
+
+#endif
