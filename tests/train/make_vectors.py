@@ -155,15 +155,20 @@ def mnist(folder):
           lambda step: warmup_decay(step, 1e-4, 0.1, 1000, 9000), clip=1.0, seed=0)
 
 
-print("/* SPDX-License-Identifier: Apache-2.0\n"
-      f" * Written by make_vectors.py with PyTorch {torch.__version__.split('+')[0]}. */\n"
-      "#ifndef TRAIN_VECTORS_H\n#define TRAIN_VECTORS_H\n\n"
-      "#include <stddef.h>\n#include <stdint.h>\n")
-samplers()
-initial()
-layers("mse")
-layers("cross_entropy")
-synthetic()
-if len(sys.argv) > 1:
-    mnist(sys.argv[1])
-print("#endif")
+def main():
+    print("/* SPDX-License-Identifier: Apache-2.0\n"
+          f" * Written by make_vectors.py with PyTorch {torch.__version__.split('+')[0]}. */\n"
+          "#ifndef TRAIN_VECTORS_H\n#define TRAIN_VECTORS_H\n\n"
+          "#include <stddef.h>\n#include <stdint.h>\n")
+    samplers()
+    initial()
+    layers("mse")
+    layers("cross_entropy")
+    synthetic()
+    if len(sys.argv) > 1:
+        mnist(sys.argv[1])
+    print("#endif")
+
+
+if __name__ == "__main__":
+    main()

@@ -174,7 +174,7 @@ static ring_status finish_layer(const list_reader *reader, size_t at, node_spec 
     if (node->op->inputs > 1 && node->inputs[1] < MODEL_INPUT)
         return lenient_fail(&reader->text, at, RING_ERR_CONFIG,
                             "%s needs \"input\": [layer, layer]", node->op->name);
-    if (settings->stride == 0)
+    if (settings->stride == 0 && takes(node, TAKES_WINDOW | TAKES_POOL))
         settings->stride = takes(node, TAKES_POOL) ? settings->kernel : 1;
     return RING_OK;
 }

@@ -13,8 +13,9 @@
 /** @return bytes of scratch that a call needs. */
 size_t conv_scratch_bytes(const op_use *use);
 
-/** Makes ready for batches of @p batch; does nothing where that is done. The plans of the last
- *  few sizes are kept. @return RING_OK, RING_ERR_MEMORY, RING_ERR_INTERNAL. */
+/** Makes ready for batches of @p batch; does nothing where that is done. The last four sizes are
+ *  kept, so batches in flight may have so many. @return RING_OK, RING_ERR_MEMORY,
+ * RING_ERR_INTERNAL. */
 ring_status conv_prepare(op_use *use, size_t batch);
 void conv_release(op_use *use);
 

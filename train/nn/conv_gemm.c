@@ -99,6 +99,23 @@ void conv_gemm_forward(const op_run *run)
     }
 }
 
+/* Sums of their own overlap their additions; the order is always the same. */
+static float sum_plane(const float *plane, size_t places)
+{
+    enum { LANES = 16 };
+    float lanes[LANES] = {0}, sum = 0.0F;
+    size_t p = 0;
+    for (; p + LANES <= places; p += LANES) {
+        for (size_t l = 0; l < LANES; l++)
+            lanes[l] += plane[p + l];
+    }
+    for (; p < places; p++)
+        sum += plane[p];
+    for (size_t l = 0; l < LANES; l++)
+        sum += lanes[l];
+    return sum;
+}
+
 void conv_bias_gradient(const op_run *run)
 {
     const size_t outputs = run->use->out.dim[0], count = shape_count(&run->use->out);
@@ -106,13 +123,8 @@ void conv_bias_gradient(const op_run *run)
     if (!run->add[1])
         memset(run->grads[1], 0, outputs * sizeof(float));
     for (size_t i = 0; i < run->batch; i++) {
-        for (size_t c = 0; c < outputs; c++) {
-            const float *plane = run->out_delta + i * count + c * places;
-            float sum = 0.0F;
-            for (size_t p = 0; p < places; p++)
-                sum += plane[p];
-            run->grads[1][c] += sum;
-        }
+        for (size_t c = 0; c < outputs; c++)
+            run->grads[1][c] += sum_plane(run->out_delta + i * count + c * places, places);
     }
 }
 

@@ -48,14 +48,26 @@ static ring_status take_inputs(train_model *model, int number, const node_spec *
     return RING_OK;
 }
 
+/* The maths libraries count in int. */
+static bool is_indexable(const size_t *shape, int dims)
+{
+    size_t count = 1;
+    for (int d = 0; d < dims; d++) {
+        if (__builtin_mul_overflow(count, shape[d], &count) || count > INT32_MAX)
+            return false;
+    }
+    return true;
+}
+
 static ring_status check_sizes(const op_use *use)
 {
     if ((use->op->takes & TAKES_OUTPUTS) != 0 && use->settings.outputs < 1)
         return train_fail(RING_ERR_CONFIG, "it needs at least one output");
-    size_t count = 1;
-    for (int d = 0; d < use->out.dims; d++) {
-        if (__builtin_mul_overflow(count, use->out.dim[d], &count) || count > INT32_MAX)
-            return train_fail(RING_ERR_CONFIG, "its output is too large");
+    if (!is_indexable(use->out.dim, use->out.dims))
+        return train_fail(RING_ERR_CONFIG, "its output is too large");
+    for (int t = 0; t < use->tensor_count; t++) {
+        if (!is_indexable(use->tensors[t].shape, use->tensors[t].dims))
+            return train_fail(RING_ERR_CONFIG, "its parameters are too many");
     }
     return RING_OK;
 }

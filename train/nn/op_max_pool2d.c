@@ -81,24 +81,31 @@ static bool is_two_by_two(const op_window *window)
     return window->kernel == 2 && window->stride == 2 && window->padding == 0;
 }
 
-/* Two rows of the input, one of the output; @p at is the place of the first. Comparisons are those
- * of the plain loops, so the maxima are the same also where there is NaN. */
-static void pool_two_rows(const float *restrict upper, const float *restrict lower, size_t at,
-                          size_t columns, size_t count, float *restrict out,
+/* One of two values and its place. Without branches, and of lanes of one size, so that the loop
+ * around it becomes vector instructions; comparisons are those of the plain loops. */
+typedef struct candidate {
+    float value;
+    uint32_t place;
+} candidate;
+
+static inline candidate better(candidate best, float value, uint32_t place)
+{
+    const bool wins = (value > best.value) | (value != value);
+    return (candidate){wins ? value : best.value, wins ? place : best.place};
+}
+
+/* Two rows of the input, one of the output; @p at is the place of the first element. */
+static void pool_two_rows(const float *restrict upper, const float *restrict lower, uint32_t at,
+                          uint32_t columns, size_t count, float *restrict out,
                           uint32_t *restrict places)
 {
     for (size_t x = 0; x < count; x++) {
-        const float value[4] = {upper[2 * x], upper[2 * x + 1], lower[2 * x], lower[2 * x + 1]};
-        const size_t offset[4] = {0, 1, columns, columns + 1};
-        float best = value[0];
-        size_t place = 0;
-        for (int k = 1; k < 4; k++) {
-            const bool wins = value[k] > best || value[k] != value[k];
-            best = wins ? value[k] : best;
-            place = wins ? offset[k] : place;
-        }
-        out[x] = best;
-        places[x] = (uint32_t)(at + 2 * x + place);
+        candidate best = {upper[2 * x], 0};
+        best = better(best, upper[2 * x + 1], 1);
+        best = better(best, lower[2 * x], columns);
+        best = better(best, lower[2 * x + 1], columns + 1);
+        out[x] = best.value;
+        places[x] = at + 2 * (uint32_t)x + best.place;
     }
 }
 
@@ -108,8 +115,8 @@ static void pool_plane_by_two(const op_window *window, const float *in, float *o
     const size_t columns = window->columns, out_columns = window->out_columns;
     for (size_t y = 0; y < window->out_rows; y++) {
         const size_t at = 2 * y * columns;
-        pool_two_rows(in + at, in + at + columns, at, columns, out_columns, out + y * out_columns,
-                      places + y * out_columns);
+        pool_two_rows(in + at, in + at + columns, (uint32_t)at, (uint32_t)columns, out_columns,
+                      out + y * out_columns, places + y * out_columns);
     }
 }
 

@@ -3,6 +3,9 @@
  *     in, out [batch, any] */
 #include "op.h"
 
+/* Where in and out are one, no element depends on another all the same. */
+#define FOR_EACH(i, count) _Pragma("GCC ivdep") for (size_t i = 0; i < (count); i++)
+
 static ring_status relu_shape(op_use *use)
 {
     use->out = use->in[0];
@@ -14,8 +17,8 @@ static void relu_forward_reference(const op_run *run)
     const size_t count = run->batch * shape_count(&run->use->out);
     const float *in = run->in[0];
     float *out = run->out; /* may be in */
-    for (size_t i = 0; i < count; i++)
-        out[i] = in[i] < 0.0F ? 0.0F : in[i];
+    FOR_EACH(i, count)
+    out[i] = in[i] < 0.0F ? 0.0F : in[i];
 }
 
 /* Where the output was cut, no gradient passes. */
@@ -24,8 +27,11 @@ static void relu_inputs_reference(const op_run *run)
     const size_t count = run->batch * shape_count(&run->use->out);
     const float *out = run->out, *out_delta = run->out_delta;
     float *in_delta = run->in_delta[0]; /* may be out_delta */
-    for (size_t i = 0; i < count; i++)
-        in_delta[i] = out[i] > 0.0F ? out_delta[i] : 0.0F;
+    FOR_EACH(i, count)
+    {
+        const float delta = out_delta[i]; /* read in any case, so that there is no branch */
+        in_delta[i] = out[i] > 0.0F ? delta : 0.0F;
+    }
 }
 
 const nn_op op_relu = {
