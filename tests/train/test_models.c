@@ -235,7 +235,7 @@ static const char branches[] =
     "{type: 'conv2d', channels: 3, kernel: 3, padding: 1, name: 'a'},"
     "{type: 'tanh', name: 'b'},"
     "{type: 'conv2d', channels: 3, kernel: 3, padding: 1, name: 'c'},"
-    "{type: 'add', input: ['c', 'b'], name: 'd'},"
+    "{type: 'add', input: ['c', 'a'], name: 'd'},"
     "{type: 'add', input: ['b', 'b'], name: 'e'},"
     "{type: 'conv2d', channels: 3, kernel: 3, padding: 1, name: 'f', tie: 'c'},"
     "{type: 'add', input: ['d', 'f'], name: 'g'},"

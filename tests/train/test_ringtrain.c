@@ -71,6 +71,36 @@ static void any_number_of_ranks_takes_the_same_steps(void **state)
     programs_free(alone);
 }
 
+/* Convolutions, dropout and a residual connection: a sample's elements are dropped alike wherever
+ * it lies. */
+static void networks_of_layers_take_the_same_steps_on_any_ranks(void **state)
+{
+    (void)state;
+    static const char layers[] =
+        "{name: \"mine\", input: [1, 28, 28], layers: [{type: \"avg_pool2d\", kernel: 2}, {type: "
+        "\"conv2d\", channels: 4, kernel: 3, padding: 1, name: \"a\"}, {type: \"tanh\"}, {type: "
+        "\"conv2d\", channels: 4, kernel: 3, padding: 1}, {type: \"add\", input: [\"3\", \"a\"]}, "
+        "{type: \"flatten\"}, {type: \"dropout\"}, {type: \"linear\", features: 10}]}";
+    files_write("layers.json", layers, strlen(layers));
+    char options[2][600] = {"--model lenet5 --max-steps 20"};
+    snprintf(options[1], sizeof options[1], "--model %s --max-steps 20", files_path("layers.json"));
+    for (int model = 0; model < 2; model++) {
+        programs_run *alone = train(0, SGD_64, options[model]);
+        programs_run *two = train(2, SGD_64, options[model]);
+        programs_expect_success(alone);
+        programs_expect_success(two);
+        assert_int_equal(two->steps, 20);
+        expect_output(two, model == 0 ? "training lenet5 (61706 parameters, loss mse)"
+                                      : "training mine (8038 parameters, loss mse)");
+        assert_true(two->loss[19] < two->loss[0]);
+        for (size_t i = 0; i < 20; i++)
+            assert_near(two->loss[i], alone->loss[i], 1e-6, 0);
+        programs_expect_same_params(2);
+        programs_free(alone);
+        programs_free(two);
+    }
+}
+
 static void ranks_that_do_not_divide_the_data_repeat_a_few_samples(void **state)
 {
     (void)state;
@@ -229,6 +259,7 @@ static void ranks_must_have_the_same_settings(void **state)
         {"{scheduler: {type: \"WarmupLR\"}, " SGD_64_REST, "",
          "scheduler.type is WarmupLR, but none on rank 0"},
         {SGD_64, "--seed 7", "--seed is 7, but 0 on rank 0"},
+        {SGD_64, "--model lenet5", "--model is lenet5 (12 layers, hash "},
         {SGD_64, "--loss cross_entropy", "--loss is cross_entropy, but mse on rank 0"},
         {SGD_64, "--compat ds-0.13", "--compat is ds-0.13, but none on rank 0"},
         {SGD_64, "--epochs 2", "--epochs is 2, but 1 on rank 0"},
@@ -279,6 +310,9 @@ static void errors_of_setting_up_are_told_once(void **state)
          "gradient_acc_step * world_size 144 != 24 * 6 * 2\nany of these fits: "
          "gradient_accumulation_steps 3, or train_batch_size 288, or 1 rank\nthe number of ranks "
          "is 2, from ringrun"},
+        {SGD_64, "--model /nowhere/m.json", "/nowhere/m.json: No such file or directory"},
+        {SGD_64, "--model alexnet",
+         ": images of 784 and 784 numbers, but the model alexnet takes 3072: [3, 32, 32]"},
         {SGD_64, "--data /nowhere", "/nowhere: no readable train-images-idx3-ubyte or"},
         {SGD_64, "--metrics /nowhere/m", "--metrics /nowhere/m: No such file or directory"},
         {SGD_64, "--dump-params /nowhere/p",
@@ -417,6 +451,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(the_version_is_told),
         TEST(any_number_of_ranks_takes_the_same_steps),
+        TEST(networks_of_layers_take_the_same_steps_on_any_ranks),
         TEST(ranks_that_do_not_divide_the_data_repeat_a_few_samples),
         TEST(a_network_learns_and_says_its_accuracy_last),
         TEST(deepspeeds_options_are_accepted),
