@@ -103,14 +103,14 @@ static const struct {
     {"{\"steps_per_print: 1}", "c.json:1:2: this text has no closing quote on its line"},
     {"{} /* open", "c.json:1:4: this comment is never closed"},
     {"{\"a\": \xc3\xa9}", "c.json:1:7: this character is not expected here"},
-    {"{\n\"fp16\": {\"enabled\": false},\n\"fp16\": {}}",
+    {"{\n\"fp16\": {\"enabled\": false},\n\"fp16\": {},\n" SGD "}",
      "c.json:3:1: \"fp16\" is given twice; keep one"},
     {"{\"optimizer\": {\"type\": \"SGD\", \"type\": \"Adam\"}}",
      "c.json:1:31: \"optimizer.type\" is given twice; keep one"},
-    {"{\"zero_optimization\": {\n  \"stage\": [0|1|2|3]\n}}",
+    {"{\"zero_optimization\": {\n  \"stage\": [0|1|2|3]\n}, " SGD "}",
      "c.json:2:12: `[0|1|2|3]` is the manual's list of choices; write one of 0, 1, 2, 3"},
-    {"{\"device\": \"[cpu|nvme]\"}",
-     "c.json:1:13: `[cpu|nvme]` is the manual's list of choices; write one of cpu, nvme"},
+    {"{\"aio\": {\"device\": \"[cpu|nvme]\"}, " SGD "}",
+     "c.json:1:21: `[cpu|nvme]` is the manual's list of choices; write one of cpu, nvme"},
     /* unknown keys */
     {"{" SGD ",\n \"bp16\": {}}",
      "c.json:2:2: unknown key \"bp16\"; did you mean \"bf16\"?" IGNORE},
@@ -123,7 +123,7 @@ static const struct {
      "\"optimizer.params.momentum\"?" IGNORE},
     {"{" SGD ", \"completely different\": 1}",
      "c.json:1:32: unknown key \"completely different\"" IGNORE},
-    {"{\"optimizer.type\": \"SGD\"}",
+    {"{\"optimizer.type\": \"SGD\", " SGD "}",
      "c.json:1:2: unknown key \"optimizer.type\"; sections are nested: { … { … } }"},
     /* values */
     {"{" SGD ", \"train_batch_size\": 1.5}",
@@ -160,11 +160,16 @@ static const struct {
      "c.json:1:32: scheduler has no type; add \"type\": \"WarmupDecayLR\" or \"WarmupLR\""},
     {"{" SGD ", \"scheduler\": {\"type\": \"WarmupDecayLR\"}}",
      "c.json:1:32: WarmupDecayLR needs scheduler.params.total_num_steps"},
-    {"{" SGD
-     ", \"scheduler\": {\"type\": \"WarmupDecayLR\", \"params\": {\"warmup_num_steps\": 0}}}",
-     "c.json:1:82: scheduler.params.warmup_num_steps must be at least 1, not 0"},
+    {"{" SGD ", \"scheduler\": {\"type\": \"WarmupDecayLR\", \"params\": {\"total_num_steps\": 9, "
+             "\"warmup_num_steps\": 0}}}",
+     "c.json:1:104: scheduler.params.warmup_num_steps must be at least 1, not 0"},
     {"{" SGD ", \"fp16\": {\"enabled\": true}, \"bf16\": {\"enabled\": true}}",
-     "c.json:1:68: bfloat16 and fp16 modes cannot be simultaneously enabled"},
+     "c.json:1:41: fp16.enabled = true is not supported yet by this version: set it to false, "
+     "training is in float32\n"
+     "c.json:1:68: bf16.enabled = true is not supported yet by this version: set it to false, "
+     "training is in float32\n"
+     "c.json:1:68: bfloat16 and fp16 modes cannot be simultaneously enabled\n"
+     "c.json: 3 errors"},
     /* good in DeepSpeed, not here yet */
     {"{" SGD ", \"fp16\": {\"enabled\": true}}",
      "c.json:1:41: fp16.enabled = true is not supported yet by this version: set it to false, "
@@ -196,7 +201,7 @@ static const struct {
     {"{\"optimizer\": {\"type\": \"Adam\", \"params\": {\"max_grad_norm\": 1}}}",
      "c.json:1:43: optimizer.params.max_grad_norm = 1 is not supported yet by this version: as in "
      "DeepSpeed, clip by the key gradient_clipping"},
-    {"{\"\\u001b[2J\\u009b\\n\": 1}",
+    {"{\"\\u001b[2J\\u009b\\n\": 1, " SGD "}",
      "c.json:1:2: unknown key \"?[2J???\" (to ignore it: --unknown-keys=warn)"},
 };
 
@@ -207,6 +212,61 @@ static void what_is_wrong_is_named_with_its_place(void **state)
         assert_int_not_equal(parse(wrong[i].text).status, RING_OK);
         assert_string_equal(train_error(), wrong[i].error);
     }
+}
+
+/* In the order of the file, whichever pass finds them. */
+static void all_errors_are_told_at_once(void **state)
+{
+    (void)state;
+    static const char text[] = "{\n"
+                               "  \"optimizer\": {\"type\": \"Sgd2\"},\n"
+                               "  \"zero_optimization\": {\"stage\": [0|1]},\n"
+                               "  \"bf16\": {\"enable\": true},\n"
+                               "  \"bf16\": {\"x\": 1},\n"
+                               "  \"train_batch_size\": 1.5\n"
+                               "}\n";
+    assert_int_equal(parse(text).status, RING_ERR_CONFIG);
+    assert_string_equal(
+        train_error(),
+        "c.json:2:17: optimizer.type \"Sgd2\" is not supported yet by this version: write one of "
+        "SGD, Adam, AdamW\n"
+        "c.json:3:34: `[0|1]` is the manual's list of choices; write one of 0, 1\n"
+        "c.json:4:12: unknown key \"bf16.enable\"; did you mean \"bf16.enabled\"?" IGNORE "\n"
+        "c.json:5:3: \"bf16\" is given twice; keep one\n"
+        "c.json:6:3: train_batch_size must be a whole number, not 1.5\n"
+        "c.json: 5 errors");
+}
+
+/* The manual's schematic text, as people copy it. */
+static void choices_and_a_missing_comma_are_told_together(void **state)
+{
+    (void)state;
+    assert_int_not_equal(parse("{\"zero_optimization\": {\n"
+                               "  \"stage\": [0|1|2|3],\n"
+                               "  \"ignore_unused_parameters\": [true|false]\n"
+                               "  \"cpu_offload\": [true|false]\n}}")
+                             .status,
+                         RING_OK);
+    assert_string_equal(
+        train_error(),
+        "c.json:2:12: `[0|1|2|3]` is the manual's list of choices; write one of 0, 1, 2, 3\n"
+        "c.json:3:31: `[true|false]` is the manual's list of choices; write one of true, false\n"
+        "c.json:4:3: a comma is missing before this\n"
+        "c.json:4:18: `[true|false]` is the manual's list of choices; write one of true, false\n"
+        "c.json: 4 errors");
+}
+
+static void so_many_errors_are_counted(void **state)
+{
+    (void)state;
+    char text[4000] = "{" SGD;
+    for (int i = 0; i < 100; i++)
+        sprintf(text + strlen(text), ",\n\"k%d\": 1", i);
+    strcat(text, "}");
+    assert_int_equal(parse(text).status, RING_ERR_CONFIG);
+    assert_non_null(strstr(train_error(), "c.json:13:1: unknown key \"k11\""));
+    assert_null(strstr(train_error(), "\"k12\""));
+    assert_non_null(strstr(train_error(), "\nc.json: 100 errors, the first of which are these"));
 }
 
 static void unknown_keys_may_be_notes(void **state)
@@ -394,6 +454,9 @@ int main(void)
         cmocka_unit_test(compat_0_13_does_not_clip_unless_told),
         cmocka_unit_test(lenient_spellings_are_read),
         cmocka_unit_test(what_is_wrong_is_named_with_its_place),
+        cmocka_unit_test(all_errors_are_told_at_once),
+        cmocka_unit_test(choices_and_a_missing_comma_are_told_together),
+        cmocka_unit_test(so_many_errors_are_counted),
         cmocka_unit_test(unknown_keys_may_be_notes),
         cmocka_unit_test(a_key_without_effect_is_one_note),
         cmocka_unit_test(what_only_watches_the_run_is_noted),

@@ -18,7 +18,7 @@
     } while (0)
 
 /** Longest error text, its end included. */
-#define TRAIN_ERROR_MAX 1024
+#define TRAIN_ERROR_MAX 4096
 
 /** Sets this thread's error text and returns @p status. */
 ring_status train_fail(ring_status status, const char *format, ...)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ typedef struct config_reader {
     config_note_fn *note;
     void *context;
     train_config *config;
+    faults faults;
 } config_reader;
 
 static void tell(const config_reader *reader, const char *format, ...)
@@ -156,22 +158,33 @@ static bool is_true(const config_entries *entries, const char *path)
     return entry != NULL && cJSON_IsTrue(entry->value);
 }
 
-static ring_status check_entries(const config_reader *reader)
+static void check_entries(config_reader *reader)
 {
     const config_entries *entries = &reader->entries;
-    if (is_true(entries, "fp16.enabled") && is_true(entries, "bf16.enabled"))
-        return lenient_fail(&entries->text, entries_find(entries, "bf16.enabled")->at,
-                            RING_ERR_CONFIG,
-                            "bfloat16 and fp16 modes cannot be simultaneously enabled");
     for (size_t i = 0; i < entries->count; i++)
-        RING_TRY(check_entry(reader, &entries->list[i]));
-    return RING_OK;
+        faults_note(&reader->faults, entries->list[i].at, check_entry(reader, &entries->list[i]));
+    if (!is_true(entries, "fp16.enabled") || !is_true(entries, "bf16.enabled"))
+        return;
+    const size_t at = entries_find(entries, "bf16.enabled")->at;
+    faults_note(&reader->faults, at,
+                lenient_fail(&entries->text, at, RING_ERR_CONFIG,
+                             "bfloat16 and fp16 modes cannot be simultaneously enabled"));
+}
+
+/* A section that is none, or a type that is none, was told already. */
+static bool was_told(const config_reader *reader, const char *section, const char *type)
+{
+    const config_entry *entry = entries_find(&reader->entries, section);
+    return reader->faults.count > 0 && ((entry != NULL && !cJSON_IsObject(entry->value)) ||
+                                        entries_find(&reader->entries, type) != NULL);
 }
 
 static ring_status finish_optimizer(const config_reader *reader)
 {
     optimizer_config *optimizer = &reader->config->optimizer;
     const char *name = reader->entries.text.name;
+    if (optimizer->type[0] == '\0' && was_told(reader, "optimizer", "optimizer.type"))
+        return RING_OK;
     if (optimizer->type[0] == '\0')
         return train_fail(RING_ERR_CONFIG,
                           "%s: no optimizer; add \"optimizer\": {\"type\": \"SGD\", \"params\": "
@@ -198,6 +211,8 @@ static ring_status finish_schedule(const config_reader *reader)
     schedule->linear = strcmp(schedule->warmup_type, "linear") == 0;
     if (section == NULL || cJSON_IsNull(section->value))
         return RING_OK;
+    if (schedule->type[0] == '\0' && was_told(reader, "scheduler", "scheduler.type"))
+        return RING_OK;
     if (schedule->type[0] == '\0')
         return lenient_fail(&entries->text, section->at, RING_ERR_CONFIG,
                             "scheduler has no type; add \"type\": \"WarmupDecayLR\" or "
@@ -213,16 +228,24 @@ static ring_status finish_schedule(const config_reader *reader)
     return RING_OK;
 }
 
+static size_t place_of(const config_reader *reader, const char *path)
+{
+    const config_entry *entry = entries_find(&reader->entries, path);
+    return entry != NULL ? entry->at : SIZE_MAX;
+}
+
 static ring_status read_all(config_reader *reader, const char *name, const char *text,
                             size_t length)
 {
     values_initial(reader->config);
     if (reader->options->compat_ds_0_13)
         reader->config->gradient_clipping = 0.0;
-    RING_TRY(entries_read(&reader->entries, name, text, length));
-    RING_TRY(check_entries(reader));
-    RING_TRY(finish_optimizer(reader));
-    return finish_schedule(reader);
+    if (entries_read(&reader->entries, name, text, length, &reader->faults) == RING_OK) {
+        check_entries(reader);
+        faults_note(&reader->faults, place_of(reader, "optimizer"), finish_optimizer(reader));
+        faults_note(&reader->faults, place_of(reader, "scheduler"), finish_schedule(reader));
+    }
+    return faults_tell(&reader->faults, name);
 }
 
 ring_status config_parse(const char *name, const char *text, size_t length,

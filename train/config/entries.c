@@ -3,6 +3,7 @@
  * order in which lenient_read() met them, so the n-th of one is the n-th of the other. */
 #include "entries.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,8 +62,9 @@ static ring_status walk_object(entries_walk *walk, const char *parent, const cJS
             return train_fail(RING_ERR_INTERNAL, "%s: more keys than were read",
                               entries->text.name);
         const size_t at = entries->text.keys[walk->seen++];
-        RING_TRY(add_entry(entries, parent, child, at));
-        if (cJSON_IsObject(child))
+        const ring_status status = add_entry(entries, parent, child, at);
+        faults_note(entries->text.faults, at, status);
+        if (status == RING_OK && cJSON_IsObject(child))
             RING_TRY(walk_object(walk, entries->list[entries->count - 1].path, child));
         else
             count_keys(walk, child);
@@ -91,25 +93,44 @@ static void make_printable(cJSON *value)
     }
 }
 
-ring_status entries_read(config_entries *entries, const char *name, const char *source,
-                         size_t length)
+static ring_status parse(config_entries *entries, size_t *failed_at)
 {
-    *entries = (config_entries){0};
-    RING_TRY(lenient_read(&entries->text, name, source, length));
     const char *end = NULL;
     entries->tree = cJSON_ParseWithOpts(entries->text.json, &end, 1);
-    if (entries->tree == NULL)
+    if (entries->tree == NULL) {
+        *failed_at = entries->text.origin[end - entries->text.json];
         return lenient_syntax_error(&entries->text, (size_t)(end - entries->text.json));
+    }
     make_printable(entries->tree);
     if (!cJSON_IsObject(entries->tree))
         return lenient_fail(&entries->text, 0, RING_ERR_CONFIG,
                             "the file must hold one object: { … }");
+    return RING_OK;
+}
+
+static ring_status list_entries(config_entries *entries)
+{
+    const char *name = entries->text.name;
     if (entries->text.key_count > KEYS_MAX)
         return train_fail(RING_ERR_CONFIG, "%s: more than %d keys", name, KEYS_MAX);
     entries->list = calloc(entries->text.key_count + 1, sizeof *entries->list);
     if (entries->list == NULL)
         return train_fail(RING_ERR_MEMORY, "%s: no memory to read it", name);
     return walk_object(&(entries_walk){.entries = entries}, "", entries->tree);
+}
+
+ring_status entries_read(config_entries *entries, const char *name, const char *source,
+                         size_t length, faults *list)
+{
+    size_t failed_at = SIZE_MAX; /* behind all that was read before */
+    *entries = (config_entries){0};
+    ring_status status = lenient_read(&entries->text, name, source, length, list);
+    if (status == RING_OK)
+        status = parse(entries, &failed_at);
+    if (status == RING_OK)
+        status = list_entries(entries);
+    faults_note(list, failed_at, status);
+    return status;
 }
 
 void entries_free(config_entries *entries)

@@ -26,10 +26,12 @@ typedef struct config_entries {
     size_t count;
 } config_entries;
 
-/** @param source  borrowed until entries_free(). Rejects duplicate keys.
+/** @param source  borrowed until entries_free().
+ *  @param list    gets all that is wrong, what is returned too. With RING_OK the entries may be
+ *                 looked at nevertheless: those that are wrong are left out.
  *  Free with entries_free() whatever the result. */
 ring_status entries_read(config_entries *entries, const char *name, const char *source,
-                         size_t length);
+                         size_t length, faults *list);
 void entries_free(config_entries *entries);
 
 /** @return the entry with this path, or NULL. */

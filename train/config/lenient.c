@@ -107,36 +107,52 @@ static void note_key(lenient_text *text, size_t at)
     text->keys[text->key_count++] = (uint32_t)at;
 }
 
-/* "[0|1|2|3]", in the manual's notation: a list of choices where one must be written. */
-static ring_status refuse_choices(const lenient_text *text, size_t open)
+/* "[0|1|2|3]", in the manual's notation: a list of choices where one must be written.
+ * @return the byte behind it, 0 if there is none at @p open. Writes the choices as a sentence has
+ * them. */
+static size_t choices_end(const lenient_text *text, size_t open, char choices[64])
 {
-    char choices[64];
     size_t length = 0, bars = 0, i = open + 1;
-    for (; i < text->source_length && length + 2 < sizeof choices; i++) {
+    for (; i < text->source_length && length + 2 < 64; i++) {
         const char c = text->source[i];
-        if (c == ']' || !(is_word(c) || c == ' ' || c == '|'))
+        if (!(is_word(c) || c == ' ' || c == '|'))
             break;
-        if (c == '|') {
-            bars++;
+        bars += c == '|';
+        if (c == '|')
             choices[length++] = ',';
-        }
         if (c != ' ')
             choices[length++] = c == '|' ? ' ' : c;
     }
-    if (peek(text, i) != ']' || bars == 0)
-        return RING_OK;
     choices[length] = '\0';
-    return lenient_fail(text, open, RING_ERR_CONFIG,
-                        "`%.*s` is the manual's list of choices; write one of %s",
-                        (int)(i + 1 - open), text->source + open, choices);
+    return peek(text, open) == '[' && peek(text, i) == ']' && bars > 0 ? i + 1 : 0;
+}
+
+/* Notes a list of choices. @return true if there is one at @p open. */
+static bool note_choices(const lenient_text *text, size_t open)
+{
+    char choices[64];
+    const size_t end = choices_end(text, open, choices);
+    if (end == 0)
+        return false;
+    faults_note(text->faults, open,
+                lenient_fail(text, open, RING_ERR_CONFIG,
+                             "`%.*s` is the manual's list of choices; write one of %s",
+                             (int)(end - open), text->source + open, choices));
+    return true;
+}
+
+/* In its place nothing is said, so that reading goes on. */
+static void copy_null(lenient_cursor *cursor, size_t end)
+{
+    for (const char *c = "null"; *c != '\0'; c++)
+        emit(cursor, *c, cursor->at);
+    cursor->at = end;
 }
 
 static ring_status copy_string(lenient_cursor *cursor)
 {
     lenient_text *text = cursor->text;
     size_t end = cursor->at + 1;
-    if (peek(text, end) == '[')
-        RING_TRY(refuse_choices(text, end));
     while (peek(text, end) != '"') {
         if (end >= text->source_length || text->source[end] == '\n')
             return lenient_fail(text, cursor->at, RING_ERR_CONFIG,
@@ -144,10 +160,23 @@ static ring_status copy_string(lenient_cursor *cursor)
         end += peek(text, end) == '\\' ? 2 : 1;
     }
     end++;
-    if (is_key(text, end))
+    if (is_key(text, end)) {
         note_key(text, cursor->at);
+    } else if (note_choices(text, cursor->at + 1)) {
+        copy_null(cursor, end);
+        return RING_OK;
+    }
     emit_until(cursor, end);
     return RING_OK;
+}
+
+static void copy_list(lenient_cursor *cursor)
+{
+    char choices[64];
+    if (note_choices(cursor->text, cursor->at))
+        copy_null(cursor, choices_end(cursor->text, cursor->at, choices));
+    else
+        emit_until(cursor, cursor->at + 1);
 }
 
 /* A number, true, false, null, or a key without quotes. */
@@ -197,8 +226,8 @@ static ring_status copy_next(lenient_cursor *cursor)
     if (starts_comment(cursor->text, cursor->at))
         return skip_comment(cursor);
     if (c == '[')
-        RING_TRY(refuse_choices(cursor->text, cursor->at));
-    if (c == ',')
+        copy_list(cursor);
+    else if (c == ',')
         copy_comma(cursor);
     else if (is_word(c))
         copy_word(cursor);
@@ -207,7 +236,8 @@ static ring_status copy_next(lenient_cursor *cursor)
     return RING_OK;
 }
 
-/* A key without quotes of one letter and its colon become four bytes: twice is enough. */
+/* A key without quotes of one letter and its colon become four bytes, and a list of choices, which
+ * has at least three, "null": twice is enough. */
 static ring_status allocate(lenient_text *text)
 {
     const size_t most = 2 * text->source_length + 2;
@@ -219,10 +249,11 @@ static ring_status allocate(lenient_text *text)
     return RING_OK;
 }
 
-ring_status lenient_read(lenient_text *text, const char *name, const char *source, size_t length)
+ring_status lenient_read(lenient_text *text, const char *name, const char *source, size_t length,
+                         faults *list)
 {
     static const char byte_order_mark[] = "\xef\xbb\xbf";
-    *text = (lenient_text){.name = name, .source = source, .source_length = length};
+    *text = (lenient_text){.name = name, .source = source, .source_length = length, .faults = list};
     RING_TRY(allocate(text));
     const bool marked = length >= 3 && memcmp(source, byte_order_mark, 3) == 0;
     lenient_cursor cursor = {.text = text, .at = marked ? 3 : 0};

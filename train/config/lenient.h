@@ -9,6 +9,8 @@
 
 #include <ring/ring.h>
 
+#include "faults.h"
+
 typedef struct lenient_text {
     const char *name;   /* of the file, for messages; borrowed */
     const char *source; /* borrowed */
@@ -18,10 +20,13 @@ typedef struct lenient_text {
     uint32_t *origin; /* [length + 1]: byte of the source behind each byte of json */
     uint32_t *keys;   /* [key_count]: byte of the source of each key, in order */
     size_t key_count;
+    faults *faults; /* what reading can go on after; borrowed */
 } lenient_text;
 
-/** @param source  [length], any bytes. @return RING_OK, RING_ERR_CONFIG, RING_ERR_MEMORY. */
-ring_status lenient_read(lenient_text *text, const char *name, const char *source, size_t length);
+/** @param source  [length], any bytes. @return RING_OK, RING_ERR_CONFIG, RING_ERR_MEMORY; what it
+ *  can go on after is in @p list. */
+ring_status lenient_read(lenient_text *text, const char *name, const char *source, size_t length,
+                         faults *list);
 void lenient_free(lenient_text *text);
 
 /** train_fail() with "name:line:column: " before the text. @param at  byte of the source. */
