@@ -218,6 +218,7 @@ static ring_status update(train_state *state, int epoch, size_t begin, size_t sa
 {
     engine_result result;
     const double lr = lr_of(state, state->step + 1), start = train_now();
+    schedule_betas(&state->config.schedule, state->step + 1, state->engine.optimizer.config.betas);
     RING_TRY(engine_update(&state->engine, &state->train, state->sampler.order + begin, samples, lr,
                            &result));
     const double end = train_now();

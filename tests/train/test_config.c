@@ -157,11 +157,12 @@ static const struct {
     {"{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"nesterov\": true}}}",
      "c.json: nesterov needs a momentum and no dampening"},
     {"{" SGD ", \"scheduler\": {}}",
-     "c.json:1:32: scheduler has no type; add \"type\": \"WarmupDecayLR\" or \"WarmupLR\""},
+     "c.json:1:32: scheduler has no type; add \"type\": \"WarmupDecayLR\" or another: "
+     "--config-keys lists them"},
     {"{" SGD ", \"scheduler\": {\"type\": \"WarmupDecayLR\"}}",
      "c.json:1:32: WarmupDecayLR needs scheduler.params.total_num_steps"},
     {"{" SGD ", \"scheduler\": {\"type\": \"WarmupDecayLR\", \"params\": {\"total_num_steps\": 9, "
-             "\"warmup_num_steps\": 0}}}",
+     "\"warmup_num_steps\": 0}}}",
      "c.json:1:104: scheduler.params.warmup_num_steps must be at least 1, not 0"},
     {"{" SGD ", \"fp16\": {\"enabled\": true}, \"bf16\": {\"enabled\": true}}",
      "c.json:1:41: fp16.enabled = true is not supported yet by this version: set it to false, "

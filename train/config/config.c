@@ -203,28 +203,64 @@ static ring_status finish_optimizer(const config_reader *reader)
     return RING_OK;
 }
 
-static ring_status finish_schedule(const config_reader *reader)
+/* In the order of the kinds. */
+static const char schedule_types[] = "- WarmupLR WarmupDecayLR WarmupCosineLR OneCycle LRRangeTest "
+                                     "CosineAnnealingLR StepLR";
+
+static schedule_kind kind_of(const char *type)
+{
+    const char *at = value_choose(schedule_types, type);
+    int kind = 0;
+    for (const char *c = schedule_types; c < at; c++)
+        kind += *c == ' ';
+    return (schedule_kind)kind;
+}
+
+/* What has no initial value must be given. */
+static void require_params(config_reader *reader, const char *type, size_t at)
+{
+    for (size_t i = 0; i < config_key_count; i++) {
+        const config_key *key = &config_keys[i];
+        if (strncmp(key->path, "scheduler.params.", 17) != 0 || key->scope == NULL ||
+            key->initial != NULL || value_choose(key->scope, type) == NULL ||
+            entries_find(&reader->entries, key->path) != NULL)
+            continue;
+        faults_note(&reader->faults, at,
+                    lenient_fail(&reader->entries.text, at, RING_ERR_CONFIG, "%s needs %s", type,
+                                 key->path));
+    }
+}
+
+static void tell_of_schedule(const config_reader *reader)
+{
+    const schedule_config *schedule = &reader->config->schedule;
+    if (schedule->total_steps > 0 && schedule->total_steps < schedule->warmup_steps)
+        tell(reader, "scheduler: total_num_steps %ld is less than warmup_num_steps %ld",
+             schedule->total_steps, schedule->warmup_steps);
+    if (schedule->kind == SCHEDULE_ONE_CYCLE && schedule->cycle.momentum &&
+        reader->config->optimizer.kind == OPTIMIZER_SGD)
+        tell(reader, "scheduler.params.cycle_momentum has no effect here: as in DeepSpeed, it is "
+                     "for optimizers that have betas");
+}
+
+static ring_status finish_schedule(config_reader *reader)
 {
     schedule_config *schedule = &reader->config->schedule;
     const config_entries *entries = &reader->entries;
     const config_entry *section = entries_find(entries, "scheduler");
     schedule->linear = strcmp(schedule->warmup_type, "linear") == 0;
+    schedule->unclamped = reader->options->compat_ds_0_13;
     if (section == NULL || cJSON_IsNull(section->value))
         return RING_OK;
     if (schedule->type[0] == '\0' && was_told(reader, "scheduler", "scheduler.type"))
         return RING_OK;
     if (schedule->type[0] == '\0')
         return lenient_fail(&entries->text, section->at, RING_ERR_CONFIG,
-                            "scheduler has no type; add \"type\": \"WarmupDecayLR\" or "
-                            "\"WarmupLR\"");
-    const bool decays = strcmp(schedule->type, "WarmupDecayLR") == 0;
-    schedule->kind = decays ? SCHEDULE_WARMUP_DECAY : SCHEDULE_WARMUP;
-    if (decays && schedule->total_steps == 0)
-        return lenient_fail(&entries->text, section->at, RING_ERR_CONFIG,
-                            "WarmupDecayLR needs scheduler.params.total_num_steps");
-    if (decays && schedule->total_steps < schedule->warmup_steps)
-        tell(reader, "scheduler: total_num_steps %ld is less than warmup_num_steps %ld",
-             schedule->total_steps, schedule->warmup_steps);
+                            "scheduler has no type; add \"type\": \"WarmupDecayLR\" or another: "
+                            "--config-keys lists them");
+    schedule->kind = kind_of(schedule->type);
+    require_params(reader, schedule->type, section->at);
+    tell_of_schedule(reader);
     return RING_OK;
 }
 

@@ -16,7 +16,12 @@ typedef enum optimizer_kind { OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_ADAMW } o
 typedef enum schedule_kind {
     SCHEDULE_CONSTANT,
     SCHEDULE_WARMUP,
-    SCHEDULE_WARMUP_DECAY
+    SCHEDULE_WARMUP_DECAY,
+    SCHEDULE_WARMUP_COSINE,
+    SCHEDULE_ONE_CYCLE,
+    SCHEDULE_RANGE_TEST,
+    SCHEDULE_COSINE_ANNEALING,
+    SCHEDULE_STEPS
 } schedule_kind;
 
 typedef struct optimizer_config {
@@ -28,13 +33,34 @@ typedef struct optimizer_config {
     bool adam_w_mode; /* weight decay apart from the gradient; for type Adam */
 } optimizer_config;
 
+/* OneCycle. */
+typedef struct cycle_config {
+    double min_lr, max_lr, decay_lr_rate;
+    double min_momentum, max_momentum, decay_momentum_rate;
+    long first_steps, second_steps;   /* second: 0: as the first */
+    long first_stairs, second_stairs; /* 0: none; second: -1: as the first */
+    long decay_steps;                 /* 0: no decay */
+    bool momentum;                    /* cycles, too */
+} cycle_config;
+
+/* One type's members count, and last_iteration. */
 typedef struct schedule_config {
     char type[24]; /* "" without a scheduler */
     schedule_kind kind;
-    double min_lr, max_lr;
+    double min_lr, max_lr;                  /* WarmupLR, WarmupDecayLR */
+    double warmup_min_ratio, cos_min_ratio; /* WarmupCosineLR, of the optimizer's rate */
     long warmup_steps, total_steps;
     char warmup_type[16];
     bool linear;
+    bool unclamped; /* WarmupCosineLR: rises again after total_steps, as before DeepSpeed 0.19.3 */
+    cycle_config cycle;
+    double range_min_lr, range_rate; /* LRRangeTest */
+    long range_steps;
+    bool range_staircase;
+    double annealing_min_lr; /* CosineAnnealingLR */
+    long annealing_steps;
+    double stair_gamma; /* StepLR */
+    long stair_steps;
     long last_iteration;
 } schedule_config;
 

@@ -12,6 +12,7 @@
 #define FIELD(member) \
     .field = offsetof(train_config, member), .bytes = sizeof(((train_config *)0)->member)
 #define ADAMS "Adam AdamW"
+#define WARMUPS "WarmupLR WarmupDecayLR"
 
 #define SECTION(name, text) \
     { \
@@ -26,6 +27,11 @@
     { \
         .path = name, .kind = KEY_REAL, .initial = start, .scope = types, .help = text, \
         .least = low, .most = high, FIELD(member) \
+    }
+#define STEPS(name, member, low, start, types, text) \
+    { \
+        .path = name, .kind = KEY_INT, .initial = start, .scope = types, .help = text, \
+        .least = low, .most = INT_MAX, FIELD(member) \
     }
 #define BOOL(name, member, start, types, text) \
     { \
@@ -112,26 +118,73 @@ const config_key config_keys[] = {
     LATER("optimizer.legacy_fusion", KEY_BOOL, "false", "set it to false"),
 
     SECTION("scheduler", "how the learning rate changes; without it, it does not"),
-    TEXT("scheduler.type", schedule.type, NULL, "WarmupLR WarmupDecayLR",
+    TEXT("scheduler.type", schedule.type, NULL,
+         "WarmupLR WarmupDecayLR WarmupCosineLR OneCycle LRRangeTest CosineAnnealingLR StepLR",
          "required in this section"),
     SECTION("scheduler.params", "settings of the scheduler"),
-    REAL("scheduler.params.warmup_min_lr", schedule.min_lr, 0, HUGE_VAL, "0", NULL,
+    REAL("scheduler.params.warmup_min_lr", schedule.min_lr, 0, HUGE_VAL, "0", WARMUPS,
          "rate at the start, and at the end of the decay"),
-    REAL("scheduler.params.warmup_max_lr", schedule.max_lr, 0, HUGE_VAL, "0.001", NULL,
+    REAL("scheduler.params.warmup_max_lr", schedule.max_lr, 0, HUGE_VAL, "0.001", WARMUPS,
          "rate after the warm-up"),
-    INT("scheduler.params.warmup_num_steps", schedule.warmup_steps, 1, "1000",
-        "updates of the warm-up"),
-    TEXT("scheduler.params.warmup_type", schedule.warmup_type, "log", "log linear",
-         "shape of the warm-up"),
-    {.path = "scheduler.params.total_num_steps",
-     .kind = KEY_INT,
-     .scope = "WarmupDecayLR",
-     .help = "updates until the rate is back at its minimum; required",
-     .least = 1,
-     .most = INT_MAX,
-     FIELD(schedule.total_steps)},
+    REAL("scheduler.params.warmup_min_ratio", schedule.warmup_min_ratio, 0, HUGE_VAL, "0",
+         "WarmupCosineLR", "share of optimizer.params.lr at the start"),
+    REAL("scheduler.params.cos_min_ratio", schedule.cos_min_ratio, 0, HUGE_VAL, "0.0001",
+         "WarmupCosineLR", "share of optimizer.params.lr at the end"),
+    STEPS("scheduler.params.warmup_num_steps", schedule.warmup_steps, 1, "1000",
+          WARMUPS " WarmupCosineLR", "updates of the warm-up"),
+    {.path = "scheduler.params.warmup_type",
+     .kind = KEY_TEXT,
+     .initial = "log",
+     .scope = WARMUPS " WarmupCosineLR",
+     .choices = "log linear",
+     .help = "shape of the warm-up",
+     FIELD(schedule.warmup_type)},
+    STEPS("scheduler.params.total_num_steps", schedule.total_steps, 1, NULL,
+          "WarmupDecayLR WarmupCosineLR", "updates until the rate is at its minimum; required"),
+    REAL("scheduler.params.cycle_min_lr", schedule.cycle.min_lr, 0, HUGE_VAL, NULL, "OneCycle",
+         "rate at both ends of the cycle; required"),
+    REAL("scheduler.params.cycle_max_lr", schedule.cycle.max_lr, 0, HUGE_VAL, NULL, "OneCycle",
+         "rate at its top; required"),
+    REAL("scheduler.params.decay_lr_rate", schedule.cycle.decay_lr_rate, 0, HUGE_VAL, "0",
+         "OneCycle", "after the cycle, the rate is divided by 1 + this for each decay_step_size"),
+    STEPS("scheduler.params.cycle_first_step_size", schedule.cycle.first_steps, 1, "2000",
+          "OneCycle", "updates of the way up"),
+    STEPS("scheduler.params.cycle_second_step_size", schedule.cycle.second_steps, 0, "0",
+          "OneCycle", "updates of the way down; 0: as many"),
+    STEPS("scheduler.params.cycle_first_stair_count", schedule.cycle.first_stairs, 0, "0",
+          "OneCycle", "stairs of the way up; 0: none"),
+    STEPS("scheduler.params.cycle_second_stair_count", schedule.cycle.second_stairs, -1, "-1",
+          "OneCycle", "stairs of the way down; -1: as many"),
+    STEPS("scheduler.params.decay_step_size", schedule.cycle.decay_steps, 0, "0", "OneCycle",
+          "updates between two decays after the cycle; 0: no decay"),
+    BOOL("scheduler.params.cycle_momentum", schedule.cycle.momentum, "true", "OneCycle",
+         "Adam's first beta goes down and up meanwhile, the second is 0.99"),
+    REAL("scheduler.params.cycle_min_mom", schedule.cycle.min_momentum, 0, 1, "0.8", "OneCycle",
+         "that beta at the top"),
+    REAL("scheduler.params.cycle_max_mom", schedule.cycle.max_momentum, 0, 1, "0.9", "OneCycle",
+         "that beta at both ends"),
+    REAL("scheduler.params.decay_mom_rate", schedule.cycle.decay_momentum_rate, 0, HUGE_VAL, "0",
+         "OneCycle", "after the cycle, it is multiplied by 1 + this for each decay_step_size"),
+    REAL("scheduler.params.lr_range_test_min_lr", schedule.range_min_lr, 0, HUGE_VAL, "0.001",
+         "LRRangeTest", "rate at the start"),
+    STEPS("scheduler.params.lr_range_test_step_size", schedule.range_steps, 1, "2000",
+          "LRRangeTest", "updates in which the rate grows by its share once"),
+    REAL("scheduler.params.lr_range_test_step_rate", schedule.range_rate, 0, HUGE_VAL, "1.0",
+         "LRRangeTest", "that share of the rate at the start"),
+    BOOL("scheduler.params.lr_range_test_staircase", schedule.range_staircase, "false",
+         "LRRangeTest", "grow at once at the end of each step size"),
+    STEPS("scheduler.params.T_max", schedule.annealing_steps, 1, NULL, "CosineAnnealingLR",
+          "updates from optimizer.params.lr to the minimum; required"),
+    REAL("scheduler.params.eta_min", schedule.annealing_min_lr, 0, HUGE_VAL, "0",
+         "CosineAnnealingLR", "the minimum"),
+    STEPS("scheduler.params.step_size", schedule.stair_steps, 1, NULL, "StepLR",
+          "updates between two falls of the rate; required"),
+    REAL("scheduler.params.gamma", schedule.stair_gamma, 0, HUGE_VAL, "0.1", "StepLR",
+         "what each fall multiplies the rate with"),
     INT("scheduler.params.last_batch_iteration", schedule.last_iteration, -1, "-1",
         "iteration to continue from"),
+    NOTE("scheduler.params.last_epoch", KEY_INT, "last_batch_iteration continues a schedule"),
+    NOTE("scheduler.params.verbose", KEY_ANY, "--metrics FILE has the rate of each update"),
 
     REAL("gradient_clipping", gradient_clipping, 0, HUGE_VAL, "1.0", NULL,
          "most that the gradient's norm may be; 0: no limit"),

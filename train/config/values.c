@@ -9,6 +9,8 @@
 
 #include "floats.h"
 
+enum { CHOICES_BYTES = 160 };
+
 static value_result wrong(char *problem, value_result result, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -125,7 +127,7 @@ static void list_choices(const char *choices, char *text, size_t size)
 static value_result set_text(train_config *config, const config_key *key, const cJSON *value,
                              char *problem)
 {
-    char choices[VALUE_TEXT_MAX];
+    char choices[CHOICES_BYTES];
     list_choices(key->choices, choices, sizeof choices);
     if (!cJSON_IsString(value))
         return wrong(problem, VALUE_WRONG, "must be one of %s", choices);

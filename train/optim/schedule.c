@@ -1,39 +1,205 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Warm-up, then constant or straight down to the minimum at total_steps. */
+ * A row of functions for each type. */
 #include "schedule.h"
 
 #include <math.h>
 
-static double warmup_factor(const schedule_config *schedule, long iteration, long warmup)
+static const double pi = 3.14159265358979323846;
+
+/* ---- Warm-ups: then constant, straight down, or down as a cosine ---- */
+
+static long warmup_steps(const schedule_config *s)
 {
-    if (schedule->linear)
-        return (double)iteration / (double)warmup;
-    return 1.0 / log((double)warmup) * log((double)(iteration + 1));
+    return s->warmup_steps > 2 ? s->warmup_steps : 2;
 }
 
-static double decay_factor(const schedule_config *schedule, long iteration, long warmup)
+static double warmup_factor(const schedule_config *s, long iteration)
 {
-    const double left = (double)(schedule->total_steps - iteration);
-    const double whole = fmax(1.0, (double)(schedule->total_steps - warmup));
-    return fmax(0.0, left / whole);
+    const double warmup = (double)warmup_steps(s);
+    if (s->linear)
+        return (double)iteration / warmup;
+    return 1.0 / log(warmup) * log((double)(iteration + 1));
 }
 
-double schedule_at(const schedule_config *schedule, long iteration)
+static double steps_after_warmup(const schedule_config *s)
 {
-    const long warmup = schedule->warmup_steps > 2 ? schedule->warmup_steps : 2;
-    double factor = 1.0;
-    if (iteration < warmup)
-        factor = warmup_factor(schedule, iteration, warmup);
-    else if (schedule->kind == SCHEDULE_WARMUP_DECAY)
-        factor = decay_factor(schedule, iteration, warmup);
-    return schedule->min_lr + (schedule->max_lr - schedule->min_lr) * factor;
+    return fmax(1.0, (double)(s->total_steps - warmup_steps(s)));
 }
 
-double schedule_lr(const schedule_config *schedule, double base_lr, long update, bool compat)
+static double between(const schedule_config *s, double factor)
 {
-    if (schedule->kind == SCHEDULE_CONSTANT)
+    return s->min_lr + (s->max_lr - s->min_lr) * factor;
+}
+
+static double warmup_at(const schedule_config *s, double base_lr, long iteration)
+{
+    (void)base_lr;
+    return between(s, iteration < warmup_steps(s) ? warmup_factor(s, iteration) : 1.0);
+}
+
+static double decay_at(const schedule_config *s, double base_lr, long iteration)
+{
+    if (iteration < warmup_steps(s))
+        return warmup_at(s, base_lr, iteration);
+    return between(s, fmax(0.0, (double)(s->total_steps - iteration) / steps_after_warmup(s)));
+}
+
+static double cosine_at(const schedule_config *s, double base_lr, long iteration)
+{
+    const double start = s->warmup_min_ratio, end = s->cos_min_ratio;
+    if (iteration < warmup_steps(s))
+        return base_lr * (start + (1.0 - start) * warmup_factor(s, iteration));
+    double way = (double)(iteration - warmup_steps(s) + 1) / steps_after_warmup(s);
+    if (!s->unclamped)
+        way = fmin(1.0, way);
+    return base_lr * fmax(0.0, end + (1.0 - end) * (1.0 + cos(pi * way)) / 2.0);
+}
+
+/* ---- OneCycle ---- */
+
+typedef struct cycle_shape {
+    double first, second, first_stairs, second_stairs;
+} cycle_shape;
+
+static cycle_shape shape_of(const cycle_config *c)
+{
+    cycle_shape shape = {.first = (double)c->first_steps, .first_stairs = (double)c->first_stairs};
+    shape.second = c->second_steps > 0 ? (double)c->second_steps : shape.first;
+    shape.second_stairs = c->second_stairs >= 0 ? (double)c->second_stairs : shape.first_stairs;
+    return shape;
+}
+
+/* 0 at both ends of the cycle, 1 at its top. Another cycle follows, of which one step is used. */
+static double cycle_height(const cycle_config *c, long iteration)
+{
+    const cycle_shape s = shape_of(c);
+    const double at = fmod((double)(iteration + 1), s.first + s.second);
+    const bool up = at <= s.first;
+    const double part = up ? at : s.first + s.second - at, length = up ? s.first : s.second;
+    const double stairs = up ? s.first_stairs : s.second_stairs;
+    return stairs > 0 ? floor(part * stairs / length) / stairs : part / length;
+}
+
+/* @return steps of decay after the cycle; 0 within it, or without decay. */
+static double cycle_decay(const cycle_config *c, long iteration)
+{
+    const cycle_shape s = shape_of(c);
+    const double after = (double)iteration - (s.first + s.second) + 1.0;
+    return after > 0.0 && c->decay_steps > 0 ? after / (double)c->decay_steps : 0.0;
+}
+
+static bool is_after_cycle(const cycle_config *c, long iteration)
+{
+    const cycle_shape s = shape_of(c);
+    return (double)iteration >= s.first + s.second;
+}
+
+static double cycle_at(const schedule_config *s, double base_lr, long iteration)
+{
+    const cycle_config *c = &s->cycle;
+    (void)base_lr;
+    if (is_after_cycle(c, iteration))
+        return c->min_lr / (1.0 + c->decay_lr_rate * cycle_decay(c, iteration));
+    return c->min_lr + (c->max_lr - c->min_lr) * cycle_height(c, iteration);
+}
+
+static double cycle_momentum_at(const cycle_config *c, long iteration)
+{
+    if (is_after_cycle(c, iteration))
+        return c->max_momentum * (1.0 + c->decay_momentum_rate * cycle_decay(c, iteration));
+    return c->max_momentum - (c->max_momentum - c->min_momentum) * cycle_height(c, iteration);
+}
+
+/* ---- The others ---- */
+
+static double range_at(const schedule_config *s, double base_lr, long iteration)
+{
+    const double way = (double)(iteration + 1) / (double)s->range_steps;
+    (void)base_lr;
+    return s->range_min_lr * (1.0 + s->range_rate * (s->range_staircase ? floor(way) : way));
+}
+
+static double annealing_at(const schedule_config *s, double base_lr, long iteration)
+{
+    const double way = (double)iteration / (double)s->annealing_steps;
+    return s->annealing_min_lr + (base_lr - s->annealing_min_lr) * (1.0 + cos(pi * way)) / 2.0;
+}
+
+static double stairs_at(const schedule_config *s, double base_lr, long iteration)
+{
+    return base_lr * pow(s->stair_gamma, (double)(iteration / s->stair_steps));
+}
+
+/* ---- Constructors: what the first update uses ---- */
+
+static double start_at_minimum(const schedule_config *s)
+{
+    return s->min_lr;
+}
+
+static double start_at_zero(const schedule_config *s)
+{
+    (void)s;
+    return 0.0;
+}
+
+static double start_of_cycle(const schedule_config *s)
+{
+    return s->cycle.min_lr;
+}
+
+static double start_of_range(const schedule_config *s)
+{
+    return s->range_min_lr;
+}
+
+/* ---- The table ---- */
+
+typedef struct schedule_row {
+    double (*at)(const schedule_config *s, double base_lr, long iteration);
+    double (*start)(const schedule_config *s); /* NULL: PyTorch's, which counts from 0 */
+    bool new_start; /* before DeepSpeed 0.15.3 the first update had the optimiser's own rate */
+} schedule_row;
+
+static const schedule_row table[] = {
+    [SCHEDULE_WARMUP] = {warmup_at, start_at_minimum, true},
+    [SCHEDULE_WARMUP_DECAY] = {decay_at, start_at_minimum, true},
+    [SCHEDULE_WARMUP_COSINE] = {cosine_at, start_at_zero, true},
+    [SCHEDULE_ONE_CYCLE] = {cycle_at, start_of_cycle, false},
+    [SCHEDULE_RANGE_TEST] = {range_at, start_of_range, false},
+    [SCHEDULE_COSINE_ANNEALING] = {annealing_at, NULL, false},
+    [SCHEDULE_STEPS] = {stairs_at, NULL, false},
+};
+
+double schedule_at(const schedule_config *s, double base_lr, long iteration)
+{
+    return table[s->kind].at(s, base_lr, iteration);
+}
+
+double schedule_lr(const schedule_config *s, double base_lr, long update, bool compat)
+{
+    const schedule_row *row = &table[s->kind];
+    if (s->kind == SCHEDULE_CONSTANT)
         return base_lr;
+    if (row->start == NULL)
+        return row->at(s, base_lr, s->last_iteration + update);
     if (update > 1)
-        return schedule_at(schedule, schedule->last_iteration + update - 1);
-    return compat || schedule->last_iteration >= 0 ? base_lr : schedule->min_lr;
+        return row->at(s, base_lr, s->last_iteration + update - 1);
+    if (s->last_iteration >= 0 || (compat && row->new_start))
+        return base_lr;
+    return row->start(s);
+}
+
+void schedule_betas(const schedule_config *s, long update, double betas[2])
+{
+    const cycle_config *c = &s->cycle;
+    if (s->kind != SCHEDULE_ONE_CYCLE || !c->momentum)
+        return;
+    if (update > 1)
+        betas[0] = cycle_momentum_at(c, s->last_iteration + update - 1);
+    else if (s->last_iteration < 0)
+        betas[0] = c->min_momentum; /* DeepSpeed's constructor begins with the lower one */
+    else
+        return;
+    betas[1] = 0.99;
 }
