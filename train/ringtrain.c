@@ -74,8 +74,9 @@ static void print_keys(const args_given *given)
 }
 
 /* In the order of the fields' values. */
-static const char *const compats[] = {"ds-0.13", NULL}, *const unknown_keys[] = {"error", "warn",
-                                                                                 NULL};
+static const char *const compats[] = {"ds-0.13", NULL},
+                         *const unknown_keys[] = {"error", "warn", NULL},
+                         *const policies[] = {"exact", "keep-global", NULL};
 
 /* ---- The options --------------------------------------------------------------------------- */
 
@@ -112,6 +113,11 @@ static const args_row rows[] = {
     {"deepspeed", 0, "FILE", "Accepted; with FILE as --deepspeed_config", take_deepspeed,
      .flags = OPTION_ARG_OPTIONAL},
     {"deepscale", .flags = OPTION_ALIAS},
+    {"batch-policy", 0, "exact|keep-global",
+     "Where train_batch_size is not micro-batch * accumulation * ranks: an error (default), or "
+     "take "
+     "the accumulation that fits",
+     args_name, AT(policy), .names = policies},
     {"local_rank", 0, "N", "Accepted, no effect", take_local_rank, ARGS_AT(command_line, accepted),
      .most = INT_MAX, .flags = OPTION_ARG_OPTIONAL},
     {0},

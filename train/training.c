@@ -23,6 +23,8 @@
 #include "schedule.h"
 #include "train_engine.h"
 
+enum { LINES_AN_EPOCH = 10 };
+
 typedef struct train_state {
     const run_options *options;
     ring_comm *comm;
@@ -59,16 +61,32 @@ static void note_ignored(train_state *state)
                           "update at optimizer.params.lr, one sample order for all epochs");
 }
 
+static ring_status resolve_batch(train_state *state)
+{
+    ring_comm_info info = {.size = sizeof info};
+    train_config *config = &state->config;
+    const long before = config->accumulation;
+    char text[128];
+    RING_TRY(train_ring(state->comm, ring_comm_get_info(state->comm, &info)));
+    RING_TRY(config_resolve_batch(config, state->ranks,
+                                  info.launcher[0] != '\0' ? info.launcher : "no launcher",
+                                  state->options->policy));
+    if (before == 0 || before == config->accumulation)
+        return RING_OK;
+    snprintf(text, sizeof text,
+             "--batch-policy=keep-global: gradient_accumulation_steps %ld -> %ld", before,
+             config->accumulation);
+    print_note(state, text);
+    return RING_OK;
+}
+
 static ring_status read_config(train_state *state)
 {
     note_ignored(state);
     const config_options options = {.warn_unknown = state->options->warn_unknown,
                                     .compat_ds_0_13 = state->options->compat_ds_0_13};
-    ring_comm_info info = {.size = sizeof info};
-    RING_TRY(train_ring(state->comm, ring_comm_get_info(state->comm, &info)));
     RING_TRY(config_read(state->options->config_path, &options, print_note, state, &state->config));
-    return config_resolve_batch(&state->config, state->ranks,
-                                info.launcher[0] != '\0' ? info.launcher : "no launcher");
+    return resolve_batch(state);
 }
 
 static ring_status read_data(train_state *state)
@@ -127,6 +145,10 @@ static ring_status plan_epoch(train_state *state)
                           state->sampler.per_rank, micro);
     state->epoch_updates = (long)((state->epoch_samples + state->window - 1) / state->window);
     state->epochs = count_epochs(state->options, state->epoch_updates);
+    if (state->config.steps_per_print == 0)
+        state->config.steps_per_print = state->epoch_updates > LINES_AN_EPOCH
+                                            ? state->epoch_updates / LINES_AN_EPOCH
+                                            : 1;
     return RING_OK;
 }
 

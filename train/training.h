@@ -8,6 +8,7 @@
 #include <ring/ring.h>
 #include <stdbool.h>
 
+#include "config.h"
 #include "loss.h"
 
 typedef struct run_options {
@@ -21,6 +22,7 @@ typedef struct run_options {
     long max_steps; /* 0: no limit */
     uint64_t seed;
     bool compat_ds_0_13, warn_unknown;
+    batch_policy policy;
     bool deepspeed_given, local_rank_given; /* accepted for DeepSpeed's sake */
     double started;                         /* train_now() at the program's start */
 } run_options;

@@ -65,7 +65,7 @@ static void check_config(const train_config *c)
 static void check_batch(const train_config *config, int ranks)
 {
     train_config c = *config;
-    const ring_status status = config_resolve_batch(&c, ranks, "a fuzzer");
+    const ring_status status = config_resolve_batch(&c, ranks, "a fuzzer", BATCH_EXACT);
     if (status != RING_OK)
         fuzz_check_refusal(status, reason());
     else

@@ -15,7 +15,7 @@ static void batch(const char *numbers, int ranks, long train, long micro, long a
     snprintf(text, sizeof text, "{" SGD "%s}", numbers);
     parsed got = parse(text);
     assert_int_equal(got.status, RING_OK);
-    assert_int_equal(config_resolve_batch(&got.config, ranks, "ringrun"), RING_OK);
+    assert_int_equal(config_resolve_batch(&got.config, ranks, "ringrun", BATCH_EXACT), RING_OK);
     assert_int_equal(got.config.train_batch, train);
     assert_int_equal(got.config.micro_batch, micro);
     assert_int_equal(got.config.accumulation, accumulation);
@@ -27,7 +27,8 @@ static void refused_batch(const char *numbers, int ranks, const char *error)
     snprintf(text, sizeof text, "{" SGD "%s}", numbers);
     parsed got = parse(text);
     assert_int_equal(got.status, RING_OK);
-    assert_int_equal(config_resolve_batch(&got.config, ranks, "torchrun"), RING_ERR_CONFIG);
+    assert_int_equal(config_resolve_batch(&got.config, ranks, "torchrun", BATCH_EXACT),
+                     RING_ERR_CONFIG);
     assert_string_equal(train_error(), error);
 }
 
@@ -44,6 +45,18 @@ static void missing_batch_sizes_follow_from_the_others(void **state)
     batch(TRAIN "96" MICRO "8", 3, 96, 8, 4);
     batch(TRAIN "96" ACCUMULATION "2", 3, 96, 16, 2);
     batch(TRAIN "144" MICRO "24" ACCUMULATION "6", 1, 144, 24, 6);
+}
+
+static void the_global_batch_may_be_kept(void **state)
+{
+    (void)state;
+    parsed got = parse("{" SGD TRAIN "144" MICRO "24" ACCUMULATION "6}");
+    assert_int_equal(config_resolve_batch(&got.config, 2, "", BATCH_KEEP_GLOBAL), RING_OK);
+    assert_int_equal(got.config.train_batch, 144);
+    assert_int_equal(got.config.micro_batch, 24);
+    assert_int_equal(got.config.accumulation, 3);
+    got = parse("{" SGD TRAIN "144" MICRO "24" ACCUMULATION "6}");
+    assert_int_equal(config_resolve_batch(&got.config, 5, "", BATCH_KEEP_GLOBAL), RING_ERR_CONFIG);
 }
 
 static void batch_sizes_that_do_not_fit_come_with_ways_out(void **state)
@@ -76,6 +89,7 @@ static void batch_sizes_that_do_not_fit_come_with_ways_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_global_batch_may_be_kept),
         cmocka_unit_test(missing_batch_sizes_follow_from_the_others),
         cmocka_unit_test(batch_sizes_that_do_not_fit_come_with_ways_out),
     };

@@ -53,7 +53,37 @@ static void absent_keys_take_deepspeeds_defaults(void **state)
     assert_int_equal(got.config.schedule.warmup_steps, 1000);
     assert_false(got.config.schedule.linear);
     assert_int_equal(got.config.schedule.last_iteration, -1);
-    assert_int_equal(got.config.steps_per_print, 10);
+    assert_int_equal(got.config.steps_per_print, 0); /* ten times an epoch */
+}
+
+/* As Hugging Face's users write it. */
+static void auto_is_what_front_ends_fill_in(void **state)
+{
+    (void)state;
+    const parsed got = parse("{\"fp16\": {\"enabled\": \"auto\", \"loss_scale\": 0},\n"
+                             "\"gradient_accumulation_steps\": \"auto\",\n"
+                             "\"gradient_clipping\": \"auto\",\n\"train_batch_size\": \"auto\",\n"
+                             "\"train_micro_batch_size_per_gpu\": 2}");
+    assert_int_equal(got.status, RING_OK);
+    assert_int_equal(got.config.micro_batch, 2);
+    assert_int_equal(got.config.accumulation, 1);
+    assert_int_equal(got.config.train_batch, 0);
+    assert_near(got.config.gradient_clipping, 1, 0, 0);
+    assert_int_equal(got.config.optimizer.kind, OPTIMIZER_ADAMW);
+    assert_near(got.config.optimizer.lr, 2e-4, 0, 0);
+    assert_near(got.config.optimizer.betas[1], 0.99, 0, 0);
+    assert_int_equal(got.config.schedule.kind, SCHEDULE_CONSTANT);
+    static const char *const notes[] = {
+        "fp16.enabled: auto -> false\n", "gradient_accumulation_steps: auto -> 1\n",
+        "gradient_clipping: auto -> 1.0\n",
+        "train_batch_size: auto -> what follows from the rest\n",
+        "no optimizer, in a file with \"auto\": AdamW with lr 2e-4, betas 0.9 and 0.99, no weight "
+        "decay, no schedule\n"};
+    for (size_t i = 0; i < COUNT_OF(notes); i++)
+        assert_non_null(strstr(got.notes, notes[i]));
+    const parsed own = parse("{" SGD ", \"train_batch_size\": \"auto\"}");
+    assert_int_equal(own.status, RING_OK);
+    assert_int_equal(own.config.optimizer.kind, OPTIMIZER_SGD);
 }
 
 static void compat_0_13_does_not_clip_unless_told(void **state)
@@ -193,9 +223,8 @@ static const struct {
     {"{" SGD ", \"gradient_allreduce_op\": \"sum\"}",
      "c.json:1:32: gradient_allreduce_op = sum is not supported yet by this version: gradients are "
      "averaged"},
-    {"{" SGD ", \"train_batch_size\": \"auto\"}",
-     "c.json:1:32: train_batch_size = auto is not supported yet by this version: write a whole "
-     "number"},
+    {"{" SGD ", \"steps_per_print\": \"auto\"}",
+     "c.json:1:32: steps_per_print = auto: no front end fills that in; write a value"},
     {"{\"optimizer\": {\"type\": \"Lamb\"}}",
      "c.json:1:16: optimizer.type \"Lamb\" is not supported yet by this version: write one of SGD, "
      "Adam, AdamW"},
@@ -452,6 +481,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_seed_configuration_is_read_as_it_stands),
         cmocka_unit_test(absent_keys_take_deepspeeds_defaults),
+        cmocka_unit_test(auto_is_what_front_ends_fill_in),
         cmocka_unit_test(compat_0_13_does_not_clip_unless_told),
         cmocka_unit_test(lenient_spellings_are_read),
         cmocka_unit_test(what_is_wrong_is_named_with_its_place),

@@ -48,7 +48,8 @@ static int free_dataset(void **state)
 static train_config configure(const char *text, int ranks)
 {
     parsed got = parse(text);
-    if (got.status != RING_OK || config_resolve_batch(&got.config, ranks, "") != RING_OK)
+    if (got.status != RING_OK ||
+        config_resolve_batch(&got.config, ranks, "", BATCH_EXACT) != RING_OK)
         fail_msg("%s", train_error());
     return got.config;
 }

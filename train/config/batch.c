@@ -85,7 +85,18 @@ static ring_status explain_zero(const train_config *config, long ranks, const ch
                       launcher);
 }
 
-ring_status config_resolve_batch(train_config *config, int ranks, const char *launcher)
+/* The file was written for another number of ranks: the accumulation makes up for it. */
+static bool keep_global(train_config *config, long ranks)
+{
+    const long pass = config->micro_batch * ranks;
+    if (config->train_batch % pass != 0)
+        return false;
+    config->accumulation = config->train_batch / pass;
+    return true;
+}
+
+ring_status config_resolve_batch(train_config *config, int ranks, const char *launcher,
+                                 batch_policy policy)
 {
     if (config->train_batch == 0 && config->micro_batch == 0)
         return train_fail(
@@ -94,7 +105,8 @@ ring_status config_resolve_batch(train_config *config, int ranks, const char *la
     RING_TRY(derive(config, ranks));
     if (config->micro_batch < 1 || config->accumulation < 1)
         return explain_zero(config, ranks, launcher);
-    if (config->train_batch != config->micro_batch * config->accumulation * ranks)
+    if (config->train_batch != config->micro_batch * config->accumulation * ranks &&
+        !(policy == BATCH_KEEP_GLOBAL && keep_global(config, ranks)))
         return explain_product(config, ranks, launcher);
     return RING_OK;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "automatic.h"
 #include "entries.h"
 #include "errors.h"
 #include "keys.h"
@@ -25,6 +26,7 @@ typedef struct config_reader {
     void *context;
     train_config *config;
     faults faults;
+    bool automatic; /* "auto" was met */
 } config_reader;
 
 static void tell(const config_reader *reader, const char *format, ...)
@@ -134,11 +136,42 @@ static ring_status check_section(const config_reader *reader, const config_key *
                         "%s must be a section: { … }", key->path);
 }
 
-static ring_status check_entry(const config_reader *reader, const config_entry *entry)
+static ring_status check_entry(config_reader *reader, const config_entry *entry);
+
+/* Once more, with the value that stands for "auto". */
+static ring_status check_automatic(config_reader *reader, const config_key *key,
+                                   const config_entry *entry)
+{
+    const char *value = automatic_value(key->path);
+    reader->automatic = true;
+    if (value == NULL)
+        return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
+                            "%s = auto: no front end fills that in; write a value", key->path);
+    tell(reader, "%s: auto -> %s", key->path,
+         value[0] != '\0' ? value : "what follows from the rest");
+    if (value[0] == '\0')
+        return RING_OK;
+    cJSON *tree = cJSON_Parse(value);
+    config_entry resolved = *entry;
+    resolved.value = tree;
+    const ring_status status = tree != NULL ? check_entry(reader, &resolved)
+                                            : train_fail(RING_ERR_MEMORY, "no memory");
+    cJSON_Delete(tree);
+    return status;
+}
+
+static bool is_automatic(const cJSON *value)
+{
+    return cJSON_IsString(value) && strcmp(value->valuestring, "auto") == 0;
+}
+
+static ring_status check_entry(config_reader *reader, const config_entry *entry)
 {
     const config_key *key = config_key_find(entry->path);
     if (key == NULL)
         return check_unknown(reader, entry);
+    if (is_automatic(entry->value))
+        return check_automatic(reader, key, entry);
     if (cJSON_IsNull(entry->value))
         return RING_OK; /* as if it were not there */
     if (key->use == USE_LATER)
@@ -185,6 +218,12 @@ static ring_status finish_optimizer(const config_reader *reader)
     const char *name = reader->entries.text.name;
     if (optimizer->type[0] == '\0' && was_told(reader, "optimizer", "optimizer.type"))
         return RING_OK;
+    if (reader->automatic && entries_find(&reader->entries, "optimizer") == NULL) {
+        automatic_optimizer(optimizer);
+        tell(reader,
+             "no optimizer, in a file with \"auto\": AdamW with lr 2e-4, betas 0.9 and 0.99, "
+             "no weight decay, no schedule");
+    }
     if (optimizer->type[0] == '\0')
         return train_fail(RING_ERR_CONFIG,
                           "%s: no optimizer; add \"optimizer\": {\"type\": \"SGD\", \"params\": "
@@ -274,8 +313,10 @@ static ring_status read_all(config_reader *reader, const char *name, const char 
                             size_t length)
 {
     values_initial(reader->config);
-    if (reader->options->compat_ds_0_13)
+    if (reader->options->compat_ds_0_13) {
         reader->config->gradient_clipping = 0.0;
+        reader->config->steps_per_print = 10;
+    }
     if (entries_read(&reader->entries, name, text, length, &reader->faults) == RING_OK) {
         check_entries(reader);
         faults_note(&reader->faults, place_of(reader, "optimizer"), finish_optimizer(reader));

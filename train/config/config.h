@@ -69,7 +69,7 @@ typedef struct train_config {
     optimizer_config optimizer;
     schedule_config schedule;
     double gradient_clipping; /* 0: off */
-    long steps_per_print;
+    long steps_per_print;     /* 0: not given */
     bool dump_state, drop_last;
 } train_config;
 
@@ -91,9 +91,15 @@ ring_status config_parse(const char *name, const char *text, size_t length,
                          const config_options *options, config_note_fn *note, void *context,
                          train_config *config);
 
+typedef enum batch_policy {
+    BATCH_EXACT,      /* sizes that do not fit are an error */
+    BATCH_KEEP_GLOBAL /* train_batch and micro_batch hold, the accumulation follows */
+} batch_policy;
+
 /** Completes train_batch = micro_batch * accumulation * ranks as DeepSpeed does, or says
  *  why it cannot and what would. @param launcher  where the number of ranks came from. */
-ring_status config_resolve_batch(train_config *config, int ranks, const char *launcher);
+ring_status config_resolve_batch(train_config *config, int ranks, const char *launcher,
+                                 batch_policy policy);
 
 /** Prints the settings, one "  name .... value" a line: those that differ from the default
  *  and the batch sizes, or with @p all every key that has an effect. */

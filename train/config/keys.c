@@ -188,7 +188,8 @@ const config_key config_keys[] = {
 
     REAL("gradient_clipping", gradient_clipping, 0, HUGE_VAL, "1.0", NULL,
          "most that the gradient's norm may be; 0: no limit"),
-    INT("steps_per_print", steps_per_print, 1, "10", "updates between two log lines"),
+    INT("steps_per_print", steps_per_print, 1, NULL,
+        "updates between two log lines; not given: ten times an epoch"),
     BOOL("dump_state", dump_state, "false", NULL, "print all settings at the start"),
 
     SECTION("fp16", "float16"),

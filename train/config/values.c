@@ -40,12 +40,8 @@ static void *field_of(train_config *config, const config_key *key)
     return (char *)config + key->field;
 }
 
-/* "auto" is what front ends replace before they call DeepSpeed. */
-static value_result not_a(const char *kind, const cJSON *value, char *problem)
+static value_result not_a(const char *kind, char *problem)
 {
-    if (cJSON_IsString(value) && strcmp(value->valuestring, "auto") == 0)
-        return wrong(problem, VALUE_LATER, "= auto is not supported yet by this version: write %s",
-                     kind);
     return wrong(problem, VALUE_WRONG, "must be %s", kind);
 }
 
@@ -64,7 +60,7 @@ static value_result set_int(train_config *config, const config_key *key, const c
                             char *problem)
 {
     if (!cJSON_IsNumber(value))
-        return not_a("a whole number", value, problem);
+        return not_a("a whole number", problem);
     const double number = value->valuedouble;
     const value_result result = check_range(key, number, problem);
     if (result != VALUE_SET)
@@ -79,7 +75,7 @@ static value_result set_real(train_config *config, const config_key *key, const 
                              char *problem)
 {
     if (!cJSON_IsNumber(value))
-        return not_a("a number", value, problem);
+        return not_a("a number", problem);
     const value_result result = check_range(key, value->valuedouble, problem);
     if (result == VALUE_SET)
         *(double *)field_of(config, key) = value->valuedouble;
@@ -91,7 +87,7 @@ static value_result set_pair(train_config *config, const config_key *key, const 
 {
     double *pair = field_of(config, key);
     if (!cJSON_IsArray(value) || cJSON_GetArraySize(value) != 2)
-        return not_a("a list of two numbers", value, problem);
+        return not_a("a list of two numbers", problem);
     for (int i = 0; i < 2; i++) {
         const cJSON *item = cJSON_GetArrayItem(value, i);
         if (!cJSON_IsNumber(item) || !(item->valuedouble >= key->least) ||
@@ -108,7 +104,7 @@ static value_result set_bool(train_config *config, const config_key *key, const 
                              char *problem)
 {
     if (!cJSON_IsBool(value))
-        return not_a("true or false", value, problem);
+        return not_a("true or false", problem);
     *(bool *)field_of(config, key) = cJSON_IsTrue(value);
     return VALUE_SET;
 }
