@@ -127,7 +127,8 @@ static double annealing_at(const schedule_config *s, double base_lr, long iterat
 
 static double stairs_at(const schedule_config *s, double base_lr, long iteration)
 {
-    return base_lr * pow(s->stair_gamma, (double)(iteration / s->stair_steps));
+    const long falls = iteration / s->stair_steps;
+    return base_lr * pow(s->stair_gamma, (double)falls);
 }
 
 /* ---- Constructors: what the first update uses ---- */
