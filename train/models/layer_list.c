@@ -23,6 +23,7 @@ typedef struct list_reader {
     size_t at;        /* byte of the latest key, where an error is told */
     size_t *layer_at; /* [layers] byte of the first key of each */
     model_spec *spec;
+    faults faults;
 } list_reader;
 
 static ring_status fail_at(const list_reader *reader, size_t at, const char *text)
@@ -301,7 +302,8 @@ static ring_status read_tree(list_reader *reader, const cJSON *tree)
 static ring_status read_text(list_reader *reader, const char *name, const char *text, size_t length)
 {
     const char *end = NULL;
-    RING_TRY(lenient_read(&reader->text, name, text, length));
+    RING_TRY(lenient_read(&reader->text, name, text, length, &reader->faults));
+    RING_TRY(faults_tell(&reader->faults, name));
     cJSON *tree = cJSON_ParseWithOpts(reader->text.json, &end, 1);
     if (tree == NULL)
         return lenient_syntax_error(&reader->text, (size_t)(end - reader->text.json));
