@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The lines of /proc/self/maps, by address: "FROM-TO rwxp OFFSET DEVICE INODE NAME". */
+#include "mappings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE = 512 }; /* of which the name may be cut off */
+
+static bool parse_range(const char *line, mappings_range *out, const char **rest)
+{
+    char *end;
+    out->from = strtoull(line, &end, 16);
+    if (*end != '-')
+        return false;
+    out->to = strtoull(end + 1, &end, 16);
+    *rest = end;
+    return *end == ' ' && out->from < out->to;
+}
+
+/* Anonymous memory has no inode. */
+static bool is_plain(const char *rest)
+{
+    char rights[5];
+    unsigned long inode;
+    return sscanf(rest, "%4s %*s %*s %lu", rights, &inode) == 2 && inode == 0 &&
+           strncmp(rights, "rw", 2) == 0 && rights[3] == 'p';
+}
+
+static bool read_line(FILE *file, char line[LINE])
+{
+    if (fgets(line, LINE, file) == NULL)
+        return false;
+    for (int c = 0; strchr(line, '\n') == NULL && c != '\n' && c != EOF;)
+        c = getc_unlocked(file);
+    return true;
+}
+
+/* @param[in,out] next  the first byte that no mapping was found of. */
+static bool cover(FILE *file, uintptr_t *next, uintptr_t to, mappings_range *out)
+{
+    char line[LINE];
+    mappings_range at;
+    const char *rest;
+    *out = (mappings_range){0};
+    while (*next < to && read_line(file, line)) {
+        if (!parse_range(line, &at, &rest))
+            return false;
+        if (at.to <= *next)
+            continue;
+        if (at.from > *next || !is_plain(rest))
+            return false;
+        out->from = out->to == 0 ? at.from : out->from;
+        *next = out->to = at.to;
+    }
+    return *next >= to;
+}
+
+bool mappings_around(const void *base, size_t bytes, mappings_range *out)
+{
+    uintptr_t next = (uintptr_t)base;
+    FILE *file = fopen("/proc/self/maps", "re");
+    if (file == NULL)
+        return false;
+    const bool covered = cover(file, &next, next + bytes, out);
+    fclose(file);
+    return covered;
+}

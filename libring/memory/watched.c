@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How it is known that nothing was missed. A call that changes mappings raises a count in the
+ * kernel while it still holds the lock of the address space, and lowers it once its event was read;
+ * while the count is not zero, UFFDIO_WRITEPROTECT is refused by EAGAIN. The thread makes `reads`
+ * odd before it reads, and even again when what it read is applied. So who sees no EAGAIN, and then
+ * an even number, sees all changes of before. */
+#include "watched.h"
+
+#include "mappings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
+#ifndef UFFD_FEATURE_EXACT_ADDRESS
+#define UFFD_FEATURE_EXACT_ADDRESS (1 << 11)
+#endif
+#ifndef USERFAULTFD_IOC_NEW
+#define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
+#endif
+
+/* Not the one for forks, which needs privileges: children have no part in this. */
+#define EVENTS (UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE)
+/* Write protection is how ranges are registered, and none is protected. Exact addresses stand for
+ * Linux 5.18: before 5.15 the kernel's count was a flag, which two changes at a time broke. */
+#define NEEDED (EVENTS | UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_EXACT_ADDRESS)
+
+enum { BATCH = 16 }; /* events read at a time */
+/* s; until the thread, which may wait for a core, counts as too slow. As long it holds up those who
+ * change mappings. */
+#define PATIENCE 0.02
+
+/* `to` 0: not in use. */
+typedef struct range {
+    _Atomic uintptr_t from, to;
+    _Atomic bool changed;
+} range;
+
+static struct {
+    pthread_mutex_t lock; /* of all but what is atomic. The thread never takes it */
+    bool running;
+    pthread_t thread;
+    int bell;
+    _Atomic int fd;
+    _Atomic bool refused, news;
+    _Atomic uint64_t reads;
+    range ranges[WATCHED_MOST];
+} watch = {.lock = PTHREAD_MUTEX_INITIALIZER, .bell = -1, .fd = -1};
+
+/* ---- The thread ------------------------------------------------------------------- */
+
+static void note_change(uintptr_t from, uintptr_t to)
+{
+    for (int i = 0; i < WATCHED_MOST; i++) {
+        range *r = &watch.ranges[i];
+        if (from >= atomic_load(&r->to) || atomic_load(&r->from) >= to)
+            continue;
+        atomic_store(&r->changed, true);
+        atomic_store(&watch.news, true);
+    }
+}
+
+static void apply(const struct uffd_msg *m)
+{
+    if (m->event == UFFD_EVENT_UNMAP || m->event == UFFD_EVENT_REMOVE) {
+        note_change(m->arg.remove.start, m->arg.remove.end);
+    } else if (m->event == UFFD_EVENT_REMAP) {
+        note_change(m->arg.remap.from, m->arg.remap.from + m->arg.remap.len);
+        note_change(m->arg.remap.to, m->arg.remap.to + m->arg.remap.len);
+    }
+}
+
+static void read_events(int fd)
+{
+    struct uffd_msg messages[BATCH];
+    ssize_t got;
+    atomic_fetch_add(&watch.reads, 1);
+    while ((got = read(fd, messages, sizeof messages)) > 0)
+        for (size_t i = 0; i < (size_t)got / sizeof *messages; i++)
+            apply(&messages[i]);
+    atomic_fetch_add(&watch.reads, 1);
+}
+
+/* It closes the descriptor itself, which ends whatever is watched: the C library may discard the
+ * thread's stack at its end, and nobody would read that any more. */
+static void *run(void *unused)
+{
+    int fd = atomic_load(&watch.fd);
+    struct pollfd fds[2] = {{.fd = fd, .events = POLLIN}, {.fd = watch.bell, .events = POLLIN}};
+    while (fds[1].revents == 0) {
+        if (poll(fds, 2, -1) > 0 && fds[0].revents != 0)
+            read_events(fd);
+    }
+    fd_close(&fd);
+    return unused;
+}
+
+/* ---- Opening ---------------------------------------------------------------------- */
+
+static int new_descriptor(void)
+{
+    const int flags = O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY;
+    const int fd = (int)syscall(SYS_userfaultfd, flags);
+    if (fd >= 0)
+        return fd;
+    const int error = errno;
+    int device = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+    const int other = device >= 0 ? ioctl(device, USERFAULTFD_IOC_NEW, flags) : -1;
+    fd_close(&device);
+    errno = error;
+    return other;
+}
+
+/* @return -1 with the reason in @p why. */
+static int open_descriptor(char *why, size_t size)
+{
+    struct uffdio_api api = {.api = UFFD_API, .features = EVENTS};
+    int fd = fd_guard(new_descriptor());
+    if (fd < 0) {
+        text_format(why, size, "userfaultfd: %m");
+        return -1;
+    }
+    if (ioctl(fd, UFFDIO_API, &api) == 0 && (api.features & NEEDED) == NEEDED)
+        return fd;
+    text_format(why, size,
+                "userfaultfd: this kernel does not tell all that is needed; Linux 5.18 "
+                "does on x86-64");
+    fd_close(&fd);
+    return -1;
+}
+
+bool watched_probe(char *why, size_t size)
+{
+    int fd = open_descriptor(why, size);
+    const bool can = fd >= 0;
+    fd_close(&fd);
+    return can;
+}
+
+static bool start_thread(char *why, size_t size)
+{
+    watch.bell = fd_guard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    errno = watch.bell >= 0 ? thread_start(&watch.thread, run, NULL) : errno;
+    watch.running = watch.bell >= 0 && errno == 0;
+    if (!watch.running)
+        text_format(why, size, "starting a thread: %m");
+    return watch.running;
+}
+
+static void close_descriptors(void)
+{
+    int fd = atomic_exchange(&watch.fd, -1);
+    fd_close(&fd);
+    fd_close(&watch.bell);
+}
+
+static bool open_locked(void)
+{
+    char why[160] = "";
+    if (watch.running || watched_is_refused())
+        return watch.running;
+    atomic_store(&watch.fd, open_descriptor(why, sizeof why));
+    if (watch.fd >= 0 && start_thread(why, sizeof why))
+        return true;
+    close_descriptors();
+    atomic_store(&watch.refused, true);
+    log_info("memory that nobody registered is copied, since its end is not noticed here: %s", why);
+    return false;
+}
+
+bool watched_is_refused(void)
+{
+    return atomic_load_explicit(&watch.refused, memory_order_relaxed);
+}
+
+static void end_all(void)
+{
+    for (unsigned i = 0; i < WATCHED_MOST; i++)
+        watched_end(i);
+}
+
+void watched_close(void)
+{
+    const uint64_t one = 1;
+    pthread_mutex_lock(&watch.lock);
+    if (watch.running && write(watch.bell, &one, sizeof one) == sizeof one) {
+        pthread_join(watch.thread, NULL);
+        atomic_store(&watch.fd, -1); /* the thread has closed it */
+        close_descriptors();
+        watch.running = false;
+        end_all();
+    }
+    pthread_mutex_unlock(&watch.lock);
+}
+
+/* ---- Ranges ----------------------------------------------------------------------- */
+
+static bool all_is_applied(void)
+{
+    struct uffdio_writeprotect nothing = {.mode = 0};
+    if (ioctl(atomic_load(&watch.fd), UFFDIO_WRITEPROTECT, &nothing) == 0 || errno == EAGAIN)
+        return false;
+    return atomic_fetch_or(&watch.reads, 0) % 2 == 0; /* a barrier, too: read after the ioctl */
+}
+
+/* @return false: others change mappings without a pause, or the thread does not get on. */
+static bool settle(void)
+{
+    double deadline = 0;
+    while (!all_is_applied()) {
+        const double now = clock_now();
+        deadline = deadline == 0 ? now + PATIENCE : deadline;
+        if (now >= deadline)
+            return false;
+        sched_yield();
+    }
+    return true;
+}
+
+static bool register_mappings(const mappings_range *around)
+{
+    struct uffdio_register r = {.range = {around->from, around->to - around->from},
+                                .mode = UFFDIO_REGISTER_MODE_WP};
+    return ioctl(watch.fd, UFFDIO_REGISTER, &r) == 0;
+}
+
+/* The range is there for the thread before the kernel tells of it. Changes of before are not its
+ * own. */
+bool watched_begin(unsigned number, const void *base, size_t bytes)
+{
+    range *r = &watch.ranges[number];
+    mappings_range around;
+    pthread_mutex_lock(&watch.lock);
+    bool watches = open_locked() && mappings_around(base, bytes, &around);
+    if (watches) {
+        (void)settle();
+        atomic_store(&r->changed, false);
+        atomic_store(&r->from, (uintptr_t)base);
+        atomic_store(&r->to, (uintptr_t)base + bytes);
+        watches = register_mappings(&around);
+    }
+    if (!watches)
+        watched_end(number);
+    pthread_mutex_unlock(&watch.lock);
+    return watches;
+}
+
+void watched_end(unsigned number)
+{
+    atomic_store(&watch.ranges[number].to, 0);
+}
+
+bool watched_is_whole(unsigned number)
+{
+    const range *r = &watch.ranges[number];
+    return settle() && !atomic_load(&r->changed) && atomic_load(&r->to) != 0;
+}
+
+bool watched_has_news(void)
+{
+    return atomic_load_explicit(&watch.news, memory_order_relaxed) &&
+           atomic_exchange(&watch.news, false);
+}
+
+/* ---- Forks ------------------------------------------------------------------------ */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&watch.lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&watch.lock);
+}
+
+/* The thread and, being guarded, its descriptors are the parent's. */
+static void in_child(void)
+{
+    watch.running = false;
+    watch.bell = -1;
+    atomic_store(&watch.fd, -1);
+    atomic_store(&watch.reads, 0);
+    atomic_store(&watch.refused, false);
+    end_all();
+    pthread_mutex_unlock(&watch.lock);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
