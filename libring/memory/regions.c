@@ -1,32 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A table of fixed size: nothing to allocate, nothing to fail, and what is not used is not even
- * committed. An id is a place in it; a sorted list of places finds addresses. */
-#include "regions.h"
+ * Regions that users register, and references. */
+#include "region_table.h"
 
 #include "heap.h"
 
-#include <stdatomic.h>
 #include <string.h>
-
-enum { SLOTS = 16384, FIRST_ID = REGION_HEAP_ID + 1 };
-
-typedef struct slot {
-    char *base;
-    size_t bytes; /* 0: free */
-    region_kind kind;
-    const struct accelerator *accelerator;
-    uint32_t users;      /* calls */
-    unsigned generation; /* of the process that registered it, see fork_generation() */
-} slot;
-
-static struct {
-    pthread_mutex_t lock;
-    _Atomic uint32_t count;   /* in use; changes under the lock, as the next */
-    _Atomic uint32_t devices; /* of them, those of accelerators */
-    bool listed;              /* `order` is filled */
-    uint16_t order[SLOTS];    /* those in use by address, then the free ones, longest free first */
-    slot slots[SLOTS];
-} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static region_watcher *_Atomic watchers;
 
@@ -34,9 +12,11 @@ static region_watcher *_Atomic watchers;
  * was changing is no list: the child starts anew. */
 static void in_child(void)
 {
-    pthread_mutex_init(&table.lock, NULL);
-    table.count = table.devices = 0;
-    table.listed = false;
+    struct region_table *t = &region_table;
+    pthread_mutex_init(&t->lock, NULL);
+    t->count = t->devices = t->waiting = t->leaving = 0;
+    t->free_users = t->free_automatic = (place_queue){0};
+    automatic_forget();
 }
 
 __attribute__((constructor)) static void watch_forks(void)
@@ -44,54 +24,14 @@ __attribute__((constructor)) static void watch_forks(void)
     pthread_atfork(NULL, NULL, in_child);
 }
 
-/* ---- Finding ---------------------------------------------------------------------- */
-
-static slot *slot_at(uint32_t place)
-{
-    return &table.slots[table.order[place]];
-}
-
-/* How many regions begin at @p at or before. */
-static uint32_t places_until(const char *at)
-{
-    uint32_t low = 0, high = table.count;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if ((uintptr_t)slot_at(middle)->base <= (uintptr_t)at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static bool contains(const slot *s, size_t offset, size_t bytes)
-{
-    return bytes <= s->bytes && offset <= s->bytes - bytes;
-}
-
-static uint64_t make_ref(uint64_t id, uint64_t offset)
-{
-    return id << REGION_OFFSET_BITS | offset;
-}
-
 static size_t offset_of(uint64_t ref)
 {
     return (size_t)(ref & ((UINT64_C(1) << REGION_OFFSET_BITS) - 1));
 }
 
-static slot *slot_of(uint64_t ref)
-{
-    const uint64_t id = ref >> REGION_OFFSET_BITS;
-    if (id < FIRST_ID || id >= FIRST_ID + SLOTS)
-        return NULL;
-    slot *s = &table.slots[id - FIRST_ID];
-    return s->bytes > 0 && s->generation == fork_generation() ? s : NULL;
-}
+/* ---- Adding ----------------------------------------------------------------------- */
 
-/* ---- The table -------------------------------------------------------------------- */
-
-static ring_status refuse_overlap(const char *base, size_t bytes, const slot *other)
+static ring_status refuse_overlap(const char *base, size_t bytes, const region_slot *other)
 {
     return fail(RING_ERR_ARGUMENT,
                 "ring_mem_register: %zu bytes at %p overlap the %zu bytes at %p that are "
@@ -99,37 +39,69 @@ static ring_status refuse_overlap(const char *base, size_t bytes, const slot *ot
                 bytes, (const void *)base, other->bytes, (void *)other->base);
 }
 
-static void list_slots(void)
+static region_slot *waiting_at(uint32_t i)
 {
-    for (uint32_t i = 0; i < SLOTS && !table.listed; i++)
-        table.order[i] = (uint16_t)i;
-    table.listed = true;
+    return &region_table.slots[region_table.waiting_at[i]];
+}
+
+static region_slot *waiting_over(const char *base, size_t bytes)
+{
+    for (uint32_t i = 0; i < region_table.waiting; i++)
+        if (table_overlaps(waiting_at(i), base, bytes))
+            return waiting_at(i);
+    return NULL;
+}
+
+bool regions_wait_for(const char *base, size_t bytes)
+{
+    return waiting_over(base, bytes) != NULL;
+}
+
+/* Automatic regions make way for users'. @param[out] waits  a running call uses one of them. */
+static ring_status clear_overlaps(const char *base, size_t bytes, bool *waits)
+{
+    *waits = false;
+    const region_slot *waiting = waiting_over(base, bytes);
+    if (waiting != NULL)
+        return refuse_overlap(base, bytes, waiting);
+    uint32_t place = table_first_near(base, bytes);
+    while (place < region_table.count && table_overlaps(table_at(place), base, bytes)) {
+        region_slot *other = table_at(place);
+        if (!table_is_automatic(other))
+            return refuse_overlap(base, bytes, other);
+        if (automatic_end(other))
+            continue;
+        *waits = true;
+        place++;
+    }
+    return RING_OK;
+}
+
+static void list_or_wait(region_slot *s, bool waits)
+{
+    s->waits = waits;
+    if (waits)
+        region_table.waiting_at[region_table.waiting++] = (uint16_t)(s - region_table.slots);
+    else
+        table_list(s);
 }
 
 static ring_status add_locked(char *base, size_t bytes, region_kind kind,
                               const struct accelerator *by)
 {
-    const uint32_t count = table.count, place = places_until(base);
-    if (place > 0 && (size_t)(base - slot_at(place - 1)->base) < slot_at(place - 1)->bytes)
-        return refuse_overlap(base, bytes, slot_at(place - 1));
-    if (place < count && (size_t)(slot_at(place)->base - base) < bytes)
-        return refuse_overlap(base, bytes, slot_at(place));
-    if (count == SLOTS)
+    bool waits;
+    RING_TRY(clear_overlaps(base, bytes, &waits));
+    region_slot *s = table_take(false);
+    if (s == NULL)
         return fail(RING_ERR_MEMORY,
                     "ring_mem_register: %d regions are registered, and no more can be; register "
                     "fewer, larger ones",
-                    (int)SLOTS);
-    list_slots();
-    const uint16_t taken = table.order[count];
-    memmove(&table.order[place + 1], &table.order[place], (count - place) * sizeof *table.order);
-    table.order[place] = taken;
-    table.slots[taken] = (slot){.base = base,
-                                .bytes = bytes,
-                                .kind = kind,
-                                .accelerator = by,
-                                .generation = fork_generation()};
-    table.count = count + 1;
-    table.devices += kind == REGION_DEVICE;
+                    (int)TABLE_USERS);
+    s->base = base;
+    s->bytes = bytes;
+    s->kind = kind;
+    s->accelerator = by;
+    list_or_wait(s, waits);
     return RING_OK;
 }
 
@@ -145,9 +117,10 @@ static ring_status add(void *base, size_t bytes, region_kind kind, const struct 
             RING_ERR_ARGUMENT,
             "ring_mem_register: %p is memory of ring_mem_alloc, which peers reach without it",
             base);
-    pthread_mutex_lock(&table.lock);
+    pthread_mutex_lock(&region_table.lock);
     const ring_status status = add_locked(first, bytes, kind, by);
-    pthread_mutex_unlock(&table.lock);
+    pthread_mutex_unlock(&region_table.lock);
+    automatic_tell();
     return status;
 }
 
@@ -161,11 +134,40 @@ ring_status region_add_device(void *base, size_t bytes, const struct accelerator
     return add(base, bytes, REGION_DEVICE, by);
 }
 
-static ring_status remove_locked(const char *base, uint16_t *id, size_t *bytes)
+/* ---- Removing --------------------------------------------------------------------- */
+
+static void unwait(uint32_t i)
 {
-    const uint32_t place = places_until(base);
-    slot *s = place > 0 ? slot_at(place - 1) : NULL;
-    if (s == NULL || s->base != base)
+    region_table.waiting_at[i] = region_table.waiting_at[--region_table.waiting];
+}
+
+void regions_list_waiting(void)
+{
+    for (uint32_t i = region_table.waiting; i-- > 0;) {
+        region_slot *s = waiting_at(i);
+        if (table_overlap(s->base, s->bytes) != NULL)
+            continue;
+        unwait(i);
+        list_or_wait(s, false);
+    }
+}
+
+/* @param[out] waiting  its place among those that wait, if it does. */
+static region_slot *find_users(const char *base, uint32_t *waiting)
+{
+    const uint32_t place = table_places_until(base);
+    for (*waiting = 0; *waiting < region_table.waiting; ++*waiting)
+        if (waiting_at(*waiting)->base == base)
+            return waiting_at(*waiting);
+    region_slot *s = place > 0 ? table_at(place - 1) : NULL;
+    return s != NULL && s->base == base && !table_is_automatic(s) ? s : NULL;
+}
+
+static ring_status remove_locked(const char *base, uint64_t *ref, size_t *bytes)
+{
+    uint32_t waiting;
+    region_slot *s = find_users(base, &waiting);
+    if (s == NULL)
         return fail(RING_ERR_ARGUMENT,
                     "ring_mem_deregister: %p was not given to ring_mem_register in this process",
                     (const void *)base);
@@ -174,18 +176,17 @@ static ring_status remove_locked(const char *base, uint16_t *id, size_t *bytes)
             RING_ERR_USAGE,
             "ring_mem_deregister: running calls (%u) use the %zu bytes at %p; wait for them first",
             s->users, s->bytes, (const void *)base);
-    const uint16_t freed = table.order[place - 1];
-    *id = (uint16_t)(FIRST_ID + freed);
+    *ref = table_ref(s, base);
     *bytes = s->bytes;
-    s->bytes = 0;
-    table.devices -= s->kind == REGION_DEVICE;
-    memmove(&table.order[place - 1], &table.order[place], (SLOTS - place) * sizeof *table.order);
-    table.order[SLOTS - 1] = freed;
-    table.count--;
+    if (s->waits)
+        unwait(waiting);
+    else
+        table_unlist(s);
+    table_give_back(s);
     return RING_OK;
 }
 
-static void tell_watchers(uint16_t id, uint64_t offset, size_t bytes)
+void regions_tell_watchers(uint16_t id, uint64_t offset, size_t bytes)
 {
     for (const region_watcher *w = atomic_load(&watchers); w != NULL; w = w->next)
         w->gone(id, offset, bytes);
@@ -193,18 +194,18 @@ static void tell_watchers(uint16_t id, uint64_t offset, size_t bytes)
 
 static void heap_is_freeing(size_t offset, size_t bytes)
 {
-    tell_watchers(REGION_HEAP_ID, offset, bytes);
+    regions_tell_watchers(REGION_HEAP_ID, offset, bytes);
 }
 
 ring_status region_remove(void *base)
 {
-    uint16_t id = 0;
+    uint64_t ref = 0;
     size_t bytes = 0;
-    pthread_mutex_lock(&table.lock);
-    const ring_status status = remove_locked(base, &id, &bytes);
-    pthread_mutex_unlock(&table.lock);
+    pthread_mutex_lock(&region_table.lock);
+    const ring_status status = remove_locked(base, &ref, &bytes);
+    pthread_mutex_unlock(&region_table.lock);
     if (status == RING_OK)
-        tell_watchers(id, 0, bytes);
+        regions_tell_watchers((uint16_t)(ref >> REGION_OFFSET_BITS), 0, bytes);
     return status;
 }
 
@@ -218,24 +219,19 @@ void region_watch(region_watcher *watcher)
 
 /* ---- References ------------------------------------------------------------------- */
 
-static uint64_t ref_locked(const char *ptr, size_t bytes, uint32_t users)
-{
-    const uint32_t place = places_until(ptr);
-    slot *s = place > 0 ? slot_at(place - 1) : NULL;
-    if (s == NULL || !contains(s, (size_t)(ptr - s->base), bytes))
-        return 0;
-    s->users += users;
-    return make_ref(FIRST_ID + (uint64_t)(s - table.slots), (uint64_t)(ptr - s->base));
-}
-
 bool regions_are_registered(void)
 {
-    return atomic_load_explicit(&table.count, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&region_table.count, memory_order_relaxed) > 0;
+}
+
+uint64_t regions_ended(void)
+{
+    return atomic_load_explicit(&region_table.ended, memory_order_acquire);
 }
 
 bool regions_have_devices(void)
 {
-    return atomic_load_explicit(&table.devices, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&region_table.devices, memory_order_relaxed) > 0;
 }
 
 const struct accelerator *regions_accelerator(void)
@@ -244,48 +240,63 @@ const struct accelerator *regions_accelerator(void)
     bool several = false;
     if (!regions_have_devices())
         return NULL;
-    pthread_mutex_lock(&table.lock);
-    for (uint32_t place = 0; place < table.count; place++) {
-        const struct accelerator *by = slot_at(place)->accelerator;
+    pthread_mutex_lock(&region_table.lock);
+    for (uint32_t place = 0; place < region_table.count; place++) {
+        const struct accelerator *by = table_at(place)->accelerator;
         several |= by != NULL && only != NULL && by != only;
         only = by != NULL ? by : only;
     }
-    pthread_mutex_unlock(&table.lock);
+    pthread_mutex_unlock(&region_table.lock);
     return several ? NULL : only;
 }
 
-static uint64_t make_use(const void *ptr, size_t bytes, uint32_t users)
+/* An automatic region has the users that automatic_hold() gave it. */
+static uint64_t ref_locked(const char *ptr, size_t bytes, bool holds)
+{
+    region_slot *s = table_around(ptr, bytes);
+    if (s == NULL || (holds && table_is_automatic(s)))
+        return 0;
+    s->users += holds;
+    return table_ref(s, ptr);
+}
+
+static uint64_t make_use(const void *ptr, size_t bytes, bool holds)
 {
     const uint64_t in_heap = heap_ref(ptr, bytes);
     if (in_heap != 0)
-        return make_ref(REGION_HEAP_ID, in_heap - 1);
+        return (uint64_t)REGION_HEAP_ID << REGION_OFFSET_BITS | (in_heap - 1);
     if (!regions_are_registered())
         return 0;
-    pthread_mutex_lock(&table.lock);
-    const uint64_t ref = ref_locked(ptr, bytes, users);
-    pthread_mutex_unlock(&table.lock);
+    pthread_mutex_lock(&region_table.lock);
+    const uint64_t ref = ref_locked(ptr, bytes, holds);
+    pthread_mutex_unlock(&region_table.lock);
     return ref;
 }
 
 uint64_t region_ref(const void *ptr, size_t bytes)
 {
-    return make_use(ptr, bytes, 0);
+    return make_use(ptr, bytes, false);
 }
 
 uint64_t region_hold(const void *ptr, size_t bytes)
 {
-    return make_use(ptr, bytes, 1);
+    return make_use(ptr, bytes, true);
 }
 
 void region_release(uint64_t ref)
 {
+    bool ends = false;
     if (ref >> REGION_OFFSET_BITS < FIRST_ID)
         return;
-    pthread_mutex_lock(&table.lock);
-    slot *s = slot_of(ref);
-    if (s != NULL)
+    pthread_mutex_lock(&region_table.lock);
+    region_slot *s = table_of(ref);
+    if (s != NULL && table_is_automatic(s))
+        ends = automatic_release(s);
+    else if (s != NULL)
         s->users--;
-    pthread_mutex_unlock(&table.lock);
+    pthread_mutex_unlock(&region_table.lock);
+    if (ends)
+        automatic_tell();
 }
 
 bool region_find(uint64_t ref, region *out)
@@ -294,15 +305,16 @@ bool region_find(uint64_t ref, region *out)
     *out = (region){.id = id, .kind = REGION_SHARED, .base = heap_base(), .bytes = heap_span()};
     if (id == REGION_HEAP_ID)
         return out->base != NULL;
-    pthread_mutex_lock(&table.lock);
-    const slot *s = slot_of(ref);
+    pthread_mutex_lock(&region_table.lock);
+    const region_slot *s = table_of(ref);
     if (s != NULL)
         *out = (region){.id = id,
                         .kind = s->kind,
+                        .automatic = table_is_automatic(s),
                         .base = s->base,
                         .bytes = s->bytes,
                         .accelerator = s->accelerator};
-    pthread_mutex_unlock(&table.lock);
+    pthread_mutex_unlock(&region_table.lock);
     return s != NULL;
 }
 

@@ -25,6 +25,7 @@ enum { REGION_OFFSET_BITS = 48, REGION_HEAP_ID = 1 };
 typedef struct region {
     uint16_t id; /* of a region that is gone: not given again before all others were */
     region_kind kind;
+    bool automatic; /* nobody registered it, see automatic.h */
     char *base;
     size_t bytes;
     const struct accelerator *accelerator; /* of REGION_DEVICE */
@@ -45,13 +46,16 @@ uint64_t region_ref(const void *ptr, size_t bytes);
 
 /** @return false: nothing but the heap is a region, so nothing need be held. One load. */
 bool regions_are_registered(void);
+/** @return a number that is another one once any region but the heap has ended: then an address may
+ *  lie in another region than before. One load. */
+uint64_t regions_ended(void);
 /** @return true if memory of accelerators is among them. One load. */
 bool regions_have_devices(void);
 /** @return whose all memory of accelerators is that is registered; NULL: there is none, or it is of
  *  several. O(regions). */
 const struct accelerator *regions_accelerator(void);
 /** As region_ref(), for a call that uses the memory: the region stays until region_release(). The
- * heap stays anyway. */
+ *  heap stays anyway. Automatic ones are held by automatic_hold() alone. */
 uint64_t region_hold(const void *ptr, size_t bytes);
 /** @param ref  from region_hold(); 0 is allowed. */
 void region_release(uint64_t ref);

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is made, kept and ended. Nothing is told, and no memory is watched, with the lock held. */
+#include "automatic.h"
+
+#include "region_table.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* Buffers that cannot be watched are remembered, for so many calls each: finding out takes time. */
+enum { REFUSED = 64, REFUSED_CALLS = 100 };
+
+_Static_assert(TABLE_AUTOMATIC >= 2 * AUTOMATIC_MOST, "those that end leave room, and ids rest");
+
+typedef struct refusal {
+    const char *base;
+    size_t bytes;
+    unsigned calls; /* to come */
+} refusal;
+
+/* Guarded by region_table.lock. */
+static struct {
+    unsigned communicators;
+    size_t most; /* set by a test, 0: not */
+    uint64_t clock;
+    automatic_counts counts;
+    refusal refused[REFUSED];
+} automatic;
+
+static _Atomic bool forbidden;
+
+/* ---- Ends ------------------------------------------------------------------------- */
+
+static void take_leave(region_slot *s)
+{
+    table_unlist(s);
+    watched_end(table_number(s));
+    automatic.counts.regions--;
+    automatic.counts.bytes -= s->bytes;
+    automatic.counts.ended++;
+    region_table.leaving_at[region_table.leaving++] = (uint16_t)(s - region_table.slots);
+    regions_list_waiting();
+}
+
+bool automatic_end(region_slot *s)
+{
+    s->ended = true;
+    if (s->users > 0)
+        return false;
+    take_leave(s);
+    return true;
+}
+
+bool automatic_release(region_slot *s)
+{
+    return --s->users == 0 && s->ended && automatic_end(s);
+}
+
+static bool next_to_tell(uint64_t *ref, size_t *bytes)
+{
+    pthread_mutex_lock(&region_table.lock);
+    const bool some = region_table.leaving > 0;
+    if (some) {
+        region_slot *s = &region_table.slots[region_table.leaving_at[--region_table.leaving]];
+        *ref = table_ref(s, s->base);
+        *bytes = s->bytes;
+        table_give_back(s);
+    }
+    pthread_mutex_unlock(&region_table.lock);
+    return some;
+}
+
+void automatic_tell(void)
+{
+    uint64_t ref;
+    size_t bytes;
+    while (next_to_tell(&ref, &bytes))
+        regions_tell_watchers((uint16_t)(ref >> REGION_OFFSET_BITS), 0, bytes);
+}
+
+/* @param all  else those that have changed. Backwards: what ends leaves the list. */
+static bool end_idle(bool all)
+{
+    bool ended = false;
+    for (uint32_t i = region_table.count; i-- > 0;) {
+        region_slot *s = table_at(i);
+        if (table_is_automatic(s) && (s->users == 0 || !all) &&
+            (all || !watched_is_whole(table_number(s))))
+            ended |= automatic_end(s);
+    }
+    return ended;
+}
+
+bool automatic_drop_idle(void)
+{
+    pthread_mutex_lock(&region_table.lock);
+    const bool dropped = end_idle(true);
+    pthread_mutex_unlock(&region_table.lock);
+    automatic_tell();
+    return dropped;
+}
+
+/* ---- Room ------------------------------------------------------------------------- */
+
+size_t automatic_most(void)
+{
+    struct rlimit locked;
+    const size_t pages = (size_t)sysconf(_SC_PHYS_PAGES), page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t most = pages / 4 * page;
+    if (automatic.most > 0)
+        return automatic.most;
+    if (getrlimit(RLIMIT_MEMLOCK, &locked) != 0 || locked.rlim_cur == RLIM_INFINITY)
+        return most;
+    return min_size(most, locked.rlim_cur / 2);
+}
+
+void automatic_set_most(size_t bytes)
+{
+    pthread_mutex_lock(&region_table.lock);
+    automatic.most = bytes;
+    pthread_mutex_unlock(&region_table.lock);
+}
+
+static region_slot *least_recent(void)
+{
+    region_slot *least = NULL;
+    for (uint32_t i = 0; i < region_table.count; i++) {
+        region_slot *s = table_at(i);
+        if (table_is_automatic(s) && s->users == 0 &&
+            (least == NULL || s->used_at < least->used_at))
+            least = s;
+    }
+    return least;
+}
+
+static bool make_room(size_t bytes)
+{
+    const automatic_counts *now = &automatic.counts;
+    const size_t most = automatic_most();
+    if (bytes > most)
+        return false;
+    while (now->bytes > most - bytes || now->regions >= AUTOMATIC_MOST) {
+        region_slot *least = least_recent();
+        if (least == NULL)
+            return false;
+        (void)automatic_end(least);
+    }
+    return true;
+}
+
+/* Those that calls use, and users' own, stay. */
+static bool clear_overlaps(const char *base, size_t bytes)
+{
+    region_slot *other;
+    while ((other = table_overlap(base, bytes)) != NULL) {
+        if (!table_is_automatic(other) || other->users > 0)
+            return false;
+        (void)automatic_end(other);
+    }
+    return !regions_wait_for(base, bytes);
+}
+
+/* ---- Refusals --------------------------------------------------------------------- */
+
+static refusal *refusal_of(const char *base)
+{
+    return &automatic.refused[((uintptr_t)base >> 12) % REFUSED];
+}
+
+static bool was_refused(const char *base, size_t bytes)
+{
+    refusal *r = refusal_of(base);
+    if (r->base != base || r->bytes != bytes || r->calls == 0)
+        return false;
+    r->calls--;
+    return true;
+}
+
+/* ---- Making ----------------------------------------------------------------------- */
+
+static region_slot *reserve(const char *base, size_t bytes)
+{
+    if (was_refused(base, bytes) || !clear_overlaps(base, bytes) || !make_room(bytes))
+        return NULL;
+    return table_take(true);
+}
+
+static uint64_t use(region_slot *s, const char *ptr)
+{
+    s->users++;
+    s->used_at = ++automatic.clock;
+    return table_ref(s, ptr);
+}
+
+/* Meanwhile another thread, or a user, may have registered what overlaps. */
+static uint64_t list(region_slot *s, const char *base, size_t bytes, bool watched)
+{
+    if (watched && clear_overlaps(base, bytes)) {
+        s->base = (char *)(uintptr_t)base;
+        s->bytes = bytes;
+        table_list(s);
+        automatic.counts.regions++;
+        automatic.counts.bytes += bytes;
+        automatic.counts.made++;
+        return use(s, base);
+    }
+    if (!watched)
+        *refusal_of(base) = (refusal){base, bytes, REFUSED_CALLS};
+    watched_end(table_number(s));
+    table_give_back(s);
+    return 0;
+}
+
+static uint64_t make(const char *base, size_t bytes)
+{
+    pthread_mutex_lock(&region_table.lock);
+    region_slot *s = reserve(base, bytes);
+    pthread_mutex_unlock(&region_table.lock);
+    automatic_tell();
+    if (s == NULL)
+        return 0;
+    const bool watched = watched_begin(table_number(s), base, bytes);
+    pthread_mutex_lock(&region_table.lock);
+    const uint64_t ref = list(s, base, bytes, watched);
+    pthread_mutex_unlock(&region_table.lock);
+    automatic_tell();
+    return ref;
+}
+
+/* ---- Holding ---------------------------------------------------------------------- */
+
+/* What there is, if its pages are the same. */
+static uint64_t hold_kept(const char *ptr, size_t bytes)
+{
+    if (watched_has_news())
+        (void)end_idle(false);
+    region_slot *s = table_around(ptr, bytes);
+    if (s == NULL || !table_is_automatic(s) || s->ended)
+        return 0;
+    if (!watched_is_whole(table_number(s))) {
+        (void)automatic_end(s);
+        return 0;
+    }
+    automatic.counts.held++;
+    return use(s, ptr);
+}
+
+uint64_t automatic_hold(const void *ptr, size_t bytes)
+{
+    uint64_t ref = region_hold(ptr, bytes);
+    if (ref != 0 || bytes < AUTOMATIC_LEAST_BYTES || watched_is_refused() ||
+        atomic_load_explicit(&forbidden, memory_order_relaxed))
+        return ref;
+    pthread_mutex_lock(&region_table.lock);
+    ref = hold_kept(ptr, bytes);
+    const bool ended = region_table.leaving > 0;
+    pthread_mutex_unlock(&region_table.lock);
+    if (ended)
+        automatic_tell();
+    return ref != 0 ? ref : make(ptr, bytes);
+}
+
+/* ---- Life ------------------------------------------------------------------------- */
+
+void automatic_forbid(const char *why)
+{
+    if (!atomic_exchange(&forbidden, true))
+        log_info("memory that nobody registered is copied: %s", why);
+}
+
+void automatic_enter(void)
+{
+    pthread_mutex_lock(&region_table.lock);
+    automatic.communicators++;
+    pthread_mutex_unlock(&region_table.lock);
+}
+
+/* A region that a call still uses ends with it. */
+static bool leave_locked(void)
+{
+    if (--automatic.communicators > 0)
+        return false;
+    for (uint32_t i = region_table.count; i-- > 0;)
+        if (table_is_automatic(table_at(i)))
+            (void)automatic_end(table_at(i));
+    return true;
+}
+
+void automatic_leave(void)
+{
+    pthread_mutex_lock(&region_table.lock);
+    const bool last = leave_locked();
+    pthread_mutex_unlock(&region_table.lock);
+    automatic_tell();
+    if (last)
+        watched_close();
+}
+
+void automatic_forget(void)
+{
+    automatic.communicators = 0;
+    automatic.counts = (automatic_counts){0};
+}
+
+void automatic_count(automatic_counts *out)
+{
+    pthread_mutex_lock(&region_table.lock);
+    *out = automatic.counts;
+    pthread_mutex_unlock(&region_table.lock);
+}

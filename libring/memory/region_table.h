@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * region_table: what regions.c and automatic.c share. A table of fixed size: nothing to allocate,
+ * nothing to fail, and what is not used is not even committed. An id is a place in it; a sorted
+ * list of places finds addresses. Those of users and the automatic ones have places of their own.
+ *
+ * The caller holds region_table.lock throughout.
+ */
+#ifndef RING_REGION_TABLE_H
+#define RING_REGION_TABLE_H
+
+#include "regions.h"
+#include "watched.h"
+
+#include <stdatomic.h>
+
+enum {
+    TABLE_USERS = 16384,
+    TABLE_AUTOMATIC = WATCHED_MOST,
+    TABLE_SLOTS = TABLE_USERS + TABLE_AUTOMATIC,
+    FIRST_ID = REGION_HEAP_ID + 1
+};
+
+typedef struct region_slot {
+    char *base;
+    size_t bytes; /* 0: free */
+    region_kind kind;
+    const struct accelerator *accelerator;
+    uint32_t users;      /* calls */
+    unsigned generation; /* of the process that registered it, see fork_generation() */
+    bool ended;          /* automatic, and still used: by no further call */
+    bool waits;          /* a user's, for automatic ones that end: not found before */
+    uint64_t used_at;    /* automatic: the higher the later */
+} region_slot;
+
+/* Places that are free, longest free first: those that were never used, then a ring. */
+typedef struct place_queue {
+    uint32_t fresh, first, count;
+} place_queue;
+
+extern struct region_table {
+    pthread_mutex_t lock;
+    _Atomic uint32_t count;   /* listed in `order`; changes under the lock, as the next */
+    _Atomic uint32_t devices; /* of them, those of accelerators */
+    _Atomic uint64_t ended;   /* how many have left the list */
+    place_queue free_users, free_automatic;
+    uint32_t waiting, leaving; /* how many of these */
+    uint16_t order[TABLE_SLOTS];
+    uint16_t freed_users[TABLE_USERS], freed_automatic[TABLE_AUTOMATIC];
+    uint16_t waiting_at[TABLE_USERS];     /* users' regions that are not listed yet */
+    uint16_t leaving_at[TABLE_AUTOMATIC]; /* automatic ones whose end is still to be told */
+    region_slot slots[TABLE_SLOTS];
+} region_table;
+
+/** How many listed regions begin at @p at or before. */
+uint32_t table_places_until(const char *at);
+/** A listed region, by address. */
+region_slot *table_at(uint32_t place);
+/** The place of the first listed region that has bytes of these; else `count`, or that of one
+ *  behind them. */
+uint32_t table_first_near(const char *base, size_t bytes);
+/** A listed region that has bytes of these; NULL: none. */
+region_slot *table_overlap(const char *base, size_t bytes);
+bool table_overlaps(const region_slot *s, const char *base, size_t bytes);
+/** The listed region that all these bytes lie in; NULL: none. */
+region_slot *table_around(const char *ptr, size_t bytes);
+/** A region's place; NULL: none of this process. */
+region_slot *table_of(uint64_t ref);
+uint64_t table_ref(const region_slot *s, const char *ptr);
+bool table_is_automatic(const region_slot *s);
+/** Its number among the automatic ones. */
+unsigned table_number(const region_slot *s);
+
+/** @return a free place, with the id that was free for longest; NULL: there is none. */
+region_slot *table_take(bool automatic);
+void table_give_back(region_slot *s);
+void table_list(region_slot *s);
+void table_unlist(region_slot *s);
+
+/* ---- automatic.c ---- */
+/** Ends an automatic region: at once if nobody uses it, else with its last user.
+ *  @return true: at once; automatic_tell() is due once the lock is given up. */
+bool automatic_end(region_slot *s);
+/** One user less. @return as automatic_end(). */
+bool automatic_release(region_slot *s);
+/** Without the lock: tells of those that ended. */
+void automatic_tell(void);
+/** For a child. */
+void automatic_forget(void);
+
+/* ---- regions.c ---- */
+/** Without the lock. */
+void regions_tell_watchers(uint16_t id, uint64_t offset, size_t bytes);
+/** @return true if a user's region that is not listed yet has bytes of these. */
+bool regions_wait_for(const char *base, size_t bytes);
+/** Lists what users registered over automatic regions that are no more. */
+void regions_list_waiting(void);
+
+#endif
