@@ -30,7 +30,7 @@ enum {
 
 typedef struct fake_settings {
     int devices;
-    bool infiniband, strict_inline, no_dmabuf;
+    bool infiniband, strict_inline, no_dmabuf, no_copy_on_fork;
     char down[IBV_SYSFS_NAME_MAX];
     uint32_t most_inline, mtu, most_wrs, most_reads;
     uint64_t memlock, seed;

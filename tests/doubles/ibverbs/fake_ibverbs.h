@@ -17,6 +17,7 @@
  *   wrs=N          the most work requests of a queue, 16384 unless told
  *   rd_atomic=N    the most RDMA reads that a queue pair has under way, 16 unless told
  *   memlock=BYTES  the most memory registered at a time
+ *   no_copy_on_fork  ibv_fork_init() is needed, as by old kernels
  *   no_dmabuf      ibv_reg_dmabuf_mr() is not supported
  *   seed=N         of all that is random
  *   delay=US       work requests are done so much later on average
@@ -45,6 +46,11 @@ FAKE_API bool fake_ibverbs_cut(const char *device, bool cut);
  *  IBV_EVENT_PORT_ACTIVE change the state that ibv_query_port() tells, not the traffic.
  *  @return false: there is no such device. */
 FAKE_API bool fake_ibverbs_port_event(const char *device, int event);
+
+/** The pages of this memory are about to be unmapped, moved or discarded. As on hardware, which has
+ *  pinned them, who holds a key of a registration that has some of them goes on with those pages,
+ *  whatever comes to lie at the address. */
+FAKE_API void fake_ibverbs_pages_go(const void *memory, size_t bytes);
 
 typedef struct fake_ibverbs_counts {
     /* Since the process began. */

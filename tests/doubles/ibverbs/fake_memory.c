@@ -21,6 +21,7 @@ typedef struct fake_region {
     char *memory; /* what lies at iova */
     uint64_t iova;
     unsigned access;
+    char *pinned; /* a copy of pages that their process has lost */
     void *mapped; /* of a dma-buf */
     size_t mapped_bytes;
 } fake_region;
@@ -260,8 +261,33 @@ int ibv_dereg_mr(struct ibv_mr *mr)
     fake_unlock();
     if (r->mapped != NULL)
         munmap(r->mapped, r->mapped_bytes);
+    free(r->pinned);
     free(r);
     return 0;
+}
+
+/* ---- Pages that go ---- */
+
+static void keep_pages(fake_region *r)
+{
+    char *pinned = malloc(r->base.length);
+    if (pinned == NULL)
+        fake_misuse("no memory for", "pinned pages");
+    memcpy(pinned, r->memory, r->base.length);
+    r->memory = r->pinned = pinned;
+}
+
+void fake_ibverbs_pages_go(const void *memory, size_t bytes)
+{
+    const uintptr_t from = (uintptr_t)memory;
+    fake_lock();
+    for (int i = 0; i < MOST_SLOTS; i++) {
+        fake_region *r = regions[i];
+        if (r != NULL && r->pinned == NULL && r->mapped == NULL &&
+            (uintptr_t)r->memory < from + bytes && from < (uintptr_t)r->memory + r->base.length)
+            keep_pages(r);
+    }
+    fake_unlock();
 }
 
 /* ---- Access ---- */

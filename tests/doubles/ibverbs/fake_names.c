@@ -76,5 +76,7 @@ int ibv_fork_init(void)
 
 enum ibv_fork_status ibv_is_fork_initialized(void)
 {
+    if (!fake_settings_get()->no_copy_on_fork)
+        return IBV_FORK_UNNEEDED;
     return prepared ? IBV_FORK_ENABLED : IBV_FORK_DISABLED;
 }

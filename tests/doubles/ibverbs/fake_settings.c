@@ -60,6 +60,8 @@ static bool set_flag(const char *name)
 {
     if (strcmp(name, "no_dmabuf") == 0)
         settings.no_dmabuf = true;
+    else if (strcmp(name, "no_copy_on_fork") == 0)
+        settings.no_copy_on_fork = true;
     else if (strcmp(name, "strict_inline") == 0)
         settings.strict_inline = true;
     else

@@ -273,7 +273,7 @@ static void close_it(void)
 /* While the adapter works. */
 void test_forks(void)
 {
-    bed_load("");
+    bed_load("no_copy_on_fork");
     assert_int_equal(verbs.ibv_is_fork_initialized(), IBV_FORK_DISABLED);
     assert_int_equal(verbs.ibv_fork_init(), 0);
     assert_int_equal(verbs.ibv_is_fork_initialized(), IBV_FORK_ENABLED);
