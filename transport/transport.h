@@ -164,7 +164,9 @@ enum {
                                    in place                                              */
     TRANSPORT_SEALS = 32,       /* what leaves the host is encrypted and authenticated if open()
                                    gets keys; others are not used between hosts then     */
-    TRANSPORT_ASKED = 64        /* used only where RING_TRANSPORT names it               */
+    TRANSPORT_ASKED = 64,       /* used only where RING_TRANSPORT names it               */
+    TRANSPORT_REGISTERS = 128   /* with REACHES: it is worth to make automatic regions of what calls
+                                   use (automatic.h)                                     */
 };
 
 struct transport {

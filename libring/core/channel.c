@@ -128,12 +128,19 @@ static transport_frame frame_of(const work *w, uint64_t number)
         transport_frame){.call = (uint16_t)w->seq, .signature = w->signature, .message = number};
 }
 
+uint64_t channel_ref(const work *w, const channel *c, const char *at, size_t bytes)
+{
+    if (channel_transfers(c) && !work_may_lend(w, at))
+        return 0;
+    return c->link->transport->ref(c->link, at, bytes);
+}
+
 /* Peers may map no memory of an accelerator, but put to it where the link reaches it. */
 static uint64_t dst_ref_of(const work *w, const channel *c)
 {
     const bool offers = w->dst_bytes > 0 && w->dst != NULL &&
                         (work_memory_of(w, PLAN_DST) == NULL || channel_transfers(c));
-    return offers ? c->link->transport->ref(c->link, w->dst, w->dst_bytes) : 0;
+    return offers ? channel_ref(w, c, w->dst, w->dst_bytes) : 0;
 }
 
 static transport_frame long_frame(const work *w, const work_peer *peer, uint64_t number,
@@ -220,11 +227,12 @@ RING_RARE static ring_status put_message(posted *m, work_peer *peer)
 
 static ring_status send_segments(posted *m, work_peer *peer)
 {
+    const bool copy = m->copy || (channel_transfers(peer->on) && !work_may_lend(m->work, m->data));
     do {
         const size_t bytes = min_size(m->segment, m->bytes - m->done);
         transport_frame frame = long_frame(m->work, peer, m->number, 0, bytes);
         frame.ext.segment = (uint32_t)(m->done / m->segment);
-        RING_TRY(send_frame(m->work, peer, &frame, m->data + m->done, m->copy));
+        RING_TRY(send_frame(m->work, peer, &frame, m->data + m->done, copy));
         m->done += bytes;
         count_sent(m->work, peer, bytes, m->done == m->bytes);
         if (m->done < m->bytes && comm_turn_is_over(m->work->comm))
@@ -275,20 +283,20 @@ static bool has_to_be_brought(const posted *m, const channel *c)
     if (m->by == NULL || m->bytes == 0)
         return false;
     return m->asked || m->copy || m->bytes < REFERENCE_MIN_BYTES || !channel_transfers(c) ||
-           !channel_uses(c, m->data, m->bytes);
+           channel_ref(m->work, c, m->data, m->bytes) == 0;
 }
 
 static ring_status send_message(posted *m)
 {
     work_peer *peer = &m->work->peers[m->peer];
-    transport_link *l = peer->on->link;
     if (m->stored)
         return m->put_at != 0 ? put_message(m, peer) : send_notice(m, peer, FRAME_STORED, 0);
     if (has_to_be_brought(m, peer->on))
         return send_from_device(m, peer);
     if (m->bytes <= TRANSPORT_INLINE)
         return send_inline(m, peer);
-    const uint64_t ref = may_refer(m, peer->on) ? l->transport->ref(l, m->data, m->bytes) : 0;
+    const uint64_t ref = may_refer(m, peer->on) ? channel_ref(m->work, peer->on, m->data, m->bytes)
+                                                : 0;
     return ref != 0 ? send_notice(m, peer, FRAME_REF, ref) : send_segments(m, peer);
 }
 

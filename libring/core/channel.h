@@ -133,11 +133,8 @@ static inline bool channel_transfers(const channel *c)
 {
     return (c->link->transport->powers & TRANSPORT_REACHES) != 0;
 }
-/** @return true if the channel's link, and so the peer, can use this rank's memory there. */
-static inline bool channel_uses(const channel *c, const char *at, size_t bytes)
-{
-    return c->link->transport->ref(c->link, at, bytes) != 0;
-}
+/** @return a reference to memory of the work that the channel's peer can use, 0: none. */
+uint64_t channel_ref(const struct work *work, const channel *c, const char *at, size_t bytes);
 /** Done with the frame; @p last ends the message. */
 void channel_consume(struct work *w, int32_t from, const arrival *in, bool last);
 

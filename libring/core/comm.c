@@ -2,6 +2,8 @@
  * A communicator's death, and questions to it. */
 #include "comm.h"
 
+#include "automatic.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,6 +70,8 @@ static void end_parts(ring_comm *comm)
     await_told(comm);
     control_leave(comm->world);
     channels_free(comm);
+    if (comm->registers)
+        automatic_leave();
     programs_free(comm->programs);
     works_free(comm);
     scratch_free(comm);

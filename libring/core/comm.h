@@ -72,6 +72,7 @@ struct ring_comm {
     bool maps_hosts; /* those of all pairs that share a host do */
     bool over_rails; /* hosts are joined by links that may go over several ports */
     bool reaches;    /* some of this rank's links reach memory without mapping it */
+    bool registers;  /* and calls make automatic regions for them */
     pthread_mutex_t lock;
     work *first, **end;     /* works under way, in call order */
     work *held, **held_end; /* of them, those that the next turn looks at, by `behind` */

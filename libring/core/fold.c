@@ -196,7 +196,8 @@ static void bind_twin(const work *w, const program_op *o, const operand *twin, c
     message->data = operand_address(w, o, twin);
     message->by = work_memory_of(w, twin->buffer);
     if (to->buffer != PLAN_DST || peer->dst_ref == 0 || message->bytes < REFERENCE_MIN_BYTES ||
-        !channel_transfers(peer->on) || !channel_uses(peer->on, message->data, message->bytes))
+        !channel_transfers(peer->on) ||
+        channel_ref(w, peer->on, message->data, message->bytes) == 0)
         return;
     message->stored = true;
     message->put_at = peer->dst_ref + to->offset +

@@ -5,6 +5,7 @@
  */
 #include "comm.h"
 
+#include "automatic.h"
 #include "transport_list.h"
 
 #include <stdio.h>
@@ -219,7 +220,7 @@ ring_status links_check(ring_comm *comm)
 {
     if (comm->settings.fault[0] != '\0')
         RING_TRY(transport_fault_check(comm->settings.fault));
-    bool noted = false;
+    bool noted = false, registers = false;
     snprintf(comm->transport, sizeof comm->transport, "%s", comm->ranks == 1 ? "self" : "");
     for (int p = 0; p < comm->ranks; p++) {
         uint16_t number;
@@ -232,6 +233,11 @@ ring_status links_check(ring_comm *comm)
             noted = note_unsealed(comm, p, t);
         describe(comm, t);
         comm->reaches |= (t->powers & TRANSPORT_REACHES) != 0;
+        registers |= (t->powers & TRANSPORT_REGISTERS) != 0;
+    }
+    if (registers && comm->settings.registration_cache && !comm->registers) {
+        comm->registers = true;
+        automatic_enter();
     }
     return RING_OK;
 }

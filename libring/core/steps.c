@@ -128,7 +128,7 @@ static ring_status choose_copy(work *w, const program_op *o, size_t total)
     if (is_far && channel_transfers(c))
         RING_TRY(comes_whole(w, o, total, &whole));
     w->copies = channel_transfers(c)
-                    ? !whole || !channel_uses(c, operand_address(w, o, to), total * to->width)
+                    ? !whole || channel_ref(w, c, operand_address(w, o, to), total * to->width) == 0
                     : is_far;
     return RING_OK;
 }

@@ -2,6 +2,7 @@
  * The life of a work: from the pool, through the list of those under way, back to the pool. */
 #include "comm.h"
 
+#include "automatic.h"
 #include "handle.h"
 #include "regions.h"
 
@@ -97,6 +98,7 @@ static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t 
     w->index = w->slice = index;
     w->src = buffers->src;
     w->dst = buffers->dst;
+    w->src_bytes = buffers->src_bytes;
     w->dst_bytes = buffers->dst_bytes;
     w->src_region = w->dst_region = 0;
     w->src_by = buffers->src_by;
@@ -124,15 +126,32 @@ static ring_status prepare(work *w, const program *p, const ring_call *options)
     return options->work != NULL ? handle_new(w->comm, w, &w->handle, options->work) : RING_OK;
 }
 
+static void hold_regions(work *w)
+{
+    uint64_t (*const hold)(const void *, size_t) = w->comm->registers ? automatic_hold
+                                                                      : region_hold;
+    if (w->src_bytes > 0)
+        w->src_region = hold(w->src, w->src_bytes);
+    if (w->dst_bytes > 0)
+        w->dst_region = hold(w->dst, w->dst_bytes);
+}
+
+bool work_may_lend(const work *w, const char *at)
+{
+    if (w->dst != NULL && (size_t)(at - w->dst) < w->dst_bytes)
+        return w->lead->dst_region != 0;
+    if (w->src != NULL && (size_t)(at - w->src) < w->src_bytes)
+        return w->lead->src_region != 0;
+    return true;
+}
+
 static void bind_lead(work *w, const call_buffers *buffers, program *p, const ring_call *options)
 {
     bind_work(w, buffers, p, 0);
     w->seq = work_take_number(w->comm, &p->call, p->signature,
                               p->facts->pairwise ? p->peers[0].on : NULL);
-    if (regions_are_registered()) {
-        w->src_region = region_hold(buffers->src, buffers->src_bytes);
-        w->dst_region = region_hold(buffers->dst, buffers->dst_bytes);
-    }
+    if (w->comm->reaches || regions_are_registered())
+        hold_regions(w);
     bind_options(w, options);
 }
 

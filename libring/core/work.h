@@ -29,8 +29,8 @@ typedef struct work {
     uint64_t signature, seq;
     const char *src;
     char *dst, *scratch, *stage;
-    size_t dst_bytes;
-    uint64_t src_region, dst_region;    /* held until the end, 0: of none */
+    size_t src_bytes, dst_bytes;
+    uint64_t src_region, dst_region;    /* the lead's, held until the end; 0: of none */
     const accelerator *by;              /* who computes for it, NULL: the host               */
     const accelerator *src_by, *dst_by; /* whose memory they are, NULL: the host's */
     program *program;
@@ -96,6 +96,9 @@ static inline const accelerator *work_memory_of(const work *w, uint8_t buffer)
         return NULL;
     return buffer == PLAN_SRC ? w->src_by : w->dst_by;
 }
+/** @return true if links may use memory of the work where it lies: it is scratch, or in a region
+ *  that the call holds. What only happens to lie in one, that may end meanwhile. */
+bool work_may_lend(const work *w, const char *at);
 /** Returns when no accelerator works for it any more. */
 void work_settle(work *w);
 /** Has it go on in the next turn; for one that cannot start yet, or has done enough for this turn.

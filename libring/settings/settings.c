@@ -105,6 +105,10 @@ static const setting table[] = {
      "how far an adapter may be from a GPU whose memory it reads and writes: LOC (never), PIX (one "
      "PCI switch), PXB (several), PHB (one NUMA node), SYS (any)",
      "PXB", SETTING_DISTANCE, FIELD(gdr_level)},
+    {"RING_REGISTRATION_CACHE", NULL, "0 or 1",
+     "1: adapters read and write large buffers in place that nobody registered, where the kernel "
+     "tells of their end; 0: those are copied",
+     "1", SETTING_FLAG, FIELD(registration_cache)},
     {"RING_RENDEZVOUS_DIR", NULL, "path",
      "directory that all ranks share, to find rank 0 under mpirun or srun", "", SETTING_TEXT,
      FIELD(rendezvous_dir)},

@@ -45,6 +45,7 @@ typedef struct settings {
     int ib_timeout, ib_retry; /* RING_IB_TIMEOUT, RING_IB_RETRY_CNT                       */
     bool ib_relaxed;          /* RING_IB_PCI_RELAXED_ORDERING                             */
     pci_distance gdr_level;   /* RING_NET_GDR_LEVEL                                       */
+    bool registration_cache;  /* RING_REGISTRATION_CACHE                                  */
 } settings;
 
 /** Reads the environment. Wrong values are RING_ERR_CONFIG naming variable, value, what is

@@ -3,6 +3,7 @@
  * an adapter, a peer or a cache still has of the pages before. RING_TEST_REMAPS: how often (100).
  * Usage: test_coll_remap TRANSPORT */
 #include "harness.h"
+#include "pinned.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,15 +76,17 @@ static int exchange_memory(int rank, int ranks, harness_board *board, void *arg)
     void *memory = NULL;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int round = 0; round < rounds; round++) {
+        if (from != &shared)
+            pinned_pages_go(memory, BYTES);
         memory = from->take(memory);
         EXPECT(memory != NULL, "round %d", round);
         if (reduce_once(comm, memory, round) != 0)
             return 1;
         EXPECT_OK(from->give(memory));
     }
+    ring_comm_destroy(comm);
     if (from != &shared)
         munmap(memory, BYTES);
-    ring_comm_destroy(comm);
     return 0;
 }
 
@@ -97,6 +100,37 @@ static void test_plain_memory(void **state)
 {
     (void)state;
     run(&plain);
+}
+
+/* All pages of all rounds were registered, and none stays so. */
+static void test_plain_memory_in_place(void **state)
+{
+    (void)state;
+    const uint64_t rounds = harness_number("RING_TEST_REMAPS", 100);
+    if (strcmp(transport_name, "verbs") != 0 || !pinned_is_watched())
+        skip();
+    const pinned_counts before = pinned_count();
+    run(&plain);
+    const pinned_counts after = pinned_count();
+    printf("%llu rounds: %llu registrations, %llu reads of memory in place\n",
+           (unsigned long long)rounds, (unsigned long long)(after.made - before.made),
+           (unsigned long long)(after.reads - before.reads));
+    assert_true(after.made - before.made >= RANKS * rounds);
+    assert_true(after.reads - before.reads >= rounds);
+    assert_true(after.registrations == before.registrations);
+}
+
+static void test_plain_memory_copied(void **state)
+{
+    (void)state;
+    if (strcmp(transport_name, "verbs") != 0)
+        skip();
+    setenv("RING_REGISTRATION_CACHE", "0", 1);
+    const pinned_counts before = pinned_count();
+    run(&plain);
+    const pinned_counts after = pinned_count();
+    unsetenv("RING_REGISTRATION_CACHE");
+    assert_true(after.reads == before.reads);
 }
 
 static void test_registered_memory(void **state)
@@ -114,8 +148,8 @@ static void test_shared_memory(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain_memory),
-        cmocka_unit_test(test_registered_memory),
+        cmocka_unit_test(test_plain_memory),        cmocka_unit_test(test_plain_memory_in_place),
+        cmocka_unit_test(test_plain_memory_copied), cmocka_unit_test(test_registered_memory),
         cmocka_unit_test(test_shared_memory),
     };
     if (argc != 2)

@@ -2,6 +2,8 @@
  * Loading, and what the statuses of its completions mean. */
 #include "ibverbs.h"
 
+#include "automatic.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -34,11 +36,13 @@ static bool find_all(void *handle, ibverbs *f)
 }
 
 /* Before anything of the adapter is made. Newer kernels copy pinned pages for the child
- * themselves and need nothing. */
+ * themselves and need nothing. On others, or by an old rdma-core, children do not get what is
+ * registered: nothing is, then, that nobody has asked for. */
 static void make_forks_safe(const ibverbs *f)
 {
     if (f->is_fork_initialized != NULL && f->is_fork_initialized() == IBV_FORK_UNNEEDED)
         return;
+    automatic_forbid("children would lose what is registered; needs Linux 5.12 and rdma-core 35");
     if (f->fork_init() != 0)
         log_warn("libibverbs cannot make fork() safe here: children may damage what is being "
                  "sent; avoid fork() or set RING_TRANSPORT=^verbs");

@@ -13,27 +13,43 @@ static bool key_covers(const verbs_key *key, uint64_t ref, uint64_t bytes)
     return ref >= key->ref && bytes <= key->bytes && ref - key->ref <= key->bytes - bytes;
 }
 
-static const verbs_key *key_find(verbs_keys *keys, uint64_t ref, uint64_t bytes)
+/* They do not overlap, and lie in the order of their references: how many begin there or before. */
+static size_t keys_until(const verbs_keys *keys, uint64_t ref)
 {
-    if (keys->last < keys->count && key_covers(&keys->all[keys->last], ref, bytes))
-        return &keys->all[keys->last];
-    for (size_t i = 0; i < keys->count; i++) {
-        if (!key_covers(&keys->all[i], ref, bytes))
-            continue;
-        keys->last = i;
-        return &keys->all[i];
+    size_t low = 0, high = keys->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (keys->all[middle].ref <= ref)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return NULL;
+    return low;
+}
+
+static const verbs_key *key_find(const verbs_keys *keys, uint64_t ref, uint64_t bytes)
+{
+    const size_t place = keys_until(keys, ref);
+    return place > 0 && key_covers(&keys->all[place - 1], ref, bytes) ? &keys->all[place - 1]
+                                                                      : NULL;
+}
+
+static void move_keys(verbs_keys *keys, size_t to, size_t from)
+{
+    memmove(&keys->all[to], &keys->all[from], (keys->count - from) * sizeof *keys->all);
+    keys->count = keys->count - from + to;
 }
 
 /* What overlaps a new one is gone. */
 static void drop_overlaps(verbs_keys *keys, const verbs_key *with)
 {
-    for (size_t i = keys->count; i-- > 0;) {
-        const verbs_key *k = &keys->all[i];
-        if (k->ref - with->ref < with->bytes || with->ref - k->ref < k->bytes)
-            keys->all[i] = keys->all[--keys->count];
-    }
+    size_t first = keys_until(keys, with->ref), behind = first;
+    if (first > 0 && with->ref - keys->all[first - 1].ref < keys->all[first - 1].bytes)
+        first--;
+    while (behind < keys->count && keys->all[behind].ref - with->ref < with->bytes)
+        behind++;
+    if (first < behind)
+        move_keys(keys, first, behind);
 }
 
 static bool key_put(verbs_keys *keys, const verbs_key *key)
@@ -47,7 +63,9 @@ static bool key_put(verbs_keys *keys, const verbs_key *key)
         keys->all = all;
         keys->room = room;
     }
-    keys->all[keys->count++] = *key;
+    const size_t place = keys_until(keys, key->ref);
+    move_keys(keys, place + 1, place);
+    keys->all[place] = *key;
     return true;
 }
 

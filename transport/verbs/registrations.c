@@ -3,6 +3,7 @@
  * that what they remember may be over. */
 #include "registrations.h"
 
+#include "automatic.h"
 #include "device_memory.h"
 #include "heap.h"
 #include "regions.h"
@@ -14,7 +15,8 @@
 typedef struct entry {
     registration shown;
     struct ibv_mr *mr[ADAPTER_MOST_DEVICES];
-    uint32_t refused;                         /* bits of devices               */
+    bool automatic;
+    uint32_t refused;                         /* for good, bits of devices     */
     pci_distance apart[ADAPTER_MOST_DEVICES]; /* of memory of an accelerator   */
 } entry;
 
@@ -116,35 +118,62 @@ __attribute__((constructor)) static void watch(void)
 
 /* ---- Registering -------------------------------------------------------------------------- */
 
-static struct ibv_mr *register_at(const adapter_device *device, const registration *what,
-                                  unsigned access)
+struct ibv_mr *registration_of_link(const adapter_device *device, void *base, size_t bytes)
 {
-    struct ibv_mr *mr = adapter_register(device, what->base, what->bytes, access);
-    if (mr == NULL)
-        log_warn("verbs: %s cannot register %zu bytes (%m), which are copied instead; raise the "
-                 "limit on locked memory (ulimit -l, LimitMEMLOCK=infinity)",
-                 device->name, what->bytes);
+    const unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    struct ibv_mr *mr = adapter_register(device, base, bytes, access);
+    if (mr == NULL && automatic_drop_idle())
+        mr = adapter_register(device, base, bytes, access);
     return mr;
 }
 
-struct ibv_mr *registration_of_link(const adapter_device *device, void *base, size_t bytes)
+/* Many buffers that nobody registered may fare so: one of them is told of. */
+static void tell_refusal(const entry *e, const adapter_device *device)
 {
-    return adapter_register(device, base, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    static _Atomic bool told;
+    if (e->automatic && atomic_exchange(&told, true))
+        return;
+    log_at(e->automatic ? LOG_INFO : LOG_WARN,
+           "verbs: %s cannot register %zu bytes (%m), which are copied instead; raise the limit on "
+           "locked memory (ulimit -l, LimitMEMLOCK=infinity)",
+           device->name, e->shown.bytes);
+}
+
+/* @param last  what the adapter does not take is refused for good. */
+static struct ibv_mr *register_at(entry *e, const adapter_device *device, unsigned access,
+                                  bool last)
+{
+    struct ibv_mr *mr = adapter_register(device, e->shown.base, e->shown.bytes, access);
+    if (mr != NULL || !last)
+        return mr;
+    e->refused |= 1u << device->index;
+    tell_refusal(e, device);
+    return NULL;
+}
+
+/* Says itself what is wrong. */
+static struct ibv_mr *register_device_at(entry *e, adapter_device *device, unsigned access,
+                                         const accelerator_share *share)
+{
+    struct ibv_mr *mr = device_memory_register(device, share, e->shown.base, e->shown.bytes,
+                                               access);
+    if (mr == NULL)
+        e->refused |= 1u << device->index;
+    return mr;
 }
 
 static void note_keys(entry *e, int device, struct ibv_mr *mr)
 {
-    e->mr[device] = mr;
-    if (mr == NULL) {
-        e->refused |= 1u << device;
+    if (mr == NULL)
         return;
-    }
+    e->mr[device] = mr;
     e->shown.local[device] = mr->lkey;
     e->shown.remote[device] = mr->rkey;
 }
 
 /* @param share  NULL: it is the host's memory. */
-static void register_with(entry *e, const registration_user *by, const accelerator_share *share)
+static void register_with(entry *e, const registration_user *by, const accelerator_share *share,
+                          bool last)
 {
     const adapter_port *ports;
     const int count = adapter_ports(&ports);
@@ -157,9 +186,8 @@ static void register_with(entry *e, const registration_user *by, const accelerat
         if ((by->devices & ~e->refused & 1u << d) == 0 || e->mr[d] != NULL)
             continue;
         note_keys(e, d,
-                  share == NULL ? register_at(device, &e->shown, access)
-                                : device_memory_register(device, share, e->shown.base,
-                                                         e->shown.bytes, access));
+                  share == NULL ? register_at(e, device, access, last)
+                                : register_device_at(e, device, access, share));
     }
 }
 
@@ -173,7 +201,7 @@ static void register_shared(entry *e, const registration_user *by)
                  of->name, fail_text());
         return;
     }
-    register_with(e, by, &share);
+    register_with(e, by, &share, true);
     if (share.dmabuf >= 0)
         close(share.dmabuf); /* the keys hold the memory */
 }
@@ -186,8 +214,8 @@ static bool has_keys(const entry *e, uint32_t devices)
     return true;
 }
 
-/* @return true if it has keys of all devices. */
-static bool equip(entry *e, const registration_user *by)
+/* @param last  as above. @return true if it has keys of all devices. */
+static bool equip(entry *e, const registration_user *by, bool last)
 {
     if (has_keys(e, by->devices))
         return true;
@@ -196,8 +224,8 @@ static bool equip(entry *e, const registration_user *by)
     if (e->shown.of != NULL)
         register_shared(e, by);
     else
-        register_with(e, by, NULL);
-    return (e->refused & by->devices) == 0;
+        register_with(e, by, NULL, last);
+    return has_keys(e, by->devices);
 }
 
 /* ---- Memory of accelerators --------------------------------------------------------------- */
@@ -222,7 +250,7 @@ static bool is_near(const entry *e, const registration_user *by)
 /* ---- Finding ------------------------------------------------------------------------------ */
 
 /* What there is to register around @p ptr. */
-static bool find_memory(const void *ptr, size_t bytes, registration *out)
+static bool find_memory(const void *ptr, size_t bytes, registration *out, bool *automatic)
 {
     const uint64_t ref = region_ref(ptr, bytes);
     region r;
@@ -231,6 +259,7 @@ static bool find_memory(const void *ptr, size_t bytes, registration *out)
         (r.accelerator != NULL && r.accelerator->share == NULL))
         return false;
     *out = (registration){.region = r.id, .base = r.base, .bytes = r.bytes, .of = r.accelerator};
+    *automatic = r.automatic;
     if (r.id != REGION_HEAP_ID)
         return true;
     if (!heap_allocation(ptr, bytes, &base, &out->bytes))
@@ -262,23 +291,45 @@ static entry *find_or_add(const registration *memory)
     return e;
 }
 
+/* @param[out] refused  for good, or there is no memory for it here. */
+static bool find_keys(const registration *memory, bool automatic, const registration_user *by,
+                      bool last, registration *out, bool *refused)
+{
+    pthread_mutex_lock(&process.lock);
+    entry *e = find_or_add(memory);
+    if (e != NULL)
+        e->automatic = automatic;
+    const bool found = e != NULL && is_near(e, by) && equip(e, by, last);
+    *refused = e == NULL || !is_near(e, by) || (e->refused & by->devices) != 0;
+    if (found)
+        *out = e->shown;
+    pthread_mutex_unlock(&process.lock);
+    return found;
+}
+
+/* Both only grow. A region is another one at once, and what is registered of it ends later. */
+static uint64_t all_ends(void)
+{
+    return atomic_load_explicit(&process.ended, memory_order_acquire) + regions_ended();
+}
+
 bool registration_find(const void *ptr, size_t bytes, const registration_user *by,
                        registration *out, uint64_t *seen)
 {
     registration memory;
-    const uint64_t ended = atomic_load_explicit(&process.ended, memory_order_acquire);
+    bool automatic, refused;
+    const uint64_t ended = all_ends();
     if (*seen == ended && covers(out, ptr, bytes))
         return true;
     *seen = 0;
-    if (!find_memory(ptr, bytes, &memory))
+    if (!find_memory(ptr, bytes, &memory, &automatic))
         return false;
-    pthread_mutex_lock(&process.lock);
-    entry *e = find_or_add(&memory);
-    const bool found = e != NULL && is_near(e, by) && equip(e, by) && covers(&e->shown, ptr, bytes);
-    if (found) {
-        *out = e->shown;
-        *seen = ended;
+    bool found = find_keys(&memory, automatic, by, automatic, out, &refused);
+    if (!found && !refused) {
+        (void)automatic_drop_idle();
+        found = find_keys(&memory, automatic, by, true, out, &refused);
     }
-    pthread_mutex_unlock(&process.lock);
-    return found;
+    if (found)
+        *seen = ended;
+    return found && covers(out, ptr, bytes);
 }

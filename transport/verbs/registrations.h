@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * registrations: memory that adapters may touch: regions that users registered, also of
- * accelerators, and allocations of the heap, each as a whole and once a process and device, when a
+ * registrations: memory that adapters may touch: regions, registered by users (also of accelerators)
+ * or automatic, and allocations of the heap, each as a whole and once a process and device, when a
  * link first refers to it. They end with the memory (regions.h). Other memory is never registered:
  * nobody says when it goes, so what lies there is carried.
  */
@@ -30,7 +30,7 @@ typedef struct registration_user {
 
 /** @param[in,out] out, seen  what the caller found last, or zero: the same again costs no lock.
  *  @return false: it is no such memory, its accelerator is too far away, or an adapter took it not
- *  (which is logged once). */
+ *  (which is logged once). Before that, automatic regions make room for others. */
 bool registration_find(const void *ptr, size_t bytes, const registration_user *by,
                        registration *out, uint64_t *seen);
 

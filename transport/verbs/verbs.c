@@ -337,7 +337,7 @@ static size_t verbs_memory(const transport_link *head)
 const transport transport_verbs = {
     .name = "verbs",
     .about = "between hosts, over InfiniBand or RoCE",
-    .powers = TRANSPORT_REACHES,
+    .powers = TRANSPORT_REACHES | TRANSPORT_REGISTERS,
     .probe = verbs_probe,
     .rails = verbs_rails,
     .open = verbs_open,

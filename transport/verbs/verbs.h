@@ -92,7 +92,7 @@ _Static_assert(sizeof(verbs_key) <= TRANSPORT_INLINE, "a key fits a slot");
 
 typedef struct verbs_keys {
     verbs_key *all;
-    size_t count, room, last; /* the one found last */
+    size_t count, room;
 } verbs_keys;
 
 typedef struct verbs_operation {
