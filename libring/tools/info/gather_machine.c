@@ -4,6 +4,7 @@
 
 #include "heap.h"
 #include "topo.h"
+#include "watched.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -96,6 +97,14 @@ static void report_limit(report *r, const char *name, int resource, bool in_byte
         report_number(r, "limits", name, (double)limit.rlim_cur, "");
 }
 
+/* Over verbs, other memory than that is copied unless it is registered. */
+static void report_watching(report *r)
+{
+    char why[200] = "";
+    const bool can = watched_probe(why, sizeof why);
+    report_text(r, "limits", "userfaultfd", "%s", can ? "tells when memory goes" : why);
+}
+
 static void gather_limits(report *r)
 {
     enum { FILES_ENOUGH = 256 };
@@ -109,6 +118,7 @@ static void gather_limits(report *r)
     report_limit(r, "address_space", RLIMIT_AS, true);
     report_limit(r, "locked_memory", RLIMIT_MEMLOCK, true);
     report_limit(r, "core_file", RLIMIT_CORE, true);
+    report_watching(r);
 }
 
 static void describe_interface(report *r, const topo_interface *interface)
