@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "automatic.h"
+#include "auto_values.h"
 #include "entries.h"
 #include "errors.h"
 #include "keys.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * registrations: memory that adapters may touch: regions, registered by users (also of accelerators)
- * or automatic, and allocations of the heap, each as a whole and once a process and device, when a
- * link first refers to it. They end with the memory (regions.h). Other memory is never registered:
- * nobody says when it goes, so what lies there is carried.
+ * registrations: memory that adapters may touch: regions, registered by users (also of
+ * accelerators) or automatic, and allocations of the heap, each as a whole and once a process and
+ * device, when a link first refers to it. They end with the memory (regions.h). Other memory is
+ * never registered: nobody says when it goes, so what lies there is carried.
  */
 #ifndef RING_REGISTRATIONS_H
 #define RING_REGISTRATIONS_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * automatic: what "auto" means, which is no value of DeepSpeed's but a place that Hugging Face's
+ * auto_values: what "auto" means, which is no value of DeepSpeed's but a place that Hugging Face's
  * Trainer and accelerate fill in before they call it. Here their defaults are taken.
  */
-#ifndef TRAIN_AUTOMATIC_H
-#define TRAIN_AUTOMATIC_H
+#ifndef TRAIN_AUTO_VALUES_H
+#define TRAIN_AUTO_VALUES_H
 
 #include "config.h"
 

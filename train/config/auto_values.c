@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A table: transformers' TrainingArguments, but for the optimizer's rate. */
-#include "automatic.h"
+#include "auto_values.h"
 
 #include <string.h>
 
