@@ -198,16 +198,27 @@ static ring_status open_outputs(train_state *state)
     return safetensors_open(&state->dump, options->dump_path, state->rank);
 }
 
+static void print_zero(const train_engine *engine)
+{
+    if (engine->stage > 0)
+        printf("ZeRO stage %d: each rank holds %zu bytes of model state, and %zu of the buckets "
+               "that it works on\n",
+               engine->stage, engine_state_bytes(engine), zero_live_bytes(&engine->memory));
+    else if (engine->config->zero_stage > 0)
+        printf("ZeRO: one rank has nothing to split\n");
+}
+
 static void print_start(train_state *state)
 {
     if (state->rank != 0)
         return;
     printf("training %s (%zu parameters, loss %s) on %zu samples, testing on %zu, with %d rank%s; "
            "layers by %s\n",
-           state->spec.name, state->engine.model.tensors.elements, loss_names[state->options->loss],
-           state->train.count, state->test.count, state->ranks, state->ranks == 1 ? "" : "s",
-           gemm_library());
+           state->spec.name, model_parameters(&state->engine.model),
+           loss_names[state->options->loss], state->train.count, state->test.count, state->ranks,
+           state->ranks == 1 ? "" : "s", gemm_library());
     config_print(&state->config, state->config.dump_state, stdout);
+    print_zero(&state->engine);
     const size_t repeated = sampler_repeated(&state->sampler);
     if (repeated > 0)
         printf("%zu/%d ranks: %zu sample%s repeated an epoch\n", state->train.count, state->ranks,
@@ -295,11 +306,10 @@ static ring_status train_epoch(train_state *state, int epoch, double *accuracy)
     return RING_OK;
 }
 
-static ring_status close_outputs(train_state *state)
+static ring_status close_outputs(train_state *state, const float *params)
 {
     if (state->dump.stream != NULL)
-        RING_TRY(
-            safetensors_write(&state->dump, &state->engine.model.tensors, state->engine.params));
+        RING_TRY(safetensors_write(&state->dump, &state->engine.model.tensors, params));
     return report_close(&state->report);
 }
 
@@ -313,7 +323,10 @@ static ring_status train(train_state *state)
                     "--epochs %d ended the run after %ld updates, before --max-steps %ld",
                     state->epochs, state->step, state->options->max_steps);
     report_line(&state->report, "test accuracy %.4f", accuracy);
-    return agree(state->comm, close_outputs(state));
+    const float *params = NULL;
+    if (state->options->dump_path != NULL)
+        RING_TRY(engine_params(&state->engine, &params));
+    return agree(state->comm, close_outputs(state, params));
 }
 
 static ring_status run_all(train_state *state)

@@ -205,9 +205,8 @@ static const struct {
     {"{" SGD ", \"fp16\": {\"enabled\": true}}",
      "c.json:1:41: fp16.enabled = true is not supported yet by this version: set it to false, "
      "training is in float32"},
-    {"{" SGD ", \"zero_optimization\": {\"stage\": 2}}",
-     "c.json:1:54: zero_optimization.stage = 2 is not supported yet by this version: set it to 0: "
-     "every rank keeps all states"},
+    {"{" SGD ", \"zero_optimization\": {\"stage\": 4}}",
+     "c.json:1:54: zero_optimization.stage must be at most 3, not 4"},
     {"{" SGD ", \"pipeline\": {\"type\": \"simple\", \"params\": {\"num_stages\": 2}}}",
      "c.json:1:32: pipeline is not supported yet by this version: leave it out: every rank holds "
      "the whole model"},
@@ -320,8 +319,8 @@ static void a_key_without_effect_is_one_note(void **state)
                              ", \"zero_optimization\": {\"stage\": 0, \"reduce_bucket_size\": "
                              "5e8}, \"wandb\": {\"enabled\": false, \"team\": \"a\"}}");
     assert_int_equal(got.status, RING_OK);
-    assert_string_equal(got.notes, "zero_optimization.reduce_bucket_size has no effect here: it "
-                                   "needs zero_optimization.stage 1 or more\n");
+    assert_string_equal(got.notes, "zero_optimization.reduce_bucket_size has no effect here: ZeRO "
+                                   "here has no such choice\n");
 }
 
 /* Logging, timing and saving change no result. */
@@ -370,7 +369,7 @@ static void zeros_other_keys_are_known(void **state)
                              "\"mics_shard_size\": -1, \"memory_efficient_linear\": true}}");
     assert_int_equal(got.status, RING_OK);
     assert_string_equal(got.notes, "zero_optimization.memory_efficient_linear has no effect here: "
-                                   "it needs zero_optimization.stage 1 or more\n");
+                                   "ZeRO here has no such choice\n");
 }
 
 static void an_unknown_warmup_type_falls_back_to_log(void **state)

@@ -91,6 +91,16 @@ static ring_status train_epochs(trained *out, train_engine *engine, const train_
     return status;
 }
 
+/* Without the zeros between buckets, which depend on the ranks. */
+static uint64_t hash_tensors(const tensor_table *tensors, const float *params)
+{
+    uint64_t hash = 0;
+    for (int i = 0; i < tensors->count; i++)
+        hash = hash * 31 +
+               fnv1a(params + tensors->list[i].offset, tensors->list[i].count * sizeof(float));
+    return hash;
+}
+
 static void *train_rank(void *argument)
 {
     trained *out = argument;
@@ -109,8 +119,11 @@ static void *train_rank(void *argument)
         out->status = train_epochs(out, &engine, &config);
     if (out->status == RING_OK)
         out->status = engine_accuracy(&engine, &dataset, &out->accuracy);
+    const float *params = NULL;
     if (out->status == RING_OK)
-        out->params_hash = fnv1a(engine.params, engine.model.tensors.elements * sizeof(float));
+        out->status = engine_params(&engine, &params);
+    if (out->status == RING_OK)
+        out->params_hash = hash_tensors(&engine.model.tensors, params);
     else
         strcpy(out->error, train_error());
     out->max_batch = engine.model.max_batch;

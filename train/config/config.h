@@ -70,6 +70,7 @@ typedef struct train_config {
     schedule_config schedule;
     double gradient_clipping; /* 0: off */
     long steps_per_print;     /* 0: not given */
+    long zero_stage;          /* of ZeRO, 0 to 3 */
     bool dump_state, drop_last;
 } train_config;
 

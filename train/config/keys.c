@@ -70,7 +70,7 @@
 #define NO_TIMERS "this version has no such breakdown yet"
 #define NO_MONITOR "--metrics FILE writes the same figures as JSON lines, to be imported"
 #define NO_SAVING "nothing is saved yet but by --dump-params"
-#define NO_ZERO "it needs zero_optimization.stage 1 or more"
+#define NO_ZERO "ZeRO here has no such choice"
 #define NOT_QUANTIZED "set it to false: everything travels as float32"
 #define OFF "set it to false or leave the section out"
 
@@ -224,7 +224,12 @@ const config_key config_keys[] = {
     LATER("sparse_gradients", KEY_BOOL, "false", "set it to false"),
 
     {.path = "zero_optimization", .kind = KEY_SECTION, .help = "split states over ranks"},
-    LATER("zero_optimization.stage", KEY_INT, "0", "set it to 0: every rank keeps all states"),
+    {.path = "zero_optimization.stage",
+     .kind = KEY_INT,
+     .initial = "0",
+     .help = "what ranks split: 1 the optimizer's states, 2 gradients too, 3 parameters too",
+     .most = 3,
+     FIELD(zero_stage)},
     NOTE("zero_optimization.contiguous_gradients", KEY_BOOL, "gradients always lie together"),
     NOTE("zero_optimization.overlap_comm", KEY_ANY,
          "gradients are always reduced while the backward pass goes on"),

@@ -236,6 +236,9 @@ static ring_status allocate(train_model *model, int slots)
 {
     for (int n = 0; n < model->node_count; n++)
         place_node(model, &model->nodes[n], model->nodes[n].memory == n);
+    const size_t pointers = (size_t)model->tensors.count * sizeof(float *);
+    RING_TRY(train_alloc((void **)&model->params, pointers, "tensors"));
+    RING_TRY(train_alloc((void **)&model->grads, pointers, "tensors"));
     RING_TRY(train_alloc((void **)&model->slots, (size_t)slots * sizeof *model->slots, "slots"));
     model->slot_count = slots;
     for (int s = 0; s < slots; s++)
@@ -296,14 +299,32 @@ void model_destroy(train_model *model)
     for (int k = 0; k < OP_INPUTS_MAX; k++)
         free(model->spare[k]);
     free(model->scratch);
+    free(model->params);
+    free(model->grads);
     tensors_free(&model->tensors);
     memset(model, 0, sizeof *model);
 }
 
+size_t model_parameters(const train_model *model)
+{
+    size_t count = 0;
+    for (int t = 0; t < model->tensors.count; t++)
+        count += model->tensors.list[t].tie < 0 ? model->tensors.list[t].count : 0;
+    return count;
+}
+
 void model_bind(train_model *model, float *params, float *grads)
 {
-    model->params = params;
-    model->grads = grads;
+    for (int t = 0; t < model->tensors.count; t++) {
+        const size_t offset = model->tensors.list[t].offset;
+        model_place(model, t, params + offset, grads + offset);
+    }
+}
+
+void model_place(train_model *model, int tensor, float *param, float *grad)
+{
+    model->params[tensor] = param;
+    model->grads[tensor] = grad;
 }
 
 /* ---- The first parameters ------------------------------------------------------------------ */
@@ -334,7 +355,7 @@ void model_init(train_model *model, uint64_t seed)
         for (int t = 0; t < node->use.tensor_count; t++) {
             const train_tensor *tensor = &model->tensors.list[node->tensors[t]];
             if (tensor->tie < 0)
-                fill_uniform(&random, model->params + tensor->offset, tensor->count,
+                fill_uniform(&random, model->params[node->tensors[t]], tensor->count,
                              (float)bound_of(&node->use.tensors[t]));
         }
     }

@@ -2,10 +2,10 @@
  *
  * model: a network with memory, forward and backward.
  *
- * Parameters and gradients live in two flat buffers of the caller, as the tensor table says.
- * Activations live in slots, one a micro-batch that is in flight; all are allocated at creation,
- * and a step allocates nothing. Passes run over ranges of nodes, so that a caller may hold only
- * some of them, or fetch and send between them.
+ * Parameters and gradients live in memory of the caller, mostly in two flat buffers as the tensor
+ * table says, and never move during a pass. Activations live in slots, one a micro-batch that is in
+ * flight; all are allocated at creation, and a step allocates nothing. Passes run over ranges of
+ * nodes, so that a caller may hold only some of them, or fetch and send between them.
  */
 #ifndef TRAIN_MODEL_H
 #define TRAIN_MODEL_H
@@ -52,7 +52,7 @@ typedef struct train_model {
     size_t max_batch;
     model_slot *slots; /* [slot_count] */
     int slot_count;
-    float *params, *grads;       /* [tensors.elements], the caller's */
+    float **params, **grads; /* [tensors.count] where each tensor lies, in the caller's memory */
     float *spare[OP_INPUTS_MAX]; /* gradients of inputs that are to be added to others */
     void *scratch;               /* of the ops, for the length of a call */
     size_t slot_bytes, spare_bytes[OP_INPUTS_MAX], scratch_bytes; /* allocated here */
@@ -79,8 +79,15 @@ void model_destroy(train_model *model);
  *  @param[out] failed  the node that does not fit; 0 if it is none of them alone. */
 ring_status model_check(const model_spec *spec, int *failed);
 
-/** Places the tensors: @p params and @p grads have model->tensors.elements elements each. */
+/** @return elements of all tensors, tied ones once. */
+size_t model_parameters(const train_model *model);
+
+/** Places all tensors: @p params and @p grads have model->tensors.elements elements each, at the
+ *  offsets of the table. */
 void model_bind(train_model *model, float *params, float *grads);
+
+/** Places one tensor (a tied one apart from its original). @param param, grad  [its count]. */
+void model_place(train_model *model, int tensor, float *param, float *grad);
 
 /** Fills the parameters with PyTorch's default initialisation after torch.manual_seed(seed),
  *  bit for bit: node after node, tensor after tensor. */

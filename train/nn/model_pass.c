@@ -48,7 +48,7 @@ static op_run run_of(const train_model *model, int slot, int number)
     for (int k = 0; k < node->use.op->inputs; k++)
         run.in[k] = model_value(model, slot, node->inputs[k]);
     for (int t = 0; t < node->use.tensor_count; t++)
-        run.params[t] = model->params + model->tensors.list[node->tensors[t]].offset;
+        run.params[t] = model->params[node->tensors[t]];
     return run;
 }
 
@@ -92,7 +92,7 @@ static ring_status compute_grads(const train_model *model, const model_node *nod
     if (node->use.tensor_count == 0)
         return RING_OK;
     for (int t = 0; t < node->use.tensor_count; t++) {
-        run->grads[t] = model->grads + model->tensors.list[node->tensors[t]].offset;
+        run->grads[t] = model->grads[node->tensors[t]];
         run->add[t] = accumulate || node->adds_grad[t];
     }
     run->use->op->fast.params(run);

@@ -9,6 +9,8 @@
 
 #include "errors.h"
 
+enum { BLOCK = 4096 };
+
 ring_status optimizer_create(train_optimizer *optimizer, const optimizer_config *config,
                              size_t count)
 {
@@ -31,7 +33,13 @@ void optimizer_destroy(train_optimizer *optimizer)
     memset(optimizer, 0, sizeof *optimizer);
 }
 
-static void step_sgd(train_optimizer *optimizer, float *params, const float *grads, double lr,
+/* States that there are, from the range's first. */
+static float *at(float *states, const optimizer_range *range)
+{
+    return states != NULL ? states + range->at : NULL;
+}
+
+static void step_sgd(const train_optimizer *optimizer, const optimizer_range *range, double lr,
                      double scale)
 {
     const optimizer_config *config = &optimizer->config;
@@ -44,10 +52,10 @@ static void step_sgd(train_optimizer *optimizer, float *params, const float *gra
         .nesterov = config->nesterov,
         .first = optimizer->step == 1,
     };
-    kernel_sgd_step(params, grads, optimizer->first, optimizer->count, &args);
+    kernel_sgd_step(range->params, range->grads, at(optimizer->first, range), range->count, &args);
 }
 
-static void step_adam(train_optimizer *optimizer, float *params, const float *grads, double lr,
+static void step_adam(const train_optimizer *optimizer, const optimizer_range *range, double lr,
                       double scale)
 {
     const optimizer_config *config = &optimizer->config;
@@ -62,22 +70,36 @@ static void step_adam(train_optimizer *optimizer, float *params, const float *gr
         .bias_correction = config->bias_correction,
         .step = optimizer->step,
     };
-    kernel_adam_step(params, grads, optimizer->first, optimizer->second, optimizer->count, &args);
+    kernel_adam_step(range->params, range->grads, at(optimizer->first, range),
+                     at(optimizer->second, range), range->count, &args);
 }
 
-void optimizer_step(train_optimizer *optimizer, float *params, const float *grads, double lr,
-                    double scale)
+void optimizer_begin(train_optimizer *optimizer)
 {
     optimizer->step++;
-    if (optimizer->config.kind == OPTIMIZER_SGD)
-        step_sgd(optimizer, params, grads, lr, scale);
-    else
-        step_adam(optimizer, params, grads, lr, scale);
 }
 
-double optimizer_norm(const float *grads, size_t count)
+void optimizer_step(train_optimizer *optimizer, const optimizer_range *range, double lr,
+                    double scale)
 {
-    return sqrt(kernel_sum_squares(grads, count));
+    if (optimizer->config.kind == OPTIMIZER_SGD)
+        step_sgd(optimizer, range, lr, scale);
+    else
+        step_adam(optimizer, range, lr, scale);
+}
+
+size_t optimizer_bytes(const train_optimizer *optimizer)
+{
+    const size_t states = (optimizer->first != NULL) + (optimizer->second != NULL);
+    return states * optimizer->count * sizeof(float);
+}
+
+double optimizer_sum_squares(const float *values, size_t count)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < count; i += BLOCK)
+        sum += kernel_sum_squares(values + i, count - i < BLOCK ? count - i : BLOCK);
+    return sum;
 }
 
 double optimizer_clip(double norm, double most)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * engine: data-parallel training. Every rank holds the whole model and takes its part of
- * each global batch. Gradients are sums over samples divided by the samples of the whole
- * global batch, so any number of ranks and micro-batches computes the same step up to
- * rounding, a short last batch included; every rank holds the same bits.
+ * engine: data-parallel training. Every rank takes its part of each global batch; of the model's
+ * states it holds what the stage of ZeRO leaves it. Gradients are sums over samples divided by the
+ * samples of the whole global batch, so any number of ranks and micro-batches computes the same
+ * step up to rounding, a short last batch included; parameters have the same bits everywhere.
  */
 #ifndef TRAIN_ENGINE_H
 #define TRAIN_ENGINE_H
@@ -15,20 +15,31 @@
 #include "loss.h"
 #include "model.h"
 #include "optimizer.h"
+#include "step_schedule.h"
+#include "zero_memory.h"
 
 typedef struct train_engine {
     ring_comm *comm; /* borrowed */
     int ranks, rank;
+    int stage;                  /* of ZeRO; 0 on one rank */
     const train_config *config; /* borrowed */
     loss_kind loss;
     uint64_t seed;
     train_model model;
+    train_partition partition;
+    zero_memory memory;
     train_optimizer optimizer;
-    float *params, *grads; /* [model.tensors.elements], shared memory of the ranks of a host */
-    double *loss_total;    /* one element, in shared memory too */
-    ring_buckets *buckets;
-    float *images;   /* [model.max_batch, features] */
-    uint8_t *labels; /* [model.max_batch] */
+    step_schedule *updates; /* [config->accumulation], by micro-batches; made when needed */
+    step_schedule evaluation;
+    ring_work **works; /* [work_room] of the instructions that run, for step_run() */
+    bool *runs;        /* [work_room] */
+    int work_room;
+    double *norm_sums;          /* [ranks] */
+    float *whole;               /* all parameters, where engine_params() had to gather them */
+    double *loss_total;         /* one element, in memory that ranks share */
+    float *images;              /* [model.max_batch, features] */
+    uint8_t *labels;            /* [model.max_batch] */
+    double seconds[STEP_KINDS]; /* spent so far in each kind of instruction, waiting for it too */
 } train_engine;
 
 typedef struct engine_result {
@@ -37,7 +48,7 @@ typedef struct engine_result {
     size_t samples;   /* of the global batch */
 } engine_result;
 
-/** Collective. The parameters start from @p seed on rank 0 and are sent to all.
+/** Collective. The parameters start from @p seed.
  *  @param spec  the network: its output is one number a class
  *  @param samples_max  most samples of an update on this rank. Free with engine_destroy()
  *  whatever the result. */
@@ -48,8 +59,8 @@ void engine_destroy(train_engine *engine);
 
 /** Collective: one update.
  *  @param order  [samples] this rank's samples, cut into micro-batches; the same number on
- *  all ranks. A loss or gradient that is not finite stops all ranks with the same text, and
- *  no parameter is changed. */
+ *  all ranks, at most those of config->accumulation micro-batches. A loss or gradient that is not
+ *  finite stops all ranks with the same text, and no parameter is changed. */
 ring_status engine_update(train_engine *engine, const train_dataset *dataset, const uint32_t *order,
                           size_t samples, double lr, engine_result *result);
 
@@ -60,5 +71,13 @@ ring_status engine_check_params(train_engine *engine);
 /** Collective. @return through @p accuracy the share of @p dataset that is classified
  *  rightly; each rank takes a part of it. */
 ring_status engine_accuracy(train_engine *engine, const train_dataset *dataset, double *accuracy);
+
+/** Collective. @param[out] params  all parameters, [model.tensors.elements], by the table's
+ *  offsets; valid until the next update. */
+ring_status engine_params(train_engine *engine, const float **params);
+
+/** @return bytes of model state on this rank: parameters, gradients and optimiser's states that it
+ *  keeps, without live buckets. */
+size_t engine_state_bytes(const train_engine *engine);
 
 #endif

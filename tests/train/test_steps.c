@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Partitions and schedules as what they are, data: what ranks own, and whether the instructions'
+ * dependencies keep every buffer for its user, for all stages and numbers of buckets. */
+#include "check.h"
+
+#include <builtin.h>
+#include <errors.h>
+#include <stdlib.h>
+#include <string.h>
+#include <train_engine.h>
+
+enum { BUCKETS_MAX = 6, MICROS_MAX = 5 };
+
+/* ---- Partitions ---------------------------------------------------------------------------- */
+
+static void check_buckets(const train_partition *partition, const train_model *model)
+{
+    size_t offset = 0, own = 0;
+    int node = 0;
+    for (int b = 0; b < partition->count; b++) {
+        const partition_bucket *bucket = &partition->buckets[b];
+        assert_int_equal(bucket->first, node);
+        assert_true(bucket->end > node && bucket->used > 0);
+        assert_int_equal(bucket->offset, offset);
+        assert_int_equal(bucket->own, own);
+        assert_int_equal(bucket->part * (size_t)partition->ranks, bucket->count);
+        assert_in_range(bucket->count - bucket->used, 0, (size_t)partition->ranks - 1);
+        assert_true(bucket->count <= partition->largest);
+        assert_int_equal(partition_bucket_of(partition, bucket->first), b);
+        assert_int_equal(partition_bucket_of(partition, bucket->end - 1), b);
+        offset += bucket->count;
+        own += bucket->part;
+        node = bucket->end;
+    }
+    assert_int_equal(node, model->node_count);
+    assert_int_equal(offset, partition->elements);
+    assert_int_equal(own, partition->own);
+    assert_int_equal(offset, model->tensors.elements);
+}
+
+/* Tensors follow each other within their node's bucket, and fill it. */
+static void check_tensors(const train_partition *partition, const train_model *model)
+{
+    for (int b = 0; b < partition->count; b++) {
+        size_t at = partition->buckets[b].offset;
+        for (int n = partition->buckets[b].first; n < partition->buckets[b].end; n++) {
+            for (int t = 0; t < model->nodes[n].use.tensor_count; t++) {
+                const train_tensor *tensor = &model->tensors.list[model->nodes[n].tensors[t]];
+                assert_int_equal(tensor->offset, at);
+                at += tensor->count;
+            }
+        }
+        assert_int_equal(at, partition->buckets[b].offset + partition->buckets[b].used);
+    }
+}
+
+static void buckets_are_padded_and_owned_in_equal_parts(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"mlp", "lenet5"};
+    for (size_t m = 0; m < COUNT_OF(names); m++) {
+        for (int ranks = 1; ranks <= 7; ranks++) {
+            for (size_t bytes = 1; bytes <= 1U << 20; bytes *= 32) {
+                model_spec spec;
+                train_model model;
+                train_partition partition;
+                assert_int_equal(model_build(&spec, names[m]), RING_OK);
+                assert_int_equal(model_create(&model, &spec, 1, 1), RING_OK);
+                assert_int_equal(partition_create(&partition, &model, bytes, ranks), RING_OK);
+                check_buckets(&partition, &model);
+                check_tensors(&partition, &model);
+                partition_free(&partition);
+                model_destroy(&model);
+                model_spec_free(&spec);
+            }
+        }
+    }
+}
+
+static void nodes_without_parameters_have_no_bucket_of_their_own(void **state)
+{
+    (void)state;
+    model_spec spec;
+    train_model model;
+    train_partition partition;
+    model_spec_start(&spec, "m", (op_shape){.dim = {1, 2, 2}, .dims = 3});
+    model_spec_add(&spec, &op_tanh, NULL);
+    model_spec_add(&spec, &op_flatten, NULL);
+    model_spec_add(&spec, &op_linear, &(op_settings){.outputs = 3});
+    model_spec_add(&spec, &op_linear, &(op_settings){.outputs = 3});
+    assert_int_equal(model_create(&model, &spec, 1, 1), RING_OK);
+    assert_int_equal(partition_create(&partition, &model, 1, 2), RING_OK);
+    assert_int_equal(partition.count, 2);
+    check_buckets(&partition, &model);
+    assert_int_equal(partition.buckets[0].end, 3);
+    assert_int_equal(partition.buckets[0].used, 15);
+    assert_int_equal(partition.buckets[0].count, 16);
+    assert_int_equal(partition.buckets[1].offset, 16);
+    partition_free(&partition);
+    model_destroy(&model);
+    model_spec_free(&spec);
+}
+
+/* ---- Schedules ----------------------------------------------------------------------------- */
+
+/* A partition of @p count buckets of two nodes each. */
+static train_partition made_up(partition_bucket *buckets, int count)
+{
+    for (int b = 0; b < count; b++)
+        buckets[b] = (partition_bucket){.first = 2 * b, .end = 2 * b + 2};
+    return (train_partition){.ranks = 2, .buckets = buckets, .count = count};
+}
+
+/* Whether @p earlier must have ended before @p number begins: directly, by way of others, or
+ * because compute ends in its order. */
+static bool is_behind(const step_schedule *schedule, int number, int earlier)
+{
+    const step_instruction *at = &schedule->list[number];
+    if (at->after_all)
+        return earlier < number;
+    for (int i = 0; i < at->after_count; i++) {
+        if (at->after[i] == earlier || is_behind(schedule, at->after[i], earlier))
+            return true;
+    }
+    return at->queue == QUEUE_COMPUTE && schedule->list[earlier].queue == QUEUE_COMPUTE &&
+           earlier < number;
+}
+
+/* @return the latest instruction of @p kind before @p number that uses the same place in memory as
+ * @p bucket, or -1. */
+static int latest(const step_schedule *schedule, int number, step_kind kind, int bucket)
+{
+    for (int i = number - 1; i >= 0; i--) {
+        const step_instruction *at = &schedule->list[i];
+        if (at->kind == kind && at->bucket != BUCKET_LOSS &&
+            at->bucket % LIVE_BUCKETS == bucket % LIVE_BUCKETS)
+            return i;
+    }
+    return -1;
+}
+
+static void expect_behind(const step_schedule *schedule, int number, int earlier)
+{
+    if (earlier >= 0 && !is_behind(schedule, number, earlier))
+        fail_msg("instruction %d (%s) does not wait for %d (%s)", number,
+                 step_names[schedule->list[number].kind], earlier,
+                 step_names[schedule->list[earlier].kind]);
+}
+
+/* Parameters that are computed with have arrived, and were not overwritten since. */
+static void check_gathered(const step_schedule *schedule, int number)
+{
+    const step_instruction *at = &schedule->list[number];
+    const int gather = latest(schedule, number, STEP_GATHER, at->bucket);
+    assert_true(gather >= 0);
+    assert_int_equal(schedule->list[gather].bucket, at->bucket);
+    expect_behind(schedule, number, gather);
+}
+
+/* Nobody computes with what a GATHER overwrites. */
+static void check_gather(const step_schedule *schedule, int number)
+{
+    const int bucket = schedule->list[number].bucket;
+    expect_behind(schedule, number, latest(schedule, number, STEP_FORWARD, bucket));
+    expect_behind(schedule, number, latest(schedule, number, STEP_BACKWARD, bucket));
+}
+
+static void check_instruction(const step_schedule *schedule, int number, int stage)
+{
+    const step_instruction *at = &schedule->list[number];
+    const bool computes = at->kind == STEP_FORWARD || at->kind == STEP_BACKWARD;
+    assert_int_equal(at->queue, at->kind == STEP_GATHER || at->kind == STEP_REDUCE);
+    for (int i = 0; i < at->after_count; i++)
+        assert_in_range(at->after[i], 0, number - 1);
+    if (stage == 3 && computes)
+        check_gathered(schedule, number);
+    if (stage == 3 && at->kind == STEP_GATHER)
+        check_gather(schedule, number);
+    if (stage >= 2 && at->kind == STEP_BACKWARD)
+        expect_behind(schedule, number, latest(schedule, number, STEP_REDUCE, at->bucket));
+    if (at->kind == STEP_REDUCE && at->bucket != BUCKET_LOSS)
+        expect_behind(schedule, number, latest(schedule, number, STEP_BACKWARD, at->bucket));
+    if (at->kind == STEP_GATHER && stage < 3)
+        expect_behind(schedule, number, latest(schedule, number, STEP_STEP, at->bucket));
+}
+
+/* Forward from the first node to the last, backward from the last to the first. */
+static void check_passes(const step_schedule *schedule, int micro, int nodes)
+{
+    int forward = 0, backward = nodes, loads = 0;
+    for (int i = 0; i < schedule->count; i++) {
+        const step_instruction *at = &schedule->list[i];
+        if (at->micro != micro)
+            continue;
+        if (at->kind == STEP_LOAD)
+            loads++;
+        if (at->kind == STEP_FORWARD) {
+            assert_int_equal(at->first, forward);
+            forward = at->end;
+        }
+        if (at->kind == STEP_BACKWARD) {
+            assert_int_equal(forward, nodes);
+            assert_int_equal(at->end, backward);
+            backward = at->first;
+        }
+    }
+    assert_int_equal(loads, 1);
+    assert_int_equal(forward, nodes);
+    assert_int_equal(backward, 0);
+}
+
+static int count_of(const step_schedule *schedule, step_kind kind)
+{
+    int count = 0;
+    for (int i = 0; i < schedule->count; i++)
+        count += schedule->list[i].kind == kind;
+    return count;
+}
+
+/* What first writes a gradient, and what adds to it. */
+static void check_accumulation(const step_schedule *schedule, int stage)
+{
+    for (int i = 0; i < schedule->count; i++) {
+        const step_instruction *at = &schedule->list[i];
+        const step_kind adds = stage < 2 ? STEP_BACKWARD : STEP_REDUCE;
+        if (at->bucket != BUCKET_LOSS && (at->kind == STEP_BACKWARD || at->kind == STEP_REDUCE))
+            assert_int_equal(at->accumulate, at->kind == adds && at->micro > 0);
+    }
+}
+
+static void dependencies_keep_every_buffer_for_its_user(void **state)
+{
+    (void)state;
+    partition_bucket buckets[BUCKETS_MAX];
+    for (int count = 1; count <= BUCKETS_MAX; count++) {
+        const train_partition partition = made_up(buckets, count);
+        for (int stage = 0; stage <= STAGE_MAX; stage++) {
+            for (int micros = 1; micros <= MICROS_MAX; micros++) {
+                const int reduces[] = {1, 1, micros, micros}, gathers[] = {0, 1, 1, 2 * micros};
+                step_schedule schedule;
+                assert_int_equal(schedule_update(&schedule, &partition, stage, micros), RING_OK);
+                for (int i = 0; i < schedule.count; i++)
+                    check_instruction(&schedule, i, stage);
+                for (int m = 0; m < micros; m++)
+                    check_passes(&schedule, m, 2 * count);
+                check_accumulation(&schedule, stage);
+                assert_int_equal(count_of(&schedule, STEP_REDUCE), count * reduces[stage] + 1);
+                assert_int_equal(count_of(&schedule, STEP_GATHER), count * gathers[stage]);
+                assert_int_equal(count_of(&schedule, STEP_RELEASE),
+                                 stage == 3 ? count * 2 * micros : 0);
+                assert_int_equal(count_of(&schedule, STEP_CLIP), 1);
+                assert_int_equal(count_of(&schedule, STEP_STEP), count);
+                schedule_free(&schedule);
+            }
+        }
+    }
+}
+
+static void parameters_are_gathered_one_bucket_ahead(void **state)
+{
+    (void)state;
+    static const step_kind want[] = {STEP_LOAD,    STEP_GATHER, STEP_GATHER,  STEP_FORWARD,
+                                     STEP_RELEASE, STEP_GATHER, STEP_FORWARD, STEP_RELEASE,
+                                     STEP_FORWARD, STEP_RELEASE};
+    partition_bucket buckets[3];
+    const train_partition partition = made_up(buckets, 3);
+    step_schedule schedule;
+    assert_int_equal(schedule_forward(&schedule, &partition, 3), RING_OK);
+    assert_int_equal(schedule.count, COUNT_OF(want));
+    for (size_t i = 0; i < COUNT_OF(want); i++)
+        assert_string_equal(step_names[schedule.list[i].kind], step_names[want[i]]);
+    for (int i = 0; i < schedule.count; i++)
+        check_instruction(&schedule, i, 3);
+    schedule_free(&schedule);
+    assert_int_equal(schedule_forward(&schedule, &partition, 2), RING_OK);
+    assert_int_equal(schedule.count, 4);
+    schedule_free(&schedule);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buckets_are_padded_and_owned_in_equal_parts),
+        cmocka_unit_test(nodes_without_parameters_have_no_bucket_of_their_own),
+        cmocka_unit_test(dependencies_keep_every_buffer_for_its_user),
+        cmocka_unit_test(parameters_are_gathered_one_bucket_ahead),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

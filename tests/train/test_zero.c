@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The stages of ZeRO as threads: the same losses and parameters, exactly the bytes on the wire and
+ * of model state that the formulas say. */
+#include "check.h"
+#include "parsing.h"
+
+#include <builtin.h>
+#include <errors.h>
+#include <gemm.h>
+#include <pthread.h>
+#include <random.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <train_engine.h>
+
+enum { SAMPLES = 96, PIXELS = 784, BATCH = 32, UPDATES = 9, RANKS_MAX = 4, STAGES = 4 };
+
+static train_dataset dataset;
+
+static int draw_dataset(void **state)
+{
+    (void)state;
+    train_random random;
+    random_seed(&random, 11);
+    dataset.count = SAMPLES;
+    dataset.features = PIXELS;
+    dataset.images.data = malloc(SAMPLES * PIXELS);
+    dataset.labels.data = malloc(SAMPLES);
+    assert_non_null(dataset.images.data);
+    assert_non_null(dataset.labels.data);
+    for (size_t i = 0; i < SAMPLES * PIXELS; i++)
+        dataset.images.data[i] = (uint8_t)random_uniform(&random, 0, 256);
+    for (size_t i = 0; i < SAMPLES; i++)
+        dataset.labels.data[i] = (uint8_t)random_uniform(&random, 0, 10);
+    return 0;
+}
+
+static int free_dataset(void **state)
+{
+    (void)state;
+    dataset_free(&dataset);
+    return 0;
+}
+
+/* A run, and what one rank of it saw. */
+typedef struct zero_run {
+    const ring_unique_id *id;
+    int ranks, rank, stage, accumulation;
+    const char *model, *optimizer, *algorithm;
+    double losses[UPDATES], norms[UPDATES], accuracy;
+    uint64_t params_hash;
+    size_t padded, state_bytes, live_bytes, largest;
+    uint64_t update_bytes; /* sent in all updates, without losses and norms */
+    ring_status status;
+    char error[TRAIN_ERROR_MAX];
+} zero_run;
+
+/* What the ranks and micro-batches divide. */
+static int global_batch(const zero_run *run)
+{
+    return BATCH - BATCH % (run->ranks * run->accumulation);
+}
+
+static train_config configure(const zero_run *run)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "{train_batch_size: %d, gradient_accumulation_steps: %d, gradient_clipping: 0.3, "
+             "optimizer: %s, zero_optimization: {stage: %d}}",
+             global_batch(run), run->accumulation, run->optimizer, run->stage);
+    parsed got = parse(text);
+    if (got.status != RING_OK || config_resolve_batch(&got.config, run->ranks, "") != RING_OK)
+        fail_msg("%s", train_error());
+    return got.config;
+}
+
+static uint64_t bytes_sent(const ring_comm *comm)
+{
+    ring_comm_info info = {.size = sizeof info};
+    return ring_comm_get_info(comm, &info) == RING_OK ? info.bytes_sent : 0;
+}
+
+/* What each update sends beside gradients and parameters: the loss, and from stage 1 on the norm.
+ */
+static ring_status measure_small_calls(const zero_run *run, ring_comm *comm, uint64_t *bytes)
+{
+    double one = 0.0, all[RANKS_MAX];
+    const uint64_t before = bytes_sent(comm);
+    RING_TRY(ring_all_reduce(&one, &one, 1, RING_FLOAT64, RING_SUM, comm, NULL));
+    if (run->stage > 0)
+        RING_TRY(ring_all_gather(&one, all, 1, RING_FLOAT64, comm, NULL));
+    *bytes = bytes_sent(comm) - before;
+    return RING_OK;
+}
+
+/* Rank r takes every ranks-th sample, so that all splits have the same global batches. */
+static ring_status run_updates(zero_run *run, train_engine *engine, ring_comm *comm)
+{
+    uint32_t order[SAMPLES];
+    const size_t mine = (size_t)(global_batch(run) / run->ranks);
+    uint64_t small;
+    RING_TRY(measure_small_calls(run, comm, &small));
+    const uint64_t before = bytes_sent(comm);
+    for (int u = 0; u < UPDATES; u++) {
+        engine_result result = {0};
+        for (size_t i = 0; i < mine; i++)
+            order[i] = (uint32_t)((u * BATCH + (int)i * run->ranks + run->rank) % SAMPLES);
+        RING_TRY(engine_update(engine, &dataset, order, mine, 0.01, &result));
+        run->losses[u] = result.loss;
+        run->norms[u] = result.grad_norm;
+    }
+    run->update_bytes = bytes_sent(comm) - before - UPDATES * small;
+    return engine_accuracy(engine, &dataset, &run->accuracy);
+}
+
+/* Tensor after tensor, without the zeros between buckets. */
+static ring_status hash_params(zero_run *run, train_engine *engine)
+{
+    const float *params;
+    RING_TRY(engine_params(engine, &params));
+    for (int i = 0; i < engine->model.tensors.count; i++) {
+        const train_tensor *tensor = &engine->model.tensors.list[i];
+        run->params_hash = run->params_hash * 31 +
+                           fnv1a(params + tensor->offset, tensor->count * sizeof(float));
+    }
+    run->padded = engine->partition.elements;
+    run->largest = engine->partition.largest;
+    run->state_bytes = engine_state_bytes(engine);
+    run->live_bytes = zero_live_bytes(&engine->memory);
+    return engine_check_params(engine);
+}
+
+static void *run_rank(void *argument)
+{
+    zero_run *run = argument;
+    gemm_set_threads(1);
+    char algorithm[64];
+    snprintf(algorithm, sizeof algorithm, "RING_ALGO=%s", run->algorithm);
+    const char *const settings[] = {algorithm, NULL};
+    const ring_config how = {.size = sizeof how, .settings = settings};
+    const train_config config = configure(run);
+    ring_comm *comm = NULL;
+    train_engine engine = {0};
+    model_spec spec = {0};
+    run->status = ring_comm_init_config(&comm, run->ranks, run->id, run->rank, &how);
+    if (run->status == RING_OK)
+        run->status = model_build(&spec, run->model);
+    if (run->status == RING_OK)
+        run->status = engine_create(&engine, comm, &config, LOSS_CROSS_ENTROPY, &spec, SAMPLES, 1);
+    if (run->status == RING_OK)
+        run->status = run_updates(run, &engine, comm);
+    if (run->status == RING_OK)
+        run->status = hash_params(run, &engine);
+    if (run->status != RING_OK)
+        snprintf(run->error, sizeof run->error, "%s", train_error());
+    engine_destroy(&engine);
+    model_spec_free(&spec);
+    ring_comm_destroy(comm);
+    return NULL;
+}
+
+/* Runs @p base on its ranks. Fails unless all have the same; rank 0 gets the bytes of all. */
+static zero_run train(const zero_run *base)
+{
+    ring_unique_id id;
+    pthread_t threads[RANKS_MAX];
+    zero_run runs[RANKS_MAX];
+    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    for (int r = 0; r < base->ranks; r++) {
+        runs[r] = *base;
+        runs[r].id = &id;
+        runs[r].rank = r;
+        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &runs[r]), 0);
+    }
+    for (int r = 0; r < base->ranks; r++)
+        pthread_join(threads[r], NULL);
+    for (int r = 0; r < base->ranks; r++) {
+        if (runs[r].status != RING_OK)
+            fail_msg("stage %d, rank %d: %s", base->stage, r, runs[r].error);
+        assert_int_equal(runs[r].params_hash, runs[0].params_hash);
+        assert_memory_equal(runs[r].losses, runs[0].losses, sizeof runs[0].losses);
+        assert_int_equal(runs[r].state_bytes, runs[0].state_bytes);
+        assert_true(runs[r].accuracy == runs[0].accuracy);
+        runs[0].update_bytes += r > 0 ? runs[r].update_bytes : 0;
+    }
+    return runs[0];
+}
+
+#define ADAM "{type: \"Adam\", params: {lr: 0.001, weight_decay: 0.01}}"
+#define PLAIN_SGD "{type: \"SGD\", params: {lr: 0.01}}"
+
+static void expect_same(const zero_run *got, const zero_run *want)
+{
+    if (got->params_hash != want->params_hash)
+        fail_msg("%s, %d ranks, %s: stage %d differs from stage %d in its parameters", got->model,
+                 got->ranks, got->algorithm, got->stage, want->stage);
+    assert_memory_equal(got->losses, want->losses, sizeof got->losses);
+    assert_memory_equal(got->norms, want->norms, sizeof got->norms);
+    assert_true(got->accuracy == want->accuracy);
+}
+
+static void without_accumulation_all_stages_are_the_same_bit_for_bit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *algorithm;
+        int ranks;
+    } cases[] = {{"mlp", "ring", 1},   {"mlp", "ring", 2},    {"mlp", "ring", 4},
+                 {"mlp", "direct", 4}, {"lenet5", "ring", 4}, {"lenet5", "direct", 3},
+                 {"mlp", "oneshot", 3}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        zero_run runs[STAGES];
+        for (int stage = 0; stage < STAGES; stage++)
+            runs[stage] = train(&(zero_run){.ranks = cases[c].ranks,
+                                            .stage = stage,
+                                            .accumulation = 1,
+                                            .model = cases[c].model,
+                                            .optimizer = ADAM,
+                                            .algorithm = cases[c].algorithm});
+        assert_true(runs[0].losses[3] != runs[0].losses[0]); /* the same samples, later */
+        for (int stage = 1; stage < STAGES; stage++)
+            expect_same(&runs[stage], &runs[0]);
+    }
+}
+
+/* Stages 0 and 1 sum, then reduce; 2 and 3 reduce, then sum. */
+static void with_accumulation_stages_are_the_same_in_pairs(void **state)
+{
+    (void)state;
+    for (int ranks = 2; ranks <= 4; ranks += 2) {
+        zero_run runs[STAGES];
+        for (int stage = 0; stage < STAGES; stage++)
+            runs[stage] = train(&(zero_run){.ranks = ranks,
+                                            .stage = stage,
+                                            .accumulation = 4,
+                                            .model = "mlp",
+                                            .optimizer = PLAIN_SGD,
+                                            .algorithm = "ring"});
+        expect_same(&runs[1], &runs[0]);
+        expect_same(&runs[3], &runs[2]);
+        for (int u = 0; u < UPDATES; u++)
+            assert_near(runs[2].losses[u], runs[0].losses[u], 1e-6, 0);
+    }
+}
+
+/* Of M bytes of parameters, summed over n ranks, an update of a micro-batches sends
+ *     stages 0 and 1  2 (n - 1) M          gradients once; once back, or the parameters
+ *     stage 2         (a + 1) (n - 1) M    gradients of each micro-batch; the parameters
+ *     stage 3         3 a (n - 1) M        parameters forward, parameters backward, gradients */
+static uint64_t wire_bytes(const zero_run *run)
+{
+    const uint64_t a = (uint64_t)run->accumulation, n = (uint64_t)run->ranks;
+    const uint64_t times[STAGES] = {2, 2, a + 1, 3 * a};
+    return UPDATES * times[run->stage] * (n - 1) * run->padded * sizeof(float);
+}
+
+/* Parameters, gradients and @p states states, each whole or a part. */
+static size_t model_bytes(const zero_run *run, size_t states)
+{
+    const size_t n = (size_t)run->ranks, all = run->padded * sizeof(float), own = all / n;
+    const size_t bytes[STAGES] = {(2 + states) * all, 2 * all + states * own,
+                                  all + (1 + states) * own, (2 + states) * own};
+    return bytes[run->stage];
+}
+
+static void bytes_are_those_of_the_formulas(void **state)
+{
+    (void)state;
+    static const size_t live[STAGES] = {0, 0, 2, 4}; /* buckets */
+    for (int ranks = 2; ranks <= 4; ranks++) {
+        for (int stage = 0; stage < STAGES; stage++) {
+            for (int accumulation = 1; accumulation <= 4; accumulation += 3) {
+                const bool adam = (stage + accumulation) % 2 == 0;
+                const zero_run run = train(&(zero_run){.ranks = ranks,
+                                                       .stage = stage,
+                                                       .accumulation = accumulation,
+                                                       .model = "mlp",
+                                                       .optimizer = adam ? ADAM : PLAIN_SGD,
+                                                       .algorithm = "ring"});
+                assert_in_range(run.padded, 218058, 218058 + 2 * (size_t)ranks);
+                assert_int_equal(run.padded % (size_t)ranks, 0);
+                assert_int_equal(run.update_bytes, wire_bytes(&run));
+                assert_int_equal(run.state_bytes, model_bytes(&run, adam ? 2 : 0));
+                assert_int_equal(run.live_bytes, live[stage] * run.largest * sizeof(float));
+            }
+        }
+    }
+}
+
+static void shared_parameters_end_at_stage_1(void **state)
+{
+    (void)state;
+    model_spec spec;
+    train_model model;
+    train_partition partition;
+    zero_memory memory;
+    model_spec_start(&spec, "tied", (op_shape){.dim = {5}, .dims = 1});
+    const op_settings five = {.outputs = 5};
+    model_spec_add(&spec, &op_linear, &five);
+    model_spec_add(&spec, &op_linear, &five)->tie = 0;
+    assert_int_equal(model_create(&model, &spec, 1, 1), RING_OK);
+    assert_int_equal(partition_create(&partition, &model, 64, 2), RING_OK);
+    assert_int_equal(zero_memory_create(&memory, &model, &partition, 1, 0), RING_OK);
+    assert_ptr_equal(model.params[2], model.params[0]);
+    assert_ptr_equal(model.grads[3], model.grads[1]);
+    zero_memory_free(&memory);
+    assert_int_equal(zero_memory_create(&memory, &model, &partition, 2, 0), RING_ERR_CONFIG);
+    assert_string_equal(train_error(), "zero_optimization.stage 2 does not go with layers that "
+                                       "share parameters; use stage 1");
+    zero_memory_free(&memory);
+    partition_free(&partition);
+    model_destroy(&model);
+    model_spec_free(&spec);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_accumulation_all_stages_are_the_same_bit_for_bit),
+        cmocka_unit_test(with_accumulation_stages_are_the_same_in_pairs),
+        cmocka_unit_test(bytes_are_those_of_the_formulas),
+        cmocka_unit_test(shared_parameters_end_at_stage_1),
+    };
+    return cmocka_run_group_tests(tests, draw_dataset, free_dataset);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A walk over the list. Works of the wire are kept by the number of their instruction. */
+#include "step_run.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "agree.h"
+#include "clock.h"
+#include "errors.h"
+
+#define ADVICE "lower the learning rate or set gradient_clipping"
+
+/* One run of one list. */
+typedef struct step_machine {
+    train_engine *engine;
+    const step_schedule *schedule;
+    step_batch *batch;
+    ring_work **works; /* [schedule->count] the engine's */
+    bool *runs;        /* [schedule->count] started and not ended; the engine's */
+    int oldest;        /* no instruction before it runs */
+    double clip;       /* what gradients are multiplied with */
+} step_machine;
+
+static ring_status check_ring(const step_machine *machine, ring_status status)
+{
+    return train_ring(machine->engine->comm, status);
+}
+
+/* ---- Compute ------------------------------------------------------------------------------- */
+
+static size_t rows_of(const step_batch *batch, int micro)
+{
+    const size_t begin = (size_t)micro * batch->micro;
+    const size_t left = begin < batch->samples ? batch->samples - begin : 0;
+    return left < batch->micro ? left : batch->micro;
+}
+
+static ring_status load(step_machine *machine, const step_instruction *at)
+{
+    train_engine *engine = machine->engine;
+    const step_batch *batch = machine->batch;
+    const uint32_t *order = batch->order + (size_t)at->micro * batch->micro;
+    const size_t rows = rows_of(batch, at->micro);
+    if (rows == 0)
+        return RING_OK;
+    dataset_take(batch->dataset, order, rows, engine->images, engine->labels);
+    const op_random random = {.seed = engine->seed,
+                              .step = (uint32_t)engine->optimizer.step,
+                              .samples = order};
+    return model_load(&engine->model, at->slot,
+                      &(model_batch){.input = engine->images,
+                                     .rows = rows,
+                                     .training = batch->training,
+                                     .random = random});
+}
+
+static void add_loss(step_machine *machine, const step_instruction *at, size_t rows)
+{
+    train_engine *engine = machine->engine;
+    step_batch *batch = machine->batch;
+    const train_model *model = &engine->model;
+    batch->local_loss += loss_sum(engine->loss, model_output(model, at->slot), engine->labels, rows,
+                                  shape_count(&model->output), batch->scale,
+                                  model_delta(model, at->slot, model->node_count - 1));
+}
+
+static ring_status forward(step_machine *machine, const step_instruction *at)
+{
+    train_model *model = &machine->engine->model;
+    const size_t rows = rows_of(machine->batch, at->micro);
+    if (rows == 0)
+        return RING_OK; /* this rank has no samples left to evaluate, but parts to send */
+    RING_TRY(model_forward(model, at->slot, at->first, at->end, NULL));
+    if (machine->batch->training && at->end == model->node_count)
+        add_loss(machine, at, rows);
+    return RING_OK;
+}
+
+static ring_status backward(step_machine *machine, const step_instruction *at)
+{
+    return model_backward(&machine->engine->model, at->slot, at->first, at->end, at->accumulate,
+                          NULL);
+}
+
+static ring_status step(step_machine *machine, const step_instruction *at)
+{
+    train_engine *engine = machine->engine;
+    const zero_memory *memory = &engine->memory;
+    const partition_bucket *bucket = &engine->partition.buckets[at->bucket];
+    optimizer_range range = {bucket->own, bucket->part, zero_own_params(memory, at->bucket),
+                             zero_own_grads(memory, at->bucket)};
+    if (engine->stage == 0)
+        range = (optimizer_range){bucket->offset, bucket->count, zero_params(memory, at->bucket),
+                                  zero_grads(memory, at->bucket)};
+    optimizer_step(&engine->optimizer, &range, machine->batch->lr, machine->clip);
+    return RING_OK;
+}
+
+/* ---- The norm ------------------------------------------------------------------------------ */
+
+/* @return the sum of squares of the gradients that rank @p rank owns; of this one, from stage 1 on.
+ */
+static double sum_squares(const train_engine *engine, int rank)
+{
+    double sum = 0.0;
+    for (int b = 0; b < engine->partition.count; b++) {
+        const size_t part = engine->partition.buckets[b].part;
+        const float *grads = engine->stage == 0
+                                 ? zero_grads(&engine->memory, b) + (size_t)rank * part
+                                 : zero_own_grads(&engine->memory, b);
+        sum += optimizer_sum_squares(grads, part);
+    }
+    return sum;
+}
+
+/* Owner by owner in any stage, so that all stages clip alike, bit for bit. */
+static ring_status compute_norm(const step_machine *machine, double *norm)
+{
+    const train_engine *engine = machine->engine;
+    double *sums = engine->norm_sums, total = 0.0;
+    ring_status status = RING_OK;
+    if (engine->stage == 0) {
+        for (int r = 0; r < engine->ranks; r++)
+            sums[r] = sum_squares(engine, r);
+    } else {
+        sums[engine->rank] = sum_squares(engine, engine->rank);
+        status = check_ring(machine, ring_all_gather(&sums[engine->rank], sums, 1, RING_FLOAT64,
+                                                     engine->comm, NULL));
+    }
+    for (int r = 0; r < engine->ranks; r++)
+        total += sums[r];
+    *norm = sqrt(total);
+    return status;
+}
+
+/* The sum over ranks is finite only if every rank's is; then nobody needs to ask. */
+static ring_status check_finite(const step_machine *machine, double norm)
+{
+    train_engine *engine = machine->engine;
+    const double local_loss = machine->batch->local_loss;
+    if (isfinite(*engine->loss_total) && isfinite(norm))
+        return RING_OK;
+    const long update = engine->optimizer.step + 1;
+    ring_status mine = RING_OK;
+    if (!isfinite(local_loss))
+        mine = train_fail(RING_ERR_USAGE, "the loss is %s in update %ld; " ADVICE,
+                          isnan(local_loss) ? "nan" : "infinite", update);
+    RING_TRY(agree(engine->comm, mine));
+    return agree(engine->comm,
+                 train_fail(RING_ERR_USAGE, "the gradient is not finite in update %ld; " ADVICE,
+                            update));
+}
+
+static ring_status clip(step_machine *machine, const step_instruction *at)
+{
+    train_engine *engine = machine->engine;
+    engine_result *result = &machine->batch->result;
+    (void)at;
+    result->loss = *engine->loss_total / (double)result->samples;
+    RING_TRY(compute_norm(machine, &result->grad_norm));
+    RING_TRY(check_finite(machine, result->grad_norm));
+    machine->clip = optimizer_clip(result->grad_norm, engine->config->gradient_clipping);
+    optimizer_begin(&engine->optimizer);
+    return RING_OK;
+}
+
+/* ---- The wire ------------------------------------------------------------------------------ */
+
+static ring_call call_of(step_machine *machine, const step_instruction *at)
+{
+    ring_call call = RING_CALL_INIT;
+    const ptrdiff_t number = at - machine->schedule->list;
+    machine->runs[number] = true;
+    call.work = &machine->works[number];
+    return call;
+}
+
+static ring_status reduce_loss(step_machine *machine, const step_instruction *at)
+{
+    const train_engine *engine = machine->engine;
+    const ring_call call = call_of(machine, at);
+    *engine->loss_total = machine->batch->local_loss;
+    return ring_all_reduce(engine->loss_total, engine->loss_total, 1, RING_FLOAT64, RING_SUM,
+                           engine->comm, &call);
+}
+
+/* Where the reduced part is to lie: in place, or what this rank keeps. */
+static float *reduced_part(const train_engine *engine, const step_instruction *at)
+{
+    const size_t part = engine->partition.buckets[at->bucket].part;
+    if (engine->stage >= 2 && !at->accumulate)
+        return zero_own_grads(&engine->memory, at->bucket);
+    return zero_grads(&engine->memory, at->bucket) + (size_t)engine->rank * part;
+}
+
+static ring_status reduce(step_machine *machine, const step_instruction *at)
+{
+    const train_engine *engine = machine->engine;
+    if (at->bucket == BUCKET_LOSS)
+        return reduce_loss(machine, at);
+    const partition_bucket *bucket = &engine->partition.buckets[at->bucket];
+    float *grads = zero_grads(&engine->memory, at->bucket);
+    const ring_call call = call_of(machine, at);
+    memset(grads + bucket->used, 0, (bucket->count - bucket->used) * sizeof(float));
+    if (engine->stage == 0)
+        return ring_all_reduce(grads, grads, bucket->count, RING_FLOAT32, RING_SUM, engine->comm,
+                               &call);
+    return ring_reduce_scatter(grads, reduced_part(engine, at), bucket->part, RING_FLOAT32,
+                               RING_SUM, engine->comm, &call);
+}
+
+static ring_status gather(step_machine *machine, const step_instruction *at)
+{
+    const train_engine *engine = machine->engine;
+    const ring_call call = call_of(machine, at);
+    return ring_all_gather(zero_own_params(&engine->memory, at->bucket),
+                           zero_params(&engine->memory, at->bucket),
+                           engine->partition.buckets[at->bucket].part, RING_FLOAT32, engine->comm,
+                           &call);
+}
+
+/* What is left to do when the wire has done its part. */
+static void end_work(step_machine *machine, int number)
+{
+    const step_instruction *at = &machine->schedule->list[number];
+    machine->runs[number] = false;
+    if (at->kind != STEP_REDUCE || !at->accumulate)
+        return;
+    const train_engine *engine = machine->engine;
+    const float *from = reduced_part(engine, at);
+    float *sum = zero_own_grads(&engine->memory, at->bucket);
+    for (size_t i = 0; i < engine->partition.buckets[at->bucket].part; i++)
+        sum[i] += from[i];
+}
+
+static ring_status wait_for(step_machine *machine, int number)
+{
+    if (!machine->runs[number])
+        return RING_OK;
+    const double start = train_now();
+    const ring_status status = check_ring(machine, ring_wait(&machine->works[number]));
+    machine->engine->seconds[machine->schedule->list[number].kind] += train_now() - start;
+    if (status == RING_OK)
+        end_work(machine, number);
+    machine->runs[number] = false;
+    return status;
+}
+
+/* Moves what runs, between computations. One test advances all works. */
+static ring_status advance(step_machine *machine, int end)
+{
+    while (machine->oldest < end && !machine->runs[machine->oldest])
+        machine->oldest++;
+    if (machine->oldest >= end)
+        return RING_OK;
+    int done = 0;
+    const int number = machine->oldest;
+    RING_TRY(check_ring(machine, ring_test(&machine->works[number], &done)));
+    if (done)
+        end_work(machine, number);
+    return RING_OK;
+}
+
+/* ---- The walk ------------------------------------------------------------------------------ */
+
+static ring_status await_earlier(step_machine *machine, int number)
+{
+    const step_instruction *at = &machine->schedule->list[number];
+    for (int i = 0; i < at->after_count; i++)
+        RING_TRY(wait_for(machine, at->after[i]));
+    for (int i = 0; i < number && at->after_all; i++)
+        RING_TRY(wait_for(machine, i));
+    return RING_OK;
+}
+
+static ring_status release(step_machine *machine, const step_instruction *at)
+{
+    (void)machine;
+    (void)at;
+    return RING_OK; /* its place is free for the next GATHER that comes after this */
+}
+
+typedef ring_status run_function(step_machine *machine, const step_instruction *at);
+
+static ring_status run_instruction(step_machine *machine, int number)
+{
+    static run_function *const functions[STEP_KINDS] = {
+        [STEP_LOAD] = load,     [STEP_GATHER] = gather,   [STEP_FORWARD] = forward,
+        [STEP_REDUCE] = reduce, [STEP_CLIP] = clip,       [STEP_BACKWARD] = backward,
+        [STEP_STEP] = step,     [STEP_RELEASE] = release,
+    };
+    const step_instruction *at = &machine->schedule->list[number];
+    RING_TRY(await_earlier(machine, number));
+    const double start = train_now();
+    ring_status status = functions[at->kind](machine, at);
+    if (at->queue == QUEUE_WIRE) {
+        machine->runs[number] = status == RING_OK;
+        status = check_ring(machine, status);
+    }
+    machine->engine->seconds[at->kind] += train_now() - start;
+    return status == RING_OK ? advance(machine, number + 1) : status;
+}
+
+/* After a failure, whose text stays. */
+static void abandon(step_machine *machine)
+{
+    for (int i = 0; i < machine->schedule->count; i++) {
+        if (machine->runs[i])
+            ring_wait(&machine->works[i]);
+        machine->runs[i] = false;
+    }
+}
+
+static ring_status run_all(step_machine *machine)
+{
+    ring_status status = RING_OK;
+    const int count = machine->schedule->count;
+    for (int i = 0; i < count && status == RING_OK; i++)
+        status = run_instruction(machine, i);
+    for (int i = 0; i < count && status == RING_OK; i++)
+        status = wait_for(machine, i);
+    abandon(machine);
+    return status;
+}
+
+ring_status step_run(train_engine *engine, const step_schedule *schedule, step_batch *batch)
+{
+    step_machine machine = {.engine = engine,
+                            .schedule = schedule,
+                            .batch = batch,
+                            .works = engine->works,
+                            .runs = engine->runs};
+    return run_all(&machine);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * step_schedule: an update as a list of instructions, a pure function of the partition, the stage
+ * of ZeRO and the number of micro-batches. It sees no memory, no socket and no clock. Each
+ * instruction names a queue, and the earlier instructions that must have ended before it begins;
+ * those of one queue begin in the order of the list, which is the same on all ranks.
+ */
+#ifndef TRAIN_STEP_SCHEDULE_H
+#define TRAIN_STEP_SCHEDULE_H
+
+#include <stdbool.h>
+
+#include "partition.h"
+
+typedef enum step_kind {
+    STEP_LOAD,     /* takes the samples of a micro-batch into a slot */
+    STEP_GATHER,   /* a bucket's parameters from their owners */
+    STEP_FORWARD,  /* nodes first to below end; behind the last one the loss */
+    STEP_SEND,     /* an activation, or its gradient, to another rank */
+    STEP_RECV,     /* and from one */
+    STEP_BACKWARD, /* nodes end - 1 down to first */
+    STEP_REDUCE,   /* a bucket's gradients over the ranks, or BUCKET_LOSS */
+    STEP_CLIP,     /* the norm of all gradients, and whether they are finite */
+    STEP_STEP,     /* the optimiser on what this rank owns of a bucket */
+    STEP_RELEASE,  /* gathered parameters of a bucket are needed no more */
+    STEP_KINDS
+} step_kind;
+
+/** By step_kind: "load", … */
+extern const char *const step_names[STEP_KINDS];
+
+typedef enum step_queue { QUEUE_COMPUTE, QUEUE_WIRE } step_queue;
+
+enum {
+    BUCKET_LOSS = -1,
+    STEP_AFTER_MAX = 3,
+    /* Buckets that are gathered, or whose gradients are on their way, at a time from stage 3 and
+     * 2 on: one is computed with while the next one comes or the last one goes. */
+    LIVE_BUCKETS = 2,
+    STAGE_MAX = 3
+};
+
+typedef struct step_instruction {
+    step_kind kind;
+    step_queue queue;
+    int bucket;
+    int first, end;            /* nodes of FORWARD and BACKWARD */
+    int micro, slot;           /* the micro-batch, and the activation slot that it is in */
+    bool accumulate;           /* BACKWARD, REDUCE: adds to what earlier micro-batches left */
+    int after[STEP_AFTER_MAX]; /* instructions that must have ended */
+    int after_count;
+    bool after_all; /* everything before it must have ended */
+} step_instruction;
+
+typedef struct step_schedule {
+    step_instruction *list; /* [count] */
+    int count, room;
+} step_schedule;
+
+/** One update of @p micro_batches micro-batches:
+ *      stage 0  all-reduces gradients, every rank updates everything
+ *      stage 1  reduce-scatters gradients, each rank updates what it owns, gathers parameters
+ *      stage 2  the same, after every micro-batch: a rank keeps the gradients that it owns
+ *      stage 3  and the parameters: buckets are gathered ahead of forward and of backward
+ *  Free with schedule_free() whatever the result. @return RING_OK or RING_ERR_MEMORY. */
+ring_status schedule_update(step_schedule *schedule, const train_partition *partition, int stage,
+                            int micro_batches);
+
+/** One batch forward, as schedule_update(). */
+ring_status schedule_forward(step_schedule *schedule, const train_partition *partition, int stage);
+
+void schedule_free(step_schedule *schedule);
+
+#endif
