@@ -101,6 +101,34 @@ static void networks_of_layers_take_the_same_steps_on_any_ranks(void **state)
     }
 }
 
+/* Two ranks add two numbers: in any order the same. */
+static void all_stages_of_zero_take_the_same_steps(void **state)
+{
+    (void)state;
+    double losses[4][20];
+    for (int stage = 0; stage <= 3; stage++) {
+        char config[300], line[80];
+        snprintf(config, sizeof config,
+                 "{train_batch_size: 64, zero_optimization: {stage: %d}, optimizer: {type: "
+                 "\"AdamW\"}}",
+                 stage);
+        programs_run *run = train(2, config, "--max-steps 20 --model lenet5");
+        programs_expect_success(run);
+        programs_expect_same_params(2);
+        memcpy(losses[stage], run->loss, sizeof losses[stage]);
+        assert_memory_equal(losses[stage], losses[0], sizeof losses[0]);
+        snprintf(line, sizeof line, "ZeRO stage %d: each rank holds ", stage);
+        assert_int_equal(strstr(run->output, line) != NULL, stage > 0);
+        programs_free(run);
+    }
+    programs_run *run = train(
+        0, "{train_batch_size: 64, zero_optimization: {stage: 3}, optimizer: {type: \"SGD\"}}",
+        "--max-steps 2");
+    programs_expect_success(run);
+    expect_output(run, "ZeRO: one rank has nothing to split\n");
+    programs_free(run);
+}
+
 static void ranks_that_do_not_divide_the_data_repeat_a_few_samples(void **state)
 {
     (void)state;
@@ -451,6 +479,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(the_version_is_told),
         TEST(any_number_of_ranks_takes_the_same_steps),
+        TEST(all_stages_of_zero_take_the_same_steps),
         TEST(networks_of_layers_take_the_same_steps_on_any_ranks),
         TEST(ranks_that_do_not_divide_the_data_repeat_a_few_samples),
         TEST(a_network_learns_and_says_its_accuracy_last),
