@@ -70,7 +70,8 @@ static train_config configure(const zero_run *run)
              "optimizer: %s, zero_optimization: {stage: %d}}",
              global_batch(run), run->accumulation, run->optimizer, run->stage);
     parsed got = parse(text);
-    if (got.status != RING_OK || config_resolve_batch(&got.config, run->ranks, "") != RING_OK)
+    if (got.status != RING_OK ||
+        config_resolve_batch(&got.config, run->ranks, "", BATCH_EXACT) != RING_OK)
         fail_msg("%s", train_error());
     return got.config;
 }
