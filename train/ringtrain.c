@@ -85,7 +85,8 @@ static const args_row rows[] = {
     {.help = "The run:"},
     {"deepspeed_config", 0, "FILE", "DeepSpeed configuration (JSON)", args_text, AT(config_path)},
     {"deepscale_config", .flags = OPTION_ALIAS},
-    {"data", 0, "DIR", "Folder of MNIST's four files, raw or .gz (RING_DATA)", args_text, AT(data)},
+    {"data", 0, "DIR", "Folder of MNIST's four files, raw or .gz, or CIFAR-10's (RING_DATA)",
+     args_text, AT(data)},
     {"model", 0, "NAME|FILE.json",
      "mlp: 784-256-64-10 with ReLU (default), lenet5, alexnet, or a list of layers", take_model,
      AT(model)},
@@ -155,7 +156,8 @@ int main(int argc, char **argv)
 {
     static const args_program ringtrain = {
         "ringtrain", rows, NULL,
-        "Trains a network on MNIST as a DeepSpeed configuration says, on as many ranks as the "
+        "Trains a network on MNIST or CIFAR-10 as a DeepSpeed configuration says, on as many ranks "
+        "as the "
         "launcher started: ringrun -n 2 ringtrain --deepspeed_config FILE --data DIR"
         "\vExit status: 0 trained and everything written, 1 failed (configuration, data, training, "
         "output), 2 wrong use.",

@@ -176,6 +176,72 @@ static void empty_arrays_are_refused(void **state)
     refused("empty", 3, ": the header says that there is no element");
 }
 
+/* @return the bytes of @p count records, whose numbers say where they belong; to be free()d. */
+static uint8_t *cifar_records(size_t count, int first_label)
+{
+    uint8_t *records = malloc(count * 3073);
+    assert_non_null(records);
+    for (size_t i = 0; i < count * 3073; i++)
+        records[i] = (uint8_t)(i % 3073 == 0 ? (size_t)first_label + i / 3073
+                                             : i / 3073 * 7 + i % 3073);
+    return records;
+}
+
+static void write_cifar(const char *name, size_t count, int first_label)
+{
+    uint8_t *records = cifar_records(count, first_label);
+    files_write(name, records, count * 3073);
+    free(records);
+}
+
+static void cifar_files_are_read_one_after_another(void **state)
+{
+    (void)state;
+    train_dataset train, test;
+    write_cifar("data_batch_1.bin", 2, 3);
+    write_cifar("data_batch_2.bin", 1, 8);
+    write_cifar("data_batch_4.bin", 1, 9); /* there is no third: not of this set */
+    write_cifar("test_batch.bin", 1, 6);
+    assert_int_equal(dataset_read(files_path(""), DATASET_TRAIN, &train), RING_OK);
+    assert_int_equal(dataset_read(files_path(""), DATASET_TEST, &test), RING_OK);
+    assert_int_equal(train.count, 3);
+    assert_int_equal(train.features, 3072);
+    assert_memory_equal(train.labels.data, ((const uint8_t[]){3, 4, 8}), 3);
+    for (size_t i = 0; i < 3; i++) {
+        for (size_t p = 0; p < 3072; p++)
+            assert_int_equal(train.images.data[i * 3072 + p], (uint8_t)(i % 2 * 7 + p + 1));
+    }
+    assert_int_equal(test.count, 1);
+    assert_int_equal(test.labels.data[0], 6);
+    assert_int_not_equal(dataset_hash(&train), dataset_hash(&test));
+    dataset_free(&train);
+    dataset_free(&test);
+}
+
+static void cifar_refused(const char *error)
+{
+    train_dataset dataset;
+    assert_int_equal(dataset_read(files_path(""), DATASET_TRAIN, &dataset), RING_ERR_CONFIG);
+    if (strstr(train_error(), error) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", error, train_error());
+}
+
+static void wrong_cifar_files_are_refused(void **state)
+{
+    (void)state;
+    write_cifar("data_batch_1.bin", 2, 3);
+    files_write("data_batch_2.bin", "x", 1);
+    cifar_refused("data_batch_2.bin: 1 bytes are no whole number of CIFAR-10's records of 3073; "
+                  "fetch it again");
+    files_write("data_batch_2.bin", "", 0);
+    cifar_refused("data_batch_2.bin: 0 bytes are no whole number");
+    write_cifar("data_batch_2.bin", 1, 10);
+    cifar_refused(": label 10 of sample 2 is not one of 0 to 9");
+    assert_int_equal(unlink(files_path("data_batch_2.bin")), 0);
+    assert_int_equal(mkfifo(files_path("data_batch_2.bin"), 0600), 0);
+    cifar_refused("data_batch_2.bin: not a regular file");
+}
+
 static void a_folder_without_the_files_says_what_belongs_there(void **state)
 {
     (void)state;
@@ -260,6 +326,8 @@ int main(void)
         TEST(bombs_are_not_unpacked),
         TEST(arrays_of_nothing_are_not_unpacked),
         TEST(empty_arrays_are_refused),
+        TEST(cifar_files_are_read_one_after_another),
+        TEST(wrong_cifar_files_are_refused),
         TEST(a_folder_without_the_files_says_what_belongs_there),
         TEST(labels_are_checked),
         TEST(batches_are_rows_divided_by_255),

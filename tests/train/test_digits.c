@@ -59,6 +59,31 @@ static void a_seed_gives_the_same_bytes_everywhere(void **state)
     assert_int_not_equal(draw_well("-n 50 -t 10 -s 2"), first);
 }
 
+/* Five files of training images, all different, and one of test images. */
+static void cifars_files_have_records_of_label_and_planes(void **state)
+{
+    (void)state;
+    static const char *const batches[] = {"data_batch_1.bin", "data_batch_2.bin",
+                                          "data_batch_3.bin", "data_batch_4.bin",
+                                          "data_batch_5.bin", "test_batch.bin"};
+    static const size_t counts[] = {4, 5, 4, 5, 5, 7};
+    uint64_t hashes[COUNT_OF(batches)];
+    programs_run *run = draw("", "--cifar -n 23 -t 7");
+    programs_expect_success(run);
+    programs_free(run);
+    for (size_t i = 0; i < COUNT_OF(batches); i++) {
+        size_t bytes;
+        char *data = files_read(files_path(batches[i]), &bytes);
+        assert_non_null(data);
+        assert_int_equal(bytes, counts[i] * 3073);
+        for (size_t r = 0; r < counts[i]; r++)
+            assert_in_range(data[r * 3073], 0, 9);
+        hashes[i] = fnv1a(data, bytes);
+        free(data);
+    }
+    assert_int_equal(fnv1a(hashes, sizeof hashes), 0xee074a458b32df1dU);
+}
+
 static void the_trainer_reads_the_files(void **state)
 {
     (void)state;
@@ -132,6 +157,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_seed_gives_the_same_bytes_everywhere),
+        TEST(cifars_files_have_records_of_label_and_planes),
         TEST(the_trainer_reads_the_files),
         TEST(an_interrupted_run_leaves_no_set),
         TEST(what_cannot_be_written_is_told),

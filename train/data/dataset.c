@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cifar.h"
 #include "errors.h"
 
 enum { PATH_BYTES = 4096 };
@@ -30,7 +31,8 @@ static ring_status find_file(const char *folder, const char *name, char *path)
         RING_ERR_CONFIG,
         "%s: no readable %s or %s.gz. The folder given by --data or RING_DATA holds MNIST's files: "
         "train-images-idx3-ubyte (47040016 bytes, .gz 9.9 MB), train-labels-idx1-ubyte (60008), "
-        "t10k-images-idx3-ubyte (7840016, .gz 1.6 MB), t10k-labels-idx1-ubyte (10008)",
+        "t10k-images-idx3-ubyte (7840016, .gz 1.6 MB), t10k-labels-idx1-ubyte (10008); or "
+        "CIFAR-10's: data_batch_1.bin to data_batch_5.bin (30730000 each) and test_batch.bin",
         folder, name, name);
 }
 
@@ -49,7 +51,15 @@ static ring_status check(const char *folder, const train_dataset *dataset)
     return RING_OK;
 }
 
-static ring_status read_files(const char *folder, dataset_part part, train_dataset *dataset)
+static ring_status read_cifar(const char *folder, dataset_part part, train_dataset *dataset)
+{
+    RING_TRY(cifar_read(folder, part == DATASET_TEST, &dataset->images, &dataset->labels));
+    dataset->count = dataset->labels.shape[0];
+    dataset->features = CIFAR_PIXELS;
+    return check(folder, dataset);
+}
+
+static ring_status read_mnist(const char *folder, dataset_part part, train_dataset *dataset)
 {
     char images[PATH_BYTES], labels[PATH_BYTES];
     RING_TRY(find_file(folder, file_names[part][0], images));
@@ -64,7 +74,9 @@ static ring_status read_files(const char *folder, dataset_part part, train_datas
 ring_status dataset_read(const char *folder, dataset_part part, train_dataset *dataset)
 {
     memset(dataset, 0, sizeof *dataset);
-    const ring_status status = read_files(folder, part, dataset);
+    const ring_status status = cifar_is_here(folder, part == DATASET_TEST)
+                                   ? read_cifar(folder, part, dataset)
+                                   : read_mnist(folder, part, dataset);
     if (status != RING_OK)
         dataset_free(dataset);
     return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ringdigits: writes a data set of handwritten-looking digits in MNIST's file layout, for
- * machines where MNIST itself is not at hand. Each image is drawn from pen strokes with a
+ * ringdigits: writes a data set of handwritten-looking digits in MNIST's or CIFAR-10's file layout,
+ * for machines where those are not at hand. Each image is drawn from pen strokes with a
  * random hand: shifted points, slant, turn, size, place, thickness, ink and noise. The same
  * seed gives the same bytes on every machine.
  */
@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,9 +180,19 @@ static const char train_images[] = "train-images-idx3-ubyte";
 static const char train_labels[] = "train-labels-idx1-ubyte";
 static const char test_images[] = "t10k-images-idx3-ubyte";
 static const char test_labels[] = "t10k-labels-idx1-ubyte";
-/* As they appear: while the last one is missing, the set is not complete. */
-static const char *const names[] = {train_images, train_labels, test_images, test_labels};
-enum { FILES = sizeof names / sizeof *names };
+static const char test_batch[] = "test_batch.bin";
+/* As they appear: while the last one is missing, the set is not complete. Ended by NULL. */
+static const char *const mnist_names[] = {train_images, train_labels, test_images, test_labels,
+                                          NULL};
+static const char *const cifar_names[] = {"data_batch_1.bin",
+                                          "data_batch_2.bin",
+                                          "data_batch_3.bin",
+                                          "data_batch_4.bin",
+                                          "data_batch_5.bin",
+                                          test_batch,
+                                          NULL};
+static const char *const *names = mnist_names; /* the set that is written */
+enum { CIFAR_BATCHES = 5 };
 
 static const char *partial_name(const char *name, char text[NAME_BYTES])
 {
@@ -193,7 +204,7 @@ static _Noreturn void fail(const char *what, const char *name)
 {
     char partial[NAME_BYTES];
     fprintf(stderr, "ringdigits: cannot %s %s: %s\n", what, name, strerror(errno));
-    for (int i = 0; i < FILES; i++)
+    for (int i = 0; names[i] != NULL; i++)
         unlink(partial_name(names[i], partial));
     exit(EXIT_FAILURE);
 }
@@ -260,13 +271,58 @@ static void write_set(const char *images_name, const char *labels_name, uint32_t
     finish(&labels);
 }
 
+/* ---- CIFAR-10's records: a label, then red, green and blue planes ---------------------------- */
+
+enum { CIFAR_SIDE = 32, CIFAR_PLANE = CIFAR_SIDE * CIFAR_SIDE, CIFAR_EDGE = 2 };
+
+static void put_record(const output *out, chance *c)
+{
+    unsigned char record[1 + 3 * CIFAR_PLANE], pixels[PIXELS];
+    record[0] = (unsigned char)(chance_bits(c) % 10);
+    draw_digit(record[0], c, pixels);
+    for (int p = 0; p < 3; p++) { /* ink and paper of any colours that differ */
+        unsigned char *plane = record + 1 + (ptrdiff_t)p * CIFAR_PLANE;
+        const float paper = uniform(c, 0, 110), ink = uniform(c, 140, 255);
+        for (int i = 0; i < CIFAR_PLANE; i++)
+            plane[i] = (unsigned char)paper;
+        for (int i = 0; i < PIXELS; i++)
+            plane[(i / SIDE + CIFAR_EDGE) * CIFAR_SIDE + i % SIDE + CIFAR_EDGE] =
+                (unsigned char)(paper + (ink - paper) * (float)pixels[i] / 255);
+    }
+    put(out, record, sizeof record);
+}
+
+static void write_batch(const char *name, uint32_t count, chance *c)
+{
+    const output out = create(name);
+    for (uint32_t i = 0; i < count; i++)
+        put_record(&out, c);
+    finish(&out);
+}
+
+static void write_cifar(uint32_t train, uint32_t test, chance *c)
+{
+    for (uint32_t b = 0; b < CIFAR_BATCHES; b++)
+        write_batch(cifar_names[b],
+                    train * (uint64_t)(b + 1) / CIFAR_BATCHES - train * (uint64_t)b / CIFAR_BATCHES,
+                    c);
+    write_batch(test_batch, test, c);
+}
+
+static void write_mnist(uint32_t train, uint32_t test, chance *c)
+{
+    write_set(train_images, train_labels, train, c);
+    write_set(test_images, test_labels, test, c);
+}
+
 /* Also an older set must not look complete while its files are replaced. */
 static void publish(void)
 {
     char partial[NAME_BYTES];
-    if (unlink(names[FILES - 1]) != 0 && errno != ENOENT)
-        fail("replace", names[FILES - 1]);
-    for (int i = 0; i < FILES; i++) {
+    const char *last = names == mnist_names ? test_labels : test_batch;
+    if (unlink(last) != 0 && errno != ENOENT)
+        fail("replace", last);
+    for (int i = 0; names[i] != NULL; i++) {
         if (rename(partial_name(names[i], partial), names[i]) != 0)
             fail("replace", names[i]);
     }
@@ -277,12 +333,25 @@ static void publish(void)
 typedef struct options {
     const char *dir;
     unsigned seed, train, test;
+    bool cifar;
 } options;
+
+#define NOT_GIVEN UINT32_MAX
+enum { MNIST_TRAIN = 60000, CIFAR_TRAIN = 50000 };
+
+static void take_cifar(const args_given *given)
+{
+    options *o = given->out;
+    o->cifar = true;
+}
 
 #define AT(member) ARGS_AT(options, member)
 static const args_row rows[] = {
+    {"cifar", 'c', NULL, "Write CIFAR-10's files: digits in colour, 3 x 32 x 32",
+     .take = take_cifar},
     {"seed", 's', "N", "Which hands (1)", args_whole, AT(seed), .most = UINT32_MAX},
-    {"train", 'n', "N", "Training images (60000)", args_whole, AT(train), .most = IMAGES_MAX},
+    {"train", 'n', "N", "Training images (60000; with --cifar 50000)", args_whole, AT(train),
+     .most = IMAGES_MAX},
     {"test", 't', "N", "Test images (10000)", args_whole, AT(test), .most = IMAGES_MAX},
     {0},
 };
@@ -309,20 +378,24 @@ int main(int argc, char **argv)
 {
     static const args_program ringdigits = {
         "ringdigits", rows, "DIR",
-        "Writes handwritten-looking digits to DIR in MNIST's file layout, for machines without "
-        "MNIST. The same seed gives the same files.\vExample: ringdigits /tmp/digits && ringtrain "
+        "Writes handwritten-looking digits to DIR in MNIST's file layout, or CIFAR-10's, for "
+        "machines "
+        "without them. The same seed gives the same files.\vExample: ringdigits /tmp/digits && "
+        "ringtrain "
         "--deepspeed_config adam.json --data /tmp/digits\n\n"
         "Exit status: 0 everything is written, 1 it could not be, 2 wrong use.",
         .take = take_dir};
-    options o = {.seed = 1, .train = 60000, .test = 10000};
+    options o = {.seed = 1, .train = NOT_GIVEN, .test = 10000};
     output_check_at_exit(EXIT_FAILURE);
     args_parse(&ringdigits, argc, argv, &o);
     if (o.dir == NULL)
         args_fail("say where to write: ringdigits DIR");
+    if (o.train == NOT_GIVEN)
+        o.train = o.cifar ? CIFAR_TRAIN : MNIST_TRAIN;
+    names = o.cifar ? cifar_names : mnist_names;
     enter(o.dir);
     chance c = {.state = o.seed * UINT64_C(2654435761) + 88172645463325252u};
-    write_set(train_images, train_labels, o.train, &c);
-    write_set(test_images, test_labels, o.test, &c);
+    (o.cifar ? write_cifar : write_mnist)(o.train, o.test, &c);
     publish();
     printf("%u training and %u test images in %s\n", o.train, o.test, o.dir);
     return 0;

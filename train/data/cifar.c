@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * All files are measured first, then read one after another into two arrays. */
+#include "cifar.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "errors.h"
+
+enum { RECORD = 1 + CIFAR_PIXELS, FILES_MAX = 100, PATH_BYTES = 4096 };
+
+/* Far more than there is, and far below what a machine has. */
+#define BYTES_MAX ((size_t)4 << 30)
+
+static bool make_path(char *path, const char *folder, bool test, int number)
+{
+    const int length = test ? snprintf(path, PATH_BYTES, "%s/test_batch.bin", folder)
+                            : snprintf(path, PATH_BYTES, "%s/data_batch_%d.bin", folder, number);
+    return length > 0 && length < PATH_BYTES && access(path, F_OK) == 0;
+}
+
+bool cifar_is_here(const char *folder, bool test)
+{
+    char path[PATH_BYTES];
+    return make_path(path, folder, test, 1);
+}
+
+/* Adds the records of the file to @p count. */
+static ring_status measure(const char *path, size_t *count)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return train_fail(RING_ERR_SYSTEM, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode)) /* a FIFO must not hang */
+        return train_fail(RING_ERR_CONFIG, "%s: not a regular file", path);
+    const size_t bytes = (size_t)info.st_size;
+    if (bytes == 0 || bytes % RECORD != 0)
+        return train_fail(RING_ERR_CONFIG,
+                          "%s: %zu bytes are no whole number of CIFAR-10's records of %d; fetch it "
+                          "again",
+                          path, bytes, RECORD);
+    *count += bytes / RECORD;
+    if (*count > BYTES_MAX / RECORD)
+        return train_fail(RING_ERR_CONFIG, "%s: more images than any data set here has", path);
+    return RING_OK;
+}
+
+static ring_status read_record(FILE *file, const char *path, uint8_t *label, uint8_t *image)
+{
+    if (fread(label, 1, 1, file) == 1 && fread(image, 1, CIFAR_PIXELS, file) == CIFAR_PIXELS)
+        return RING_OK;
+    if (ferror(file))
+        return train_fail(RING_ERR_SYSTEM, "%s: %s", path, strerror(errno));
+    return train_fail(RING_ERR_CONFIG, "%s: became shorter while it was read", path);
+}
+
+/* Reads the file's records behind the first @p at. */
+static ring_status read_file(const char *path, idx_array *images, idx_array *labels, size_t *at)
+{
+    size_t count = 0;
+    RING_TRY(measure(path, &count));
+    if (count > labels->bytes - *at)
+        return train_fail(RING_ERR_CONFIG, "%s: became longer while it was read", path);
+    FILE *file = fopen(path, "rbe");
+    if (file == NULL)
+        return train_fail(RING_ERR_SYSTEM, "%s: %s", path, strerror(errno));
+    ring_status status = RING_OK;
+    for (size_t i = 0; i < count && status == RING_OK; i++, (*at)++)
+        status = read_record(file, path, labels->data + *at, images->data + *at * CIFAR_PIXELS);
+    fclose(file);
+    return status;
+}
+
+static ring_status allocate(idx_array *array, size_t count, size_t width)
+{
+    *array = (idx_array){.shape = {count, width}, .bytes = count * width};
+    array->data = malloc(array->bytes);
+    if (array->data == NULL)
+        return train_fail(RING_ERR_MEMORY, "no memory for %zu bytes of images", array->bytes);
+    return RING_OK;
+}
+
+ring_status cifar_read(const char *folder, bool test, idx_array *images, idx_array *labels)
+{
+    char path[PATH_BYTES];
+    const int files = test ? 1 : FILES_MAX;
+    size_t count = 0, at = 0;
+    for (int f = 1; f <= files && make_path(path, folder, test, f); f++)
+        RING_TRY(measure(path, &count));
+    RING_TRY(allocate(images, count, CIFAR_PIXELS));
+    RING_TRY(allocate(labels, count, 1));
+    for (int f = 1; f <= files && make_path(path, folder, test, f); f++)
+        RING_TRY(read_file(path, images, labels, &at));
+    if (at != count)
+        return train_fail(RING_ERR_CONFIG, "%s: files vanished while they were read", folder);
+    return RING_OK;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cifar: reads CIFAR-10's binary files: records of a label and 3 planes (red, green, blue) of
+ * 32 x 32 bytes, without a header. The files are hostile input: their sizes are checked before
+ * anything is allocated.
+ */
+#ifndef TRAIN_CIFAR_H
+#define TRAIN_CIFAR_H
+
+#include <stdbool.h>
+
+#include "idx.h"
+
+enum { CIFAR_PIXELS = 3 * 32 * 32 };
+
+/** @return whether @p folder has the first file of the test or training set. */
+bool cifar_is_here(const char *folder, bool test);
+
+/** Reads test_batch.bin, or data_batch_1.bin, data_batch_2.bin, … as far as they go.
+ *  @param[out] images  [count, CIFAR_PIXELS]; @param[out] labels  [count]; to be freed with
+ *  idx_free() whatever the result.
+ *  @return RING_OK; RING_ERR_CONFIG (a file is wrong), RING_ERR_SYSTEM, RING_ERR_MEMORY. */
+ring_status cifar_read(const char *folder, bool test, idx_array *images, idx_array *labels);
+
+#endif
