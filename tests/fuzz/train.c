@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ringtrain's files: configurations, and data sets as they are or compressed. */
+ * ringtrain's files: configurations, lists of layers, data sets as they are or compressed. */
 #include "give.h"
 
 #include "config.h"
 #include "dataset.h"
+#include "layer_list.h"
+#include "model.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -120,6 +122,62 @@ const fuzz_target fuzz_train_config = {.name = "train_config",
                                        .seeds = seed_train_config,
                                        .parse = parse_train_config};
 
+/* ---- Lists of layers ------------------------------------------------------------ */
+
+static void seed_layer_list(fuzz_seeds *to)
+{
+    fuzz_add_text(to,
+                  "{\"name\": \"a\", \"input\": [1, 8, 8], layers: [{type: \"conv2d\", channels: "
+                  "3, kernel: 3, stride: 1, padding: 1, name: \"c\"}, // x\n {type: \"relu\"}, "
+                  "{type: \"max_pool2d\", kernel: 2}, {type: \"flatten\"}, {type: \"dropout\", "
+                  "probability: 0.25}, {type: \"linear\", features: 10},],}");
+    fuzz_add_text(to,
+                  "{\"input\": [4], \"layers\": [{\"type\": \"linear\", \"features\": 4, \"name\": "
+                  "\"a\"}, {\"type\": \"linear\", \"features\": 4, \"tie\": \"a\"}, {\"type\": "
+                  "\"tanh\", \"input\": \"a\"}, {\"type\": \"add\", \"input\": [\"1\", \"2\"]}]}");
+    fuzz_add_text(to,
+                  "{\"input\": [2, 7, 7], \"layers\": [{\"type\": \"avg_pool2d\", \"kernel\": 3, "
+                  "\"stride\": 2, \"padding\": 1}, {\"type\": \"conv2d\", \"channels\": 1, "
+                  "\"kernel\": 4}, {\"type\": \"flatten\"}, {\"type\": \"linear\", \"features\": "
+                  "1e1}]}");
+    fuzz_add_any_text(to, "{\"input\": [1], \"layers\": [{\"type\": \"\\u001b[2J\"}]}");
+    fuzz_add_any_text(to,
+                      "{\"input\": [16777216], \"layers\": [{\"type\": \"linear\", \"features\": "
+                      "16777216, \"name\": \"\\u009b\"}]}");
+}
+
+static void check_nodes(const model_spec *spec)
+{
+    int failed;
+    must(spec->count > 0 && spec->count <= NODES_MAX && fuzz_is_printable(spec->name));
+    for (int n = 0; n < spec->count; n++) {
+        const node_spec *node = &spec->nodes[n];
+        must(node->op != NULL && node->tie < n && node->name[0] != '\0');
+        must(fuzz_is_printable(node->name));
+        for (int k = 0; k < node->op->inputs; k++)
+            must(node->inputs[k] >= MODEL_INPUT && node->inputs[k] < n);
+    }
+    must(model_check(spec, &failed) == RING_OK);
+    (void)model_spec_hash(spec);
+}
+
+static ring_status parse_layer_list(const unsigned char *bytes, size_t size)
+{
+    model_spec spec;
+    const ring_status status = layer_list_parse(&spec, "a.json", (const char *)bytes, size);
+    if (status == RING_OK)
+        check_nodes(&spec);
+    model_spec_free(&spec);
+    return status;
+}
+
+const fuzz_target fuzz_layer_list = {.name = "layer_list",
+                                     .reads = "networks of ringtrain",
+                                     .most = 4096,
+                                     .seeds = seed_layer_list,
+                                     .parse = parse_layer_list,
+                                     .reason = reason};
+
 /* ---- Data ----------------------------------------------------------------------- */
 
 static const unsigned char images[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 2, 0,  0,
@@ -231,3 +289,37 @@ const fuzz_target fuzz_dataset = {.name = "dataset",
                                   .seeds = seed_dataset,
                                   .parse = parse_dataset,
                                   .reason = reason};
+
+static void seed_cifar(fuzz_seeds *to)
+{
+    static unsigned char records[2 * 3073];
+    records[0] = 9;
+    records[3072] = 255;
+    fuzz_add(to, records, sizeof records);
+    fuzz_add(to, records, 3073);
+    records[3073] = 10;
+    fuzz_add_any(to, records, sizeof records);
+}
+
+static ring_status parse_cifar(const unsigned char *bytes, size_t size)
+{
+    static const char *folder;
+    train_dataset d;
+    if (folder == NULL) {
+        folder = give_folder(NULL);
+        give_link(folder, "data_batch_1.bin", 0);
+    }
+    (void)give_fd(0, bytes, size);
+    RING_TRY(dataset_read(folder, DATASET_TRAIN, &d));
+    must(d.count == size / 3073 && d.features == 3072);
+    check_dataset(&d);
+    dataset_free(&d);
+    return RING_OK;
+}
+
+const fuzz_target fuzz_cifar = {.name = "cifar",
+                                .reads = "CIFAR-10's binary files",
+                                .most = 3 * 3073,
+                                .seeds = seed_cifar,
+                                .parse = parse_cifar,
+                                .reason = reason};
