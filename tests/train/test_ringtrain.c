@@ -325,7 +325,12 @@ static void ranks_must_have_the_same_data(void **state)
 static void errors_of_setting_up_are_told_once(void **state)
 {
     (void)state;
-    static const struct {
+    static const char layers[] =
+        "{name: \"wide\", input: [784], layers: [{type: \"linear\", features: 11}]}";
+    char wide[500];
+    files_write("wide.json", layers, strlen(layers));
+    snprintf(wide, sizeof wide, "--model %s", files_path("wide.json"));
+    const struct {
         const char *config, *options, *error;
     } cases[] = {
         {"{train_batch_size: 64}", "", "config.json: no optimizer; add "},
@@ -339,6 +344,9 @@ static void errors_of_setting_up_are_told_once(void **state)
          "gradient_accumulation_steps 3, or train_batch_size 288, or 1 rank\nthe number of ranks "
          "is 2, from ringrun"},
         {SGD_64, "--model /nowhere/m.json", "/nowhere/m.json: No such file or directory"},
+        {SGD_64, wide,
+         "the model wide gives [11] for a sample, but there are 10 classes: its last layer must be "
+         "linear with 10 features"},
         {SGD_64, "--model alexnet",
          ": images of 784 and 784 numbers, but the model alexnet takes 3072: [3, 32, 32]"},
         {SGD_64, "--data /nowhere", "/nowhere: no readable train-images-idx3-ubyte or"},

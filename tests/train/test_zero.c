@@ -14,7 +14,16 @@
 #include <string.h>
 #include <train_engine.h>
 
-enum { SAMPLES = 96, PIXELS = 784, BATCH = 32, UPDATES = 9, RANKS_MAX = 4, STAGES = 4 };
+/* Of the stored samples the last ranks have one batch more to evaluate than the first. */
+enum {
+    STORED = 513,
+    SAMPLES = 96,
+    PIXELS = 784,
+    BATCH = 32,
+    UPDATES = 9,
+    RANKS_MAX = 4,
+    STAGES = 4
+};
 
 static train_dataset dataset;
 
@@ -23,15 +32,15 @@ static int draw_dataset(void **state)
     (void)state;
     train_random random;
     random_seed(&random, 11);
-    dataset.count = SAMPLES;
+    dataset.count = STORED;
     dataset.features = PIXELS;
-    dataset.images.data = malloc(SAMPLES * PIXELS);
-    dataset.labels.data = malloc(SAMPLES);
+    dataset.images.data = malloc(STORED * PIXELS);
+    dataset.labels.data = malloc(STORED);
     assert_non_null(dataset.images.data);
     assert_non_null(dataset.labels.data);
-    for (size_t i = 0; i < SAMPLES * PIXELS; i++)
+    for (size_t i = 0; i < STORED * PIXELS; i++)
         dataset.images.data[i] = (uint8_t)random_uniform(&random, 0, 256);
-    for (size_t i = 0; i < SAMPLES; i++)
+    for (size_t i = 0; i < STORED; i++)
         dataset.labels.data[i] = (uint8_t)random_uniform(&random, 0, 10);
     return 0;
 }

@@ -26,12 +26,26 @@ static ring_status check_ring(const train_engine *engine, ring_status status)
 
 /* ---- Setting up ---------------------------------------------------------------------------- */
 
+/* Losses look up their label among the outputs. */
+static ring_status check_output(const train_model *model)
+{
+    char text[SHAPE_TEXT_MAX];
+    if (model->output.dims == 1 && model->output.dim[0] == DATASET_CLASSES)
+        return RING_OK;
+    return train_fail(
+        RING_ERR_CONFIG,
+        "the model %s gives %s for a sample, but there are %d classes: its last layer "
+        "must be linear with %d features",
+        model->name, shape_text(&model->output, text), DATASET_CLASSES, DATASET_CLASSES);
+}
+
 static ring_status create_model(train_engine *engine, const model_spec *spec, size_t samples_max)
 {
     const size_t micro = (size_t)engine->config->micro_batch;
     const size_t most = micro < samples_max ? micro : samples_max;
     const size_t batch = most > EVALUATION_BATCH ? most : EVALUATION_BATCH;
     RING_TRY(model_create(&engine->model, spec, batch, 1));
+    RING_TRY(check_output(&engine->model));
     return partition_create(&engine->partition, &engine->model, BUCKET_BYTES, engine->ranks);
 }
 
