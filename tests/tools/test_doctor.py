@@ -401,11 +401,11 @@ class Program(Made):
                              r"\(99 of 100: [\d.e+]+ us\), [\d.e+]+ GB/s to itself$")
 
     def test_broken_ports(self):
-        for faults, why in (("post_send:3", "fake0:1"), ("reg_mr:1", "ulimit -l"),
-                            ("reg_mr:5", "cannot register 8 MiB"), ("create_qp:1", "queue pair"),
-                            ("poll_cq:2", "fake0")):
+        for faults, why in (("fail=post_send:3", "fake0:1"), ("fail=reg_mr:1", "ulimit -l"),
+                            ("memlock=8000000", "cannot register 8 MiB"),
+                            ("fail=create_qp:1", "queue pair"), ("fail=poll_cq:2", "fake0")):
             with self.subTest(faults):
-                row = self.trials(f"fail={faults}")["fake0:1 self_test"]
+                row = self.trials(faults)["fake0:1 self_test"]
                 self.assertEqual(row["level"], "fail", row)
                 self.assertRegex(row["why"], why)
                 self.assertRegex(row["command"], "^ibv_rc_pingpong -d fake0 ")
