@@ -103,19 +103,19 @@ static void *discard_a_page(void *memory)
     return memory;
 }
 
-static void *drop_a_page(void *memory)
+/* Never without any page there: another thread would map its own. */
+static void *map_over_a_page(void *memory)
 {
     char *page = (char *)memory + WHOLE - PAGE;
     pinned_pages_go(page, PAGE);
-    munmap(page, PAGE);
     mmap(page, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     return memory;
 }
 
 static int change_buffers(int rank, int ranks, harness_board *board, void *arg)
 {
-    static void *(*const changes[])(void *) = {leave,   unmap_and_map,  map_over,   move,
-                                               discard, discard_a_page, drop_a_page};
+    static void *(*const changes[])(void *) = {leave,   unmap_and_map,  map_over,       move,
+                                               discard, discard_a_page, map_over_a_page};
     ring_comm *comm;
     void *memory = map(NULL);
     (void)arg;

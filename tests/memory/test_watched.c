@@ -49,73 +49,94 @@ static char *map_watched(void)
     return memory;
 }
 
-/* ---- What changes pages ----------------------------------------------------------- */
+/* All but pages [from, to), which are somebody else's by now, it may be. */
+static void unmap_around(char *memory, size_t from, size_t to)
+{
+    munmap(memory, from * PAGE);
+    munmap(memory + to * PAGE, BYTES - to * PAGE);
+}
+
+/* ---- What changes pages: how many there are left ----------------------------------- */
 
 static void unmap(char *memory)
 {
     munmap(memory, BYTES);
 }
 
-static void unmap_last_page(char *memory)
+static size_t unmap_all(char *memory)
+{
+    unmap(memory);
+    return 0;
+}
+
+static size_t unmap_last_page(char *memory)
 {
     munmap(memory + BYTES - PAGE, PAGE);
+    return PAGES - 1;
 }
 
-static void map_over(char *memory)
+static size_t map_over(char *memory)
 {
     assert_ptr_equal(map_at(memory, BYTES, MAP_FIXED), memory);
+    return PAGES;
 }
 
-static void move(char *memory)
+static size_t move(char *memory)
 {
     char *to = mremap(memory, BYTES, 64 * BYTES, MREMAP_MAYMOVE);
     assert_true(to != MAP_FAILED);
     munmap(to, 64 * BYTES);
+    return 0;
 }
 
-static void move_pages_out(char *memory)
+static size_t move_pages_out(char *memory)
 {
     char *to = mremap(memory, BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
     assert_true(to != MAP_FAILED);
     munmap(to, BYTES);
+    return PAGES;
 }
 
-static void shrink(char *memory)
+static size_t shrink(char *memory)
 {
     assert_ptr_equal(mremap(memory, BYTES, BYTES / 2, 0), memory);
+    return PAGES / 2;
 }
 
-static void move_here(char *memory)
+static size_t move_here(char *memory)
 {
     char *other = map();
     assert_ptr_equal(mremap(other, BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, memory), memory);
+    return PAGES;
 }
 
-static void discard(char *memory)
+static size_t discard(char *memory)
 {
     assert_int_equal(madvise(memory + PAGE, PAGE, MADV_DONTNEED), 0);
+    return PAGES;
 }
 
-static void let_go(char *memory)
+static size_t let_go(char *memory)
 {
     assert_int_equal(madvise(memory + PAGE, PAGE, MADV_FREE), 0);
+    return PAGES;
 }
 
 static void every_change_is_noticed(void **state)
 {
-    static void (*const changes[])(char *) = {unmap,  unmap_last_page, map_over,
-                                              move,   move_pages_out,  move_here,
-                                              shrink, discard,         let_go};
+    static size_t (*const changes[])(char *) = {unmap_all, unmap_last_page, map_over,
+                                                move,      move_pages_out,  move_here,
+                                                shrink,    discard,         let_go};
     (void)state;
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         char *memory = map_watched();
-        changes[i](memory);
+        const size_t left = changes[i](memory);
         if (watched_is_whole(NUMBER))
             fail_msg("change %zu was not noticed", i);
         assert_true(watched_has_news());
         assert_false(watched_has_news());
         watched_end(NUMBER);
-        munmap(memory, BYTES);
+        unmap_around(memory, left, PAGES);
     }
 }
 
@@ -149,7 +170,9 @@ static void neighbours_stay_whole(void **state)
     assert_false(watched_is_whole(NEIGHBOUR));
     watched_end(NUMBER);
     watched_end(NEIGHBOUR);
-    munmap(memory, BYTES);
+    munmap(memory, 2 * PAGE);
+    munmap(memory + 4 * PAGE, PAGE);
+    munmap(memory + 6 * PAGE, BYTES - 6 * PAGE);
 }
 
 static void memory_is_used_as_before(void **state)
@@ -189,6 +212,12 @@ static void refused(void *memory)
     assert_true(memory != MAP_FAILED);
     assert_false(watched_begin(NUMBER, memory, BYTES));
     assert_false(watched_is_whole(NUMBER));
+}
+
+static void map_refused(int rights, int flags, int file)
+{
+    void *memory = mmap(NULL, BYTES, rights, flags, file, 0);
+    refused(memory);
     munmap(memory, BYTES);
 }
 
@@ -199,14 +228,15 @@ static void other_memory_is_refused(void **state)
     const int rights = PROT_READ | PROT_WRITE;
     const int file = memfd_create("test", MFD_CLOEXEC);
     assert_int_equal(ftruncate(file, BYTES), 0);
-    refused(mmap(NULL, BYTES, rights, MAP_SHARED, file, 0));
-    refused(mmap(NULL, BYTES, rights, MAP_PRIVATE, file, 0));
-    refused(mmap(NULL, BYTES, rights, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-    refused(mmap(NULL, BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    map_refused(rights, MAP_SHARED, file);
+    map_refused(rights, MAP_PRIVATE, file);
+    map_refused(rights, MAP_SHARED | MAP_ANONYMOUS, -1);
+    map_refused(PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     close(file);
     char *gap = map();
     munmap(gap + PAGE, PAGE);
     refused(gap);
+    unmap_around(gap, 1, 2);
     assert_false(watched_is_refused());
 }
 
