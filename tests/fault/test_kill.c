@@ -170,7 +170,7 @@ static void run_and_hit(kill_plan *plan)
     assert_int_equal(harness_run_beside(RANKS, reduce_until_error, plan, hit_victim), 1);
     assert_int_not_equal(shared->inodes[0][0], 0);
     assert_int_equal(memory_files_left(), 0);
-    assert_int_equal(entries_in_dev_shm(), entries);
+    assert_true(entries_in_dev_shm() <= entries); /* other programs' may have gone meanwhile */
 }
 
 static int kills_wanted(void)

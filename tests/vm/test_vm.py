@@ -86,10 +86,14 @@ class Told(unittest.TestCase):
         first = "[0] " + LOST.format(0, 2, "b")
         self.assertEqual(self.told("[0] # table", first, "[1] " + LOST.format(1, 3, "b")), first)
 
-    def test_too_few(self):
-        self.assertRaises(Failed, self.told, "[0] " + LOST.format(0, 2, "b"))
-        self.assertRaises(Failed, self.told, "[0] " + LOST.format(0, 2, "b"),
-                          "[1] " + LOST.format(1, 0, "a"))
+    def test_one_was_stopped(self):
+        line = "[1] " + LOST.format(1, 3, "b")
+        self.assertEqual(self.told("[0] # table", line, "ringrun: stopping the other 1"), line)
+
+    def test_none(self):
+        self.assertRaises(Failed, self.told, "[0] # table")
+        self.assertRaises(Failed, self.told, "[1] " + LOST.format(1, 0, "a"))
+        self.assertRaises(Failed, self.told, LOST.format(1, 3, "b"))  # not a rank's
 
 
 class Trainings(unittest.TestCase):

@@ -74,12 +74,12 @@ def one_cable(place, transport):
 
 
 def told(job, other):
-    """The first line that names a lost rank of the other guest; each rank must have one."""
+    """The first line that names a lost rank of the other guest. Who finds out last may be stopped
+    by ringrun before it says so."""
     lines = [line for line in job.out.splitlines() if re.search(rf"rank \d+ \({other}[,)]", line)]
-    ranks = {line[:3] for line in lines if re.match(r"\[\d\]", line)}
-    if len(ranks) != 2:
-        raise Failed(f"{len(ranks)} of 2 ranks in {job.guest.name} named a rank of {other}:\n"
-                     f"{job.out}")
+    lines = [line for line in lines if re.match(r"\[\d\]", line)]
+    if not lines:
+        raise Failed(f"no rank in {job.guest.name} named a rank of {other}:\n{job.out}")
     return lines[0]
 
 
