@@ -26,7 +26,7 @@ const fact_interface *check_port_interface(const facts *f, const fact_port *p)
     return NULL;
 }
 
-static bool is_active(const fact_port *p)
+bool check_is_active(const fact_port *p)
 {
     return strcmp(p->state, "ACTIVE") == 0;
 }
@@ -35,7 +35,7 @@ static bool is_active(const fact_port *p)
 static verdict of_dead_port(const facts *f)
 {
     for (size_t i = 0; i < f->port_count; i++)
-        if (is_active(&f->ports[i]))
+        if (check_is_active(&f->ports[i]))
             return VERDICT_WARN;
     return VERDICT_FAIL;
 }
@@ -100,12 +100,12 @@ static void judge_initializing(checking *c, const fact_port *p)
 static void judge_state(const facts *f, checking *c, const fact_port *p)
 {
     char name[48];
-    if (!is_active(p) && strcmp(p->phys_state, "LinkUp") != 0) {
+    if (!check_is_active(p) && strcmp(p->phys_state, "LinkUp") != 0) {
         check_nothing(c, check_port_name(p, name), "%s, by its link", p->state);
         return;
     }
     check_found(c, check_port_name(p, name), "%s", p->state);
-    if (is_active(p))
+    if (check_is_active(p))
         return;
     if (strcmp(p->state, "INIT") == 0) {
         judge_initializing(c, p);
@@ -137,7 +137,7 @@ static double rate_of_sisters(const facts *f, const fact_port *p)
     double best = 0;
     for (size_t i = 0; i < f->port_count; i++) {
         const fact_port *other = &f->ports[i];
-        if (is_active(other) && strcmp(other->model, p->model) == 0 &&
+        if (check_is_active(other) && strcmp(other->model, p->model) == 0 &&
             strcmp(other->board, p->board) == 0 && rate_of(other) > best)
             best = rate_of(other);
     }
@@ -170,7 +170,7 @@ static void judge_rate(const facts *f, checking *c, const fact_port *p)
 void check_port_rate(const facts *f, checking *c)
 {
     for (size_t i = 0; i < f->port_count; i++)
-        if (is_active(&f->ports[i]))
+        if (check_is_active(&f->ports[i]))
             judge_rate(f, c, &f->ports[i]);
 }
 
@@ -190,7 +190,7 @@ void check_port_mtu(const facts *f, checking *c)
     char name[48];
     for (size_t i = 0; i < f->port_count; i++) {
         const fact_interface *net = check_port_interface(f, &f->ports[i]);
-        if (net == NULL || net->mtu < 0 || !is_active(&f->ports[i]))
+        if (net == NULL || net->mtu < 0 || !check_is_active(&f->ports[i]))
             continue;
         const int mtu = check_active_mtu(net->mtu);
         check_found(c, check_port_name(&f->ports[i], name), "%d, by MTU %ld of %s", mtu, net->mtu,
@@ -243,7 +243,7 @@ static void judge_pkeys(const facts *f, checking *c, const fact_port *p)
 void check_port_pkeys(const facts *f, checking *c)
 {
     for (size_t i = 0; i < f->port_count; i++)
-        if (is_active(&f->ports[i]))
+        if (check_is_active(&f->ports[i]))
             judge_pkeys(f, c, &f->ports[i]);
 }
 

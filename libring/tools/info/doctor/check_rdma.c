@@ -7,7 +7,7 @@
 static bool is_any_active(const facts *f)
 {
     for (size_t i = 0; i < f->port_count; i++)
-        if (strcmp(f->ports[i].state, "ACTIVE") == 0)
+        if (check_is_active(&f->ports[i]))
             return true;
     return false;
 }

@@ -91,6 +91,7 @@ void check_leftovers(const facts *f, checking *c);
 /** "mlx5_0:1" */
 const char *check_port_name(const fact_port *p, char out[48]);
 bool check_is_roce(const fact_port *p);
+bool check_is_active(const fact_port *p);
 /** @return the interface that a RoCE port's GIDs belong to; NULL. */
 const fact_interface *check_port_interface(const facts *f, const fact_port *p);
 /** The GID that hosts should use: RoCE v2 before v1, IPv4 before others, link-local last.

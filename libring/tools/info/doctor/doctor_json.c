@@ -174,7 +174,7 @@ static void put_adapters(cJSON *o, const facts *f)
 {
     adapter_words all = {.layers.used = 0};
     for (size_t i = 0; i < f->port_count; i++)
-        if (strcmp(f->ports[i].state, "ACTIVE") == 0)
+        if (check_is_active(&f->ports[i]))
             add_port(f, &f->ports[i], &all);
     put_rdma_speed(o, f);
     put_words(o, "link_layers", &all.layers);
