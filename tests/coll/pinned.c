@@ -3,7 +3,6 @@
 
 #include "fake_ibverbs.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <stdio.h>
@@ -11,16 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void *find(const char *name)
-{
-    void *library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_NOLOAD);
-    return library != NULL ? dlsym(library, name) : NULL;
-}
-
 void pinned_pages_go(const void *memory, size_t bytes)
 {
     void (*go)(const void *, size_t);
-    *(void **)&go = find("fake_ibverbs_pages_go");
+    *(void **)&go = fake_ibverbs_function("fake_ibverbs_pages_go");
     if (go != NULL && memory != NULL)
         go(memory, bytes);
 }
@@ -29,7 +22,7 @@ pinned_counts pinned_count(void)
 {
     fake_ibverbs_counts all = {0};
     void (*counters)(fake_ibverbs_counts *);
-    *(void **)&counters = find("fake_ibverbs_counters");
+    *(void **)&counters = fake_ibverbs_function("fake_ibverbs_counters");
     if (counters != NULL)
         counters(&all);
     return (pinned_counts){.made = all.registrations_made,
