@@ -3,19 +3,7 @@
  *     in [batch, channels, rows, columns]  out [batch, channels, out_rows, out_columns] */
 #include <string.h>
 
-#include "errors.h"
 #include "window.h"
-
-static ring_status avg_pool2d_shape(op_use *use)
-{
-    RING_TRY(window_check(use));
-    if (2 * use->settings.padding > use->settings.kernel)
-        return train_fail(RING_ERR_CONFIG, "a padding of %zu is more than half the kernel %zu",
-                          use->settings.padding, use->settings.kernel);
-    const op_window window = window_of(use);
-    use->out = (op_shape){.dim = {window.channels, window.out_rows, window.out_columns}, .dims = 3};
-    return RING_OK;
-}
 
 static float sum_window(const float *plane, size_t columns, window_span y, window_span x)
 {
@@ -73,7 +61,7 @@ const nn_op op_avg_pool2d = {
     .name = "avg_pool2d",
     .inputs = 1,
     .takes = TAKES_POOL,
-    .shape = avg_pool2d_shape,
+    .shape = window_shape_pool,
     .fast = {avg_pool2d_forward_reference, NULL, avg_pool2d_inputs_reference},
     .reference = {avg_pool2d_forward_reference, NULL, avg_pool2d_inputs_reference},
 };

@@ -11,12 +11,7 @@
 
 static ring_status max_pool2d_shape(op_use *use)
 {
-    RING_TRY(window_check(use));
-    if (2 * use->settings.padding > use->settings.kernel)
-        return train_fail(RING_ERR_CONFIG, "a padding of %zu is more than half the kernel %zu",
-                          use->settings.padding, use->settings.kernel);
-    const op_window window = window_of(use);
-    use->out = (op_shape){.dim = {window.channels, window.out_rows, window.out_columns}, .dims = 3};
+    RING_TRY(window_shape_pool(use));
     use->saved_bytes = shape_count(&use->out) * sizeof(uint32_t);
     return RING_OK;
 }

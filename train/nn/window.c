@@ -38,3 +38,14 @@ op_window window_of(const op_use *use)
                        .stride = settings->stride,
                        .padding = settings->padding};
 }
+
+ring_status window_shape_pool(op_use *use)
+{
+    RING_TRY(window_check(use));
+    if (2 * use->settings.padding > use->settings.kernel)
+        return train_fail(RING_ERR_CONFIG, "a padding of %zu is more than half the kernel %zu",
+                          use->settings.padding, use->settings.kernel);
+    const op_window window = window_of(use);
+    use->out = (op_shape){.dim = {window.channels, window.out_rows, window.out_columns}, .dims = 3};
+    return RING_OK;
+}

@@ -22,6 +22,9 @@ ring_status window_check(const op_use *use);
  *  / stride + 1, rounded down. */
 op_window window_of(const op_use *use);
 
+/** Fills in the output's shape of an op that pools each channel. @return as window_check(). */
+ring_status window_shape_pool(op_use *use);
+
 /** The part of a window that lies in the image: rows or columns @p first to below @p end. */
 typedef struct window_span {
     size_t first, end;
