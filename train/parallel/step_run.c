@@ -9,8 +9,6 @@
 #include "clock.h"
 #include "errors.h"
 
-#define ADVICE "lower the learning rate or set gradient_clipping"
-
 /* One run of one list. */
 typedef struct step_machine {
     train_engine *engine;

@@ -8,6 +8,9 @@
 
 #include "train_engine.h"
 
+/** Against losses, gradients and parameters that are not finite. */
+#define ADVICE "lower the learning rate or set gradient_clipping"
+
 /** What the instructions of one run work on. */
 typedef struct step_batch {
     const train_dataset *dataset;

@@ -10,8 +10,6 @@
 #include "errors.h"
 #include "step_run.h"
 
-#define ADVICE "lower the learning rate or set gradient_clipping"
-
 enum {
     /* Small, so that the last layers' gradients travel during the first layers' backward. */
     BUCKET_BYTES = 64 << 10,
