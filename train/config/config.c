@@ -3,7 +3,6 @@
  * the table, then the rules that join several keys. */
 #include "config.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "entries.h"
 #include "errors.h"
 #include "keys.h"
+#include "text_file.h"
 #include "values.h"
 
 /* Largest file that is read; real ones have a few kilobytes. */
@@ -242,15 +242,13 @@ static ring_status finish_optimizer(const config_reader *reader)
     return RING_OK;
 }
 
-/* In the order of the kinds. */
-static const char schedule_types[] = "- WarmupLR WarmupDecayLR WarmupCosineLR OneCycle LRRangeTest "
-                                     "CosineAnnealingLR StepLR";
-
+/* The table has the types in the order of the kinds, behind that of none. */
 static schedule_kind kind_of(const char *type)
 {
-    const char *at = value_choose(schedule_types, type);
-    int kind = 0;
-    for (const char *c = schedule_types; c < at; c++)
+    const char *types = config_key_find("scheduler.type")->choices;
+    const char *at = value_choose(types, type);
+    int kind = SCHEDULE_CONSTANT + 1;
+    for (const char *c = types; c < at; c++)
         kind += *c == ' ';
     return (schedule_kind)kind;
 }
@@ -341,20 +339,11 @@ ring_status config_parse(const char *name, const char *text, size_t length,
 ring_status config_read(const char *path, const config_options *options, config_note_fn *note,
                         void *context, train_config *config)
 {
-    FILE *file = fopen(path, "rbe");
-    char *text = malloc(FILE_BYTES_MAX + 1);
-    ring_status status = RING_OK;
-    size_t length = 0;
-    if (file == NULL)
-        status = train_fail(RING_ERR_SYSTEM, "%s: %s", path, strerror(errno));
-    else if (text == NULL)
-        status = train_fail(RING_ERR_MEMORY, "%s: no memory to read it", path);
-    else if ((length = fread(text, 1, FILE_BYTES_MAX + 1, file)) == 0 && ferror(file))
-        status = train_fail(RING_ERR_SYSTEM, "%s: %s", path, strerror(errno));
+    char *text;
+    size_t length;
+    ring_status status = text_file_read(path, FILE_BYTES_MAX, "a configuration", &text, &length);
     if (status == RING_OK)
         status = config_parse(path, text, length, options, note, context, config);
-    if (file != NULL)
-        fclose(file);
     free(text);
     return status;
 }

@@ -18,20 +18,16 @@
     { \
         .path = name, .kind = KEY_SECTION, .help = text \
     }
-#define INT(name, member, low, start, text) \
-    { \
-        .path = name, .kind = KEY_INT, .initial = start, .help = text, .least = low, \
-        .most = INT_MAX, FIELD(member) \
-    }
-#define REAL(name, member, low, high, start, types, text) \
-    { \
-        .path = name, .kind = KEY_REAL, .initial = start, .scope = types, .help = text, \
-        .least = low, .most = high, FIELD(member) \
-    }
 #define STEPS(name, member, low, start, types, text) \
     { \
         .path = name, .kind = KEY_INT, .initial = start, .scope = types, .help = text, \
         .least = low, .most = INT_MAX, FIELD(member) \
+    }
+#define INT(name, member, low, start, text) STEPS(name, member, low, start, NULL, text)
+#define REAL(name, member, low, high, start, types, text) \
+    { \
+        .path = name, .kind = KEY_REAL, .initial = start, .scope = types, .help = text, \
+        .least = low, .most = high, FIELD(member) \
     }
 #define BOOL(name, member, start, types, text) \
     { \
@@ -119,6 +115,7 @@ const config_key config_keys[] = {
 
     SECTION("scheduler", "how the learning rate changes; without it, it does not"),
     TEXT("scheduler.type", schedule.type, NULL,
+         /* in the order of schedule_kind */
          "WarmupLR WarmupDecayLR WarmupCosineLR OneCycle LRRangeTest CosineAnnealingLR StepLR",
          "required in this section"),
     SECTION("scheduler.params", "settings of the scheduler"),

@@ -4,7 +4,6 @@
 #include "layer_list.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "errors.h"
 #include "lenient.h"
 #include "model.h"
+#include "text_file.h"
 
 enum { FILE_BYTES_MAX = 1 << 20, SIZE_MOST = 1 << 24, CHOICES_MAX = 256 };
 
@@ -322,29 +322,14 @@ ring_status layer_list_parse(model_spec *spec, const char *name, const char *tex
     return status;
 }
 
-static ring_status read_file(model_spec *spec, const char *path, FILE *file, char *text)
-{
-    const size_t length = fread(text, 1, FILE_BYTES_MAX + 1, file);
-    if (ferror(file))
-        return train_fail(RING_ERR_SYSTEM, "%s: %s", path, strerror(errno));
-    if (length > FILE_BYTES_MAX)
-        return train_fail(RING_ERR_CONFIG, "%s: larger than %d bytes; is it a list of layers?",
-                          path, FILE_BYTES_MAX);
-    return layer_list_parse(spec, path, text, length);
-}
-
 ring_status layer_list_read(model_spec *spec, const char *path)
 {
+    char *text;
+    size_t length;
     *spec = (model_spec){0};
-    char *text = malloc(FILE_BYTES_MAX + 1);
-    if (text == NULL)
-        return train_fail(RING_ERR_MEMORY, "%s: no memory to read it", path);
-    FILE *file = fopen(path, "rbe");
-    const ring_status status = file != NULL
-                                   ? read_file(spec, path, file, text)
-                                   : train_fail(RING_ERR_SYSTEM, "%s: %s", path, strerror(errno));
-    if (file != NULL)
-        fclose(file);
+    ring_status status = text_file_read(path, FILE_BYTES_MAX, "a list of layers", &text, &length);
+    if (status == RING_OK)
+        status = layer_list_parse(spec, path, text, length);
     free(text);
     return status;
 }
