@@ -133,7 +133,7 @@ typedef struct transport_ib {
 
 #define TRANSPORT_IB_DEFAULTS \
     { \
-        .hca = "", .gid_index = -1, .timeout = 20, .retries = 7, .farthest = PCI_PXB \
+        .hca = "", .gid_index = -1, .timeout = 20, .retries = 6, .farthest = PCI_PXB \
     }
 
 /** What is handed over for one link. */

@@ -96,7 +96,7 @@ static const setting table[] = {
      "of a packet: 4.096 us * 2^timeout, before it is sent again", "20", SETTING_NUMBER,
      NUMBER(ib_timeout, 1, 31)},
     {"RING_IB_RETRY_CNT", "NCCL_IB_RETRY_CNT", "number",
-     "how often a packet is sent again before its connection fails", "7", SETTING_NUMBER,
+     "how often a packet is sent again before its connection fails", "6", SETTING_NUMBER,
      NUMBER(ib_retry, 0, 7)},
     {"RING_IB_PCI_RELAXED_ORDERING", NULL, "0 or 1",
      "1: adapters may write payload in any order, which is faster on some hosts", "0", SETTING_FLAG,
