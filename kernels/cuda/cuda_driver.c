@@ -2,9 +2,9 @@
  * Loading, and what errors mean. */
 #include "cuda_driver.h"
 
-#include <dlfcn.h>
+#include "shared_object.h"
+
 #include <pthread.h>
-#include <string.h>
 
 static struct {
     pthread_once_t once;
@@ -13,25 +13,21 @@ static struct {
     char why[256];
 } library = {.once = PTHREAD_ONCE_INIT};
 
-static bool find(void *handle, const char *name, void *function, bool optional)
+static ring_status open_library(cuda_driver *f)
 {
-    void *found = dlsym(handle, name);
-    memcpy(function, &found, sizeof found);
-    if (found == NULL && !optional)
-        (void)text_format(library.why, sizeof library.why,
-                          "libcuda.so.1 has no %s: NVIDIA's driver is too old; update it", name);
-    return found != NULL || optional;
-}
-
-static bool find_all(void *handle, cuda_driver *f)
-{
-#define ROW(name, member, parameters) find(handle, "cu" #name, &f->member, false) &&
-    const bool all = CUDA_FUNCTIONS(ROW) true;
+    const object_symbol symbols[] = {
+#define ROW(name, member, parameters) {"cu" #name, &f->member, false},
+        CUDA_FUNCTIONS(ROW)
 #undef ROW
-#define ROW(name, member, parameters) (void)find(handle, "cu" #name, &f->member, true);
-    CUDA_OPTIONAL(ROW)
+#define ROW(name, member, parameters) {"cu" #name, &f->member, true},
+            CUDA_OPTIONAL(ROW)
 #undef ROW
-    return all;
+    };
+    return shared_object_load(&(shared_object){.file = "libcuda.so.1",
+                                               .if_absent = "is NVIDIA's driver installed?",
+                                               .if_old = "NVIDIA's driver is too old; update it",
+                                               .symbols = symbols,
+                                               .count = sizeof symbols / sizeof *symbols});
 }
 
 static const char *text_of(CUresult result)
@@ -41,22 +37,21 @@ static const char *text_of(CUresult result)
     return known == CUDA_SUCCESS && text != NULL ? text : "unknown to this driver";
 }
 
+static ring_status start(void)
+{
+    RING_TRY(open_library(&library.functions));
+    const CUresult result = library.functions.init(0);
+    return result == CUDA_SUCCESS
+               ? RING_OK
+               : fail(RING_ERR_UNSUPPORTED, "CUDA does not start: %s (error %d); see 'nvidia-smi'",
+                      text_of(result), result);
+}
+
 static void load(void)
 {
-    void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL) {
-        (void)text_format(library.why, sizeof library.why, "%s; is NVIDIA's driver installed?",
-                          dlerror());
-        return;
-    }
-    if (!find_all(handle, &library.functions))
-        return;
-    const CUresult result = library.functions.init(0);
-    library.loaded = result == CUDA_SUCCESS;
+    library.loaded = start() == RING_OK;
     if (!library.loaded)
-        (void)text_format(library.why, sizeof library.why,
-                          "CUDA does not start: %s (error %d); see 'nvidia-smi'", text_of(result),
-                          result);
+        (void)text_format(library.why, sizeof library.why, "%s", fail_text());
 }
 
 const cuda_driver *cuda_driver_load(void)

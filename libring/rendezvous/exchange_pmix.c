@@ -7,7 +7,8 @@
  */
 #include "id_exchange.h"
 
-#include <dlfcn.h>
+#include "shared_object.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,6 @@ typedef struct pmix_datum {
 typedef void (*pmix_got)(int status, pmix_datum *datum, void *context);
 
 typedef struct pmix_library {
-    void *handle;
     pmix_process self;
     int (*init)(pmix_process *self, void *info, size_t infos);
     int (*finalize)(const void *info, size_t infos);
@@ -48,21 +48,22 @@ typedef struct pmix_library {
     const char *(*error)(int status);
 } pmix_library;
 
-/* POSIX promises that the pointers are interchangeable; ISO C does not let us cast. */
-static bool load(void *handle, const char *name, void *function)
+static ring_status load(pmix_library *p)
 {
-    void *symbol = dlsym(handle, name);
-    memcpy(function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
-static bool load_all(pmix_library *p)
-{
-    return load(p->handle, "PMIx_Init", &p->init) &&
-           load(p->handle, "PMIx_Finalize", &p->finalize) && load(p->handle, "PMIx_Put", &p->put) &&
-           load(p->handle, "PMIx_Commit", &p->commit) && load(p->handle, "PMIx_Get", &p->get) &&
-           load(p->handle, "PMIx_Get_nb", &p->get_later) &&
-           load(p->handle, "PMIx_Error_string", &p->error);
+    const object_symbol symbols[] = {
+        {"PMIx_Init", &p->init, false},
+        {"PMIx_Finalize", &p->finalize, false},
+        {"PMIx_Put", &p->put, false},
+        {"PMIx_Commit", &p->commit, false},
+        {"PMIx_Get", &p->get, false},
+        {"PMIx_Get_nb", &p->get_later, false},
+        {"PMIx_Error_string", &p->error, false},
+    };
+    return shared_object_load(&(shared_object){.file = "libpmix.so.2",
+                                               .if_absent = "install libpmix2",
+                                               .if_old = "it is older than PMIx 2; update it",
+                                               .symbols = symbols,
+                                               .count = sizeof symbols / sizeof *symbols});
 }
 
 static struct {
@@ -79,11 +80,7 @@ static void leave_at_exit(void)
 
 static ring_status start(pmix_library *p)
 {
-    p->handle = dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (p->handle == NULL)
-        return fail(RING_ERR_UNSUPPORTED, "%s", dlerror());
-    if (!load_all(p))
-        return fail(RING_ERR_UNSUPPORTED, "libpmix.so.2 lacks functions of PMIx 2");
+    RING_TRY(load(p));
     const int status = p->init(&p->self, NULL, 0);
     if (status != PMIX_OK)
         return fail(RING_ERR_UNSUPPORTED, "PMIx_Init: %s", p->error(status));

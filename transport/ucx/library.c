@@ -2,47 +2,35 @@
  * libucp at run time: one build serves machines with and without it. */
 #include "ucx.h"
 
-#include <dlfcn.h>
+#include "shared_object.h"
 
 ucx_functions ucx;
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
-static void *library;
+static bool loaded;
 
-typedef struct ucx_symbol {
-    const char *name;
-    void **at;
-} ucx_symbol;
-
-static bool resolve(void *from, char *why, size_t size)
+static ring_status open_library(void)
 {
-    const ucx_symbol symbols[] = {
-#define X(name) {#name, (void **)(void *)&ucx.name},
+    const object_symbol symbols[] = {
+#define X(name) {#name, &ucx.name, false},
         UCX_FUNCTIONS(X)
 #undef X
     };
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        *symbols[i].at = dlsym(from, symbols[i].name);
-        if (*symbols[i].at == NULL) {
-            (void)text_format(why, size, "libucp.so.0 has no %s; UCX 1.13 or later is needed",
-                              symbols[i].name);
-            return false;
-        }
-    }
-    return true;
+    return shared_object_load(&(shared_object){.file = "libucp.so.0",
+                                               .if_absent = "install libucx0",
+                                               .if_old = "UCX 1.13 or later is needed",
+                                               .symbols = symbols,
+                                               .count = sizeof symbols / sizeof *symbols});
 }
 
 bool ucx_load(char *why, size_t size)
 {
     pthread_mutex_lock(&loading);
-    if (library == NULL) {
-        void *opened = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
-        if (opened == NULL)
-            (void)text_format(why, size, "%s; install libucx0", dlerror());
-        else if (resolve(opened, why, size))
-            library = opened;
-    }
-    const bool loaded = library != NULL;
+    if (!loaded)
+        loaded = open_library() == RING_OK;
+    const bool is_loaded = loaded;
     pthread_mutex_unlock(&loading);
-    return loaded;
+    if (!is_loaded)
+        (void)text_format(why, size, "%s", fail_text());
+    return is_loaded;
 }

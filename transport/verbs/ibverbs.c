@@ -3,8 +3,8 @@
 #include "ibverbs.h"
 
 #include "automatic.h"
+#include "shared_object.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 
 static struct {
@@ -13,27 +13,6 @@ static struct {
     bool loaded;
     char why[256];
 } library = {.once = PTHREAD_ONCE_INIT};
-
-static bool find(void *handle, const char *name, void *function, bool optional)
-{
-    void *found = dlsym(handle, name);
-    memcpy(function, &found, sizeof found);
-    if (found == NULL && !optional)
-        (void)text_format(library.why, sizeof library.why,
-                          "libibverbs.so.1 has no %s: it is too old; update rdma-core", name);
-    return found != NULL || optional;
-}
-
-static bool find_all(void *handle, ibverbs *f)
-{
-#define ROW(name, result, parameters) find(handle, "ibv_" #name, &f->name, false) &&
-    const bool all = IBVERBS_FUNCTIONS(ROW) true;
-#undef ROW
-#define ROW(name, result, parameters) (void)find(handle, "ibv_" #name, &f->name, true);
-    IBVERBS_OPTIONAL(ROW)
-#undef ROW
-    return all && find(handle, "_ibv_query_gid_ex", &f->query_gid_ex, true);
-}
 
 /* Before anything of the adapter is made. Newer kernels copy pinned pages for the child
  * themselves and need nothing. On others, or by an old rdma-core, children do not get what is
@@ -48,17 +27,31 @@ static void make_forks_safe(const ibverbs *f)
                  "sent; avoid fork() or set RING_TRANSPORT=^verbs");
 }
 
+static ring_status open_library(ibverbs *f)
+{
+    const object_symbol symbols[] = {
+#define ROW(name, result, parameters) {"ibv_" #name, &f->name, false},
+        IBVERBS_FUNCTIONS(ROW)
+#undef ROW
+#define ROW(name, result, parameters) {"ibv_" #name, &f->name, true},
+            IBVERBS_OPTIONAL(ROW)
+#undef ROW
+                {"_ibv_query_gid_ex", &f->query_gid_ex, true},
+    };
+    return shared_object_load(&(shared_object){.file = "libibverbs.so.1",
+                                               .if_absent = "install the package libibverbs1",
+                                               .if_old = "it is too old; update rdma-core",
+                                               .symbols = symbols,
+                                               .count = sizeof symbols / sizeof *symbols});
+}
+
 static void load(void)
 {
-    void *handle = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL) {
-        (void)text_format(library.why, sizeof library.why, "%s; install the package libibverbs1",
-                          dlerror());
-        return;
-    }
-    library.loaded = find_all(handle, &library.functions);
+    library.loaded = open_library(&library.functions) == RING_OK;
     if (library.loaded)
         make_forks_safe(&library.functions);
+    else
+        (void)text_format(library.why, sizeof library.why, "%s", fail_text());
 }
 
 const ibverbs *ibverbs_load(void)
