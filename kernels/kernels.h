@@ -48,6 +48,9 @@ void kernel_f32_to_f16(uint16_t *dst, const float *src, size_t count);
 void kernel_bf16_to_f32(float *dst, const uint16_t *src, size_t count);
 void kernel_f32_to_bf16(uint16_t *dst, const float *src, size_t count);
 
+/** dst[i] = src[i] / 255, rounded once: an image's bytes as PyTorch's ToTensor has them. */
+void kernel_bytes_to_unit(float *dst, const uint8_t *src, size_t count);
+
 /* ---- Optimisers: one pass over the range they own, PyTorch's arithmetic: factors such as
  * 1 - beta1 are computed in double and rounded once, then each operation in float32 ---- */
 

@@ -113,3 +113,14 @@ static void f32_to_bf16(uint16_t *dst, const float *src, size_t count)
     for (; i < count; i++)
         dst[i] = bf16_narrow((floats){src[i]})[0];
 }
+
+/* 1/255 in two parts: the product with the first is exact, that with the second far below the last
+ * bit of the sum. So the sum is the quotient, rounded once, without a division. */
+static void bytes_to_unit(float *restrict dst, const uint8_t *restrict src, size_t count)
+{
+    const float high = 257.0f / 65536, low = (float)(257.0 / 65536 / 65535);
+    for (size_t i = 0; i < count; i++) {
+        const float x = src[i];
+        dst[i] = x * high + x * low;
+    }
+}

@@ -175,6 +175,11 @@ void kernel_f32_to_bf16(uint16_t *dst, const float *src, size_t count)
     kernel_table_in_use()->f32_to_bf16(dst, src, count);
 }
 
+void kernel_bytes_to_unit(float *dst, const uint8_t *src, size_t count)
+{
+    kernel_table_in_use()->bytes_to_unit(dst, src, count);
+}
+
 double kernel_sum_squares(const float *x, size_t count)
 {
     return kernel_table_in_use()->sum_squares(x, count);

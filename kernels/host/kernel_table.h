@@ -36,6 +36,7 @@ typedef struct kernel_table {
     void (*f32_to_f16)(uint16_t *dst, const float *src, size_t count);
     void (*bf16_to_f32)(float *dst, const uint16_t *src, size_t count);
     void (*f32_to_bf16)(uint16_t *dst, const float *src, size_t count);
+    void (*bytes_to_unit)(float *dst, const uint8_t *src, size_t count);
     double (*sum_squares)(const float *x, size_t count);
     void (*sgd_step)(float *p, const float *grad, size_t count, const sgd_factors *by);
     void (*momentum_step)(float *p, const float *grad, float *buf, size_t count,

@@ -29,6 +29,7 @@ const kernel_table LEVEL_TABLE = {
     .f32_to_f16 = f32_to_f16,
     .bf16_to_f32 = bf16_to_f32,
     .f32_to_bf16 = f32_to_bf16,
+    .bytes_to_unit = bytes_to_unit,
     .sum_squares = sum_squares,
     .sgd_step = sgd_step,
     .momentum_step = momentum_step,

@@ -210,6 +210,24 @@ static void test_each_length_writes_only_its_elements(void **state)
     }
 }
 
+static void test_every_byte_is_divided(void **state)
+{
+    enum { MOST = 256 + 67 };
+    uint8_t bytes[MOST];
+    float got[MOST + 1];
+    (void)state;
+    for (int i = 0; i < MOST; i++)
+        bytes[i] = (uint8_t)i;
+    for (size_t count = 0; count <= MOST; count++) {
+        got[count] = -1.0F;
+        kernel_bytes_to_unit(got, bytes, count);
+        for (size_t i = 0; i < count; i++)
+            if (got[i] != (float)bytes[i] / 255.0F)
+                fail_msg("%d / 255 of %zu bytes is %a", bytes[i], count, (double)got[i]);
+        assert_true(got[count] == -1.0F);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +239,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_numbers_survive_both_ways),
         cmocka_unit_test(test_narrowed_nan_has_the_documented_bits),
         cmocka_unit_test(test_each_length_writes_only_its_elements),
+        cmocka_unit_test(test_every_byte_is_divided),
     };
     level_from_arguments(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);

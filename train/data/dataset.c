@@ -2,6 +2,7 @@
  * Finding the files, checking that they belong together, taking batches. */
 #include "dataset.h"
 
+#include <kernels.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -122,12 +123,6 @@ uint64_t dataset_hash(const train_dataset *dataset)
     return mix(hash_array(&dataset->labels), hash_array(&dataset->images));
 }
 
-static void scale_row(float *restrict out, const uint8_t *restrict in, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        out[i] = (float)in[i] / 255.0F;
-}
-
 /* Samples lie anywhere in tens of megabytes; the next one's lines are fetched ahead. */
 static void prefetch_row(const uint8_t *row, size_t count)
 {
@@ -142,7 +137,7 @@ void dataset_take(const train_dataset *dataset, const uint32_t *order, size_t ba
     for (size_t i = 0; i < batch; i++) {
         if (i + 1 < batch)
             prefetch_row(dataset->images.data + order[i + 1] * width, width);
-        scale_row(images + i * width, dataset->images.data + order[i] * width, width);
+        kernel_bytes_to_unit(images + i * width, dataset->images.data + order[i] * width, width);
         labels[i] = dataset->labels.data[order[i]];
     }
 }
