@@ -2,9 +2,11 @@
  *
  * ringlimit: what this machine allows two threads: the allreduce that nothing can beat, the
  * hand-over of a cache line and of a futex, small messages pushed in one line, a TCP stream
- * through the loopback. The figures that ringperf's are to be read against, in the same run.
+ * through the loopback; and one thread: the matrix products of a training step. The figures that
+ * ringperf's and ringtrain's are to be read against, in the same run.
  */
 #include "limit.h"
+#include "limit_products.h"
 
 #include "args.h"
 #include "output.h"
@@ -15,7 +17,14 @@
 
 enum { EXIT_GOOD, EXIT_FAILED = 3 };
 
-enum { WANT_ALL_REDUCE = 1, WANT_LINE = 2, WANT_FUTEX = 4, WANT_TCP = 8, WANT_PUSH = 16 };
+enum {
+    WANT_ALL_REDUCE = 1,
+    WANT_LINE = 2,
+    WANT_FUTEX = 4,
+    WANT_TCP = 8,
+    WANT_PUSH = 16,
+    WANT_PRODUCTS = 32
+};
 
 static const struct {
     const char *name;
@@ -24,7 +33,8 @@ static const struct {
                     {"line", WANT_LINE},
                     {"futex", WANT_FUTEX},
                     {"push", WANT_PUSH},
-                    {"tcp", WANT_TCP}};
+                    {"tcp", WANT_TCP},
+                    {"products", WANT_PRODUCTS}};
 
 #define MEASUREMENTS (sizeof measurements / sizeof *measurements)
 
@@ -32,7 +42,8 @@ typedef struct limit_options {
     perf_sizes sizes;
     int iters, warmup, wanted;
     bool aliased;
-    const char *json;
+    const char *model, *json;
+    int batch;
 } limit_options;
 
 /* ---- The command line ---- */
@@ -56,6 +67,10 @@ static const args_row rows[] = {
     {"warmup_iters", 'w', "N", "Calls before, 5", args_whole, AT(warmup), .most = 1000000},
     {"aliased", 0, NULL, "Buffers exactly a power of two apart: shows what they cost", args_flag,
      AT(aliased)},
+    {"model", 0, "NAME", "Network whose products are timed, mlp; as ringtrain --model", args_text,
+     AT(model)},
+    {"batch", 0, "N", "Samples of its step, 64", args_whole, AT(batch), .least = 1,
+     .most = 1000000},
     {"json", 0, "FILE", "Written anew, one object a line", args_text, AT(json)},
     {.help = "Measurements:"},
     {"all_reduce", .help = "Each thread adds half of both buffers and writes both; they meet once",
@@ -67,10 +82,13 @@ static const args_row rows[] = {
              "checks what came and adds it",
      DOC},
     {"tcp", .help = "A stream over 127.0.0.1", DOC},
+    {"products", .help = "Matrix products of the linear layers in a training step, one thread",
+     DOC},
     {0},
 };
 
-static const char doc[] = "What this machine allows between two threads; without names, all of it."
+static const char doc[] = "What this machine allows between two threads, and one that trains; "
+                          "without names, all of it."
                           "\vExit status: 0 good, 2 usage, 3 anything else.";
 
 static int take_measurement(char **words, int count, void *out)
@@ -88,11 +106,13 @@ static int take_measurement(char **words, int count, void *out)
 static void parse(int argc, char **argv, limit_options *o)
 {
     static const args_program ringlimit = {"ringlimit", rows,
-                                           "[all_reduce] [line] [futex] [push] [tcp]", doc,
-                                           .take = take_measurement};
+                                           "[all_reduce] [line] [futex] [push] [tcp] [products]",
+                                           doc, .take = take_measurement};
     *o = (limit_options){.sizes = {.min = 8, .max = 64 << 20, .factor = 8},
                          .iters = 50,
-                         .warmup = 5};
+                         .warmup = 5,
+                         .model = "mlp",
+                         .batch = 64};
     args_parse(&ringlimit, argc, argv, o);
     if (o->sizes.min > o->sizes.max)
         args_fail("--minbytes is above --maxbytes");
@@ -152,6 +172,24 @@ static void write_push(report *r, size_t bytes, const char *where)
                 where, bytes, us);
 }
 
+static void write_products(report *r)
+{
+    const limit_options *o = &r->options;
+    const products_result result = limit_products(o->model, (size_t)o->batch, o->iters, o->warmup);
+    const double gflops = result.flops / result.us * 1e-3;
+    if (result.us < 0) {
+        r->failed = true;
+        return;
+    }
+    printf("# matrix products of a step, %s with %d samples : %.1f us, %.1f GFLOP/s\n", o->model,
+           o->batch, result.us, gflops);
+    if (r->json)
+        fprintf(r->json,
+                "{\"measurement\": \"products\", \"model\": \"%s\", \"batch\": %d, "
+                "\"time_us\": %.9g, \"gflops\": %.9g}\n",
+                o->model, o->batch, result.us, gflops);
+}
+
 static void print_columns(const char *title)
 {
     printf("#\n# %s\n# %10s  %12s  %8s\n# %10s  %12s  %8s\n", title, "size", "time", "busbw", "(B)",
@@ -202,6 +240,8 @@ static void measure(report *r)
         measure_all_reduce(r);
     if (r->options.wanted & WANT_TCP)
         measure_tcp(r);
+    if (r->options.wanted & WANT_PRODUCTS)
+        write_products(r);
 }
 
 static bool open_json(report *r)

@@ -2,6 +2,7 @@
  * ringlimit measures what it names and nothing else. */
 #include "shell.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ static void all_is_measured_without_names(void **state)
     assert_true(shell_count("hand-over of a futex") >= 1);
     assert_int_equal(shell_count("meeting by a pushed line with 8 bytes"), 1);
     assert_int_equal(shell_count("meeting by a pushed line with 40 bytes"), 1);
+    assert_int_equal(shell_count("matrix products of a step, mlp with 64 samples : "), 1);
 }
 
 static void names_choose(void **state)
@@ -69,6 +71,30 @@ static void a_push_has_a_line_a_payload(void **state)
     assert_int_equal(shell(RINGLIMIT "push --json %s", file), 0);
     assert_int_equal(shell_json_lines(file, a_push_is_whole), 2);
     assert_int_equal(shell_count("hand-over"), 0);
+    shell_forget();
+}
+
+static void a_product_is_whole(const cJSON *object)
+{
+    assert_string_equal(cJSON_GetObjectItem(object, "measurement")->valuestring, "products");
+    assert_string_equal(cJSON_GetObjectItem(object, "model")->valuestring, "lenet5");
+    assert_int_equal(cJSON_GetObjectItem(object, "batch")->valueint, 3);
+    /* 400-120-84-10, three products each: the convolutions before them want a gradient, too. */
+    const double multiplied = 3 * 3.0 * (400 * 120 + 120 * 84 + 84 * 10);
+    const double us = cJSON_GetObjectItem(object, "time_us")->valuedouble;
+    const double flops = cJSON_GetObjectItem(object, "gflops")->valuedouble * us * 1e3;
+    assert_true(us > 0);
+    assert_true(fabs(flops / (2 * multiplied) - 1) < 1e-6);
+}
+
+static void products_are_those_of_the_network(void **state)
+{
+    (void)state;
+    const char *file = shell_file();
+    assert_int_equal(shell(RINGLIMIT "products --model lenet5 --batch 3 -n 5 --json %s", file), 0);
+    assert_int_equal(shell_json_lines(file, a_product_is_whole), 1);
+    assert_int_equal(shell(RINGLIMIT "products --model nothing"), 3);
+    assert_int_equal(shell_count("there is no model called nothing"), 1);
     shell_forget();
 }
 
@@ -118,6 +144,7 @@ int main(void)
         cmocka_unit_test(names_choose),
         cmocka_unit_test(json_has_a_line_a_size),
         cmocka_unit_test(a_push_has_a_line_a_payload),
+        cmocka_unit_test(products_are_those_of_the_network),
         cmocka_unit_test(a_link_at_the_place_of_results_is_not_followed),
         cmocka_unit_test(wrong_words_are_refused),
         cmocka_unit_test(the_help_names_the_exit_codes),
