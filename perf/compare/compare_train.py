@@ -1,25 +1,30 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""ringtrain beside PyTorch DDP over Gloo: MNIST MLP, Adam, batch 64 a rank, one thread a rank.
+"""ringtrain beside PyTorch, DDP over Gloo and DeepSpeed on the CPU: MNIST, Adam, batch 64 a rank,
+one thread a rank; and beside the step's matrix products alone (ringlimit products).
 
     compare_train.py --data DIR [--build build] [--python PYTHON_WITH_TORCH] [--rounds 5]
+                     [--only REGEX]
 
-The two run in turn; medians and the ratio of medians are printed. Both make the same number of
-steps, and throughput is that of those after the warm-up. Each rank of both stays on a core of its
-own, one rank alone too, unless there are more ranks than cores: then all are left free. Start-up
-is process start to the end of the first step; for ringtrain the whole life of a run of one step,
-evaluation and exit included, so the ratio is a lower bound.
+All run in turn; medians and ratios of medians are printed. All make the same number of steps, and
+throughput is that of those after the warm-up. Each rank stays on a core of its own, one rank alone
+too, unless there are more ranks than cores: then all are left free. Start-up is process start to
+the end of the first step; for ringtrain the whole life of a run of one step, evaluation and exit
+included, so the ratio is a lower bound. DeepSpeed takes part where its package is installed; let it
+compile its operators once before.
 """
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-WARMUP, STEPS = 300, 1500  # not counted, counted
+WARMUP, STEPS, BATCH = 300, 1500, 64  # steps: not counted, counted
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def run(command, **variables):
@@ -30,39 +35,113 @@ def run(command, **variables):
     return done.stdout
 
 
-def ours(args, ranks, steps):
-    """What ringtrain noted of each step, and the seconds of the whole run."""
-    with tempfile.TemporaryDirectory() as folder:
-        metrics = os.path.join(folder, "metrics.jsonl")
-        # "auto" binds several ranks if they fit, but never one alone. An epoch has at least one
-        # step, so that this many epochs never end a run before --max-steps does.
-        command = [f"{args.build}/bin/ringrun", "-n", str(ranks),
-                   "--bind-to", "core" if ranks == 1 else "auto", f"{args.build}/bin/ringtrain",
-                   "--deepspeed_config", args.config, "--data", args.data, "--loss",
-                   "cross_entropy", "--epochs", str(steps), "--max-steps", str(steps),
-                   "--metrics", metrics]
-        started = time.time()
-        run(command)
-        seconds = time.time() - started
-        with open(metrics) as file:
-            lines = [json.loads(line) for line in file]
-    if len(lines) != steps:
-        sys.exit(f"ringtrain noted {len(lines)} steps of {steps}: no comparison")
-    return lines, seconds
+def ringrun(args, ranks):
+    """"auto" binds several ranks if they fit, but never one alone."""
+    return [f"{args.build}/bin/ringrun", "-n", str(ranks),
+            "--bind-to", "core" if ranks == 1 else "auto"]
 
 
-def our_rate(args, ranks):
-    """Samples a second over the steps after the warm-up, from each step's own rate."""
-    lines, _ = ours(args, ranks, WARMUP + STEPS)
-    return STEPS / sum(1 / line["samples_per_s"] for line in lines[WARMUP:])
+class Ringtrain:
+    def __init__(self, stage=0):
+        self.name = "ringtrain" + (f" ZeRO-{stage}" if stage else "")
+        self.stage = stage
+
+    def config(self, args, folder):
+        with open(args.config) as file:
+            config = json.load(file)
+        if self.stage:
+            config["zero_optimization"] = {"stage": self.stage}
+        path = os.path.join(folder, "config.json")
+        with open(path, "w") as file:
+            json.dump(config, file)
+        return path
+
+    def steps(self, args, model, ranks, steps):
+        """What ringtrain noted of each step, and the seconds of the whole run."""
+        with tempfile.TemporaryDirectory() as folder:
+            metrics = os.path.join(folder, "metrics.jsonl")
+            # An epoch has at least one step, so that this many epochs never end a run early.
+            command = ringrun(args, ranks) + [
+                f"{args.build}/bin/ringtrain", "--deepspeed_config", self.config(args, folder),
+                "--data", args.data, "--model", model, "--loss", "cross_entropy",
+                "--epochs", str(steps), "--max-steps", str(steps), "--metrics", metrics]
+            started = time.time()
+            run(command)
+            seconds = time.time() - started
+            with open(metrics) as file:
+                lines = [json.loads(line) for line in file]
+        if len(lines) != steps:
+            sys.exit(f"ringtrain noted {len(lines)} steps of {steps}: no comparison")
+        return lines, seconds
+
+    def measure(self, args, model, ranks):
+        lines, _ = self.steps(args, model, ranks, WARMUP + STEPS)
+        rate = STEPS / sum(1 / line["samples_per_s"] for line in lines[WARMUP:])
+        return {"samples_per_s": rate, "first_step_s": self.steps(args, model, ranks, 1)[1]}
 
 
-def theirs(args, ranks):
-    out = run([args.python, "-m", "torch.distributed.run", "--standalone",
-               f"--nproc-per-node={ranks}", os.path.join(os.path.dirname(__file__), "ddp_mnist.py"),
-               "--data", args.data, "--warmup", str(WARMUP), "--steps", str(STEPS)],
-              BENCH_STARTED=str(time.time()))
-    return json.loads(out.strip().splitlines()[-1])
+class Torch:
+    def __init__(self, engine, flushes=False):
+        self.name = {"plain": "PyTorch", "ddp": "DDP over Gloo", "deepspeed": "DeepSpeed"}[engine]
+        self.name += ", denormals flushed" if flushes else ""
+        self.options = ["--engine", engine] + (["--flush-denormal"] if flushes else [])
+
+    def measure(self, args, model, ranks):
+        out = run([args.python, "-m", "torch.distributed.run", "--standalone",
+                   f"--nproc-per-node={ranks}", f"{HERE}/torch_mnist.py", "--data", args.data,
+                   "--model", model, "--batch", str(BATCH), "--warmup", str(WARMUP),
+                   "--steps", str(STEPS), *self.options],
+                  BENCH_STARTED=str(time.time()), DS_ACCELERATOR="cpu",
+                  PATH=f"{os.path.dirname(args.python)}:{os.environ['PATH']}")  # ninja lies there
+        return json.loads(out.strip().splitlines()[-1])
+
+
+class Products:
+    """The slowest rank's, as samples a second."""
+    name = "its matrix products alone"
+
+    def measure(self, args, model, ranks):
+        out = run(ringrun(args, ranks) + [
+            f"{args.build}/bin/ringlimit", "products", "--model", model, "--batch", str(BATCH),
+            "--iters", str(STEPS)])
+        slowest = max(map(float, re.findall(r" : ([\d.]+) us", out)))
+        return {"samples_per_s": BATCH * ranks / slowest * 1e6}
+
+
+CASES = {  # model, ranks: ours first
+    ("mlp", 1): [Ringtrain(), Products(), Torch("plain"), Torch("plain", True)],
+    ("mlp", 2): [Ringtrain(), Products(), Ringtrain(1), Ringtrain(2), Torch("ddp"),
+                 Torch("ddp", True), Torch("deepspeed"), Torch("deepspeed", True)],
+    ("lenet5", 1): [Ringtrain(), Torch("plain"), Torch("plain", True)],
+    ("lenet5", 2): [Ringtrain(), Torch("ddp"), Torch("ddp", True), Torch("deepspeed")],
+}
+
+
+def measure(args, case):
+    """A dictionary of medians for each contestant of a case, ours first."""
+    model, ranks = case
+    samples = [(who, {}) for who in CASES[case] if args.deepspeed or "DeepSpeed" not in who.name]
+    for _ in range(args.rounds):
+        for who, values in samples:
+            for key, value in who.measure(args, model, ranks).items():
+                values.setdefault(key, []).append(value)
+    return [{"model": model, "ranks": ranks, "name": who.name} |
+            {key: statistics.median(all) for key, all in values.items()} for who, values in samples]
+
+
+def show(rows):
+    ours = rows[0]
+    print(f"\n{ours['model']}, {ours['ranks']} rank{'s' * (ours['ranks'] > 1)}\n"
+          f"{'':32} {'samples/s':>10} {'ringtrain is':>13} {'first step':>11}")
+    for row in rows:
+        first = f"{row['first_step_s']:9.2f} s" if "first_step_s" in row else ""
+        print(f"{row['name']:32} {row['samples_per_s']:10.0f} "
+              f"{ours['samples_per_s'] / row['samples_per_s']:11.2f} x {first:>11}", flush=True)
+
+
+def has_deepspeed(python):
+    return subprocess.run([python, "-c", "import importlib.util as u; "
+                           "raise SystemExit(u.find_spec('deepspeed') is None)"]).returncode == 0
 
 
 def main():
@@ -71,28 +150,22 @@ def main():
     parser.add_argument("--data", required=True)
     parser.add_argument("--build", default="build")
     parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--config", default="docs/examples/mnist/adam.json")
+    parser.add_argument("--config", default=f"{HERE}/../../docs/examples/mnist/adam.json")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="", metavar="REGEX",
+                        help="cases: mlp.1, mlp.2, lenet5.1, lenet5.2")
     parser.add_argument("--json")
     args = parser.parse_args()
-    rows = []
-    for ranks in (1, 2):
-        samples = {"ours": [], "ddp": [], "ours_first": [], "ddp_first": []}
-        for _ in range(args.rounds):
-            samples["ours"].append(our_rate(args, ranks))
-            samples["ours_first"].append(ours(args, ranks, 1)[1])
-            peer = theirs(args, ranks)
-            samples["ddp"].append(peer["samples_per_s"])
-            samples["ddp_first"].append(peer["first_step_s"])
-        middle = {name: statistics.median(values) for name, values in samples.items()}
-        rows.append(dict(middle, ranks=ranks))
-        print(f"{ranks} ranks: ringtrain {middle['ours']:.0f} samples/s, "
-              f"DDP over Gloo {middle['ddp']:.0f}: ratio {middle['ours'] / middle['ddp']:.2f}; "
-              f"first step after {middle['ours_first']:.2f} s and {middle['ddp_first']:.2f} s: "
-              f"ratio {middle['ddp_first'] / middle['ours_first']:.1f}", flush=True)
+    args.deepspeed = has_deepspeed(args.python)
+    all_rows = []
+    for case in CASES:
+        if re.search(args.only, f"{case[0]}.{case[1]}"):
+            rows = measure(args, case)
+            show(rows)
+            all_rows += rows
     if args.json:
         with open(args.json, "w") as file:
-            json.dump(rows, file, indent=1)
+            json.dump(all_rows, file, indent=1)
 
 
 main()

@@ -7,6 +7,7 @@ that note how they were called stand in for ringrun with ringtrain and for PyTor
 """
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -24,6 +25,13 @@ with open(os.environ["NOTES"], "a") as file:
 RINGRUN = NOTE + f"""
 def value(name, default):
     return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else default
+if "products" in sys.argv:
+    for rank in range(int(value("-n", "1"))):
+        print(f"# matrix products, 64 samples : {{100.0 * (rank + 1)}} us, 1 GFLOP/s")
+    raise SystemExit
+with open(value("--deepspeed_config", "")) as config:
+    with open(os.environ["NOTES"] + ".configs", "a") as file:
+        file.write(config.read())
 epoch = {EPOCH} // int(value("-n", "1"))
 steps = min(int(value("--max-steps", "0")), int(value("--epochs", "1")) * epoch)
 with open(value("--metrics", ""), "w") as file:
@@ -31,6 +39,8 @@ with open(value("--metrics", ""), "w") as file:
         file.write(json.dumps({{"step": step, "samples_per_s": 1000}}) + "\\n")
 """
 PYTHON = NOTE + """
+if sys.argv[1] == "-c":
+    raise SystemExit(os.environ.get("NO_DEEPSPEED", 0) != 0)
 print(json.dumps({"samples_per_s": 500, "first_step_s": 2}))
 """
 TORCH = """
@@ -59,7 +69,7 @@ class Compare(unittest.TestCase):
         env = dict(os.environ, NOTES=f"{self.work}/notes", OMP_NUM_THREADS="4", **variables)
         return subprocess.run(
             [sys.executable, f"{SOURCE}/perf/compare/compare_train.py", "--data", "none", "--build",
-             self.work, "--python", f"{self.work}/python", "--rounds", "1"],
+             self.work, "--python", f"{self.work}/python", "--rounds", "1", "--only", "mlp"],
             env=env, capture_output=True, text=True)
 
     def notes(self, program):
@@ -70,11 +80,26 @@ class Compare(unittest.TestCase):
     def test_both_make_the_same_steps(self):
         done = self.compare()
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stdout.count("ratio 2.00"), 2)
-        for argv, _ in self.notes("/python"):
-            theirs = sum(int(argv[argv.index(name) + 1]) for name in ("--warmup", "--steps"))
-            ours = [int(call[call.index("--max-steps") + 1]) for call, _ in self.notes("/ringrun")]
-            self.assertEqual(ours, [theirs, 1, theirs, 1])
+        self.assertEqual(done.stdout.count(" 2.00 x"), 6)  # 1000 samples/s by 500
+        theirs = {sum(int(argv[argv.index(name) + 1]) for name in ("--warmup", "--steps"))
+                  for argv, _ in self.notes("/python") if "--steps" in argv}
+        self.assertEqual(len(theirs), 1)
+        ours = [int(call[call.index("--max-steps") + 1]) for call, _ in self.notes("/ringrun")
+                if "--max-steps" in call]
+        self.assertEqual(ours, [theirs.pop(), 1] * 4)
+
+    def test_products_are_the_slowest_rank_s(self):
+        rows = [line for line in self.compare().stdout.splitlines() if "products" in line]
+        self.assertEqual([int(row.split()[4]) for row in rows], [64 * 10000, 2 * 64 * 5000])
+
+    def test_deepspeed_takes_part_where_it_is(self):
+        self.assertEqual(self.compare().stdout.count("DeepSpeed"), 2)
+        self.assertEqual(self.compare(NO_DEEPSPEED="1").stdout.count("DeepSpeed"), 0)
+
+    def test_stages_are_asked_for(self):
+        self.assertEqual(self.compare().returncode, 0)
+        with open(f"{self.work}/notes.configs") as file:
+            self.assertEqual(re.findall('"stage": ([0-3])', file.read()), ["1", "1", "2", "2"])
 
     def test_missing_steps_are_an_error(self):
         done = self.compare(MOST_STEPS=str(EPOCH))
@@ -85,13 +110,13 @@ class Compare(unittest.TestCase):
         self.compare()
         bound = []
         for argv, env in self.notes("/ringrun"):
-            bound.append(argv[argv.index("--bind-to") + 1])
+            bound.append((argv[argv.index("-n") + 1], argv[argv.index("--bind-to") + 1]))
             self.assertEqual(env["OMP_NUM_THREADS"], "1")
-        self.assertEqual(bound, ["core", "core", "auto", "auto"])
+        self.assertEqual(set(bound), {("1", "core"), ("2", "auto")})
 
 
 class Peer(unittest.TestCase):
-    """Where ddp_mnist.py's rank runs when torch begins."""
+    """Where torch_mnist.py's rank runs when torch begins."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -106,7 +131,8 @@ class Peer(unittest.TestCase):
         return sorted(line.removeprefix("[1] ") for line in done.stdout.splitlines())
 
     def peer(self, rank, ranks):
-        return self.cores([sys.executable, f"{SOURCE}/perf/compare/ddp_mnist.py", "--data", "none"],
+        program = f"{SOURCE}/perf/compare/torch_mnist.py"
+        return self.cores([sys.executable, program, "--data", "none"],
                           LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(ranks))
 
     def test_ranks_have_the_cores_that_ringrun_gives(self):
