@@ -9,7 +9,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Odd numbers of pages, so that no two mappings lie a power of two apart. */
+/* Spans of whole multiples of this, with odd numbers of pages before them: their size takes nothing
+ * from the distance, and no two mappings lie a power of two apart. */
+#define SPAN_STEP ((size_t)2 << 20)
 #define STAGGER_PAGES 37
 #define STAGGER_TURNS 61
 /* Local peers whose heaps fit beside one's own; those of more are not mapped. */
@@ -60,7 +62,7 @@ size_t span_sensible(const char **bound)
         if (bounds[i].bytes < bounds[least].bytes)
             least = i;
     *bound = bounds[least].name;
-    return bounds[least].bytes / span_page() * span_page();
+    return bounds[least].bytes / SPAN_STEP * SPAN_STEP;
 }
 
 /* ---- Mapping -------------------------------------------------------------------- */

@@ -19,8 +19,8 @@ typedef struct span {
     size_t reserved_bytes;
 } span;
 
-/** Bytes of address space for one heap, whole pages: twice the memory, as far as the limits of
- *  this process allow. What is not allocated costs nothing.
+/** Bytes of address space for one heap, a multiple of 2 MiB: twice the memory, as far as the limits
+ * of this process allow. What is not allocated costs nothing.
  *  @param[out] bound  what sets it, for messages. */
 size_t span_sensible(const char **bound);
 
