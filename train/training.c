@@ -84,7 +84,9 @@ static ring_status read_config(train_state *state)
 {
     note_ignored(state);
     const config_options options = {.warn_unknown = state->options->warn_unknown,
-                                    .compat_ds_0_13 = state->options->compat_ds_0_13};
+                                    .compat_ds_0_13 = state->options->compat_ds_0_13,
+                                    .fp16 = state->options->fp16,
+                                    .bf16 = state->options->bf16};
     RING_TRY(config_read(state->options->config_path, &options, print_note, state, &state->config));
     return resolve_batch(state);
 }
@@ -208,6 +210,16 @@ static void print_zero(const train_engine *engine)
         printf("ZeRO: one rank has nothing to split\n");
 }
 
+static void print_precision(const train_engine *engine)
+{
+    const precision_config *precision = &engine->config->precision;
+    const char *params = precision_name(precision->params);
+    const char *grads = precision_name(precision->grads), *wire = precision_name(precision->wire);
+    if (precision->params != RING_FLOAT32 || precision->wire != RING_FLOAT32)
+        printf("%s storage, fp32 arithmetic: parameters %s%s, gradients %s and sent as %s\n",
+               params, params, precision->masters ? " with fp32 masters" : "", grads, wire);
+}
+
 static void print_start(train_state *state)
 {
     if (state->rank != 0)
@@ -218,6 +230,7 @@ static void print_start(train_state *state)
            loss_names[state->options->loss], state->train.count, state->test.count, state->ranks,
            state->ranks == 1 ? "" : "s", gemm_library());
     config_print(&state->config, state->config.dump_state, stdout);
+    print_precision(&state->engine);
     print_zero(&state->engine);
     const size_t repeated = sampler_repeated(&state->sampler);
     if (repeated > 0)
@@ -241,6 +254,7 @@ static ring_status set_up(train_state *state)
     return RING_OK;
 }
 
+/* @param update  of those that are not skipped. */
 static double lr_of(const train_state *state, long update)
 {
     return schedule_lr(&state->config.schedule, state->config.optimizer.lr, update,
@@ -250,8 +264,9 @@ static double lr_of(const train_state *state, long update)
 static ring_status update(train_state *state, int epoch, size_t begin, size_t samples)
 {
     engine_result result;
-    const double lr = lr_of(state, state->step + 1), start = train_now();
-    schedule_betas(&state->config.schedule, state->step + 1, state->engine.optimizer.config.betas);
+    const long next = state->engine.optimizer.step + 1;
+    const double lr = lr_of(state, next), start = train_now();
+    schedule_betas(&state->config.schedule, next, state->engine.optimizer.config.betas);
     RING_TRY(engine_update(&state->engine, &state->train, state->sampler.order + begin, samples, lr,
                            &result));
     const double end = train_now();
@@ -260,13 +275,16 @@ static ring_status update(train_state *state, int epoch, size_t begin, size_t sa
     if (state->step == 1)
         report_line(&state->report, "first update done %.3f s after the start",
                     end - state->options->started);
+    for (int i = 0; i < OVERFLOW_LINES && result.skipped; i++)
+        report_line(&state->report, "%s", state->engine.overflow.lines[i]);
     report_update(&state->report,
                   &(report_step){.step = state->step,
                                  .epoch = epoch,
                                  .loss = result.loss,
                                  .grad_norm = result.grad_norm,
                                  .lr = lr,
-                                 .next_lr = lr_of(state, state->step + 1),
+                                 .next_lr = lr_of(state, state->engine.optimizer.step + 1),
+                                 .skipped = state->engine.overflow.skipped,
                                  .samples = (long)result.samples,
                                  .micro_batches = (long)((samples + micro - 1) / micro),
                                  .seconds = end - start});

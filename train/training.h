@@ -22,6 +22,7 @@ typedef struct run_options {
     long max_steps; /* 0: no limit */
     uint64_t seed;
     bool compat_ds_0_13, warn_unknown;
+    bool fp16, bf16; /* where the configuration leaves it open */
     batch_policy policy;
     bool deepspeed_given, local_rank_given; /* accepted for DeepSpeed's sake */
     double started;                         /* train_now() at the program's start */

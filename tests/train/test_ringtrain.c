@@ -71,6 +71,49 @@ static void any_number_of_ranks_takes_the_same_steps(void **state)
     programs_free(alone);
 }
 
+static size_t count_of(const char *text, const char *word)
+{
+    size_t count = 0;
+    for (const char *at = strstr(text, word); at != NULL; at = strstr(at + 1, word))
+        count++;
+    return count;
+}
+
+#define WARMUP \
+    "{scheduler: {type: \"WarmupLR\", params: {warmup_max_lr: 0.05, warmup_type: \"linear\"}}, " \
+    "steps_per_print: 20, fp16: {enabled: \"auto\", initial_scale_power: 24, hysteresis: " \
+    "1}, " SGD_64_REST
+
+/* The rate of an update that is skipped is that of the next one. */
+static void a_skipped_update_does_not_move_the_schedule(void **state)
+{
+    (void)state;
+    programs_run *plain = train(0, WARMUP, "--max-steps 20");
+    programs_run *run = train(2, WARMUP, "--max-steps 20 --fp16");
+    programs_expect_success(plain);
+    programs_expect_success(run);
+    expect_output(run, "fp16 storage, fp32 arithmetic: parameters fp16 with fp32 masters");
+    expect_output(run, "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: "
+                       "16777216, reducing to 8388608\n"
+                       "OVERFLOW in update 1: rank 0, tensor ");
+    size_t skipped = 0;
+    for (size_t i = 0; i < run->steps; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "OVERFLOW in update %zu: ", i + 1);
+        assert_near(run->lr[i], plain->lr[i - skipped], 0, 0);
+        skipped += strstr(run->output, line) != NULL;
+    }
+    assert_in_range(skipped, 1, 19);
+    assert_int_equal(count_of(run->output, "OVERFLOW in update"), skipped);
+    char line[64];
+    snprintf(line, sizeof line, "step=20, skipped=%zu, lr=[", skipped);
+    expect_output(run, line);
+    expect_output(plain, "step=20, skipped=0, lr=[");
+    programs_expect_same_params(2);
+    programs_free(plain);
+    programs_free(run);
+}
+
 /* Convolutions, dropout and a residual connection: a sample's elements are dropped alike wherever
  * it lies. */
 static void networks_of_layers_take_the_same_steps_on_any_ranks(void **state)
@@ -489,6 +532,7 @@ int main(int argc, char **argv)
         TEST(any_number_of_ranks_takes_the_same_steps),
         TEST(all_stages_of_zero_take_the_same_steps),
         TEST(networks_of_layers_take_the_same_steps_on_any_ranks),
+        TEST(a_skipped_update_does_not_move_the_schedule),
         TEST(ranks_that_do_not_divide_the_data_repeat_a_few_samples),
         TEST(a_network_learns_and_says_its_accuracy_last),
         TEST(deepspeeds_options_are_accepted),

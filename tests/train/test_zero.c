@@ -58,6 +58,7 @@ typedef struct zero_run {
     const ring_unique_id *id;
     int ranks, rank, stage, accumulation;
     const char *model, *optimizer, *algorithm;
+    const char *precision; /* keys of the configuration; NULL: float32 */
     double losses[UPDATES], norms[UPDATES], accuracy;
     uint64_t params_hash;
     bool timed;
@@ -78,8 +79,9 @@ static train_config configure(const zero_run *run)
     char text[512];
     snprintf(text, sizeof text,
              "{train_batch_size: %d, gradient_accumulation_steps: %d, gradient_clipping: 0.3, "
-             "optimizer: %s, zero_optimization: {stage: %d}}",
-             global_batch(run), run->accumulation, run->optimizer, run->stage);
+             "optimizer: %s, zero_optimization: {stage: %d}, %s}",
+             global_batch(run), run->accumulation, run->optimizer, run->stage,
+             run->precision != NULL ? run->precision : "");
     parsed got = parse(text);
     if (got.status != RING_OK ||
         config_resolve_batch(&got.config, run->ranks, "", BATCH_EXACT) != RING_OK)
@@ -159,6 +161,19 @@ static ring_status hash_params(zero_run *run, train_engine *engine)
     return engine_check_params(engine);
 }
 
+/* Three buckets, of which the last but one has no tensors of its own but the first's. */
+static ring_status build_tied(model_spec *spec)
+{
+    const op_settings wide = {.outputs = 200}, classes = {.outputs = 10};
+    model_spec_start(spec, "tied", (op_shape){.dim = {PIXELS}, .dims = 1});
+    model_spec_add(spec, &op_linear, &wide);
+    model_spec_add(spec, &op_linear, &wide);
+    model_spec_add(spec, &op_tanh, &(op_settings){0});
+    model_spec_add(spec, &op_linear, &wide)->tie = 1;
+    model_spec_add(spec, &op_linear, &classes);
+    return RING_OK;
+}
+
 /* "deep": four buckets of which none divides by the ranks, so that live memory has zeros to keep.
  */
 static ring_status build(model_spec *spec, const char *name)
@@ -166,6 +181,8 @@ static ring_status build(model_spec *spec, const char *name)
     static const size_t widths[] = {PIXELS, 129, 131, 127, 133, 10};
     if (strcmp(name, "deep") == 0)
         return model_build_mlp(spec, name, widths, COUNT_OF(widths) - 1);
+    if (strcmp(name, "tied") == 0)
+        return build_tied(spec);
     return model_build(spec, name);
 }
 
@@ -283,30 +300,71 @@ static void with_accumulation_stages_are_the_same_in_pairs(void **state)
     }
 }
 
-/* Of M bytes of parameters, summed over n ranks, an update of a micro-batches sends
- *     stages 0 and 1  2 (n - 1) M          gradients once; once back, or the parameters
- *     stage 2         (a + 1) (n - 1) M    gradients of each micro-batch; the parameters
- *     stage 3         3 a (n - 1) M        parameters forward, parameters backward, gradients */
-static uint64_t wire_bytes(const zero_run *run)
+#define FP16 "fp16: {enabled: true}"
+/* Nothing overflows, of which ranks would tell each other. */
+#define FP16_FIXED "fp16: {enabled: true, loss_scale: 128}"
+#define BF16 "bf16: {enabled: true}"
+
+/* Skipped updates, too: the scale starts above what fp16 holds. */
+static void in_16_bits_all_stages_are_the_same_bit_for_bit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *precision, *model, *algorithm;
+        int ranks;
+    } cases[] = {
+        {FP16, "mlp", "ring", 1},
+        {"fp16: {enabled: true, initial_scale_power: 24, hysteresis: 1}", "deep", "ring", 2},
+        {BF16, "deep", "direct", 4},
+        {BF16, "lenet5", "ring", 3},
+        {"amp: {enabled: true, opt_level: \"O3\"}", "deep", "ring", 3},
+        {FP16 ", communication_data_type: \"fp32\"", "deep", "ring", 3},
+        {BF16 ", data_types: {grad_accum_dtype: \"fp32\"}", "deep", "direct", 3},
+        {"communication_data_type: \"bf16\"", "deep", "ring", 3},
+    };
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        zero_run runs[STAGES];
+        for (int stage = 0; stage < STAGES; stage++) {
+            if (stage > 0 && strncmp(cases[c].precision, "amp", 3) == 0)
+                continue; /* refused, as in DeepSpeed */
+            runs[stage] = train(&(zero_run){.ranks = cases[c].ranks,
+                                            .stage = stage,
+                                            .accumulation = 1,
+                                            .model = cases[c].model,
+                                            .optimizer = ADAM,
+                                            .precision = cases[c].precision,
+                                            .algorithm = cases[c].algorithm});
+            assert_true(runs[0].losses[UPDATES - 1] != runs[0].losses[2]);
+            expect_same(&runs[stage], &runs[0]);
+        }
+    }
+}
+
+/* Of Ψ parameters, summed over n ranks, an update of a micro-batches sends elements
+ *     stages 0 and 1  2 (n - 1) Ψ          gradients once; once back, or the parameters
+ *     stage 2         (a + 1) (n - 1) Ψ    gradients of each micro-batch; the parameters
+ *     stage 3         3 a (n - 1) Ψ        parameters forward, parameters backward, gradients */
+static uint64_t wire_bytes(const zero_run *run, size_t element)
 {
     const uint64_t a = (uint64_t)run->accumulation, n = (uint64_t)run->ranks;
     const uint64_t times[STAGES] = {2, 2, a + 1, 3 * a};
-    return UPDATES * times[run->stage] * (n - 1) * run->padded * sizeof(float);
+    return UPDATES * times[run->stage] * (n - 1) * run->padded * element;
 }
 
-/* Parameters, gradients and @p states states, each whole or a part. */
-static size_t model_bytes(const zero_run *run, size_t states)
+/* Bytes of a parameter: itself, its gradient, and master and states; each whole or a part. */
+static size_t model_bytes(const zero_run *run, size_t element, size_t states)
 {
-    const size_t n = (size_t)run->ranks, all = run->padded * sizeof(float), own = all / n;
-    const size_t bytes[STAGES] = {(2 + states) * all, 2 * all + states * own,
-                                  all + (1 + states) * own, (2 + states) * own};
+    const size_t n = (size_t)run->ranks, all = run->padded, own = all / n;
+    const size_t bytes[STAGES] = {(2 * element + states) * all, 2 * element * all + states * own,
+                                  element * all + (element + states) * own,
+                                  (2 * element + states) * own};
     return bytes[run->stage];
 }
 
 static void bytes_are_those_of_the_formulas(void **state)
 {
     (void)state;
-    static const size_t live[STAGES] = {0, 0, 2, 4}; /* buckets */
+    static const size_t live[STAGES] = {0, 0, 2 * 4, 4 * 4}; /* bytes of the largest bucket's */
     for (int ranks = 2; ranks <= 4; ranks++) {
         for (int stage = 0; stage < STAGES; stage++) {
             for (int accumulation = 1; accumulation <= 4; accumulation += 3) {
@@ -319,11 +377,60 @@ static void bytes_are_those_of_the_formulas(void **state)
                                                        .algorithm = "ring"});
                 assert_in_range(run.padded, 218058, 218058 + 2 * (size_t)ranks);
                 assert_int_equal(run.padded % (size_t)ranks, 0);
-                assert_int_equal(run.update_bytes, wire_bytes(&run));
-                assert_int_equal(run.state_bytes, model_bytes(&run, adam ? 2 : 0));
-                assert_int_equal(run.live_bytes, live[stage] * run.largest * sizeof(float));
+                assert_int_equal(run.update_bytes, wire_bytes(&run, 4));
+                assert_int_equal(run.state_bytes, model_bytes(&run, 4, adam ? 8 : 0));
+                assert_int_equal(run.live_bytes, live[stage] * run.largest);
             }
         }
+    }
+}
+
+/* Adam: 16 Ψ, 4 Ψ + 12 Ψ/n, 2 Ψ + 14 Ψ/n and 16 Ψ/n. */
+static void bytes_in_16_bits_are_those_of_the_formulas(void **state)
+{
+    (void)state;
+    /* float32 copies of parameters and gradients; gradients that travel; gathered parameters */
+    static const size_t live[STAGES] = {2 * 8, 2 * 8, 2 * 10, 2 * 12};
+    for (int ranks = 2; ranks <= 4; ranks++) {
+        for (int stage = 0; stage < STAGES; stage++) {
+            const bool adam = (stage + ranks) % 2 == 0;
+            const zero_run run = train(&(zero_run){.ranks = ranks,
+                                                   .stage = stage,
+                                                   .accumulation = 1 + ranks % 2,
+                                                   .model = "mlp",
+                                                   .optimizer = adam ? ADAM : PLAIN_SGD,
+                                                   .precision = ranks == 3 ? FP16_FIXED : BF16,
+                                                   .algorithm = "direct"});
+            assert_int_equal(run.update_bytes, wire_bytes(&run, 2));
+            assert_int_equal(run.state_bytes, model_bytes(&run, 2, adam ? 12 : 4));
+            assert_int_equal(run.live_bytes, live[stage] * run.largest);
+        }
+    }
+}
+
+/* Tied tensors of other buckets are read and added to in place: float32 copies of all. */
+static void shared_parameters_train_in_16_bits(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        zero_run runs[2];
+        for (int stage = 0; stage < 2; stage++)
+            runs[stage] = train(&(zero_run){.ranks = ranks,
+                                            .stage = stage,
+                                            .accumulation = 2,
+                                            .model = "tied",
+                                            .optimizer = PLAIN_SGD,
+                                            .precision = BF16,
+                                            .algorithm = "ring"});
+        const zero_run exact = train(&(zero_run){.ranks = ranks,
+                                                 .accumulation = 2,
+                                                 .model = "tied",
+                                                 .optimizer = PLAIN_SGD,
+                                                 .algorithm = "ring"});
+        expect_same(&runs[1], &runs[0]);
+        assert_int_equal(runs[0].live_bytes, 8 * runs[0].padded);
+        for (int u = 0; u < UPDATES; u++)
+            assert_near(runs[0].losses[u], exact.losses[u], 2e-3, 0);
     }
 }
 
@@ -334,17 +441,21 @@ static void shared_parameters_end_at_stage_1(void **state)
     train_model model;
     train_partition partition;
     zero_memory memory;
+    const precision_config float32 = {.params = RING_FLOAT32,
+                                      .grads = RING_FLOAT32,
+                                      .wire = RING_FLOAT32};
     model_spec_start(&spec, "tied", (op_shape){.dim = {5}, .dims = 1});
     const op_settings five = {.outputs = 5};
     model_spec_add(&spec, &op_linear, &five);
     model_spec_add(&spec, &op_linear, &five)->tie = 0;
     assert_int_equal(model_create(&model, &spec, 1, 1), RING_OK);
     assert_int_equal(partition_create(&partition, &model, 64, 2), RING_OK);
-    assert_int_equal(zero_memory_create(&memory, &model, &partition, 1, 0), RING_OK);
+    assert_int_equal(zero_memory_create(&memory, &model, &partition, &float32, 1, 0), RING_OK);
     assert_ptr_equal(model.params[2], model.params[0]);
     assert_ptr_equal(model.grads[3], model.grads[1]);
     zero_memory_free(&memory);
-    assert_int_equal(zero_memory_create(&memory, &model, &partition, 2, 0), RING_ERR_CONFIG);
+    assert_int_equal(zero_memory_create(&memory, &model, &partition, &float32, 2, 0),
+                     RING_ERR_CONFIG);
     assert_string_equal(train_error(), "zero_optimization.stage 2 does not go with layers that "
                                        "share parameters; use stage 1");
     zero_memory_free(&memory);
@@ -358,7 +469,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_accumulation_all_stages_are_the_same_bit_for_bit),
         cmocka_unit_test(with_accumulation_stages_are_the_same_in_pairs),
+        cmocka_unit_test(in_16_bits_all_stages_are_the_same_bit_for_bit),
         cmocka_unit_test(bytes_are_those_of_the_formulas),
+        cmocka_unit_test(bytes_in_16_bits_are_those_of_the_formulas),
+        cmocka_unit_test(shared_parameters_train_in_16_bits),
         cmocka_unit_test(shared_parameters_end_at_stage_1),
     };
     return cmocka_run_group_tests(tests, draw_dataset, free_dataset);

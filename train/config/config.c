@@ -138,11 +138,21 @@ static ring_status check_section(const config_reader *reader, const config_key *
 
 static ring_status check_entry(config_reader *reader, const config_entry *entry);
 
-/* Once more, with the value that stands for "auto". */
+/* @return what stands for "auto" at @p path, or NULL. */
+static const char *value_for_auto(const config_reader *reader, const char *path)
+{
+    const config_options *options = reader->options;
+    if ((options->fp16 && strcmp(path, "fp16.enabled") == 0) ||
+        (options->bf16 && strcmp(path, "bf16.enabled") == 0))
+        return "true";
+    return automatic_value(path);
+}
+
+/* Once more, with that value. */
 static ring_status check_automatic(config_reader *reader, const config_key *key,
                                    const config_entry *entry)
 {
-    const char *value = automatic_value(key->path);
+    const char *value = value_for_auto(reader, key->path);
     reader->automatic = true;
     if (value == NULL)
         return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
@@ -185,23 +195,11 @@ static ring_status check_entry(config_reader *reader, const config_entry *entry)
     return set_field(reader, key, entry);
 }
 
-static bool is_true(const config_entries *entries, const char *path)
-{
-    const config_entry *entry = entries_find(entries, path);
-    return entry != NULL && cJSON_IsTrue(entry->value);
-}
-
 static void check_entries(config_reader *reader)
 {
     const config_entries *entries = &reader->entries;
     for (size_t i = 0; i < entries->count; i++)
         faults_note(&reader->faults, entries->list[i].at, check_entry(reader, &entries->list[i]));
-    if (!is_true(entries, "fp16.enabled") || !is_true(entries, "bf16.enabled"))
-        return;
-    const size_t at = entries_find(entries, "bf16.enabled")->at;
-    faults_note(&reader->faults, at,
-                lenient_fail(&entries->text, at, RING_ERR_CONFIG,
-                             "bfloat16 and fp16 modes cannot be simultaneously enabled"));
 }
 
 /* A section that is none, or a type that is none, was told already. */
@@ -307,6 +305,44 @@ static size_t place_of(const config_reader *reader, const char *path)
     return entry != NULL ? entry->at : SIZE_MAX;
 }
 
+/* Told at the place of @p path, or of the file as a whole. */
+static void refuse_at(config_reader *reader, const char *path, const char *problem)
+{
+    const config_entries *entries = &reader->entries;
+    const config_entry *entry = entries_find(entries, path);
+    if (entry != NULL)
+        faults_note(&reader->faults, entry->at,
+                    lenient_fail(&entries->text, entry->at, RING_ERR_CONFIG, "%s", problem));
+    else
+        faults_note(&reader->faults, SIZE_MAX,
+                    train_fail(RING_ERR_CONFIG, "%s: %s", entries->text.name, problem));
+}
+
+/* As front ends do: an option stands for "auto" and for nothing, and must not contradict. */
+static void apply_option(config_reader *reader, const char *path, bool given, bool *field)
+{
+    const config_entry *entry = entries_find(&reader->entries, path);
+    char problem[96];
+    snprintf(problem, sizeof problem, "%s is false, but --%.4s is given; leave one of them out",
+             path, path);
+    if (given && entry != NULL && cJSON_IsFalse(entry->value))
+        refuse_at(reader, path, problem);
+    *field = *field || given;
+}
+
+static void finish_precision(config_reader *reader)
+{
+    precision_config *precision = &reader->config->precision;
+    apply_option(reader, "fp16.enabled", reader->options->fp16, &precision->set.fp16);
+    apply_option(reader, "bf16.enabled", reader->options->bf16, &precision->set.bf16);
+    const precision_verdict verdict = precision_resolve(precision, reader->config->zero_stage);
+    precision->old_window = reader->options->compat_ds_0_13;
+    if (verdict.note != NULL)
+        tell(reader, "%s", verdict.note);
+    if (verdict.fault != NULL)
+        refuse_at(reader, verdict.key, verdict.fault);
+}
+
 static ring_status read_all(config_reader *reader, const char *name, const char *text,
                             size_t length)
 {
@@ -319,6 +355,7 @@ static ring_status read_all(config_reader *reader, const char *name, const char 
         check_entries(reader);
         faults_note(&reader->faults, place_of(reader, "optimizer"), finish_optimizer(reader));
         faults_note(&reader->faults, place_of(reader, "scheduler"), finish_schedule(reader));
+        finish_precision(reader);
     }
     return faults_tell(&reader->faults, name);
 }

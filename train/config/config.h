@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "precision.h"
+
 typedef enum optimizer_kind { OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_ADAMW } optimizer_kind;
 
 typedef enum schedule_kind {
@@ -68,6 +70,7 @@ typedef struct train_config {
     long train_batch, micro_batch, accumulation; /* 0 until config_resolve_batch() */
     optimizer_config optimizer;
     schedule_config schedule;
+    precision_config precision;
     double gradient_clipping; /* 0: off */
     long steps_per_print;     /* 0: not given */
     long zero_stage;          /* of ZeRO, 0 to 3 */
@@ -77,6 +80,7 @@ typedef struct train_config {
 typedef struct config_options {
     bool warn_unknown;   /* unknown keys are notes, not errors */
     bool compat_ds_0_13; /* defaults of DeepSpeed 0.13 where they changed later */
+    bool fp16, bf16;     /* what fp16.enabled and bf16.enabled are where the file leaves it open */
 } config_options;
 
 /** Told one line, without line end, about something that the user should know. */

@@ -11,14 +11,12 @@
 
 enum { TENSOR_DIMS_MAX = 4, TENSOR_NAME_MAX = 64 };
 
-typedef enum tensor_type { TENSOR_FLOAT32 } tensor_type;
-
 /** What an optimiser may tell apart: weights, and what weight decay is not meant for. */
 typedef enum tensor_group { GROUP_DECAY, GROUP_NO_DECAY } tensor_group;
 
 typedef struct train_tensor {
     char name[TENSOR_NAME_MAX]; /* as torch.nn.Sequential names it: "0.weight", "0.bias" */
-    tensor_type type;
+    ring_dtype type; /* that it is kept in between updates; nodes read and write float32 */
     tensor_group group;
     size_t shape[TENSOR_DIMS_MAX]; /* [dims], row-major */
     int dims;

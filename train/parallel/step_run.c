@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agree.h"
+#include "bucket_casts.h"
 #include "clock.h"
 #include "errors.h"
 
@@ -18,6 +19,7 @@ typedef struct step_machine {
     bool *runs;        /* [schedule->count] started and not ended; the engine's */
     int oldest;        /* no instruction before it runs */
     double clip;       /* what gradients are multiplied with */
+    bool skip;         /* the update: its gradients are not finite */
 } step_machine;
 
 static ring_status check_ring(const step_machine *machine, ring_status status)
@@ -69,6 +71,7 @@ static ring_status forward(step_machine *machine, const step_instruction *at)
     const size_t rows = rows_of(machine->batch, at->micro);
     if (rows == 0)
         return RING_OK; /* this rank has no samples left to evaluate, but parts to send */
+    casts_load_params(&machine->engine->memory, at->bucket);
     RING_TRY(model_forward(model, at->slot, at->first, at->end, NULL));
     if (machine->batch->training && at->end == model->node_count)
         add_loss(machine, at, rows);
@@ -77,8 +80,13 @@ static ring_status forward(step_machine *machine, const step_instruction *at)
 
 static ring_status backward(step_machine *machine, const step_instruction *at)
 {
-    return model_backward(&machine->engine->model, at->slot, at->first, at->end, at->accumulate,
-                          NULL);
+    const zero_memory *memory = &machine->engine->memory;
+    const bool in_place = memory->node_grads == &memory->grads;
+    casts_load_params(memory, at->bucket);
+    RING_TRY(model_backward(&machine->engine->model, at->slot, at->first, at->end,
+                            in_place && at->accumulate, NULL));
+    casts_keep_grads(memory, at->bucket, at->accumulate);
+    return RING_OK;
 }
 
 static ring_status step(step_machine *machine, const step_instruction *at)
@@ -86,12 +94,15 @@ static ring_status step(step_machine *machine, const step_instruction *at)
     train_engine *engine = machine->engine;
     const zero_memory *memory = &engine->memory;
     const partition_bucket *bucket = &engine->partition.buckets[at->bucket];
-    optimizer_range range = {bucket->own, bucket->part, zero_own_params(memory, at->bucket),
-                             zero_own_grads(memory, at->bucket)};
-    if (engine->stage == 0)
-        range = (optimizer_range){bucket->offset, bucket->count, zero_params(memory, at->bucket),
-                                  zero_grads(memory, at->bucket)};
+    const size_t count = zero_owned_count(memory, at->bucket);
+    const void *grads = zero_owned(memory, &memory->grads, at->bucket);
+    if (machine->skip)
+        return RING_OK;
+    const optimizer_range range = {engine->stage == 0 ? bucket->offset : bucket->own, count,
+                                   casts_begin_step(memory, at->bucket),
+                                   casts_float_grads(memory, at->bucket, grads, count)};
     optimizer_step(&engine->optimizer, &range, machine->batch->lr, machine->clip);
+    casts_end_step(memory, at->bucket);
     return RING_OK;
 }
 
@@ -101,13 +112,15 @@ static ring_status step(step_machine *machine, const step_instruction *at)
  */
 static double sum_squares(const train_engine *engine, int rank)
 {
+    const zero_memory *memory = &engine->memory;
+    const size_t size = precision_size(memory->grads.type);
     double sum = 0.0;
     for (int b = 0; b < engine->partition.count; b++) {
         const size_t part = engine->partition.buckets[b].part;
-        const float *grads = engine->stage == 0
-                                 ? zero_grads(&engine->memory, b) + (size_t)rank * part
-                                 : zero_own_grads(&engine->memory, b);
-        sum += optimizer_sum_squares(grads, part);
+        const size_t before = engine->stage == 0 ? (size_t)rank * part : 0;
+        const unsigned char *owned = zero_owned(memory, &memory->grads, b);
+        sum += optimizer_sum_squares(casts_float_grads(memory, b, owned + before * size, part),
+                                     part);
     }
     return sum;
 }
@@ -150,15 +163,30 @@ static ring_status check_finite(const step_machine *machine, double norm)
                             update));
 }
 
+static ring_status skip_update(step_machine *machine)
+{
+    train_engine *engine = machine->engine;
+    const long update = engine->optimizer.step + engine->overflow.skipped + 1;
+    machine->skip = machine->batch->result.skipped = true;
+    return overflow_skip(&engine->overflow, &engine->memory, &engine->model.tensors, engine->comm,
+                         update);
+}
+
 static ring_status clip(step_machine *machine, const step_instruction *at)
 {
     train_engine *engine = machine->engine;
     engine_result *result = &machine->batch->result;
+    const double scale = engine->overflow.scaler.scale;
+    double norm;
     (void)at;
     result->loss = *engine->loss_total / (double)result->samples;
-    RING_TRY(compute_norm(machine, &result->grad_norm));
-    RING_TRY(check_finite(machine, result->grad_norm));
-    machine->clip = optimizer_clip(result->grad_norm, engine->config->gradient_clipping);
+    RING_TRY(compute_norm(machine, &norm));
+    result->grad_norm = norm / scale;
+    if (engine->overflow.skips && !isfinite(norm))
+        return skip_update(machine);
+    RING_TRY(check_finite(machine, norm));
+    overflow_none(&engine->overflow);
+    machine->clip = optimizer_clip(result->grad_norm, engine->config->gradient_clipping) / scale;
     optimizer_begin(&engine->optimizer);
     return RING_OK;
 }
@@ -183,39 +211,42 @@ static ring_status reduce_loss(step_machine *machine, const step_instruction *at
                            engine->comm, &call);
 }
 
-/* Where the reduced part is to lie: in place, or what this rank keeps. */
-static float *reduced_part(const train_engine *engine, const step_instruction *at)
+/* Where the reduced gradients that this rank owns are to lie: where they travel, or are kept. */
+static void *reduced_at(const zero_memory *memory, const step_instruction *at)
 {
-    const size_t part = engine->partition.buckets[at->bucket].part;
-    if (engine->stage >= 2 && !at->accumulate)
-        return zero_own_grads(&engine->memory, at->bucket);
-    return zero_grads(&engine->memory, at->bucket) + (size_t)engine->rank * part;
+    const bool keeps = memory->stage >= 2 && !at->accumulate;
+    if (keeps && memory->grads.type == memory->wire->type)
+        return zero_part(memory, &memory->grads, at->bucket);
+    return zero_owned(memory, memory->wire, at->bucket);
 }
 
 static ring_status reduce(step_machine *machine, const step_instruction *at)
 {
-    const train_engine *engine = machine->engine;
+    train_engine *engine = machine->engine;
     if (at->bucket == BUCKET_LOSS)
         return reduce_loss(machine, at);
+    const zero_memory *memory = &engine->memory;
     const partition_bucket *bucket = &engine->partition.buckets[at->bucket];
-    float *grads = zero_grads(&engine->memory, at->bucket);
+    void *grads = zero_bucket(memory, memory->wire, at->bucket);
     const ring_call call = call_of(machine, at);
-    memset(grads + bucket->used, 0, (bucket->count - bucket->used) * sizeof(float));
+    casts_send_grads(memory, at->bucket);
+    overflow_look(&engine->overflow, memory, at->bucket);
     if (engine->stage == 0)
-        return ring_all_reduce(grads, grads, bucket->count, RING_FLOAT32, RING_SUM, engine->comm,
-                               &call);
-    return ring_reduce_scatter(grads, reduced_part(engine, at), bucket->part, RING_FLOAT32,
+        return ring_all_reduce(grads, grads, bucket->count, memory->wire->type, RING_SUM,
+                               engine->comm, &call);
+    return ring_reduce_scatter(grads, reduced_at(memory, at), bucket->part, memory->wire->type,
                                RING_SUM, engine->comm, &call);
 }
 
 static ring_status gather(step_machine *machine, const step_instruction *at)
 {
     const train_engine *engine = machine->engine;
+    const zero_memory *memory = &engine->memory;
     const ring_call call = call_of(machine, at);
-    return ring_all_gather(zero_own_params(&engine->memory, at->bucket),
-                           zero_params(&engine->memory, at->bucket),
-                           engine->partition.buckets[at->bucket].part, RING_FLOAT32, engine->comm,
-                           &call);
+    return ring_all_gather(zero_part(memory, &memory->params, at->bucket),
+                           zero_bucket(memory, memory->gathered, at->bucket),
+                           engine->partition.buckets[at->bucket].part, memory->params.type,
+                           engine->comm, &call);
 }
 
 /* What is left to do when the wire has done its part. */
@@ -223,13 +254,9 @@ static void end_work(step_machine *machine, int number)
 {
     const step_instruction *at = &machine->schedule->list[number];
     machine->runs[number] = false;
-    if (at->kind != STEP_REDUCE || !at->accumulate)
-        return;
-    const train_engine *engine = machine->engine;
-    const float *from = reduced_part(engine, at);
-    float *sum = zero_own_grads(&engine->memory, at->bucket);
-    for (size_t i = 0; i < engine->partition.buckets[at->bucket].part; i++)
-        sum[i] += from[i];
+    const zero_memory *memory = &machine->engine->memory;
+    if (at->kind == STEP_REDUCE && at->bucket != BUCKET_LOSS)
+        casts_take_grads(memory, at->bucket, reduced_at(memory, at), at->accumulate);
 }
 
 static ring_status wait_for(step_machine *machine, int number)

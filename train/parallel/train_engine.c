@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agree.h"
+#include "bucket_casts.h"
 #include "errors.h"
 #include "step_run.h"
 
@@ -61,8 +62,9 @@ static ring_status create_batch(train_engine *engine)
 static ring_status create_states(train_engine *engine, uint64_t seed)
 {
     const train_partition *partition = &engine->partition;
-    RING_TRY(zero_memory_create(&engine->memory, &engine->model, partition, engine->stage,
-                                engine->rank));
+    engine->overflow = overflow_start(&engine->config->precision);
+    RING_TRY(zero_memory_create(&engine->memory, &engine->model, partition,
+                                &engine->config->precision, engine->stage, engine->rank));
     RING_TRY(optimizer_create(&engine->optimizer, &engine->config->optimizer,
                               engine->stage > 0 ? partition->own : partition->elements));
     return zero_memory_init(&engine->memory, &engine->model, seed);
@@ -161,7 +163,7 @@ ring_status engine_update(train_engine *engine, const train_dataset *dataset, co
                         .training = true,
                         .lr = lr};
     batch.result.samples = samples * (size_t)engine->ranks;
-    batch.scale = 1.0 / (double)batch.result.samples;
+    batch.scale = engine->overflow.scaler.scale / (double)batch.result.samples;
     RING_TRY(find_schedule(engine, (int)((samples + micro - 1) / micro), &schedule));
     const ring_status status = step_run(engine, schedule, &batch);
     *result = batch.result;
@@ -170,21 +172,33 @@ ring_status engine_update(train_engine *engine, const train_dataset *dataset, co
 
 /* ---- Parameters ---------------------------------------------------------------------------- */
 
+static ring_status gather_params(train_engine *engine, int bucket)
+{
+    const zero_memory *memory = &engine->memory;
+    const partition_bucket *at = &engine->partition.buckets[bucket];
+    const size_t before = engine->stage > 0 ? (size_t)engine->rank * at->part : 0;
+    float *whole = engine->whole + at->offset;
+    memcpy(whole + before, casts_begin_step(memory, bucket),
+           zero_owned_count(memory, bucket) * sizeof(float));
+    if (engine->stage == 0)
+        return RING_OK;
+    return check_ring(engine, ring_all_gather(whole + before, whole, at->part, RING_FLOAT32,
+                                              engine->comm, NULL));
+}
+
 ring_status engine_params(train_engine *engine, const float **params)
 {
     const train_partition *partition = &engine->partition;
-    *params = engine->memory.params;
-    if (engine->stage < 3)
+    const zero_array *masters = engine->memory.masters;
+    *params = (const float *)(const void *)masters->data;
+    if (masters->layout == LAYOUT_WHOLE && masters != &engine->memory.live_params)
         return RING_OK;
     if (engine->whole == NULL)
         RING_TRY(agree(engine->comm,
                        train_alloc((void **)&engine->whole, partition->elements * sizeof(float),
                                    "all parameters")));
     for (int b = 0; b < partition->count; b++)
-        RING_TRY(check_ring(engine, ring_all_gather(zero_own_params(&engine->memory, b),
-                                                    engine->whole + partition->buckets[b].offset,
-                                                    partition->buckets[b].part, RING_FLOAT32,
-                                                    engine->comm, NULL)));
+        RING_TRY(gather_params(engine, b));
     *params = engine->whole;
     return RING_OK;
 }

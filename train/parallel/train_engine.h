@@ -15,6 +15,7 @@
 #include "loss.h"
 #include "model.h"
 #include "optimizer.h"
+#include "overflow.h"
 #include "step_schedule.h"
 #include "zero_memory.h"
 
@@ -29,6 +30,7 @@ typedef struct train_engine {
     train_partition partition;
     zero_memory memory;
     train_optimizer optimizer;
+    overflow_watch overflow;
     step_schedule *updates; /* [config->accumulation], by micro-batches; made when needed */
     step_schedule evaluation;
     ring_work **works; /* [work_room] of the instructions that run, for step_run() */
@@ -46,6 +48,7 @@ typedef struct engine_result {
     double loss;      /* mean over the global batch */
     double grad_norm; /* before clipping */
     size_t samples;   /* of the global batch */
+    bool skipped;     /* gradients were not finite: nothing was updated, overflow.lines say why */
 } engine_result;
 
 /** Collective. The parameters start from @p seed.
@@ -60,7 +63,8 @@ void engine_destroy(train_engine *engine);
 /** Collective: one update.
  *  @param order  [samples] this rank's samples, cut into micro-batches; the same number on
  *  all ranks, at most those of config->accumulation micro-batches. A loss or gradient that is not
- *  finite stops all ranks with the same text, and no parameter is changed. */
+ *  finite stops all ranks with the same text, and no parameter is changed; but in 16 bits an update
+ *  whose gradients are not finite is skipped. */
 ring_status engine_update(train_engine *engine, const train_dataset *dataset, const uint32_t *order,
                           size_t samples, double lr, engine_result *result);
 
@@ -73,11 +77,12 @@ ring_status engine_check_params(train_engine *engine);
 ring_status engine_accuracy(train_engine *engine, const train_dataset *dataset, double *accuracy);
 
 /** Collective. @param[out] params  all parameters, [model.tensors.elements], by the table's
- *  offsets; valid until the next update. */
+ *  offsets, as the optimiser has them: masters, where there are any; valid until the next
+ *  update. */
 ring_status engine_params(train_engine *engine, const float **params);
 
-/** @return bytes of model state on this rank: parameters, gradients and optimiser's states that it
- *  keeps, without live buckets. */
+/** @return bytes of model state on this rank: parameters, gradients, masters and optimiser's states
+ *  that it keeps, without live buckets. */
 size_t engine_state_bytes(const train_engine *engine);
 
 #endif

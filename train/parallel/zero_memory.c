@@ -1,92 +1,138 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What each stage keeps, and where. */
+ * What each stage keeps, in which types, and where. */
 #include "zero_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "bucket_casts.h"
 #include "errors.h"
 
-static bool splits_grads(const zero_memory *memory)
+/* ---- Where things lie ---------------------------------------------------------------------- */
+
+static size_t elements_of(const zero_memory *memory, const zero_array *array)
 {
-    return memory->stage >= 2;
+    const train_partition *partition = memory->partition;
+    const size_t counts[] = {[LAYOUT_WHOLE] = partition->elements,
+                             [LAYOUT_OWN] = partition->own,
+                             [LAYOUT_LIVE] = LIVE_BUCKETS * partition->largest};
+    return counts[array->layout];
 }
 
-static bool splits_params(const zero_memory *memory)
+static size_t bytes_of(const zero_memory *memory, const zero_array *array)
 {
-    return memory->stage >= 3;
+    return array->data != NULL ? elements_of(memory, array) * precision_size(array->type) : 0;
 }
 
-static size_t kept(const zero_memory *memory, bool split)
+static void *element_at(const zero_array *array, size_t element)
 {
-    return split ? memory->partition->own : memory->partition->elements;
+    return array->data + element * precision_size(array->type);
 }
 
-static size_t part_at(const zero_memory *memory, const partition_bucket *bucket)
+/* @return elements before the bucket. */
+static size_t bucket_at(const zero_memory *memory, const zero_array *array, int bucket)
 {
-    return bucket->offset + (size_t)memory->rank * bucket->part;
+    return array->layout == LAYOUT_LIVE
+               ? (size_t)(bucket % LIVE_BUCKETS) * memory->partition->largest
+               : memory->partition->buckets[bucket].offset;
 }
 
-float *zero_params(const zero_memory *memory, int bucket)
+void *zero_bucket(const zero_memory *memory, const zero_array *array, int bucket)
 {
-    if (splits_params(memory))
-        return memory->live_params[bucket % LIVE_BUCKETS];
-    return memory->params + memory->partition->buckets[bucket].offset;
+    return element_at(array, bucket_at(memory, array, bucket));
 }
 
-float *zero_grads(const zero_memory *memory, int bucket)
-{
-    if (splits_grads(memory))
-        return memory->live_grads[bucket % LIVE_BUCKETS];
-    return memory->grads + memory->partition->buckets[bucket].offset;
-}
-
-float *zero_own_params(const zero_memory *memory, int bucket)
+void *zero_part(const zero_memory *memory, const zero_array *array, int bucket)
 {
     const partition_bucket *at = &memory->partition->buckets[bucket];
-    return memory->params + (splits_params(memory) ? at->own : part_at(memory, at));
+    if (array->layout == LAYOUT_OWN)
+        return element_at(array, at->own);
+    return element_at(array, bucket_at(memory, array, bucket) + (size_t)memory->rank * at->part);
 }
 
-float *zero_own_grads(const zero_memory *memory, int bucket)
+void *zero_owned(const zero_memory *memory, const zero_array *array, int bucket)
+{
+    return memory->stage == 0 ? zero_bucket(memory, array, bucket)
+                              : zero_part(memory, array, bucket);
+}
+
+size_t zero_owned_count(const zero_memory *memory, int bucket)
 {
     const partition_bucket *at = &memory->partition->buckets[bucket];
-    return memory->grads + (splits_grads(memory) ? at->own : part_at(memory, at));
+    return memory->stage == 0 ? at->count : at->part;
 }
 
-/* ---- Allocating and placing ---------------------------------------------------------------- */
+/* ---- Allocating ---------------------------------------------------------------------------- */
 
-static ring_status allocate(float **memory, size_t count)
+static ring_status allocate(const zero_memory *memory, zero_array *array, ring_dtype type,
+                            array_layout layout)
 {
-    return train_ring(NULL, ring_mem_alloc((void **)memory, count * sizeof(float)));
+    *array = (zero_array){.type = type, .layout = layout};
+    return train_ring(NULL, ring_mem_alloc((void **)&array->data,
+                                           elements_of(memory, array) * precision_size(type)));
 }
 
-static ring_status allocate_all(zero_memory *memory)
+/* Live buckets of a network with tied tensors all have a place of their own: one is worked on with
+ * tensors of another. */
+static ring_status allocate_params(zero_memory *memory, const precision_config *precision,
+                                   array_layout live)
 {
-    const size_t largest = memory->partition->largest;
-    RING_TRY(allocate(&memory->params, kept(memory, splits_params(memory))));
-    RING_TRY(allocate(&memory->grads, kept(memory, splits_grads(memory))));
-    for (int i = 0; i < LIVE_BUCKETS; i++) {
-        if (splits_params(memory))
-            RING_TRY(allocate(&memory->live_params[i], largest));
-        if (splits_grads(memory))
-            RING_TRY(allocate(&memory->live_grads[i], largest));
+    const ring_dtype type = precision->params;
+    const bool splits = memory->stage >= 3;
+    RING_TRY(allocate(memory, &memory->params, type, splits ? LAYOUT_OWN : LAYOUT_WHOLE));
+    memory->gathered = memory->node_params = memory->masters = &memory->params;
+    if (splits) {
+        RING_TRY(allocate(memory, &memory->live_gathered, type, LAYOUT_LIVE));
+        memory->gathered = memory->node_params = &memory->live_gathered;
     }
-    return RING_OK;
+    if (type == RING_FLOAT32)
+        return RING_OK;
+    RING_TRY(allocate(memory, &memory->live_params, RING_FLOAT32, live));
+    memory->node_params = memory->masters = &memory->live_params;
+    if (!precision->masters)
+        return RING_OK;
+    memory->masters = &memory->own_masters;
+    return allocate(memory, &memory->own_masters, RING_FLOAT32,
+                    memory->stage > 0 ? LAYOUT_OWN : LAYOUT_WHOLE);
 }
+
+static ring_status allocate_grads(zero_memory *memory, const precision_config *precision,
+                                  array_layout live)
+{
+    const bool splits = memory->stage >= 2;
+    RING_TRY(
+        allocate(memory, &memory->grads, precision->grads, splits ? LAYOUT_OWN : LAYOUT_WHOLE));
+    memory->node_grads = memory->wire = &memory->grads;
+    if (splits || precision->grads != RING_FLOAT32) {
+        RING_TRY(allocate(memory, &memory->live_grads, RING_FLOAT32, live));
+        memory->node_grads = &memory->live_grads;
+    }
+    if (splits)
+        memory->wire = &memory->live_grads;
+    if (memory->wire->type == precision->wire)
+        return RING_OK;
+    memory->wire = &memory->live_wire;
+    return allocate(memory, &memory->live_wire, precision->wire,
+                    splits ? LAYOUT_LIVE : LAYOUT_WHOLE);
+}
+
+/* ---- Placing ------------------------------------------------------------------------------- */
 
 static void place_node(const zero_memory *memory, train_model *model, int number, int bucket)
 {
     const model_node *node = &model->nodes[number];
     const size_t offset = memory->partition->buckets[bucket].offset;
+    float *params = zero_bucket(memory, memory->node_params, bucket);
+    float *grads = zero_bucket(memory, memory->node_grads, bucket);
     for (int t = 0; t < node->use.tensor_count; t++) {
-        const train_tensor *tensor = &model->tensors.list[node->tensors[t]];
+        train_tensor *tensor = &model->tensors.list[node->tensors[t]];
+        tensor->type = memory->params.type;
         if (tensor->tie >= 0)
             model_place(model, node->tensors[t], model->params[tensor->tie],
                         model->grads[tensor->tie]);
         else
-            model_place(model, node->tensors[t],
-                        zero_params(memory, bucket) + (tensor->offset - offset),
-                        zero_grads(memory, bucket) + (tensor->offset - offset));
+            model_place(model, node->tensors[t], params + (tensor->offset - offset),
+                        grads + (tensor->offset - offset));
     }
 }
 
@@ -100,36 +146,59 @@ static void place_all(const zero_memory *memory, train_model *model)
 }
 
 ring_status zero_memory_create(zero_memory *memory, train_model *model,
-                               const train_partition *partition, int stage, int rank)
+                               const train_partition *partition, const precision_config *precision,
+                               int stage, int rank)
 {
+    const bool tied = model->tensors.own_count < model->tensors.count;
     *memory = (zero_memory){.partition = partition, .stage = stage, .rank = rank};
-    if (stage >= 2 && model->tensors.own_count < model->tensors.count)
+    if (stage >= 2 && tied)
         return train_fail(RING_ERR_CONFIG,
                           "zero_optimization.stage %d does not go with layers that share "
                           "parameters; use stage 1",
                           stage);
-    RING_TRY(allocate_all(memory));
+    RING_TRY(allocate_params(memory, precision, tied ? LAYOUT_WHOLE : LAYOUT_LIVE));
+    RING_TRY(allocate_grads(memory, precision, tied ? LAYOUT_WHOLE : LAYOUT_LIVE));
     place_all(memory, model);
     return RING_OK;
 }
 
 void zero_memory_free(zero_memory *memory)
 {
-    ring_mem_free(memory->params);
-    ring_mem_free(memory->grads);
-    for (int i = 0; i < LIVE_BUCKETS; i++) {
-        ring_mem_free(memory->live_params[i]);
-        ring_mem_free(memory->live_grads[i]);
-    }
+    ring_mem_free(memory->params.data);
+    ring_mem_free(memory->grads.data);
+    ring_mem_free(memory->own_masters.data);
+    ring_mem_free(memory->live_gathered.data);
+    ring_mem_free(memory->live_params.data);
+    ring_mem_free(memory->live_grads.data);
+    ring_mem_free(memory->live_wire.data);
     *memory = (zero_memory){0};
 }
 
-/* Every rank draws all parameters; from stage 3 on it keeps its own. */
+/* ---- The first parameters ------------------------------------------------------------------ */
+
+/* Of all parameters in float32, what this rank keeps. */
+static void keep_first(const zero_memory *memory, const float *all, int bucket)
+{
+    const partition_bucket *at = &memory->partition->buckets[bucket];
+    const zero_array whole = {.type = RING_FLOAT32, .data = (unsigned char *)(uintptr_t)all};
+    const zero_array *params = &memory->params;
+    if (params->layout == LAYOUT_OWN)
+        cast_elements(zero_part(memory, params, bucket), params->type,
+                      zero_part(memory, &whole, bucket), RING_FLOAT32, at->part);
+    else
+        cast_elements(zero_bucket(memory, params, bucket), params->type, all + at->offset,
+                      RING_FLOAT32, at->count);
+    if (memory->masters == &memory->own_masters)
+        memcpy(zero_owned(memory, memory->masters, bucket), zero_owned(memory, &whole, bucket),
+               zero_owned_count(memory, bucket) * sizeof(float));
+}
+
+/* Every rank draws all parameters, and keeps what is its own. */
 ring_status zero_memory_init(zero_memory *memory, train_model *model, uint64_t seed)
 {
     const train_partition *partition = memory->partition;
     float *all;
-    if (!splits_params(memory)) {
+    if (memory->node_params == &memory->params) {
         model_init(model, seed);
         return RING_OK;
     }
@@ -137,21 +206,22 @@ ring_status zero_memory_init(zero_memory *memory, train_model *model, uint64_t s
     model_bind(model, all, all);
     model_init(model, seed);
     for (int b = 0; b < partition->count; b++)
-        memcpy(zero_own_params(memory, b), all + part_at(memory, &partition->buckets[b]),
-               partition->buckets[b].part * sizeof(float));
+        keep_first(memory, all, b);
     free(all);
     place_all(memory, model);
     return RING_OK;
 }
 
+/* ---- Bytes --------------------------------------------------------------------------------- */
+
 size_t zero_kept_bytes(const zero_memory *memory)
 {
-    return (kept(memory, splits_params(memory)) + kept(memory, splits_grads(memory))) *
-           sizeof(float);
+    return bytes_of(memory, &memory->params) + bytes_of(memory, &memory->grads) +
+           bytes_of(memory, &memory->own_masters);
 }
 
 size_t zero_live_bytes(const zero_memory *memory)
 {
-    const size_t kinds = (size_t)splits_params(memory) + (size_t)splits_grads(memory);
-    return kinds * LIVE_BUCKETS * memory->partition->largest * sizeof(float);
+    return bytes_of(memory, &memory->live_gathered) + bytes_of(memory, &memory->live_params) +
+           bytes_of(memory, &memory->live_grads) + bytes_of(memory, &memory->live_wire);
 }

@@ -1,46 +1,74 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * zero_memory: parameters and gradients of one rank, as much of them as the stage of ZeRO leaves
- * it, in memory that the ranks of a host share.
+ * it, in the types that the configuration asks for, in memory that the ranks of a host share.
  *
- *     stage    parameters              gradients               optimiser's states
+ *     stage    parameters              gradients               masters, optimiser's states
  *     0        all                     all                     all
  *     1        all                     all                     own
  *     2        all                     own, 2 live buckets     own
  *     3        own, 2 live buckets     own, 2 live buckets     own
+ *
+ * Nodes compute with float32. Where something else is kept, they read and write live buckets, and
+ * bucket_casts.h goes between.
  */
 #ifndef TRAIN_ZERO_MEMORY_H
 #define TRAIN_ZERO_MEMORY_H
 
+#include "precision.h"
 #include "step_schedule.h"
+
+typedef enum array_layout {
+    LAYOUT_WHOLE, /* [partition->elements] */
+    LAYOUT_OWN,   /* [partition->own] */
+    LAYOUT_LIVE   /* [LIVE_BUCKETS, partition->largest] */
+} array_layout;
+
+/** A number for each parameter. */
+typedef struct zero_array {
+    ring_dtype type;
+    array_layout layout;
+    unsigned char *data; /* NULL: not there */
+} zero_array;
 
 typedef struct zero_memory {
     const train_partition *partition; /* borrowed */
     int stage, rank;
-    float *params; /* [partition->elements]; stage 3: [partition->own] */
-    float *grads;  /* [partition->elements]; from stage 2: [partition->own] */
-    float *live_params[LIVE_BUCKETS], *live_grads[LIVE_BUCKETS]; /* [partition->largest] or NULL */
+    zero_array params, grads; /* kept all the time */
+    zero_array own_masters;   /* float32, kept beside parameters of 16 bits */
+    zero_array live_gathered, live_params, live_grads, live_wire;
+    /* Each is one of those above. */
+    const zero_array *gathered;    /* whole buckets of parameters, in their type */
+    const zero_array *node_params; /* float32, what nodes read */
+    const zero_array *node_grads;  /* float32, what nodes write */
+    const zero_array *wire;        /* whole buckets of gradients as they travel */
+    const zero_array *masters;     /* float32, what the optimiser updates */
 } zero_memory;
 
 /** Allocates, and places the tensors of @p model there. Free with zero_memory_free() whatever the
- *  result. @return RING_OK, RING_ERR_MEMORY, or RING_ERR_CONFIG for tied tensors from stage 2 on,
- *  whose gradients would have to stay live. */
+ *  result; do not move it meanwhile. @return RING_OK, RING_ERR_MEMORY, or RING_ERR_CONFIG for tied
+ *  tensors from stage 2 on, whose gradients would have to stay live. */
 ring_status zero_memory_create(zero_memory *memory, train_model *model,
-                               const train_partition *partition, int stage, int rank);
+                               const train_partition *partition, const precision_config *precision,
+                               int stage, int rank);
 void zero_memory_free(zero_memory *memory);
 
 /** Fills the parameters as model_init() does. */
 ring_status zero_memory_init(zero_memory *memory, train_model *model, uint64_t seed);
 
-/** @return the whole bucket, [count], where nodes read and write it. */
-float *zero_params(const zero_memory *memory, int bucket);
-float *zero_grads(const zero_memory *memory, int bucket);
+/** @return the whole bucket, [count], in an array that is not LAYOUT_OWN. */
+void *zero_bucket(const zero_memory *memory, const zero_array *array, int bucket);
 
 /** @return this rank's part of the bucket, [part]. */
-float *zero_own_params(const zero_memory *memory, int bucket);
-float *zero_own_grads(const zero_memory *memory, int bucket);
+void *zero_part(const zero_memory *memory, const zero_array *array, int bucket);
 
-/** @return bytes of parameters and gradients that are held all the time, and of live buckets. */
+/** @return what this rank updates of the bucket, [zero_owned_count()]: the whole of it in stage 0,
+ *  then its part. */
+void *zero_owned(const zero_memory *memory, const zero_array *array, int bucket);
+size_t zero_owned_count(const zero_memory *memory, int bucket);
+
+/** @return bytes of parameters, gradients and masters that are held all the time, and of live
+ *  buckets. */
 size_t zero_kept_bytes(const zero_memory *memory);
 size_t zero_live_bytes(const zero_memory *memory);
 

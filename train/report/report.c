@@ -3,6 +3,7 @@
 #include "report.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -84,14 +85,22 @@ void report_error(train_report *report, const char *text)
     fprintf(stderr, "ringtrain: %s\n", text);
 }
 
+/* JSON has no infinity. */
+static const char *norm_text(double norm, char text[FLOAT_TEXT_MAX])
+{
+    snprintf(text, FLOAT_TEXT_MAX, "%.9g", norm);
+    return isfinite(norm) ? text : "null";
+}
+
 static void write_metrics(train_report *report, const report_step *step)
 {
-    char lr[FLOAT_TEXT_MAX];
+    char lr[FLOAT_TEXT_MAX], norm[FLOAT_TEXT_MAX];
     const int written = fprintf(report->metrics,
                                 "{\"step\": %ld, \"epoch\": %d, \"loss\": %.9g, \"lr\": %s, "
-                                "\"grad_norm\": %.9g, \"samples_per_s\": %.6g}\n",
+                                "\"grad_norm\": %s, \"samples_per_s\": %.6g}\n",
                                 step->step, step->epoch, step->loss, float_repr(step->lr, lr),
-                                step->grad_norm, (double)step->samples / step->seconds);
+                                norm_text(step->grad_norm, norm),
+                                (double)step->samples / step->seconds);
     keep_error(report, written < 0);
 }
 
@@ -154,7 +163,8 @@ static void print_log(train_report *report, const report_step *step)
     char lr[FLOAT_TEXT_MAX];
     clear_progress(report);
     print_stamp();
-    printf("step=%ld, skipped=0, lr=[%s], ", step->step, float_repr(step->next_lr, lr));
+    printf("step=%ld, skipped=%ld, lr=[%s], ", step->step, step->skipped,
+           float_repr(step->next_lr, lr));
     print_momentum(&report->config->optimizer);
     const double steps = (double)report->interval_steps;
     printf("steps: %ld loss: %.4f iter time (s): %.3f samples/sec: %.3f\n", step->step,

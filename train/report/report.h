@@ -37,6 +37,7 @@ typedef struct report_step {
     double next_lr;     /* after the scheduler's step */
     long samples;       /* of all ranks */
     long micro_batches; /* of this rank */
+    long skipped;       /* updates so far */
     double seconds;
 } report_step;
 

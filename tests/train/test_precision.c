@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Training in 16 bits: the loss's scale against DeepSpeed's scaler, whole runs against what PyTorch
+ * computes with rounded parameters and gradients, and what is told of an overflow. */
+#include "check.h"
+#include "parsing.h"
+#include "precision_vectors.h"
+
+#include <bucket_casts.h>
+#include <builtin.h>
+#include <errors.h>
+#include <gemm.h>
+#include <pthread.h>
+#include <random.h>
+#include <sampler.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <train_engine.h>
+
+enum { SAMPLES = 320, PIXELS = 784, BATCH = 32, EPOCHS = 6, UPDATES = EPOCHS * SAMPLES / BATCH };
+
+static train_dataset dataset; /* as make_precision_vectors.py draws it */
+
+static int draw_dataset(void **state)
+{
+    (void)state;
+    train_random random;
+    random_seed(&random, 11);
+    dataset.count = SAMPLES;
+    dataset.features = PIXELS;
+    dataset.images.data = malloc(SAMPLES * PIXELS);
+    dataset.labels.data = malloc(SAMPLES);
+    assert_non_null(dataset.images.data);
+    assert_non_null(dataset.labels.data);
+    for (size_t i = 0; i < SAMPLES * PIXELS; i++)
+        dataset.images.data[i] = (uint8_t)random_uniform(&random, 0, 256);
+    for (size_t i = 0; i < SAMPLES; i++)
+        dataset.labels.data[i] = (uint8_t)random_uniform(&random, 0, 10);
+    return 0;
+}
+
+static int free_dataset(void **state)
+{
+    (void)state;
+    dataset_free(&dataset);
+    return 0;
+}
+
+/* ---- The scaler ---------------------------------------------------------------------------- */
+
+static void scales_are_those_of_deepspeed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(scaler_vectors); i++) {
+        const precision_config precision = {
+            .set = {.scale_power = scaler_vectors[i].power,
+                    .scale_window = scaler_vectors[i].window,
+                    .hysteresis = scaler_vectors[i].hysteresis,
+                    .consecutive_hysteresis = scaler_vectors[i].consecutive,
+                    .min_scale = scaler_vectors[i].least},
+            .scales = true,
+            .old_window = scaler_vectors[i].old};
+        loss_scaler scaler = loss_scaler_start(&precision);
+        const char *script = scaler_vectors[i].script;
+        const int count = scaler_vectors[i].count;
+        for (int u = 0; u < count; u++) {
+            const double before = scaler.scale;
+            const scaler_verdict verdict = loss_scaler_update(&scaler, script[u] == '1');
+            if (scaler.scale != scaler_vectors[i].scales[u])
+                fail_msg("vector %zu, update %d: %g, not %g", i, u, scaler.scale,
+                         scaler_vectors[i].scales[u]);
+            assert_int_equal(verdict == SCALER_STEP, script[u] == '0');
+            assert_int_equal(verdict == SCALER_LOWER, scaler.scale < before);
+        }
+        if (script[count] == '1')
+            assert_int_equal(loss_scaler_update(&scaler, true), SCALER_AT_LEAST);
+    }
+}
+
+static void a_fixed_scale_stays(void **state)
+{
+    (void)state;
+    const precision_config precision = {.set = {.loss_scale = 24, .min_scale = 1}, .scales = true};
+    loss_scaler scaler = loss_scaler_start(&precision);
+    assert_int_equal(loss_scaler_update(&scaler, true), SCALER_SKIP);
+    assert_int_equal(loss_scaler_update(&scaler, false), SCALER_STEP);
+    assert_true(scaler.scale == 24.0);
+}
+
+/* ---- Whole runs ---------------------------------------------------------------------------- */
+
+typedef struct precision_run {
+    const ring_unique_id *id;
+    int ranks, rank;
+    const char *config;
+    double losses[UPDATES], norms[UPDATES], scales[UPDATES];
+    bool skipped[UPDATES];
+    long steps, skips;
+    char line[OVERFLOW_TEXT_MAX];
+    ring_status status;
+    char error[TRAIN_ERROR_MAX];
+} precision_run;
+
+static train_config configure(const precision_run *run)
+{
+    parsed got = parse(run->config);
+    if (got.status != RING_OK ||
+        config_resolve_batch(&got.config, run->ranks, "", BATCH_EXACT) != RING_OK)
+        fail_msg("%s", train_error());
+    return got.config;
+}
+
+static ring_status run_updates(precision_run *run, train_engine *engine)
+{
+    train_sampler sampler;
+    const size_t window = (size_t)(BATCH / run->ranks);
+    RING_TRY(sampler_create(&sampler, SAMPLES, run->ranks, run->rank, 0));
+    ring_status status = RING_OK;
+    for (int u = 0; u < UPDATES && status == RING_OK; u++) {
+        const int each = SAMPLES / BATCH;
+        engine_result result = {0};
+        sampler_set_epoch(&sampler, (uint64_t)(u / each));
+        run->scales[u] = engine->overflow.scaler.scale;
+        status = engine_update(engine, &dataset, sampler.order + (size_t)(u % each) * window,
+                               window, engine->config->optimizer.lr, &result);
+        run->losses[u] = result.loss;
+        run->norms[u] = result.grad_norm;
+        run->skipped[u] = result.skipped;
+    }
+    run->steps = engine->optimizer.step;
+    run->skips = engine->overflow.skipped;
+    sampler_destroy(&sampler);
+    return status;
+}
+
+static void *run_rank(void *argument)
+{
+    precision_run *run = argument;
+    gemm_set_threads(1);
+    const train_config config = configure(run);
+    ring_comm *comm = NULL;
+    train_engine engine = {0};
+    model_spec spec = {0};
+    run->status = ring_comm_init(&comm, run->ranks, run->id, run->rank);
+    if (run->status == RING_OK)
+        run->status = model_build(&spec, "mlp");
+    if (run->status == RING_OK)
+        run->status = engine_create(&engine, comm, &config, LOSS_CROSS_ENTROPY, &spec, SAMPLES, 1);
+    if (run->status == RING_OK)
+        run->status = run_updates(run, &engine);
+    if (run->status != RING_OK)
+        snprintf(run->error, sizeof run->error, "%s", train_error());
+    memcpy(run->line, engine.overflow.lines[0], sizeof run->line);
+    engine_destroy(&engine);
+    model_spec_free(&spec);
+    ring_comm_destroy(comm);
+    return NULL;
+}
+
+static void train(precision_run *runs, int ranks, const char *config)
+{
+    ring_unique_id id;
+    pthread_t threads[2];
+    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    for (int r = 0; r < ranks; r++) {
+        runs[r] = (precision_run){.id = &id, .ranks = ranks, .rank = r, .config = config};
+        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &runs[r]), 0);
+    }
+    for (int r = 0; r < ranks; r++)
+        pthread_join(threads[r], NULL);
+}
+
+/* A gradient that lies between two numbers of 16 bits may be rounded to the other one here. */
+static void expect_run(const char *config, const double *losses, const double *norms,
+                       const double *scales, double tolerance, double norm_tolerance)
+{
+    precision_run run;
+    train(&run, 1, config);
+    if (run.status != RING_OK)
+        fail_msg("%s", run.error);
+    long skipped = 0;
+    for (int u = 0; u < UPDATES; u++) {
+        assert_near(run.losses[u], losses[u], tolerance, 0);
+        assert_int_equal(run.skipped[u], norms[u] == 0.0);
+        assert_true(run.scales[u] == scales[u]);
+        if (norms[u] != 0.0)
+            assert_near(run.norms[u], norms[u], norm_tolerance, 0);
+        skipped += run.skipped[u];
+    }
+    assert_int_equal(run.skips, skipped);
+    assert_int_equal(run.steps, UPDATES - skipped);
+}
+
+static void fp16_loses_and_skips_as_pytorch(void **state)
+{
+    (void)state;
+    expect_run("{train_batch_size: 32, gradient_clipping: 0.5, optimizer: {type: \"AdamW\", "
+               "params: {lr: 1e-3, weight_decay: 0.01}}, fp16: {enabled: true, "
+               "initial_scale_power: 22, loss_scale_window: 6}}",
+               fp16_losses, fp16_norms, fp16_scales, 3e-5, 3e-4);
+}
+
+static void bf16_loses_as_pytorch(void **state)
+{
+    (void)state;
+    expect_run("{train_batch_size: 32, gradient_accumulation_steps: 2, gradient_clipping: 0, "
+               "optimizer: {type: \"SGD\", params: {lr: 0.01}}, bf16: {enabled: "
+               "true}}",
+               bf16_losses, bf16_norms, bf16_scales, 1e-5, 3e-4);
+}
+
+static void an_overflow_at_the_least_scale_stops_all_ranks(void **state)
+{
+    (void)state;
+    precision_run runs[2];
+    train(runs, 2,
+          "{train_batch_size: 32, optimizer: {type: \"SGD\", params: {lr: 0.01}}, fp16: {enabled: "
+          "true, initial_scale_power: 26, min_loss_scale: 33554432}}");
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(runs[r].status, RING_ERR_USAGE);
+        assert_int_equal(runs[r].skips, 2); /* hysteresis, and down to the least */
+        assert_non_null(strstr(runs[r].error, "Current loss scale already at minimum - cannot "
+                                              "decrease scale anymore (fp16.min_loss_scale "
+                                              "33554432, update 3): a gradient of "));
+        assert_string_equal(runs[r].error, runs[0].error);
+        assert_string_equal(runs[r].line, "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted "
+                                          "loss scale: 67108864, reducing to 33554432");
+    }
+}
+
+/* ---- Where it overflowed ------------------------------------------------------------------- */
+
+typedef struct overflow_case {
+    const ring_unique_id *id;
+    int rank, stage;
+    ring_dtype type;
+    float spoilt[2]; /* by rank: a gradient of the second layer's bias */
+    char line[OVERFLOW_TEXT_MAX];
+    ring_status status;
+} overflow_case;
+
+static ring_status exchange(overflow_case *at, ring_comm *comm, train_model *model,
+                            const train_partition *partition, zero_memory *memory)
+{
+    const precision_config precision = {.params = at->type,
+                                        .grads = at->type,
+                                        .wire = at->type,
+                                        .masters = true,
+                                        .skips = true,
+                                        .scales = true,
+                                        .set = {.scale_power = 4, .hysteresis = 1}};
+    overflow_watch watch = overflow_start(&precision);
+    RING_TRY(zero_memory_create(memory, model, partition, &precision, at->stage, at->rank));
+    for (int b = 0; b < partition->count; b++) {
+        const size_t count = partition->buckets[b].count;
+        memset(zero_bucket(memory, memory->node_grads, b), 0, count * sizeof(float));
+        if (partition_bucket_of(partition, 1) == b)
+            model->grads[3][2] = at->spoilt[at->rank];
+        casts_keep_grads(memory, b, false);
+        casts_send_grads(memory, b);
+        overflow_look(&watch, memory, b);
+        void *wire = zero_bucket(memory, memory->wire, b);
+        RING_TRY(ring_all_reduce(wire, wire, count, memory->wire->type, RING_SUM, comm, NULL));
+        casts_take_grads(memory, b, zero_owned(memory, memory->wire, b), false);
+    }
+    const ring_status status = overflow_skip(&watch, memory, &model->tensors, comm, 7);
+    memcpy(at->line, watch.lines[1], sizeof at->line);
+    return status;
+}
+
+static void *overflow_rank(void *argument)
+{
+    overflow_case *at = argument;
+    const op_settings five = {.outputs = 5};
+    model_spec spec;
+    train_model model;
+    train_partition partition;
+    zero_memory memory = {0};
+    ring_comm *comm = NULL;
+    model_spec_start(&spec, "two", (op_shape){.dim = {5}, .dims = 1});
+    model_spec_add(&spec, &op_linear, &five);
+    model_spec_add(&spec, &op_linear, &five);
+    at->status = model_create(&model, &spec, 1, 1);
+    if (at->status == RING_OK)
+        at->status = partition_create(&partition, &model, 64, 2);
+    if (at->status == RING_OK)
+        at->status = ring_comm_init(&comm, 2, at->id, at->rank);
+    if (at->status == RING_OK)
+        at->status = exchange(at, comm, &model, &partition, &memory);
+    ring_comm_destroy(comm);
+    zero_memory_free(&memory);
+    partition_free(&partition);
+    model_destroy(&model);
+    model_spec_free(&spec);
+    return NULL;
+}
+
+static void an_overflow_is_told_with_rank_and_tensor(void **state)
+{
+    (void)state;
+    static const struct {
+        ring_dtype type;
+        float spoilt[2];
+        const char *where;
+    } cases[] = {
+        {RING_FLOAT16, {1.0F, 70000.0F}, "rank 1"},
+        {RING_FLOAT16, {-70000.0F, 70000.0F}, "rank 0"},
+        {RING_BFLOAT16, {0.0F, NAN}, "rank 1"},
+        {RING_FLOAT16, {40000.0F, 40000.0F}, "the sum over ranks"},
+    };
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        for (int stage = 0; stage <= 3; stage++) {
+            overflow_case runs[2];
+            pthread_t threads[2];
+            ring_unique_id id;
+            char want[OVERFLOW_TEXT_MAX];
+            assert_int_equal(ring_get_unique_id(&id), RING_OK);
+            for (int r = 0; r < 2; r++) {
+                runs[r] = (overflow_case){&id, r, stage, cases[c].type, {0}, "", RING_OK};
+                memcpy(runs[r].spoilt, cases[c].spoilt, sizeof runs[r].spoilt);
+                assert_int_equal(pthread_create(&threads[r], NULL, overflow_rank, &runs[r]), 0);
+            }
+            snprintf(want, sizeof want,
+                     "OVERFLOW in update 7: %s, tensor 1.bias from element 2 on, scale 16 -> 8, "
+                     "skipped 1 of 7",
+                     cases[c].where);
+            for (int r = 0; r < 2; r++)
+                pthread_join(threads[r], NULL);
+            for (int r = 0; r < 2; r++) {
+                assert_int_equal(runs[r].status, RING_OK);
+                assert_string_equal(runs[r].line, want);
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scales_are_those_of_deepspeed),
+        cmocka_unit_test(a_fixed_scale_stays),
+        cmocka_unit_test(fp16_loses_and_skips_as_pytorch),
+        cmocka_unit_test(bf16_loses_as_pytorch),
+        cmocka_unit_test(an_overflow_at_the_least_scale_stops_all_ranks),
+        cmocka_unit_test(an_overflow_is_told_with_rank_and_tensor),
+    };
+    return cmocka_run_group_tests(tests, draw_dataset, free_dataset);
+}

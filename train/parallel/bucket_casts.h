@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bucket_casts: a bucket's way between the types that it is kept in, computed with and sent in.
+ * Where two of them are the same memory there is nothing to do.
+ */
+#ifndef TRAIN_BUCKET_CASTS_H
+#define TRAIN_BUCKET_CASTS_H
+
+#include "zero_memory.h"
+
+/** to[i] = from[i] for i < @p count, rounded once to nearest even. */
+void cast_elements(void *to, ring_dtype to_type, const void *from, ring_dtype from_type,
+                   size_t count);
+
+/** Parameters that have been gathered, to where nodes read them. */
+void casts_load_params(const zero_memory *memory, int bucket);
+
+/** Stages 0 and 1: gradients of a micro-batch, from where nodes write them to where they are kept.
+ *  @param add  to those of earlier micro-batches */
+void casts_keep_grads(const zero_memory *memory, int bucket, bool add);
+
+/** Gradients to where they travel from; zeros behind the last tensor. */
+void casts_send_grads(const zero_memory *memory, int bucket);
+
+/** Reduced gradients that this rank owns, from @p reduced to where they are kept. */
+void casts_take_grads(const zero_memory *memory, int bucket, const void *reduced, bool add);
+
+/** @return @p count gradients in float32: @p kept itself, or a copy in the bucket's live place. */
+const float *casts_float_grads(const zero_memory *memory, int bucket, const void *kept,
+                               size_t count);
+
+/** @return what the optimiser is to update, zero_owned_count() parameters in float32. */
+float *casts_begin_step(const zero_memory *memory, int bucket);
+
+/** They have been updated: parameters follow. */
+void casts_end_step(const zero_memory *memory, int bucket);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Ranks look at what they send, and at what they got, and agree on the first of all. */
+#include "overflow.h"
+
+#include <stdio.h>
+
+#include "agree.h"
+#include "errors.h"
+
+/* Elements are numbered over ranks: rank * SPAN + place in the flat buffers. */
+#define SPAN (UINT64_C(1) << 44)
+#define NOWHERE UINT64_MAX
+
+#define AT_LEAST \
+    "Current loss scale already at minimum - cannot decrease scale anymore (fp16.min_loss_scale " \
+    "%.15g, update %ld): a gradient of %s is not finite at any scale; lower the learning rate, " \
+    "or " \
+    "use bf16"
+
+overflow_watch overflow_start(const precision_config *precision)
+{
+    return (overflow_watch){.scaler = loss_scaler_start(precision),
+                            .skips = precision->skips,
+                            .first = NOWHERE};
+}
+
+/* ---- Finding ------------------------------------------------------------------------------- */
+
+/* All bits of the exponent. */
+static uint32_t exponent_of(ring_dtype type)
+{
+    const uint32_t masks[] = {
+        [RING_FLOAT16] = 0x7c00, [RING_BFLOAT16] = 0x7f80, [RING_FLOAT32] = 0x7f800000};
+    return masks[type];
+}
+
+/* Loops without a way out, which the compiler makes vector instructions of. */
+static bool all_finite_16(const uint16_t *values, size_t count, uint16_t exponent)
+{
+    unsigned bad = 0;
+    for (size_t i = 0; i < count; i++)
+        bad |= (values[i] & exponent) == exponent;
+    return bad == 0;
+}
+
+static bool all_finite_32(const uint32_t *values, size_t count, uint32_t exponent)
+{
+    unsigned bad = 0;
+    for (size_t i = 0; i < count; i++)
+        bad |= (values[i] & exponent) == exponent;
+    return bad == 0;
+}
+
+static bool all_finite(const void *values, ring_dtype type, size_t count)
+{
+    const uint32_t exponent = exponent_of(type);
+    return type == RING_FLOAT32 ? all_finite_32(values, count, exponent)
+                                : all_finite_16(values, count, (uint16_t)exponent);
+}
+
+/* @return the number of the first element that is not finite, or @p count. */
+static size_t find(const void *values, ring_dtype type, size_t count)
+{
+    const unsigned char *at = values;
+    size_t i = 0;
+    if (all_finite(values, type, count))
+        return count;
+    while (all_finite(at + i * precision_size(type), type, 1))
+        i++;
+    return i;
+}
+
+static void look_at(uint64_t *first, const void *values, ring_dtype type, size_t count,
+                    uint64_t offset)
+{
+    const size_t i = find(values, type, count);
+    if (i < count && offset + i < *first)
+        *first = offset + i;
+}
+
+void overflow_look(overflow_watch *watch, const zero_memory *memory, int bucket)
+{
+    const partition_bucket *at = &memory->partition->buckets[bucket];
+    if (watch->skips)
+        look_at(&watch->first, zero_bucket(memory, memory->wire, bucket), memory->wire->type,
+                at->used, at->offset);
+}
+
+/* The first of what this rank owns after the reduction; of all, in stage 0. */
+static uint64_t first_reduced(const zero_memory *memory)
+{
+    uint64_t first = NOWHERE;
+    for (int b = 0; b < memory->partition->count; b++) {
+        const partition_bucket *at = &memory->partition->buckets[b];
+        const size_t before = memory->stage > 0 ? (size_t)memory->rank * at->part : 0;
+        look_at(&first, zero_owned(memory, &memory->grads, b), memory->grads.type,
+                zero_owned_count(memory, b), at->offset + before);
+    }
+    return first;
+}
+
+/* ---- Telling ------------------------------------------------------------------------------- */
+
+typedef struct overflow_place {
+    bool sent; /* by @p rank; else it came about in the sum */
+    int rank;
+    const train_tensor *tensor;
+    size_t index;
+} overflow_place;
+
+static ring_status agree_on_place(const overflow_watch *watch, const zero_memory *memory,
+                                  const tensor_table *tensors, ring_comm *comm,
+                                  overflow_place *place)
+{
+    uint64_t first[2] = {watch->first, first_reduced(memory)};
+    if (first[0] != NOWHERE)
+        first[0] += (uint64_t)memory->rank * SPAN;
+    RING_TRY(train_ring(comm, ring_all_reduce(first, first, 2, RING_UINT64, RING_MIN, comm, NULL)));
+    place->sent = first[0] != NOWHERE;
+    const uint64_t element = place->sent ? first[0] % SPAN : first[1];
+    place->rank = (int)(first[0] / SPAN);
+    place->tensor = tensors->list;
+    for (int i = 0; i < tensors->count; i++) {
+        const train_tensor *tensor = &tensors->list[i];
+        if (tensor->tie < 0 && element >= tensor->offset &&
+            element < tensor->offset + tensor->count)
+            place->tensor = tensor;
+    }
+    place->index = (size_t)element - place->tensor->offset;
+    return RING_OK;
+}
+
+/* DeepSpeed's line, which scripts know. */
+static void write_deepspeed_line(char *text, const loss_scaler *before, const loss_scaler *after,
+                                 scaler_verdict verdict)
+{
+    static const char start[] = "[deepspeed] OVERFLOW!";
+    if (verdict == SCALER_LOWER)
+        snprintf(text, OVERFLOW_TEXT_MAX,
+                 "%s Rank 0 Skipping step. Attempted loss scale: %.0f, reducing to %.0f", start,
+                 before->scale, after->scale);
+    else if (verdict == SCALER_WAIT)
+        snprintf(text, OVERFLOW_TEXT_MAX,
+                 "%s Rank 0 Skipping step. Attempted loss scale: %.0f, but hysteresis is %d. "
+                 "Reducing hysteresis to %d",
+                 start, before->scale, before->left, after->left);
+    else
+        snprintf(text, OVERFLOW_TEXT_MAX,
+                 "%s Skipping step. Gradients are non-finite, weights were not updated.", start);
+}
+
+static void write_place(char *text, const overflow_place *place)
+{
+    int used = 0;
+    if (place->sent)
+        used = snprintf(text, OVERFLOW_TEXT_MAX, "rank %d", place->rank);
+    else
+        used = snprintf(text, OVERFLOW_TEXT_MAX, "the sum over ranks");
+    snprintf(text + used, OVERFLOW_TEXT_MAX - (size_t)used, ", tensor %s from element %zu on",
+             place->tensor->name, place->index);
+}
+
+static void write_own_line(const overflow_watch *watch, char *text, const char *where,
+                           double before, long update)
+{
+    int used = snprintf(text, OVERFLOW_TEXT_MAX, "OVERFLOW in update %ld: %s", update, where);
+    if (watch->scaler.dynamic)
+        used += snprintf(text + used, OVERFLOW_TEXT_MAX - (size_t)used, ", scale %.15g -> %.15g",
+                         before, watch->scaler.scale);
+    snprintf(text + used, OVERFLOW_TEXT_MAX - (size_t)used, ", skipped %ld of %ld", watch->skipped,
+             update);
+}
+
+void overflow_none(overflow_watch *watch)
+{
+    loss_scaler_update(&watch->scaler, false);
+}
+
+ring_status overflow_skip(overflow_watch *watch, const zero_memory *memory,
+                          const tensor_table *tensors, ring_comm *comm, long update)
+{
+    const loss_scaler before = watch->scaler;
+    const scaler_verdict verdict = loss_scaler_update(&watch->scaler, true);
+    overflow_place place;
+    char where[OVERFLOW_TEXT_MAX];
+    RING_TRY(agree_on_place(watch, memory, tensors, comm, &place));
+    if (verdict == SCALER_AT_LEAST)
+        return agree(comm, train_fail(RING_ERR_USAGE, AT_LEAST, before.scale, update,
+                                      place.tensor->name));
+    watch->skipped++;
+    watch->first = NOWHERE;
+    write_deepspeed_line(watch->lines[0], &before, &watch->scaler, verdict);
+    write_place(where, &place);
+    write_own_line(watch, watch->lines[1], where, before.scale, update);
+    return RING_OK;
+}
