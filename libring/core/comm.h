@@ -186,8 +186,7 @@ typedef struct tuner_choice {
 } tuner_choice;
 ring_status tuner_new(const ring_comm *comm, struct tuner **out);
 void tuner_free(struct tuner *t);
-ring_status tuner_choose(struct tuner *t, plan_collective collective, size_t bytes,
-                         tuner_choice *choice);
+ring_status tuner_choose(struct tuner *t, const call_signature *call, tuner_choice *choice);
 /** Seconds that the cost model predicts for a call; 0 if it cannot. */
 double tuner_predict(struct tuner *t, const call_signature *call);
 

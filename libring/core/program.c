@@ -293,7 +293,7 @@ static ring_status choose(ring_comm *comm, const call_signature *call, tuner_cho
     *choice = (tuner_choice){.algorithm = NULL, .chunks = 1, .eager = bytes <= EAGER_BYTES};
     if (plan_facts_of(call->collective)->pairwise)
         return RING_OK;
-    return tuner_choose(comm->tuner, call->collective, bytes, choice);
+    return tuner_choose(comm->tuner, call, choice);
 }
 
 /* ---- The call's arguments: checked once a program --------------------------------------- */

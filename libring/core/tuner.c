@@ -19,7 +19,8 @@ struct tuner {
     plan_prices prices;
     const algo *forced;
     bool warned[PLAN_COLLECTIVE_COUNT]; /* that the forced one cannot do it; rank 0 warns */
-    tuner_choice choice[PLAN_COLLECTIVE_COUNT][SIZE_CLASSES]; /* by log2 of the bytes */
+    /* Whether sums are wider than the type, and log2 of the bytes. */
+    tuner_choice choice[PLAN_COLLECTIVE_COUNT][2][SIZE_CLASSES];
 };
 
 /* What a price depends on beside the algorithm. */
@@ -100,24 +101,30 @@ static ring_status price(const struct tuner *t, const tuner_choice *choice, cons
                       seconds);
 }
 
-/* Prices float32; the order of prices does not depend on the type. A rank that lacks the memory to
- * price one algorithm must not choose another than its peers. */
-static ring_status cheapest(const struct tuner *t, plan_collective collective, size_t bytes,
+/* @return a call like those of the class. Of types that are their own accumulator it prices
+ * float32; the order of prices does not depend on their size. */
+static tuner_call typical_call(const struct tuner *t, plan_collective collective, bool widens,
+                               size_t bytes)
+{
+    const size_t element = widens ? sizeof(uint16_t) : sizeof(float);
+    const size_t blocks = (size_t)plan_blocks(collective, t->world->ranks);
+    return (tuner_call){collective, bytes / element / blocks, element, sizeof(float)};
+}
+
+/* A rank that lacks the memory to price one algorithm must not choose another than its peers. */
+static ring_status cheapest(const struct tuner *t, const tuner_call *call, size_t bytes,
                             tuner_choice *best)
 {
     size_t algorithms;
     const algo *all = algo_all(&algorithms);
-    const size_t blocks = (size_t)plan_blocks(collective, t->world->ranks);
-    const tuner_call call = {collective, bytes / sizeof(float) / blocks, sizeof(float),
-                             sizeof(float)};
     double best_price = HUGE_VAL, cost;
     tuner_choice found = {0};
     for (size_t i = 0; i < algorithms; i++) {
-        if (!usable(t, &all[i], collective) || (all[i].for_hosts && t->world->hosts == 1))
+        if (!usable(t, &all[i], call->collective) || (all[i].for_hosts && t->world->hosts == 1))
             continue;
         const tuner_choice choice = {.algorithm = &all[i],
-                                     .chunks = all[i].chunks(collective, t->world, bytes)};
-        RING_TRY(price(t, &choice, &call, &cost));
+                                     .chunks = all[i].chunks(call->collective, t->world, bytes)};
+        RING_TRY(price(t, &choice, call, &cost));
         if (cost < best_price) {
             best_price = cost;
             found = choice;
@@ -144,17 +151,21 @@ static bool is_forced(struct tuner *t, plan_collective collective)
     return serves;
 }
 
-ring_status tuner_choose(struct tuner *t, plan_collective collective, size_t bytes,
-                         tuner_choice *choice)
+ring_status tuner_choose(struct tuner *t, const call_signature *call, tuner_choice *choice)
 {
+    const plan_collective collective = call->collective;
+    const bool widens = plan_facts_of(collective)->reduces &&
+                        kernel_acc_size(call->dtype) > ring_dtype_size(call->dtype);
+    const size_t bytes = signature_bytes(call, t->world->ranks);
     const int class = size_class(bytes);
     const size_t typical = bytes == 0 ? 0 : (size_t)1 << class;
-    tuner_choice *known = &t->choice[collective][class];
+    const tuner_call priced = typical_call(t, collective, widens, typical);
+    tuner_choice *known = &t->choice[collective][widens][class];
     if (known->algorithm == NULL && is_forced(t, collective))
         *known = (tuner_choice){.algorithm = t->forced,
                                 .chunks = t->forced->chunks(collective, t->world, typical)};
     else if (known->algorithm == NULL)
-        RING_TRY(cheapest(t, collective, typical, known));
+        RING_TRY(cheapest(t, &priced, typical, known));
     *choice = *known;
     return known->algorithm != NULL ? RING_OK
                                     : fail(RING_ERR_INTERNAL, "no algorithm can do %s",
@@ -167,8 +178,7 @@ double tuner_predict(struct tuner *t, const call_signature *call)
                                kernel_acc_size(call->dtype)};
     tuner_choice choice;
     double seconds;
-    const size_t bytes = signature_bytes(call, t->world->ranks);
-    return tuner_choose(t, call->collective, bytes, &choice) == RING_OK &&
+    return tuner_choose(t, call, &choice) == RING_OK &&
                    price(t, &choice, &priced, &seconds) == RING_OK
                ? seconds
                : 0;
