@@ -234,13 +234,36 @@ typedef struct overflow_case {
     const ring_unique_id *id;
     int rank, stage;
     ring_dtype type;
-    float spoilt[2]; /* by rank: a gradient of the second layer's bias */
-    char line[OVERFLOW_TEXT_MAX];
+    float spoilt[2]; /* by rank */
+    char first_line[OVERFLOW_TEXT_MAX], line[OVERFLOW_TEXT_MAX];
     ring_status status;
 } overflow_case;
 
-static ring_status exchange(overflow_case *at, ring_comm *comm, train_model *model,
-                            const train_partition *partition, zero_memory *memory)
+/* From the last bucket to the first, as an update does; @p spoilt becomes a gradient of the second
+ * layer's bias, and of the first layer's where @p both. */
+static ring_status exchange(overflow_watch *watch, const zero_memory *memory, ring_comm *comm,
+                            train_model *model, float spoilt, bool both)
+{
+    const train_partition *partition = memory->partition;
+    for (int b = partition->count - 1; b >= 0; b--) {
+        const size_t count = partition->buckets[b].count;
+        memset(zero_bucket(memory, memory->node_grads, b), 0, count * sizeof(float));
+        if (partition_bucket_of(partition, 1) == b)
+            model->grads[3][2] = spoilt;
+        if (partition_bucket_of(partition, 0) == b && both)
+            model->grads[1][1] = spoilt;
+        casts_keep_grads(memory, b, false);
+        casts_send_grads(memory, b);
+        overflow_look(watch, memory, b);
+        void *wire = zero_bucket(memory, memory->wire, b);
+        RING_TRY(ring_all_reduce(wire, wire, count, memory->wire->type, RING_SUM, comm, NULL));
+        casts_take_grads(memory, b, zero_owned(memory, memory->wire, b), false);
+    }
+    return RING_OK;
+}
+
+static ring_status overflow_twice(overflow_case *at, ring_comm *comm, train_model *model,
+                                  const train_partition *partition, zero_memory *memory)
 {
     const precision_config precision = {.params = at->type,
                                         .grads = at->type,
@@ -251,21 +274,13 @@ static ring_status exchange(overflow_case *at, ring_comm *comm, train_model *mod
                                         .set = {.scale_power = 4, .hysteresis = 1}};
     overflow_watch watch = overflow_start(&precision);
     RING_TRY(zero_memory_create(memory, model, partition, &precision, at->stage, at->rank));
-    for (int b = 0; b < partition->count; b++) {
-        const size_t count = partition->buckets[b].count;
-        memset(zero_bucket(memory, memory->node_grads, b), 0, count * sizeof(float));
-        if (partition_bucket_of(partition, 1) == b)
-            model->grads[3][2] = at->spoilt[at->rank];
-        casts_keep_grads(memory, b, false);
-        casts_send_grads(memory, b);
-        overflow_look(&watch, memory, b);
-        void *wire = zero_bucket(memory, memory->wire, b);
-        RING_TRY(ring_all_reduce(wire, wire, count, memory->wire->type, RING_SUM, comm, NULL));
-        casts_take_grads(memory, b, zero_owned(memory, memory->wire, b), false);
-    }
-    const ring_status status = overflow_skip(&watch, memory, &model->tensors, comm, 7);
+    RING_TRY(exchange(&watch, memory, comm, model, at->rank == 0 ? INFINITY : 0.0F, true));
+    RING_TRY(overflow_skip(&watch, memory, &model->tensors, comm, 7));
+    memcpy(at->first_line, watch.lines[1], sizeof at->first_line);
+    RING_TRY(exchange(&watch, memory, comm, model, at->spoilt[at->rank], false));
+    RING_TRY(overflow_skip(&watch, memory, &model->tensors, comm, 8));
     memcpy(at->line, watch.lines[1], sizeof at->line);
-    return status;
+    return RING_OK;
 }
 
 static void *overflow_rank(void *argument)
@@ -286,7 +301,7 @@ static void *overflow_rank(void *argument)
     if (at->status == RING_OK)
         at->status = ring_comm_init(&comm, 2, at->id, at->rank);
     if (at->status == RING_OK)
-        at->status = exchange(at, comm, &model, &partition, &memory);
+        at->status = overflow_twice(at, comm, &model, &partition, &memory);
     ring_comm_destroy(comm);
     zero_memory_free(&memory);
     partition_free(&partition);
@@ -316,18 +331,22 @@ static void an_overflow_is_told_with_rank_and_tensor(void **state)
             char want[OVERFLOW_TEXT_MAX];
             assert_int_equal(ring_get_unique_id(&id), RING_OK);
             for (int r = 0; r < 2; r++) {
-                runs[r] = (overflow_case){&id, r, stage, cases[c].type, {0}, "", RING_OK};
+                runs[r] =
+                    (overflow_case){.id = &id, .rank = r, .stage = stage, .type = cases[c].type};
                 memcpy(runs[r].spoilt, cases[c].spoilt, sizeof runs[r].spoilt);
                 assert_int_equal(pthread_create(&threads[r], NULL, overflow_rank, &runs[r]), 0);
             }
             snprintf(want, sizeof want,
-                     "OVERFLOW in update 7: %s, tensor 1.bias from element 2 on, scale 16 -> 8, "
-                     "skipped 1 of 7",
+                     "OVERFLOW in update 8: %s, tensor 1.bias from element 2 on, scale 8 -> 4, "
+                     "skipped 2 of 8",
                      cases[c].where);
             for (int r = 0; r < 2; r++)
                 pthread_join(threads[r], NULL);
             for (int r = 0; r < 2; r++) {
                 assert_int_equal(runs[r].status, RING_OK);
+                assert_string_equal(runs[r].first_line,
+                                    "OVERFLOW in update 7: rank 0, tensor 0.bias from element 1 "
+                                    "on, scale 16 -> 8, skipped 1 of 7");
                 assert_string_equal(runs[r].line, want);
             }
         }
