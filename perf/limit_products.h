@@ -13,9 +13,9 @@ typedef struct products_result {
     double flops; /* of a step */
 } products_result;
 
-/** Times the products of the linear layers of @p model (a name that ringtrain --model knows) for a
- *  step of @p batch samples on one thread: forward, and backward for parameters and inputs, in the
- *  order of a step. @return a negative time after a line on stderr if it cannot be done. */
-products_result limit_products(const char *model, size_t batch, int iters, int warmup);
+/** Times the products of the linear layers of @p name (as ringtrain --model knows it) for a step of
+ *  @p batch samples on one thread: forward, and backward for parameters and inputs, in the order of
+ *  a step. @return a negative time after a line on stderr if it cannot be done. */
+products_result limit_products(const char *name, size_t batch, int iters, int warmup);
 
 #endif
