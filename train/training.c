@@ -57,8 +57,10 @@ static void note_ignored(train_state *state)
     if (state->options->local_rank_given)
         print_note(state, "--local_rank has no effect: the launcher's environment says it");
     if (state->options->compat_ds_0_13)
-        print_note(state, "--compat ds-0.13: no clipping unless the configuration asks, the first "
-                          "update at optimizer.params.lr, one sample order for all epochs");
+        print_note(state,
+                   "--compat ds-0.13: no clipping unless the configuration asks, the first "
+                   "update at optimizer.params.lr, one sample order for all epochs, the loss "
+                   "scale's window counted from the overflow");
 }
 
 static ring_status resolve_batch(train_state *state)
