@@ -95,13 +95,13 @@ static uint64_t bytes_sent(const ring_comm *comm)
     return ring_comm_get_info(comm, &info) == RING_OK ? info.bytes_sent : 0;
 }
 
-/* What each update sends beside gradients and parameters: the loss, and from stage 1 on the norm.
- */
+/* What each update sends beside gradients and parameters: the loss and who wants to stop, and from
+ * stage 1 on the norm. */
 static ring_status measure_small_calls(const zero_run *run, ring_comm *comm, uint64_t *bytes)
 {
-    double one = 0.0, all[RANKS_MAX];
+    double one = 0.0, two[2] = {0.0}, all[RANKS_MAX];
     const uint64_t before = bytes_sent(comm);
-    RING_TRY(ring_all_reduce(&one, &one, 1, RING_FLOAT64, RING_SUM, comm, NULL));
+    RING_TRY(ring_all_reduce(two, two, 2, RING_FLOAT64, RING_SUM, comm, NULL));
     if (run->stage > 0)
         RING_TRY(ring_all_gather(&one, all, 1, RING_FLOAT64, comm, NULL));
     *bytes = bytes_sent(comm) - before;

@@ -150,7 +150,7 @@ static ring_status check_finite(const step_machine *machine, double norm)
 {
     train_engine *engine = machine->engine;
     const double local_loss = machine->batch->local_loss;
-    if (isfinite(*engine->loss_total) && isfinite(norm))
+    if (isfinite(engine->loss_total[0]) && isfinite(norm))
         return RING_OK;
     const long update = engine->optimizer.step + 1;
     ring_status mine = RING_OK;
@@ -179,7 +179,8 @@ static ring_status clip(step_machine *machine, const step_instruction *at)
     const double scale = engine->overflow.scaler.scale;
     double norm;
     (void)at;
-    result->loss = *engine->loss_total / (double)result->samples;
+    result->loss = engine->loss_total[0] / (double)result->samples;
+    result->stop_asked = engine->loss_total[1];
     RING_TRY(compute_norm(machine, &norm));
     result->grad_norm = norm / scale;
     if (engine->overflow.skips && !isfinite(norm))
@@ -206,8 +207,9 @@ static ring_status reduce_loss(step_machine *machine, const step_instruction *at
 {
     const train_engine *engine = machine->engine;
     const ring_call call = call_of(machine, at);
-    *engine->loss_total = machine->batch->local_loss;
-    return ring_all_reduce(engine->loss_total, engine->loss_total, 1, RING_FLOAT64, RING_SUM,
+    engine->loss_total[0] = machine->batch->local_loss;
+    engine->loss_total[1] = engine->stop_asked;
+    return ring_all_reduce(engine->loss_total, engine->loss_total, 2, RING_FLOAT64, RING_SUM,
                            engine->comm, &call);
 }
 

@@ -56,7 +56,7 @@ static ring_status create_batch(train_engine *engine)
     RING_TRY(train_alloc((void **)&engine->labels, model->max_batch, "a batch"));
     RING_TRY(train_alloc((void **)&engine->norm_sums, (size_t)engine->ranks * sizeof(double),
                          "the norm"));
-    return check_ring(engine, ring_mem_alloc((void **)&engine->loss_total, sizeof(double)));
+    return check_ring(engine, ring_mem_alloc((void **)&engine->loss_total, 2 * sizeof(double)));
 }
 
 static ring_status create_states(train_engine *engine, uint64_t seed)

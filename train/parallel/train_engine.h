@@ -38,17 +38,21 @@ typedef struct train_engine {
     int work_room;
     double *norm_sums;          /* [ranks] */
     float *whole;               /* all parameters, where engine_params() had to gather them */
-    double *loss_total;         /* one element, in memory that ranks share */
+    double *loss_total;         /* [2] the loss, and stop_asked, summed over the ranks; in memory
+                                   that they share */
+    double stop_asked;          /* what this rank adds to the sum that the next update tells all
+                                   ranks: 0 while nobody wants the run to end */
     float *images;              /* [model.max_batch, features] */
     uint8_t *labels;            /* [model.max_batch] */
     double seconds[STEP_KINDS]; /* spent so far in each kind of instruction, waiting for it too */
 } train_engine;
 
 typedef struct engine_result {
-    double loss;      /* mean over the global batch */
-    double grad_norm; /* before clipping */
-    size_t samples;   /* of the global batch */
-    bool skipped;     /* gradients were not finite: nothing was updated, overflow.lines say why */
+    double loss;       /* mean over the global batch */
+    double grad_norm;  /* before clipping */
+    size_t samples;    /* of the global batch */
+    double stop_asked; /* the sum over the ranks: the same on all of them */
+    bool skipped;      /* gradients were not finite: nothing was updated, overflow.lines say why */
 } engine_result;
 
 /** Collective. The parameters start from @p seed.

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * engine_state: all that an engine carries from one update to the next, as ranges of named tensors
+ * and named numbers. Whoever saves and loads these knows no buckets, stages or padding; what is
+ * new in an engine's state is a row in engine_state.c.
+ */
+#ifndef TRAIN_ENGINE_STATE_H
+#define TRAIN_ENGINE_STATE_H
+
+#include "train_engine.h"
+
+/** The state that every tensor has: its float32 values. */
+#define STATE_PARAM "param"
+
+typedef enum state_share {
+    SHARE_OWN, /* what this rank owns: each element on one rank, whatever the stage */
+    SHARE_HELD /* all that this rank has memory for: parameters of 16 bits beside their masters,
+                  too, as the same state twice */
+} state_share;
+
+/** Neighbouring elements of one tensor, or of a state that an optimiser keeps for it. */
+typedef struct state_piece {
+    const char *state; /* STATE_PARAM, "exp_avg", …: PyTorch's names */
+    const train_tensor *tensor;
+    size_t begin, count; /* in the tensor */
+    ring_dtype type;
+    void *values; /* [count] the engine's memory */
+} state_piece;
+
+/** A number of the engine: one of the three is not NULL. */
+typedef struct state_number {
+    const char *name;
+    long *whole;
+    int *small;
+    double *real;
+    bool optional; /* one that is not stored stays as it is */
+} state_number;
+
+double state_number_get(const state_number *number);
+void state_number_set(const state_number *number, double value);
+
+enum { STATE_NUMBERS_MAX = 8 };
+
+typedef struct engine_state {
+    state_piece *pieces; /* [piece_count] state by state, tensors in the order of memory */
+    int piece_count;
+    state_number numbers[STATE_NUMBERS_MAX];
+    int number_count;
+} engine_state;
+
+/** Lists @p share of the engine's state, without padding and without tied tensors. Free with
+ *  engine_state_free() whatever the result. @return RING_OK or RING_ERR_MEMORY. */
+ring_status engine_state_list(train_engine *engine, state_share share, engine_state *state);
+void engine_state_free(engine_state *state);
+
+#endif
