@@ -16,8 +16,8 @@
 #include "errors.h"
 #include "gemm.h"
 #include "layer_list.h"
+#include "params_dump.h"
 #include "report.h"
-#include "safetensors.h"
 #include "same.h"
 #include "sampler.h"
 #include "schedule.h"
@@ -199,7 +199,7 @@ static ring_status open_outputs(train_state *state)
                          state->epochs, state->epoch_updates));
     if (options->dump_path == NULL)
         return RING_OK;
-    return safetensors_open(&state->dump, options->dump_path, state->rank);
+    return params_dump_open(&state->dump, options->dump_path, state->rank);
 }
 
 static void print_zero(const train_engine *engine)
@@ -329,7 +329,7 @@ static ring_status train_epoch(train_state *state, int epoch, double *accuracy)
 static ring_status close_outputs(train_state *state, const float *params)
 {
     if (state->dump.stream != NULL)
-        RING_TRY(safetensors_write(&state->dump, &state->engine.model.tensors, params));
+        RING_TRY(params_dump_write(&state->dump, &state->engine.model.tensors, params));
     return report_close(&state->report);
 }
 

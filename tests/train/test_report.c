@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <errors.h>
 #include <floats.h>
+#include <params_dump.h>
 #include <report.h>
-#include <safetensors.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -170,9 +170,9 @@ static void the_dump_is_a_safetensors_file(void **state)
         assert_int_equal(tensors_add(&tensors, &shapes[i]), RING_OK);
     assert_int_equal(tensors.elements, COUNT_OF(params));
     output_file dump = {0};
-    assert_int_equal(safetensors_open(&dump, files_path("p"), 3), RING_OK);
+    assert_int_equal(params_dump_open(&dump, files_path("p"), 3), RING_OK);
     assert_int_equal(access(files_path("p.3"), F_OK), -1);
-    assert_int_equal(safetensors_write(&dump, &tensors, params), RING_OK);
+    assert_int_equal(params_dump_write(&dump, &tensors, params), RING_OK);
     output_discard(&dump); /* leaves alone what is in place */
     size_t bytes;
     char *file = files_read(files_path("p.3"), &bytes);
@@ -203,10 +203,10 @@ static void a_dump_that_cannot_be_is_known_at_once(void **state)
 {
     (void)state;
     output_file dump = {0};
-    assert_int_equal(safetensors_open(&dump, "/nowhere/p", 0), RING_ERR_SYSTEM);
+    assert_int_equal(params_dump_open(&dump, "/nowhere/p", 0), RING_ERR_SYSTEM);
     assert_string_equal(train_error(), "--dump-params /nowhere/p.0: No such file or directory");
     assert_int_equal(mkdir(files_path("p.0"), 0700), 0);
-    assert_int_equal(safetensors_open(&dump, files_path("p"), 0), RING_ERR_SYSTEM);
+    assert_int_equal(params_dump_open(&dump, files_path("p"), 0), RING_ERR_SYSTEM);
     assert_non_null(strstr(train_error(), "/p.0: Is a directory"));
     assert_int_equal(rmdir(files_path("p.0")), 0);
     output_discard(&dump);
@@ -237,8 +237,8 @@ static void links_are_not_followed_and_files_are_private(void **state)
         tensors_add(&tensors,
                     &(train_tensor){.name = "0.weight", .shape = {2}, .dims = 1, .tie = -1}),
         RING_OK);
-    assert_int_equal(safetensors_open(&dump, files_path("p"), 0), RING_OK);
-    assert_int_equal(safetensors_write(&dump, &tensors, params), RING_OK);
+    assert_int_equal(params_dump_open(&dump, files_path("p"), 0), RING_OK);
+    assert_int_equal(params_dump_write(&dump, &tensors, params), RING_OK);
     free(printed(&config, files_path("metrics")));
     expect_private_file(files_path("p.0"));
     expect_private_file(files_path("metrics"));
@@ -252,7 +252,7 @@ static void a_dump_that_is_given_up_leaves_nothing(void **state)
 {
     (void)state;
     output_file dump = {0};
-    assert_int_equal(safetensors_open(&dump, files_path("p"), 0), RING_OK);
+    assert_int_equal(params_dump_open(&dump, files_path("p"), 0), RING_OK);
     output_discard(&dump);
     assert_int_equal(access(files_path("p.0"), F_OK), -1);
 }

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The header, and the parameters as they lie in memory. */
+#include "params_dump.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "errors.h"
+#include "safetensors.h"
+
+static int list_entries(const tensor_table *tensors, safetensors_entry *entries)
+{
+    int count = 0;
+    for (int i = 0; i < tensors->count; i++) {
+        const train_tensor *tensor = &tensors->list[i];
+        if (tensor->tie >= 0)
+            continue;
+        safetensors_entry *entry = &entries[count++];
+        entry->type = RING_FLOAT32;
+        entry->dims = tensor->dims;
+        memcpy(entry->shape, tensor->shape, sizeof tensor->shape);
+        memcpy(entry->name, tensor->name, sizeof tensor->name);
+    }
+    return count;
+}
+
+static ring_status make_head(const tensor_table *tensors, char **head, size_t *bytes)
+{
+    safetensors_entry *entries;
+    RING_TRY(train_alloc((void **)&entries, (size_t)tensors->count * sizeof *entries,
+                         "the list of parameters"));
+    const ring_status status = safetensors_head(entries, list_entries(tensors, entries), head,
+                                                bytes);
+    free(entries);
+    return status;
+}
+
+/* Without what may lie between tensors in memory. */
+static bool write_data(FILE *file, const tensor_table *tensors, const float *params)
+{
+    for (int i = 0; i < tensors->count; i++) {
+        const train_tensor *tensor = &tensors->list[i];
+        if (tensor->tie < 0 &&
+            fwrite(params + tensor->offset, sizeof(float), tensor->count, file) != tensor->count)
+            return false;
+    }
+    return true;
+}
+
+static ring_status file_fail(const char *path, int cause)
+{
+    return train_fail(RING_ERR_SYSTEM, "--dump-params %s: %s", path, strerror(cause));
+}
+
+ring_status params_dump_open(output_file *file, const char *path, int rank)
+{
+    char own[OUTPUT_PATH_MAX];
+    if (snprintf(own, sizeof own, "%s.%d", path, rank) >= (int)sizeof own)
+        return train_fail(RING_ERR_ARGUMENT, "--dump-params: the name is too long");
+    return output_begin(file, own) ? RING_OK : file_fail(own, errno);
+}
+
+ring_status params_dump_write(output_file *file, const tensor_table *tensors, const float *params)
+{
+    char *head;
+    size_t bytes;
+    RING_TRY(make_head(tensors, &head, &bytes));
+    const bool written = fwrite(head, bytes, 1, file->stream) == 1 &&
+                         write_data(file->stream, tensors, params) && output_finish(file);
+    const int cause = errno;
+    free(head);
+    if (written)
+        return RING_OK;
+    const ring_status status = file_fail(file->path, cause);
+    output_discard(file);
+    return status;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * safetensors: the format of Hugging Face's library, both ways: the header's length
+ * (little-endian, 8 bytes), a JSON header with type, shape and place of each tensor, the data.
+ * Types are float32, float16 and bfloat16. Who reads refuses whatever that library refuses:
+ * tensors that overlap, leave gaps, reach beyond the file or do not have their shape's bytes.
+ */
+#ifndef TRAIN_SAFETENSORS_H
+#define TRAIN_SAFETENSORS_H
+
+#include <ring/ring.h>
+#include <stdbool.h>
+
+enum { SAFETENSORS_NAME_MAX = 160, SAFETENSORS_DIMS_MAX = 8 };
+
+typedef struct safetensors_entry {
+    char name[SAFETENSORS_NAME_MAX]; /* printable, without '"' and '\' */
+    ring_dtype type;
+    size_t shape[SAFETENSORS_DIMS_MAX]; /* [dims] */
+    int dims;
+    size_t count; /* product of the shape */
+    size_t at;    /* bytes before it in the file */
+} safetensors_entry;
+
+/** @return bytes of an element; 0 if @p type is none of the three. */
+size_t safetensors_size(ring_dtype type);
+
+/** Writes the start of a file whose data are the entries' in their order, without gaps.
+ *  @param entries  [count] name, type, shape and dims; count and at are filled in here.
+ *  @param[out] head, bytes  to be free()d. @return RING_OK or RING_ERR_MEMORY. */
+ring_status safetensors_head(safetensors_entry *entries, int count, char **head, size_t *bytes);
+
+/** Reads the start of the file @p path, open at @p fd.
+ *  @param[out] entries, count  in the order of the data; to be free()d.
+ *  @return RING_OK, RING_ERR_MEMORY; RING_ERR_SYSTEM if it cannot be read or is no such file, which
+ *  names @p path. */
+ring_status safetensors_read(const char *path, int fd, safetensors_entry **entries, int *count);
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Names, renames and removals. */
+#include "step_folders.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "durable.h"
+#include "errors.h"
+#include "numbers.h"
+
+enum { LOCK_TRIES = 60 /* 3 seconds */ };
+
+#define PREFIX "step-"
+#define LATEST "latest"
+
+static ring_status path_fail(const char *path)
+{
+    return train_fail(RING_ERR_SYSTEM, "%s: %s", path, strerror(errno));
+}
+
+/* ---- Names --------------------------------------------------------------------------------- */
+
+static ring_status join(const char *dir, const char *name, char path[FOLDER_PATH_MAX])
+{
+    if (snprintf(path, FOLDER_PATH_MAX, "%s/%s", dir, name) < FOLDER_PATH_MAX)
+        return RING_OK;
+    return train_fail(RING_ERR_CONFIG, "%.200s…: the name is too long", dir);
+}
+
+ring_status step_folders_path(const char *dir, long step, char path[FOLDER_PATH_MAX])
+{
+    char name[48];
+    snprintf(name, sizeof name, PREFIX "%08ld", step);
+    return join(dir, name, path);
+}
+
+ring_status step_folders_hidden(const char *dir, long step, char path[FOLDER_PATH_MAX])
+{
+    char name[48];
+    snprintf(name, sizeof name, "." PREFIX "%08ld", step);
+    return join(dir, name, path);
+}
+
+/* @return the step of "step-NNNNNNNN"; -1 for any other name. */
+static long step_of(const char *name)
+{
+    long long step;
+    char again[48];
+    if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 ||
+        !number_whole(name + strlen(PREFIX), 0, LONG_MAX, &step))
+        return -1;
+    snprintf(again, sizeof again, PREFIX "%08lld", step);
+    return strcmp(name, again) == 0 ? (long)step : -1;
+}
+
+bool step_folders_is_step(const char *path)
+{
+    size_t end = strlen(path);
+    while (end > 0 && path[end - 1] == '/')
+        end--;
+    size_t begin = end;
+    while (begin > 0 && path[begin - 1] != '/')
+        begin--;
+    char name[48];
+    if (end - begin >= sizeof name)
+        return false;
+    memcpy(name, path + begin, end - begin);
+    name[end - begin] = '\0';
+    return step_of(name) >= 0;
+}
+
+long step_folders_before(const char *dir, long below)
+{
+    long best = -1;
+    DIR *entries = opendir(dir);
+    if (entries == NULL)
+        return -1;
+    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+        const long step = step_of(entry->d_name);
+        if (step < below && step > best)
+            best = step;
+    }
+    closedir(entries);
+    return best;
+}
+
+/* ---- Folders ------------------------------------------------------------------------------- */
+
+/* The ranks of a run that was just killed may still be ending. Where a file system has no such
+ * locks, two runs in one folder go unnoticed. */
+static bool lock_folder(int fd)
+{
+    const struct timespec pause = {.tv_nsec = 50000000};
+    for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; tries++) {
+        if (tries == LOCK_TRIES)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+ring_status step_folders_open(const char *dir, int *lock)
+{
+    char parent[FOLDER_PATH_MAX];
+    *lock = -1;
+    RING_TRY(join(dir, "..", parent));
+    if (mkdir(dir, 0777) == 0)
+        RING_TRY(durable_sync_folder(parent));
+    else if (errno != EEXIST)
+        return path_fail(dir);
+    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return path_fail(dir);
+    *lock = fd;
+    if (!lock_folder(fd))
+        return train_fail(RING_ERR_CONFIG,
+                          "--save %s: another run saves there; give this one a folder of its own",
+                          dir);
+    if (access(dir, W_OK | X_OK) != 0)
+        return path_fail(dir);
+    return RING_OK;
+}
+
+void step_folders_close(int lock)
+{
+    if (lock >= 0)
+        close(lock);
+}
+
+void step_folders_remove(const char *path)
+{
+    DIR *entries = opendir(path);
+    if (entries == NULL)
+        return;
+    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(dirfd(entries), entry->d_name, 0);
+    }
+    closedir(entries);
+    rmdir(path);
+}
+
+static void remove_leftovers(const char *dir)
+{
+    DIR *entries = opendir(dir);
+    if (entries == NULL)
+        return;
+    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+        char path[FOLDER_PATH_MAX];
+        if (entry->d_name[0] == '.' && step_of(entry->d_name + 1) >= 0 &&
+            join(dir, entry->d_name, path) == RING_OK)
+            step_folders_remove(path);
+    }
+    closedir(entries);
+}
+
+ring_status step_folders_begin(const char *dir, const char *hidden)
+{
+    remove_leftovers(dir);
+    return mkdir(hidden, 0777) == 0 ? RING_OK : path_fail(hidden);
+}
+
+/* A step that is there already, since a run went on from an earlier one, changes places with the
+ * new one: either is whole at any moment. */
+static ring_status put_in_place(const char *hidden, const char *path)
+{
+    if (rename(hidden, path) == 0)
+        return RING_OK;
+    if (errno != EEXIST && errno != ENOTEMPTY)
+        return path_fail(path);
+    if (renameat2(AT_FDCWD, hidden, AT_FDCWD, path, RENAME_EXCHANGE) != 0) {
+        step_folders_remove(path); /* a file system without exchange */
+        return rename(hidden, path) == 0 ? RING_OK : path_fail(path);
+    }
+    step_folders_remove(hidden);
+    return RING_OK;
+}
+
+static ring_status tell_latest(const char *dir, long step)
+{
+    char path[FOLDER_PATH_MAX], hidden[FOLDER_PATH_MAX], text[48];
+    RING_TRY(join(dir, LATEST, path));
+    RING_TRY(join(dir, "." LATEST, hidden));
+    const int length = snprintf(text, sizeof text, PREFIX "%08ld\n", step);
+    unlink(hidden);
+    RING_TRY(durable_write_all(hidden, text, (size_t)length));
+    return rename(hidden, path) == 0 ? RING_OK : path_fail(path);
+}
+
+/* By a hidden name first: a folder of which files are missing must not look like a checkpoint. */
+static void prune(const char *dir, long step, int keep)
+{
+    char path[FOLDER_PATH_MAX], hidden[FOLDER_PATH_MAX];
+    int kept = 0;
+    for (long at = step; at >= 0; at = step_folders_before(dir, at)) {
+        if (kept++ < keep || step_folders_path(dir, at, path) != RING_OK ||
+            step_folders_hidden(dir, at, hidden) != RING_OK)
+            continue;
+        if (rename(path, hidden) == 0)
+            step_folders_remove(hidden);
+    }
+}
+
+ring_status step_folders_finish(const char *dir, const char *hidden, const char *path, long step,
+                                int keep)
+{
+    RING_TRY(durable_sync_folder(hidden));
+    RING_TRY(put_in_place(hidden, path));
+    RING_TRY(durable_sync_folder(dir));
+    RING_TRY(tell_latest(dir, step));
+    if (keep > 0)
+        prune(dir, step, keep);
+    return RING_OK;
+}

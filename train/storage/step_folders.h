@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * step_folders: the checkpoints of a run, a folder each: DIR/step-NNNNNNNN. One that is being
+ * written, or removed, has a hidden name, DIR/.step-NNNNNNNN; a rename ends the one and begins the
+ * other, so whatever has a name without the dot is whole. DIR/latest names the newest, for people
+ * and scripts; nothing here reads it.
+ */
+#ifndef TRAIN_STEP_FOLDERS_H
+#define TRAIN_STEP_FOLDERS_H
+
+#include <ring/ring.h>
+#include <stdbool.h>
+
+enum { FOLDER_PATH_MAX = 4096 };
+
+/** Makes @p dir unless it is there, and locks it against other runs until step_folders_close() or
+ *  the end of the process. @param[out] lock  a descriptor, or -1.
+ *  @return RING_OK; RING_ERR_SYSTEM; RING_ERR_CONFIG if another run writes there. */
+ring_status step_folders_open(const char *dir, int *lock);
+void step_folders_close(int lock);
+
+/** @return the largest step below @p below that @p dir has a folder of; -1: none. */
+long step_folders_before(const char *dir, long below);
+
+/** @return whether the last part of @p path is a step's name. */
+bool step_folders_is_step(const char *path);
+
+/** Writes the path of @p step's folder, and the hidden one. @return RING_ERR_CONFIG if too long. */
+ring_status step_folders_path(const char *dir, long step, char path[FOLDER_PATH_MAX]);
+ring_status step_folders_hidden(const char *dir, long step, char path[FOLDER_PATH_MAX]);
+
+/** Makes an empty folder @p hidden. What a killed run left under such names in @p dir goes. */
+ring_status step_folders_begin(const char *dir, const char *hidden);
+
+/** Gives what lies complete and synced in @p hidden its place @p path, also on the disk, and then
+ *  removes all but @p keep of the checkpoints up to @p step (0: none). */
+ring_status step_folders_finish(const char *dir, const char *hidden, const char *path, long step,
+                                int keep);
+
+/** Removes a folder of files. Nothing is said if that cannot be. */
+void step_folders_remove(const char *path);
+
+#endif
