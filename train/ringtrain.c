@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ringtrain: trains from a DeepSpeed configuration file. Start one process a rank with
- * ringrun, torchrun, mpirun or srun; alone it trains with one rank.
+ * ringrun, torchrun, mpirun or srun; alone it trains with one rank. `ringtrain export` makes one
+ * file of a checkpoint's parameters.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "builtin.h"
 #include "clock.h"
 #include "config.h"
+#include "export_command.h"
 #include "numbers.h"
 #include "output.h"
 #include "training.h"
@@ -97,6 +99,9 @@ static const args_row rows[] = {
     {"max-steps", 0, "N",
      "Stop after N updates, or at the end of --epochs if that is given and comes first", args_whole,
      AT(max_steps), .least = 1, .most = INT_MAX},
+    {"eval-every", 0, "N",
+     "Use the test set after every N epochs and after the last one (default 1); 0: never",
+     args_whole, AT(eval_every), .most = INT_MAX},
     {"seed", 0, "S", "Of the initial parameters and the sample order (default 0)", args_whole,
      AT(seed), .most = UINT32_MAX},
     {"fp16", 0, NULL, "float16 where the configuration leaves fp16.enabled open", args_flag,
@@ -106,6 +111,19 @@ static const args_row rows[] = {
     {"metrics", 0, "FILE", "Write one JSON line an update (rank 0)", args_text, AT(metrics_path)},
     {"dump-params", 0, "FILE", "Write the parameters to FILE.RANK at the end, as safetensors",
      args_text, AT(dump_path)},
+    {.help = "Checkpoints:"},
+    {"save", 0, "DIR",
+     "Save to DIR/step-NNNNNNNN at each epoch's end, at the end, and after Ctrl-C or SIGTERM",
+     args_text, AT(save_dir)},
+    {"save-every", 0, "N", "Save every N updates, not at each epoch's end", args_whole,
+     AT(save_every), .least = 1, .most = INT_MAX},
+    {"keep", 0, "N", "Keep the newest N checkpoints (default: all)", args_whole, AT(keep),
+     .least = 1, .most = INT_MAX},
+    {"resume", 0, "DIR|latest",
+     "Go on from a checkpoint, or from the newest whole one of a folder; latest: of --save's, or "
+     "from the start if it has none yet",
+     args_text, AT(resume)},
+    {"init", 0, "FILE.safetensors", "Start from these parameters", args_text, AT(init_path)},
     {"config-keys", 0, NULL, "Print every known configuration key", .take = print_keys},
     {.help = "As DeepSpeed:"},
     {"compat", 0, "ds-0.13",
@@ -145,6 +163,18 @@ static int take_word(char **words, int count, void *out)
     return 1;
 }
 
+static void check_checkpoints(const run_options *run_to)
+{
+    const bool latest = run_to->resume != NULL && strcmp(run_to->resume, "latest") == 0;
+    if (run_to->save_dir == NULL && (run_to->save_every > 0 || run_to->keep > 0))
+        args_fail("%s has no effect without --save DIR",
+                  run_to->save_every > 0 ? "--save-every" : "--keep");
+    if (latest && run_to->save_dir == NULL)
+        args_fail("--resume latest needs --save DIR, where the checkpoints are");
+    if (run_to->resume != NULL && !latest && run_to->init_path != NULL)
+        args_fail("--init and --resume: the parameters come from the one or from the other");
+}
+
 static void check_complete(run_options *run_to)
 {
     if (run_to->config_path == NULL)
@@ -153,6 +183,7 @@ static void check_complete(run_options *run_to)
         run_to->data = getenv("RING_DATA");
     if (run_to->data == NULL || run_to->data[0] == '\0')
         args_fail("no data: give --data DIR or set RING_DATA");
+    check_checkpoints(run_to);
 }
 
 int main(int argc, char **argv)
@@ -162,11 +193,16 @@ int main(int argc, char **argv)
         "Trains a network on MNIST or CIFAR-10 as a DeepSpeed configuration says, on as many ranks "
         "as the "
         "launcher started: ringrun -n 2 ringtrain --deepspeed_config FILE --data DIR"
-        "\vExit status: 0 trained and everything written, 1 failed (configuration, data, training, "
-        "output), 2 wrong use.",
+        "\vringtrain export CHECKPOINT --out FILE.safetensors makes one file of a checkpoint's "
+        "parameters; ringtrain export --help tells more.\n\n"
+        "Exit status: 0 trained and everything written, 1 failed (configuration, data, training, "
+        "output), 2 wrong use, 128 + signal after Ctrl-C or SIGTERM.",
         .take = take_word};
-    command_line line = {.run = {.model = "mlp", .loss = LOSS_MSE, .started = train_now()}};
+    command_line line = {
+        .run = {.model = "mlp", .loss = LOSS_MSE, .eval_every = 1, .started = train_now()}};
     output_check_at_exit(EXIT_FAILURE);
+    if (argc > 1 && strcmp(argv[1], "export") == 0)
+        return export_command(argc - 1, argv + 1);
     args_parse(&ringtrain, argc, argv, &line);
     check_complete(&line.run);
     return run(&line.run);

@@ -18,12 +18,14 @@
 #include "layer_list.h"
 #include "params_dump.h"
 #include "report.h"
+#include "run_saving.h"
 #include "same.h"
 #include "sampler.h"
 #include "schedule.h"
+#include "stop_signals.h"
 #include "train_engine.h"
 
-enum { LINES_AN_EPOCH = 10 };
+enum { LINES_AN_EPOCH = 10, SIGNAL_EXIT = 128 /* and the signal, as shells say it */ };
 
 typedef struct train_state {
     const run_options *options;
@@ -40,7 +42,14 @@ typedef struct train_state {
     size_t epoch_samples; /* samples of an epoch on one rank */
     long epoch_updates;
     int epochs;
-    long step;
+    run_saving saving;
+    char settings[SAME_TEXT_MAX]; /* those that checkpoints tell */
+    long step;                    /* updates done */
+    long first_step;              /* of those, before this start */
+    int epoch;                    /* from 1 */
+    size_t begin;                 /* samples of it that this rank has taken */
+    int stopped;                  /* the signal that ended the run; 0: none */
+    double accuracy;
 } train_state;
 
 static void print_note(void *context, const char *text)
@@ -162,6 +171,15 @@ static void list_dataset(const char *name, const train_dataset *dataset, FILE *o
             dataset_hash(dataset));
 }
 
+static void list_saving(const run_options *options, FILE *out)
+{
+    fprintf(out, "--save=%.200s\n--save-every=%ld\n--resume=%.200s\n--init=%.200s\n",
+            options->save_dir != NULL ? options->save_dir : "", options->save_every,
+            options->resume != NULL ? options->resume : "",
+            options->init_path != NULL ? options->init_path : "");
+    fprintf(out, "--eval-every=%d\n", options->eval_every);
+}
+
 /* Whatever decides what an update computes, a line each. */
 static ring_status list_settings(const train_state *state, char text[SAME_TEXT_MAX])
 {
@@ -177,6 +195,7 @@ static ring_status list_settings(const train_state *state, char text[SAME_TEXT_M
             options->max_steps);
     config_list(&state->config, out);
     fprintf(out, "--epochs=%d\nmaths library=%s\n", state->epochs, gemm_library());
+    list_saving(options, out);
     list_dataset("training data", &state->train, out);
     list_dataset("test data", &state->test, out);
     if (fclose(out) != 0)
@@ -241,6 +260,60 @@ static void print_start(train_state *state)
     fflush(stdout);
 }
 
+static bool is_over(const train_state *state)
+{
+    return state->epoch > state->epochs ||
+           (state->options->max_steps > 0 && state->step >= state->options->max_steps);
+}
+
+/* What an update computes follows from these, and from what must not change at all. */
+static ring_status describe_run(train_state *state)
+{
+    FILE *out = fmemopen(state->settings, sizeof state->settings, "w");
+    if (out == NULL)
+        return train_fail(RING_ERR_MEMORY, "no memory for the list of settings");
+    fprintf(out, "--loss=%s\n--compat=%s\nranks=%d\nmaths library=%s\n",
+            loss_names[state->options->loss], state->options->compat_ds_0_13 ? "ds-0.13" : "none",
+            state->ranks, gemm_library());
+    config_list(&state->config, out);
+    if (fclose(out) != 0)
+        return train_fail(RING_ERR_INTERNAL, "the settings take more than %d bytes", SAME_TEXT_MAX);
+    return RING_OK;
+}
+
+/* Ranks take samples in turn, so what all have taken together is the head of the epoch's order,
+ * whatever their number. */
+static void go_to(train_state *state, const run_place *place)
+{
+    const size_t ranks = (size_t)state->ranks;
+    state->step = state->first_step = place->step;
+    state->epoch = place->epoch;
+    state->report.micro_steps = place->micro_batches;
+    state->begin = place->epoch_over ? state->epoch_samples : place->taken / ranks;
+    if (!place->epoch_over && place->taken % ranks > 0)
+        report_line(&state->report, "NOTE --resume: %zu samples are taken twice in epoch %d",
+                    (size_t)place->taken % ranks, place->epoch);
+    if (place->epoch_over && state->epoch < state->epochs && !is_over(state)) {
+        state->epoch++;
+        state->begin = 0;
+    }
+}
+
+static ring_status start_saving(train_state *state)
+{
+    run_place place = {.epoch = 1};
+    run_identity identity = {.model_hash = model_spec_hash(&state->spec),
+                             .seed = state->options->seed};
+    snprintf(identity.model, sizeof identity.model, "%s", state->spec.name);
+    if (state->options->save_dir != NULL || state->options->resume != NULL)
+        identity.data_hash = dataset_hash(&state->train);
+    RING_TRY(agree(state->comm, describe_run(state)));
+    RING_TRY(run_saving_start(&state->saving, state->options, &state->engine, &state->report,
+                              &identity, state->settings, &place));
+    go_to(state, &place);
+    return RING_OK;
+}
+
 static ring_status set_up(train_state *state)
 {
     ring_comm *comm = state->comm;
@@ -252,6 +325,7 @@ static ring_status set_up(train_state *state)
     RING_TRY(agree(comm, open_outputs(state)));
     RING_TRY(engine_create(&state->engine, comm, &state->config, state->options->loss, &state->spec,
                            state->epoch_samples, state->options->seed));
+    RING_TRY(start_saving(state));
     print_start(state);
     return RING_OK;
 }
@@ -263,25 +337,28 @@ static double lr_of(const train_state *state, long update)
                        state->options->compat_ds_0_13);
 }
 
-static ring_status update(train_state *state, int epoch, size_t begin, size_t samples)
+static ring_status update(train_state *state, size_t samples)
 {
     engine_result result;
     const long next = state->engine.optimizer.step + 1;
     const double lr = lr_of(state, next), start = train_now();
     schedule_betas(&state->config.schedule, next, state->engine.optimizer.config.betas);
-    RING_TRY(engine_update(&state->engine, &state->train, state->sampler.order + begin, samples, lr,
-                           &result));
+    state->engine.stop_asked = stop_signals_asked();
+    RING_TRY(engine_update(&state->engine, &state->train, state->sampler.order + state->begin,
+                           samples, lr, &result));
     const double end = train_now();
     const size_t micro = (size_t)state->config.micro_batch;
+    state->stopped = stop_signals_of(result.stop_asked);
+    state->begin += samples;
     state->step++;
-    if (state->step == 1)
+    if (state->step == state->first_step + 1)
         report_line(&state->report, "first update done %.3f s after the start",
                     end - state->options->started);
     for (int i = 0; i < OVERFLOW_LINES && result.skipped; i++)
         report_line(&state->report, "%s", state->engine.overflow.lines[i]);
     report_update(&state->report,
                   &(report_step){.step = state->step,
-                                 .epoch = epoch,
+                                 .epoch = state->epoch,
                                  .loss = result.loss,
                                  .grad_norm = result.grad_norm,
                                  .lr = lr,
@@ -293,36 +370,71 @@ static ring_status update(train_state *state, int epoch, size_t begin, size_t sa
     return RING_OK;
 }
 
-static bool is_over(const train_state *state)
-{
-    return state->options->max_steps > 0 && state->step >= state->options->max_steps;
-}
-
 /* DeepSpeed 0.13's loader never moves its sampler on: every epoch has the first's order. */
-static void shuffle(train_state *state, int epoch)
+static void shuffle(train_state *state)
 {
     const bool constant = state->options->compat_ds_0_13;
-    sampler_set_epoch(&state->sampler, constant ? 0 : (uint64_t)epoch - 1);
+    sampler_set_epoch(&state->sampler, constant ? 0 : (uint64_t)state->epoch - 1);
 }
 
-static ring_status train_epoch(train_state *state, int epoch, double *accuracy)
+static ring_status save(train_state *state, bool last)
 {
-    const double start = train_now();
-    size_t begin = 0;
-    shuffle(state, epoch);
-    while (begin < state->epoch_samples && !is_over(state)) {
-        const size_t left = state->epoch_samples - begin;
-        const size_t samples = left < state->window ? left : state->window;
-        RING_TRY(update(state, epoch, begin, samples));
-        begin += samples;
+    const run_place place = {.step = state->step,
+                             .epoch = state->epoch,
+                             .taken = (uint64_t)state->begin * (uint64_t)state->ranks,
+                             .epoch_over = state->begin >= state->epoch_samples,
+                             .micro_batches = state->report.micro_steps};
+    if (state->options->save_dir != NULL) /* nothing that is of no use */
+        RING_TRY(engine_check_params(&state->engine));
+    return run_saving_save(&state->saving, &state->engine, &place, last);
+}
+
+static ring_status run_updates(train_state *state)
+{
+    while (state->begin < state->epoch_samples && !is_over(state) && state->stopped == 0) {
+        const size_t left = state->epoch_samples - state->begin;
+        RING_TRY(update(state, left < state->window ? left : state->window));
+        if (run_saving_due(&state->saving, state->step, false))
+            RING_TRY(save(state, false));
     }
-    const double trained = train_now();
-    RING_TRY(engine_check_params(&state->engine));
-    RING_TRY(engine_accuracy(&state->engine, &state->test, accuracy));
+    return RING_OK;
+}
+
+static bool is_last_epoch(const train_state *state)
+{
+    return state->epoch >= state->epochs || is_over(state);
+}
+
+static ring_status test(train_state *state, double rate, double trained)
+{
+    const int every = state->options->eval_every;
+    const double start = train_now();
+    if (every == 0 || (state->epoch % every > 0 && !is_last_epoch(state))) {
+        report_line(&state->report, "epoch %d: %.0f samples/s, %.2f s", state->epoch, rate,
+                    trained);
+        return RING_OK;
+    }
+    RING_TRY(engine_accuracy(&state->engine, &state->test, &state->accuracy));
     report_line(&state->report,
                 "epoch %d: test accuracy %.4f, %.0f samples/s, %.2f s, then %.2f s of testing",
-                epoch, *accuracy, (double)(begin * (size_t)state->ranks) / (trained - start),
-                trained - start, train_now() - trained);
+                state->epoch, state->accuracy, rate, trained, train_now() - start);
+    return RING_OK;
+}
+
+static ring_status train_epoch(train_state *state)
+{
+    const size_t first = state->begin;
+    const double start = train_now();
+    shuffle(state);
+    RING_TRY(run_updates(state));
+    if (state->stopped != 0)
+        return RING_OK;
+    const double trained = train_now() - start;
+    RING_TRY(engine_check_params(&state->engine));
+    RING_TRY(
+        test(state, (double)((state->begin - first) * (size_t)state->ranks) / trained, trained));
+    if (run_saving_due(&state->saving, state->step, state->begin >= state->epoch_samples))
+        RING_TRY(save(state, false));
     return RING_OK;
 }
 
@@ -333,20 +445,44 @@ static ring_status close_outputs(train_state *state, const float *params)
     return report_close(&state->report);
 }
 
-static ring_status train(train_state *state)
+/* What follows a signal: nothing that can wait. */
+static ring_status stop(train_state *state)
 {
-    double accuracy = 0.0;
-    for (int epoch = 1; epoch <= state->epochs && !is_over(state); epoch++)
-        RING_TRY(train_epoch(state, epoch, &accuracy));
+    const bool saves = state->options->save_dir != NULL;
+    const char *name = sigabbrev_np(state->stopped);
+    RING_TRY(save(state, true));
+    output_discard(&state->dump);
+    report_line(&state->report, "SIG%s: stopped after update %ld, in epoch %d%s", name, state->step,
+                state->epoch,
+                saves ? "; go on with --resume latest" : "; nothing is saved without --save DIR");
+    return agree(state->comm, report_close(&state->report));
+}
+
+static ring_status finish(train_state *state)
+{
+    const float *params = NULL;
     if (state->step < state->options->max_steps)
         report_line(&state->report,
                     "--epochs %d ended the run after %ld updates, before --max-steps %ld",
                     state->epochs, state->step, state->options->max_steps);
-    report_line(&state->report, "test accuracy %.4f", accuracy);
-    const float *params = NULL;
+    RING_TRY(save(state, true));
+    if (state->options->eval_every > 0)
+        report_line(&state->report, "test accuracy %.4f", state->accuracy);
     if (state->options->dump_path != NULL)
         RING_TRY(engine_params(&state->engine, &params));
     return agree(state->comm, close_outputs(state, params));
+}
+
+static ring_status train(train_state *state)
+{
+    stop_signals_begin();
+    RING_TRY(train_epoch(state));
+    while (state->stopped == 0 && !is_last_epoch(state)) {
+        state->epoch++;
+        state->begin = 0;
+        RING_TRY(train_epoch(state));
+    }
+    return state->stopped != 0 ? stop(state) : finish(state);
 }
 
 static ring_status run_all(train_state *state)
@@ -362,6 +498,7 @@ static void tear_down(train_state *state)
 {
     report_close(&state->report);
     output_discard(&state->dump);
+    run_saving_close(&state->saving);
     engine_destroy(&state->engine);
     sampler_destroy(&state->sampler);
     model_spec_free(&state->spec);
@@ -381,10 +518,14 @@ static int wanted_threads(void)
 int run(const run_options *options)
 {
     train_state state = {.options = options};
+    stop_signals_watch();
     gemm_set_threads(wanted_threads());
     const ring_status status = run_all(&state);
     if (status != RING_OK && (state.rank == 0 || !train_error_is_shared()))
         report_error(&state.report, train_error());
+    const int stopped = state.stopped;
     tear_down(&state);
+    if (status == RING_OK && stopped != 0)
+        return SIGNAL_EXIT + stopped;
     return status == RING_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -17,6 +17,12 @@ typedef struct run_options {
     const char *model;        /* a built-in one's name, or a list of layers: FILE.json */
     const char *metrics_path; /* NULL: none */
     const char *dump_path;    /* NULL: none */
+    const char *save_dir;     /* of checkpoints; NULL: none */
+    const char *resume;       /* a checkpoint, a folder of them, or "latest" in save_dir; or NULL */
+    const char *init_path;    /* first parameters; NULL: drawn */
+    long save_every;          /* updates; 0: at each epoch's end */
+    int keep;                 /* checkpoints; 0: all */
+    int eval_every;           /* epochs; 0: the test set is not used */
     loss_kind loss;
     int epochs;     /* 0: as many as max_steps takes, else 1 */
     long max_steps; /* 0: no limit */

@@ -20,6 +20,8 @@ enum { MANIFEST_BYTES_MAX = 16 << 20, HASH_DIGITS = 16 };
 #define TRAILER_END "\"\n}\n"
 #define WHOLE_MAX 9007199254740992.0 /* up to it a double holds every whole number */
 
+#define NUMBER_MAX 1e300
+
 enum { TRAILER_BYTES = sizeof TRAILER_START - 1 + HASH_DIGITS + sizeof TRAILER_END - 1 };
 
 /* ---- Writing ------------------------------------------------------------------------------- */
@@ -52,8 +54,7 @@ static void add_state(cJSON *tree, const checkpoint_manifest *manifest)
 {
     cJSON *numbers = cJSON_AddObjectToObject(tree, "numbers");
     for (int i = 0; i < manifest->number_count; i++)
-        cJSON_AddNumberToObject(numbers, manifest->numbers[i].name,
-                                (double)manifest->numbers[i].value);
+        cJSON_AddNumberToObject(numbers, manifest->numbers[i].name, manifest->numbers[i].value);
     cJSON *states = cJSON_AddArrayToObject(tree, "states");
     for (int i = 0; i < manifest->state_count; i++)
         cJSON_AddItemToArray(states, cJSON_CreateString(manifest->states[i]));
@@ -237,13 +238,13 @@ static bool read_numbers(const cJSON *object, checkpoint_manifest *manifest)
         return false;
     cJSON_ArrayForEach(item, object)
     {
-        uint64_t value;
         if (manifest->number_count == MANIFEST_NUMBERS_MAX || item->string == NULL ||
-            strlen(item->string) >= MANIFEST_NAME_MAX || !read_u64(object, item->string, &value))
+            strlen(item->string) >= MANIFEST_NAME_MAX || !cJSON_IsNumber(item) ||
+            !(fabs(item->valuedouble) <= NUMBER_MAX))
             return false;
         manifest_number *number = &manifest->numbers[manifest->number_count++];
         memcpy(number->name, item->string, strlen(item->string) + 1);
-        number->value = (long)value;
+        number->value = item->valuedouble;
     }
     return true;
 }

@@ -43,7 +43,7 @@ typedef struct manifest_tensor {
 
 typedef struct manifest_number {
     char name[MANIFEST_NAME_MAX];
-    long value;
+    double value; /* finite */
 } manifest_number;
 
 typedef struct manifest_shard {

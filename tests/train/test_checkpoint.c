@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checkpoints of engines whose ranks are threads: whatever saved them, whatever loads them; and
+ * damaged ones. Every element of the state has a value of its own, which follows from its name and
+ * place alone. RING_TEST_LONG: all pairs of ranks and stages. */
+#include "check.h"
+#include "files.h"
+#include "parsing.h"
+
+#include <builtin.h>
+#include <checkpoint.h>
+#include <durable.h>
+#include <errors.h>
+#include <gemm.h>
+#include <pthread.h>
+#include <shard.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PIXELS = 784, RANKS_MAX = 4, STAGES = 4, STATES = 3, STEP = 41 };
+
+#define ADAM "{type: \"Adam\"}"
+#define MOMENTUM "{type: \"SGD\", params: {lr: 0.1, momentum: 0.9}}"
+
+/* What the ranks do, and what one of them saw. */
+typedef struct job {
+    const ring_unique_id *id;
+    int ranks, rank, stage;
+    const char *optimizer, *path;
+    const char *model; /* NULL: the usual one */
+    bool saves;
+    long step;
+    uint64_t seed, data;
+    char found[STORED_PATH_MAX], notes[4096];
+    size_t wrong; /* elements that are not what they were */
+    run_place place;
+    long optimizer_step;
+    ring_status status;
+    char error[TRAIN_ERROR_MAX];
+} job;
+
+/* ---- Values -------------------------------------------------------------------------------- */
+
+static float *base_of(train_engine *engine, int state)
+{
+    if (state == 0)
+        return (float *)(void *)engine->memory.masters->data;
+    return state == 1 ? engine->optimizer.first : engine->optimizer.second;
+}
+
+static bool is_split(const train_engine *engine, int state)
+{
+    if (state == 0)
+        return engine->memory.masters->layout == LAYOUT_OWN;
+    return engine->stage > 0;
+}
+
+static const partition_bucket *bucket_of(const train_engine *engine, size_t flat)
+{
+    const partition_bucket *bucket = engine->partition.buckets;
+    while (flat >= bucket->offset + bucket->count)
+        bucket++;
+    return bucket;
+}
+
+/* @return where the element lies; NULL: on another rank. */
+static float *place_of(train_engine *engine, int state, size_t flat)
+{
+    const partition_bucket *bucket = bucket_of(engine, flat);
+    const size_t in = flat - bucket->offset;
+    float *base = base_of(engine, state);
+    if (!is_split(engine, state))
+        return base + flat;
+    return in / bucket->part == (size_t)engine->rank ? base + bucket->own + in % bucket->part
+                                                     : NULL;
+}
+
+/* Writes, or counts what differs. All values are exact. */
+static size_t visit(train_engine *engine, bool writes)
+{
+    float value = 0;
+    size_t wrong = 0;
+    for (int s = 0; s < STATES; s++) {
+        for (int t = 0; t < engine->model.tensors.count; t++) {
+            const train_tensor *tensor = &engine->model.tensors.list[t];
+            for (size_t i = 0; base_of(engine, s) != NULL && i < tensor->count; i++) {
+                float *at = place_of(engine, s, tensor->offset + i);
+                value += 1;
+                if (at != NULL && writes)
+                    *at = value;
+                wrong += at != NULL && *at != value;
+            }
+        }
+    }
+    return wrong;
+}
+
+/* ---- Ranks --------------------------------------------------------------------------------- */
+
+static train_config configure(const job *run)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "{train_batch_size: 4, optimizer: %s, zero_optimization: {stage: %d}}", run->optimizer,
+             run->stage);
+    parsed got = parse(text);
+    if (got.status != RING_OK ||
+        config_resolve_batch(&got.config, run->ranks, "", BATCH_EXACT) != RING_OK)
+        fail_msg("%s", train_error());
+    return got.config;
+}
+
+/* Buckets that 4 does not divide, tensors that ranks share. */
+static ring_status build(model_spec *spec, const char *name)
+{
+    static const size_t widths[] = {PIXELS, 29, 131, 127, 3, 10};
+    if (name == NULL)
+        return model_build_mlp(spec, "deep", widths, COUNT_OF(widths) - 1);
+    return model_build(spec, name);
+}
+
+static void take_note(void *context, const char *text)
+{
+    job *run = context;
+    const size_t used = strlen(run->notes);
+    snprintf(run->notes + used, sizeof run->notes - used, "%s\n", text);
+}
+
+static ring_status act(job *run, train_engine *engine, const model_spec *spec)
+{
+    static char settings[] = "a=1\nb=2\n";
+    checkpoint_run what = {.identity = {.model_hash = model_spec_hash(spec),
+                                        .data_hash = run->data,
+                                        .seed = run->seed},
+                           .place = {.step = run->step, .epoch = 3, .taken = 17},
+                           .settings = settings};
+    snprintf(what.identity.model, sizeof what.identity.model, "%s", spec->name);
+    if (run->saves) {
+        visit(engine, true);
+        engine->optimizer.step = STEP;
+        return checkpoint_save(engine, run->path, &what, 0);
+    }
+    const ring_status status = checkpoint_load(engine, run->path, &what, take_note, run,
+                                               run->found);
+    run->wrong = visit(engine, false);
+    run->optimizer_step = engine->optimizer.step;
+    run->place = what.place;
+    return status;
+}
+
+static void *run_rank(void *argument)
+{
+    job *run = argument;
+    gemm_set_threads(1);
+    const train_config config = configure(run);
+    ring_comm *comm = NULL;
+    train_engine engine = {0};
+    model_spec spec = {0};
+    run->status = ring_comm_init(&comm, run->ranks, run->id, run->rank);
+    if (run->status == RING_OK)
+        run->status = build(&spec, run->model);
+    if (run->status == RING_OK)
+        run->status = engine_create(&engine, comm, &config, LOSS_MSE, &spec, 4, 1);
+    if (run->status == RING_OK)
+        run->status = act(run, &engine, &spec);
+    if (run->status != RING_OK)
+        snprintf(run->error, sizeof run->error, "%s", train_error());
+    engine_destroy(&engine);
+    model_spec_free(&spec);
+    ring_comm_destroy(comm);
+    return NULL;
+}
+
+/* @return what rank 0 saw; all ranks must have the same status. */
+static job run_ranks(const job *what)
+{
+    static job runs[RANKS_MAX];
+    ring_unique_id id;
+    pthread_t threads[RANKS_MAX];
+    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    for (int r = 0; r < what->ranks; r++) {
+        runs[r] = *what;
+        runs[r].id = &id;
+        runs[r].rank = r;
+        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &runs[r]), 0);
+    }
+    for (int r = 0; r < what->ranks; r++)
+        pthread_join(threads[r], NULL);
+    for (int r = 1; r < what->ranks; r++) {
+        assert_int_equal(runs[r].status, runs[0].status);
+        runs[0].wrong += runs[r].wrong;
+    }
+    return runs[0];
+}
+
+/* @return "s" in the test's folder: a place of its own, as files_path() is overwritten. */
+static const char *make_folder(void)
+{
+    static char dir[FILENAME_MAX];
+    snprintf(dir, sizeof dir, "%s", files_path("s"));
+    assert_int_equal(mkdir(dir, 0700), 0);
+    return dir;
+}
+
+static job save_step(int ranks, int stage, const char *dir, long step)
+{
+    const job run = run_ranks(&(job){.ranks = ranks,
+                                     .stage = stage,
+                                     .optimizer = ADAM,
+                                     .path = dir,
+                                     .saves = true,
+                                     .step = step});
+    if (run.status != RING_OK)
+        fail_msg("%d ranks, stage %d: %s", ranks, stage, run.error);
+    return run;
+}
+
+static job load(int ranks, int stage, const char *path)
+{
+    return run_ranks(&(job){.ranks = ranks, .stage = stage, .optimizer = ADAM, .path = path});
+}
+
+static void expect_loaded(const job *run)
+{
+    if (run->status != RING_OK)
+        fail_msg("%d ranks, stage %d: %s", run->ranks, run->stage, run->error);
+    assert_int_equal(run->wrong, 0);
+    assert_int_equal(run->optimizer_step, STEP);
+    assert_int_equal(run->place.epoch, 3);
+    assert_int_equal(run->place.taken, 17);
+}
+
+/* ---- Pairs --------------------------------------------------------------------------------- */
+
+static const int rank_counts[] = {1, 2, 4};
+enum { KINDS = COUNT_OF(rank_counts) * STAGES };
+
+static const char *folder_of(int kind)
+{
+    char name[32];
+    snprintf(name, sizeof name, "kind%d", kind);
+    assert_true(mkdir(files_path(name), 0700) == 0);
+    return files_path(name);
+}
+
+/* Each element once, no padding: the bytes of the data are those of the parameters. */
+static void expect_no_padding(const char *dir, int ranks)
+{
+    char path[FILENAME_MAX];
+    size_t elements = 0;
+    stored_tensors stored;
+    snprintf(path, sizeof path, "%s/step-00000001", dir);
+    assert_int_equal(shards_open(path, ranks, &stored), RING_OK);
+    for (int i = 0; i < stored.count; i++)
+        elements += stored.ranges[i].count;
+    const size_t parameters = PIXELS * 29 + 29 + 29 * 131 + 131 + 131 * 127 + 127 + 127 * 3 + 3 +
+                              3 * 10 + 10;
+    assert_int_equal(elements, STATES * parameters);
+    stored_free(&stored);
+}
+
+static void any_ranks_and_stage_load_what_any_other_saved(void **state)
+{
+    (void)state;
+    const bool all = getenv("RING_TEST_LONG") != NULL;
+    for (int from = 0; from < (int)KINDS; from++) {
+        const char *dir = folder_of(from);
+        const int ranks = rank_counts[from / STAGES];
+        save_step(ranks, from % STAGES, dir, 1);
+        expect_no_padding(dir, ranks);
+        for (int to = 0; to < (int)KINDS; to++) {
+            if (!all && to != (from * 5 + 7) % (int)KINDS)
+                continue;
+            const job run = load(rank_counts[to / STAGES], to % STAGES, dir);
+            expect_loaded(&run);
+        }
+    }
+}
+
+static void momentum_is_a_state_too(void **state)
+{
+    (void)state;
+    job what = {.ranks = 2,
+                .stage = 1,
+                .optimizer = MOMENTUM,
+                .path = files_path("s"),
+                .saves = true,
+                .step = 1};
+    assert_int_equal(mkdir(what.path, 0700), 0);
+    assert_int_equal(run_ranks(&what).status, RING_OK);
+    what.saves = false;
+    what.ranks = 1;
+    const job run = run_ranks(&what);
+    expect_loaded(&run);
+}
+
+/* ---- What does not belong ------------------------------------------------------------------ */
+
+static void expect_text(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL)
+        fail_msg("no \"%s\" in: %s", part, text);
+}
+
+static void expect_refused(const job *what, const char *text)
+{
+    const job run = run_ranks(what);
+    assert_int_equal(run.status, RING_ERR_CONFIG);
+    expect_text(run.error, text);
+    assert_true(run.wrong > 0); /* nothing was loaded */
+}
+
+static void a_checkpoint_of_another_run_is_refused(void **state)
+{
+    (void)state;
+    const char *dir = make_folder();
+    save_step(2, 0, dir, 1);
+    const job good = {.ranks = 2, .optimizer = ADAM, .path = dir};
+    job what = good;
+    what.model = "mlp";
+    expect_refused(&what, "is of the model deep, not of this run's mlp");
+    what = good;
+    what.seed = 5;
+    expect_refused(&what, "is of a run with --seed 0, not 5");
+    what = good;
+    what.data = 5;
+    expect_refused(&what, "was trained on other data");
+    what = good;
+    what.optimizer = MOMENTUM;
+    expect_refused(&what, "it has no momentum_buffer");
+    what.optimizer = "{type: \"SGD\"}";
+    expect_refused(&what, "it has exp_avg, too");
+}
+
+/* ---- Damage -------------------------------------------------------------------------------- */
+
+static const char *inside(const char *name)
+{
+    static char path[FILENAME_MAX];
+    snprintf(path, sizeof path, "s/step-00000002/%s", name);
+    return path;
+}
+
+static void cut(const char *name, long bytes)
+{
+    assert_int_equal(truncate(files_path(inside(name)), bytes), 0);
+}
+
+static void flip(const char *name, size_t at)
+{
+    size_t bytes;
+    char *data = files_read(files_path(inside(name)), &bytes);
+    assert_non_null(data);
+    data[at < bytes ? at : bytes - 1] ^= 4;
+    files_write(inside(name), data, bytes);
+    free(data);
+}
+
+#define SHARD "rank-00001.safetensors"
+
+static void damage(int way)
+{
+    switch (way) {
+    case 0:
+        cut(SHARD, 5000);
+        break;
+    case 1:
+        cut(SHARD, 0);
+        break;
+    case 2:
+        flip(SHARD, 9);
+        break;
+    case 3:
+        flip(SHARD, SIZE_MAX);
+        break;
+    case 4:
+        unlink(files_path(inside(SHARD)));
+        break;
+    case 5:
+        cut("manifest.json", 300);
+        break;
+    case 6:
+        cut("manifest.json", 0);
+        break;
+    case 7:
+        flip("manifest.json", 40);
+        break;
+    default:
+        unlink(files_path(inside("manifest.json")));
+        break;
+    }
+}
+
+static const char *const damages[] = {
+    "rank-00001.safetensors: 5000 bytes, but",
+    "rank-00001.safetensors: 0 bytes, but",
+    "rank-00001.safetensors: hash ",
+    "rank-00001.safetensors: hash ",
+    "rank-00001.safetensors: No such file",
+    "manifest.json: its bytes do not have the hash",
+    "manifest.json: its bytes do not have the hash",
+    "manifest.json: its bytes do not have the hash",
+    "manifest.json: No such file",
+};
+
+static void what_is_damaged_is_named_and_the_last_good_one_used(void **state)
+{
+    (void)state;
+    const char *dir = make_folder();
+    save_step(2, 2, dir, 1);
+    for (size_t way = 0; way < COUNT_OF(damages); way++) {
+        save_step(2, 2, dir, 2);
+        damage((int)way);
+        job run = load(2, 1, dir);
+        expect_loaded(&run);
+        assert_int_equal(run.place.step, 1);
+        expect_text(run.found, "/step-00000001");
+        expect_text(run.notes, "not used: ");
+        expect_text(run.notes, damages[way]);
+        run = load(2, 1, files_path("s/step-00000002"));
+        assert_int_equal(run.status, RING_ERR_SYSTEM);
+        expect_text(run.error, damages[way]);
+        assert_true(run.wrong > 0);
+    }
+}
+
+static void a_folder_without_a_whole_checkpoint_is_refused(void **state)
+{
+    (void)state;
+    const char *dir = make_folder();
+    job run = load(2, 0, dir);
+    assert_int_equal(run.status, RING_ERR_SYSTEM);
+    expect_text(run.error, "there is no checkpoint (step-NNNNNNNN) in it");
+    save_step(1, 0, dir, 2);
+    cut("rank-00000.safetensors", 100);
+    run = load(2, 0, dir);
+    assert_int_equal(run.status, RING_ERR_SYSTEM);
+    expect_text(run.error, "none of its 1 checkpoints is whole");
+}
+
+/* Whoever reads latest may be misled; we are not. */
+static void latest_is_not_believed(void **state)
+{
+    (void)state;
+    const char *dir = make_folder();
+    save_step(1, 0, dir, 2);
+    size_t bytes;
+    char *latest = files_read(files_path("s/latest"), &bytes);
+    assert_string_equal(latest, "step-00000002\n");
+    free(latest);
+    files_write("s/latest", "step-00000777\n", 14);
+    const job run = load(1, 0, dir);
+    expect_loaded(&run);
+}
+
+/* ---- Manifests ----------------------------------------------------------------------------- */
+
+static ring_status parse_text(const char *text, size_t length)
+{
+    checkpoint_manifest manifest;
+    const ring_status status = manifest_parse(&manifest, "m", text, length);
+    manifest_free(&manifest);
+    return status;
+}
+
+static void any_flipped_bit_of_a_manifest_is_noticed(void **state)
+{
+    (void)state;
+    const char *dir = files_path("s");
+    size_t bytes;
+    assert_int_equal(mkdir(dir, 0700), 0);
+    save_step(1, 0, dir, 2);
+    char *text = files_read(files_path(inside("manifest.json")), &bytes);
+    assert_int_equal(parse_text(text, bytes), RING_OK);
+    for (size_t i = 0; i < bytes; i++) {
+        for (int bit = 0; bit < 8; bit += 3) {
+            text[i] = (char)(text[i] ^ 1 << bit);
+            assert_int_equal(parse_text(text, bytes), RING_ERR_SYSTEM);
+            text[i] = (char)(text[i] ^ 1 << bit);
+        }
+        assert_int_equal(parse_text(text, i), RING_ERR_SYSTEM);
+    }
+    free(text);
+}
+
+/* With a hash that is right. */
+static void another_version_is_refused_at_once(void **state)
+{
+    (void)state;
+    const char *dir = files_path("s");
+    size_t bytes;
+    assert_int_equal(mkdir(dir, 0700), 0);
+    save_step(1, 0, dir, 1);
+    save_step(1, 0, dir, 2);
+    char *text = files_read(files_path(inside("manifest.json")), &bytes);
+    char *version = strstr(text, "\"version\":\t1"), *end = strstr(text, ",\n\t\"hash\":\t\"");
+    for (char *next; (next = strstr(end + 1, ",\n\t\"hash\":\t\"")) != NULL;)
+        end = next;
+    assert_non_null(version);
+    version[strlen("\"version\":\t")] = '2';
+    snprintf(end, bytes - (size_t)(end - text) + 1, ",\n\t\"hash\":\t\"%016llx\"\n}\n",
+             (unsigned long long)durable_hash(text, (size_t)(end - text)));
+    files_write(inside("manifest.json"), text, bytes);
+    free(text);
+    const job run = load(1, 0, dir);
+    assert_int_equal(run.status, RING_ERR_UNSUPPORTED);
+    expect_text(run.error, "version 2 of the format, but this ringtrain reads version 1");
+}
+
+/* ---- Files of tensors ---------------------------------------------------------------------- */
+
+#define ENTRY(name, type, shape, begin, end) \
+    "\"" name "\":{\"dtype\":\"" type "\",\"shape\":[" shape "],\"data_offsets\":[" begin "," end \
+    "]}"
+
+/* The data are 12 bytes. */
+static const struct {
+    const char *header, *refusal; /* NULL: it is accepted */
+} headers[] = {
+    {"{" ENTRY("a", "F32", "3", "0", "12") "}", NULL},
+    {"{\"__metadata__\":{\"x\":\"y\"}," ENTRY("b", "F32", "1", "8",
+                                              "12") "," ENTRY("a", "BF16", "2,2", "0", "8") "}  ",
+     NULL},
+    {"{" ENTRY("a", "F32", "3", "0", "8") "}", "data_offsets cannot be"},
+    {"{" ENTRY("a", "F32", "4", "0", "16") "}", "data_offsets cannot be"},
+    {"{" ENTRY("a", "F32", "1", "12", "8") "}", "data_offsets cannot be"},
+    {"{" ENTRY("a", "F32", "2", "0", "8") "}", "bytes that no tensor has"},
+    {"{" ENTRY("a", "F32", "1", "0", "4") "," ENTRY("b", "F32", "1", "8", "12") "}",
+     "overlap or leave a gap"},
+    {"{" ENTRY("a", "F32", "2", "0", "8") "," ENTRY("b", "F32", "2", "4", "12") "}",
+     "overlap or leave a gap"},
+    {"{" ENTRY("a", "F32", "2", "0", "8") "," ENTRY("a", "F32", "1", "8", "12") "}",
+     "two tensors of one name"},
+    {"{" ENTRY("a", "I64", "3", "0", "12") "}", "not F32, F16 or BF16"},
+    {"{" ENTRY("a", "F32", "-3", "0", "12") "}", "shape cannot be"},
+    {"{" ENTRY("a", "F32", "1.5", "0", "12") "}", "shape cannot be"},
+    {"{" ENTRY("a", "F32", "4294967296,4294967296,4294967296", "0", "12") "}", "shape cannot be"},
+    {"{" ENTRY("a", "F32", "1,1,1,1,1,1,1,1,3", "0", "12") "}", "shape cannot be"},
+    {"{" ENTRY("", "F32", "3", "0", "12") "}", "no name that can be shown"},
+    {"{\"a\":3}", "without dtype, shape and data_offsets"},
+    {"[1]", "no JSON"},
+    {"{" ENTRY("a", "F32", "3", "0", "12") "}x", "no JSON"},
+    {"{" ENTRY("a", "F32", "3", "0", "12"), "no JSON"},
+};
+
+static ring_status open_header(const char *header, uint64_t length)
+{
+    char file[1024];
+    const char *path = files_path("f");
+    stored_tensors stored;
+    memcpy(file, &length, sizeof length);
+    const int used = snprintf(file + sizeof length, sizeof file - sizeof length, "%s", header);
+    memset(file + sizeof length + used, 0, 12);
+    files_write("f", file, sizeof length + (size_t)used + 12);
+    const ring_status status = stored_open(&stored, &path, 1, true);
+    stored_free(&stored);
+    return status;
+}
+
+static void hostile_headers_are_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(headers); i++) {
+        const ring_status status = open_header(headers[i].header, strlen(headers[i].header));
+        assert_int_equal(status, headers[i].refusal == NULL ? RING_OK : RING_ERR_SYSTEM);
+        if (headers[i].refusal != NULL)
+            expect_text(train_error(), headers[i].refusal);
+    }
+    static const uint64_t lengths[] = {0, 1, 1000, 1U << 30, UINT64_MAX, UINT64_MAX - 8};
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        assert_int_equal(open_header(headers[0].header, lengths[i]), RING_ERR_SYSTEM);
+        expect_text(train_error(), "its header's length cannot be");
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, files_set_up, files_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(any_ranks_and_stage_load_what_any_other_saved),
+        TEST(momentum_is_a_state_too),
+        TEST(a_checkpoint_of_another_run_is_refused),
+        TEST(what_is_damaged_is_named_and_the_last_good_one_used),
+        TEST(a_folder_without_a_whole_checkpoint_is_refused),
+        TEST(latest_is_not_believed),
+        TEST(any_flipped_bit_of_a_manifest_is_noticed),
+        TEST(another_version_is_refused_at_once),
+        TEST(hostile_headers_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every rank writes its shard; when all are on the disk rank 0 writes the manifest, and then the
+ * folder gets its name. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agree.h"
+#include "checkpoint.h"
+#include "durable.h"
+#include "errors.h"
+#include "shard.h"
+#include "step_folders.h"
+
+/* A checkpoint that is being written. */
+typedef struct saving {
+    train_engine *engine;
+    const checkpoint_run *run;
+    const char *dir;
+    int keep;
+    char path[FOLDER_PATH_MAX], hidden[FOLDER_PATH_MAX];
+    engine_state own;
+    manifest_shard *shards; /* [ranks] */
+} saving;
+
+static ring_status begin(saving *save)
+{
+    const long step = save->run->place.step;
+    RING_TRY(step_folders_path(save->dir, step, save->path));
+    RING_TRY(step_folders_hidden(save->dir, step, save->hidden));
+    RING_TRY(train_alloc((void **)&save->shards, (size_t)save->engine->ranks * sizeof *save->shards,
+                         "the shards"));
+    RING_TRY(engine_state_list(save->engine, SHARE_OWN, &save->own));
+    return save->engine->rank == 0 ? step_folders_begin(save->dir, save->hidden) : RING_OK;
+}
+
+static ring_status write_shard(saving *save)
+{
+    char path[STORED_PATH_MAX];
+    RING_TRY(shard_path(save->hidden, save->engine->rank, path));
+    return shard_write(path, &save->own, &save->shards[save->engine->rank]);
+}
+
+static ring_status gather_shards(saving *save)
+{
+    ring_comm *comm = save->engine->comm;
+    return train_ring(comm, ring_all_gather(&save->shards[save->engine->rank], save->shards,
+                                            sizeof *save->shards / sizeof(uint64_t), RING_UINT64,
+                                            comm, NULL));
+}
+
+/* ---- The manifest -------------------------------------------------------------------------- */
+
+static bool has_state(const checkpoint_manifest *manifest, const char *state)
+{
+    for (int i = 0; i < manifest->state_count; i++) {
+        if (strcmp(manifest->states[i], state) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Rank 0 owns something of every state: the first elements of the first bucket. */
+static void fill_state(const engine_state *own, checkpoint_manifest *manifest)
+{
+    for (int i = 0; i < own->piece_count; i++) {
+        if (!has_state(manifest, own->pieces[i].state))
+            strcpy(manifest->states[manifest->state_count++], own->pieces[i].state);
+    }
+    for (int i = 0; i < own->number_count; i++) {
+        manifest_number *number = &manifest->numbers[manifest->number_count++];
+        strcpy(number->name, own->numbers[i].name);
+        number->value = state_number_get(&own->numbers[i]);
+    }
+}
+
+static ring_status fill_tensors(const tensor_table *tensors, checkpoint_manifest *manifest)
+{
+    RING_TRY(train_alloc((void **)&manifest->tensors,
+                         (size_t)tensors->count * sizeof *manifest->tensors, "the manifest"));
+    for (int t = 0; t < tensors->count; t++) {
+        const train_tensor *tensor = &tensors->list[t];
+        if (tensor->tie >= 0)
+            continue;
+        manifest_tensor *to = &manifest->tensors[manifest->tensor_count++];
+        to->dims = tensor->dims;
+        memcpy(to->name, tensor->name, sizeof to->name);
+        memcpy(to->shape, tensor->shape, sizeof to->shape);
+    }
+    return RING_OK;
+}
+
+static ring_status write_manifest(const saving *save, const checkpoint_manifest *manifest)
+{
+    char path[FOLDER_PATH_MAX + sizeof CHECKPOINT_MANIFEST + 1], *text;
+    size_t length;
+    RING_TRY(manifest_write(manifest, &text, &length));
+    snprintf(path, sizeof path, "%s/%s", save->hidden, CHECKPOINT_MANIFEST);
+    const ring_status status = durable_write_all(path, text, length);
+    free(text);
+    return status;
+}
+
+/* Rank 0. */
+static ring_status finish(saving *save)
+{
+    const checkpoint_run *run = save->run;
+    checkpoint_manifest manifest = {.place = run->place,
+                                    .identity = run->identity,
+                                    .stage = save->engine->stage,
+                                    .shards = save->shards,
+                                    .shard_count = save->engine->ranks,
+                                    .settings = run->settings};
+    fill_state(&save->own, &manifest);
+    ring_status status = fill_tensors(&save->engine->model.tensors, &manifest);
+    if (status == RING_OK)
+        status = write_manifest(save, &manifest);
+    free(manifest.tensors);
+    if (status == RING_OK)
+        status = step_folders_finish(save->dir, save->hidden, save->path, run->place.step,
+                                     save->keep);
+    return status;
+}
+
+static ring_status save_all(saving *save)
+{
+    ring_comm *comm = save->engine->comm;
+    RING_TRY(agree(comm, begin(save)));
+    RING_TRY(agree(comm, write_shard(save)));
+    RING_TRY(gather_shards(save));
+    return agree(comm, save->engine->rank == 0 ? finish(save) : RING_OK);
+}
+
+ring_status checkpoint_save(train_engine *engine, const char *dir, const checkpoint_run *run,
+                            int keep)
+{
+    saving save = {.engine = engine, .run = run, .dir = dir, .keep = keep};
+    const ring_status status = save_all(&save);
+    if (status != RING_OK && engine->rank == 0 && save.hidden[0] != '\0')
+        step_folders_remove(save.hidden); /* its room is needed */
+    engine_state_free(&save.own);
+    free(save.shards);
+    return status;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Names and shapes must be the model's, as load_state_dict() wants them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agree.h"
+#include "checkpoint.h"
+#include "engine_state.h"
+#include "errors.h"
+#include "shard.h"
+
+/* A tied tensor may be in the file, too: as its original, whose values count. */
+static const train_tensor *find_tensor(const tensor_table *tensors, const char *name)
+{
+    for (int t = 0; t < tensors->count; t++) {
+        if (strcmp(tensors->list[t].name, name) == 0)
+            return &tensors->list[t];
+    }
+    return NULL;
+}
+
+static ring_status check_entry(const stored_range *entry, const tensor_table *tensors,
+                               const char *path)
+{
+    const train_tensor *tensor = find_tensor(tensors, entry->name);
+    if (tensor == NULL)
+        return train_fail(RING_ERR_CONFIG,
+                          "--init %s: the model has no tensor %s; is it of another "
+                          "--model?",
+                          path, entry->name);
+    if (entry->dims != tensor->dims ||
+        memcmp(entry->shape, tensor->shape, (size_t)tensor->dims * sizeof *tensor->shape) != 0)
+        return train_fail(RING_ERR_CONFIG,
+                          "--init %s: %s has another shape than the model's; is it of another "
+                          "--model?",
+                          path, entry->name);
+    return RING_OK;
+}
+
+static ring_status check_tensors(const stored_tensors *stored, const tensor_table *tensors,
+                                 const char *path)
+{
+    for (int i = 0; i < stored->count; i++)
+        RING_TRY(check_entry(&stored->ranges[i], tensors, path));
+    for (int t = 0; t < tensors->count; t++) {
+        const train_tensor *tensor = &tensors->list[t];
+        if (tensor->tie < 0 && stored_find(stored, tensor->name) == NULL)
+            return train_fail(RING_ERR_CONFIG,
+                              "--init %s: it has no tensor %s, which the model has; is it of "
+                              "another --model?",
+                              path, tensor->name);
+    }
+    return RING_OK;
+}
+
+static ring_status read_held(stored_tensors *stored, const engine_state *held)
+{
+    for (int i = 0; i < held->piece_count; i++) {
+        const state_piece *piece = &held->pieces[i];
+        if (strcmp(piece->state, STATE_PARAM) == 0)
+            RING_TRY(shard_read_piece(stored, piece->tensor->name, piece));
+    }
+    return RING_OK;
+}
+
+static ring_status read_params(train_engine *engine, const char *path, stored_tensors *stored,
+                               engine_state *held)
+{
+    RING_TRY(stored_open(stored, &path, 1, true));
+    RING_TRY(check_tensors(stored, &engine->model.tensors, path));
+    RING_TRY(engine_state_list(engine, SHARE_HELD, held));
+    return read_held(stored, held);
+}
+
+ring_status checkpoint_init_params(train_engine *engine, const char *path)
+{
+    stored_tensors stored = {.fd = -1};
+    engine_state held = {0};
+    const ring_status status = agree(engine->comm, read_params(engine, path, &stored, &held));
+    stored_free(&stored);
+    engine_state_free(&held);
+    return status;
+}

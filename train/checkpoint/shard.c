@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Names of ranges, and their values as they lie in memory. */
+#include "shard.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bucket_casts.h"
+#include "durable.h"
+#include "errors.h"
+
+enum { BLOCK = 16384 /* elements */ };
+
+ring_status shard_path(const char *folder, int rank, char path[STORED_PATH_MAX])
+{
+    if (snprintf(path, STORED_PATH_MAX, "%s/rank-%05d.safetensors", folder, rank) < STORED_PATH_MAX)
+        return RING_OK;
+    return train_fail(RING_ERR_CONFIG, "%.200s…: the name is too long", folder);
+}
+
+void shard_tensor_name(const char *state, const char *tensor, char name[STORED_NAME_MAX])
+{
+    snprintf(name, STORED_NAME_MAX, "%s/%s", state, tensor);
+}
+
+static void fill_entry(const state_piece *piece, safetensors_entry *entry)
+{
+    char name[STORED_NAME_MAX];
+    shard_tensor_name(piece->state, piece->tensor->name, name);
+    snprintf(entry->name, sizeof entry->name, "%s@%zu", name, piece->begin);
+    entry->type = piece->type;
+    entry->dims = 1;
+    entry->shape[0] = piece->count;
+}
+
+static ring_status make_head(const engine_state *state, char **head, size_t *bytes)
+{
+    safetensors_entry *entries;
+    RING_TRY(train_alloc((void **)&entries, (size_t)state->piece_count * sizeof *entries,
+                         "the list of a shard"));
+    for (int i = 0; i < state->piece_count; i++)
+        fill_entry(&state->pieces[i], &entries[i]);
+    const ring_status status = safetensors_head(entries, state->piece_count, head, bytes);
+    free(entries);
+    return status;
+}
+
+static ring_status write_all(durable_file *file, const char *head, size_t bytes,
+                             const engine_state *state)
+{
+    RING_TRY(durable_write(file, head, bytes));
+    for (int i = 0; i < state->piece_count; i++)
+        RING_TRY(durable_write(file, state->pieces[i].values,
+                               state->pieces[i].count * precision_size(state->pieces[i].type)));
+    return RING_OK;
+}
+
+ring_status shard_write(const char *path, const engine_state *state, manifest_shard *shard)
+{
+    char *head;
+    size_t bytes;
+    durable_file file;
+    RING_TRY(make_head(state, &head, &bytes));
+    ring_status status = durable_begin(&file, path);
+    if (status == RING_OK)
+        status = write_all(&file, head, bytes, state);
+    free(head);
+    if (status != RING_OK) {
+        durable_discard(&file);
+        return status;
+    }
+    shard->bytes = file.bytes;
+    return durable_finish(&file, &shard->hash);
+}
+
+ring_status shard_check(const char *path, const manifest_shard *shard)
+{
+    uint64_t hash, bytes;
+    RING_TRY(durable_hash_file(path, &hash, &bytes));
+    if (bytes != shard->bytes)
+        return train_fail(RING_ERR_SYSTEM,
+                          "%s: %" PRIu64 " bytes, but %" PRIu64 " were written: it is cut off or "
+                          "not of this checkpoint",
+                          path, bytes, shard->bytes);
+    if (hash != shard->hash)
+        return train_fail(RING_ERR_SYSTEM,
+                          "%s: hash %016" PRIx64 ", but %016" PRIx64 " was written: its bytes have "
+                          "changed since",
+                          path, hash, shard->hash);
+    return RING_OK;
+}
+
+static ring_status open_all(const char *folder, int shards, char (*paths)[STORED_PATH_MAX],
+                            const char **list, stored_tensors *stored)
+{
+    for (int s = 0; s < shards; s++) {
+        RING_TRY(shard_path(folder, s, paths[s]));
+        list[s] = paths[s];
+    }
+    return stored_open(stored, list, shards, false);
+}
+
+ring_status shards_open(const char *folder, int shards, stored_tensors *stored)
+{
+    char(*paths)[STORED_PATH_MAX] = malloc((size_t)shards * sizeof *paths);
+    const char **list = malloc((size_t)shards * sizeof *list);
+    ring_status status = RING_ERR_MEMORY;
+    *stored = (stored_tensors){.fd = -1};
+    if (paths != NULL && list != NULL)
+        status = open_all(folder, shards, paths, list, stored);
+    else
+        train_fail(status, "%s: no memory for the list of its shards", folder);
+    free(list);
+    free(paths);
+    return status;
+}
+
+ring_status shard_read_piece(stored_tensors *stored, const char *name, const state_piece *piece)
+{
+    float block[BLOCK];
+    unsigned char *to = piece->values;
+    if (piece->type == RING_FLOAT32)
+        return stored_read(stored, name, piece->begin, piece->count, piece->values);
+    for (size_t done = 0; done < piece->count;) {
+        const size_t left = piece->count - done, now = left < BLOCK ? left : BLOCK;
+        RING_TRY(stored_read(stored, name, piece->begin + done, now, block));
+        cast_elements(to + done * precision_size(piece->type), piece->type, block, RING_FLOAT32,
+                      now);
+        done += now;
+    }
+    return RING_OK;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What --save, --resume and --init mean together. */
+#include "run_saving.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agree.h"
+#include "clock.h"
+#include "errors.h"
+#include "step_folders.h"
+
+#define LATEST "latest"
+
+static void note(void *context, const char *text)
+{
+    const run_saving *saving = context;
+    report_line(saving->report, "NOTE --resume: %s", text);
+}
+
+/* ---- Where the run begins ------------------------------------------------------------------ */
+
+/* Its folder has nothing to go on from: not an error for "latest". */
+static bool begins_anew(const run_saving *saving, ring_status status, const char *found)
+{
+    return status == RING_ERR_SYSTEM && found[0] == '\0' &&
+           strcmp(saving->options->resume, LATEST) == 0;
+}
+
+/* Newer ones in the folder that was resumed from are damaged ones, which were told. */
+static bool saves_where_it_resumes(const run_options *options)
+{
+    return options->resume != NULL && options->save_dir != NULL &&
+           (strcmp(options->resume, LATEST) == 0 ||
+            strcmp(options->resume, options->save_dir) == 0);
+}
+
+static ring_status resume(run_saving *saving, train_engine *engine, run_place *place)
+{
+    const run_options *options = saving->options;
+    char found[STORED_PATH_MAX];
+    const bool latest = strcmp(options->resume, LATEST) == 0;
+    const double start = train_now();
+    const ring_status status = agree(engine->comm,
+                                     checkpoint_load(engine,
+                                                     latest ? options->save_dir : options->resume,
+                                                     &saving->run, note, saving, found));
+    if (begins_anew(saving, status, found)) {
+        note(saving, "no checkpoint is there yet: training starts from the beginning");
+        return RING_OK;
+    }
+    RING_TRY(status);
+    *place = saving->run.place;
+    saving->begun = place->step;
+    saving->saved = saves_where_it_resumes(options) ? place->step : -1;
+    report_line(saving->report, "resumed from %s: update %ld, epoch %d (%.2f s)", found,
+                place->step, place->epoch, train_now() - start);
+    return RING_OK;
+}
+
+static ring_status begin(run_saving *saving, train_engine *engine, run_place *place)
+{
+    const run_options *options = saving->options;
+    if (options->resume != NULL)
+        RING_TRY(resume(saving, engine, place));
+    if (options->init_path != NULL && saving->begun < 0)
+        RING_TRY(checkpoint_init_params(engine, options->init_path));
+    return RING_OK;
+}
+
+/* ---- The folder ---------------------------------------------------------------------------- */
+
+/* Whoever resumes from the folder later must find this run's checkpoints. */
+static ring_status check_newer(const run_saving *saving)
+{
+    const run_options *options = saving->options;
+    const long newest = step_folders_before(options->save_dir, LONG_MAX);
+    if (newest <= saving->begun || saves_where_it_resumes(options))
+        return RING_OK;
+    return train_fail(RING_ERR_CONFIG,
+                      "--save %s: it has a checkpoint of update %ld already; go on from there with "
+                      "--resume latest, or give another folder",
+                      options->save_dir, newest);
+}
+
+static ring_status open_folder(run_saving *saving, const train_engine *engine)
+{
+    if (saving->options->save_dir == NULL || engine->rank != 0)
+        return RING_OK;
+    return step_folders_open(saving->options->save_dir, &saving->lock);
+}
+
+ring_status run_saving_start(run_saving *saving, const run_options *options, train_engine *engine,
+                             train_report *report, const run_identity *identity, char *settings,
+                             run_place *place)
+{
+    *saving = (run_saving){.options = options,
+                           .report = report,
+                           .lock = -1,
+                           .begun = -1,
+                           .saved = -1,
+                           .run = {.identity = *identity, .settings = settings}};
+    RING_TRY(agree(engine->comm, open_folder(saving, engine)));
+    RING_TRY(begin(saving, engine, place));
+    if (options->save_dir == NULL)
+        return RING_OK;
+    return agree(engine->comm, engine->rank == 0 ? check_newer(saving) : RING_OK);
+}
+
+void run_saving_close(run_saving *saving)
+{
+    if (saving->options != NULL)
+        step_folders_close(saving->lock);
+    *saving = (run_saving){0};
+}
+
+/* ---- Saving -------------------------------------------------------------------------------- */
+
+bool run_saving_due(const run_saving *saving, long step, bool epoch_over)
+{
+    const run_options *options = saving->options;
+    if (options->save_dir == NULL)
+        return false;
+    return options->save_every > 0 ? step % options->save_every == 0 : epoch_over;
+}
+
+static ring_status tell_failure(run_saving *saving, const train_engine *engine)
+{
+    char text[TRAIN_ERROR_MAX];
+    snprintf(text, sizeof text, "checkpoint not saved, and training goes on: %s", train_error());
+    if (engine->rank == 0)
+        report_error(saving->report, text);
+    return RING_OK;
+}
+
+ring_status run_saving_save(run_saving *saving, train_engine *engine, const run_place *place,
+                            bool last)
+{
+    const run_options *options = saving->options;
+    if (options->save_dir == NULL || saving->saved == place->step)
+        return RING_OK;
+    const double start = train_now();
+    saving->run.place = *place;
+    const ring_status status = checkpoint_save(engine, options->save_dir, &saving->run,
+                                               options->keep);
+    if (status == RING_ERR_SYSTEM && !last)
+        return tell_failure(saving, engine);
+    RING_TRY(status);
+    saving->saved = place->step;
+    report_line(saving->report, "saved %s/step-%08ld in %.2f s", options->save_dir, place->step,
+                train_now() - start);
+    return RING_OK;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A thread waits for the signals, and no handler runs on others: on top of kernels of oneDNN 2.6.3
+ * a handler's frame destroyed the heap (decision 29). */
+#include "stop_signals.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "clock.h"
+
+/* Ranks that may have the same signal: three counts in a float64. */
+enum { COUNT_BITS = 17 };
+
+/* A terminal and a launcher may both pass on one Ctrl-C. */
+#define TWICE_SECONDS 1.0
+
+/* If ranks have several, the last one here counts. */
+static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
+enum { SIGNALS = sizeof signals / sizeof *signals };
+
+static sigset_t watched;
+static atomic_bool begun;
+static atomic_int taken; /* the first one's number in the list, from 1 */
+
+static void end_process(int number)
+{
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    signal(number, SIG_DFL);
+    raise(number);
+    pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+}
+
+static void take(int number)
+{
+    for (int i = 0; i < SIGNALS; i++) {
+        if (signals[i] == number)
+            atomic_store(&taken, i + 1);
+    }
+}
+
+static void *wait_for_signals(void *unused)
+{
+    double first = 0.0;
+    for (int number; sigwait(&watched, &number) == 0;) {
+        const bool asked = atomic_load(&taken) != 0;
+        if (!atomic_load(&begun) || (asked && train_now() - first > TWICE_SECONDS))
+            end_process(number);
+        if (asked)
+            continue;
+        first = train_now();
+        take(number);
+    }
+    return unused;
+}
+
+void stop_signals_watch(void)
+{
+    pthread_t thread;
+    struct sigaction action;
+    sigemptyset(&watched);
+    for (size_t i = 0; i < SIGNALS; i++) {
+        if (sigaction(signals[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(&watched, signals[i]);
+    }
+    pthread_sigmask(SIG_BLOCK, &watched, NULL);
+    if (pthread_create(&thread, NULL, wait_for_signals, NULL) == 0)
+        pthread_detach(thread);
+    else
+        pthread_sigmask(SIG_UNBLOCK, &watched, NULL);
+}
+
+void stop_signals_begin(void)
+{
+    atomic_store(&begun, true);
+}
+
+double stop_signals_asked(void)
+{
+    const int number = atomic_load(&taken);
+    return number != 0 ? ldexp(1.0, COUNT_BITS * (number - 1)) : 0.0;
+}
+
+int stop_signals_of(double sum)
+{
+    for (int i = SIGNALS - 1; i >= 0; i--) {
+        if (sum >= ldexp(1.0, COUNT_BITS * i))
+            return signals[i];
+    }
+    return 0;
+}
