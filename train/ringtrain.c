@@ -64,7 +64,7 @@ static void take_model(const args_given *given)
 {
     const char *dot = strrchr(given->text, '.');
     if (!is_builtin(given->text) && (dot == NULL || strcmp(dot, ".json") != 0))
-        args_refuse(given, "expected mlp, lenet5, alexnet or a FILE.json");
+        args_refuse(given, "expected mlp, lenet5, alexnet, gpt or a FILE.json");
     args_text(given);
 }
 
@@ -87,13 +87,15 @@ static const args_row rows[] = {
     {.help = "The run:"},
     {"deepspeed_config", 0, "FILE", "DeepSpeed configuration (JSON)", args_text, AT(config_path)},
     {"deepscale_config", .flags = OPTION_ALIAS},
-    {"data", 0, "DIR", "Folder of MNIST's four files, raw or .gz, or CIFAR-10's (RING_DATA)",
+    {"data", 0, "DIR",
+     "Folder of MNIST's four files, raw or .gz, CIFAR-10's, or a text: train.bin and val.bin, or "
+     "input.txt (RING_DATA)",
      args_text, AT(data)},
     {"model", 0, "NAME|FILE.json",
-     "mlp: 784-256-64-10 with ReLU (default), lenet5, alexnet, or a list of layers", take_model,
-     AT(model)},
-    {"loss", 0, "NAME", "mse on one-hot targets (default) or cross_entropy", args_name, AT(loss),
-     .names = loss_names},
+     "mlp: 784-256-64-10 with ReLU (default), lenet5, alexnet, gpt, or a list of layers",
+     take_model, AT(model)},
+    {"loss", 0, "NAME", "mse on one-hot targets (default for images) or cross_entropy (for text)",
+     args_name, AT(loss), .names = loss_names},
     {"epochs", 0, "N", "Passes over the training set (default 1, or as many as --max-steps takes)",
      args_whole, AT(epochs), .least = 1, .most = 1000000},
     {"max-steps", 0, "N",
@@ -190,7 +192,8 @@ int main(int argc, char **argv)
 {
     static const args_program ringtrain = {
         "ringtrain", rows, NULL,
-        "Trains a network on MNIST or CIFAR-10 as a DeepSpeed configuration says, on as many ranks "
+        "Trains a network on MNIST, CIFAR-10 or a text as a DeepSpeed configuration says, on as "
+        "many ranks "
         "as the "
         "launcher started: ringrun -n 2 ringtrain --deepspeed_config FILE --data DIR"
         "\vringtrain export CHECKPOINT --out FILE.safetensors makes one file of a checkpoint's "
@@ -199,7 +202,7 @@ int main(int argc, char **argv)
         "output), 2 wrong use, 128 + signal after Ctrl-C or SIGTERM.",
         .take = take_word};
     command_line line = {
-        .run = {.model = "mlp", .loss = LOSS_MSE, .eval_every = 1, .started = train_now()}};
+        .run = {.model = "mlp", .loss = LOSS_KINDS, .eval_every = 1, .started = train_now()}};
     output_check_at_exit(EXIT_FAILURE);
     if (argc > 1 && strcmp(argv[1], "export") == 0)
         return export_command(argc - 1, argv + 1);

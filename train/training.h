@@ -23,9 +23,9 @@ typedef struct run_options {
     long save_every;          /* updates; 0: at each epoch's end */
     int keep;                 /* checkpoints; 0: all */
     int eval_every;           /* epochs; 0: the test set is not used */
-    loss_kind loss;
-    int epochs;     /* 0: as many as max_steps takes, else 1 */
-    long max_steps; /* 0: no limit */
+    loss_kind loss;           /* LOSS_KINDS: what suits the data */
+    int epochs;               /* 0: as many as max_steps takes, else 1 */
+    long max_steps;           /* 0: no limit */
     uint64_t seed;
     bool compat_ds_0_13, warn_unknown;
     bool fp16, bf16; /* where the configuration leaves it open */

@@ -259,7 +259,7 @@ static void check_dataset(const train_dataset *d)
 {
     const uint32_t order[] = {(uint32_t)d->count - 1, 0};
     float *taken = malloc(2 * d->features * sizeof *taken);
-    uint8_t classes[2];
+    uint16_t classes[2];
     must(taken != NULL && d->count > 0 && d->features > 0);
     dataset_take(d, order, 2, taken, classes);
     must(classes[0] < DATASET_CLASSES && classes[1] < DATASET_CLASSES);

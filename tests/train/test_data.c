@@ -283,7 +283,7 @@ static void batches_are_rows_divided_by_255(void **state)
     assert_int_equal(dataset.features, 784);
     static const uint32_t order[] = {29, 0, 7};
     float images[3 * 784];
-    uint8_t labels[3];
+    uint16_t labels[3];
     dataset_take(&dataset, order, 3, images, labels);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(labels[i], dataset.labels.data[order[i]]);
@@ -293,6 +293,98 @@ static void batches_are_rows_divided_by_255(void **state)
         }
     }
     dataset_free(&dataset);
+}
+
+/* ---- Text ---------------------------------------------------------------------------------- */
+
+static train_dataset read_text(dataset_part part, size_t tokens)
+{
+    train_dataset text;
+    if (dataset_read(files_path("."), part, &text) != RING_OK ||
+        dataset_cut(&text, tokens) != RING_OK)
+        fail_msg("%s", train_error());
+    return text;
+}
+
+static void a_text_is_cut_into_samples_and_their_next_tokens(void **state)
+{
+    (void)state;
+    static const uint32_t order[] = {2, 0};
+    const float inputs[] = {'i', 'j', 'k', 'l', 'a', 'b', 'c', 'd'};
+    const uint16_t next[] = {'j', 'k', 'l', 'm', 'b', 'c', 'd', 'e'};
+    float taken[8];
+    uint16_t labels[8];
+    files_write("input.txt", "abcdefghijklmnop\xffxyz", 20);
+    train_dataset train = read_text(DATASET_TRAIN, 4), test = read_text(DATASET_TEST, 1);
+    assert_int_equal(train.count, 4); /* of 18 bytes; the last one is a label alone */
+    assert_int_equal(train.features, 4);
+    assert_int_equal(train.classes, 256);
+    assert_int_equal(test.count, 1);
+    assert_int_equal(test.classes, 'z' + 1);
+    dataset_take(&train, order, 2, taken, labels);
+    assert_memory_equal(taken, inputs, sizeof inputs);
+    assert_memory_equal(labels, next, sizeof next);
+    assert_int_not_equal(dataset_hash(&train), dataset_hash(&test));
+    dataset_free(&train);
+    dataset_free(&test);
+}
+
+/* 20240520, version 1, three tokens. */
+static const uint8_t llmc_start[12] = {0x88, 0xd8, 0x34, 0x1, 1, 0, 0, 0, 3, 0, 0, 0};
+
+static void sixteen_bit_tokens_are_read_with_and_without_a_header(void **state)
+{
+    (void)state;
+    static const uint32_t first[] = {0};
+    const uint8_t tokens[] = {1, 0, 0x50, 0xc4, 7, 1};
+    uint8_t with_header[1024 + sizeof tokens] = {0};
+    memcpy(with_header, llmc_start, sizeof llmc_start);
+    memcpy(with_header + 1024, tokens, sizeof tokens);
+    files_write("train.bin", tokens, sizeof tokens);
+    files_write("val.bin", with_header, sizeof with_header);
+    for (int part = DATASET_TRAIN; part <= DATASET_TEST; part++) {
+        float taken[2];
+        uint16_t labels[2];
+        train_dataset text = read_text((dataset_part)part, 2);
+        assert_int_equal(text.count, 1);
+        assert_int_equal(text.classes, 50257);
+        dataset_take(&text, first, 1, taken, labels);
+        assert_true(taken[0] == 1.0F && taken[1] == 50256.0F);
+        assert_true(labels[0] == 50256 && labels[1] == 263);
+        dataset_free(&text);
+    }
+}
+
+static void text_refused(dataset_part part, const char *error)
+{
+    train_dataset text;
+    ring_status status = dataset_read(files_path("."), part, &text);
+    if (status == RING_OK) {
+        status = dataset_cut(&text, 4);
+        dataset_free(&text);
+    }
+    assert_int_not_equal(status, RING_OK);
+    if (strstr(train_error(), error) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", error, train_error());
+}
+
+static void wrong_texts_are_refused(void **state)
+{
+    (void)state;
+    uint8_t short_one[1024 + 4] = {0};
+    memcpy(short_one, llmc_start, sizeof llmc_start);
+    files_write("train.bin", short_one, sizeof short_one);
+    text_refused(DATASET_TRAIN, "train.bin: 1028 bytes, but its header promises 3 tokens of 2");
+    text_refused(DATASET_TEST, "val.bin: No such file or directory");
+    files_write("val.bin", "abc", 3);
+    text_refused(DATASET_TEST, "val.bin: 3 bytes are no whole number of 16-bit tokens");
+    files_write("val.bin", "", 0);
+    text_refused(DATASET_TEST, "a text of 0 tokens has no sample of 4 and the one behind it");
+    files_write("val.bin", "abcdefgh", 8);
+    text_refused(DATASET_TEST, "a text of 4 tokens has no sample of 4");
+    assert_int_equal(unlink(files_path("val.bin")), 0);
+    assert_int_equal(mkfifo(files_path("val.bin"), 0600), 0);
+    text_refused(DATASET_TEST, "val.bin: not a regular file");
 }
 
 /* Whichever byte of images or labels is another, the last ones included. */
@@ -331,6 +423,9 @@ int main(void)
         TEST(a_folder_without_the_files_says_what_belongs_there),
         TEST(labels_are_checked),
         TEST(batches_are_rows_divided_by_255),
+        TEST(a_text_is_cut_into_samples_and_their_next_tokens),
+        TEST(sixteen_bit_tokens_are_read_with_and_without_a_header),
+        TEST(wrong_texts_are_refused),
         TEST(a_hash_tells_data_sets_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@ typedef struct small_network {
     train_model model;
     float *params, *grads;
     float images[SMALL_BATCH * SMALL_IN];
-    uint8_t labels[SMALL_BATCH];
+    uint16_t labels[SMALL_BATCH];
 } small_network;
 
 static void small_open(small_network *net)
@@ -42,7 +42,7 @@ static void small_open(small_network *net)
     for (size_t i = 0; i < SMALL_BATCH * SMALL_IN; i++)
         net->images[i] = random_uniform(&random, -1, 1);
     for (size_t i = 0; i < SMALL_BATCH; i++)
-        net->labels[i] = (uint8_t)(i % SMALL_OUT);
+        net->labels[i] = (uint16_t)(i % SMALL_OUT);
 }
 
 static void small_close(small_network *net)
@@ -263,7 +263,7 @@ static void tensors_follow_each_other_without_gaps(void **state)
 static void what_is_not_finite_stays_visible(void **state)
 {
     (void)state;
-    const uint8_t label = 1;
+    const uint16_t label = 1;
     float delta[3];
     const float bad[][3] = {{NAN, 0, 0}, {0, 0, NAN}, {INFINITY, 0, 0}, {0, -INFINITY, 0}};
     for (size_t i = 0; i < COUNT_OF(bad); i++)
@@ -277,7 +277,7 @@ static void a_hit_is_the_first_maximum(void **state)
 {
     (void)state;
     const float output[] = {0, 2, 2, 5, 1, 1, -1, -3, -2};
-    const uint8_t first[] = {1, 0, 0}, second[] = {2, 1, 2};
+    const uint16_t first[] = {1, 0, 0}, second[] = {2, 1, 2};
     assert_int_equal(loss_correct(output, first, 3, 3), 3);
     assert_int_equal(loss_correct(output, second, 3, 3), 0);
 }

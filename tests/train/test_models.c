@@ -65,7 +65,7 @@ static void backward(network *net, int slot, bool accumulate)
 }
 
 /* @return the mean cross-entropy of what the slot holds; its gradient is where backward begins. */
-static double mean_loss(network *net, int slot, const uint8_t *labels, size_t rows)
+static double mean_loss(network *net, int slot, const uint16_t *labels, size_t rows)
 {
     float *delta = model_delta(&net->model, slot, net->model.node_count - 1);
     return loss_sum(LOSS_CROSS_ENTROPY, model_output(&net->model, slot), labels, rows, CLASSES,
@@ -126,14 +126,14 @@ static void check_gradients(const network *net, const known_run *known)
 }
 
 static void draw_batch(train_random *random, const network *net, size_t batch, float *images,
-                       uint8_t *labels)
+                       uint16_t *labels)
 {
     const op_shape *shape = &net->model.input;
     const size_t plane = shape->dim[1] * shape->dim[2], count = shape->dim[0] * plane;
     for (size_t i = 0; i < batch * count; i++)
         images[i] = random_uniform(random, 0, 1);
     for (size_t i = 0; i < batch; i++)
-        labels[i] = (uint8_t)random_uniform(random, 0, CLASSES);
+        labels[i] = (uint16_t)random_uniform(random, 0, CLASSES);
     for (size_t p = 0; p < batch * shape->dim[0];
          p++) { /* three rows, to have something to learn */
         float *row = images + p * plane + 2U * labels[p / shape->dim[0]] * shape->dim[2];
@@ -161,7 +161,7 @@ static train_random generator_after(size_t drawn)
 static void train_as_pytorch(network *net, const known_run *known, float *images)
 {
     train_random random = generator_after(net->model.tensors.elements);
-    uint8_t labels[BATCH_MAX];
+    uint16_t labels[BATCH_MAX];
     for (int step = 0; step < VECTOR_STEPS; step++) {
         draw_batch(&random, net, known->batch, images, labels);
         load(net, 0, images, known->batch);
@@ -270,7 +270,7 @@ static void gradients_of_branches_are_summed(void **state)
 {
     (void)state;
     enum { ROWS = 3, PIXELS = 50 };
-    const uint8_t labels[ROWS] = {3, 0, 7};
+    const uint16_t labels[ROWS] = {3, 0, 7};
     float images[ROWS * PIXELS];
     network net = {0};
     parse(&net.spec, branches);
@@ -329,7 +329,7 @@ static void passes_in_pieces_are_the_whole_bit_for_bit(void **state)
     (void)state;
     enum { ROWS = 5, PIXELS = 784 };
     static float images[ROWS * PIXELS];
-    const uint8_t labels[ROWS] = {3, 0, 7, 1, 9};
+    const uint16_t labels[ROWS] = {3, 0, 7, 1, 9};
     network whole = lenet(ROWS, 1), pieces = lenet(ROWS, 1);
     const int nodes = whole.model.node_count;
     draw_images(images, ROWS * PIXELS);
@@ -354,7 +354,7 @@ static void slots_do_not_disturb_each_other(void **state)
     (void)state;
     enum { ROWS = 5, PIXELS = 784 };
     static float images[2 * ROWS * PIXELS];
-    const uint8_t labels[ROWS] = {3, 0, 7, 1, 9};
+    const uint16_t labels[ROWS] = {3, 0, 7, 1, 9};
     network one = lenet(ROWS, 1), two = lenet(ROWS, 2);
     draw_images(images, 2 * ROWS * PIXELS);
     for (int b = 0; b < 2; b++) {

@@ -28,12 +28,18 @@ typedef struct op_case {
     { \
         .dim = {(n)}, .dims = 1 \
     }
+#define TEXT(t, f) \
+    { \
+        .dim = {(t), (f)}, .dims = 2 \
+    }
 #define WINDOW(size, step, pad) .kernel = (size), .stride = (step), .padding = (pad)
 
 static const op_case cases[] = {
     {&op_linear, {.outputs = 1}, ROW(1), 1},
     {&op_linear, {.outputs = 7}, ROW(13), 5},
     {&op_linear, {.outputs = 17}, ROW(3), 11},
+    {&op_linear, {.outputs = 7, .no_bias = true}, ROW(13), 5},
+    {&op_linear, {.outputs = 5}, TEXT(3, 7), 2},
     {&op_conv2d, {.outputs = 1, WINDOW(1, 1, 0)}, IMAGE(1, 1, 1), 1},
     {&op_conv2d, {.outputs = 5, WINDOW(3, 1, 0)}, IMAGE(3, 7, 5), 2},
     {&op_conv2d, {.outputs = 7, WINDOW(3, 2, 1)}, IMAGE(5, 7, 11), 3},
@@ -54,6 +60,15 @@ static const op_case cases[] = {
     {&op_dropout, {.probability = 0.3}, ROW(37), 11},
     {&op_dropout, {.probability = 0.0}, ROW(5), 3},
     {&op_add, {0}, IMAGE(3, 5, 7), 2},
+    {&op_gelu, {0}, ROW(37), 3},
+    {&op_gelu, {.by_tanh = true}, TEXT(3, 7), 2},
+    {&op_layer_norm, {0}, ROW(13), 5},
+    {&op_layer_norm, {0}, TEXT(3, 37), 2},
+    {&op_embedding, {.words = 11, .outputs = 3}, ROW(7), 2},
+    {&op_position_embedding, {0}, TEXT(3, 5), 3},
+    {&op_attention, {.heads = 1}, TEXT(1, 3), 2},
+    {&op_attention, {.heads = 1}, TEXT(7, 15), 1},
+    {&op_attention, {.heads = 3}, TEXT(5, 27), 2},
 };
 
 /* A use with its memory: operands, and two sets of results. */
@@ -98,6 +113,15 @@ static float *draw_apart(op_bench *bench, size_t count, train_random *random)
     return values;
 }
 
+/* Words, from whose middle a small step leads to no other. */
+static float *draw_words(op_bench *bench, size_t count, train_random *random)
+{
+    float *values = room(bench, count * sizeof *values);
+    for (size_t i = 0; i < count; i++)
+        values[i] = (float)(random_u32(random) % bench->use.settings.words) + 0.5F;
+    return values;
+}
+
 /* New results: outputs, what forward keeps, gradients that hold @p start. */
 static void fresh_results(op_bench *bench, float start)
 {
@@ -129,7 +153,9 @@ static void bench_open(op_bench *bench, const op_case *from)
     bench->run = (op_run){.use = use, .batch = from->batch, .training = true};
     bench->run.random.seed = 5;
     for (int k = 0; k < from->op->inputs; k++)
-        bench->run.in[k] = bench->in[k] = draw_apart(bench, bench->in_count, &random);
+        bench->run.in[k] = bench->in[k] = from->op == &op_embedding
+                                              ? draw_words(bench, bench->in_count, &random)
+                                              : draw_apart(bench, bench->in_count, &random);
     for (int t = 0; t < use->tensor_count; t++) {
         bench->param_count[t] = 1;
         for (int d = 0; d < use->tensors[t].dims; d++)

@@ -101,6 +101,14 @@ static uint64_t hash_tensors(const tensor_table *tensors, const float *params)
     return hash;
 }
 
+static ring_status evaluate(train_engine *engine, double *accuracy)
+{
+    engine_score score = {0};
+    const ring_status status = engine_evaluate(engine, &dataset, &score);
+    *accuracy = score.accuracy;
+    return status;
+}
+
 static void *train_rank(void *argument)
 {
     trained *out = argument;
@@ -118,7 +126,7 @@ static void *train_rank(void *argument)
     if (out->status == RING_OK)
         out->status = train_epochs(out, &engine, &config);
     if (out->status == RING_OK)
-        out->status = engine_accuracy(&engine, &dataset, &out->accuracy);
+        out->status = evaluate(&engine, &out->accuracy);
     const float *params = NULL;
     if (out->status == RING_OK)
         out->status = engine_params(&engine, &params);

@@ -141,7 +141,10 @@ static ring_status run_updates(zero_run *run, train_engine *engine, ring_comm *c
     }
     run->timed = is_timed(engine, train_now() - start);
     run->update_bytes = bytes_sent(comm) - before - UPDATES * small;
-    return engine_accuracy(engine, &dataset, &run->accuracy);
+    engine_score score;
+    const ring_status status = engine_evaluate(engine, &dataset, &score);
+    run->accuracy = score.accuracy;
+    return status;
 }
 
 /* Tensor after tensor, without the zeros between buckets. */

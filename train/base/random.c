@@ -3,8 +3,9 @@
 #include "random.h"
 
 #include <math.h>
+#include <string.h>
 
-enum { SHIFT = 397 };
+enum { SHIFT = 397, BLOCK = 16 };
 
 void random_seed(train_random *random, uint64_t seed)
 {
@@ -41,4 +42,41 @@ float random_uniform(train_random *random, float low, float high)
 {
     const float unit = (float)(random_u32(random) & 0xffffffU) * 0x1p-24F;
     return fmaf(unit, high - low, low); /* fused, as PyTorch's build computes it */
+}
+
+/* Two normal numbers from two uniform ones (Box and Muller): those of the first half of the block
+ * are the lengths, those of the second the angles. In float64, so that every libm rounds alike. */
+static void make_normal(float block[BLOCK], float deviation)
+{
+    for (int i = 0; i < BLOCK / 2; i++) {
+        const double length = sqrt(-2.0 * log(1.0 - (double)block[i]));
+        const double angle = 2.0 * M_PI * (double)block[i + BLOCK / 2];
+        block[i] = (float)(length * cos(angle) * (double)deviation);
+        block[i + BLOCK / 2] = (float)(length * sin(angle) * (double)deviation);
+    }
+}
+
+static void draw_block(train_random *random, float block[BLOCK], float deviation)
+{
+    for (int i = 0; i < BLOCK; i++)
+        block[i] = random_uniform(random, 0, 1);
+    make_normal(block, deviation);
+}
+
+/* Uniform numbers for all come first; where blocks do not fill the array, the last one is drawn
+ * again and ends at its end. */
+void random_normal(train_random *random, float *values, size_t count, float deviation)
+{
+    float few[BLOCK];
+    if (count < BLOCK) {
+        draw_block(random, few, deviation);
+        memcpy(values, few, count * sizeof *values);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        values[i] = random_uniform(random, 0, 1);
+    for (size_t i = 0; i + BLOCK <= count; i += BLOCK)
+        make_normal(values + i, deviation);
+    if (count % BLOCK != 0)
+        draw_block(random, values + count - BLOCK, deviation);
 }

@@ -6,6 +6,7 @@
 #ifndef TRAIN_RANDOM_H
 #define TRAIN_RANDOM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum { RANDOM_WORDS = 624 };
@@ -23,5 +24,9 @@ uint32_t random_u32(train_random *random);
 
 /** torch.Tensor.uniform_(low, high) of one float32. */
 float random_uniform(train_random *random, float low, float high);
+
+/** torch.Tensor.normal_(0, deviation) of @p count float32, to their last digits; fewer than 16 are
+ *  the first of 16. */
+void random_normal(train_random *random, float *values, size_t count, float deviation);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "cifar.h"
 #include "errors.h"
+#include "tokens.h"
 
 enum { PATH_BYTES = 4096 };
 
@@ -33,7 +34,8 @@ static ring_status find_file(const char *folder, const char *name, char *path)
         "%s: no readable %s or %s.gz. The folder given by --data or RING_DATA holds MNIST's files: "
         "train-images-idx3-ubyte (47040016 bytes, .gz 9.9 MB), train-labels-idx1-ubyte (60008), "
         "t10k-images-idx3-ubyte (7840016, .gz 1.6 MB), t10k-labels-idx1-ubyte (10008); or "
-        "CIFAR-10's: data_batch_1.bin to data_batch_5.bin (30730000 each) and test_batch.bin",
+        "CIFAR-10's: data_batch_1.bin to data_batch_5.bin (30730000 each) and test_batch.bin; or a "
+        "text: train.bin and val.bin, or input.txt",
         folder, name, name);
 }
 
@@ -52,11 +54,19 @@ static ring_status check(const char *folder, const train_dataset *dataset)
     return RING_OK;
 }
 
+static ring_status read_text(const char *folder, dataset_part part, train_dataset *dataset)
+{
+    RING_TRY(tokens_read(folder, part == DATASET_TEST, &dataset->images, &dataset->token_bytes));
+    dataset->classes = tokens_vocabulary(&dataset->images, dataset->token_bytes);
+    return RING_OK;
+}
+
 static ring_status read_cifar(const char *folder, dataset_part part, train_dataset *dataset)
 {
     RING_TRY(cifar_read(folder, part == DATASET_TEST, &dataset->images, &dataset->labels));
     dataset->count = dataset->labels.shape[0];
     dataset->features = CIFAR_PIXELS;
+    dataset->classes = DATASET_CLASSES;
     return check(folder, dataset);
 }
 
@@ -69,18 +79,41 @@ static ring_status read_mnist(const char *folder, dataset_part part, train_datas
     RING_TRY(idx_read(images, 3, &dataset->images));
     dataset->count = dataset->images.shape[0];
     dataset->features = dataset->images.shape[1] * dataset->images.shape[2];
+    dataset->classes = DATASET_CLASSES;
     return check(folder, dataset);
 }
 
 ring_status dataset_read(const char *folder, dataset_part part, train_dataset *dataset)
 {
+    ring_status status;
     memset(dataset, 0, sizeof *dataset);
-    const ring_status status = cifar_is_here(folder, part == DATASET_TEST)
-                                   ? read_cifar(folder, part, dataset)
-                                   : read_mnist(folder, part, dataset);
+    if (cifar_is_here(folder, part == DATASET_TEST))
+        status = read_cifar(folder, part, dataset);
+    else if (tokens_are_here(folder))
+        status = read_text(folder, part, dataset);
+    else
+        status = read_mnist(folder, part, dataset);
     if (status != RING_OK)
         dataset_free(dataset);
     return status;
+}
+
+/* The last token of a sample is the label of the one before it, and the first of the next sample.
+ */
+ring_status dataset_cut(train_dataset *dataset, size_t tokens)
+{
+    if (dataset->token_bytes == 0)
+        return RING_OK;
+    const size_t length = dataset->images.bytes / dataset->token_bytes;
+    dataset->features = tokens;
+    dataset->count = length > 0 ? (length - 1) / tokens : 0;
+    if (dataset->count == 0)
+        return train_fail(RING_ERR_CONFIG,
+                          "a text of %zu tokens has no sample of %zu and the one behind it", length,
+                          tokens);
+    if (dataset->count >= UINT32_MAX / 20)
+        return train_fail(RING_ERR_CONFIG, "%zu samples are too many", dataset->count);
+    return RING_OK;
 }
 
 void dataset_free(train_dataset *dataset)
@@ -130,8 +163,21 @@ static void prefetch_row(const uint8_t *row, size_t count)
         __builtin_prefetch(row + i);
 }
 
-void dataset_take(const train_dataset *dataset, const uint32_t *order, size_t batch, float *images,
-                  uint8_t *labels)
+static void take_text(const train_dataset *dataset, const uint32_t *order, size_t batch,
+                      float *inputs, uint16_t *labels)
+{
+    const size_t length = dataset->features;
+    for (size_t i = 0; i < batch; i++) {
+        const size_t begin = order[i] * length;
+        for (size_t t = 0; t < length; t++) {
+            *inputs++ = token_at(&dataset->images, dataset->token_bytes, begin + t);
+            *labels++ = token_at(&dataset->images, dataset->token_bytes, begin + t + 1);
+        }
+    }
+}
+
+static void take_images(const train_dataset *dataset, const uint32_t *order, size_t batch,
+                        float *images, uint16_t *labels)
 {
     const size_t width = dataset->features;
     for (size_t i = 0; i < batch; i++) {
@@ -140,4 +186,13 @@ void dataset_take(const train_dataset *dataset, const uint32_t *order, size_t ba
         kernel_bytes_to_unit(images + i * width, dataset->images.data + order[i] * width, width);
         labels[i] = dataset->labels.data[order[i]];
     }
+}
+
+void dataset_take(const train_dataset *dataset, const uint32_t *order, size_t batch, float *inputs,
+                  uint16_t *labels)
+{
+    if (dataset->token_bytes > 0)
+        take_text(dataset, order, batch, inputs, labels);
+    else
+        take_images(dataset, order, batch, inputs, labels);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * dataset: MNIST and whatever has its four files (raw IDX or .gz), or CIFAR-10 and whatever has
- * its binary files: images as bytes in memory, turned into float32 rows when a batch is taken.
+ * dataset: samples in memory, turned into float32 rows when a batch is taken. Images come from
+ * MNIST's four files (raw IDX or .gz) or CIFAR-10's binary files, with one label each; text from
+ * files of tokens (tokens.h), where each token is the label of the one before it.
  */
 #ifndef TRAIN_DATASET_H
 #define TRAIN_DATASET_H
@@ -11,25 +12,32 @@
 enum { DATASET_CLASSES = 10 };
 
 typedef struct train_dataset {
-    idx_array images; /* [count, rows, columns], or [count, 3 planes of 32 x 32] */
-    idx_array labels; /* [count], each below DATASET_CLASSES */
+    idx_array images; /* [count, rows, columns], or [count, 3 planes of 32 x 32]; or the text */
+    idx_array labels; /* [count], each below DATASET_CLASSES; of text none */
     size_t count;
-    size_t features; /* bytes of an image */
+    size_t features;    /* numbers of a sample: bytes of an image, tokens */
+    size_t classes;     /* more than any label */
+    size_t token_bytes; /* of text; 0: images */
 } train_dataset;
 
 typedef enum dataset_part { DATASET_TRAIN, DATASET_TEST } dataset_part;
 
-/** Reads the files of @p part from @p folder: CIFAR-10's if they are there. Never downloads
- * anything. */
+/** Reads the files of @p part from @p folder: CIFAR-10's if they are there, or a text's, else
+ *  MNIST's. Never downloads anything. */
 ring_status dataset_read(const char *folder, dataset_part part, train_dataset *dataset);
+
+/** Cuts a text into samples of @p tokens tokens, one behind the other; what is left is not used.
+ *  Images are samples already: nothing is done. @return RING_ERR_CONFIG if there is no sample. */
+ring_status dataset_cut(train_dataset *dataset, size_t tokens);
 void dataset_free(train_dataset *dataset);
 
 /** @return a number that tells data sets apart: quick to compute, and no secret. */
 uint64_t dataset_hash(const train_dataset *dataset);
 
-/** Copies the samples @p order[0..batch) as torchvision's ToTensor does (byte / 255).
- *  @param[out] images  [batch, features]; @param[out] labels [batch]. */
-void dataset_take(const train_dataset *dataset, const uint32_t *order, size_t batch, float *images,
-                  uint8_t *labels);
+/** Copies the samples @p order[0..batch): images as torchvision's ToTensor does (byte / 255),
+ *  tokens as the numbers that they are, which a float holds exactly.
+ *  @param[out] inputs  [batch, features]; @param[out] labels [batch], of text [batch, features]. */
+void dataset_take(const train_dataset *dataset, const uint32_t *order, size_t batch, float *inputs,
+                  uint16_t *labels);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "errors.h"
+#include "gpt.h"
 
 /* One layer behind the one before it. */
 typedef struct layer {
@@ -126,10 +127,16 @@ static ring_status build_alexnet(model_spec *spec)
     return add_layers(spec, layers, COUNT_OF(layers));
 }
 
+static ring_status build_gpt(model_spec *spec)
+{
+    return model_build_gpt(spec, "gpt", &gpt_small);
+}
+
 const model_builtin model_builtins[] = {
     {"mlp", "784-256-64-10 with ReLU", build_mlp},
     {"lenet5", "LeNet-5 with ReLU and max pooling, for 1 x 28 x 28", build_lenet5},
     {"alexnet", "AlexNet for 3 x 32 x 32", build_alexnet},
+    {"gpt", "GPT of 4 layers, 4 heads, 128 wide, for 64 bytes of text", build_gpt},
     {NULL, NULL, NULL},
 };
 

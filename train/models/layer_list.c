@@ -10,11 +10,12 @@
 #include <string.h>
 
 #include "errors.h"
+#include "gpt.h"
 #include "lenient.h"
 #include "model.h"
 #include "text_file.h"
 
-enum { FILE_BYTES_MAX = 1 << 20, SIZE_MOST = 1 << 24, CHOICES_MAX = 256 };
+enum { FILE_BYTES_MAX = 1 << 20, SIZE_MOST = 1 << 24, CHOICES_MAX = 512 };
 
 /* The walk over one file. */
 typedef struct list_reader {
@@ -23,6 +24,7 @@ typedef struct list_reader {
     size_t at;        /* byte of the latest key, where an error is told */
     size_t *layer_at; /* [layers] byte of the first key of each */
     model_spec *spec;
+    bool is_gpt; /* given by its sizes */
     faults faults;
 } list_reader;
 
@@ -71,6 +73,32 @@ static ring_status read_probability(const list_reader *reader, const cJSON *item
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0.0 && item->valuedouble < 1.0))
         return fail_at(reader, reader->at, "must be a number from 0 to below 1");
     *value = item->valuedouble;
+    return RING_OK;
+}
+
+static ring_status read_deviation(const list_reader *reader, const cJSON *item, double *value)
+{
+    if (!cJSON_IsNumber(item) || !(item->valuedouble > 0.0 && item->valuedouble <= 1000.0))
+        return fail_at(reader, reader->at, "must be a number above 0");
+    *value = item->valuedouble;
+    return RING_OK;
+}
+
+static ring_status read_bool(const list_reader *reader, const cJSON *item, bool *value)
+{
+    if (!cJSON_IsBool(item))
+        return fail_at(reader, reader->at, "must be true or false");
+    *value = cJSON_IsTrue(item);
+    return RING_OK;
+}
+
+/* torch.nn.GELU's argument. */
+static ring_status read_approximate(const list_reader *reader, const cJSON *item, bool *by_tanh)
+{
+    const char *word = cJSON_IsString(item) ? item->valuestring : "";
+    if (strcmp(word, "none") != 0 && strcmp(word, "tanh") != 0)
+        return fail_at(reader, reader->at, "must be \"none\" or \"tanh\"");
+    *by_tanh = word[0] == 't';
     return RING_OK;
 }
 
@@ -135,6 +163,28 @@ static bool takes(const node_spec *node, unsigned what)
     return (node->op->takes & what) != 0;
 }
 
+static ring_status read_text_setting(list_reader *reader, node_spec *node, cJSON *item)
+{
+    const char *key = item->string;
+    op_settings *settings = &node->settings;
+    if (takes(node, TAKES_WORDS) && strcmp(key, "vocabulary") == 0)
+        return read_size(reader, item, 1, &settings->words);
+    if (takes(node, TAKES_HEADS) && strcmp(key, "heads") == 0)
+        return read_size(reader, item, 1, &settings->heads);
+    if (takes(node, TAKES_DEVIATION) && strcmp(key, "init_std") == 0)
+        return read_deviation(reader, item, &settings->deviation);
+    if (takes(node, TAKES_APPROXIMATE) && strcmp(key, "approximate") == 0)
+        return read_approximate(reader, item, &settings->by_tanh);
+    if (takes(node, TAKES_BIAS) && strcmp(key, "bias") == 0) {
+        bool bias = true;
+        const ring_status status = read_bool(reader, item, &bias);
+        settings->no_bias = !bias;
+        return status;
+    }
+    return lenient_fail(&reader->text, reader->at, RING_ERR_CONFIG, "%s takes no \"%.40s\"",
+                        node->op->name, printable(item->string));
+}
+
 static ring_status read_setting(list_reader *reader, node_spec *node, cJSON *item)
 {
     const char *key = item->string;
@@ -159,8 +209,7 @@ static ring_status read_setting(list_reader *reader, node_spec *node, cJSON *ite
         return read_size(reader, item, 0, &settings->padding);
     if (takes(node, TAKES_PROBABILITY) && strcmp(key, "probability") == 0)
         return read_probability(reader, item, &settings->probability);
-    return lenient_fail(&reader->text, reader->at, RING_ERR_CONFIG, "%s takes no \"%.40s\"",
-                        node->op->name, printable(item->string));
+    return read_text_setting(reader, node, item);
 }
 
 static ring_status finish_layer(const list_reader *reader, size_t at, node_spec *node)
@@ -171,6 +220,12 @@ static ring_status finish_layer(const list_reader *reader, size_t at, node_spec 
                             takes(node, TAKES_WINDOW) ? "channels" : "features");
     if (takes(node, TAKES_WINDOW | TAKES_POOL) && settings->kernel == 0)
         return lenient_fail(&reader->text, at, RING_ERR_CONFIG, "%s needs \"kernel\"",
+                            node->op->name);
+    if (takes(node, TAKES_WORDS) && settings->words == 0)
+        return lenient_fail(&reader->text, at, RING_ERR_CONFIG, "%s needs \"vocabulary\"",
+                            node->op->name);
+    if (takes(node, TAKES_HEADS) && settings->heads == 0)
+        return lenient_fail(&reader->text, at, RING_ERR_CONFIG, "%s needs \"heads\"",
                             node->op->name);
     if (node->op->inputs > 1 && node->inputs[1] < MODEL_INPUT)
         return lenient_fail(&reader->text, at, RING_ERR_CONFIG,
@@ -260,17 +315,70 @@ static ring_status read_shape(list_reader *reader, const cJSON *list)
     return RING_OK;
 }
 
+static ring_status read_gpt_setting(const list_reader *reader, gpt_sizes *sizes, const cJSON *item)
+{
+    const char *key = item->string;
+    if (strcmp(key, "n_layer") == 0)
+        return read_size(reader, item, 1, &sizes->layers);
+    if (strcmp(key, "n_head") == 0)
+        return read_size(reader, item, 1, &sizes->heads);
+    if (strcmp(key, "n_embd") == 0)
+        return read_size(reader, item, 1, &sizes->width);
+    if (strcmp(key, "block_size") == 0)
+        return read_size(reader, item, 1, &sizes->tokens);
+    if (strcmp(key, "vocab_size") == 0)
+        return read_size(reader, item, 1, &sizes->words);
+    if (strcmp(key, "dropout") == 0)
+        return read_probability(reader, item, &sizes->dropout);
+    if (strcmp(key, "approximate") == 0)
+        return read_approximate(reader, item, &sizes->by_tanh);
+    if (strcmp(key, "tie_word_embeddings") == 0)
+        return read_bool(reader, item, &sizes->tied);
+    return lenient_fail(&reader->text, reader->at, RING_ERR_CONFIG, "gpt takes no \"%.40s\"",
+                        printable(item->string));
+}
+
+static const char instead[] = "\"gpt\" stands in place of \"input\" and \"layers\"";
+
+/* A GPT by its sizes, in place of input and layers. */
+static ring_status read_gpt(list_reader *reader, const cJSON *object)
+{
+    gpt_sizes sizes = gpt_small;
+    const size_t at = reader->at;
+    if (!cJSON_IsObject(object))
+        return fail_at(reader, at, "must be a section: {\"n_layer\": …}");
+    if (reader->spec->input.dims != 0 || reader->spec->count != 0)
+        return fail_at(reader, at, instead);
+    for (const cJSON *item = object->child; item != NULL; item = item->next) {
+        RING_TRY(enter(reader, item));
+        RING_TRY(read_gpt_setting(reader, &sizes, item));
+    }
+    if (gpt_layers(&sizes) > NODES_MAX)
+        return lenient_fail(&reader->text, at, RING_ERR_CONFIG, "more than %d layers", NODES_MAX);
+    reader->is_gpt = true;
+    RING_TRY(model_build_gpt(reader->spec, reader->spec->name, &sizes));
+    RING_TRY(train_alloc((void **)&reader->layer_at,
+                         (size_t)reader->spec->count * sizeof *reader->layer_at, "layers"));
+    for (int n = 0; n < reader->spec->count; n++)
+        reader->layer_at[n] = at;
+    return RING_OK;
+}
+
 static ring_status read_member(list_reader *reader, cJSON *item)
 {
     RING_TRY(enter(reader, item));
     if (strcmp(item->string, "name") == 0)
         return read_name(reader, item, reader->spec->name, sizeof reader->spec->name);
+    if (strcmp(item->string, "gpt") == 0)
+        return read_gpt(reader, item);
+    if (reader->is_gpt)
+        return fail_at(reader, reader->at, instead);
     if (strcmp(item->string, "input") == 0)
         return read_shape(reader, item);
     if (strcmp(item->string, "layers") == 0)
         return read_layers(reader, item);
     return lenient_fail(&reader->text, reader->at, RING_ERR_CONFIG,
-                        "unknown key \"%.40s\": write name, input and layers",
+                        "unknown key \"%.40s\": write name, input and layers, or name and gpt",
                         printable(item->string));
 }
 

@@ -11,13 +11,13 @@ static char transposed(bool transpose)
 }
 
 /* dnnl_sgemm fails only on sizes and strides that cannot occur here. */
-void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, const float *a,
-          const float *b, bool accumulate, float *c)
+void gemm_strided(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, const float *a,
+                  size_t row_a, const float *b, size_t row_b, bool accumulate, float *c,
+                  size_t row_c)
 {
-    const dnnl_dim_t rows = (dnnl_dim_t)m, columns = (dnnl_dim_t)n, inner = (dnnl_dim_t)k;
-    dnnl_sgemm(transposed(transpose_a), transposed(transpose_b), rows, columns, inner, 1.0F, a,
-               transpose_a ? rows : inner, b, transpose_b ? inner : columns,
-               accumulate ? 1.0F : 0.0F, c, columns);
+    dnnl_sgemm(transposed(transpose_a), transposed(transpose_b), (dnnl_dim_t)m, (dnnl_dim_t)n,
+               (dnnl_dim_t)k, 1.0F, a, (dnnl_dim_t)row_a, b, (dnnl_dim_t)row_b,
+               accumulate ? 1.0F : 0.0F, c, (dnnl_dim_t)row_c);
 }
 
 void gemm_set_threads(int threads)

@@ -9,12 +9,13 @@ static CBLAS_TRANSPOSE transposed(bool transpose)
     return transpose ? CblasTrans : CblasNoTrans;
 }
 
-void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, const float *a,
-          const float *b, bool accumulate, float *c)
+void gemm_strided(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, const float *a,
+                  size_t row_a, const float *b, size_t row_b, bool accumulate, float *c,
+                  size_t row_c)
 {
-    const int row_a = (int)(transpose_a ? m : k), row_b = (int)(transpose_b ? k : n);
     cblas_sgemm(CblasRowMajor, transposed(transpose_a), transposed(transpose_b), (int)m, (int)n,
-                (int)k, 1.0F, a, row_a, b, row_b, accumulate ? 1.0F : 0.0F, c, (int)n);
+                (int)k, 1.0F, a, (int)row_a, b, (int)row_b, accumulate ? 1.0F : 0.0F, c,
+                (int)row_c);
 }
 
 void gemm_set_threads(int threads)

@@ -346,6 +346,22 @@ static void fill_uniform(train_random *random, float *values, size_t count, floa
         values[i] = random_uniform(random, -bound, bound);
 }
 
+static void fill_constant(float *values, size_t count, float value)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] = value;
+}
+
+static void start(train_random *random, const op_tensor *tensor, float *values, size_t count)
+{
+    if (tensor->start == START_NORMAL)
+        random_normal(random, values, count, (float)tensor->deviation);
+    else if (tensor->start == START_UNIFORM)
+        fill_uniform(random, values, count, (float)bound_of(tensor));
+    else
+        fill_constant(values, count, tensor->start == START_ONES ? 1.0F : 0.0F);
+}
+
 void model_init(train_model *model, uint64_t seed)
 {
     train_random random;
@@ -355,8 +371,8 @@ void model_init(train_model *model, uint64_t seed)
         for (int t = 0; t < node->use.tensor_count; t++) {
             const train_tensor *tensor = &model->tensors.list[node->tensors[t]];
             if (tensor->tie < 0)
-                fill_uniform(&random, model->params[node->tensors[t]], tensor->count,
-                             (float)bound_of(&node->use.tensors[t]));
+                start(&random, &node->use.tensors[t], model->params[node->tensors[t]],
+                      tensor->count);
         }
     }
 }

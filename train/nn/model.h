@@ -89,8 +89,8 @@ void model_bind(train_model *model, float *params, float *grads);
 /** Places one tensor (a tied one apart from its original). @param param, grad  [its count]. */
 void model_place(train_model *model, int tensor, float *param, float *grad);
 
-/** Fills the parameters with PyTorch's default initialisation after torch.manual_seed(seed),
- *  bit for bit: node after node, tensor after tensor. */
+/** Fills the parameters as PyTorch does after torch.manual_seed(seed), node after node, tensor
+ * after tensor: uniform ones bit for bit, normal ones to their last digits. */
 void model_init(train_model *model, uint64_t seed);
 
 /** Puts a batch into a slot. @return RING_OK, or RING_ERR_MEMORY or RING_ERR_INTERNAL where the

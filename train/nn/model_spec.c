@@ -45,6 +45,15 @@ node_spec *model_spec_add(model_spec *spec, const nn_op *op, const op_settings *
     return node;
 }
 
+size_t model_spec_words(const model_spec *spec)
+{
+    for (int n = 0; n < spec->count; n++) {
+        if (spec->nodes[n].op == &op_embedding)
+            return spec->nodes[n].settings.words;
+    }
+    return 0;
+}
+
 /* FNV-1a. */
 static uint64_t absorb(uint64_t hash, const void *data, size_t bytes)
 {
@@ -58,10 +67,12 @@ static uint64_t absorb_node(uint64_t hash, const node_spec *node)
 {
     const op_settings *settings = &node->settings;
     const size_t sizes[] = {settings->outputs, settings->kernel, settings->stride,
-                            settings->padding};
+                            settings->padding, settings->words,  settings->heads,
+                            settings->no_bias, settings->by_tanh};
+    const double reals[] = {settings->probability, settings->deviation};
     hash = absorb(hash, node->op->name, strlen(node->op->name));
     hash = absorb(hash, sizes, sizeof sizes);
-    hash = absorb(hash, &settings->probability, sizeof settings->probability);
+    hash = absorb(hash, reals, sizeof reals);
     hash = absorb(hash, node->inputs, (size_t)node->op->inputs * sizeof node->inputs[0]);
     return absorb(hash, &node->tie, sizeof node->tie);
 }

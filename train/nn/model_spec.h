@@ -35,6 +35,9 @@ void model_spec_free(model_spec *spec);
  *  with more than NODES_MAX nodes. */
 node_spec *model_spec_add(model_spec *spec, const nn_op *op, const op_settings *settings);
 
+/** @return how many words a network for text knows: those of its first embedding; else 0. */
+size_t model_spec_words(const model_spec *spec);
+
 /** @return a number that tells networks apart, whatever their names; quick, and no secret. */
 uint64_t model_spec_hash(const model_spec *spec);
 

@@ -16,7 +16,8 @@
 
 enum { SHAPE_DIMS_MAX = 3, OP_INPUTS_MAX = 2, OP_TENSORS_MAX = 2 };
 
-/** Shape of one sample: [features], or [channels, rows, columns]. */
+/** Shape of one sample: [features], [tokens, features], or [channels, rows, columns]; [tokens] of
+ *  numbers of words, which are whole and exact in a float (below 2^24). */
 typedef struct op_shape {
     size_t dim[SHAPE_DIMS_MAX];
     int dims;
@@ -24,18 +25,36 @@ typedef struct op_shape {
 
 /** What a use of an op is given. */
 typedef struct op_settings {
-    size_t outputs; /* features of linear, channels of conv2d */
+    size_t outputs; /* features of linear and embedding, channels of conv2d */
     size_t kernel, stride, padding;
     double probability; /* dropout's of a zero */
+    size_t words;       /* rows of embedding's table */
+    size_t heads;       /* of attention */
+    double deviation;   /* of normal first weights, with biases of 0; 0: as PyTorch's layer */
+    bool no_bias;       /* of linear */
+    bool by_tanh;       /* gelu: the approximation */
 } op_settings;
 
 /** Which settings an op takes, for readers of layer lists. */
 enum {
     TAKES_OUTPUTS = 1,
-    TAKES_WINDOW = 2,     /* kernel and padding, stride 1 unless given */
-    TAKES_POOL = 4,       /* the same, stride as the kernel unless given */
-    TAKES_PROBABILITY = 8 /* 0.5 unless given */
+    TAKES_WINDOW = 2,      /* kernel and padding, stride 1 unless given */
+    TAKES_POOL = 4,        /* the same, stride as the kernel unless given */
+    TAKES_PROBABILITY = 8, /* 0.5 unless given */
+    TAKES_BIAS = 16,       /* may be left out */
+    TAKES_DEVIATION = 32,
+    TAKES_WORDS = 64,
+    TAKES_HEADS = 128,
+    TAKES_APPROXIMATE = 256
 };
+
+/** What a parameter starts as. */
+typedef enum op_start {
+    START_UNIFORM, /* within ±1/sqrt(fan_in) */
+    START_NORMAL,  /* of mean 0 and its deviation */
+    START_ZEROS,
+    START_ONES
+} op_start;
 
 /** A parameter of an op. */
 typedef struct op_tensor {
@@ -43,7 +62,9 @@ typedef struct op_tensor {
     size_t shape[TENSOR_DIMS_MAX];
     int dims;
     tensor_group group;
-    size_t fan_in; /* inputs of one output: it starts within ±1/sqrt(fan_in), as in PyTorch */
+    op_start start; /* as in PyTorch */
+    size_t fan_in;  /* inputs of one output */
+    double deviation;
 } op_tensor;
 
 /** One use of an op in a network: what does not change from batch to batch. */
@@ -113,8 +134,9 @@ typedef struct nn_op {
     void (*release)(op_use *use);
 } nn_op;
 
-extern const nn_op op_linear, op_conv2d, op_max_pool2d, op_avg_pool2d, op_relu, op_tanh, op_flatten,
-    op_dropout, op_add;
+extern const nn_op op_linear, op_conv2d, op_max_pool2d, op_avg_pool2d, op_relu, op_tanh, op_gelu,
+    op_flatten, op_dropout, op_add, op_embedding, op_position_embedding, op_layer_norm,
+    op_attention;
 
 /** All of them, ended by NULL. */
 extern const nn_op *const nn_ops[];
@@ -124,6 +146,10 @@ const nn_op *op_find(const char *name);
 
 /** @return elements of one sample. */
 size_t shape_count(const op_shape *shape);
+
+/** @return elements of its rows, those of the last dimension, and how many a sample has. */
+size_t shape_width(const op_shape *shape);
+size_t shape_rows(const op_shape *shape);
 
 enum { SHAPE_TEXT_MAX = 72 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * linear: out = in · weightᵀ + bias, as torch.nn.Linear.
- *     in [batch, inputs]  weight [outputs, inputs]  bias [outputs]  out [batch, outputs] */
+ * linear: out = in · weightᵀ + bias, as torch.nn.Linear, for each row of the batch: a sample, or
+ * one of a sample's tokens.
+ *     in [rows, inputs]  weight [outputs, inputs]  bias [outputs]  out [rows, outputs] */
 #include <string.h>
 
 #include "errors.h"
@@ -9,19 +10,41 @@
 
 static ring_status linear_shape(op_use *use)
 {
-    if (use->in[0].dims != 1)
-        return train_fail(RING_ERR_CONFIG, "linear takes [features]; put a flatten before it");
-    const size_t inputs = use->in[0].dim[0], outputs = use->settings.outputs;
-    use->out = (op_shape){.dim = {outputs}, .dims = 1};
+    if (use->in[0].dims > 2)
+        return train_fail(RING_ERR_CONFIG, "linear takes [features] or [tokens, features]; put a "
+                                           "flatten before it");
+    const size_t inputs = shape_width(&use->in[0]), outputs = use->settings.outputs;
+    const double deviation = use->settings.deviation;
+    use->out = use->in[0];
+    use->out.dim[use->out.dims - 1] = outputs;
     use->tensors[0] = (op_tensor){.name = "weight",
                                   .shape = {outputs, inputs},
                                   .dims = 2,
                                   .group = GROUP_DECAY,
+                                  .start = deviation > 0.0 ? START_NORMAL : START_UNIFORM,
+                                  .fan_in = inputs,
+                                  .deviation = deviation};
+    use->tensors[1] = (op_tensor){.name = "bias",
+                                  .shape = {outputs},
+                                  .dims = 1,
+                                  .group = GROUP_NO_DECAY,
+                                  .start = deviation > 0.0 ? START_ZEROS : START_UNIFORM,
                                   .fan_in = inputs};
-    use->tensors[1] = (op_tensor){
-        .name = "bias", .shape = {outputs}, .dims = 1, .group = GROUP_NO_DECAY, .fan_in = inputs};
-    use->tensor_count = 2;
+    use->tensor_count = use->settings.no_bias ? 1 : 2;
     return RING_OK;
+}
+
+/* Sizes of the products of one run. */
+typedef struct linear_sizes {
+    size_t rows, inputs, outputs;
+} linear_sizes;
+
+static linear_sizes sizes_of(const op_run *run)
+{
+    const op_use *use = run->use;
+    return (linear_sizes){.rows = run->batch * shape_rows(&use->in[0]),
+                          .inputs = shape_width(&use->in[0]),
+                          .outputs = shape_width(&use->out)};
 }
 
 static void add_row(float *restrict sum, const float *restrict row, size_t count)
@@ -32,45 +55,50 @@ static void add_row(float *restrict sum, const float *restrict row, size_t count
 
 static void linear_forward(const op_run *run)
 {
-    const size_t inputs = run->use->in[0].dim[0], outputs = run->use->out.dim[0];
-    gemm(false, true, run->batch, outputs, inputs, run->in[0], run->params[0], false, run->out);
-    for (size_t i = 0; i < run->batch; i++)
-        add_row(run->out + i * outputs, run->params[1], outputs);
+    const linear_sizes n = sizes_of(run);
+    gemm(false, true, n.rows, n.outputs, n.inputs, run->in[0], run->params[0], false, run->out);
+    for (size_t i = 0; i < n.rows && !run->use->settings.no_bias; i++)
+        add_row(run->out + i * n.outputs, run->params[1], n.outputs);
 }
 
 /* bias_grad[j] = sum over i of out_delta[i, j] */
 static void bias_gradient(const op_run *run)
 {
-    const size_t outputs = run->use->out.dim[0];
+    const linear_sizes n = sizes_of(run);
+    if (run->use->settings.no_bias)
+        return;
     if (!run->add[1])
-        memset(run->grads[1], 0, outputs * sizeof(float));
-    for (size_t i = 0; i < run->batch; i++)
-        add_row(run->grads[1], run->out_delta + i * outputs, outputs);
+        memset(run->grads[1], 0, n.outputs * sizeof(float));
+    for (size_t i = 0; i < n.rows; i++)
+        add_row(run->grads[1], run->out_delta + i * n.outputs, n.outputs);
 }
 
 /* weight_grad [outputs, inputs] = out_deltaᵀ · in */
 static void linear_params(const op_run *run)
 {
+    const linear_sizes n = sizes_of(run);
     bias_gradient(run);
-    gemm(true, false, run->use->out.dim[0], run->use->in[0].dim[0], run->batch, run->out_delta,
-         run->in[0], run->add[0], run->grads[0]);
+    gemm(true, false, n.outputs, n.inputs, n.rows, run->out_delta, run->in[0], run->add[0],
+         run->grads[0]);
 }
 
-/* in_delta [batch, inputs] = out_delta · weight */
+/* in_delta [rows, inputs] = out_delta · weight */
 static void linear_inputs(const op_run *run)
 {
-    gemm(false, false, run->batch, run->use->in[0].dim[0], run->use->out.dim[0], run->out_delta,
-         run->params[0], false, run->in_delta[0]);
+    const linear_sizes n = sizes_of(run);
+    gemm(false, false, n.rows, n.inputs, n.outputs, run->out_delta, run->params[0], false,
+         run->in_delta[0]);
 }
 
 /* ---- Reference ----------------------------------------------------------------------------- */
 
 static void linear_forward_reference(const op_run *run)
 {
-    const size_t inputs = run->use->in[0].dim[0], outputs = run->use->out.dim[0];
-    for (size_t i = 0; i < run->batch; i++) {
+    const linear_sizes n = sizes_of(run);
+    const size_t inputs = n.inputs, outputs = n.outputs;
+    for (size_t i = 0; i < n.rows; i++) {
         for (size_t o = 0; o < outputs; o++) {
-            double sum = (double)run->params[1][o];
+            double sum = run->use->settings.no_bias ? 0.0 : (double)run->params[1][o];
             for (size_t k = 0; k < inputs; k++)
                 sum += (double)run->in[0][i * inputs + k] * (double)run->params[0][o * inputs + k];
             run->out[i * outputs + o] = (float)sum;
@@ -80,11 +108,12 @@ static void linear_forward_reference(const op_run *run)
 
 static void linear_params_reference(const op_run *run)
 {
-    const size_t inputs = run->use->in[0].dim[0], outputs = run->use->out.dim[0];
+    const linear_sizes n = sizes_of(run);
+    const size_t inputs = n.inputs, outputs = n.outputs;
     bias_gradient(run);
     for (size_t at = 0; at < outputs * inputs; at++) {
         double sum = run->add[0] ? (double)run->grads[0][at] : 0.0;
-        for (size_t i = 0; i < run->batch; i++)
+        for (size_t i = 0; i < n.rows; i++)
             sum += (double)run->out_delta[i * outputs + at / inputs] *
                    (double)run->in[0][i * inputs + at % inputs];
         run->grads[0][at] = (float)sum;
@@ -93,8 +122,9 @@ static void linear_params_reference(const op_run *run)
 
 static void linear_inputs_reference(const op_run *run)
 {
-    const size_t inputs = run->use->in[0].dim[0], outputs = run->use->out.dim[0];
-    for (size_t at = 0; at < run->batch * inputs; at++) {
+    const linear_sizes n = sizes_of(run);
+    const size_t inputs = n.inputs, outputs = n.outputs;
+    for (size_t at = 0; at < n.rows * inputs; at++) {
         double sum = 0.0;
         for (size_t o = 0; o < outputs; o++)
             sum += (double)run->out_delta[at / inputs * outputs + o] *
@@ -106,7 +136,7 @@ static void linear_inputs_reference(const op_run *run)
 const nn_op op_linear = {
     .name = "linear",
     .inputs = 1,
-    .takes = TAKES_OUTPUTS,
+    .takes = TAKES_OUTPUTS | TAKES_BIAS | TAKES_DEVIATION,
     .shape = linear_shape,
     .fast = {linear_forward, linear_params, linear_inputs},
     .reference = {linear_forward_reference, linear_params_reference, linear_inputs_reference},

@@ -5,8 +5,11 @@
 
 #include "op.h"
 
-const nn_op *const nn_ops[] = {&op_linear, &op_conv2d,  &op_max_pool2d, &op_avg_pool2d, &op_relu,
-                               &op_tanh,   &op_flatten, &op_dropout,    &op_add,        NULL};
+const nn_op *const nn_ops[] = {&op_linear,     &op_conv2d,    &op_max_pool2d,
+                               &op_avg_pool2d, &op_relu,      &op_tanh,
+                               &op_gelu,       &op_flatten,   &op_dropout,
+                               &op_add,        &op_embedding, &op_position_embedding,
+                               &op_layer_norm, &op_attention, NULL};
 
 const nn_op *op_find(const char *name)
 {
@@ -23,6 +26,16 @@ size_t shape_count(const op_shape *shape)
     for (int d = 0; d < shape->dims; d++)
         count *= shape->dim[d];
     return count;
+}
+
+size_t shape_width(const op_shape *shape)
+{
+    return shape->dim[shape->dims - 1];
+}
+
+size_t shape_rows(const op_shape *shape)
+{
+    return shape_count(shape) / shape_width(shape);
 }
 
 char *shape_text(const op_shape *shape, char text[SHAPE_TEXT_MAX])

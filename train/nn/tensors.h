@@ -11,8 +11,9 @@
 
 enum { TENSOR_DIMS_MAX = 4, TENSOR_NAME_MAX = 64 };
 
-/** What an optimiser may tell apart: weights, and what weight decay is not meant for. */
-typedef enum tensor_group { GROUP_DECAY, GROUP_NO_DECAY } tensor_group;
+/** What an optimiser may tell apart: weights, what weight decay is not meant for (biases and
+ *  norms), and tables of words and places. */
+typedef enum tensor_group { GROUP_DECAY, GROUP_NO_DECAY, GROUP_EMBEDDING } tensor_group;
 
 typedef struct train_tensor {
     char name[TENSOR_NAME_MAX]; /* as torch.nn.Sequential names it: "0.weight", "0.bias" */

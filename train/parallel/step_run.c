@@ -60,9 +60,12 @@ static void add_loss(step_machine *machine, const step_instruction *at, size_t r
     train_engine *engine = machine->engine;
     step_batch *batch = machine->batch;
     const train_model *model = &engine->model;
-    batch->local_loss += loss_sum(engine->loss, model_output(model, at->slot), engine->labels, rows,
-                                  shape_count(&model->output), batch->scale,
-                                  model_delta(model, at->slot, model->node_count - 1));
+    const size_t labels = shape_rows(&model->output); /* of a sample */
+    batch->local_loss += loss_sum(engine->loss, model_output(model, at->slot), engine->labels,
+                                  rows * labels, shape_width(&model->output),
+                                  batch->scale / (double)labels,
+                                  model_delta(model, at->slot, model->node_count - 1)) /
+                         (double)labels;
 }
 
 static ring_status forward(step_machine *machine, const step_instruction *at)

@@ -14,7 +14,7 @@
 enum {
     /* Small, so that the last layers' gradients travel during the first layers' backward. */
     BUCKET_BYTES = 64 << 10,
-    /* Rows of one forward pass where no micro-batch asks for another number. */
+    /* Images of one forward pass of an evaluation, or tokens. */
     EVALUATION_BATCH = 256,
 };
 
@@ -26,25 +26,41 @@ static ring_status check_ring(const train_engine *engine, ring_status status)
 /* ---- Setting up ---------------------------------------------------------------------------- */
 
 /* Losses look up their label among the outputs. */
-static ring_status check_output(const train_model *model)
+static ring_status check_output(const train_model *model, size_t words)
 {
+    const op_shape *out = &model->output;
     char text[SHAPE_TEXT_MAX];
-    if (model->output.dims == 1 && model->output.dim[0] == DATASET_CLASSES)
+    if (words > 0 && (out->dims != 2 || out->dim[0] != model->input.dim[0] || out->dim[1] < words))
+        return train_fail(
+            RING_ERR_CONFIG,
+            "the model %s gives %s for a sample, but a text needs [%zu, %zu]: its last "
+            "layer must be linear with %zu features",
+            model->name, shape_text(out, text), model->input.dim[0], words, words);
+    if (words > 0 || (out->dims == 1 && out->dim[0] == DATASET_CLASSES))
         return RING_OK;
     return train_fail(
         RING_ERR_CONFIG,
         "the model %s gives %s for a sample, but there are %d classes: its last layer "
         "must be linear with %d features",
-        model->name, shape_text(&model->output, text), DATASET_CLASSES, DATASET_CLASSES);
+        model->name, shape_text(out, text), DATASET_CLASSES, DATASET_CLASSES);
+}
+
+/* A sample of a text is as much work as a batch of images. */
+static size_t evaluation_rows(const model_spec *spec)
+{
+    if (model_spec_words(spec) == 0)
+        return EVALUATION_BATCH;
+    return spec->input.dim[0] < EVALUATION_BATCH ? EVALUATION_BATCH / spec->input.dim[0] : 1;
 }
 
 static ring_status create_model(train_engine *engine, const model_spec *spec, size_t samples_max)
 {
     const size_t micro = (size_t)engine->config->micro_batch;
     const size_t most = micro < samples_max ? micro : samples_max;
-    const size_t batch = most > EVALUATION_BATCH ? most : EVALUATION_BATCH;
+    engine->evaluation_rows = evaluation_rows(spec);
+    const size_t batch = most > engine->evaluation_rows ? most : engine->evaluation_rows;
     RING_TRY(model_create(&engine->model, spec, batch, 1));
-    RING_TRY(check_output(&engine->model));
+    RING_TRY(check_output(&engine->model, model_spec_words(spec)));
     return partition_create(&engine->partition, &engine->model, BUCKET_BYTES, engine->ranks);
 }
 
@@ -53,7 +69,9 @@ static ring_status create_batch(train_engine *engine)
     const train_model *model = &engine->model;
     const size_t images = model->max_batch * shape_count(&model->input) * sizeof(float);
     RING_TRY(train_alloc((void **)&engine->images, images, "a batch"));
-    RING_TRY(train_alloc((void **)&engine->labels, model->max_batch, "a batch"));
+    RING_TRY(train_alloc((void **)&engine->labels,
+                         model->max_batch * shape_rows(&model->output) * sizeof(uint16_t),
+                         "a batch"));
     RING_TRY(train_alloc((void **)&engine->norm_sums, (size_t)engine->ranks * sizeof(double),
                          "the norm"));
     return check_ring(engine, ring_mem_alloc((void **)&engine->loss_total, 2 * sizeof(double)));
@@ -229,42 +247,44 @@ size_t engine_state_bytes(const train_engine *engine)
     return zero_kept_bytes(&engine->memory) + optimizer_bytes(&engine->optimizer);
 }
 
-/* ---- Accuracy ------------------------------------------------------------------------------ */
+/* ---- Evaluation ---------------------------------------------------------------------------- */
 
-/* Adds the hits among samples @p begin to below @p end to @p correct; @p batches is the same on all
+/* Adds up what the model makes of samples @p begin to below @p end; @p batches is the same on all
  * ranks, since from stage 3 on each batch gathers parameters. */
-static ring_status count_correct(train_engine *engine, const train_dataset *dataset, size_t begin,
-                                 size_t end, size_t batches, uint64_t *correct)
+static ring_status add_scores(train_engine *engine, const train_dataset *dataset, size_t begin,
+                              size_t end, size_t batches, engine_score *sum)
 {
     uint32_t order[EVALUATION_BATCH];
-    const size_t classes = shape_count(&engine->model.output);
+    train_model *model = &engine->model;
+    const size_t most = engine->evaluation_rows, classes = shape_width(&model->output);
     for (size_t b = 0; b < batches; b++) {
-        const size_t left = end - begin;
-        const size_t rows = left < EVALUATION_BATCH ? left : EVALUATION_BATCH;
+        const size_t left = end - begin, rows = left < most ? left : most;
+        const size_t labels = rows * shape_rows(&model->output);
         for (size_t i = 0; i < rows; i++)
             order[i] = (uint32_t)(begin + i);
-        step_batch batch = {.dataset = dataset,
-                            .order = order,
-                            .samples = rows,
-                            .micro = EVALUATION_BATCH};
+        step_batch batch = {.dataset = dataset, .order = order, .samples = rows, .micro = most};
         RING_TRY(step_run(engine, &engine->evaluation, &batch));
-        *correct += loss_correct(model_output(&engine->model, 0), engine->labels, rows, classes);
+        sum->accuracy += (double)loss_correct(model_output(model, 0), engine->labels, labels,
+                                              classes);
+        sum->loss += loss_sum(engine->loss, model_output(model, 0), engine->labels, labels, classes,
+                              1.0, model_delta(model, 0, model->node_count - 1));
         begin += rows;
     }
     return RING_OK;
 }
 
-ring_status engine_accuracy(train_engine *engine, const train_dataset *dataset, double *accuracy)
+ring_status engine_evaluate(train_engine *engine, const train_dataset *dataset, engine_score *score)
 {
     const size_t ranks = (size_t)engine->ranks, rank = (size_t)engine->rank;
     const size_t begin = dataset->count * rank / ranks;
     const size_t end = dataset->count * (rank + 1) / ranks;
     const size_t most = (dataset->count + ranks - 1) / ranks;
-    uint64_t correct = 0;
-    RING_TRY(count_correct(engine, dataset, begin, end,
-                           (most + EVALUATION_BATCH - 1) / EVALUATION_BATCH, &correct));
-    RING_TRY(check_ring(engine, ring_all_reduce(&correct, &correct, 1, RING_UINT64, RING_SUM,
-                                                engine->comm, NULL)));
-    *accuracy = (double)correct / (double)dataset->count;
+    const size_t rows = engine->evaluation_rows;
+    engine_score sum = {0};
+    RING_TRY(add_scores(engine, dataset, begin, end, (most + rows - 1) / rows, &sum));
+    RING_TRY(check_ring(engine, ring_all_reduce(&sum, &sum, 2, RING_FLOAT64, RING_SUM, engine->comm,
+                                                NULL)));
+    const double labels = (double)(dataset->count * shape_rows(&engine->model.output));
+    *score = (engine_score){.accuracy = sum.accuracy / labels, .loss = sum.loss / labels};
     return RING_OK;
 }

@@ -33,8 +33,9 @@ typedef struct train_engine {
     overflow_watch overflow;
     step_schedule *updates; /* [config->accumulation], by micro-batches; made when needed */
     step_schedule evaluation;
-    ring_work **works; /* [work_room] of the instructions that run, for step_run() */
-    bool *runs;        /* [work_room] */
+    size_t evaluation_rows; /* samples of its forward pass */
+    ring_work **works;      /* [work_room] of the instructions that run, for step_run() */
+    bool *runs;             /* [work_room] */
     int work_room;
     double *norm_sums;          /* [ranks] */
     float *whole;               /* all parameters, where engine_params() had to gather them */
@@ -43,7 +44,7 @@ typedef struct train_engine {
     double stop_asked;          /* what this rank adds to the sum that the next update tells all
                                    ranks: 0 while nobody wants the run to end */
     float *images;              /* [model.max_batch, features] */
-    uint8_t *labels;            /* [model.max_batch] */
+    uint16_t *labels;           /* [model.max_batch, labels of a sample] */
     double seconds[STEP_KINDS]; /* spent so far in each kind of instruction, waiting for it too */
 } train_engine;
 
@@ -56,7 +57,7 @@ typedef struct engine_result {
 } engine_result;
 
 /** Collective. The parameters start from @p seed.
- *  @param spec  the network: its output is one number a class
+ *  @param spec  the network: its output is one number a class, or that for each token
  *  @param samples_max  most samples of an update on this rank. Free with engine_destroy()
  *  whatever the result. */
 ring_status engine_create(train_engine *engine, ring_comm *comm, const train_config *config,
@@ -76,9 +77,15 @@ ring_status engine_update(train_engine *engine, const train_dataset *dataset, co
  *  update checks the loss and the gradient that it starts from, not what it leaves. */
 ring_status engine_check_params(train_engine *engine);
 
-/** Collective. @return through @p accuracy the share of @p dataset that is classified
- *  rightly; each rank takes a part of it. */
-ring_status engine_accuracy(train_engine *engine, const train_dataset *dataset, double *accuracy);
+/** How good a network is: both are means over labels. */
+typedef struct engine_score {
+    double accuracy; /* the share that is classified rightly */
+    double loss;
+} engine_score;
+
+/** Collective. The score on @p dataset, of which each rank takes a part. */
+ring_status engine_evaluate(train_engine *engine, const train_dataset *dataset,
+                            engine_score *score);
 
 /** Collective. @param[out] params  all parameters, [model.tensors.elements], by the table's
  *  offsets, as the optimiser has them: masters, where there are any; valid until the next

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The ops of a GPT and a small one against PyTorch, from inputs that are a formula of their place
+ * (make_gpt_vectors.py); its parameters' names, groups and sharing. */
+#include "check.h"
+#include "gpt_vectors.h"
+
+#include <errors.h>
+#include <exponential.h>
+#include <gemm.h>
+#include <gpt.h>
+#include <layer_list.h>
+#include <loss.h>
+#include <model.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t hashed(uint64_t i)
+{
+    return (uint32_t)(i * 2654435761U);
+}
+
+/* Between -1 and 1, in no order. */
+static float scattered(size_t i)
+{
+    return (float)((double)hashed(i) / 0x1p31 - 1.0);
+}
+
+static uint16_t word(size_t i)
+{
+    return (uint16_t)((hashed(i) >> 16) % VECTOR_WORDS);
+}
+
+/* ---- Ops ----------------------------------------------------------------------------------- */
+
+enum { RESULTS_MAX = 1024, BATCH = 2 };
+
+/* An op, its input's scale (0: words), and what PyTorch made of it: the output, the gradient by the
+ * input unless that is words, and those by the parameters. */
+typedef struct known_op {
+    const nn_op *op;
+    op_settings settings;
+    op_shape in; /* of one of BATCH samples */
+    float scale;
+    const float *results;
+    size_t count;
+} known_op;
+
+#define TEXT(t, f) \
+    { \
+        .dim = {(t), (f)}, .dims = 2 \
+    }
+#define RESULTS(name) name##_results, COUNT_OF(name##_results)
+
+/* Compares with the next of the stored values. */
+static void check_next(const known_op *known, size_t *at, const float *got, size_t count)
+{
+    const float *want = known->results + *at;
+    double most = 0.0;
+    *at += count;
+    assert_true(*at <= known->count);
+    for (size_t i = 0; i < count; i++)
+        most = fmax(most, fabs((double)want[i]));
+    for (size_t i = 0; i < count; i++) {
+        if (!(fabs((double)got[i] - (double)want[i]) <= 2e-6 * most))
+            fail_msg("%s, result %zu: got %.9g, want %.9g", known->op->name, i, (double)got[i],
+                     (double)want[i]);
+    }
+}
+
+static void run_known(const known_op *known, const op_functions *functions, op_use *use)
+{
+    static float in[RESULTS_MAX], out[RESULTS_MAX], out_delta[RESULTS_MAX], in_delta[RESULTS_MAX];
+    static float params[OP_TENSORS_MAX][RESULTS_MAX], grads[OP_TENSORS_MAX][RESULTS_MAX];
+    static _Alignas(64) uint8_t saved[RESULTS_MAX], scratch[RESULTS_MAX];
+    const size_t in_count = BATCH * shape_count(&use->in[0]);
+    const size_t out_count = BATCH * shape_count(&use->out);
+    op_run run = {.use = use,
+                  .batch = BATCH,
+                  .training = true,
+                  .in = {in},
+                  .out = out,
+                  .saved = saved,
+                  .scratch = scratch,
+                  .params = {params[0], params[1]},
+                  .grads = {grads[0], grads[1]},
+                  .out_delta = out_delta,
+                  .in_delta = {in_delta}};
+    size_t at = 0;
+    assert_true(BATCH * use->saved_bytes <= sizeof saved && use->scratch_bytes <= sizeof scratch);
+    for (size_t i = 0; i < RESULTS_MAX; i++) {
+        in[i] = known->scale > 0.0F ? known->scale * scattered(i) : (float)word(i);
+        out_delta[i] = scattered(5000 + i);
+        params[0][i] = scattered(1000 + i);
+        params[1][i] = scattered(2000 + i);
+    }
+    functions->forward(&run);
+    if (functions->params != NULL)
+        functions->params(&run);
+    functions->inputs(&run);
+    check_next(known, &at, out, out_count);
+    if (known->scale > 0.0F)
+        check_next(known, &at, in_delta, in_count);
+    for (int t = 0; t < use->tensor_count; t++) {
+        size_t count = 1;
+        for (int d = 0; d < use->tensors[t].dims; d++)
+            count *= use->tensors[t].shape[d];
+        check_next(known, &at, grads[t], count);
+    }
+    assert_int_equal(at, known->count);
+}
+
+/* Both what runs and the plain loops. */
+static void ops_compute_what_pytorchs_do(void **state)
+{
+    (void)state;
+    static const known_op known[] = {
+        {&op_gelu, {0}, TEXT(11, 1), 4, RESULTS(gelu)},
+        {&op_gelu, {.by_tanh = true}, TEXT(11, 1), 4, RESULTS(gelu_tanh)},
+        {&op_layer_norm, {0}, TEXT(3, 19), 1, RESULTS(layer_norm)},
+        {&op_attention, {.heads = 3}, TEXT(5, 18), 3, RESULTS(attention)},
+        {&op_embedding,
+         {.words = VECTOR_WORDS, .outputs = 3},
+         {.dim = {4}, .dims = 1},
+         0,
+         RESULTS(embedding)},
+        {&op_position_embedding, {0}, TEXT(3, 5), 1, RESULTS(position_embedding)},
+        {&op_linear, {.outputs = 4}, TEXT(3, 5), 1, RESULTS(token_linear)},
+    };
+    for (size_t k = 0; k < COUNT_OF(known); k++) {
+        op_use use = {.op = known[k].op, .settings = known[k].settings, .in = {known[k].in}};
+        assert_int_equal(use.op->shape(&use), RING_OK);
+        run_known(&known[k], &use.op->fast, &use);
+        run_known(&known[k], &use.op->reference, &use);
+    }
+}
+
+static void the_exponential_is_near_the_librarys(void **state)
+{
+    (void)state;
+    for (int i = -87000; i <= 88000; i += 7) {
+        const float x = (float)i / 1000.0F;
+        assert_near(exponential(x), exp((double)x), 2e-7 + 1e-7 * fabs((double)x), 0);
+    }
+    assert_true(exponential(0.0F) == 1.0F);
+    assert_true(exponential(-1e30F) < 2e-38F && exponential(-INFINITY) >= 0.0F);
+    assert_true(isfinite(exponential(1e30F)) && isnan(exponential(NAN)));
+}
+
+/* Far from zero, where the two ways of computing it part first. */
+static void gelu_holds_far_from_zero(void **state)
+{
+    (void)state;
+    const float in[] = {-100, -13, -6, -3, -0.0F, 1e-30F, 3, 6, 13, 100};
+    const op_use use = {.op = &op_gelu, .out = {.dim = {COUNT_OF(in)}, .dims = 1}};
+    float got[2][COUNT_OF(in)], slopes[2][COUNT_OF(in)], ones[COUNT_OF(in)];
+    for (size_t i = 0; i < COUNT_OF(in); i++)
+        ones[i] = 1.0F;
+    for (int plain = 0; plain < 2; plain++) {
+        const op_functions *functions = plain ? &op_gelu.reference : &op_gelu.fast;
+        const op_run run = {.use = &use,
+                            .batch = 1,
+                            .in = {in},
+                            .out = got[plain],
+                            .out_delta = ones,
+                            .in_delta = {slopes[plain]}};
+        functions->forward(&run);
+        functions->inputs(&run);
+    }
+    for (size_t i = 0; i < COUNT_OF(in); i++) {
+        assert_near(got[0][i], got[1][i], 1e-6, 1e-6);
+        assert_near(slopes[0][i], slopes[1][i], 1e-6, 1e-6);
+    }
+}
+
+/* A token sees itself and those before it: what comes later changes nothing. */
+static void attention_looks_back_only(void **state)
+{
+    (void)state;
+    enum { TOKENS = 6, WIDTH = 4 };
+    float in[TOKENS * 3 * WIDTH], out[2][TOKENS * WIDTH], softmax[2 * TOKENS * TOKENS];
+    op_use use = {.op = &op_attention, .settings = {.heads = 2}, .in = {TEXT(TOKENS, 3 * WIDTH)}};
+    assert_int_equal(op_attention.shape(&use), RING_OK);
+    for (size_t i = 0; i < COUNT_OF(in); i++)
+        in[i] = scattered(i);
+    for (int later = 0; later < 2; later++) {
+        const op_run run = {
+            .use = &use, .batch = 1, .in = {in}, .out = out[later], .saved = (void *)softmax};
+        for (size_t i = 4 * (size_t)3 * WIDTH; i < COUNT_OF(in); i++)
+            in[i] += (float)later;
+        op_attention.fast.forward(&run);
+    }
+    assert_memory_equal(out[0], out[1], 4 * WIDTH * sizeof(float));
+    assert_memory_not_equal(out[0] + 4 * WIDTH, out[1] + 4 * WIDTH, 2 * WIDTH * sizeof(float));
+}
+
+/* Nothing is read or written beyond the table. */
+static void what_is_no_word_gives_nan(void **state)
+{
+    (void)state;
+    const float in[] = {1, -1, 3, NAN, 1e30F}, table[] = {1, 2, 3};
+    float out[5], grad[3] = {0};
+    op_use use = {.op = &op_embedding,
+                  .settings = {.words = 3, .outputs = 1},
+                  .in = {{.dim = {5}, .dims = 1}}};
+    assert_int_equal(op_embedding.shape(&use), RING_OK);
+    const op_run run = {.use = &use,
+                        .batch = 1,
+                        .in = {in},
+                        .out = out,
+                        .params = {table},
+                        .grads = {grad},
+                        .out_delta = (const float[]){1, 1, 1, 1, 1}};
+    op_embedding.fast.forward(&run);
+    op_embedding.fast.params(&run);
+    assert_true(out[0] == 2.0F);
+    for (int i = 1; i < 5; i++)
+        assert_true(isnan(out[i]));
+    assert_true(grad[0] == 0.0F && grad[1] == 1.0F && grad[2] == 0.0F);
+}
+
+/* ---- A GPT --------------------------------------------------------------------------------- */
+
+static const gpt_sizes sizes = {.layers = VECTOR_LAYERS,
+                                .heads = VECTOR_HEADS,
+                                .width = VECTOR_WIDTH,
+                                .tokens = VECTOR_TOKENS,
+                                .words = VECTOR_WORDS,
+                                .tied = true};
+
+/* A model with its flat buffers. */
+typedef struct network {
+    model_spec spec;
+    train_model model;
+    float *params, *grads;
+} network;
+
+static void network_open(network *net, const gpt_sizes *of)
+{
+    assert_int_equal(model_build_gpt(&net->spec, "gpt", of), RING_OK);
+    assert_int_equal(net->spec.count, gpt_layers(of));
+    if (model_create(&net->model, &net->spec, VECTOR_BATCH, 1) != RING_OK)
+        fail_msg("%s", train_error());
+    const size_t bytes = net->model.tensors.elements * sizeof(float);
+    assert_int_equal(train_alloc((void **)&net->params, bytes, "p"), RING_OK);
+    assert_int_equal(train_alloc((void **)&net->grads, bytes, "g"), RING_OK);
+    model_bind(&net->model, net->params, net->grads);
+    model_init(&net->model, 7);
+}
+
+static void network_close(network *net)
+{
+    free(net->params);
+    free(net->grads);
+    model_destroy(&net->model);
+    model_spec_free(&net->spec);
+}
+
+/* Forward and backward of one batch of the text. @return its loss. */
+static double pass(network *net, size_t begin)
+{
+    enum { LABELS = VECTOR_BATCH * VECTOR_TOKENS };
+    float in[LABELS];
+    uint16_t labels[LABELS];
+    train_model *model = &net->model;
+    const int nodes = model->node_count;
+    for (size_t i = 0; i < LABELS; i++) {
+        const size_t at = begin + i / VECTOR_TOKENS * (VECTOR_TOKENS + 1) + i % VECTOR_TOKENS;
+        in[i] = (float)word(at);
+        labels[i] = word(at + 1);
+    }
+    const model_batch batch = {.input = in, .rows = VECTOR_BATCH, .training = true};
+    assert_int_equal(model_load(model, 0, &batch), RING_OK);
+    assert_int_equal(model_forward(model, 0, 0, nodes, NULL), RING_OK);
+    const double sum = loss_sum(LOSS_CROSS_ENTROPY, model_output(model, 0), labels, LABELS,
+                                VECTOR_WORDS, 1.0 / LABELS, model_delta(model, 0, nodes - 1));
+    assert_int_equal(model_backward(model, 0, 0, nodes, false, NULL), RING_OK);
+    return sum / LABELS;
+}
+
+/* Some values of each tensor with memory of its own, within a share of @p largest of each. */
+static void check_picked(const network *net, const float *values, const float *want,
+                         const double *largest, double share)
+{
+    for (int t = 0; t < net->model.tensors.count; t++) {
+        const train_tensor *tensor = &net->model.tensors.list[t];
+        for (size_t i = 0; i < VECTOR_PICKED && tensor->tie < 0; i++, want++) {
+            const size_t at = i * (tensor->count - 1) / (VECTOR_PICKED - 1);
+            const double got = (double)values[tensor->offset + at];
+            if (!(fabs(got - (double)*want) <= share * (largest != NULL ? largest[t] : 1.0)))
+                fail_msg("%s[%zu]: got %.9g, want %.9g", tensor->name, at, got, (double)*want);
+        }
+    }
+}
+
+static void check_sums(const network *net)
+{
+    for (int t = 0; t < net->model.tensors.count; t++) {
+        const train_tensor *tensor = &net->model.tensors.list[t];
+        double sum = 0.0;
+        for (size_t i = 0; i < tensor->count && tensor->tie < 0; i++)
+            sum += (double)net->grads[tensor->offset + i] * ((double)hashed(i) / 0x1p31 - 1.0);
+        if (tensor->tie < 0)
+            assert_near(sum, gpt_sums[t], 0, 1e-5 * gpt_largest[t] * sqrt((double)tensor->count));
+    }
+}
+
+static void a_gpt_trains_as_pytorchs(void **state)
+{
+    (void)state;
+    network net = {0};
+    float *first;
+    network_open(&net, &sizes);
+    const size_t count = net.model.tensors.elements, bytes = count * sizeof(float);
+    assert_int_equal(train_alloc((void **)&first, bytes, "first"), RING_OK);
+    memcpy(first, net.params, bytes);
+    check_picked(&net, net.params, gpt_initial, NULL, 1e-7);
+    for (size_t step = 0; step < VECTOR_STEPS; step++) {
+        assert_near(pass(&net, step * 1000), gpt_losses[step], 1e-5, 0);
+        if (step == 0) {
+            check_picked(&net, net.grads, gpt_picked, gpt_largest, 1e-5);
+            check_sums(&net);
+        }
+        for (size_t i = 0; i < count; i++)
+            net.params[i] -= 0.01F * net.grads[i];
+    }
+    for (size_t i = 0; i < count; i++)
+        first[i] = net.params[i] - first[i];
+    check_picked(&net, first, gpt_moved, gpt_most_moved, 1e-3);
+    free(first);
+    network_close(&net);
+}
+
+static const train_tensor *find_tensor(const network *net, const char *name)
+{
+    for (int t = 0; t < net->model.tensors.count; t++) {
+        if (strcmp(net->model.tensors.list[t].name, name) == 0)
+            return &net->model.tensors.list[t];
+    }
+    fail_msg("no tensor is called %s", name);
+    return NULL;
+}
+
+static void tensors_have_nanogpts_names_and_their_groups(void **state)
+{
+    (void)state;
+    gpt_sizes own = sizes;
+    network net = {0};
+    network_open(&net, &sizes);
+    const train_tensor *words = find_tensor(&net, "transformer.wte.weight");
+    assert_int_equal(words->group, GROUP_EMBEDDING);
+    assert_int_equal(find_tensor(&net, "lm_head.weight")->offset, words->offset);
+    assert_int_equal(find_tensor(&net, "transformer.wpe.weight")->group, GROUP_EMBEDDING);
+    assert_int_equal(find_tensor(&net, "transformer.h.1.attn.c_attn.weight")->group, GROUP_DECAY);
+    assert_int_equal(find_tensor(&net, "transformer.h.1.mlp.c_proj.bias")->group, GROUP_NO_DECAY);
+    assert_int_equal(find_tensor(&net, "transformer.h.0.ln_2.weight")->group, GROUP_NO_DECAY);
+    assert_int_equal(find_tensor(&net, "transformer.ln_f.bias")->group, GROUP_NO_DECAY);
+    const size_t shared = model_parameters(&net.model);
+    network_close(&net);
+    own.tied = false;
+    own.dropout = 0.1;
+    network_open(&net, &own);
+    assert_int_equal(model_parameters(&net.model), shared + (size_t)VECTOR_WORDS * VECTOR_WIDTH);
+    network_close(&net);
+}
+
+/* ---- Files --------------------------------------------------------------------------------- */
+
+static void a_file_gives_the_sizes(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{name: \"g\", gpt: {n_layer: 2, n_head: 2, n_embd: 36, block_size: 16, vocab_size: 50}}";
+    model_spec file, built;
+    if (layer_list_parse(&file, "g.json", text, sizeof text - 1) != RING_OK)
+        fail_msg("%s", train_error());
+    assert_int_equal(model_build_gpt(&built, "g", &sizes), RING_OK);
+    assert_int_equal(model_spec_hash(&file), model_spec_hash(&built));
+    assert_string_equal(file.name, "g");
+    assert_int_equal(model_spec_words(&file), 50);
+    model_spec_free(&file);
+    model_spec_free(&built);
+}
+
+static void what_is_wrong_with_sizes_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *error;
+    } cases[] = {
+        {"{gpt: 3}", "m.json:1:2: must be a section"},
+        {"{gpt: {layers: 3}}", "m.json:1:8: gpt takes no \"layers\""},
+        {"{gpt: {n_layer: 0}}", "m.json:1:8: must be a whole number from 1"},
+        {"{gpt: {n_head: 3}}", "m.json:1:2: layer transformer.h.0.attn (attention): 128 features "
+                               "cannot be split among 3 heads"},
+        {"{gpt: {n_layer: 1000}}", "m.json:1:2: more than 1024 layers"},
+        {"{gpt: {block_size: 1000000}}",
+         "m.json:1:2: layer transformer.h.0.attn (attention): attention of 4 heads over 1000000 "
+         "tokens is too large"},
+        {"{gpt: {}, layers: []}", "m.json:1:11: \"gpt\" stands in place of"},
+        {"{input: [3], gpt: {}}", "m.json:1:14: \"gpt\" stands in place of"},
+        {"{gpt: {approximate: \"erf\"}}", "m.json:1:8: must be \"none\" or \"tanh\""},
+        {"{gpt: {tie_word_embeddings: 1}}", "m.json:1:8: must be true or false"},
+        {"{input: [3], layers: [{type: \"embedding\", features: 3}]}",
+         "m.json:1:24: embedding needs \"vocabulary\""},
+        {"{input: [3], layers: [{type: \"attention\"}]}", "m.json:1:24: attention needs \"heads\""},
+        {"{input: [3], layers: [{type: \"attention\", heads: 1}]}",
+         "m.json:1:24: layer 0 (attention): attention takes [tokens, 3 * features], not [3]"},
+        {"{input: [3], layers: [{type: \"linear\", features: 3, init_std: 0}]}",
+         "m.json:1:53: must be a number above 0"},
+        {"{input: [1, 2, 3], layers: [{type: \"embedding\", features: 3, vocabulary: 3}]}",
+         "m.json:1:30: layer 0 (embedding): embedding takes [tokens], not [1, 2, 3]"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        model_spec spec;
+        assert_int_equal(layer_list_parse(&spec, "m.json", cases[i].text, strlen(cases[i].text)),
+                         RING_ERR_CONFIG);
+        if (strncmp(train_error(), cases[i].error, strlen(cases[i].error)) != 0)
+            fail_msg("got  %s\nwant %s", train_error(), cases[i].error);
+        model_spec_free(&spec);
+    }
+}
+
+int main(void)
+{
+    gemm_set_threads(1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ops_compute_what_pytorchs_do),
+        cmocka_unit_test(the_exponential_is_near_the_librarys),
+        cmocka_unit_test(gelu_holds_far_from_zero),
+        cmocka_unit_test(attention_looks_back_only),
+        cmocka_unit_test(what_is_no_word_gives_nan),
+        cmocka_unit_test(a_gpt_trains_as_pytorchs),
+        cmocka_unit_test(tensors_have_nanogpts_names_and_their_groups),
+        cmocka_unit_test(a_file_gives_the_sizes),
+        cmocka_unit_test(what_is_wrong_with_sizes_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The program on text, as its users start it.
+ * Arguments: folder of the programs, docs/examples/mnist, folder with seeds/. */
+#include "check.h"
+#include "files.h"
+#include "programs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 2278 };
+
+/* Has something to learn: of each letter one or the other of two follows. */
+static int set_up(void **state)
+{
+    char text[TEXT_BYTES];
+    uint32_t random = 1;
+    (void)state;
+    for (size_t i = 0; i < sizeof text; i++) {
+        random = random * 1664525U + 1013904223U;
+        text[i] = (char)(i == 0 ? 'a' : 'a' + (text[i - 1] - 'a' + 1 + (random >> 31)) % 26);
+    }
+    files_folder();
+    files_write("input.txt", text, sizeof text);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    files_remove();
+    return 0;
+}
+
+static const char small[] =
+    "{name: \"g\", gpt: {n_layer: 1, n_head: 2, n_embd: 32, block_size: 16, "
+    "vocab_size: 128, tie_word_embeddings: %s, dropout: %s}}";
+
+static programs_run *train(int ranks, const char *config, const char *tied, const char *dropout,
+                           const char *options)
+{
+    char model[sizeof small + 32];
+    snprintf(model, sizeof model, small, tied, dropout);
+    files_write("g.json", model, strlen(model));
+    files_write("config.json", config, strlen(config));
+    return programs_train(ranks, "--deepspeed_config %s --data %s --model %s %s",
+                          files_path("config.json"), files_path("."), files_path("g.json"),
+                          options);
+}
+
+static void expect_output(const programs_run *run, const char *text)
+{
+    if (strstr(run->output, text) == NULL)
+        fail_msg("no \"%s\" in:\n%s", text, run->output);
+}
+
+#define ADAM(rest) \
+    "{train_batch_size: 16, optimizer: {type: \"AdamW\", params: {lr: 0.01}}" rest "}"
+
+/* With dropout, whose choice goes by sample and place; accumulation on one rank is the other's. */
+static void any_number_of_ranks_takes_the_same_steps(void **state)
+{
+    (void)state;
+    programs_run *alone = train(0, ADAM(", gradient_accumulation_steps: 2"), "true", "0.1",
+                                "--epochs 10 --max-steps 60");
+    programs_expect_success(alone);
+    expect_output(alone, "loss cross_entropy) on 128 samples, testing on 14");
+    expect_output(alone, "epoch 1: validation loss ");
+    assert_int_equal(alone->steps, 60);
+    assert_near(alone->loss[0], 4.852, 0.02, 0); /* ln 128: nothing is known */
+    assert_true(alone->loss[59] < 2.0);          /* most of what there is to know */
+    programs_run *two = train(2, ADAM(""), "true", "0.1", "--epochs 10 --max-steps 60");
+    programs_expect_success(two);
+    programs_expect_same_params(2);
+    for (size_t i = 0; i < 60; i++)
+        assert_near(two->loss[i], alone->loss[i], 1e-3, 0);
+    programs_free(alone);
+    programs_free(two);
+}
+
+static void zero_stages_are_the_same_bit_for_bit(void **state)
+{
+    (void)state;
+    static const char *const configs[] = {ADAM(""), ADAM(", zero_optimization: {stage: 2}"),
+                                          ADAM(", zero_optimization: {stage: 3}")};
+    programs_run *runs[3];
+    for (int s = 0; s < 3; s++) {
+        runs[s] = train(2, configs[s], "false", "0.0", "--max-steps 6");
+        programs_expect_success(runs[s]);
+        for (size_t i = 0; i < 6; i++)
+            assert_true(runs[s]->loss[i] == runs[0]->loss[i]);
+    }
+    for (int s = 0; s < 3; s++)
+        programs_free(runs[s]);
+}
+
+static void refused(const char *data, const char *model, const char *error)
+{
+    programs_run *run =
+        programs_shell("%s/ringtrain --deepspeed_config %s --data %s --model %s 2>&1", programs.bin,
+                       files_path("config.json"), files_path(data), model);
+    assert_int_equal(run->status, 1);
+    expect_output(run, error);
+    programs_free(run);
+}
+
+static void models_and_data_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    const char *config = ADAM(""), *narrow = "{gpt: {n_layer: 1, vocab_size: 100}}",
+               *classes =
+                   "{input: [8], layers: [{type: \"embedding\", vocabulary: 128, features: 4},"
+                   "{type: \"flatten\"}, {type: \"linear\", features: 10}]}";
+    files_write("config.json", config, strlen(config));
+    files_write("narrow.json", narrow, strlen(narrow));
+    files_write("classes.json", classes, strlen(classes));
+    refused(".", "mlp",
+            "holds a text, but the model mlp 784-256-64-10 takes images; give --model gpt");
+    refused(".", files_path("narrow.json"), "knows 100 words; give \"vocab_size\"");
+    refused(".", files_path("classes.json"),
+            "gives [10] for a sample, but a text needs [8, 128]: its last layer must be linear");
+    assert_int_equal(remove(files_path("input.txt")), 0);
+    files_dataset(20, 10);
+    refused(".", "gpt", "holds images, but the model gpt takes a text: train.bin and val.bin");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(any_number_of_ranks_takes_the_same_steps),
+        TEST(zero_stages_are_the_same_bit_for_bit),
+        TEST(models_and_data_that_do_not_fit_are_refused),
+    };
+    if (argc != 4)
+        return 2;
+    programs = (programs_paths){.bin = argv[1], .examples = argv[2], .shared = argv[3]};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

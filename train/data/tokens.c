@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A part of a file into memory, and llm.c's header. */
+#include "tokens.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "errors.h"
+
+enum { PATH_BYTES = 4096, HEADER = 1024, MAGIC = 20240520, TEST_SHARE = 10 };
+
+/* Every rank holds the text; far below what a machine has. */
+#define BYTES_MAX ((size_t)4 << 30)
+
+/* An open file and its size. */
+typedef struct token_file {
+    char path[PATH_BYTES];
+    FILE *stream;
+    size_t bytes;
+} token_file;
+
+static bool is_here(const char *folder, const char *name)
+{
+    char path[PATH_BYTES];
+    const int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return length > 0 && length < PATH_BYTES && access(path, F_OK) == 0;
+}
+
+bool tokens_are_here(const char *folder)
+{
+    return is_here(folder, "train.bin") || is_here(folder, "input.txt");
+}
+
+static ring_status system_fail(const token_file *file)
+{
+    return train_fail(RING_ERR_SYSTEM, "%s: %s", file->path, strerror(errno));
+}
+
+static ring_status open_file(token_file *file, const char *folder, const char *name)
+{
+    struct stat info;
+    snprintf(file->path, sizeof file->path, "%s/%s", folder, name);
+    if (stat(file->path, &info) != 0)
+        return system_fail(file);
+    if (!S_ISREG(info.st_mode)) /* a FIFO must not hang */
+        return train_fail(RING_ERR_CONFIG, "%s: not a regular file", file->path);
+    file->bytes = (size_t)info.st_size;
+    if (file->bytes > BYTES_MAX)
+        return train_fail(RING_ERR_CONFIG, "%s: %zu bytes; texts of up to %zu are taken",
+                          file->path, file->bytes, BYTES_MAX);
+    file->stream = fopen(file->path, "rbe");
+    return file->stream != NULL ? RING_OK : system_fail(file);
+}
+
+static ring_status read_part(token_file *file, size_t begin, size_t bytes, idx_array *text)
+{
+    *text = (idx_array){.shape = {bytes}, .bytes = bytes};
+    text->data = malloc(bytes > 0 ? bytes : 1);
+    if (text->data == NULL)
+        return train_fail(RING_ERR_MEMORY, "no memory for %zu bytes of text", bytes);
+    if (fseek(file->stream, (long)begin, SEEK_SET) != 0)
+        return system_fail(file);
+    if (fread(text->data, 1, bytes, file->stream) == bytes)
+        return RING_OK;
+    if (ferror(file->stream))
+        return system_fail(file);
+    return train_fail(RING_ERR_CONFIG, "%s: became shorter while it was read", file->path);
+}
+
+/* llm.c: magic, version 1, tokens, each 32 bits; the rest of the header is not used.
+ * @return whether the file begins so; @p tokens is what it promises then. */
+static bool has_header(token_file *file, uint32_t *tokens)
+{
+    uint8_t start[12];
+    uint32_t word[3] = {0};
+    const bool whole = fread(start, sizeof start, 1, file->stream) == 1;
+    for (size_t i = 0; i < sizeof start && whole; i++)
+        word[i / 4] |= (uint32_t)start[i] << 8 * (i % 4);
+    rewind(file->stream);
+    *tokens = word[2];
+    return word[0] == MAGIC && word[1] == 1;
+}
+
+static ring_status read_bin(token_file *file, idx_array *text)
+{
+    uint32_t tokens;
+    const size_t begin = has_header(file, &tokens) ? HEADER : 0;
+    if (begin > 0 && file->bytes != HEADER + 2 * (size_t)tokens)
+        return train_fail(RING_ERR_CONFIG,
+                          "%s: %zu bytes, but its header promises %u tokens of 2; fetch it again",
+                          file->path, file->bytes, tokens);
+    if (file->bytes % 2 != 0)
+        return train_fail(RING_ERR_CONFIG,
+                          "%s: %zu bytes are no whole number of 16-bit tokens; fetch it again",
+                          file->path, file->bytes);
+    return read_part(file, begin, file->bytes - begin, text);
+}
+
+static ring_status read_text(token_file *file, bool test, idx_array *text)
+{
+    const size_t border = file->bytes - file->bytes / TEST_SHARE;
+    return test ? read_part(file, border, file->bytes - border, text)
+                : read_part(file, 0, border, text);
+}
+
+ring_status tokens_read(const char *folder, bool test, idx_array *text, size_t *width)
+{
+    token_file file = {.stream = NULL};
+    const bool binary = is_here(folder, "train.bin");
+    const char *name = test ? "val.bin" : "train.bin";
+    *width = binary ? 2 : 1;
+    ring_status status = open_file(&file, folder, binary ? name : "input.txt");
+    if (status == RING_OK)
+        status = binary ? read_bin(&file, text) : read_text(&file, test, text);
+    if (file.stream != NULL)
+        fclose(file.stream);
+    return status;
+}
+
+size_t tokens_vocabulary(const idx_array *text, size_t width)
+{
+    size_t words = 0;
+    for (size_t i = 0; i < text->bytes / width; i++) {
+        const size_t token = token_at(text, width, i);
+        words = token >= words ? token + 1 : words;
+    }
+    return words;
+}

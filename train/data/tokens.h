@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tokens: reads a text as numbers of words, one after another. train.bin and val.bin have 16 bits a
+ * token (little-endian, as nanoGPT writes them, or behind llm.c's header of 1024 bytes); input.txt
+ * has a token a byte, and its last tenth is for testing. The files are hostile input: their sizes
+ * are checked before anything is allocated.
+ */
+#ifndef TRAIN_TOKENS_H
+#define TRAIN_TOKENS_H
+
+#include <stdbool.h>
+
+#include "idx.h"
+
+/** @return whether @p folder has a train.bin or an input.txt. */
+bool tokens_are_here(const char *folder);
+
+/** Reads the training or the test part.
+ *  @param[out] text  [count] tokens of @p width bytes, 1 or 2; to be freed with idx_free() whatever
+ *  the result. @return RING_OK; RING_ERR_CONFIG (a file is wrong), RING_ERR_SYSTEM,
+ *  RING_ERR_MEMORY. */
+ring_status tokens_read(const char *folder, bool test, idx_array *text, size_t *width);
+
+/** @return the @p i-th token. */
+static inline uint16_t token_at(const idx_array *text, size_t width, size_t i)
+{
+    const uint8_t *at = text->data + i * width;
+    return (uint16_t)(width == 1 ? at[0] : at[0] | at[1] << 8);
+}
+
+/** @return one more than the largest token. */
+size_t tokens_vocabulary(const idx_array *text, size_t width);
+
+#endif

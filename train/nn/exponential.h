@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * exponential: e^x without branches and calls, so that loops over it become vector instructions.
+ */
+#ifndef TRAIN_EXPONENTIAL_H
+#define TRAIN_EXPONENTIAL_H
+
+#include <stdint.h>
+#include <string.h>
+
+/** @return e^x within 2e-7 of it; x counts as -87 and 88 beyond these, NaN stays NaN.
+ *  x = n ln 2 + r with |r| <= ln 2 / 2; then 2^n is an exponent, and e^r its series. */
+static inline float exponential(float x)
+{
+    const float whole = 0x1.8p23F; /* added to a small number, it leaves the nearest whole one */
+    x = x < -87.0F ? -87.0F : x;
+    x = x > 88.0F ? 88.0F : x;
+    const float shifted = x * 0x1.715476p0F + whole, n = shifted - whole;
+    const float r = (x - n * 0x1.62e4p-1F) - n * 0x1.7f7d1cp-20F; /* ln 2 in two parts */
+    float series = 1.0F / 5040.0F;
+    series = series * r + 1.0F / 720.0F;
+    series = series * r + 1.0F / 120.0F;
+    series = series * r + 1.0F / 24.0F;
+    series = series * r + 1.0F / 6.0F;
+    series = series * r + 0.5F;
+    series = series * r + 1.0F;
+    series = series * r + 1.0F;
+    uint32_t exponent;
+    float power;
+    memcpy(&exponent, &shifted, sizeof exponent);
+    exponent = (exponent + 127) << 23; /* the bits of 1.5 * 2^23 above n are shifted out */
+    memcpy(&power, &exponent, sizeof power);
+    return series * power;
+}
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * layer_norm: out = (in - mean) / √(variance + 1e-5) · weight + bias, of each row on its own, as
+ * torch.nn.LayerNorm.
+ *     in, out [rows, features]  weight, bias [features]  saved [rows, 2] mean and 1 / √(…) */
+#include <math.h>
+#include <string.h>
+
+#include "op.h"
+
+/* Sums go in lanes, so that they become vector instructions without changing their order. */
+enum { LANES = 16 };
+static const double smallest_variance = 1e-5;
+
+static ring_status layer_norm_shape(op_use *use)
+{
+    const size_t features = shape_width(&use->in[0]);
+    use->out = use->in[0];
+    use->tensors[0] = (op_tensor){.name = "weight",
+                                  .shape = {features},
+                                  .dims = 1,
+                                  .group = GROUP_NO_DECAY,
+                                  .start = START_ONES};
+    use->tensors[1] = (op_tensor){.name = "bias",
+                                  .shape = {features},
+                                  .dims = 1,
+                                  .group = GROUP_NO_DECAY,
+                                  .start = START_ZEROS};
+    use->tensor_count = 2;
+    use->saved_bytes = shape_rows(&use->in[0]) * 2 * sizeof(float);
+    return RING_OK;
+}
+
+static size_t rows_of(const op_run *run)
+{
+    return run->batch * shape_rows(&run->use->in[0]);
+}
+
+/* ---- Fast ---------------------------------------------------------------------------------- */
+
+static float add_lanes(const float *lane)
+{
+    float sum = 0.0F;
+    for (size_t l = 0; l < LANES; l++)
+        sum += lane[l];
+    return sum;
+}
+
+static float sum_of(const float *x, size_t count)
+{
+    float lane[LANES] = {0};
+    const size_t whole = count - count % LANES;
+    for (size_t i = 0; i < whole; i += LANES)
+        for (size_t l = 0; l < LANES; l++)
+            lane[l] += x[i + l];
+    for (size_t i = whole; i < count; i++)
+        lane[i - whole] += x[i];
+    return add_lanes(lane);
+}
+
+static float squares_around(const float *x, float mean, size_t count)
+{
+    float lane[LANES] = {0};
+    const size_t whole = count - count % LANES;
+    for (size_t i = 0; i < whole; i += LANES)
+        for (size_t l = 0; l < LANES; l++)
+            lane[l] += (x[i + l] - mean) * (x[i + l] - mean);
+    for (size_t i = whole; i < count; i++)
+        lane[i - whole] += (x[i] - mean) * (x[i] - mean);
+    return add_lanes(lane);
+}
+
+static void layer_norm_forward(const op_run *run)
+{
+    const size_t features = shape_width(&run->use->in[0]);
+    const float *weight = run->params[0], *bias = run->params[1];
+    float *saved = (void *)run->saved;
+    for (size_t i = 0; i < rows_of(run); i++) {
+        const float *in = run->in[0] + i * features;
+        float *restrict out = run->out + i * features;
+        const float mean = sum_of(in, features) / (float)features;
+        const float variance = squares_around(in, mean, features) / (float)features;
+        const float factor = 1.0F / sqrtf(variance + (float)smallest_variance);
+        for (size_t j = 0; j < features; j++)
+            out[j] = (in[j] - mean) * factor * weight[j] + bias[j];
+        saved[2 * i] = mean;
+        saved[2 * i + 1] = factor;
+    }
+}
+
+static void layer_norm_params(const op_run *run)
+{
+    const size_t features = shape_width(&run->use->in[0]);
+    const float *saved = (const void *)run->saved;
+    float *restrict weight = run->grads[0], *restrict bias = run->grads[1];
+    if (!run->add[0])
+        memset(weight, 0, features * sizeof(float));
+    if (!run->add[1])
+        memset(bias, 0, features * sizeof(float));
+    for (size_t i = 0; i < rows_of(run); i++) {
+        const float *in = run->in[0] + i * features, *delta = run->out_delta + i * features;
+        const float mean = saved[2 * i], factor = saved[2 * i + 1];
+        for (size_t j = 0; j < features; j++) {
+            weight[j] += delta[j] * (in[j] - mean) * factor;
+            bias[j] += delta[j];
+        }
+    }
+}
+
+/* With x the normed row and d = out_delta · weight: factor · (d - mean(d) - x · mean(d · x)). */
+static void layer_norm_inputs(const op_run *run)
+{
+    const size_t features = shape_width(&run->use->in[0]), whole = features - features % LANES;
+    const float *saved = (const void *)run->saved, *weight = run->params[0];
+    for (size_t i = 0; i < rows_of(run); i++) {
+        const float *in = run->in[0] + i * features, *delta = run->out_delta + i * features;
+        float *restrict in_delta = run->in_delta[0] + i * features;
+        const float mean = saved[2 * i], factor = saved[2 * i + 1];
+        float plain[LANES] = {0}, along[LANES] = {0};
+        for (size_t j = 0; j < features; j++)
+            in_delta[j] = delta[j] * weight[j];
+        for (size_t j = 0; j < features; j += LANES) {
+            const size_t lanes = j < whole ? (size_t)LANES : features - whole;
+            for (size_t l = 0; l < lanes; l++) {
+                plain[l] += in_delta[j + l];
+                along[l] += in_delta[j + l] * ((in[j + l] - mean) * factor);
+            }
+        }
+        const float level = add_lanes(plain) / (float)features;
+        const float slope = add_lanes(along) / (float)features * factor;
+        for (size_t j = 0; j < features; j++)
+            in_delta[j] = factor * (in_delta[j] - level - (in[j] - mean) * slope);
+    }
+}
+
+/* ---- Reference ----------------------------------------------------------------------------- */
+
+/* Mean and 1 / √(variance + …) of one row. */
+static void measure(const float *in, size_t features, double *mean, double *factor)
+{
+    double sum = 0.0, squares = 0.0;
+    for (size_t j = 0; j < features; j++)
+        sum += (double)in[j];
+    *mean = sum / (double)features;
+    for (size_t j = 0; j < features; j++)
+        squares += ((double)in[j] - *mean) * ((double)in[j] - *mean);
+    *factor = 1.0 / sqrt(squares / (double)features + smallest_variance);
+}
+
+static void layer_norm_forward_reference(const op_run *run)
+{
+    const size_t features = shape_width(&run->use->in[0]);
+    for (size_t i = 0; i < rows_of(run); i++) {
+        double mean, factor;
+        const float *in = run->in[0] + i * features;
+        measure(in, features, &mean, &factor);
+        for (size_t j = 0; j < features; j++)
+            run->out[i * features + j] = (float)(((double)in[j] - mean) * factor *
+                                                     (double)run->params[0][j] +
+                                                 (double)run->params[1][j]);
+    }
+}
+
+static void layer_norm_params_reference(const op_run *run)
+{
+    const size_t features = shape_width(&run->use->in[0]);
+    for (size_t j = 0; j < features; j++) {
+        double weight = run->add[0] ? (double)run->grads[0][j] : 0.0;
+        double bias = run->add[1] ? (double)run->grads[1][j] : 0.0;
+        for (size_t i = 0; i < rows_of(run); i++) {
+            double mean, factor;
+            const double delta = (double)run->out_delta[i * features + j];
+            measure(run->in[0] + i * features, features, &mean, &factor);
+            weight += delta * ((double)run->in[0][i * features + j] - mean) * factor;
+            bias += delta;
+        }
+        run->grads[0][j] = (float)weight;
+        run->grads[1][j] = (float)bias;
+    }
+}
+
+static void layer_norm_inputs_reference(const op_run *run)
+{
+    const size_t features = shape_width(&run->use->in[0]);
+    const float *weight = run->params[0];
+    for (size_t i = 0; i < rows_of(run); i++) {
+        const float *in = run->in[0] + i * features, *delta = run->out_delta + i * features;
+        double mean, factor, level = 0.0, slope = 0.0;
+        measure(in, features, &mean, &factor);
+        for (size_t j = 0; j < features; j++) {
+            const double d = (double)delta[j] * (double)weight[j] / (double)features;
+            level += d;
+            slope += d * ((double)in[j] - mean) * factor;
+        }
+        for (size_t j = 0; j < features; j++)
+            run->in_delta[0][i * features + j] =
+                (float)(factor * ((double)delta[j] * (double)weight[j] - level -
+                                  ((double)in[j] - mean) * factor * slope));
+    }
+}
+
+const nn_op op_layer_norm = {
+    .name = "layer_norm",
+    .inputs = 1,
+    .shape = layer_norm_shape,
+    .fast = {layer_norm_forward, layer_norm_params, layer_norm_inputs},
+    .reference = {layer_norm_forward_reference, layer_norm_params_reference,
+                  layer_norm_inputs_reference},
+};
