@@ -79,6 +79,22 @@ typedef struct kernel_adam {
 void kernel_adam_step(float *p, const float *grad, float *m, float *v, size_t count,
                       const kernel_adam *args);
 
+/** Lion (Chen et al., 2023), as DeepSpeed's: g = scale*grad; p *= 1 - lr*weight_decay;
+ *  p -= lr * sign(beta1*m + (1-beta1)*g), where that of NaN is 0; m = beta2*m + (1-beta2)*g. */
+typedef struct kernel_lion {
+    double lr, beta1, beta2, weight_decay, scale;
+} kernel_lion;
+void kernel_lion_step(float *p, const float *grad, float *m, size_t count, const kernel_lion *args);
+
+/** torch.optim.Adagrad: g = scale*grad + weight_decay*p; sum += g*g;
+ *  p -= lr/(1 + (step-1)*lr_decay) * g / (sqrt(sum) + eps). step counts from 1. */
+typedef struct kernel_adagrad {
+    double lr, lr_decay, eps, weight_decay, scale;
+    long step;
+} kernel_adagrad;
+void kernel_adagrad_step(float *p, const float *grad, float *sum, size_t count,
+                         const kernel_adagrad *args);
+
 /* ---- Dispatch ---- */
 
 /** Chooses the level: "auto", "avx512", "avx2", "c". @return false if the CPU lacks it or

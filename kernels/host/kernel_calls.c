@@ -222,3 +222,29 @@ void kernel_adam_step(float *p, const float *grad, float *m, float *v, size_t co
     };
     kernel_table_in_use()->adam_step(p, grad, m, v, count, &by);
 }
+
+void kernel_lion_step(float *p, const float *grad, float *m, size_t count, const kernel_lion *args)
+{
+    const lion_factors by = {
+        .scale = (float)args->scale,
+        .keep = (float)(1 - args->lr * args->weight_decay),
+        .beta1 = (float)args->beta1,
+        .blend1 = (float)(1 - args->beta1),
+        .beta2 = (float)args->beta2,
+        .blend2 = (float)(1 - args->beta2),
+        .lr = (float)args->lr,
+    };
+    kernel_table_in_use()->lion_step(p, grad, m, count, &by);
+}
+
+void kernel_adagrad_step(float *p, const float *grad, float *sum, size_t count,
+                         const kernel_adagrad *args)
+{
+    const adagrad_factors by = {
+        .scale = (float)args->scale,
+        .weight_decay = (float)args->weight_decay,
+        .rate = (float)(args->lr / (1 + (double)(args->step - 1) * args->lr_decay)),
+        .eps = (float)args->eps,
+    };
+    kernel_table_in_use()->adagrad_step(p, grad, sum, count, &by);
+}

@@ -30,6 +30,14 @@ typedef struct adam_factors {
     float blend1, beta2, blend2, rate, root, eps;
 } adam_factors;
 
+typedef struct lion_factors {
+    float scale, keep, beta1, blend1, beta2, blend2, lr;
+} lion_factors;
+
+typedef struct adagrad_factors {
+    float scale, weight_decay, rate, eps;
+} adagrad_factors;
+
 typedef struct kernel_table {
     void (*fold)(fold_job *job); /* may change the job */
     void (*f16_to_f32)(float *dst, const uint16_t *src, size_t count);
@@ -43,6 +51,9 @@ typedef struct kernel_table {
                           const sgd_factors *by);
     void (*adam_step)(float *p, const float *grad, float *m, float *v, size_t count,
                       const adam_factors *by);
+    void (*lion_step)(float *p, const float *grad, float *m, size_t count, const lion_factors *by);
+    void (*adagrad_step)(float *p, const float *grad, float *sum, size_t count,
+                         const adagrad_factors *by);
 } kernel_table;
 
 extern const kernel_table kernel_table_c, kernel_table_avx2, kernel_table_avx512;

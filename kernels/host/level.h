@@ -34,6 +34,8 @@ const kernel_table LEVEL_TABLE = {
     .sgd_step = sgd_step,
     .momentum_step = momentum_step,
     .adam_step = adam_step,
+    .lion_step = lion_step,
+    .adagrad_step = adagrad_step,
 };
 
 #endif

@@ -61,3 +61,28 @@ static void adam_step(float *restrict p, const float *restrict grad, float *rest
         p[i] = f.keep * p[i] - f.rate * m[i] / (sqrtf(v[i]) / f.root + f.eps);
     }
 }
+
+static void lion_step(float *restrict p, const float *restrict grad, float *restrict m,
+                      size_t count, const lion_factors *by)
+{
+    const lion_factors f = *by;
+    for (size_t i = 0; i < count; i++) {
+        const float g = f.scale * grad[i], way = f.beta1 * m[i] + f.blend1 * g;
+        const float sign = (way > 0 ? 1.0F : 0.0F) - (way < 0 ? 1.0F : 0.0F);
+        p[i] = f.keep * p[i] - f.lr * sign;
+        m[i] = f.beta2 * m[i] + f.blend2 * g;
+    }
+}
+
+static void adagrad_step(float *restrict p, const float *restrict grad, float *restrict sum,
+                         size_t count, const adagrad_factors *by)
+{
+    const adagrad_factors f = *by;
+    for (size_t i = 0; i < count; i++) {
+        float g = f.scale * grad[i];
+        if (f.weight_decay != 0)
+            g += f.weight_decay * p[i];
+        sum[i] += g * g;
+        p[i] -= f.rate * g / (sqrtf(sum[i]) + f.eps);
+    }
+}

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes stored_optimizer.h: three steps of PyTorch's optimisers on a few parameters.
+"""Writes stored_optimizer.h: three steps of PyTorch's optimisers on a few parameters, and
+of Lion's published update (Chen et al., 2023, algorithm 2) in PyTorch's float32.
 
     python3 make_optimizer_vectors.py > stored_optimizer.h        (needs PyTorch)
 """
@@ -19,12 +20,32 @@ CASES = [
     ("Adam", dict(lr=3e-3, betas=(0.8, 0.99), eps=1e-6, weight_decay=0.1)),
     ("AdamW", dict(lr=1e-3)),
     ("AdamW", dict(lr=1e-4, betas=(0.9, 0.95), eps=1e-7, weight_decay=0.3)),
+    ("Lion", dict(lr=1e-3, betas=(0.9, 0.99))),
+    ("Lion", dict(lr=3e-2, betas=(0.8, 0.95), weight_decay=0.2)),
+    ("Adagrad", dict(lr=1e-2, eps=1e-10)),
+    ("Adagrad", dict(lr=0.1, eps=1e-6, lr_decay=0.5, weight_decay=0.03)),
 ]
+
+
+class Lion(torch.optim.Optimizer):
+    def __init__(self, params, lr, betas, weight_decay=0.0, foreach=False, fused=False):
+        super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay))
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                m = self.state[p].setdefault("m", torch.zeros_like(p))
+                p.mul_(1 - group["lr"] * group["weight_decay"])
+                p.sub_(torch.sign(beta1 * m + (1 - beta1) * p.grad), alpha=group["lr"])
+                m.mul_(beta2).add_(p.grad, alpha=1 - beta2)
 
 
 def run(name, options, start, grads):
     param = torch.nn.Parameter(start.clone())
-    optimizer = getattr(torch.optim, name)([param], foreach=False, fused=False, **options)
+    kind = Lion if name == "Lion" else getattr(torch.optim, name)
+    optimizer = kind([param], foreach=False, fused=False, **options)
     for grad in grads:
         param.grad = grad.clone()
         optimizer.step()
@@ -40,12 +61,14 @@ def array(values):
 def fields(name, options):
     """The case's arguments as C initialisers; what is not named is 0."""
     values = dict(scale=1, **options)
+    kind = "adam" if name == "AdamW" else name.lower()
+    if "betas" in values:
+        values["beta1"], values["beta2"] = values.pop("betas")
     if name == "SGD":
-        kind = "sgd"
         values["nesterov"] = int(options.get("nesterov", False))
-    else:
-        kind = "adam"
-        values["beta1"], values["beta2"] = values.pop("betas", (0.9, 0.999))
+    elif kind == "adam":
+        values.setdefault("beta1", 0.9)
+        values.setdefault("beta2", 0.999)
         values.setdefault("eps", 1e-8)
         values.setdefault("weight_decay", 0.01 if name == "AdamW" else 0.0)
         values["decoupled"] = int(name == "AdamW")
@@ -66,8 +89,9 @@ def main():
     print("static const float stored_start[STORED_COUNT] = " + array(start) + ";\n")
     print("static const float stored_grads[STORED_STEPS][STORED_COUNT] = {")
     print(",\n".join(array(g) for g in grads) + "};\n")
-    print("typedef struct stored_case {\n    bool is_sgd, is_adam;\n    kernel_sgd sgd;")
-    print("    kernel_adam adam;\n    float end[STORED_COUNT];\n} stored_case;\n")
+    print("typedef struct stored_case {\n    bool is_sgd, is_adam, is_lion, is_adagrad;")
+    print("    kernel_sgd sgd;\n    kernel_adam adam;\n    kernel_lion lion;")
+    print("    kernel_adagrad adagrad;\n    float end[STORED_COUNT];\n} stored_case;\n")
     print("static const stored_case stored_cases[] = {")
     for name, options in CASES:
         print(f"{{ /* {name} */\n{fields(name, options)}")

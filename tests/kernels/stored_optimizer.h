@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Written by make_optimizer_vectors.py with PyTorch 2.13.0+cpu: parameters
+ * Written by make_optimizer_vectors.py with PyTorch 2.15.0+cu132: parameters
  * after 3 steps of each optimiser. */
 enum { STORED_COUNT = 37, STORED_STEPS = 3 };
 
@@ -40,9 +40,11 @@ static const float stored_grads[STORED_STEPS][STORED_COUNT] = {
      0x1.8ff89ep-11f,  -0x1.c82e2ap-5f}};
 
 typedef struct stored_case {
-    bool is_sgd, is_adam;
+    bool is_sgd, is_adam, is_lion, is_adagrad;
     kernel_sgd sgd;
     kernel_adam adam;
+    kernel_lion lion;
+    kernel_adagrad adagrad;
     float end[STORED_COUNT];
 } stored_case;
 
@@ -171,4 +173,48 @@ static const stored_case stored_cases[] = {
              0x1.5efeacp+0f,  0x1.0f0a9ep-1f,  -0x1.8ad94ap+0f, -0x1.6d90d8p+0f, 0x1.ad9836p-5f,
              -0x1.700482p-1f, 0x1.36e134p+0f,  0x1.2955aap+0f,  0x1.8b8bcp-1f,   0x1.5c9acap-3f,
              -0x1.8a533cp-3f, -0x1.0c6ea6p+0f}},
+    {/* Lion */
+     .is_lion = true,
+     .lion = {.scale = 1, .lr = 0.001, .beta1 = 0.9, .beta2 = 0.99},
+     .end = {0x1.f668e6p-2f,  0x1.22e5b4p-1f,  0x1.8d3f2ep+0f,  -0x1.7201e6p-2f, 0x1.5b38e4p-1f,
+             -0x1.5d4466p-5f, -0x1.147ba4p-3f, -0x1.c8c4e4p-2f, 0x1.2f1ac2p+0f,  -0x1.0bbfep-2f,
+             0x1.f7f70ap-1f,  0x1.a4ff1p-1f,   -0x1.08b824p-2f, 0x1.bfbfcap+0f,  -0x1.f489b6p+0f,
+             -0x1.e70548p-4f, -0x1.0496f8p+0f, 0x1.0a05f8p-2f,  -0x1.233c86p-1f, -0x1.bf9528p-11f,
+             -0x1.89af54p+0f, 0x1.22ede6p+0f,  0x1.3ec21p-4f,   -0x1.8c4c6ep-1f, 0x1.0215c6p-1f,
+             0x1.5fbc08p+0f,  0x1.0dac44p-1f,  -0x1.8b25c8p+0f, -0x1.6d5a96p+0f, 0x1.96f63ap-5f,
+             -0x1.6ea248p-1f, 0x1.379dd4p+0f,  0x1.29a2d6p+0f,  0x1.8c039ep-1f,  0x1.5b0404p-3f,
+             -0x1.8c64a8p-3f, -0x1.0d2a64p+0f}},
+    {/* Lion */
+     .is_lion = true,
+     .lion = {.scale = 1, .lr = 0.03, .weight_decay = 0.2, .beta1 = 0.8, .beta2 = 0.95},
+     .end = {0x1.054aa2p-1f,  0x1.2c7542p-1f,  0x1.8d9d12p+0f,  -0x1.c3fa76p-2f, 0x1.463e8p-1f,
+             -0x1.06efcep-3f, -0x1.796a5cp-5f, -0x1.65fe78p-2f, 0x1.13889ap+0f,  -0x1.d397c2p-3f,
+             0x1.fd877cp-1f,  0x1.c9c264p-1f,  -0x1.21e166p-2f, 0x1.bf365cp+0f,  -0x1.d56f3ep+0f,
+             -0x1.a055eap-3f, -0x1.16132ep+0f, 0x1.246ffap-2f,  -0x1.4a5236p-1f, 0x1.5eee26p-4f,
+             -0x1.89ee7ep+0f, 0x1.079382p+0f,  -0x1.4a7a24p-7f, -0x1.93ca04p-1f, 0x1.a257f4p-2f,
+             0x1.6f96c2p+0f,  0x1.b91ac6p-2f,  -0x1.8b8d48p+0f, -0x1.5f6f22p+0f, -0x1.350c6cp-5f,
+             -0x1.3bc74cp-1f, 0x1.483052p+0f,  0x1.2bc8fcp+0f,  0x1.938282p-1f,  0x1.19be9ep-3f,
+             -0x1.c05cf2p-3f, -0x1.1e7f54p+0f}},
+    {/* Adagrad */
+     .is_adagrad = true,
+     .adagrad = {.scale = 1, .lr = 0.01, .eps = 1e-10},
+     .end = {0x1.fe2e16p-2f,  0x1.278162p-1f,  0x1.8f47a8p+0f,  -0x1.8d7f72p-2f, 0x1.5a097p-1f,
+             -0x1.9411ap-5f,  -0x1.c942d4p-4f, -0x1.c15a3ep-2f, 0x1.2c3e8ap+0f,  -0x1.0c526ap-2f,
+             0x1.f783dap-1f,  0x1.ac3dcep-1f,  -0x1.0fec5ap-2f, 0x1.bf786p+0f,   -0x1.f0448ep+0f,
+             -0x1.01d18ap-3f, -0x1.087b9cp+0f, 0x1.0fd2f8p-2f,  -0x1.2bbfcep-1f, 0x1.0897f8p-6f,
+             -0x1.8bc644p+0f, 0x1.1d0d5cp+0f,  0x1.195ebcp-4f,  -0x1.9395e8p-1f, 0x1.f34f38p-2f,
+             0x1.6425cap+0f,  0x1.00b974p-1f,  -0x1.8aa768p+0f, -0x1.6b8b86p+0f, 0x1.0bc18cp-5f,
+             -0x1.65e5dap-1f, 0x1.3bf7eep+0f,  0x1.2a54a6p+0f,  0x1.8f6bc8p-1f,  0x1.3fbc1ap-3f,
+             -0x1.8e6888p-3f, -0x1.116d4ep+0f}},
+    {/* Adagrad */
+     .is_adagrad = true,
+     .adagrad = {.scale = 1, .lr = 0.1, .eps = 1e-06, .lr_decay = 0.5, .weight_decay = 0.03},
+     .end = {0x1.361ffap-1f,   0x1.cebd2cp-2f,  0x1.8feb76p+0f,  -0x1.28c122p-2f, 0x1.421128p-1f,
+             -0x1.0cec68p-10f, 0x1.329864p-5f,  -0x1.48dc9p-2f,  0x1.0ef6cp+0f,   -0x1.90c67p-3f,
+             0x1.8e6806p-1f,   0x1.eece94p-1f,  -0x1.0eb624p-2f, 0x1.b5c726p+0f,  -0x1.cb08aap+0f,
+             -0x1.af24fp-3f,   -0x1.2b718ap+0f, 0x1.50ff1cp-2f,  -0x1.06866cp-1f, 0x1.4cfb9ap-3f,
+             -0x1.5c9c2ap+0f,  0x1.e4434ap-1f,  -0x1.e60ed6p-6f, -0x1.39ad36p-1f, 0x1.5f1cep-2f,
+             0x1.3308fap+0f,   0x1.4c1d42p-2f,  -0x1.7811e8p+0f, -0x1.5a6386p+0f, -0x1.d29f9p-4f,
+             -0x1.1fb376p-1f,  0x1.2e47aep+0f,  0x1.0e2aeap+0f,  0x1.bf062ep-1f,  0x1.06f93p-5f,
+             -0x1.26f0f2p-5f,  -0x1.032712p+0f}},
 };

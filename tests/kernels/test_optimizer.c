@@ -29,9 +29,14 @@ static void take_steps(const stored_case *c, float *p)
     for (int step = 0; step < STORED_STEPS; step++) {
         kernel_sgd sgd = c->sgd;
         kernel_adam adam = c->adam;
+        kernel_adagrad adagrad = c->adagrad;
         sgd.first = step == 0;
-        adam.step = step + 1;
-        if (c->is_sgd)
+        adam.step = adagrad.step = step + 1;
+        if (c->is_lion)
+            kernel_lion_step(p, stored_grads[step], m, STORED_COUNT, &c->lion);
+        else if (c->is_adagrad)
+            kernel_adagrad_step(p, stored_grads[step], v, STORED_COUNT, &adagrad);
+        else if (c->is_sgd)
             kernel_sgd_step(p, stored_grads[step], sgd.momentum != 0 ? m : NULL, STORED_COUNT,
                             &sgd);
         else
@@ -100,6 +105,32 @@ static void adam_by_hand(float *p, float grad, float *m, float *v, const kernel_
     *p = decayed - change;
 }
 
+static void lion_by_hand(float *p, float grad, float *m, const kernel_lion *args)
+{
+    single g = (float)args->scale * grad;
+    single kept = (float)args->beta1 * *m, added = (float)(1 - args->beta1) * g, way = kept + added;
+    single decayed = (float)(1 - args->lr * args->weight_decay) * *p;
+    single change = (float)args->lr * (way > 0 ? 1.0f : way < 0 ? -1.0f : 0.0f);
+    single held = (float)args->beta2 * *m, blended = (float)(1 - args->beta2) * g;
+    *p = decayed - change;
+    *m = held + blended;
+}
+
+static void adagrad_by_hand(float *p, float grad, float *sum, const kernel_adagrad *args)
+{
+    single g = (float)args->scale * grad;
+    if (args->weight_decay != 0) {
+        single decay = (float)args->weight_decay * *p;
+        g = g + decay;
+    }
+    single square = g * g;
+    *sum = *sum + square;
+    single root = (float)sqrt((double)*sum), below = root + (float)args->eps;
+    single above = (float)(args->lr / (1 + (double)(args->step - 1) * args->lr_decay)) * g;
+    single change = above / below;
+    *p = *p - change;
+}
+
 typedef struct arrays {
     float p[N + 16], grad[N + 16], m[N + 16], v[N + 16];
 } arrays;
@@ -146,6 +177,64 @@ static void check_adam(const kernel_adam *args, uint64_t *state)
         for (size_t i = at; i < at + count; i++)
             adam_by_hand(&want.p[i], want.grad[i], &want.m[i], &want.v[i], args);
         check_equal(&got, &want, "adam step", count);
+    }
+}
+
+static void check_lion(const kernel_lion *args, uint64_t *state)
+{
+    for (size_t count = 0; count <= N; count += count < 70 ? 1 : 115) {
+        arrays got, want;
+        const size_t at = count % 9;
+        fill(&got, state);
+        got.m[at] = got.grad[at] = 0;
+        want = got;
+        kernel_lion_step(got.p + at, got.grad + at, got.m + at, count, args);
+        for (size_t i = at; i < at + count; i++)
+            lion_by_hand(&want.p[i], want.grad[i], &want.m[i], args);
+        check_equal(&got, &want, "lion step", count);
+    }
+}
+
+static void check_adagrad(const kernel_adagrad *args, uint64_t *state)
+{
+    for (size_t count = 0; count <= N; count += count < 70 ? 1 : 115) {
+        arrays got, want;
+        const size_t at = count % 9;
+        fill(&got, state);
+        want = got;
+        kernel_adagrad_step(got.p + at, got.grad + at, got.v + at, count, args);
+        for (size_t i = at; i < at + count; i++)
+            adagrad_by_hand(&want.p[i], want.grad[i], &want.v[i], args);
+        check_equal(&got, &want, "adagrad step", count);
+    }
+}
+
+static void test_lion_does_the_documented_operations(void **cmocka_state)
+{
+    (void)cmocka_state;
+    uint64_t state = 15;
+    for (int bits = 0; bits < 4; bits++) {
+        const kernel_lion args = {.lr = 1e-3,
+                                  .beta1 = 0.9,
+                                  .beta2 = 0.99,
+                                  .scale = bits & 1 ? 1 : 1.0 / 7,
+                                  .weight_decay = bits & 2 ? 0.05 : 0};
+        check_lion(&args, &state);
+    }
+}
+
+static void test_adagrad_does_the_documented_operations(void **cmocka_state)
+{
+    (void)cmocka_state;
+    uint64_t state = 16;
+    for (int bits = 0; bits < 16; bits++) {
+        const kernel_adagrad args = {.lr = 1e-2,
+                                     .eps = 1e-10,
+                                     .scale = bits & 1 ? 1 : 1.0 / 7,
+                                     .weight_decay = bits & 2 ? 0.05 : 0,
+                                     .lr_decay = bits & 4 ? 0.1 : 0,
+                                     .step = bits & 8 ? 1 : 12345};
+        check_adagrad(&args, &state);
     }
 }
 
@@ -285,6 +374,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_steps_equal_pytorchs),
         cmocka_unit_test(test_sgd_does_the_documented_operations),
         cmocka_unit_test(test_adam_does_the_documented_operations),
+        cmocka_unit_test(test_lion_does_the_documented_operations),
+        cmocka_unit_test(test_adagrad_does_the_documented_operations),
         cmocka_unit_test(test_first_momentum_step_ignores_what_the_buffer_held),
         cmocka_unit_test(test_sgd_without_momentum_needs_no_buffer),
         cmocka_unit_test(test_a_nan_gradient_spoils_only_its_own_parameter),

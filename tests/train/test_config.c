@@ -86,6 +86,45 @@ static void auto_is_what_front_ends_fill_in(void **state)
     assert_int_equal(own.config.optimizer.kind, OPTIMIZER_SGD);
 }
 
+#define TYPE(name, params) "{\"optimizer\": {\"type\": \"" name "\", \"params\": {" params "}}}"
+
+static void optimizers_have_defaults_of_their_own(void **state)
+{
+    (void)state;
+    const parsed lion = parse(TYPE("lion", "")), adagrad = parse(TYPE("Adagrad", "\"lr\": null"));
+    assert_int_equal(lion.config.optimizer.kind, OPTIMIZER_LION);
+    assert_near(lion.config.optimizer.betas[0], 0.9, 0, 0);
+    assert_near(lion.config.optimizer.betas[1], 0.99, 0, 0);
+    assert_int_equal(adagrad.config.optimizer.kind, OPTIMIZER_ADAGRAD);
+    assert_near(adagrad.config.optimizer.lr, 0.01, 0, 0);
+    assert_near(adagrad.config.optimizer.eps, 1e-10, 0, 0);
+    const parsed given = parse(TYPE("Lion", "\"betas\": [0.5, 0.6]"));
+    assert_near(given.config.optimizer.betas[1], 0.6, 0, 0);
+    const parsed own = parse(TYPE("Adagrad", "\"lr\": 0.5, \"eps\": 1e-3, \"lr_decay\": 0.25, "
+                                             "\"initial_accumulator_value\": 2"));
+    assert_near(own.config.optimizer.lr, 0.5, 0, 0);
+    assert_near(own.config.optimizer.eps, 1e-3, 0, 0);
+    assert_near(own.config.optimizer.lr_decay, 0.25, 0, 0);
+    assert_near(own.config.optimizer.first_sum, 2, 0, 0);
+    assert_int_not_equal(parse(TYPE("Lion", "\"eps\": 1")).status, RING_OK);
+    assert_string_equal(train_error(), "c.json:1:43: Lion has no parameter \"eps\"; leave it out");
+}
+
+static void parameter_groups_are_one_or_two(void **state)
+{
+    (void)state;
+#define GROUPS(name) "{\"optimizer\": {\"type\": \"SGD\", \"param_groups\": \"" name "\"}}"
+    const parsed none = parse("{" SGD "}");
+    assert_int_equal(optimizer_groups(&none.config.optimizer), 1);
+    const parsed one = parse(GROUPS("one")), two = parse(GROUPS("no_decay_embeddings"));
+    assert_int_equal(optimizer_groups(&one.config.optimizer), 1);
+    assert_int_equal(optimizer_groups(&two.config.optimizer), 2);
+    assert_int_not_equal(parse(GROUPS("no_bias")).status, RING_OK);
+    assert_string_equal(train_error(),
+                        "c.json:1:31: optimizer.param_groups \"no_bias\" is not supported yet by "
+                        "this version: write one of one, no_decay, no_decay_embeddings");
+}
+
 static void compat_0_13_does_not_clip_unless_told(void **state)
 {
     (void)state;
@@ -174,12 +213,13 @@ static const struct {
     {"{\"optimizer\": {\"type\": \"Adam\", \"params\": {\"betas\": [0.9]}}}",
      "c.json:1:43: optimizer.params.betas must be a list of two numbers"},
     {"{\"optimizer\": {\"type\": 7}}",
-     "c.json:1:16: optimizer.type must be one of SGD, Adam, AdamW"},
+     "c.json:1:16: optimizer.type must be one of SGD, Adam, AdamW, Lion, Adagrad"},
     /* what belongs together */
     {"{}", "c.json: no optimizer; add \"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": "
-           "0.01}} (or Adam, AdamW)"},
-    {"{\"optimizer\": {\"params\": {}}}", "c.json: no optimizer; add \"optimizer\": {\"type\": "
-                                          "\"SGD\", \"params\": {\"lr\": 0.01}} (or Adam, AdamW)"},
+           "0.01}} (or Adam, AdamW, Lion, Adagrad)"},
+    {"{\"optimizer\": {\"params\": {}}}",
+     "c.json: no optimizer; add \"optimizer\": {\"type\": "
+     "\"SGD\", \"params\": {\"lr\": 0.01}} (or Adam, AdamW, Lion, Adagrad)"},
     {"{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"betas\": [0.9, 0.99]}}}",
      "c.json:1:42: SGD has no parameter \"betas\"; leave it out"},
     {"{\"optimizer\": {\"params\": {\"momentum\": 1}, \"type\": \"AdamW\"}}",
@@ -218,7 +258,7 @@ static const struct {
      "c.json:1:32: steps_per_print = auto: no front end fills that in; write a value"},
     {"{\"optimizer\": {\"type\": \"Lamb\"}}",
      "c.json:1:16: optimizer.type \"Lamb\" is not supported yet by this version: write one of SGD, "
-     "Adam, AdamW"},
+     "Adam, AdamW, Lion, Adagrad"},
     {"{\"optimizer\": {\"type\": \"Adam\", \"params\": {\"max_grad_norm\": 1}}}",
      "c.json:1:43: optimizer.params.max_grad_norm = 1 is not supported yet by this version: as in "
      "DeepSpeed, clip by the key gradient_clipping"},
@@ -250,7 +290,7 @@ static void all_errors_are_told_at_once(void **state)
     assert_string_equal(
         train_error(),
         "c.json:2:17: optimizer.type \"Sgd2\" is not supported yet by this version: write one of "
-        "SGD, Adam, AdamW\n"
+        "SGD, Adam, AdamW, Lion, Adagrad\n"
         "c.json:3:34: `[0|1]` is the manual's list of choices; write one of 0, 1\n"
         "c.json:4:12: unknown key \"bf16.enable\"; did you mean \"bf16.enabled\"?" IGNORE "\n"
         "c.json:5:3: \"bf16\" is given twice; keep one\n"
@@ -473,6 +513,8 @@ int main(void)
         cmocka_unit_test(a_seed_configuration_is_read_as_it_stands),
         cmocka_unit_test(absent_keys_take_deepspeeds_defaults),
         cmocka_unit_test(auto_is_what_front_ends_fill_in),
+        cmocka_unit_test(optimizers_have_defaults_of_their_own),
+        cmocka_unit_test(parameter_groups_are_one_or_two),
         cmocka_unit_test(compat_0_13_does_not_clip_unless_told),
         cmocka_unit_test(lenient_spellings_are_read),
         cmocka_unit_test(what_is_wrong_is_named_with_its_place),

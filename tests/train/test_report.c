@@ -109,6 +109,14 @@ static void momentum_is_shown_as_the_optimizer_has_it(void **state)
     text = printed(&other, NULL);
     assert_non_null(strstr(text, "mom=[[0.9, 0.95]]\n"));
     free(text);
+    strcpy(other.optimizer.param_groups, "no_decay");
+    text = printed(&other, NULL);
+    assert_non_null(strstr(text, "lr=[4.5e-07, 4.5e-07], mom=[[0.9, 0.95], [0.9, 0.95]]\n"));
+    free(text);
+    other.optimizer = (optimizer_config){.kind = OPTIMIZER_ADAGRAD};
+    text = printed(&other, NULL);
+    assert_non_null(strstr(text, "mom=[0.0]\n"));
+    free(text);
 }
 
 static void metrics_are_one_json_line_an_update(void **state)

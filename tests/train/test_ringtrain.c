@@ -413,7 +413,7 @@ static void wrong_options_are_refused(void **state)
     } cases[] = {
         {"--data x", "no configuration: give --deepspeed_config FILE"},
         {"--deepspeed_config x", "no data: give --data DIR or set RING_DATA"},
-        {"--model lenet", "--model lenet: expected mlp, lenet5, alexnet or a FILE.json; see "
+        {"--model lenet", "--model lenet: expected mlp, lenet5, alexnet, gpt or a FILE.json; see "
                           "ringtrain --help"},
         {"--loss hinge", "--loss hinge: expected mse or cross_entropy"},
         {"--epochs 0", "--epochs 0: expected a whole number from 1 to 1000000"},

@@ -82,16 +82,21 @@ static void any_number_of_ranks_takes_the_same_steps(void **state)
 static void zero_stages_are_the_same_bit_for_bit(void **state)
 {
     (void)state;
-    static const char *const configs[] = {ADAM(""), ADAM(", zero_optimization: {stage: 2}"),
-                                          ADAM(", zero_optimization: {stage: 3}")};
-    programs_run *runs[3];
-    for (int s = 0; s < 3; s++) {
-        runs[s] = train(2, configs[s], "false", "0.0", "--max-steps 6");
+    programs_run *runs[4];
+    for (int s = 0; s < 4; s++) {
+        char config[256];
+        snprintf(config, sizeof config,
+                 "{train_batch_size: 16, steps_per_print: 6, zero_optimization: {stage: %d}, "
+                 "optimizer: {type: "
+                 "\"Lion\", params: {lr: 0.003, weight_decay: 0.3}, param_groups: \"no_decay\"}}",
+                 s);
+        runs[s] = train(2, config, "false", "0.0", "--max-steps 6");
         programs_expect_success(runs[s]);
+        expect_output(runs[s], "lr=[0.003, 0.003], mom=[[0.9, 0.99], [0.9, 0.99]]");
         for (size_t i = 0; i < 6; i++)
             assert_true(runs[s]->loss[i] == runs[0]->loss[i]);
     }
-    for (int s = 0; s < 3; s++)
+    for (int s = 0; s < 4; s++)
         programs_free(runs[s]);
 }
 

@@ -210,6 +210,42 @@ static bool was_told(const config_reader *reader, const char *section, const cha
                                         entries_find(&reader->entries, type) != NULL);
 }
 
+/* The table has the types of both sections in the order of their kinds. */
+static int kind_of(const char *key, const char *type)
+{
+    const char *types = config_key_find(key)->choices, *at = value_choose(types, type);
+    int kind = 0;
+    for (const char *c = types; c < at; c++)
+        kind += *c == ' ';
+    return kind;
+}
+
+/* Where an optimizer's default is not the table's. */
+static ring_status set_own_defaults(const config_reader *reader)
+{
+    static const struct {
+        optimizer_kind kind;
+        const char *path, *value;
+    } own[] = {
+        {OPTIMIZER_LION, "optimizer.params.betas", "[0.9, 0.99]"},
+        {OPTIMIZER_ADAGRAD, "optimizer.params.lr", "0.01"},
+        {OPTIMIZER_ADAGRAD, "optimizer.params.eps", "1e-10"},
+    };
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        char problem[VALUE_PROBLEM_MAX];
+        const config_entry *given = entries_find(&reader->entries, own[i].path);
+        if (own[i].kind != reader->config->optimizer.kind ||
+            (given != NULL && !cJSON_IsNull(given->value)))
+            continue;
+        cJSON *value = cJSON_Parse(own[i].value);
+        if (value == NULL)
+            return train_fail(RING_ERR_MEMORY, "no memory");
+        value_set(reader->config, config_key_find(own[i].path), value, problem);
+        cJSON_Delete(value);
+    }
+    return RING_OK;
+}
+
 static ring_status finish_optimizer(const config_reader *reader)
 {
     optimizer_config *optimizer = &reader->config->optimizer;
@@ -225,12 +261,10 @@ static ring_status finish_optimizer(const config_reader *reader)
     if (optimizer->type[0] == '\0')
         return train_fail(RING_ERR_CONFIG,
                           "%s: no optimizer; add \"optimizer\": {\"type\": \"SGD\", \"params\": "
-                          "{\"lr\": 0.01}} (or Adam, AdamW)",
+                          "{\"lr\": 0.01}} (or Adam, AdamW, Lion, Adagrad)",
                           name);
-    if (strcmp(optimizer->type, "SGD") == 0)
-        optimizer->kind = OPTIMIZER_SGD;
-    else
-        optimizer->kind = strcmp(optimizer->type, "Adam") == 0 ? OPTIMIZER_ADAM : OPTIMIZER_ADAMW;
+    optimizer->kind = (optimizer_kind)kind_of("optimizer.type", optimizer->type);
+    RING_TRY(set_own_defaults(reader));
     if (optimizer->nesterov && (optimizer->momentum == 0.0 || optimizer->dampening != 0.0))
         return train_fail(RING_ERR_CONFIG, "%s: nesterov needs a momentum and no dampening", name);
     if (optimizer->kind == OPTIMIZER_ADAM && optimizer->adam_w_mode &&
@@ -238,17 +272,6 @@ static ring_status finish_optimizer(const config_reader *reader)
         tell(reader, "Adam decays weights apart from the gradient, as DeepSpeed does; set "
                      "optimizer.params.adam_w_mode to false for L2 in the gradient");
     return RING_OK;
-}
-
-/* The table has the types in the order of the kinds, behind that of none. */
-static schedule_kind kind_of(const char *type)
-{
-    const char *types = config_key_find("scheduler.type")->choices;
-    const char *at = value_choose(types, type);
-    int kind = SCHEDULE_CONSTANT + 1;
-    for (const char *c = types; c < at; c++)
-        kind += *c == ' ';
-    return (schedule_kind)kind;
 }
 
 /* What has no initial value must be given. */
@@ -273,7 +296,7 @@ static void tell_of_schedule(const config_reader *reader)
         tell(reader, "scheduler: total_num_steps %ld is less than warmup_num_steps %ld",
              schedule->total_steps, schedule->warmup_steps);
     if (schedule->kind == SCHEDULE_ONE_CYCLE && schedule->cycle.momentum &&
-        reader->config->optimizer.kind == OPTIMIZER_SGD)
+        !optimizer_has_betas(reader->config->optimizer.kind))
         tell(reader, "scheduler.params.cycle_momentum has no effect here: as in DeepSpeed, it is "
                      "for optimizers that have betas");
 }
@@ -293,7 +316,8 @@ static ring_status finish_schedule(config_reader *reader)
         return lenient_fail(&entries->text, section->at, RING_ERR_CONFIG,
                             "scheduler has no type; add \"type\": \"WarmupDecayLR\" or another: "
                             "--config-keys lists them");
-    schedule->kind = kind_of(schedule->type);
+    schedule->kind = (schedule_kind)(SCHEDULE_CONSTANT + 1 +
+                                     kind_of("scheduler.type", schedule->type));
     require_params(reader, schedule->type, section->at);
     tell_of_schedule(reader);
     return RING_OK;

@@ -13,7 +13,13 @@
 
 #include "precision.h"
 
-typedef enum optimizer_kind { OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_ADAMW } optimizer_kind;
+typedef enum optimizer_kind {
+    OPTIMIZER_SGD,
+    OPTIMIZER_ADAM,
+    OPTIMIZER_ADAMW,
+    OPTIMIZER_LION,
+    OPTIMIZER_ADAGRAD
+} optimizer_kind;
 
 typedef enum schedule_kind {
     SCHEDULE_CONSTANT,
@@ -26,14 +32,27 @@ typedef enum schedule_kind {
     SCHEDULE_STEPS
 } schedule_kind;
 
+static inline bool optimizer_has_betas(optimizer_kind kind)
+{
+    return kind != OPTIMIZER_SGD && kind != OPTIMIZER_ADAGRAD;
+}
+
 typedef struct optimizer_config {
     char type[24];
     optimizer_kind kind;
     double lr, momentum, dampening, weight_decay, eps;
     double betas[2];
+    double lr_decay, first_sum; /* Adagrad */
     bool nesterov, bias_correction;
-    bool adam_w_mode; /* weight decay apart from the gradient; for type Adam */
+    bool adam_w_mode;      /* weight decay apart from the gradient; for type Adam */
+    char param_groups[24]; /* "": one group; "no_decay", "no_decay_embeddings" */
 } optimizer_config;
+
+/** @return how many parameter groups there are. */
+static inline int optimizer_groups(const optimizer_config *optimizer)
+{
+    return optimizer->param_groups[0] == 'n' ? 2 : 1;
+}
 
 /* OneCycle. */
 typedef struct cycle_config {

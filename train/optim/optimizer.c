@@ -11,61 +11,46 @@
 
 enum { BLOCK = 4096 };
 
-ring_status optimizer_create(train_optimizer *optimizer, const optimizer_config *config,
-                             size_t count)
-{
-    memset(optimizer, 0, sizeof *optimizer);
-    optimizer->config = *config;
-    optimizer->count = count;
-    const bool adam = config->kind != OPTIMIZER_SGD;
-    const size_t bytes = count * sizeof(float);
-    if (adam || config->momentum != 0.0)
-        RING_TRY(train_alloc((void **)&optimizer->first, bytes, "the optimizer's state"));
-    if (adam)
-        RING_TRY(train_alloc((void **)&optimizer->second, bytes, "the optimizer's state"));
-    return RING_OK;
-}
-
-void optimizer_destroy(train_optimizer *optimizer)
-{
-    free(optimizer->first);
-    free(optimizer->second);
-    memset(optimizer, 0, sizeof *optimizer);
-}
-
 /* States that there are, from the range's first. */
 static float *at(float *states, const optimizer_range *range)
 {
     return states != NULL ? states + range->at : NULL;
 }
 
-static void step_sgd(const train_optimizer *optimizer, const optimizer_range *range, double lr,
-                     double scale)
+/* ---- The optimisers ------------------------------------------------------------------------ */
+
+/* What one update multiplies with; weight_decay is the group's. */
+typedef struct update_rates {
+    double lr, scale, weight_decay;
+} update_rates;
+
+static void step_sgd(const train_optimizer *optimizer, const optimizer_range *range,
+                     const update_rates *rates)
 {
     const optimizer_config *config = &optimizer->config;
     const kernel_sgd args = {
-        .lr = lr,
+        .lr = rates->lr,
         .momentum = config->momentum,
         .dampening = config->dampening,
-        .weight_decay = config->weight_decay,
-        .scale = scale,
+        .weight_decay = rates->weight_decay,
+        .scale = rates->scale,
         .nesterov = config->nesterov,
         .first = optimizer->step == 1,
     };
     kernel_sgd_step(range->params, range->grads, at(optimizer->first, range), range->count, &args);
 }
 
-static void step_adam(const train_optimizer *optimizer, const optimizer_range *range, double lr,
-                      double scale)
+static void step_adam(const train_optimizer *optimizer, const optimizer_range *range,
+                      const update_rates *rates)
 {
     const optimizer_config *config = &optimizer->config;
     const kernel_adam args = {
-        .lr = lr,
+        .lr = rates->lr,
         .beta1 = config->betas[0],
         .beta2 = config->betas[1],
         .eps = config->eps,
-        .weight_decay = config->weight_decay,
-        .scale = scale,
+        .weight_decay = rates->weight_decay,
+        .scale = rates->scale,
         .decoupled = config->kind == OPTIMIZER_ADAMW || config->adam_w_mode,
         .bias_correction = config->bias_correction,
         .step = optimizer->step,
@@ -74,18 +59,134 @@ static void step_adam(const train_optimizer *optimizer, const optimizer_range *r
                      at(optimizer->second, range), range->count, &args);
 }
 
+static void step_lion(const train_optimizer *optimizer, const optimizer_range *range,
+                      const update_rates *rates)
+{
+    const kernel_lion args = {
+        .lr = rates->lr,
+        .beta1 = optimizer->config.betas[0],
+        .beta2 = optimizer->config.betas[1],
+        .weight_decay = rates->weight_decay,
+        .scale = rates->scale,
+    };
+    kernel_lion_step(range->params, range->grads, at(optimizer->first, range), range->count, &args);
+}
+
+static void step_adagrad(const train_optimizer *optimizer, const optimizer_range *range,
+                         const update_rates *rates)
+{
+    const kernel_adagrad args = {
+        .lr = rates->lr,
+        .lr_decay = optimizer->config.lr_decay,
+        .eps = optimizer->config.eps,
+        .weight_decay = rates->weight_decay,
+        .scale = rates->scale,
+        .step = optimizer->step,
+    };
+    kernel_adagrad_step(range->params, range->grads, at(optimizer->first, range), range->count,
+                        &args);
+}
+
+static const struct {
+    int states; /* arrays as large as the parameters; of SGD, with momentum */
+    void (*step)(const train_optimizer *optimizer, const optimizer_range *range,
+                 const update_rates *rates);
+} rows[] = {
+    [OPTIMIZER_SGD] = {1, step_sgd},         [OPTIMIZER_ADAM] = {2, step_adam},
+    [OPTIMIZER_ADAMW] = {2, step_adam},      [OPTIMIZER_LION] = {1, step_lion},
+    [OPTIMIZER_ADAGRAD] = {1, step_adagrad},
+};
+
+static int count_states(const optimizer_config *config)
+{
+    const bool none = config->kind == OPTIMIZER_SGD && config->momentum == 0.0;
+    return none ? 0 : rows[config->kind].states;
+}
+
+/* ---- Groups -------------------------------------------------------------------------------- */
+
+static bool decays(const optimizer_config *config, tensor_group group)
+{
+    const bool embeddings = strcmp(config->param_groups, "no_decay_embeddings") != 0;
+    return group == GROUP_DECAY || (group == GROUP_EMBEDDING && embeddings);
+}
+
+/* What fills up a bucket goes with the tensor before it: it is zero, and stays so. */
+static void add_run(train_optimizer *optimizer, const train_tensor *tensor)
+{
+    const bool decaying = decays(&optimizer->config, tensor->group);
+    optimizer_run *last = optimizer->run_count > 0 ? &optimizer->runs[optimizer->run_count - 1]
+                                                   : NULL;
+    if (last != NULL && last->decays == decaying)
+        return;
+    if (last != NULL)
+        last->end = tensor->offset;
+    optimizer->runs[optimizer->run_count++] = (optimizer_run){SIZE_MAX, decaying};
+}
+
+ring_status optimizer_group(train_optimizer *optimizer, const tensor_table *tensors)
+{
+    if (optimizer_groups(&optimizer->config) == 1)
+        return RING_OK;
+    RING_TRY(train_alloc((void **)&optimizer->runs,
+                         (size_t)tensors->count * sizeof *optimizer->runs, "parameter groups"));
+    for (int t = 0; t < tensors->count; t++) {
+        if (tensors->list[t].tie < 0)
+            add_run(optimizer, &tensors->list[t]);
+    }
+    return RING_OK;
+}
+
+/* ---- States -------------------------------------------------------------------------------- */
+
+ring_status optimizer_create(train_optimizer *optimizer, const optimizer_config *config,
+                             size_t count)
+{
+    const size_t bytes = count * sizeof(float);
+    const int states = count_states(config);
+    *optimizer = (train_optimizer){.config = *config, .count = count};
+    if (states > 0)
+        RING_TRY(train_alloc((void **)&optimizer->first, bytes, "the optimizer's state"));
+    if (states > 1)
+        RING_TRY(train_alloc((void **)&optimizer->second, bytes, "the optimizer's state"));
+    for (size_t i = 0; i < count && config->kind == OPTIMIZER_ADAGRAD; i++)
+        optimizer->first[i] = (float)config->first_sum;
+    return RING_OK;
+}
+
+void optimizer_destroy(train_optimizer *optimizer)
+{
+    free(optimizer->first);
+    free(optimizer->second);
+    free(optimizer->runs);
+    memset(optimizer, 0, sizeof *optimizer);
+}
+
 void optimizer_begin(train_optimizer *optimizer)
 {
     optimizer->step++;
 }
 
+/* Group by group: a range is cut where another run begins. */
 void optimizer_step(train_optimizer *optimizer, const optimizer_range *range, double lr,
                     double scale)
 {
-    if (optimizer->config.kind == OPTIMIZER_SGD)
-        step_sgd(optimizer, range, lr, scale);
-    else
-        step_adam(optimizer, range, lr, scale);
+    const optimizer_run all = {SIZE_MAX, true};
+    const optimizer_run *run = optimizer->runs != NULL ? optimizer->runs : &all;
+    for (size_t done = 0; done < range->count; run++) {
+        const size_t begin = range->offset + done, left = range->count - done;
+        if (run->end <= begin)
+            continue;
+        const size_t count = left < run->end - begin ? left : run->end - begin;
+        const optimizer_range part = {.offset = begin,
+                                      .at = range->at + done,
+                                      .count = count,
+                                      .params = range->params + done,
+                                      .grads = range->grads + done};
+        const update_rates rates = {lr, scale, run->decays ? optimizer->config.weight_decay : 0.0};
+        rows[optimizer->config.kind].step(optimizer, &part, &rates);
+        done += count;
+    }
 }
 
 size_t optimizer_bytes(const train_optimizer *optimizer)

@@ -1,27 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * optimizer: SGD, Adam and AdamW over one flat range of parameters, and clipping by the
- * global norm. The arithmetic is in the kernels; here are the states and the settings.
+ * optimizer: SGD, Adam, AdamW, Lion and Adagrad over one flat range of parameters, and clipping by
+ * the global norm. The arithmetic is in the kernels; here are the states and the settings.
  */
 #ifndef TRAIN_OPTIMIZER_H
 #define TRAIN_OPTIMIZER_H
 
 #include "config.h"
+#include "tensors.h"
+
+/** Neighbours in the flat buffer that are of one parameter group. */
+typedef struct optimizer_run {
+    size_t end; /* the element behind them */
+    bool decays;
+} optimizer_run;
 
 typedef struct train_optimizer {
     optimizer_config config;
     size_t count;
-    float *first, *second; /* momentum buffer, or Adam's two moments; NULL if not needed */
+    float *first, *second; /* momentum, Adam's two moments, Adagrad's sum; NULL if not needed */
     long step;             /* updates done */
+    optimizer_run *runs;   /* [run_count], the last one without end; NULL: all decay */
+    int run_count;
 } train_optimizer;
 
 ring_status optimizer_create(train_optimizer *optimizer, const optimizer_config *config,
                              size_t count);
 void optimizer_destroy(train_optimizer *optimizer);
 
-/** A range of what an optimiser updates: its states lie at @p at. */
+/** Tells the groups of the configuration's param_groups apart; without this call all tensors are in
+ *  one. @param tensors  at their final offsets. @return RING_OK or RING_ERR_MEMORY. */
+ring_status optimizer_group(train_optimizer *optimizer, const tensor_table *tensors);
+
+/** A range of what an optimiser updates. */
 typedef struct optimizer_range {
-    size_t at, count;
+    size_t offset; /* elements before it in the flat buffers of all parameters */
+    size_t at;     /* of its states among those that this optimiser holds */
+    size_t count;
     float *params;      /* [count] */
     const float *grads; /* [count] */
 } optimizer_range;

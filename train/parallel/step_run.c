@@ -97,13 +97,17 @@ static ring_status step(step_machine *machine, const step_instruction *at)
     train_engine *engine = machine->engine;
     const zero_memory *memory = &engine->memory;
     const partition_bucket *bucket = &engine->partition.buckets[at->bucket];
+    const size_t before = (size_t)engine->rank * bucket->part;
     const size_t count = zero_owned_count(memory, at->bucket);
     const void *grads = zero_owned(memory, &memory->grads, at->bucket);
     if (machine->skip)
         return RING_OK;
-    const optimizer_range range = {engine->stage == 0 ? bucket->offset : bucket->own, count,
-                                   casts_begin_step(memory, at->bucket),
-                                   casts_float_grads(memory, at->bucket, grads, count)};
+    const optimizer_range range = {.offset = engine->stage == 0 ? bucket->offset
+                                                                : bucket->offset + before,
+                                   .at = engine->stage == 0 ? bucket->offset : bucket->own,
+                                   .count = count,
+                                   .params = casts_begin_step(memory, at->bucket),
+                                   .grads = casts_float_grads(memory, at->bucket, grads, count)};
     optimizer_step(&engine->optimizer, &range, machine->batch->lr, machine->clip);
     casts_end_step(memory, at->bucket);
     return RING_OK;

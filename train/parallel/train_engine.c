@@ -85,6 +85,7 @@ static ring_status create_states(train_engine *engine, uint64_t seed)
                                 &engine->config->precision, engine->stage, engine->rank));
     RING_TRY(optimizer_create(&engine->optimizer, &engine->config->optimizer,
                               engine->stage > 0 ? partition->own : partition->elements));
+    RING_TRY(optimizer_group(&engine->optimizer, &engine->model.tensors));
     return zero_memory_init(&engine->memory, &engine->model, seed);
 }
 

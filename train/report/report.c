@@ -17,7 +17,10 @@
 #include "output.h"
 #include "sysfs.h"
 
-enum { UNCOUNTED_STEPS = 2 /* of the running average, as in DeepSpeed */ };
+enum {
+    UNCOUNTED_STEPS = 2, /* of the running average, as in DeepSpeed */
+    GROUP_TEXT_MAX = 2 * FLOAT_TEXT_MAX + 8
+};
 
 #define PROGRESS_SECONDS 0.1
 #define GIB ((double)(1L << 30))
@@ -115,18 +118,27 @@ static void print_stamp(void)
     printf("[%s,%03d] [INFO] [ringtrain] [Rank 0] ", date, (int)(now.tv_usec / 1000));
 }
 
-/* What DeepSpeed shows as "mom": SGD's momentum (PyTorch's default is the int 0), or the
- * betas. */
-static void print_momentum(const optimizer_config *optimizer)
+/* What DeepSpeed shows as "mom" of a group: SGD's momentum (PyTorch's default is the int 0), or the
+ * betas, or 0.0 where there is neither. */
+static void momentum_text(const optimizer_config *optimizer, char text[GROUP_TEXT_MAX])
 {
     char first[FLOAT_TEXT_MAX], second[FLOAT_TEXT_MAX];
-    if (optimizer->kind != OPTIMIZER_SGD)
-        printf("mom=[[%s, %s]]\n", float_repr(optimizer->betas[0], first),
-               float_repr(optimizer->betas[1], second));
-    else if (optimizer->momentum == 0.0)
-        printf("mom=[0]\n");
+    if (optimizer_has_betas(optimizer->kind))
+        snprintf(text, GROUP_TEXT_MAX, "[%s, %s]", float_repr(optimizer->betas[0], first),
+                 float_repr(optimizer->betas[1], second));
+    else if (optimizer->kind == OPTIMIZER_SGD && optimizer->momentum == 0.0)
+        strcpy(text, "0");
     else
-        printf("mom=[%s]\n", float_repr(optimizer->momentum, first));
+        float_repr(optimizer->momentum, text);
+}
+
+/* "lr=[0.1, 0.1]": once for each parameter group. */
+static void print_groups(const char *name, const char *text, int groups)
+{
+    printf("%s=[%s", name, text);
+    for (int g = 1; g < groups; g++)
+        printf(", %s", text);
+    printf("]");
 }
 
 static double resident_gib(void)
@@ -160,12 +172,16 @@ static void print_throughput(const train_report *report, const report_step *step
 
 static void print_log(train_report *report, const report_step *step)
 {
-    char lr[FLOAT_TEXT_MAX];
+    const optimizer_config *optimizer = &report->config->optimizer;
+    char lr[FLOAT_TEXT_MAX], momentum[GROUP_TEXT_MAX];
+    momentum_text(optimizer, momentum);
     clear_progress(report);
     print_stamp();
-    printf("step=%ld, skipped=%ld, lr=[%s], ", step->step, step->skipped,
-           float_repr(step->next_lr, lr));
-    print_momentum(&report->config->optimizer);
+    printf("step=%ld, skipped=%ld, ", step->step, step->skipped);
+    print_groups("lr", float_repr(step->next_lr, lr), optimizer_groups(optimizer));
+    printf(", ");
+    print_groups("mom", momentum, optimizer_groups(optimizer));
+    printf("\n");
     const double steps = (double)report->interval_steps;
     printf("steps: %ld loss: %.4f iter time (s): %.3f samples/sec: %.3f\n", step->step,
            report->interval_loss / steps, report->interval_seconds / steps,
