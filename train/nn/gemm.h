@@ -24,7 +24,7 @@ static inline void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, 
 }
 
 /** Sets how many threads the calls of this thread use; before it, as many as the library
- *  likes. */
+ *  likes. oneDNN's further threads flush subnormals from then on. */
 void gemm_set_threads(int threads);
 
 /** @return "oneDNN" or "OpenBLAS". */

@@ -5,6 +5,8 @@
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 
+#include "subnormals.h"
+
 static char transposed(bool transpose)
 {
     return transpose ? 'T' : 'N';
@@ -20,9 +22,14 @@ void gemm_strided(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t
                accumulate ? 1.0F : 0.0F, c, (dnnl_dim_t)row_c);
 }
 
+/* The threads stay from one product to the next, and so does what they do with subnormals; the
+ * caller's own mode is the caller's. */
 void gemm_set_threads(int threads)
 {
     omp_set_num_threads(threads);
+#pragma omp parallel
+    if (omp_get_thread_num() > 0)
+        subnormals_flush();
 }
 
 const char *gemm_library(void)

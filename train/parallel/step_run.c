@@ -9,6 +9,7 @@
 #include "bucket_casts.h"
 #include "clock.h"
 #include "errors.h"
+#include "subnormals.h"
 
 /* One run of one list. */
 typedef struct step_machine {
@@ -317,6 +318,16 @@ static ring_status release(step_machine *machine, const step_instruction *at)
 
 typedef ring_status run_function(step_machine *machine, const step_instruction *at);
 
+/* Sums over ranks are made in the usual mode: other threads may have a hand in them. */
+static ring_status compute(run_function *function, step_machine *machine,
+                           const step_instruction *at)
+{
+    const uint64_t mode = subnormals_flush();
+    const ring_status status = function(machine, at);
+    subnormals_restore(mode);
+    return status;
+}
+
 static ring_status run_instruction(step_machine *machine, int number)
 {
     static run_function *const functions[STEP_KINDS] = {
@@ -327,7 +338,8 @@ static ring_status run_instruction(step_machine *machine, int number)
     const step_instruction *at = &machine->schedule->list[number];
     RING_TRY(await_earlier(machine, number));
     const double start = train_now();
-    ring_status status = functions[at->kind](machine, at);
+    ring_status status = at->queue == QUEUE_COMPUTE ? compute(functions[at->kind], machine, at)
+                                                    : functions[at->kind](machine, at);
     if (at->queue == QUEUE_WIRE) {
         machine->runs[number] = status == RING_OK;
         status = check_ring(machine, status);
