@@ -140,6 +140,14 @@ static void seed_layer_list(fuzz_seeds *to)
                   "\"stride\": 2, \"padding\": 1}, {\"type\": \"conv2d\", \"channels\": 1, "
                   "\"kernel\": 4}, {\"type\": \"flatten\"}, {\"type\": \"linear\", \"features\": "
                   "1e1}]}");
+    fuzz_add_text(
+        to, "{name: \"g\", gpt: {n_layer: 2, n_head: 3, n_embd: 12, block_size: 5, vocab_size: "
+            "7, dropout: 0.1, approximate: \"tanh\", tie_word_embeddings: false}}");
+    fuzz_add_text(
+        to, "{input: [4], layers: [{type: \"embedding\", vocabulary: 9, features: 6, init_std: "
+            "0.02}, {type: \"position_embedding\"}, {type: \"layer_norm\"}, {type: \"linear\", "
+            "features: 18, bias: false}, {type: \"attention\", heads: 2}, {type: \"gelu\", "
+            "approximate: \"none\"}]}");
     fuzz_add_any_text(to, "{\"input\": [1], \"layers\": [{\"type\": \"\\u001b[2J\"}]}");
     fuzz_add_any_text(to,
                       "{\"input\": [16777216], \"layers\": [{\"type\": \"linear\", \"features\": "
@@ -323,3 +331,44 @@ const fuzz_target fuzz_cifar = {.name = "cifar",
                                 .seeds = seed_cifar,
                                 .parse = parse_cifar,
                                 .reason = reason};
+
+/* Tokens of 16 bits, and the same behind llm.c's header. */
+static void seed_text(fuzz_seeds *to)
+{
+    static unsigned char file[1024 + 8] = {0x88, 0xd8, 0x34, 0x01, 1, 0, 0, 0, 4};
+    static const unsigned char tokens[] = {1, 0, 255, 255, 0, 1, 7, 0, 9, 0};
+    memcpy(file + 1024, tokens, 8);
+    fuzz_add(to, tokens, sizeof tokens);
+    fuzz_add(to, file, sizeof file);
+    fuzz_add_any(to, file, sizeof file - 2);
+    fuzz_add_any(to, tokens, 3);
+}
+
+static ring_status parse_text(const unsigned char *bytes, size_t size)
+{
+    static const char *folder;
+    train_dataset d;
+    const uint32_t first[] = {0};
+    float taken[2];
+    uint16_t next[2];
+    if (folder == NULL) {
+        folder = give_folder(NULL);
+        give_link(folder, "train.bin", 0);
+    }
+    (void)give_fd(0, bytes, size);
+    RING_TRY(dataset_read(folder, DATASET_TRAIN, &d));
+    const ring_status status = dataset_cut(&d, 2);
+    if (status == RING_OK) {
+        dataset_take(&d, first, 1, taken, next);
+        must(d.count <= size / 4 && taken[1] == (float)next[0] && next[1] < d.classes);
+    }
+    dataset_free(&d);
+    return status;
+}
+
+const fuzz_target fuzz_text = {.name = "text",
+                               .reads = "texts of 16-bit tokens",
+                               .most = 2048,
+                               .seeds = seed_text,
+                               .parse = parse_text,
+                               .reason = reason};
