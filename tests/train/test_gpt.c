@@ -176,21 +176,29 @@ static void gelu_holds_far_from_zero(void **state)
 static void attention_looks_back_only(void **state)
 {
     (void)state;
-    enum { TOKENS = 6, WIDTH = 4 };
-    float in[TOKENS * 3 * WIDTH], out[2][TOKENS * WIDTH], softmax[2 * TOKENS * TOKENS];
-    op_use use = {.op = &op_attention, .settings = {.heads = 2}, .in = {TEXT(TOKENS, 3 * WIDTH)}};
+    enum {
+        TOKENS = 6,
+        WIDTH = 4,
+        INPUTS = TOKENS * 3 * WIDTH,
+        OUTPUTS = TOKENS * WIDTH,
+        KEPT = 4 * WIDTH
+    };
+    float in[INPUTS], out[2][OUTPUTS], softmax[2 * TOKENS * TOKENS];
+    op_use use = {.op = &op_attention,
+                  .settings = {.heads = 2},
+                  .in = {TEXT(TOKENS, (size_t)3 * WIDTH)}};
     assert_int_equal(op_attention.shape(&use), RING_OK);
     for (size_t i = 0; i < COUNT_OF(in); i++)
         in[i] = scattered(i);
     for (int later = 0; later < 2; later++) {
         const op_run run = {
             .use = &use, .batch = 1, .in = {in}, .out = out[later], .saved = (void *)softmax};
-        for (size_t i = 4 * (size_t)3 * WIDTH; i < COUNT_OF(in); i++)
+        for (size_t i = (size_t)3 * KEPT; i < COUNT_OF(in); i++)
             in[i] += (float)later;
         op_attention.fast.forward(&run);
     }
-    assert_memory_equal(out[0], out[1], 4 * WIDTH * sizeof(float));
-    assert_memory_not_equal(out[0] + 4 * WIDTH, out[1] + 4 * WIDTH, 2 * WIDTH * sizeof(float));
+    assert_memory_equal(out[0], out[1], KEPT * sizeof(float));
+    assert_memory_not_equal(out[0] + KEPT, out[1] + KEPT, (OUTPUTS - KEPT) * sizeof(float));
 }
 
 /* Nothing is read or written beyond the table. */

@@ -80,8 +80,8 @@ static void make_dataset(train_dataset *dataset)
         if (i % PIXELS >= PIXELS / 2)
             dataset->images.data[i] = (uint8_t)(i * 2654435761U >> 24);
     }
-    for (uint8_t i = 0; i < SAMPLES; i++)
-        dataset->labels.data[i] = i % DATASET_CLASSES;
+    for (size_t i = 0; i < SAMPLES; i++)
+        dataset->labels.data[i] = (uint8_t)(i % DATASET_CLASSES);
 }
 
 static size_t count_subnormals(const float *values, size_t count)

@@ -134,7 +134,8 @@ enum { LANES = 4 };
 static void absorb(uint64_t lanes[LANES], const uint8_t *data, size_t bytes)
 {
     uint64_t words[LANES] = {0};
-    memcpy(words, data, bytes);
+    if (bytes > 0) /* a text has no labels */
+        memcpy(words, data, bytes);
     for (int l = 0; l < LANES; l++)
         lanes[l] = mix(lanes[l], words[l]);
 }
