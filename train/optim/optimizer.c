@@ -88,19 +88,22 @@ static void step_adagrad(const train_optimizer *optimizer, const optimizer_range
 }
 
 static const struct {
-    int states; /* arrays as large as the parameters; of SGD, with momentum */
+    /* Of arrays as large as the parameters, as PyTorch names them; SGD has its with momentum. */
+    const char *states[OPTIMIZER_STATES];
     void (*step)(const train_optimizer *optimizer, const optimizer_range *range,
                  const update_rates *rates);
 } rows[] = {
-    [OPTIMIZER_SGD] = {1, step_sgd},         [OPTIMIZER_ADAM] = {2, step_adam},
-    [OPTIMIZER_ADAMW] = {2, step_adam},      [OPTIMIZER_LION] = {1, step_lion},
-    [OPTIMIZER_ADAGRAD] = {1, step_adagrad},
+    [OPTIMIZER_SGD] = {{"momentum_buffer"}, step_sgd},
+    [OPTIMIZER_ADAM] = {{"exp_avg", "exp_avg_sq"}, step_adam},
+    [OPTIMIZER_ADAMW] = {{"exp_avg", "exp_avg_sq"}, step_adam},
+    [OPTIMIZER_LION] = {{"exp_avg"}, step_lion},
+    [OPTIMIZER_ADAGRAD] = {{"sum"}, step_adagrad},
 };
 
-static int count_states(const optimizer_config *config)
+const char *optimizer_state_name(const optimizer_config *config, int state)
 {
     const bool none = config->kind == OPTIMIZER_SGD && config->momentum == 0.0;
-    return none ? 0 : rows[config->kind].states;
+    return none ? NULL : rows[config->kind].states[state];
 }
 
 /* ---- Groups -------------------------------------------------------------------------------- */
@@ -143,11 +146,10 @@ ring_status optimizer_create(train_optimizer *optimizer, const optimizer_config 
                              size_t count)
 {
     const size_t bytes = count * sizeof(float);
-    const int states = count_states(config);
     *optimizer = (train_optimizer){.config = *config, .count = count};
-    if (states > 0)
+    if (optimizer_state_name(config, 0) != NULL)
         RING_TRY(train_alloc((void **)&optimizer->first, bytes, "the optimizer's state"));
-    if (states > 1)
+    if (optimizer_state_name(config, 1) != NULL)
         RING_TRY(train_alloc((void **)&optimizer->second, bytes, "the optimizer's state"));
     for (size_t i = 0; i < count && config->kind == OPTIMIZER_ADAGRAD; i++)
         optimizer->first[i] = (float)config->first_sum;

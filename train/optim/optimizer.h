@@ -15,6 +15,8 @@ typedef struct optimizer_run {
     bool decays;
 } optimizer_run;
 
+enum { OPTIMIZER_STATES = 2 };
+
 typedef struct train_optimizer {
     optimizer_config config;
     size_t count;
@@ -23,6 +25,10 @@ typedef struct train_optimizer {
     optimizer_run *runs;   /* [run_count], the last one without end; NULL: all decay */
     int run_count;
 } train_optimizer;
+
+/** @return what PyTorch calls the first (0) or second (1) state of a parameter; NULL: there is
+ * none. */
+const char *optimizer_state_name(const optimizer_config *config, int state);
 
 ring_status optimizer_create(train_optimizer *optimizer, const optimizer_config *config,
                              size_t count);

@@ -28,14 +28,13 @@ static void list_arrays(const train_engine *engine, state_share share, state_arr
 {
     const train_optimizer *optimizer = &engine->optimizer;
     const zero_memory *memory = &engine->memory;
-    const bool adam = optimizer->config.kind != OPTIMIZER_SGD;
     const bool split = engine->stage > 0, masters = memory->own_masters.data != NULL;
     arrays[0] = from_memory(masters ? &memory->own_masters : &memory->params);
     arrays[1] = masters && share == SHARE_HELD ? from_memory(&memory->params) : (state_array){0};
-    arrays[2] = (state_array){adam ? "exp_avg" : "momentum_buffer", RING_FLOAT32,
+    arrays[2] = (state_array){optimizer_state_name(&optimizer->config, 0), RING_FLOAT32,
                               (unsigned char *)optimizer->first, split};
-    arrays[3] = (state_array){"exp_avg_sq", RING_FLOAT32, (unsigned char *)optimizer->second,
-                              split};
+    arrays[3] = (state_array){optimizer_state_name(&optimizer->config, 1), RING_FLOAT32,
+                              (unsigned char *)optimizer->second, split};
 }
 
 static void add_number(engine_state *state, state_number number)
