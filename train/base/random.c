@@ -63,6 +63,13 @@ static void draw_block(train_random *random, float block[BLOCK], float deviation
     make_normal(block, deviation);
 }
 
+void random_skip_normal(train_random *random, size_t count)
+{
+    const size_t again = count < BLOCK ? BLOCK - count : count % BLOCK != 0 ? BLOCK : 0;
+    for (size_t i = 0; i < count + again; i++)
+        random_u32(random);
+}
+
 /* Uniform numbers for all come first; where blocks do not fill the array, the last one is drawn
  * again and ends at its end. */
 void random_normal(train_random *random, float *values, size_t count, float deviation)

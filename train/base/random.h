@@ -29,4 +29,7 @@ float random_uniform(train_random *random, float low, float high);
  *  the first of 16. */
 void random_normal(train_random *random, float *values, size_t count, float deviation);
 
+/** Leaves the generator as random_normal() of @p count numbers does. */
+void random_skip_normal(train_random *random, size_t count);
+
 #endif

@@ -9,6 +9,7 @@
 
 #include "errors.h"
 #include "random.h"
+#include "segments.h"
 
 enum { LINE = 64 };
 
@@ -109,7 +110,9 @@ static ring_status shape_nodes(train_model *model, const model_spec *spec)
     for (int n = 0; n < spec->count; n++) {
         const node_spec *from = &spec->nodes[n];
         model_node *node = &model->nodes[n];
-        node->use = (op_use){.op = from->op, .settings = from->settings, .number = (uint32_t)n};
+        node->use = (op_use){.op = from->op,
+                             .settings = from->settings,
+                             .number = (uint32_t)(spec->skipped + n)};
         memcpy(node->name, from->name, sizeof node->name);
         const ring_status status = shape_node(model, n, from);
         if (status != RING_OK)
@@ -131,7 +134,7 @@ static void plan_deltas(train_model *model)
 {
     for (int n = 0; n < model->node_count; n++) {
         model_node *node = &model->nodes[n];
-        node->wants_delta = node->use.tensor_count > 0;
+        node->wants_delta = node->use.tensor_count > 0 || node->use.op->is_received;
         for (int k = 0; k < node->use.op->inputs; k++)
             node->wants_delta |= node->inputs[k] != MODEL_INPUT &&
                                  model->nodes[node->inputs[k]].wants_delta;
@@ -182,7 +185,8 @@ static void plan_grads(train_model *model)
 static bool may_lie_on_input(const train_model *model, const model_node *node)
 {
     int input = node->inputs[0];
-    if (!node->use.op->in_place)
+    if (!node->use.op->in_place ||
+        (input != MODEL_INPUT && model->nodes[input].segment != node->segment))
         return false;
     while (input != MODEL_INPUT && model->nodes[input].users == 1 &&
            model->nodes[input].use.op->is_view)
@@ -214,15 +218,18 @@ static size_t place(size_t *total, size_t bytes)
     return at;
 }
 
-static void place_node(train_model *model, model_node *node, bool owns)
+/* @param turn  bytes that its segment has taken so far of what segments use in turn. */
+static void place_node(train_model *model, model_node *node, bool owns, size_t *turn)
 {
     const size_t rows = model->max_batch,
                  bytes = rows * shape_count(&node->use.out) * sizeof(float);
+    size_t *total = node->keeps_memory ? &model->slot_bytes : turn;
     if (owns) {
-        node->value_at = place(&model->slot_bytes, bytes);
-        node->delta_at = place(&model->slot_bytes, node->wants_delta ? bytes : 0);
+        node->value_at = place(total, bytes);
+        node->delta_at = place(total, node->wants_delta ? bytes : 0);
     }
-    node->saved_at = place(&model->slot_bytes, rows * node->use.saved_bytes);
+    node->saved_at = place(model->interval > 0 ? turn : &model->slot_bytes,
+                           rows * node->use.saved_bytes);
     for (int k = 0; k < node->use.op->inputs; k++) {
         const size_t spare = rows * shape_count(&node->use.in[k]) * sizeof(float);
         if (node->adds_delta[k] && spare > model->spare_bytes[k])
@@ -232,10 +239,31 @@ static void place_node(train_model *model, model_node *node, bool owns)
         model->scratch_bytes = node->use.scratch_bytes;
 }
 
+/* A segment's output may lie where an earlier node of it wrote. */
+static void keep_outputs(train_model *model)
+{
+    for (int n = 0; n < model->node_count; n++) {
+        const model_node *node = &model->nodes[n];
+        if ((model->interval == 0 || node->ends_segment) && node->memory != MODEL_INPUT)
+            model->nodes[node->memory].keeps_memory = true;
+    }
+}
+
+static void place_nodes(train_model *model)
+{
+    size_t turn = 0;
+    keep_outputs(model);
+    for (int n = 0; n < model->node_count; n++) {
+        if (n > 0 && model->nodes[n].segment != model->nodes[n - 1].segment)
+            turn = 0;
+        place_node(model, &model->nodes[n], model->nodes[n].memory == n, &turn);
+        model->turn_bytes = turn > model->turn_bytes ? turn : model->turn_bytes;
+    }
+}
+
 static ring_status allocate(train_model *model, int slots)
 {
-    for (int n = 0; n < model->node_count; n++)
-        place_node(model, &model->nodes[n], model->nodes[n].memory == n);
+    place_nodes(model);
     const size_t pointers = (size_t)model->tensors.count * sizeof(float *);
     RING_TRY(train_alloc((void **)&model->params, pointers, "tensors"));
     RING_TRY(train_alloc((void **)&model->grads, pointers, "tensors"));
@@ -243,12 +271,14 @@ static ring_status allocate(train_model *model, int slots)
     model->slot_count = slots;
     for (int s = 0; s < slots; s++)
         RING_TRY(train_alloc((void **)&model->slots[s].memory, model->slot_bytes, "activations"));
+    if (model->interval > 0)
+        RING_TRY(train_alloc((void **)&model->turns, model->turn_bytes, "activations"));
     for (int k = 0; k < OP_INPUTS_MAX; k++)
         RING_TRY(train_alloc((void **)&model->spare[k], model->spare_bytes[k], "gradients to add"));
     return train_alloc(&model->scratch, model->scratch_bytes, "the layers' scratch");
 }
 
-static ring_status plan(train_model *model, const model_spec *spec)
+ring_status model_plan(train_model *model, const model_spec *spec)
 {
     memset(model, 0, sizeof *model);
     if (spec->count < 1)
@@ -265,13 +295,14 @@ static ring_status plan(train_model *model, const model_spec *spec)
     model->output = *shape_of(model, spec->count - 1);
     plan_deltas(model);
     plan_grads(model);
+    segments_plan(model, spec->interval);
     plan_memory(model);
     return RING_OK;
 }
 
 ring_status model_create(train_model *model, const model_spec *spec, size_t max_batch, int slots)
 {
-    RING_TRY(plan(model, spec));
+    RING_TRY(model_plan(model, spec));
     model->max_batch = max_batch;
     return allocate(model, slots);
 }
@@ -279,7 +310,7 @@ ring_status model_create(train_model *model, const model_spec *spec, size_t max_
 ring_status model_check(const model_spec *spec, int *failed)
 {
     train_model model;
-    const ring_status status = plan(&model, spec);
+    const ring_status status = model_plan(&model, spec);
     *failed = model.failed;
     model_destroy(&model);
     return status;
@@ -295,6 +326,7 @@ void model_destroy(train_model *model)
     for (int s = 0; s < model->slot_count; s++)
         free(model->slots[s].memory);
     free(model->slots);
+    free(model->turns);
     free(model->nodes);
     for (int k = 0; k < OP_INPUTS_MAX; k++)
         free(model->spare[k]);
@@ -303,6 +335,11 @@ void model_destroy(train_model *model)
     free(model->grads);
     tensors_free(&model->tensors);
     memset(model, 0, sizeof *model);
+}
+
+size_t model_activation_bytes(const train_model *model)
+{
+    return (size_t)model->slot_count * model->slot_bytes + model->turn_bytes;
 }
 
 size_t model_parameters(const train_model *model)
@@ -342,19 +379,24 @@ static double bound_of(const op_tensor *tensor)
 
 static void fill_uniform(train_random *random, float *values, size_t count, float bound)
 {
-    for (size_t i = 0; i < count; i++)
-        values[i] = random_uniform(random, -bound, bound);
+    for (size_t i = 0; i < count; i++) {
+        const float value = random_uniform(random, -bound, bound);
+        if (values != NULL)
+            values[i] = value;
+    }
 }
 
 static void fill_constant(float *values, size_t count, float value)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && values != NULL; i++)
         values[i] = value;
 }
 
 static void start(train_random *random, const op_tensor *tensor, float *values, size_t count)
 {
-    if (tensor->start == START_NORMAL)
+    if (tensor->start == START_NORMAL && values == NULL)
+        random_skip_normal(random, count);
+    else if (tensor->start == START_NORMAL)
         random_normal(random, values, count, (float)tensor->deviation);
     else if (tensor->start == START_UNIFORM)
         fill_uniform(random, values, count, (float)bound_of(tensor));

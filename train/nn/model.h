@@ -26,7 +26,10 @@ typedef struct model_node {
     bool adds_delta[OP_INPUTS_MAX];      /* a later node has written the input's gradient already */
     bool adds_grad[OP_TENSORS_MAX];      /* a later node has written the (tied) tensor's gradient */
     bool ends_grad[OP_TENSORS_MAX];      /* no earlier node adds to it */
-    size_t value_at, delta_at, saved_at; /* bytes into a slot */
+    int segment;                         /* computed again as one (segments.h) */
+    bool ends_segment;                   /* its output is kept until backward */
+    bool keeps_memory;                   /* what lies at value_at and delta_at is a slot's own */
+    size_t value_at, delta_at, saved_at; /* bytes into a slot, or into what segments use in turn */
 } model_node;
 
 /** A batch that a slot holds. */
@@ -55,7 +58,9 @@ typedef struct train_model {
     float **params, **grads; /* [tensors.count] where each tensor lies, in the caller's memory */
     float *spare[OP_INPUTS_MAX]; /* gradients of inputs that are to be added to others */
     void *scratch;               /* of the ops, for the length of a call */
-    size_t slot_bytes, spare_bytes[OP_INPUTS_MAX], scratch_bytes; /* allocated here */
+    unsigned char *turns;        /* what segments use in turn; NULL: all is kept */
+    int interval, recent_slot, recent_segment; /* whose turn it was last */
+    size_t turn_bytes, slot_bytes, spare_bytes[OP_INPUTS_MAX], scratch_bytes; /* allocated here */
 } train_model;
 
 /** Called around the use of tensors, by their number in the table; each may be NULL, and a
@@ -75,6 +80,9 @@ typedef struct model_hooks {
 ring_status model_create(train_model *model, const model_spec *spec, size_t max_batch, int slots);
 void model_destroy(train_model *model);
 
+/** The same without memory: what each node is, and the table of tensors. */
+ring_status model_plan(train_model *model, const model_spec *spec);
+
 /** Checks a network without memory for it: as model_create().
  *  @param[out] failed  the node that does not fit; 0 if it is none of them alone. */
 ring_status model_check(const model_spec *spec, int *failed);
@@ -89,8 +97,12 @@ void model_bind(train_model *model, float *params, float *grads);
 /** Places one tensor (a tied one apart from its original). @param param, grad  [its count]. */
 void model_place(train_model *model, int tensor, float *param, float *grad);
 
+/** @return bytes of activations, their gradients, and what layers keep for backward. */
+size_t model_activation_bytes(const train_model *model);
+
 /** Fills the parameters as PyTorch does after torch.manual_seed(seed), node after node, tensor
- * after tensor: uniform ones bit for bit, normal ones to their last digits. */
+ *  after tensor: uniform ones bit for bit, normal ones to their last digits. What is placed at NULL
+ *  is drawn, too. */
 void model_init(train_model *model, uint64_t seed);
 
 /** Puts a batch into a slot. @return RING_OK, or RING_ERR_MEMORY or RING_ERR_INTERNAL where the

@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The forward and the backward pass over a range of nodes. */
 #include "errors.h"
-#include "model.h"
+#include "segments.h"
+
+/* The slot's memory, or that of all segments. */
+static unsigned char *memory_of(const train_model *model, int slot, const model_node *owner)
+{
+    return owner->keeps_memory ? model->slots[slot].memory : model->turns;
+}
 
 float *model_value(const train_model *model, int slot, int node)
 {
-    const model_slot *in = &model->slots[slot];
     if (node == MODEL_INPUT || model->nodes[node].memory == MODEL_INPUT)
-        return (float *)in->batch.input; /* views alone come to lie there, and write nothing */
-    return (void *)(in->memory + model->nodes[model->nodes[node].memory].value_at);
+        return (float *)model->slots[slot].batch.input; /* views come to lie there, and write
+                                                           nothing */
+    const model_node *owner = &model->nodes[model->nodes[node].memory];
+    return (void *)(memory_of(model, slot, owner) + owner->value_at);
 }
 
 float *model_delta(const train_model *model, int slot, int node)
 {
-    const model_slot *in = &model->slots[slot];
-    return (void *)(in->memory + model->nodes[model->nodes[node].memory].delta_at);
+    const model_node *owner = &model->nodes[model->nodes[node].memory];
+    return (void *)(memory_of(model, slot, owner) + owner->delta_at);
 }
 
 const float *model_output(const train_model *model, int slot)
@@ -42,7 +49,8 @@ static op_run run_of(const train_model *model, int slot, int number)
                   .batch = batch->rows,
                   .training = batch->training,
                   .out = model_value(model, slot, number),
-                  .saved = model->slots[slot].memory + node->saved_at,
+                  .saved = (model->interval > 0 ? model->turns : model->slots[slot].memory) +
+                           node->saved_at,
                   .scratch = model->scratch,
                   .random = batch->random};
     for (int k = 0; k < node->use.op->inputs; k++)
@@ -66,6 +74,8 @@ ring_status model_forward(train_model *model, int slot, int first, int end,
         const op_run run = run_of(model, slot, n);
         RING_TRY(use_tensors(&model->nodes[n], hooks));
         run.use->op->fast.forward(&run);
+        model->recent_slot = slot;
+        model->recent_segment = model->nodes[n].segment;
     }
     return RING_OK;
 }
@@ -136,6 +146,7 @@ ring_status model_backward(train_model *model, int slot, int first, int end, boo
         const model_node *node = &model->nodes[n];
         if (!node->wants_delta)
             continue;
+        RING_TRY(segments_restore(model, slot, n, hooks));
         op_run run = run_of(model, slot, n);
         run.out_delta = model_delta(model, slot, n);
         RING_TRY(use_tensors(node, hooks));

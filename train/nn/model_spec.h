@@ -24,6 +24,8 @@ typedef struct model_spec {
     op_shape input;   /* of one sample */
     node_spec *nodes; /* [count]; the last one's output is the model's */
     int count, room;
+    int interval; /* 0: all activations are kept; else those of every so-manyth node (segments.h) */
+    int skipped;  /* of a part (model_part.h): nodes of the whole that are not in it, before */
 } model_spec;
 
 /** Begins an empty network. Free with model_spec_free(). */

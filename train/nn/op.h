@@ -120,6 +120,7 @@ typedef struct nn_op {
     bool in_place;     /* out may be in[0], and then in_delta[0] is out_delta */
     bool is_view;      /* out has the elements of in[0] in their order */
     bool keeps_output; /* backward reads out, so nobody may write over it */
+    bool is_received;  /* out and its gradient are somebody else's; op_received alone */
 
     /** Fills out, tensors, saved_bytes and scratch_bytes from settings and in.
      *  @return RING_ERR_CONFIG with a text that follows the use's name. */
@@ -136,7 +137,7 @@ typedef struct nn_op {
 
 extern const nn_op op_linear, op_conv2d, op_max_pool2d, op_avg_pool2d, op_relu, op_tanh, op_gelu,
     op_flatten, op_dropout, op_add, op_embedding, op_position_embedding, op_layer_norm,
-    op_attention;
+    op_attention, op_received;
 
 /** All of them, ended by NULL. */
 extern const nn_op *const nn_ops[];

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Where a network may be cut, and the list of nodes between two cuts. */
+#include "model_part.h"
+
+#include <string.h>
+
+#include "errors.h"
+
+bool model_may_cut(const train_model *model, int node)
+{
+    for (int n = node; n < model->node_count; n++) {
+        for (int k = 0; k < model->nodes[n].use.op->inputs; k++) {
+            if (model->nodes[n].inputs[k] < node - 1)
+                return false;
+        }
+    }
+    return true;
+}
+
+int model_part_node(int first, int node)
+{
+    return first > 0 ? node - first + 1 : node;
+}
+
+static int original_of(const model_spec *spec, int node)
+{
+    while (spec->nodes[node].tie != NOT_TIED)
+        node = spec->nodes[node].tie;
+    return node;
+}
+
+/* @return the first node from @p first on that has the same parameters: @p node or an earlier one.
+ */
+static int first_of(const model_spec *spec, int first, int node)
+{
+    const int original = original_of(spec, node);
+    int n = first;
+    while (original_of(spec, n) != original)
+        n++;
+    return n;
+}
+
+static ring_status add_node(model_spec *part, const model_spec *spec, int first, int number)
+{
+    const node_spec *from = &spec->nodes[number];
+    node_spec *node = model_spec_add(part, from->op, &from->settings);
+    if (node == NULL)
+        return train_fail(RING_ERR_MEMORY, "no memory for a part of the network");
+    memcpy(node->name, from->name, sizeof node->name);
+    for (int k = 0; k < from->op->inputs; k++)
+        node->inputs[k] = model_part_node(first, from->inputs[k]);
+    const int tie = first_of(spec, first, number);
+    if (tie != number)
+        node->tie = model_part_node(first, tie);
+    return RING_OK;
+}
+
+ring_status model_part_spec(model_spec *part, const model_spec *spec, const train_model *model,
+                            int first, int end)
+{
+    model_spec_start(part, spec->name, first > 0 ? model->nodes[first - 1].use.out : spec->input);
+    if (first > 0) {
+        if (model_spec_add(part, &op_received, NULL) == NULL)
+            return train_fail(RING_ERR_MEMORY, "no memory for a part of the network");
+        part->skipped = first - 1;
+    }
+    for (int n = first; n < end; n++)
+        RING_TRY(add_node(part, spec, first, n));
+    return RING_OK;
+}

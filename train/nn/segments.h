@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * segments: neighbouring nodes whose activations are not kept for backward but computed again, from
+ * the output of the segment before. What a segment needs for that lies in memory that all segments
+ * and slots use in turn; only the segments' outputs are kept.
+ */
+#ifndef TRAIN_SEGMENTS_H
+#define TRAIN_SEGMENTS_H
+
+#include "model.h"
+
+/** Numbers the segments: each has @p interval nodes, or more where an output goes past the end.
+ *  0: one segment, and everything is kept. A received node is one of its own. */
+void segments_plan(train_model *model, int interval);
+
+/** Ready for the backward pass of @p node: computes its segment again unless it was the last one
+ *  that was computed. */
+ring_status segments_restore(train_model *model, int slot, int node, const model_hooks *hooks);
+
+#endif
