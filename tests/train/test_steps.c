@@ -2,6 +2,7 @@
  * Partitions and schedules as what they are, data: what ranks own, and whether the instructions'
  * dependencies keep every buffer for its user, for all stages and numbers of buckets. */
 #include "check.h"
+#include "step_order.h"
 
 #include <builtin.h>
 #include <errors.h>
@@ -111,21 +112,6 @@ static train_partition made_up(partition_bucket *buckets, int count)
     return (train_partition){.ranks = 2, .buckets = buckets, .count = count};
 }
 
-/* Whether @p earlier must have ended before @p number begins: directly, by way of others, or
- * because compute ends in its order. */
-static bool is_behind(const step_schedule *schedule, int number, int earlier)
-{
-    const step_instruction *at = &schedule->list[number];
-    if (at->after_all)
-        return earlier < number;
-    for (int i = 0; i < at->after_count; i++) {
-        if (at->after[i] == earlier || is_behind(schedule, at->after[i], earlier))
-            return true;
-    }
-    return at->queue == QUEUE_COMPUTE && schedule->list[earlier].queue == QUEUE_COMPUTE &&
-           earlier < number;
-}
-
 /* @return the latest instruction of @p kind before @p number that uses the same place in memory as
  * @p bucket, or -1. */
 static int latest(const step_schedule *schedule, int number, step_kind kind, int bucket)
@@ -137,14 +123,6 @@ static int latest(const step_schedule *schedule, int number, step_kind kind, int
             return i;
     }
     return -1;
-}
-
-static void expect_behind(const step_schedule *schedule, int number, int earlier)
-{
-    if (earlier >= 0 && !is_behind(schedule, number, earlier))
-        fail_msg("instruction %d (%s) does not wait for %d (%s)", number,
-                 step_names[schedule->list[number].kind], earlier,
-                 step_names[schedule->list[earlier].kind]);
 }
 
 /* Parameters that are computed with have arrived, and were not overwritten since. */

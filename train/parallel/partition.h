@@ -17,6 +17,8 @@ typedef struct partition_bucket {
     size_t count;   /* the same, filled up to a multiple of the ranks */
     size_t part;    /* of those, each rank's: count / ranks */
     size_t own;     /* elements before its part in what a rank owns */
+    bool is_shared; /* has parameters of other stages of a pipeline, too: all ranks of this stage
+                       need their gradients whole */
 } partition_bucket;
 
 typedef struct train_partition {

@@ -16,10 +16,10 @@ typedef enum step_kind {
     STEP_LOAD,     /* takes the samples of a micro-batch into a slot */
     STEP_GATHER,   /* a bucket's parameters from their owners */
     STEP_FORWARD,  /* nodes first to below end; behind the last one the loss */
-    STEP_SEND,     /* an activation, or its gradient, to another rank */
-    STEP_RECV,     /* and from one */
+    STEP_SEND,     /* an activation to the next stage, or its gradient to the previous one */
+    STEP_RECV,     /* and from these */
     STEP_BACKWARD, /* nodes end - 1 down to first */
-    STEP_REDUCE,   /* a bucket's gradients over the ranks, or BUCKET_LOSS */
+    STEP_REDUCE,   /* a bucket's gradients over the ranks, or BUCKET_LOSS, BUCKET_TIES */
     STEP_CLIP,     /* the norm of all gradients, and whether they are finite */
     STEP_STEP,     /* the optimiser on what this rank owns of a bucket */
     STEP_RELEASE,  /* gathered parameters of a bucket are needed no more */
@@ -33,6 +33,7 @@ typedef enum step_queue { QUEUE_COMPUTE, QUEUE_WIRE } step_queue;
 
 enum {
     BUCKET_LOSS = -1,
+    BUCKET_TIES = -2, /* gradients that stages of a pipeline share */
     STEP_AFTER_MAX = 3,
     /* Buckets that are gathered, or whose gradients are on their way, at a time from stage 3 and
      * 2 on: one is computed with while the next one comes or the last one goes. */
@@ -46,6 +47,7 @@ typedef struct step_instruction {
     int bucket;
     int first, end;            /* nodes of FORWARD and BACKWARD */
     int micro, slot;           /* the micro-batch, and the activation slot that it is in */
+    int towards;               /* SEND, RECV: 1 the next stage of the pipeline, -1 the previous */
     bool accumulate;           /* BACKWARD, REDUCE: adds to what earlier micro-batches left */
     int after[STEP_AFTER_MAX]; /* instructions that must have ended */
     int after_count;

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * schedule_1f1b: an update of one stage of a pipeline, one forward and one backward in turn
+ * (PipeDream-flush: Narayanan et al., ICML 2021; DeepSpeed's TrainSchedule). A stage starts with a
+ * forward pass for each stage behind it, so that it never holds more micro-batches than it and
+ * those behind it are.
+ */
+#ifndef TRAIN_SCHEDULE_1F1B_H
+#define TRAIN_SCHEDULE_1F1B_H
+
+#include "step_schedule.h"
+
+enum { PIPE_STAGES_MAX = 256 };
+
+/** Where a rank is in its pipeline. */
+typedef struct pipe_place {
+    int stages, stage;
+} pipe_place;
+
+/** A pass of a stage. */
+typedef struct pipe_pass {
+    bool backward;
+    int micro;
+} pipe_pass;
+
+/** @return pass @p number of the 2 @p micro_batches passes of a stage. */
+pipe_pass pipe_pass_of(const pipe_place *place, int micro_batches, int number);
+
+/** @return activation slots of a stage: micro-batches that it has forward, but not yet backward. */
+int pipe_slots(const pipe_place *place, int micro_batches);
+
+/** The share of idle slots, counted in the passes of all stages: each takes one slot, and begins
+ *  when what it works on has been made. It is (p - 1) / (m + p - 1).
+ *  @param[out] idle  @return RING_OK or RING_ERR_MEMORY. */
+ring_status pipe_count_idle(int stages, int micro_batches, double *idle);
+
+/** As schedule_update() for one stage of a pipeline, with @p zero as the stage of ZeRO, 0 or 1. */
+ring_status schedule_1f1b(step_schedule *schedule, const train_partition *partition, int zero,
+                          const pipe_place *place, int micro_batches);
+
+/** As schedule_forward() for one stage of a pipeline. */
+ring_status schedule_pipe_forward(step_schedule *schedule, const train_partition *partition,
+                                  int zero, const pipe_place *place);
+
+#endif

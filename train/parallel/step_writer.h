@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * step_writer: what the generators of schedules have in common: a list that is being written, and
+ * the parts that an update consists of.
+ */
+#ifndef TRAIN_STEP_WRITER_H
+#define TRAIN_STEP_WRITER_H
+
+#include "step_schedule.h"
+
+enum { STEP_NOTHING = -1 };
+
+typedef struct step_writer {
+    step_schedule *schedule;
+    const train_partition *partition;
+    int stage, micro_batches;
+    int slot;                   /* of the passes that are written */
+    int gathered[LIVE_BUCKETS]; /* by place in memory: the latest GATHER into it, */
+    int released[LIVE_BUCKETS]; /* RELEASE of it, */
+    int reduced[LIVE_BUCKETS];  /* REDUCE from it */
+    bool failed;                /* no memory */
+} step_writer;
+
+/** Begins an empty list. */
+step_writer step_writer_start(step_schedule *schedule, const train_partition *partition, int stage,
+                              int micro_batches);
+
+/** @return RING_OK, or RING_ERR_MEMORY if any of the list found none. */
+ring_status step_writer_finish(const step_writer *w);
+
+/** Appends an instruction. @return its number, or STEP_NOTHING without memory. */
+int step_write(step_writer *w, step_instruction instruction);
+
+/** Instruction @p number waits for @p earlier; either may be STEP_NOTHING. */
+void step_follow(step_writer *w, int number, int earlier);
+
+/** All buckets forward in w->slot. @return the last FORWARD. */
+int step_write_forward(step_writer *w, int micro);
+
+/** All buckets backward, each reduced as the stage wants. @return the last BACKWARD. */
+int step_write_backward(step_writer *w, int micro);
+
+/** The loss over the ranks. */
+void step_write_loss(step_writer *w, int micro);
+
+/** Norm, optimiser, and what the stage gathers again. */
+void step_write_step(step_writer *w);
+
+#endif
