@@ -17,6 +17,7 @@
 #include "gemm.h"
 #include "layer_list.h"
 #include "params_dump.h"
+#include "pipeline_lines.h"
 #include "report.h"
 #include "run_saving.h"
 #include "same.h"
@@ -35,6 +36,7 @@ typedef struct train_state {
     const run_options *options;
     ring_comm *comm;
     int ranks, rank;
+    train_grid grid;
     train_config config;
     model_spec spec;
     train_dataset train, test;
@@ -77,15 +79,14 @@ static void note_ignored(train_state *state)
                    "scale's window counted from the overflow");
 }
 
-static ring_status resolve_batch(train_state *state)
+static ring_status resolve_batch(train_state *state, const char *launcher)
 {
-    ring_comm_info info = {.size = sizeof info};
     train_config *config = &state->config;
+    const train_grid *grid = &state->grid;
     const long before = config->accumulation;
-    char text[128];
-    RING_TRY(train_ring(state->comm, ring_comm_get_info(state->comm, &info)));
-    RING_TRY(config_resolve_batch(config, state->ranks,
-                                  info.launcher[0] != '\0' ? info.launcher : "no launcher",
+    char text[128], from[128];
+    snprintf(from, sizeof from, "%s: %d in %d stages", launcher, state->ranks, grid->stages);
+    RING_TRY(config_resolve_batch(config, grid->shares, grid->stages > 1 ? from : launcher,
                                   state->options->policy));
     if (before == 0 || before == config->accumulation)
         return RING_OK;
@@ -96,6 +97,28 @@ static ring_status resolve_batch(train_state *state)
     return RING_OK;
 }
 
+static ring_status check_saving(const train_state *state)
+{
+    const run_options *options = state->options;
+    if (state->config.pipeline.stages == 1 ||
+        (options->save_dir == NULL && options->resume == NULL && options->init_path == NULL))
+        return RING_OK;
+    return train_fail(RING_ERR_UNSUPPORTED,
+                      "--save, --resume and --init of pipelines are not supported yet by this "
+                      "version: leave them out, or train without stages");
+}
+
+static ring_status resolve_ranks(train_state *state)
+{
+    ring_comm_info info = {.size = sizeof info};
+    RING_TRY(train_ring(state->comm, ring_comm_get_info(state->comm, &info)));
+    const char *launcher = info.launcher[0] != '\0' ? info.launcher : "no launcher";
+    RING_TRY(config_resolve_stages(&state->config, state->options->stages, state->ranks, launcher));
+    RING_TRY(check_saving(state));
+    state->grid = grid_place(state->ranks, state->rank, (int)state->config.pipeline.stages);
+    return resolve_batch(state, launcher);
+}
+
 static ring_status read_config(train_state *state)
 {
     note_ignored(state);
@@ -104,7 +127,7 @@ static ring_status read_config(train_state *state)
                                     .fp16 = state->options->fp16,
                                     .bf16 = state->options->bf16};
     RING_TRY(config_read(state->options->config_path, &options, print_note, state, &state->config));
-    return resolve_batch(state);
+    return resolve_ranks(state);
 }
 
 /* Text is for models that begin with words, and images are for the others. */
@@ -182,8 +205,8 @@ static ring_status plan_epoch(train_state *state)
 {
     const train_config *config = &state->config;
     const size_t micro = (size_t)config->micro_batch;
-    RING_TRY(sampler_create(&state->sampler, state->train.count, state->ranks, state->rank,
-                            state->options->seed));
+    RING_TRY(sampler_create(&state->sampler, state->train.count, state->grid.shares,
+                            state->grid.share, state->options->seed));
     state->window = micro * (size_t)config->accumulation;
     state->epoch_samples = state->sampler.per_rank;
     if (config->drop_last)
@@ -258,13 +281,14 @@ static ring_status open_outputs(train_state *state)
     return params_dump_open(&state->dump, options->dump_path, state->rank);
 }
 
+/* With a pipeline stages differ: pipeline_lines_start() tells. */
 static void print_zero(const train_engine *engine)
 {
-    if (engine->stage > 0)
+    if (engine->stage > 0 && engine->pipeline.place.stages == 1)
         printf("ZeRO stage %d: each rank holds %zu bytes of model state, and %zu of the buckets "
                "that it works on\n",
                engine->stage, engine_state_bytes(engine), zero_live_bytes(&engine->memory));
-    else if (engine->config->zero_stage > 0)
+    else if (engine->stage == 0 && engine->config->zero_stage > 0)
         printf("ZeRO: one rank has nothing to split\n");
 }
 
@@ -284,16 +308,16 @@ static void print_start(train_state *state)
         return;
     printf("training %s (%zu parameters, loss %s) on %zu samples, testing on %zu, with %d rank%s; "
            "layers by %s\n",
-           state->spec.name, model_parameters(&state->engine.model), loss_names[state->loss],
-           state->train.count, state->test.count, state->ranks, state->ranks == 1 ? "" : "s",
-           gemm_library());
+           state->spec.name, model_parameters(engine_network(&state->engine)),
+           loss_names[state->loss], state->train.count, state->test.count, state->ranks,
+           state->ranks == 1 ? "" : "s", gemm_library());
     config_print(&state->config, state->config.dump_state, stdout);
     print_precision(&state->engine);
     print_zero(&state->engine);
     const size_t repeated = sampler_repeated(&state->sampler);
     if (repeated > 0)
-        printf("%zu/%d ranks: %zu sample%s repeated an epoch\n", state->train.count, state->ranks,
-               repeated, repeated == 1 ? "" : "s");
+        printf("%zu/%d ranks: %zu sample%s repeated an epoch\n", state->train.count,
+               state->grid.shares, repeated, repeated == 1 ? "" : "s");
     fflush(stdout);
 }
 
@@ -364,7 +388,7 @@ static ring_status set_up(train_state *state)
                            state->epoch_samples, state->options->seed));
     RING_TRY(start_saving(state));
     print_start(state);
-    return RING_OK;
+    return pipeline_lines_start(&state->report, &state->engine);
 }
 
 /* @param update  of those that are not skipped. */
@@ -418,7 +442,7 @@ static ring_status save(train_state *state, bool last)
 {
     const run_place place = {.step = state->step,
                              .epoch = state->epoch,
-                             .taken = (uint64_t)state->begin * (uint64_t)state->ranks,
+                             .taken = (uint64_t)state->begin * (uint64_t)state->grid.shares,
                              .epoch_over = state->begin >= state->epoch_samples,
                              .micro_batches = state->report.micro_steps};
     if (state->options->save_dir != NULL) /* nothing that is of no use */
@@ -480,8 +504,8 @@ static ring_status train_epoch(train_state *state)
         return RING_OK;
     const double trained = train_now() - start;
     RING_TRY(engine_check_params(&state->engine));
-    RING_TRY(
-        test(state, (double)((state->begin - first) * (size_t)state->ranks) / trained, trained));
+    RING_TRY(test(state, (double)((state->begin - first) * (size_t)state->grid.shares) / trained,
+                  trained));
     if (run_saving_due(&state->saving, state->step, state->begin >= state->epoch_samples))
         RING_TRY(save(state, false));
     return RING_OK;
@@ -490,7 +514,7 @@ static ring_status train_epoch(train_state *state)
 static ring_status close_outputs(train_state *state, const float *params)
 {
     if (state->dump.stream != NULL)
-        RING_TRY(params_dump_write(&state->dump, &state->engine.model.tensors, params));
+        RING_TRY(params_dump_write(&state->dump, &engine_network(&state->engine)->tensors, params));
     return report_close(&state->report);
 }
 
@@ -515,6 +539,7 @@ static ring_status finish(train_state *state)
         report_line(&state->report,
                     "--epochs %d ended the run after %ld updates, before --max-steps %ld",
                     state->epochs, state->step, state->options->max_steps);
+    RING_TRY(pipeline_lines_end(&state->report, &state->engine));
     RING_TRY(save(state, true));
     if (state->options->eval_every > 0)
         report_line(&state->report, "%s", score_text(state, text));

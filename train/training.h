@@ -26,6 +26,7 @@ typedef struct run_options {
     loss_kind loss;           /* LOSS_KINDS: what suits the data */
     int epochs;               /* 0: as many as max_steps takes, else 1 */
     long max_steps;           /* 0: no limit */
+    long stages;              /* of the pipeline; 0: as configured */
     uint64_t seed;
     bool compat_ds_0_13, warn_unknown;
     bool fp16, bf16; /* where the configuration leaves it open */

@@ -239,9 +239,15 @@ static const struct {
     /* good in DeepSpeed, not here yet */
     {"{" SGD ", \"zero_optimization\": {\"stage\": 4}}",
      "c.json:1:54: zero_optimization.stage must be at most 3, not 4"},
-    {"{" SGD ", \"pipeline\": {\"type\": \"simple\", \"params\": {\"num_stages\": 2}}}",
-     "c.json:1:32: pipeline is not supported yet by this version: leave it out: every rank holds "
-     "the whole model"},
+    {"{" SGD ", \"pipeline\": {\"stages\": 4, \"params\": {\"num_stages\": 2}}}",
+     "c.json:1:69: pipeline.params.num_stages is 2, but pipeline.stages 4; leave one out"},
+    {"{" SGD ", \"pipeline\": {\"partition\": \"profile\"}}",
+     "c.json:1:45: pipeline.partition \"profile\" is not supported yet by this version: write one "
+     "of parameters, uniform, type:REGEX"},
+    {"{" SGD ", \"pipeline\": {\"partition\": 2}}",
+     "c.json:1:45: pipeline.partition must be a text"},
+    {"{" SGD ", \"pipeline\": {\"activation_checkpoint_interval\": -1}}",
+     "c.json:1:45: pipeline.activation_checkpoint_interval must be at least 0, not -1"},
     {"{" SGD ", \"zero_optimization\": {\"cpu_offload\": true}}",
      "c.json:1:54: zero_optimization.cpu_offload = true is not supported yet by this version: set "
      "it to false"},
@@ -273,6 +279,56 @@ static void what_is_wrong_is_named_with_its_place(void **state)
         assert_int_not_equal(parse(wrong[i].text).status, RING_OK);
         assert_string_equal(train_error(), wrong[i].error);
     }
+}
+
+/* The block of a tutorial, whose number DeepSpeed would not read. */
+static void stages_are_taken_from_the_parameters_too(void **state)
+{
+    (void)state;
+    const parsed simple = parse("{" SGD ", pipeline: {type: \"simple\", params: {num_stages: 2}}}");
+    assert_int_equal(simple.status, RING_OK);
+    assert_int_equal(simple.config.pipeline.stages, 2);
+    assert_string_equal(simple.notes,
+                        "pipeline.type has no effect here: there is one kind of pipeline\n"
+                        "pipeline.params.num_stages is taken as pipeline.stages; DeepSpeed ignores "
+                        "it\n");
+    const parsed none = parse("{" SGD "}");
+    assert_int_equal(none.config.pipeline.stages, 1);
+    assert_string_equal(none.config.pipeline.partition, "best");
+    const parsed automatic = parse("{" SGD ", pipeline: {stages: \"auto\", partition: "
+                                   "\"type:conv|linear\"}}");
+    assert_int_equal(automatic.status, RING_OK);
+    assert_int_equal(automatic.config.pipeline.stages, 1);
+    assert_string_equal(automatic.config.pipeline.partition, "type:conv|linear");
+}
+
+static void stages_must_go_with_ranks_and_zero(void **state)
+{
+    (void)state;
+    parsed got = parse("{" SGD ", pipeline: {stages: 2}}");
+    assert_int_equal(config_resolve_stages(&got.config, 0, 4, "ringrun"), RING_OK);
+    assert_int_equal(config_resolve_stages(&got.config, 0, 3, "ringrun"), RING_ERR_CONFIG);
+    assert_string_equal(train_error(),
+                        "2 pipeline stages do not divide 3 ranks (from ringrun); start 2 or 4 "
+                        "ranks, or take other stages (pipeline.stages, --pipeline-parallel-size)");
+    assert_int_equal(config_resolve_stages(&got.config, 3, 3, "ringrun"), RING_OK);
+    assert_int_equal(got.config.pipeline.stages, 3);
+    parsed zero = parse("{" SGD ", zero_optimization: {stage: 2}}");
+    assert_int_equal(config_resolve_stages(&zero.config, 0, 2, "ringrun"), RING_OK);
+    assert_int_equal(config_resolve_stages(&zero.config, 2, 2, "ringrun"), RING_ERR_CONFIG);
+    assert_string_equal(train_error(), "ZeRO-2 and ZeRO-3 are incompatible with pipeline "
+                                       "parallelism; set zero_optimization.stage to 1");
+    parsed again = parse("{" SGD ", zero_optimization: {stage: 3}, pipeline: "
+                         "{activation_checkpoint_interval: 2}}");
+    assert_int_equal(config_resolve_stages(&again.config, 0, 2, "ringrun"), RING_ERR_CONFIG);
+    parsed half = parse("{" SGD ", bf16: {enabled: true}, pipeline: {stages: 2}}");
+    assert_int_equal(config_resolve_stages(&half.config, 0, 2, "ringrun"), RING_ERR_UNSUPPORTED);
+    half.config.pipeline.stages = 1;
+    assert_int_equal(config_resolve_stages(&half.config, 0, 2, "ringrun"), RING_OK);
+    half.config.pipeline.interval = 1;
+    assert_int_equal(config_resolve_stages(&half.config, 0, 2, "ringrun"), RING_ERR_CONFIG);
+    again.config.zero_stage = 2;
+    assert_int_equal(config_resolve_stages(&again.config, 0, 2, "ringrun"), RING_OK);
 }
 
 /* In the order of the file, whichever pass finds them. */
@@ -518,6 +574,8 @@ int main(void)
         cmocka_unit_test(compat_0_13_does_not_clip_unless_told),
         cmocka_unit_test(lenient_spellings_are_read),
         cmocka_unit_test(what_is_wrong_is_named_with_its_place),
+        cmocka_unit_test(stages_are_taken_from_the_parameters_too),
+        cmocka_unit_test(stages_must_go_with_ranks_and_zero),
         cmocka_unit_test(all_errors_are_told_at_once),
         cmocka_unit_test(choices_and_a_missing_comma_are_told_together),
         cmocka_unit_test(so_many_errors_are_counted),

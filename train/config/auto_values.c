@@ -21,6 +21,7 @@ static const struct {
     {"scheduler.params.warmup_max_lr", "2e-4"},
     {"scheduler.params.warmup_num_steps", "1000"},
     {"zero_optimization.stage3_gather_16bit_weights_on_model_save", "true"},
+    {"pipeline.stages", ""},
     {"zero_optimization.reduce_bucket_size", ""},
     {"zero_optimization.stage3_prefetch_bucket_size", ""},
     {"zero_optimization.stage3_param_persistence_threshold", ""},

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "auto_values.h"
 #include "entries.h"
@@ -323,6 +324,39 @@ static ring_status finish_schedule(config_reader *reader)
     return RING_OK;
 }
 
+static ring_status check_partition(const config_reader *reader)
+{
+    static const char choices[] = "parameters best uniform";
+    const char *partition = reader->config->pipeline.partition;
+    const config_entry *entry = entries_find(&reader->entries, "pipeline.partition");
+    if (entry == NULL || value_choose(choices, partition) != NULL ||
+        strncasecmp(partition, "type:", 5) == 0)
+        return RING_OK;
+    return lenient_fail(&reader->entries.text, entry->at, RING_ERR_UNSUPPORTED,
+                        "pipeline.partition \"%s\" is not supported yet by this version: write one "
+                        "of parameters, uniform, type:REGEX",
+                        partition);
+}
+
+/* DeepSpeed takes the stages from the script and reads neither key; who wrote one meant it. */
+static ring_status finish_pipeline(const config_reader *reader)
+{
+    pipeline_config *pipeline = &reader->config->pipeline;
+    const config_entry *entry = entries_find(&reader->entries, "pipeline.params.num_stages");
+    RING_TRY(check_partition(reader));
+    if (pipeline->params_stages == 0)
+        return RING_OK;
+    if (pipeline->stages != 1 && pipeline->stages != pipeline->params_stages)
+        return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
+                            "pipeline.params.num_stages is %ld, but pipeline.stages %ld; leave one "
+                            "out",
+                            pipeline->params_stages, pipeline->stages);
+    pipeline->stages = pipeline->params_stages;
+    pipeline->params_stages = 0;
+    tell(reader, "pipeline.params.num_stages is taken as pipeline.stages; DeepSpeed ignores it");
+    return RING_OK;
+}
+
 static size_t place_of(const config_reader *reader, const char *path)
 {
     const config_entry *entry = entries_find(&reader->entries, path);
@@ -380,6 +414,7 @@ static ring_status read_all(config_reader *reader, const char *name, const char 
         faults_note(&reader->faults, place_of(reader, "optimizer"), finish_optimizer(reader));
         faults_note(&reader->faults, place_of(reader, "scheduler"), finish_schedule(reader));
         finish_precision(reader);
+        faults_note(&reader->faults, place_of(reader, "pipeline"), finish_pipeline(reader));
     }
     return faults_tell(&reader->faults, name);
 }

@@ -85,6 +85,13 @@ typedef struct schedule_config {
     long last_iteration;
 } schedule_config;
 
+typedef struct pipeline_config {
+    long stages;        /* 1: none */
+    long params_stages; /* pipeline.params.num_stages; 0 once it is taken as stages */
+    char partition[64]; /* parameters, best, uniform or type:REGEX */
+    long interval;      /* of layers whose activations are kept; 0: all are */
+} pipeline_config;
+
 typedef struct train_config {
     long train_batch, micro_batch, accumulation; /* 0 until config_resolve_batch() */
     optimizer_config optimizer;
@@ -93,6 +100,7 @@ typedef struct train_config {
     double gradient_clipping; /* 0: off */
     long steps_per_print;     /* 0: not given */
     long zero_stage;          /* of ZeRO, 0 to 3 */
+    pipeline_config pipeline;
     bool dump_state, drop_last;
 } train_config;
 
@@ -115,13 +123,19 @@ ring_status config_parse(const char *name, const char *text, size_t length,
                          const config_options *options, config_note_fn *note, void *context,
                          train_config *config);
 
+/** Takes @p asked for pipeline.stages unless it is 0, and checks that the stages divide the ranks
+ *  and go with the stage of ZeRO. @param launcher  where the number of ranks came from. */
+ring_status config_resolve_stages(train_config *config, long asked, int ranks,
+                                  const char *launcher);
+
 typedef enum batch_policy {
     BATCH_EXACT,      /* sizes that do not fit are an error */
     BATCH_KEEP_GLOBAL /* train_batch and micro_batch hold, the accumulation follows */
 } batch_policy;
 
 /** Completes train_batch = micro_batch * accumulation * ranks as DeepSpeed does, or says
- *  why it cannot and what would. @param launcher  where the number of ranks came from. */
+ *  why it cannot and what would. @param ranks  that share the data out: with a pipeline, those of
+ *  one stage. @param launcher  where the number of ranks came from. */
 ring_status config_resolve_batch(train_config *config, int ranks, const char *launcher,
                                  batch_policy policy);
 

@@ -67,6 +67,7 @@
 #define NO_MONITOR "--metrics FILE writes the same figures as JSON lines, to be imported"
 #define NO_SAVING "nothing is saved yet but by --dump-params"
 #define NO_ZERO "ZeRO here has no such choice"
+#define NO_SLICES "activations travel whole: no layer is split over ranks"
 #define NOT_QUANTIZED "set it to false: everything travels as float32"
 #define OFF "set it to false or leave the section out"
 
@@ -322,7 +323,33 @@ const config_key config_keys[] = {
     NOTE("zero_optimization.save_muon_momentum_buffer_in_memory", KEY_BOOL, NO_ZERO),
     NOTE("zero_allow_untested_optimizer", KEY_BOOL, "every optimizer here may be split"),
     NOTE("zero_force_ds_cpu_optimizer", KEY_BOOL, "there is one implementation"),
-    LATER("pipeline", KEY_OPEN, NULL, "leave it out: every rank holds the whole model"),
+    SECTION("pipeline", "stages of layers, each on ranks of its own"),
+    {.path = "pipeline.stages",
+     .kind = KEY_INT,
+     .initial = "1",
+     .help = "stages that the layers are cut into; the ranks are a multiple",
+     .least = 1,
+     .most = 256,
+     FIELD(pipeline.stages)},
+    TEXT("pipeline.partition", pipeline.partition, "best", NULL,
+         "what stages have equally much of: parameters (best), uniform (layers), type:REGEX"),
+    SECTION("pipeline.params", "settings of the pipeline"),
+    {.path = "pipeline.params.num_stages",
+     .kind = KEY_INT,
+     .help = "the same as pipeline.stages",
+     .least = 1,
+     .most = 256,
+     FIELD(pipeline.params_stages)},
+    NOTE("pipeline.type", KEY_TEXT, "there is one kind of pipeline"),
+    {.path = "pipeline.seed_layers",
+     .kind = KEY_BOOL,
+     .use = USE_NOTE,
+     .initial = "false",
+     .help = "first parameters do not depend on the stages"},
+    INT("pipeline.activation_checkpoint_interval", pipeline.interval, 0, "0",
+        "keep the activation of every so-manyth layer, compute the others again; 0: keep all"),
+    NOTE("pipeline.pipe_partitioned", KEY_BOOL, NO_SLICES),
+    NOTE("pipeline.grad_partitioned", KEY_BOOL, NO_SLICES),
     LATER("tensor_parallel", KEY_OPEN, NULL, "leave it out"),
     LATER("sequence_parallel_size", KEY_INT, "1", "leave it out"),
     SWITCH("expert_parallel", OFF ": no layer has experts"),
@@ -330,7 +357,8 @@ const config_key config_keys[] = {
     LATER("sparse_attention", KEY_OPEN, NULL, "leave it out: no layer has attention"),
     LATER("compression_training", KEY_OPEN, NULL, "leave it out"),
     LATER("weight_quantization", KEY_OPEN, NULL, "leave it out"),
-    NOTE("activation_checkpointing", KEY_OPEN, "activations are kept; results are the same"),
+    NOTE("activation_checkpointing", KEY_OPEN,
+         "pipeline.activation_checkpoint_interval is the key; results are the same"),
     NOTE("checkpoint", KEY_OPEN, NO_SAVING),
     NOTE("datastates_ckpt", KEY_OPEN, NO_SAVING),
     TIMERS("wall_clock_breakdown"),

@@ -120,10 +120,24 @@ static void list_choices(const char *choices, char *text, size_t size)
     text[used] = '\0';
 }
 
+static value_result set_any_text(train_config *config, const config_key *key, const cJSON *value,
+                                 char *problem)
+{
+    if (!cJSON_IsString(value))
+        return not_a("a text", problem);
+    if (strlen(value->valuestring) >= key->bytes)
+        return wrong(problem, VALUE_WRONG, "must be shorter than %zu bytes", key->bytes);
+    memset(field_of(config, key), 0, key->bytes);
+    memcpy(field_of(config, key), value->valuestring, strlen(value->valuestring));
+    return VALUE_SET;
+}
+
 static value_result set_text(train_config *config, const config_key *key, const cJSON *value,
                              char *problem)
 {
     char choices[CHOICES_BYTES];
+    if (key->choices == NULL)
+        return set_any_text(config, key, value, problem);
     list_choices(key->choices, choices, sizeof choices);
     if (!cJSON_IsString(value))
         return wrong(problem, VALUE_WRONG, "must be one of %s", choices);

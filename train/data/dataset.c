@@ -171,7 +171,8 @@ static void take_text(const train_dataset *dataset, const uint32_t *order, size_
     for (size_t i = 0; i < batch; i++) {
         const size_t begin = order[i] * length;
         for (size_t t = 0; t < length; t++) {
-            *inputs++ = token_at(&dataset->images, dataset->token_bytes, begin + t);
+            if (inputs != NULL)
+                *inputs++ = token_at(&dataset->images, dataset->token_bytes, begin + t);
             *labels++ = token_at(&dataset->images, dataset->token_bytes, begin + t + 1);
         }
     }
@@ -182,10 +183,12 @@ static void take_images(const train_dataset *dataset, const uint32_t *order, siz
 {
     const size_t width = dataset->features;
     for (size_t i = 0; i < batch; i++) {
+        labels[i] = dataset->labels.data[order[i]];
+        if (images == NULL)
+            continue;
         if (i + 1 < batch)
             prefetch_row(dataset->images.data + order[i + 1] * width, width);
         kernel_bytes_to_unit(images + i * width, dataset->images.data + order[i] * width, width);
-        labels[i] = dataset->labels.data[order[i]];
     }
 }
 

@@ -36,7 +36,8 @@ uint64_t dataset_hash(const train_dataset *dataset);
 
 /** Copies the samples @p order[0..batch): images as torchvision's ToTensor does (byte / 255),
  *  tokens as the numbers that they are, which a float holds exactly.
- *  @param[out] inputs  [batch, features]; @param[out] labels [batch], of text [batch, features]. */
+ *  @param[out] inputs  [batch, features]; NULL: labels alone. @param[out] labels [batch], of text
+ * [batch, features]. */
 void dataset_take(const train_dataset *dataset, const uint32_t *order, size_t batch, float *inputs,
                   uint16_t *labels);
 

@@ -23,9 +23,16 @@ typedef struct step_machine {
     bool skip;         /* the update: its gradients are not finite */
 } step_machine;
 
-static ring_status check_ring(const step_machine *machine, ring_status status)
+static const ring_comm *comm_of(const train_engine *engine, const step_instruction *at)
 {
-    return train_ring(machine->engine->comm, status);
+    if (at->kind == STEP_SEND || at->kind == STEP_RECV)
+        return engine->pipe;
+    return at->kind == STEP_REDUCE && at->bucket == BUCKET_LOSS ? engine->world : engine->comm;
+}
+
+static ring_status check_ring(const step_machine *machine, int number, ring_status status)
+{
+    return train_ring(comm_of(machine->engine, &machine->schedule->list[number]), status);
 }
 
 /* ---- Compute ------------------------------------------------------------------------------- */
@@ -37,6 +44,15 @@ static size_t rows_of(const step_batch *batch, int micro)
     return left < batch->micro ? left : batch->micro;
 }
 
+/* NULL where activations come from another stage. */
+static float *images_of(const train_engine *engine, int slot)
+{
+    const train_model *model = &engine->model;
+    if (engine->images == NULL)
+        return NULL;
+    return engine->images + (size_t)slot * model->max_batch * shape_count(&model->input);
+}
+
 static ring_status load(step_machine *machine, const step_instruction *at)
 {
     train_engine *engine = machine->engine;
@@ -45,12 +61,13 @@ static ring_status load(step_machine *machine, const step_instruction *at)
     const size_t rows = rows_of(batch, at->micro);
     if (rows == 0)
         return RING_OK;
-    dataset_take(batch->dataset, order, rows, engine->images, engine->labels);
+    float *images = images_of(engine, at->slot);
+    dataset_take(batch->dataset, order, rows, images, engine->labels);
     const op_random random = {.seed = engine->seed,
                               .step = (uint32_t)engine->optimizer.step,
                               .samples = order};
     return model_load(&engine->model, at->slot,
-                      &(model_batch){.input = engine->images,
+                      &(model_batch){.input = images,
                                      .rows = rows,
                                      .training = batch->training,
                                      .random = random});
@@ -77,7 +94,8 @@ static ring_status forward(step_machine *machine, const step_instruction *at)
         return RING_OK; /* this rank has no samples left to evaluate, but parts to send */
     casts_load_params(&machine->engine->memory, at->bucket);
     RING_TRY(model_forward(model, at->slot, at->first, at->end, NULL));
-    if (machine->batch->training && at->end == model->node_count)
+    if (machine->batch->training && at->end == model->node_count &&
+        pipeline_is_last(&machine->engine->pipeline))
         add_loss(machine, at, rows);
     return RING_OK;
 }
@@ -125,10 +143,11 @@ static double sum_squares(const train_engine *engine, int rank)
     double sum = 0.0;
     for (int b = 0; b < engine->partition.count; b++) {
         const size_t part = engine->partition.buckets[b].part;
-        const size_t before = engine->stage == 0 ? (size_t)rank * part : 0;
+        const size_t begin = (size_t)rank * part, before = engine->stage == 0 ? begin : 0;
         const unsigned char *owned = zero_owned(memory, &memory->grads, b);
-        sum += optimizer_sum_squares(casts_float_grads(memory, b, owned + before * size, part),
-                                     part);
+        const float *grads = casts_float_grads(memory, b, owned + before * size, part);
+        sum += pipe_ties_sum_squares(&engine->pipeline.ties, grads,
+                                     engine->partition.buckets[b].offset + begin, part);
     }
     return sum;
 }
@@ -137,18 +156,22 @@ static double sum_squares(const train_engine *engine, int rank)
 static ring_status compute_norm(const step_machine *machine, double *norm)
 {
     const train_engine *engine = machine->engine;
-    double *sums = engine->norm_sums, total = 0.0;
+    const train_pipeline *pipeline = &engine->pipeline;
+    const size_t ranks = (size_t)engine->ranks;
+    double *sums = &engine->norm_sums[(size_t)pipeline->place.stage * ranks], total = 0.0;
     ring_status status = RING_OK;
     if (engine->stage == 0) {
         for (int r = 0; r < engine->ranks; r++)
             sums[r] = sum_squares(engine, r);
     } else {
         sums[engine->rank] = sum_squares(engine, engine->rank);
-        status = check_ring(machine, ring_all_gather(&sums[engine->rank], sums, 1, RING_FLOAT64,
-                                                     engine->comm, NULL));
+        status = train_ring(engine->comm, ring_all_gather(&sums[engine->rank], sums, 1,
+                                                          RING_FLOAT64, engine->comm, NULL));
     }
+    if (status == RING_OK && pipeline->place.stages > 1)
+        status = pipeline_sum(pipeline, engine->norm_sums, ranks);
     for (int r = 0; r < engine->ranks; r++)
-        total += sums[r];
+        total += engine->norm_sums[r];
     *norm = sqrt(total);
     return status;
 }
@@ -165,8 +188,8 @@ static ring_status check_finite(const step_machine *machine, double norm)
     if (!isfinite(local_loss))
         mine = train_fail(RING_ERR_USAGE, "the loss is %s in update %ld; " ADVICE,
                           isnan(local_loss) ? "nan" : "infinite", update);
-    RING_TRY(agree(engine->comm, mine));
-    return agree(engine->comm,
+    RING_TRY(agree(engine->world, mine));
+    return agree(engine->world,
                  train_fail(RING_ERR_USAGE, "the gradient is not finite in update %ld; " ADVICE,
                             update));
 }
@@ -176,7 +199,7 @@ static ring_status skip_update(step_machine *machine)
     train_engine *engine = machine->engine;
     const long update = engine->optimizer.step + engine->overflow.skipped + 1;
     machine->skip = machine->batch->result.skipped = true;
-    return overflow_skip(&engine->overflow, &engine->memory, &engine->model.tensors, engine->comm,
+    return overflow_skip(&engine->overflow, &engine->memory, &engine->model.tensors, engine->world,
                          update);
 }
 
@@ -218,7 +241,7 @@ static ring_status reduce_loss(step_machine *machine, const step_instruction *at
     engine->loss_total[0] = machine->batch->local_loss;
     engine->loss_total[1] = engine->stop_asked;
     return ring_all_reduce(engine->loss_total, engine->loss_total, 2, RING_FLOAT64, RING_SUM,
-                           engine->comm, &call);
+                           engine->world, &call);
 }
 
 /* Where the reduced gradients that this rank owns are to lie: where they travel, or are kept. */
@@ -233,6 +256,8 @@ static void *reduced_at(const zero_memory *memory, const step_instruction *at)
 static ring_status reduce(step_machine *machine, const step_instruction *at)
 {
     train_engine *engine = machine->engine;
+    if (at->bucket == BUCKET_TIES)
+        return pipe_ties_reduce(&engine->pipeline.ties, engine->pipeline.whole.grads);
     if (at->bucket == BUCKET_LOSS)
         return reduce_loss(machine, at);
     const zero_memory *memory = &engine->memory;
@@ -241,7 +266,7 @@ static ring_status reduce(step_machine *machine, const step_instruction *at)
     const ring_call call = call_of(machine, at);
     casts_send_grads(memory, at->bucket);
     overflow_look(&engine->overflow, memory, at->bucket);
-    if (engine->stage == 0)
+    if (engine->stage == 0 || bucket->is_shared)
         return ring_all_reduce(grads, grads, bucket->count, memory->wire->type, RING_SUM,
                                engine->comm, &call);
     return ring_reduce_scatter(grads, reduced_at(memory, at), bucket->part, memory->wire->type,
@@ -259,6 +284,31 @@ static ring_status gather(step_machine *machine, const step_instruction *at)
                            engine->comm, &call);
 }
 
+/* Activations go to the next stage and come from the previous one, their gradients the other way.
+ */
+static float *travelling(const train_model *model, const step_instruction *at)
+{
+    const int node = at->towards > 0 ? model->node_count - 1 : 0;
+    if ((at->kind == STEP_SEND) == (at->towards > 0))
+        return model_value(model, at->slot, node);
+    return model_delta(model, at->slot, node);
+}
+
+static ring_status transfer(step_machine *machine, const step_instruction *at)
+{
+    const train_engine *engine = machine->engine;
+    const train_model *model = &engine->model;
+    const int node = at->towards > 0 ? model->node_count - 1 : 0,
+              peer = engine->pipeline.place.stage + at->towards;
+    const size_t count = rows_of(machine->batch, at->micro) *
+                         shape_count(&model->nodes[node].use.out);
+    const ring_call call = call_of(machine, at);
+    float *numbers = travelling(model, at);
+    if (at->kind == STEP_SEND)
+        return ring_send(numbers, count, RING_FLOAT32, peer, engine->pipe, &call);
+    return ring_recv(numbers, count, RING_FLOAT32, peer, engine->pipe, &call);
+}
+
 /* What is left to do when the wire has done its part. */
 static void end_work(step_machine *machine, int number)
 {
@@ -274,7 +324,7 @@ static ring_status wait_for(step_machine *machine, int number)
     if (!machine->runs[number])
         return RING_OK;
     const double start = train_now();
-    const ring_status status = check_ring(machine, ring_wait(&machine->works[number]));
+    const ring_status status = check_ring(machine, number, ring_wait(&machine->works[number]));
     machine->engine->seconds[machine->schedule->list[number].kind] += train_now() - start;
     if (status == RING_OK)
         end_work(machine, number);
@@ -291,7 +341,7 @@ static ring_status advance(step_machine *machine, int end)
         return RING_OK;
     int done = 0;
     const int number = machine->oldest;
-    RING_TRY(check_ring(machine, ring_test(&machine->works[number], &done)));
+    RING_TRY(check_ring(machine, number, ring_test(&machine->works[number], &done)));
     if (done)
         end_work(machine, number);
     return RING_OK;
@@ -333,7 +383,8 @@ static ring_status run_instruction(step_machine *machine, int number)
     static run_function *const functions[STEP_KINDS] = {
         [STEP_LOAD] = load,     [STEP_GATHER] = gather,   [STEP_FORWARD] = forward,
         [STEP_REDUCE] = reduce, [STEP_CLIP] = clip,       [STEP_BACKWARD] = backward,
-        [STEP_STEP] = step,     [STEP_RELEASE] = release,
+        [STEP_STEP] = step,     [STEP_RELEASE] = release, [STEP_SEND] = transfer,
+        [STEP_RECV] = transfer,
     };
     const step_instruction *at = &machine->schedule->list[number];
     RING_TRY(await_earlier(machine, number));
@@ -342,7 +393,7 @@ static ring_status run_instruction(step_machine *machine, int number)
                                                     : functions[at->kind](machine, at);
     if (at->queue == QUEUE_WIRE) {
         machine->runs[number] = status == RING_OK;
-        status = check_ring(machine, status);
+        status = check_ring(machine, number, status);
     }
     machine->engine->seconds[at->kind] += train_now() - start;
     return status == RING_OK ? advance(machine, number + 1) : status;

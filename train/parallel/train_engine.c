@@ -8,6 +8,7 @@
 
 #include "agree.h"
 #include "bucket_casts.h"
+#include "clock.h"
 #include "errors.h"
 #include "step_run.h"
 
@@ -24,6 +25,11 @@ static ring_status check_ring(const train_engine *engine, ring_status status)
 }
 
 /* ---- Setting up ---------------------------------------------------------------------------- */
+
+static bool has_pipeline(const train_engine *engine)
+{
+    return engine->pipeline.place.stages > 1;
+}
 
 /* Losses look up their label among the outputs. */
 static ring_status check_output(const train_model *model, size_t words)
@@ -57,10 +63,13 @@ static ring_status create_model(train_engine *engine, const model_spec *spec, si
 {
     const size_t micro = (size_t)engine->config->micro_batch;
     const size_t most = micro < samples_max ? micro : samples_max;
-    engine->evaluation_rows = evaluation_rows(spec);
     const size_t batch = most > engine->evaluation_rows ? most : engine->evaluation_rows;
-    RING_TRY(model_create(&engine->model, spec, batch, 1));
-    RING_TRY(check_output(&engine->model, model_spec_words(spec)));
+    const int slots = pipe_slots(&engine->pipeline.place, (int)engine->config->accumulation);
+    model_spec kept = *spec;
+    kept.interval = (int)engine->config->pipeline.interval;
+    RING_TRY(model_create(&engine->model, &kept, batch, slots));
+    if (pipeline_is_last(&engine->pipeline))
+        RING_TRY(check_output(&engine->model, engine->words));
     return partition_create(&engine->partition, &engine->model, BUCKET_BYTES, engine->ranks);
 }
 
@@ -68,12 +77,13 @@ static ring_status create_batch(train_engine *engine)
 {
     const train_model *model = &engine->model;
     const size_t images = model->max_batch * shape_count(&model->input) * sizeof(float);
-    RING_TRY(train_alloc((void **)&engine->images, images, "a batch"));
-    RING_TRY(train_alloc((void **)&engine->labels,
-                         model->max_batch * shape_rows(&model->output) * sizeof(uint16_t),
-                         "a batch"));
-    RING_TRY(train_alloc((void **)&engine->norm_sums, (size_t)engine->ranks * sizeof(double),
-                         "the norm"));
+    const size_t labels = model->max_batch * shape_rows(&model->output) * sizeof(uint16_t);
+    const size_t sums = (size_t)engine->pipeline.place.stages * (size_t)engine->ranks;
+    if (pipeline_is_first(&engine->pipeline))
+        RING_TRY(
+            train_alloc((void **)&engine->images, (size_t)model->slot_count * images, "a batch"));
+    RING_TRY(train_alloc((void **)&engine->labels, labels, "a batch"));
+    RING_TRY(train_alloc((void **)&engine->norm_sums, sums * sizeof(double), "the norm"));
     return check_ring(engine, ring_mem_alloc((void **)&engine->loss_total, 2 * sizeof(double)));
 }
 
@@ -86,7 +96,10 @@ static ring_status create_states(train_engine *engine, uint64_t seed)
     RING_TRY(optimizer_create(&engine->optimizer, &engine->config->optimizer,
                               engine->stage > 0 ? partition->own : partition->elements));
     RING_TRY(optimizer_group(&engine->optimizer, &engine->model.tensors));
-    return zero_memory_init(&engine->memory, &engine->model, seed);
+    if (!has_pipeline(engine))
+        return zero_memory_init(&engine->memory, &engine->model, seed);
+    pipeline_place(&engine->pipeline, &engine->model, partition);
+    return zero_memory_init(&engine->memory, &engine->pipeline.whole, seed);
 }
 
 static ring_status make_room(train_engine *engine, int count)
@@ -108,7 +121,11 @@ static ring_status create_schedules(train_engine *engine)
     const long most = engine->config->accumulation;
     RING_TRY(train_alloc((void **)&engine->updates, (size_t)most * sizeof *engine->updates,
                          "the schedules"));
-    RING_TRY(schedule_forward(&engine->evaluation, &engine->partition, engine->stage));
+    if (has_pipeline(engine))
+        RING_TRY(schedule_pipe_forward(&engine->evaluation, &engine->partition, engine->stage,
+                                       &engine->pipeline.place));
+    else
+        RING_TRY(schedule_forward(&engine->evaluation, &engine->partition, engine->stage));
     return make_room(engine, engine->evaluation.count);
 }
 
@@ -121,18 +138,37 @@ static ring_status create_local(train_engine *engine, const model_spec *spec, si
     return create_schedules(engine);
 }
 
+static ring_status create_stage(train_engine *engine, const model_spec *spec, size_t samples_max,
+                                uint64_t seed)
+{
+    model_spec part = {0};
+    ring_status status = pipeline_create(&engine->pipeline, &engine->config->pipeline,
+                                         engine->pipeline.place, engine->pipe, spec, &part);
+    if (status == RING_OK)
+        status = create_local(engine, &part, samples_max, seed);
+    model_spec_free(&part);
+    return status;
+}
+
 ring_status engine_create(train_engine *engine, ring_comm *comm, const train_config *config,
                           loss_kind loss, const model_spec *spec, size_t samples_max, uint64_t seed)
 {
-    const int ranks = ring_comm_size(comm);
-    *engine = (train_engine){.comm = comm,
+    const train_grid grid = grid_place(ring_comm_size(comm), ring_comm_rank(comm),
+                                       (int)config->pipeline.stages);
+    *engine = (train_engine){.world = comm,
                              .config = config,
                              .loss = loss,
                              .seed = seed,
-                             .ranks = ranks,
-                             .rank = ring_comm_rank(comm),
-                             .stage = ranks > 1 ? (int)config->zero_stage : 0};
-    return agree(comm, create_local(engine, spec, samples_max, seed));
+                             .ranks = grid.shares,
+                             .rank = grid.share,
+                             .stage = grid.shares > 1 ? (int)config->zero_stage : 0,
+                             .words = model_spec_words(spec),
+                             .evaluation_rows = evaluation_rows(spec),
+                             .pipeline.place = {grid.stages, grid.stage}};
+    RING_TRY(grid_join(&grid, comm, &engine->comm, &engine->pipe));
+    RING_TRY(agree(comm, has_pipeline(engine) ? create_stage(engine, spec, samples_max, seed)
+                                              : create_local(engine, spec, samples_max, seed)));
+    return pipeline_join(&engine->pipeline);
 }
 
 void engine_destroy(train_engine *engine)
@@ -145,6 +181,7 @@ void engine_destroy(train_engine *engine)
     free(engine->works);
     free(engine->runs);
     free(engine->norm_sums);
+    free(engine->gathered);
     free(engine->whole);
     free(engine->images);
     free(engine->labels);
@@ -153,6 +190,8 @@ void engine_destroy(train_engine *engine)
     zero_memory_free(&engine->memory);
     partition_free(&engine->partition);
     model_destroy(&engine->model);
+    pipeline_destroy(&engine->pipeline);
+    grid_leave(engine->world, engine->comm, engine->pipe);
     *engine = (train_engine){0};
 }
 
@@ -166,8 +205,37 @@ static ring_status find_schedule(train_engine *engine, int micro_batches,
     *schedule = found;
     if (found->count > 0)
         return RING_OK;
-    RING_TRY(schedule_update(found, &engine->partition, engine->stage, micro_batches));
+    if (has_pipeline(engine))
+        RING_TRY(schedule_1f1b(found, &engine->partition, engine->stage, &engine->pipeline.place,
+                               micro_batches));
+    else
+        RING_TRY(schedule_update(found, &engine->partition, engine->stage, micro_batches));
     return make_room(engine, found->count);
+}
+
+static double seconds_of_passes(const train_engine *engine)
+{
+    const double *seconds = engine->seconds;
+    return seconds[STEP_LOAD] + seconds[STEP_FORWARD] + seconds[STEP_BACKWARD];
+}
+
+static double seconds_behind_passes(const train_engine *engine)
+{
+    const double *seconds = engine->seconds;
+    return seconds[STEP_CLIP] + seconds[STEP_STEP] + seconds[STEP_GATHER];
+}
+
+/* Runs the update, and adds to busy and span. */
+static ring_status run_timed(train_engine *engine, const step_schedule *schedule, step_batch *batch)
+{
+    const double busy = seconds_of_passes(engine), behind = seconds_behind_passes(engine),
+                 start = train_now();
+    RING_TRY(step_run(engine, schedule, batch));
+    if (engine->optimizer.step == 1)
+        return RING_OK;
+    engine->busy += seconds_of_passes(engine) - busy;
+    engine->span += train_now() - start - (seconds_behind_passes(engine) - behind);
+    return RING_OK;
 }
 
 ring_status engine_update(train_engine *engine, const train_dataset *dataset, const uint32_t *order,
@@ -184,7 +252,7 @@ ring_status engine_update(train_engine *engine, const train_dataset *dataset, co
     batch.result.samples = samples * (size_t)engine->ranks;
     batch.scale = engine->overflow.scaler.scale / (double)batch.result.samples;
     RING_TRY(find_schedule(engine, (int)((samples + micro - 1) / micro), &schedule));
-    const ring_status status = step_run(engine, schedule, &batch);
+    const ring_status status = run_timed(engine, schedule, &batch);
     *result = batch.result;
     return status;
 }
@@ -196,7 +264,7 @@ static ring_status gather_params(train_engine *engine, int bucket)
     const zero_memory *memory = &engine->memory;
     const partition_bucket *at = &engine->partition.buckets[bucket];
     const size_t before = engine->stage > 0 ? (size_t)engine->rank * at->part : 0;
-    float *whole = engine->whole + at->offset;
+    float *whole = engine->gathered + at->offset;
     memcpy(whole + before, casts_begin_step(memory, bucket),
            zero_owned_count(memory, bucket) * sizeof(float));
     if (engine->stage == 0)
@@ -205,21 +273,42 @@ static ring_status gather_params(train_engine *engine, int bucket)
                                               engine->comm, NULL));
 }
 
-ring_status engine_params(train_engine *engine, const float **params)
+/* Room for that many elements, kept. */
+static ring_status make_params(const train_engine *engine, float **params, size_t elements)
+{
+    if (*params != NULL)
+        return RING_OK;
+    return agree(engine->world,
+                 train_alloc((void **)params, elements * sizeof(float), "all parameters"));
+}
+
+/* @param[out] params  of this rank's stage, by the offsets of engine->model.tensors. */
+static ring_status gather_split(train_engine *engine, const float **params)
 {
     const train_partition *partition = &engine->partition;
     const zero_array *masters = engine->memory.masters;
     *params = (const float *)(const void *)masters->data;
     if (masters->layout == LAYOUT_WHOLE && masters != &engine->memory.live_params)
         return RING_OK;
-    if (engine->whole == NULL)
-        RING_TRY(agree(engine->comm,
-                       train_alloc((void **)&engine->whole, partition->elements * sizeof(float),
-                                   "all parameters")));
+    RING_TRY(make_params(engine, &engine->gathered, partition->elements));
     for (int b = 0; b < partition->count; b++)
         RING_TRY(gather_params(engine, b));
-    *params = engine->whole;
+    *params = engine->gathered;
     return RING_OK;
+}
+
+const train_model *engine_network(const train_engine *engine)
+{
+    return has_pipeline(engine) ? &engine->pipeline.whole : &engine->model;
+}
+
+ring_status engine_params(train_engine *engine, const float **params)
+{
+    if (!has_pipeline(engine))
+        return gather_split(engine, params);
+    RING_TRY(make_params(engine, &engine->whole, engine_network(engine)->tensors.elements));
+    *params = engine->whole;
+    return pipeline_gather(&engine->pipeline, engine->whole);
 }
 
 /* A float64 holds any sum of squares of finite float32. */
@@ -239,8 +328,8 @@ static ring_status find_not_finite(const train_engine *engine, const float *para
 ring_status engine_check_params(train_engine *engine)
 {
     const float *params;
-    RING_TRY(engine_params(engine, &params));
-    return agree(engine->comm, find_not_finite(engine, params));
+    RING_TRY(gather_split(engine, &params));
+    return agree(engine->world, find_not_finite(engine, params));
 }
 
 size_t engine_state_bytes(const train_engine *engine)
@@ -265,11 +354,13 @@ static ring_status add_scores(train_engine *engine, const train_dataset *dataset
             order[i] = (uint32_t)(begin + i);
         step_batch batch = {.dataset = dataset, .order = order, .samples = rows, .micro = most};
         RING_TRY(step_run(engine, &engine->evaluation, &batch));
+        begin += rows;
+        if (!pipeline_is_last(&engine->pipeline))
+            continue;
         sum->accuracy += (double)loss_correct(model_output(model, 0), engine->labels, labels,
                                               classes);
         sum->loss += loss_sum(engine->loss, model_output(model, 0), engine->labels, labels, classes,
                               1.0, model_delta(model, 0, model->node_count - 1));
-        begin += rows;
     }
     return RING_OK;
 }
@@ -283,9 +374,9 @@ ring_status engine_evaluate(train_engine *engine, const train_dataset *dataset, 
     const size_t rows = engine->evaluation_rows;
     engine_score sum = {0};
     RING_TRY(add_scores(engine, dataset, begin, end, (most + rows - 1) / rows, &sum));
-    RING_TRY(check_ring(engine, ring_all_reduce(&sum, &sum, 2, RING_FLOAT64, RING_SUM, engine->comm,
-                                                NULL)));
-    const double labels = (double)(dataset->count * shape_rows(&engine->model.output));
-    *score = (engine_score){.accuracy = sum.accuracy / labels, .loss = sum.loss / labels};
+    RING_TRY(train_ring(engine->world, ring_all_reduce(&sum, &sum, 2, RING_FLOAT64, RING_SUM,
+                                                       engine->world, NULL)));
+    const size_t labels = dataset->count * shape_rows(&engine_network(engine)->output);
+    *score = (engine_score){sum.accuracy / (double)labels, sum.loss / (double)labels};
     return RING_OK;
 }

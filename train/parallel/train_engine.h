@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * engine: data-parallel training. Every rank takes its part of each global batch; of the model's
- * states it holds what the stage of ZeRO leaves it. Gradients are sums over samples divided by the
- * samples of the whole global batch, so any number of ranks and micro-batches computes the same
- * step up to rounding, a short last batch included; parameters have the same bits everywhere.
+ * engine: data-parallel training, of a whole network or of a stage of a pipeline. Every rank takes
+ * its part of each global batch; of its stage's states it holds what the stage of ZeRO leaves it.
+ * Gradients are sums over samples divided by the samples of the whole global batch, so any number
+ * of ranks and micro-batches computes the same step up to rounding, a short last batch included;
+ * parameters have the same bits everywhere.
  */
 #ifndef TRAIN_ENGINE_H
 #define TRAIN_ENGINE_H
@@ -12,40 +13,48 @@
 
 #include "config.h"
 #include "dataset.h"
+#include "grid.h"
 #include "loss.h"
 #include "model.h"
 #include "optimizer.h"
 #include "overflow.h"
+#include "pipeline.h"
 #include "step_schedule.h"
 #include "zero_memory.h"
 
 typedef struct train_engine {
-    ring_comm *comm; /* borrowed */
-    int ranks, rank;
+    ring_comm *world;           /* borrowed; all ranks */
+    ring_comm *comm, *pipe;     /* ranks that share the data out, and stages: grid_join() */
+    int ranks, rank;            /* of comm */
     int stage;                  /* of ZeRO; 0 on one rank */
     const train_config *config; /* borrowed */
     loss_kind loss;
     uint64_t seed;
-    train_model model;
+    train_pipeline pipeline;
+    train_model model; /* of this rank's stage */
     train_partition partition;
     zero_memory memory;
     train_optimizer optimizer;
     overflow_watch overflow;
     step_schedule *updates; /* [config->accumulation], by micro-batches; made when needed */
     step_schedule evaluation;
+    size_t words;           /* of a network that takes text; else 0 */
     size_t evaluation_rows; /* samples of its forward pass */
     ring_work **works;      /* [work_room] of the instructions that run, for step_run() */
     bool *runs;             /* [work_room] */
     int work_room;
-    double *norm_sums;          /* [ranks] */
-    float *whole;               /* all parameters, where engine_params() had to gather them */
+    double *norm_sums;          /* [stages of the pipeline, ranks] */
+    float *gathered;            /* parameters of the stage, where ZeRO has split them */
+    float *whole;               /* and of all stages of a pipeline */
     double *loss_total;         /* [2] the loss, and stop_asked, summed over the ranks; in memory
                                    that they share */
     double stop_asked;          /* what this rank adds to the sum that the next update tells all
                                    ranks: 0 while nobody wants the run to end */
-    float *images;              /* [model.max_batch, features] */
+    float *images;              /* [slots, model.max_batch, features]; first stage */
     uint16_t *labels;           /* [model.max_batch, labels of a sample] */
     double seconds[STEP_KINDS]; /* spent so far in each kind of instruction, waiting for it too */
+    double busy, span; /* seconds of computing passes, and of updates until all passes have ended;
+                          without the first update, which makes connections */
 } train_engine;
 
 typedef struct engine_result {
@@ -69,7 +78,9 @@ void engine_destroy(train_engine *engine);
  *  @param order  [samples] this rank's samples, cut into micro-batches; the same number on
  *  all ranks, at most those of config->accumulation micro-batches. A loss or gradient that is not
  *  finite stops all ranks with the same text, and no parameter is changed; but in 16 bits an update
- *  whose gradients are not finite is skipped. */
+ *  whose gradients are not finite is skipped. With a
+ *  pipeline @p order is the same on all its stages, and so is the result (DeepSpeed's
+ *  train_batch). */
 ring_status engine_update(train_engine *engine, const train_dataset *dataset, const uint32_t *order,
                           size_t samples, double lr, engine_result *result);
 
@@ -87,9 +98,11 @@ typedef struct engine_score {
 ring_status engine_evaluate(train_engine *engine, const train_dataset *dataset,
                             engine_score *score);
 
-/** Collective. @param[out] params  all parameters, [model.tensors.elements], by the table's
- *  offsets, as the optimiser has them: masters, where there are any; valid until the next
- *  update. */
+/** @return the network with the layers of all stages, and the table of its parameters. */
+const train_model *engine_network(const train_engine *engine);
+
+/** Collective. @param[out] params  all parameters by the offsets of engine_network()'s table, as
+ * the optimiser has them: masters, where there are any; valid until the next update. */
 ring_status engine_params(train_engine *engine, const float **params);
 
 /** @return bytes of model state on this rank: parameters, gradients, masters and optimiser's states

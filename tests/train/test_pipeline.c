@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Pipelines as threads: the same bits as without, for all numbers of stages and micro-batches, over
+ * a grid too, and each rank holds its stage alone. */
+#include "check.h"
+#include "parsing.h"
+
+#include <builtin.h>
+#include <errors.h>
+#include <gemm.h>
+#include <pthread.h>
+#include <random.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <train_engine.h>
+
+/* The last of a rank's micro-batches is short, and so is the last batch of an evaluation; of two
+ * shares one has one batch more. */
+enum { STORED = 513, SAMPLES = 45, PIXELS = 784, UPDATES = 4, RANKS_MAX = 6 };
+
+static train_dataset dataset;
+
+static int draw_dataset(void **state)
+{
+    (void)state;
+    train_random random;
+    random_seed(&random, 11);
+    dataset.count = STORED;
+    dataset.features = PIXELS;
+    dataset.images.data = malloc(STORED * PIXELS);
+    dataset.labels.data = malloc(STORED);
+    assert_non_null(dataset.images.data);
+    assert_non_null(dataset.labels.data);
+    for (size_t i = 0; i < STORED * PIXELS; i++)
+        dataset.images.data[i] = (uint8_t)random_uniform(&random, 0, 256);
+    for (size_t i = 0; i < STORED; i++)
+        dataset.labels.data[i] = (uint8_t)random_uniform(&random, 0, 10);
+    return 0;
+}
+
+static int free_dataset(void **state)
+{
+    (void)state;
+    dataset_free(&dataset);
+    return 0;
+}
+
+/* A run, and what one rank of it saw. */
+typedef struct pipe_run {
+    const ring_unique_id *id;
+    const char *model;
+    int shares, stages, micros, zero, interval;
+    int rank;
+    double losses[UPDATES], norms[UPDATES], accuracy;
+    uint64_t params_hash, shared_hash;
+    size_t state_bytes;
+    ring_status status;
+    char error[TRAIN_ERROR_MAX];
+} pipe_run;
+
+/* A residual connection, dropout and layers without parameters on both sides of the cuts. */
+static ring_status build_mixed(model_spec *spec)
+{
+    const op_settings window = {.outputs = 3, .kernel = 3, .stride = 1, .padding = 1};
+    model_spec_start(spec, "mixed", (op_shape){.dim = {1, 28, 28}, .dims = 3});
+    model_spec_add(spec, &op_avg_pool2d, &(op_settings){.kernel = 4, .stride = 4});
+    model_spec_add(spec, &op_conv2d, &window);
+    model_spec_add(spec, &op_conv2d, &window);
+    model_spec_add(spec, &op_add, NULL)->inputs[1] = 1;
+    model_spec_add(spec, &op_tanh, NULL);
+    model_spec_add(spec, &op_flatten, NULL);
+    model_spec_add(spec, &op_dropout, &(op_settings){.probability = 0.25});
+    model_spec_add(spec, &op_linear, &(op_settings){.outputs = 30});
+    model_spec_add(spec, &op_relu, NULL);
+    model_spec_add(spec, &op_dropout, &(op_settings){.probability = 0.25});
+    model_spec_add(spec, &op_linear, &(op_settings){.outputs = 20});
+    model_spec_add(spec, &op_linear, &(op_settings){.outputs = 10});
+    return RING_OK;
+}
+
+/* Each of two or three stages has two of the layers that share. */
+static ring_status build_tied(model_spec *spec)
+{
+    const op_settings wide = {.outputs = 51};
+    model_spec_start(spec, "tied", (op_shape){.dim = {PIXELS}, .dims = 1});
+    model_spec_add(spec, &op_linear, &(op_settings){.outputs = 51});
+    for (int n = 1; n <= 6; n++) {
+        model_spec_add(spec, &op_linear, &wide)->tie = n == 1 ? NOT_TIED : 1;
+        model_spec_add(spec, &op_tanh, NULL);
+    }
+    model_spec_add(spec, &op_linear, &(op_settings){.outputs = 10});
+    return RING_OK;
+}
+
+/* Widths of which no activation is a whole number of cache lines. */
+static ring_status build(model_spec *spec, const char *name)
+{
+    static const size_t widths[] = {PIXELS, 129, 131, 127, 10};
+    if (strcmp(name, "mixed") == 0)
+        return build_mixed(spec);
+    if (strcmp(name, "tied") == 0)
+        return build_tied(spec);
+    if (strcmp(name, "deep") == 0)
+        return model_build_mlp(spec, name, widths, COUNT_OF(widths) - 1);
+    return model_build(spec, name);
+}
+
+/* Clipping at 1e3 clips nothing: a norm of float64 sums has other last bits where buckets are other
+ * ones. */
+static train_config configure(const pipe_run *run)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "{train_micro_batch_size_per_gpu: %d, gradient_accumulation_steps: %d, "
+             "gradient_clipping: 1e3, optimizer: {type: \"Adam\"}, zero_optimization: {stage: %d}, "
+             "pipeline: {stages: %d, partition: \"%s\", "
+             "activation_checkpoint_interval: %d}}",
+             (SAMPLES + run->micros - 1) / run->micros, run->micros, run->zero, run->stages,
+             strcmp(run->model, "tied") == 0 ? "uniform" : "parameters", run->interval);
+    parsed got = parse(text);
+    if (got.status != RING_OK ||
+        config_resolve_stages(&got.config, 0, run->shares * run->stages, "") != RING_OK ||
+        config_resolve_batch(&got.config, run->shares, "", BATCH_EXACT) != RING_OK)
+        fail_msg("%s", train_error());
+    return got.config;
+}
+
+static ring_status run_updates(pipe_run *run, train_engine *engine)
+{
+    uint32_t order[SAMPLES];
+    for (int u = 0; u < UPDATES; u++) {
+        engine_result result = {0};
+        for (int i = 0; i < SAMPLES; i++)
+            order[i] = (uint32_t)((u * SAMPLES + i) * run->shares + engine->rank) % STORED;
+        RING_TRY(engine_update(engine, &dataset, order, SAMPLES, 0.01, &result));
+        run->losses[u] = result.loss;
+        run->norms[u] = result.grad_norm;
+    }
+    RING_TRY(engine_check_params(engine));
+    engine_score score;
+    RING_TRY(engine_evaluate(engine, &dataset, &score));
+    run->accuracy = score.accuracy;
+    return RING_OK;
+}
+
+static ring_status hash_params(pipe_run *run, train_engine *engine)
+{
+    const tensor_table *tensors = &engine_network(engine)->tensors;
+    const float *params;
+    RING_TRY(engine_params(engine, &params));
+    for (int i = 0; i < tensors->count; i++)
+        run->params_hash = run->params_hash * 31 + fnv1a(params + tensors->list[i].offset,
+                                                         tensors->list[i].count * sizeof(float));
+    if (engine->pipeline.ties.count > 0) {
+        const int tensor = engine->pipeline.ties.list[0].tensor;
+        run->shared_hash = fnv1a(engine->pipeline.whole.params[tensor],
+                                 tensors->list[tensor].count * sizeof(float));
+    }
+    run->state_bytes = engine_state_bytes(engine);
+    return RING_OK;
+}
+
+static ring_status run_engine(pipe_run *run, train_engine *engine, ring_comm *comm,
+                              const model_spec *spec)
+{
+    const train_config config = configure(run);
+    RING_TRY(engine_create(engine, comm, &config, LOSS_CROSS_ENTROPY, spec, SAMPLES, 1));
+    RING_TRY(run_updates(run, engine));
+    const ring_status status = hash_params(run, engine);
+    engine_destroy(engine); /* before the configuration goes */
+    return status;
+}
+
+static void *run_rank(void *argument)
+{
+    pipe_run *run = argument;
+    static const char *const settings[] = {"RING_ALGO=ring", NULL};
+    const ring_config how = {.size = sizeof how, .settings = settings};
+    ring_comm *comm = NULL;
+    train_engine engine = {0};
+    model_spec spec = {0};
+    gemm_set_threads(1);
+    run->status = ring_comm_init_config(&comm, run->shares * run->stages, run->id, run->rank, &how);
+    if (run->status == RING_OK)
+        run->status = build(&spec, run->model);
+    if (run->status == RING_OK)
+        run->status = run_engine(run, &engine, comm, &spec);
+    if (run->status != RING_OK)
+        snprintf(run->error, sizeof run->error, "%s", train_error());
+    model_spec_free(&spec);
+    ring_comm_destroy(comm);
+    return NULL;
+}
+
+/* Runs @p base on its ranks, into @p runs. Fails unless all have the same. */
+static void train(const pipe_run *base, pipe_run *runs)
+{
+    ring_unique_id id;
+    pthread_t threads[RANKS_MAX];
+    const int ranks = base->shares * base->stages;
+    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    for (int r = 0; r < ranks; r++) {
+        runs[r] = *base;
+        runs[r].id = &id;
+        runs[r].rank = r;
+        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &runs[r]), 0);
+    }
+    for (int r = 0; r < ranks; r++)
+        pthread_join(threads[r], NULL);
+    for (int r = 0; r < ranks; r++) {
+        if (runs[r].status != RING_OK)
+            fail_msg("%s, %d stages, rank %d: %s", base->model, base->stages, r, runs[r].error);
+        assert_int_equal(runs[r].params_hash, runs[0].params_hash);
+        assert_memory_equal(runs[r].losses, runs[0].losses, sizeof runs[0].losses);
+        assert_memory_equal(runs[r].norms, runs[0].norms, sizeof runs[0].norms);
+        assert_true(runs[r].accuracy == runs[0].accuracy);
+    }
+}
+
+static void expect_same(const pipe_run *got, const pipe_run *want)
+{
+    if (got->params_hash != want->params_hash)
+        fail_msg("%s, %d shares, %d stages, %d micro-batches, ZeRO %d: other parameters",
+                 got->model, got->shares, got->stages, got->micros, got->zero);
+    assert_memory_equal(got->losses, want->losses, sizeof got->losses);
+    for (int u = 0; u < UPDATES; u++)
+        assert_near(got->norms[u], want->norms[u], 1e-12, 0);
+    assert_true(got->accuracy == want->accuracy);
+}
+
+static void stages_compute_the_same_bit_for_bit(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"deep", "lenet5", "mixed"};
+    for (size_t m = 0; m < COUNT_OF(models); m++) {
+        for (int micros = 1; micros <= 8; micros++) {
+            pipe_run alone[1], runs[RANKS_MAX];
+            train(&(pipe_run){.model = models[m], .shares = 1, .stages = 1, .micros = micros},
+                  alone);
+            assert_true(alone->losses[UPDATES - 1] != alone->losses[0]);
+            for (int stages = 2; stages <= 4; stages += 2) {
+                train(&(pipe_run){.model = models[m],
+                                  .shares = 1,
+                                  .stages = stages,
+                                  .micros = micros},
+                      runs);
+                expect_same(&runs[0], alone);
+            }
+        }
+    }
+}
+
+static void computing_activations_again_changes_no_bit(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"deep", "lenet5", "mixed"};
+    for (size_t m = 0; m < COUNT_OF(models); m++) {
+        pipe_run kept[1], runs[RANKS_MAX];
+        pipe_run run = {.model = models[m], .shares = 1, .stages = 1, .micros = 3};
+        train(&run, kept);
+        for (run.interval = 1; run.interval <= 4; run.interval++) {
+            for (run.stages = 1; run.stages <= 2; run.stages++) {
+                train(&run, runs);
+                expect_same(&runs[0], kept);
+            }
+        }
+    }
+}
+
+/* Seven layers, each an activation and its gradient: of 16 and at last 10 numbers a sample. With an
+ * interval of 3 the third, sixth and seventh are kept, and there is room for two more. */
+static void activations_that_are_kept_are_few(void **state)
+{
+    (void)state;
+    static const struct {
+        int interval;
+        size_t kept, turns;
+    } cases[] = {{0, 6, 0}, {1, 6, 0}, {2, 3, 1}, {3, 2, 2}, {4, 1, 3}, {7, 0, 6}, {9, 0, 6}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        model_spec spec;
+        train_model model;
+        model_spec_start(&spec, "m", (op_shape){.dim = {16}, .dims = 1});
+        for (int n = 0; n < 7; n++)
+            model_spec_add(&spec, &op_linear, &(op_settings){.outputs = n < 6 ? 16 : 10});
+        spec.interval = cases[c].interval;
+        assert_int_equal(model_create(&model, &spec, 32, 3), RING_OK);
+        const size_t sample = sizeof(float) * 2 * 32;
+        assert_int_equal(model_activation_bytes(&model),
+                         sample * (3 * (16 * cases[c].kept + 10) + 16 * cases[c].turns));
+        model_destroy(&model);
+        model_spec_free(&spec);
+    }
+}
+
+/* Two ranks add two numbers: in any order the same. */
+static void grids_compute_the_same_bit_for_bit(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"deep", "mixed"};
+    for (size_t m = 0; m < COUNT_OF(models); m++) {
+        for (int micros = 1; micros <= 4; micros += 3) {
+            for (int zero = 0; zero <= 1; zero++) {
+                pipe_run data[RANKS_MAX], grid[RANKS_MAX];
+                pipe_run run = {
+                    .model = models[m], .shares = 2, .stages = 1, .micros = micros, .zero = zero};
+                train(&run, data);
+                run.stages = 2;
+                train(&run, grid);
+                expect_same(&grid[0], &data[0]);
+            }
+        }
+    }
+}
+
+/* 784-256 | 64-10: parameters, gradients and two moments of float32, the moments split by ZeRO. */
+static void ranks_hold_their_stage_alone(void **state)
+{
+    (void)state;
+    for (int zero = 0; zero <= 1; zero++) {
+        pipe_run runs[RANKS_MAX];
+        train(&(pipe_run){.model = "mlp", .shares = 2, .stages = 2, .micros = 2, .zero = zero},
+              runs);
+        const size_t bytes = zero == 0 ? 16 : 12;
+        for (int r = 0; r < 4; r++)
+            assert_int_equal(runs[r].state_bytes, bytes * (r < 2 ? 200960 : 17098));
+    }
+}
+
+/* Sums are made in another order; the copies of one tensor are the same all the same, also where
+ * three ranks add. */
+static void stages_share_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        int shares, stages, zero;
+    } cases[] = {{1, 2, 0}, {1, 3, 0}, {2, 2, 0}, {2, 3, 1}, {3, 2, 0}, {3, 2, 1}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        pipe_run want[RANKS_MAX], got[RANKS_MAX];
+        pipe_run run = {.model = "tied", .shares = cases[c].shares, .stages = 1, .micros = 3};
+        train(&run, want);
+        run.stages = cases[c].stages;
+        run.zero = cases[c].zero;
+        train(&run, got);
+        for (int u = 0; u < UPDATES; u++) {
+            assert_near(got[0].losses[u], want[0].losses[u], 1e-5, 0);
+            assert_near(got[0].norms[u], want[0].norms[u], 1e-5, 0);
+        }
+        for (int r = 1; r < run.shares * run.stages; r++)
+            assert_int_equal(got[r].shared_hash, got[0].shared_hash);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stages_compute_the_same_bit_for_bit),
+        cmocka_unit_test(computing_activations_again_changes_no_bit),
+        cmocka_unit_test(activations_that_are_kept_are_few),
+        cmocka_unit_test(grids_compute_the_same_bit_for_bit),
+        cmocka_unit_test(ranks_hold_their_stage_alone),
+        cmocka_unit_test(stages_share_parameters),
+    };
+    return cmocka_run_group_tests(tests, draw_dataset, free_dataset);
+}

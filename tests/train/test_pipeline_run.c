@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Pipelines as users start them: a tutorial's block, the option, and what is said about both.
+ * Arguments: folder of the programs, docs/examples/mnist, folder with seeds/. */
+#include "check.h"
+#include "files.h"
+#include "programs.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int set_up(void **state)
+{
+    (void)state;
+    files_folder();
+    files_dataset(1000, 300);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    files_remove();
+    return 0;
+}
+
+static programs_run *train(int ranks, const char *config, const char *options)
+{
+    files_write("config.json", config, strlen(config));
+    return programs_train(ranks, "--deepspeed_config %s --data %s %s", files_path("config.json"),
+                          files_path(""), options);
+}
+
+static void expect_output(const programs_run *run, const char *text)
+{
+    if (strstr(run->output, text) == NULL)
+        fail_msg("no \"%s\" in:\n%s", text, run->output);
+}
+
+/* The number in front of @p text in the last line but one. */
+static double percent_before(const programs_run *run, const char *text)
+{
+    const char *line = strstr(run->output, "\npipeline: idle ");
+    const char *at = line != NULL ? strstr(line, text) : NULL;
+    if (at == NULL)
+        fail_msg("no \"%s\" in:\n%s", text, run->output);
+    while (at[-1] != ' ')
+        at--;
+    return strtod(at, NULL);
+}
+
+static char *read_seed(void)
+{
+    char pattern[4096];
+    glob_t found;
+    size_t bytes;
+    snprintf(pattern, sizeof pattern, "%s/seeds/000*.txt", programs.shared);
+    if (glob(pattern, 0, NULL, &found) != 0) {
+        print_message("skipped: no %s\n", pattern);
+        skip();
+    }
+    char *document = files_read(found.gl_pathv[0], &bytes);
+    globfree(&found);
+    assert_non_null(document);
+    return document;
+}
+
+/* @return the document's next block between ```json and ```, whose end is cut off there. */
+static char *next_block(char **document)
+{
+    char *start = strstr(*document, "```json\n");
+    assert_non_null(start);
+    start += strlen("```json\n");
+    char *end = strstr(start, "```");
+    assert_non_null(end);
+    *end = '\0';
+    *document = end + 1;
+    return start;
+}
+
+/* "Just add an entry": the second block goes into the first one. */
+static void the_documents_block_runs_on_two_ranks(void **state)
+{
+    (void)state;
+    char *document = read_seed(), *rest = document, config[4096];
+    const char *first = next_block(&rest), *entry = next_block(&rest);
+    snprintf(config, sizeof config, "%.*s, %s}", (int)(strrchr(first, '}') - first), first, entry);
+    programs_run *alone = train(0, first, "");
+    programs_run *run = train(2, config, "");
+    programs_expect_success(alone);
+    programs_expect_success(run);
+    expect_output(run, "NOTE pipeline.type has no effect here");
+    expect_output(run, "NOTE pipeline.params.num_stages is taken as pipeline.stages; DeepSpeed "
+                       "ignores it\n");
+    expect_output(run, "  stage 0: layers 0 to 1, 200960 parameters (92 %), 1607680 bytes of model "
+                       "state, ");
+    expect_output(run, "  stage 1: layers 2 to 4, 17098 parameters (8 %), 136784 bytes of model "
+                       "state, ");
+    expect_output(run, " of activations; rank 1\n");
+    expect_output(run, "NOTE unbalanced: stage 0 has 92 % of the parameters");
+    expect_output(run, "NOTE bubble 50 %: raise gradient_accumulation_steps (8 → 11 %)\n");
+    assert_int_equal(run->steps, 16);
+    assert_memory_equal(run->loss, alone->loss, sizeof run->loss);
+    programs_expect_same_params(2);
+    programs_free(run);
+    programs_free(alone);
+    free(document);
+}
+
+static void the_option_makes_a_grid(void **state)
+{
+    (void)state;
+    static const char config[] = "{train_batch_size: 64, gradient_accumulation_steps: 4, "
+                                 "optimizer: {type: \"Adam\"}, zero_optimization: {stage: 1}}";
+    programs_run *data = train(2, config, "--max-steps 12 --model lenet5");
+    programs_run *grid = train(4, config, "--max-steps 12 --model lenet5 -p 2");
+    programs_expect_success(data);
+    programs_expect_success(grid);
+    assert_memory_equal(grid->loss, data->loss, sizeof grid->loss);
+    programs_expect_same_params(4);
+    expect_output(grid, "pipeline of 2 stages of 2 ranks; 4 micro-batches an update");
+    expect_output(grid, " of activations; ranks 2 to 3\n");
+    programs_free(grid);
+    programs_free(data);
+}
+
+/* What is measured depends on the machine, what is counted does not. */
+static void the_bubble_is_told_at_the_end(void **state)
+{
+    (void)state;
+    programs_run *run = train(
+        4, "{train_batch_size: 64, gradient_accumulation_steps: 4, optimizer: {type: \"SGD\"}}",
+        "--max-steps 12 --model lenet5 --pipeline-parallel-size 4");
+    programs_expect_success(run);
+    expect_output(run, " 42.9 % of the slots; (p-1)/(m+p-1) is 42.9 %\ntest accuracy ");
+    assert_in_range((int)percent_before(run, " % of the passes' time"), 30, 99);
+    programs_free(run);
+}
+
+static void what_cannot_be_is_refused_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *options, *error;
+    } cases[] = {
+        {"{train_batch_size: 64, optimizer: {type: \"SGD\"}}", "-p 3",
+         "3 pipeline stages do not divide 2 ranks (from ringrun)"},
+        {"{train_batch_size: 64, optimizer: {type: \"SGD\"}, zero_optimization: {stage: 2}}",
+         "-p 2",
+         "ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism; set "
+         "zero_optimization.stage to 1"},
+        {"{train_batch_size: 64, optimizer: {type: \"SGD\"}}", "-p 2 --save /nowhere",
+         "--save, --resume and --init of pipelines are not supported yet by this version"},
+        {"{train_batch_size: 64, train_micro_batch_size_per_gpu: 24, optimizer: {type: \"SGD\"}}",
+         "-p 2", "the number of ranks is 1, from ringrun: 2 in 2 stages"},
+        {"{train_batch_size: 64, gradient_clipping: 0, optimizer: {type: \"SGD\", params: {lr: "
+         "1e30}}}",
+         "-p 2", "in update 2; lower the learning rate or set gradient_clipping"},
+        {"{train_batch_size: 64, optimizer: {type: \"SGD\"}, pipeline: {partition: \"type:x\"}}",
+         "-p 2", "pipeline.partition type:x: no layer of mlp"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        programs_run *run = train(2, cases[i].config, cases[i].options);
+        assert_int_equal(run->status, 1);
+        expect_output(run, cases[i].error);
+        const char *first = strstr(run->output, "ringtrain: ");
+        assert_non_null(first);
+        assert_null(strstr(first + 1, "ringtrain: "));
+        programs_free(run);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_documents_block_runs_on_two_ranks),
+        TEST(the_option_makes_a_grid),
+        TEST(the_bubble_is_told_at_the_end),
+        TEST(what_cannot_be_is_refused_once),
+    };
+    if (argc != 4)
+        return 2;
+    programs = (programs_paths){.bin = argv[1], .examples = argv[2], .shared = argv[3]};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Who shares what, and sums over those. */
+#include "pipe_ties.h"
+
+#include <stdlib.h>
+
+#include "errors.h"
+#include "optimizer.h"
+#include "stages.h"
+
+/* ---- Finding ------------------------------------------------------------------------------- */
+
+pipe_tie *pipe_ties_of(const pipe_ties *ties, int tensor)
+{
+    for (int i = 0; i < ties->count; i++) {
+        if (ties->list[i].tensor == tensor)
+            return &ties->list[i];
+    }
+    return NULL;
+}
+
+static int stage_of_tensor(const train_model *whole, const int *starts, int tensor)
+{
+    for (int n = 0; n < whole->node_count; n++) {
+        for (int t = 0; t < whole->nodes[n].use.tensor_count; t++) {
+            if (whole->nodes[n].tensors[t] == tensor)
+                return stages_of(starts, n);
+        }
+    }
+    return 0; /* every tensor is a node's */
+}
+
+/* @return the tie of an original, new if it has none yet. */
+static pipe_tie *add_tie(pipe_ties *ties, const train_model *whole, int original)
+{
+    pipe_tie *found = pipe_ties_of(ties, original);
+    if (found != NULL)
+        return found;
+    pipe_tie *added = &ties->list[ties->count++];
+    *added = (pipe_tie){.tensor = original, .count = whole->tensors.list[original].count};
+    return added;
+}
+
+static void find_tie(pipe_ties *ties, const train_model *whole, const int *starts, int tensor,
+                     int stage)
+{
+    const int original = whole->tensors.list[tensor].tie;
+    const int user = stage_of_tensor(whole, starts, tensor);
+    const int owner = stage_of_tensor(whole, starts, original);
+    if (user == owner)
+        return;
+    pipe_tie *tie = add_tie(ties, whole, original);
+    tie->here = tie->here || user == stage || owner == stage;
+    tie->copied = tie->here && owner != stage;
+}
+
+ring_status pipe_ties_find(pipe_ties *ties, const train_model *whole, const int *starts, int stage)
+{
+    const int tensors = whole->tensors.count;
+    *ties = (pipe_ties){0};
+    RING_TRY(train_alloc((void **)&ties->list, (size_t)tensors * sizeof *ties->list,
+                         "shared parameters"));
+    for (int t = 0; t < tensors; t++) {
+        if (whole->tensors.list[t].tie >= 0)
+            find_tie(ties, whole, starts, t, stage);
+    }
+    return RING_OK;
+}
+
+/* ---- Over the stages ----------------------------------------------------------------------- */
+
+ring_status pipe_ties_join(pipe_ties *ties, int stage, ring_comm *pipe)
+{
+    for (int i = 0; i < ties->count; i++) {
+        pipe_tie *tie = &ties->list[i];
+        const int colour = tie->here ? 0 : RING_SPLIT_NONE;
+        RING_TRY(train_ring(pipe, ring_comm_split(pipe, colour, stage, &tie->comm)));
+    }
+    return RING_OK;
+}
+
+void pipe_ties_leave(pipe_ties *ties)
+{
+    for (int i = 0; i < ties->count; i++)
+        ring_comm_destroy(ties->list[i].comm);
+    free(ties->list);
+    *ties = (pipe_ties){0};
+}
+
+ring_status pipe_ties_reduce(const pipe_ties *ties, float *const *grads)
+{
+    for (int i = 0; i < ties->count; i++) {
+        const pipe_tie *tie = &ties->list[i];
+        float *grad = grads[tie->tensor];
+        if (tie->here)
+            RING_TRY(train_ring(tie->comm, ring_all_reduce(grad, grad, tie->count, RING_FLOAT32,
+                                                           RING_SUM, tie->comm, NULL)));
+    }
+    return RING_OK;
+}
+
+/* ---- The norm ------------------------------------------------------------------------------ */
+
+/* @return the first copy that ends behind @p begin, or NULL. */
+static const pipe_tie *next_copy(const pipe_ties *ties, size_t begin)
+{
+    const pipe_tie *next = NULL;
+    for (int i = 0; i < ties->count; i++) {
+        const pipe_tie *tie = &ties->list[i];
+        if (tie->copied && tie->offset + tie->count > begin &&
+            (next == NULL || tie->offset < next->offset))
+            next = tie;
+    }
+    return next;
+}
+
+double pipe_ties_sum_squares(const pipe_ties *ties, const float *grads, size_t begin, size_t count)
+{
+    const size_t end = begin + count;
+    double sum = 0.0;
+    for (size_t at = begin; at < end;) {
+        const pipe_tie *copy = next_copy(ties, at);
+        const size_t stop = copy != NULL && copy->offset < end ? copy->offset : end;
+        if (stop > at)
+            sum += optimizer_sum_squares(grads + (at - begin), stop - at);
+        at = stop < end ? copy->offset + copy->count : end;
+    }
+    return sum;
+}

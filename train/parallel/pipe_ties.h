@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pipe_ties: parameters that layers of several stages share. Each of these stages has a copy; their
+ * gradients are summed over the stages before each step, so that the copies stay the same, bit for
+ * bit. One of them counts in the norm.
+ */
+#ifndef TRAIN_PIPE_TIES_H
+#define TRAIN_PIPE_TIES_H
+
+#include "model.h"
+
+/** A tensor that several stages have. */
+typedef struct pipe_tie {
+    int tensor;           /* of the whole network: the original */
+    bool here;            /* this stage has it, */
+    bool copied;          /* but the original is in an earlier one */
+    size_t offset, count; /* elements before it in the flat buffers of this stage, and its own */
+    ring_comm *comm;      /* of the stages that have it; NULL elsewhere */
+} pipe_tie;
+
+typedef struct pipe_ties {
+    pipe_tie *list; /* [count], in the order of the table */
+    int count;
+} pipe_ties;
+
+/** Finds them. @param starts  of the stages (stages.h). End with pipe_ties_leave() whatever the
+ *  result. @param stage  this rank's. @return RING_OK or RING_ERR_MEMORY. */
+ring_status pipe_ties_find(pipe_ties *ties, const train_model *whole, const int *starts, int stage);
+
+/** Collective over the stages: a communicator for each tensor. */
+ring_status pipe_ties_join(pipe_ties *ties, int stage, ring_comm *pipe);
+void pipe_ties_leave(pipe_ties *ties);
+
+/** @return the tie of a tensor of the whole, or NULL. */
+pipe_tie *pipe_ties_of(const pipe_ties *ties, int tensor);
+
+/** Collective over the stages. @param grads  by tensors of the whole. */
+ring_status pipe_ties_reduce(const pipe_ties *ties, float *const *grads);
+
+/** @return the sum of squares of @p grads [count], which lie @p begin elements into the flat
+ * buffer, but for copies. */
+double pipe_ties_sum_squares(const pipe_ties *ties, const float *grads, size_t begin, size_t count);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Cutting, and gathering what the stages hold. */
+#include "pipeline.h"
+
+#include <stdlib.h>
+
+#include "errors.h"
+#include "model_part.h"
+#include "stages.h"
+
+bool pipeline_is_first(const train_pipeline *pipeline)
+{
+    return pipeline->place.stage == 0;
+}
+
+bool pipeline_is_last(const train_pipeline *pipeline)
+{
+    return pipeline->place.stage == pipeline->place.stages - 1;
+}
+
+ring_status pipeline_create(train_pipeline *pipeline, const pipeline_config *config,
+                            pipe_place place, ring_comm *comm, const model_spec *spec,
+                            model_spec *part)
+{
+    *pipeline = (train_pipeline){.place = place, .comm = comm};
+    train_model *whole = &pipeline->whole;
+    RING_TRY(train_alloc((void **)&pipeline->starts,
+                         (size_t)(place.stages + 1) * sizeof *pipeline->starts, "the stages"));
+    RING_TRY(model_plan(whole, spec));
+    RING_TRY(train_alloc((void **)&whole->params,
+                         (size_t)whole->tensors.count * sizeof *whole->params, "tensors"));
+    RING_TRY(train_alloc((void **)&whole->grads,
+                         (size_t)whole->tensors.count * sizeof *whole->grads, "tensors"));
+    RING_TRY(stages_cut(whole, config->partition, place.stages, pipeline->starts));
+    RING_TRY(pipe_ties_find(&pipeline->ties, whole, pipeline->starts, place.stage));
+    const int *starts = &pipeline->starts[place.stage];
+    return model_part_spec(part, spec, whole, starts[0], starts[1]);
+}
+
+void pipeline_destroy(train_pipeline *pipeline)
+{
+    pipe_ties_leave(&pipeline->ties);
+    free(pipeline->starts);
+    model_destroy(&pipeline->whole);
+    *pipeline = (train_pipeline){0};
+}
+
+ring_status pipeline_join(train_pipeline *pipeline)
+{
+    return pipe_ties_join(&pipeline->ties, pipeline->place.stage, pipeline->comm);
+}
+
+static void mark_bucket(const train_partition *partition, size_t offset)
+{
+    int b = 0;
+    while (offset >= partition->buckets[b].offset + partition->buckets[b].count)
+        b++;
+    partition->buckets[b].is_shared = true;
+}
+
+/* Of tensors that share memory on this rank the first; a copy stands for its original. */
+static void place_tensor(train_pipeline *pipeline, const train_model *model,
+                         const train_partition *partition, int local, int number)
+{
+    const train_tensor *tensor = &model->tensors.list[local];
+    const int tie = pipeline->whole.tensors.list[number].tie;
+    if (tensor->tie >= 0)
+        return;
+    const int original = tie >= 0 ? tie : number;
+    model_place(&pipeline->whole, original, model->params[local], model->grads[local]);
+    pipe_tie *shared = pipe_ties_of(&pipeline->ties, original);
+    if (shared == NULL)
+        return;
+    shared->offset = tensor->offset;
+    mark_bucket(partition, tensor->offset);
+}
+
+void pipeline_place(train_pipeline *pipeline, const train_model *model,
+                    const train_partition *partition)
+{
+    const int first = pipeline->starts[pipeline->place.stage],
+              end = pipeline->starts[pipeline->place.stage + 1];
+    for (int n = first; n < end; n++) {
+        const model_node *from = &model->nodes[model_part_node(first, n)];
+        for (int t = 0; t < from->use.tensor_count; t++)
+            place_tensor(pipeline, model, partition, from->tensors[t],
+                         pipeline->whole.nodes[n].tensors[t]);
+    }
+}
+
+/* ---- Over the stages ----------------------------------------------------------------------- */
+
+/* The tensors of one node, from the stage that has them. */
+static ring_status gather_node(const train_pipeline *pipeline, int node, float *params)
+{
+    const train_model *whole = &pipeline->whole;
+    const int stage = stages_of(pipeline->starts, node);
+    for (int t = 0; t < whole->nodes[node].use.tensor_count; t++) {
+        const int number = whole->nodes[node].tensors[t];
+        const train_tensor *tensor = &whole->tensors.list[number];
+        if (tensor->tie < 0)
+            RING_TRY(train_ring(pipeline->comm,
+                                ring_broadcast(whole->params[number], params + tensor->offset,
+                                               tensor->count, RING_FLOAT32, stage, pipeline->comm,
+                                               NULL)));
+    }
+    return RING_OK;
+}
+
+ring_status pipeline_gather(const train_pipeline *pipeline, float *params)
+{
+    for (int n = 0; n < pipeline->whole.node_count; n++)
+        RING_TRY(gather_node(pipeline, n, params));
+    return RING_OK;
+}
+
+ring_status pipeline_sum(const train_pipeline *pipeline, double *sums, size_t count)
+{
+    const size_t stages = (size_t)pipeline->place.stages, stage = (size_t)pipeline->place.stage;
+    RING_TRY(train_ring(pipeline->comm, ring_all_gather(&sums[stage * count], sums, count,
+                                                        RING_FLOAT64, pipeline->comm, NULL)));
+    for (size_t i = count; i < stages * count; i++)
+        sums[i % count] += sums[i];
+    return RING_OK;
+}

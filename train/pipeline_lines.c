@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The division, what is wrong with it, and the bubble: predicted, counted and measured. */
+#include "pipeline_lines.h"
+
+#include <inttypes.h>
+
+#include "errors.h"
+#include "stages.h"
+
+/* A stage with more than this multiple of its share of the parameters is told of. */
+static const double UNBALANCED = 1.5;
+/* And bubbles of more than this. */
+static const double LARGE_BUBBLE = 0.25;
+
+static double predicted(int stages, long micro_batches)
+{
+    return (double)(stages - 1) / (double)(micro_batches + stages - 1);
+}
+
+static size_t parameters_of(const train_pipeline *pipeline, int stage)
+{
+    return stages_parameters(&pipeline->whole, pipeline->starts[stage],
+                             pipeline->starts[stage + 1]);
+}
+
+static double share_of(const train_pipeline *pipeline, int stage)
+{
+    return (double)parameters_of(pipeline, stage) / (double)model_parameters(&pipeline->whole);
+}
+
+/* What a rank of the stage has allocated. */
+typedef struct stage_bytes {
+    uint64_t state, activations;
+} stage_bytes;
+
+static void tell_stage(train_report *report, const train_engine *engine, int stage,
+                       const stage_bytes *bytes)
+{
+    const train_pipeline *pipeline = &engine->pipeline;
+    const int first = stage * engine->ranks;
+    char ranks[48];
+    if (engine->ranks == 1)
+        snprintf(ranks, sizeof ranks, "rank %d", first);
+    else
+        snprintf(ranks, sizeof ranks, "ranks %d to %d", first, first + engine->ranks - 1);
+    report_line(report,
+                "  stage %d: layers %d to %d, %zu parameters (%.0f %%), %" PRIu64
+                " bytes of model state, %" PRIu64 " of activations; %s",
+                stage, pipeline->starts[stage], pipeline->starts[stage + 1] - 1,
+                parameters_of(pipeline, stage), 100.0 * share_of(pipeline, stage), bytes->state,
+                bytes->activations, ranks);
+}
+
+static void warn_of_imbalance(train_report *report, const train_pipeline *pipeline)
+{
+    const double fair = 1.0 / pipeline->place.stages;
+    int largest = 0;
+    for (int s = 1; s < pipeline->place.stages; s++)
+        largest = share_of(pipeline, s) > share_of(pipeline, largest) ? s : largest;
+    if (share_of(pipeline, largest) > UNBALANCED * fair)
+        report_line(report,
+                    "NOTE unbalanced: stage %d has %.0f %% of the parameters, where %.0f %% would "
+                    "be its share; other stages wait for it",
+                    largest, 100.0 * share_of(pipeline, largest), 100.0 * fair);
+}
+
+static void warn_of_bubble(train_report *report, int stages, long micro_batches)
+{
+    const double bubble = predicted(stages, micro_batches);
+    const long better = 8L * (stages - 1);
+    if (bubble > LARGE_BUBBLE && micro_batches < better)
+        report_line(report,
+                    "NOTE bubble %.0f %%: raise gradient_accumulation_steps (%ld → %.0f %%)",
+                    100.0 * bubble, better, 100.0 * predicted(stages, better));
+}
+
+ring_status pipeline_lines_start(train_report *report, const train_engine *engine)
+{
+    const train_pipeline *pipeline = &engine->pipeline;
+    const int stages = pipeline->place.stages;
+    const long micro_batches = engine->config->accumulation;
+    stage_bytes bytes[PIPE_STAGES_MAX] = {0};
+    if (stages == 1)
+        return RING_OK;
+    stage_bytes *mine = &bytes[pipeline->place.stage];
+    *mine = (stage_bytes){engine_state_bytes(engine), model_activation_bytes(&engine->model)};
+    RING_TRY(train_ring(pipeline->comm,
+                        ring_all_gather(mine, bytes, 2, RING_UINT64, pipeline->comm, NULL)));
+    report_line(report,
+                "pipeline of %d stages of %d rank%s; %ld micro-batch%s an update, one forward and "
+                "one backward in turn",
+                stages, engine->ranks, engine->ranks == 1 ? "" : "s", micro_batches,
+                micro_batches == 1 ? "" : "es");
+    for (int s = 0; s < stages; s++)
+        tell_stage(report, engine, s, &bytes[s]);
+    warn_of_imbalance(report, pipeline);
+    warn_of_bubble(report, stages, micro_batches);
+    return RING_OK;
+}
+
+ring_status pipeline_lines_end(train_report *report, const train_engine *engine)
+{
+    const int stages = engine->pipeline.place.stages;
+    const long micro_batches = engine->config->accumulation;
+    double seconds[2] = {engine->busy, engine->span}, counted;
+    if (stages == 1)
+        return RING_OK;
+    RING_TRY(train_ring(engine->world, ring_all_reduce(seconds, seconds, 2, RING_FLOAT64, RING_SUM,
+                                                       engine->world, NULL)));
+    RING_TRY(pipe_count_idle(stages, (int)micro_batches, &counted));
+    const double measured = seconds[1] > 0.0 ? 1.0 - seconds[0] / seconds[1] : 0.0;
+    report_line(report,
+                "pipeline: idle %.1f %% of the passes' time, %.1f %% of the slots; (p-1)/(m+p-1) "
+                "is %.1f %%",
+                100.0 * measured, 100.0 * counted, 100.0 * predicted(stages, micro_batches));
+    return RING_OK;
+}
