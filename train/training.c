@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "config.h"
 #include "dataset.h"
+#include "division.h"
 #include "errors.h"
 #include "gemm.h"
 #include "layer_list.h"
@@ -21,7 +22,6 @@
 #include "report.h"
 #include "run_saving.h"
 #include "same.h"
-#include "sampler.h"
 #include "schedule.h"
 #include "stop_signals.h"
 #include "train_engine.h"
@@ -44,17 +44,15 @@ typedef struct train_state {
     train_engine engine;
     train_report report;
     loss_kind loss;
-    output_file dump;     /* of the parameters, if wanted */
-    size_t window;        /* samples of an update on one rank */
-    size_t epoch_samples; /* samples of an epoch on one rank */
-    long epoch_updates;
+    output_file dump; /* of the parameters, if wanted */
+    data_shares shares;
     int epochs;
     run_saving saving;
     char settings[SAME_TEXT_MAX]; /* those that checkpoints tell */
     long step;                    /* updates done */
     long first_step;              /* of those, before this start */
     int epoch;                    /* from 1 */
-    size_t begin;                 /* samples of it that this rank has taken */
+    size_t updates;               /* of it, since its start or this one's */
     int stopped;                  /* the signal that ended the run; 0: none */
     engine_score score;
 } train_state;
@@ -203,25 +201,13 @@ static int count_epochs(const run_options *options, long epoch_updates)
  * of each may be short. */
 static ring_status plan_epoch(train_state *state)
 {
-    const train_config *config = &state->config;
-    const size_t micro = (size_t)config->micro_batch;
-    RING_TRY(sampler_create(&state->sampler, state->train.count, state->grid.shares,
-                            state->grid.share, state->options->seed));
-    state->window = micro * (size_t)config->accumulation;
-    state->epoch_samples = state->sampler.per_rank;
-    if (config->drop_last)
-        state->epoch_samples -= state->epoch_samples % micro;
-    if (state->epoch_samples == 0)
-        return train_fail(RING_ERR_CONFIG,
-                          "dataloader_drop_last leaves nothing: %zu samples a rank are less than a "
-                          "micro-batch of %zu",
-                          state->sampler.per_rank, micro);
-    state->epoch_updates = (long)((state->epoch_samples + state->window - 1) / state->window);
-    state->epochs = count_epochs(state->options, state->epoch_updates);
+    RING_TRY(division_make(&state->config, state->train.count, state->grid.shares,
+                           state->grid.share, state->options->seed, &state->shares,
+                           &state->sampler));
+    const long updates = (long)state->shares.updates;
+    state->epochs = count_epochs(state->options, updates);
     if (state->config.steps_per_print == 0)
-        state->config.steps_per_print = state->epoch_updates > LINES_AN_EPOCH
-                                            ? state->epoch_updates / LINES_AN_EPOCH
-                                            : 1;
+        state->config.steps_per_print = updates > LINES_AN_EPOCH ? updates / LINES_AN_EPOCH : 1;
     return RING_OK;
 }
 
@@ -275,7 +261,7 @@ static ring_status open_outputs(train_state *state)
 {
     const run_options *options = state->options;
     RING_TRY(report_open(&state->report, state->rank == 0, &state->config, options->metrics_path,
-                         state->epochs, state->epoch_updates));
+                         state->epochs, (long)state->shares.updates));
     if (options->dump_path == NULL)
         return RING_OK;
     return params_dump_open(&state->dump, options->dump_path, state->rank);
@@ -314,6 +300,7 @@ static void print_start(train_state *state)
     config_print(&state->config, state->config.dump_state, stdout);
     print_precision(&state->engine);
     print_zero(&state->engine);
+    division_print(&state->config, &state->shares, state->train.count, stdout);
     const size_t repeated = sampler_repeated(&state->sampler);
     if (repeated > 0)
         printf("%zu/%d ranks: %zu sample%s repeated an epoch\n", state->train.count,
@@ -333,31 +320,27 @@ static ring_status describe_run(train_state *state)
     FILE *out = fmemopen(state->settings, sizeof state->settings, "w");
     if (out == NULL)
         return train_fail(RING_ERR_MEMORY, "no memory for the list of settings");
-    fprintf(out, "--loss=%s\n--compat=%s\nranks=%d\nmaths library=%s\n",
-            loss_names[state->options->loss], state->options->compat_ds_0_13 ? "ds-0.13" : "none",
-            state->ranks, gemm_library());
+    fprintf(out, "--loss=%s\n--compat=%s\nranks=%d\nmaths library=%s\n", loss_names[state->loss],
+            state->options->compat_ds_0_13 ? "ds-0.13" : "none", state->ranks, gemm_library());
     config_list(&state->config, out);
     if (fclose(out) != 0)
         return train_fail(RING_ERR_INTERNAL, "the settings take more than %d bytes", SAME_TEXT_MAX);
     return RING_OK;
 }
 
-/* Ranks take samples in turn, so what all have taken together is the head of the epoch's order,
- * whatever their number. */
 static void go_to(train_state *state, const run_place *place)
 {
-    const size_t ranks = (size_t)state->ranks;
     state->step = state->first_step = place->step;
     state->epoch = place->epoch;
     state->report.micro_steps = place->micro_batches;
-    state->begin = place->epoch_over ? state->epoch_samples : place->taken / ranks;
-    if (!place->epoch_over && place->taken % ranks > 0)
-        report_line(&state->report, "NOTE --resume: %zu samples are taken twice in epoch %d",
-                    (size_t)place->taken % ranks, place->epoch);
-    if (place->epoch_over && state->epoch < state->epochs && !is_over(state)) {
+    const size_t again = place->epoch_over ? 0 : shares_resume(&state->shares, place->taken);
+    if (again > 0)
+        report_line(&state->report, "NOTE --resume: %zu samples are taken twice in epoch %d", again,
+                    place->epoch);
+    if (place->epoch_over && state->epoch < state->epochs && !is_over(state))
         state->epoch++;
-        state->begin = 0;
-    }
+    else if (place->epoch_over)
+        state->updates = shares_left(&state->shares);
 }
 
 static ring_status start_saving(train_state *state)
@@ -385,7 +368,7 @@ static ring_status set_up(train_state *state)
     RING_TRY(compare_ranks(state));
     RING_TRY(agree(comm, open_outputs(state)));
     RING_TRY(engine_create(&state->engine, comm, &state->config, state->loss, &state->spec,
-                           state->epoch_samples, state->options->seed));
+                           state->shares.samples[state->grid.share], state->options->seed));
     RING_TRY(start_saving(state));
     print_start(state);
     return pipeline_lines_start(&state->report, &state->engine);
@@ -398,19 +381,32 @@ static double lr_of(const train_state *state, long update)
                        state->options->compat_ds_0_13);
 }
 
-static ring_status update(train_state *state, size_t samples)
+/* This rank's part of the next update. */
+static engine_share next_share(const train_state *state)
+{
+    const data_shares *shares = &state->shares;
+    const int share = state->grid.share;
+    const size_t samples = shares_taken(shares, share, state->updates);
+    const size_t begin = samples > 0 ? shares_begin(shares, share, state->updates) : 0;
+    return (engine_share){.order = state->sampler.order + begin,
+                          .samples = samples,
+                          .micro = shares->micro[share],
+                          .total = shares_total(shares, state->updates),
+                          .micro_batches = shares_micro_batches(shares, state->updates)};
+}
+
+static ring_status update(train_state *state)
 {
     engine_result result;
+    const engine_share share = next_share(state);
     const long next = state->engine.optimizer.step + 1;
     const double lr = lr_of(state, next), start = train_now();
     schedule_betas(&state->config.schedule, next, state->engine.optimizer.config.betas);
     state->engine.stop_asked = stop_signals_asked();
-    RING_TRY(engine_update(&state->engine, &state->train, state->sampler.order + state->begin,
-                           samples, lr, &result));
+    RING_TRY(engine_update_share(&state->engine, &state->train, &share, lr, &result));
     const double end = train_now();
-    const size_t micro = (size_t)state->config.micro_batch;
     state->stopped = stop_signals_of(result.stop_asked);
-    state->begin += samples;
+    state->updates++;
     state->step++;
     if (state->step == state->first_step + 1)
         report_line(&state->report, "first update done %.3f s after the start",
@@ -426,7 +422,7 @@ static ring_status update(train_state *state, size_t samples)
                                  .next_lr = lr_of(state, state->engine.optimizer.step + 1),
                                  .skipped = state->engine.overflow.skipped,
                                  .samples = (long)result.samples,
-                                 .micro_batches = (long)((samples + micro - 1) / micro),
+                                 .micro_batches = share.micro_batches,
                                  .seconds = end - start});
     return RING_OK;
 }
@@ -442,8 +438,8 @@ static ring_status save(train_state *state, bool last)
 {
     const run_place place = {.step = state->step,
                              .epoch = state->epoch,
-                             .taken = (uint64_t)state->begin * (uint64_t)state->grid.shares,
-                             .epoch_over = state->begin >= state->epoch_samples,
+                             .taken = shares_until(&state->shares, state->updates),
+                             .epoch_over = state->updates >= shares_left(&state->shares),
                              .micro_batches = state->report.micro_steps};
     if (state->options->save_dir != NULL) /* nothing that is of no use */
         RING_TRY(engine_check_params(&state->engine));
@@ -452,9 +448,9 @@ static ring_status save(train_state *state, bool last)
 
 static ring_status run_updates(train_state *state)
 {
-    while (state->begin < state->epoch_samples && !is_over(state) && state->stopped == 0) {
-        const size_t left = state->epoch_samples - state->begin;
-        RING_TRY(update(state, left < state->window ? left : state->window));
+    const size_t left = shares_left(&state->shares);
+    while (state->updates < left && !is_over(state) && state->stopped == 0) {
+        RING_TRY(update(state));
         if (run_saving_due(&state->saving, state->step, false))
             RING_TRY(save(state, false));
     }
@@ -496,7 +492,7 @@ static ring_status test(train_state *state, double rate, double trained)
 
 static ring_status train_epoch(train_state *state)
 {
-    const size_t first = state->begin;
+    const size_t first = shares_until(&state->shares, 0);
     const double start = train_now();
     shuffle(state);
     RING_TRY(run_updates(state));
@@ -504,9 +500,9 @@ static ring_status train_epoch(train_state *state)
         return RING_OK;
     const double trained = train_now() - start;
     RING_TRY(engine_check_params(&state->engine));
-    RING_TRY(test(state, (double)((state->begin - first) * (size_t)state->grid.shares) / trained,
-                  trained));
-    if (run_saving_due(&state->saving, state->step, state->begin >= state->epoch_samples))
+    const size_t samples = shares_until(&state->shares, state->updates) - first;
+    RING_TRY(test(state, (double)samples / trained, trained));
+    if (run_saving_due(&state->saving, state->step, state->updates >= shares_left(&state->shares)))
         RING_TRY(save(state, false));
     return RING_OK;
 }
@@ -554,7 +550,8 @@ static ring_status train(train_state *state)
     RING_TRY(train_epoch(state));
     while (state->stopped == 0 && !is_last_epoch(state)) {
         state->epoch++;
-        state->begin = 0;
+        state->updates = 0;
+        shares_rewind(&state->shares);
         RING_TRY(train_epoch(state));
     }
     return state->stopped != 0 ? stop(state) : finish(state);
@@ -576,6 +573,7 @@ static void tear_down(train_state *state)
     run_saving_close(&state->saving);
     engine_destroy(&state->engine);
     sampler_destroy(&state->sampler);
+    shares_free(&state->shares);
     model_spec_free(&state->spec);
     dataset_free(&state->train);
     dataset_free(&state->test);

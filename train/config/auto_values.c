@@ -8,6 +8,7 @@ static const struct {
     const char *path, *value;
 } table[] = {
     {"train_batch_size", ""},
+    {"data_partition", ""},
     {"train_micro_batch_size_per_gpu", "8"},
     {"gradient_accumulation_steps", "1"},
     {"gradient_clipping", "1.0"},

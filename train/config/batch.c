@@ -95,6 +95,59 @@ static bool keep_global(train_config *config, long ranks)
     return true;
 }
 
+/* ---- Ranks with micro-batches of their own ------------------------------------------------- */
+
+static ring_status explain_list(const train_config *config, long pass, const char *launcher)
+{
+    char ways[ADVICE_BYTES] = "";
+    if (config->train_batch % pass == 0)
+        append(ways, "gradient_accumulation_steps %ld, or ", config->train_batch / pass);
+    return train_fail(RING_ERR_CONFIG,
+                      "train_batch_size %ld is not the sum of train_micro_batch_size_per_gpu, %ld, "
+                      "times gradient_accumulation_steps %ld\nany of these fits: "
+                      "%strain_batch_size %ld\nthe number of ranks is %d, from %s",
+                      config->train_batch, pass, config->accumulation, ways,
+                      pass * config->accumulation, config->micro_batches.count, launcher);
+}
+
+static ring_status resolve_list(train_config *config, int ranks, const char *launcher,
+                                batch_policy policy)
+{
+    const rank_numbers *micro = &config->micro_batches;
+    long pass = 0, product;
+    for (int r = 0; r < micro->count; r++)
+        pass += micro->values[r];
+    if (micro->count != ranks)
+        return train_fail(RING_ERR_CONFIG,
+                          "train_micro_batch_size_per_gpu lists %d rank%s, but there %s %d, from "
+                          "%s; list one number for each rank",
+                          micro->count, micro->count == 1 ? "" : "s", ranks == 1 ? "is" : "are",
+                          ranks, launcher);
+    if (config->accumulation == 0)
+        config->accumulation = config->train_batch >= pass ? config->train_batch / pass : 1;
+    if (__builtin_mul_overflow(pass, config->accumulation, &product))
+        return train_fail(RING_ERR_CONFIG, "batch of %ld * %ld samples is too large", pass,
+                          config->accumulation);
+    if (config->train_batch == 0)
+        config->train_batch = product;
+    if (policy == BATCH_KEEP_GLOBAL && config->train_batch % pass == 0)
+        config->accumulation = config->train_batch / pass;
+    if (config->train_batch != pass * config->accumulation)
+        return explain_list(config, pass, launcher);
+    return RING_OK;
+}
+
+static ring_status check_partition(const rank_numbers *partition, int ranks, const char *launcher)
+{
+    if (partition->count == 0 || (partition->listed && partition->count == ranks))
+        return RING_OK;
+    return train_fail(RING_ERR_CONFIG,
+                      "data_partition must list one number for each rank, and there %s %d, from %s",
+                      ranks == 1 ? "is" : "are", ranks, launcher);
+}
+
+/* ---- All ----------------------------------------------------------------------------------- */
+
 ring_status config_resolve_batch(train_config *config, int ranks, const char *launcher,
                                  batch_policy policy)
 {
@@ -102,11 +155,15 @@ ring_status config_resolve_batch(train_config *config, int ranks, const char *la
         return train_fail(
             RING_ERR_CONFIG,
             "Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided");
+    RING_TRY(check_partition(&config->data_partition, ranks, launcher));
+    if (config->micro_batches.listed)
+        return resolve_list(config, ranks, launcher, policy);
     RING_TRY(derive(config, ranks));
     if (config->micro_batch < 1 || config->accumulation < 1)
         return explain_zero(config, ranks, launcher);
     if (config->train_batch != config->micro_batch * config->accumulation * ranks &&
         !(policy == BATCH_KEEP_GLOBAL && keep_global(config, ranks)))
         return explain_product(config, ranks, launcher);
+    config->micro_batches = (rank_numbers){.count = 1, .values = {config->micro_batch}};
     return RING_OK;
 }

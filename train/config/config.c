@@ -154,7 +154,7 @@ static ring_status check_automatic(config_reader *reader, const config_key *key,
                                    const config_entry *entry)
 {
     const char *value = value_for_auto(reader, key->path);
-    reader->automatic = true;
+    reader->automatic |= strcmp(key->path, "data_partition") != 0; /* which no front end fills in */
     if (value == NULL)
         return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
                             "%s = auto: no front end fills that in; write a value", key->path);
@@ -357,6 +357,16 @@ static ring_status finish_pipeline(const config_reader *reader)
     return RING_OK;
 }
 
+/* Until the ranks are known. */
+static void finish_batch(train_config *config)
+{
+    const rank_numbers *micro = &config->micro_batches;
+    for (int r = 0; r < micro->count; r++) {
+        if (micro->values[r] > config->micro_batch)
+            config->micro_batch = micro->values[r];
+    }
+}
+
 static size_t place_of(const config_reader *reader, const char *path)
 {
     const config_entry *entry = entries_find(&reader->entries, path);
@@ -411,6 +421,7 @@ static ring_status read_all(config_reader *reader, const char *name, const char 
     }
     if (entries_read(&reader->entries, name, text, length, &reader->faults) == RING_OK) {
         check_entries(reader);
+        finish_batch(reader->config);
         faults_note(&reader->faults, place_of(reader, "optimizer"), finish_optimizer(reader));
         faults_note(&reader->faults, place_of(reader, "scheduler"), finish_schedule(reader));
         finish_precision(reader);

@@ -92,8 +92,22 @@ typedef struct pipeline_config {
     long interval;      /* of layers whose activations are kept; 0: all are */
 } pipeline_config;
 
+enum { RANK_NUMBERS_MAX = 128 };
+
+/** One number for all ranks, or one for each. */
+typedef struct rank_numbers {
+    bool listed; /* one for each */
+    int count;   /* 0: not given */
+    long values[RANK_NUMBERS_MAX];
+} rank_numbers;
+
 typedef struct train_config {
-    long train_batch, micro_batch, accumulation; /* 0 until config_resolve_batch() */
+    /* 0 until config_resolve_batch(); micro_batch is the largest where ranks have their own */
+    long train_batch, micro_batch, accumulation;
+    rank_numbers micro_batches;
+    rank_numbers data_partition; /* samples of an epoch; count 0: from the micro-batches */
+    char data_split[16];         /* "" (strided) or one of the table */
+    char data_end[16];           /* "" (join) or one of the table */
     optimizer_config optimizer;
     schedule_config schedule;
     precision_config precision;

@@ -39,6 +39,11 @@
         .path = name, .kind = KEY_TEXT, .initial = start, .choices = list, .help = text, \
         FIELD(member) \
     }
+#define RANKS(name, member, low, text) \
+    { \
+        .path = name, .kind = KEY_RANKS, .help = text, .least = low, .most = INT_MAX, \
+        FIELD(member) \
+    }
 #define NOTE(name, type, text) \
     { \
         .path = name, .kind = type, .use = USE_NOTE, .help = text \
@@ -74,12 +79,22 @@
 const config_key config_keys[] = {
     INT("train_batch_size", train_batch, 1, NULL,
         "samples an update takes from all ranks together"),
-    INT("train_micro_batch_size_per_gpu", micro_batch, 1, NULL,
-        "samples of one forward and backward pass on one rank"),
+    RANKS("train_micro_batch_size_per_gpu", micro_batches, 1,
+          "samples of one forward and backward pass on one rank; or a list, one for each rank"),
     INT("gradient_accumulation_steps", accumulation, 1, NULL,
         "micro-batches whose gradients are summed before an update"),
     BOOL("dataloader_drop_last", drop_last, "false", NULL,
          "leave out an epoch's last micro-batch if it is short"),
+
+    RANKS("data_partition", data_partition, 0,
+          "samples that each rank takes an epoch, [30000, 20000]; auto: in proportion to the "
+          "micro-batches"),
+    TEXT("data_split", data_split, NULL, "strided contiguous",
+         "samples go to the ranks in turn (strided), or each rank's lie together in the order of "
+         "the epoch; not given: strided"),
+    TEXT("data_end", data_end, NULL, "join shortest",
+         "a rank that is out of data waits without samples for the others (join), or ends the "
+         "epoch for all; not given: join"),
 
     SECTION("optimizer", "how parameters are updated; required"),
     TEXT("optimizer.type", optimizer.type, NULL,

@@ -56,8 +56,7 @@ static value_result check_range(const config_key *key, double value, char *probl
     return VALUE_SET;
 }
 
-static value_result set_int(train_config *config, const config_key *key, const cJSON *value,
-                            char *problem)
+static value_result take_whole(long *to, const config_key *key, const cJSON *value, char *problem)
 {
     if (!cJSON_IsNumber(value))
         return not_a("a whole number", problem);
@@ -67,7 +66,34 @@ static value_result set_int(train_config *config, const config_key *key, const c
         return result;
     if (number != floor(number))
         return wrong(problem, VALUE_WRONG, "must be a whole number, not %g", number);
-    *(long *)field_of(config, key) = (long)number;
+    *to = (long)number;
+    return VALUE_SET;
+}
+
+static value_result set_int(train_config *config, const config_key *key, const cJSON *value,
+                            char *problem)
+{
+    return take_whole(field_of(config, key), key, value, problem);
+}
+
+static value_result set_ranks(train_config *config, const config_key *key, const cJSON *value,
+                              char *problem)
+{
+    rank_numbers *numbers = field_of(config, key);
+    const bool listed = cJSON_IsArray(value);
+    const int count = listed ? cJSON_GetArraySize(value) : 1;
+    if (!listed && !cJSON_IsNumber(value))
+        return not_a("a whole number, or a list of one for each rank", problem);
+    if (count < 1 || count > RANK_NUMBERS_MAX)
+        return wrong(problem, VALUE_WRONG, "must list 1 to %d ranks", RANK_NUMBERS_MAX);
+    for (int i = 0; i < count; i++) {
+        const cJSON *item = listed ? cJSON_GetArrayItem(value, i) : value;
+        const value_result result = take_whole(&numbers->values[i], key, item, problem);
+        if (result != VALUE_SET)
+            return result;
+    }
+    numbers->count = count;
+    numbers->listed = listed;
     return VALUE_SET;
 }
 
@@ -163,6 +189,8 @@ value_result value_set(train_config *config, const config_key *key, const cJSON 
         return set_real(config, key, value, problem);
     case KEY_PAIR:
         return set_pair(config, key, value, problem);
+    case KEY_RANKS:
+        return set_ranks(config, key, value, problem);
     case KEY_BOOL:
         return set_bool(config, key, value, problem);
     default:
@@ -198,6 +226,23 @@ void value_of_json(const cJSON *value, char text[VALUE_TEXT_MAX])
         snprintf(text, VALUE_TEXT_MAX, "%g", value->valuedouble);
 }
 
+/* Of a long list the first numbers, and how many there are. */
+static void write_ranks(const rank_numbers *numbers, char text[VALUE_TEXT_MAX])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < numbers->count; i++) {
+        if (used > VALUE_TEXT_MAX - 32) {
+            snprintf(text + used, VALUE_TEXT_MAX - used, ", … %d ranks]", numbers->count);
+            return;
+        }
+        const char *before = i > 0 ? ", " : numbers->listed ? "[" : "";
+        const char *after = numbers->listed && i + 1 == numbers->count ? "]" : "";
+        used += (size_t)snprintf(text + used, VALUE_TEXT_MAX - used, "%s%ld%s", before,
+                                 numbers->values[i], after);
+    }
+}
+
 void value_of_field(const train_config *config, const config_key *key, char text[VALUE_TEXT_MAX])
 {
     const void *field = (const char *)config + key->field;
@@ -205,6 +250,9 @@ void value_of_field(const train_config *config, const config_key *key, char text
     switch (key->kind) {
     case KEY_INT:
         snprintf(text, VALUE_TEXT_MAX, "%ld", *(const long *)field);
+        break;
+    case KEY_RANKS:
+        write_ranks(field, text);
         break;
     case KEY_REAL:
         float_repr(*(const double *)field, text);

@@ -8,21 +8,35 @@
 #include "errors.h"
 #include "random.h"
 
-ring_status sampler_create(train_sampler *sampler, size_t samples, int ranks, int rank,
-                           uint64_t seed)
+static ring_status create(train_sampler *sampler, size_t samples, int ranks, int rank,
+                          uint64_t seed, size_t per_rank)
 {
-    memset(sampler, 0, sizeof *sampler);
     if (samples == 0 || samples >= UINT32_MAX / 20) /* beyond, PyTorch draws otherwise */
         return train_fail(RING_ERR_ARGUMENT, "cannot shuffle %zu samples", samples);
     sampler->samples = samples;
     sampler->ranks = (size_t)ranks;
     sampler->rank = (size_t)rank;
     sampler->seed = seed;
-    sampler->per_rank = (samples + sampler->ranks - 1) / sampler->ranks;
+    sampler->per_rank = per_rank;
     RING_TRY(train_alloc((void **)&sampler->permutation, samples * sizeof(uint32_t),
                          "the permutation of samples"));
     return train_alloc((void **)&sampler->order, sampler->per_rank * sizeof(uint32_t),
                        "the order of samples");
+}
+
+ring_status sampler_create(train_sampler *sampler, size_t samples, int ranks, int rank,
+                           uint64_t seed)
+{
+    *sampler = (train_sampler){0};
+    return create(sampler, samples, ranks, rank, seed,
+                  samples / (size_t)ranks + (samples % (size_t)ranks != 0));
+}
+
+ring_status sampler_create_shares(train_sampler *sampler, size_t samples, const data_shares *shares,
+                                  int rank, uint64_t seed, bool contiguous)
+{
+    *sampler = (train_sampler){.shares = shares, .contiguous = contiguous};
+    return create(sampler, samples, shares->ranks, rank, seed, shares->samples[rank]);
 }
 
 void sampler_destroy(train_sampler *sampler)
@@ -46,16 +60,58 @@ static void permute(uint32_t *values, size_t count, uint64_t seed)
     }
 }
 
-void sampler_set_epoch(train_sampler *sampler, uint64_t epoch)
+static void deal_in_turn(train_sampler *sampler)
 {
-    permute(sampler->permutation, sampler->samples, sampler->seed + epoch);
     for (size_t k = 0; k < sampler->per_rank; k++) {
         const size_t at = (k * sampler->ranks + sampler->rank) % sampler->samples;
         sampler->order[k] = sampler->permutation[at];
     }
 }
 
+static void deal_together(train_sampler *sampler)
+{
+    size_t before = 0;
+    for (size_t r = 0; r < sampler->rank; r++)
+        before += sampler->shares->samples[r];
+    memcpy(sampler->order, sampler->permutation + before, sampler->per_rank * sizeof(uint32_t));
+}
+
+/* @return samples that a rank takes in a round. */
+static size_t turn(const data_shares *shares, size_t rank, size_t round)
+{
+    const size_t micro = shares->micro[rank], all = shares->samples[rank], begin = round * micro;
+    const size_t left = begin < all ? all - begin : 0;
+    return left < micro ? left : micro;
+}
+
+static void deal_in_rounds(train_sampler *sampler)
+{
+    const uint32_t *from = sampler->permutation;
+    size_t taken = 0;
+    for (size_t round = 0; taken < sampler->per_rank; round++) {
+        for (size_t r = 0; r < sampler->ranks; r++) {
+            const size_t count = turn(sampler->shares, r, round);
+            if (r == sampler->rank) {
+                memcpy(sampler->order + taken, from, count * sizeof(uint32_t));
+                taken += count;
+            }
+            from += count;
+        }
+    }
+}
+
+void sampler_set_epoch(train_sampler *sampler, uint64_t epoch)
+{
+    permute(sampler->permutation, sampler->samples, sampler->seed + epoch);
+    if (sampler->shares == NULL)
+        deal_in_turn(sampler);
+    else if (sampler->contiguous)
+        deal_together(sampler);
+    else
+        deal_in_rounds(sampler);
+}
+
 size_t sampler_repeated(const train_sampler *sampler)
 {
-    return sampler->per_rank * sampler->ranks - sampler->samples;
+    return sampler->shares != NULL ? 0 : sampler->per_rank * sampler->ranks - sampler->samples;
 }

@@ -7,19 +7,27 @@
 #ifndef TRAIN_SAMPLER_H
 #define TRAIN_SAMPLER_H
 
-#include <ring/ring.h>
+#include "shares.h"
 
 typedef struct train_sampler {
     size_t samples; /* in the data set */
     size_t ranks, rank;
-    size_t per_rank; /* ceil(samples / ranks): what each rank takes an epoch */
+    size_t per_rank; /* what this rank takes an epoch: ceil(samples / ranks), or its share */
     uint64_t seed;
-    uint32_t *permutation; /* [samples] of the current epoch */
-    uint32_t *order;       /* [per_rank], this rank's part of it */
+    uint32_t *permutation;     /* [samples] of the current epoch */
+    uint32_t *order;           /* [per_rank], this rank's part of it */
+    const data_shares *shares; /* borrowed; NULL: dealt as PyTorch does */
+    bool contiguous;           /* a share lies together in the permutation */
 } train_sampler;
 
 ring_status sampler_create(train_sampler *sampler, size_t samples, int ranks, int rank,
                            uint64_t seed);
+
+/** The same for ranks with shares of their own, which are dealt in rounds of a micro-batch a rank:
+ *  what all ranks take in an update follows each other in the permutation. Or, with @p contiguous,
+ *  each rank's share does. @param shares  borrowed; at most @p samples in all, settled. */
+ring_status sampler_create_shares(train_sampler *sampler, size_t samples, const data_shares *shares,
+                                  int rank, uint64_t seed, bool contiguous);
 void sampler_destroy(train_sampler *sampler);
 
 /** DistributedSampler.set_epoch(): fills sampler->order. */

@@ -100,13 +100,27 @@ static ring_status forward(step_machine *machine, const step_instruction *at)
     return RING_OK;
 }
 
+/* Of this rank's samples in the micro-batch; zeros if it has none left and others have.
+ * @param add  to what earlier micro-batches left */
+static ring_status compute_grads(step_machine *machine, const step_instruction *at, bool add)
+{
+    const zero_memory *memory = &machine->engine->memory;
+    const partition_bucket *bucket = &machine->engine->partition.buckets[at->bucket];
+    if (rows_of(machine->batch, at->micro) > 0) {
+        casts_load_params(memory, at->bucket);
+        return model_backward(&machine->engine->model, at->slot, at->first, at->end, add, NULL);
+    }
+    if (!add)
+        memset(zero_bucket(memory, memory->node_grads, at->bucket), 0,
+               bucket->count * sizeof(float));
+    return RING_OK;
+}
+
 static ring_status backward(step_machine *machine, const step_instruction *at)
 {
     const zero_memory *memory = &machine->engine->memory;
     const bool in_place = memory->node_grads == &memory->grads;
-    casts_load_params(memory, at->bucket);
-    RING_TRY(model_backward(&machine->engine->model, at->slot, at->first, at->end,
-                            in_place && at->accumulate, NULL));
+    RING_TRY(compute_grads(machine, at, in_place && at->accumulate));
     casts_keep_grads(memory, at->bucket, at->accumulate);
     return RING_OK;
 }

@@ -238,23 +238,34 @@ static ring_status run_timed(train_engine *engine, const step_schedule *schedule
     return RING_OK;
 }
 
+ring_status engine_update_share(train_engine *engine, const train_dataset *dataset,
+                                const engine_share *share, double lr, engine_result *result)
+{
+    const step_schedule *schedule;
+    step_batch batch = {.dataset = dataset,
+                        .order = share->order,
+                        .samples = share->samples,
+                        .micro = share->micro,
+                        .training = true,
+                        .lr = lr};
+    batch.result.samples = share->total;
+    batch.scale = engine->overflow.scaler.scale / (double)batch.result.samples;
+    RING_TRY(find_schedule(engine, share->micro_batches, &schedule));
+    const ring_status status = run_timed(engine, schedule, &batch);
+    *result = batch.result;
+    return status;
+}
+
 ring_status engine_update(train_engine *engine, const train_dataset *dataset, const uint32_t *order,
                           size_t samples, double lr, engine_result *result)
 {
     const size_t micro = (size_t)engine->config->micro_batch;
-    const step_schedule *schedule;
-    step_batch batch = {.dataset = dataset,
-                        .order = order,
-                        .samples = samples,
-                        .micro = micro,
-                        .training = true,
-                        .lr = lr};
-    batch.result.samples = samples * (size_t)engine->ranks;
-    batch.scale = engine->overflow.scaler.scale / (double)batch.result.samples;
-    RING_TRY(find_schedule(engine, (int)((samples + micro - 1) / micro), &schedule));
-    const ring_status status = run_timed(engine, schedule, &batch);
-    *result = batch.result;
-    return status;
+    const engine_share share = {.order = order,
+                                .samples = samples,
+                                .micro = micro,
+                                .total = samples * (size_t)engine->ranks,
+                                .micro_batches = (int)((samples + micro - 1) / micro)};
+    return engine_update_share(engine, dataset, &share, lr, result);
 }
 
 /* ---- Parameters ---------------------------------------------------------------------------- */

@@ -65,6 +65,15 @@ typedef struct engine_result {
     bool skipped;      /* gradients were not finite: nothing was updated, overflow.lines say why */
 } engine_result;
 
+/** What this rank does of an update. */
+typedef struct engine_share {
+    const uint32_t *order; /* [samples] */
+    size_t samples;        /* 0: this rank has none left, but takes part */
+    size_t micro;          /* of a micro-batch; the last one may be short */
+    size_t total;          /* samples of all ranks */
+    int micro_batches;     /* of the rank that has most; the same on all */
+} engine_share;
+
 /** Collective. The parameters start from @p seed.
  *  @param spec  the network: its output is one number a class, or that for each token
  *  @param samples_max  most samples of an update on this rank. Free with engine_destroy()
@@ -83,6 +92,10 @@ void engine_destroy(train_engine *engine);
  *  train_batch). */
 ring_status engine_update(train_engine *engine, const train_dataset *dataset, const uint32_t *order,
                           size_t samples, double lr, engine_result *result);
+
+/** The same with ranks that have shares of their own, each micro at most config->micro_batch. */
+ring_status engine_update_share(train_engine *engine, const train_dataset *dataset,
+                                const engine_share *share, double lr, engine_result *result);
 
 /** Collective: fails on all ranks, naming a tensor, unless every parameter is finite. An
  *  update checks the loss and the gradient that it starts from, not what it leaves. */

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Ranks with batches and shares of the data of their own, as programs.
+ * Arguments: folder of the programs, docs/examples/mnist, folder with seeds/. */
+#include "check.h"
+#include "files.h"
+#include "programs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SGD "optimizer: {type: \"SGD\", params: {lr: 0.1, momentum: 0.9}}}"
+
+static int set_up(void **state)
+{
+    (void)state;
+    files_folder();
+    files_dataset(1000, 100);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    files_remove();
+    return 0;
+}
+
+static programs_run *train(int ranks, const char *config, const char *options)
+{
+    files_write("config.json", config, strlen(config));
+    return programs_train(ranks, "--deepspeed_config %s --data %s %s", files_path("config.json"),
+                          files_path(""), options);
+}
+
+static void expect_output(const programs_run *run, const char *text)
+{
+    if (strstr(run->output, text) == NULL)
+        fail_msg("no \"%s\" in:\n%s", text, run->output);
+}
+
+static void expect_same_losses(const programs_run *run, const programs_run *alone)
+{
+    programs_expect_success(run);
+    assert_int_equal(run->steps, alone->steps);
+    for (size_t i = 0; i < run->steps; i++)
+        assert_near(run->loss[i], alone->loss[i], 1e-6, 0);
+}
+
+/* Seed 002's ranks, 30 and 20, beside one process with 50. */
+static void thirty_and_twenty_are_fifty(void **state)
+{
+    (void)state;
+    programs_run *alone = train(0, "{train_batch_size: 50, " SGD, "--max-steps 100");
+    programs_expect_success(alone);
+    assert_int_equal(alone->steps, 100);
+    assert_true(alone->loss[99] < 0.9 * alone->loss[0]);
+    static const char *const ways[] = {
+        "{train_micro_batch_size_per_gpu: [30, 20], data_partition: [600, 400], " SGD,
+        "{train_micro_batch_size_per_gpu: [30, 20], data_partition: \"auto\", " SGD,
+        "{train_batch_size: 50, train_micro_batch_size_per_gpu: [15, 10], " SGD,
+        "{train_micro_batch_size_per_gpu: [30, 20], zero_optimization: {stage: 3}, " SGD,
+    };
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        programs_run *run = train(2, ways[i], "--max-steps 100");
+        expect_same_losses(run, alone);
+        programs_expect_same_params(2);
+        programs_free(run);
+    }
+    programs_free(alone);
+}
+
+/* 1000 = 7 * 130 + 90: in the last update rank 2 has no samples, and rank 1 fewer micro-batches. */
+static void a_rank_without_samples_takes_part(void **state)
+{
+    (void)state;
+    static const char *const configs[][2] = {
+        {"{train_batch_size: 130, " SGD, "{train_batch_size: 130, train_micro_batch_size_per_gpu: "
+                                         "[40, 25], gradient_accumulation_steps: 2, "},
+        {"{train_batch_size: 130, " SGD, "{train_micro_batch_size_per_gpu: [80, 20, 30], "},
+    };
+    for (size_t i = 0; i < COUNT_OF(configs); i++) {
+        programs_run *alone = train(0, configs[i][0], "--epochs 2");
+        programs_expect_success(alone);
+        assert_int_equal(alone->steps, 16);
+        for (int stage = 0; stage <= 3; stage++) {
+            char config[400];
+            snprintf(config, sizeof config, "%szero_optimization: {stage: %d}, " SGD, configs[i][1],
+                     stage);
+            programs_run *run = train(i == 0 ? 2 : 3, config, "--epochs 2");
+            expect_same_losses(run, alone);
+            programs_expect_same_params(i == 0 ? 2 : 3);
+            programs_free(run);
+        }
+        programs_free(alone);
+    }
+}
+
+static void ranks_that_end_sooner_are_told_and_joined(void **state)
+{
+    (void)state;
+    static const char join[] =
+        "{train_micro_batch_size_per_gpu: 50, data_partition: [300, 500], " SGD,
+                      shortest[] = "{train_micro_batch_size_per_gpu: 50, data_end: \"shortest\", "
+                                   "data_partition: [300, 500], " SGD;
+    programs_run *run = train(2, join, "");
+    programs_expect_success(run);
+    assert_int_equal(run->steps, 10);
+    programs_expect_same_params(2);
+    expect_output(run, "rank 0: 300 samples in micro-batches of 50: 6 updates an epoch\n"
+                       "rank 1: 500 samples in micro-batches of 50: 10 updates an epoch\n"
+                       "ranks that are out of data take no samples until the others are through "
+                       "(\"data_end\": \"join\"); \"shortest\" would end an epoch after 6 updates\n"
+                       "200 of 1000 samples are not taken in an epoch\n");
+    programs_free(run);
+    run = train(2, shortest, "");
+    programs_expect_success(run);
+    assert_int_equal(run->steps, 6);
+    programs_free(run);
+}
+
+static void shares_may_lie_together(void **state)
+{
+    (void)state;
+    static const char strided[] = "{train_micro_batch_size_per_gpu: [30, 20], " SGD,
+                      together[] = "{train_micro_batch_size_per_gpu: [30, 20], data_split: "
+                                   "\"contiguous\", " SGD;
+    programs_run *a = train(2, strided, "--max-steps 1"), *b = train(2, together, "--max-steps 1");
+    programs_expect_success(a);
+    programs_expect_success(b);
+    assert_true(a->loss[0] != b->loss[0]);
+    assert_near(a->loss[0], b->loss[0], 0.1, 0);
+    programs_free(a);
+    programs_free(b);
+}
+
+static void lists_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *error;
+    } cases[] = {
+        {"{train_micro_batch_size_per_gpu: [30, 20, 10], " SGD,
+         "train_micro_batch_size_per_gpu lists 3 ranks, but there are 2, from ringrun; list one "
+         "number for each rank"},
+        {"{train_micro_batch_size_per_gpu: 30, data_partition: [10], " SGD,
+         "data_partition must list one number for each rank, and there are 2, from ringrun"},
+        {"{train_micro_batch_size_per_gpu: 30, data_partition: [600, 401], " SGD,
+         "data_partition takes 1001 samples, but there are 1000; list fewer, or write \"auto\""},
+        {"{train_batch_size: 100, train_micro_batch_size_per_gpu: [30, 20], "
+         "gradient_accumulation_steps: 3, " SGD,
+         "train_batch_size 100 is not the sum of train_micro_batch_size_per_gpu, 50, times "
+         "gradient_accumulation_steps 3\nany of these fits: gradient_accumulation_steps 2, or "
+         "train_batch_size 150\n"},
+        {"{train_micro_batch_size_per_gpu: [30, \"x\"], " SGD,
+         "config.json:1:2: train_micro_batch_size_per_gpu must be a whole number"},
+        {"{train_micro_batch_size_per_gpu: [30, 0], " SGD,
+         "config.json:1:2: train_micro_batch_size_per_gpu must be at least 1, not 0"},
+        {"{train_micro_batch_size_per_gpu: 30, data_end: \"never\", " SGD,
+         "write one of join, shortest"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        programs_run *run = train(2, cases[i].config, "");
+        assert_int_equal(run->status, 1);
+        expect_output(run, cases[i].error);
+        programs_free(run);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(thirty_and_twenty_are_fifty),
+        TEST(a_rank_without_samples_takes_part),
+        TEST(ranks_that_end_sooner_are_told_and_joined),
+        TEST(shares_may_lie_together),
+        TEST(lists_that_do_not_fit_are_refused),
+    };
+    if (argc != 4)
+        return 2;
+    programs = (programs_paths){.bin = argv[1], .examples = argv[2], .shared = argv[3]};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From keys to shares. */
+#include "division.h"
+
+#include <string.h>
+
+#include "errors.h"
+
+static bool is_contiguous(const train_config *config)
+{
+    return strcmp(config->data_split, "contiguous") == 0;
+}
+
+/* @return true if the ranks are dealt their samples otherwise than PyTorch does. */
+static bool has_shares(const train_config *config)
+{
+    return config->micro_batches.listed || config->data_partition.count > 0 ||
+           is_contiguous(config);
+}
+
+static ring_status take_partition(const rank_numbers *partition, size_t samples,
+                                  data_shares *shares)
+{
+    size_t sum = 0;
+    for (int r = 0; r < partition->count; r++) {
+        shares->samples[r] = (size_t)partition->values[r];
+        sum += shares->samples[r];
+    }
+    if (sum > samples)
+        return train_fail(RING_ERR_CONFIG,
+                          "data_partition takes %zu samples, but there are %zu; list fewer, or "
+                          "write \"auto\"",
+                          sum, samples);
+    return RING_OK;
+}
+
+/* Of equal shares each rank has its own, as PyTorch deals them: a few samples come twice. */
+static ring_status divide(const train_config *config, size_t samples, int ranks,
+                          data_shares *shares)
+{
+    const size_t n = (size_t)ranks;
+    RING_TRY(shares_create(shares, ranks, (size_t)config->micro_batch,
+                           samples / n + (samples % n != 0), (size_t)config->accumulation));
+    for (int r = 0; r < ranks && config->micro_batches.listed; r++)
+        shares->micro[r] = (size_t)config->micro_batches.values[r];
+    if (config->data_partition.count > 0)
+        RING_TRY(take_partition(&config->data_partition, samples, shares));
+    else if (has_shares(config))
+        shares_deal(shares, samples);
+    shares_settle(shares, config->drop_last, strcmp(config->data_end, "shortest") == 0);
+    if (shares->updates > 0)
+        return RING_OK;
+    return train_fail(RING_ERR_CONFIG,
+                      "nothing is left to train on: %zu samples on %d ranks, in micro-batches of "
+                      "%ld, with data_partition, data_end and dataloader_drop_last as they are",
+                      samples, ranks, config->micro_batch);
+}
+
+ring_status division_make(const train_config *config, size_t samples, int ranks, int rank,
+                          uint64_t seed, data_shares *shares, train_sampler *sampler)
+{
+    RING_TRY(divide(config, samples, ranks, shares));
+    if (has_shares(config))
+        return sampler_create_shares(sampler, samples, shares, rank, seed, is_contiguous(config));
+    return sampler_create(sampler, samples, ranks, rank, seed);
+}
+
+void division_print(const train_config *config, const data_shares *shares, size_t samples,
+                    FILE *out)
+{
+    size_t fewest = shares->updates, sum = 0;
+    if (!has_shares(config))
+        return;
+    for (int r = 0; r < shares->ranks; r++) {
+        const size_t updates = shares_updates(shares, r);
+        fprintf(out, "rank %d: %zu samples in micro-batches of %zu: %zu update%s an epoch\n", r,
+                shares->samples[r], shares->micro[r], updates, updates == 1 ? "" : "s");
+        fewest = updates < fewest ? updates : fewest;
+        sum += shares->samples[r];
+    }
+    if (fewest < shares->updates)
+        fprintf(out,
+                "ranks that are out of data take no samples until the others are through "
+                "(\"data_end\": \"join\"); \"shortest\" would end an epoch after %zu updates\n",
+                fewest);
+    if (sum < samples)
+        fprintf(out, "%zu of %zu samples are not taken in an epoch\n", samples - sum, samples);
+}
