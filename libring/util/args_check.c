@@ -54,6 +54,14 @@ static _Noreturn void unknown(const args_table *table, const char *word, size_t 
               table->program->rest ? "; the program's own options come after its name" : "");
 }
 
+/* An alias has its value from the row that it stands for. */
+static const args_row *meant(const args_row *row)
+{
+    while ((row->flags & OPTION_ALIAS) != 0)
+        row--;
+    return row;
+}
+
 /* @return true if the value is the next word. */
 static bool check_name(const args_table *table, char *word)
 {
@@ -62,6 +70,7 @@ static bool check_name(const args_table *table, char *word)
     if (row == NULL)
         unknown(table, word, length);
     memcpy(word, row->name, length);
+    row = meant(row);
     if (row->value == NULL && word[length] == '=')
         args_fail("--%s: the option takes no value", word);
     return row->value != NULL && (row->flags & OPTION_ARG_OPTIONAL) == 0 && word[length] == '\0';

@@ -108,6 +108,7 @@ static int end_of(const args_program *program, const char *line)
 static void values_reach_their_fields(void **state)
 {
     (void)state;
+    assert_int_equal(parse(&taker, "--sort=square").kind, 1);
     const wishes w = parse(&taker, "-l -n -1 --bytes 1.5K --seconds=2.5 --sort square --file a=b");
     assert_true(w.loud);
     assert_int_equal(w.count, -1);
