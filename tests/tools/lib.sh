@@ -8,7 +8,7 @@ ringinfo=$bin/ringinfo
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-unset RANK WORLD_SIZE LOCAL_RANK PBS_NODEFILE SLURM_JOB_NODELIST SLURM_TASKS_PER_NODE LSB_HOSTS DLTS_HOSTFILE
+unset RANK WORLD_SIZE LOCAL_RANK PBS_NODEFILE SLURM_JOB_NODELIST SLURM_TASKS_PER_NODE LSB_HOSTS DLTS_HOSTFILE DC_DL_CONFIG
 # Marks the command lines of this test's processes; seconds for a long sleep, too.
 tag=1$(printf %08d $$)
 failures=0

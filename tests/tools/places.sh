@@ -113,4 +113,49 @@ SLURM_JOB_NODELIST='n[0-99999999]' refuse 'more than 65536 hosts' -n 1
 SLURM_JOB_NODELIST='n[1-3]' SLURM_TASKS_PER_NODE='2' refuse 'does not fit the 3 nodes' -n 1
 SLURM_JOB_NODELIST='n[1-2]' SLURM_TASKS_PER_NODE='2(x2),7,8' refuse 'does not fit the 2 nodes' -n 1
 SLURM_JOB_NODELIST='n[1-2],n[2-3]' refuse "names node 'n2' twice" -n 1
+export ALL_WORKERS="'w1', 'w2:2'"
+placed --hostfile env:ALL_WORKERS
+equal "hosts of a variable, quoted" "0@w1 1@w2 2@w2" "$places"
+placed --hostfile env:NO_SUCH_WORKERS
+equal "hosts of a variable that is not set" 2 "$code"
+has "hosts of a variable that is not set" "$err" "--hostfile env:NO_SUCH_WORKERS: the variable is not set"
+unset ALL_WORKERS
+
+export DC_DL_CONFIG='{"framework":"pytorch","name":"x","worker": {"count":1,"gpus":0}}'
+placed
+equal "a platform without GPUs: one rank" "0@localhost" "$places"
+has "a platform's wish is told" "$err" 'DC_DL_CONFIG has "gpus": 0: 1 rank on each node'
+DC_DL_CONFIG='{"worker": {"count": 2 , "gpus" : 3 }}'
+placed
+equal "as many ranks as a platform has GPUs" "0@localhost 1@localhost 2@localhost" "$places"
+has "workers without a number" "$err" "wants 2 workers, but RANK and WORLD_SIZE do not say which"
+placed -n 1
+equal "-n is stronger than a platform" "0@localhost" "$places"
+RANK=1 WORLD_SIZE=2 RING_INSECURE=1 MASTER_ADDR=m placed
+equal "a platform's second node" "3@node1 4@node1 5@node1" "$places"
+unset DC_DL_CONFIG
+
+printf 'num_processes: 3\nnum_machines: 1\nmachine_rank: 0\nmain_training_function: main\n' >accelerate.yaml
+placed --config_file accelerate.yaml
+equal "accelerate's processes" "0@localhost 1@localhost 2@localhost" "$places"
+placed --config_file accelerate.yaml -n 1
+equal "-n is stronger than accelerate" "0@localhost" "$places"
+placed --config_file accelerate.yaml -H a:2,b
+equal "-H with accelerate's processes" "0@a 1@a 2@b" "$places"
+printf 'num_processes: 4\nnum_machines: 2\nmachine_rank: 1\nmain_process_ip: 10.0.0.1\n' >machines.yaml
+RING_INSECURE=1 placed --config_file machines.yaml
+equal "the second of accelerate's machines" "2@node1 3@node1" "$places"
+wrong_file() { # PATTERN TEXT
+    printf "$2" >wrong.yaml
+    placed --config_file wrong.yaml
+    equal "accelerate: $1" 2 "$code"
+    has "accelerate: $1" "$err" "ringrun: .*$1"
+}
+wrong_file "wrong.yaml: num_processes is missing" 'num_machines: 1\n'
+wrong_file "num_processes: expected a whole number from 1 to 65536, not '2x'" 'num_processes: 2x\n'
+wrong_file "wrong.yaml: num_processes 3 is not a multiple of num_machines 2" 'num_processes: 3\nnum_machines: 2\n'
+wrong_file "wrong.yaml:2:1: YAML is indented by blanks, not by tabs" 'a: 1\n\tb: 2\n'
+placed --config_file missing.yaml
+has "accelerate: no file" "$err" "--config_file missing.yaml: No such file or directory"
+
 finish

@@ -105,4 +105,21 @@ run "$ringrun" --version
 has "version" "$out" '^ringrun \(libring\) [0-9]+\.[0-9]+\.[0-9]+$'
 has "compiler" "$out" '^compiler: '
 has "features" "$out" '^features: '
+# lines that other launchers were to read
+: >train.py
+for line in "train.py --deepspeed_config d.json" "./train.py" "-n 2 train.py" "deepspeed --num_gpus 2 train.py" \
+    "torchrun --nproc_per_node=2 train.py"; do
+    run "$ringrun" $line
+    equal "$line" 2 "$code"
+    has "$line" "$err" "could not start '.*what a DeepSpeed script trains, ringtrain does: ringrun -n N ringtrain"
+done
+run "$ringrun" --module train
+has "--module" "$err" "write ringrun -n N ringtrain --deepspeed_config FILE --data DIR"
+run "$ringrun" --config_file c.yaml --module train
+has "--module of accelerate" "$err" "write ringrun --config_file c.yaml ringtrain --config_file c.yaml --data DIR"
+printf '#!/bin/sh\necho runs\n' >script.py
+chmod +x script.py
+run "$ringrun" -n 1 ./script.py
+equal "a script that can be started" runs "$out"
+
 finish

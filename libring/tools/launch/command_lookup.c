@@ -57,8 +57,23 @@ static bool out_of_resources(int error)
     return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
 }
 
+bool spawn_is_python(const char *name)
+{
+    static const char *const words[] = {"deepspeed", "torchrun", "accelerate", "deepy.py"};
+    const char *slash = strrchr(name, '/');
+    const char *base = slash != NULL ? slash + 1 : name;
+    const size_t length = strlen(base);
+    bool known = length > 3 && strcmp(base + length - 3, ".py") == 0;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        known = known || strcmp(base, words[i]) == 0;
+    return known;
+}
+
 static const char *advice(const char *name, int error)
 {
+    if (!out_of_resources(error) && spawn_is_python(name))
+        return "; what a DeepSpeed script trains, ringtrain does: ringrun -n N ringtrain "
+               "--deepspeed_config FILE --data DIR (other scripts: python3 SCRIPT.py)";
     if (out_of_resources(error))
         return "; raise the limits (ulimit -n, ulimit -u), or start fewer ranks";
     if (error == ENOENT && strchr(name, '/') == NULL)

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define DEEPSPEED_HOSTFILE "/job/hostfile"
@@ -53,12 +54,31 @@ static ring_status unnamed_nodes(int nodes, host_list *out)
     return RING_OK;
 }
 
+/* Platforms write 'host1', 'host2'. */
+static ring_status from_variable(const char *name, host_list *out)
+{
+    const char *value = variable(name);
+    if (value == NULL)
+        return fail(RING_ERR_CONFIG, "--hostfile env:%s: the variable is not set", name);
+    char *names = memory_text(value, strlen(value)), *to = names;
+    for (const char *at = value; *at != '\0'; at++) {
+        if (strchr(" \t'\"", *at) == NULL)
+            *to++ = *at;
+    }
+    *to = '\0';
+    const ring_status status = hosts_parse_list(names, out);
+    free(names);
+    return status;
+}
+
 static ring_status find_hosts(const options *o, host_list *out, const char **from)
 {
     *from = "--node-rank";
     if (o->node_rank >= 0)
         return unnamed_nodes(o->nodes, out);
     *from = "--hostfile";
+    if (o->hostfile != NULL && strncmp(o->hostfile, "env:", 4) == 0)
+        return from_variable(o->hostfile + 4, out);
     if (o->hostfile != NULL)
         return hosts_read_file(o->hostfile, out);
     *from = "-H";

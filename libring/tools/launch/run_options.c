@@ -4,8 +4,10 @@
 
 #include "args.h"
 #include "job.h"
+#include "spawn.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -70,6 +72,18 @@ static void take_launcher(const args_given *given)
         args_refuse(given, "other hosts are reached by ssh; leave the option out");
 }
 
+static void refuse_module(const args_given *given)
+{
+    const options *o = given->out;
+    const char *file = o->config_file != NULL ? o->config_file : "FILE";
+    args_fail(
+        "--module %s: ranks are programs, and Python modules do not run in them; write ringrun "
+        "%s %s ringtrain %s %s --data DIR",
+        given->text, o->config_file != NULL ? "--config_file" : "-n",
+        o->config_file != NULL ? file : "N",
+        o->config_file != NULL ? "--config_file" : "--deepspeed_config", file);
+}
+
 static const char *const bindings[] = {
     [BIND_NONE] = "none", [BIND_CORE] = "core", [BIND_AUTO] = "auto", NULL};
 
@@ -91,7 +105,9 @@ static const args_row rows[] = {
     {.help = "Where:"},
     {"host", 'H', "A,B:SLOTS", "Hosts, reached by ssh; a slot takes a rank (default 1)", args_text,
      AT(hosts)},
-    {"hostfile", 0, "FILE", "Hosts, a line each: NAME slots=N, or NAME:N", args_text, AT(hostfile)},
+    {"hostfile", 0, "FILE",
+     "Hosts, a line each: NAME slots=N, or NAME:N; env:NAME: of the variable, 'a','b:2'", args_text,
+     AT(hostfile)},
     {"include", 0, "NODE:SLOT,...@...", "Of the hosts, only these (also -i)", args_text,
      AT(include)},
     {NULL, 'i', "NODE", NULL, args_text, AT(include), HIDDEN},
@@ -126,6 +142,10 @@ static const args_row rows[] = {
     {"enable-each-rank-log", 0, "DIR", "Also write each rank's output to DIR/rank_N.log", args_text,
      AT(log_dir)},
     {.help = "Understood from other launchers:"},
+    {"config_file", 0, "FILE",
+     "Ranks and hosts of accelerate's configuration (num_processes, num_machines, …)", args_text,
+     AT(config_file)},
+    {"module", 0, "NAME", NULL, refuse_module, HIDDEN},
     {"launcher", 0, "ssh", "Other hosts are reached by plain ssh", .take = take_launcher},
     {"standalone", 0, NULL, "This host only, as -H localhost", .take = take_standalone},
     {"no-ssh", 0, NULL, "With --node-rank: nobody is reached by ssh", args_flag, AT(no_ssh)},
@@ -194,10 +214,22 @@ static int take_program(char **words, int count, void *out)
     return count;
 }
 
+/* Before anything else is asked about a line that another launcher was to read. */
+static void check_program(const options *o)
+{
+    char room[4096], why[512];
+    if (o->hosts != NULL || o->hostfile != NULL || !spawn_is_python(o->program[0]) ||
+        spawn_find(o->program[0], room, sizeof room))
+        return;
+    spawn_describe_error(o->program[0], errno, why, sizeof why);
+    args_fail("%s", why);
+}
+
 static void check_together(const options *o)
 {
     if (o->program == NULL)
         args_fail("which program? ringrun -n N PROGRAM [ARGS...]");
+    check_program(o);
     if (o->hostfile != NULL && o->hosts != NULL)
         args_fail("--hostfile and -H both name the hosts; give one");
     if (o->include != NULL && o->exclude != NULL)
@@ -224,6 +256,8 @@ void options_parse(int argc, char **argv, options *out)
                                          take_program, .rest = true, .unknown = guess};
     *out = (options){.node_rank = -1, .binding = BIND_AUTO, .kill_wait = KILL_WAIT};
     args_parse(&ringrun, argc, argv, out);
+    options_take_accelerate(out);
+    options_take_platform(out);
     options_take_node_variables(out);
     check_together(out);
 }

@@ -13,6 +13,7 @@
 typedef struct options {
     int ranks, per_node, nodes; /* 0: not said                                   */
     int node_rank;              /* -1: not said; else only this node's ranks run */
+    const char *config_file;    /* accelerate's */
     const char *hostfile, *hosts, *include, *exclude;
     const char *master_addr;
     int master_port, ssh_port;  /* 0: not said */
@@ -32,6 +33,13 @@ void options_free(options *o);
 /** The hosts that the options or a batch system name, else this one.
  *  @param[out] from  where the list came from, for messages; NULL: nobody named any. */
 ring_status options_hosts(const options *o, host_list *out, const char **from);
+
+/** Takes from accelerate's file what the command line does not say. Ends the program if the file is
+ *  wrong. */
+void options_take_accelerate(options *o);
+
+/** The same from DC_DL_CONFIG, by which a platform tells its workers how many GPUs each has. */
+void options_take_platform(options *o);
 
 /** The platforms that give every node RANK and WORLD_SIZE of nodes, without LOCAL_RANK, mean
  *  nodes: takes them as such. @return true if it did. */

@@ -40,6 +40,10 @@ void spawn_sweep(void);
  *  @return false with errno if there is none that may be run. */
 bool spawn_find(const char *name, char *out, size_t size);
 
+/** @return true for what users of other launchers write where the program stands: scripts and those
+ *  launchers. */
+bool spawn_is_python(const char *name);
+
 /** Why @p name cannot be started, and what to do; the exit code that goes with it.
  *  @param error  errno of spawn_find() or spawn_start(). */
 void spawn_describe_error(const char *name, int error, char *out, size_t size);
