@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "config.h"
 #include "export_command.h"
+#include "foreign.h"
 #include "numbers.h"
 #include "output.h"
 #include "training.h"
@@ -21,6 +22,7 @@
 typedef struct command_line {
     run_options run;
     bool config_may_follow, rank_may_follow;
+    const char *deepspeed_config, *accelerate_config;
     int accepted; /* what has no effect */
 } command_line;
 
@@ -32,7 +34,15 @@ static void take_deepspeed(const args_given *given)
     line->run.deepspeed_given = true;
     line->config_may_follow = given->text == NULL;
     if (given->text != NULL)
-        line->run.config_path = given->text;
+        line->deepspeed_config = given->text;
+}
+
+static void take_check(const args_given *given)
+{
+    command_line *line = given->out;
+    line->run.check = CHECK_HERE;
+    if (given->text != NULL)
+        args_whole(given);
 }
 
 static void take_local_rank(const args_given *given)
@@ -42,6 +52,13 @@ static void take_local_rank(const args_given *given)
     line->rank_may_follow = given->text == NULL;
     if (given->text != NULL)
         args_whole(given);
+}
+
+static void take_backend(const args_given *given)
+{
+    command_line *line = given->out;
+    args_name(given);
+    line->run.backend = given->text;
 }
 
 static void take_compat(const args_given *given)
@@ -77,6 +94,7 @@ static void print_keys(const args_given *given)
 
 /* In the order of the fields' values. */
 static const char *const compats[] = {"ds-0.13", NULL},
+                         *const backends[] = {"nccl", "gloo", "mpi", NULL},
                          *const unknown_keys[] = {"error", "warn", NULL},
                          *const policies[] = {"exact", "keep-global", NULL};
 
@@ -85,8 +103,11 @@ static const char *const compats[] = {"ds-0.13", NULL},
 #define AT(member) ARGS_AT(command_line, run.member)
 static const args_row rows[] = {
     {.help = "The run:"},
-    {"deepspeed_config", 0, "FILE", "DeepSpeed configuration (JSON)", args_text, AT(config_path)},
+    {"deepspeed_config", 0, "FILE", "DeepSpeed configuration (JSON)", args_text,
+     ARGS_AT(command_line, deepspeed_config)},
     {"deepscale_config", .flags = OPTION_ALIAS},
+    {"config_file", 0, "FILE", "accelerate's configuration (YAML) instead", args_text,
+     ARGS_AT(command_line, accelerate_config)},
     {"data", 0, "DIR",
      "Folder of MNIST's four files, raw or .gz, CIFAR-10's, or a text: train.bin and val.bin, or "
      "input.txt (RING_DATA)",
@@ -101,9 +122,19 @@ static const args_row rows[] = {
     {"max-steps", 0, "N",
      "Stop after N updates, or at the end of --epochs if that is given and comes first", args_whole,
      AT(max_steps), .least = 1, .most = INT_MAX},
+    {"steps", 's', .flags = OPTION_ALIAS},
     {"eval-every", 0, "N",
      "Use the test set after every N epochs and after the last one (default 1); 0: never",
      args_whole, AT(eval_every), .most = INT_MAX},
+    {"batch_size", 'b', "N",
+     "Samples of a micro-batch of all ranks of a host together, where the configuration leaves "
+     "train_micro_batch_size_per_gpu open",
+     args_whole, AT(batch), .least = 1, .most = INT_MAX},
+    {"batch_size_p_n", .flags = OPTION_ALIAS},
+    {"check", 0, "RANKS",
+     "Check configuration, model and, if given, data, and print the memory that a rank takes; no "
+     "training",
+     take_check, AT(check), .least = 1, .most = 65536, .flags = OPTION_ARG_OPTIONAL},
     {"seed", 0, "S", "Of the initial parameters and the sample order (default 0)", args_whole,
      AT(seed), .most = UINT32_MAX},
     {"pipeline-parallel-size", 'p', "N",
@@ -145,6 +176,10 @@ static const args_row rows[] = {
      "take "
      "the accumulation that fits",
      args_name, AT(policy), .names = policies},
+    {"backend", 0, "nccl|gloo|mpi", "Accepted, no effect", take_backend,
+     ARGS_AT(command_line, accepted), .names = backends},
+    {"workers", 'j', "N", "Accepted, no effect: the data set is in memory", args_whole, AT(workers),
+     .most = INT_MAX},
     {"local_rank", 0, "N", "Accepted, no effect", take_local_rank, ARGS_AT(command_line, accepted),
      .most = INT_MAX, .flags = OPTION_ARG_OPTIONAL},
     {0},
@@ -158,8 +193,9 @@ static int take_word(char **words, int count, void *out)
     command_line *line = out;
     long long rank;
     (void)count;
-    if (line->config_may_follow && line->run.config_path == NULL)
-        line->run.config_path = words[0];
+    foreign_word(words[0]);
+    if (line->config_may_follow && line->deepspeed_config == NULL)
+        line->deepspeed_config = words[0];
     else if (line->rank_may_follow && !number_whole(words[0], 0, INT_MAX, &rank))
         args_fail("--local_rank %s: expected a whole number from 0 to %d", words[0], INT_MAX);
     else if (!line->rank_may_follow)
@@ -180,13 +216,25 @@ static void check_checkpoints(const run_options *run_to)
         args_fail("--init and --resume: the parameters come from the one or from the other");
 }
 
-static void check_complete(run_options *run_to)
+static void choose_config(command_line *line)
 {
-    if (run_to->config_path == NULL)
+    if (line->deepspeed_config != NULL && line->accelerate_config != NULL)
+        args_fail("--deepspeed_config and --config_file are both a configuration; give one");
+    if (line->deepspeed_config == NULL && line->accelerate_config == NULL)
         args_fail("no configuration: give --deepspeed_config FILE");
+    if (line->deepspeed_config != NULL)
+        foreign_config("--deepspeed_config", line->deepspeed_config);
+    line->run.accelerate = line->accelerate_config != NULL;
+    line->run.config_path = line->run.accelerate ? line->accelerate_config : line->deepspeed_config;
+}
+
+static void choose_data(run_options *run_to)
+{
     if (run_to->data == NULL)
         run_to->data = getenv("RING_DATA");
-    if (run_to->data == NULL || run_to->data[0] == '\0')
+    if (run_to->data != NULL && run_to->data[0] == '\0')
+        run_to->data = NULL;
+    if (run_to->data == NULL && run_to->check == CHECK_NOTHING)
         args_fail("no data: give --data DIR or set RING_DATA");
     check_checkpoints(run_to);
 }
@@ -194,22 +242,29 @@ static void check_complete(run_options *run_to)
 int main(int argc, char **argv)
 {
     static const args_program ringtrain = {
-        "ringtrain", rows, NULL,
+        "ringtrain",
+        rows,
+        NULL,
         "Trains a network on MNIST, CIFAR-10 or a text as a DeepSpeed configuration says, on as "
-        "many ranks "
-        "as the "
-        "launcher started: ringrun -n 2 ringtrain --deepspeed_config FILE --data DIR"
+        "many ranks as the launcher started: "
+        "ringrun -n 2 ringtrain --deepspeed_config FILE --data DIR"
         "\vringtrain export CHECKPOINT --out FILE.safetensors makes one file of a checkpoint's "
         "parameters; ringtrain export --help tells more.\n\n"
-        "Exit status: 0 trained and everything written, 1 failed (configuration, data, training, "
-        "output), 2 wrong use, 128 + signal after Ctrl-C or SIGTERM.",
-        .take = take_word};
-    command_line line = {
-        .run = {.model = "mlp", .loss = LOSS_KINDS, .eval_every = 1, .started = train_now()}};
+        "Exit status: 0 trained and everything written (or checked, and it would), 1 failed "
+        "(configuration, data, training, output), 2 wrong use, 128 + signal after Ctrl-C or "
+        "SIGTERM.",
+        .take = take_word,
+        .unknown = foreign_option};
+    command_line line = {.run = {.model = "mlp",
+                                 .loss = LOSS_KINDS,
+                                 .eval_every = 1,
+                                 .workers = -1,
+                                 .started = train_now()}};
     output_check_at_exit(EXIT_FAILURE);
     if (argc > 1 && strcmp(argv[1], "export") == 0)
         return export_command(argc - 1, argv + 1);
     args_parse(&ringtrain, argc, argv, &line);
-    check_complete(&line.run);
+    choose_config(&line);
+    choose_data(&line.run);
     return run(&line.run);
 }

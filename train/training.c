@@ -15,6 +15,7 @@
 #include "dataset.h"
 #include "division.h"
 #include "errors.h"
+#include "estimate.h"
 #include "gemm.h"
 #include "layer_list.h"
 #include "params_dump.h"
@@ -70,6 +71,10 @@ static void note_ignored(train_state *state)
         print_note(state, "--deepspeed has no effect: there is no other engine");
     if (state->options->local_rank_given)
         print_note(state, "--local_rank has no effect: the launcher's environment says it");
+    if (state->options->workers >= 0)
+        print_note(state, "--workers has no effect: the data set is in memory");
+    if (state->options->backend != NULL)
+        print_note(state, "--backend has no effect: ranks talk through libring");
     if (state->options->compat_ds_0_13)
         print_note(state,
                    "--compat ds-0.13: no clipping unless the configuration asks, the first "
@@ -106,26 +111,67 @@ static ring_status check_saving(const train_state *state)
                       "version: leave them out, or train without stages");
 }
 
-static ring_status resolve_ranks(train_state *state)
+static ring_status check_pipeline(const train_config *config)
 {
-    ring_comm_info info = {.size = sizeof info};
-    RING_TRY(train_ring(state->comm, ring_comm_get_info(state->comm, &info)));
-    const char *launcher = info.launcher[0] != '\0' ? info.launcher : "no launcher";
+    if (config->pipeline.stages == 1 ||
+        (!config->micro_batches.listed && config->data_partition.count == 0))
+        return RING_OK;
+    return train_fail(RING_ERR_UNSUPPORTED,
+                      "ranks with batches or parts of the data of their own do not go with stages "
+                      "of a pipeline yet: leave out the lists, or train without stages");
+}
+
+static ring_status resolve_ranks(train_state *state, const char *launcher)
+{
     RING_TRY(config_resolve_stages(&state->config, state->options->stages, state->ranks, launcher));
     RING_TRY(check_saving(state));
+    RING_TRY(check_pipeline(&state->config));
     state->grid = grid_place(state->ranks, state->rank, (int)state->config.pipeline.stages);
     return resolve_batch(state, launcher);
 }
 
+/* --batch_size is of all ranks of a host, as users of DistributedDataParallel give it. */
+static ring_status share_batch(const train_state *state, int local_ranks, long *micro)
+{
+    const long batch = state->options->batch;
+    *micro = batch / local_ranks;
+    if (batch % local_ranks == 0)
+        return RING_OK;
+    return train_fail(RING_ERR_CONFIG,
+                      "--batch_size %ld is for all ranks of this host, which are %d; give a "
+                      "multiple of that",
+                      batch, local_ranks);
+}
+
+static void note_processes(train_state *state)
+{
+    char text[256];
+    if (state->config.processes == 0 || state->config.processes == state->ranks)
+        return;
+    snprintf(text, sizeof text,
+             "num_processes is %ld, but there %s %d rank%s; ringrun --config_file starts %ld",
+             state->config.processes, state->ranks == 1 ? "is" : "are", state->ranks,
+             state->ranks == 1 ? "" : "s", state->config.processes);
+    print_note(state, text);
+}
+
 static ring_status read_config(train_state *state)
 {
+    ring_comm_info info = {.size = sizeof info};
+    config_options options = {.warn_unknown = state->options->warn_unknown,
+                              .compat_ds_0_13 = state->options->compat_ds_0_13,
+                              .accelerate = state->options->accelerate,
+                              .fp16 = state->options->fp16,
+                              .bf16 = state->options->bf16};
     note_ignored(state);
-    const config_options options = {.warn_unknown = state->options->warn_unknown,
-                                    .compat_ds_0_13 = state->options->compat_ds_0_13,
-                                    .fp16 = state->options->fp16,
-                                    .bf16 = state->options->bf16};
+    RING_TRY(train_ring(state->comm, ring_comm_get_info(state->comm, &info)));
+    const int local_ranks = state->options->check > 0 ? state->ranks : info.local_ranks;
+    RING_TRY(share_batch(state, local_ranks, &options.micro_batch));
     RING_TRY(config_read(state->options->config_path, &options, print_note, state, &state->config));
-    return resolve_ranks(state);
+    note_processes(state);
+    if (state->options->check > 0)
+        return resolve_ranks(state, "--check");
+    return resolve_ranks(state, info.launcher[0] != '\0' ? info.launcher : "no launcher");
 }
 
 /* Text is for models that begin with words, and images are for the others. */
@@ -557,11 +603,42 @@ static ring_status train(train_state *state)
     return state->stopped != 0 ? stop(state) : finish(state);
 }
 
+static ring_status print_estimate(const train_state *state, size_t samples)
+{
+    if (state->grid.stages == 1)
+        return estimate_print(&state->config, &state->spec, samples, state->ranks, stdout);
+    printf("the memory of a pipeline's stages is told when the training starts\n");
+    return RING_OK;
+}
+
+/* All that can be wrong before the training, and what it would take. */
+static ring_status check_all(train_state *state)
+{
+    size_t samples = SIZE_MAX;
+    RING_TRY(read_config(state));
+    RING_TRY(read_model(state));
+    if (state->options->data != NULL) {
+        RING_TRY(read_data(state));
+        RING_TRY(plan_epoch(state));
+        samples = state->shares.samples[0];
+    }
+    if (state->rank == 0) {
+        config_print(&state->config, true, stdout);
+        RING_TRY(print_estimate(state, samples));
+        printf("checked%s: this would train\n", samples == SIZE_MAX ? ", but for the data" : "");
+    }
+    return RING_OK;
+}
+
 static ring_status run_all(train_state *state)
 {
     RING_TRY(train_ring(NULL, ring_comm_init_env(&state->comm)));
     state->ranks = ring_comm_size(state->comm);
     state->rank = ring_comm_rank(state->comm);
+    if (state->options->check > 0)
+        state->ranks = state->options->check;
+    if (state->options->check != CHECK_NOTHING)
+        return agree(state->comm, check_all(state));
     RING_TRY(set_up(state));
     return train(state);
 }

@@ -11,9 +11,13 @@
 #include "config.h"
 #include "loss.h"
 
+/** Of run_options.check. */
+enum { CHECK_NOTHING, CHECK_HERE = -1 };
+
 typedef struct run_options {
     const char *config_path;
-    const char *data;
+    bool accelerate;          /* that file is accelerate's, in YAML */
+    const char *data;         /* NULL, to check alone: none */
     const char *model;        /* a built-in one's name, or a list of layers: FILE.json */
     const char *metrics_path; /* NULL: none */
     const char *dump_path;    /* NULL: none */
@@ -27,12 +31,17 @@ typedef struct run_options {
     int epochs;               /* 0: as many as max_steps takes, else 1 */
     long max_steps;           /* 0: no limit */
     long stages;              /* of the pipeline; 0: as configured */
+    long batch; /* samples of a micro-batch of all ranks of a host; 0: as the file says */
     uint64_t seed;
     bool compat_ds_0_13, warn_unknown;
     bool fp16, bf16; /* where the configuration leaves it open */
     batch_policy policy;
-    bool deepspeed_given, local_rank_given; /* accepted for DeepSpeed's sake */
-    double started;                         /* train_now() at the program's start */
+    /* Accepted for DeepSpeed's sake. */
+    bool deepspeed_given, local_rank_given;
+    const char *backend; /* NULL: not given */
+    int workers;         /* -1: not given */
+    int check;      /* ranks to check for instead of training; CHECK_HERE: as many as there are */
+    double started; /* train_now() at the program's start */
 } run_options;
 
 /** Collective. Errors are reported here: by rank 0 what all ranks have agreed on, anything

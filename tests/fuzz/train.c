@@ -41,7 +41,10 @@ static void seed_train_config(fuzz_seeds *to)
     fuzz_add_text(to, "\xef\xbb\xbf{\"train_batch_size\": 4, \"optimizer\": {\"type\": \"Adam\"}, "
                       "\"fp16\": {\"enabled\": false}, \"steps_per_print\": 5, # x\n"
                       "\"wall_clock_breakdown\": true, \"zero_optimization\": {\"stage\": 0}}");
-    fuzz_add_any_text(to, "{\"train_batch_size\": [1|2|3], \"\\u001b[2J\": 1}");
+    fuzz_add_text(to,
+                  "{\"train_micro_batch_size_per_gpu\": [30, 20, 5], \"data_partition\": [3, 2, "
+                  "1], \"data_split\": \"contiguous\", \"optimizer\": {\"type\": \"SGD\"}}");
+    fuzz_add_any_text(to, "{\"train_batch_size\": [1|2|3], ..., \"\\u001b[2J\": 1}");
     fuzz_add_any_text(to, "{\"optimiser\": {\"type\": \"SGD\\u009b\"}, \"a\\nb\": 1}");
 }
 
@@ -53,7 +56,7 @@ static void check_number(double value)
 static void check_config(const train_config *c)
 {
     must(c->train_batch >= 0 && c->micro_batch >= 0 && c->accumulation >= 0);
-    must(c->optimizer.kind <= OPTIMIZER_ADAMW && c->schedule.kind <= SCHEDULE_WARMUP_DECAY);
+    must(c->optimizer.kind <= OPTIMIZER_ADAMW && c->schedule.kind <= SCHEDULE_STEPS);
     check_number(c->optimizer.lr);
     check_number(c->optimizer.momentum);
     check_number(c->optimizer.weight_decay);
@@ -64,6 +67,15 @@ static void check_config(const train_config *c)
     must(c->optimizer.lr >= 0 && c->gradient_clipping >= 0 && c->schedule.warmup_steps >= 0);
 }
 
+static long batch_of_a_pass(const train_config *c, int ranks)
+{
+    const rank_numbers *micro = &c->micro_batches;
+    long sum = 0;
+    for (int r = 0; r < ranks; r++)
+        sum += micro->listed ? micro->values[r] : c->micro_batch;
+    return sum;
+}
+
 static void check_batch(const train_config *config, int ranks)
 {
     train_config c = *config;
@@ -72,7 +84,7 @@ static void check_batch(const train_config *config, int ranks)
         fuzz_check_refusal(status, reason());
     else
         must(c.micro_batch >= 1 && c.accumulation >= 1 &&
-             c.train_batch == c.micro_batch * c.accumulation * ranks);
+             c.train_batch == c.accumulation * batch_of_a_pass(&c, ranks));
 }
 
 static void print_config(const train_config *c)
@@ -121,6 +133,31 @@ const fuzz_target fuzz_train_config = {.name = "train_config",
                                        .most = 4096,
                                        .seeds = seed_train_config,
                                        .parse = parse_train_config};
+
+/* ---- accelerate's YAML ---------------------------------------------------------- */
+
+static void seed_accelerate(fuzz_seeds *to)
+{
+    fuzz_add_text(to, "compute_environment: LOCAL_MACHINE\ndebug: false\ndeepspeed_config:\n"
+                      "  gradient_accumulation_steps: 2\n  gradient_clipping: 1.0\n"
+                      "  offload_param_device: cpu\n  zero_stage: 3\ndistributed_type: DEEPSPEED\n"
+                      "mixed_precision: 'no'\nnum_processes: 8\ntpu_env: []\n");
+    fuzz_add_text(to, "---\n# x\nmixed_precision: \"no\" # y\r\nmachine_rank: ~\n"
+                      "deepspeed_config:\n    zero_stage: null\n\nuse_cpu: yes");
+    fuzz_add_any_text(to, "a: 'it''s'\nb: \"\\\"\\\\\"\n\tc: [1]\n- d\n");
+}
+
+static ring_status parse_accelerate(const unsigned char *bytes, size_t size)
+{
+    const config_options options = {.accelerate = true};
+    return parse_with(&options, bytes, size);
+}
+
+const fuzz_target fuzz_accelerate = {.name = "accelerate",
+                                     .reads = "accelerate's configurations",
+                                     .most = 4096,
+                                     .seeds = seed_accelerate,
+                                     .parse = parse_accelerate};
 
 /* ---- Lists of layers ------------------------------------------------------------ */
 

@@ -400,15 +400,170 @@ static void unknown_keys_may_be_notes(void **state)
     assert_non_null(strstr(got.notes, "x.y is unknown and ignored"));
 }
 
+static void what_a_manual_leaves_out_is_told(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("{" SGD ", \"train_batch_size\": 1,\n ...\n}").status, RING_ERR_CONFIG);
+    assert_string_equal(train_error(),
+                        "c.json:2:2: `...` stands for more in a manual; write it, or leave it out");
+}
+
+static void offload_to_the_host_is_a_note(void **state)
+{
+    (void)state;
+    const parsed got = parse("{" SGD ", \"zero_optimization\": {\"stage\": 3, "
+                             "\"offload_optimizer\": {\"device\": \"cpu\"}, \"offload_param\": "
+                             "{\"device\": \"cpu\", \"pin_memory\": true}}}");
+    assert_int_equal(got.status, RING_OK);
+    assert_string_equal(got.notes,
+                        "zero_optimization.offload_optimizer.device = cpu has no effect here: all "
+                        "states lie in host memory\n"
+                        "zero_optimization.offload_param.device = cpu has no effect here: all "
+                        "states lie in host memory\n");
+    assert_int_equal(parse("{" SGD ", \"zero_optimization\": {\"stage\": 2, \"offload_param\": "
+                           "{\"device\": \"cpu\"}}}")
+                         .status,
+                     RING_ERR_CONFIG);
+    assert_non_null(strstr(train_error(), "zero_optimization.offload_param is for stage 3, not 2"));
+}
+
+static void buckets_are_capped_and_that_is_said(void **state)
+{
+    (void)state;
+    parsed got = parse("{" SGD ", \"zero_optimization\": {\"reduce_bucket_size\": 5e8}}");
+    assert_string_equal(got.notes, "zero_optimization.reduce_bucket_size 500000000: gradients "
+                                   "travel in buckets of 16384 elements here, or of one layer if "
+                                   "that has more\n");
+    got = parse("{" SGD ", \"zero_optimization\": {\"reduce_bucket_size\": 1e3, \"overlap_comm\": "
+                "false}}");
+    assert_string_equal(got.notes, "");
+    assert_int_equal(got.config.reduce_bucket_size, 1000);
+    assert_false(got.config.overlap_comm);
+    assert_true(parse("{" SGD "}").config.overlap_comm);
+}
+
+static parsed parse_yaml(const char *text)
+{
+    return parse_with(text, (config_options){.accelerate = true});
+}
+
+static void accelerates_file_is_a_configuration(void **state)
+{
+    (void)state;
+    const parsed got = parse_yaml("# of accelerate config\n"
+                                  "compute_environment: LOCAL_MACHINE\n"
+                                  "deepspeed_config:\n"
+                                  "  gradient_accumulation_steps: 3\n"
+                                  "  gradient_clipping: 0.5  # half\n"
+                                  "  zero_stage: 2\n"
+                                  "distributed_type: 'DEEPSPEED'\n"
+                                  "mixed_precision: \"no\"\n"
+                                  "num_processes: 8\n"
+                                  "tpu_env: []\n");
+    assert_int_equal(got.status, RING_OK);
+    assert_int_equal(got.config.accumulation, 3);
+    assert_near(got.config.gradient_clipping, 0.5, 0, 0);
+    assert_int_equal(got.config.zero_stage, 2);
+    assert_int_equal(got.config.processes, 8);
+    assert_int_equal(got.config.micro_batch, 8);
+    assert_int_equal(got.config.optimizer.kind, OPTIMIZER_ADAMW);
+    assert_string_equal(got.notes,
+                        "compute_environment has no effect here: the launcher's environment says "
+                        "where this runs\n"
+                        "tpu_env has no effect here: there is no TPU here\n"
+                        "train_micro_batch_size_per_gpu: auto -> 8\n"
+                        "accelerate's file leaves the optimizer to the script: AdamW with lr 2e-4, "
+                        "betas 0.9 and 0.99, no weight decay, no schedule\n");
+}
+
+static void accelerates_file_is_refused_with_its_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *error;
+    } cases[] = {
+        {"zero_stage: 3\n", "c.json:1:1: unknown key \"zero_stage\""},
+        {"deepspeed_config:\n  zero_stag: 3\n",
+         "c.json:2:3: unknown key \"zero_stag\"; did you mean \"zero_stage\"?"},
+        {"deepspeed_config:\n  zero_stage: 4\n",
+         "c.json:2:3: zero_optimization.stage must be at most 3, not 4"},
+        {"deepspeed_config:\n  zero_stage: 'x'\n",
+         "c.json:2:3: zero_optimization.stage must be a whole number"},
+        {"deepspeed_config: 3\n", "c.json:1:1: deepspeed_config: expected a section"},
+        {"mixed_precision: fp8\n", "c.json:1:1: mixed_precision: expected 'no', fp16 or bf16"},
+        {"distributed_type: FSDP\n", "c.json:1:1: distributed_type: expected DEEPSPEED, or"},
+        {"num_processes: 0\n", "c.json:1:1: num_processes: expected a whole number"},
+        {"deepspeed_config:\n  deepspeed_config_file: ds.json\n",
+         "c.json:2:3: the configuration is another file; give that one: ringtrain "
+         "--deepspeed_config ds.json"},
+        {"a: 1\na: 2\n", "c.json:2:1: \"a\" is given twice; keep one"},
+        {"debug: false\n\tuse_cpu: true\n", "c.json:2:1: YAML is indented by blanks, not by tabs"},
+        {"  debug: false\n", "c.json:1:3: the line is indented, but no section is open before it"},
+        {"a:\n  b: 1\n   c: 2\n", "c.json:3:4: the line is indented by 3 blanks"},
+        {"a: 1\n  b: 1\n", "c.json:2:3: the line is indented, but no section is open"},
+        {"- a\n", "c.json:1:1: lists are not read here"},
+        {"a: - b\n", "c.json:1:4: lists are not read here"},
+        {"a: [1]\n", "c.json:1:4: values that begin with '[' are not read here"},
+        {"a: &b\n", "c.json:1:4: values that begin with '&' are not read here"},
+        {"a: 'b\n", "c.json:1:6: the quote is not closed"},
+        {"a: 'b' c\n", "c.json:1:8: nothing may follow the value"},
+        {"a: \"\\n\"\n", "c.json:1:5: of escapes only"},
+        {"a: b: c\n", "c.json:1:5: a value that holds ':' needs quotes"},
+        {"a:b\n", "c.json:1:3: a blank must follow ':'"},
+        {"a\n", "c.json:1:1: expected a line \"key: value\""},
+        {"{\n  \"pipe-parallel-size\": 1,\n",
+         "c.json:1:1: expected a line \"key: value\", not '{'"},
+        {"a: \xc3\xa4\n", "c.json:1:4: values are printable ASCII here"},
+        {"pipe-parallel-size: 1\n", "a file of gpt-neox is of a model family that is not here"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_int_not_equal(parse_yaml(cases[i].text).status, RING_OK);
+        if (strstr(train_error(), cases[i].error) == NULL)
+            fail_msg("no \"%s\" in:\n%s", cases[i].error, train_error());
+    }
+}
+
+static void quotes_and_markers_of_yaml_are_read(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "---\nmixed_precision: 'no' # comment\n",
+        "mixed_precision: \"no\"\r\n",
+        "\n# all\nmixed_precision: no",
+        "deepspeed_config:\n    zero_stage: 3\n    gradient_clipping: null\n\ndebug: ~\n",
+        "deepspeed_config:\n",
+    };
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        if (parse_yaml(texts[i]).status != RING_OK)
+            fail_msg("%s\n%s", texts[i], train_error());
+    }
+}
+
+/* As a front end's argument and its file. */
+static void a_wanted_batch_fills_what_is_open(void **state)
+{
+    (void)state;
+    const config_options wanted = {.micro_batch = 32};
+    assert_int_equal(parse_with("{" SGD "}", wanted).config.micro_batch, 32);
+    assert_int_equal(parse_with("{" SGD ", \"train_micro_batch_size_per_gpu\": \"auto\"}", wanted)
+                         .config.micro_batch,
+                     32);
+    assert_int_equal(parse_with("{" SGD ", \"train_micro_batch_size_per_gpu\": 32}", wanted).status,
+                     RING_OK);
+    assert_int_equal(parse_with("{" SGD ", \"train_micro_batch_size_per_gpu\": 64}", wanted).status,
+                     RING_ERR_CONFIG);
+    assert_non_null(strstr(train_error(), "is not the 32 samples a rank that --batch_size gives; "
+                                          "leave one of them out"));
+}
+
 static void a_key_without_effect_is_one_note(void **state)
 {
     (void)state;
-    const parsed got = parse("{" SGD
-                             ", \"zero_optimization\": {\"stage\": 0, \"reduce_bucket_size\": "
-                             "5e8}, \"wandb\": {\"enabled\": false, \"team\": \"a\"}}");
+    const parsed got = parse("{" SGD ", \"zero_optimization\": {\"stage\": 0, \"sub_group_size\": "
+                             "1e9}, \"wandb\": {\"enabled\": false, \"team\": \"a\"}}");
     assert_int_equal(got.status, RING_OK);
-    assert_string_equal(got.notes, "zero_optimization.reduce_bucket_size has no effect here: ZeRO "
-                                   "here has no such choice\n");
+    assert_string_equal(got.notes, "zero_optimization.sub_group_size has no effect here: a bucket "
+                                   "is updated at a time\n");
 }
 
 /* Logging, timing and saving change no result. */
@@ -580,6 +735,13 @@ int main(void)
         cmocka_unit_test(choices_and_a_missing_comma_are_told_together),
         cmocka_unit_test(so_many_errors_are_counted),
         cmocka_unit_test(unknown_keys_may_be_notes),
+        cmocka_unit_test(what_a_manual_leaves_out_is_told),
+        cmocka_unit_test(offload_to_the_host_is_a_note),
+        cmocka_unit_test(buckets_are_capped_and_that_is_said),
+        cmocka_unit_test(accelerates_file_is_a_configuration),
+        cmocka_unit_test(accelerates_file_is_refused_with_its_place),
+        cmocka_unit_test(quotes_and_markers_of_yaml_are_read),
+        cmocka_unit_test(a_wanted_batch_fills_what_is_open),
         cmocka_unit_test(a_key_without_effect_is_one_note),
         cmocka_unit_test(what_only_watches_the_run_is_noted),
         cmocka_unit_test(zeros_other_keys_are_known),

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "accelerate.h"
 #include "auto_values.h"
 #include "entries.h"
 #include "errors.h"
@@ -95,6 +96,10 @@ static ring_status check_later(const config_reader *reader, const config_key *ke
     value_of_json(entry->value, value);
     if (is_initial(key, value))
         return RING_OK;
+    if (key->choices != NULL && value_choose(key->choices, value) != NULL) {
+        tell(reader, "%s = %s has no effect here: %s", key->path, value, key->help);
+        return RING_OK;
+    }
     return lenient_fail(&reader->entries.text, entry->at, RING_ERR_UNSUPPORTED,
                         "%s%s%s is not supported yet by this version: %s", key->path,
                         value[0] != '\0' ? " = " : "", value, key->help);
@@ -153,7 +158,13 @@ static const char *value_for_auto(const config_reader *reader, const char *path)
 static ring_status check_automatic(config_reader *reader, const config_key *key,
                                    const config_entry *entry)
 {
+    char wanted[24];
     const char *value = value_for_auto(reader, key->path);
+    if (strcmp(key->path, "train_micro_batch_size_per_gpu") == 0 &&
+        reader->options->micro_batch > 0) {
+        snprintf(wanted, sizeof wanted, "%ld", reader->options->micro_batch);
+        value = wanted;
+    }
     reader->automatic |= strcmp(key->path, "data_partition") != 0; /* which no front end fills in */
     if (value == NULL)
         return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
@@ -255,9 +266,9 @@ static ring_status finish_optimizer(const config_reader *reader)
         return RING_OK;
     if (reader->automatic && entries_find(&reader->entries, "optimizer") == NULL) {
         automatic_optimizer(optimizer);
-        tell(reader,
-             "no optimizer, in a file with \"auto\": AdamW with lr 2e-4, betas 0.9 and 0.99, "
-             "no weight decay, no schedule");
+        tell(reader, "%s: AdamW with lr 2e-4, betas 0.9 and 0.99, no weight decay, no schedule",
+             reader->options->accelerate ? "accelerate's file leaves the optimizer to the script"
+                                         : "no optimizer, in a file with \"auto\"");
     }
     if (optimizer->type[0] == '\0')
         return train_fail(RING_ERR_CONFIG,
@@ -357,16 +368,6 @@ static ring_status finish_pipeline(const config_reader *reader)
     return RING_OK;
 }
 
-/* Until the ranks are known. */
-static void finish_batch(train_config *config)
-{
-    const rank_numbers *micro = &config->micro_batches;
-    for (int r = 0; r < micro->count; r++) {
-        if (micro->values[r] > config->micro_batch)
-            config->micro_batch = micro->values[r];
-    }
-}
-
 static size_t place_of(const config_reader *reader, const char *path)
 {
     const config_entry *entry = entries_find(&reader->entries, path);
@@ -411,6 +412,58 @@ static void finish_precision(config_reader *reader)
         refuse_at(reader, verdict.key, verdict.fault);
 }
 
+/* Until the ranks are known. A front end's arguments and its file must say the same. */
+static ring_status finish_batch(config_reader *reader)
+{
+    train_config *config = reader->config;
+    rank_numbers *micro = &config->micro_batches;
+    const long wanted = reader->options->micro_batch;
+    if (wanted > 0 && micro->count == 0)
+        *micro = (rank_numbers){.count = 1, .values = {wanted}};
+    for (int r = 0; r < micro->count; r++) {
+        if (micro->values[r] > config->micro_batch)
+            config->micro_batch = micro->values[r];
+    }
+    if (wanted == 0 || (!micro->listed && micro->values[0] == wanted))
+        return RING_OK;
+    return lenient_fail(&reader->entries.text, place_of(reader, "train_micro_batch_size_per_gpu"),
+                        RING_ERR_CONFIG,
+                        "train_micro_batch_size_per_gpu is not the %ld samples a rank that "
+                        "--batch_size gives; leave one of them out",
+                        wanted);
+}
+
+/* Of parameters DeepSpeed offloads those that it splits. */
+static ring_status finish_zero(const config_reader *reader)
+{
+    const train_config *config = reader->config;
+    const config_entry *device = entries_find(&reader->entries,
+                                              "zero_optimization.offload_param.device");
+    const config_entry *bucket = entries_find(&reader->entries,
+                                              "zero_optimization.reduce_bucket_size");
+    if (config->reduce_bucket_size > ZERO_BUCKET_ELEMENTS && bucket != NULL &&
+        cJSON_IsNumber(bucket->value))
+        tell(reader,
+             "zero_optimization.reduce_bucket_size %ld: gradients travel in buckets of %d elements "
+             "here, or of one layer if that has more",
+             config->reduce_bucket_size, ZERO_BUCKET_ELEMENTS);
+    if (device == NULL || config->zero_stage == 3 || !cJSON_IsString(device->value) ||
+        strcmp(device->value->valuestring, "none") == 0)
+        return RING_OK;
+    return lenient_fail(&reader->entries.text, device->at, RING_ERR_CONFIG,
+                        "zero_optimization.offload_param is for stage 3, not %ld; write \"none\"",
+                        config->zero_stage);
+}
+
+static ring_status read_entries(config_reader *reader, const char *name, const char *text,
+                                size_t length)
+{
+    if (reader->options->accelerate)
+        return accelerate_entries(&reader->entries, name, text, length, &reader->faults,
+                                  reader->note, reader->context, &reader->config->processes);
+    return entries_read(&reader->entries, name, text, length, &reader->faults);
+}
+
 static ring_status read_all(config_reader *reader, const char *name, const char *text,
                             size_t length)
 {
@@ -419,9 +472,11 @@ static ring_status read_all(config_reader *reader, const char *name, const char 
         reader->config->gradient_clipping = 0.0;
         reader->config->steps_per_print = 10;
     }
-    if (entries_read(&reader->entries, name, text, length, &reader->faults) == RING_OK) {
+    if (read_entries(reader, name, text, length) == RING_OK) {
         check_entries(reader);
-        finish_batch(reader->config);
+        faults_note(&reader->faults, place_of(reader, "train_micro_batch_size_per_gpu"),
+                    finish_batch(reader));
+        faults_note(&reader->faults, place_of(reader, "zero_optimization"), finish_zero(reader));
         faults_note(&reader->faults, place_of(reader, "optimizer"), finish_optimizer(reader));
         faults_note(&reader->faults, place_of(reader, "scheduler"), finish_schedule(reader));
         finish_precision(reader);

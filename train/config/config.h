@@ -92,7 +92,12 @@ typedef struct pipeline_config {
     long interval;      /* of layers whose activations are kept; 0: all are */
 } pipeline_config;
 
-enum { RANK_NUMBERS_MAX = 128 };
+enum {
+    RANK_NUMBERS_MAX = 128,
+    /* Of a bucket of gradients. Small, so that the last layers' travel during the first layers'
+     * backward. */
+    ZERO_BUCKET_ELEMENTS = 16384
+};
 
 /** One number for all ranks, or one for each. */
 typedef struct rank_numbers {
@@ -116,12 +121,17 @@ typedef struct train_config {
     long zero_stage;          /* of ZeRO, 0 to 3 */
     pipeline_config pipeline;
     bool dump_state, drop_last;
+    bool overlap_comm;       /* reduce while backward goes on */
+    long reduce_bucket_size; /* most elements of a bucket of several layers */
+    long processes;          /* ranks that accelerate's file wants; 0: it does not say */
 } train_config;
 
 typedef struct config_options {
     bool warn_unknown;   /* unknown keys are notes, not errors */
     bool compat_ds_0_13; /* defaults of DeepSpeed 0.13 where they changed later */
     bool fp16, bf16;     /* what fp16.enabled and bf16.enabled are where the file leaves it open */
+    bool accelerate;     /* the file is accelerate's, in YAML */
+    long micro_batch;    /* that the command line wants; 0: it does not say */
 } config_options;
 
 /** Told one line, without line end, about something that the user should know. */

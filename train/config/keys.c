@@ -71,6 +71,12 @@
 #define NO_TIMERS "this version has no such breakdown yet"
 #define NO_MONITOR "--metrics FILE writes the same figures as JSON lines, to be imported"
 #define NO_SAVING "nothing is saved yet but by --dump-params"
+#define LIVE "two buckets are gathered at a time, and released after use, always"
+#define OFFLOAD(name) \
+    { \
+        .path = name, .kind = KEY_TEXT, .use = USE_LATER, .initial = "none", .choices = "cpu", \
+        .help = "all states lie in host memory" \
+    }
 #define NO_ZERO "ZeRO here has no such choice"
 #define NO_SLICES "activations travel whole: no layer is split over ranks"
 #define NOT_QUANTIZED "set it to false: everything travels as float32"
@@ -289,32 +295,41 @@ const config_key config_keys[] = {
      .most = 3,
      FIELD(zero_stage)},
     NOTE("zero_optimization.contiguous_gradients", KEY_BOOL, "gradients always lie together"),
-    NOTE("zero_optimization.overlap_comm", KEY_ANY,
-         "gradients are always reduced while the backward pass goes on"),
-    NOTE("zero_optimization.reduce_scatter", KEY_BOOL, NO_ZERO),
-    NOTE("zero_optimization.reduce_bucket_size", KEY_INT, NO_ZERO),
+    BOOL("zero_optimization.overlap_comm", overlap_comm, "true", NULL,
+         "reduce gradients while the backward pass goes on"),
+    NOTE("zero_optimization.reduce_scatter", KEY_BOOL,
+         "gradients are reduced to their owners from stage 1 on, always"),
+    INT("zero_optimization.reduce_bucket_size", reduce_bucket_size, 1, "5e8",
+        "elements of a bucket of gradients, at most 16384 of them or one layer"),
     NOTE("zero_optimization.use_multi_rank_bucket_allreduce", KEY_BOOL, NO_ZERO),
-    NOTE("zero_optimization.allgather_partitions", KEY_BOOL, NO_ZERO),
-    NOTE("zero_optimization.allgather_bucket_size", KEY_INT, NO_ZERO),
+    NOTE("zero_optimization.allgather_partitions", KEY_BOOL,
+         "parameters are gathered from all owners at once, always"),
+    NOTE("zero_optimization.allgather_bucket_size", KEY_INT,
+         "parameters are gathered in the buckets of the gradients"),
     NOTE("zero_optimization.load_from_fp32_weights", KEY_BOOL, NO_ZERO),
-    NOTE("zero_optimization.elastic_checkpoint", KEY_BOOL, NO_ZERO),
-    NOTE("zero_optimization.round_robin_gradients", KEY_BOOL, NO_ZERO),
+    NOTE("zero_optimization.elastic_checkpoint", KEY_BOOL,
+         "states do not depend on the number of ranks"),
+    NOTE("zero_optimization.round_robin_gradients", KEY_BOOL,
+         "every rank owns a part of each bucket"),
     NOTE("zero_optimization.ignore_unused_parameters", KEY_BOOL, "no parameter is unused"),
-    NOTE("zero_optimization.sub_group_size", KEY_INT, NO_ZERO),
-    NOTE("zero_optimization.stage3_max_live_parameters", KEY_INT, NO_ZERO),
-    NOTE("zero_optimization.stage3_max_reuse_distance", KEY_INT, NO_ZERO),
-    NOTE("zero_optimization.stage3_prefetch_bucket_size", KEY_INT, NO_ZERO),
-    NOTE("zero_optimization.stage3_param_persistence_threshold", KEY_INT, NO_ZERO),
-    NOTE("zero_optimization.stage3_model_persistence_threshold", KEY_INT, NO_ZERO),
+    NOTE("zero_optimization.sub_group_size", KEY_INT, "a bucket is updated at a time"),
+    NOTE("zero_optimization.stage3_max_live_parameters", KEY_INT, LIVE),
+    NOTE("zero_optimization.stage3_max_reuse_distance", KEY_INT, LIVE),
+    NOTE("zero_optimization.stage3_prefetch_bucket_size", KEY_INT,
+         "the next bucket is gathered ahead, always"),
+    NOTE("zero_optimization.stage3_param_persistence_threshold", KEY_INT,
+         "small parameters are split, too"),
+    NOTE("zero_optimization.stage3_model_persistence_threshold", KEY_INT,
+         "small parameters are split, too"),
     NOTE("zero_optimization.stage3_module_granularity_threshold", KEY_INT, NO_ZERO),
     NOTE("zero_optimization.stage3_use_all_reduce_for_fetch_params", KEY_BOOL, NO_ZERO),
     NOTE("zero_optimization.stage3_allgather_sequential", KEY_BOOL, NO_ZERO),
-    NOTE("zero_optimization.stage3_gather_16bit_weights_on_model_save", KEY_BOOL, NO_ZERO),
-    NOTE("zero_optimization.stage3_gather_fp16_weights_on_model_save", KEY_BOOL, NO_ZERO),
+    NOTE("zero_optimization.stage3_gather_16bit_weights_on_model_save", KEY_BOOL, NO_SAVING),
+    NOTE("zero_optimization.stage3_gather_fp16_weights_on_model_save", KEY_BOOL, NO_SAVING),
     {.path = "zero_optimization.offload_optimizer", .kind = KEY_OPEN, .help = "states"},
-    LATER("zero_optimization.offload_optimizer.device", KEY_TEXT, "none", "write \"none\""),
+    OFFLOAD("zero_optimization.offload_optimizer.device"),
     {.path = "zero_optimization.offload_param", .kind = KEY_OPEN, .help = "parameters"},
-    LATER("zero_optimization.offload_param.device", KEY_TEXT, "none", "write \"none\""),
+    OFFLOAD("zero_optimization.offload_param.device"),
     LATER("zero_optimization.cpu_offload", KEY_BOOL, "false", "set it to false"),
     LATER("zero_optimization.cpu_offload_param", KEY_BOOL, "false", "set it to false"),
     NOTE("zero_optimization.cpu_offload_use_pin_memory", KEY_BOOL, "nothing is offloaded"),

@@ -49,16 +49,25 @@ static bool is_word(char c)
            c == '-' || c == '+' || c == '.' || c == '$';
 }
 
+/* "...", where a manual leaves something out. */
+static bool is_ellipsis(const lenient_text *text, size_t at)
+{
+    return peek(text, at) == '.' && peek(text, at + 1) == '.' && peek(text, at + 2) == '.' &&
+           !is_word(peek(text, at + 3));
+}
+
 static bool starts_comment(const lenient_text *text, size_t at)
 {
     const char c = peek(text, at), next = peek(text, at + 1);
-    return c == '#' || (c == '/' && (next == '/' || next == '*'));
+    return c == '#' || (c == '/' && (next == '/' || next == '*')) || is_ellipsis(text, at);
 }
 
 /* @return the byte behind the comment; past the end if a block comment is never closed. */
 static size_t comment_end(const lenient_text *text, size_t at)
 {
     const bool block = peek(text, at) == '/' && peek(text, at + 1) == '*';
+    if (is_ellipsis(text, at))
+        return at + 3;
     size_t i = at + (block ? 2 : 0);
     for (; i < text->source_length; i++) {
         if (!block && text->source[i] == '\n')
@@ -223,6 +232,10 @@ static ring_status copy_next(lenient_cursor *cursor)
                             "a zero byte: this is not a text file");
     if (c == '"')
         return copy_string(cursor);
+    if (is_ellipsis(cursor->text, cursor->at))
+        faults_note(cursor->text->faults, cursor->at,
+                    lenient_fail(cursor->text, cursor->at, RING_ERR_CONFIG,
+                                 "`...` stands for more in a manual; write it, or leave it out"));
     if (starts_comment(cursor->text, cursor->at))
         return skip_comment(cursor);
     if (c == '[')

@@ -59,7 +59,7 @@ void config_print(const train_config *config, bool all, FILE *out)
             continue;
         char value[VALUE_TEXT_MAX];
         value_of_field(config, key, value);
-        print_line(out, key->path, value, same ? " (default)" : "");
+        print_line(out, key->path, value[0] != '\0' ? value : "none", same ? " (default)" : "");
     }
 }
 
@@ -84,12 +84,33 @@ static const char *kind_name(key_kind kind)
     return names[kind];
 }
 
-void config_print_keys(FILE *out)
+/* "SGD Adam" as a sentence has it. */
+static void print_words(FILE *out, const char *before, const char *words, const char *after)
+{
+    fputs(before, out);
+    for (; *words != '\0'; words++) {
+        if (*words == ' ')
+            fputc(',', out);
+        fputc(*words, out);
+    }
+    fputs(after, out);
+}
+
+static void print_key(const config_key *key, FILE *out)
 {
     static const char *const uses[] = {"", "no effect: ", "not yet: "};
-    for (size_t i = 0; i < config_key_count; i++) {
-        const config_key *key = &config_keys[i];
-        fprintf(out, "%-56s %-8s %-14s %s%s\n", key->path, kind_name(key->kind),
-                key->initial != NULL ? key->initial : "-", uses[key->use], key->help);
-    }
+    fprintf(out, "%-56s  %-8s  %-14s  %s", key->path, kind_name(key->kind),
+            key->initial != NULL ? key->initial : "-", uses[key->use]);
+    if (key->scope != NULL)
+        print_words(out, "", key->scope, ": ");
+    fputs(key->help, out);
+    if (key->choices != NULL)
+        print_words(out, key->use == USE_LATER ? " (accepted: " : " (", key->choices, ")");
+    fputc('\n', out);
+}
+
+void config_print_keys(FILE *out)
+{
+    for (size_t i = 0; i < config_key_count; i++)
+        print_key(&config_keys[i], out);
 }

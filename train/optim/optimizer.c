@@ -106,6 +106,13 @@ const char *optimizer_state_name(const optimizer_config *config, int state)
     return none ? NULL : rows[config->kind].states[state];
 }
 
+size_t optimizer_needs(const optimizer_config *config, size_t count)
+{
+    const size_t states = (size_t)(optimizer_state_name(config, 0) != NULL) +
+                          (size_t)(optimizer_state_name(config, 1) != NULL);
+    return states * count * sizeof(float);
+}
+
 /* ---- Groups -------------------------------------------------------------------------------- */
 
 static bool decays(const optimizer_config *config, tensor_group group)
@@ -193,8 +200,7 @@ void optimizer_step(train_optimizer *optimizer, const optimizer_range *range, do
 
 size_t optimizer_bytes(const train_optimizer *optimizer)
 {
-    const size_t states = (optimizer->first != NULL) + (optimizer->second != NULL);
-    return states * optimizer->count * sizeof(float);
+    return optimizer_needs(&optimizer->config, optimizer->count);
 }
 
 double optimizer_sum_squares(const float *values, size_t count)

@@ -54,6 +54,9 @@ void optimizer_begin(train_optimizer *optimizer);
 void optimizer_step(train_optimizer *optimizer, const optimizer_range *range, double lr,
                     double scale);
 
+/** @return bytes of the states of @p count parameters, without anything allocated. */
+size_t optimizer_needs(const optimizer_config *config, size_t count);
+
 /** @return bytes of the states. */
 size_t optimizer_bytes(const train_optimizer *optimizer);
 

@@ -410,6 +410,8 @@ static ring_status run_instruction(step_machine *machine, int number)
         status = check_ring(machine, number, status);
     }
     machine->engine->seconds[at->kind] += train_now() - start;
+    if (status == RING_OK && at->kind == STEP_REDUCE && !machine->engine->config->overlap_comm)
+        status = wait_for(machine, number);
     return status == RING_OK ? advance(machine, number + 1) : status;
 }
 

@@ -12,12 +12,8 @@
 #include "errors.h"
 #include "step_run.h"
 
-enum {
-    /* Small, so that the last layers' gradients travel during the first layers' backward. */
-    BUCKET_BYTES = 64 << 10,
-    /* Images of one forward pass of an evaluation, or tokens. */
-    EVALUATION_BATCH = 256,
-};
+/* Images of one forward pass of an evaluation, or tokens. */
+enum { EVALUATION_BATCH = 256 };
 
 static ring_status check_ring(const train_engine *engine, ring_status status)
 {
@@ -59,18 +55,33 @@ static size_t evaluation_rows(const model_spec *spec)
     return spec->input.dim[0] < EVALUATION_BATCH ? EVALUATION_BATCH / spec->input.dim[0] : 1;
 }
 
-static ring_status create_model(train_engine *engine, const model_spec *spec, size_t samples_max)
+/* A bucket of all parameters, as DeepSpeed's default makes it here, could not overlap with
+ * anything.
+ */
+static size_t bucket_bytes(const train_config *config)
 {
-    const size_t micro = (size_t)engine->config->micro_batch;
+    const long wanted = config->reduce_bucket_size;
+    const long most = wanted > 0 && wanted < ZERO_BUCKET_ELEMENTS ? wanted : ZERO_BUCKET_ELEMENTS;
+    return (size_t)most * sizeof(float);
+}
+
+ring_status engine_plan(train_engine *engine, const model_spec *spec, const model_spec *part,
+                        size_t samples_max)
+{
+    const train_config *config = engine->config;
+    const size_t micro = (size_t)config->micro_batch;
     const size_t most = micro < samples_max ? micro : samples_max;
+    engine->words = model_spec_words(spec);
+    engine->evaluation_rows = evaluation_rows(spec);
     const size_t batch = most > engine->evaluation_rows ? most : engine->evaluation_rows;
-    const int slots = pipe_slots(&engine->pipeline.place, (int)engine->config->accumulation);
-    model_spec kept = *spec;
-    kept.interval = (int)engine->config->pipeline.interval;
+    const int slots = pipe_slots(&engine->pipeline.place, (int)config->accumulation);
+    model_spec kept = *part;
+    kept.interval = (int)config->pipeline.interval;
     RING_TRY(model_create(&engine->model, &kept, batch, slots));
     if (pipeline_is_last(&engine->pipeline))
         RING_TRY(check_output(&engine->model, engine->words));
-    return partition_create(&engine->partition, &engine->model, BUCKET_BYTES, engine->ranks);
+    return partition_create(&engine->partition, &engine->model, bucket_bytes(config),
+                            engine->ranks);
 }
 
 static ring_status create_batch(train_engine *engine)
@@ -129,10 +140,10 @@ static ring_status create_schedules(train_engine *engine)
     return make_room(engine, engine->evaluation.count);
 }
 
-static ring_status create_local(train_engine *engine, const model_spec *spec, size_t samples_max,
-                                uint64_t seed)
+static ring_status create_local(train_engine *engine, const model_spec *spec,
+                                const model_spec *part, size_t samples_max, uint64_t seed)
 {
-    RING_TRY(create_model(engine, spec, samples_max));
+    RING_TRY(engine_plan(engine, spec, part, samples_max));
     RING_TRY(create_batch(engine));
     RING_TRY(create_states(engine, seed));
     return create_schedules(engine);
@@ -145,7 +156,7 @@ static ring_status create_stage(train_engine *engine, const model_spec *spec, si
     ring_status status = pipeline_create(&engine->pipeline, &engine->config->pipeline,
                                          engine->pipeline.place, engine->pipe, spec, &part);
     if (status == RING_OK)
-        status = create_local(engine, &part, samples_max, seed);
+        status = create_local(engine, spec, &part, samples_max, seed);
     model_spec_free(&part);
     return status;
 }
@@ -162,12 +173,11 @@ ring_status engine_create(train_engine *engine, ring_comm *comm, const train_con
                              .ranks = grid.shares,
                              .rank = grid.share,
                              .stage = grid.shares > 1 ? (int)config->zero_stage : 0,
-                             .words = model_spec_words(spec),
-                             .evaluation_rows = evaluation_rows(spec),
                              .pipeline.place = {grid.stages, grid.stage}};
     RING_TRY(grid_join(&grid, comm, &engine->comm, &engine->pipe));
-    RING_TRY(agree(comm, has_pipeline(engine) ? create_stage(engine, spec, samples_max, seed)
-                                              : create_local(engine, spec, samples_max, seed)));
+    RING_TRY(agree(comm, has_pipeline(engine)
+                             ? create_stage(engine, spec, samples_max, seed)
+                             : create_local(engine, spec, spec, samples_max, seed)));
     return pipeline_join(&engine->pipeline);
 }
 

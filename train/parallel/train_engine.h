@@ -65,6 +65,13 @@ typedef struct engine_result {
     bool skipped;      /* gradients were not finite: nothing was updated, overflow.lines say why */
 } engine_result;
 
+/** Makes the network and its partition as engine_create() does, without the ranks.
+ *  @param engine  with config, ranks and the pipeline's place
+ *  @param part    this rank's stage of the network @p spec; the same without a pipeline
+ *  Free with engine_destroy() whatever the result. */
+ring_status engine_plan(train_engine *engine, const model_spec *spec, const model_spec *part,
+                        size_t samples_max);
+
 /** What this rank does of an update. */
 typedef struct engine_share {
     const uint32_t *order; /* [samples] */

@@ -21,7 +21,7 @@ static size_t elements_of(const zero_memory *memory, const zero_array *array)
 
 static size_t bytes_of(const zero_memory *memory, const zero_array *array)
 {
-    return array->data != NULL ? elements_of(memory, array) * precision_size(array->type) : 0;
+    return array->used ? elements_of(memory, array) * precision_size(array->type) : 0;
 }
 
 static void *element_at(const zero_array *array, size_t element)
@@ -62,58 +62,79 @@ size_t zero_owned_count(const zero_memory *memory, int bucket)
     return memory->stage == 0 ? at->count : at->part;
 }
 
-/* ---- Allocating ---------------------------------------------------------------------------- */
+/* ---- Planning ------------------------------------------------------------------------------ */
 
-static ring_status allocate(const zero_memory *memory, zero_array *array, ring_dtype type,
-                            array_layout layout)
+static void use(zero_array *array, ring_dtype type, array_layout layout)
 {
-    *array = (zero_array){.type = type, .layout = layout};
-    return train_ring(NULL, ring_mem_alloc((void **)&array->data,
-                                           elements_of(memory, array) * precision_size(type)));
+    *array = (zero_array){.type = type, .layout = layout, .used = true};
 }
 
-/* Live buckets of a network with tied tensors all have a place of their own: one is worked on with
- * tensors of another. */
-static ring_status allocate_params(zero_memory *memory, const precision_config *precision,
-                                   array_layout live)
+static void plan_params(zero_memory *memory, const precision_config *precision, array_layout live)
 {
     const ring_dtype type = precision->params;
     const bool splits = memory->stage >= 3;
-    RING_TRY(allocate(memory, &memory->params, type, splits ? LAYOUT_OWN : LAYOUT_WHOLE));
+    use(&memory->params, type, splits ? LAYOUT_OWN : LAYOUT_WHOLE);
     memory->gathered = memory->node_params = memory->masters = &memory->params;
     if (splits) {
-        RING_TRY(allocate(memory, &memory->live_gathered, type, LAYOUT_LIVE));
+        use(&memory->live_gathered, type, LAYOUT_LIVE);
         memory->gathered = memory->node_params = &memory->live_gathered;
     }
     if (type == RING_FLOAT32)
-        return RING_OK;
-    RING_TRY(allocate(memory, &memory->live_params, RING_FLOAT32, live));
+        return;
+    use(&memory->live_params, RING_FLOAT32, live);
     memory->node_params = memory->masters = &memory->live_params;
     if (!precision->masters)
-        return RING_OK;
+        return;
     memory->masters = &memory->own_masters;
-    return allocate(memory, &memory->own_masters, RING_FLOAT32,
-                    memory->stage > 0 ? LAYOUT_OWN : LAYOUT_WHOLE);
+    use(&memory->own_masters, RING_FLOAT32, memory->stage > 0 ? LAYOUT_OWN : LAYOUT_WHOLE);
 }
 
-static ring_status allocate_grads(zero_memory *memory, const precision_config *precision,
-                                  array_layout live)
+static void plan_grads(zero_memory *memory, const precision_config *precision, array_layout live)
 {
     const bool splits = memory->stage >= 2;
-    RING_TRY(
-        allocate(memory, &memory->grads, precision->grads, splits ? LAYOUT_OWN : LAYOUT_WHOLE));
+    use(&memory->grads, precision->grads, splits ? LAYOUT_OWN : LAYOUT_WHOLE);
     memory->node_grads = memory->wire = &memory->grads;
     if (splits || precision->grads != RING_FLOAT32) {
-        RING_TRY(allocate(memory, &memory->live_grads, RING_FLOAT32, live));
+        use(&memory->live_grads, RING_FLOAT32, live);
         memory->node_grads = &memory->live_grads;
     }
     if (splits)
         memory->wire = &memory->live_grads;
     if (memory->wire->type == precision->wire)
-        return RING_OK;
+        return;
     memory->wire = &memory->live_wire;
-    return allocate(memory, &memory->live_wire, precision->wire,
-                    splits ? LAYOUT_LIVE : LAYOUT_WHOLE);
+    use(&memory->live_wire, precision->wire, splits ? LAYOUT_LIVE : LAYOUT_WHOLE);
+}
+
+static bool has_ties(const train_model *model)
+{
+    return model->tensors.own_count < model->tensors.count;
+}
+
+/* Live buckets of a network with tied tensors all have a place of their own: one is worked on with
+ * tensors of another. */
+void zero_memory_plan(zero_memory *memory, const train_model *model,
+                      const train_partition *partition, const precision_config *precision,
+                      int stage, int rank)
+{
+    const array_layout live = has_ties(model) ? LAYOUT_WHOLE : LAYOUT_LIVE;
+    *memory = (zero_memory){.partition = partition, .stage = stage, .rank = rank};
+    plan_params(memory, precision, live);
+    plan_grads(memory, precision, live);
+}
+
+static ring_status allocate(zero_memory *memory)
+{
+    zero_array *const arrays[] = {
+        &memory->params,      &memory->grads,      &memory->own_masters, &memory->live_gathered,
+        &memory->live_params, &memory->live_grads, &memory->live_wire,
+    };
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        if (arrays[i]->used)
+            RING_TRY(train_ring(NULL, ring_mem_alloc((void **)&arrays[i]->data,
+                                                     bytes_of(memory, arrays[i]))));
+    }
+    return RING_OK;
 }
 
 /* ---- Placing ------------------------------------------------------------------------------- */
@@ -145,19 +166,24 @@ static void place_all(const zero_memory *memory, train_model *model)
     }
 }
 
-ring_status zero_memory_create(zero_memory *memory, train_model *model,
-                               const train_partition *partition, const precision_config *precision,
-                               int stage, int rank)
+ring_status zero_memory_check(const train_model *model, int stage)
 {
-    const bool tied = model->tensors.own_count < model->tensors.count;
-    *memory = (zero_memory){.partition = partition, .stage = stage, .rank = rank};
-    if (stage >= 2 && tied)
+    if (stage >= 2 && has_ties(model))
         return train_fail(RING_ERR_CONFIG,
                           "zero_optimization.stage %d does not go with layers that share "
                           "parameters; use stage 1",
                           stage);
-    RING_TRY(allocate_params(memory, precision, tied ? LAYOUT_WHOLE : LAYOUT_LIVE));
-    RING_TRY(allocate_grads(memory, precision, tied ? LAYOUT_WHOLE : LAYOUT_LIVE));
+    return RING_OK;
+}
+
+ring_status zero_memory_create(zero_memory *memory, train_model *model,
+                               const train_partition *partition, const precision_config *precision,
+                               int stage, int rank)
+{
+    *memory = (zero_memory){0};
+    RING_TRY(zero_memory_check(model, stage));
+    zero_memory_plan(memory, model, partition, precision, stage, rank);
+    RING_TRY(allocate(memory));
     place_all(memory, model);
     return RING_OK;
 }
@@ -214,10 +240,24 @@ ring_status zero_memory_init(zero_memory *memory, train_model *model, uint64_t s
 
 /* ---- Bytes --------------------------------------------------------------------------------- */
 
+size_t zero_param_bytes(const zero_memory *memory)
+{
+    return bytes_of(memory, &memory->params);
+}
+
+size_t zero_grad_bytes(const zero_memory *memory)
+{
+    return bytes_of(memory, &memory->grads);
+}
+
+size_t zero_master_bytes(const zero_memory *memory)
+{
+    return bytes_of(memory, &memory->own_masters);
+}
+
 size_t zero_kept_bytes(const zero_memory *memory)
 {
-    return bytes_of(memory, &memory->params) + bytes_of(memory, &memory->grads) +
-           bytes_of(memory, &memory->own_masters);
+    return zero_param_bytes(memory) + zero_grad_bytes(memory) + zero_master_bytes(memory);
 }
 
 size_t zero_live_bytes(const zero_memory *memory)

@@ -28,7 +28,8 @@ typedef enum array_layout {
 typedef struct zero_array {
     ring_dtype type;
     array_layout layout;
-    unsigned char *data; /* NULL: not there */
+    bool used; /* else it is not there */
+    unsigned char *data;
 } zero_array;
 
 typedef struct zero_memory {
@@ -45,9 +46,18 @@ typedef struct zero_memory {
     const zero_array *masters;     /* float32, what the optimiser updates */
 } zero_memory;
 
-/** Allocates, and places the tensors of @p model there. Free with zero_memory_free() whatever the
- *  result; do not move it meanwhile. @return RING_OK, RING_ERR_MEMORY, or RING_ERR_CONFIG for tied
- *  tensors from stage 2 on, whose gradients would have to stay live. */
+/** Says which arrays there are, without memory for them; do not move @p memory meanwhile. */
+void zero_memory_plan(zero_memory *memory, const train_model *model,
+                      const train_partition *partition, const precision_config *precision,
+                      int stage, int rank);
+
+/** @return RING_OK, or RING_ERR_CONFIG for tied tensors from stage 2 on, whose gradients would have
+ *  to stay live. */
+ring_status zero_memory_check(const train_model *model, int stage);
+
+/** Plans and allocates, and places the tensors of @p model there. Free with zero_memory_free()
+ * whatever the result; do not move it meanwhile. @return RING_OK, RING_ERR_MEMORY, or as
+ * zero_memory_check(). */
 ring_status zero_memory_create(zero_memory *memory, train_model *model,
                                const train_partition *partition, const precision_config *precision,
                                int stage, int rank);
@@ -67,8 +77,11 @@ void *zero_part(const zero_memory *memory, const zero_array *array, int bucket);
 void *zero_owned(const zero_memory *memory, const zero_array *array, int bucket);
 size_t zero_owned_count(const zero_memory *memory, int bucket);
 
-/** @return bytes of parameters, gradients and masters that are held all the time, and of live
- *  buckets. */
+/** @return bytes of parameters, of gradients and of masters that are held all the time, of all
+ * three, and of live buckets; of a plan, too. */
+size_t zero_param_bytes(const zero_memory *memory);
+size_t zero_grad_bytes(const zero_memory *memory);
+size_t zero_master_bytes(const zero_memory *memory);
 size_t zero_kept_bytes(const zero_memory *memory);
 size_t zero_live_bytes(const zero_memory *memory);
 

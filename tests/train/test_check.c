@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is told before anything trains: --check, and words that belong to other programs.
+ * Arguments: folder of the programs, docs/examples/mnist, folder with seeds/. */
+#include "check.h"
+#include "files.h"
+#include "programs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ADAM "optimizer: {type: \"Adam\"}}"
+
+static int set_up(void **state)
+{
+    (void)state;
+    files_folder();
+    files_dataset(600, 100);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    files_remove();
+    return 0;
+}
+
+static void expect_output(const programs_run *run, const char *text)
+{
+    if (strstr(run->output, text) == NULL)
+        fail_msg("no \"%s\" in:\n%s", text, run->output);
+}
+
+static programs_run *ringtrain(int ranks, const char *config, const char *options)
+{
+    files_write("config.json", config, strlen(config));
+    return programs_train(ranks, "--deepspeed_config %s %s", files_path("config.json"), options);
+}
+
+/* The numbers of a line "stage parameters gradients states live activations together". */
+static void stage_line(const programs_run *run, int stage, size_t numbers[6])
+{
+    char start[32];
+    snprintf(start, sizeof start, "\n*     %d ", stage);
+    const char *at = strstr(run->output, start);
+    assert_non_null(at);
+    assert_int_equal(sscanf(at + strlen(start), "%zu %zu %zu %zu %zu %zu", &numbers[0], &numbers[1],
+                            &numbers[2], &numbers[3], &numbers[4], &numbers[5]),
+                     6);
+}
+
+/* What is estimated for two ranks is what two ranks say that they hold. */
+static void the_estimate_is_what_is_allocated(void **state)
+{
+    (void)state;
+    for (int stage = 1; stage <= 3; stage++) {
+        char config[200], line[160], data[600];
+        size_t bytes[6];
+        snprintf(config, sizeof config,
+                 "{train_batch_size: 64, zero_optimization: {stage: %d}, " ADAM, stage);
+        snprintf(data, sizeof data, "--model lenet5 --max-steps 1 --data %s", files_path(""));
+        programs_run *trained = ringtrain(2, config, data);
+        programs_run *checked = ringtrain(0, config, "--model lenet5 --check=2");
+        programs_expect_success(trained);
+        programs_expect_success(checked);
+        assert_int_equal(checked->steps, 0);
+        stage_line(checked, stage, bytes);
+        snprintf(line, sizeof line,
+                 "ZeRO stage %d: each rank holds %zu bytes of model state, and %zu of the buckets",
+                 stage, bytes[0] + bytes[1] + bytes[2], bytes[3]);
+        expect_output(trained, line);
+        assert_int_equal(bytes[5], bytes[0] + bytes[1] + bytes[2] + bytes[3] + bytes[4]);
+        programs_free(trained);
+        programs_free(checked);
+    }
+}
+
+/* Stage 0 with Adam: 16 bytes a parameter; on one rank in every stage. */
+static void any_number_of_ranks_is_estimated(void **state)
+{
+    (void)state;
+    static const char config[] =
+        "{train_micro_batch_size_per_gpu: 8, zero_optimization: {stage: 3}, " ADAM;
+    programs_run *one = ringtrain(0, config, "--check");
+    programs_run *many = ringtrain(0, config, "--check=64");
+    size_t bytes[6];
+    programs_expect_success(one);
+    stage_line(one, 3, bytes);
+    assert_int_equal(bytes[0] + bytes[1] + bytes[2], 16 * 218058);
+    programs_expect_success(many);
+    stage_line(many, 3, bytes);
+    assert_true(bytes[0] >= 4 * 218058 / 64 && bytes[0] < 4 * 218058 / 64 + 100);
+    expect_output(many, "train_batch_size .......................... 512\n");
+    expect_output(many, "memory of a rank in bytes, 64 ranks, 218058 parameters");
+    expect_output(many, "checked, but for the data: this would train");
+    programs_free(one);
+    programs_free(many);
+}
+
+/* On all ranks alike, with the data if they are named. */
+static void what_would_not_train_is_an_error(void **state)
+{
+    (void)state;
+    char wrong_data[] = "--check --data /nowhere";
+    const struct {
+        int ranks;
+        const char *config, *options, *error;
+    } cases[] = {
+        {0, "{train_batch_size: 10, train_micro_batch_size_per_gpu: 3, optimiser: {}, " ADAM,
+         "--check", "unknown key \"optimiser\"; did you mean \"optimizer\"?"},
+        {0, "{train_batch_size: 65, train_micro_batch_size_per_gpu: 8, " ADAM, "--check=2",
+         "the number of ranks is 2, from --check"},
+        {2, "{train_batch_size: 65, " ADAM, "--check", "the number of ranks is 2, from ringrun"},
+        {0, "{train_batch_size: 64, " ADAM, wrong_data, "/nowhere: no readable"},
+        {0, "{train_batch_size: 64, " ADAM, "--check --model /nowhere/m.json",
+         "/nowhere/m.json: No such file"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        programs_run *run = ringtrain(cases[i].ranks, cases[i].config, cases[i].options);
+        assert_int_equal(run->status, 1);
+        expect_output(run, cases[i].error);
+        assert_null(strstr(run->output, "this would train"));
+        programs_free(run);
+    }
+    char data[600];
+    snprintf(data, sizeof data, "--check --data %s", files_path(""));
+    programs_run *run = ringtrain(2, "{train_batch_size: 64, " ADAM, data);
+    programs_expect_success(run);
+    expect_output(run, "checked: this would train");
+    expect_output(run, "steps_per_print ........................... 1\n");
+    programs_free(run);
+}
+
+static void buckets_and_overlap_change_no_result(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"", "overlap_comm: false", "reduce_bucket_size: 100",
+                                       "reduce_bucket_size: 5e8"};
+    char data[600];
+    double losses[COUNT_OF(keys)][9];
+    snprintf(data, sizeof data, "--model lenet5 --data %s", files_path(""));
+    for (int stage = 0; stage <= 2; stage += 2) {
+        for (size_t i = 0; i < COUNT_OF(keys); i++) {
+            char config[300];
+            snprintf(config, sizeof config,
+                     "{train_batch_size: 64, gradient_accumulation_steps: 2, zero_optimization: "
+                     "{stage: %d, %s}, " ADAM,
+                     stage, keys[i]);
+            programs_run *run = ringtrain(2, config, data);
+            programs_expect_success(run);
+            assert_int_equal(run->steps, 10);
+            memcpy(losses[i], run->loss, sizeof losses[i]);
+            assert_memory_equal(losses[i], losses[0], sizeof losses[i]);
+            programs_free(run);
+        }
+    }
+}
+
+static void words_of_other_programs_are_answered(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *options, *error;
+    } cases[] = {
+        {"train.py --deepspeed_config d.json", "train.py is a Python script, and ringtrain trains "
+                                               "by itself; write ringrun -n 2 ringtrain"},
+        {"a.yml b.yml", "a.yml: gpt-neox's model family is not here; give a DeepSpeed file by "
+                        "--deepspeed_config, accelerate's YAML by --config_file, a network by "
+                        "--model"},
+        {"--deepspeed_config 6-7B.yml", "--deepspeed_config 6-7B.yml: YAML is no DeepSpeed file"},
+        {"--config_file a.yaml --deepspeed_config d.json", "are both a configuration; give one"},
+        {"--module train", "Python modules do not run in it; write ringrun -n 2 ringtrain"},
+        {"--num_gpus=2 train", "ringrun's: ringrun --num_gpus N ringtrain"},
+        {"--nproc-per-node 2", "ringrun's: ringrun --nproc_per_node N ringtrain"},
+        {"--hostfile hosts", "ringrun's: ringrun --hostfile FILE ringtrain"},
+        {"--lr 0.1", "set it in the configuration: optimizer.params.lr"},
+        {"--weight_decay=0.1", "set it in the configuration: optimizer.params.weight_decay"},
+        {"--queue_time=10", "it is the platform's; start ranks by ringrun"},
+        {"--backend smddp", "--backend smddp: expected nccl or gloo or mpi"},
+        {"-b 0", "expected a whole number from 1 to 2147483647"},
+        {"--check=0", "--check=0: expected a whole number from 1 to 65536"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        programs_run *run = programs_train(0, "%s", cases[i].options);
+        assert_int_equal(run->status, 2);
+        expect_output(run, cases[i].error);
+        programs_free(run);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_estimate_is_what_is_allocated),    TEST(any_number_of_ranks_is_estimated),
+        TEST(what_would_not_train_is_an_error),     TEST(buckets_and_overlap_change_no_result),
+        TEST(words_of_other_programs_are_answered),
+    };
+    if (argc != 4)
+        return 2;
+    programs = (programs_paths){.bin = argv[1], .examples = argv[2], .shared = argv[3]};
+    unsetenv("RING_DATA");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

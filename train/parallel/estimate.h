@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * estimate: the memory that a rank will take, before anything trains: the numbers of the code that
+ * allocates it.
+ */
+#ifndef TRAIN_ESTIMATE_H
+#define TRAIN_ESTIMATE_H
+
+#include <stdio.h>
+
+#include "train_engine.h"
+
+/** Bytes of one rank. */
+typedef struct memory_estimate {
+    size_t params, grads, states; /* held all the time; float32 masters are states */
+    size_t live;                  /* buckets that are worked on */
+    size_t activations; /* outputs, their gradients, what layers keep, and their scratch */
+} memory_estimate;
+
+/** @return the memory of stage @p stage on the ranks of @p partition. */
+memory_estimate estimate_memory(const train_config *config, const train_model *model,
+                                const train_partition *partition, int stage);
+
+/** Prints a line for each stage of ZeRO on @p ranks ranks; the configured one is marked.
+ *  @param samples_max  of a rank an epoch; SIZE_MAX: not known
+ *  @return RING_OK, or what engine_plan() or the configured stage is refused for. */
+ring_status estimate_print(const train_config *config, const model_spec *spec, size_t samples_max,
+                           int ranks, FILE *out);
+
+#endif
