@@ -65,8 +65,26 @@ static void print_note(void *context, const char *text)
         printf("NOTE %s\n", text);
 }
 
+/* What users set for DeepSpeed and its libraries. */
+static void note_variables(train_state *state)
+{
+    static const struct {
+        const char *name, *why;
+    } variables[] = {{"CUDA_VISIBLE_DEVICES", "ranks run on CPUs"},
+                     {"DS_BUILD_OPS", "nothing is compiled at run time"},
+                     {"UCX_TLS", "RING_TRANSPORT chooses how ranks talk"}};
+    char text[128];
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        const char *value = getenv(variables[i].name);
+        snprintf(text, sizeof text, "%s has no effect: %s", variables[i].name, variables[i].why);
+        if (value != NULL && value[0] != '\0')
+            print_note(state, text);
+    }
+}
+
 static void note_ignored(train_state *state)
 {
+    note_variables(state);
     if (state->options->deepspeed_given)
         print_note(state, "--deepspeed has no effect: there is no other engine");
     if (state->options->local_rank_given)
