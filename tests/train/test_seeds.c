@@ -213,6 +213,7 @@ static void the_mpirun_line_starts_ranks(void **state)
     expect_training(
         "if ! mpirun --version 2> log | grep -q 'Open MPI'; then echo no mpirun; echo test "
         "accuracy 0.; exit; fi; echo localhost slots=2 > hosts.txt; export "
+        "ASAN_OPTIONS=detect_leaks=0 " /* libpmix's */
         "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
         "OMPI_MCA_rmaps_base_oversubscribe=1; " AT_HOME
         "-n -e '/^mpirun/,$ p' mpi.sh > own.sh && bash own.sh");
