@@ -96,6 +96,30 @@ static void a_rank_without_samples_takes_part(void **state)
     }
 }
 
+/* Gradients go through copies there, which must be zeros, too. */
+static void a_rank_without_samples_takes_part_in_16_bits(void **state)
+{
+    (void)state;
+    programs_run *alone = train(0, "{train_batch_size: 130, bf16: {enabled: true}, " SGD,
+                                "--epochs 2");
+    programs_expect_success(alone);
+    for (int stage = 0; stage <= 3; stage++) {
+        char config[400];
+        snprintf(config, sizeof config,
+                 "{train_micro_batch_size_per_gpu: [80, 20, 30], bf16: {enabled: true}, "
+                 "zero_optimization: {stage: %d}, " SGD,
+                 stage);
+        programs_run *run = train(3, config, "--epochs 2");
+        programs_expect_success(run);
+        assert_int_equal(run->steps, alone->steps);
+        for (size_t i = 0; i < run->steps; i++)
+            assert_near(run->loss[i], alone->loss[i], 0.01, 0);
+        programs_expect_same_params(3);
+        programs_free(run);
+    }
+    programs_free(alone);
+}
+
 static void ranks_that_end_sooner_are_told_and_joined(void **state)
 {
     (void)state;
@@ -174,6 +198,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(thirty_and_twenty_are_fifty),
         TEST(a_rank_without_samples_takes_part),
+        TEST(a_rank_without_samples_takes_part_in_16_bits),
         TEST(ranks_that_end_sooner_are_told_and_joined),
         TEST(shares_may_lie_together),
         TEST(lists_that_do_not_fit_are_refused),
