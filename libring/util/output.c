@@ -138,6 +138,30 @@ FILE *output_open(const char *path)
     return stream_of(output_create(path));
 }
 
+/* @return 0, or the errno for which nothing may be written to @p path. */
+static int cause_to_keep(const char *path, bool add)
+{
+    struct stat info;
+    if (is_open_already(path) || lstat(path, &info) != 0 || is_stream(&info))
+        return 0;
+    if (S_ISDIR(info.st_mode))
+        return EISDIR;
+    if (!S_ISREG(info.st_mode) || (!add && info.st_size > 0))
+        return EEXIST;
+    return info.st_uid == geteuid() ? 0 : EACCES;
+}
+
+FILE *output_open_new(const char *path, bool add)
+{
+    struct stat info;
+    errno = cause_to_keep(path, add);
+    if (errno != 0)
+        return NULL;
+    if (!add || lstat(path, &info) != 0 || !S_ISREG(info.st_mode))
+        return output_open(path);
+    return stream_of(open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
+}
+
 /* ---- Whether all has arrived ----------------------------------------------------------------- */
 
 static int status_of_loss;

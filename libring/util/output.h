@@ -36,6 +36,9 @@ void output_discard(output_file *file);
 int output_create(const char *path);
 /** The same as a stream; NULL and errno. */
 FILE *output_open(const char *path);
+/** As output_open(), but nothing is lost: NULL and EEXIST where @p path has content already or is
+ *  a link. @param add  write behind the content of a regular file of this user instead. */
+FILE *output_open_new(const char *path, bool add);
 
 /** From now on the end of the program, --help included, checks standard output: a failure is one
  *  line on standard error and the exit status @p status. */

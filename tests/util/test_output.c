@@ -41,6 +41,8 @@ static int tear_down(void **state)
     unlink("result");
     unlink("other");
     unlink("fifo");
+    unlink("a");
+    unlink("b");
     const bool left = count_files() != 0;
     return chdir("/") != 0 || rmdir(*state) != 0 || left;
 }
@@ -151,6 +153,31 @@ static void what_cannot_be_written_leaves_nothing(void **state)
     assert_int_equal(count_files(), 1);
 }
 
+static void what_is_there_is_kept(void **state)
+{
+    (void)state;
+    write_text("result", "old\n");
+    assert_null(output_open_new("result", false));
+    assert_int_equal(errno, EEXIST);
+    expect_text("result", "old\n");
+    FILE *file = output_open_new("result", true);
+    fputs("new\n", file);
+    fclose(file);
+    expect_text("result", "old\nnew\n");
+    write_text("result", "");
+    fclose(output_open_new("result", false)); /* nothing is lost */
+    assert_int_equal(symlink("result", "link"), 0);
+    for (int add = 0; add <= 1; add++) {
+        assert_null(output_open_new("link", add));
+        assert_int_equal(errno, EEXIST);
+        assert_null(output_open_new(".", add));
+        assert_int_equal(errno, EISDIR);
+        fclose(output_open_new("/dev/null", add));
+        fclose(output_open_new(add ? "b" : "a", add));
+        expect_private_file(add ? "b" : "a");
+    }
+}
+
 static void where_nothing_can_be_made_is_known_at_once(void **state)
 {
     (void)state;
@@ -210,6 +237,7 @@ int main(void)
         TEST(one_that_is_read_meanwhile_is_in_place_at_once),
         TEST(a_link_is_replaced_and_not_followed),
         TEST(what_cannot_be_written_leaves_nothing),
+        TEST(what_is_there_is_kept),
         TEST(where_nothing_can_be_made_is_known_at_once),
         TEST(devices_and_fifos_are_written_to_as_they_are),
     };
