@@ -12,11 +12,14 @@
 #include <string.h>
 
 static const char *program_name = "";
+static bool is_quiet;
 
 /* ---- What is wrong ----------------------------------------------------------------------- */
 
 static _Noreturn void wrong(const char *given, const char *value, const char *format, va_list args)
 {
+    if (is_quiet)
+        exit(ARGS_WRONG);
     fprintf(stderr, "%s: %s%s%s%s", program_name, given, *value != '\0' ? " " : "", value,
             *given != '\0' ? ": " : "");
     vfprintf(stderr, format, args);
@@ -240,6 +243,7 @@ void args_parse(const args_program *program, int argc, char **argv, void *out)
         p.table.own++;
     p.table.count = p.table.own + COMMON;
     program_name = program->name;
+    is_quiet = program->quiet;
     struct argp_option *options = make_options(&p.table);
     const struct argp argp = {options, parse_key, program->words, program->doc, NULL, NULL, NULL};
     argp_err_exit_status = ARGS_WRONG;

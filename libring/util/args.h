@@ -70,6 +70,8 @@ typedef struct args_program {
                 * them are another program's */
     /** Called before an unknown option "--word" is refused; may know better. NULL: none. */
     void (*unknown)(const char *word);
+    bool quiet; /* wrong use ends the program without its line: another process of the same command
+                 * line says it */
 } args_program;
 
 /** Fills @p out, which holds the defaults. --help, --usage and --version end the program. */

@@ -60,9 +60,11 @@ static void guess(const char *word)
         args_fail("no secrets");
 }
 
-static const args_program taker = {"thing", rows, "WORD...", "Does.", take_one, false, guess};
-static const args_program starter = {"thing", rows, "WORD...", "Does.", take_all, true, NULL};
-static const args_program wordless = {"thing", rows, NULL, "Does.", NULL, false, NULL};
+static const args_program taker = {"thing",  rows,  "WORD...", "Does.",
+                                   take_one, false, guess,     false};
+static const args_program starter = {"thing",  rows, "WORD...", "Does.",
+                                     take_all, true, NULL,      false};
+static const args_program wordless = {"thing", rows, NULL, "Does.", NULL, false, NULL, false};
 
 static char line_copy[512];
 
