@@ -116,10 +116,10 @@ static bool is_timed(const train_engine *engine, double most)
     double sum = 0.0;
     bool all = true;
     for (int k = 0; k < STEP_KINDS; k++)
-        sum += engine->seconds[k];
+        sum += engine->times.busy[k] + engine->times.waited[k];
     for (size_t k = 0; k < COUNT_OF(kinds); k++)
-        all = all && engine->seconds[kinds[k]] > 0.0;
-    return all && sum <= most && (engine->stage > 0) == (engine->seconds[STEP_GATHER] > 0.0);
+        all = all && engine->times.busy[kinds[k]] > 0.0;
+    return all && sum <= most && (engine->stage > 0) == (engine->times.busy[STEP_GATHER] > 0.0);
 }
 
 /* Rank r takes every ranks-th sample, so that all splits have the same global batches. */

@@ -104,3 +104,14 @@ int partition_bucket_of(const train_partition *partition, int node)
         b++;
     return b;
 }
+
+void partition_print(const train_partition *partition, FILE *out)
+{
+    for (int b = 0; b < partition->count; b++) {
+        const partition_bucket *at = &partition->buckets[b];
+        fprintf(out,
+                "bucket %d: nodes %d to %d, %zu elements and %zu of padding; rank r has %zu "
+                "from r * %zu on\n",
+                b, at->first, at->end - 1, at->used, at->count - at->used, at->part, at->part);
+    }
+}

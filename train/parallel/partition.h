@@ -8,6 +8,8 @@
 #ifndef TRAIN_PARTITION_H
 #define TRAIN_PARTITION_H
 
+#include <stdio.h>
+
 #include "model.h"
 
 typedef struct partition_bucket {
@@ -36,6 +38,9 @@ typedef struct train_partition {
 ring_status partition_create(train_partition *partition, train_model *model, size_t bucket_bytes,
                              int ranks);
 void partition_free(train_partition *partition);
+
+/** Prints a line a bucket: its nodes, elements and each rank's part of them. */
+void partition_print(const train_partition *partition, FILE *out);
 
 /** @return the bucket of @p node. */
 int partition_bucket_of(const train_partition *partition, int node);

@@ -8,7 +8,7 @@
 
 #include <ring/ring.h>
 
-enum { SAME_TEXT_MAX = 4096 };
+enum { SAME_TEXT_MAX = 8192 };
 
 /** Collective: fails on all ranks, naming the first difference, unless every rank has the
  *  same text. @param mine  lines "name=value", the same names on all ranks. */

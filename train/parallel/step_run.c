@@ -328,6 +328,7 @@ static void end_work(step_machine *machine, int number)
 {
     const step_instruction *at = &machine->schedule->list[number];
     machine->runs[number] = false;
+    step_times_arrived(&machine->engine->times, at, number, train_now());
     const zero_memory *memory = &machine->engine->memory;
     if (at->kind == STEP_REDUCE && at->bucket != BUCKET_LOSS)
         casts_take_grads(memory, at->bucket, reduced_at(memory, at), at->accumulate);
@@ -339,15 +340,16 @@ static ring_status wait_for(step_machine *machine, int number)
         return RING_OK;
     const double start = train_now();
     const ring_status status = check_ring(machine, number, ring_wait(&machine->works[number]));
-    machine->engine->seconds[machine->schedule->list[number].kind] += train_now() - start;
+    step_times_waited(&machine->engine->times, &machine->schedule->list[number], start,
+                      train_now());
     if (status == RING_OK)
         end_work(machine, number);
     machine->runs[number] = false;
     return status;
 }
 
-/* Moves what runs, between computations. One test advances all works. */
-static ring_status advance(step_machine *machine, int end)
+/* Moves what runs, between computations. One test advances all works. @param now  train_now(). */
+static ring_status advance(step_machine *machine, int end, double now)
 {
     while (machine->oldest < end && !machine->runs[machine->oldest])
         machine->oldest++;
@@ -356,6 +358,7 @@ static ring_status advance(step_machine *machine, int end)
     int done = 0;
     const int number = machine->oldest;
     RING_TRY(check_ring(machine, number, ring_test(&machine->works[number], &done)));
+    step_times_moved(&machine->engine->times, &machine->schedule->list[number], now, train_now());
     if (done)
         end_work(machine, number);
     return RING_OK;
@@ -408,11 +411,14 @@ static ring_status run_instruction(step_machine *machine, int number)
     if (at->queue == QUEUE_WIRE) {
         machine->runs[number] = status == RING_OK;
         status = check_ring(machine, number, status);
+        if (status == RING_OK)
+            step_times_left(&machine->engine->times, at, number, start);
     }
-    machine->engine->seconds[at->kind] += train_now() - start;
+    const double end = train_now();
+    step_times_ran(&machine->engine->times, at, start, end);
     if (status == RING_OK && at->kind == STEP_REDUCE && !machine->engine->config->overlap_comm)
         status = wait_for(machine, number);
-    return status == RING_OK ? advance(machine, number + 1) : status;
+    return status == RING_OK ? advance(machine, number + 1, end) : status;
 }
 
 /* After a failure, whose text stays. */

@@ -223,16 +223,19 @@ static ring_status find_schedule(train_engine *engine, int micro_batches,
     return make_room(engine, found->count);
 }
 
+static double spent(const train_engine *engine, step_kind kind)
+{
+    return engine->times.busy[kind] + engine->times.waited[kind];
+}
+
 static double seconds_of_passes(const train_engine *engine)
 {
-    const double *seconds = engine->seconds;
-    return seconds[STEP_LOAD] + seconds[STEP_FORWARD] + seconds[STEP_BACKWARD];
+    return spent(engine, STEP_LOAD) + spent(engine, STEP_FORWARD) + spent(engine, STEP_BACKWARD);
 }
 
 static double seconds_behind_passes(const train_engine *engine)
 {
-    const double *seconds = engine->seconds;
-    return seconds[STEP_CLIP] + seconds[STEP_STEP] + seconds[STEP_GATHER];
+    return spent(engine, STEP_CLIP) + spent(engine, STEP_STEP) + spent(engine, STEP_GATHER);
 }
 
 /* Runs the update, and adds to busy and span. */
@@ -356,6 +359,22 @@ ring_status engine_check_params(train_engine *engine)
 size_t engine_state_bytes(const train_engine *engine)
 {
     return zero_kept_bytes(&engine->memory) + optimizer_bytes(&engine->optimizer);
+}
+
+size_t engine_activation_bytes(const train_engine *engine)
+{
+    const train_model *model = &engine->model;
+    size_t bytes = (size_t)model->slot_count * model->slot_bytes + model->scratch_bytes;
+    for (int i = 0; i < OP_INPUTS_MAX; i++)
+        bytes += model->spare_bytes[i];
+    return bytes;
+}
+
+size_t engine_batch_bytes(const train_engine *engine)
+{
+    const train_model *model = &engine->model;
+    return model->max_batch *
+           (shape_count(&model->input) * sizeof(float) + sizeof(*engine->labels));
 }
 
 /* ---- Evaluation ---------------------------------------------------------------------------- */

@@ -20,6 +20,7 @@
 #include "overflow.h"
 #include "pipeline.h"
 #include "step_schedule.h"
+#include "step_times.h"
 #include "zero_memory.h"
 
 typedef struct train_engine {
@@ -43,18 +44,18 @@ typedef struct train_engine {
     ring_work **works;      /* [work_room] of the instructions that run, for step_run() */
     bool *runs;             /* [work_room] */
     int work_room;
-    double *norm_sums;          /* [stages of the pipeline, ranks] */
-    float *gathered;            /* parameters of the stage, where ZeRO has split them */
-    float *whole;               /* and of all stages of a pipeline */
-    double *loss_total;         /* [2] the loss, and stop_asked, summed over the ranks; in memory
-                                   that they share */
-    double stop_asked;          /* what this rank adds to the sum that the next update tells all
-                                   ranks: 0 while nobody wants the run to end */
-    float *images;              /* [slots, model.max_batch, features]; first stage */
-    uint16_t *labels;           /* [model.max_batch, labels of a sample] */
-    double seconds[STEP_KINDS]; /* spent so far in each kind of instruction, waiting for it too */
-    double busy, span; /* seconds of computing passes, and of updates until all passes have ended;
-                          without the first update, which makes connections */
+    double *norm_sums;  /* [stages of the pipeline, ranks] */
+    float *gathered;    /* parameters of the stage, where ZeRO has split them */
+    float *whole;       /* and of all stages of a pipeline */
+    double *loss_total; /* [2] the loss, and stop_asked, summed over the ranks; in memory
+                           that they share */
+    double stop_asked;  /* what this rank adds to the sum that the next update tells all
+                           ranks: 0 while nobody wants the run to end */
+    float *images;      /* [slots, model.max_batch, features]; first stage */
+    uint16_t *labels;   /* [model.max_batch, labels of a sample] */
+    step_times times;   /* of all instructions so far */
+    double busy, span;  /* seconds of computing passes, and of updates until all passes have ended;
+                           without the first update, which makes connections */
 } train_engine;
 
 typedef struct engine_result {
@@ -128,5 +129,11 @@ ring_status engine_params(train_engine *engine, const float **params);
 /** @return bytes of model state on this rank: parameters, gradients, masters and optimiser's states
  *  that it keeps, without live buckets. */
 size_t engine_state_bytes(const train_engine *engine);
+
+/** @return bytes of activations and what goes with them on this rank: slots, their gradients, what
+ *  ops need. */
+size_t engine_activation_bytes(const train_engine *engine);
+/** @return bytes of the samples and labels of a micro-batch. */
+size_t engine_batch_bytes(const train_engine *engine);
 
 #endif

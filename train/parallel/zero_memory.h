@@ -78,7 +78,7 @@ void *zero_owned(const zero_memory *memory, const zero_array *array, int bucket)
 size_t zero_owned_count(const zero_memory *memory, int bucket);
 
 /** @return bytes of parameters, of gradients and of masters that are held all the time, of all
- * three, and of live buckets; of a plan, too. */
+ *  three, and of live buckets; of a plan, too. */
 size_t zero_param_bytes(const zero_memory *memory);
 size_t zero_grad_bytes(const zero_memory *memory);
 size_t zero_master_bytes(const zero_memory *memory);

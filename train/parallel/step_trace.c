@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One event a line. What goes over the wire overlaps, so it is written as asynchronous events. */
+#include "step_trace.h"
+
+#include "clock.h"
+
+enum { NAME_MAX_BYTES = 64 };
+
+static double microseconds(const step_trace *trace, double when)
+{
+    return 1e6 * (when - trace->start);
+}
+
+/* "backward bucket 1", "reduce loss", "clip". */
+static const char *name_of(const step_instruction *at, char name[NAME_MAX_BYTES])
+{
+    const char *kind = step_names[at->kind];
+    if (at->kind == STEP_LOAD || at->kind == STEP_CLIP)
+        snprintf(name, NAME_MAX_BYTES, "%s", kind);
+    else if (at->bucket == BUCKET_LOSS)
+        snprintf(name, NAME_MAX_BYTES, "%s loss", kind);
+    else
+        snprintf(name, NAME_MAX_BYTES, "%s bucket %d", kind, at->bucket);
+    return name;
+}
+
+void step_trace_begin(step_trace *trace, FILE *out, int rank)
+{
+    *trace = (step_trace){.out = out, .start = train_now(), .rank = rank};
+    fprintf(out,
+            "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n"
+            "{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": %d, \"args\": {\"name\": \"rank "
+            "%d\"}}",
+            rank, rank);
+}
+
+void step_trace_end(step_trace *trace)
+{
+    fprintf(trace->out, "\n]}\n");
+}
+
+void step_trace_span(step_trace *trace, const char *before, const step_instruction *at,
+                     double begin, double end)
+{
+    char name[NAME_MAX_BYTES];
+    if (trace == NULL || at->kind == STEP_RELEASE)
+        return;
+    fprintf(trace->out,
+            ",\n{\"ph\": \"X\", \"name\": \"%s%s\", \"cat\": \"%s\", \"pid\": %d, \"tid\": 0, "
+            "\"ts\": %.3f, \"dur\": %.3f, \"args\": {\"update\": %ld, \"micro\": %d}}",
+            before, name_of(at, name), *before != '\0' ? "wait" : "run", trace->rank,
+            microseconds(trace, begin), 1e6 * (end - begin), trace->update, at->micro);
+}
+
+void step_trace_wire(step_trace *trace, const step_instruction *at, int number, bool begins,
+                     double when)
+{
+    char name[NAME_MAX_BYTES];
+    if (trace == NULL)
+        return;
+    fprintf(trace->out,
+            ",\n{\"ph\": \"%c\", \"name\": \"%s\", \"cat\": \"wire\", \"id\": \"%ld.%d\", "
+            "\"pid\": %d, \"tid\": 1, \"ts\": %.3f}",
+            begins ? 'b' : 'e', name_of(at, name), trace->update, number, trace->rank,
+            microseconds(trace, when));
+}
