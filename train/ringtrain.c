@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "args.h"
 #include "builtin.h"
@@ -14,8 +15,10 @@
 #include "config.h"
 #include "export_command.h"
 #include "foreign.h"
+#include "gemm.h"
 #include "numbers.h"
 #include "output.h"
+#include "report_command.h"
 #include "training.h"
 
 /* Options without their value's "=", whose value may follow as a word of its own. */
@@ -85,6 +88,24 @@ static void take_model(const args_given *given)
     args_text(given);
 }
 
+/* Standard output goes on into ringinfo's, which lies beside this program or in PATH. */
+static void print_report(const args_given *given)
+{
+    char path[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - sizeof "ringinfo");
+    (void)given;
+    printf("training\n  layers             by %s, in float32\n", gemm_library());
+    fflush(stdout);
+    if (length > 0) {
+        path[length] = '\0';
+        strcpy(strrchr(path, '/') + 1, "ringinfo");
+        execl(path, path, (char *)NULL);
+    }
+    execlp("ringinfo", "ringinfo", (char *)NULL);
+    fprintf(stderr, "ringtrain: --report: no ringinfo beside this program or in PATH\n");
+    exit(EXIT_FAILURE);
+}
+
 static void print_keys(const args_given *given)
 {
     (void)given;
@@ -144,9 +165,25 @@ static const args_row rows[] = {
      AT(fp16)},
     {"bf16", 0, NULL, "bfloat16 where it leaves bf16.enabled open", args_flag, AT(bf16)},
     {.help = "Output:"},
-    {"metrics", 0, "FILE", "Write one JSON line an update (rank 0)", args_text, AT(metrics_path)},
+    {"metrics", 0, "FILE", "Write one JSON line an update (rank 0)", args_text,
+     AT(report.metrics_path)},
+    {"append-metrics", 0, NULL, "Go on behind what the file of --metrics holds", args_flag,
+     AT(report.append_metrics)},
+    {"epoch-losses", 0, "FILE", "Write the mean loss of each epoch as one JSON object", args_text,
+     AT(report.epoch_losses_path)},
+    {"log-style", 0, "STYLE",
+     "deepspeed (default), neox: behind time and host, shares a line each, brief: Rank[0]: Epoch "
+     "1, step …, torch: rank0, Epoch [1/6], Step […], …",
+     args_name, AT(report.style), .names = log_style_names},
+    {"monitor-every", 0, "K", "Every K updates a line of memory and CPU use of all ranks",
+     args_whole, AT(events.monitor_every), .least = 1, .most = INT_MAX},
+    {"trace", 0, "FILE",
+     "Write what rank 0 did in the first 20 updates, for chrome://tracing or Perfetto", args_text,
+     AT(events.trace_path)},
     {"dump-params", 0, "FILE", "Write the parameters to FILE.RANK at the end, as safetensors",
      args_text, AT(dump_path)},
+    {"report", 0, NULL, "Show what this machine has and what is used of it, as ringinfo does",
+     .take = print_report},
     {.help = "Checkpoints:"},
     {"save", 0, "DIR",
      "Save to DIR/step-NNNNNNNN at each epoch's end, at the end, and after Ctrl-C or SIGTERM",
@@ -230,6 +267,8 @@ static void choose_config(command_line *line)
 
 static void choose_data(run_options *run_to)
 {
+    if (run_to->report.append_metrics && run_to->report.metrics_path == NULL)
+        args_fail("--append-metrics: to which file? Give --metrics FILE");
     if (run_to->data == NULL)
         run_to->data = getenv("RING_DATA");
     if (run_to->data != NULL && run_to->data[0] == '\0')
@@ -239,9 +278,28 @@ static void choose_data(run_options *run_to)
     check_checkpoints(run_to);
 }
 
+/* Launchers start all ranks with one command line: the first one says what is wrong with it. */
+static bool is_first_rank(void)
+{
+    static const char *const variables[] = {"RANK",     "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
+                                            "PMI_RANK", "MV2_COMM_WORLD_RANK",  "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *rank = getenv(variables[i]);
+        if (rank != NULL)
+            return atoi(rank) == 0;
+    }
+    return true;
+}
+
+/* What is not training: the first word, and what takes it and all that follows. */
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} commands[] = {{"export", export_command}, {"report", report_command}};
+
 int main(int argc, char **argv)
 {
-    static const args_program ringtrain = {
+    const args_program ringtrain = {
         "ringtrain",
         rows,
         NULL,
@@ -249,20 +307,24 @@ int main(int argc, char **argv)
         "many ranks as the launcher started: "
         "ringrun -n 2 ringtrain --deepspeed_config FILE --data DIR"
         "\vringtrain export CHECKPOINT --out FILE.safetensors makes one file of a checkpoint's "
-        "parameters; ringtrain export --help tells more.\n\n"
+        "parameters, ringtrain report METRICS a page of a run's metrics; their --help tells "
+        "more.\n\n"
         "Exit status: 0 trained and everything written (or checked, and it would), 1 failed "
         "(configuration, data, training, output), 2 wrong use, 128 + signal after Ctrl-C or "
         "SIGTERM.",
         .take = take_word,
-        .unknown = foreign_option};
+        .unknown = foreign_option,
+        .quiet = !is_first_rank()};
     command_line line = {.run = {.model = "mlp",
                                  .loss = LOSS_KINDS,
                                  .eval_every = 1,
                                  .workers = -1,
                                  .started = train_now()}};
     output_check_at_exit(EXIT_FAILURE);
-    if (argc > 1 && strcmp(argv[1], "export") == 0)
-        return export_command(argc - 1, argv + 1);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands && argc > 1; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    }
     args_parse(&ringtrain, argc, argv, &line);
     choose_config(&line);
     choose_data(&line.run);

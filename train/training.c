@@ -4,9 +4,11 @@
 #include "training.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agree.h"
 #include "builtin.h"
@@ -20,7 +22,7 @@
 #include "layer_list.h"
 #include "params_dump.h"
 #include "pipeline_lines.h"
-#include "report.h"
+#include "run_events.h"
 #include "run_saving.h"
 #include "same.h"
 #include "schedule.h"
@@ -43,7 +45,7 @@ typedef struct train_state {
     train_dataset train, test;
     train_sampler sampler;
     train_engine engine;
-    train_report report;
+    run_events events;
     loss_kind loss;
     output_file dump; /* of the parameters, if wanted */
     data_shares shares;
@@ -51,6 +53,7 @@ typedef struct train_state {
     run_saving saving;
     char settings[SAME_TEXT_MAX]; /* those that checkpoints tell */
     long step;                    /* updates done */
+    long micro_steps;             /* micro-batches of this rank in them */
     long first_step;              /* of those, before this start */
     int epoch;                    /* from 1 */
     size_t updates;               /* of it, since its start or this one's */
@@ -304,7 +307,8 @@ static ring_status list_settings(const train_state *state, char text[SAME_TEXT_M
             loss_names[state->loss], options->seed, options->compat_ds_0_13 ? "ds-0.13" : "none",
             options->max_steps);
     config_list(&state->config, out);
-    fprintf(out, "--epochs=%d\nmaths library=%s\n", state->epochs, gemm_library());
+    fprintf(out, "--epochs=%d\n--monitor-every=%ld\nmaths library=%s\n", state->epochs,
+            options->events.monitor_every, gemm_library());
     list_saving(options, out);
     list_dataset("training data", &state->train, out);
     list_dataset("test data", &state->test, out);
@@ -320,12 +324,25 @@ static ring_status compare_ranks(const train_state *state)
     return same_check(state->comm, text);
 }
 
+static long count_updates(const train_state *state)
+{
+    const long most = state->options->max_steps, all = state->epochs * (long)state->shares.updates;
+    return most > 0 && most < all ? most : all;
+}
+
 /* Before hours of training, so that a path that cannot be written does not waste them. */
 static ring_status open_outputs(train_state *state)
 {
     const run_options *options = state->options;
-    RING_TRY(report_open(&state->report, state->rank == 0, &state->config, options->metrics_path,
-                         state->epochs, (long)state->shares.updates));
+    report_options wishes = options->report;
+    wishes.append_metrics |= options->resume != NULL;
+    const report_run run = {.config = &state->config,
+                            .options = wishes,
+                            .ranks = state->ranks,
+                            .epochs = state->epochs,
+                            .steps_per_epoch = (long)state->shares.updates,
+                            .steps = count_updates(state)};
+    RING_TRY(events_open(&state->events, state->comm, &run, &options->events));
     if (options->dump_path == NULL)
         return RING_OK;
     return params_dump_open(&state->dump, options->dump_path, state->rank);
@@ -352,6 +369,27 @@ static void print_precision(const train_engine *engine)
                params, params, precision->masters ? " with fp32 masters" : "", grads, wire);
 }
 
+/* What dump_state shows beside the settings. */
+static void print_ranks(const train_state *state)
+{
+    ring_comm_info info = {.size = sizeof info};
+    if (ring_comm_get_info(state->comm, &info) == RING_OK)
+        printf("ranks: %d on %d host%s, started by %s, transport %s\n", info.ranks, info.hosts,
+               info.hosts == 1 ? "" : "s", info.launcher[0] != '\0' ? info.launcher : "nobody",
+               info.transport);
+    partition_print(&state->engine.partition, stdout);
+}
+
+/* Then they wait for each other: every rank computes on one core at least. */
+static void warn_of_many_ranks(const train_state *state)
+{
+    ring_comm_info info = {.size = sizeof info};
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (ring_comm_get_info(state->comm, &info) == RING_OK && info.local_ranks > cores)
+        printf("NOTE %d ranks share the %ld core%s of this host: more ranks make it slower\n",
+               info.local_ranks, cores, cores == 1 ? "" : "s");
+}
+
 static void print_start(train_state *state)
 {
     if (state->rank != 0)
@@ -365,10 +403,13 @@ static void print_start(train_state *state)
     print_precision(&state->engine);
     print_zero(&state->engine);
     division_print(&state->config, &state->shares, state->train.count, stdout);
+    warn_of_many_ranks(state);
     const size_t repeated = sampler_repeated(&state->sampler);
     if (repeated > 0)
         printf("%zu/%d ranks: %zu sample%s repeated an epoch\n", state->train.count,
                state->grid.shares, repeated, repeated == 1 ? "" : "s");
+    if (state->config.dump_state)
+        print_ranks(state);
     fflush(stdout);
 }
 
@@ -396,11 +437,12 @@ static void go_to(train_state *state, const run_place *place)
 {
     state->step = state->first_step = place->step;
     state->epoch = place->epoch;
-    state->report.micro_steps = place->micro_batches;
+    state->micro_steps = place->micro_batches;
+    state->events.all_samples = place->step * state->config.train_batch;
     const size_t again = place->epoch_over ? 0 : shares_resume(&state->shares, place->taken);
     if (again > 0)
-        report_line(&state->report, "NOTE --resume: %zu samples are taken twice in epoch %d", again,
-                    place->epoch);
+        report_line(&state->events.report, "NOTE --resume: %zu samples are taken twice in epoch %d",
+                    again, place->epoch);
     if (place->epoch_over && state->epoch < state->epochs && !is_over(state))
         state->epoch++;
     else if (place->epoch_over)
@@ -416,10 +458,24 @@ static ring_status start_saving(train_state *state)
     if (state->options->save_dir != NULL || state->options->resume != NULL)
         identity.data_hash = dataset_hash(&state->train);
     RING_TRY(agree(state->comm, describe_run(state)));
-    RING_TRY(run_saving_start(&state->saving, state->options, &state->engine, &state->report,
+    RING_TRY(run_saving_start(&state->saving, state->options, &state->engine, &state->events.report,
                               &identity, state->settings, &place));
     go_to(state, &place);
     return RING_OK;
+}
+
+/* Collective. */
+static ring_status start_events(train_state *state)
+{
+    return events_start(&state->events, &state->engine,
+                        &(report_start){.model = state->spec.name,
+                                        .loss = loss_names[state->loss],
+                                        .maths = gemm_library(),
+                                        .parameters = model_parameters(
+                                            engine_network(&state->engine)),
+                                        .train_samples = state->train.count,
+                                        .test_samples = state->test.count,
+                                        .seed = state->options->seed});
 }
 
 static ring_status set_up(train_state *state)
@@ -435,7 +491,8 @@ static ring_status set_up(train_state *state)
                            state->shares.samples[state->grid.share], state->options->seed));
     RING_TRY(start_saving(state));
     print_start(state);
-    return pipeline_lines_start(&state->report, &state->engine);
+    RING_TRY(start_events(state));
+    return pipeline_lines_start(&state->events.report, &state->engine);
 }
 
 /* @param update  of those that are not skipped. */
@@ -443,6 +500,12 @@ static double lr_of(const train_state *state, long update)
 {
     return schedule_lr(&state->config.schedule, state->config.optimizer.lr, update,
                        state->options->compat_ds_0_13);
+}
+
+static double loss_scale(const train_state *state)
+{
+    const bool scaled = state->config.precision.params == RING_FLOAT16;
+    return scaled ? state->engine.overflow.scaler.scale : 0.0;
 }
 
 /* This rank's part of the next update. */
@@ -467,28 +530,32 @@ static ring_status update(train_state *state)
     const double lr = lr_of(state, next), start = train_now();
     schedule_betas(&state->config.schedule, next, state->engine.optimizer.config.betas);
     state->engine.stop_asked = stop_signals_asked();
+    events_begin_update(&state->events, state->step + 1);
     RING_TRY(engine_update_share(&state->engine, &state->train, &share, lr, &result));
     const double end = train_now();
     state->stopped = stop_signals_of(result.stop_asked);
     state->updates++;
     state->step++;
+    state->micro_steps += share.micro_batches;
     if (state->step == state->first_step + 1)
-        report_line(&state->report, "first update done %.3f s after the start",
+        report_line(&state->events.report, "first update done %.3f s after the start",
                     end - state->options->started);
     for (int i = 0; i < OVERFLOW_LINES && result.skipped; i++)
-        report_line(&state->report, "%s", state->engine.overflow.lines[i]);
-    report_update(&state->report,
-                  &(report_step){.step = state->step,
-                                 .epoch = state->epoch,
-                                 .loss = result.loss,
-                                 .grad_norm = result.grad_norm,
-                                 .lr = lr,
-                                 .next_lr = lr_of(state, state->engine.optimizer.step + 1),
-                                 .skipped = state->engine.overflow.skipped,
-                                 .samples = (long)result.samples,
-                                 .micro_batches = share.micro_batches,
-                                 .seconds = end - start});
-    return RING_OK;
+        report_line(&state->events.report, "%s", state->engine.overflow.lines[i]);
+    return events_end_update(&state->events,
+                             &(report_step){.step = state->step,
+                                            .epoch = state->epoch,
+                                            .loss = result.loss,
+                                            .grad_norm = result.grad_norm,
+                                            .lr = lr,
+                                            .next_lr = lr_of(state,
+                                                             state->engine.optimizer.step + 1),
+                                            .skipped = state->engine.overflow.skipped,
+                                            .loss_scale = loss_scale(state),
+                                            .samples = (long)result.samples,
+                                            .all_micro_batches = state->micro_steps,
+                                            .micro_batches = share.micro_batches,
+                                            .seconds = end - start});
 }
 
 /* DeepSpeed 0.13's loader never moves its sampler on: every epoch has the first's order. */
@@ -504,7 +571,7 @@ static ring_status save(train_state *state, bool last)
                              .epoch = state->epoch,
                              .taken = shares_until(&state->shares, state->updates),
                              .epoch_over = state->updates >= shares_left(&state->shares),
-                             .micro_batches = state->report.micro_steps};
+                             .micro_batches = state->micro_steps};
     if (state->options->save_dir != NULL) /* nothing that is of no use */
         RING_TRY(engine_check_params(&state->engine));
     return run_saving_save(&state->saving, &state->engine, &place, last);
@@ -538,20 +605,41 @@ static const char *score_text(const train_state *state, char text[SCORE_TEXT_MAX
     return text;
 }
 
-static ring_status test(train_state *state, double rate, double trained)
+/* The accuracy stays as it was where the test set is not used. @param[out] seconds  of testing.
+ */
+static ring_status test(train_state *state, double *accuracy, double *seconds)
 {
     const int every = state->options->eval_every;
-    char text[SCORE_TEXT_MAX];
     const double start = train_now();
-    if (every == 0 || (state->epoch % every > 0 && !is_last_epoch(state))) {
-        report_line(&state->report, "epoch %d: %.0f samples/s, %.2f s", state->epoch, rate,
-                    trained);
+    *accuracy = (double)NAN;
+    *seconds = 0.0;
+    if (every == 0 || (state->epoch % every > 0 && !is_last_epoch(state)))
         return RING_OK;
-    }
     RING_TRY(engine_evaluate(&state->engine, &state->test, &state->score));
-    report_line(&state->report, "epoch %d: %s, %.0f samples/s, %.2f s, then %.2f s of testing",
-                state->epoch, score_text(state, text), rate, trained, train_now() - start);
+    *accuracy = state->score.accuracy;
+    *seconds = train_now() - start;
     return RING_OK;
+}
+
+/* Collective. */
+static ring_status tell_epoch(train_state *state, size_t samples, double trained)
+{
+    char text[SCORE_TEXT_MAX];
+    double accuracy, tested;
+    const double rate = (double)samples / trained;
+    RING_TRY(test(state, &accuracy, &tested));
+    if (isnan(accuracy))
+        report_line(&state->events.report, "epoch %d: %.0f samples/s, %.2f s", state->epoch, rate,
+                    trained);
+    else
+        report_line(&state->events.report,
+                    "epoch %d: %s, %.0f samples/s, %.2f s, then %.2f s of testing", state->epoch,
+                    score_text(state, text), rate, trained, tested);
+    return events_end_epoch(&state->events, &(report_epoch){.step = state->step,
+                                                            .epoch = state->epoch,
+                                                            .accuracy = accuracy,
+                                                            .seconds = trained,
+                                                            .test_seconds = tested});
 }
 
 static ring_status train_epoch(train_state *state)
@@ -565,7 +653,7 @@ static ring_status train_epoch(train_state *state)
     const double trained = train_now() - start;
     RING_TRY(engine_check_params(&state->engine));
     const size_t samples = shares_until(&state->shares, state->updates) - first;
-    RING_TRY(test(state, (double)samples / trained, trained));
+    RING_TRY(tell_epoch(state, samples, trained));
     if (run_saving_due(&state->saving, state->step, state->updates >= shares_left(&state->shares)))
         RING_TRY(save(state, false));
     return RING_OK;
@@ -575,7 +663,7 @@ static ring_status close_outputs(train_state *state, const float *params)
 {
     if (state->dump.stream != NULL)
         RING_TRY(params_dump_write(&state->dump, &engine_network(&state->engine)->tensors, params));
-    return report_close(&state->report);
+    return events_close(&state->events);
 }
 
 /* What follows a signal: nothing that can wait. */
@@ -585,10 +673,10 @@ static ring_status stop(train_state *state)
     const char *name = sigabbrev_np(state->stopped);
     RING_TRY(save(state, true));
     output_discard(&state->dump);
-    report_line(&state->report, "SIG%s: stopped after update %ld, in epoch %d%s", name, state->step,
-                state->epoch,
+    report_line(&state->events.report, "SIG%s: stopped after update %ld, in epoch %d%s", name,
+                state->step, state->epoch,
                 saves ? "; go on with --resume latest" : "; nothing is saved without --save DIR");
-    return agree(state->comm, report_close(&state->report));
+    return agree(state->comm, events_close(&state->events));
 }
 
 static ring_status finish(train_state *state)
@@ -596,13 +684,13 @@ static ring_status finish(train_state *state)
     const float *params = NULL;
     char text[SCORE_TEXT_MAX];
     if (state->step < state->options->max_steps)
-        report_line(&state->report,
+        report_line(&state->events.report,
                     "--epochs %d ended the run after %ld updates, before --max-steps %ld",
                     state->epochs, state->step, state->options->max_steps);
-    RING_TRY(pipeline_lines_end(&state->report, &state->engine));
+    RING_TRY(pipeline_lines_end(&state->events.report, &state->engine));
     RING_TRY(save(state, true));
     if (state->options->eval_every > 0)
-        report_line(&state->report, "%s", score_text(state, text));
+        report_line(&state->events.report, "%s", score_text(state, text));
     if (state->options->dump_path != NULL)
         RING_TRY(engine_params(&state->engine, &params));
     return agree(state->comm, close_outputs(state, params));
@@ -663,7 +751,7 @@ static ring_status run_all(train_state *state)
 
 static void tear_down(train_state *state)
 {
-    report_close(&state->report);
+    events_close(&state->events);
     output_discard(&state->dump);
     run_saving_close(&state->saving);
     engine_destroy(&state->engine);
@@ -690,7 +778,7 @@ int run(const run_options *options)
     gemm_set_threads(wanted_threads());
     const ring_status status = run_all(&state);
     if (status != RING_OK && (state.rank == 0 || !train_error_is_shared()))
-        report_error(&state.report, train_error());
+        report_error(&state.events.report, train_error());
     const int stopped = state.stopped;
     tear_down(&state);
     if (status == RING_OK && stopped != 0)

@@ -69,7 +69,7 @@ class Ringtrain:
             run(command)
             seconds = time.time() - started
             with open(metrics) as file:
-                lines = [json.loads(line) for line in file]
+                lines = [line for line in map(json.loads, file) if "step" in line]
         if len(lines) != steps:
             sys.exit(f"ringtrain noted {len(lines)} steps of {steps}: no comparison")
         return lines, seconds

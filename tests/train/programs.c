@@ -46,6 +46,10 @@ static void read_metrics(programs_run *run)
     for (char *line; text != NULL && (line = strsep(&rest, "\n")) != NULL && *line != '\0';) {
         cJSON *object = cJSON_Parse(line);
         assert_non_null(object);
+        if (!cJSON_HasObjectItem(object, "step")) {
+            cJSON_Delete(object);
+            continue; /* about the run, or an epoch */
+        }
         assert_true(run->steps < METRICS_MAX);
         assert_int_equal(number(object, "step"), run->steps + 1);
         assert_true(number(object, "epoch") >= 1);

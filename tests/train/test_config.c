@@ -571,23 +571,17 @@ static void what_only_watches_the_run_is_noted(void **state)
 {
     (void)state;
     static const char *const keys[] = {
-        "wall_clock_breakdown",
-        "memory_breakdown",
         "activation_checkpointing",
         "checkpoint",
         "flops_profiler",
         "comms_logger",
-        "csv_monitor",
-        "tensorboard",
-        "wandb",
         "comet",
         "nebula",
     };
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
         char text[256], note[128];
-        const bool is_switch = config_key_find(keys[i])->kind == KEY_BOOL;
-        snprintf(text, sizeof text, "{" SGD ", \"%s\": %s}", keys[i],
-                 is_switch ? "true" : "{\"enabled\": true, \"output_path\": \"x\"}");
+        snprintf(text, sizeof text,
+                 "{" SGD ", \"%s\": {\"enabled\": true, \"output_path\": \"x\"}}", keys[i]);
         const parsed got = parse(text);
         if (got.status != RING_OK)
             fail_msg("%s: %s", keys[i], train_error());
@@ -600,6 +594,36 @@ static void what_only_watches_the_run_is_noted(void **state)
                              "false, \"flops_profiler\": {\"enabled\": false}}");
     assert_int_equal(off.status, RING_OK);
     assert_string_equal(off.notes, "");
+}
+
+static void monitors_have_paths_and_names(void **state)
+{
+    (void)state;
+    char text[600];
+    parsed got = parse("{" SGD
+                       ", \"csv_monitor\": {\"enabled\": true, \"output_path\": \"a/b c\"}, "
+                       "\"tensorboard\": {\"job_name\": \"j\"}, \"wandb\": {\"enabled\": true, "
+                       "\"team\": null, \"group\": \"2GPUs\"}}");
+    assert_int_equal(got.status, RING_OK);
+    assert_string_equal(got.notes, "");
+    assert_true(got.config.csv.enabled && got.config.wandb.enabled);
+    assert_false(got.config.tensorboard.enabled);
+    assert_string_equal(got.config.csv.output_path, "a/b c");
+    assert_string_equal(got.config.csv.job_name, "DeepSpeedJobName");
+    assert_string_equal(got.config.tensorboard.job_name, "j");
+    assert_string_equal(got.config.tensorboard.output_path, "");
+    assert_string_equal(got.config.wandb.project, "deepspeed");
+    assert_string_equal(got.config.wandb.team, "");
+    assert_string_equal(got.config.wandb.group, "2GPUs");
+    snprintf(text, sizeof text, "{" SGD ", \"wandb\": {\"group\": \"%0*d\"}}", 127, 0);
+    assert_int_equal(parse(text).status, RING_OK);
+    snprintf(text, sizeof text, "{" SGD ", \"wandb\": {\"group\": \"%0*d\"}}", 128, 0);
+    assert_int_equal(parse(text).status, RING_ERR_CONFIG);
+    assert_non_null(strstr(train_error(), "wandb.group must be shorter than 128 bytes"));
+    assert_int_equal(parse("{" SGD ", \"wandb\": {\"team\": 3}}").status, RING_ERR_CONFIG);
+    assert_non_null(strstr(train_error(), "wandb.team must be a text"));
+    assert_int_equal(parse("{" SGD ", \"wandb\": {\"projcet\": \"a\"}}").status, RING_ERR_CONFIG);
+    assert_non_null(strstr(train_error(), "did you mean \"wandb.project\"?"));
 }
 
 /* Where ZeRO is off, as DeepSpeed's own examples write it out. */
@@ -744,6 +768,7 @@ int main(void)
         cmocka_unit_test(a_wanted_batch_fills_what_is_open),
         cmocka_unit_test(a_key_without_effect_is_one_note),
         cmocka_unit_test(what_only_watches_the_run_is_noted),
+        cmocka_unit_test(monitors_have_paths_and_names),
         cmocka_unit_test(zeros_other_keys_are_known),
         cmocka_unit_test(an_unknown_warmup_type_falls_back_to_log),
         cmocka_unit_test(adam_with_decay_says_that_it_is_decoupled),

@@ -5,10 +5,12 @@
 #include "files.h"
 #include "programs.h"
 
+#include <cjson/cJSON.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SGD_64_REST "train_batch_size: 64, optimizer: {type: \"SGD\", params: {lr: 0.05}}}"
 #define SGD_64 "{" SGD_64_REST
@@ -169,6 +171,124 @@ static void all_stages_of_zero_take_the_same_steps(void **state)
         "--max-steps 2");
     programs_expect_success(run);
     expect_output(run, "ZeRO: one rank has nothing to split\n");
+    programs_free(run);
+}
+
+/* @return the sum of the numbers in "| name: 1.2" of @p line, up to "| reduction hidden". */
+static double sum_of_shares(const char *line)
+{
+    double sum = 0.0, share;
+    int used;
+    char name[32];
+    while (sscanf(line, " | %31[a-z]: %lf%n", name, &share, &used) == 2) {
+        sum += share;
+        line += used;
+    }
+    return sum;
+}
+
+static double number_behind(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+    assert_non_null(at);
+    return strtod(at + strlen(name), NULL);
+}
+
+static void expect_shares_of_a_hundred(const programs_run *run, int lines)
+{
+    const char *at = run->output;
+    for (; (at = strstr(at, "time (%)")) != NULL; lines--) {
+        at += strlen("time (%)");
+        assert_near(sum_of_shares(at), 100.0, 1e-9, 0);
+        assert_true(number_behind(at, "forward: ") > 0.0);
+        assert_true(number_behind(at, "wait: ") > 0.0); /* for parameters, behind the step */
+        assert_in_range((int)number_behind(at, "reduction hidden: "), 0, 100);
+    }
+    assert_int_equal(lines, 0);
+}
+
+static void expect_trace(const char *path)
+{
+    size_t bytes;
+    char *text = files_read(path, &bytes);
+    assert_non_null(text);
+    cJSON *trace = cJSON_ParseWithLength(text, bytes);
+    const cJSON *event, *events = cJSON_GetObjectItem(trace, "traceEvents");
+    int forward = 0, begun = 0, ended = 0;
+    double latest = 0.0;
+    cJSON_ArrayForEach(event, events)
+    {
+        const char phase = *cJSON_GetObjectItem(event, "ph")->valuestring;
+        const char *name = cJSON_GetObjectItem(event, "name")->valuestring;
+        begun += phase == 'b';
+        ended += phase == 'e';
+        if (phase != 'X')
+            continue;
+        forward += strcmp(name, "forward bucket 0") == 0;
+        const double start = cJSON_GetObjectItem(event, "ts")->valuedouble;
+        assert_true(start >= latest - 0.01); /* one thing after the other */
+        latest = start + cJSON_GetObjectItem(event, "dur")->valuedouble;
+    }
+    assert_int_equal(forward, 20);
+    assert_int_equal(begun, ended);
+    assert_int_equal(begun, 20 * 5); /* the loss, two reductions, two gathers */
+    cJSON_Delete(trace);
+    free(text);
+}
+
+static void reports_tell_of_time_memory_and_partition(void **state)
+{
+    (void)state;
+    char options[300];
+    snprintf(options, sizeof options, "--max-steps 24 --epochs 2 --monitor-every 8 --trace %s",
+             files_path("trace"));
+    programs_run *run =
+        train(2,
+              "{train_batch_size: 64, optimizer: {type: \"Adam\"}, steps_per_print: "
+              "12, wall_clock_breakdown: true, memory_breakdown: true, dump_state: "
+              "true, zero_optimization: {stage: 2}}",
+              options);
+    programs_expect_success(run);
+    expect_shares_of_a_hundred(run, 2);
+    expect_trace(files_path("trace"));
+    expect_output(run, "\nbucket 0: nodes 0 to 1, 200960 elements and 0 of padding; rank r has "
+                       "100480 from r * 100480 on\n");
+    expect_output(run, "\nranks: 2 on 1 host, started by ringrun, transport shm\n");
+    /* 218058 parameters; 2 ranks own half of the gradients and of Adam's two moments */
+    expect_output(run, "\nmemory of rank 1 in bytes: parameters 872232, gradients 436116, "
+                       "optimizer's states 872232, live buckets 1607680, activations ");
+    expect_output(run, "\nmemory of rank 1: ");
+    expect_output(run, "\nupdate 16 | rank 0: ");
+    programs_free(run);
+}
+
+static void more_ranks_than_cores_are_told(void **state)
+{
+    (void)state;
+    const int ranks = (int)sysconf(_SC_NPROCESSORS_ONLN) + 1;
+    char line[80];
+    if (ranks > 9)
+        return; /* the data are for fewer ranks */
+    programs_run *run = train(ranks,
+                              "{train_micro_batch_size_per_gpu: 10, optimizer: {type: \"SGD\"}}",
+                              "--max-steps 1");
+    programs_expect_success(run);
+    snprintf(line, sizeof line, "\nNOTE %d ranks share the %d core", ranks, ranks - 1);
+    expect_output(run, line);
+    programs_free(run);
+}
+
+static void metrics_that_are_there_stop_the_run(void **state)
+{
+    (void)state;
+    files_write("kept", "old\n", 4);
+    char options[200];
+    snprintf(options, sizeof options, "--metrics %s", files_path("kept"));
+    programs_run *run = train(2, SGD_64, options);
+    assert_int_equal(run->status, 1);
+    expect_output(run, "/kept is there already; give another name, remove it, or add "
+                       "--append-metrics");
+    assert_null(strstr(run->output, "test accuracy"));
     programs_free(run);
 }
 
@@ -411,6 +531,9 @@ static void wrong_options_are_refused(void **state)
     static const struct {
         const char *options, *error;
     } cases[] = {
+        {"--data x --deepspeed_config c --metrics m --monitor-every 0",
+         "--monitor-every 0: expected a whole number from 1 to 2147483647"},
+        {"--log-style seed", "--log-style seed: expected deepspeed or neox or brief or torch"},
         {"--data x", "no configuration: give --deepspeed_config FILE"},
         {"--deepspeed_config x", "no data: give --data DIR or set RING_DATA"},
         {"--model lenet", "--model lenet: expected mlp, lenet5, alexnet, gpt or a FILE.json; see "
@@ -431,6 +554,26 @@ static void wrong_options_are_refused(void **state)
         programs_run *run = programs_train(0, "%s", cases[i].options);
         assert_int_equal(run->status, 2);
         expect_output(run, cases[i].error);
+        programs_free(run);
+    }
+}
+
+static void wrong_options_are_told_once(void **state)
+{
+    (void)state;
+    programs_run *alone = programs_shell("%s/ringtrain --deepspeed_config c --data d "
+                                         "--append-metrics 2>&1",
+                                         programs.bin);
+    assert_int_equal(alone->status, 2);
+    expect_output(alone, "--append-metrics: to which file? Give --metrics FILE");
+    programs_free(alone);
+    static const char *const wrong[] = {"--no-such-option", "--model lenet", "--epochs 1"};
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        programs_run *run = programs_train(2, "%s", wrong[i]);
+        const char *first = strstr(run->output, "ringtrain: ");
+        assert_non_null(first);
+        assert_null(strstr(first + 1, "ringtrain: "));
+        assert_int_not_equal(run->status, 0);
         programs_free(run);
     }
 }
@@ -533,6 +676,10 @@ int main(int argc, char **argv)
         TEST(all_stages_of_zero_take_the_same_steps),
         TEST(networks_of_layers_take_the_same_steps_on_any_ranks),
         TEST(a_skipped_update_does_not_move_the_schedule),
+        TEST(reports_tell_of_time_memory_and_partition),
+        TEST(more_ranks_than_cores_are_told),
+        TEST(metrics_that_are_there_stop_the_run),
+        TEST(wrong_options_are_told_once),
         TEST(ranks_that_do_not_divide_the_data_repeat_a_few_samples),
         TEST(a_network_learns_and_says_its_accuracy_last),
         TEST(deepspeeds_options_are_accepted),

@@ -104,7 +104,8 @@ class Training:
 
     def compare(self, name, files):
         lines = Path(f"{files}.jsonl").read_text(encoding="utf-8").splitlines()
-        losses = [(line["loss"], line["grad_norm"]) for line in map(json.loads, lines)]
+        losses = [(line["loss"], line["grad_norm"]) for line in map(json.loads, lines)
+                  if "step" in line]
         ranks = [Path(f"{files}.{rank}").read_bytes() for rank in (0, 1)]
         if len(losses) != self.steps or ranks[0] != ranks[1]:
             raise Failed(f"{name}: {len(losses)} losses; the parameters of the ranks are "

@@ -106,6 +106,17 @@ typedef struct rank_numbers {
     long values[RANK_NUMBERS_MAX];
 } rank_numbers;
 
+/* tensorboard, csv_monitor. */
+typedef struct monitor_config {
+    bool enabled;
+    char output_path[256], job_name[128];
+} monitor_config;
+
+typedef struct wandb_config {
+    bool enabled;
+    char team[128], project[128], group[128]; /* "": none */
+} wandb_config;
+
 typedef struct train_config {
     /* 0 until config_resolve_batch(); micro_batch is the largest where ranks have their own */
     long train_batch, micro_batch, accumulation;
@@ -124,6 +135,9 @@ typedef struct train_config {
     bool overlap_comm;       /* reduce while backward goes on */
     long reduce_bucket_size; /* most elements of a bucket of several layers */
     long processes;          /* ranks that accelerate's file wants; 0: it does not say */
+    bool wall_clock_breakdown, memory_breakdown;
+    monitor_config tensorboard, csv;
+    wandb_config wandb;
 } train_config;
 
 typedef struct config_options {

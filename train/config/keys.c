@@ -62,10 +62,12 @@
         .path = name ".enabled", .kind = KEY_BOOL, .use = USE_NOTE, .initial = "false", \
         .help = text \
     }
-#define TIMERS(name) \
-    { \
-        .path = name, .kind = KEY_BOOL, .use = USE_NOTE, .initial = "false", .help = NO_TIMERS \
-    }
+/* Where a monitor's files lie: output_path/job_name/… */
+#define MONITOR(name, member, text) \
+    SECTION(name, text), BOOL(name ".enabled", member.enabled, "false", NULL, text), \
+        TEXT(name ".output_path", member.output_path, "", NULL, \
+             "folder, made if it is not there"), \
+        TEXT(name ".job_name", member.job_name, "DeepSpeedJobName", NULL, "folder in that")
 
 #define AMP "the level says it, and the loss is scaled as by fp16"
 #define NO_TIMERS "this version has no such breakdown yet"
@@ -391,8 +393,10 @@ const config_key config_keys[] = {
          "pipeline.activation_checkpoint_interval is the key; results are the same"),
     NOTE("checkpoint", KEY_OPEN, NO_SAVING),
     NOTE("datastates_ckpt", KEY_OPEN, NO_SAVING),
-    TIMERS("wall_clock_breakdown"),
-    TIMERS("memory_breakdown"),
+    BOOL("wall_clock_breakdown", wall_clock_breakdown, "false", NULL,
+         "log lines say where the time went"),
+    BOOL("memory_breakdown", memory_breakdown, "false", NULL,
+         "memory of each rank, at the start and after each epoch"),
     NOTE("timers", KEY_OPEN, "throughput is always timed"),
     NOTE("log_level", KEY_TEXT, "log lines are always printed"),
     NOTE("vocabulary_size", KEY_INT, "no layer has a vocabulary"),
@@ -401,9 +405,13 @@ const config_key config_keys[] = {
     NOTE("aio", KEY_OPEN, "nothing is offloaded to files"),
     NOTE("compile", KEY_OPEN, "there is nothing to compile at run time"),
     NOTE("graph_harvesting", KEY_BOOL, "there are no CUDA graphs"),
-    WATCH("wandb", NO_MONITOR),
-    WATCH("tensorboard", NO_MONITOR),
-    WATCH("csv_monitor", NO_MONITOR),
+    MONITOR("tensorboard", tensorboard, "event files for TensorBoard"),
+    MONITOR("csv_monitor", csv, "CSV files, one a number"),
+    SECTION("wandb", "lines of a file, to be imported to Weights & Biases"),
+    BOOL("wandb.enabled", wandb.enabled, "false", NULL, "write wandb/PROJECT/run-….jsonl"),
+    TEXT("wandb.team", wandb.team, "", NULL, "owner of the project"),
+    TEXT("wandb.project", wandb.project, "deepspeed", NULL, "name of the project"),
+    TEXT("wandb.group", wandb.group, "", NULL, "name of a group of runs"),
     WATCH("comet", NO_MONITOR),
     WATCH("comms_logger", NO_TIMERS),
     WATCH("flops_profiler", NO_TIMERS),

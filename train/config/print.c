@@ -100,7 +100,7 @@ static void print_key(const config_key *key, FILE *out)
 {
     static const char *const uses[] = {"", "no effect: ", "not yet: "};
     fprintf(out, "%-56s  %-8s  %-14s  %s", key->path, kind_name(key->kind),
-            key->initial != NULL ? key->initial : "-", uses[key->use]);
+            key->initial != NULL && key->initial[0] != '\0' ? key->initial : "-", uses[key->use]);
     if (key->scope != NULL)
         print_words(out, "", key->scope, ": ");
     fputs(key->help, out);

@@ -146,6 +146,7 @@ static void list_choices(const char *choices, char *text, size_t size)
     text[used] = '\0';
 }
 
+/* A name or a path. */
 static value_result set_any_text(train_config *config, const config_key *key, const cJSON *value,
                                  char *problem)
 {
@@ -158,12 +159,10 @@ static value_result set_any_text(train_config *config, const config_key *key, co
     return VALUE_SET;
 }
 
-static value_result set_text(train_config *config, const config_key *key, const cJSON *value,
-                             char *problem)
+static value_result set_choice(train_config *config, const config_key *key, const cJSON *value,
+                               char *problem)
 {
     char choices[CHOICES_BYTES];
-    if (key->choices == NULL)
-        return set_any_text(config, key, value, problem);
     list_choices(key->choices, choices, sizeof choices);
     if (!cJSON_IsString(value))
         return wrong(problem, VALUE_WRONG, "must be one of %s", choices);
@@ -194,7 +193,8 @@ value_result value_set(train_config *config, const config_key *key, const cJSON 
     case KEY_BOOL:
         return set_bool(config, key, value, problem);
     default:
-        return set_text(config, key, value, problem);
+        return key->choices == NULL ? set_any_text(config, key, value, problem)
+                                    : set_choice(config, key, value, problem);
     }
 }
 

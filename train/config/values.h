@@ -11,7 +11,7 @@
 #include "config.h"
 #include "keys.h"
 
-enum { VALUE_TEXT_MAX = 64, VALUE_PROBLEM_MAX = 256 };
+enum { VALUE_TEXT_MAX = 256, VALUE_PROBLEM_MAX = 256 };
 
 typedef enum value_result {
     VALUE_SET,

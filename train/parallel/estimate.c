@@ -16,8 +16,7 @@ memory_estimate estimate_memory(const train_config *config, const train_model *m
                              .states = zero_master_bytes(&memory) +
                                        optimizer_needs(&config->optimizer, updated),
                              .live = zero_live_bytes(&memory),
-                             .activations = (size_t)model->slot_count * model->slot_bytes +
-                                            model->turn_bytes + model->scratch_bytes};
+                             .activations = model_activation_bytes(model) + model->scratch_bytes};
     for (int k = 0; k < OP_INPUTS_MAX; k++)
         bytes.activations += model->spare_bytes[k];
     bytes.activations += model->max_batch * shape_count(&model->input) * sizeof(float);

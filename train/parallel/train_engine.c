@@ -364,7 +364,7 @@ size_t engine_state_bytes(const train_engine *engine)
 size_t engine_activation_bytes(const train_engine *engine)
 {
     const train_model *model = &engine->model;
-    size_t bytes = (size_t)model->slot_count * model->slot_bytes + model->scratch_bytes;
+    size_t bytes = model_activation_bytes(model) + model->scratch_bytes;
     for (int i = 0; i < OP_INPUTS_MAX; i++)
         bytes += model->spare_bytes[i];
     return bytes;
@@ -373,8 +373,9 @@ size_t engine_activation_bytes(const train_engine *engine)
 size_t engine_batch_bytes(const train_engine *engine)
 {
     const train_model *model = &engine->model;
-    return model->max_batch *
-           (shape_count(&model->input) * sizeof(float) + sizeof(*engine->labels));
+    const size_t slots = engine->images != NULL ? (size_t)model->slot_count : 0;
+    return model->max_batch * (slots * shape_count(&model->input) * sizeof(float) +
+                               shape_rows(&model->output) * sizeof(*engine->labels));
 }
 
 /* ---- Evaluation ---------------------------------------------------------------------------- */

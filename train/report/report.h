@@ -1,59 +1,124 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * report: what rank 0 tells while training: DeepSpeed's log lines, one JSON line an update,
- * a progress line on a terminal. On other ranks every call does nothing.
+ * report: what rank 0 tells of a training run. It tells events (the start, an update, the use of
+ * devices, the end of an epoch) to a list of sinks, each a file of its own: log lines, a progress
+ * bar, metrics, DeepSpeed's monitors. On other ranks every call does nothing.
  */
 #ifndef TRAIN_REPORT_H
 #define TRAIN_REPORT_H
 
 #include <stdbool.h>
-#include <stdio.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include "breakdown.h"
 #include "config.h"
 
-typedef struct train_report {
-    bool on;                    /* rank 0 */
-    bool progress;              /* standard error is a terminal */
-    bool progress_shown;        /* and carries a line that has no end yet */
-    const train_config *config; /* borrowed */
-    const char *metrics_path;
-    FILE *metrics;     /* NULL: not wanted */
-    int metrics_error; /* errno of the first failed write, or 0 */
+typedef enum log_style {
+    LOG_DEEPSPEED,
+    LOG_NEOX,  /* the same behind "time [INFO] host: ", shares a line each */
+    LOG_BRIEF, /* "Rank[0]: Epoch 1, step 20 / 469, loss 2.3026" */
+    LOG_TORCH  /* "rank0, Epoch [1/6], Step [20/469], Loss: 2.3026" */
+} log_style;
+
+/** "deepspeed", …, ended by NULL. */
+extern const char *const log_style_names[];
+
+/** What the command line asks for. NULL: none. */
+typedef struct report_options {
+    const char *metrics_path;      /* JSON lines */
+    bool append_metrics;           /* behind what the file holds */
+    const char *epoch_losses_path; /* one JSON object, written anew after every epoch */
+    log_style style;
+} report_options;
+
+/** The run, as it is known before there is a model. */
+typedef struct report_run {
+    const train_config *config;
+    report_options options;
+    int ranks, epochs;
     long steps_per_epoch;
-    int epochs;
-    long micro_steps;                       /* so far */
-    double interval_seconds, interval_loss; /* since the last log line */
-    long interval_steps, interval_samples;
-    double counted_seconds, counted_samples; /* since the first updates */
-    double drawn_at;                         /* when the progress line was last drawn */
-} train_report;
+    long steps; /* of the whole run */
+} report_run;
+
+/** Bytes that one rank holds. */
+typedef struct report_memory {
+    uint64_t parameters, gradients, states;
+    uint64_t live;        /* buckets of ZeRO that it works on */
+    uint64_t activations; /* and their gradients, and what ops keep and need */
+    uint64_t batch;       /* samples and labels */
+} report_memory;
+
+/** What the operating system says of one rank's process. */
+typedef struct report_device {
+    double resident, peak; /* bytes */
+    double cpu;            /* of one core, since the last time: 0.98 */
+} report_device;
+
+typedef struct report_start {
+    const char *model, *loss, *maths; /* names */
+    size_t parameters, train_samples, test_samples;
+    uint64_t seed;
+    const report_memory *memory; /* [ranks] */
+} report_start;
 
 /** What one update was. */
 typedef struct report_step {
     long step; /* from 1 */
     int epoch; /* from 1 */
     double loss, grad_norm;
-    double lr;          /* used by this update */
-    double next_lr;     /* after the scheduler's step */
-    long samples;       /* of all ranks */
-    long micro_batches; /* of this rank */
-    long skipped;       /* updates so far */
+    double lr;              /* used by this update */
+    double next_lr;         /* after the scheduler's step */
+    long samples;           /* of all ranks */
+    long all_samples;       /* the same of all updates so far */
+    long micro_batches;     /* of this rank */
+    long all_micro_batches; /* the same of all updates so far */
+    long skipped;           /* updates so far */
+    double loss_scale;      /* after this update; 0: the loss is not scaled */
     double seconds;
+    report_times times; /* of this rank */
 } report_step;
 
-/** @param metrics_path  NULL: none. @return RING_OK, RING_ERR_SYSTEM. */
-ring_status report_open(train_report *report, bool on, const train_config *config,
-                        const char *metrics_path, int epochs, long steps_per_epoch);
-/** @return RING_ERR_SYSTEM if the metrics could not be written completely. */
+typedef struct report_epoch {
+    long step;                    /* updates so far */
+    int epoch;                    /* from 1 */
+    double loss;                  /* mean over its updates, each by its samples */
+    double accuracy;              /* of the test set; NaN: it was not used */
+    long samples;                 /* of all ranks */
+    long all_samples;             /* the same of all updates so far */
+    double seconds;               /* of training */
+    double test_seconds;          /* of testing */
+    report_times times;           /* of this rank */
+    const report_device *devices; /* [ranks] */
+} report_epoch;
+
+typedef struct report_sink report_sink;
+
+typedef struct train_report {
+    report_run run;
+    struct report_screen *screen; /* NULL: nothing is told here */
+    report_sink *sinks;
+} train_report;
+
+/** @param on   tell anything: on rank 0
+ *  @param run  copied; what it points to is borrowed until report_close().
+ *  End with report_close() whatever the result.
+ *  @return RING_OK, RING_ERR_SYSTEM, RING_ERR_MEMORY. */
+ring_status report_open(train_report *report, bool on, const report_run *run);
+/** May be called again. @return RING_ERR_SYSTEM if something could not be written completely. */
 ring_status report_close(train_report *report);
 
+void report_start_run(train_report *report, const report_start *start);
 void report_update(train_report *report, const report_step *step);
+void report_end_epoch(train_report *report, const report_epoch *epoch);
+/** @param devices  [ranks] */
+void report_devices(train_report *report, long step, const report_device *devices);
 
-/** Prints one line to standard output, past the progress line. */
+/** Prints one line to standard output, past the progress bar. */
 void report_line(train_report *report, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/** Prints "ringtrain: text" to standard error, past the progress line; on any rank. */
+/** Prints "ringtrain: text" to standard error, past the progress bar; on any rank. */
 void report_error(train_report *report, const char *text);
 
 #endif

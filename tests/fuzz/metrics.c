@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What ringtrain report reads: lines of metrics, and the page that it makes of them. */
+#include "give.h"
+
+#include "run_page.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* From errors.h, whose RING_TRY is that of base.h. */
+const char *train_error(void);
+
+static void seed_metrics_file(fuzz_seeds *to)
+{
+    fuzz_add_text(to,
+                  "{\"run\": {\"model\": \"m <&>\", \"ranks\": 2, \"memory\": [{\"parameters\": "
+                  "1048576, \"batch\": 7}], \"config\": {\"a\": \"b\"}}}\n"
+                  "{\"step\": 1, \"epoch\": 1, \"loss\": 0.5, \"lr\": 1e-3, \"grad_norm\": 2, "
+                  "\"samples_per_s\": 10}\n{\"after_step\": 1, \"devices\": [{\"peak\": 9}]}\n"
+                  "{\"after_epoch\": 1, \"after_step\": 1, \"loss\": 0.5, \"accuracy\": 0.9, "
+                  "\"seconds\": {\"data\": 1, \"other\": 2}, \"overlap\": 0.5}\n");
+    fuzz_add_text(to, "{\"step\": 1, \"loss\": 1}\n{\"step\": 2, \"loss\": 0.5}\n{\"step\": ");
+    fuzz_add_any_text(to, "{\"run\": {\"config\": [1, \"a\"], \"memory\": 3}}\n");
+    fuzz_add_any_text(to, "{\"step\": 0, \"loss\": 0}\n{\"step\": 5e-324, \"loss\": 1e999}\n");
+}
+
+/* The page is complete, and what it shows is of the page or escaped. */
+static void check_page(const metrics_runs *runs)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *page = open_memstream(&text, &bytes);
+    must(page != NULL);
+    run_page_write(page, runs);
+    must(fclose(page) == 0);
+    must(bytes > 16 && strcmp(text + bytes - 15, "</body></html>\n") == 0);
+    must(strstr(text, "<script") == NULL);
+    free(text);
+}
+
+static ring_status parse_metrics_file(const unsigned char *bytes, size_t size)
+{
+    metrics_runs runs = {0};
+    const ring_status status = metrics_runs_read(&runs, give_file(0, bytes, size));
+    if (status == RING_OK)
+        check_page(&runs);
+    metrics_runs_free(&runs);
+    return status;
+}
+
+const fuzz_target fuzz_metrics_file = {.name = "metrics_file",
+                                       .reads = "metrics, to make a page of them",
+                                       .most = 4096,
+                                       .seeds = seed_metrics_file,
+                                       .parse = parse_metrics_file,
+                                       .reason = train_error};

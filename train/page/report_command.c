@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reading all runs, writing one page. */
+#include "report_command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "args.h"
+#include "errors.h"
+#include "output.h"
+#include "run_page.h"
+
+enum { RUNS_MAX = 64 };
+
+typedef struct request {
+    const char *page;
+    const char *runs[RUNS_MAX];
+    int count;
+} request;
+
+static const args_row rows[] = {
+    {"output", 'o', "FILE", "Where the page goes (default report.html)", args_text,
+     ARGS_AT(request, page)},
+    {0},
+};
+
+static int take_run(char **words, int count, void *out)
+{
+    request *asked = out;
+    (void)count;
+    if (asked->count == RUNS_MAX)
+        args_fail("more than %d runs", RUNS_MAX);
+    asked->runs[asked->count++] = words[0];
+    return 1;
+}
+
+static ring_status write_page(const request *asked)
+{
+    metrics_runs runs = {0};
+    output_file page = {0};
+    ring_status status = RING_OK;
+    for (int i = 0; i < asked->count && status == RING_OK; i++)
+        status = metrics_runs_read(&runs, asked->runs[i]);
+    if (status == RING_OK && !output_begin(&page, asked->page))
+        status = train_fail(RING_ERR_SYSTEM, "%s: %s", asked->page, strerror(errno));
+    if (status == RING_OK) {
+        run_page_write(page.stream, &runs);
+        if (!output_finish(&page))
+            status = train_fail(RING_ERR_SYSTEM, "%s: %s", asked->page, strerror(errno));
+    }
+    metrics_runs_free(&runs);
+    return status;
+}
+
+int report_command(int argc, char **argv)
+{
+    static const args_program program = {
+        "ringtrain report", rows, "RUN...",
+        "Makes one HTML page of what --metrics has written: loss, accuracy, learning rate, "
+        "throughput, where the time went, memory of each rank. Several runs are drawn over each "
+        "other."
+        "\vRUN is a file of metrics, or a folder with a metrics.jsonl. The page needs no other "
+        "file. Exit status: 0 written, 1 failed, 2 wrong use.",
+        .take = take_run};
+    request asked = {.page = "report.html"};
+    args_parse(&program, argc, argv, &asked);
+    if (asked.count == 0)
+        args_fail("which run? e.g. ringtrain report metrics.jsonl");
+    if (write_page(&asked) != RING_OK) {
+        fprintf(stderr, "ringtrain report: %s\n", train_error());
+        return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * epoch_losses: the mean loss of every epoch, as training loops often keep it: one JSON object
+ * {"epoch_1": {"outputs": 0.5}, …}, written anew after every epoch.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "errors.h"
+#include "floats.h"
+#include "sink.h"
+#include "sink_file.h"
+
+static const char what[] = "--epoch-losses";
+
+typedef struct losses_state {
+    char path[OUTPUT_PATH_MAX];
+    double *losses;   /* [count] */
+    int count, first; /* epochs, and the number of the first */
+    int error;        /* errno of the first failure, or 0 */
+} losses_state;
+
+static ring_status open_losses(report_sink *sink)
+{
+    const char *path = sink->run->options.epoch_losses_path;
+    sink_file file;
+    if (path == NULL)
+        return RING_OK;
+    RING_TRY(sink_file_open(&file, what, path, false));
+    RING_TRY(sink_file_close(&file));
+    losses_state *state = sink_create_state(sink, sizeof *state);
+    if (state == NULL)
+        return RING_ERR_MEMORY;
+    snprintf(state->path, sizeof state->path, "%s", path);
+    return train_alloc((void **)&state->losses, (size_t)sink->run->epochs * sizeof(double), what);
+}
+
+static ring_status close_losses(report_sink *sink)
+{
+    losses_state *state = sink->state;
+    free(state->losses);
+    if (state->error == 0)
+        return RING_OK;
+    return train_fail(RING_ERR_SYSTEM, "%s %s: %s", what, state->path, strerror(state->error));
+}
+
+/* Python's json writes NaN and Infinity so, and reads them. */
+static void print_loss(FILE *out, double loss)
+{
+    char text[FLOAT_TEXT_MAX];
+    if (isfinite(loss))
+        fputs(float_repr(loss, text), out);
+    else
+        fputs(isnan(loss) ? "NaN" : "Infinity", out);
+}
+
+static bool write_losses(const losses_state *state)
+{
+    output_file file;
+    if (!output_begin(&file, state->path))
+        return false;
+    for (int e = 0; e < state->count; e++) {
+        fprintf(file.stream, "%s\"epoch_%d\": {\"outputs\": ", e == 0 ? "{" : ", ",
+                state->first + e);
+        print_loss(file.stream, state->losses[e]);
+        fputc('}', file.stream);
+    }
+    fputs("}\n", file.stream);
+    return output_finish(&file);
+}
+
+static void epoch_losses_end(report_sink *sink, const report_epoch *epoch)
+{
+    losses_state *state = sink->state;
+    if (state->count == 0)
+        state->first = epoch->epoch;
+    if (state->count < sink->run->epochs)
+        state->losses[state->count++] = epoch->loss;
+    if (!write_losses(state) && state->error == 0)
+        state->error = errno;
+}
+
+const sink_kind epoch_losses = {.open = open_losses,
+                                .close = close_losses,
+                                .epoch = epoch_losses_end};

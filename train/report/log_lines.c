@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * log_lines: a few lines of standard output every steps_per_print updates. They keep DeepSpeed's
+ * text, so that scripts that read its logs read these; or they are as other programs' that people
+ * have scripts for.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device_use.h"
+#include "errors.h"
+#include "floats.h"
+#include "sink.h"
+#include "timers.h"
+
+enum {
+    UNCOUNTED_STEPS = 2 /* of the running average, as in DeepSpeed */,
+    HOST_MAX = 65,
+    GROUP_TEXT_MAX = 2 * FLOAT_TEXT_MAX + 8
+};
+
+#define GIB ((double)(1L << 30))
+#define MIB ((double)(1L << 20))
+
+const char *const log_style_names[] = {"deepspeed", "neox", "brief", "torch", NULL};
+
+/* What came since the last lines. */
+typedef struct log_interval {
+    double seconds, loss;
+    long steps, samples, micro_batches;
+    report_times times;
+} log_interval;
+
+typedef struct log_state {
+    char host[HOST_MAX];
+    log_interval interval;
+    double counted_seconds, counted_samples; /* since the first updates */
+} log_state;
+
+static ring_status open_log(report_sink *sink)
+{
+    log_state *log = sink_create_state(sink, sizeof *log);
+    if (log == NULL)
+        return RING_ERR_MEMORY;
+    gethostname(log->host, sizeof log->host - 1);
+    return RING_OK;
+}
+
+static ring_status close_log(report_sink *sink)
+{
+    (void)sink;
+    return RING_OK;
+}
+
+/* ---- The beginnings of lines --------------------------------------------------------------- */
+
+/* "2026-01-31 12:00:00" and a separator, and milliseconds. */
+static void print_time(char separator)
+{
+    struct timeval now;
+    struct tm local;
+    char date[32];
+    gettimeofday(&now, NULL);
+    localtime_r(&now.tv_sec, &local);
+    strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &local);
+    printf("%s%c%03d", date, separator, (int)(now.tv_usec / 1000));
+}
+
+static void begin_line(const report_sink *sink)
+{
+    const log_state *log = sink->state;
+    if (sink->run->options.style != LOG_NEOX)
+        return;
+    print_time('.');
+    printf(" [INFO] %s: ", log->host);
+}
+
+static void begin_stamped(const report_sink *sink)
+{
+    begin_line(sink);
+    putchar('[');
+    print_time(',');
+    printf("] [INFO] [ringtrain] [Rank 0] ");
+}
+
+/* ---- DeepSpeed's lines --------------------------------------------------------------------- */
+
+/* What DeepSpeed shows as "mom" of a group: SGD's momentum (PyTorch's default is the int 0), or the
+ * betas, or 0.0 where there is neither. */
+static void momentum_text(const optimizer_config *optimizer, char text[GROUP_TEXT_MAX])
+{
+    char first[FLOAT_TEXT_MAX], second[FLOAT_TEXT_MAX];
+    if (optimizer_has_betas(optimizer->kind))
+        snprintf(text, GROUP_TEXT_MAX, "[%s, %s]", float_repr(optimizer->betas[0], first),
+                 float_repr(optimizer->betas[1], second));
+    else if (optimizer->kind == OPTIMIZER_SGD && optimizer->momentum == 0.0)
+        strcpy(text, "0");
+    else
+        float_repr(optimizer->momentum, text);
+}
+
+/* "lr=[0.1, 0.1]": once for each parameter group. */
+static void print_groups(const char *name, const char *text, int groups)
+{
+    printf("%s=[%s", name, text);
+    for (int g = 1; g < groups; g++)
+        printf(", %s", text);
+    printf("]");
+}
+
+static void print_step(const report_sink *sink, const report_step *step)
+{
+    const log_interval *interval = &((const log_state *)sink->state)->interval;
+    const double steps = (double)interval->steps;
+    const optimizer_config *optimizer = &sink->run->config->optimizer;
+    char lr[FLOAT_TEXT_MAX], momentum[GROUP_TEXT_MAX];
+    momentum_text(optimizer, momentum);
+    begin_stamped(sink);
+    printf("step=%ld, skipped=%ld, ", step->step, step->skipped);
+    print_groups("lr", float_repr(step->next_lr, lr), optimizer_groups(optimizer));
+    printf(", ");
+    print_groups("mom", momentum, optimizer_groups(optimizer));
+    putchar('\n');
+    begin_line(sink);
+    printf("steps: %ld loss: %.4f iter time (s): %.3f samples/sec: %.3f\n", step->step,
+           interval->loss / steps, interval->seconds / steps,
+           (double)interval->samples / interval->seconds);
+}
+
+static void print_throughput(const report_sink *sink, const report_step *step)
+{
+    const log_state *log = sink->state;
+    const double current = (double)log->interval.samples / log->interval.seconds;
+    const double average = log->counted_seconds > 0.0 ? log->counted_samples / log->counted_seconds
+                                                      : current;
+    begin_stamped(sink);
+    printf("epoch=%d/micro_step=%ld/global_step=%ld, RunningAvgSamplesPerSec=%.17g, "
+           "CurrSamplesPerSec=%.17g, MemAllocated=%.2fGB, MaxMemAllocated=%.2fGB\n",
+           step->epoch - 1, step->all_micro_batches, step->step, average, current,
+           device_resident() / GIB, device_peak() / GIB);
+}
+
+/* ---- Where the time went ------------------------------------------------------------------- */
+
+/* Milliseconds of one of @p count, micro-batches or updates. */
+static void print_timers(const report_sink *sink, const char *suffix, long count)
+{
+    const log_interval *interval = &((const log_state *)sink->state)->interval;
+    const report_timers seconds = timers_of(sink->run, &interval->times);
+    const double scale = 1e3 / (double)count;
+    begin_stamped(sink);
+    printf("time (ms) | fwd%s: %.2f | bwd%s: %.2f | bwd_inner%s: %.2f | bwd_allreduce%s: %.2f | "
+           "step%s: %.2f\n",
+           suffix, scale * seconds.forward, suffix, scale * seconds.backward, suffix,
+           scale * seconds.backward_inner, suffix, scale * seconds.backward_allreduce, suffix,
+           scale * seconds.step);
+}
+
+/* As gpt-neox shows them: sums over the interval. */
+static void print_neox_timers(const report_sink *sink)
+{
+    const log_interval *interval = &((const log_state *)sink->state)->interval;
+    const double *parts = interval->times.parts;
+    const report_timers seconds = timers_of(sink->run, &interval->times);
+    begin_stamped(sink);
+    printf("rank=0 time (ms) | train_batch: %.2f | batch_input: %.2f | forward: %.2f | comms: %.2f "
+           "| backward: %.2f | reduce_grads: %.2f | step: %.2f\n",
+           1e3 * interval->seconds, 1e3 * parts[PART_DATA], 1e3 * parts[PART_FORWARD],
+           1e3 * (parts[PART_WAIT] + parts[PART_TRANSFER] + parts[PART_REDUCE]),
+           1e3 * parts[PART_BACKWARD], 1e3 * seconds.backward_allreduce, 1e3 * parts[PART_STEP]);
+}
+
+static void print_neox_shares(const report_sink *sink, const int tenths[PARTS])
+{
+    const int comms = tenths[PART_WAIT] + tenths[PART_TRANSFER] + tenths[PART_REDUCE];
+    begin_line(sink);
+    printf("%%comms: %.1f\n", comms / 10.0);
+    begin_line(sink);
+    printf("%%optimizer_step %.1f\n", tenths[PART_STEP] / 10.0); /* without a colon, there too */
+    for (int p = 0; p < PARTS; p++) {
+        if (p == PART_STEP)
+            continue;
+        begin_line(sink);
+        printf("%%%s: %.1f\n", part_names[p], tenths[p] / 10.0);
+    }
+}
+
+static void print_shares(const report_sink *sink, const int tenths[PARTS])
+{
+    const log_interval *interval = &((const log_state *)sink->state)->interval;
+    const double overlap = breakdown_overlap(&interval->times);
+    begin_stamped(sink);
+    printf("time (%%)");
+    for (int p = 0; p < PARTS; p++)
+        printf(" | %s: %d.%d", part_names[p], tenths[p] / 10, tenths[p] % 10);
+    if (sink->run->ranks > 1 && overlap >= 0.0)
+        printf(" | reduction hidden: %.1f", 100.0 * overlap);
+    putchar('\n');
+}
+
+static void print_breakdown(const report_sink *sink)
+{
+    const log_interval *interval = &((const log_state *)sink->state)->interval;
+    int tenths[PARTS];
+    breakdown_tenths(&interval->times, tenths);
+    if (sink->run->options.style == LOG_NEOX) {
+        print_neox_shares(sink, tenths);
+        print_neox_timers(sink);
+        return;
+    }
+    print_timers(sink, "_microstep", interval->micro_batches);
+    print_timers(sink, "", interval->steps);
+    print_shares(sink, tenths);
+}
+
+/* ---- Other programs' lines ----------------------------------------------------------------- */
+
+static void print_brief(const report_sink *sink, const report_step *step)
+{
+    const log_interval *interval = &((const log_state *)sink->state)->interval;
+    printf("Rank[0]: Epoch %d, step %ld / %ld, loss %.4f\n", step->epoch, step->step,
+           sink->run->steps, interval->loss / (double)interval->steps);
+}
+
+static void print_torch(const report_sink *sink, const report_step *step)
+{
+    const log_interval *interval = &((const log_state *)sink->state)->interval;
+    const long of_epoch = sink->run->steps_per_epoch;
+    printf("rank0, Epoch [%d/%d], Step [%ld/%ld], Loss: %.4f\n", step->epoch, sink->run->epochs,
+           (step->step - 1) % of_epoch + 1, of_epoch, interval->loss / (double)interval->steps);
+}
+
+static void print_deepspeed(const report_sink *sink, const report_step *step)
+{
+    print_step(sink, step);
+    print_throughput(sink, step);
+}
+
+/* ---- Events -------------------------------------------------------------------------------- */
+
+static void count(log_state *log, const report_step *step)
+{
+    log_interval *interval = &log->interval;
+    interval->steps++;
+    interval->micro_batches += step->micro_batches;
+    interval->loss += step->loss;
+    interval->seconds += step->seconds;
+    interval->samples += step->samples;
+    breakdown_add(&interval->times, &step->times);
+    if (step->step > UNCOUNTED_STEPS) {
+        log->counted_seconds += step->seconds;
+        log->counted_samples += (double)step->samples;
+    }
+}
+
+static void log_update(report_sink *sink, const report_step *step)
+{
+    static void (*const print[])(const report_sink *,
+                                 const report_step *) = {[LOG_DEEPSPEED] = print_deepspeed,
+                                                         [LOG_NEOX] = print_deepspeed,
+                                                         [LOG_BRIEF] = print_brief,
+                                                         [LOG_TORCH] = print_torch};
+    log_state *log = sink->state;
+    count(log, step);
+    if (step->step % sink->run->config->steps_per_print != 0)
+        return;
+    screen_clear_bar(sink->screen);
+    print[sink->run->options.style](sink, step);
+    if (sink->run->config->wall_clock_breakdown)
+        print_breakdown(sink);
+    fflush(stdout);
+    log->interval = (log_interval){0};
+}
+
+static void log_devices(report_sink *sink, long step, const report_device *devices)
+{
+    screen_clear_bar(sink->screen);
+    begin_line(sink);
+    printf("update %ld", step);
+    for (int r = 0; r < sink->run->ranks; r++)
+        printf(" | rank %d: %.1f MiB, CPU %.0f %%", r, devices[r].resident / MIB,
+               100.0 * devices[r].cpu);
+    putchar('\n');
+    fflush(stdout);
+}
+
+const sink_kind log_lines = {.open = open_log,
+                             .close = close_log,
+                             .update = log_update,
+                             .devices = log_devices};

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Kinds of instructions into parts, and small gathers. */
+#include "run_events.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "errors.h"
+
+enum { TRACED_UPDATES = 20 /* a few megabytes at most */ };
+
+#define MIB ((double)(1L << 20))
+
+/* ---- Time ---------------------------------------------------------------------------------- */
+
+/* Where the time of each kind goes while it is carried out. */
+static const report_part part_of[STEP_KINDS] = {
+    [STEP_LOAD] = PART_DATA,     [STEP_GATHER] = PART_TRANSFER, [STEP_FORWARD] = PART_FORWARD,
+    [STEP_SEND] = PART_TRANSFER, [STEP_RECV] = PART_TRANSFER,   [STEP_BACKWARD] = PART_BACKWARD,
+    [STEP_REDUCE] = PART_REDUCE, [STEP_CLIP] = PART_STEP,       [STEP_STEP] = PART_STEP,
+    [STEP_RELEASE] = PART_OTHER,
+};
+
+report_times events_times(const step_times *before, const step_times *after, double seconds)
+{
+    report_times times = {.reducing = after->reducing - before->reducing,
+                          .reduce_wait = after->waited[STEP_REDUCE] - before->waited[STEP_REDUCE]};
+    for (int k = 0; k < STEP_KINDS; k++) {
+        times.parts[part_of[k]] += after->busy[k] - before->busy[k];
+        times.parts[PART_WAIT] += after->waited[k] - before->waited[k];
+    }
+    const double other = seconds - breakdown_total(&times);
+    times.parts[PART_OTHER] += other > 0.0 ? other : 0.0;
+    return times;
+}
+
+/* ---- Memory and devices -------------------------------------------------------------------- */
+
+static report_memory memory_of(const train_engine *engine)
+{
+    return (report_memory){.parameters = zero_param_bytes(&engine->memory),
+                           .gradients = zero_grad_bytes(&engine->memory),
+                           .states = optimizer_bytes(&engine->optimizer) +
+                                     zero_master_bytes(&engine->memory),
+                           .live = zero_live_bytes(&engine->memory),
+                           .activations = engine_activation_bytes(engine),
+                           .batch = engine_batch_bytes(engine)};
+}
+
+static ring_status gather(const run_events *events, const void *mine, size_t bytes, void *all)
+{
+    return train_ring(events->comm,
+                      ring_all_gather(mine, all, bytes, RING_UINT8, events->comm, NULL));
+}
+
+static ring_status gather_devices(run_events *events, device_clock *clock)
+{
+    const report_device mine = device_use(clock);
+    return gather(events, &mine, sizeof mine, events->devices);
+}
+
+/* All ranks' with memory_breakdown, else of rank 0 alone. */
+static void print_memory(run_events *events)
+{
+    const report_run *run = &events->report.run;
+    const int ranks = run->config->memory_breakdown ? run->ranks : 1;
+    for (int r = 0; r < ranks; r++) {
+        const report_memory *memory = &events->memory[r];
+        report_line(&events->report,
+                    "memory of rank %d in bytes: parameters %" PRIu64 ", gradients %" PRIu64
+                    ", optimizer's states %" PRIu64 ", live buckets %" PRIu64
+                    ", activations %" PRIu64 ", batch %" PRIu64,
+                    r, memory->parameters, memory->gradients, memory->states, memory->live,
+                    memory->activations, memory->batch);
+    }
+}
+
+static void print_resident(run_events *events)
+{
+    const report_run *run = &events->report.run;
+    for (int r = 0; r < run->ranks && run->config->memory_breakdown; r++)
+        report_line(&events->report, "memory of rank %d: %.1f MiB resident, %.1f MiB at most", r,
+                    events->devices[r].resident / MIB, events->devices[r].peak / MIB);
+}
+
+/* ---- The trace ----------------------------------------------------------------------------- */
+
+static ring_status open_trace(run_events *events)
+{
+    const char *path = events->options.trace_path;
+    const int rank = ring_comm_rank(events->comm);
+    if (path == NULL || rank != 0)
+        return RING_OK;
+    if (!output_begin(&events->trace_file, path))
+        return train_fail(RING_ERR_SYSTEM, "--trace %s: %s", path, strerror(errno));
+    step_trace_begin(&events->trace, events->trace_file.stream, rank);
+    return RING_OK;
+}
+
+static ring_status close_trace(run_events *events)
+{
+    if (events->trace_file.stream == NULL)
+        return RING_OK;
+    step_trace_end(&events->trace);
+    if (output_finish(&events->trace_file))
+        return RING_OK;
+    return train_fail(RING_ERR_SYSTEM, "--trace %s: %s", events->options.trace_path,
+                      strerror(errno));
+}
+
+/* ---- Events -------------------------------------------------------------------------------- */
+
+ring_status events_open(run_events *events, ring_comm *comm, const report_run *run,
+                        const events_options *options)
+{
+    const size_t ranks = (size_t)run->ranks;
+    *events = (run_events){.comm = comm, .options = *options};
+    RING_TRY(report_open(&events->report, ring_comm_rank(comm) == 0, run));
+    RING_TRY(train_alloc((void **)&events->memory, ranks * sizeof *events->memory, "reports"));
+    RING_TRY(train_alloc((void **)&events->devices, ranks * sizeof *events->devices, "reports"));
+    return open_trace(events);
+}
+
+ring_status events_close(run_events *events)
+{
+    const ring_status traced = close_trace(events), reported = report_close(&events->report);
+    free(events->memory);
+    free(events->devices);
+    events->memory = NULL;
+    events->devices = NULL;
+    return traced == RING_OK ? reported : traced;
+}
+
+ring_status events_start(run_events *events, train_engine *engine, report_start *start)
+{
+    const report_memory mine = memory_of(engine);
+    events->engine = engine;
+    RING_TRY(gather(events, &mine, sizeof mine, events->memory));
+    start->memory = events->memory;
+    print_memory(events);
+    report_start_run(&events->report, start);
+    device_use(&events->monitor_clock);
+    device_use(&events->epoch_clock);
+    return RING_OK;
+}
+
+void events_begin_update(run_events *events, long step)
+{
+    step_times *times = &events->engine->times;
+    events->before = *times;
+    events->trace.update = step;
+    times->trace = events->trace_file.stream != NULL && events->traced++ < TRACED_UPDATES
+                       ? &events->trace
+                       : NULL;
+}
+
+static void add_to_epoch(report_epoch *epoch, const report_step *step)
+{
+    epoch->loss += step->loss * (double)step->samples;
+    epoch->samples += step->samples;
+    breakdown_add(&epoch->times, &step->times);
+}
+
+ring_status events_end_update(run_events *events, report_step *step)
+{
+    const long every = events->options.monitor_every;
+    step_times *times = &events->engine->times;
+    times->trace = NULL;
+    step->times = events_times(&events->before, times, step->seconds);
+    step->all_samples = events->all_samples += step->samples;
+    add_to_epoch(&events->epoch, step);
+    report_update(&events->report, step);
+    if (every == 0 || step->step % every != 0)
+        return RING_OK;
+    RING_TRY(gather_devices(events, &events->monitor_clock));
+    report_devices(&events->report, step->step, events->devices);
+    return RING_OK;
+}
+
+ring_status events_end_epoch(run_events *events, report_epoch *epoch)
+{
+    const report_epoch *sums = &events->epoch;
+    RING_TRY(gather_devices(events, &events->epoch_clock));
+    epoch->loss = sums->samples > 0 ? sums->loss / (double)sums->samples : 0.0;
+    epoch->samples = sums->samples;
+    epoch->all_samples = events->all_samples;
+    epoch->times = sums->times;
+    epoch->devices = events->devices;
+    report_end_epoch(&events->report, epoch);
+    print_resident(events);
+    events->epoch = (report_epoch){0};
+    return RING_OK;
+}
