@@ -3,326 +3,24 @@
  * epochs and updates, and what is left behind at the end. */
 #include "training.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agree.h"
-#include "builtin.h"
 #include "clock.h"
-#include "config.h"
-#include "dataset.h"
-#include "division.h"
 #include "errors.h"
 #include "estimate.h"
 #include "gemm.h"
-#include "layer_list.h"
-#include "params_dump.h"
 #include "pipeline_lines.h"
-#include "run_events.h"
-#include "run_saving.h"
-#include "same.h"
+#include "run_inputs.h"
+#include "run_settings.h"
 #include "schedule.h"
+#include "start_lines.h"
 #include "stop_signals.h"
-#include "train_engine.h"
 
-enum {
-    LINES_AN_EPOCH = 10,
-    SCORE_TEXT_MAX = 96,
-    SIGNAL_EXIT = 128 /* and the signal, as shells say it */
-};
-
-typedef struct train_state {
-    const run_options *options;
-    ring_comm *comm;
-    int ranks, rank;
-    train_grid grid;
-    train_config config;
-    model_spec spec;
-    train_dataset train, test;
-    train_sampler sampler;
-    train_engine engine;
-    run_events events;
-    loss_kind loss;
-    output_file dump; /* of the parameters, if wanted */
-    data_shares shares;
-    int epochs;
-    run_saving saving;
-    char settings[SAME_TEXT_MAX]; /* those that checkpoints tell */
-    long step;                    /* updates done */
-    long micro_steps;             /* micro-batches of this rank in them */
-    long first_step;              /* of those, before this start */
-    int epoch;                    /* from 1 */
-    size_t updates;               /* of it, since its start or this one's */
-    int stopped;                  /* the signal that ended the run; 0: none */
-    engine_score score;
-} train_state;
-
-static void print_note(void *context, const char *text)
-{
-    const train_state *state = context;
-    if (state->rank == 0)
-        printf("NOTE %s\n", text);
-}
-
-/* What users set for DeepSpeed and its libraries. */
-static void note_variables(train_state *state)
-{
-    static const struct {
-        const char *name, *why;
-    } variables[] = {{"CUDA_VISIBLE_DEVICES", "ranks run on CPUs"},
-                     {"DS_BUILD_OPS", "nothing is compiled at run time"},
-                     {"UCX_TLS", "RING_TRANSPORT chooses how ranks talk"}};
-    char text[128];
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
-        const char *value = getenv(variables[i].name);
-        snprintf(text, sizeof text, "%s has no effect: %s", variables[i].name, variables[i].why);
-        if (value != NULL && value[0] != '\0')
-            print_note(state, text);
-    }
-}
-
-static void note_ignored(train_state *state)
-{
-    note_variables(state);
-    if (state->options->deepspeed_given)
-        print_note(state, "--deepspeed has no effect: there is no other engine");
-    if (state->options->local_rank_given)
-        print_note(state, "--local_rank has no effect: the launcher's environment says it");
-    if (state->options->workers >= 0)
-        print_note(state, "--workers has no effect: the data set is in memory");
-    if (state->options->backend != NULL)
-        print_note(state, "--backend has no effect: ranks talk through libring");
-    if (state->options->compat_ds_0_13)
-        print_note(state,
-                   "--compat ds-0.13: no clipping unless the configuration asks, the first "
-                   "update at optimizer.params.lr, one sample order for all epochs, the loss "
-                   "scale's window counted from the overflow");
-}
-
-static ring_status resolve_batch(train_state *state, const char *launcher)
-{
-    train_config *config = &state->config;
-    const train_grid *grid = &state->grid;
-    const long before = config->accumulation;
-    char text[128], from[128];
-    snprintf(from, sizeof from, "%s: %d in %d stages", launcher, state->ranks, grid->stages);
-    RING_TRY(config_resolve_batch(config, grid->shares, grid->stages > 1 ? from : launcher,
-                                  state->options->policy));
-    if (before == 0 || before == config->accumulation)
-        return RING_OK;
-    snprintf(text, sizeof text,
-             "--batch-policy=keep-global: gradient_accumulation_steps %ld -> %ld", before,
-             config->accumulation);
-    print_note(state, text);
-    return RING_OK;
-}
-
-static ring_status check_saving(const train_state *state)
-{
-    const run_options *options = state->options;
-    if (state->config.pipeline.stages == 1 ||
-        (options->save_dir == NULL && options->resume == NULL && options->init_path == NULL))
-        return RING_OK;
-    return train_fail(RING_ERR_UNSUPPORTED,
-                      "--save, --resume and --init of pipelines are not supported yet by this "
-                      "version: leave them out, or train without stages");
-}
-
-static ring_status check_pipeline(const train_config *config)
-{
-    if (config->pipeline.stages == 1 ||
-        (!config->micro_batches.listed && config->data_partition.count == 0))
-        return RING_OK;
-    return train_fail(RING_ERR_UNSUPPORTED,
-                      "ranks with batches or parts of the data of their own do not go with stages "
-                      "of a pipeline yet: leave out the lists, or train without stages");
-}
-
-static ring_status resolve_ranks(train_state *state, const char *launcher)
-{
-    RING_TRY(config_resolve_stages(&state->config, state->options->stages, state->ranks, launcher));
-    RING_TRY(check_saving(state));
-    RING_TRY(check_pipeline(&state->config));
-    state->grid = grid_place(state->ranks, state->rank, (int)state->config.pipeline.stages);
-    return resolve_batch(state, launcher);
-}
-
-/* --batch_size is of all ranks of a host, as users of DistributedDataParallel give it. */
-static ring_status share_batch(const train_state *state, int local_ranks, long *micro)
-{
-    const long batch = state->options->batch;
-    *micro = batch / local_ranks;
-    if (batch % local_ranks == 0)
-        return RING_OK;
-    return train_fail(RING_ERR_CONFIG,
-                      "--batch_size %ld is for all ranks of this host, which are %d; give a "
-                      "multiple of that",
-                      batch, local_ranks);
-}
-
-static void note_processes(train_state *state)
-{
-    char text[256];
-    if (state->config.processes == 0 || state->config.processes == state->ranks)
-        return;
-    snprintf(text, sizeof text,
-             "num_processes is %ld, but there %s %d rank%s; ringrun --config_file starts %ld",
-             state->config.processes, state->ranks == 1 ? "is" : "are", state->ranks,
-             state->ranks == 1 ? "" : "s", state->config.processes);
-    print_note(state, text);
-}
-
-static ring_status read_config(train_state *state)
-{
-    ring_comm_info info = {.size = sizeof info};
-    config_options options = {.warn_unknown = state->options->warn_unknown,
-                              .compat_ds_0_13 = state->options->compat_ds_0_13,
-                              .accelerate = state->options->accelerate,
-                              .fp16 = state->options->fp16,
-                              .bf16 = state->options->bf16};
-    note_ignored(state);
-    RING_TRY(train_ring(state->comm, ring_comm_get_info(state->comm, &info)));
-    const int local_ranks = state->options->check > 0 ? state->ranks : info.local_ranks;
-    RING_TRY(share_batch(state, local_ranks, &options.micro_batch));
-    RING_TRY(config_read(state->options->config_path, &options, print_note, state, &state->config));
-    note_processes(state);
-    if (state->options->check > 0)
-        return resolve_ranks(state, "--check");
-    return resolve_ranks(state, info.launcher[0] != '\0' ? info.launcher : "no launcher");
-}
-
-/* Text is for models that begin with words, and images are for the others. */
-static ring_status check_kind(train_state *state)
-{
-    const char *folder = state->options->data, *model = state->spec.name;
-    const size_t words = model_spec_words(&state->spec);
-    const bool text = state->train.token_bytes > 0;
-    const size_t needed = state->train.classes > state->test.classes ? state->train.classes
-                                                                     : state->test.classes;
-    if (state->loss == LOSS_KINDS)
-        state->loss = text ? LOSS_CROSS_ENTROPY : LOSS_MSE;
-    if (text && words == 0)
-        return train_fail(RING_ERR_CONFIG,
-                          "%s holds a text, but the model %s takes images; give --model gpt",
-                          folder, model);
-    if (!text && words > 0)
-        return train_fail(
-            RING_ERR_CONFIG,
-            "%s holds images, but the model %s takes a text: train.bin and val.bin, or "
-            "input.txt",
-            folder, model);
-    if (text && needed > words)
-        return train_fail(
-            RING_ERR_CONFIG,
-            "%s: tokens up to %zu, but the model %s knows %zu words; give \"vocab_size\" "
-            "in a model's file",
-            folder, needed - 1, model, words);
-    return RING_OK;
-}
-
-static ring_status read_data(train_state *state)
-{
-    const char *folder = state->options->data;
-    RING_TRY(dataset_read(folder, DATASET_TRAIN, &state->train));
-    RING_TRY(dataset_read(folder, DATASET_TEST, &state->test));
-    RING_TRY(check_kind(state));
-    const size_t wanted = shape_count(&state->spec.input);
-    char input[SHAPE_TEXT_MAX];
-    RING_TRY(dataset_cut(&state->train, wanted));
-    RING_TRY(dataset_cut(&state->test, wanted));
-    if (state->train.features != wanted || state->test.features != wanted)
-        return train_fail(RING_ERR_CONFIG,
-                          "%s: images of %zu and %zu numbers, but the model %s takes %zu: %s",
-                          folder, state->train.features, state->test.features, state->spec.name,
-                          wanted, shape_text(&state->spec.input, input));
-    return RING_OK;
-}
-
-static bool is_file(const char *model)
-{
-    const size_t length = strlen(model);
-    return length > 5 && strcmp(model + length - 5, ".json") == 0;
-}
-
-static ring_status read_model(train_state *state)
-{
-    const char *model = state->options->model;
-    if (is_file(model))
-        return layer_list_read(&state->spec, model);
-    return model_build(&state->spec, model);
-}
-
-/* @return passes over the training set: as given, else as many as --max-steps takes. */
-static int count_epochs(const run_options *options, long epoch_updates)
-{
-    if (options->epochs > 0 || options->max_steps == 0)
-        return options->epochs > 0 ? options->epochs : 1;
-    return (int)((options->max_steps + epoch_updates - 1) / epoch_updates);
-}
-
-/* Micro-batches are cut from each rank's samples of an epoch, updates from those; the last
- * of each may be short. */
-static ring_status plan_epoch(train_state *state)
-{
-    RING_TRY(division_make(&state->config, state->train.count, state->grid.shares,
-                           state->grid.share, state->options->seed, &state->shares,
-                           &state->sampler));
-    const long updates = (long)state->shares.updates;
-    state->epochs = count_epochs(state->options, updates);
-    if (state->config.steps_per_print == 0)
-        state->config.steps_per_print = updates > LINES_AN_EPOCH ? updates / LINES_AN_EPOCH : 1;
-    return RING_OK;
-}
-
-static void list_dataset(const char *name, const train_dataset *dataset, FILE *out)
-{
-    fprintf(out, "%s=%zu samples (hash %016" PRIx64 ")\n", name, dataset->count,
-            dataset_hash(dataset));
-}
-
-static void list_saving(const run_options *options, FILE *out)
-{
-    fprintf(out, "--save=%.200s\n--save-every=%ld\n--resume=%.200s\n--init=%.200s\n",
-            options->save_dir != NULL ? options->save_dir : "", options->save_every,
-            options->resume != NULL ? options->resume : "",
-            options->init_path != NULL ? options->init_path : "");
-    fprintf(out, "--eval-every=%d\n", options->eval_every);
-}
-
-/* Whatever decides what an update computes, a line each. */
-static ring_status list_settings(const train_state *state, char text[SAME_TEXT_MAX])
-{
-    const run_options *options = state->options;
-    FILE *out = fmemopen(text, SAME_TEXT_MAX, "w");
-    if (out == NULL)
-        return train_fail(RING_ERR_MEMORY, "no memory to compare the settings of ranks");
-    fprintf(out,
-            "--model=%s (%d layers, hash %016" PRIx64 ")\n--loss=%s\n--seed=%" PRIu64
-            "\n--compat=%s\n--max-steps=%ld\n",
-            state->spec.name, state->spec.count, model_spec_hash(&state->spec),
-            loss_names[state->loss], options->seed, options->compat_ds_0_13 ? "ds-0.13" : "none",
-            options->max_steps);
-    config_list(&state->config, out);
-    fprintf(out, "--epochs=%d\n--monitor-every=%ld\nmaths library=%s\n", state->epochs,
-            options->events.monitor_every, gemm_library());
-    list_saving(options, out);
-    list_dataset("training data", &state->train, out);
-    list_dataset("test data", &state->test, out);
-    if (fclose(out) != 0)
-        return train_fail(RING_ERR_INTERNAL, "the settings take more than %d bytes", SAME_TEXT_MAX);
-    return RING_OK;
-}
-
-static ring_status compare_ranks(const train_state *state)
-{
-    char text[SAME_TEXT_MAX] = "";
-    RING_TRY(agree(state->comm, list_settings(state, text)));
-    return same_check(state->comm, text);
-}
+enum { SCORE_TEXT_MAX = 96, SIGNAL_EXIT = 128 /* and the signal, as shells say it */ };
 
 static long count_updates(const train_state *state)
 {
@@ -348,89 +46,10 @@ static ring_status open_outputs(train_state *state)
     return params_dump_open(&state->dump, options->dump_path, state->rank);
 }
 
-/* With a pipeline stages differ: pipeline_lines_start() tells. */
-static void print_zero(const train_engine *engine)
-{
-    if (engine->stage > 0 && engine->pipeline.place.stages == 1)
-        printf("ZeRO stage %d: each rank holds %zu bytes of model state, and %zu of the buckets "
-               "that it works on\n",
-               engine->stage, engine_state_bytes(engine), zero_live_bytes(&engine->memory));
-    else if (engine->stage == 0 && engine->config->zero_stage > 0)
-        printf("ZeRO: one rank has nothing to split\n");
-}
-
-static void print_precision(const train_engine *engine)
-{
-    const precision_config *precision = &engine->config->precision;
-    const char *params = precision_name(precision->params);
-    const char *grads = precision_name(precision->grads), *wire = precision_name(precision->wire);
-    if (precision->params != RING_FLOAT32 || precision->wire != RING_FLOAT32)
-        printf("%s storage, fp32 arithmetic: parameters %s%s, gradients %s and sent as %s\n",
-               params, params, precision->masters ? " with fp32 masters" : "", grads, wire);
-}
-
-/* What dump_state shows beside the settings. */
-static void print_ranks(const train_state *state)
-{
-    ring_comm_info info = {.size = sizeof info};
-    if (ring_comm_get_info(state->comm, &info) == RING_OK)
-        printf("ranks: %d on %d host%s, started by %s, transport %s\n", info.ranks, info.hosts,
-               info.hosts == 1 ? "" : "s", info.launcher[0] != '\0' ? info.launcher : "nobody",
-               info.transport);
-    partition_print(&state->engine.partition, stdout);
-}
-
-/* Then they wait for each other: every rank computes on one core at least. */
-static void warn_of_many_ranks(const train_state *state)
-{
-    ring_comm_info info = {.size = sizeof info};
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (ring_comm_get_info(state->comm, &info) == RING_OK && info.local_ranks > cores)
-        printf("NOTE %d ranks share the %ld core%s of this host: more ranks make it slower\n",
-               info.local_ranks, cores, cores == 1 ? "" : "s");
-}
-
-static void print_start(train_state *state)
-{
-    if (state->rank != 0)
-        return;
-    printf("training %s (%zu parameters, loss %s) on %zu samples, testing on %zu, with %d rank%s; "
-           "layers by %s\n",
-           state->spec.name, model_parameters(engine_network(&state->engine)),
-           loss_names[state->loss], state->train.count, state->test.count, state->ranks,
-           state->ranks == 1 ? "" : "s", gemm_library());
-    config_print(&state->config, state->config.dump_state, stdout);
-    print_precision(&state->engine);
-    print_zero(&state->engine);
-    division_print(&state->config, &state->shares, state->train.count, stdout);
-    warn_of_many_ranks(state);
-    const size_t repeated = sampler_repeated(&state->sampler);
-    if (repeated > 0)
-        printf("%zu/%d ranks: %zu sample%s repeated an epoch\n", state->train.count,
-               state->grid.shares, repeated, repeated == 1 ? "" : "s");
-    if (state->config.dump_state)
-        print_ranks(state);
-    fflush(stdout);
-}
-
 static bool is_over(const train_state *state)
 {
     return state->epoch > state->epochs ||
            (state->options->max_steps > 0 && state->step >= state->options->max_steps);
-}
-
-/* What an update computes follows from these, and from what must not change at all. */
-static ring_status describe_run(train_state *state)
-{
-    FILE *out = fmemopen(state->settings, sizeof state->settings, "w");
-    if (out == NULL)
-        return train_fail(RING_ERR_MEMORY, "no memory for the list of settings");
-    fprintf(out, "--loss=%s\n--compat=%s\nranks=%d\nmaths library=%s\n", loss_names[state->loss],
-            state->options->compat_ds_0_13 ? "ds-0.13" : "none", state->ranks, gemm_library());
-    config_list(&state->config, out);
-    if (fclose(out) != 0)
-        return train_fail(RING_ERR_INTERNAL, "the settings take more than %d bytes", SAME_TEXT_MAX);
-    return RING_OK;
 }
 
 static void go_to(train_state *state, const run_place *place)
@@ -457,7 +76,7 @@ static ring_status start_saving(train_state *state)
     snprintf(identity.model, sizeof identity.model, "%s", state->spec.name);
     if (state->options->save_dir != NULL || state->options->resume != NULL)
         identity.data_hash = dataset_hash(&state->train);
-    RING_TRY(agree(state->comm, describe_run(state)));
+    RING_TRY(agree(state->comm, settings_describe(state)));
     RING_TRY(run_saving_start(&state->saving, state->options, &state->engine, &state->events.report,
                               &identity, state->settings, &place));
     go_to(state, &place);
@@ -481,16 +100,16 @@ static ring_status start_events(train_state *state)
 static ring_status set_up(train_state *state)
 {
     ring_comm *comm = state->comm;
-    RING_TRY(agree(comm, read_config(state)));
-    RING_TRY(agree(comm, read_model(state)));
-    RING_TRY(agree(comm, read_data(state)));
-    RING_TRY(agree(comm, plan_epoch(state)));
-    RING_TRY(compare_ranks(state));
+    RING_TRY(agree(comm, inputs_read_config(state)));
+    RING_TRY(agree(comm, inputs_read_model(state)));
+    RING_TRY(agree(comm, inputs_read_data(state)));
+    RING_TRY(agree(comm, inputs_divide(state)));
+    RING_TRY(settings_compare(state));
     RING_TRY(agree(comm, open_outputs(state)));
     RING_TRY(engine_create(&state->engine, comm, &state->config, state->loss, &state->spec,
                            state->shares.samples[state->grid.share], state->options->seed));
     RING_TRY(start_saving(state));
-    print_start(state);
+    start_lines_print(state);
     RING_TRY(start_events(state));
     return pipeline_lines_start(&state->events.report, &state->engine);
 }
@@ -721,11 +340,11 @@ static ring_status print_estimate(const train_state *state, size_t samples)
 static ring_status check_all(train_state *state)
 {
     size_t samples = SIZE_MAX;
-    RING_TRY(read_config(state));
-    RING_TRY(read_model(state));
+    RING_TRY(inputs_read_config(state));
+    RING_TRY(inputs_read_model(state));
     if (state->options->data != NULL) {
-        RING_TRY(read_data(state));
-        RING_TRY(plan_epoch(state));
+        RING_TRY(inputs_read_data(state));
+        RING_TRY(inputs_divide(state));
         samples = state->shares.samples[0];
     }
     if (state->rank == 0) {
