@@ -35,6 +35,7 @@ with open(value("--deepspeed_config", "")) as config:
 epoch = {EPOCH} // int(value("-n", "1"))
 steps = min(int(value("--max-steps", "0")), int(value("--epochs", "1")) * epoch)
 with open(value("--metrics", ""), "w") as file:
+    file.write('{{"run": {{}}}}\\n')
     for step in range(min(steps, int(os.environ.get("MOST_STEPS", steps)))):
         file.write(json.dumps({{"step": step, "samples_per_s": 1000}}) + "\\n")
 """

@@ -104,7 +104,9 @@ class Trainings(unittest.TestCase):
         self.training = vm_cases.Training(2, 16)
 
     def compare(self, name, losses, ranks):
-        text = "".join(json.dumps({"loss": loss, "grad_norm": 1.5}) + "\n" for loss in losses)
+        lines = [{"run": {}}] + [{"step": 1 + i, "loss": loss, "grad_norm": 1.5}
+                                 for i, loss in enumerate(losses)]
+        text = "".join(json.dumps(line) + "\n" for line in lines + [{"after_epoch": 1}])
         Path(f"{self.files}.jsonl").write_text(text, encoding="utf-8")
         for rank, parameters in enumerate(ranks):
             Path(f"{self.files}.{rank}").write_bytes(parameters)
