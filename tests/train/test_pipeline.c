@@ -2,38 +2,27 @@
  * Pipelines as threads: the same bits as without, for all numbers of stages and micro-batches, over
  * a grid too, and each rank holds its stage alone. */
 #include "check.h"
+#include "drawn.h"
 #include "parsing.h"
 
 #include <builtin.h>
 #include <errors.h>
 #include <gemm.h>
 #include <pthread.h>
-#include <random.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <train_engine.h>
 
 /* The last of a rank's micro-batches is short, and so is the last batch of an evaluation; of two
  * shares one has one batch more. */
-enum { STORED = 513, SAMPLES = 45, PIXELS = 784, UPDATES = 4, RANKS_MAX = 6 };
+enum { STORED = 513, SAMPLES = 45, UPDATES = 4, RANKS_MAX = 6 };
 
 static train_dataset dataset;
 
 static int draw_dataset(void **state)
 {
     (void)state;
-    train_random random;
-    random_seed(&random, 11);
-    dataset.count = STORED;
-    dataset.features = PIXELS;
-    dataset.images.data = malloc(STORED * PIXELS);
-    dataset.labels.data = malloc(STORED);
-    assert_non_null(dataset.images.data);
-    assert_non_null(dataset.labels.data);
-    for (size_t i = 0; i < STORED * PIXELS; i++)
-        dataset.images.data[i] = (uint8_t)random_uniform(&random, 0, 256);
-    for (size_t i = 0; i < STORED; i++)
-        dataset.labels.data[i] = (uint8_t)random_uniform(&random, 0, 10);
+    drawn_fill(&dataset, STORED);
     return 0;
 }
 
@@ -81,7 +70,7 @@ static ring_status build_mixed(model_spec *spec)
 static ring_status build_tied(model_spec *spec)
 {
     const op_settings wide = {.outputs = 51};
-    model_spec_start(spec, "tied", (op_shape){.dim = {PIXELS}, .dims = 1});
+    model_spec_start(spec, "tied", (op_shape){.dim = {DRAWN_PIXELS}, .dims = 1});
     model_spec_add(spec, &op_linear, &(op_settings){.outputs = 51});
     for (int n = 1; n <= 6; n++) {
         model_spec_add(spec, &op_linear, &wide)->tie = n == 1 ? NOT_TIED : 1;
@@ -94,7 +83,7 @@ static ring_status build_tied(model_spec *spec)
 /* Widths of which no activation is a whole number of cache lines. */
 static ring_status build(model_spec *spec, const char *name)
 {
-    static const size_t widths[] = {PIXELS, 129, 131, 127, 10};
+    static const size_t widths[] = {DRAWN_PIXELS, 129, 131, 127, 10};
     if (strcmp(name, "mixed") == 0)
         return build_mixed(spec);
     if (strcmp(name, "tied") == 0)

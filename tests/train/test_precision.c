@@ -2,6 +2,7 @@
  * Training in 16 bits: the loss's scale against DeepSpeed's scaler, whole runs against what PyTorch
  * computes with rounded parameters and gradients, and what is told of an overflow. */
 #include "check.h"
+#include "drawn.h"
 #include "parsing.h"
 #include "precision_vectors.h"
 
@@ -10,32 +11,20 @@
 #include <errors.h>
 #include <gemm.h>
 #include <pthread.h>
-#include <random.h>
 #include <sampler.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <train_engine.h>
 
-enum { SAMPLES = 320, PIXELS = 784, BATCH = 32, EPOCHS = 6, UPDATES = EPOCHS * SAMPLES / BATCH };
+enum { SAMPLES = 320, BATCH = 32, EPOCHS = 6, UPDATES = EPOCHS * SAMPLES / BATCH };
 
 static train_dataset dataset; /* as make_precision_vectors.py draws it */
 
 static int draw_dataset(void **state)
 {
     (void)state;
-    train_random random;
-    random_seed(&random, 11);
-    dataset.count = SAMPLES;
-    dataset.features = PIXELS;
-    dataset.images.data = malloc(SAMPLES * PIXELS);
-    dataset.labels.data = malloc(SAMPLES);
-    assert_non_null(dataset.images.data);
-    assert_non_null(dataset.labels.data);
-    for (size_t i = 0; i < SAMPLES * PIXELS; i++)
-        dataset.images.data[i] = (uint8_t)random_uniform(&random, 0, 256);
-    for (size_t i = 0; i < SAMPLES; i++)
-        dataset.labels.data[i] = (uint8_t)random_uniform(&random, 0, 10);
+    drawn_fill(&dataset, SAMPLES);
     return 0;
 }
 

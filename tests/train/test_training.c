@@ -3,6 +3,7 @@
  * and gradient norms on the same drawn data; and engines of several ranks, as threads,
  * against that. */
 #include "check.h"
+#include "drawn.h"
 #include "parsing.h"
 #include "vectors.h"
 
@@ -10,31 +11,19 @@
 #include <errors.h>
 #include <gemm.h>
 #include <pthread.h>
-#include <random.h>
 #include <sampler.h>
 #include <schedule.h>
 #include <stdlib.h>
 #include <train_engine.h>
 
-enum { SAMPLES = 320, PIXELS = 784, BATCH = 32, EPOCHS = 6 };
+enum { SAMPLES = 320, BATCH = 32, EPOCHS = 6 };
 
 static train_dataset dataset; /* what make_vectors.py calls synthetic */
 
 static int draw_dataset(void **state)
 {
     (void)state;
-    train_random random;
-    random_seed(&random, 11);
-    dataset.count = SAMPLES;
-    dataset.features = PIXELS;
-    dataset.images.data = malloc(SAMPLES * PIXELS);
-    dataset.labels.data = malloc(SAMPLES);
-    assert_non_null(dataset.images.data);
-    assert_non_null(dataset.labels.data);
-    for (size_t i = 0; i < SAMPLES * PIXELS; i++)
-        dataset.images.data[i] = (uint8_t)random_uniform(&random, 0, 256);
-    for (size_t i = 0; i < SAMPLES; i++)
-        dataset.labels.data[i] = (uint8_t)random_uniform(&random, 0, 10);
+    drawn_fill(&dataset, SAMPLES);
     return 0;
 }
 

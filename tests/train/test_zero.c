@@ -2,6 +2,7 @@
  * The stages of ZeRO as threads: the same losses and parameters, exactly the bytes on the wire and
  * of model state that the formulas say. */
 #include "check.h"
+#include "drawn.h"
 #include "parsing.h"
 
 #include <builtin.h>
@@ -9,40 +10,20 @@
 #include <errors.h>
 #include <gemm.h>
 #include <pthread.h>
-#include <random.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <train_engine.h>
 
 /* Of the stored samples the last ranks have one batch more to evaluate than the first. */
-enum {
-    STORED = 513,
-    SAMPLES = 96,
-    PIXELS = 784,
-    BATCH = 32,
-    UPDATES = 9,
-    RANKS_MAX = 4,
-    STAGES = 4
-};
+enum { STORED = 513, SAMPLES = 96, BATCH = 32, UPDATES = 9, RANKS_MAX = 4, STAGES = 4 };
 
 static train_dataset dataset;
 
 static int draw_dataset(void **state)
 {
     (void)state;
-    train_random random;
-    random_seed(&random, 11);
-    dataset.count = STORED;
-    dataset.features = PIXELS;
-    dataset.images.data = malloc(STORED * PIXELS);
-    dataset.labels.data = malloc(STORED);
-    assert_non_null(dataset.images.data);
-    assert_non_null(dataset.labels.data);
-    for (size_t i = 0; i < STORED * PIXELS; i++)
-        dataset.images.data[i] = (uint8_t)random_uniform(&random, 0, 256);
-    for (size_t i = 0; i < STORED; i++)
-        dataset.labels.data[i] = (uint8_t)random_uniform(&random, 0, 10);
+    drawn_fill(&dataset, STORED);
     return 0;
 }
 
@@ -168,7 +149,7 @@ static ring_status hash_params(zero_run *run, train_engine *engine)
 static ring_status build_tied(model_spec *spec)
 {
     const op_settings wide = {.outputs = 200}, classes = {.outputs = 10};
-    model_spec_start(spec, "tied", (op_shape){.dim = {PIXELS}, .dims = 1});
+    model_spec_start(spec, "tied", (op_shape){.dim = {DRAWN_PIXELS}, .dims = 1});
     model_spec_add(spec, &op_linear, &wide);
     model_spec_add(spec, &op_linear, &wide);
     model_spec_add(spec, &op_tanh, &(op_settings){0});
@@ -181,7 +162,7 @@ static ring_status build_tied(model_spec *spec)
  */
 static ring_status build(model_spec *spec, const char *name)
 {
-    static const size_t widths[] = {PIXELS, 129, 131, 127, 133, 10};
+    static const size_t widths[] = {DRAWN_PIXELS, 129, 131, 127, 133, 10};
     if (strcmp(name, "deep") == 0)
         return model_build_mlp(spec, name, widths, COUNT_OF(widths) - 1);
     if (strcmp(name, "tied") == 0)
