@@ -3,6 +3,7 @@
 #include "programs.h"
 
 #include <cjson/cJSON.h>
+#include <glob.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,6 +96,13 @@ programs_run *programs_train(int ranks, const char *format, ...)
     return run;
 }
 
+programs_run *programs_train_config(int ranks, const char *config, const char *options)
+{
+    files_write("config.json", config, strlen(config));
+    return programs_train(ranks, "--deepspeed_config %s --data %s %s", files_path("config.json"),
+                          files_path(""), options);
+}
+
 void programs_free(programs_run *run)
 {
     free(run->output);
@@ -105,6 +113,12 @@ void programs_expect_success(const programs_run *run)
 {
     if (run->status != 0)
         fail_msg("exit status %d:\n%s", run->status, run->output);
+}
+
+void programs_expect_output(const programs_run *run, const char *text)
+{
+    if (strstr(run->output, text) == NULL)
+        fail_msg("no \"%s\" in:\n%s", text, run->output);
 }
 
 void programs_expect_same_params(int ranks)
@@ -131,6 +145,22 @@ double programs_accuracy(const programs_run *run)
     if (sscanf(run->last_line, "test accuracy %lf%c", &accuracy, &rest) != 1)
         fail_msg("last line: %s", run->last_line);
     return accuracy;
+}
+
+char *programs_document(const char *number)
+{
+    char pattern[4096];
+    glob_t found;
+    size_t bytes;
+    snprintf(pattern, sizeof pattern, "%s/seeds/%s*.txt", programs.shared, number);
+    if (glob(pattern, 0, NULL, &found) != 0) {
+        print_message("skipped: no %s\n", pattern);
+        skip();
+    }
+    char *text = files_read(found.gl_pathv[0], &bytes);
+    globfree(&found);
+    assert_non_null(text);
+    return text;
 }
 
 const char *programs_mnist(void)

@@ -32,16 +32,25 @@ programs_run *programs_shell(const char *format, ...) __attribute__((format(prin
  *  "--metrics FILE --dump-params FILE". Free with programs_free(). */
 programs_run *programs_train(int ranks, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/** The same with a configuration's text, and with files_dataset()'s images. */
+programs_run *programs_train_config(int ranks, const char *config, const char *options);
 void programs_free(programs_run *run);
 
 /** Fails the test unless the run went well. */
 void programs_expect_success(const programs_run *run);
+
+/** Fails unless @p text is in the output. */
+void programs_expect_output(const programs_run *run, const char *text);
 
 /** Fails unless all ranks dumped the same bytes. */
 void programs_expect_same_params(int ranks);
 
 /** @return the accuracy of the run's last line; fails if it is not one. */
 double programs_accuracy(const programs_run *run);
+
+/** @return the document in seeds/ whose name begins with @p number, to be free()d; skips the test
+ *  if it is not there. */
+char *programs_document(const char *number);
 
 /** @return the folder of MNIST's files (RING_DATA or shared), or NULL. */
 const char *programs_mnist(void);

@@ -19,19 +19,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    files_remove();
-    return 0;
-}
-
-static void expect_output(const programs_run *run, const char *text)
-{
-    if (strstr(run->output, text) == NULL)
-        fail_msg("no \"%s\" in:\n%s", text, run->output);
-}
-
 static programs_run *ringtrain(int ranks, const char *config, const char *options)
 {
     files_write("config.json", config, strlen(config));
@@ -72,7 +59,7 @@ static void the_estimate_is_what_is_allocated(void **state)
         snprintf(line, sizeof line,
                  "ZeRO stage %d: each rank holds %zu bytes of model state, and %zu of the buckets",
                  stage, bytes[0] + bytes[1] + bytes[2], bytes[3]);
-        expect_output(trained, line);
+        programs_expect_output(trained, line);
         assert_int_equal(bytes[5], bytes[0] + bytes[1] + bytes[2] + bytes[3] + bytes[4]);
         programs_free(trained);
         programs_free(checked);
@@ -94,9 +81,9 @@ static void any_number_of_ranks_is_estimated(void **state)
     programs_expect_success(many);
     stage_line(many, 3, bytes);
     assert_true(bytes[0] >= 4 * 218058 / 64 && bytes[0] < 4 * 218058 / 64 + 100);
-    expect_output(many, "train_batch_size .......................... 512\n");
-    expect_output(many, "memory of a rank in bytes, 64 ranks, 218058 parameters");
-    expect_output(many, "checked, but for the data: this would train");
+    programs_expect_output(many, "train_batch_size .......................... 512\n");
+    programs_expect_output(many, "memory of a rank in bytes, 64 ranks, 218058 parameters");
+    programs_expect_output(many, "checked, but for the data: this would train");
     programs_free(one);
     programs_free(many);
 }
@@ -122,7 +109,7 @@ static void what_would_not_train_is_an_error(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         programs_run *run = ringtrain(cases[i].ranks, cases[i].config, cases[i].options);
         assert_int_equal(run->status, 1);
-        expect_output(run, cases[i].error);
+        programs_expect_output(run, cases[i].error);
         assert_null(strstr(run->output, "this would train"));
         programs_free(run);
     }
@@ -130,8 +117,8 @@ static void what_would_not_train_is_an_error(void **state)
     snprintf(data, sizeof data, "--check --data %s", files_path(""));
     programs_run *run = ringtrain(2, "{train_batch_size: 64, " ADAM, data);
     programs_expect_success(run);
-    expect_output(run, "checked: this would train");
-    expect_output(run, "steps_per_print ........................... 1\n");
+    programs_expect_output(run, "checked: this would train");
+    programs_expect_output(run, "steps_per_print ........................... 1\n");
     programs_free(run);
 }
 
@@ -187,12 +174,12 @@ static void words_of_other_programs_are_answered(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         programs_run *run = programs_train(0, "%s", cases[i].options);
         assert_int_equal(run->status, 2);
-        expect_output(run, cases[i].error);
+        programs_expect_output(run, cases[i].error);
         programs_free(run);
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, files_tear_down)
 
 int main(int argc, char **argv)
 {

@@ -5,7 +5,6 @@
 #include "files.h"
 #include "programs.h"
 
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,26 +17,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    files_remove();
-    return 0;
-}
-
-static programs_run *train(int ranks, const char *config, const char *options)
-{
-    files_write("config.json", config, strlen(config));
-    return programs_train(ranks, "--deepspeed_config %s --data %s %s", files_path("config.json"),
-                          files_path(""), options);
-}
-
-static void expect_output(const programs_run *run, const char *text)
-{
-    if (strstr(run->output, text) == NULL)
-        fail_msg("no \"%s\" in:\n%s", text, run->output);
-}
-
 /* The number in front of @p text in the last line but one. */
 static double percent_before(const programs_run *run, const char *text)
 {
@@ -48,22 +27,6 @@ static double percent_before(const programs_run *run, const char *text)
     while (at[-1] != ' ')
         at--;
     return strtod(at, NULL);
-}
-
-static char *read_seed(void)
-{
-    char pattern[4096];
-    glob_t found;
-    size_t bytes;
-    snprintf(pattern, sizeof pattern, "%s/seeds/000*.txt", programs.shared);
-    if (glob(pattern, 0, NULL, &found) != 0) {
-        print_message("skipped: no %s\n", pattern);
-        skip();
-    }
-    char *document = files_read(found.gl_pathv[0], &bytes);
-    globfree(&found);
-    assert_non_null(document);
-    return document;
 }
 
 /* @return the document's next block between ```json and ```, whose end is cut off there. */
@@ -83,23 +46,26 @@ static char *next_block(char **document)
 static void the_documents_block_runs_on_two_ranks(void **state)
 {
     (void)state;
-    char *document = read_seed(), *rest = document, config[4096];
+    char *document = programs_document("000"), *rest = document, config[4096];
     const char *first = next_block(&rest), *entry = next_block(&rest);
     snprintf(config, sizeof config, "%.*s, %s}", (int)(strrchr(first, '}') - first), first, entry);
-    programs_run *alone = train(0, first, "");
-    programs_run *run = train(2, config, "");
+    programs_run *alone = programs_train_config(0, first, "");
+    programs_run *run = programs_train_config(2, config, "");
     programs_expect_success(alone);
     programs_expect_success(run);
-    expect_output(run, "NOTE pipeline.type has no effect here");
-    expect_output(run, "NOTE pipeline.params.num_stages is taken as pipeline.stages; DeepSpeed "
-                       "ignores it\n");
-    expect_output(run, "  stage 0: layers 0 to 1, 200960 parameters (92 %), 1607680 bytes of model "
-                       "state, ");
-    expect_output(run, "  stage 1: layers 2 to 4, 17098 parameters (8 %), 136784 bytes of model "
-                       "state, ");
-    expect_output(run, " of activations; rank 1\n");
-    expect_output(run, "NOTE unbalanced: stage 0 has 92 % of the parameters");
-    expect_output(run, "NOTE bubble 50 %: raise gradient_accumulation_steps (8 → 11 %)\n");
+    programs_expect_output(run, "NOTE pipeline.type has no effect here");
+    programs_expect_output(run,
+                           "NOTE pipeline.params.num_stages is taken as pipeline.stages; DeepSpeed "
+                           "ignores it\n");
+    programs_expect_output(
+        run, "  stage 0: layers 0 to 1, 200960 parameters (92 %), 1607680 bytes of model "
+             "state, ");
+    programs_expect_output(
+        run, "  stage 1: layers 2 to 4, 17098 parameters (8 %), 136784 bytes of model "
+             "state, ");
+    programs_expect_output(run, " of activations; rank 1\n");
+    programs_expect_output(run, "NOTE unbalanced: stage 0 has 92 % of the parameters");
+    programs_expect_output(run, "NOTE bubble 50 %: raise gradient_accumulation_steps (8 → 11 %)\n");
     assert_int_equal(run->steps, 16);
     assert_memory_equal(run->loss, alone->loss, sizeof run->loss);
     programs_expect_same_params(2);
@@ -113,14 +79,14 @@ static void the_option_makes_a_grid(void **state)
     (void)state;
     static const char config[] = "{train_batch_size: 64, gradient_accumulation_steps: 4, "
                                  "optimizer: {type: \"Adam\"}, zero_optimization: {stage: 1}}";
-    programs_run *data = train(2, config, "--max-steps 12 --model lenet5");
-    programs_run *grid = train(4, config, "--max-steps 12 --model lenet5 -p 2");
+    programs_run *data = programs_train_config(2, config, "--max-steps 12 --model lenet5");
+    programs_run *grid = programs_train_config(4, config, "--max-steps 12 --model lenet5 -p 2");
     programs_expect_success(data);
     programs_expect_success(grid);
     assert_memory_equal(grid->loss, data->loss, sizeof grid->loss);
     programs_expect_same_params(4);
-    expect_output(grid, "pipeline of 2 stages of 2 ranks; 4 micro-batches an update");
-    expect_output(grid, " of activations; ranks 2 to 3\n");
+    programs_expect_output(grid, "pipeline of 2 stages of 2 ranks; 4 micro-batches an update");
+    programs_expect_output(grid, " of activations; ranks 2 to 3\n");
     programs_free(grid);
     programs_free(data);
 }
@@ -129,11 +95,11 @@ static void the_option_makes_a_grid(void **state)
 static void the_bubble_is_told_at_the_end(void **state)
 {
     (void)state;
-    programs_run *run = train(
+    programs_run *run = programs_train_config(
         4, "{train_batch_size: 64, gradient_accumulation_steps: 4, optimizer: {type: \"SGD\"}}",
         "--max-steps 12 --model lenet5 --pipeline-parallel-size 4");
     programs_expect_success(run);
-    expect_output(run, " 42.9 % of the slots; (p-1)/(m+p-1) is 42.9 %\ntest accuracy ");
+    programs_expect_output(run, " 42.9 % of the slots; (p-1)/(m+p-1) is 42.9 %\ntest accuracy ");
     assert_in_range((int)percent_before(run, " % of the passes' time"), 30, 99);
     programs_free(run);
 }
@@ -161,9 +127,9 @@ static void what_cannot_be_is_refused_once(void **state)
          "-p 2", "pipeline.partition type:x: no layer of mlp"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        programs_run *run = train(2, cases[i].config, cases[i].options);
+        programs_run *run = programs_train_config(2, cases[i].config, cases[i].options);
         assert_int_equal(run->status, 1);
-        expect_output(run, cases[i].error);
+        programs_expect_output(run, cases[i].error);
         const char *first = strstr(run->output, "ringtrain: ");
         assert_non_null(first);
         assert_null(strstr(first + 1, "ringtrain: "));
@@ -171,7 +137,7 @@ static void what_cannot_be_is_refused_once(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, files_tear_down)
 
 int main(int argc, char **argv)
 {

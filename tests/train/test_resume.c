@@ -47,13 +47,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    files_remove();
-    return 0;
-}
-
 /* In the test's folder, so that paths are short. */
 static programs_run *shell(const char *launch, const char *model, const char *options)
 {
@@ -74,12 +67,6 @@ static void train(const char *launch, const char *model, const char *options)
     programs_free(run_good(launch, model, options));
 }
 
-static void expect_output(const programs_run *run, const char *text)
-{
-    if (strstr(run->output, text) == NULL)
-        fail_msg("no \"%s\" in:\n%s", text, run->output);
-}
-
 static void expect_status(const programs_run *run, int status)
 {
     if (run->status != status)
@@ -90,7 +77,7 @@ static void expect_failure(const char *launch, const char *options, int status, 
 {
     programs_run *run = shell(launch, "layers", options);
     expect_status(run, status);
-    expect_output(run, text);
+    programs_expect_output(run, text);
     programs_free(run);
 }
 
@@ -123,7 +110,7 @@ static void expect_resumed_the_same(const char *config)
     train("ringrun -n 2", "layers", "--max-steps 32 --save s --resume latest");
     programs_run *run = run_good("ringrun -n 2", "layers",
                                  "--max-steps 40 --resume s --dump-params resumed");
-    expect_output(run, "resumed from s/step-00000032: update 32, epoch 2");
+    programs_expect_output(run, "resumed from s/step-00000032: update 32, epoch 2");
     programs_free(run);
     expect_same_file("whole.0", "resumed.0");
     expect_same_file("whole.1", "resumed.1");
@@ -171,7 +158,7 @@ static void other_ranks_and_stages_go_on_at_the_same_sample(void **state)
     programs_run *whole = run_good("", "layers", "--max-steps 30 --metrics whole");
     train("ringrun -n 4", "layers", "--max-steps 9 --save s");
     programs_run *run = run_good("", "layers", "--max-steps 30 --metrics resumed --resume s");
-    expect_output(run, "NOTE --resume: ranks is 1, was 4");
+    programs_expect_output(run, "NOTE --resume: ranks is 1, was 4");
     size_t bytes;
     char *first = files_read(files_path("whole"), &bytes);
     char *second = files_read(files_path("resumed"), &bytes);
@@ -294,7 +281,7 @@ static void ctrl_c_loses_no_step(void **state)
     (void)state;
     programs_run *run = interrupted("INT", STARTED, 50, "ringrun -n 2", "layers", ENDLESS);
     expect_status(run, 130);
-    expect_output(run, "SIGINT: stopped after update ");
+    programs_expect_output(run, "SIGINT: stopped after update ");
     expect_nothing_lost(run);
     programs_free(run);
 }
@@ -310,8 +297,8 @@ static void a_signal_to_one_rank_ends_all_at_the_same_update(void **state)
     files_write("log", "", 0);
     programs_run *run = with_log(shell("ringrun -n 2 sh rank.sh", "layers", ENDLESS " > log"));
     expect_status(run, 143);
-    expect_output(run, "SIGTERM: stopped after update ");
-    expect_output(run, "ended with exit code 143");
+    programs_expect_output(run, "SIGTERM: stopped after update ");
+    programs_expect_output(run, "ended with exit code 143");
     expect_nothing_lost(run);
     programs_free(run);
 }
@@ -322,7 +309,7 @@ static void without_a_folder_the_signal_ends_the_run_too(void **state)
     programs_run *run = interrupted("TERM", STARTED, 0, "", "layers",
                                     "--epochs 100000 --eval-every 0");
     expect_status(run, 143);
-    expect_output(run, "nothing is saved without --save DIR");
+    programs_expect_output(run, "nothing is saved without --save DIR");
     programs_free(run);
 }
 
@@ -415,7 +402,7 @@ static void a_full_disk_is_told_and_the_old_checkpoint_stays(void **state)
     assert_string_equal(run->output, ""); /* no half one takes the room */
     programs_free(run);
     run = run_good("", "wide", "--max-steps 1 --resume s");
-    expect_output(run, "resumed from s/step-");
+    programs_expect_output(run, "resumed from s/step-");
     programs_free(run);
 }
 
@@ -457,7 +444,7 @@ static void exported_parameters_start_other_runs(void **state)
     expect_failure("ringrun -n 2", "--max-steps 1 --resume s", 1,
                    "is of a run with another optimizer: it has exp_avg, too");
     programs_run *run = shell("", "wide", "--max-steps 1 --init e.safetensors");
-    expect_output(run, "--init e.safetensors: 0.bias has another shape than the model's");
+    programs_expect_output(run, "--init e.safetensors: 0.bias has another shape than the model's");
     programs_free(run);
 }
 
@@ -493,7 +480,7 @@ static void what_would_lose_a_run_is_refused(void **state)
 {
     (void)state;
     programs_run *run = run_good("", "layers", "--max-steps 3 --save s --resume latest");
-    expect_output(run, "no checkpoint is there yet: training starts from the beginning");
+    programs_expect_output(run, "no checkpoint is there yet: training starts from the beginning");
     programs_free(run);
     expect_failure("ringrun -n 2", "--max-steps 3 --save s", 1,
                    "--save s: it has a checkpoint of update 3 already; go on from there with "
@@ -508,7 +495,7 @@ static void what_would_lose_a_run_is_refused(void **state)
     expect_failure("", "--resume s --init e", 2, "--init and --resume");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, files_tear_down)
 
 int main(int argc, char **argv)
 {

@@ -6,7 +6,6 @@
 #include "programs.h"
 
 #include <cjson/cJSON.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,20 +22,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    files_remove();
-    return 0;
-}
-
-static programs_run *train(int ranks, const char *config, const char *options)
-{
-    files_write("config.json", config, strlen(config));
-    return programs_train(ranks, "--deepspeed_config %s --data %s %s", files_path("config.json"),
-                          files_path(""), options);
-}
-
 static void the_version_is_told(void **state)
 {
     (void)state;
@@ -46,22 +31,16 @@ static void the_version_is_told(void **state)
     programs_free(run);
 }
 
-static void expect_output(const programs_run *run, const char *text)
-{
-    if (strstr(run->output, text) == NULL)
-        fail_msg("no \"%s\" in:\n%s", text, run->output);
-}
-
 /* 1000 samples over 1, 2 and 4 ranks: every epoch ends in a short batch of 40. */
 static void any_number_of_ranks_takes_the_same_steps(void **state)
 {
     (void)state;
-    programs_run *alone = train(0, SGD_64, "--epochs 7 --max-steps 100");
+    programs_run *alone = programs_train_config(0, SGD_64, "--epochs 7 --max-steps 100");
     programs_expect_success(alone);
     assert_int_equal(alone->steps, 100);
     assert_true(alone->loss[99] < alone->loss[0]);
     for (int ranks = 1; ranks <= 4; ranks *= 2) {
-        programs_run *run = train(ranks, SGD_64, "--epochs 7 --max-steps 100");
+        programs_run *run = programs_train_config(ranks, SGD_64, "--epochs 7 --max-steps 100");
         programs_expect_success(run);
         assert_int_equal(run->steps, 100);
         for (size_t i = 0; i < run->steps; i++)
@@ -90,14 +69,14 @@ static size_t count_of(const char *text, const char *word)
 static void a_skipped_update_does_not_move_the_schedule(void **state)
 {
     (void)state;
-    programs_run *plain = train(0, WARMUP, "--max-steps 20");
-    programs_run *run = train(2, WARMUP, "--max-steps 20 --fp16");
+    programs_run *plain = programs_train_config(0, WARMUP, "--max-steps 20");
+    programs_run *run = programs_train_config(2, WARMUP, "--max-steps 20 --fp16");
     programs_expect_success(plain);
     programs_expect_success(run);
-    expect_output(run, "fp16 storage, fp32 arithmetic: parameters fp16 with fp32 masters");
-    expect_output(run, "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: "
-                       "16777216, reducing to 8388608\n"
-                       "OVERFLOW in update 1: rank 0, tensor ");
+    programs_expect_output(run, "fp16 storage, fp32 arithmetic: parameters fp16 with fp32 masters");
+    programs_expect_output(run, "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: "
+                                "16777216, reducing to 8388608\n"
+                                "OVERFLOW in update 1: rank 0, tensor ");
     size_t skipped = 0;
     for (size_t i = 0; i < run->steps; i++) {
         char line[64];
@@ -109,8 +88,8 @@ static void a_skipped_update_does_not_move_the_schedule(void **state)
     assert_int_equal(count_of(run->output, "OVERFLOW in update"), skipped);
     char line[64];
     snprintf(line, sizeof line, "step=20, skipped=%zu, lr=[", skipped);
-    expect_output(run, line);
-    expect_output(plain, "step=20, skipped=0, lr=[");
+    programs_expect_output(run, line);
+    programs_expect_output(plain, "step=20, skipped=0, lr=[");
     programs_expect_same_params(2);
     programs_free(plain);
     programs_free(run);
@@ -130,13 +109,13 @@ static void networks_of_layers_take_the_same_steps_on_any_ranks(void **state)
     char options[2][600] = {"--model lenet5 --max-steps 20"};
     snprintf(options[1], sizeof options[1], "--model %s --max-steps 20", files_path("layers.json"));
     for (int model = 0; model < 2; model++) {
-        programs_run *alone = train(0, SGD_64, options[model]);
-        programs_run *two = train(2, SGD_64, options[model]);
+        programs_run *alone = programs_train_config(0, SGD_64, options[model]);
+        programs_run *two = programs_train_config(2, SGD_64, options[model]);
         programs_expect_success(alone);
         programs_expect_success(two);
         assert_int_equal(two->steps, 20);
-        expect_output(two, model == 0 ? "training lenet5 (61706 parameters, loss mse)"
-                                      : "training mine (8038 parameters, loss mse)");
+        programs_expect_output(two, model == 0 ? "training lenet5 (61706 parameters, loss mse)"
+                                               : "training mine (8038 parameters, loss mse)");
         assert_true(two->loss[19] < two->loss[0]);
         for (size_t i = 0; i < 20; i++)
             assert_near(two->loss[i], alone->loss[i], 1e-6, 0);
@@ -157,7 +136,7 @@ static void all_stages_of_zero_take_the_same_steps(void **state)
                  "{train_batch_size: 64, zero_optimization: {stage: %d}, optimizer: {type: "
                  "\"AdamW\"}}",
                  stage);
-        programs_run *run = train(2, config, "--max-steps 20 --model lenet5");
+        programs_run *run = programs_train_config(2, config, "--max-steps 20 --model lenet5");
         programs_expect_success(run);
         programs_expect_same_params(2);
         memcpy(losses[stage], run->loss, sizeof losses[stage]);
@@ -166,11 +145,11 @@ static void all_stages_of_zero_take_the_same_steps(void **state)
         assert_int_equal(strstr(run->output, line) != NULL, stage > 0);
         programs_free(run);
     }
-    programs_run *run = train(
+    programs_run *run = programs_train_config(
         0, "{train_batch_size: 64, zero_optimization: {stage: 3}, optimizer: {type: \"SGD\"}}",
         "--max-steps 2");
     programs_expect_success(run);
-    expect_output(run, "ZeRO: one rank has nothing to split\n");
+    programs_expect_output(run, "ZeRO: one rank has nothing to split\n");
     programs_free(run);
 }
 
@@ -242,23 +221,24 @@ static void reports_tell_of_time_memory_and_partition(void **state)
     char options[300];
     snprintf(options, sizeof options, "--max-steps 24 --epochs 2 --monitor-every 8 --trace %s",
              files_path("trace"));
-    programs_run *run =
-        train(2,
-              "{train_batch_size: 64, optimizer: {type: \"Adam\"}, steps_per_print: "
-              "12, wall_clock_breakdown: true, memory_breakdown: true, dump_state: "
-              "true, zero_optimization: {stage: 2}}",
-              options);
+    programs_run *run = programs_train_config(
+        2,
+        "{train_batch_size: 64, optimizer: {type: \"Adam\"}, steps_per_print: "
+        "12, wall_clock_breakdown: true, memory_breakdown: true, dump_state: "
+        "true, zero_optimization: {stage: 2}}",
+        options);
     programs_expect_success(run);
     expect_shares_of_a_hundred(run, 2);
     expect_trace(files_path("trace"));
-    expect_output(run, "\nbucket 0: nodes 0 to 1, 200960 elements and 0 of padding; rank r has "
-                       "100480 from r * 100480 on\n");
-    expect_output(run, "\nranks: 2 on 1 host, started by ringrun, transport shm\n");
+    programs_expect_output(run,
+                           "\nbucket 0: nodes 0 to 1, 200960 elements and 0 of padding; rank r has "
+                           "100480 from r * 100480 on\n");
+    programs_expect_output(run, "\nranks: 2 on 1 host, started by ringrun, transport shm\n");
     /* 218058 parameters; 2 ranks own half of the gradients and of Adam's two moments */
-    expect_output(run, "\nmemory of rank 1 in bytes: parameters 872232, gradients 436116, "
-                       "optimizer's states 872232, live buckets 1607680, activations ");
-    expect_output(run, "\nmemory of rank 1: ");
-    expect_output(run, "\nupdate 16 | rank 0: ");
+    programs_expect_output(run, "\nmemory of rank 1 in bytes: parameters 872232, gradients 436116, "
+                                "optimizer's states 872232, live buckets 1607680, activations ");
+    programs_expect_output(run, "\nmemory of rank 1: ");
+    programs_expect_output(run, "\nupdate 16 | rank 0: ");
     programs_free(run);
 }
 
@@ -269,12 +249,11 @@ static void more_ranks_than_cores_are_told(void **state)
     char line[80];
     if (ranks > 9)
         return; /* the data are for fewer ranks */
-    programs_run *run = train(ranks,
-                              "{train_micro_batch_size_per_gpu: 10, optimizer: {type: \"SGD\"}}",
-                              "--max-steps 1");
+    programs_run *run = programs_train_config(
+        ranks, "{train_micro_batch_size_per_gpu: 10, optimizer: {type: \"SGD\"}}", "--max-steps 1");
     programs_expect_success(run);
     snprintf(line, sizeof line, "\nNOTE %d ranks share the %d core", ranks, ranks - 1);
-    expect_output(run, line);
+    programs_expect_output(run, line);
     programs_free(run);
 }
 
@@ -284,10 +263,10 @@ static void metrics_that_are_there_stop_the_run(void **state)
     files_write("kept", "old\n", 4);
     char options[200];
     snprintf(options, sizeof options, "--metrics %s", files_path("kept"));
-    programs_run *run = train(2, SGD_64, options);
+    programs_run *run = programs_train_config(2, SGD_64, options);
     assert_int_equal(run->status, 1);
-    expect_output(run, "/kept is there already; give another name, remove it, or add "
-                       "--append-metrics");
+    programs_expect_output(run, "/kept is there already; give another name, remove it, or add "
+                                "--append-metrics");
     assert_null(strstr(run->output, "test accuracy"));
     programs_free(run);
 }
@@ -295,12 +274,13 @@ static void metrics_that_are_there_stop_the_run(void **state)
 static void ranks_that_do_not_divide_the_data_repeat_a_few_samples(void **state)
 {
     (void)state;
-    programs_run *run = train(3,
+    programs_run *run =
+        programs_train_config(3,
                               "{train_micro_batch_size_per_gpu: 10, gradient_accumulation_steps: "
                               "3, optimizer: {type: \"AdamW\"}}",
                               "--loss cross_entropy");
     programs_expect_success(run);
-    expect_output(run, "1000/3 ranks: 2 samples repeated an epoch\n");
+    programs_expect_output(run, "1000/3 ranks: 2 samples repeated an epoch\n");
     assert_int_equal(run->steps, 12); /* 334 samples a rank in updates of 30 */
     programs_expect_same_params(3);
     programs_free(run);
@@ -309,28 +289,30 @@ static void ranks_that_do_not_divide_the_data_repeat_a_few_samples(void **state)
 static void a_network_learns_and_says_its_accuracy_last(void **state)
 {
     (void)state;
-    programs_run *run = train(2, "{train_batch_size: 50, optimizer: {type: \"Adam\"}}",
-                              "--loss cross_entropy --epochs 4 --seed 3");
+    programs_run *run = programs_train_config(2,
+                                              "{train_batch_size: 50, optimizer: {type: \"Adam\"}}",
+                                              "--loss cross_entropy --epochs 4 --seed 3");
     programs_expect_success(run);
     assert_true(programs_accuracy(run) > 0.9);
-    expect_output(run, "epoch 4: test accuracy ");
-    expect_output(run, "gradient_clipping ......................... 1.0 (default)\n");
-    expect_output(run, "[Rank 0] step=80, skipped=0, lr=[0.001], mom=[[0.9, 0.999]]\n");
+    programs_expect_output(run, "epoch 4: test accuracy ");
+    programs_expect_output(run, "gradient_clipping ......................... 1.0 (default)\n");
+    programs_expect_output(run, "[Rank 0] step=80, skipped=0, lr=[0.001], mom=[[0.9, 0.999]]\n");
     programs_free(run);
 }
 
 static void max_steps_goes_on_over_epochs(void **state)
 {
     (void)state;
-    programs_run *run = train(2, SGD_64, "--max-steps 20"); /* an epoch has 16 */
+    programs_run *run = programs_train_config(2, SGD_64, "--max-steps 20"); /* an epoch has 16 */
     programs_expect_success(run);
     assert_int_equal(run->steps, 20);
-    expect_output(run, "epoch 2: test accuracy ");
+    programs_expect_output(run, "epoch 2: test accuracy ");
     programs_free(run);
-    run = train(2, SGD_64, "--max-steps 20 --epochs 1");
+    run = programs_train_config(2, SGD_64, "--max-steps 20 --epochs 1");
     programs_expect_success(run);
     assert_int_equal(run->steps, 16);
-    expect_output(run, "--epochs 1 ended the run after 16 updates, before --max-steps 20\n");
+    programs_expect_output(run,
+                           "--epochs 1 ended the run after 16 updates, before --max-steps 20\n");
     programs_free(run);
 }
 
@@ -338,7 +320,7 @@ static void max_steps_goes_on_over_epochs(void **state)
 static void a_large_micro_batch_takes_no_more_memory_than_its_samples(void **state)
 {
     (void)state;
-    programs_run *run = train(
+    programs_run *run = programs_train_config(
         2,
         "{train_micro_batch_size_per_gpu: 300000, steps_per_print: 1, optimizer: {type: \"SGD\"}}",
         "");
@@ -365,7 +347,7 @@ static void deepspeeds_options_are_accepted(void **state)
         programs_run *run = programs_train(0, "--data %s --max-steps 1 %s", files_path(""),
                                            options);
         programs_expect_success(run);
-        expect_output(run, "NOTE --deepspeed has no effect");
+        programs_expect_output(run, "NOTE --deepspeed has no effect");
         programs_free(run);
     }
 }
@@ -376,14 +358,15 @@ static void compat_0_13_starts_at_the_optimizers_rate(void **state)
     static const char config[] =
         "{train_batch_size: 1000, optimizer: {type: \"SGD\", params: {lr: 0}}, scheduler: {type: "
         "\"WarmupLR\", params: {warmup_min_lr: 0.5, warmup_max_lr: 0.5}}}";
-    programs_run *now = train(0, config, "--max-steps 2 --epochs 2");
-    programs_run *then = train(0, config, "--max-steps 2 --epochs 2 --compat ds-0.13");
+    programs_run *now = programs_train_config(0, config, "--max-steps 2 --epochs 2");
+    programs_run *then = programs_train_config(0, config,
+                                               "--max-steps 2 --epochs 2 --compat ds-0.13");
     programs_expect_success(now);
     programs_expect_success(then);
     assert_near(now->lr[0], 0.5, 0, 0);
     assert_near(then->lr[0], 0.0, 0, 0);
     assert_near(then->lr[1], 0.5, 0, 0);
-    expect_output(then, "gradient_clipping ......................... 0.0\n");
+    programs_expect_output(then, "gradient_clipping ......................... 0.0\n");
     programs_free(now);
     programs_free(then);
 }
@@ -394,8 +377,8 @@ static void compat_0_13_has_one_order_for_all_epochs(void **state)
     (void)state;
     static const char config[] =
         "{train_batch_size: 100, optimizer: {type: \"SGD\", params: {lr: 0}}}";
-    programs_run *now = train(0, config, "--epochs 2");
-    programs_run *then = train(0, config, "--epochs 2 --compat ds-0.13");
+    programs_run *now = programs_train_config(0, config, "--epochs 2");
+    programs_run *then = programs_train_config(0, config, "--epochs 2 --compat ds-0.13");
     programs_expect_success(now);
     programs_expect_success(then);
     assert_int_equal(then->steps, 20);
@@ -412,7 +395,7 @@ static void compat_0_13_has_one_order_for_all_epochs(void **state)
 static void expect_failure_told_once(const programs_run *run, const char *error)
 {
     assert_int_equal(run->status, 1);
-    expect_output(run, error);
+    programs_expect_output(run, error);
     const char *first = strstr(run->output, "ringtrain: ");
     assert_non_null(first);
     if (strstr(first + 1, "ringtrain: ") != NULL)
@@ -459,8 +442,8 @@ static void ranks_must_have_the_same_settings(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         programs_run *run = train_unlike(cases[i].config, cases[i].options);
         expect_failure_told_once(run, cases[i].error);
-        expect_output(run, "ringtrain: rank 1: ");
-        expect_output(run, " on rank 0; give every rank the same file, options and data");
+        programs_expect_output(run, "ringtrain: rank 1: ");
+        programs_expect_output(run, " on rank 0; give every rank the same file, options and data");
         programs_free(run);
     }
     programs_run *run = train_unlike(SGD_64, "--unknown-keys warn");
@@ -518,7 +501,7 @@ static void errors_of_setting_up_are_told_once(void **state)
          "--dump-params /nowhere/p.0: No such file or directory"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        programs_run *run = train(2, cases[i].config, cases[i].options);
+        programs_run *run = programs_train_config(2, cases[i].config, cases[i].options);
         expect_failure_told_once(run, cases[i].error);
         assert_int_equal(run->steps, 0);
         programs_free(run);
@@ -553,7 +536,7 @@ static void wrong_options_are_refused(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         programs_run *run = programs_train(0, "%s", cases[i].options);
         assert_int_equal(run->status, 2);
-        expect_output(run, cases[i].error);
+        programs_expect_output(run, cases[i].error);
         programs_free(run);
     }
 }
@@ -565,7 +548,7 @@ static void wrong_options_are_told_once(void **state)
                                          "--append-metrics 2>&1",
                                          programs.bin);
     assert_int_equal(alone->status, 2);
-    expect_output(alone, "--append-metrics: to which file? Give --metrics FILE");
+    programs_expect_output(alone, "--append-metrics: to which file? Give --metrics FILE");
     programs_free(alone);
     static const char *const wrong[] = {"--no-such-option", "--model lenet", "--epochs 1"};
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
@@ -581,19 +564,21 @@ static void wrong_options_are_told_once(void **state)
 static void a_diverging_run_stops_all_ranks_with_one_text(void **state)
 {
     (void)state;
-    programs_run *run = train(2,
+    programs_run *run =
+        programs_train_config(2,
                               "{train_batch_size: 64, gradient_clipping: 0, optimizer: {type: "
                               "\"SGD\", params: {lr: 1e30}}}",
                               "");
     expect_failure_told_once(run, "ringtrain: the loss is ");
-    expect_output(run, "in update 2; lower the learning rate or set gradient_clipping");
+    programs_expect_output(run, "in update 2; lower the learning rate or set gradient_clipping");
     programs_free(run);
 }
 
 static void the_last_updates_parameters_must_be_finite(void **state)
 {
     (void)state;
-    programs_run *run = train(2,
+    programs_run *run =
+        programs_train_config(2,
                               "{train_batch_size: 64, gradient_clipping: 0, optimizer: {type: "
                               "\"SGD\", params: {lr: 1e300}}}",
                               "--max-steps 1");
@@ -607,9 +592,9 @@ static void the_last_updates_parameters_must_be_finite(void **state)
 static void metrics_that_cannot_be_written_fail_after_the_accuracy(void **state)
 {
     (void)state;
-    programs_run *run = train(2, SGD_64, "--metrics /dev/full");
+    programs_run *run = programs_train_config(2, SGD_64, "--metrics /dev/full");
     expect_failure_told_once(run, "--metrics /dev/full: No space left on device");
-    expect_output(run, "\ntest accuracy 0.");
+    programs_expect_output(run, "\ntest accuracy 0.");
     size_t bytes;
     char *params = files_read(files_path("params.0"), &bytes);
     assert_non_null(params);
@@ -637,17 +622,9 @@ static void standard_output_that_cannot_be_written_is_a_failure(void **state)
 static void the_shipped_configuration_is_the_documents_byte_for_byte(void **state)
 {
     (void)state;
-    char pattern[4096], path[4096];
-    glob_t found;
+    char path[4096];
     size_t bytes;
-    snprintf(pattern, sizeof pattern, "%s/seeds/000*.txt", programs.shared);
-    if (glob(pattern, 0, NULL, &found) != 0) {
-        print_message("skipped: no %s\n", pattern);
-        skip();
-    }
-    char *document = files_read(found.gl_pathv[0], &bytes);
-    globfree(&found);
-    assert_non_null(document);
+    char *document = programs_document("000");
     char *start = strstr(document, "```json\n");
     assert_non_null(start);
     start += strlen("```json\n");
@@ -658,7 +635,7 @@ static void the_shipped_configuration_is_the_documents_byte_for_byte(void **stat
     char *shipped = files_read(path, &bytes);
     assert_non_null(shipped);
     assert_string_equal(shipped, start);
-    programs_run *run = train(2, start, "");
+    programs_run *run = programs_train_config(2, start, "");
     programs_expect_success(run);
     assert_int_equal(run->steps, 8);
     programs_free(run);
@@ -666,7 +643,7 @@ static void the_shipped_configuration_is_the_documents_byte_for_byte(void **stat
     free(document);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, files_tear_down)
 
 int main(int argc, char **argv)
 {

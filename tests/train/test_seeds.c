@@ -7,7 +7,6 @@
 #include "files.h"
 #include "programs.h"
 
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,31 +21,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    files_remove();
-    return 0;
-}
-
 /* ---- Documents ----------------------------------------------------------------------------- */
-
-/* The document whose name begins with @p number; skips the test if it is not here. */
-static char *document(const char *number)
-{
-    char pattern[4096];
-    glob_t found;
-    size_t bytes;
-    snprintf(pattern, sizeof pattern, "%s/seeds/%s*.txt", programs.shared, number);
-    if (glob(pattern, 0, NULL, &found) != 0) {
-        print_message("skipped: no %s\n", pattern);
-        skip();
-    }
-    char *text = files_read(found.gl_pathv[0], &bytes);
-    globfree(&found);
-    assert_non_null(text);
-    return text;
-}
 
 static char *copy(const char *begin, const char *end)
 {
@@ -81,7 +56,7 @@ static char *line_with(const char *text, const char *marker)
 /* Writes the block with @p marker of a document to a file of the test's folder. */
 static void write_block(const char *number, const char *marker, const char *name)
 {
-    char *text = document(number), *block = block_with(text, marker);
+    char *text = programs_document(number), *block = block_with(text, marker);
     files_write(name, block, strlen(block));
     free(block);
     free(text);
@@ -89,7 +64,7 @@ static void write_block(const char *number, const char *marker, const char *name
 
 static void write_line(const char *number, const char *marker, const char *name)
 {
-    char *text = document(number), *line = line_with(text, marker);
+    char *text = programs_document(number), *line = line_with(text, marker);
     files_write(name, line, strlen(line));
     free(line);
     free(text);
@@ -102,12 +77,6 @@ static programs_run *shell(const char *command)
 {
     return programs_shell("cd %s && PATH=%s:$PATH && { %s ; } 2>&1", files_path(""), programs.bin,
                           command);
-}
-
-static void expect_output(const programs_run *run, const char *text)
-{
-    if (strstr(run->output, text) == NULL)
-        fail_msg("no \"%s\" in:\n%s", text, run->output);
 }
 
 /* @return true if the run met something that this version says it does not have yet. */
@@ -128,7 +97,7 @@ static void expect_training(const char *command)
     const bool later = is_for_later(run);
     if (!later) {
         programs_expect_success(run);
-        expect_output(run, "test accuracy 0.");
+        programs_expect_output(run, "test accuracy 0.");
     }
     programs_free(run);
     if (later)
@@ -140,7 +109,7 @@ static void expect_refusal(const char *command, const char *text)
     programs_run *run = shell(command);
     if (run->status == 0)
         fail_msg("%s was not refused:\n%s", command, run->output);
-    expect_output(run, text);
+    programs_expect_output(run, text);
     assert_null(strstr(run->output, "test accuracy"));
     programs_free(run);
 }
@@ -177,8 +146,8 @@ static void the_pbs_script_names_hosts_and_starts_ranks(void **state)
                               "-e 's/^deepspeed /ringrun --dry-run /' pbs.sh > own.sh && bash "
                               "own.sh && cat hosts.txt");
     programs_expect_success(run);
-    expect_output(run, "# rank 1 of 2 on n2");
-    expect_output(run, "n1 slots=1\nn2 slots=1");
+    programs_expect_output(run, "# rank 1 of 2 on n2");
+    programs_expect_output(run, "n1 slots=1\nn2 slots=1");
     programs_free(run);
     expect_refusal("ringrun -n 2 Deepspeed_test.py --deepspeed_config deeps.json",
                    "what a DeepSpeed script trains, ringtrain does: ringrun -n N ringtrain "
@@ -188,7 +157,7 @@ static void the_pbs_script_names_hosts_and_starts_ranks(void **state)
 static void the_pipeline_block_trains(void **state)
 {
     (void)state;
-    char *text = document("000"), *deeps = block_with(text, DEEPS),
+    char *text = programs_document("000"), *deeps = block_with(text, DEEPS),
          *pipeline = block_with(text, "\"type\": \"simple\""), *end = strrchr(deeps, '}');
     assert_non_null(end);
     *end = '\0';
@@ -252,8 +221,8 @@ static void one_rank_makes_the_pretraining_batch(void **state)
     (void)state;
     programs_run *run = shell(pretrain_line("deepspeed --num_gpus=1", ""));
     programs_expect_success(run);
-    expect_output(run, "NOTE CUDA_VISIBLE_DEVICES has no effect: ranks run on CPUs\n");
-    expect_output(run, "test accuracy 0.");
+    programs_expect_output(run, "NOTE CUDA_VISIBLE_DEVICES has no effect: ranks run on CPUs\n");
+    programs_expect_output(run, "test accuracy 0.");
     programs_free(run);
 }
 
@@ -298,7 +267,7 @@ static programs_run *train_row(const char *text, const char *name, int ranks)
 static void the_tables_rows_take_the_same_steps(void **state)
 {
     (void)state;
-    char *text = document("001");
+    char *text = programs_document("001");
     programs_run *one = train_row(text, "| 单机单卡 ", 1);
     programs_run *four = train_row(text, "| 单机多卡 ", 4);
     programs_run *eight = train_row(text, "| 多机多卡 ", 8);
@@ -327,15 +296,16 @@ static void thirty_and_twenty_thousand_samples_train(void **state)
         print_message("skipped: no MNIST\n");
         skip();
     }
-    free(document("002"));
+    free(programs_document("002"));
     files_write("uneven.json", config, strlen(config));
     programs_run *run = programs_train(2, "--deepspeed_config %s --data %s --max-steps 20",
                                        files_path("uneven.json"), mnist);
     programs_expect_success(run);
     assert_true(run->loss[19] < run->loss[0]);
-    expect_output(run, "rank 0: 30000 samples in micro-batches of 30: 1000 updates an epoch\n"
-                       "rank 1: 20000 samples in micro-batches of 20: 1000 updates an epoch\n"
-                       "10000 of 60000 samples are not taken in an epoch\n");
+    programs_expect_output(run,
+                           "rank 0: 30000 samples in micro-batches of 30: 1000 updates an epoch\n"
+                           "rank 1: 20000 samples in micro-batches of 20: 1000 updates an epoch\n"
+                           "10000 of 60000 samples are not taken in an epoch\n");
     programs_free(run);
 }
 
@@ -382,7 +352,7 @@ static void the_platforms_variables_start_ranks(void **state)
         write_line("003", cases[i].marker, "line");
         programs_run *run = shell(". ./line; ringrun --dry-run true");
         programs_expect_success(run);
-        expect_output(run, cases[i].places);
+        programs_expect_output(run, cases[i].places);
         programs_free(run);
     }
     expect_training(". ./line; ringrun " TRAIN "--deepspeed_config deeps.json");
@@ -404,13 +374,13 @@ static void nodes_numbered_by_the_platform_train_together(void **state)
 static void workers_become_hosts(void **state)
 {
     (void)state;
-    free(document("003"));
+    free(programs_document("003"));
     programs_run *run = shell("ALL_WORKERS=\"'10.42.3.208','10.42.3.209'\" ringrun --hostfile "
                               "env:ALL_WORKERS --dry-run true; printf 'h1 slots=1\\nh2 slots=1\\n' "
                               "> hostfilexr; DLTS_HOSTFILE=hostfilexr ringrun --dry-run true");
     programs_expect_success(run);
-    expect_output(run, "# rank 1 of 2 on 10.42.3.209");
-    expect_output(run, "# rank 1 of 2 on h2");
+    programs_expect_output(run, "# rank 1 of 2 on 10.42.3.209");
+    programs_expect_output(run, "# rank 1 of 2 on h2");
     programs_free(run);
 }
 
@@ -429,7 +399,7 @@ static void the_models_of_gpt_neox_are_refused(void **state)
 static void the_scripts_options_are_known(void **state)
 {
     (void)state;
-    char *text = document("003");
+    char *text = programs_document("003");
     static const char *const options[] = {"'--data'", "'-b', '--batch_size_p_n'",
                                           "'-j', '--workers'", "'--epochs'", "--step=20000"};
     for (size_t i = 0; i < COUNT_OF(options); i++)
@@ -440,9 +410,9 @@ static void the_scripts_options_are_known(void **state)
     programs_run *run = shell("ringrun -n 2 ringtrain --deepspeed_config open.json --data . -b 256 "
                               "-j 4 --epochs 2 --step=3 --backend gloo");
     programs_expect_success(run);
-    expect_output(run, "train_micro_batch_size_per_gpu ............ 128\n");
-    expect_output(run, "NOTE --workers has no effect: the data set is in memory\n");
-    expect_output(run, "NOTE --backend has no effect: ranks talk through libring\n");
+    programs_expect_output(run, "train_micro_batch_size_per_gpu ............ 128\n");
+    programs_expect_output(run, "NOTE --workers has no effect: the data set is in memory\n");
+    programs_expect_output(run, "NOTE --backend has no effect: ranks talk through libring\n");
     programs_free(run);
     expect_refusal("ringrun -n 2 ringtrain --deepspeed_config open.json --data . -b 255",
                    "--batch_size 255 is for all ranks of this host, which are 2; give a multiple");
@@ -459,9 +429,9 @@ static void auto_is_filled_in(void **state)
     expect_training("ringrun -n 2 " TRAIN "--deepspeed_config ds_config.json");
     programs_run *run = shell("ringtrain --check=4 --deepspeed_config ds_config.json");
     programs_expect_success(run);
-    expect_output(run, "NOTE train_batch_size: auto -> ");
-    expect_output(run, "train_batch_size .......................... 8\n");
-    expect_output(run, "\n*     3 ");
+    programs_expect_output(run, "NOTE train_batch_size: auto -> ");
+    programs_expect_output(run, "train_batch_size .......................... 8\n");
+    programs_expect_output(run, "\n*     3 ");
     programs_free(run);
 }
 
@@ -498,7 +468,7 @@ static void deepspeeds_lines_are_answered(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, files_tear_down)
 
 int main(int argc, char **argv)
 {

@@ -26,13 +26,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    files_remove();
-    return 0;
-}
-
 static const char small[] =
     "{name: \"g\", gpt: {n_layer: 1, n_head: 2, n_embd: 32, block_size: 16, "
     "vocab_size: 128, tie_word_embeddings: %s, dropout: %s}}";
@@ -49,12 +42,6 @@ static programs_run *train(int ranks, const char *config, const char *tied, cons
                           options);
 }
 
-static void expect_output(const programs_run *run, const char *text)
-{
-    if (strstr(run->output, text) == NULL)
-        fail_msg("no \"%s\" in:\n%s", text, run->output);
-}
-
 #define ADAM(rest) \
     "{train_batch_size: 16, optimizer: {type: \"AdamW\", params: {lr: 0.01}}" rest "}"
 
@@ -65,8 +52,8 @@ static void any_number_of_ranks_takes_the_same_steps(void **state)
     programs_run *alone = train(0, ADAM(", gradient_accumulation_steps: 2"), "true", "0.1",
                                 "--epochs 10 --max-steps 60");
     programs_expect_success(alone);
-    expect_output(alone, "loss cross_entropy) on 128 samples, testing on 14");
-    expect_output(alone, "epoch 1: validation loss ");
+    programs_expect_output(alone, "loss cross_entropy) on 128 samples, testing on 14");
+    programs_expect_output(alone, "epoch 1: validation loss ");
     assert_int_equal(alone->steps, 60);
     assert_near(alone->loss[0], 4.852, 0.02, 0); /* ln 128: nothing is known */
     assert_true(alone->loss[59] < 2.0);          /* most of what there is to know */
@@ -92,7 +79,7 @@ static void zero_stages_are_the_same_bit_for_bit(void **state)
                  s);
         runs[s] = train(2, config, "false", "0.0", "--max-steps 6");
         programs_expect_success(runs[s]);
-        expect_output(runs[s], "lr=[0.003, 0.003], mom=[[0.9, 0.99], [0.9, 0.99]]");
+        programs_expect_output(runs[s], "lr=[0.003, 0.003], mom=[[0.9, 0.99], [0.9, 0.99]]");
         for (size_t i = 0; i < 6; i++)
             assert_true(runs[s]->loss[i] == runs[0]->loss[i]);
     }
@@ -106,7 +93,7 @@ static void refused(const char *data, const char *model, const char *error)
         programs_shell("%s/ringtrain --deepspeed_config %s --data %s --model %s 2>&1", programs.bin,
                        files_path("config.json"), files_path(data), model);
     assert_int_equal(run->status, 1);
-    expect_output(run, error);
+    programs_expect_output(run, error);
     programs_free(run);
 }
 
@@ -130,7 +117,7 @@ static void models_and_data_that_do_not_fit_are_refused(void **state)
     refused(".", "gpt", "holds images, but the model gpt takes a text: train.bin and val.bin");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, files_tear_down)
 
 int main(int argc, char **argv)
 {

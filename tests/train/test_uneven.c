@@ -19,26 +19,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    files_remove();
-    return 0;
-}
-
-static programs_run *train(int ranks, const char *config, const char *options)
-{
-    files_write("config.json", config, strlen(config));
-    return programs_train(ranks, "--deepspeed_config %s --data %s %s", files_path("config.json"),
-                          files_path(""), options);
-}
-
-static void expect_output(const programs_run *run, const char *text)
-{
-    if (strstr(run->output, text) == NULL)
-        fail_msg("no \"%s\" in:\n%s", text, run->output);
-}
-
 static void expect_same_losses(const programs_run *run, const programs_run *alone)
 {
     programs_expect_success(run);
@@ -51,7 +31,8 @@ static void expect_same_losses(const programs_run *run, const programs_run *alon
 static void thirty_and_twenty_are_fifty(void **state)
 {
     (void)state;
-    programs_run *alone = train(0, "{train_batch_size: 50, " SGD, "--max-steps 100");
+    programs_run *alone = programs_train_config(0, "{train_batch_size: 50, " SGD,
+                                                "--max-steps 100");
     programs_expect_success(alone);
     assert_int_equal(alone->steps, 100);
     assert_true(alone->loss[99] < 0.9 * alone->loss[0]);
@@ -62,7 +43,7 @@ static void thirty_and_twenty_are_fifty(void **state)
         "{train_micro_batch_size_per_gpu: [30, 20], zero_optimization: {stage: 3}, " SGD,
     };
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
-        programs_run *run = train(2, ways[i], "--max-steps 100");
+        programs_run *run = programs_train_config(2, ways[i], "--max-steps 100");
         expect_same_losses(run, alone);
         programs_expect_same_params(2);
         programs_free(run);
@@ -80,14 +61,14 @@ static void a_rank_without_samples_takes_part(void **state)
         {"{train_batch_size: 130, " SGD, "{train_micro_batch_size_per_gpu: [80, 20, 30], "},
     };
     for (size_t i = 0; i < COUNT_OF(configs); i++) {
-        programs_run *alone = train(0, configs[i][0], "--epochs 2");
+        programs_run *alone = programs_train_config(0, configs[i][0], "--epochs 2");
         programs_expect_success(alone);
         assert_int_equal(alone->steps, 16);
         for (int stage = 0; stage <= 3; stage++) {
             char config[400];
             snprintf(config, sizeof config, "%szero_optimization: {stage: %d}, " SGD, configs[i][1],
                      stage);
-            programs_run *run = train(i == 0 ? 2 : 3, config, "--epochs 2");
+            programs_run *run = programs_train_config(i == 0 ? 2 : 3, config, "--epochs 2");
             expect_same_losses(run, alone);
             programs_expect_same_params(i == 0 ? 2 : 3);
             programs_free(run);
@@ -100,8 +81,8 @@ static void a_rank_without_samples_takes_part(void **state)
 static void a_rank_without_samples_takes_part_in_16_bits(void **state)
 {
     (void)state;
-    programs_run *alone = train(0, "{train_batch_size: 130, bf16: {enabled: true}, " SGD,
-                                "--epochs 2");
+    programs_run *alone = programs_train_config(
+        0, "{train_batch_size: 130, bf16: {enabled: true}, " SGD, "--epochs 2");
     programs_expect_success(alone);
     for (int stage = 0; stage <= 3; stage++) {
         char config[400];
@@ -109,7 +90,7 @@ static void a_rank_without_samples_takes_part_in_16_bits(void **state)
                  "{train_micro_batch_size_per_gpu: [80, 20, 30], bf16: {enabled: true}, "
                  "zero_optimization: {stage: %d}, " SGD,
                  stage);
-        programs_run *run = train(3, config, "--epochs 2");
+        programs_run *run = programs_train_config(3, config, "--epochs 2");
         programs_expect_success(run);
         assert_int_equal(run->steps, alone->steps);
         for (size_t i = 0; i < run->steps; i++)
@@ -127,17 +108,18 @@ static void ranks_that_end_sooner_are_told_and_joined(void **state)
         "{train_micro_batch_size_per_gpu: 50, data_partition: [300, 500], " SGD,
                       shortest[] = "{train_micro_batch_size_per_gpu: 50, data_end: \"shortest\", "
                                    "data_partition: [300, 500], " SGD;
-    programs_run *run = train(2, join, "");
+    programs_run *run = programs_train_config(2, join, "");
     programs_expect_success(run);
     assert_int_equal(run->steps, 10);
     programs_expect_same_params(2);
-    expect_output(run, "rank 0: 300 samples in micro-batches of 50: 6 updates an epoch\n"
-                       "rank 1: 500 samples in micro-batches of 50: 10 updates an epoch\n"
-                       "ranks that are out of data take no samples until the others are through "
-                       "(\"data_end\": \"join\"); \"shortest\" would end an epoch after 6 updates\n"
-                       "200 of 1000 samples are not taken in an epoch\n");
+    programs_expect_output(
+        run, "rank 0: 300 samples in micro-batches of 50: 6 updates an epoch\n"
+             "rank 1: 500 samples in micro-batches of 50: 10 updates an epoch\n"
+             "ranks that are out of data take no samples until the others are through "
+             "(\"data_end\": \"join\"); \"shortest\" would end an epoch after 6 updates\n"
+             "200 of 1000 samples are not taken in an epoch\n");
     programs_free(run);
-    run = train(2, shortest, "");
+    run = programs_train_config(2, shortest, "");
     programs_expect_success(run);
     assert_int_equal(run->steps, 6);
     programs_free(run);
@@ -149,7 +131,8 @@ static void shares_may_lie_together(void **state)
     static const char strided[] = "{train_micro_batch_size_per_gpu: [30, 20], " SGD,
                       together[] = "{train_micro_batch_size_per_gpu: [30, 20], data_split: "
                                    "\"contiguous\", " SGD;
-    programs_run *a = train(2, strided, "--max-steps 1"), *b = train(2, together, "--max-steps 1");
+    programs_run *a = programs_train_config(2, strided, "--max-steps 1"),
+                 *b = programs_train_config(2, together, "--max-steps 1");
     programs_expect_success(a);
     programs_expect_success(b);
     assert_true(a->loss[0] != b->loss[0]);
@@ -184,14 +167,14 @@ static void lists_that_do_not_fit_are_refused(void **state)
          "write one of join, shortest"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        programs_run *run = train(2, cases[i].config, "");
+        programs_run *run = programs_train_config(2, cases[i].config, "");
         assert_int_equal(run->status, 1);
-        expect_output(run, cases[i].error);
+        programs_expect_output(run, cases[i].error);
         programs_free(run);
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, files_tear_down)
 
 int main(int argc, char **argv)
 {
