@@ -11,30 +11,21 @@ environment; what is said around them is settings_page.md, where `@table NAME...
 of these variables. Each variable must be in one of them.
 """
 
-import argparse
-import difflib
 import json
-import os
-import re
-import subprocess
 import sys
 from pathlib import Path
+
+import generated_page
+from generated_page import Failed
 
 TEMPLATE = Path(__file__).resolve().parent / "settings_page.md"
 HEAD = "| variable | unit | default | NCCL name | meaning |\n|---|---|---|---|---|"
 
 
-class Failed(Exception):
-    """Told in one line."""
-
-
 def variables(ringinfo):
-    """The rows of `ringinfo env` by name. Nothing is set, so what is shown are the defaults."""
-    done = subprocess.run([ringinfo, "env", "--json"], capture_output=True, text=True, timeout=60,
-                          env={"LC_ALL": "C.UTF-8", "PATH": os.defpath})
-    if done.returncode != 0:
-        raise Failed(f"{ringinfo} env --json failed: {done.stderr.strip()}")
-    return {row["name"]: row for row in json.loads(done.stdout)}
+    """The rows of `ringinfo env` by name."""
+    rows = json.loads(generated_page.output_of(ringinfo, "env", "--json"))
+    return {row["name"]: row for row in rows}
 
 
 def cell(text):
@@ -77,47 +68,10 @@ def page(template, rows):
     return "\n".join(lines) + "\n"
 
 
-def template_text():
-    """Without the comment that speaks to who edits it."""
-    return re.sub(r"\A<!--.*?-->\n+", "", TEMPLATE.read_text(encoding="utf-8"), flags=re.DOTALL)
-
-
-def check(path, text):
-    there = path.read_text(encoding="utf-8") if path.is_file() else ""
-    wanted = "what ringinfo env and settings_page.md give"
-    rows = list(difflib.unified_diff(there.splitlines(), text.splitlines(), str(path), wanted,
-                                     lineterm="", n=1))
-    print("\n".join(rows) if rows else "settings: good")
-    if rows:
-        print(f"Write it anew: {Path(__file__).name} --ringinfo BUILD/bin/ringinfo --write {path}")
-    return 1 if rows else 0
-
-
-def parse(arguments):
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ringinfo", type=Path, required=True)
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--check", type=Path, metavar="PAGE")
-    what.add_argument("--write", type=Path, metavar="PAGE")
-    return parser.parse_args(arguments)
-
-
-def main(arguments):
-    options = parse(arguments)
-    try:
-        text = page(template_text(), variables(options.ringinfo))
-    except Failed as problem:
-        print(problem)
-        return 1
-    if options.check is not None:
-        return check(options.check, text)
-    if options.write is not None:
-        options.write.write_text(text, encoding="utf-8")
-    else:
-        sys.stdout.write(text)
-    return 0
+def make(ringinfo):
+    return page(generated_page.template_text(TEMPLATE), variables(ringinfo))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(generated_page.main(__doc__, "ringinfo", make, "settings",
+                                 "what ringinfo env and settings_page.md give"))

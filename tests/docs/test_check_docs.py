@@ -12,6 +12,7 @@ from pathlib import Path
 
 import blocks
 import check_docs
+import generated_page
 import make_site
 import pages
 import settings_page
@@ -280,10 +281,11 @@ class Settings(unittest.TestCase):
     def test_a_page_that_differs(self):
         with tempfile.TemporaryDirectory() as folder:
             page, out = Path(folder, "settings.md"), io.StringIO()
+            words = "settings", "the table", "settings_page.py"
             page.write_text("# Settings\n\nold\n", encoding="utf-8")
             with contextlib.redirect_stdout(out):
-                self.assertEqual(settings_page.check(page, "# Settings\n\nnew\n"), 1)
-                self.assertEqual(settings_page.check(page, "# Settings\n\nold\n"), 0)
+                self.assertEqual(generated_page.check(page, "# Settings\n\nnew\n", *words), 1)
+                self.assertEqual(generated_page.check(page, "# Settings\n\nold\n", *words), 0)
             self.assertIn("-old\n+new", out.getvalue())
 
 
