@@ -45,7 +45,7 @@ static report_memory memory_of(const train_engine *engine)
                            .states = optimizer_bytes(&engine->optimizer) +
                                      zero_master_bytes(&engine->memory),
                            .live = zero_live_bytes(&engine->memory),
-                           .activations = engine_activation_bytes(engine),
+                           .activations = model_memory_bytes(&engine->model),
                            .batch = engine_batch_bytes(engine)};
 }
 

@@ -342,6 +342,14 @@ size_t model_activation_bytes(const train_model *model)
     return (size_t)model->slot_count * model->slot_bytes + model->turn_bytes;
 }
 
+size_t model_memory_bytes(const train_model *model)
+{
+    size_t bytes = model_activation_bytes(model) + model->scratch_bytes;
+    for (int k = 0; k < OP_INPUTS_MAX; k++)
+        bytes += model->spare_bytes[k];
+    return bytes;
+}
+
 size_t model_parameters(const train_model *model)
 {
     size_t count = 0;

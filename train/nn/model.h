@@ -100,6 +100,9 @@ void model_place(train_model *model, int tensor, float *param, float *grad);
 /** @return bytes of activations, their gradients, and what layers keep for backward. */
 size_t model_activation_bytes(const train_model *model);
 
+/** @return bytes of all memory of the network: activations, and what passes work in. */
+size_t model_memory_bytes(const train_model *model);
+
 /** Fills the parameters as PyTorch does after torch.manual_seed(seed), node after node, tensor
  *  after tensor: uniform ones bit for bit, normal ones to their last digits. What is placed at NULL
  *  is drawn, too. */

@@ -11,16 +11,14 @@ memory_estimate estimate_memory(const train_config *config, const train_model *m
     const size_t updated = split > 0 ? partition->own : partition->elements;
     zero_memory memory;
     zero_memory_plan(&memory, model, partition, &config->precision, split, 0);
-    memory_estimate bytes = {.params = zero_param_bytes(&memory),
+    return (memory_estimate){.params = zero_param_bytes(&memory),
                              .grads = zero_grad_bytes(&memory),
                              .states = zero_master_bytes(&memory) +
                                        optimizer_needs(&config->optimizer, updated),
                              .live = zero_live_bytes(&memory),
-                             .activations = model_activation_bytes(model) + model->scratch_bytes};
-    for (int k = 0; k < OP_INPUTS_MAX; k++)
-        bytes.activations += model->spare_bytes[k];
-    bytes.activations += model->max_batch * shape_count(&model->input) * sizeof(float);
-    return bytes;
+                             .activations = model_memory_bytes(model) +
+                                            model->max_batch * shape_count(&model->input) *
+                                                sizeof(float)};
 }
 
 static void print_stage(const train_config *config, const train_model *model,

@@ -361,15 +361,6 @@ size_t engine_state_bytes(const train_engine *engine)
     return zero_kept_bytes(&engine->memory) + optimizer_bytes(&engine->optimizer);
 }
 
-size_t engine_activation_bytes(const train_engine *engine)
-{
-    const train_model *model = &engine->model;
-    size_t bytes = model_activation_bytes(model) + model->scratch_bytes;
-    for (int i = 0; i < OP_INPUTS_MAX; i++)
-        bytes += model->spare_bytes[i];
-    return bytes;
-}
-
 size_t engine_batch_bytes(const train_engine *engine)
 {
     const train_model *model = &engine->model;

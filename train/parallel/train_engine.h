@@ -130,9 +130,6 @@ ring_status engine_params(train_engine *engine, const float **params);
  *  that it keeps, without live buckets. */
 size_t engine_state_bytes(const train_engine *engine);
 
-/** @return bytes of activations and what goes with them on this rank: slots, their gradients, what
- *  ops need. */
-size_t engine_activation_bytes(const train_engine *engine);
 /** @return bytes of the samples and labels of a micro-batch. */
 size_t engine_batch_bytes(const train_engine *engine);
 
