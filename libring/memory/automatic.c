@@ -29,6 +29,9 @@ static struct {
 
 static _Atomic bool forbidden;
 
+/* Who finds nothing left to tell of, having it, knows that all has been told. */
+static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
+
 /* ---- Ends ------------------------------------------------------------------------- */
 
 static void take_leave(region_slot *s)
@@ -74,8 +77,10 @@ void automatic_tell(void)
 {
     uint64_t ref;
     size_t bytes;
+    pthread_mutex_lock(&telling);
     while (next_to_tell(&ref, &bytes))
         regions_tell_watchers((uint16_t)(ref >> REGION_OFFSET_BITS), 0, bytes);
+    pthread_mutex_unlock(&telling);
 }
 
 /* @param all  else those that have changed. Backwards: what ends leaves the list. */
@@ -298,6 +303,7 @@ void automatic_leave(void)
 
 void automatic_forget(void)
 {
+    pthread_mutex_init(&telling, NULL);
     automatic.communicators = 0;
     automatic.counts = (automatic_counts){0};
 }

@@ -34,7 +34,8 @@ void automatic_forbid(const char *why);
  *  @return 0: the memory is not reached, and what lies there has to be carried. */
 uint64_t automatic_hold(const void *ptr, size_t bytes);
 
-/** Ends all automatic regions that no call uses, so that others find room to be pinned.
+/** Ends all automatic regions that no call uses, so that others find room to be pinned. What
+ *  another thread ends just now is unpinned on return, too.
  *  @return false: there were none. */
 bool automatic_drop_idle(void);
 

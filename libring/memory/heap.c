@@ -132,12 +132,17 @@ void *heap_base(void)
 
 /* ---- Forks ---------------------------------------------------------------------- */
 
+/* In a forked child: kept, so that it is no leak. */
+static heap_range *volatile of_parent;
+
 /* The mappings are gone here; the parent's pointers must not come to mean something else. What
  * the parent noted of its heap is left alone: another thread may have been about to change it. */
 static void in_child(void)
 {
-    if (is_open())
+    if (is_open()) {
         span_bar(&heap.span);
+        of_parent = heap.ranges;
+    }
     heap = (heap_state)HEAP_NONE;
 }
 

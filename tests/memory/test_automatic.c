@@ -18,12 +18,16 @@ enum { PAGE = 4096, BYTES = AUTOMATIC_LEAST_BYTES, MOST = 3 * BYTES, FILE_BYTES 
 
 static struct {
     _Atomic uint64_t id;
-    _Atomic int times;
+    _Atomic int begun, times;
+    _Atomic bool is_slow;
 } last_end;
 
 static void note_end(uint16_t id, uint64_t offset, size_t bytes)
 {
     (void)offset, (void)bytes;
+    last_end.begun++;
+    if (last_end.is_slow)
+        usleep(20000);
     last_end.id = id;
     last_end.times++;
 }
@@ -328,6 +332,30 @@ static void idle_ones_are_given_up_on_demand(void **state)
 
 /* ---- Threads, children ------------------------------------------------------------ */
 
+static void *drop(void *unused)
+{
+    (void)automatic_drop_idle();
+    return unused;
+}
+
+static void what_others_give_up_is_awaited(void **state)
+{
+    (void)state;
+    pthread_t other;
+    char *memory = map(NULL, BYTES);
+    use(memory, BYTES);
+    const int begun = last_end.begun, times = last_end.times;
+    last_end.is_slow = true;
+    pthread_create(&other, NULL, drop, NULL);
+    while (last_end.begun == begun)
+        usleep(100);
+    assert_false(automatic_drop_idle());
+    assert_int_equal(last_end.times - times, 1);
+    pthread_join(other, NULL);
+    last_end.is_slow = false;
+    munmap(memory, BYTES);
+}
+
 static _Atomic bool failed;
 
 static void *use_and_remap(void *arg)
@@ -420,6 +448,7 @@ int main(void)
         TEST(what_is_larger_than_all_that_is_kept_is_carried),
         TEST(only_so_many_are_kept),
         TEST(idle_ones_are_given_up_on_demand),
+        TEST(what_others_give_up_is_awaited),
         TEST(threads_use_and_change_memory),
         TEST(a_forked_child_starts_without),
     };
