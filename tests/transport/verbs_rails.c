@@ -285,6 +285,45 @@ static void puts_are_not_repeated(void)
     must_ok(heap_free(target));
 }
 
+/* ---- Closed while a frame is written ---- */
+
+static bool is_torn(transport_link *l)
+{
+    const transport_frame *frame;
+    const void *payload;
+    uint32_t value;
+    const _Atomic uint32_t *turn = l->transport->news(l, &value);
+    return atomic_load(turn) == value &&
+           l->transport->peek(l, &frame, &payload) == RING_IN_PROGRESS;
+}
+
+/* Sends a frame and closes somewhat later. @return true if only a part of it arrived. */
+static bool tear(ends *e, uint64_t round)
+{
+    const transport_frame frame = frame_make_short(round, 0);
+    const double until = clock_now() + (double)(scramble(round) % 16) * 1e-6;
+    must_ok(e->a->transport->send(e->a, &frame, NULL, true));
+    while (clock_now() < until)
+        ;
+    end_close(e->a);
+    return is_torn(e->b);
+}
+
+/* Chance decides in which round; at one core there may be none. */
+static void closed_within_a_frame(void)
+{
+    const double give_up = clock_now() + PATIENCE / 2;
+    bool torn = false;
+    for (uint64_t round = 0; !torn && clock_now() < give_up; round++) {
+        ends e = open_with("devices=1", NULL);
+        torn = tear(&e, round);
+        end_expect_broken(e.b, RANK_A, PATIENCE / 2);
+        end_close(e.b);
+    }
+    if (!torn)
+        printf("no frame was torn\n");
+}
+
 int main(int argc, char **argv)
 {
     static const named_test tests[] = {{"goes_over", goes_over},
@@ -292,7 +331,8 @@ int main(int argc, char **argv)
                                        {"mended_in_time", mended_in_time},
                                        {"all_cut", all_cut},
                                        {"acknowledged_before_the_end", acknowledged_before_the_end},
-                                       {"puts_are_not_repeated", puts_are_not_repeated}};
+                                       {"puts_are_not_repeated", puts_are_not_repeated},
+                                       {"closed_within_a_frame", closed_within_a_frame}};
     if (argc == 2)
         return named_run(tests, sizeof tests / sizeof *tests, argv[1]);
     fprintf(stderr, "usage: %s TEST\n", argv[0]);

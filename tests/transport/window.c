@@ -190,7 +190,8 @@ void behaviour_flushed_frames_outlive_the_link(void)
     while (fits_window(&f))
         must_ok(flow_send(&f));
     while (f.e.a->transport->flushed(f.e.a) < f.sent) {
-        flow_take(&f);
+        if (f.taken < f.sent) /* all may be there before the adapter says so */
+            flow_take(&f);
         end_idle(f.e.a, true, &turns);
     }
     end_close(f.e.a);

@@ -122,9 +122,10 @@ struct ibv_mr *registration_of_link(const adapter_device *device, void *base, si
 {
     const unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
     struct ibv_mr *mr = adapter_register(device, base, bytes, access);
-    if (mr == NULL && automatic_drop_idle())
-        mr = adapter_register(device, base, bytes, access);
-    return mr;
+    if (mr != NULL)
+        return mr;
+    (void)automatic_drop_idle(); /* another thread may have dropped them since */
+    return adapter_register(device, base, bytes, access);
 }
 
 /* Many buffers that nobody registered may fare so: one of them is told of. */

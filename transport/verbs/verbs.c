@@ -213,12 +213,19 @@ static void look_around(verbs_link *l)
     adapter_look_at_events(l->queue[l->active].port->device);
 }
 
-/* What was under way when the peer closed may still be acknowledged. */
+static bool has_whole_frame(const verbs_link *l)
+{
+    return l->peeked || verbs_arrived(l) > l->words[WORD_TAKEN];
+}
+
+/* What was under way when the peer closed may still come or be acknowledged; a frame of which a
+ * part has come may also stay as it is. */
 static bool has_ended(const verbs_link *l)
 {
-    if (!l->gone || l->peeked || verbs_has_frame(l))
+    if (!l->gone || has_whole_frame(l))
         return false;
-    return l->done == l->accepted || clock_now() > l->gone_since + LAST_ACKNOWLEDGEMENTS;
+    return (l->done == l->accepted && !verbs_has_frame(l)) ||
+           clock_now() > l->gone_since + LAST_ACKNOWLEDGEMENTS;
 }
 
 /* The end is judged before anything moves: the caller sees the last acknowledgements first. */

@@ -221,7 +221,7 @@ ring_status verbs_peek(transport_link *head, const transport_frame **frame, cons
 ring_status verbs_pull(transport_link *head, void *dst);
 void verbs_consume(transport_link *head);
 const _Atomic uint32_t *verbs_news(const transport_link *head, uint32_t *value);
-/** @return true if a frame is here that nobody has looked at. */
+/** @return true if a frame is here that nobody has looked at, or a part of one. */
 bool verbs_has_frame(const verbs_link *l);
 /** @return true if a whole segment finds room. */
 bool verbs_fits(verbs_link *l);
