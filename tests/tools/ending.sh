@@ -13,6 +13,16 @@ equal "one message" 1 "$(grep -c . "$work/err")"
 has "message" "$err" "^ringrun: rank 1 on host $(hostname) \\(pid [0-9]+\\) ended with exit code 3; stopping the other 2\$"
 gone "sleepers"
 
+run "$ringrun" -n 3 sh -c 'if [ $RANK = 1 ]; then printf "a layer\nno such layer\n\n" >&2; : >told; exit 3; fi
+    while [ ! -e told ]; do :; done; sleep 0.05; echo lost; sleep $0' "$tag"
+has "its last line, that is not empty" "$err" "^ringrun: rank 1 .* code 3; stopping the other 2; its last line: no such layer\$"
+run "$ringrun" -n 2 sh -c 'if [ $RANK = 1 ]; then echo "no such layer" >&2; exit 3; fi; sleep $0' "$tag"
+has "not once more" "$err" "^ringrun: rank 1 .* code 3; stopping the other 1\$"
+run "$ringrun" -n 3 sh -c 'echo "no such layer" >&2; if [ $RANK = 1 ]; then : >also; exit 3; fi
+    while [ ! -e also ]; do :; done; sleep $0' "$tag"
+has "nor where all wrote the same" "$err" "^ringrun: rank 1 .* code 3; stopping the other 2\$"
+gone "sleepers"
+
 for signal in KILL SEGV TERM; do
     run "$ringrun" -n 3 sh -c 'if [ $RANK = 2 ]; then kill -'$signal' $$; fi; sleep $0' "$tag"
     equal "exit code after SIG$signal" $((128 + $(kill -l $signal))) "$code"

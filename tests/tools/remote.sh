@@ -39,6 +39,26 @@ equal "this host and another" "0 0 here
 run env RING_ALGO=ring NCCL_DEBUG=WARN OTHER=1 MINE=2 "$ringrun" -H a -x MINE -x "QUOTED=it's \$HOME" \
     sh -c 'echo "$RING_ALGO $NCCL_DEBUG ${OTHER-none} $MINE $QUOTED"'
 equal "variables that go along" "ring WARN none 2 it's \$HOME" "$out"
+
+mkdir home
+printf '# of DeepSpeed\n\nOTHER=of home = 1\nMINE=of home\r\n' >home/.deepspeed_env
+printf 'MINE=of here\nRING_ALGO=tree\nGIVEN=by a file\n' >.deepspeed_env
+run env HOME="$work/home" RING_ALGO=ring "$ringrun" -H a -x GIVEN=by-option \
+    sh -c 'echo "$OTHER, $MINE, $RING_ALGO, $GIVEN"'
+equal "variables of .deepspeed_env" "of home = 1, of here, tree, by-option" "$out"
+equal "which are told" "ringrun: 2 variables of $work/home/.deepspeed_env for all ranks
+ringrun: 3 variables of .deepspeed_env for all ranks" "$err"
+run env HOME="$work" "$ringrun" -H a sh -c 'echo $MINE'
+equal "one file is read once" "ringrun: 3 variables of .deepspeed_env for all ranks" "$err"
+run env HOME="$work/home" DS_ENV_FILE=named "$ringrun" -H a true
+equal "no such file" "2 ringrun: named: No such file or directory" "$code $err"
+echo MASTER_PORT=1 >named
+run env HOME="$work/home" DS_ENV_FILE=named "$ringrun" -H a true
+has "a variable of the launcher's" "$err" '^ringrun: named:1: ringrun sets this variable itself'
+printf 'A=1\nnot a variable\n' >named
+run env HOME="$work/home" DS_ENV_FILE=named "$ringrun" -H a true
+equal "no variable" "2 ringrun: named:2: expected NAME=VALUE" "$code $err"
+rm .deepspeed_env
 run "$ringrun" -H a printf '%s|' "two words" "it's" '$HOME' 'a;b' '*'
 equal "arguments meet no shell" "two words|it's|\$HOME|a;b|*|" "$out"
 echo "a line for rank 0" >input

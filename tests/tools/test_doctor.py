@@ -401,7 +401,7 @@ class Program(Made):
                              r"\(99 of 100: [\d.e+]+ us\), [\d.e+]+ GB/s to itself$")
 
     def test_broken_ports(self):
-        for faults, why in (("fail=post_send:3", "fake0:1"), ("fail=reg_mr:1", "ulimit -l"),
+        for faults, why in (("fail=post_send:3", "fake0:1"), ("memlock=100000", "ulimit -l"),
                             ("memlock=8000000", "cannot register 8 MiB"),
                             ("fail=create_qp:1", "queue pair"), ("fail=poll_cq:2", "fake0")):
             with self.subTest(faults):

@@ -6,11 +6,15 @@ sizes='echo $RANK/$WORLD_SIZE'
 for words in "-n 2" "-n2" "-np 2" "--np 2" "--np=2" "--nproc-per-node 2" "--nproc_per_node=2" \
     "--num_gpus 2" "--num_gpus=2 --num_nodes=1" "--nnodes 1 --nproc-per-node 2" \
     "--standalone --nproc-per-node=2 --no-python" "--include localhost:0,2" "-i localhost:1,3" \
-    "--no_local_rank -n 2" "--bind_cores_to_rank -n 2" "--launcher ssh -n 2" "-H localhost:2" "-H localhost -n 2"; do
+    "--no_local_rank -n 2" "--bind_cores_to_rank -n 2" "--launcher ssh -n 2" \
+    "--save_pid --force_multi -n 2" "--elastic_training --min_elastic_nodes 1 --max_elastic_nodes=4 -n 2" \
+    "-H localhost:2" "-H localhost -n 2"; do
     run "$ringrun" $words sh -c "$sizes" --not-ours -n 7
     equal "ringrun $words" "0/2
 [1] 1/2" "$(sort "$work/out")"
 done
+run "$ringrun" --elastic_training --max_elastic_nodes 2 -n 1 true
+equal "one notice" "ringrun: --elastic_training has no effect: the number of ranks stays; checkpoints of ringtrain go on with any other" "$err"
 run "$ringrun" -n 1 -- echo --version -n
 equal "options after the program are its own" "--version -n" "$out"
 run "$ringrun" --nproc-per-node auto sh -c 'echo $WORLD_SIZE'

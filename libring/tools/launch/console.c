@@ -12,7 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LINE_MAX_BYTES = 65536, STREAMS = 2, PREFIX_MAX = 24, STDIO_BLOCK = 4096 };
+enum {
+    LINE_MAX_BYTES = 65536,
+    STREAMS = 2,
+    PREFIX_MAX = 24,
+    STDIO_BLOCK = 4096,
+    LAST_MAX = 200 /* bytes that are kept of a line */
+};
 
 /* Many programs write a line in parts (python -u: its end apart); these come sooner. */
 #define UNFINISHED_SECONDS 0.1
@@ -21,11 +27,13 @@ struct console {
     int ranks;
     bool tag_all;
     outlet outlets[STREAMS];
-    bool merged;         /* both are one file: then the first serves both, to keep lines whole */
-    bool told[STREAMS];  /* that it cannot be written                                     */
-    double due[STREAMS]; /* when rank 0's unfinished line is shown                        */
-    bytes *partial;      /* [ranks][STREAMS] what has come of a line                           */
-    int *logs;           /* [ranks], NULL: none                                                */
+    bool merged;            /* both are one file: then the first serves both, to keep lines whole */
+    bool told[STREAMS];     /* that it cannot be written                                     */
+    double due[STREAMS];    /* when rank 0's unfinished line is shown                        */
+    bytes *partial;         /* [ranks][STREAMS] what has come of a line                           */
+    int *logs;              /* [ranks], NULL: none                                                */
+    char (*last)[LAST_MAX]; /* [ranks] its latest line                                         */
+    int latest;             /* the rank that wrote the latest of all                           */
 };
 
 static outlet *outlet_of(console *c, int stream)
@@ -78,6 +86,7 @@ void console_close(console *c)
     for (int i = 0; i < STREAMS; i++)
         bytes_free(&c->outlets[i].waiting);
     free(c->logs);
+    free(c->last);
     free(c->partial);
     free(c);
 }
@@ -93,6 +102,8 @@ ring_status console_open(int ranks, bool tag_all, const char *logs, console **ou
     c->outlets[1].fd = STDERR_FILENO;
     c->partial = memory_grow(NULL, (size_t)ranks * STREAMS, sizeof *c->partial);
     memset(c->partial, 0, (size_t)ranks * STREAMS * sizeof *c->partial);
+    c->last = memory_grow(NULL, (size_t)ranks, sizeof *c->last);
+    memset(c->last, 0, (size_t)ranks * sizeof *c->last);
     const ring_status status = logs != NULL ? open_logs(c, logs) : RING_OK;
     if (status == RING_OK)
         *out = c;
@@ -149,6 +160,19 @@ static void put_lines(outlet *o, const void *owner, const char *prefix, const ch
     }
 }
 
+/* Of those that came, the last one that is not empty. */
+static void note_last(console *c, int rank, const char *data, size_t count)
+{
+    while (count > 0 && (data[count - 1] == '\n' || data[count - 1] == '\r'))
+        count--;
+    const char *before = count > 0 ? memrchr(data, '\n', count) : NULL;
+    const size_t start = before != NULL ? (size_t)(before + 1 - data) : 0;
+    if (count == start)
+        return;
+    snprintf(c->last[rank], LAST_MAX, "%.*s", (int)min_size(count - start, LAST_MAX), data + start);
+    c->latest = rank;
+}
+
 /* Rank 0's streams are one owner, as at a terminal. The rest of a line stays here until its
  * end comes, unless its beginning is out already. A block of stdio ends anywhere: the end of
  * its last line will come, maybe late, and others may write before. */
@@ -157,6 +181,7 @@ static void put_plain(console *c, int stream, bytes *line, size_t count)
     outlet *o = outlet_of(c, stream);
     const size_t ready = complete_bytes(line, count == 0 || o->open == c->partial);
     outlet_put(o, c->partial, "", bytes_head(line), ready);
+    note_last(c, 0, bytes_head(line), ready);
     bytes_drop(line, ready);
     c->due[stream - 1] = bytes_count(line) > 0 && count % STDIO_BLOCK != 0
                              ? clock_now() + UNFINISHED_SECONDS
@@ -170,6 +195,7 @@ static void put_prefixed(console *c, int rank, int stream, bytes *line, size_t c
     char prefix[PREFIX_MAX];
     snprintf(prefix, sizeof prefix, "[%d] ", rank);
     put_lines(o, line, prefix, bytes_head(line), ready);
+    note_last(c, rank, bytes_head(line), ready);
     bytes_drop(line, ready);
     if (count == 0 && o->open == line)
         outlet_put(o, line, "", "\n", 1); /* the missing end of its last line */
@@ -185,6 +211,12 @@ bool console_output(console *c, int rank, int stream, const char *data, size_t c
     else
         put_prefixed(c, rank, stream, line, count);
     return outlet_of(c, stream)->error != EPIPE || c->logs != NULL;
+}
+
+const char *console_last_line(const console *c, int rank)
+{
+    const char *last = c->last[rank];
+    return strcmp(last, c->last[c->latest]) != 0 ? last : "";
 }
 
 /* A prompt, or a progress line. Another's long line is waited for. */

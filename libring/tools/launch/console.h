@@ -23,6 +23,9 @@ bool console_passes(const console *c, int stream);
 bool console_ready(const console *c, int stream);
 /** Output of a rank (stream 1 or 2); count 0: its end. @return false: nobody reads it. */
 bool console_output(console *c, int rank, int stream, const char *data, size_t count);
+/** @return the beginning of the latest whole line of a rank that passed here; "": there was none,
+ * or the latest line of all is the same. */
+const char *console_last_line(const console *c, int rank);
 /** A line about a host. */
 void console_host(console *c, const char *host, const char *line, size_t length);
 /** A line of the launcher itself, on standard error. */

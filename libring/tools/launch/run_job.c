@@ -116,6 +116,7 @@ static void describe_end(const rank_end *end, char *out, size_t size)
 static void tell_cause(run *r)
 {
     char how[512], here[256], pid[32] = "", others[64] = "";
+    const char *last = console_last_line(r->console, r->cause.rank);
     const int alive = job_hosts_alive(&r->job_hosts);
     r->told = true;
     if (r->interrupted != 0)
@@ -125,8 +126,9 @@ static void tell_cause(run *r)
         snprintf(pid, sizeof pid, " (pid %d)", r->cause.pid);
     if (alive > 0)
         snprintf(others, sizeof others, "; stopping the other %d", alive);
-    console_say(r->console, "rank %d on host %s%s %s%s", r->cause.rank,
-                host_of(r, r->cause.rank, here, sizeof here), pid, how, others);
+    console_say(r->console, "rank %d on host %s%s %s%s%s%s", r->cause.rank,
+                host_of(r, r->cause.rank, here, sizeof here), pid, how, others,
+                last[0] != '\0' ? "; its last line: " : "", last);
 }
 
 /* ---- Signals and input ---------------------------------------------------------------------- */

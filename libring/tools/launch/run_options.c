@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -70,6 +71,15 @@ static void take_launcher(const args_given *given)
 {
     if (strcmp(given->text, "ssh") != 0)
         args_refuse(given, "other hosts are reached by ssh; leave the option out");
+}
+
+static void note_elastic(const args_given *given)
+{
+    options *o = given->out;
+    if (!o->elastic)
+        fprintf(stderr, "ringrun: --elastic_training has no effect: the number of ranks stays; "
+                        "checkpoints of ringtrain go on with any other\n");
+    o->elastic = true;
 }
 
 static void refuse_module(const args_given *given)
@@ -151,6 +161,13 @@ static const args_row rows[] = {
     {"no-ssh", 0, NULL, "With --node-rank: nobody is reached by ssh", args_flag, AT(no_ssh)},
     {"bind-cores-to-rank", 0, NULL, "As --bind-to core", args_flag, AT(binding), .most = BIND_CORE},
     {"no-local-rank", 0, NULL, "Nothing is added to the program's arguments", .take = NULL},
+    {"save-pid", 0, NULL, "No file is written: ringrun's own process is the one to signal",
+     .take = NULL},
+    {"force-multi", 0, NULL, "A single other host is reached by ssh in any case", .take = NULL},
+    {"elastic-training", 0, NULL, "Accepted with a notice: the number of ranks stays",
+     .take = note_elastic},
+    {"min-elastic-nodes", 0, "N", NULL, .take = note_elastic, HIDDEN},
+    {"max-elastic-nodes", 0, "N", NULL, .take = note_elastic, HIDDEN},
     {"no-python", 0, NULL, "The program is run as it is", .take = NULL},
     {0},
 };
@@ -167,7 +184,8 @@ static const char doc[] =
     "WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE; MASTER_ADDR, MASTER_PORT; and a fresh secret by "
     "which ranks know each other (never on a command line or in the environment). OMP_NUM_THREADS "
     "and OPENBLAS_NUM_THREADS are 1 unless set. These, MKL_NUM_THREADS, RING_* and NCCL_* go to "
-    "all hosts, others with -x.\n"
+    "all hosts, and so do the lines NAME=VALUE of .deepspeed_env here or in the home folder "
+    "(DS_ENV_FILE names another); others with -x.\n"
     "\n"
     "Without -H or --hostfile the hosts are those of DLTS_HOSTFILE, PBS_NODEFILE, "
     "SLURM_JOB_NODELIST, LSB_HOSTS or /job/hostfile if there is one, else this one. Other hosts "

@@ -20,6 +20,7 @@ typedef struct options {
     const char *remote_ringrun; /* path there  */
     const char *log_dir;
     bool tag_output, dry_run, no_ssh;
+    bool elastic; /* asked for, and told that it has no effect */
     job_binding binding;
     int kill_wait;  /* seconds from a passed signal to SIGKILL */
     texts exports;  /* NAME=VALUE  */

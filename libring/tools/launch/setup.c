@@ -2,6 +2,8 @@
  * From the options to a job. */
 #include "setup.h"
 
+#include "env_file.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,8 +171,10 @@ static ring_status fill_job(const options *o, setup *s)
         return fail(RING_ERR_SYSTEM, "the current folder is gone: %m");
     for (char **at = o->program; *at != NULL; at++)
         texts_add(&s->j.argv, "%s", *at);
-    if (!all_here(s) && o->node_rank < 0)
+    if (!all_here(s) && o->node_rank < 0) {
         forward_variables(s);
+        RING_TRY(env_file_take(&s->j.exports));
+    }
     for (size_t i = 0; i < o->exports.count; i++)
         texts_put(&s->j.exports, o->exports.items[i]);
     choose_address(o, s);

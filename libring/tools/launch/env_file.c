@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One line at a time. */
+#include "env_file.h"
+
+#include "job.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usual_name[] = ".deepspeed_env";
+
+/* Cuts spaces and the line end. */
+static char *trim(char *line)
+{
+    size_t length = strlen(line);
+    while (length > 0 && isspace((unsigned char)line[length - 1]))
+        line[--length] = '\0';
+    while (isspace((unsigned char)*line))
+        line++;
+    return line;
+}
+
+/* @return why @p line is no variable that may be given to ranks; NULL: it is one. */
+static const char *wrong_with(char *line)
+{
+    const size_t length = strspn(line, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                       "0123456789_");
+    if (length == 0 || isdigit((unsigned char)line[0]) || line[length] != '=')
+        return "expected NAME=VALUE";
+    line[length] = '\0';
+    const char *decided = job_decides(line);
+    line[length] = '=';
+    return decided;
+}
+
+static ring_status take_lines(FILE *file, const char *path, texts *exports)
+{
+    char *line = NULL;
+    size_t size = 0;
+    ring_status status = RING_OK;
+    int taken = 0;
+    for (int number = 1; status == RING_OK && getline(&line, &size, file) >= 0; number++) {
+        char *entry = trim(line);
+        if (*entry == '\0' || *entry == '#')
+            continue;
+        const char *wrong = wrong_with(entry);
+        if (wrong != NULL)
+            status = fail(RING_ERR_CONFIG, "%s:%d: %s", path, number, wrong);
+        else
+            texts_put(exports, entry);
+        taken++;
+    }
+    free(line);
+    if (status == RING_OK)
+        fprintf(stderr, "ringrun: %d variable%s of %s for all ranks\n", taken,
+                taken == 1 ? "" : "s", path);
+    return status;
+}
+
+/* @param needed  that there is no such file is an error. */
+static ring_status take_file(const char *path, bool needed, texts *exports)
+{
+    FILE *file = fopen(path, "re");
+    if (file == NULL && errno == ENOENT && !needed)
+        return RING_OK;
+    if (file == NULL)
+        return fail(RING_ERR_CONFIG, "%s: %m", path);
+    const ring_status status = take_lines(file, path, exports);
+    fclose(file);
+    return status;
+}
+
+static bool is_home(const char *home)
+{
+    char *here = realpath(".", NULL), *there = realpath(home, NULL);
+    const bool same = here != NULL && there != NULL && strcmp(here, there) == 0;
+    free(here);
+    free(there);
+    return same;
+}
+
+ring_status env_file_take(texts *exports)
+{
+    char path[4096];
+    const char *named = getenv("DS_ENV_FILE"), *home = getenv("HOME");
+    if (named != NULL && named[0] != '\0')
+        return take_file(named, true, exports);
+    if (home != NULL && !is_home(home) && text_format(path, sizeof path, "%s/%s", home, usual_name))
+        RING_TRY(take_file(path, false, exports));
+    return take_file(usual_name, false, exports);
+}
