@@ -35,8 +35,11 @@ names() {
     rm -f /etc/nologin /run/nologin
 }
 
-# Each NIC has an rxe device; MTU 4200 gives it an active MTU of 4096.
+# Each NIC has an rxe device; MTU 4200 gives it an active MTU of 4096. The other guest's address is
+# permanent: where a cable was out, it would be asked for anew, and rdma_cm of Linux 6.0 and newer
+# ends the connections of a neighbour that changes (RDMA_CM_EVENT_UNREACHABLE).
 network() {
+    local other=$((3 - VM_NODE))
     ip link set lo up
     modprobe -a crc32_generic virtio_net rdma_rxe rdma_ucm ib_uverbs
     for path in /sys/class/net/eth*; do
@@ -45,6 +48,8 @@ network() {
         ip link set "$nic" mtu 4200
         ip addr add "10.88.$index.$VM_NODE/24" dev "$nic"
         ip link set "$nic" up
+        ip neigh replace "10.88.$index.$other" dev "$nic" nud permanent \
+            lladdr "$(printf '02:00:00:00:%02x:%02x' "$index" "$other")"
         rdma link add "rxe$index" type rxe netdev "$nic"
     done
 }
