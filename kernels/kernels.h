@@ -19,22 +19,36 @@
 /** An array operand of a fold: elements of the call's type, or of its accumulator type. */
 typedef struct kernel_operand {
     void *data;       /* any alignment */
-    bool accumulator; /* float32 for 16-bit floats; ignored for other types */
+    bool accumulator; /* float32 for floats of 16 and 8 bits; ignored for other types */
 } kernel_operand;
 
 /** outs[k][i] = finish(in[0][i] op in[1][i] op … ), combined left to right in the
  *  accumulator type, for i < count, every output stored in the same pass.
  *  Outputs may be the same memory as inputs (element by element), not shifted overlaps.
- *  @param op      RING_AVG combines like RING_SUM.
+ *  @param op      RING_AVG combines like RING_SUM; one that kernel_serves() says is for the type.
  *  @param divisor 0: none; else results are divided by it after the last input (RING_AVG):
  *                 floats by a true division in the accumulator type, integers towards zero.
- *  Outputs of the call's type are rounded once, to nearest even. MIN and MAX order -0 below
+ *  Outputs of the call's type are rounded once, to nearest even; floats of 8 bits that would be
+ *  too large become the largest finite number. MIN and MAX order -0 below
  *  +0, so that their bits do not depend on the order of the inputs. A NaN result has all
- *  bits set (a mere copy keeps its payload).
+ *  bits set (a mere copy keeps its payload). Results of logical operations are 0 or 1, of one
+ *  input too.
  *  Cost: ins reads and outs writes of count elements, one pass. With one input: a copy or
  *  a cast. Large outputs that will not be read soon are written around the cache. */
 void kernel_fold(kernel_operand *outs, int out_count, const kernel_operand *ins, int in_count,
                  size_t count, ring_dtype dtype, ring_op op, int divisor);
+
+/** @return true if the operation is for elements of the type: bits are those of integers. */
+static inline bool kernel_serves(ring_dtype dtype, ring_op op)
+{
+    return op < RING_BAND || dtype <= RING_UINT64;
+}
+
+/** @return true if it asks whether elements are not 0. */
+static inline bool kernel_is_logical(ring_op op)
+{
+    return op >= RING_LAND && op <= RING_LXOR;
+}
 
 /** Plain memory copy, with stores around the cache for large sizes. */
 void kernel_copy(void *dst, const void *src, size_t bytes);
@@ -51,11 +65,25 @@ void kernel_f32_to_bf16(uint16_t *dst, const float *src, size_t count);
 /** dst[i] = src[i] / 255, rounded once: an image's bytes as PyTorch's ToTensor has them. */
 void kernel_bytes_to_unit(float *dst, const uint8_t *src, size_t count);
 
+/* ---- Layers: float32 ---- */
+
+/** out[i] = max(0, in[i]), where NaN stays. @param out  may be @p in. */
+void kernel_relu(float *out, const float *in, size_t count);
+
+/** in_delta[i] = out[i] > 0 ? out_delta[i] : 0. @param in_delta  may be @p out_delta. */
+void kernel_relu_gradient(float *in_delta, const float *out_delta, const float *out, size_t count);
+
+/** rows[i, j] += row[j]. @param rows  [count, width]. */
+void kernel_add_to_rows(float *rows, const float *row, size_t count, size_t width);
+
+/** sum[j] += rows[0, j], then rows[1, j], …. @param rows  [count, width]. */
+void kernel_add_rows(float *sum, const float *rows, size_t count, size_t width);
+
 /* ---- Optimisers: one pass over the range they own, PyTorch's arithmetic: factors such as
  * 1 - beta1 are computed in double and rounded once, then each operation in float32 ---- */
 
 /** Sum of squares of x[count] in float64, in a fixed order that does not depend on SIMD:
- *  16 lanes with every 16th element each, then the lanes pairwise (l and l + 8, + 4, …). */
+ *  32 lanes with every 32nd element each, then the lanes pairwise (l and l + 16, + 8, …). */
 double kernel_sum_squares(const float *x, size_t count);
 
 /** torch.optim.SGD: g = scale*grad + weight_decay*p; with momentum: buf = first ? g :

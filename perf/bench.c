@@ -21,7 +21,8 @@ typedef struct bench {
     perf_totals totals;
     ring_comm_info info;
     FILE *json;
-    bool told; /* rank 0 has said why the run ends */
+    size_t *counts; /* [ranks] of v-forms */
+    bool told;      /* rank 0 has said why the run ends */
 } bench;
 
 /* ---- Errors ---- */
@@ -83,7 +84,8 @@ static ring_status open_memory(bench *b)
     perf_rank *self = &b->self;
     RING_TRY(limit_size(b));
     self->times = calloc((size_t)b->options.iters, sizeof *self->times);
-    if (!self->times)
+    b->counts = calloc((size_t)self->ranks, sizeof *b->counts);
+    if (!self->times || !b->counts)
         return give_up(b, RING_ERR_MEMORY, "no memory for the times; lower --iters");
     const ring_status status = perf_buffers_open(&self->buffers, b->options.sizes.max,
                                                  b->options.memory);
@@ -144,6 +146,9 @@ static ring_status measure_size(bench *b, perf_case c, size_t bytes)
 {
     perf_result out_of_place, in_place;
     c.count = perf_count(c.collective, bytes, ring_dtype_size(c.dtype), c.ranks);
+    for (int rank = 0; rank < c.ranks; rank++)
+        b->counts[rank] = c.count;
+    c.counts = b->counts;
     RING_TRY(measure_way(b, c, false, &out_of_place));
     RING_TRY(measure_way(b, c, true, &in_place));
     if (b->self.rank != 0)
@@ -175,20 +180,26 @@ static choices choices_of(int chosen, int count, bool matters, int without)
     return chosen == PERF_ALL ? (choices){0, count - 1} : (choices){chosen, chosen};
 }
 
+static ring_status measure_roots(bench *b, perf_case c)
+{
+    const choices roots = choices_of(b->options.root, b->self.ranks, c.collective->rooted, 0);
+    for (c.root = roots.first; c.root <= roots.last; c.root++)
+        RING_TRY(measure_sizes(b, c));
+    return RING_OK;
+}
+
 static ring_status measure_all(bench *b)
 {
     const perf_options *o = &b->options;
     const perf_collective *what = o->collective;
     const choices dtypes = choices_of(o->dtype, RING_DTYPE_COUNT, what->moves, RING_UINT8);
     const choices ops = choices_of(o->op, RING_OP_COUNT, what->reduces, RING_SUM);
-    const choices roots = choices_of(o->root, b->self.ranks, what->rooted, 0);
     for (int dtype = dtypes.first; dtype <= dtypes.last; dtype++)
         for (int op = ops.first; op <= ops.last; op++)
-            for (int root = roots.first; root <= roots.last; root++)
-                RING_TRY(measure_sizes(b, (perf_case){.collective = what,
+            if (perf_serves(what, (ring_dtype)dtype, (ring_op)op))
+                RING_TRY(measure_roots(b, (perf_case){.collective = what,
                                                       .dtype = (ring_dtype)dtype,
                                                       .op = (ring_op)op,
-                                                      .root = root,
                                                       .rank = b->self.rank,
                                                       .ranks = b->self.ranks}));
     return RING_OK;
@@ -233,6 +244,12 @@ static const char *unfit(const perf_options *options, int ranks)
         return "this collective needs at least 2 ranks; see ringrun -n, or -t";
     if (options->collective->rooted && options->root >= ranks)
         return "--root is not below the number of ranks";
+    const bool chosen = options->op != PERF_ALL && options->dtype != PERF_ALL;
+    if (options->collective->prefix && options->op == RING_AVG)
+        return "--op avg is of all ranks, which this collective does not combine";
+    if (options->collective->reduces && chosen &&
+        !perf_serves(options->collective, (ring_dtype)options->dtype, (ring_op)options->op))
+        return "--op is for integers; choose one by --datatype";
     return NULL;
 }
 
@@ -256,6 +273,7 @@ static bool close_rank(bench *b, bool failed)
     if (!failed)
         perf_buffers_close(&b->self.buffers);
     free(b->self.times);
+    free(b->counts);
     return output_close(b->json, b->options.json);
 }
 

@@ -138,12 +138,13 @@ static uint64_t wrong_block(const perf_case *c, const perf_oracle *oracle, int b
                             const unsigned char *data)
 {
     const perf_expect expect = c->collective->expect(c, block);
-    if (expect.ranks == 0 && c->in_place)
+    if (expect.ranks == 0 && c->in_place && (!c->collective->dst_blocks || block == c->rank))
         return perf_oracle_check_copy(oracle, c->rank, 0, c->count, data);
     if (expect.ranks == 0)
         return changed_elements(data, c->count, ring_dtype_size(c->dtype));
+    const perf_oracle some = {oracle->dtype, oracle->op, expect.ranks, oracle->repetition};
     if (c->collective->reduces)
-        return perf_oracle_check_reduced(oracle, expect.first_index, c->count, data);
+        return perf_oracle_check_reduced(&some, expect.first_index, c->count, data);
     return perf_oracle_check_copy(oracle, expect.first_rank, expect.first_index, c->count, data);
 }
 

@@ -54,6 +54,66 @@ static ring_status run_reduce(const perf_case *c, const void *src, void *dst, ri
     return ring_reduce(src, dst, c->count, c->dtype, c->op, c->root, comm, call);
 }
 
+static ring_status run_gather(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                              const ring_call *call)
+{
+    return ring_gather(src, dst, c->count, c->dtype, c->root, comm, call);
+}
+
+static ring_status run_scatter(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                               const ring_call *call)
+{
+    return ring_scatter(src, dst, c->count, c->dtype, c->root, comm, call);
+}
+
+static ring_status run_all_to_all(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                                  const ring_call *call)
+{
+    return ring_all_to_all(src, dst, c->count, c->dtype, comm, call);
+}
+
+static ring_status run_scan(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                            const ring_call *call)
+{
+    return ring_scan(src, dst, c->count, c->dtype, c->op, comm, call);
+}
+
+static ring_status run_exscan(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                              const ring_call *call)
+{
+    return ring_exscan(src, dst, c->count, c->dtype, c->op, comm, call);
+}
+
+static ring_status run_all_gather_v(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                                    const ring_call *call)
+{
+    return ring_all_gather_v(src, dst, c->counts, NULL, c->dtype, comm, call);
+}
+
+static ring_status run_reduce_scatter_v(const perf_case *c, const void *src, void *dst,
+                                        ring_comm *comm, const ring_call *call)
+{
+    return ring_reduce_scatter_v(src, c->counts, NULL, dst, c->dtype, c->op, comm, call);
+}
+
+static ring_status run_all_to_all_v(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                                    const ring_call *call)
+{
+    return ring_all_to_all_v(src, c->counts, NULL, dst, c->counts, NULL, c->dtype, comm, call);
+}
+
+static ring_status run_gather_v(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                                const ring_call *call)
+{
+    return ring_gather_v(src, c->count, dst, c->counts, NULL, c->dtype, c->root, comm, call);
+}
+
+static ring_status run_scatter_v(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                                 const ring_call *call)
+{
+    return ring_scatter_v(src, c->counts, NULL, dst, c->count, c->dtype, c->root, comm, call);
+}
+
 static ring_status run_barrier(const perf_case *c, const void *src, void *dst, ring_comm *comm,
                                const ring_call *call)
 {
@@ -98,6 +158,18 @@ static perf_expect expect_own_block(const perf_case *c, int block)
     return (perf_expect){0, c->ranks, (size_t)c->rank * c->count};
 }
 
+static perf_expect expect_prefix(const perf_case *c, int block)
+{
+    (void)block;
+    return (perf_expect){0, c->rank + 1, 0};
+}
+
+static perf_expect expect_ranks_before(const perf_case *c, int block)
+{
+    (void)block;
+    return (perf_expect){0, c->rank, 0};
+}
+
 static perf_expect expect_every_rank(const perf_case *c, int block)
 {
     (void)c;
@@ -114,6 +186,22 @@ static perf_expect expect_reduced_on_root(const perf_case *c, int block)
 {
     (void)block;
     return (perf_expect){0, c->rank == c->root ? c->ranks : 0, 0};
+}
+
+static perf_expect expect_every_rank_on_root(const perf_case *c, int block)
+{
+    return (perf_expect){block, c->rank == c->root, 0};
+}
+
+static perf_expect expect_block_of_root(const perf_case *c, int block)
+{
+    (void)block;
+    return (perf_expect){c->root, 1, (size_t)c->rank * c->count};
+}
+
+static perf_expect expect_block_of_every_rank(const perf_case *c, int block)
+{
+    return (perf_expect){block, 1, (size_t)c->rank * c->count};
 }
 
 static perf_expect expect_previous(const perf_case *c, int block)
@@ -165,10 +253,104 @@ static const perf_collective collectives[] = {
      .bus_factor = factor_one,
      .run = run_reduce,
      .expect = expect_reduced_on_root},
+    {.name = "gather",
+     .rooted = true,
+     .moves = true,
+     .dst_blocks = true,
+     .in_place = true,
+     .min_ranks = 1,
+     .bus_factor = factor_once_round,
+     .run = run_gather,
+     .expect = expect_every_rank_on_root},
+    {.name = "scatter",
+     .rooted = true,
+     .moves = true,
+     .src_blocks = true,
+     .in_place = true,
+     .min_ranks = 1,
+     .bus_factor = factor_once_round,
+     .run = run_scatter,
+     .expect = expect_block_of_root},
+    {.name = "all_to_all",
+     .also = "alltoall",
+     .moves = true,
+     .src_blocks = true,
+     .dst_blocks = true,
+     .min_ranks = 1,
+     .bus_factor = factor_once_round,
+     .run = run_all_to_all,
+     .expect = expect_block_of_every_rank},
+    {.name = "scan",
+     .reduces = true,
+     .prefix = true,
+     .moves = true,
+     .in_place = true,
+     .min_ranks = 1,
+     .bus_factor = factor_one,
+     .run = run_scan,
+     .expect = expect_prefix},
+    {.name = "exscan",
+     .reduces = true,
+     .prefix = true,
+     .moves = true,
+     .in_place = true,
+     .min_ranks = 1,
+     .bus_factor = factor_one,
+     .run = run_exscan,
+     .expect = expect_ranks_before},
+    {.name = "all_gather_v",
+     .also = "allgatherv",
+     .moves = true,
+     .dst_blocks = true,
+     .in_place = true,
+     .min_ranks = 1,
+     .bus_factor = factor_once_round,
+     .run = run_all_gather_v,
+     .expect = expect_every_rank},
+    {.name = "reduce_scatter_v",
+     .also = "reducescatterv",
+     .reduces = true,
+     .moves = true,
+     .src_blocks = true,
+     .in_place = true,
+     .min_ranks = 1,
+     .bus_factor = factor_once_round,
+     .run = run_reduce_scatter_v,
+     .expect = expect_own_block},
+    {.name = "all_to_all_v",
+     .also = "alltoallv",
+     .moves = true,
+     .src_blocks = true,
+     .dst_blocks = true,
+     .min_ranks = 1,
+     .bus_factor = factor_once_round,
+     .run = run_all_to_all_v,
+     .expect = expect_block_of_every_rank},
+    {.name = "gather_v",
+     .also = "gatherv",
+     .rooted = true,
+     .moves = true,
+     .dst_blocks = true,
+     .in_place = true,
+     .min_ranks = 1,
+     .bus_factor = factor_once_round,
+     .run = run_gather_v,
+     .expect = expect_every_rank_on_root},
+    {.name = "scatter_v",
+     .also = "scatterv",
+     .rooted = true,
+     .moves = true,
+     .src_blocks = true,
+     .in_place = true,
+     .min_ranks = 1,
+     .bus_factor = factor_once_round,
+     .run = run_scatter_v,
+     .expect = expect_block_of_root},
     {.name = "sendrecv",
      .moves = true,
      .min_ranks = 2,
      .bus_factor = factor_one,
+     .many_calls = true,
      .run = run_sendrecv,
      .expect = expect_previous},
     {.name = "barrier",
@@ -185,12 +367,18 @@ const perf_collective *perf_collective_at(size_t i)
     return i < COLLECTIVES ? &collectives[i] : NULL;
 }
 
-static bool has_name(const perf_collective *collective, const char *name)
+static bool is_name(const char *known, const char *name)
 {
-    const size_t length = strlen(collective->name);
-    if (strncmp(name, collective->name, length) != 0)
+    const size_t length = strlen(known);
+    if (strncmp(name, known, length) != 0)
         return false;
     return name[length] == '\0' || strcmp(name + length, "_perf") == 0;
+}
+
+static bool has_name(const perf_collective *collective, const char *name)
+{
+    return is_name(collective->name, name) ||
+           (collective->also != NULL && is_name(collective->also, name));
 }
 
 const perf_collective *perf_collective_find(const char *name)
@@ -199,6 +387,13 @@ const perf_collective *perf_collective_find(const char *name)
         if (has_name(&collectives[i], name))
             return &collectives[i];
     return NULL;
+}
+
+bool perf_serves(const perf_collective *collective, ring_dtype dtype, ring_op op)
+{
+    if (collective->prefix && op == RING_AVG)
+        return false;
+    return op < RING_BAND || dtype <= RING_UINT64;
 }
 
 size_t perf_count(const perf_collective *collective, size_t bytes, size_t element, int ranks)

@@ -18,7 +18,8 @@ typedef struct perf_case {
     ring_dtype dtype;
     ring_op op;
     int root, rank, ranks;
-    size_t count; /* the call's count: elements of one block */
+    size_t count;         /* the call's count: elements of one block */
+    const size_t *counts; /* [ranks] for v-forms: all of them `count` */
     bool in_place;
 } perf_case;
 
@@ -30,10 +31,12 @@ typedef struct perf_expect {
 } perf_expect;
 
 struct perf_collective {
-    const char *name;
+    const char *name, *also;     /* nccl-tests' name where it is another one, or NULL */
     bool reduces, rooted, moves; /* takes an operation, takes a root, has buffers at all */
+    bool prefix;                 /* combines the ranks up to its own: no average */
     bool src_blocks, dst_blocks; /* the buffer holds one block a rank, not one block */
     bool in_place;               /* can be called in place */
+    bool many_calls;             /* of the library, for one that is timed */
     int min_ranks;
     double (*bus_factor)(int ranks); /* busbw = algbw * factor, as nccl-tests defines it */
     ring_status (*run)(const perf_case *c, const void *src, void *dst, ring_comm *comm,
@@ -47,6 +50,9 @@ const perf_collective *perf_collective_find(const char *name);
 /** @return the i-th collective, NULL after the last. */
 const perf_collective *perf_collective_at(size_t i);
 
+/** @return true if the operation is for the collective, and for the type: those on bits are for
+ *  integers. */
+bool perf_serves(const perf_collective *collective, ring_dtype dtype, ring_op op);
 /** @return the largest count whose buffers are at most @p bytes. */
 size_t perf_count(const perf_collective *collective, size_t bytes, size_t element, int ranks);
 /** Elements of the buffers, and their larger one in bytes (nccl-tests' "size"). */

@@ -18,6 +18,8 @@ static ring_status run_call(perf_rank *self, const perf_case *c, perf_place plac
 {
     ring_call call = RING_CALL_INIT;
     call.timeout = self->options->timeout;
+    if (self->prepared != NULL)
+        return ring_prepared_start(self->prepared, &call);
     return c->collective->run(c, place.src, place.dst, self->comm, &call);
 }
 
@@ -203,12 +205,9 @@ static ring_status check_calls(perf_rank *self, const perf_case *c, perf_place p
     return agree_sums(self, wrong);
 }
 
-ring_status perf_measure(perf_rank *self, const perf_case *c, perf_result *result)
+static ring_status measure_at(perf_rank *self, const perf_case *c, perf_place place,
+                              perf_result *result)
 {
-    *result = (perf_result){.measured = !c->in_place || c->collective->in_place};
-    if (!result->measured)
-        return RING_OK;
-    const perf_place place = perf_place_of(&self->buffers, c, self->options->unalign);
     double call_us;
     size_t calls;
     RING_TRY(warm_up(self, c, place, &call_us));
@@ -219,4 +218,20 @@ ring_status perf_measure(perf_rank *self, const perf_case *c, perf_result *resul
     summarize(self, c, calls, result);
     result->checked = self->options->check > 0;
     return result->checked ? check_calls(self, c, place, &result->wrong) : RING_OK;
+}
+
+ring_status perf_measure(perf_rank *self, const perf_case *c, perf_result *result)
+{
+    ring_call call = RING_CALL_INIT;
+    call.prepared = &self->prepared;
+    *result = (perf_result){.measured = !c->in_place || c->collective->in_place};
+    if (!result->measured)
+        return RING_OK;
+    const perf_place place = perf_place_of(&self->buffers, c, self->options->unalign);
+    if (self->options->prepared)
+        RING_TRY(c->collective->run(c, place.src, place.dst, self->comm, &call));
+    const ring_status status = measure_at(self, c, place, result);
+    ring_prepared_destroy(self->prepared);
+    self->prepared = NULL;
+    return status;
 }

@@ -20,7 +20,8 @@ typedef struct perf_rank {
     perf_buffers buffers;
     double *times; /* [options->iters] microseconds */
     uint32_t repetition;
-    progress progress; /* on the terminal, by rank 0 alone */
+    ring_prepared *prepared; /* the call that is measured; NULL: it is made anew each time */
+    progress progress;       /* on the terminal, by rank 0 alone */
 } perf_rank;
 
 /** Spread of the timed calls, microseconds; cv in percent. */

@@ -8,11 +8,18 @@
 
 /* nccl-tests' name, then other words for the same type; libring's own names it all. */
 static const char *const dtype_words[RING_DTYPE_COUNT][3] = {
-    [RING_INT8] = {"int8", "char", "i8"},       [RING_UINT8] = {"uint8", "byte", "u8"},
-    [RING_INT32] = {"int32", "int", "i32"},     [RING_UINT32] = {"uint32", "uint", "u32"},
-    [RING_INT64] = {"int64", "long", "i64"},    [RING_UINT64] = {"uint64", "ulong", "u64"},
-    [RING_FLOAT16] = {"half", "fp16", "f16"},   [RING_FLOAT32] = {"float", "fp32", "f32"},
-    [RING_FLOAT64] = {"double", "fp64", "f64"}, [RING_BFLOAT16] = {"bfloat16", "bf16", "bf16"},
+    [RING_INT8] = {"int8", "char", "i8"},
+    [RING_UINT8] = {"uint8", "byte", "u8"},
+    [RING_INT32] = {"int32", "int", "i32"},
+    [RING_UINT32] = {"uint32", "uint", "u32"},
+    [RING_INT64] = {"int64", "long", "i64"},
+    [RING_UINT64] = {"uint64", "ulong", "u64"},
+    [RING_FLOAT16] = {"half", "fp16", "f16"},
+    [RING_FLOAT32] = {"float", "fp32", "f32"},
+    [RING_FLOAT64] = {"double", "fp64", "f64"},
+    [RING_BFLOAT16] = {"bfloat16", "bf16", "bf16"},
+    [RING_FLOAT8_E4M3] = {"f8e4m3", "e4m3", "e4m3fn"},
+    [RING_FLOAT8_E5M2] = {"f8e5m2", "e5m2", "e5m2"},
 };
 
 static bool names_dtype(const char *name, ring_dtype dtype)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * narrow: rounding by the definition. A float16 is a multiple of its spacing, so a value is
+ * narrow: rounding by the definition. A narrow float is a multiple of its spacing, so a value is
  * divided by the spacing, rounded to a whole number (to even, the C default) and put back.
  */
 #include "narrow.h"
@@ -32,4 +32,30 @@ uint16_t perf_to_float16(float value)
     frexpf(size, &exponent); /* size = m * 2^exponent, 0.5 <= m < 1, so 11 bits of m count */
     const uint16_t digits = (uint16_t)nearbyintf(ldexpf(size, 11 - exponent));
     return sign | (uint16_t)(((exponent + 13) << 10) + digits);
+}
+
+/* @param digits    that count, the one before the point among them
+ * @param exponent  of the least normal number */
+static uint8_t to_float8(float value, int digits, int least, float most)
+{
+    const uint8_t sign = signbit(value) ? 0x80 : 0;
+    const float size = fminf(fabsf(value), most);
+    int exponent;
+    if (isnan(value))
+        return sign | 0x7f;
+    if (size < ldexpf(1, least)) /* subnormal: as far apart as the least normal numbers */
+        return sign | (uint8_t)nearbyintf(ldexpf(size, digits - 1 - least));
+    frexpf(size, &exponent);
+    const int steps = (int)nearbyintf(ldexpf(size, digits - exponent));
+    return sign | (uint8_t)(((exponent - 1 - least) << (digits - 1)) + steps);
+}
+
+uint8_t perf_to_float8_e4m3(float value)
+{
+    return to_float8(value, 4, -6, 448);
+}
+
+uint8_t perf_to_float8_e5m2(float value)
+{
+    return to_float8(value, 3, -14, 57344);
 }

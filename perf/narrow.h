@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * narrow: a float rounded once, to nearest even, to the 16-bit types. Written for clarity;
- * the library's own casts are what it is compared with.
+ * narrow: a float rounded once, to nearest even, to the types of 16 and 8 bits. Written for
+ * clarity; the library's own casts are what it is compared with.
  */
 #ifndef PERF_NARROW_H
 #define PERF_NARROW_H
@@ -10,5 +10,9 @@
 
 uint16_t perf_to_bfloat16(float value);
 uint16_t perf_to_float16(float value);
+
+/** What is too large becomes the largest finite number, 448 and 57344. */
+uint8_t perf_to_float8_e4m3(float value);
+uint8_t perf_to_float8_e5m2(float value);
 
 #endif

@@ -4,7 +4,8 @@
  * repetition), so that a chunk that is shifted, stale, missing or counted twice shows.
  *
  * Numbers. To add: whole numbers k * step, |k| <= 128, with a step that fills the type's
- * digits but leaves sums exact (64-bit arithmetic of integers wraps as the library's does).
+ * digits but leaves sums exact (64-bit arithmetic of integers wraps as the library's does); of
+ * 8 bits |k| <= 8, whose sums are exact before the one rounding.
  * To multiply: floats of magnitude 1, or 1/2 and 2 for the first ranks, whose product no
  * order rounds; odd integers, which no product of others makes vanish. Combining therefore
  * happens here in double or in 64-bit integers, one rank after the other, in rank order.
@@ -27,8 +28,7 @@ typedef union number {
 
 static bool is_float(ring_dtype dtype)
 {
-    return dtype == RING_FLOAT16 || dtype == RING_FLOAT32 || dtype == RING_FLOAT64 ||
-           dtype == RING_BFLOAT16;
+    return dtype >= RING_FLOAT16;
 }
 
 static uint32_t seed_of(const perf_oracle *oracle, int rank)
@@ -62,6 +62,8 @@ static number number_of(const perf_oracle *oracle, int rank, int j)
     const bool multiplies = oracle->op == RING_PROD;
     if (is_float(oracle->dtype) && multiplies)
         return (number){.real = factor_to_multiply(rank, j)};
+    if (ring_dtype_size(oracle->dtype) == 1 && is_float(oracle->dtype))
+        return (number){.real = j % 17 - 8};
     if (is_float(oracle->dtype))
         return (number){.real = k * steps[oracle->dtype]};
     const uint64_t step = 0x0101010101010101u; /* the same byte in every place, carries apart */
@@ -80,7 +82,13 @@ static void store_real(double value, ring_dtype dtype, void *out)
     const float single = (float)value;
     const uint16_t half = dtype == RING_FLOAT16 ? perf_to_float16(single)
                                                 : perf_to_bfloat16(single);
+    const uint8_t quarter = dtype == RING_FLOAT8_E4M3 ? perf_to_float8_e4m3(single)
+                                                      : perf_to_float8_e5m2(single);
     switch (dtype) {
+    case RING_FLOAT8_E4M3:
+    case RING_FLOAT8_E5M2:
+        memcpy(out, &quarter, sizeof quarter);
+        break;
     case RING_FLOAT64:
         memcpy(out, &value, sizeof value);
         break;
@@ -176,6 +184,12 @@ static bool whole_less(uint64_t a, uint64_t b, ring_dtype dtype)
     return is_signed ? (int64_t)x < (int64_t)y : x < y;
 }
 
+/* What is not 0, in the bits that the type has. */
+static bool whole_truth(uint64_t a, ring_dtype dtype)
+{
+    return a << (64 - 8 * (int)ring_dtype_size(dtype)) != 0;
+}
+
 static uint64_t combine_whole(const perf_oracle *oracle, uint64_t a, uint64_t b)
 {
     switch (oracle->op) {
@@ -185,6 +199,18 @@ static uint64_t combine_whole(const perf_oracle *oracle, uint64_t a, uint64_t b)
         return whole_less(b, a, oracle->dtype) ? b : a;
     case RING_MAX:
         return whole_less(a, b, oracle->dtype) ? b : a;
+    case RING_BAND:
+        return a & b;
+    case RING_BOR:
+        return a | b;
+    case RING_BXOR:
+        return a ^ b;
+    case RING_LAND:
+        return whole_truth(a, oracle->dtype) && whole_truth(b, oracle->dtype);
+    case RING_LOR:
+        return whole_truth(a, oracle->dtype) || whole_truth(b, oracle->dtype);
+    case RING_LXOR:
+        return whole_truth(a, oracle->dtype) != whole_truth(b, oracle->dtype);
     default:
         return a + b;
     }
@@ -239,8 +265,11 @@ static double real_mean(double sum, int ranks, ring_dtype dtype)
     return dtype == RING_FLOAT64 ? sum / ranks : (double)((float)sum / (float)ranks);
 }
 
+/* One rank's own input becomes 0 or 1, too. */
 static void finish(const perf_oracle *oracle, number sum, void *out)
 {
+    if (oracle->op >= RING_LAND && oracle->op <= RING_LXOR)
+        sum.whole = whole_truth(sum.whole, oracle->dtype);
     if (oracle->op != RING_AVG)
         store(oracle, sum, out);
     else if (is_float(oracle->dtype))

@@ -62,11 +62,13 @@ static const args_row rows[] = {
     {"stepbytes", 'i', "SIZE", "From size to size, 1M", args_size, AT(sizes.step)},
     {"stepfactor", 'f', "N", "Or times N, instead of -i", args_whole, AT(sizes.factor),
      BETWEEN(0, 1024)},
-    {"datatype", 'd', "NAME",
-     "float, half, double, int32, … or float32, float16, …; all (no 8-bit floats)", take_dtype,
-     AT(dtype)},
-    {"op", 'o', "NAME", "sum, prod, min, max, avg, all; of use where values are combined", take_op,
-     AT(op)},
+    {"datatype", 'd', "NAME", "float, half, double, int32, f8e4m3, … or float32, float16, …; all",
+     take_dtype, AT(dtype)},
+    {"op", 'o', "NAME",
+     "sum, prod, min, max, avg; band, bor, bxor, land, lor, lxor of integers; all; of use where "
+     "values "
+     "are combined",
+     take_op, AT(op)},
     {"root", 'r', "R", "Rank of the root, or all (-1)", take_root, AT(root),
      BETWEEN(PERF_ALL, 1 << 20)},
     {.help = "Buffers:"},
@@ -95,6 +97,8 @@ static const args_row rows[] = {
      args_whole, AT(blocking), BETWEEN(0, 3)},
     {"hot", 0, NULL, "Call back to back without rewriting the buffers; mean time, as nccl-tests",
      args_flag, AT(hot)},
+    {"prepared", 0, NULL, "Check each call once and start it from there (ring_prepared_start)",
+     args_flag, AT(prepared)},
     {"timeout", 'T', "S", "Seconds a call may take", args_real, AT(timeout)},
     {.help = "Output:"},
     {"json", 0, "FILE", "Written anew by rank 0: one object a line, out-of-place and in-place",
@@ -145,6 +149,8 @@ static void check_together(perf_options *out)
     const perf_sizes *sizes = &out->sizes;
     if (out->collective == NULL)
         args_fail("which collective? e.g. ringperf all_reduce -t 2");
+    if (out->prepared && out->collective->many_calls)
+        args_fail("--prepared: %s is a send and a receive, no single call", out->collective->name);
     if (sizes->min > sizes->max)
         args_fail("--minbytes %zu is above --maxbytes %zu", sizes->min, sizes->max);
     if (sizes->step == 0 && sizes->factor <= 1)
@@ -192,14 +198,16 @@ static int take_collective(char **words, int count, void *out)
 void perf_options_parse(int argc, char **argv, perf_options *out)
 {
     char doc[1024];
-    const args_program ringperf = {"ringperf", rows, "COLLECTIVE\nplan COLLECTIVE --ranks N", doc,
+    const args_program ringperf = {"ringperf", rows,
+                                   "COLLECTIVE\nplan COLLECTIVE --ranks N\ncompare", doc,
                                    .take = take_collective};
     snprintf(
         doc, sizeof doc,
         "Measures a collective and checks every value. Ranks come from ringrun, torchrun, mpirun, "
-        "srun "
-        "or RING_* variables; with -t N from threads of one process. \"ringperf plan\" draws and "
-        "proves what a collective does; see ringperf plan --help."
+        "srun or RING_* variables; with -t N from threads of one process. \"ringperf plan\" draws "
+        "and proves what a collective does; \"ringperf compare\" sets libring beside MPI and Gloo; "
+        "see "
+        "their --help."
         "\vCollectives:%s\n\n"
         "Environment: RINGPERF_MIN_BW (or NCCL_TESTS_MIN_BW): fail if the average busbw is below "
         "0.9 of "

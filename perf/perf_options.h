@@ -38,6 +38,7 @@ typedef struct perf_options {
     int ngpus, off; /* accepted at one value only */
     perf_memory memory;
     bool hot;
+    bool prepared;        /* calls are started from a prepared one */
     const char *json;     /* file, NULL: none */
     double min_bandwidth; /* of the environment; -1: none */
 } perf_options;

@@ -20,7 +20,7 @@ enum { EXIT_GOOD, EXIT_NOT_PROVEN, EXIT_FAILED = 3 };
 typedef struct request {
     plan_collective collective;
     bool named;
-    const algo *algorithm;
+    const algo *algorithm;   /* NULL: not given */
     int ranks, root, chunks; /* root -1, chunks 0: not given */
     int per_host;            /* 0: all on one */
     plan_world world;
@@ -45,8 +45,10 @@ static const args_row rows[] = {
     {"ranks", 0, "N", "1 to 64", args_whole, AT(ranks), .least = 1, .most = MOST_RANKS},
     {"per-host", 0, "N", "Ranks of a host; default: all are on one", args_whole, AT(per_host),
      .least = 1, .most = MOST_RANKS},
-    {"algo", 0, "NAME", "ring (default); all are below", .take = take_algorithm},
-    {"root", 0, "R", "Of broadcast and reduce, 0", args_whole, AT(root), .most = MOST_RANKS - 1},
+    {"algo", 0, "NAME", "ring (default; direct where it has none); all are below",
+     .take = take_algorithm},
+    {"root", 0, "R", "Of broadcast, reduce, gather and scatter, 0", args_whole, AT(root),
+     .most = MOST_RANKS - 1},
     {"chunks", 0, "K", "Pieces of the vector; default: what the algorithm chooses for --bytes",
      args_whole, AT(chunks), .least = 1, .most = 1 << 16},
     {"bytes", 0, "SIZE", "Of the vector, 1M: for the chunks, the traffic and the trace", args_size,
@@ -68,9 +70,9 @@ static int take_collective(char **words, int count, void *out)
     r->named = true;
     r->collective = plan_collective_find(words[0]);
     if (r->collective >= PLAN_BARRIER)
-        args_fail(
-            "\"%s\" is no collective: all_reduce, reduce_scatter, all_gather, broadcast or reduce",
-            words[0]);
+        args_fail("\"%s\" is no collective: all_reduce, reduce_scatter, all_gather, broadcast, "
+                  "reduce, gather, scatter, all_to_all, scan or exscan",
+                  words[0]);
     return 1;
 }
 
@@ -107,6 +109,8 @@ static void check_request(request *r)
         r->root = 0;
     if (r->root >= r->ranks)
         args_fail("--root %d is not below --ranks %d", r->root, r->ranks);
+    if (r->algorithm == NULL)
+        r->algorithm = algo_find(plan_facts_of(r->collective)->personalized ? "direct" : "ring");
     if (!r->algorithm->supports(r->collective))
         args_fail("%s has no %s", r->algorithm->name, plan_collective_name(r->collective));
     const int least = r->algorithm->chunks(r->collective, &r->world, 1);
@@ -124,7 +128,7 @@ static void parse_request(int argc, char **argv, request *r)
                                   "Draws which ranks' data each chunk of each rank holds after "
                                   "every step, and proves that the plan is right.",
                                   .take = take_collective};
-    *r = (request){.algorithm = algo_find("ring"), .root = -1, .bytes = 1 << 20};
+    *r = (request){.root = -1, .bytes = 1 << 20};
     list_rows(shown);
     args_parse(&program, argc, argv, r);
     check_request(r);

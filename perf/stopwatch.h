@@ -2,7 +2,7 @@
  *
  * stopwatch: how ringperf, ringlimit and the MPI peers measure, written once so that their
  * figures compare. A call's time is that of its slowest rank; a measurement is the median
- * over calls. The header needs nothing but libc: mpi_allreduce.c is built outside this tree.
+ * over calls. The header needs nothing but libc: programs of compare/ are built outside this tree.
  */
 #ifndef PERF_STOPWATCH_H
 #define PERF_STOPWATCH_H

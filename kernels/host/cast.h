@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Casts between float32 and the 16-bit floats, of one level, a vector at a time; a single
+ * Casts between float32 and the floats of 16 and 8 bits, of one level, a vector at a time; a single
  * element travels in a vector of its own. The float16 ones equal the F16C instructions in
  * every bit: a NaN becomes quiet and keeps its sign and leading payload bits. */
 
@@ -10,6 +10,7 @@ typedef VECTOR_OF(float, LEVEL_BYTES) floats;
 typedef VECTOR_OF(int32_t, LEVEL_BYTES) words;
 typedef VECTOR_OF(uint32_t, LEVEL_BYTES) unsigned_words;
 typedef VECTOR_OF(uint16_t, LEVEL_BYTES / 2) halves;
+typedef VECTOR_OF(uint8_t, LEVEL_BYTES / 4) quarters;
 
 enum { FLOATS = LEVEL_BYTES / sizeof(float) };
 
@@ -77,6 +78,53 @@ static ALWAYS_INLINE halves bf16_narrow(floats x)
     const unsigned_words rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     return __builtin_convertvector((words)rounded | (x != x), halves);
 }
+
+/* ---- 8 bits: OCP's formats ---- */
+
+/* Exponents from -6 on, 3 bits of mantissa, no infinity, one NaN. */
+static ALWAYS_INLINE floats e4m3_widen(quarters x)
+{
+    const words bits = __builtin_convertvector(x, words), magnitude = bits & 0x7f;
+    const words normal = (magnitude << 20) + (120 << 23); /* the biases: 127 - 7 */
+    const words subnormal = (words)(__builtin_convertvector(magnitude, floats) * 0x1p-9f);
+    const words finite = pick_words(magnitude < 8, subnormal, normal);
+    return (floats)(pick_words(magnitude == 0x7f, (words){0} + 0x7fc00000, finite) | (bits & 0x80)
+                                                                                         << 24);
+}
+
+static ALWAYS_INLINE quarters e4m3_narrow(floats x)
+{
+    const words bits = (words)x, magnitude = bits & 0x7fffffff;
+    const words largest = (words){0} + 0x43e00000; /* 448 */
+    const words bounded = pick_words(magnitude < largest, magnitude, largest);
+    const words normal = (bounded - (120 << 23) + 0x7ffff + (bounded >> 20 & 1)) >> 20;
+    /* Below 2^-6: adding 2^14 rounds to a multiple of 2^-9. */
+    const words subnormal = (words)((floats)magnitude + 0x1p14f) - 0x46800000;
+    const words finite = pick_words(magnitude < 0x3c800000, subnormal, normal);
+    const words quarter = pick_words(magnitude > 0x7f800000, (words){0} + 0x7f, finite);
+    return __builtin_convertvector(quarter | (bits >> 24 & 0x80), quarters);
+}
+
+/* The upper byte of a float16. */
+static ALWAYS_INLINE floats e5m2_widen(quarters x)
+{
+    return f16_widen(__builtin_convertvector(x, halves) << 8);
+}
+
+static ALWAYS_INLINE quarters e5m2_narrow(floats x)
+{
+    const words bits = (words)x, magnitude = bits & 0x7fffffff;
+    const words largest = (words){0} + 0x47600000; /* 57344 */
+    const words bounded = pick_words(magnitude < largest, magnitude, largest);
+    const words normal = (bounded - (112 << 23) + 0xfffff + (bounded >> 21 & 1)) >> 21;
+    /* Below 2^-14: adding 2^7 rounds to a multiple of 2^-16. */
+    const words subnormal = (words)((floats)magnitude + 0x1p7f) - 0x43000000;
+    const words finite = pick_words(magnitude < 0x38800000, subnormal, normal);
+    const words quarter = pick_words(magnitude > 0x7f800000, (words){0} + 0x7f, finite);
+    return __builtin_convertvector(quarter | (bits >> 24 & 0x80), quarters);
+}
+
+/* ---- Arrays ---- */
 
 static void f16_to_f32(float *dst, const uint16_t *src, size_t count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The folds of one level: every native element type from fold_type.h, 16-bit floats by way
- * of float32. */
+ * The folds of one level: every native element type from fold_type.h, floats of 16 and 8 bits by
+ * way of float32. */
 
 enum {
     FOLD_WIDTH = 4, /* vectors in flight: independent additions hide their latency */
@@ -23,6 +23,8 @@ enum {
 #define greatest GLUE(greatest, SUFFIX)
 #define finish GLUE(finish, SUFFIX)
 #define combine GLUE(combine, SUFFIX)
+#define truth GLUE(truth, SUFFIX)
+#define enter GLUE(enter, SUFFIX)
 #define sweep GLUE(sweep, SUFFIX)
 #define edge GLUE(edge, SUFFIX)
 #define fold_op GLUE(fold_op, SUFFIX)
@@ -38,6 +40,7 @@ enum {
 #define TYPE uint8_t
 #define ORDER uint8_t
 #define BITS int8_t
+#define BYTES
 #include "fold_type.h"
 
 #define SUFFIX i32
@@ -85,6 +88,8 @@ enum {
 #define FLOAT
 #define WIDEN f16_widen
 #define NARROW f16_narrow
+#define STORED uint16_t
+#define STORED_LANES halves
 #include "fold_type.h"
 
 #define SUFFIX bf16
@@ -94,6 +99,30 @@ enum {
 #define FLOAT
 #define WIDEN bf16_widen
 #define NARROW bf16_narrow
+#define STORED uint16_t
+#define STORED_LANES halves
+#include "fold_type.h"
+
+#define SUFFIX e4m3
+#define TYPE float
+#define ORDER float
+#define BITS int32_t
+#define FLOAT
+#define WIDEN e4m3_widen
+#define NARROW e4m3_narrow
+#define STORED uint8_t
+#define STORED_LANES quarters
+#include "fold_type.h"
+
+#define SUFFIX e5m2
+#define TYPE float
+#define ORDER float
+#define BITS int32_t
+#define FLOAT
+#define WIDEN e5m2_widen
+#define NARROW e5m2_narrow
+#define STORED uint8_t
+#define STORED_LANES quarters
 #include "fold_type.h"
 
 #undef lanes
@@ -108,6 +137,8 @@ enum {
 #undef greatest
 #undef finish
 #undef combine
+#undef truth
+#undef enter
 #undef sweep
 #undef edge
 #undef fold_op
@@ -182,10 +213,10 @@ static void fold_floats(fold_job *job)
 static void fold(fold_job *job)
 {
     static void (*const folds[RING_DTYPE_COUNT])(fold_job *) = {
-        [RING_INT8] = fold_i8,       [RING_UINT8] = fold_u8,       [RING_INT32] = fold_i32,
-        [RING_UINT32] = fold_u32,    [RING_INT64] = fold_i64,      [RING_UINT64] = fold_u64,
-        [RING_FLOAT16] = fold_f16,   [RING_FLOAT32] = fold_floats, [RING_FLOAT64] = fold_f64,
-        [RING_BFLOAT16] = fold_bf16,
+        [RING_INT8] = fold_i8,       [RING_UINT8] = fold_u8,         [RING_INT32] = fold_i32,
+        [RING_UINT32] = fold_u32,    [RING_INT64] = fold_i64,        [RING_UINT64] = fold_u64,
+        [RING_FLOAT16] = fold_f16,   [RING_FLOAT32] = fold_floats,   [RING_FLOAT64] = fold_f64,
+        [RING_BFLOAT16] = fold_bf16, [RING_FLOAT8_E4M3] = fold_e4m3, [RING_FLOAT8_E5M2] = fold_e5m2,
     };
     folds[job->dtype](job);
 }

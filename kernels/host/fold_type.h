@@ -6,7 +6,10 @@
  *     ORDER   the type that orders
  *     BITS    the signed integer of the same size
  *     FLOAT   defined for floats
- *     WIDEN, NARROW  the casts of 16-bit floats, else not defined
+ *     BYTES   defined for what also combines bits, of any type
+ *     WIDEN, NARROW, STORED, STORED_LANES  of floats of 16 and 8 bits: the casts, and what is
+ *             stored of an element and of a vector; else not defined
+ *
  * A result is combined in registers, some vectors at a time, and stored to all outputs. */
 
 typedef VECTOR_OF(TYPE, LEVEL_BYTES) lanes;
@@ -19,7 +22,7 @@ static ALWAYS_INLINE lanes load(const kernel_operand in, size_t at)
 {
 #ifdef WIDEN
     if (!in.accumulator)
-        return WIDEN(*(const halves *)((const uint16_t *)in.data + at));
+        return WIDEN(*(const STORED_LANES *)((const STORED *)in.data + at));
 #endif
     return *(const lanes *)((const TYPE *)in.data + at);
 }
@@ -28,7 +31,7 @@ static ALWAYS_INLINE lanes load_one(const kernel_operand in, size_t at)
 {
 #ifdef WIDEN
     if (!in.accumulator)
-        return WIDEN((halves){((const uint16_t *)in.data)[at]});
+        return WIDEN((STORED_LANES){((const STORED *)in.data)[at]});
 #endif
     return (lanes){((const TYPE *)in.data)[at]};
 }
@@ -37,7 +40,7 @@ static ALWAYS_INLINE void store(const kernel_operand out, size_t at, lanes x, co
 {
 #ifdef WIDEN
     if (!out.accumulator) {
-        *(halves *)((uint16_t *)out.data + at) = NARROW(x);
+        *(STORED_LANES *)((STORED *)out.data + at) = NARROW(x);
         return;
     }
 #endif
@@ -52,7 +55,7 @@ static ALWAYS_INLINE void store_one(const kernel_operand out, size_t at, lanes x
 {
 #ifdef WIDEN
     if (!out.accumulator) {
-        ((uint16_t *)out.data)[at] = NARROW(x)[0];
+        ((STORED *)out.data)[at] = NARROW(x)[0];
         return;
     }
 #endif
@@ -106,7 +109,24 @@ static ALWAYS_INLINE lanes finish(lanes x, int divisor)
     return x;
 }
 
+/* Of each element, 1 unless it is 0. */
+static ALWAYS_INLINE lanes truth(lanes x)
+{
+    return (lanes)(x != 0) & 1;
+}
+
 #endif
+
+/* The first input as a partial result. */
+static ALWAYS_INLINE lanes enter(lanes x, const ring_op op)
+{
+#ifndef FLOAT
+    if (kernel_is_logical(op))
+        return truth(x);
+#endif
+    (void)op;
+    return x;
+}
 
 static ALWAYS_INLINE lanes combine(lanes a, lanes b, const ring_op op)
 {
@@ -117,6 +137,22 @@ static ALWAYS_INLINE lanes combine(lanes a, lanes b, const ring_op op)
         return greatest(a, b);
     case RING_MIN:
         return least(a, b);
+#ifdef BYTES
+    case RING_BAND:
+        return a & b;
+    case RING_BOR:
+        return a | b;
+    case RING_BXOR:
+        return a ^ b;
+#endif
+#ifndef FLOAT
+    case RING_LAND:
+        return a & truth(b);
+    case RING_LOR:
+        return a | truth(b);
+    case RING_LXOR:
+        return a ^ truth(b);
+#endif
     default:
         return a + b;
     }
@@ -134,7 +170,7 @@ static ALWAYS_INLINE size_t sweep(const fold_job *job, size_t at, const size_t w
         lanes x[FOLD_WIDTH];
         const kernel_operand first = job->ins[0];
         for (size_t j = 0; j < width; j++)
-            x[j] = load(first, at + j * count);
+            x[j] = enter(load(first, at + j * count), op);
         for (int k = 1; k < in_count; k++) {
             const kernel_operand in = job->ins[k];
             for (size_t j = 0; j < width; j++)
@@ -155,7 +191,7 @@ static ALWAYS_INLINE size_t sweep(const fold_job *job, size_t at, const size_t w
 static ALWAYS_INLINE void edge(const fold_job *job, size_t at, const ring_op op)
 {
     for (; at < job->end; at++) {
-        lanes x = load_one(job->ins[0], at);
+        lanes x = enter(load_one(job->ins[0], at), op);
         for (int k = 1; k < job->in_count; k++)
             x = combine(x, load_one(job->ins[k], at), op);
         x = finish(x, job->divisor);
@@ -188,6 +224,28 @@ static void fold_type(fold_job *job)
     case RING_MIN:
         fold_op(job, RING_MIN);
         break;
+#ifdef BYTES
+    case RING_BAND:
+        fold_op(job, RING_BAND);
+        break;
+    case RING_BOR:
+        fold_op(job, RING_BOR);
+        break;
+    case RING_BXOR:
+        fold_op(job, RING_BXOR);
+        break;
+#endif
+#ifndef FLOAT
+    case RING_LAND:
+        fold_op(job, RING_LAND);
+        break;
+    case RING_LOR:
+        fold_op(job, RING_LOR);
+        break;
+    case RING_LXOR:
+        fold_op(job, RING_LXOR);
+        break;
+#endif
     default:
         fold_op(job, RING_SUM);
     }
@@ -198,5 +256,8 @@ static void fold_type(fold_job *job)
 #undef ORDER
 #undef BITS
 #undef FLOAT
+#undef BYTES
 #undef WIDEN
 #undef NARROW
+#undef STORED
+#undef STORED_LANES

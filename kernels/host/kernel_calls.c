@@ -29,9 +29,10 @@ size_t kernel_acc_size(ring_dtype dtype)
     }
 }
 
-static bool is_half(ring_dtype dtype)
+/* Combined in float32. */
+static bool is_narrow(ring_dtype dtype)
 {
-    return dtype == RING_FLOAT16 || dtype == RING_BFLOAT16;
+    return dtype == RING_FLOAT16 || dtype >= RING_BFLOAT16;
 }
 
 static bool all_have(const kernel_operand *operands, int count, bool accumulator)
@@ -46,16 +47,18 @@ static bool all_have(const kernel_operand *operands, int count, bool accumulator
 static void simplify(fold_job *job)
 {
     size_t size = kernel_acc_size(job->dtype);
-    if (is_half(job->dtype)) {
+    if (is_narrow(job->dtype)) {
         const bool wide = job->ins[0].accumulator;
         if (!all_have(job->ins, job->in_count, wide) || !all_have(job->outs, job->out_count, wide))
             return;
         if (wide)
             job->dtype = RING_FLOAT32;
         else
-            size = sizeof(uint16_t);
+            size = job->dtype > RING_BFLOAT16 ? sizeof(uint8_t) : sizeof(uint16_t);
     }
-    if (job->in_count == 1 && job->divisor == 0) { /* a copy */
+    const bool is_copy = job->in_count == 1 && job->divisor == 0 && !kernel_is_logical(job->op);
+    const bool of_bits = job->op >= RING_BAND && job->op <= RING_BXOR;
+    if (is_copy || of_bits) { /* bytes do as well */
         job->dtype = RING_UINT8;
         job->end *= size;
     }
@@ -67,7 +70,7 @@ static bool may_stream(const fold_job *job, size_t size)
 {
     const uintptr_t place = (uintptr_t)job->outs[0].data % CACHE_LINE;
     const size_t arrays = (size_t)job->in_count + (size_t)job->out_count;
-    if (job->end * size * arrays < STREAM_BYTES || place % size != 0 || is_half(job->dtype))
+    if (job->end * size * arrays < STREAM_BYTES || place % size != 0 || is_narrow(job->dtype))
         return false;
     for (int k = 0; k < job->out_count; k++) {
         if ((uintptr_t)job->outs[k].data % CACHE_LINE != place)
@@ -247,4 +250,24 @@ void kernel_adagrad_step(float *p, const float *grad, float *sum, size_t count,
         .eps = (float)args->eps,
     };
     kernel_table_in_use()->adagrad_step(p, grad, sum, count, &by);
+}
+
+void kernel_relu(float *out, const float *in, size_t count)
+{
+    kernel_table_in_use()->relu(out, in, count);
+}
+
+void kernel_relu_gradient(float *in_delta, const float *out_delta, const float *out, size_t count)
+{
+    kernel_table_in_use()->relu_gradient(in_delta, out_delta, out, count);
+}
+
+void kernel_add_to_rows(float *rows, const float *row, size_t count, size_t width)
+{
+    kernel_table_in_use()->add_to_rows(rows, row, count, width);
+}
+
+void kernel_add_rows(float *sum, const float *rows, size_t count, size_t width)
+{
+    kernel_table_in_use()->add_rows(sum, rows, count, width);
 }

@@ -54,6 +54,10 @@ typedef struct kernel_table {
     void (*lion_step)(float *p, const float *grad, float *m, size_t count, const lion_factors *by);
     void (*adagrad_step)(float *p, const float *grad, float *sum, size_t count,
                          const adagrad_factors *by);
+    void (*relu)(float *out, const float *in, size_t count);
+    void (*relu_gradient)(float *in_delta, const float *out_delta, const float *out, size_t count);
+    void (*add_to_rows)(float *rows, const float *row, size_t count, size_t width);
+    void (*add_rows)(float *sum, const float *rows, size_t count, size_t width);
 } kernel_table;
 
 extern const kernel_table kernel_table_c, kernel_table_avx2, kernel_table_avx512;

@@ -21,6 +21,7 @@
 
 #include "cast.h"
 #include "fold.h"
+#include "layer_kernels.h"
 #include "optimizer_kernels.h"
 
 const kernel_table LEVEL_TABLE = {
@@ -36,6 +37,10 @@ const kernel_table LEVEL_TABLE = {
     .adam_step = adam_step,
     .lion_step = lion_step,
     .adagrad_step = adagrad_step,
+    .relu = relu,
+    .relu_gradient = relu_gradient,
+    .add_to_rows = add_to_rows,
+    .add_rows = add_rows,
 };
 
 #endif

@@ -3,9 +3,10 @@
  * Optimiser steps of one level: one pass, each operation rounded on its own, in PyTorch's
  * order. Loops are plain, the compiler makes vectors of them. */
 
-enum { SQUARE_LANES = 16 };
+/* Enough that additions, one a lane at a time, do not wait for each other. */
+enum { SQUARE_LANES = 32 };
 
-/* Lane l adds the squares of the elements l, l + 16, l + 32, …; then the lanes are added
+/* Lane l adds the squares of the elements l, l + 32, l + 64, …; then the lanes are added
  * pairwise. The order is the definition of the result: it must not depend on the level. */
 static double sum_squares(const float *x, size_t count)
 {

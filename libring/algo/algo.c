@@ -6,27 +6,37 @@
 
 #define BUILT_BY(algo) .chunks = algo##_chunks, .build = algo##_build
 
+#define SET(collective) (1u << (collective))
+
+/* All-gathers keep no sums. */
+enum { SUMS = SET(PLAN_ALL_REDUCE) | SET(PLAN_REDUCE_SCATTER) | SET(PLAN_REDUCE) };
+
 static const algo table[] = {
     {.name = "oneshot",
      .supports = algo_any_collective,
      BUILT_BY(algo_oneshot),
      .max_ranks = ALGO_MAX_OPERANDS,
+     .in_rank_order = true,
      .eager = true,
+     .by_block = true,
      .about = "each rank sends all it has to whoever needs it and folds in rank order: one "
               "meeting, for short calls"},
     {.name = "direct",
-     .supports = algo_any_collective,
+     .supports = algo_direct_supports,
      BUILT_BY(algo_direct),
      .max_ranks = ALGO_MAX_OPERANDS,
+     .in_rank_order = true,
+     .by_block = true,
      .about = "each rank folds its block from all ranks in one pass and stores it to all"},
     {.name = "ring",
-     .supports = algo_any_collective,
+     .supports = algo_shared_collective,
      BUILT_BY(algo_ring),
+     .by_block = true,
      .about = "neighbours only, the same load on every link; fewest bytes"},
     {.name = "halving",
      .supports = algo_halving_supports,
      BUILT_BY(algo_halving),
-     .keeps_sums = true,
+     .keeps_sums = SUMS,
      .about = "pairs exchange halves, quarters, ...: 2 log2 n messages, and few bytes"},
     {.name = "tree",
      .supports = algo_tree_supports,
@@ -35,11 +45,14 @@ static const algo table[] = {
     {.name = "chain",
      .supports = algo_chain_supports,
      BUILT_BY(algo_chain),
+     .keeps_sums = SET(PLAN_EXSCAN),
+     .by_block = true,
+     .in_rank_order = true,
      .about = "a pipeline in rank order; sums combined in rank order for every size"},
     {.name = "hierarchical",
      .supports = algo_hierarchical_supports,
      BUILT_BY(algo_hierarchical),
-     .keeps_sums = true,
+     .keeps_sums = SUMS,
      .for_hosts = true,
      .about = "direct among the ranks of a host, rings among hosts: each sum leaves a host once"},
 };
@@ -56,4 +69,14 @@ const algo *algo_find(const char *name)
         if (strcmp(table[i].name, name) == 0)
             return &table[i];
     return NULL;
+}
+
+bool algo_serves(const algo *a, plan_collective collective, const plan_world *world)
+{
+    const plan_facts *facts = plan_facts_of(collective);
+    if (facts->uneven && (!a->by_block || (a->eager && facts->personalized)))
+        return false; /* whether blocks that two ranks know fit a link, others cannot tell */
+    return a->supports(plan_collective_planned(collective)) &&
+           (a->max_ranks == 0 || world->ranks <= a->max_ranks || facts->personalized) &&
+           (a->in_rank_order || !world->rank_order || !facts->reduces);
 }

@@ -22,7 +22,7 @@ typedef struct algo_call {
 typedef struct algo {
     const char *name;
     const char *about; /* one line for --help and docs */
-    int max_ranks;     /* that one plan can serve; 0: any number */
+    int max_ranks;     /* that one plan can serve; 0: any number, as for personalized collectives */
     /** @return true if it can do @p collective. */
     bool (*supports)(plan_collective collective);
     /** Chunks that it wants for a call of @p bytes in all; depends on arguments alone. */
@@ -30,15 +30,22 @@ typedef struct algo {
     /** Builds and seals the plan; call->chunks is any multiple of chunks(collective, world, 0).
      *  @return NULL, with fail() called, if out of memory or if asked for what it cannot do. */
     plan *(*build)(const algo_call *call);
-    bool keeps_sums; /* plans may have scratch: long calls run slice by slice on every rank */
-    bool eager;      /* plans send whole vectors eagerly: likewise */
-    bool for_hosts;  /* on one host it is right, but not to be chosen: others do the same there */
+    uint32_t keeps_sums; /* collectives whose plans may have scratch (a bit for each
+                            plan_collective): long calls run slice by slice on every rank */
+    bool eager;          /* plans send whole vectors eagerly: likewise */
+    bool in_rank_order;  /* where the world asks for it, every element is combined in that order */
+    bool by_block;  /* operands lie in one block each, sums too: it serves blocks of any lengths */
+    bool for_hosts; /* on one host it is right, but not to be chosen: others do the same there */
 } algo;
 
 /** @return the table, *count entries. */
 const algo *algo_all(size_t *count);
 /** @return the algorithm, NULL if unknown. */
 const algo *algo_find(const char *name);
+
+/** @return true if @p a can do @p collective among the ranks of @p world, in the order that it asks
+ *  for. */
+bool algo_serves(const algo *a, plan_collective collective, const plan_world *world);
 
 /** Price of a call by @p a: that of the dearest of some ranks, which stand for the classes of
  *  ranks. call->rank does not matter.

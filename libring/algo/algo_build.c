@@ -7,6 +7,33 @@ bool algo_any_collective(plan_collective collective)
     return (unsigned)collective <= PLAN_BARRIER;
 }
 
+bool algo_shared_collective(plan_collective collective)
+{
+    return algo_any_collective(collective) && !plan_facts_of(collective)->personalized &&
+           !algo_is_prefix(collective);
+}
+
+bool algo_is_prefix(plan_collective collective)
+{
+    return plan_facts_of(collective)->result == PLAN_PREFIX;
+}
+
+int algo_block_chunks(const plan *p)
+{
+    return p->chunks / plan_blocks(p->collective, p->ranks);
+}
+
+int algo_block(const plan *p, int from, int to)
+{
+    const plan_facts *facts = plan_facts_of(p->collective);
+    int block = 0;
+    if (facts->dst_blocks)
+        block = from;
+    if (facts->src_blocks)
+        block = block * p->ranks + to;
+    return block * algo_block_chunks(p);
+}
+
 int algo_neighbour(const plan *p, int steps)
 {
     const int rank = (p->rank + steps) % p->ranks;
@@ -22,7 +49,7 @@ void algo_fill(plan *p, int hops, int far)
 /* One rank: a fold of one input applies what finishing means; other collectives copy. */
 static void write_alone(plan *p)
 {
-    if (p->collective == PLAN_BARRIER)
+    if (p->collective == PLAN_BARRIER || p->collective == PLAN_EXSCAN)
         return;
     if (!plan_facts_of(p->collective)->reduces) {
         plan_copy(p, PLAN_SRC, 0, PLAN_DST, 0, p->chunks);
@@ -57,6 +84,7 @@ plan *algo_build(const char *name, const algo_call *call, algo_writer write)
                        call->chunks);
     if (p == NULL)
         return NULL;
+    p->rank_order = call->world->rank_order;
     if (p->ranks == 1)
         write_alone(p);
     else

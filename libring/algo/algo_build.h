@@ -12,6 +12,12 @@ typedef void (*algo_writer)(plan *p, const plan_world *world);
  *  here), seals it. */
 plan *algo_build(const char *name, const algo_call *call, algo_writer write);
 
+/** The first chunk of the block that rank @p from gives, or rank @p to gets, or both; 0 if there
+ * are no blocks. */
+int algo_block(const plan *p, int from, int to);
+/** Chunks of a block. */
+int algo_block_chunks(const plan *p);
+
 /** The rank @p steps behind (or, negative, before) this one on the ring. */
 int algo_neighbour(const plan *p, int steps);
 
@@ -34,7 +40,13 @@ void algo_interleave(plan *p, algo_chunk_steps up, algo_chunk_steps down, const 
 
 /* The algorithms' parts of the table. */
 bool algo_any_collective(plan_collective collective);
+/** All whose vector, or sums of it, are for several ranks, and the same for each. Blocks for one
+ * rank alone are best sent straight to it: whoever relays them only adds bytes. */
+bool algo_shared_collective(plan_collective collective);
+/** Sums of the ranks up to one's own. */
+bool algo_is_prefix(plan_collective collective);
 
+bool algo_direct_supports(plan_collective collective);
 int algo_direct_chunks(plan_collective collective, const plan_world *world, size_t bytes);
 plan *algo_direct_build(const algo_call *call);
 

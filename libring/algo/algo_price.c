@@ -92,7 +92,7 @@ ring_status algo_price(const algo *a, const algo_call *call, size_t count, size_
     const int some[] = {0,         1 % ranks, ranks / 2,
                         ranks - 1, elsewhere, elsewhere > 0 ? elsewhere - 1 : 0};
     *seconds = HUGE_VAL;
-    if (!a->supports(call->collective) || (a->max_ranks > 0 && ranks > a->max_ranks))
+    if (!algo_serves(a, call->collective, call->world))
         return RING_OK;
     *seconds = 0;
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {

@@ -3,7 +3,8 @@
  * chain: rank 0 to rank n - 1 and back, in a pipeline of chunks. Going up, each rank adds
  * its own, so the combining order is 0, 1, ..., n - 1 for every chunk, whatever the size and
  * however it is cut. All-reduce: finished chunks come down again while later ones still go
- * up. Reduce and reduce-scatter: the last rank gives each sum to the rank that it is for.
+ * up. Reduce and reduce-scatter: the last rank gives each sum to the rank that it is for. Scan and
+ * exscan: each rank keeps what goes up through it.
  *
  * Chunk c passes rank r on the way up in beat c + r; how many beats later it is back decides
  * how a rank's ups and downs interleave without anybody waiting in vain. Sums that are relayed
@@ -144,6 +145,55 @@ static void write_reduce_scatter(plan *p, const plan_world *world)
     wait_for_rank_1(p);
 }
 
+/* ---- Prefixes ------------------------------------------------------------------ */
+
+static void scan_chunk(plan *p, const void *of, int chunk)
+{
+    (void)of;
+    plan_fold(p, chunk, 1);
+    if (p->rank > 0)
+        plan_fold_message(p, p->rank - 1, PLAN_WIRE_ACC);
+    plan_fold_local(p, PLAN_SRC);
+    plan_fold_into(p, PLAN_DST);
+    if (p->rank < last_of(p))
+        plan_fold_to(p, p->rank + 1, PLAN_WIRE);
+}
+
+static void fold_before(plan *p, int chunk, plan_buffer into)
+{
+    plan_fold(p, chunk, 1);
+    plan_fold_message(p, p->rank - 1, p->rank == 1 ? PLAN_WIRE_DATA : PLAN_WIRE_ACC);
+    plan_fold_into(p, into);
+}
+
+/* In place, the own chunk is read before the result comes to where it lies. */
+static void exscan_chunk(plan *p, const void *of, int chunk)
+{
+    (void)of;
+    if (p->rank == 0) {
+        plan_send(p, PLAN_SRC, chunk, 1, 1, PLAN_WIRE);
+    } else if (p->rank == last_of(p)) {
+        fold_before(p, chunk, PLAN_DST);
+    } else {
+        fold_before(p, chunk, PLAN_SCRATCH);
+        plan_fold(p, chunk, 1);
+        plan_fold_local(p, PLAN_SCRATCH);
+        plan_fold_local(p, PLAN_SRC);
+        plan_fold_to(p, p->rank + 1, PLAN_WIRE);
+        plan_fold(p, chunk, 1);
+        plan_fold_local(p, PLAN_SCRATCH);
+        plan_fold_into(p, PLAN_DST);
+    }
+}
+
+static void write_prefix(plan *p, const plan_world *world)
+{
+    algo_fill(p, last_of(p) - 1, world->hosts - 1);
+    algo_each_chunk(p, p->chunks, p->collective == PLAN_SCAN ? scan_chunk : exscan_chunk, NULL, 0);
+    if (p->collective == PLAN_EXSCAN)
+        wait_for_rank_1(p);
+}
+
 static void write_chain(plan *p, const plan_world *world)
 {
     switch (p->collective) {
@@ -156,6 +206,10 @@ static void write_chain(plan *p, const plan_world *world)
     case PLAN_REDUCE_SCATTER:
         write_reduce_scatter(p, world);
         break;
+    case PLAN_SCAN:
+    case PLAN_EXSCAN:
+        write_prefix(p, world);
+        break;
     default: /* all-reduce, or a barrier: one of no elements */
         write_all_reduce(p, world);
     }
@@ -163,7 +217,8 @@ static void write_chain(plan *p, const plan_world *world)
 
 bool algo_chain_supports(plan_collective collective)
 {
-    return algo_any_collective(collective) && collective != PLAN_ALL_GATHER;
+    return (algo_shared_collective(collective) && collective != PLAN_ALL_GATHER) ||
+           algo_is_prefix(collective);
 }
 
 int algo_chain_chunks(plan_collective collective, const plan_world *world, size_t bytes)

@@ -5,7 +5,8 @@
  * outputs, two meetings. Where links map memory nothing is copied on the way; where they do
  * not, it is still right, with more messages than the ring.
  *
- * Block b is combined in the ring's order b + 1, b + 2, ..., b: same bits. Each rank serves
+ * Block b is combined in the ring's order b + 1, b + 2, ..., b: same bits; in the order of ranks
+ * where the world asks for that. Each rank serves
  * the ranks behind it first and hears the ranks before it first, so that nobody crowds at
  * rank 0 and messages are taken in the order in which they come.
  */
@@ -33,13 +34,13 @@ static void recv_blocks(plan *p)
     }
 }
 
-/* Folds a block, or chunks of one, from all ranks, starting behind its number. */
+/* Folds a block, or chunks of one, from all ranks, starting behind its number or at rank 0. */
 static void fold_chunks(plan *p, int chunk, int chunks)
 {
-    const int block = chunk / parts_of(p);
+    const int first = p->rank_order ? 0 : chunk / parts_of(p) + 1;
     plan_fold(p, chunk, chunks);
-    for (int i = 1; i <= p->ranks; i++) {
-        const int rank = (block + i) % p->ranks;
+    for (int i = 0; i < p->ranks; i++) {
+        const int rank = (first + i) % p->ranks;
         if (rank == p->rank)
             plan_fold_local(p, PLAN_SRC);
         else
@@ -52,6 +53,34 @@ static void wait_for_all(plan *p)
 {
     for (int i = 1; i < p->ranks; i++)
         plan_wait(p, algo_neighbour(p, i), 0);
+}
+
+static void copy_own(plan *p)
+{
+    const int own = algo_block(p, p->rank, p->rank);
+    plan_copy(p, PLAN_SRC, own, PLAN_DST, own, algo_block_chunks(p));
+}
+
+static void give_block(plan *p, int peer)
+{
+    plan_send(p, PLAN_SRC, algo_block(p, p->rank, peer), algo_block_chunks(p), peer, PLAN_DST);
+}
+
+static void get_block(plan *p, int peer)
+{
+    plan_recv(p, peer, PLAN_DST, algo_block(p, peer, p->rank), algo_block_chunks(p));
+}
+
+static void give_blocks(plan *p)
+{
+    for (int i = 1; i < p->ranks; i++)
+        give_block(p, algo_neighbour(p, i));
+}
+
+static void get_blocks(plan *p)
+{
+    for (int i = 1; i < p->ranks; i++)
+        get_block(p, algo_neighbour(p, -i));
 }
 
 /* A peer's result tells that it has read what it was given: no waits. */
@@ -71,12 +100,12 @@ static void write_reduce_scatter(plan *p)
     wait_for_all(p);
 }
 
-static void write_all_gather(plan *p)
+/* All-gather, all-to-all. */
+static void write_exchange(plan *p)
 {
-    const int own = p->rank * parts_of(p);
-    send_blocks(p, true, PLAN_DST);
-    plan_copy(p, PLAN_SRC, own, PLAN_DST, own, parts_of(p));
-    recv_blocks(p);
+    give_blocks(p);
+    copy_own(p);
+    get_blocks(p);
     wait_for_all(p);
 }
 
@@ -86,16 +115,27 @@ static void write_barrier(plan *p)
     recv_blocks(p);
 }
 
-static void write_broadcast(plan *p)
+/* Broadcast, scatter. */
+static void write_giving(plan *p)
 {
     if (p->rank != p->root) {
-        plan_recv(p, p->root, PLAN_DST, 0, p->chunks);
+        get_block(p, p->root);
         return;
     }
-    for (int i = 1; i < p->ranks; i++)
-        plan_send(p, PLAN_SRC, 0, p->chunks, algo_neighbour(p, i), PLAN_DST);
-    plan_copy(p, PLAN_SRC, 0, PLAN_DST, 0, p->chunks);
+    give_blocks(p);
+    copy_own(p);
     wait_for_all(p);
+}
+
+static void write_gather(plan *p)
+{
+    if (p->rank != p->root) {
+        give_block(p, p->root);
+        plan_wait(p, p->root, 0);
+        return;
+    }
+    copy_own(p);
+    get_blocks(p);
 }
 
 /* Blocks are combined in other orders, so each is a fold and a message of its own. */
@@ -116,17 +156,27 @@ static void write_direct(plan *p, const plan_world *world)
 {
     static void (*const parts[])(plan * p) = {
         [PLAN_ALL_REDUCE] = write_all_reduce, [PLAN_REDUCE_SCATTER] = write_reduce_scatter,
-        [PLAN_ALL_GATHER] = write_all_gather, [PLAN_BROADCAST] = write_broadcast,
-        [PLAN_REDUCE] = write_reduce,         [PLAN_BARRIER] = write_barrier,
+        [PLAN_ALL_GATHER] = write_exchange,   [PLAN_BROADCAST] = write_giving,
+        [PLAN_REDUCE] = write_reduce,         [PLAN_GATHER] = write_gather,
+        [PLAN_SCATTER] = write_giving,        [PLAN_ALL_TO_ALL] = write_exchange,
+        [PLAN_BARRIER] = write_barrier,
     };
     (void)world;
     parts[p->collective](p);
 }
 
+/* In place, a prefix would overwrite what the ranks behind still read. */
+bool algo_direct_supports(plan_collective collective)
+{
+    return algo_any_collective(collective) && !algo_is_prefix(collective);
+}
+
 int algo_direct_chunks(plan_collective collective, const plan_world *world, size_t bytes)
 {
     (void)bytes;
-    return collective == PLAN_BROADCAST ? 1 : world->ranks;
+    if (collective == PLAN_BROADCAST)
+        return 1;
+    return collective == PLAN_ALL_TO_ALL ? plan_blocks(collective, world->ranks) : world->ranks;
 }
 
 plan *algo_direct_build(const algo_call *call)

@@ -391,7 +391,7 @@ static void write_hierarchical(plan *p, const plan_world *world)
 
 bool algo_hierarchical_supports(plan_collective collective)
 {
-    return algo_any_collective(collective) && collective != PLAN_BARRIER;
+    return algo_shared_collective(collective) && collective != PLAN_BARRIER;
 }
 
 int algo_hierarchical_chunks(plan_collective collective, const plan_world *world, size_t bytes)

@@ -7,31 +7,39 @@
  */
 #include "algo_build.h"
 
-/* The block that is for, or of, a rank; everything if there are no blocks. */
-static int block_of(const plan *p, int rank)
+static void send_block(plan *p, int peer, plan_buffer to)
 {
-    return plan_blocks(p->collective, p->ranks) > 1 ? rank * (p->chunks / p->ranks) : 0;
+    plan_send_eager(p, PLAN_SRC, algo_block(p, p->rank, peer), algo_block_chunks(p), peer, to);
 }
 
-static int block_chunks(const plan *p)
+static void recv_block(plan *p, int peer)
 {
-    return p->chunks / plan_blocks(p->collective, p->ranks);
+    plan_recv(p, peer, PLAN_DST, algo_block(p, peer, p->rank), algo_block_chunks(p));
 }
 
 static void send_to_all(plan *p, plan_buffer to)
 {
-    const bool scatters = p->collective == PLAN_REDUCE_SCATTER;
-    for (int i = 1; i < p->ranks; i++) {
-        const int peer = algo_neighbour(p, i);
-        plan_send_eager(p, PLAN_SRC, block_of(p, scatters ? peer : p->rank), block_chunks(p), peer,
-                        to);
-    }
+    for (int i = 1; i < p->ranks; i++)
+        send_block(p, algo_neighbour(p, i), to);
 }
 
-static void fold_from_all(plan *p)
+static void send_behind(plan *p, plan_buffer to)
 {
-    plan_fold(p, block_of(p, p->rank), block_chunks(p));
-    for (int rank = 0; rank < p->ranks; rank++) {
+    for (int peer = p->rank + 1; peer < p->ranks; peer++)
+        send_block(p, peer, to);
+}
+
+static void recv_from_all(plan *p)
+{
+    for (int i = 1; i < p->ranks; i++)
+        recv_block(p, algo_neighbour(p, -i));
+}
+
+/* From ranks [0, count). */
+static void fold_from(plan *p, int count)
+{
+    plan_fold(p, algo_block(p, p->rank, p->rank), algo_block_chunks(p));
+    for (int rank = 0; rank < count; rank++) {
         if (rank == p->rank)
             plan_fold_local(p, PLAN_SRC);
         else
@@ -42,45 +50,62 @@ static void fold_from_all(plan *p)
 
 static void copy_own(plan *p)
 {
-    const int own = block_of(p, p->rank);
-    plan_copy(p, PLAN_SRC, own, PLAN_DST, own, block_chunks(p));
+    const int own = algo_block(p, p->rank, p->rank);
+    plan_copy(p, PLAN_SRC, own, PLAN_DST, own, algo_block_chunks(p));
 }
 
 /* All-reduce, reduce-scatter. */
 static void fold_everywhere(plan *p)
 {
     send_to_all(p, PLAN_WIRE);
-    fold_from_all(p);
+    fold_from(p, p->ranks);
 }
 
-/* All-gather; barrier: one of no elements. */
-static void gather(plan *p)
+/* Scan, exscan. */
+static void fold_prefix(plan *p)
+{
+    const int count = plan_combined_ranks(p->collective, p->rank, p->ranks);
+    send_behind(p, PLAN_WIRE);
+    if (count > 0)
+        fold_from(p, count);
+}
+
+/* All-gather, all-to-all; barrier: one of no elements. */
+static void exchange(plan *p)
 {
     send_to_all(p, PLAN_DST);
-    if (p->collective == PLAN_ALL_GATHER)
+    if (p->collective != PLAN_BARRIER)
         copy_own(p);
-    for (int i = 1; i < p->ranks; i++) {
-        const int peer = algo_neighbour(p, -i);
-        plan_recv(p, peer, PLAN_DST, block_of(p, peer), block_chunks(p));
-    }
+    recv_from_all(p);
 }
 
-static void broadcast(plan *p)
+/* Broadcast, scatter. */
+static void give(plan *p)
 {
     if (p->rank != p->root) {
-        plan_recv(p, p->root, PLAN_DST, 0, p->chunks);
+        recv_block(p, p->root);
         return;
     }
     send_to_all(p, PLAN_DST);
     copy_own(p);
 }
 
+static void gather(plan *p)
+{
+    if (p->rank != p->root) {
+        send_block(p, p->root, PLAN_DST);
+        return;
+    }
+    copy_own(p);
+    recv_from_all(p);
+}
+
 static void reduce(plan *p)
 {
     if (p->rank == p->root)
-        fold_from_all(p);
+        fold_from(p, p->ranks);
     else
-        plan_send_eager(p, PLAN_SRC, 0, p->chunks, p->root, PLAN_WIRE);
+        send_block(p, p->root, PLAN_WIRE);
 }
 
 static void write_oneshot(plan *p, const plan_world *world)
@@ -88,10 +113,15 @@ static void write_oneshot(plan *p, const plan_world *world)
     static void (*const parts[])(plan * p) = {
         [PLAN_ALL_REDUCE] = fold_everywhere,
         [PLAN_REDUCE_SCATTER] = fold_everywhere,
-        [PLAN_ALL_GATHER] = gather,
-        [PLAN_BROADCAST] = broadcast,
+        [PLAN_ALL_GATHER] = exchange,
+        [PLAN_BROADCAST] = give,
         [PLAN_REDUCE] = reduce,
-        [PLAN_BARRIER] = gather,
+        [PLAN_GATHER] = gather,
+        [PLAN_SCATTER] = give,
+        [PLAN_ALL_TO_ALL] = exchange,
+        [PLAN_SCAN] = fold_prefix,
+        [PLAN_EXSCAN] = fold_prefix,
+        [PLAN_BARRIER] = exchange,
     };
     (void)world;
     parts[p->collective](p);

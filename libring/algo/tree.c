@@ -215,7 +215,7 @@ static void write_tree(plan *p, const plan_world *world)
 
 bool algo_tree_supports(plan_collective collective)
 {
-    return algo_any_collective(collective) && collective != PLAN_ALL_GATHER &&
+    return algo_shared_collective(collective) && collective != PLAN_ALL_GATHER &&
            collective != PLAN_REDUCE_SCATTER;
 }
 

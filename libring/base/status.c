@@ -55,16 +55,24 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[RING_DTYPE_COUNT] = {
-    [RING_INT8] = {"int8", 1},       [RING_UINT8] = {"uint8", 1},
-    [RING_INT32] = {"int32", 4},     [RING_UINT32] = {"uint32", 4},
-    [RING_INT64] = {"int64", 8},     [RING_UINT64] = {"uint64", 8},
-    [RING_FLOAT16] = {"float16", 2}, [RING_FLOAT32] = {"float32", 4},
-    [RING_FLOAT64] = {"float64", 8}, [RING_BFLOAT16] = {"bfloat16", 2},
+    [RING_INT8] = {"int8", 1},
+    [RING_UINT8] = {"uint8", 1},
+    [RING_INT32] = {"int32", 4},
+    [RING_UINT32] = {"uint32", 4},
+    [RING_INT64] = {"int64", 8},
+    [RING_UINT64] = {"uint64", 8},
+    [RING_FLOAT16] = {"float16", 2},
+    [RING_FLOAT32] = {"float32", 4},
+    [RING_FLOAT64] = {"float64", 8},
+    [RING_BFLOAT16] = {"bfloat16", 2},
+    [RING_FLOAT8_E4M3] = {"float8_e4m3", 1},
+    [RING_FLOAT8_E5M2] = {"float8_e5m2", 1},
 };
 
 static const char *const ops[RING_OP_COUNT] = {
-    [RING_SUM] = "sum", [RING_PROD] = "prod", [RING_MAX] = "max",
-    [RING_MIN] = "min", [RING_AVG] = "avg",
+    [RING_SUM] = "sum",   [RING_PROD] = "prod", [RING_MAX] = "max",   [RING_MIN] = "min",
+    [RING_AVG] = "avg",   [RING_BAND] = "band", [RING_BOR] = "bor",   [RING_BXOR] = "bxor",
+    [RING_LAND] = "land", [RING_LOR] = "lor",   [RING_LXOR] = "lxor",
 };
 
 static bool dtype_known(ring_dtype dtype)

@@ -173,7 +173,7 @@ static bool tell(membership *m, connection *c, int which, control_message *out)
     if (!may_be_told(m, c, next))
         return false;
     c->told[which]++;
-    m->told += !c->edge;
+    m->told += !c->edge && m->lost[c->peer] == LOSS_NONE; /* a lost one may come again */
     *out = *next;
     return true;
 }

@@ -85,6 +85,8 @@ static bool check_terms(control_message *m)
         return false;
     if (m->body.terms.checksum != 0 && m->body.terms.checksum != 1)
         return false;
+    if (m->body.terms.reproducible != 0 && m->body.terms.reproducible != 1)
+        return false;
     if (m->body.terms.encrypt < ENCRYPT_NO || m->body.terms.encrypt >= ENCRYPT_BEST)
         return false;
     return seconds(m->body.terms.timeout) && seconds(m->body.terms.peer_timeout) &&

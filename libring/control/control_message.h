@@ -43,6 +43,7 @@ typedef struct control_message {
             double timeout, peer_timeout;
             int32_t channels, checksum, encrypt;
             char algo[32];
+            int32_t reproducible;
         } terms;
         struct {
             double remaining;

@@ -239,6 +239,8 @@ void departure_lost(membership *m, int rank, enum loss how, const char *why)
     membership_name(m, rank, name, sizeof name);
     text_format(text, sizeof text, "%s was lost%s%s", name, m->state == STATE_JOINING ? " " : ": ",
                 m->state == STATE_JOINING ? "while ranks were joining" : why);
+    if (m->state < STATE_LINKING)
+        m->lost[rank] = how; /* who has not joined yet hears the verdict alone */
     if (!m->started)
         verdict_decide(m, RING_ERR_PEER, text);
     if (m->state < STATE_LINKING)
@@ -263,12 +265,21 @@ void departure_hear_lost(membership *m, const control_message *note)
 
 /* ---- Leaving ----------------------------------------------------------------------- */
 
+static int count_lost(const membership *m)
+{
+    int count = 0;
+    for (int r = 0; r < m->world.size; r++)
+        count += m->lost[r] != LOSS_NONE;
+    return count;
+}
+
 /* Rank 0 of a start that failed waits a moment for ranks that have not come yet: they would
  * dial in vain until their deadline. Not when it was itself that long. */
 static bool awaits_latecomers(const membership *m)
 {
     return m->rendezvous.source.fd >= 0 && membership_has_failed(m) &&
-           control_verdict(&m->world) != RING_ERR_TIMEOUT && m->told < m->world.size - 1;
+           control_verdict(&m->world) != RING_ERR_TIMEOUT &&
+           m->told + count_lost(m) < m->world.size - 1;
 }
 
 static bool has_more_to_say(const connection *c)

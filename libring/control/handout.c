@@ -27,12 +27,14 @@ static ring_status take_terms(membership *m, const control_message *message)
     if (s->channels > 0)
         warn_overruled("RING_CHANNELS", s->channels, message->body.terms.channels);
     warn_overruled("RING_CHECKSUM", s->checksum, message->body.terms.checksum);
+    warn_overruled("RING_REPRODUCIBLE", s->reproducible, message->body.terms.reproducible);
     if (strncmp(s->algo, algo, sizeof s->algo) != 0)
         log_warn("RING_ALGO=%s here, but rank 0's \"%.31s\" holds for all ranks", s->algo, algo);
     s->timeout = message->body.terms.timeout;
     s->peer_timeout = message->body.terms.peer_timeout;
     s->channels = message->body.terms.channels;
     s->checksum = message->body.terms.checksum == 1;
+    s->reproducible = message->body.terms.reproducible == 1;
     text_format(s->algo, sizeof s->algo, "%.31s", algo);
     return encryption_follow(s, (encryption)message->body.terms.encrypt);
 }
@@ -123,6 +125,7 @@ static void compose_terms(const membership *m, control_message *out)
     out->body.terms.peer_timeout = s->peer_timeout;
     out->body.terms.channels = s->channels;
     out->body.terms.checksum = s->checksum;
+    out->body.terms.reproducible = s->reproducible;
     out->body.terms.encrypt = (int32_t)s->encrypt;
     text_format(out->body.terms.algo, sizeof out->body.terms.algo, "%s", s->algo);
 }

@@ -85,10 +85,19 @@ uint32_t handshake_events(const handshake *h)
 /* A few hundred bytes always fit into the buffer of a new socket. */
 static ring_status say(handshake *h, const void *data, size_t bytes)
 {
-    const ssize_t put = send(h->fd, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (put < 0)
-        return fail(RING_ERR_PEER, "sending to the other side: %m");
-    return (size_t)put == bytes ? RING_OK : fail(RING_ERR_PEER, "the other side reads too slowly");
+    const char *at = data;
+    while (bytes > 0) {
+        const ssize_t put = send(h->fd, at, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0 && errno == EAGAIN)
+            return fail(RING_ERR_PEER, "the other side reads too slowly");
+        if (put < 0)
+            return fail(RING_ERR_PEER, "sending to the other side: %m");
+        at += put;
+        bytes -= (size_t)put;
+    }
+    return RING_OK;
 }
 
 /* Never reads more than `want`, so nothing that follows the handshake is lost. */

@@ -77,11 +77,13 @@ typedef struct membership {
     dialer *dialers;
 
     /* Joining. */
-    int cards_here; /* rank 0: ranks that came; others: cards from above         */
-    int told;       /* rank 0: ranks that know already that it failed            */
-    bool at_rank_0; /* others: rank 0 has welcomed this rank                     */
-    bool warned;    /* of a stranger in rank 0's place                           */
-    bool one_place; /* rank 0 is at one place only                               */
+    int cards_here;      /* rank 0: ranks that came; others: cards from above */
+    int told;            /* rank 0: ranks, not lost ones, that know of its failure */
+    bool at_rank_0;      /* others: rank 0 has welcomed this rank */
+    bool came_back;      /* others: to rank 0, after the first connection broke */
+    net_address root_at; /* others: where rank 0 was found */
+    bool warned;         /* of a stranger in rank 0's place */
+    bool one_place;      /* rank 0 is at one place only */
 
     /* The barrier of the start. */
     int entered, passed;

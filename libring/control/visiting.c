@@ -11,6 +11,8 @@
 /* s: rank 0 gives up when the first of us would, and then tells why. */
 #define VERDICT_PATIENCE 2.0
 #define LOOK_SECONDS 0.01
+/* s: for rank 0 to answer again; it serves nobody else but those who join. */
+#define RETURN_PATIENCE 1.0
 
 typedef struct visit {
     membership *member;
@@ -38,11 +40,33 @@ bool visiting_speak(membership *m, connection *c, control_message *out)
     return true;
 }
 
-void visiting_lose(membership *m, const connection *c)
+static void on_redialed(dialer *d, ring_status status, int fd)
 {
-    if (!c->told_seated)
+    membership *m = d->context;
+    connection *c = status == RING_OK ? connection_new(m, fd, &d->handshake, false) : NULL;
+    if (c != NULL)
+        connection_write(c);
+    else
         verdict_decide(m, RING_ERR_PEER,
                        "rank 0 was lost while ranks were joining: the peer closed the connection");
+}
+
+/* A connection may break while rank 0 lives, which then awaits this rank as before. If it had this
+ * rank's card by then, it fails and says so. */
+void visiting_lose(membership *m, const connection *c)
+{
+    const dialer once = {.purpose.kind = HANDSHAKE_JOIN,
+                         .terms = m->job,
+                         .to = m->root_at,
+                         .patience = RETURN_PATIENCE,
+                         .deadline = CONTROL_NEVER,
+                         .done = on_redialed};
+    if (c->told_seated)
+        return;
+    if (m->came_back || membership_dial(m, &once) != RING_OK)
+        verdict_decide(m, RING_ERR_PEER,
+                       "rank 0 was lost while ranks were joining: the peer closed the connection");
+    m->came_back = true;
 }
 
 /* ---- Finding rank 0 ---------------------------------------------------------------- */
@@ -67,6 +91,7 @@ static void on_found(membership *m, const handshake *h, int fd)
 static void on_dialed(dialer *d, ring_status status, int fd)
 {
     membership *m = d->context;
+    m->root_at = d->to;
     if (status == RING_OK)
         on_found(m, &d->handshake, fd);
     else
@@ -125,7 +150,8 @@ void visiting_tick(membership *m)
 {
     char text[ADDRESS_TEXT_MAX];
     const dialer *first = m->dialers;
-    if (m->warned || !m->one_place || first == NULL || first->why != RING_ERR_AUTH)
+    if (m->warned || !m->one_place || first == NULL || first->why != RING_ERR_AUTH ||
+        first->purpose.kind != HANDSHAKE_JOIN)
         return;
     m->warned = true;
     log_warn("at %s, where rank 0 should be: %s; trying on", address_text(&first->to, text),

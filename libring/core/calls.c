@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The public calls: arguments are checked by the collective's row, before anything is sent, and
  * become a work. */
-#include "comm.h"
+#include "call_group.h"
 
 #include "regions.h"
+#include "shape.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* One call with its arguments. */
@@ -13,6 +15,7 @@ typedef struct request {
     const void *src;
     void *dst;
     const ring_call *options; /* may be NULL */
+    plan_shape shape;         /* v-forms */
 } request;
 
 /* ---- Arguments; those that decide the program are checked where it is built ---------------- */
@@ -23,8 +26,8 @@ static ring_status check_buffers(const program *p, const call_buffers *b)
     const bool no_src = b->src == NULL && b->src_bytes > 0;
     const bool no_dst = b->dst == NULL && b->dst_bytes > 0;
     if (no_src || no_dst)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: %s is NULL with count %zu", p->facts->name,
-                    no_dst ? "dst" : "src", p->call.count);
+        return fail(RING_ERR_ARGUMENT, "ring_%s: %s is NULL but has %zu elements", p->facts->name,
+                    no_dst ? "dst" : "src", (no_dst ? b->dst_bytes : b->src_bytes) / align);
     if ((((uintptr_t)b->src | (uintptr_t)b->dst) & (align - 1)) != 0)
         return fail(RING_ERR_ARGUMENT, "ring_%s: buffers of %s must be aligned to %zu bytes",
                     p->facts->name, ring_dtype_name(p->call.dtype), align);
@@ -50,8 +53,8 @@ static bool is_in_place(const program *p, const call_buffers *b)
 static ring_status check_overlap(const program *p, const call_buffers *b)
 {
     const char *src = b->src, *dst = b->dst;
-    if (src == NULL || dst == NULL || src + b->src_bytes <= dst || dst + b->dst_bytes <= src ||
-        is_in_place(p, b))
+    if (b->src_bytes == 0 || b->dst_bytes == 0 || src + b->src_bytes <= dst ||
+        dst + b->dst_bytes <= src || is_in_place(p, b))
         return RING_OK;
     return fail(RING_ERR_ARGUMENT, "ring_%s: src and dst overlap without being in place",
                 p->facts->name);
@@ -81,12 +84,12 @@ static ring_status find_accelerators(const program *p, call_buffers *b)
                 p->facts->name, b->src_by->name, b->dst_by->name);
 }
 
-/* A rank that has no src of its own in a rooted call reads what it gets in dst. */
+/* A rank that has no src of its own in a broadcast reads what it gets in dst. */
 static ring_status bind_buffers(const program *p, const request *r, call_buffers *b)
 {
     *b = (call_buffers){.dst = p->dst_here ? r->dst : NULL,
                         .dst_bytes = p->dst_here ? p->dst_bytes : 0};
-    const bool reads_dst = p->facts->rooted && !p->src_here;
+    const bool reads_dst = p->facts->result == PLAN_ROOTS && !p->src_here && !p->facts->src_blocks;
     b->src = p->src_here ? r->src : reads_dst ? b->dst : NULL;
     b->src_bytes = p->src_here ? p->src_bytes : reads_dst ? b->dst_bytes : 0;
     RING_TRY(check_buffers(p, b));
@@ -114,7 +117,7 @@ static ring_status read_options(const char *name, const ring_call *given, ring_c
 
 /* ---- Start ------------------------------------------------------------------------ */
 
-static ring_status wait_and_recycle(work *w)
+ring_status call_await(work *w)
 {
     if (wait_for_work(w, 0) == RING_IN_PROGRESS) {
         w->detached = true; /* an orphan since the wait */
@@ -130,13 +133,14 @@ static ring_status wait_and_recycle(work *w)
     return status;
 }
 
-static ring_status run(work *w, const ring_call *options)
+/* @return the work if its caller waits for it, else NULL: it may be over and gone. */
+static work *run(work *w, const ring_call *options, bool beside)
 {
     const bool stays = options->work == NULL && options->on_done == NULL;
     w->detached = !stays && options->work == NULL;
-    work_set_orphan(w, !stays);
+    work_set_orphan(w, !stays || beside);
     engine_start(w);
-    return stays ? wait_and_recycle(w) : RING_OK;
+    return stays ? w : NULL;
 }
 
 /* The others are in the call already: they must not wait. */
@@ -146,64 +150,173 @@ static ring_status cannot_start(ring_comm *comm, ring_status status)
     return status;
 }
 
-/* @param[in,out] options  those of a call without any; replaced by @p room if this one has some. */
-static ring_status check_rest(const request *r, const program *p, call_buffers *buffers,
-                              const ring_call **options, ring_call *room)
-{
-    if (r->options != NULL) {
-        RING_TRY(read_options(p->facts->name, r->options, room));
-        *options = room;
-    }
-    return bind_buffers(p, r, buffers);
-}
-
 static bool is_refusal(ring_status status)
 {
     return status == RING_ERR_ARGUMENT || status == RING_ERR_UNSUPPORTED;
 }
 
-static ring_status start_locked(ring_comm *comm, const request *r)
+static ring_status find_program(ring_comm *comm, request *r, program **p)
 {
-    static const ring_call none = RING_CALL_INIT;
-    const ring_call *options = &none;
-    ring_call room;
-    program *p;
-    work *w;
-    call_buffers buffers;
-    if (!comm_is_fine(comm)) {
-        engine_end_if_failed(comm);
-        return fail(comm_verdict(comm), "%s", comm->error);
-    }
-    ring_status status = programs_get(comm, &r->call, &p);
-    if (status == RING_OK)
-        status = check_rest(r, p, &buffers, &options, &room);
-    if (is_refusal(status)) {
-        statements_refuse(comm, &r->call);
-        return status;
-    }
-    if (status == RING_OK)
-        status = statements_check(comm);
-    if (status == RING_OK)
-        status = work_new(comm, p, &buffers, options, &w);
-    return status == RING_OK ? run(w, options) : cannot_start(comm, status);
+    if (plan_facts_of(r->call.collective)->uneven)
+        RING_TRY(shape_read(&r->call, &r->shape, comm->rank, comm->ranks));
+    return programs_get(comm, &r->call, p);
 }
 
-static ring_status start(const request *r, ring_comm *comm)
+/* The arguments of a call on a communicator that is fine. */
+static ring_status check(ring_comm *comm, request *r, prepared_call *c)
+{
+    *c = (prepared_call){.comm = comm, .options = RING_CALL_INIT};
+    const ring_status status = find_program(comm, r, &c->program);
+    c->call = r->call;
+    RING_TRY(status);
+    if (r->options != NULL)
+        RING_TRY(read_options(c->program->facts->name, r->options, &c->options));
+    return bind_buffers(c->program, r, &c->buffers);
+}
+
+static ring_status check_fine(ring_comm *comm)
+{
+    if (comm_is_fine(comm))
+        return RING_OK;
+    engine_end_if_failed(comm);
+    return fail(comm_verdict(comm), "%s", comm->error);
+}
+
+ring_status call_launch(const prepared_call *c, bool beside, work **stays)
+{
+    work *w;
+    *stays = NULL;
+    RING_TRY(check_fine(c->comm));
+    ring_status status = statements_check(c->comm);
+    if (status == RING_OK)
+        status = work_new(c->comm, c->program, &c->buffers, &c->options, &w);
+    if (status != RING_OK)
+        return cannot_start(c->comm, status);
+    *stays = run(w, &c->options, beside);
+    return RING_OK;
+}
+
+/* @param status  of the checks. */
+static ring_status launch(prepared_call *c, ring_status status)
+{
+    work *stays;
+    if (status != RING_OK && !is_refusal(status))
+        return cannot_start(c->comm, status);
+    if (call_group_is_open())
+        return call_group_add(c, status);
+    if (status != RING_OK) {
+        statements_refuse(c->comm, &c->call);
+        return status;
+    }
+    RING_TRY(call_launch(c, false, &stays));
+    return stays != NULL ? call_await(stays) : RING_OK;
+}
+
+static ring_status start_locked(ring_comm *comm, request *r)
+{
+    prepared_call c;
+    RING_TRY(check_fine(comm));
+    const ring_status status = check(comm, r, &c);
+    return launch(&c, status);
+}
+
+/* No call: neither does it take a place, nor does what is wrong with it end anything. */
+static ring_status prepare_locked(ring_comm *comm, request *r, ring_prepared **out)
+{
+    prepared_call c;
+    RING_TRY(check_fine(comm));
+    RING_TRY(check(comm, r, &c));
+    const ring_call *o = &c.options;
+    if (o->work != NULL || o->on_done != NULL || o->after != NULL || o->timeout > 0)
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_%s: options beside ring_call.prepared are given to ring_prepared_start()",
+                    c.program->facts->name);
+    c.options = (ring_call)RING_CALL_INIT;
+    *out = prepared_keep(&c);
+    return *out != NULL ? RING_OK
+                        : fail(RING_ERR_MEMORY, "preparing ring_%s", c.program->facts->name);
+}
+
+/* @param kept  where the call is prepared, not made; or NULL. */
+static ring_status start_on(request *r, ring_comm *comm, ring_prepared **kept)
 {
     const char *name = plan_collective_name(r->call.collective);
     if (comm == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_%s: comm is NULL", name);
     RING_TRY(comm_check_own(comm, name));
     pthread_mutex_lock(&comm->lock);
-    const ring_status status = start_locked(comm, r);
+    const ring_status status = kept != NULL ? prepare_locked(comm, r, kept) : start_locked(comm, r);
     comm_unlock(comm);
     return status;
+}
+
+/* Older callers' structs end before it. */
+static ring_prepared **kept_of(const ring_call *options)
+{
+    const size_t end = offsetof(ring_call, prepared) + sizeof options->prepared;
+    return options != NULL && options->size >= end ? options->prepared : NULL;
+}
+
+static ring_status start(request *r, ring_comm *comm)
+{
+    ring_prepared **kept = kept_of(r->options);
+    if (kept != NULL)
+        *kept = NULL;
+    const ring_status status = start_on(r, comm, kept);
+    return status == RING_OK || kept != NULL ? status : call_group_note(status);
+}
+
+/* ---- Calls that are made again and again -------------------------------------------------- */
+
+static ring_status start_again(const prepared_call *prepared, const ring_call *call)
+{
+    prepared_call c = {.comm = prepared->comm, /* other threads change its place in the list */
+                       .call = prepared->call,
+                       .program = prepared->program,
+                       .buffers = prepared->buffers,
+                       .options = RING_CALL_INIT};
+    RING_TRY(check_fine(c.comm));
+    const char *name = c.program->facts->name;
+    ring_status status = call != NULL ? read_options(name, call, &c.options) : RING_OK;
+    if (status == RING_OK && c.options.prepared != NULL)
+        status = fail(RING_ERR_ARGUMENT,
+                      "ring_%s: it is prepared already; leave out "
+                      "ring_call.prepared",
+                      name);
+    return launch(&c, status);
+}
+
+static ring_status start_prepared(const prepared_call *prepared, const ring_call *call)
+{
+    if (prepared == NULL)
+        return fail(RING_ERR_ARGUMENT, "ring_prepared_start: prepared is NULL");
+    ring_comm *comm = prepared->comm;
+    if (comm == NULL)
+        return fail(RING_ERR_USAGE, "ring_prepared_start: the communicator was destroyed, or is "
+                                    "that of the parent process");
+    RING_TRY(comm_check_own(comm, "prepared_start"));
+    pthread_mutex_lock(&comm->lock);
+    const ring_status status = start_again(prepared, call);
+    comm_unlock(comm);
+    return status;
+}
+
+ring_status ring_prepared_start(ring_prepared *prepared, const ring_call *call)
+{
+    const ring_status status = start_prepared(prepared, call);
+    return status == RING_OK ? RING_OK : call_group_note(status);
+}
+
+void ring_prepared_destroy(ring_prepared *prepared)
+{
+    if (prepared != NULL)
+        prepared_drop(prepared);
 }
 
 /* ---- Collectives -------------------------------------------------------------------- */
 
 #define START(collective, dtype, op, root, count, src, dst) \
-    start(&(const request){{collective, dtype, op, root, count}, src, dst, call}, comm)
+    start(&(request){{collective, dtype, op, root, count, NULL, 0}, src, dst, call, {0}}, comm)
 
 ring_status ring_all_reduce(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                             ring_comm *comm, const ring_call *call)
@@ -235,6 +348,36 @@ ring_status ring_reduce(const void *src, void *dst, size_t count, ring_dtype dty
     return START(PLAN_REDUCE, dtype, op, root, count, src, dst);
 }
 
+ring_status ring_gather(const void *src, void *dst, size_t count, ring_dtype dtype, int root,
+                        ring_comm *comm, const ring_call *call)
+{
+    return START(PLAN_GATHER, dtype, RING_SUM, root, count, src, dst);
+}
+
+ring_status ring_scatter(const void *src, void *dst, size_t count, ring_dtype dtype, int root,
+                         ring_comm *comm, const ring_call *call)
+{
+    return START(PLAN_SCATTER, dtype, RING_SUM, root, count, src, dst);
+}
+
+ring_status ring_all_to_all(const void *src, void *dst, size_t count, ring_dtype dtype,
+                            ring_comm *comm, const ring_call *call)
+{
+    return START(PLAN_ALL_TO_ALL, dtype, RING_SUM, 0, count, src, dst);
+}
+
+ring_status ring_scan(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
+                      ring_comm *comm, const ring_call *call)
+{
+    return START(PLAN_SCAN, dtype, op, 0, count, src, dst);
+}
+
+ring_status ring_exscan(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
+                        ring_comm *comm, const ring_call *call)
+{
+    return START(PLAN_EXSCAN, dtype, op, 0, count, src, dst);
+}
+
 ring_status ring_barrier(ring_comm *comm, const ring_call *call)
 {
     return START(PLAN_BARRIER, RING_UINT8, RING_SUM, 0, 0, NULL, NULL);
@@ -250,4 +393,50 @@ ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_
                       const ring_call *call)
 {
     return START(PLAN_RECV, dtype, RING_SUM, peer, count, NULL, dst);
+}
+
+/* ---- v-forms ------------------------------------------------------------------------------ */
+
+#define START_V(collective, dtype, op, root, src, dst, ...) \
+    start(&(request){{collective, dtype, op, root, 0, NULL, 0}, src, dst, call, {__VA_ARGS__}}, \
+          comm)
+
+ring_status ring_all_gather_v(const void *src, void *dst, const size_t *counts,
+                              const size_t *displs, ring_dtype dtype, ring_comm *comm,
+                              const ring_call *call)
+{
+    return START_V(PLAN_ALL_GATHER_V, dtype, RING_SUM, 0, src, dst, .counts = {NULL, counts},
+                   .displs = {NULL, displs});
+}
+
+ring_status ring_reduce_scatter_v(const void *src, const size_t *counts, const size_t *displs,
+                                  void *dst, ring_dtype dtype, ring_op op, ring_comm *comm,
+                                  const ring_call *call)
+{
+    return START_V(PLAN_REDUCE_SCATTER_V, dtype, op, 0, src, dst, .counts = {counts, NULL},
+                   .displs = {displs, NULL});
+}
+
+ring_status ring_all_to_all_v(const void *src, const size_t *src_counts, const size_t *src_displs,
+                              void *dst, const size_t *dst_counts, const size_t *dst_displs,
+                              ring_dtype dtype, ring_comm *comm, const ring_call *call)
+{
+    return START_V(PLAN_ALL_TO_ALL_V, dtype, RING_SUM, 0, src, dst,
+                   .counts = {src_counts, dst_counts}, .displs = {src_displs, dst_displs});
+}
+
+ring_status ring_gather_v(const void *src, size_t count, void *dst, const size_t *counts,
+                          const size_t *displs, ring_dtype dtype, int root, ring_comm *comm,
+                          const ring_call *call)
+{
+    return START_V(PLAN_GATHER_V, dtype, RING_SUM, root, src, dst, .own = count,
+                   .counts = {NULL, counts}, .displs = {NULL, displs});
+}
+
+ring_status ring_scatter_v(const void *src, const size_t *counts, const size_t *displs, void *dst,
+                           size_t count, ring_dtype dtype, int root, ring_comm *comm,
+                           const ring_call *call)
+{
+    return START_V(PLAN_SCATTER_V, dtype, RING_SUM, root, src, dst, .own = count,
+                   .counts = {counts, NULL}, .displs = {displs, NULL});
 }

@@ -143,13 +143,15 @@ static uint64_t dst_ref_of(const work *w, const channel *c)
     return offers ? channel_ref(w, c, w->dst, w->dst_bytes) : 0;
 }
 
+/* @param bytes  of the frame; @param total  of the message. */
 static transport_frame long_frame(const work *w, const work_peer *peer, uint64_t number,
-                                  uint8_t flags, uint64_t bytes)
+                                  uint8_t flags, uint64_t bytes, uint64_t total)
 {
+    const bool uneven = w->program->facts->uneven;
     transport_frame frame = frame_of(w, number);
     frame.flags = FRAME_LONG | flags;
     frame.ext.bytes = bytes;
-    frame.ext.count = w->call.count;
+    frame.ext.count = uneven ? total / ring_dtype_size(w->call.dtype) : w->call.count;
     frame.ext.root = w->program->facts->rooted ? w->call.root : 0;
     frame.ext.dst_ref = dst_ref_of(w, peer->on);
     return frame;
@@ -205,7 +207,7 @@ static void count_message(work *w, work_peer *peer, uint64_t bytes)
 
 static ring_status send_notice(posted *m, work_peer *peer, uint8_t flag, uint64_t ref)
 {
-    transport_frame frame = long_frame(m->work, peer, m->number, flag, m->bytes);
+    transport_frame frame = long_frame(m->work, peer, m->number, flag, m->bytes, m->bytes);
     frame.ext.src_ref = ref;
     RING_TRY(send_frame(m->work, peer, &frame, NULL, true));
     if (flag == FRAME_REF && peer->first_ref == UINT64_MAX)
@@ -216,7 +218,8 @@ static ring_status send_notice(posted *m, work_peer *peer, uint8_t flag, uint64_
 
 RING_RARE static ring_status put_message(posted *m, work_peer *peer)
 {
-    const transport_frame frame = long_frame(m->work, peer, m->number, FRAME_STORED, m->bytes);
+    const transport_frame frame = long_frame(m->work, peer, m->number, FRAME_STORED, m->bytes,
+                                             m->bytes);
     transport_link *l = peer->on->link;
     m->work->suspect = peer->on; /* if the link fails */
     RING_TRY(l->transport->put(l, &frame, m->data, m->put_at));
@@ -230,7 +233,7 @@ static ring_status send_segments(posted *m, work_peer *peer)
     const bool copy = m->copy || (channel_transfers(peer->on) && !work_may_lend(m->work, m->data));
     do {
         const size_t bytes = min_size(m->segment, m->bytes - m->done);
-        transport_frame frame = long_frame(m->work, peer, m->number, 0, bytes);
+        transport_frame frame = long_frame(m->work, peer, m->number, 0, bytes, m->bytes);
         frame.ext.segment = (uint32_t)(m->done / m->segment);
         RING_TRY(send_frame(m->work, peer, &frame, m->data + m->done, copy));
         m->done += bytes;
@@ -263,7 +266,7 @@ RING_RARE static ring_status send_from_device(posted *m, work_peer *peer)
         void *room;
         RING_TRY(bring_segment(m, peer->on, bytes, &room));
         RING_TRY(channel_send_room(m->work, m->peer, m->number, room, m->done, bytes, m->segment,
-                                   m->done + bytes == m->bytes));
+                                   m->bytes));
         m->done += bytes;
     }
     return RING_OK;
@@ -369,8 +372,9 @@ ring_status channel_reserve(channel *c, uint64_t number, void **room)
 }
 
 ring_status channel_send_room(work *w, int32_t to, uint64_t number, const void *room, size_t done,
-                              size_t bytes, size_t segment, bool last)
+                              size_t bytes, size_t segment, size_t total)
 {
+    const bool last = done + bytes == total;
     work_peer *peer = &w->peers[to];
     transport_frame frame;
     if (last && done == 0 && bytes <= TRANSPORT_INLINE) {
@@ -378,7 +382,7 @@ ring_status channel_send_room(work *w, int32_t to, uint64_t number, const void *
         frame.length = (uint8_t)bytes;
         memcpy(frame.data, room, bytes);
     } else {
-        frame = long_frame(w, peer, number, 0, bytes);
+        frame = long_frame(w, peer, number, 0, bytes, total);
         frame.ext.segment = (uint32_t)(done / segment);
     }
     const ring_status status = send_frame(w, peer, &frame, room, true);
@@ -444,9 +448,26 @@ static bool same_call(const work *w, const transport_frame *frame)
 {
     if (frame->signature != w->signature || frame->call != (uint16_t)w->seq)
         return false;
+    const plan_facts *facts = w->program->facts;
     return (frame->flags & FRAME_LONG) == 0 ||
-           (frame->ext.count == w->call.count &&
-            (frame->ext.root == w->call.root || !w->program->facts->rooted));
+           ((frame->ext.count == w->call.count || facts->uneven) &&
+            (frame->ext.root == w->call.root || !facts->rooted));
+}
+
+/* Of a v-form the call itself tells only what all ranks know. */
+static ring_status check_length(const work *w, const channel *c, const transport_frame *frame,
+                                size_t total)
+{
+    if (!w->program->facts->uneven)
+        return RING_OK;
+    const size_t element = ring_dtype_size(w->call.dtype), mine = total / element;
+    const size_t theirs = frame->flags & FRAME_LONG ? frame->ext.count : frame->length / element;
+    if (mine == theirs)
+        return RING_OK;
+    return fail(RING_ERR_MISMATCH,
+                "ring_%s: rank %d (%s) gives %zu elements to rank %d (%s), which expects %zu",
+                w->program->facts->name, c->rank, comm_host(w->comm, c->rank), theirs,
+                w->comm->rank, comm_host(w->comm, w->comm->rank), mine);
 }
 
 static ring_status unexpected(const channel *c, const transport_frame *frame, uint64_t number)
@@ -463,6 +484,7 @@ static ring_status check_frame(const work *w, const channel *c, const transport_
 {
     if (!same_call(w, frame))
         return other_call(w, c, frame);
+    RING_TRY(check_length(w, c, frame, total));
     bool right = frame->message == number;
     if ((frame->flags & FRAME_LONG) == 0)
         right &= done == 0 && frame->length == total;

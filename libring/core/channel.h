@@ -99,9 +99,9 @@ ring_status channel_send(posted *message);
 /** Room for the next carried frame of a relayed message; RING_IN_PROGRESS as above. */
 ring_status channel_reserve(channel *c, uint64_t number, void **room);
 /** Sends a frame from the room that was reserved: bytes [done, done + bytes) of a message.
- *  @param last  ends the message. */
+ *  @param total  bytes of it. */
 ring_status channel_send_room(struct work *w, int32_t to, uint64_t number, const void *room,
-                              size_t done, size_t bytes, size_t segment, bool last);
+                              size_t done, size_t bytes, size_t segment, size_t total);
 /** Hands over what is posted, as far as the link takes it. */
 ring_status channel_flush(channel *c, bool *moved);
 /** @return true when the first @p messages of the work to @p peer need their chunks no more. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A communicator's death, and questions to it. */
-#include "comm.h"
+#include "call_group.h"
 
 #include "automatic.h"
 
@@ -62,6 +62,7 @@ static void await_told(ring_comm *comm)
 /* What its start has made so far. */
 static void end_parts(ring_comm *comm)
 {
+    prepared_forget(comm);
     members_remove(comm);
     statements_stop(comm);
     opening_stop(comm);
@@ -173,7 +174,7 @@ static ring_comm_info info_of(ring_comm *comm)
     if (comm->algorithm == NULL)
         return info;
     text_format(info.algorithm, sizeof info.algorithm, "%s", comm->algorithm);
-    info.predicted_us = 1e6 * tuner_predict(comm->tuner, &comm->latest);
+    info.predicted_us = 1e6 * tuner_predict(comm->tuner, &comm->latest, comm->latest_longest);
     return info;
 }
 

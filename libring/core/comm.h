@@ -47,6 +47,12 @@ typedef struct statements {
     char own[240];       /* and why */
 } statements;
 
+/** Sends and recvs of this rank to itself: how many, and those that have not met, oldest first. */
+typedef struct self_pair {
+    uint64_t sends, recvs;
+    work *first, **end; /* by `behind` */
+} self_pair;
+
 /** The channels that were used so far, by lane, index and rank. */
 typedef struct channel_table {
     channel **slots;
@@ -76,6 +82,7 @@ struct ring_comm {
     pthread_mutex_t lock;
     work *first, **end;     /* works under way, in call order */
     work *held, **held_end; /* of them, those that the next turn looks at, by `behind` */
+    self_pair self_pair;
     work *pool, *works;     /* idle ones; all of them */
     work *done, **done_end; /* whose on_done is to be called, first ended first */
     bool telling;           /* a thread calls them */
@@ -102,6 +109,7 @@ struct ring_comm {
     /* for ring_comm_get_info */
     const char *algorithm;
     call_signature latest;
+    size_t latest_longest; /* elements of its longest block */
     uint64_t bytes_sent, bytes_received, messages_sent;
     double init_seconds;
     int local_rank, local_ranks;
@@ -187,8 +195,9 @@ typedef struct tuner_choice {
 ring_status tuner_new(const ring_comm *comm, struct tuner **out);
 void tuner_free(struct tuner *t);
 ring_status tuner_choose(struct tuner *t, const call_signature *call, tuner_choice *choice);
-/** Seconds that the cost model predicts for a call; 0 if it cannot. */
-double tuner_predict(struct tuner *t, const call_signature *call);
+/** Seconds that the cost model predicts for a call; 0 if it cannot.
+ *  @param longest  elements of its longest block, also where ranks do not agree on it. */
+double tuner_predict(struct tuner *t, const call_signature *call, size_t longest);
 
 /* ---- plans.c: plans built once and kept ---- */
 ring_status plans_new(struct plan_cache **out);
@@ -213,6 +222,13 @@ enum { SCRATCH_MOST = 8 << 20, STAGE_BYTES = 128 << 10 };
 /* ---- steps.c, fold.c: one op of a program, as far as it goes ---- */
 ring_status step_run(work *w, const program_op *o, bool *moved);
 ring_status fold_run(work *w, const program_op *o, bool *moved);
+
+/* ---- self_pair.c: a rank that sends to itself ---- */
+/** Send k meets recv k. RING_IN_PROGRESS: the other one has not come; the work waits for it.
+ *  @param[in,out] w  either of the two; then the receiver, which is to copy. RING_ERR_MISMATCH. */
+ring_status self_pair_meet(work **w);
+/** Forgets those that wait. */
+void self_pair_clear(ring_comm *comm);
 
 /* ---- operand.c ---- */
 /** The local memory of an operand at the present position of the work. */

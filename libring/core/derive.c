@@ -4,7 +4,7 @@
  * its connections are shared, so nothing is dialed before a call needs it. No rank has the
  * communicator before all have made their part of it.
  */
-#include "comm.h"
+#include "call_group.h"
 
 #include <stdlib.h>
 
@@ -102,6 +102,9 @@ ring_status ring_comm_split(ring_comm *parent, int colour, int key, ring_comm **
     if (out == NULL)
         return refuse(parent, fail(RING_ERR_ARGUMENT, "ring_comm_split: out is NULL"));
     *out = NULL;
+    ring_status open = call_group_refuse("comm_split");
+    if (open != RING_OK)
+        return refuse(parent, open);
     split_card *cards = malloc((size_t)parent->ranks * sizeof *cards);
     if (cards == NULL)
         return refuse(parent,

@@ -84,10 +84,13 @@ static bool failed(ring_status status)
 static ring_status advance(work *w, bool *moved)
 {
     ring_assert(!w->finished && w->awaits == NULL && w->op <= w->program->op_count);
-    const ring_status open = is_open(w) ? RING_OK : open_gate(w);
-    if (open == RING_IN_PROGRESS)
+    ring_status status = is_open(w) ? RING_OK : open_gate(w);
+    if (status == RING_IN_PROGRESS)
         return work_hold(w);
-    const ring_status status = open == RING_OK ? run_ops(w, moved) : open;
+    if (status == RING_OK && w->program->to_self)
+        status = self_pair_meet(&w);
+    if (status == RING_OK)
+        status = run_ops(w, moved);
     if (status == RING_OK) {
         *moved = true;
         work_part_done(w);
@@ -228,6 +231,7 @@ void engine_end_all(ring_comm *comm, ring_status status)
     t->active_count = 0;
     comm->held = NULL;
     comm->held_end = &comm->held;
+    self_pair_clear(comm);
     while (comm->first != NULL)
         work_finish(comm->first, status);
 }
@@ -291,6 +295,12 @@ void engine_start(work *w)
 
 static ring_status timed_out(const work *w)
 {
+    if (w->program->to_self && w->partner == NULL)
+        return fail(RING_ERR_TIMEOUT,
+                    "not finished before its deadline (RING_TIMEOUT or ring_call.timeout): this "
+                    "rank has not called the ring_%s to itself that it waits for; start one of the "
+                    "two with ring_call.work, or both in a group",
+                    w->call.collective == PLAN_SEND ? "recv" : "send");
     if (w->suspect == NULL)
         return fail(RING_ERR_TIMEOUT,
                     "not finished before its deadline (RING_TIMEOUT or ring_call.timeout)");

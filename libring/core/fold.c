@@ -175,7 +175,7 @@ static ring_status gather_outputs(work *w, fold_pass *pass)
     return RING_OK;
 }
 
-static ring_status send_relayed(work *w, const fold_pass *pass, size_t elements, bool last)
+static ring_status send_relayed(work *w, const fold_pass *pass, size_t elements, size_t total)
 {
     for (int i = 0; i < pass->out_count; i++) {
         const operand *to = pass->written[i];
@@ -183,7 +183,8 @@ static ring_status send_relayed(work *w, const fold_pass *pass, size_t elements,
             continue;
         const size_t segment = w->program->segment * to->width;
         RING_TRY(channel_send_room(w, to->peer, operand_message(w, to, true), pass->out[i].data,
-                                   w->position * to->width, elements * to->width, segment, last));
+                                   w->position * to->width, elements * to->width, segment,
+                                   total * to->width));
     }
     return RING_OK;
 }
@@ -235,9 +236,9 @@ static ring_status announce_all(work *w, const fold_pass *pass)
 /* ---- The pass ----------------------------------------------------------------------- */
 
 /* One rank alone, in place: the result is there already. */
-static bool nothing_to_do(const fold_pass *pass, bool divide)
+static bool nothing_to_do(const fold_pass *pass, bool changes)
 {
-    return pass->o->ins == 1 && pass->out_count == 1 && !divide &&
+    return pass->o->ins == 1 && pass->out_count == 1 && !changes &&
            pass->in[0].data == pass->out[0].data && !pass->in[0].accumulator;
 }
 
@@ -299,7 +300,8 @@ RING_RARE static ring_status combine_there(work *w, fold_pass *pass, size_t elem
 static ring_status combine(work *w, fold_pass *pass, size_t elements)
 {
     const bool divide = w->call.op == RING_AVG && w->comm->ranks > 1;
-    if (elements == 0 || nothing_to_do(pass, divide))
+    const bool changes = divide || kernel_is_logical(w->call.op); /* one input, too */
+    if (elements == 0 || nothing_to_do(pass, changes))
         return RING_OK;
     return w->by != NULL ? combine_there(w, pass, elements, divide)
                          : run_kernels(w, pass, elements, divide);
@@ -316,7 +318,7 @@ static ring_status fold_once(work *w, fold_pass *pass)
     RING_TRY(combine(w, pass, elements));
     w->phase = PHASE_NONE;
     release_inputs(w, pass, last);
-    RING_TRY(send_relayed(w, pass, elements, last));
+    RING_TRY(send_relayed(w, pass, elements, pass->total));
     w->position += elements;
     comm_count_moved(w->comm, elements * ring_dtype_size(w->call.dtype));
     return last ? announce_all(w, pass) : RING_IN_PROGRESS;

@@ -17,7 +17,9 @@ static ring_status number_hosts(ring_comm *comm)
     int32_t *host_of = malloc((size_t)comm->ranks * sizeof *host_of);
     if (host_of == NULL)
         return fail(RING_ERR_MEMORY, "creating the communicator");
-    comm->plan_world = (plan_world){.ranks = comm->ranks, .host_of = host_of};
+    comm->plan_world = (plan_world){.ranks = comm->ranks,
+                                    .host_of = host_of,
+                                    .rank_order = comm->settings.reproducible};
     for (int p = 0; p < comm->ranks; p++) {
         int q = 0;
         while (memcmp(cards[p].host, cards[q].host, sizeof cards[p].host) != 0)
@@ -74,6 +76,7 @@ static ring_comm *comm_alloc(int rank, int ranks)
     comm->ranks = ranks;
     comm->end = &comm->first;
     comm->held_end = &comm->held;
+    self_pair_clear(comm);
     comm->done_end = &comm->done;
     pthread_mutex_init(&comm->lock, NULL);
     return comm;

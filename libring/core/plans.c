@@ -45,29 +45,49 @@ static void send_to(plan *p, int peer, bool eager)
     plan_wait(p, peer, 0);
 }
 
+/* Of a rank with itself: the receiver copies, from what will be the sender's buffer. */
+static void add_pair_steps(plan *p, int peer, bool eager)
+{
+    if (p->collective == PLAN_SEND && peer != p->rank)
+        send_to(p, peer, eager);
+    else if (peer != p->rank)
+        plan_recv(p, peer, PLAN_DST, 0, 1);
+    else if (p->collective == PLAN_RECV)
+        plan_copy(p, PLAN_SRC, 0, PLAN_DST, 0, 1);
+}
+
 static plan *pair_plan(const ring_comm *comm, plan_collective collective, int peer, bool eager)
 {
     plan *p = plan_new(collective, "pair", comm->rank, comm->ranks, peer, 1);
     if (p == NULL)
         return NULL;
-    if (collective == PLAN_SEND)
-        send_to(p, peer, eager);
-    else
-        plan_recv(p, peer, PLAN_DST, 0, 1);
+    add_pair_steps(p, peer, eager);
     if (plan_seal(p) == RING_OK)
         return p;
     plan_free(p);
     return NULL;
 }
 
+/* Of the plan: v-forms use that of the even one. */
+static plan_collective collective_of(const call_signature *call)
+{
+    return plan_collective_planned(call->collective);
+}
+
+static int root_of(const call_signature *call)
+{
+    const plan_facts *facts = plan_facts_of(call->collective);
+    return facts->rooted || facts->pairwise ? call->root : 0;
+}
+
 static plan *build(const ring_comm *comm, const call_signature *call, const tuner_choice *choice)
 {
     if (choice->algorithm == NULL)
         return pair_plan(comm, call->collective, call->root, choice->eager);
-    const algo_call wanted = {.collective = call->collective,
+    const algo_call wanted = {.collective = collective_of(call),
                               .world = &comm->plan_world,
                               .rank = comm->rank,
-                              .root = call->root,
+                              .root = root_of(call),
                               .chunks = choice->chunks};
     return choice->algorithm->build(&wanted);
 }
@@ -75,7 +95,7 @@ static plan *build(const ring_comm *comm, const call_signature *call, const tune
 static bool matches(const cached_plan *entry, const call_signature *call,
                     const tuner_choice *choice)
 {
-    return entry->collective == call->collective && entry->root == call->root &&
+    return entry->collective == collective_of(call) && entry->root == root_of(call) &&
            entry->choice.algorithm == choice->algorithm && entry->choice.chunks == choice->chunks &&
            entry->choice.eager == choice->eager;
 }
@@ -106,8 +126,8 @@ ring_status plans_get(struct plan_cache *cache, const ring_comm *comm, const cal
             free(entry);
             return RING_ERR_MEMORY; /* the builder has said what was missing */
         }
-        *entry = (cached_plan){.collective = call->collective,
-                               .root = call->root,
+        *entry = (cached_plan){.collective = collective_of(call),
+                               .root = root_of(call),
                                .choice = *choice,
                                .plan = p,
                                .next = cache->first};

@@ -3,6 +3,7 @@
 #include "comm.h"
 
 #include "kernels.h"
+#include "shape.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -189,6 +190,14 @@ static size_t segment_bytes(const lowering *low, size_t message)
     return min_size(max_size(part, LEAST), TRANSPORT_SEGMENT);
 }
 
+/* Most chunks that an eager plan sends one peer: all, unless each block is for one rank. */
+static size_t eager_chunks(const lowering *low)
+{
+    const plan *p = low->plan;
+    return (size_t)(low->p->facts->personalized ? p->chunks / plan_blocks(p->collective, p->ranks)
+                                                : p->chunks);
+}
+
 /* Elements of each chunk that one slice may have. From what every rank knows: a plan that is
  * circular, or of an algorithm that keeps sums or sends eagerly, is so on every rank. */
 static size_t slice_limit(const lowering *low, const algo *a, size_t longest)
@@ -198,27 +207,31 @@ static size_t slice_limit(const lowering *low, const algo *a, size_t longest)
     size_t limit = channels > 1 ? (longest + channels - 1) / channels : SIZE_MAX;
     if (low->plan->circular)
         limit = min_size(limit, TRANSPORT_WINDOW * low->p->segment);
-    if (a != NULL && a->keeps_sums && low->p->facts->reduces)
+    if (a != NULL && (a->keeps_sums & 1u << low->plan->collective) != 0)
         limit = min_size(limit, SCRATCH_MOST / low->acc / chunks / channels);
     if (a != NULL && a->eager)
-        limit = min_size(limit, EAGER_BYTES / low->acc / chunks);
+        limit = min_size(limit, EAGER_BYTES / low->acc / eager_chunks(low));
     return max_size(limit, 1);
 }
 
 /* A slice for a channel of its own is worth a segment at least. */
 static int32_t channels_for(const lowering *low, size_t longest)
 {
+    if (low->p->to_self)
+        return 1;
     const size_t worth = longest * low->element / TRANSPORT_SEGMENT;
     const int set = low->comm->settings.channels, rails = low->comm->over_rails ? -set : 1;
     return (int32_t)max_size(1, min_size(worth, (size_t)(set > 0 ? set : rails)));
 }
 
-/* Chunk 0 is the longest there is, so all ranks count alike. */
+/* Chunk 0 of blocks of the call's count is the longest there is, so all ranks count alike. How long
+ * others are of which only two ranks know the count, nobody asks: those calls have one slice. */
 static void set_slices(lowering *low, const algo *a)
 {
     program *p = low->p;
     const size_t longest = plan_span_of(&low->layout, PLAN_WIRE, 0, 1).count;
-    p->segment = segment_bytes(low, longest * low->acc) / low->acc;
+    const bool unknown = p->facts->uneven && p->facts->personalized;
+    p->segment = segment_bytes(low, unknown ? SIZE_MAX : longest * low->acc) / low->acc;
     p->channels = channels_for(low, longest);
     p->slice = slice_limit(low, a, longest);
     p->slices = (int32_t)slices_of(longest, p->slice);
@@ -240,7 +253,7 @@ static bool allocate(program *p, const plan *of, int32_t ops, int32_t operands)
     p->op_count = ops;
     p->peer_count = of->peer_count;
     p->memory = sizeof *p + (size_t)ops * sizeof *p->ops + (size_t)operands * sizeof *p->operands +
-                peers * sizeof *p->peers;
+                peers * sizeof *p->peers + shape_bytes(p, of->ranks);
     return p->ops != NULL && p->operands != NULL && p->peers != NULL;
 }
 
@@ -249,6 +262,7 @@ static void program_free(program *p)
     free(p->ops);
     free(p->operands);
     free(p->peers);
+    free(p->room);
     free(p);
 }
 
@@ -277,6 +291,7 @@ static ring_status lower(ring_comm *comm, const plan *of, const algo *a, program
                                .chunks = of->chunks,
                                .count = p->call.count};
     set_slices(&low, a);
+    low.layout.shape = p->call.shape;
     lower_steps(&low);
     if (!allocate(p, of, low.ops, low.operands))
         return fail(RING_ERR_MEMORY, "lowering the plan of %s for %d ranks",
@@ -304,18 +319,22 @@ static ring_status check_types(const call_signature *call, const plan_facts *fac
         return fail(RING_ERR_ARGUMENT, "ring_%s: unknown dtype %d", facts->name, (int)call->dtype);
     if (facts->reduces && (unsigned)call->op >= RING_OP_COUNT)
         return fail(RING_ERR_ARGUMENT, "ring_%s: unknown op %d", facts->name, (int)call->op);
+    if (facts->reduces && !kernel_serves(call->dtype, call->op))
+        return fail(RING_ERR_ARGUMENT, "ring_%s: %s is for integers, not for %s", facts->name,
+                    ring_op_name(call->op), ring_dtype_name(call->dtype));
+    if (facts->result == PLAN_PREFIX && call->op == RING_AVG)
+        return fail(RING_ERR_ARGUMENT, "ring_%s: avg is of all ranks; take the sum, and divide it",
+                    facts->name);
     return RING_OK;
 }
 
 static ring_status check_ranks(const call_signature *call, const plan_facts *facts,
                                const ring_comm *comm)
 {
-    if (call->root < 0 || call->root >= comm->ranks)
+    const bool has_root = facts->rooted || facts->pairwise;
+    if (has_root && (call->root < 0 || call->root >= comm->ranks))
         return fail(RING_ERR_ARGUMENT, "ring_%s: %s %d; the communicator has ranks 0 to %d",
                     facts->name, facts->pairwise ? "peer" : "root", call->root, comm->ranks - 1);
-    if (facts->pairwise && call->root == comm->rank)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: peer %d is this rank itself", facts->name,
-                    call->root);
     return RING_OK;
 }
 
@@ -330,24 +349,26 @@ static ring_status vector_bytes(const program *p, bool blocks, const ring_comm *
                 p->facts->name, p->call.count);
 }
 
-static bool is_here(plan_side side, bool is_root)
+static ring_status bind_even(program *p, const ring_comm *comm)
 {
-    return side == PLAN_EVERYWHERE || (side == PLAN_ROOT && is_root);
+    size_t block;
+    RING_TRY(vector_bytes(p, p->facts->src_blocks, comm, &p->src_bytes));
+    RING_TRY(vector_bytes(p, p->facts->dst_blocks, comm, &p->dst_bytes));
+    RING_TRY(vector_bytes(p, false, comm, &block));
+    p->block = (size_t)comm->rank * block;
+    p->longest = p->call.count;
+    return RING_OK;
 }
 
 static ring_status bind_call(program *p, const ring_comm *comm)
 {
     const bool is_root = p->call.root == comm->rank;
-    size_t block;
     RING_TRY(check_types(&p->call, p->facts));
     RING_TRY(check_ranks(&p->call, p->facts, comm));
-    RING_TRY(vector_bytes(p, p->facts->src_blocks, comm, &p->src_bytes));
-    RING_TRY(vector_bytes(p, p->facts->dst_blocks, comm, &p->dst_bytes));
-    RING_TRY(vector_bytes(p, false, comm, &block));
-    p->block = (size_t)comm->rank * block;
-    p->src_here = is_here(p->facts->src_at, is_root);
-    p->dst_here = is_here(p->facts->dst_at, is_root);
-    return RING_OK;
+    p->to_self = p->facts->pairwise && is_root;
+    p->src_here = plan_is_on(p->facts->src_at, comm->rank, p->call.root);
+    p->dst_here = plan_is_on(p->facts->dst_at, comm->rank, p->call.root);
+    return p->facts->uneven ? shape_bind(p, comm->ranks) : bind_even(p, comm);
 }
 
 /* ---- The whole ---------------------------------------------------------------------------- */
@@ -442,7 +463,7 @@ static void make_room(struct program_cache *cache)
         if (cache->count < MOST_PROGRAMS && cache->bytes < MOST_BYTES)
             return;
         newer = p->newer;
-        if (p->users == 0)
+        if (p->users == 0 && atomic_load(&p->kept) == 0)
             evict(cache, p);
     }
 }
@@ -451,14 +472,17 @@ static program **bucket_of(struct program_cache *cache, const call_signature *ca
 {
     uint64_t h = (uint64_t)call->collective ^ (uint64_t)call->dtype << 8 ^
                  (uint64_t)call->op << 16 ^ (uint64_t)(uint32_t)call->root << 24;
+    h ^= call->digest;
     h = (h ^ call->count * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0x9e3779b97f4a7c15);
     return &cache->buckets[h >> 56];
 }
 
-static bool same_call(const call_signature *a, const call_signature *b)
+static bool same_call(const ring_comm *comm, const program *p, const call_signature *b)
 {
+    const call_signature *a = &p->call;
     return a->collective == b->collective && a->count == b->count && a->dtype == b->dtype &&
-           a->op == b->op && a->root == b->root;
+           a->op == b->op && a->root == b->root &&
+           (a->shape == NULL || shape_is_same(a->shape, b->shape, comm->ranks));
 }
 
 static void keep(struct program_cache *cache, program *p)
@@ -480,11 +504,11 @@ ring_status programs_get(ring_comm *comm, const call_signature *call, program **
 {
     struct program_cache *cache = comm->programs;
     program *p = cache->latest;
-    if (p != NULL && same_call(&p->call, call)) {
+    if (p != NULL && same_call(comm, p, call)) {
         *out = p;
         return RING_OK;
     }
-    for (p = *bucket_of(cache, call); p != NULL && !same_call(&p->call, call); p = p->next)
+    for (p = *bucket_of(cache, call); p != NULL && !same_call(comm, p, call); p = p->next)
         continue;
     if (p == NULL) {
         RING_TRY(program_new(comm, call, &p));

@@ -47,13 +47,18 @@ typedef struct program {
     struct program *next, **link; /* in its bucket */
     struct program *older, *newer;
     call_signature call;
+    plan_shape shape; /* v-forms: the call's, in `room` */
+    size_t *room;
     const plan_facts *facts;
     uint64_t signature;
     const char *algorithm;
     size_t src_bytes, dst_bytes; /* of this rank's buffers                        */
     size_t block;                /* bytes from the vector's start to this rank's block */
+    size_t longest;              /* elements of the longest block that this rank knows */
     bool src_here, dst_here;     /* this rank has, or gives, the buffer           */
+    bool to_self;                /* send, recv: the other rank is this one        */
     int32_t users;               /* works that run it */
+    _Atomic int kept;            /* calls of groups that will */
     int32_t op_count, peer_count, slices, channels;
     size_t slice;   /* elements of each chunk in a slice */
     size_t segment; /* elements of a carried frame       */

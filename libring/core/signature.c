@@ -2,7 +2,9 @@
  * Packing: fields that do not fit hold their largest value. */
 #include "signature.h"
 
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef struct field {
     unsigned shift, bits;
@@ -50,7 +52,9 @@ call_signature signature_unpack(uint64_t packed)
 call_signature signature_of_frame(const transport_frame *frame)
 {
     call_signature call = signature_unpack(frame->signature);
-    if (frame->flags & FRAME_LONG) {
+    const plan_facts *facts = plan_facts_of(call.collective);
+    const bool uneven = facts != NULL && facts->uneven; /* then the count is the message's */
+    if ((frame->flags & FRAME_LONG) && !uneven) {
         call.count = frame->ext.count;
         call.root = frame->ext.root;
     }
@@ -63,20 +67,34 @@ size_t signature_bytes(const call_signature *call, int ranks)
            ring_dtype_size(call->dtype);
 }
 
+__attribute__((format(printf, 3, 4))) static void append(char *out, size_t size, const char *format,
+                                                         ...)
+{
+    const size_t used = strlen(out);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(out + used, size - used, format, args);
+    va_end(args);
+}
+
+/* @param size  1 at least. */
 void signature_describe(const call_signature *call, uint64_t seq, char *out, size_t size)
 {
-    const char *name = plan_collective_name(call->collective);
-    int used = snprintf(out, size, "%s #%llu", name, (unsigned long long)seq);
-    if (call->collective >= PLAN_COLLECTIVE_COUNT || call->collective == PLAN_BARRIER || used < 0 ||
-        (size_t)used >= size)
-        return;
     const plan_facts *facts = plan_facts_of(call->collective);
-    used += snprintf(out + used, size - (size_t)used, " (count %zu, %s", call->count,
-                     ring_dtype_name(call->dtype));
-    if (facts->reduces && (size_t)used < size)
-        used += snprintf(out + used, size - (size_t)used, ", %s", ring_op_name(call->op));
-    if (facts->rooted && (size_t)used < size)
-        used += snprintf(out + used, size - (size_t)used, ", root %d", call->root);
-    if ((size_t)used < size)
-        snprintf(out + used, size - (size_t)used, ")");
+    snprintf(out, size, "%s #%llu", plan_collective_name(call->collective),
+             (unsigned long long)seq);
+    if (facts == NULL || call->collective == PLAN_BARRIER)
+        return;
+    append(out, size, " (");
+    if (!facts->uneven)
+        append(out, size, "count %zu, ", call->count);
+    else if (!facts->personalized)
+        append(out, size, "longest count %zu%s, checksum of counts %04x, ", call->count,
+               call->count == most(count_field) ? " or more" : "", (unsigned)call->root);
+    append(out, size, "%s", ring_dtype_name(call->dtype));
+    if (facts->reduces)
+        append(out, size, ", %s", ring_op_name(call->op));
+    if (facts->rooted)
+        append(out, size, ", root %d", call->root);
+    append(out, size, ")");
 }

@@ -13,8 +13,11 @@ typedef struct call_signature {
     plan_collective collective;
     ring_dtype dtype;
     ring_op op;
-    int32_t root; /* of send and recv: the other rank */
-    size_t count;
+    int32_t root;            /* of send and recv: the other rank; of v-forms of which all ranks know
+                                all counts: a checksum of these */
+    size_t count;            /* of those: the longest block; 0 where only two ranks know a count */
+    const plan_shape *shape; /* v-forms: as this rank gave it; not a matter of agreement */
+    uint64_t digest;         /* of the shape */
 } call_signature;
 
 /** How a call is carried out: as much a matter of agreement as the call itself. */
@@ -24,7 +27,8 @@ typedef struct call_way {
 } call_way;
 
 /** Packs a call. Exact for whatever fits into one frame; of longer messages, frames carry count and
- *  root beside it. A send and the recv that it meets have the same. */
+ *  root beside it, of v-forms the elements of the message. A send and the recv that it meets have
+ *  the same. */
 uint64_t signature_pack(const call_signature *call, const call_way *way);
 
 /** The call that a peer's frame belongs to, as far as the frame tells. */

@@ -219,6 +219,6 @@ void statements_wait(work *w)
                                        .signature = w->signature,
                                        .peer = -1,
                                        .count = w->call.count,
-                                       .root = w->program->facts->rooted ? w->call.root : 0};
+                                       .root = w->program->facts->pairwise ? 0 : w->call.root};
     control_state(comm->world, &waiting);
 }

@@ -86,15 +86,10 @@ void tuner_free(struct tuner *t)
     free(t);
 }
 
-static bool usable(const struct tuner *t, const algo *a, plan_collective collective)
-{
-    return a->supports(collective) && (a->max_ranks == 0 || t->world->ranks <= a->max_ranks);
-}
-
 static ring_status price(const struct tuner *t, const tuner_choice *choice, const tuner_call *call,
                          double *seconds)
 {
-    const algo_call wanted = {.collective = call->collective,
+    const algo_call wanted = {.collective = plan_collective_planned(call->collective),
                               .world = t->world,
                               .chunks = choice->chunks};
     return algo_price(choice->algorithm, &wanted, call->count, call->element, call->acc, &t->prices,
@@ -117,13 +112,15 @@ static ring_status cheapest(const struct tuner *t, const tuner_call *call, size_
 {
     size_t algorithms;
     const algo *all = algo_all(&algorithms);
+    const plan_collective planned = plan_collective_planned(call->collective);
     double best_price = HUGE_VAL, cost;
     tuner_choice found = {0};
     for (size_t i = 0; i < algorithms; i++) {
-        if (!usable(t, &all[i], call->collective) || (all[i].for_hosts && t->world->hosts == 1))
+        if (!algo_serves(&all[i], call->collective, t->world) ||
+            (all[i].for_hosts && t->world->hosts == 1))
             continue;
         const tuner_choice choice = {.algorithm = &all[i],
-                                     .chunks = all[i].chunks(call->collective, t->world, bytes)};
+                                     .chunks = all[i].chunks(planned, t->world, bytes)};
         RING_TRY(price(t, &choice, call, &cost));
         if (cost < best_price) {
             best_price = cost;
@@ -143,10 +140,11 @@ static bool is_forced(struct tuner *t, plan_collective collective)
 {
     if (t->forced == NULL)
         return false;
-    const bool serves = usable(t, t->forced, collective);
+    const bool serves = algo_serves(t->forced, collective, t->world);
     if (!serves && !t->warned[collective])
-        log_warn("RING_ALGO=%s cannot do %s among %d ranks: it goes by another algorithm",
-                 t->forced->name, plan_collective_name(collective), t->world->ranks);
+        log_warn("RING_ALGO=%s cannot do %s among %d ranks%s: it goes by another algorithm",
+                 t->forced->name, plan_collective_name(collective), t->world->ranks,
+                 t->world->rank_order ? " in their order (RING_REPRODUCIBLE=1)" : "");
     t->warned[collective] = true;
     return serves;
 }
@@ -163,7 +161,8 @@ ring_status tuner_choose(struct tuner *t, const call_signature *call, tuner_choi
     tuner_choice *known = &t->choice[collective][widens][class];
     if (known->algorithm == NULL && is_forced(t, collective))
         *known = (tuner_choice){.algorithm = t->forced,
-                                .chunks = t->forced->chunks(collective, t->world, typical)};
+                                .chunks = t->forced->chunks(plan_collective_planned(collective),
+                                                            t->world, typical)};
     else if (known->algorithm == NULL)
         RING_TRY(cheapest(t, &priced, typical, known));
     *choice = *known;
@@ -172,9 +171,9 @@ ring_status tuner_choose(struct tuner *t, const call_signature *call, tuner_choi
                                            plan_collective_name(collective));
 }
 
-double tuner_predict(struct tuner *t, const call_signature *call)
+double tuner_predict(struct tuner *t, const call_signature *call, size_t longest)
 {
-    const tuner_call priced = {call->collective, call->count, ring_dtype_size(call->dtype),
+    const tuner_call priced = {call->collective, longest, ring_dtype_size(call->dtype),
                                kernel_acc_size(call->dtype)};
     tuner_choice choice;
     double seconds;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What callers do with handles: wait for one, all, any of them, or look. */
-#include "comm.h"
+#include "call_group.h"
 
 #include "handle.h"
 
@@ -50,6 +50,7 @@ static ring_status wait_until(ring_work **handle, double deadline, const char *c
     handle_view view;
     if (handle == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_%s: work is NULL", call);
+    RING_TRY(call_group_refuse(call));
     if (*handle == NULL)
         return RING_OK;
     RING_TRY(lock_handle(*handle, call, &view));
@@ -105,6 +106,8 @@ static bool look(const handle_view *view)
 static ring_status test_one(ring_work **handle, const char *call, bool keep, bool *done)
 {
     handle_view view;
+    *done = false;
+    RING_TRY(call_group_refuse(call));
     *done = true;
     if (*handle == NULL)
         return RING_OK;
@@ -207,6 +210,7 @@ ring_status ring_wait_any(ring_work **works, size_t count, size_t *index)
     double since = clock_now(), next_look = since + GATE_LOOK_SECONDS;
     if (index == NULL || (works == NULL && count > 0))
         return fail(RING_ERR_ARGUMENT, "ring_wait_any: works or index is NULL");
+    RING_TRY(call_group_refuse("wait_any"));
     for (*index = count; any && *index == count;) {
         RING_TRY(find_ended(works, count, index, &any));
         if (!any || *index < count)

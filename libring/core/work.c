@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The life of a work: from the pool, through the list of those under way, back to the pool. */
-#include "comm.h"
+#include "call_group.h"
 
 #include "automatic.h"
 #include "handle.h"
@@ -41,9 +41,9 @@ static void append(ring_comm *comm, work *w)
 uint64_t work_take_number(ring_comm *comm, const call_signature *call, uint64_t packed, channel *on)
 {
     if (call->collective == PLAN_SEND)
-        return on->sends++;
+        return on != NULL ? on->sends++ : comm->self_pair.sends++;
     if (call->collective == PLAN_RECV)
-        return on->recvs++;
+        return on != NULL ? on->recvs++ : comm->self_pair.recvs++;
     comm->history[comm->calls % HISTORY_CALLS] = packed;
     return comm->calls++;
 }
@@ -111,6 +111,7 @@ static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t 
     w->phase = PHASE_NONE;
     w->relay.asked = false;
     w->awaits = w->suspect = NULL;
+    w->partner = NULL;
     w->detached = w->lends = w->telling = false;
     w->deadline = 0;
     w->finished = false;
@@ -229,6 +230,7 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *buffers,
     if (!p->facts->pairwise) {
         comm->algorithm = p->algorithm;
         comm->latest = p->call;
+        comm->latest_longest = p->longest;
         comm->stall.moves++;
     }
     *out = w;
@@ -286,6 +288,8 @@ void work_settle(work *w)
 void work_part_done(work *w)
 {
     work *lead = w->lead;
+    if (w->partner != NULL)
+        work_finish(w->partner, RING_OK);
     if (w != lead)
         work_finish(w, RING_OK);
     if (--lead->parts == 0)
@@ -339,6 +343,7 @@ static work *next_to_tell(ring_comm *comm)
 void comm_unlock(ring_comm *comm)
 {
     work *w;
+    call_group kept;
     const bool tells = !comm->telling && comm->done != NULL;
     comm->telling |= tells;
     while (tells && (w = next_to_tell(comm)) != NULL) {
@@ -348,7 +353,9 @@ void comm_unlock(ring_comm *comm)
         if (w->handle == 0)
             work_recycle(w);
         pthread_mutex_unlock(&comm->lock);
+        call_group_pause(&kept); /* what it starts is not of this thread's group */
         on_done(context, status);
+        call_group_resume(&kept);
         pthread_mutex_lock(&comm->lock);
     }
     if (tells)

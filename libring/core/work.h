@@ -53,6 +53,7 @@ typedef struct work {
     wait_kind kind;
     uint64_t number;          /* of the message it waits for                       */
     struct work *behind;      /* next waiter of the channel                        */
+    struct work *partner;     /* of a send or recv to this rank itself: the other one */
     ring_event *gate;         /* nothing starts before it is set; NULL: open       */
     double timeout, deadline; /* deadline 0: nobody has looked at the clock yet    */
     ring_done on_done;
@@ -76,7 +77,7 @@ typedef struct call_buffers {
 } call_buffers;
 
 /** The next number of such a call. @param packed  its signature, to be remembered.
- *  @param on  of a send or recv: its channel. */
+ *  @param on  of a send or recv: its channel; NULL: to itself. */
 uint64_t work_take_number(struct ring_comm *comm, const call_signature *call, uint64_t packed,
                           channel *on);
 /** Takes a work from the pool and binds it, with a handle if the options want one; the caller holds

@@ -5,7 +5,8 @@
  *  - progress: no step waits for ever, every message is taken, and both ends of a message
  *    agree on chunk, place and type (simulator.c); links may be soon full (check_links.c);
  *  - result: every output chunk holds what the collective says, each rank once, finished
- *    once, and the very same symbol on all ranks (here);
+ *    once, and the very same symbol on all ranks; of a prefix the ranks that it has, in order
+ * (here);
  *  - memory: no chunk is read or overwritten too early or too late (check_race.c).
  * Each for buffers in place and not, and for messages by value, by reference and by store; for
  * circular plans and those with scratch also run in a row, as the engine runs their slices
@@ -22,29 +23,51 @@ static ring_status wrong_result(const simulation *s, int rank, int chunk, const 
 static int32_t exact_result(simulation *s, int chunk)
 {
     const plan *p = s->plans[0];
-    const plan_result result = plan_facts_of(p->collective)->result;
-    if (result == PLAN_SUM)
+    const plan_facts *facts = plan_facts_of(p->collective);
+    if (facts->reduces)
         return SYMBOL_NONE;
-    const int owner = result == PLAN_ROOTS ? p->root : chunk / (p->chunks / p->ranks);
+    const int owner = facts->result == PLAN_ROOTS ? p->root : chunk / (p->chunks / p->ranks);
     return symbol_leaf(&s->symbols, owner, chunk);
+}
+
+/* @p count of them from 0 on, 1 at least. */
+static uint64_t first_ranks(int count)
+{
+    return UINT64_MAX >> (64 - count);
 }
 
 static ring_status check_sum(const simulation *s, int rank, int chunk, const symbol *v)
 {
-    const uint64_t everybody = UINT64_MAX >> (64 - s->ranks);
+    const plan_collective collective = s->plans[0]->collective;
+    const uint64_t wanted = first_ranks(plan_combined_ranks(collective, rank, s->ranks));
     if (v->chunk != chunk)
         return wrong_result(s, rank, chunk, "holding another chunk");
     if (v->kind != SYMBOL_FINISHED)
         return wrong_result(s, rank, chunk, "unfinished");
-    if (v->ranks != everybody)
+    if ((v->ranks & wanted) != wanted)
         return sim_wrong(s, "rank %d ends with dst chunk %d without rank %d's contribution", rank,
                          chunk, __builtin_ctzll(~v->ranks));
+    if (v->ranks != wanted)
+        return sim_wrong(s, "rank %d ends with dst chunk %d with rank %d's contribution", rank,
+                         chunk, __builtin_ctzll(v->ranks & ~wanted));
     return RING_OK;
+}
+
+/* Ranks 0, 1, ... from left to right. */
+static bool is_in_rank_order(const simulation *s, int32_t id)
+{
+    const symbol *nodes = s->symbols.nodes;
+    for (id = nodes[id].left; nodes[id].kind == SYMBOL_SUM; id = nodes[id].left)
+        if (nodes[nodes[id].right].kind != SYMBOL_LEAF ||
+            nodes[nodes[id].right].ranks <= nodes[nodes[id].left].ranks)
+            return false;
+    return true;
 }
 
 static ring_status check_chunk(simulation *s, int chunk)
 {
-    const bool reduces = plan_facts_of(s->plans[0]->collective)->reduces;
+    const plan_facts *facts = plan_facts_of(s->plans[0]->collective);
+    const bool reduces = facts->reduces, is_prefix = facts->result == PLAN_PREFIX;
     int32_t expected = exact_result(s, chunk);
     for (int rank = 0; rank < s->ranks; rank++) {
         if (!sim_has(s->plans[rank], PLAN_DST, chunk))
@@ -54,7 +77,9 @@ static ring_status check_chunk(simulation *s, int chunk)
             return wrong_result(s, rank, chunk, "empty");
         if (reduces)
             RING_TRY(check_sum(s, rank, chunk, &s->symbols.nodes[held]));
-        if (expected == SYMBOL_NONE)
+        if (is_prefix && !is_in_rank_order(s, held))
+            return wrong_result(s, rank, chunk, "combined in another order than that of ranks");
+        if (expected == SYMBOL_NONE || is_prefix)
             expected = held;
         if (held != expected)
             return wrong_result(s, rank, chunk,

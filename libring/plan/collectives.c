@@ -40,9 +40,98 @@ static const plan_facts table[PLAN_COLLECTIVE_COUNT] = {
                      .dst_at = PLAN_ROOT,
                      .in_place = PLAN_SAME,
                      .result = PLAN_SUM},
+    [PLAN_GATHER] = {.name = "gather",
+                     .rooted = true,
+                     .dst_blocks = true,
+                     .personalized = true,
+                     .src_at = PLAN_EVERYWHERE,
+                     .dst_at = PLAN_ROOT,
+                     .in_place = PLAN_SRC_IS_BLOCK_OF_DST,
+                     .result = PLAN_OWNERS,
+                     .bus_shares = 1},
+    [PLAN_SCATTER] = {.name = "scatter",
+                      .rooted = true,
+                      .src_blocks = true,
+                      .personalized = true,
+                      .src_at = PLAN_ROOT,
+                      .dst_at = PLAN_EVERYWHERE,
+                      .in_place = PLAN_DST_IS_BLOCK_OF_SRC,
+                      .result = PLAN_ROOTS,
+                      .bus_shares = 1},
+    [PLAN_ALL_TO_ALL] = {.name = "all_to_all",
+                         .src_blocks = true,
+                         .dst_blocks = true,
+                         .personalized = true,
+                         .src_at = PLAN_EVERYWHERE,
+                         .dst_at = PLAN_EVERYWHERE,
+                         .result = PLAN_OWNERS,
+                         .bus_shares = 1},
+    [PLAN_SCAN] = {.name = "scan",
+                   .reduces = true,
+                   .src_at = PLAN_EVERYWHERE,
+                   .dst_at = PLAN_EVERYWHERE,
+                   .in_place = PLAN_SAME,
+                   .result = PLAN_PREFIX},
+    [PLAN_EXSCAN] = {.name = "exscan",
+                     .reduces = true,
+                     .src_at = PLAN_EVERYWHERE,
+                     .dst_at = PLAN_BUT_FIRST,
+                     .in_place = PLAN_SAME,
+                     .result = PLAN_PREFIX},
     [PLAN_BARRIER] = {.name = "barrier"},
     [PLAN_SEND] = {.name = "send", .pairwise = true, .src_at = PLAN_EVERYWHERE},
     [PLAN_RECV] = {.name = "recv", .pairwise = true, .dst_at = PLAN_EVERYWHERE},
+    [PLAN_ALL_GATHER_V] = {.name = "all_gather_v",
+                           .uneven = true,
+                           .even = PLAN_ALL_GATHER,
+                           .dst_blocks = true,
+                           .src_at = PLAN_EVERYWHERE,
+                           .dst_at = PLAN_EVERYWHERE,
+                           .in_place = PLAN_SRC_IS_BLOCK_OF_DST,
+                           .result = PLAN_OWNERS,
+                           .bus_shares = 1},
+    [PLAN_REDUCE_SCATTER_V] = {.name = "reduce_scatter_v",
+                               .uneven = true,
+                               .even = PLAN_REDUCE_SCATTER,
+                               .reduces = true,
+                               .src_blocks = true,
+                               .src_at = PLAN_EVERYWHERE,
+                               .dst_at = PLAN_EVERYWHERE,
+                               .in_place = PLAN_DST_IS_BLOCK_OF_SRC,
+                               .result = PLAN_SUM,
+                               .bus_shares = 1},
+    [PLAN_ALL_TO_ALL_V] = {.name = "all_to_all_v",
+                           .uneven = true,
+                           .even = PLAN_ALL_TO_ALL,
+                           .src_blocks = true,
+                           .dst_blocks = true,
+                           .personalized = true,
+                           .src_at = PLAN_EVERYWHERE,
+                           .dst_at = PLAN_EVERYWHERE,
+                           .result = PLAN_OWNERS,
+                           .bus_shares = 1},
+    [PLAN_GATHER_V] = {.name = "gather_v",
+                       .uneven = true,
+                       .even = PLAN_GATHER,
+                       .rooted = true,
+                       .dst_blocks = true,
+                       .personalized = true,
+                       .src_at = PLAN_EVERYWHERE,
+                       .dst_at = PLAN_ROOT,
+                       .in_place = PLAN_SRC_IS_BLOCK_OF_DST,
+                       .result = PLAN_OWNERS,
+                       .bus_shares = 1},
+    [PLAN_SCATTER_V] = {.name = "scatter_v",
+                        .uneven = true,
+                        .even = PLAN_SCATTER,
+                        .rooted = true,
+                        .src_blocks = true,
+                        .personalized = true,
+                        .src_at = PLAN_ROOT,
+                        .dst_at = PLAN_EVERYWHERE,
+                        .in_place = PLAN_DST_IS_BLOCK_OF_SRC,
+                        .result = PLAN_ROOTS,
+                        .bus_shares = 1},
 };
 
 const plan_facts *plan_facts_of(plan_collective collective)
@@ -64,10 +153,30 @@ plan_collective plan_collective_find(const char *name)
     return (plan_collective)found;
 }
 
+plan_collective plan_collective_planned(plan_collective collective)
+{
+    const plan_facts *facts = plan_facts_of(collective);
+    return facts->uneven ? facts->even : collective;
+}
+
 int plan_blocks(plan_collective collective, int ranks)
 {
     const plan_facts *facts = plan_facts_of(collective);
-    return facts->src_blocks || facts->dst_blocks ? ranks : 1;
+    return (facts->src_blocks ? ranks : 1) * (facts->dst_blocks ? ranks : 1);
+}
+
+bool plan_is_on(plan_side side, int rank, int root)
+{
+    return side == PLAN_EVERYWHERE || (side == PLAN_ROOT && rank == root) ||
+           (side == PLAN_BUT_FIRST && rank > 0);
+}
+
+int plan_combined_ranks(plan_collective collective, int rank, int ranks)
+{
+    const plan_facts *facts = plan_facts_of(collective);
+    if (facts->result != PLAN_PREFIX)
+        return ranks;
+    return facts->dst_at == PLAN_BUT_FIRST ? rank : rank + 1;
 }
 
 double plan_bus_factor(plan_collective collective, int ranks)

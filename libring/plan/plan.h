@@ -55,14 +55,29 @@ typedef enum plan_collective {
     PLAN_ALL_GATHER,
     PLAN_BROADCAST,
     PLAN_REDUCE,
+    PLAN_GATHER,
+    PLAN_SCATTER,
+    PLAN_ALL_TO_ALL,
+    PLAN_SCAN,
+    PLAN_EXSCAN,
     PLAN_BARRIER, /* an all-reduce of no elements */
     PLAN_SEND,
     PLAN_RECV,
+    PLAN_ALL_GATHER_V, /* v-forms: planned as the even ones */
+    PLAN_REDUCE_SCATTER_V,
+    PLAN_ALL_TO_ALL_V,
+    PLAN_GATHER_V,
+    PLAN_SCATTER_V,
     PLAN_COLLECTIVE_COUNT
 } plan_collective;
 
 /** Ranks that have, or must give, a buffer. */
-typedef enum plan_side { PLAN_NOWHERE, PLAN_EVERYWHERE, PLAN_ROOT } plan_side;
+typedef enum plan_side {
+    PLAN_NOWHERE,
+    PLAN_EVERYWHERE,
+    PLAN_ROOT,
+    PLAN_BUT_FIRST /* all but rank 0 */
+} plan_side;
 
 /** How src and dst may lie if they are not apart. */
 typedef enum plan_in_place {
@@ -75,9 +90,11 @@ typedef enum plan_in_place {
 /** What dst holds afterwards. */
 typedef enum plan_result {
     PLAN_NOTHING,
-    PLAN_SUM,   /* all ranks' chunks, combined         */
-    PLAN_ROOTS, /* the root's chunks                   */
-    PLAN_OWNERS /* of each block what its rank gave    */
+    PLAN_SUM,    /* all ranks' chunks, combined               */
+    PLAN_ROOTS,  /* the root's chunks                         */
+    PLAN_OWNERS, /* of each block what its rank gave          */
+    PLAN_PREFIX  /* chunks of the ranks up to this one, or before it if rank 0 gets nothing,
+                    combined left to right in the order of ranks */
 } plan_result;
 
 typedef struct plan_facts {
@@ -86,6 +103,11 @@ typedef struct plan_facts {
     bool rooted;                 /* has a root */
     bool pairwise;               /* send, recv: `root` is the other rank */
     bool src_blocks, dst_blocks; /* the buffer holds a block of `count` elements a rank, else one */
+    bool personalized;           /* each block goes from one rank to one rank */
+    bool uneven;                 /* blocks have lengths of their own. If they go to all, or are
+                                    reduced, every rank knows all lengths; if personalized, those
+                                    of what it gives and gets */
+    plan_collective even;        /* if uneven: whose plans it uses */
     plan_side src_at, dst_at;
     plan_in_place in_place;
     plan_result result;
@@ -98,9 +120,16 @@ const plan_facts *plan_facts_of(plan_collective collective);
 const char *plan_collective_name(plan_collective collective);
 /** @return the collective with that name; PLAN_COLLECTIVE_COUNT if there is none. */
 plan_collective plan_collective_find(const char *name);
+/** @return whose plans it uses: its own, or those of the even form. */
+plan_collective plan_collective_planned(plan_collective collective);
+/** @return true if a rank has, or gives, that side's buffer. */
+bool plan_is_on(plan_side side, int rank, int root);
+/** @return ranks whose chunks, combined, are @p rank's result: those from 0 on. */
+int plan_combined_ranks(plan_collective collective, int rank, int ranks);
 /** Bytes factor of the bus bandwidth: busbw = algbw * factor (nccl-tests' definition). */
 double plan_bus_factor(plan_collective collective, int ranks);
-/** @return blocks of `count` elements in the vector: ranks if a buffer has blocks, else 1. */
+/** @return blocks of `count` elements in the vector: ranks if a buffer has blocks, ranks * ranks if
+ *  both have, else 1. */
 int plan_blocks(plan_collective collective, int ranks);
 
 /* ---- World: what every rank knows of all ranks ----------------------------------------- */
@@ -109,6 +138,7 @@ typedef struct plan_world {
     int32_t ranks, hosts;
     const int32_t *host_of; /* [ranks] number of the host, hosts numbered by first appearance;
                                NULL: all on one                                               */
+    bool rank_order;        /* sums are to be combined in the order of ranks, 0 first */
 } plan_world;
 
 static inline int32_t plan_host_of(const plan_world *world, int32_t rank)
@@ -171,10 +201,11 @@ typedef struct plan {
     plan_collective collective;
     const char *algorithm;
     int32_t rank, ranks, root;
-    int32_t chunks; /* chunks of the vector (all ranks' blocks together where it has blocks) */
-    bool circular;  /* relays round a circle: to be run slice by slice, each chunk's slice small
-                       enough for what links take ahead. The same on every rank; set by the
-                       algorithm. Its operands are single chunks */
+    int32_t chunks;  /* chunks of the vector (all ranks' blocks together where it has blocks) */
+    bool circular;   /* relays round a circle: to be run slice by slice, each chunk's slice small
+                        enough for what links take ahead. The same on every rank; set by the
+                        algorithm. Its operands are single chunks */
+    bool rank_order; /* the world's */
     int32_t scratch_first, scratch_chunks; /* what SCRATCH holds of the vector; 0: there is none */
     plan_step *steps;
     plan_loc *locs;
@@ -250,14 +281,27 @@ const plan_peer *plan_peer_of(const plan *p, int rank);
 
 /* ---- Layout: chunk -> elements, bound per call, so plans are free of sizes. ----
  * The vector is one block of `count` elements, or one a rank if one of the buffers has blocks;
- * a buffer without them then has this rank's block alone. A block is cut into K = chunks / blocks
+ * a buffer without them then has this rank's block alone. If both have (all_to_all), it has a
+ * block for each pair: block s * ranks + d is what rank s gives rank d; src has those of one s, dst
+ * those of one d, and ranges of chunks lie in one block. A block is cut into K = chunks / blocks
  * parts whose sizes differ by at most one, the longer ones first; chunk c is part c % K of block
- * c / K. send, recv: one chunk. */
+ * c / K. send, recv: one chunk.
+ * Where blocks have lengths of their own, a shape says which, and where they begin in the buffers;
+ * then a range of chunks lies in one block. */
+
+/** The lengths of blocks, as far as a rank knows them. Elements. */
+typedef struct plan_shape {
+    int32_t rank;
+    size_t own;              /* the block of a buffer that has no others */
+    const size_t *counts[2]; /* of SRC and DST: [ranks]; NULL: the buffer has one block at most */
+    const size_t *displs[2]; /* where they begin: [ranks] */
+} plan_shape;
 
 typedef struct plan_layout {
-    plan_collective collective;
+    plan_collective collective; /* an even one */
     int32_t ranks, chunks;
-    size_t count; /* the call's count */
+    size_t count;            /* the call's count */
+    const plan_shape *shape; /* NULL: all blocks have `count` elements */
 } plan_layout;
 
 typedef struct plan_span {
@@ -265,13 +309,15 @@ typedef struct plan_span {
 } plan_span;
 
 /** Elements of chunks [chunk, chunk + chunks) in a buffer; in the vector for SCRATCH, whose
- *  first element is that of chunk plan.scratch_first, and WIRE. */
+ *  first element is that of chunk plan.scratch_first, and WIRE. With a shape: in buffers of this
+ *  rank; of other buffers the count alone means something. */
 plan_span plan_span_of(const plan_layout *layout, plan_buffer buffer, int chunk, int chunks);
 
 /* ---- Checker ---- */
 
 /** Runs the plans of all ranks on sets of contributions and proves: every output chunk
- *  holds each rank exactly once, in the same combining order on all ranks; no step waits
+ *  holds each rank exactly once, in the same combining order on all ranks, or those that its prefix
+ *  has, in the order of ranks; no step waits
  *  for ever; every message is consumed; no chunk is read or overwritten too early, for
  *  in-place and out-of-place buffers and for messages by value, by reference and by store;
  *  all this also for several slices in a row where plans are circular or have scratch.
@@ -279,8 +325,8 @@ plan_span plan_span_of(const plan_layout *layout, plan_buffer buffer, int chunk,
  *  first offence in fail_text(). */
 ring_status plan_check(const plan *const *plans, int ranks);
 
-/** How output @p chunk is combined, in postfix: a rank pushes its contribution, -1 combines the
- *  two topmost (left op right). @param[out] order  [2 * ranks - 1]. */
+/** How output @p chunk is combined from all ranks, in postfix: a rank pushes its contribution, -1
+ * combines the two topmost (left op right). @param[out] order  [2 * ranks - 1]. */
 ring_status plan_order(const plan *const *plans, int ranks, int chunk, int32_t *order);
 
 /* ---- Cost model: seconds for one call, from what all ranks know. ---- */

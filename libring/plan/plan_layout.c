@@ -10,19 +10,61 @@ static size_t begin_of(const plan_layout *layout, size_t parts, size_t chunk)
     return chunk / parts * layout->count + part * length + min_size(part, longer);
 }
 
-static bool is_own_block_alone(const plan_layout *layout, plan_buffer buffer)
+/* How many blocks lie before one in a buffer of its rank. */
+static size_t blocks_before(const plan_layout *layout, plan_buffer buffer, size_t block)
 {
     const plan_facts *facts = plan_facts_of(layout->collective);
-    return (buffer == PLAN_SRC && !facts->src_blocks) || (buffer == PLAN_DST && !facts->dst_blocks);
+    const bool of_pairs = facts->src_blocks && facts->dst_blocks;
+    const size_t ranks = (size_t)layout->ranks;
+    if (buffer == PLAN_SRC)
+        return of_pairs ? block % ranks : facts->src_blocks ? block : 0;
+    if (buffer == PLAN_DST)
+        return of_pairs ? block / ranks : facts->dst_blocks ? block : 0;
+    return block;
+}
+
+/* ---- Blocks of their own lengths -------------------------------------------------------- */
+
+/* Of a block that this rank gives or gets. */
+static size_t uneven_count(const plan_layout *layout, size_t block)
+{
+    const plan_shape *shape = layout->shape;
+    const size_t ranks = (size_t)layout->ranks, *src = shape->counts[PLAN_SRC],
+                 *dst = shape->counts[PLAN_DST];
+    if (src != NULL && dst != NULL)
+        return block / ranks == (size_t)shape->rank ? src[block % ranks] : dst[block / ranks];
+    if (src == NULL && dst == NULL)
+        return shape->own;
+    return src != NULL ? src[block] : dst[block];
+}
+
+static size_t uneven_begin(const plan_layout *layout, plan_buffer buffer, size_t block)
+{
+    const bool here = buffer == PLAN_SRC || buffer == PLAN_DST;
+    const size_t *displs = here ? layout->shape->displs[buffer] : NULL;
+    return displs != NULL ? displs[blocks_before(layout, buffer, block)] : 0;
+}
+
+static plan_span uneven_span(const plan_layout *layout, plan_buffer buffer, size_t parts,
+                             size_t chunk, size_t chunks)
+{
+    const size_t block = chunk / parts, part = chunk % parts;
+    const plan_layout alone = {.count = uneven_count(layout, block)};
+    const size_t begin = begin_of(&alone, parts, part);
+    return (plan_span){.offset = uneven_begin(layout, buffer, block) + begin,
+                       .count = begin_of(&alone, parts, part + chunks) - begin};
 }
 
 plan_span plan_span_of(const plan_layout *layout, plan_buffer buffer, int chunk, int chunks)
 {
     const size_t blocks = (size_t)plan_blocks(layout->collective, layout->ranks);
     const size_t parts = (size_t)layout->chunks / blocks;
+    if (layout->shape != NULL)
+        return uneven_span(layout, buffer, parts, (size_t)chunk, (size_t)chunks);
     const size_t begin = begin_of(layout, parts, (size_t)chunk);
     const size_t end = begin_of(layout, parts, (size_t)chunk + (size_t)chunks);
-    const size_t block = (size_t)chunk / parts * layout->count;
-    return (plan_span){.offset = is_own_block_alone(layout, buffer) ? begin - block : begin,
+    const size_t block = (size_t)chunk / parts;
+    return (plan_span){.offset = begin -
+                                 (block - blocks_before(layout, buffer, block)) * layout->count,
                        .count = end - begin};
 }

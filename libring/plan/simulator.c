@@ -49,14 +49,12 @@ ring_status sim_offence(const simulation *s, int rank, const char *format, ...)
 
 /* ---- Memory -------------------------------------------------------------------- */
 
-static bool is_own_block(const plan *p, int chunk)
+/* Blocks of pairs are the giver's in src, the taker's in dst. */
+static bool is_own_block(const plan *p, bool source, int chunk)
 {
-    return chunk / (p->chunks / p->ranks) == p->rank;
-}
-
-static bool is_on(const plan *p, plan_side side)
-{
-    return side == PLAN_EVERYWHERE || (side == PLAN_ROOT && p->rank == p->root);
+    const int block = chunk / (p->chunks / plan_blocks(p->collective, p->ranks));
+    const bool of_pairs = plan_blocks(p->collective, p->ranks) > p->ranks;
+    return (of_pairs && source ? block / p->ranks : block % p->ranks) == p->rank;
 }
 
 /* A barrier's buffers have no elements, so all have all of them. */
@@ -66,9 +64,11 @@ bool sim_has(const plan *p, plan_buffer buffer, int chunk)
     if (buffer == PLAN_SCRATCH || facts->result == PLAN_NOTHING)
         return true;
     const bool source = buffer == PLAN_SRC;
-    const bool whole = (source ? facts->src_blocks : facts->dst_blocks) ||
-                       plan_blocks(p->collective, p->ranks) == 1;
-    return is_on(p, source ? facts->src_at : facts->dst_at) && (whole || is_own_block(p, chunk));
+    const bool of_pairs = facts->src_blocks && facts->dst_blocks;
+    const bool whole = !of_pairs && ((source ? facts->src_blocks : facts->dst_blocks) ||
+                                     plan_blocks(p->collective, p->ranks) == 1);
+    return plan_is_on(source ? facts->src_at : facts->dst_at, p->rank, p->root) &&
+           (whole || is_own_block(p, source, chunk));
 }
 
 enum { AREAS = 3 }; /* of a rank: SRC, DST, SCRATCH */

@@ -52,6 +52,10 @@ static const setting table[] = {
      "connections that long calls use between two ranks, at most 16; 0: one a rail of the RDMA "
      "adapters that join the hosts, else 1; rank 0's holds for all",
      "0", SETTING_NUMBER, NUMBER(channels, 0, SETTINGS_MOST_CHANNELS)},
+    {"RING_REPRODUCIBLE", NULL, "0 or 1",
+     "1: sums are combined in the order of ranks: the same bits for every size, bucket, transport "
+     "and algorithm; rank 0's holds for all",
+     "0", SETTING_FLAG, FIELD(reproducible)},
     {"RING_CHECKSUM", NULL, "0 or 1",
      "1: what goes over tcp carries checksums, so that damage ends the call; rank 0's holds for "
      "all",

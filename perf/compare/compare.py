@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""libring's allreduce beside MPI's and beside what the machine allows.
+"""libring's allreduce beside MPI's, Gloo's, and what the machine allows.
 
 Every contender measures the same thing (float sum in place, buffers rewritten before each
 call, the slowest rank of each call, the median over calls), with each rank tied to a core
 where there are enough. They run one after the other for each size, round after round, and
 ratios are taken within a round: the machine's speed changes from minute to minute, so only
 figures from the same moment compare. What is not installed is reported as absent. Needs
-nothing but Python's standard library.
+nothing but Python's standard library. "ringperf compare" starts it.
 """
 
 import argparse
@@ -19,7 +19,8 @@ import tempfile
 from pathlib import Path
 
 import programs
-from figures import list_of, median, number, parse_size, size_name, table
+from compare_page import page
+from figures import list_of, median, number, parse_size, rotated, size_name, table
 
 HERE = programs.HERE
 
@@ -35,6 +36,7 @@ def calls(size):
 class Ring:
     def __init__(self, name, build, buffer="shared", transport=None):
         self.name, self.build, self.buffer, self.transport = name, build, buffer, transport
+        self.predicted_us = None
 
     def prepare(self, work):
         self.json = work / f"{self.name}.jsonl"
@@ -47,6 +49,7 @@ class Ring:
             "-w", "5", "-c", "1", "--buffer", self.buffer, "--json", self.json), environment)
         lines = programs.json_lines(self.json.read_text())
         line = next(line for line in lines if line["in_place"])
+        self.predicted_us = line["predicted_us"]
         return line["time_us"], line["wrong"]
 
 
@@ -85,6 +88,20 @@ class Mpi:
         return line["time_us"], line["wrong"]
 
 
+class Gloo:
+    """Over TCP on the loopback interface: between processes of a host it has nothing else."""
+
+    name = "gloo"
+
+    def prepare(self, work):
+        self.program = work / "gloo_allreduce"
+        programs.Gloo().compile(self.program, HERE / "gloo_allreduce.cc")
+
+    def measure(self, ranks, size):
+        line = programs.json_lines(programs.run([self.program, ranks, size, calls(size), 5]))[-1]
+        return line["time_us"], line["wrong"]
+
+
 def contenders(options):
     build = programs.Build("ring", options.build)
     return [
@@ -97,11 +114,12 @@ def contenders(options):
                               ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"])),
         Mpi(programs.mpich()),
         Mpi(programs.intel_mpi(options)),
+        Gloo(),
     ]
 
 
-LOCAL = ["openmpi", "mpich", "impi"]
-PEERS = {"ring": LOCAL, "ring-plain": LOCAL, "ring-tcp": ["openmpi-tcp"]}
+LOCAL = ["openmpi", "mpich", "impi", "gloo"]
+PEERS = {"ring": LOCAL, "ring-plain": LOCAL, "ring-tcp": ["openmpi-tcp", "gloo"]}
 
 
 # ---- The comparison -----------------------------------------------------------------------
@@ -136,6 +154,8 @@ def measure_round(present, ranks, size, problems):
             problems.append(f"{what}: {wrong} wrong values")
         if time is not None:
             times[contender.name] = time
+        if contender.name == "ring":
+            times["predicted"] = contender.predicted_us
     return times
 
 
@@ -147,7 +167,8 @@ def ratio_to(times, ours, others):
 
 def summarize(ranks, size, rounds, names):
     row = {"ranks": ranks, "bytes": size, "rounds": rounds,
-           "time_us": {name: median(times.get(name) for times in rounds) for name in names}}
+           "time_us": {name: median(times.get(name) for times in rounds)
+                       for name in [*names, "predicted"]}}
     row["vs_best_peer"] = {name: median(ratio_to(times, name, peers) for times in rounds)
                            for name, peers in PEERS.items() if name in names}
     row["vs_limit"] = {name: median(ratio_to(times, name, ["limit"]) for times in rounds)
@@ -164,7 +185,7 @@ def compare(present, options, problems):
             for number in range(options.rounds):
                 programs.progress(f"{ranks} ranks, {size_name(size)}, "
                                   f"round {number + 1} of {options.rounds}")
-                rounds.append(measure_round(present, ranks, size, problems))
+                rounds.append(measure_round(rotated(present, number), ranks, size, problems))
             rows.append(summarize(ranks, size, rounds, names))
     programs.progress("")
     return rows
@@ -186,8 +207,18 @@ def print_table(rows, names):
     print(table(lines))
 
 
+def make_page(rows, names, absent, options):
+    facts = [f"float sum in place, medians of {options.rounds} interleaved rounds; the slowest "
+             "rank of each call counts",
+             f"{platform.machine()}, {os.cpu_count()} cores",
+             "predicted: libring's cost model; limit: two threads that meet at a spinning barrier",
+             *(f"absent: {name}: {why}" for name, why in absent.items())]
+    return page("All-reduce: libring and others", facts, rows, [*names, "predicted"],
+                [name for name in PEERS if name in names])
+
+
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__,
+    parser = argparse.ArgumentParser(prog="ringperf compare", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=list_of(parse_size),
                         default="8,1K,16K,64K,256K,1M,4M,16M,64M",
@@ -196,13 +227,15 @@ def parse_arguments():
                         help="a comma list (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="default %(default)s")
     parser.add_argument("--contenders", type=list_of(str),
-                        default="limit,ring,ring-plain,openmpi,mpich,impi",
+                        default="limit,ring,ring-plain,openmpi,mpich,impi,gloo",
                         help="of limit, ring, ring-plain, ring-tcp, openmpi, openmpi-tcp, mpich, "
-                             "impi (default %(default)s)")
+                             "impi, gloo (default %(default)s)")
     parser.add_argument("--build", type=Path, default=HERE.parent.parent / "build",
                         help="a build folder or an installed prefix (default: the checkout's "
                              "build)")
     parser.add_argument("--json", type=Path, help="write everything, every round, to this file")
+    parser.add_argument("--html", type=Path, metavar="FILE",
+                        help="write plots and table to this file, which needs no other")
     programs.add_intel_options(parser)
     options = parser.parse_args()
     known = {contender.name for contender in contenders(options)}
@@ -211,6 +244,8 @@ def parse_arguments():
         parser.error(f"unknown contender {unknown[0]}; known: {', '.join(sorted(known))}")
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
+    if min(options.ranks) < 1:
+        parser.error("--ranks must be at least 1")
     return options
 
 
@@ -233,6 +268,8 @@ def main():
         options.json.write_text(json.dumps({"machine": platform.machine(), "cores": os.cpu_count(),
                                             "absent": absent, "problems": problems,
                                             "rows": rows}, indent=1) + "\n")
+    if options.html:
+        options.html.write_text(make_page(rows, names, absent, options))
     return 1 if problems else 0
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the comparisons run: libring's builds, each MPI that is installed, and their programs.
+"""What the comparisons run: libring's builds, each MPI and Gloo where they are installed, and their
+programs.
 
 Every MPI says how a C file is compiled with it and how ranks are started, each on a core of its
 own where there are enough. Open MPI and MPICH are Debian's; Intel's comes from PyPI's wheels.
@@ -174,6 +175,28 @@ class IntelMpi:
     def start(self, ranks, *command):
         bind = (["I_MPI_PIN_DOMAIN", "core"] if binding(ranks) == "core" else ["I_MPI_PIN", "0"])
         return [self.launcher, "-genv", *bind, "-n", ranks, *command]
+
+
+# ---- Gloo ---------------------------------------------------------------------------------
+
+
+class Gloo:
+    """Debian's libgloo-dev. It starts nothing: the program forks its ranks."""
+
+    name = "gloo"
+
+    def compile(self, program, source):
+        if not shutil.which("c++"):
+            raise Absent("no C++ compiler is installed")
+        try:
+            run(["c++", "-fsyntax-only", "-include", "gloo/allreduce.h", "-x", "c++", "/dev/null"])
+        except Failed:
+            raise Absent("its headers are not installed (libgloo-dev)") from None
+        run(["c++", "-O3", "-std=c++17", f"-I{HERE.parent}", "-o", program, source, "-lgloo",
+             "-lpthread"])
+
+
+# ---- MPIs by name -------------------------------------------------------------------------
 
 
 def open_mpi(name="openmpi", options=()):

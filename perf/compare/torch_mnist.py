@@ -90,7 +90,8 @@ def ddp(model, batch):
 def deepspeed(model, batch):
     import deepspeed as ds
     config = {"train_micro_batch_size_per_gpu": batch, "gradient_accumulation_steps": 1,
-              "optimizer": {"type": "Adam", "params": {"lr": 1e-3}}, "steps_per_print": 1 << 30}
+              "optimizer": {"type": "Adam", "params": {"lr": 1e-3}}, "gradient_clipping": 0,
+              "steps_per_print": 1 << 30}
     engine, *_ = ds.initialize(model=model, model_parameters=model.parameters(), config=config)
 
     def step(x, y):

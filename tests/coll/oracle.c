@@ -25,12 +25,21 @@ static uint64_t noise(const oracle_case *c, int rank, size_t i)
 
 static bool is_float(ring_dtype dtype)
 {
-    return dtype == RING_FLOAT16 || dtype == RING_FLOAT32 || dtype == RING_FLOAT64 ||
-           dtype == RING_BFLOAT16;
+    return dtype >= RING_FLOAT16;
 }
 
-/* Sums of up to 64 values of at most 3 are below 256, exact even in bfloat16; products are
- * of powers of two; an average is of equal values, whose sum does not wrap in 8 bits either. */
+static const half_format *format_of(ring_dtype dtype)
+{
+    static const half_format *const formats[RING_DTYPE_COUNT] = {[RING_FLOAT16] = &half_float16,
+                                                                 [RING_BFLOAT16] = &half_bfloat16,
+                                                                 [RING_FLOAT8_E4M3] = &half_e4m3,
+                                                                 [RING_FLOAT8_E5M2] = &half_e5m2};
+    return formats[dtype];
+}
+
+/* Sums of up to 64 values of at most 3 are below 256, exact even in bfloat16, and rounded once in 8
+ * bits; products are of powers of two; an average is of equal values, whose sum does not wrap in 8
+ * bits either. */
 static double exact_value(const oracle_case *c, int rank, size_t i)
 {
     const uint64_t r = noise(c, rank, i);
@@ -56,10 +65,12 @@ static void put_float(ring_dtype dtype, void *at, size_t i, double x)
 {
     switch (dtype) {
     case RING_FLOAT16:
-        ((uint16_t *)at)[i] = half_bits(x, half_float16);
-        break;
     case RING_BFLOAT16:
-        ((uint16_t *)at)[i] = half_bits(x, half_bfloat16);
+        ((uint16_t *)at)[i] = half_bits(x, *format_of(dtype));
+        break;
+    case RING_FLOAT8_E4M3:
+    case RING_FLOAT8_E5M2:
+        ((uint8_t *)at)[i] = (uint8_t)half_bits(x, *format_of(dtype));
         break;
     case RING_FLOAT32:
         ((float *)at)[i] = (float)x;
@@ -73,9 +84,11 @@ static double get_float(ring_dtype dtype, const void *at, size_t i)
 {
     switch (dtype) {
     case RING_FLOAT16:
-        return half_value(((const uint16_t *)at)[i], half_float16);
     case RING_BFLOAT16:
-        return half_value(((const uint16_t *)at)[i], half_bfloat16);
+        return half_value(((const uint16_t *)at)[i], *format_of(dtype));
+    case RING_FLOAT8_E4M3:
+    case RING_FLOAT8_E5M2:
+        return half_value(((const uint8_t *)at)[i], *format_of(dtype));
     case RING_FLOAT32:
         return (double)((const float *)at)[i];
     default:
@@ -192,7 +205,7 @@ static double combine_f64(ring_op op, double a, double b)
     }
 }
 
-/* 16-bit types and float32 combine in float32. */
+/* Types of 8 and 16 bits and float32 combine in float32. */
 typedef struct both_widths {
     double wide;
     float narrow;
@@ -277,12 +290,16 @@ static void exact_result(const oracle_case *c, size_t i, void *out)
 
 /* ---- The bound ------------------------------------------------------------------------ */
 
+/* Additions and the division are of the accumulator type, the last rounding is to the type, where
+ * neighbours are no closer than its least number. */
 static bool within_bound(const oracle_case *c, size_t i, double got)
 {
-    static const double unit[RING_DTYPE_COUNT] = {[RING_FLOAT16] = 0x1p-11,
-                                                  [RING_BFLOAT16] = 0x1p-8,
-                                                  [RING_FLOAT32] = 0x1p-24,
-                                                  [RING_FLOAT64] = 0x1p-53};
+    static const struct {
+        double unit, least;
+    } last[RING_DTYPE_COUNT] = {[RING_FLOAT16] = {0x1p-11, 0x1p-24},
+                                [RING_BFLOAT16] = {0x1p-8, 0x1p-133},
+                                [RING_FLOAT8_E4M3] = {0x1p-4, 0x1p-9},
+                                [RING_FLOAT8_E5M2] = {0x1p-3, 0x1p-16}};
     unsigned char raw[8];
     long double sum = 0, size = 0;
     for (int r = 0; r < c->ranks; r++) {
@@ -294,9 +311,12 @@ static bool within_bound(const oracle_case *c, size_t i, double got)
         sum /= c->ranks;
         size /= c->ranks;
     }
-    const long double u = (long double)unit[c->dtype];
-    const long double roundings = c->ranks + 1; /* additions, the division, the final one */
-    return fabsl((long double)got - sum) <= roundings * u / (1 - roundings * u) * size;
+    const long double u = c->dtype == RING_FLOAT64 ? 0x1p-53L : 0x1p-24L;
+    const long double roundings = c->ranks + 1;
+    const long double error = roundings * u / (1 - roundings * u) * size;
+    const long double rounding = (long double)last[c->dtype].unit * (fabsl(sum) + error) +
+                                 (long double)last[c->dtype].least / 2;
+    return fabsl((long double)got - sum) <= error + rounding;
 }
 
 /* ---- Comparing ------------------------------------------------------------------------ */

@@ -196,6 +196,15 @@ static ring_status all_gather(const rank_state *r, size_t count)
                            r->comm, NULL);
 }
 
+/* The second half of the buffer is the other one; blocks of two lengths, with a gap. */
+static ring_status all_to_all_v(const rank_state *r, size_t count)
+{
+    const size_t lengths[2][2] = {{count / 4, count / 8}, {count / 8, count / 4}};
+    const size_t displs[RANKS] = {count / 4 + 1, 0};
+    return ring_all_to_all_v(r->buffer, lengths[r->rank], NULL, r->buffer + count / 2,
+                             lengths[r->rank], displs, RING_FLOAT32, r->comm, NULL);
+}
+
 static ring_status broadcast(const rank_state *r, size_t count)
 {
     return ring_broadcast(r->buffer, r->buffer, count, RING_FLOAT32, 0, r->comm, NULL);
@@ -230,7 +239,7 @@ static const struct {
     {"all_reduce", all_reduce}, {"reduce_scatter", reduce_scatter},
     {"all_gather", all_gather}, {"broadcast", broadcast},
     {"reduce", reduce},         {"barrier", barrier},
-    {"send_recv", send_recv},
+    {"send_recv", send_recv},   {"all_to_all_v", all_to_all_v},
 };
 
 enum { COLLECTIVES = sizeof collectives / sizeof *collectives };

@@ -4,7 +4,7 @@
  * communicators of 1 to 8 ranks, for one transport and one algorithm a run. See sweep.h.
  *
  *     sweep --transport shm --algo ring [--mode sample|pairwise|full] [--ranks 2,4]
- *           [--memory plain|registered|far] [--hosts 2]
+ *           [--memory plain|registered|far] [--hosts 2] [--reproducible]
  */
 #include "sweep.h"
 #include "args.h"
@@ -101,6 +101,9 @@ static const args_row rows[] = {
     {"transport", 't', "NAME", "loop (default), shm, tcp", args_text, AT(target.transport)},
     {"algo", 'a', "NAME", "ring (default), oneshot, direct, halving, tree, chain, hierarchical",
      args_text, AT(target.algorithm)},
+    {"reproducible", 'R', NULL,
+     "RING_REPRODUCIBLE=1: sums in the order of ranks, by default by any algorithm", args_flag,
+     AT(target.reproducible)},
     {"mode", 'm', "MODE", "sample, pairwise (default), full", args_name, AT(mode), .names = modes},
     {"memory", 'M', "KIND", "of buffers that are not shared: plain (default), registered, far",
      take_memory, AT(target.memory), .names = memories},
@@ -135,13 +138,16 @@ int main(int argc, char **argv)
 {
     static const args_program sweep = {"sweep", rows, NULL, "Sweeps collectives against oracles.",
                                        .take = NULL};
-    sweep_options options = {.target = {.transport = "loop", .algorithm = "ring", .hosts = 1},
+    sweep_options options = {.target = {.transport = "loop", .hosts = 1},
                              .mode = SWEEP_PAIRWISE,
                              .ranks = {1, 2, 3, 4, 5, 7, 8},
                              .rank_count = 7};
     args_parse(&sweep, argc, argv, &options);
     set_transports(&options.target);
+    if (options.target.algorithm == NULL)
+        options.target.algorithm = options.target.reproducible ? "" : "ring";
     setenv("RING_ALGO", options.target.algorithm, 1);
+    setenv("RING_REPRODUCIBLE", options.target.reproducible ? "1" : "0", 1);
     options.cases = sweep_list(options.mode, options.ranks, options.rank_count);
     printf("%zu cases\n", options.cases.count);
     int failed = 0;

@@ -12,6 +12,11 @@ typedef enum sweep_kind {
     SWEEP_ALL_GATHER,
     SWEEP_BROADCAST,
     SWEEP_REDUCE,
+    SWEEP_GATHER,
+    SWEEP_SCATTER,
+    SWEEP_ALL_TO_ALL,
+    SWEEP_SCAN,
+    SWEEP_EXSCAN,
     SWEEP_KINDS
 } sweep_kind;
 
@@ -44,7 +49,8 @@ typedef enum sweep_memory {
 
 /** What the calls are to go over and by, or the case has not tested what it says. */
 typedef struct sweep_target {
-    const char *transport, *algorithm;
+    const char *transport, *algorithm; /* "": any */
+    bool reproducible;                 /* combined in the order of ranks */
     sweep_memory memory;
     int hosts; /* that ranks are on, in turn; between them calls go over tcp */
 } sweep_target;
@@ -68,7 +74,11 @@ void guarded_pull(const guarded *g);
 bool sweep_has_far(void);
 
 bool sweep_reduces(sweep_kind kind);
+/** Of the ranks up to one's own, or before it. */
+bool sweep_is_prefix(sweep_kind kind);
 bool sweep_has_root(sweep_kind kind);
+/** Blocks of `count` elements, one a rank, in src or in dst. */
+bool sweep_has_blocks(sweep_kind kind);
 
 /** The cases of a mode for communicators of the given sizes; free all. */
 sweep_cases sweep_list(sweep_mode mode, const int *ranks, int rank_count);

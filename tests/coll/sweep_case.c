@@ -12,12 +12,36 @@
 
 bool sweep_reduces(sweep_kind kind)
 {
-    return kind == SWEEP_ALL_REDUCE || kind == SWEEP_REDUCE_SCATTER || kind == SWEEP_REDUCE;
+    return kind == SWEEP_ALL_REDUCE || kind == SWEEP_REDUCE_SCATTER || kind == SWEEP_REDUCE ||
+           sweep_is_prefix(kind);
+}
+
+bool sweep_is_prefix(sweep_kind kind)
+{
+    return kind == SWEEP_SCAN || kind == SWEEP_EXSCAN;
 }
 
 bool sweep_has_root(sweep_kind kind)
 {
-    return kind == SWEEP_BROADCAST || kind == SWEEP_REDUCE;
+    return kind == SWEEP_BROADCAST || kind == SWEEP_REDUCE || kind == SWEEP_GATHER ||
+           kind == SWEEP_SCATTER;
+}
+
+bool sweep_has_blocks(sweep_kind kind)
+{
+    return kind == SWEEP_REDUCE_SCATTER || kind == SWEEP_ALL_GATHER || kind == SWEEP_GATHER ||
+           kind == SWEEP_SCATTER || kind == SWEEP_ALL_TO_ALL;
+}
+
+/* A block of one buffer is this rank's vector in the other one. */
+static bool gathers(sweep_kind kind)
+{
+    return kind == SWEEP_ALL_GATHER || kind == SWEEP_GATHER;
+}
+
+static bool scatters(sweep_kind kind)
+{
+    return kind == SWEEP_REDUCE_SCATTER || kind == SWEEP_SCATTER;
 }
 
 /* ---- A rank's part --------------------------------------------------------------------- */
@@ -40,20 +64,19 @@ static void set_ranges(trial *t)
 {
     const size_t count = t->c->count;
     const range whole = {0, t->oracle.total}, block = {(size_t)t->rank * count, count};
-    t->in = t->c->kind == SWEEP_ALL_GATHER ? block : whole;
-    t->out = t->c->kind == SWEEP_REDUCE_SCATTER ? block : whole;
+    t->in = gathers(t->c->kind) ? block : whole;
+    t->out = scatters(t->c->kind) ? block : whole;
 }
 
 static oracle_case oracle_of(const sweep_case *c)
 {
-    const bool blocks = c->kind == SWEEP_REDUCE_SCATTER || c->kind == SWEEP_ALL_GATHER;
     return (oracle_case){
         .dtype = c->dtype,
         .op = c->op,
         .ranks = c->ranks,
         .data = c->data,
         .seed = c->seed,
-        .total = c->count * (blocks ? (size_t)c->ranks : 1),
+        .total = c->count * (sweep_has_blocks(c->kind) ? (size_t)c->ranks : 1),
         .block_count = c->kind == SWEEP_REDUCE_SCATTER ? c->count : 0,
     };
 }
@@ -67,14 +90,16 @@ static trial prepare(const sweep_case *c, sweep_memory memory, int rank)
     const size_t larger = t.in.count > t.out.count ? t.in.count : t.out.count;
     t.src = guarded_new((c->in_place ? larger : t.in.count) * size, c->shared, memory);
     t.dst = c->in_place ? t.src : guarded_new(t.out.count * size, c->shared, memory);
-    if (c->in_place && c->kind == SWEEP_ALL_GATHER)
+    if (c->in_place && gathers(c->kind))
         t.src_skip = t.in.first * size;
-    if (c->in_place && c->kind == SWEEP_REDUCE_SCATTER)
+    if (c->in_place && scatters(c->kind))
         t.dst_skip = t.out.first * size;
     oracle_fill(&t.oracle, rank, t.src.view + t.src_skip, t.in.first, t.in.count);
     guarded_push(&t.src);
     guarded_push(&t.dst);
-    if (c->kind == SWEEP_REDUCE && rank != c->root)
+    if ((c->kind == SWEEP_REDUCE || c->kind == SWEEP_GATHER) && rank != c->root)
+        t.out.count = 0;
+    if (c->kind == SWEEP_EXSCAN && rank == 0)
         t.out.count = 0;
     return t;
 }
@@ -100,6 +125,17 @@ static ring_status call_it(const trial *t, ring_comm *comm)
         return ring_all_gather(src, dst, c->count, c->dtype, comm, NULL);
     case SWEEP_BROADCAST:
         return ring_broadcast(src, dst, c->count, c->dtype, c->root, comm, NULL);
+    case SWEEP_GATHER:
+        return ring_gather(src, dst, c->count, c->dtype, c->root, comm, NULL);
+    case SWEEP_SCATTER:
+        return ring_scatter(src, dst, c->count, c->dtype, c->root, comm, NULL);
+    case SWEEP_ALL_TO_ALL:
+        return ring_all_to_all(src, dst, c->count, c->dtype, comm, NULL);
+    case SWEEP_SCAN:
+        return ring_scan(src, dst, c->count, c->dtype, c->op, comm, NULL);
+    case SWEEP_EXSCAN:
+        return ring_exscan(src, t->out.count > 0 ? dst : NULL, c->count, c->dtype, c->op, comm,
+                           NULL);
     default:
         return ring_reduce(src, dst, c->count, c->dtype, c->op, c->root, comm, NULL);
     }
@@ -128,9 +164,12 @@ static bool went_over(const sweep_case *c, const sweep_target *target, int rank,
 static bool went_the_way(const sweep_case *c, const sweep_target *target, int rank,
                          const ring_comm_info *info)
 {
+    if (!went_over(c, target, rank, info->transport))
+        return false;
+    if (target->algorithm[0] == '\0')
+        return true;
     const bool by_another = !sweep_order_serves(target->algorithm, c->kind);
-    return went_over(c, target, rank, info->transport) &&
-           (strcmp(info->algorithm, target->algorithm) == 0) != by_another;
+    return (strcmp(info->algorithm, target->algorithm) == 0) != by_another;
 }
 
 /* Collectives that only move: every block is its owner's input. */
@@ -139,22 +178,37 @@ static bool moved_right(const trial *t)
     const sweep_case *c = t->c;
     const size_t size = ring_dtype_size(c->dtype);
     const unsigned char *dst = t->dst.view + t->dst_skip;
-    if (c->kind == SWEEP_BROADCAST)
-        return oracle_is_input(&t->oracle, c->root, dst, 0, c->count);
-    for (int owner = 0; owner < c->ranks; owner++) {
-        const size_t first = (size_t)owner * c->count;
-        if (!oracle_is_input(&t->oracle, owner, dst + first * size, first, c->count))
+    if (c->kind == SWEEP_BROADCAST || c->kind == SWEEP_SCATTER)
+        return oracle_is_input(&t->oracle, c->root, dst, t->out.first, t->out.count);
+    for (int owner = 0; owner < c->ranks && t->out.count > 0; owner++) {
+        const size_t at = (size_t)owner * c->count;
+        const int block = c->kind == SWEEP_ALL_TO_ALL ? t->rank : owner;
+        if (!oracle_is_input(&t->oracle, owner, dst + at * size, (size_t)block * c->count,
+                             c->count))
             return false;
     }
     return true;
 }
 
-static bool output_right(trial *t, const char *algorithm, int hosts)
+/* Of some ranks, in their order. Where nothing comes, an input in place stays. */
+static bool prefix_right(const trial *t)
+{
+    oracle_case some = t->oracle;
+    some.ranks = t->rank + (t->c->kind == SWEEP_SCAN);
+    some.order = oracle_rank_order;
+    if (t->out.count > 0)
+        return oracle_is_reduced(&some, t->dst.view, 0, t->out.count);
+    return !t->c->in_place || oracle_is_input(&t->oracle, t->rank, t->src.view, 0, t->in.count);
+}
+
+static bool output_right(trial *t, const sweep_target *target, const char *algorithm)
 {
     if (!sweep_reduces(t->c->kind))
         return moved_right(t);
-    sweep_order order;
-    if (!sweep_order_find(&order, t->c, algorithm, hosts))
+    if (sweep_is_prefix(t->c->kind))
+        return prefix_right(t);
+    sweep_order order = {.at = oracle_rank_order};
+    if (!target->reproducible && !sweep_order_find(&order, t->c, algorithm, target->hosts))
         return false;
     t->oracle.order = order.at;
     t->oracle.context = &order;
@@ -169,7 +223,7 @@ static const char *judge(trial *t, const sweep_target *target, const ring_comm_i
 {
     if (!went_the_way(t->c, target, t->rank, info))
         return "went another way than the sweep is about";
-    if (!output_right(t, info->algorithm, target->hosts))
+    if (!output_right(t, target, info->algorithm))
         return "wrong output";
     if (!guarded_intact(&t->src) || !guarded_intact(&t->dst))
         return "wrote out of bounds";
@@ -181,14 +235,12 @@ static const char *judge(trial *t, const sweep_target *target, const ring_comm_i
 
 static void report(const trial *t, const ring_comm_info *info, const char *wrong)
 {
-    static const char *const names[SWEEP_KINDS] = {"all_reduce", "reduce_scatter", "all_gather",
-                                                   "broadcast", "reduce"};
     const sweep_case *c = t->c;
     fprintf(stderr, "rank %d of %d: %s %s %s count %zu root %d %s %s %s (%s over %s): %s\n",
-            t->rank, c->ranks, names[c->kind], ring_dtype_name(c->dtype), ring_op_name(c->op),
-            c->count, c->root, c->in_place ? "in place" : "out of place",
-            c->shared ? "shared" : "plain", c->data == ORACLE_EXACT ? "exact" : "random",
-            info->algorithm, info->transport, wrong);
+            t->rank, c->ranks, plan_collective_name(sweep_collective(c->kind)),
+            ring_dtype_name(c->dtype), ring_op_name(c->op), c->count, c->root,
+            c->in_place ? "in place" : "out of place", c->shared ? "shared" : "plain",
+            c->data == ORACLE_EXACT ? "exact" : "random", info->algorithm, info->transport, wrong);
 }
 
 int sweep_run(const sweep_case *c, const sweep_target *target, int rank, ring_comm *comm)

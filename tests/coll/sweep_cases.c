@@ -12,6 +12,8 @@
 #include <string.h>
 
 enum { KIND, DTYPE, OP, COUNT, IN_PLACE, SHARED, DATA, ROOT, FACTORS };
+/* Operations on bits are in test_bits.c. */
+enum { ARITHMETIC_OPS = RING_AVG + 1 };
 enum { COUNTS = 15, LARGE_COUNTS = 2, MOST_LEVELS = 16, FEW_RANKS = 4 };
 
 typedef struct row {
@@ -29,16 +31,22 @@ static size_t count_of(int level, int ranks, bool blocks)
     return blocks && ranks > FEW_RANKS && counts[level] == large ? large / n : counts[level];
 }
 
+/* An average is of all ranks. */
+static ring_op op_of(const row *r)
+{
+    const ring_op op = (ring_op)r->level[OP];
+    return op == RING_AVG && sweep_is_prefix((sweep_kind)r->level[KIND]) ? RING_SUM : op;
+}
+
 static sweep_case case_of(const row *r, int ranks, unsigned seed)
 {
     const sweep_kind kind = (sweep_kind)r->level[KIND];
-    const bool blocks = kind == SWEEP_REDUCE_SCATTER || kind == SWEEP_ALL_GATHER;
     return (sweep_case){.ranks = ranks,
                         .kind = kind,
                         .dtype = (ring_dtype)r->level[DTYPE],
-                        .op = (ring_op)r->level[OP],
-                        .count = count_of(r->level[COUNT], ranks, blocks),
-                        .in_place = r->level[IN_PLACE],
+                        .op = op_of(r),
+                        .count = count_of(r->level[COUNT], ranks, sweep_has_blocks(kind)),
+                        .in_place = r->level[IN_PLACE] && kind != SWEEP_ALL_TO_ALL,
                         .shared = r->level[SHARED],
                         .data = (oracle_data)r->level[DATA],
                         .root = r->level[ROOT] % ranks,
@@ -198,7 +206,7 @@ static void add_pairwise(sweep_cases *list, int ranks, bool sample)
 {
     static pairs p; /* large */
     const int counts = COUNTS - (sample ? LARGE_COUNTS : 0), stride = sample ? 4 : 1;
-    p = (pairs){.levels = {SWEEP_KINDS, RING_DTYPE_COUNT, RING_OP_COUNT, counts, 2, 2, 2,
+    p = (pairs){.levels = {SWEEP_KINDS, RING_DTYPE_COUNT, ARITHMETIC_OPS, counts, 2, 2, 2,
                            ranks < MOST_LEVELS ? ranks : MOST_LEVELS}};
     make_rows(&p);
     for (int i = ranks % stride; i < p.row_count; i += stride)
@@ -247,7 +255,7 @@ static row row_at(int k, int dtype, int op)
 static void add_product(sweep_cases *list, int ranks)
 {
     for (int dtype = 0; dtype < RING_DTYPE_COUNT; dtype++)
-        for (int op = 0; op < RING_OP_COUNT; op++)
+        for (int op = 0; op < ARITHMETIC_OPS; op++)
             for (int k = 0; k < SWEEP_KINDS * COUNTS * 2 * 2 * 2; k++) {
                 const row r = row_at(k, dtype, op);
                 const bool depends_on_op = matters(OP, r.level[KIND]);

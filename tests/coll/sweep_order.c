@@ -5,20 +5,25 @@
 #include <stdio.h>
 #include <string.h>
 
-static plan_collective collective_of(sweep_kind kind)
+plan_collective sweep_collective(sweep_kind kind)
 {
     static const plan_collective of[SWEEP_KINDS] = {[SWEEP_ALL_REDUCE] = PLAN_ALL_REDUCE,
                                                     [SWEEP_REDUCE_SCATTER] = PLAN_REDUCE_SCATTER,
                                                     [SWEEP_ALL_GATHER] = PLAN_ALL_GATHER,
                                                     [SWEEP_BROADCAST] = PLAN_BROADCAST,
-                                                    [SWEEP_REDUCE] = PLAN_REDUCE};
+                                                    [SWEEP_REDUCE] = PLAN_REDUCE,
+                                                    [SWEEP_GATHER] = PLAN_GATHER,
+                                                    [SWEEP_SCATTER] = PLAN_SCATTER,
+                                                    [SWEEP_ALL_TO_ALL] = PLAN_ALL_TO_ALL,
+                                                    [SWEEP_SCAN] = PLAN_SCAN,
+                                                    [SWEEP_EXSCAN] = PLAN_EXSCAN};
     return of[kind];
 }
 
 /* The chunks that the library chooses: for the power of two below the bytes. */
 static int chunks_of(const algo *a, const sweep_case *c, const plan_world *world)
 {
-    const plan_collective collective = collective_of(c->kind);
+    const plan_collective collective = sweep_collective(c->kind);
     const size_t bytes = c->count * (size_t)plan_blocks(collective, c->ranks) *
                          ring_dtype_size(c->dtype);
     size_t typical = bytes > 0;
@@ -58,7 +63,7 @@ bool sweep_order_find(sweep_order *order, const sweep_case *c, const char *algor
     for (int rank = 0; rank < c->ranks; rank++)
         host_of[rank] = rank % hosts;
     const algo *a = algo_find(algorithm);
-    const plan_collective collective = collective_of(c->kind);
+    const plan_collective collective = sweep_collective(c->kind);
     algo_call call = {.collective = collective,
                       .world = &world,
                       .chunks = chunks_of(a, c, &world),
@@ -86,5 +91,5 @@ void sweep_order_free(sweep_order *order)
 
 bool sweep_order_serves(const char *algorithm, sweep_kind kind)
 {
-    return algo_find(algorithm)->supports(collective_of(kind));
+    return algo_find(algorithm)->supports(sweep_collective(kind));
 }

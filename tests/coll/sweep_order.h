@@ -20,6 +20,7 @@ typedef struct sweep_order {
 bool sweep_order_find(sweep_order *order, const sweep_case *c, const char *algorithm, int hosts);
 void sweep_order_free(sweep_order *order);
 
+plan_collective sweep_collective(sweep_kind kind);
 /** @return true if the algorithm can do it. */
 bool sweep_order_serves(const char *algorithm, sweep_kind kind);
 

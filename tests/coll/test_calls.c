@@ -167,7 +167,13 @@ static int wrong_arguments(int rank, int ranks, harness_board *board, void *arg)
                RING_ERR_ARGUMENT,
            "count");
     EXPECT(ring_broadcast(x, x, 1, RING_FLOAT32, ranks, comm, NULL) == RING_ERR_ARGUMENT, "root");
-    EXPECT(ring_send(x, 1, RING_FLOAT32, rank, comm, NULL) == RING_ERR_ARGUMENT, "self");
+    EXPECT(ring_send(x, 1, RING_FLOAT32, ranks, comm, NULL) == RING_ERR_ARGUMENT, "peer");
+    EXPECT(ring_all_to_all(x, x, 1, RING_FLOAT32, comm, NULL) == RING_ERR_ARGUMENT, "in place");
+    EXPECT(ring_gather(x, x, 1, RING_FLOAT32, -1, comm, NULL) == RING_ERR_ARGUMENT, "root");
+    EXPECT(ring_scatter(x, x + 1, SIZE_MAX / 4, RING_FLOAT32, 0, comm, NULL) == RING_ERR_ARGUMENT,
+           "count");
+    EXPECT(ring_scan(x, x, 1, RING_FLOAT32, RING_AVG, comm, NULL) == RING_ERR_ARGUMENT, "average");
+    EXPECT(strstr(ring_last_error(NULL), "take the sum") != NULL, "%s", ring_last_error(NULL));
     ring_call call = RING_CALL_INIT;
     call.stream = x;
     EXPECT(ring_barrier(comm, &call) == RING_ERR_UNSUPPORTED, "stream");
@@ -175,6 +181,76 @@ static int wrong_arguments(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(ring_barrier(comm, NULL));
     ring_comm_destroy(comm);
     return 0;
+}
+
+/* Of a short call and of one that is not eager. An exscan writes nothing on rank 0. */
+static int prefixes(int rank, int ranks, harness_board *board, void *arg)
+{
+    static const size_t counts[] = {3, 40000};
+    ring_comm *comm;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    for (int c = 0; c < 2; c++) {
+        const size_t count = counts[c];
+        int32_t *src = malloc(count * sizeof *src), *dst = malloc(count * sizeof *dst);
+        for (size_t i = 0; i < count; i++)
+            src[i] = (rank + 1) * 1000 + (int32_t)(i % 7), dst[i] = -1;
+        EXPECT_OK(ring_exscan(src, rank > 0 ? dst : NULL, count, RING_INT32, RING_SUM, comm, NULL));
+        for (size_t i = 0; i < count; i++) {
+            const int32_t before = rank * (rank + 1) / 2 * 1000 + rank * (int32_t)(i % 7);
+            EXPECT(dst[i] == (rank > 0 ? before : -1), "exscan gave %d at %zu", dst[i], i);
+        }
+        EXPECT_OK(ring_scan(src, src, count, RING_INT32, RING_SUM, comm, NULL));
+        for (size_t i = 0; i < count; i++) {
+            const int32_t all = (rank + 1) * (rank + 2) / 2 * 1000;
+            EXPECT(src[i] == all + (rank + 1) * (int32_t)(i % 7), "scan gave %d at %zu", src[i], i);
+        }
+        free(src);
+        free(dst);
+    }
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_prefixes(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 5; ranks++)
+        run(ranks, prefixes);
+}
+
+/* The buffers that only the root has may be NULL elsewhere. */
+static int rooted_blocks(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { COUNT = 70000 }; /* too long to be eager */
+    ring_comm *comm;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    int32_t *own = malloc(COUNT * sizeof *own), *all = NULL;
+    const int root = ranks - 1;
+    if (rank == root)
+        all = malloc(COUNT * sizeof *all * (size_t)ranks);
+    for (int32_t i = 0; i < COUNT; i++)
+        own[i] = rank * COUNT + i;
+    EXPECT_OK(ring_gather(own, all, COUNT, RING_INT32, root, comm, NULL));
+    for (int32_t i = 0; rank == root && i < COUNT * ranks; i++) {
+        EXPECT(all[i] == i, "gathered %d at %d", all[i], i);
+        all[i] = -i;
+    }
+    EXPECT_OK(ring_scatter(all, own, COUNT, RING_INT32, root, comm, NULL));
+    for (int32_t i = 0; i < COUNT; i++)
+        EXPECT(own[i] == -(rank * COUNT + i), "scattered %d at %d", own[i], i);
+    free(all);
+    free(own);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_only_the_root_needs_the_blocks_of_all(void **state)
+{
+    (void)state;
+    run(1, rooted_blocks);
+    run(3, rooted_blocks);
 }
 
 static void test_wrong_arguments_are_refused_before_anything_is_sent(void **state)
@@ -231,6 +307,20 @@ static int different_roots(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
+static int different_blocks(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    float x[16] = {0}, y[16];
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT(ring_all_to_all(x, y, rank == 1 ? 3 : 2, RING_FLOAT32, comm, NULL) == RING_ERR_MISMATCH,
+           "%s", ring_last_error(comm));
+    const char *text = ring_last_error(comm);
+    EXPECT(strstr(text, "all_to_all") != NULL && strstr(text, "count 3") != NULL, "%s", text);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
 static void test_different_calls_are_shown_on_all_ranks(void **state)
 {
     (void)state;
@@ -238,6 +328,7 @@ static void test_different_calls_are_shown_on_all_ranks(void **state)
     run(4, different_counts);
     run(3, different_ops);
     run(2, different_roots);
+    run(3, different_blocks);
 }
 
 static int missing_rank(int rank, int ranks, harness_board *board, void *arg)
@@ -427,6 +518,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_send_and_recv_go_round_a_ring),
         cmocka_unit_test(test_pending_receive_does_not_hold_up_collectives),
         cmocka_unit_test(test_ring_moves_exactly_the_bytes_of_theory),
+        cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_only_the_root_needs_the_blocks_of_all),
         cmocka_unit_test(test_wrong_arguments_are_refused_before_anything_is_sent),
         cmocka_unit_test(test_different_calls_are_shown_on_all_ranks),
         cmocka_unit_test(test_missing_rank_is_a_timeout),

@@ -70,6 +70,29 @@ static int exchange(int rank, ring_comm *comm, size_t bytes, bool far_here)
     return 0;
 }
 
+/* Far to plain memory, far to far, and plain to far, of one rank. */
+static int exchange_alone(int rank, ring_comm *comm, size_t bytes)
+{
+    unsigned char *host = bytes_new(bytes, rank), *got = calloc(1, bytes + 1);
+    unsigned char *a = far_alloc(bytes + 1), *b = far_alloc(bytes + 1);
+    void *const way[] = {host, a, b, got};
+    EXPECT(host != NULL && got != NULL, "no memory");
+    for (int i = 0; i < 3; i++) {
+        ring_work *sending;
+        ring_call call = RING_CALL_INIT;
+        call.work = &sending;
+        EXPECT_OK(ring_send(way[i], bytes, RING_UINT8, rank, comm, &call));
+        EXPECT_OK(ring_recv(way[i + 1], bytes, RING_UINT8, rank, comm, NULL));
+        EXPECT_OK(ring_wait(&sending));
+    }
+    EXPECT(memcmp(host, got, bytes) == 0, "%zu bytes", bytes);
+    far_free(a);
+    far_free(b);
+    free(host);
+    free(got);
+    return 0;
+}
+
 static int pairs(int rank, int ranks, harness_board *board, void *arg)
 {
     static const size_t sizes[] = {0, 1, 40, 41, 4093, 65536, 65537, 1000003};
@@ -80,6 +103,9 @@ static int pairs(int rank, int ranks, harness_board *board, void *arg)
         for (int mix = 1; mix < 4; mix++) /* which ranks have far memory */
             if (exchange(rank, comm, sizes[i], mix >> rank & 1) != 0)
                 return 1;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (exchange_alone(rank, comm, sizes[i]) != 0)
+            return 1;
     ring_comm_destroy(comm);
     return 0;
 }

@@ -2,7 +2,8 @@
  *
  * Many ranks on few cores: they join in time, under the usual limit on open files, compute what is
  * right, and hold no more than the pairs that they use need.
- * Usage: test_coll_scale processes|threads RANKS; RING_ALGO chooses the algorithm. */
+ * Usage: test_coll_scale processes|threads RANKS [SECONDS]; RING_ALGO chooses the algorithm. All
+ * have joined within SECONDS, 5 or for threads 30 if it is not given. */
 #include "harness.h"
 
 #include <dirent.h>
@@ -104,8 +105,8 @@ static bool has_descriptors(int ranks)
 
 int main(int argc, char **argv)
 {
-    const int ranks = argc == 3 ? atoi(argv[2]) : 0;
-    const bool threads = argc == 3 && strcmp(argv[1], "threads") == 0;
+    const int ranks = argc >= 3 ? atoi(argv[2]) : 0;
+    const bool threads = argc >= 3 && strcmp(argv[1], "threads") == 0;
     const struct rlimit files = {.rlim_cur = 1024, .rlim_max = 1024};
     if (ranks < 1 || ranks > HARNESS_MAX_RANKS)
         return 2;
@@ -118,6 +119,8 @@ int main(int argc, char **argv)
         return 77;
     }
     limits l = {.started = harness_now(), .join_seconds = threads ? 30 : 5};
+    if (argc > 3)
+        l.join_seconds = atof(argv[3]);
     const int failed = harness_run(threads ? HARNESS_THREADS : HARNESS_PROCESSES, ranks, take_part,
                                    &l, NULL);
     printf("%.2f s in all, %d ranks failed\n", harness_now() - l.started, failed);

@@ -20,13 +20,15 @@ static void count_flushed(rma_link *l)
     }
 }
 
+/* The oldest may end between the count and the look: only its failure means that no more end. */
 bool rma_is_sending(rma_link *l)
 {
     const uint64_t before = l->slots_done;
     count_flushed(l);
-    return l->slots_done != before ||
-           (l->slots_done < l->slots_sent &&
-            ticket_status(&l->over[l->slots_done % RMA_SLOTS]) == RING_IN_PROGRESS);
+    if (l->slots_done != before || l->slots_done == l->slots_sent)
+        return l->slots_done != before;
+    const ring_status oldest = ticket_status(&l->over[l->slots_done % RMA_SLOTS]);
+    return oldest == RING_OK || oldest == RING_IN_PROGRESS;
 }
 
 static uint64_t bytes_freed(const rma_link *l)

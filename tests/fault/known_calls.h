@@ -20,4 +20,9 @@ ring_status known_calls(ring_comm *comm, int rank, int ranks, bool *wrong);
 /** The same if *@p outcome is RING_OK so far, and notes how it ended. */
 void known_calls_note(ring_comm *comm, int rank, int ranks, known_outcome *outcome);
 
+/** @return true if it ended well, or soon after @p failed (harness_now()) with a reason that is
+ *  no excuse such as a deadline. */
+bool known_outcome_is_told(const known_outcome *outcome, double failed);
+void known_outcomes_print(const known_outcome *outcomes, int ranks, double failed);
+
 #endif

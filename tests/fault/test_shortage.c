@@ -120,14 +120,6 @@ static findings run(shortage s)
     return found;
 }
 
-static bool is_told_well(const known_outcome *o, const findings *f)
-{
-    if (o->status == RING_OK)
-        return !o->wrong;
-    return !o->wrong && o->status != RING_ERR_INTERNAL && o->status != RING_ERR_MISMATCH &&
-           o->text[0] != '\0' && o->over - f->failed < 2 && o->status != RING_ERR_TIMEOUT;
-}
-
 /* Whoever has an error is not alone with it. */
 static bool all_know(const findings *f)
 {
@@ -141,13 +133,10 @@ static void judge(const shortage *s, const findings *f)
 {
     bool well = all_know(f);
     for (int r = 0; r < RANKS; r++)
-        well = well && is_told_well(&f->outcomes[r], f);
+        well = well && known_outcome_is_told(&f->outcomes[r], f->failed);
     if (well)
         return;
-    for (int r = 0; r < RANKS; r++)
-        print_error("rank %d: %s after %.2f s%s: %s\n", r,
-                    ring_status_string(f->outcomes[r].status), f->outcomes[r].over - f->failed,
-                    f->outcomes[r].wrong ? ", wrong values" : "", f->outcomes[r].text);
+    known_outcomes_print(f->outcomes, RANKS, f->failed);
     fail_msg("allocation %ld of rank %d failed", s->nth, s->victim);
 }
 

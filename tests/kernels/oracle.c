@@ -6,7 +6,8 @@
 
 bool oracle_is_half(ring_dtype dtype)
 {
-    return dtype == RING_FLOAT16 || dtype == RING_BFLOAT16;
+    return dtype == RING_FLOAT16 || dtype == RING_BFLOAT16 || dtype == RING_FLOAT8_E4M3 ||
+           dtype == RING_FLOAT8_E5M2;
 }
 
 bool oracle_is_float(ring_dtype dtype)
@@ -16,13 +17,20 @@ bool oracle_is_float(ring_dtype dtype)
 
 size_t oracle_size(ring_dtype dtype, bool accumulator)
 {
-    static const size_t sizes[RING_DTYPE_COUNT] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+    static const size_t sizes[RING_DTYPE_COUNT] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
     return accumulator && oracle_is_half(dtype) ? 4 : sizes[dtype];
 }
 
 static half_format format_of(ring_dtype dtype)
 {
-    return dtype == RING_FLOAT16 ? half_float16 : half_bfloat16;
+    switch (dtype) {
+    case RING_FLOAT8_E4M3:
+        return half_e4m3;
+    case RING_FLOAT8_E5M2:
+        return half_e5m2;
+    default:
+        return dtype == RING_FLOAT16 ? half_float16 : half_bfloat16;
+    }
 }
 
 /* ---- Integers, as 128-bit numbers ---- */
@@ -70,6 +78,18 @@ static wide combine_integers(wide a, wide b, ring_dtype dtype, ring_op op)
         return a > b ? a : b;
     case RING_MIN:
         return a > b ? b : a;
+    case RING_BAND:
+        return a & b;
+    case RING_BOR:
+        return a | b;
+    case RING_BXOR:
+        return a ^ b;
+    case RING_LAND:
+        return a != 0 && b != 0;
+    case RING_LOR:
+        return a != 0 || b != 0;
+    case RING_LXOR:
+        return (a != 0) != (b != 0);
     default:
         return wrap(a + b, dtype);
     }
@@ -80,8 +100,8 @@ static wide combine_integers(wide a, wide b, ring_dtype dtype, ring_op op)
 static double load_float(const void *data, ring_dtype dtype, bool accumulator)
 {
     if (oracle_is_half(dtype) && !accumulator) {
-        uint16_t half;
-        memcpy(&half, data, sizeof half);
+        uint16_t half = 0;
+        memcpy(&half, data, oracle_size(dtype, false)); /* little endian */
         return half_value(half, format_of(dtype));
     }
     if (dtype == RING_FLOAT64)
@@ -154,6 +174,7 @@ static void fold_integers(void *out, const kernel_operand *ins, int in_count, si
                           ring_dtype dtype, ring_op op, int divisor)
 {
     wide x = load_integer(element(&ins[0], i, dtype), dtype);
+    x = kernel_is_logical(op) ? x != 0 : x;
     for (int k = 1; k < in_count; k++)
         x = combine_integers(x, load_integer(element(&ins[k], i, dtype), dtype), dtype, op);
     if (divisor != 0)
@@ -232,6 +253,10 @@ static uint64_t random_element(ring_dtype dtype, bool accumulator, uint64_t *sta
         return random_float(52, 11, state);
     if (dtype == RING_FLOAT32 || accumulator)
         return random_float(23, 8, state);
+    if (dtype == RING_FLOAT8_E4M3)
+        return random_float(3, 4, state);
+    if (dtype == RING_FLOAT8_E5M2)
+        return random_float(2, 5, state);
     return dtype == RING_FLOAT16 ? random_float(10, 5, state) : random_float(7, 8, state);
 }
 

@@ -24,10 +24,10 @@ typedef struct cast {
     void (*narrow)(uint16_t *dst, const float *src, size_t count);
 } cast;
 
-static const cast f16 = {{.mantissa = 10, .min_exponent = -14},
+static const cast f16 = {{.sign = 0x8000, .mantissa = 10, .min_exponent = -14},
                          kernel_f16_to_f32,
                          kernel_f32_to_f16};
-static const cast bf16 = {{.mantissa = 7, .min_exponent = -126},
+static const cast bf16 = {{.sign = 0x8000, .mantissa = 7, .min_exponent = -126},
                           kernel_bf16_to_f32,
                           kernel_f32_to_bf16};
 

@@ -60,7 +60,7 @@ static bool is_copy(const fold_case *c)
     bool same = true;
     for (int k = 0; k < OUTS; k++)
         same = same && (!oracle_is_half(c->dtype) || c->wide_out[k] == c->wide_in[0]);
-    return c->in_count == 1 && c->divisor == 0 && same;
+    return c->in_count == 1 && c->divisor == 0 && !kernel_is_logical(c->op) && same;
 }
 
 static void make_inputs(const fold_case *c, uint64_t *state)
@@ -186,13 +186,15 @@ static void test_every_type_and_operation_gives_the_oracles_bits(void **cmocka_s
     uint64_t state = 1;
     for (ring_dtype dtype = 0; dtype < RING_DTYPE_COUNT; dtype++)
         for (ring_op op = 0; op < RING_OP_COUNT; op++)
-            run_op((fold_case){.dtype = dtype, .op = op}, &state);
+            if (kernel_serves(dtype, op))
+                run_op((fold_case){.dtype = dtype, .op = op}, &state);
 }
 
 static void test_accumulator_operands_mix_with_halves(void **cmocka_state)
 {
     (void)cmocka_state;
-    static const ring_dtype dtypes[] = {RING_FLOAT16, RING_BFLOAT16};
+    static const ring_dtype dtypes[] = {RING_FLOAT16, RING_BFLOAT16, RING_FLOAT8_E4M3,
+                                        RING_FLOAT8_E5M2};
     static const struct {
         bool in[2], out[2];
     } mixes[] = {
@@ -202,9 +204,9 @@ static void test_accumulator_operands_mix_with_halves(void **cmocka_state)
         {{true, true}, {true, true}},
     };
     uint64_t state = 2;
-    for (size_t d = 0; d < 2; d++)
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
         for (size_t m = 0; m < sizeof mixes / sizeof *mixes; m++)
-            for (int op = 0; op < RING_OP_COUNT; op += 2) { /* sum, max, avg */
+            for (int op = 0; op <= RING_AVG; op += 2) { /* sum, max, avg */
                 fold_case c = {.dtype = dtypes[d], .op = (ring_op)op};
                 for (int k = 0; k < INS; k++)
                     c.wide_in[k] = mixes[m].in[k % 2];

@@ -276,6 +276,30 @@ static void test_adam_does_the_documented_operations(void **cmocka_state)
     }
 }
 
+/* Each step divides by another number. */
+static void test_adam_divides_as_a_division_in_all_steps(void **cmocka_state)
+{
+    (void)cmocka_state;
+    uint64_t state = 17;
+    kernel_adam args = {.lr = 1, .beta1 = 0.9, .beta2 = 0.999, .scale = 1, .bias_correction = true};
+    for (args.step = 1; args.step <= 3000; args.step++) {
+        arrays got, want;
+        fill(&got, &state);
+        got.v[0] = 0;
+        got.v[1] = INFINITY;
+        got.v[2] = NAN;
+        got.v[3] = 1e-44F;
+        got.m[3] = 1e-30F;
+        got.grad[3] = 0;
+        args.eps = args.step % 2 == 0 ? 0 : 1e-8;
+        want = got;
+        kernel_adam_step(got.p, got.grad, got.m, got.v, N, &args);
+        for (size_t i = 0; i < N; i++)
+            adam_by_hand(&want.p[i], want.grad[i], &want.m[i], &want.v[i], &args);
+        check_equal(&got, &want, "adam step", N);
+    }
+}
+
 static void test_first_momentum_step_ignores_what_the_buffer_held(void **cmocka_state)
 {
     (void)cmocka_state;
@@ -323,16 +347,16 @@ static void test_a_nan_gradient_spoils_only_its_own_parameter(void **cmocka_stat
 
 /* ---- Sum of squares ---- */
 
-/* The definition, lane by lane: 16 strided sums, then halves onto halves. */
+/* The definition, lane by lane: 32 strided sums, then halves onto halves. */
 static double squares_by_hand(const float *x, size_t count)
 {
-    volatile double lane[16];
-    for (size_t l = 0; l < 16; l++) {
+    volatile double lane[32];
+    for (size_t l = 0; l < 32; l++) {
         lane[l] = 0;
-        for (size_t i = l; i < count; i += 16)
+        for (size_t i = l; i < count; i += 32)
             lane[l] = lane[l] + (double)x[i] * (double)x[i];
     }
-    for (size_t half = 8; half > 0; half /= 2)
+    for (size_t half = 16; half > 0; half /= 2)
         for (size_t l = 0; l < half; l++)
             lane[l] = lane[l] + lane[l + half];
     return lane[0];
@@ -374,6 +398,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_steps_equal_pytorchs),
         cmocka_unit_test(test_sgd_does_the_documented_operations),
         cmocka_unit_test(test_adam_does_the_documented_operations),
+        cmocka_unit_test(test_adam_divides_as_a_division_in_all_steps),
         cmocka_unit_test(test_lion_does_the_documented_operations),
         cmocka_unit_test(test_adagrad_does_the_documented_operations),
         cmocka_unit_test(test_first_momentum_step_ignores_what_the_buffer_held),

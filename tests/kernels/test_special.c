@@ -11,6 +11,7 @@
 
 #include "kernels.h"
 #include "level.h"
+#include "oracle.h"
 
 #include <math.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static void test_any_nan_gives_the_nan_of_all_ones(void **state)
 {
     (void)state;
     const uint32_t others[] = {zero, minus_zero, one, infinity, minus_infinity, quiet_nan, 1};
-    for (ring_op op = 0; op < RING_OP_COUNT; op++)
+    for (ring_op op = 0; op <= RING_AVG; op++)
         for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
             expect_either_order(op, quiet_nan, others[i], nan_result);
             expect_either_order(op, signalling_nan, others[i], nan_result);
@@ -128,6 +129,86 @@ static void test_halves_round_once_after_the_last_input(void **state)
     assert_true(wide == 2050);
 }
 
+/* ---- Floats of 8 bits, of which all are tried -------------------------------------------------
+ */
+
+typedef struct quarter_type {
+    ring_dtype dtype;
+    half_format format;
+} quarter_type;
+
+static uint8_t rounded(ring_dtype dtype, float x)
+{
+    uint8_t out = 0;
+    const kernel_operand in = {&x, true};
+    kernel_fold(&(kernel_operand){&out, false}, 1, &in, 1, 1, dtype, RING_SUM, 0);
+    return out;
+}
+
+static void expect_rounded(quarter_type type, float x)
+{
+    const uint8_t got = rounded(type.dtype, x), wanted = (uint8_t)half_bits((double)x, type.format);
+    if (got != wanted && !isnan(x))
+        fail_msg("%s of %a: %02x, not %02x", type.dtype == RING_FLOAT8_E5M2 ? "e5m2" : "e4m3",
+                 (double)x, got, wanted);
+    if (isnan(x))
+        assert_int_equal(got & 0x7f, 0x7f);
+}
+
+/* Each number, the middle between it and the next one, and what lies just beside these. */
+static void check_neighbours(quarter_type type, double value, double next)
+{
+    const float points[] = {(float)value, (float)((value + next) / 2)};
+    for (size_t p = 0; p < 2; p++) {
+        const float x = points[p];
+        expect_rounded(type, x);
+        expect_rounded(type, nextafterf(x, -INFINITY));
+        expect_rounded(type, nextafterf(x, INFINITY));
+        expect_rounded(type, -x);
+        expect_rounded(type, nextafterf(-x, INFINITY));
+    }
+}
+
+static void check_all_quarters(quarter_type type)
+{
+    uint8_t all[256];
+    float wide[256];
+    for (int i = 0; i < 256; i++)
+        all[i] = (uint8_t)i;
+    const kernel_operand in = {all, false};
+    kernel_fold(&(kernel_operand){wide, true}, 1, &in, 1, 256, type.dtype, RING_SUM, 0);
+    for (int i = 0; i < 256; i++) {
+        const double value = half_value((uint16_t)i, type.format);
+        assert_true(isnan(value) ? isnan(wide[i]) : (double)wide[i] == value);
+        assert_int_equal(signbit(wide[i]) != 0 && !isnan(value), i > 127 && !isnan(value));
+    }
+    for (int i = 0; i < type.format.largest; i++)
+        check_neighbours(type, half_value((uint16_t)i, type.format),
+                         half_value((uint16_t)(i + 1), type.format));
+}
+
+static void test_floats_of_8_bits_are_right_everywhere(void **state)
+{
+    (void)state;
+    const quarter_type types[] = {{RING_FLOAT8_E4M3, half_e4m3}, {RING_FLOAT8_E5M2, half_e5m2}};
+    uint64_t random = 5;
+    for (size_t t = 0; t < 2; t++) {
+        check_all_quarters(types[t]);
+        for (int i = 0; i < 1000000; i++) {
+            const uint32_t bits = (uint32_t)oracle_random(&random);
+            float x;
+            memcpy(&x, &bits, sizeof x);
+            expect_rounded(types[t], x);
+        }
+    }
+    assert_true(half_value(0x7e, half_e4m3) == 448 && half_value(0x7b, half_e5m2) == 57344);
+    assert_true(half_value(0x01, half_e4m3) == 0x1p-9 && half_value(0x01, half_e5m2) == 0x1p-16);
+    assert_int_equal(rounded(RING_FLOAT8_E4M3, INFINITY), 0x7e); /* as NCCL's */
+    assert_int_equal(rounded(RING_FLOAT8_E5M2, -INFINITY), 0xfb);
+    assert_int_equal(rounded(RING_FLOAT8_E4M3, 1e30F), 0x7e);
+    assert_int_equal(rounded(RING_FLOAT8_E5M2, -1e-30F), 0x80);
+}
+
 static void test_integers_wrap_and_divide_towards_zero(void **state)
 {
     (void)state;
@@ -169,6 +250,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_subnormals_are_not_flushed),
         cmocka_unit_test(test_average_of_equal_values_is_the_value),
         cmocka_unit_test(test_halves_round_once_after_the_last_input),
+        cmocka_unit_test(test_floats_of_8_bits_are_right_everywhere),
         cmocka_unit_test(test_integers_wrap_and_divide_towards_zero),
         cmocka_unit_test(test_signed_and_unsigned_order_differ),
     };

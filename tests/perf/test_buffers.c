@@ -100,8 +100,9 @@ static void an_output_that_was_not_written_is_all_wrong(void **state)
 static void one_bad_byte_in_an_output_is_one_wrong_element(void **state)
 {
     (void)state;
-    static const char *const names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast"};
-    for (size_t i = 0; i < 4; i++)
+    static const char *const names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
+                                        "scatter",    "scan",           "exscan"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int in_place = 0; in_place < 2; in_place++) {
             const perf_case c = make_case(names[i], in_place);
             const perf_wrong wrong = check_after(&c, 0, 4 * COUNT - 1, false);
@@ -125,6 +126,11 @@ static void a_write_to_a_rank_that_is_not_the_root_is_wrong(void **state)
     const perf_case out = make_case("reduce", false), in = make_case("reduce", true);
     assert_int_equal(check_after(&out, 0, 5, false).elements, 1);
     assert_int_equal(check_after(&in, 0, 5, false).elements, 1);
+    const perf_case apart = make_case("gather", false), together = make_case("gather", true);
+    for (int block = 0; block < RANKS; block++) {
+        assert_int_equal(check_after(&apart, 0, 4 * COUNT * block + 5, false).elements, 1);
+        assert_int_equal(check_after(&together, 0, 4 * COUNT * block + 5, false).elements, 1);
+    }
 }
 
 static void writes_before_and_after_are_out_of_bounds(void **state)

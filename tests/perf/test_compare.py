@@ -14,12 +14,14 @@ import sys
 import tempfile
 import types
 import unittest
+import xml.etree.ElementTree as xml
 from pathlib import Path
 
 COMPARE = Path(sys.argv[1]) / "perf" / "compare"
 sys.path.insert(0, str(COMPARE))
 
 import builds
+import compare_page
 import figures
 import programs
 import small
@@ -110,6 +112,46 @@ class Figures(unittest.TestCase):
                          "1.00 [1.00 1.00]")
         self.assertEqual(figures.interval_text(figures.cell_summary([None])), "-")
         self.assertEqual(figures.table([["a", "bcd"], ["ef", "g"]]), " a  bcd\nef    g")
+
+
+class Page(unittest.TestCase):
+    def row(self, ranks, size, **times):
+        return {"ranks": ranks, "bytes": size, "time_us": times, "vs_best_peer": {"ring": 2.0},
+                "vs_limit": {"ring": None}}
+
+    def page(self, *rows, names=("limit", "ring", "a<b")):
+        text = compare_page.page("A & B", ["fast > slow"], rows, list(names), ["ring"])
+        return xml.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
+
+    def curves(self, page):
+        return [element for element in page.iter("path") if element.get("class") == "curve"]
+
+    def test_a_line_for_each_contender_in_two_charts_a_number_of_ranks(self):
+        page = self.page(self.row(2, 8, ring=1.0, limit=0.5), self.row(2, 64, ring=2.0, limit=0.5),
+                         self.row(4, 8, ring=3.0, **{"a<b": 4.0}))
+        self.assertEqual(len(list(page.iter("svg"))), 4)
+        self.assertEqual(len(self.curves(page)), 8)
+        self.assertEqual([line.get("stroke-dasharray") is not None
+                          for line in self.curves(page)[:2]], [True, False])
+        self.assertIn("a<b us", ["".join(cell.itertext()) for cell in page.iter("th")])
+        self.assertEqual(["".join(cell.itertext()) for cell in page.iter("td")][:7],
+                         ["2", "8", "0.50", "1.00", "-", "2.00", "-"])
+
+    def test_places_are_logarithmic(self):
+        axis = compare_page.Axis([1, 100], 0, 90, 10)
+        self.assertEqual([round(axis.at(value)) for value in (1, 10, 100)], [0, 45, 90])
+        self.assertEqual(compare_page.Axis([8], 0, 1, 2).ticks(10), [8, 16])
+        self.assertEqual(compare_page.Axis([1, 1024], 0, 1, 2).ticks(5), [1, 4, 16, 64, 256, 1024])
+
+    def test_bandwidth_is_of_the_bus(self):
+        self.assertAlmostEqual(compare_page.bus_bandwidth(4, 2**20, 1000.0), 1.5 * 2**20 / 1e6)
+
+    def test_nothing_measured_has_no_chart(self):
+        self.assertEqual(list(self.page(self.row(2, 8)).iter("svg")), [])
+
+    def test_what_has_no_logarithm_is_left_out(self):
+        page = self.page(self.row(1, 8, ring=1.0), self.row(1, 0, ring=1.0))
+        self.assertEqual(len(self.curves(page)), 1)
 
 
 class Programs(unittest.TestCase):

@@ -5,6 +5,7 @@ that note how they were called stand in for ringrun with ringtrain and for PyTor
 
     test_compare_train.py SOURCE BIN
 """
+import gzip
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import unittest
 
 SOURCE, BIN = sys.argv[1:3]
 EPOCH = 938  # steps of the stand-in's epoch on one rank
+SAVED = 4690  # steps of its checkpoint
 
 NOTE = f"""#!{sys.executable}
 import json, os, sys
@@ -32,8 +34,16 @@ if "products" in sys.argv:
 with open(value("--deepspeed_config", "")) as config:
     with open(os.environ["NOTES"] + ".configs", "a") as file:
         file.write(config.read())
+if open(value("--data", "") + "/images").read() != "unpacked":
+    raise SystemExit(1)
+if "--save" in sys.argv:
+    os.makedirs(value("--save", ""))
+    with open(value("--save", "") + "/latest", "w") as latest:
+        latest.write("step-{SAVED:08}")
+    raise SystemExit
 epoch = {EPOCH} // int(value("-n", "1"))
 steps = min(int(value("--max-steps", "0")), int(value("--epochs", "1")) * epoch)
+steps -= {SAVED} * ("--resume" in sys.argv)
 with open(value("--metrics", ""), "w") as file:
     file.write('{{"run": {{}}}}\\n')
     for step in range(min(steps, int(os.environ.get("MOST_STEPS", steps)))):
@@ -65,12 +75,16 @@ class Compare(unittest.TestCase):
         self.work = folder.name
         write(f"{self.work}/bin/ringrun", RINGRUN)
         write(f"{self.work}/python", PYTHON)
+        os.mkdir(f"{self.work}/data")
+        with gzip.open(f"{self.work}/data/images.gz", "wt") as file:
+            file.write("unpacked")
 
     def compare(self, **variables):
         env = dict(os.environ, NOTES=f"{self.work}/notes", OMP_NUM_THREADS="4", **variables)
         return subprocess.run(
-            [sys.executable, f"{SOURCE}/perf/compare/compare_train.py", "--data", "none", "--build",
-             self.work, "--python", f"{self.work}/python", "--rounds", "1", "--only", "mlp"],
+            [sys.executable, f"{SOURCE}/perf/compare/compare_train.py", "--data",
+             f"{self.work}/data", "--build", self.work, "--python", f"{self.work}/python",
+             "--rounds", "1", "--only", "mlp"],
             env=env, capture_output=True, text=True)
 
     def notes(self, program):
@@ -87,7 +101,8 @@ class Compare(unittest.TestCase):
         self.assertEqual(len(theirs), 1)
         ours = [int(call[call.index("--max-steps") + 1]) for call, _ in self.notes("/ringrun")
                 if "--max-steps" in call]
-        self.assertEqual(ours, [theirs.pop(), 1] * 4)
+        steps = theirs.pop()
+        self.assertEqual(ours, [steps, 1, SAVED + steps] + [steps, 1] * 3)
 
     def test_products_are_the_slowest_rank_s(self):
         rows = [line for line in self.compare().stdout.splitlines() if "products" in line]

@@ -92,14 +92,16 @@ static void types_have_the_names_of_nccl_tests_and_ours(void **state)
     static const struct {
         const char *name;
         int dtype;
-    } cases[] = {{"float", RING_FLOAT32},     {"float32", RING_FLOAT32},
-                 {"half", RING_FLOAT16},      {"float16", RING_FLOAT16},
-                 {"double", RING_FLOAT64},    {"float64", RING_FLOAT64},
-                 {"bfloat16", RING_BFLOAT16}, {"int8", RING_INT8},
-                 {"uint8", RING_UINT8},       {"int32", RING_INT32},
-                 {"uint32", RING_UINT32},     {"int64", RING_INT64},
-                 {"uint64", RING_UINT64},     {"char", RING_INT8},
-                 {"int", RING_INT32},         {"all", PERF_ALL}};
+    } cases[] = {{"float", RING_FLOAT32},      {"float32", RING_FLOAT32},
+                 {"half", RING_FLOAT16},       {"float16", RING_FLOAT16},
+                 {"double", RING_FLOAT64},     {"float64", RING_FLOAT64},
+                 {"bfloat16", RING_BFLOAT16},  {"int8", RING_INT8},
+                 {"uint8", RING_UINT8},        {"int32", RING_INT32},
+                 {"uint32", RING_UINT32},      {"int64", RING_INT64},
+                 {"uint64", RING_UINT64},      {"char", RING_INT8},
+                 {"int", RING_INT32},          {"all", PERF_ALL},
+                 {"f8e4m3", RING_FLOAT8_E4M3}, {"float8_e4m3", RING_FLOAT8_E4M3},
+                 {"f8e5m2", RING_FLOAT8_E5M2}, {"float8_e5m2", RING_FLOAT8_E5M2}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int dtype = 77;
         assert_true(perf_dtype_parse(cases[i].name, &dtype));
@@ -125,6 +127,10 @@ static void the_names_of_nccl_tests_programs_are_known(void **state)
     perf_options o;
     assert_int_equal(parse(&o, "reduce_scatter_perf"), PARSED);
     assert_string_equal(o.collective->name, "reduce_scatter");
+    assert_int_equal(parse(&o, "alltoall_perf"), PARSED);
+    assert_string_equal(o.collective->name, "all_to_all");
+    assert_int_equal(parse(&o, "alltoallv_perf"), PARSED);
+    assert_string_equal(o.collective->name, "all_to_all_v");
     assert_int_equal(parse(&o, "reduce_perf"), PARSED);
     assert_string_equal(o.collective->name, "reduce");
 }
@@ -144,7 +150,7 @@ static void what_cannot_be_done_is_refused_with_the_word(void **state)
         {"all_reduce -D 1", "-D 1: "},
         {"all_reduce -V 16", "-V 16: "},
         {"all_reduce -o mulsum", "-o mulsum: "},
-        {"all_reduce -d f8e4m3", "-d f8e4m3: "},
+        {"all_reduce -d f8e3m4", "-d f8e3m4: "},
         {"all_reduce -b 1Q", "-b 1Q: "},
         {"all_reduce -n 0", "-n 0: "},
         {"all_reduce -n many", "-n many: "},
@@ -158,7 +164,7 @@ static void what_cannot_be_done_is_refused_with_the_word(void **state)
         {"all_reduce -i 0", "--stepbytes"},
         {"all_reduce -K 1", "--per_iter_skip"},
         {"all_reduce -I 1 -n 5 -K 5", "--per_iter_skip 5"},
-        {"alltoall", "alltoall"},
+        {"sort", "sort"},
         {"-b 8", "collective"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

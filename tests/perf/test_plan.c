@@ -63,14 +63,27 @@ static void every_algorithm_and_collective_is_proven(void **state)
     static const char *const algorithms[] = {"oneshot", "direct", "ring",        "halving",
                                              "tree",    "chain",  "hierarchical"};
     static const char *const collectives[] = {"all_reduce", "reduce_scatter", "all_gather",
-                                              "broadcast", "reduce"};
+                                              "broadcast",  "reduce",         "gather",
+                                              "scatter",    "all_to_all",     "scan",
+                                              "exscan"};
     for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++)
-        for (size_t k = 0; k < 5; k++) {
+        for (size_t k = 0; k < sizeof collectives / sizeof *collectives; k++) {
             const int status = shell(PLAN "%s --algo %s --ranks 5 --per-host 2", collectives[k],
                                      algorithms[i]);
             const bool cannot = status == 2 && shell_count(" has no ") == 1;
             assert_true(cannot || (status == 0 && shell_count("proven: ") == 1));
         }
+}
+
+static void what_the_ring_cannot_do_is_drawn_by_direct(void **state)
+{
+    (void)state;
+    assert_int_equal(shell(PLAN "all_to_all --ranks 3"), 0);
+    assert_int_equal(shell_count("all_to_all by direct, 3 ranks, 9 chunks"), 1);
+    assert_int_equal(shell(PLAN "gather --ranks 3 --root 2"), 0);
+    assert_int_equal(shell_count("gather by direct, 3 ranks, root 2, 3 chunks"), 1);
+    assert_int_equal(shell(PLAN "gather --ranks 3 --algo ring"), 2);
+    assert_int_equal(shell_count("ring has no gather"), 1);
 }
 
 static void steps_are_listed_for_each_rank(void **state)
@@ -159,6 +172,7 @@ int main(void)
         cmocka_unit_test(five_ranks_pass_their_gradients_round_the_ring),
         cmocka_unit_test(the_traffic_of_the_ring_is_the_least),
         cmocka_unit_test(every_algorithm_and_collective_is_proven),
+        cmocka_unit_test(what_the_ring_cannot_do_is_drawn_by_direct),
         cmocka_unit_test(steps_are_listed_for_each_rank),
         cmocka_unit_test(hosts_scratch_and_ranges_are_shown),
         cmocka_unit_test(the_trace_is_json_with_a_row_a_rank),

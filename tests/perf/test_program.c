@@ -30,8 +30,11 @@ static void half_row_is_right(char **words, size_t count)
 static void every_collective_is_right_on_two_threads(void **state)
 {
     (void)state;
-    static const char *const names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
-                                        "reduce"};
+    static const char *const names[] = {"all_reduce", "reduce_scatter", "all_gather",
+                                        "broadcast",  "reduce",         "gather",
+                                        "scatter",    "all_gather_v",   "reduce_scatter_v",
+                                        "gather_v",   "scatter_v",      "scan",
+                                        "exscan"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_int_equal(shell(RINGPERF "%s -t 2 -b 8 -e 512K -f 8 -n 3", names[i]), 0);
         assert_int_equal(shell_rows(row_is_right), 6);
@@ -44,6 +47,10 @@ static void what_has_no_in_place_form_leaves_it_out(void **state)
     (void)state;
     assert_int_equal(shell(RINGPERF "sendrecv -t 2 -b 8 -e 64K -f 8 -n 3"), 0);
     assert_int_equal(shell_rows(half_row_is_right), 5);
+    assert_int_equal(shell(RINGPERF "all_to_all -t 3 -b 24 -e 96K -f 8 -n 3"), 0);
+    assert_int_equal(shell_rows(half_row_is_right), 5);
+    assert_int_equal(shell(RINGPERF "alltoallv -t 3 -b 24 -e 96K -f 8 -n 3"), 0);
+    assert_int_equal(shell_rows(half_row_is_right), 5);
     assert_int_equal(shell(RINGPERF "barrier -t 2 -n 3"), 0);
     assert_int_equal(shell_rows(half_row_is_right), 1);
 }
@@ -52,7 +59,13 @@ static void every_type_and_op_is_right_on_three_threads(void **state)
 {
     (void)state;
     assert_int_equal(shell(RINGPERF "all_reduce -t 3 -d all -o all -b 4000 -e 4000 -n 1 -u 1"), 0);
-    assert_int_equal(shell_rows(row_is_right), 50);
+    assert_int_equal(shell_rows(row_is_right), 12 * 5 + 6 * 6);
+    assert_int_equal(shell(RINGPERF "scan -t 3 -d float -o all -b 4000 -e 4000 -n 1"), 0);
+    assert_int_equal(shell_rows(row_is_right), 4);
+    assert_int_equal(shell(RINGPERF "exscan -t 3 -d all -o land -b 4000 -e 4000 -n 1"), 0);
+    assert_int_equal(shell_rows(row_is_right), 6);
+    assert_int_equal(shell(RINGPERF "exscan -t 3 -o avg -b 4000 -e 4000 -n 1"), 2);
+    assert_int_equal(shell_count("--op avg is of all ranks"), 1);
     assert_int_equal(shell(RINGPERF "reduce -t 3 -d bfloat16 -r all -b 4000 -e 4000 -n 1"), 0);
     assert_int_equal(shell_rows(row_is_right), 3);
 }
@@ -60,9 +73,9 @@ static void every_type_and_op_is_right_on_three_threads(void **state)
 static void plain_buffers_back_to_back_calls_and_several_at_once_are_right(void **state)
 {
     (void)state;
-    static const char *const ways[] = {"--buffer plain", "--hot", "-m 3", "-z 1",
-                                       "--hot -z 3",     "-a 0",  "-w 0", "-N 2",
-                                       "-c 3",           "-T 60", "-p 1"};
+    static const char *const ways[] = {"--buffer plain", "--hot",      "--prepared", "-m 3",
+                                       "-z 1",           "--hot -z 3", "-a 0",       "-w 0",
+                                       "-N 2",           "-c 3",       "-T 60",      "-p 1"};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         assert_int_equal(shell(RINGPERF "all_reduce -t 2 -b 1K -e 1K -n 3 %s", ways[i]), 0);
         assert_true(shell_rows(row_is_right) >= 1);
@@ -160,10 +173,12 @@ static void too_slow_is_a_failure(void **state)
 static void wrong_usage_is_one_line_and_status_2(void **state)
 {
     (void)state;
-    assert_int_equal(shell(RINGPERF "all_to_all"), 2);
+    assert_int_equal(shell(RINGPERF "sort"), 2);
     assert_int_equal(shell_count("\n"), 1);
     assert_int_equal(shell(RINGPERF), 2);
     assert_int_equal(shell(RINGPERF "all_reduce -b 1Z"), 2);
+    assert_int_equal(shell(RINGPERF "all_reduce -t 2 -o lxor -d float"), 2);
+    assert_int_equal(shell_count("integers"), 1);
     assert_int_equal(shell(RINGPERF "reduce -t 2 -r 2 -b 8 -e 8"), 2);
     assert_int_equal(shell_count("--root"), 1);
     assert_int_equal(shell(RINGPERF "--help"), 0);

@@ -25,18 +25,35 @@ static void fill_with_rubbish(world *w, word *memory)
         memory[i] = mix(w->random += 77);
 }
 
+/* Who gives a chunk that is not combined. */
+static int owner_of(const plan *p, int chunk)
+{
+    const bool of_root = p->collective == PLAN_BROADCAST || p->collective == PLAN_SCATTER;
+    return of_root ? p->root : chunk / (p->chunks / p->ranks);
+}
+
 static bool owns_source(const plan *p, int chunk)
 {
-    if (p->collective == PLAN_ALL_GATHER)
-        return chunk / (p->chunks / p->ranks) == p->rank;
-    return p->collective != PLAN_BROADCAST || p->rank == p->root;
+    return plan_facts_of(p->collective)->reduces || p->collective == PLAN_BARRIER ||
+           owner_of(p, chunk) == p->rank;
 }
 
 static bool owns_result(const plan *p, int chunk)
 {
-    if (p->collective == PLAN_REDUCE_SCATTER)
+    switch (p->collective) {
+    case PLAN_REDUCE_SCATTER:
+    case PLAN_SCATTER:
         return chunk / (p->chunks / p->ranks) == p->rank;
-    return p->collective != PLAN_REDUCE || p->rank == p->root;
+    case PLAN_ALL_TO_ALL:
+        return chunk / (p->chunks / p->ranks / p->ranks) % p->ranks == p->rank;
+    case PLAN_REDUCE:
+    case PLAN_GATHER:
+        return p->rank == p->root;
+    case PLAN_EXSCAN:
+        return p->rank > 0;
+    default:
+        return true;
+    }
 }
 
 /* The caller enters: until now its buffers were somebody else's. */
@@ -193,15 +210,29 @@ static word sum_of(const int32_t *postfix, int length, int piece, int position)
     return finished(stack[0]);
 }
 
+/* Of a prefix, in the order of ranks; else @p order, of all. */
+static word result_of(const plan *p, const int32_t *order, int piece, int position)
+{
+    int32_t own[2 * MOST_RANKS];
+    int length = 0;
+    if (plan_facts_of(p->collective)->result != PLAN_PREFIX)
+        return sum_of(order, 2 * p->ranks - 1, piece, position);
+    for (int rank = 0; rank < p->rank + (p->collective == PLAN_SCAN); rank++) {
+        own[length++] = rank;
+        if (rank > 0)
+            own[length++] = -1;
+    }
+    return sum_of(own, length, piece, position);
+}
+
 static bool piece_is_right(const world *w, int rank, int piece, const int32_t *order)
 {
     const plan *p = w->set->of[rank];
     const int chunk = piece % w->chunks;
-    const int owner = p->collective == PLAN_ALL_GATHER ? chunk / (p->chunks / p->ranks) : p->root;
     for (int i = 0; i < w->elements; i++) {
         const word expected = plan_facts_of(p->collective)->reduces
-                                  ? sum_of(order, 2 * p->ranks - 1, piece, i)
-                                  : source(owner, piece, i);
+                                  ? result_of(p, order, piece, i)
+                                  : source(owner_of(p, chunk), piece, i);
         if (w->actors[rank].result[piece * ELEMENTS + i] != expected)
             return false;
     }
@@ -216,7 +247,7 @@ static const char *judge(const world *w)
         return w->wrong;
     for (int piece = 0; piece < w->slices * w->chunks; piece++) {
         const int chunk = piece % w->chunks;
-        if (plan_facts_of(p->collective)->reduces &&
+        if (plan_facts_of(p->collective)->result == PLAN_SUM &&
             plan_order((const plan *const *)w->set->of, p->ranks, chunk, order) != RING_OK)
             return fail_text();
         for (int rank = 0; rank < p->ranks; rank++)

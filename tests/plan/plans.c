@@ -30,8 +30,8 @@ static int place_of(int rank, int layout)
 plan_world plans_world(int ranks, int per_host)
 {
     static int32_t host_of[MOST_RANKS];
-    plan_world world = {.ranks = ranks, .hosts = 1};
-    if (per_host == 0)
+    plan_world world = {.ranks = ranks, .hosts = 1, .rank_order = per_host == LAYOUT_RANK_ORDER};
+    if (per_host == 0 || world.rank_order)
         return world;
     world.hosts = 0;
     world.host_of = host_of;
@@ -253,6 +253,11 @@ static void each_chunking(plan_case c, void (*each)(const plan_case *c))
 static int layouts_of(const char *algorithm, const int **layouts)
 {
     static const int all[] = {0, 3, 1, 4, LAYOUT_IN_TURN, LAYOUT_GROWING, LAYOUT_SCATTERED};
+    static const int orders[] = {0, LAYOUT_RANK_ORDER};
+    if (strcmp(algorithm, "direct") == 0) {
+        *layouts = orders;
+        return 2;
+    }
     *layouts = all;
     if (strcmp(algorithm, "hierarchical") == 0)
         return sizeof all / sizeof *all;

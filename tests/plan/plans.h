@@ -21,9 +21,10 @@ typedef struct plan_case {
 
 /** Other layouts, to be given as per_host. */
 enum {
-    LAYOUT_IN_TURN = -1,  /* on three hosts, one after the other */
-    LAYOUT_GROWING = -2,  /* hosts of 1, 2, 3, ... ranks */
-    LAYOUT_SCATTERED = -3 /* hosts of different sizes, their ranks anywhere */
+    LAYOUT_IN_TURN = -1,   /* on three hosts, one after the other */
+    LAYOUT_GROWING = -2,   /* hosts of 1, 2, 3, ... ranks */
+    LAYOUT_SCATTERED = -3, /* hosts of different sizes, their ranks anywhere */
+    LAYOUT_RANK_ORDER = -4 /* one host, whose sums are combined in the order of ranks */
 };
 
 /** A world whose hosts have so many ranks each; it lives until the next call. */

@@ -238,6 +238,9 @@ static void names_and_factors_are_those_of_nccl_tests(void **state)
     assert_float_equal(plan_bus_factor(PLAN_ALL_GATHER, 4), 0.75, 1e-12);
     assert_float_equal(plan_bus_factor(PLAN_REDUCE_SCATTER, 2), 0.5, 1e-12);
     assert_float_equal(plan_bus_factor(PLAN_BROADCAST, 8), 1, 1e-12);
+    assert_float_equal(plan_bus_factor(PLAN_ALL_TO_ALL, 4), 0.75, 1e-12);
+    assert_float_equal(plan_bus_factor(PLAN_GATHER, 4), 0.75, 1e-12);
+    assert_float_equal(plan_bus_factor(PLAN_SCATTER, 4), 0.75, 1e-12);
     assert_float_equal(plan_bus_factor(PLAN_REDUCE, 8), 1, 1e-12);
     assert_int_equal(plan_collective_find("broadcast"), PLAN_BROADCAST);
     assert_int_equal(plan_collective_find("shuffle"), PLAN_COLLECTIVE_COUNT);
@@ -249,12 +252,14 @@ static void every_collective_has_a_row_that_agrees_with_itself(void **state)
     for (int c = 0; c < PLAN_COLLECTIVE_COUNT; c++) {
         const plan_facts *facts = plan_facts_of((plan_collective)c);
         assert_int_equal(plan_collective_find(facts->name), c);
-        assert_int_equal(facts->reduces, facts->result == PLAN_SUM);
+        assert_int_equal(facts->reduces, facts->result == PLAN_SUM || facts->result == PLAN_PREFIX);
         assert_int_equal(facts->rooted, facts->src_at == PLAN_ROOT || facts->dst_at == PLAN_ROOT);
-        assert_int_equal(facts->in_place == PLAN_DST_IS_BLOCK_OF_SRC, facts->src_blocks);
-        assert_int_equal(facts->in_place == PLAN_SRC_IS_BLOCK_OF_DST, facts->dst_blocks);
-        assert_int_equal(plan_blocks((plan_collective)c, 7),
-                         facts->src_blocks || facts->dst_blocks ? 7 : 1);
+        const bool pairs = facts->src_blocks && facts->dst_blocks;
+        const bool one_rank = facts->src_blocks || facts->dst_blocks;
+        assert_int_equal(facts->in_place == PLAN_DST_IS_BLOCK_OF_SRC, facts->src_blocks && !pairs);
+        assert_int_equal(facts->in_place == PLAN_SRC_IS_BLOCK_OF_DST, facts->dst_blocks && !pairs);
+        assert_int_equal(facts->personalized, pairs || (facts->rooted && one_rank));
+        assert_int_equal(plan_blocks((plan_collective)c, 7), pairs ? 49 : one_rank ? 7 : 1);
     }
     assert_null(plan_facts_of((plan_collective)99));
 }

@@ -23,8 +23,9 @@ static plan_set built(const char *algorithm, plan_collective collective, int ran
 static plan_set two_empty(plan_collective collective)
 {
     plan_set set = {.ranks = 2};
+    const int chunks = collective == PLAN_ALL_TO_ALL ? 4 : 2;
     for (int rank = 0; rank < 2; rank++) {
-        set.of[rank] = plan_new(collective, "hand", rank, 2, 0, 2);
+        set.of[rank] = plan_new(collective, "hand", rank, 2, 0, chunks);
         assert_non_null(set.of[rank]);
     }
     return set;
@@ -265,6 +266,72 @@ static void ranks_that_combine_in_other_orders_are_seen(void **state)
     }
     seal(&set);
     expect_refused(&set, "rank 1 ends with dst chunk 0 combined in another order than elsewhere");
+}
+
+/* Rank 1's chunks by @p rank_1, rank 0's as they should be. */
+static plan_set two_prefixes(void (*rank_1)(plan *p, int chunk))
+{
+    plan_set set = two_empty(PLAN_SCAN);
+    for (int chunk = 0; chunk < 2; chunk++) {
+        plan_fold(set.of[0], chunk, 1);
+        plan_fold_local(set.of[0], PLAN_SRC);
+        plan_fold_into(set.of[0], PLAN_DST);
+        plan_fold_to(set.of[0], 1, PLAN_WIRE);
+        rank_1(set.of[1], chunk);
+    }
+    seal(&set);
+    return set;
+}
+
+static void fold_in_rank_order(plan *p, int chunk)
+{
+    plan_fold(p, chunk, 1);
+    plan_fold_message(p, 0, PLAN_WIRE_ACC);
+    plan_fold_local(p, PLAN_SRC);
+    plan_fold_into(p, PLAN_DST);
+}
+
+static void fold_own_first(plan *p, int chunk)
+{
+    plan_fold(p, chunk, 1);
+    plan_fold_local(p, PLAN_SRC);
+    plan_fold_message(p, 0, PLAN_WIRE_ACC);
+    plan_fold_into(p, PLAN_DST);
+}
+
+static void fold_the_other_only(plan *p, int chunk)
+{
+    plan_fold(p, chunk, 1);
+    plan_fold_message(p, 0, PLAN_WIRE_ACC);
+    plan_fold_into(p, PLAN_DST);
+}
+
+static void a_prefix_is_combined_in_the_order_of_ranks(void **state)
+{
+    plan_set set = two_prefixes(fold_in_rank_order);
+    (void)state;
+    plans_expect_proven(&set);
+    plans_free(&set);
+    set = two_prefixes(fold_own_first);
+    expect_refused(&set, "rank 1 ends with dst chunk 0 combined in another order than that of");
+    set = two_prefixes(fold_the_other_only);
+    expect_refused(&set, "rank 1 ends with dst chunk 0 without rank 1's contribution");
+}
+
+static void a_prefix_has_nothing_of_later_ranks(void **state)
+{
+    plan_set set = two_empty(PLAN_EXSCAN);
+    (void)state;
+    for (int chunk = 0; chunk < 2; chunk++) {
+        plan_send_eager(set.of[0], PLAN_SRC, chunk, 1, 1, PLAN_WIRE);
+        fold_two(set.of[1], chunk, PLAN_WIRE_DATA);
+    }
+    seal(&set);
+    expect_refused(&set, "rank 1 ends with dst chunk 0 with rank 1's contribution");
+    set = two_empty(PLAN_EXSCAN);
+    plan_copy(set.of[0], PLAN_SRC, 0, PLAN_DST, 0, 2);
+    seal(&set);
+    expect_refused(&set, "this rank has no dst chunk 0");
 }
 
 static void a_finished_chunk_is_not_folded_again(void **state)
@@ -610,6 +677,54 @@ static void a_store_into_a_chunk_that_is_still_read_is_seen(void **state)
     expect_refused_and_broken(&set, "overwrites a chunk too early or too late: rank");
 }
 
+/* Block s * 2 + d is what rank s gives rank d. */
+static void a_block_for_another_rank_is_refused(void **state)
+{
+    plan_set set = two_empty(PLAN_ALL_TO_ALL);
+    (void)state;
+    for (int rank = 0; rank < 2; rank++) {
+        plan *p = set.of[rank];
+        plan_send_eager(p, PLAN_SRC, 3 * rank, 1, 1 - rank, PLAN_DST); /* its own block */
+        plan_recv(p, 1 - rank, PLAN_DST, 3 * (1 - rank), 1);
+    }
+    seal(&set);
+    plans_expect_refused(&set, "has no dst chunk");
+    plans_free(&set);
+    set = built("direct", PLAN_ALL_TO_ALL, 3);
+    plans_expect_proven(&set);
+    plans_drop(&set, 1, plans_find(&set, 1, PLAN_STEP_COPY));
+    plans_expect_refused(&set, "ends with dst chunk 4 empty");
+    plans_free(&set);
+}
+
+static void a_gather_needs_its_root_alone(void **state)
+{
+    plan_set set = built("direct", PLAN_GATHER, 3);
+    (void)state;
+    plans_drop(&set, 1, plans_find(&set, 1, PLAN_STEP_WAIT));
+    plans_expect_refused(&set, "");
+    plans_free(&set);
+    set = two_empty(PLAN_GATHER);
+    plan_copy(set.of[0], PLAN_SRC, 0, PLAN_DST, 0, 1);
+    plan_recv(set.of[0], 1, PLAN_DST, 1, 1);
+    plan_copy(set.of[1], PLAN_SRC, 1, PLAN_DST, 1, 1); /* no dst there */
+    plan_send_eager(set.of[1], PLAN_SRC, 1, 1, 0, PLAN_DST);
+    seal(&set);
+    plans_expect_refused(&set, "has no dst chunk 1");
+    plans_free(&set);
+}
+
+static void a_scatter_of_another_ranks_data_is_refused(void **state)
+{
+    plan_set set = two_empty(PLAN_SCATTER);
+    (void)state;
+    plan_copy(set.of[0], PLAN_SRC, 0, PLAN_DST, 0, 1);
+    plan_copy(set.of[1], PLAN_SRC, 1, PLAN_DST, 1, 1); /* the root alone has a src */
+    seal(&set);
+    plans_expect_refused(&set, "has no src chunk 1");
+    plans_free(&set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -626,6 +741,8 @@ int main(void)
         cmocka_unit_test(a_contribution_that_is_missing_is_named),
         cmocka_unit_test(a_contribution_that_comes_twice_is_named),
         cmocka_unit_test(ranks_that_combine_in_other_orders_are_seen),
+        cmocka_unit_test(a_prefix_is_combined_in_the_order_of_ranks),
+        cmocka_unit_test(a_prefix_has_nothing_of_later_ranks),
         cmocka_unit_test(a_finished_chunk_is_not_folded_again),
         cmocka_unit_test(a_chunk_of_somebody_else_is_not_the_result),
         cmocka_unit_test(a_chunk_is_not_read_before_it_is_there),
@@ -644,6 +761,9 @@ int main(void)
         cmocka_unit_test(a_wait_tells_nothing_of_the_peers_steps),
         cmocka_unit_test(a_result_for_a_peer_that_never_wrote_is_carried),
         cmocka_unit_test(a_store_into_a_chunk_that_is_still_read_is_seen),
+        cmocka_unit_test(a_block_for_another_rank_is_refused),
+        cmocka_unit_test(a_gather_needs_its_root_alone),
+        cmocka_unit_test(a_scatter_of_another_ranks_data_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,6 +235,9 @@ static void more_eager_bytes_than_allowed_have_no_price(void **state)
     assert_true(price("oneshot", PLAN_ALL_REDUCE, 4, 1024, &prices) < 1);
     assert_true(isinf(price("oneshot", PLAN_ALL_REDUCE, 4, 1025, &prices)));
     assert_true(isinf(price("oneshot", PLAN_ALL_REDUCE, 65, 1, &sending))); /* max_ranks */
+    for (int c = PLAN_GATHER; c <= PLAN_ALL_TO_ALL; c++)                    /* nothing is folded */
+        assert_true(isfinite(price("direct", (plan_collective)c, 65, 1, &sending)));
+    assert_true(isinf(price("ring", PLAN_GATHER, 4, 1, &sending)));
     assert_true(isinf(price("chain", PLAN_ALL_GATHER, 4, 1, &sending)));
 }
 

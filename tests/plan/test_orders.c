@@ -85,6 +85,12 @@ static void direct_combines_every_chunk_in_the_rings_order(void **state)
     each_reduction("direct", 0, block_order);
 }
 
+static void direct_combines_every_chunk_in_rank_order_when_asked(void **state)
+{
+    (void)state;
+    each_reduction("direct", LAYOUT_RANK_ORDER, rank_order);
+}
+
 static void chain_and_oneshot_combine_every_chunk_in_rank_order(void **state)
 {
     (void)state;
@@ -212,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ring_combines_each_block_from_its_successor_round_to_its_owner),
         cmocka_unit_test(direct_combines_every_chunk_in_the_rings_order),
+        cmocka_unit_test(direct_combines_every_chunk_in_rank_order_when_asked),
         cmocka_unit_test(chain_and_oneshot_combine_every_chunk_in_rank_order),
         cmocka_unit_test(halving_combines_neighbours_by_neighbours),
         cmocka_unit_test(tree_combines_each_rank_with_its_subtrees),

@@ -157,6 +157,30 @@ static void oneshot_sends_all_to_all(void **state)
     assert_int_equal(traffic_of("oneshot", PLAN_REDUCE, 5, 3, 10, 4, 4).messages, 1);
 }
 
+/* Each block once, straight to the rank that it is for. */
+static void personalized_blocks_travel_once(void **state)
+{
+    static const char *const by[] = {"oneshot", "direct"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        for (int ranks = 1; ranks <= 9; ranks++) {
+            const uint64_t others = (uint64_t)ranks - 1;
+            for (int rank = 0; rank < ranks; rank++) {
+                const uint64_t is_root = rank == 0;
+                const traffic to_all = traffic_of(by[i], PLAN_ALL_TO_ALL, ranks, rank, 10, 4, 4);
+                const traffic in = traffic_of(by[i], PLAN_GATHER, ranks, rank, 10, 4, 4);
+                const traffic out = traffic_of(by[i], PLAN_SCATTER, ranks, rank, 10, 4, 4);
+                assert_int_equal(to_all.messages, others);
+                assert_int_equal(to_all.bytes, 40 * others);
+                assert_int_equal(in.messages, 1 - is_root);
+                assert_int_equal(in.bytes, 40 * (1 - is_root));
+                assert_int_equal(out.messages, is_root * others);
+                assert_int_equal(out.bytes, 40 * is_root * others);
+            }
+        }
+    }
+}
+
 /* Messages that a rank exchanges with ranks of other hosts. */
 static int far_messages(const plan *p, const plan_world *world)
 {
@@ -356,6 +380,7 @@ int main(void)
         cmocka_unit_test(halving_sends_a_message_an_exchange),
         cmocka_unit_test(halving_gathers_in_log_n_messages),
         cmocka_unit_test(oneshot_sends_all_to_all),
+        cmocka_unit_test(personalized_blocks_travel_once),
         cmocka_unit_test(a_tree_keeps_one_edge_a_host),
         cmocka_unit_test(a_tree_finds_hosts_wherever_their_ranks_are),
         cmocka_unit_test(hierarchical_puts_each_sum_on_the_wire_once),

@@ -27,7 +27,7 @@ ring_status shm_pass_send(int fd, const void *data, size_t bytes, const int fds[
     head->cmsg_len = CMSG_LEN(SHM_PASS_FDS * sizeof(int));
     memcpy(CMSG_DATA(head), fds, SHM_PASS_FDS * sizeof(int));
     const ssize_t put = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (put < 0 && errno == ETOOMANYREFS)
+    if (put < 0 && (errno == ETOOMANYREFS || errno == EINTR))
         return RING_IN_PROGRESS;
     if (put < 0)
         return fail(errno == EPIPE || errno == ECONNRESET ? RING_ERR_PEER : RING_ERR_SYSTEM,

@@ -74,7 +74,9 @@ int ring_version(void);
 
 /* ---- Types ------------------------------------------------------------------- */
 
-/** Element types. 16-bit floats are combined in float32 at every hop and rounded once. */
+/** Element types. Floats of 16 and of 8 bits are combined in float32 at every hop and rounded once,
+ *  to nearest even. Those of 8 bits are OCP's: e4m3fn has no infinities, and what is too large for
+ *  either becomes its largest finite number (448, 57344), infinities of e5m2 too. */
 typedef enum ring_dtype {
     RING_INT8 = 0,
     RING_UINT8 = 1,
@@ -86,18 +88,27 @@ typedef enum ring_dtype {
     RING_FLOAT32 = 7,
     RING_FLOAT64 = 8,
     RING_BFLOAT16 = 9,
-    RING_DTYPE_COUNT = 10
+    RING_FLOAT8_E4M3 = 10,
+    RING_FLOAT8_E5M2 = 11,
+    RING_DTYPE_COUNT = 12
 } ring_dtype;
 
 /** Reductions. Integers wrap; RING_AVG of integers divides the sum, rounding to zero.
- *  MIN and MAX give NaN if any input is NaN. */
+ *  MIN and MAX give NaN if any input is NaN. From RING_BAND on they are for integers alone: of each
+ *  bit, or of whether an element is not 0, with 0 or 1 as the result. */
 typedef enum ring_op {
     RING_SUM = 0,
     RING_PROD = 1,
     RING_MAX = 2,
     RING_MIN = 3,
     RING_AVG = 4,
-    RING_OP_COUNT = 5
+    RING_BAND = 5,
+    RING_BOR = 6,
+    RING_BXOR = 7,
+    RING_LAND = 8,
+    RING_LOR = 9,
+    RING_LXOR = 10,
+    RING_OP_COUNT = 11
 } ring_op;
 
 /** @return bytes of one element, 0 for an unknown type. */
@@ -291,6 +302,7 @@ typedef void (*ring_done)(void *context, ring_status status);
 
 /** Options of one call; pass NULL for none. Start from RING_CALL_INIT. What lies behind `size` is
  *  taken as zero, so programs keep running when the struct grows. */
+typedef struct ring_prepared ring_prepared;
 typedef struct ring_call {
     size_t size;       /**< sizeof(ring_call) */
     ring_work **work;  /**< not NULL: return at once; *work is the handle, for ring_wait() */
@@ -301,11 +313,13 @@ typedef struct ring_call {
     ring_done on_done; /**< not NULL: called at the end. Without `work` the call then returns at
                             once, too, and has no handle */
     void *context;     /**< of on_done */
+    ring_prepared **prepared; /**< not NULL: the call is not made but kept, see
+                                   ring_prepared_start(); no other option is given then */
 } ring_call;
 
 #define RING_CALL_INIT \
     { \
-        sizeof(ring_call), NULL, NULL, 0.0, NULL, NULL, NULL \
+        sizeof(ring_call), NULL, NULL, 0.0, NULL, NULL, NULL, NULL \
     }
 
 /** Waits until the work is done, frees the handle and sets *handle to NULL, whatever the result.
@@ -345,11 +359,12 @@ ring_status ring_test_all(ring_work **works, size_t count, int *done);
  * where all ranks refuse it alike nothing happens, else those that made it get RING_ERR_MISMATCH
  * with the reason.
  * A call returns when this rank's part is done. Short messages (128 KiB of a call to a peer at
- * most) are copied ahead of their receivers, so a short broadcast, reduce or send may return before
- * its peers have called it; if they called something else, a later call says so.
+ * most) are copied ahead of their receivers, so a short broadcast, reduce, gather, scatter, scan,
+ * send or v-form of these may return before its peers have called it; if they called something
+ * else, a later call says so.
  * Every rank gets the same bits, on every run with the same ranks, count, type and
  * algorithm. Integers wrap. RING_AVG divides the sum by the ranks: floats by one correctly
- * rounded division (16-bit floats in float32, then rounded once), integers towards zero. */
+ * rounded division (those of 16 and 8 bits in float32, and rounded once), integers towards zero. */
 
 /** dst[i] = op over ranks of src[i], on every rank.
  *  @param src, dst  [count] elements; in place if src == dst.
@@ -381,16 +396,152 @@ ring_status ring_broadcast(const void *src, void *dst, size_t count, ring_dtype 
 ring_status ring_reduce(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                         int root, ring_comm *comm, const ring_call *call);
 
+/** The root gets all ranks' blocks in rank order.
+ *  @param src  [count]; @param dst [ranks * count], written on the root only (may be NULL
+ *  elsewhere); in place if src == dst + rank * count on the root.
+ *  Cost: n-1 transfers into the root, (n-1)/n * S bytes, straight from each rank. */
+ring_status ring_gather(const void *src, void *dst, size_t count, ring_dtype dtype, int root,
+                        ring_comm *comm, const ring_call *call);
+
+/** Rank r gets block r of the root's src.
+ *  @param src  [ranks * count], read on the root only (may be NULL elsewhere); @param dst [count];
+ *  in place if dst == src + rank * count on the root.
+ *  Cost: n-1 transfers out of the root, (n-1)/n * S bytes, straight to each rank. */
+ring_status ring_scatter(const void *src, void *dst, size_t count, ring_dtype dtype, int root,
+                         ring_comm *comm, const ring_call *call);
+
+/** Rank r gets block r of every rank's src, in rank order.
+ *  @param src, dst  [ranks * count], without overlap: never in place.
+ *  Cost: n-1 transfers, (n-1) * count elements sent a rank, a connection for each pair. */
+ring_status ring_all_to_all(const void *src, void *dst, size_t count, ring_dtype dtype,
+                            ring_comm *comm, const ring_call *call);
+
+/** dst[i] on rank r = op over ranks 0 to r of src[i], combined in the order of ranks.
+ *  @param src, dst  [count] elements; in place if src == dst. @param op  not RING_AVG.
+ *  Cost: every rank but the last sends count elements of the accumulator's type, the last result
+ *  is ready after n-1 of them in a row, in a pipeline; short calls of up to 64 ranks meet once. */
+ring_status ring_scan(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
+                      ring_comm *comm, const ring_call *call);
+
+/** The same over ranks 0 to r - 1. On rank 0 dst is not written and may be NULL. */
+ring_status ring_exscan(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
+                        ring_comm *comm, const ring_call *call);
+
+/* The v-forms: blocks have lengths of their own. `counts` are [ranks] elements, one for each rank's
+ * block, 0 allowed; `displs` are [ranks] elements from the buffer's start to each block, NULL: one
+ * behind the other. Blocks of dst lie apart, in any order and with gaps, which are not written; so
+ * do those of src that are reduced. The arrays are read before the call returns. Calls with the
+ * same arrays as before allocate nothing; a program keeps a copy of them. "In place" as the even
+ * forms, with displs[rank] for rank * count; a src and dst that do not lie so must not overlap from
+ * the first element to the end of the last block. */
+
+/** Every rank gets all ranks' blocks, of counts[r] elements from rank r.
+ *  @param src  [counts[rank]]; @param dst up to the end of the last block; in place if
+ *  src == dst + displs[rank].
+ *  @param counts  the same on every rank: others are RING_ERR_MISMATCH. @param displs  of this
+ *  rank's dst alone.
+ *  Cost: as ring_all_gather(), where the longest block counts. */
+ring_status ring_all_gather_v(const void *src, void *dst, const size_t *counts,
+                              const size_t *displs, ring_dtype dtype, ring_comm *comm,
+                              const ring_call *call);
+
+/** Rank r gets block r of the reduction, counts[r] elements.
+ *  @param src  up to the end of the last block; @param dst [counts[rank]]; in place if
+ *  dst == src + displs[rank].
+ *  @param counts  the same on every rank: others are RING_ERR_MISMATCH. @param displs  of this
+ *  rank's src alone.
+ *  Cost: as ring_reduce_scatter(), where the longest block counts. */
+ring_status ring_reduce_scatter_v(const void *src, const size_t *counts, const size_t *displs,
+                                  void *dst, ring_dtype dtype, ring_op op, ring_comm *comm,
+                                  const ring_call *call);
+
+/** Rank r gets block r of every rank's src.
+ *  @param src, dst  up to the end of the last block, without overlap: never in place. Blocks of
+ *  src may overlap each other.
+ *  @param src_counts  to each rank; @param dst_counts from each rank: as many as it gives, else
+ *  RING_ERR_MISMATCH with both numbers.
+ *  Cost: n-1 transfers straight to each rank, of empty blocks too; a connection for each pair. */
+ring_status ring_all_to_all_v(const void *src, const size_t *src_counts, const size_t *src_displs,
+                              void *dst, const size_t *dst_counts, const size_t *dst_displs,
+                              ring_dtype dtype, ring_comm *comm, const ring_call *call);
+
+/** The root gets all ranks' blocks.
+ *  @param src  [count]; @param count  what this rank gives: counts[rank] of the root's, else
+ *  RING_ERR_MISMATCH with both numbers. @param dst up to the end of the last block, written on the
+ *  root only; in place if src == dst + displs[rank] on the root.
+ *  @param counts, displs  read on the root only, with dst (all may be NULL elsewhere).
+ *  Cost: n-1 transfers into the root, straight from each rank. */
+ring_status ring_gather_v(const void *src, size_t count, void *dst, const size_t *counts,
+                          const size_t *displs, ring_dtype dtype, int root, ring_comm *comm,
+                          const ring_call *call);
+
+/** Rank r gets block r of the root's src.
+ *  @param src  up to the end of the last block; its blocks may overlap each other.
+ *  @param counts, displs  read on the root only, with src (all may be NULL elsewhere).
+ *  @param dst  [count]; @param count  what this rank gets: counts[rank] of the root's, else
+ *  RING_ERR_MISMATCH with both numbers. In place if dst == src + displs[rank] on the root.
+ *  Cost: n-1 transfers out of the root, straight to each rank. */
+ring_status ring_scatter_v(const void *src, const size_t *counts, const size_t *displs, void *dst,
+                           size_t count, ring_dtype dtype, int root, ring_comm *comm,
+                           const ring_call *call);
+
 /** Returns when every rank has called it. */
 ring_status ring_barrier(ring_comm *comm, const ring_call *call);
 
-/** Sends [count] elements to @p peer / receives them from it; @p peer is another rank. Matched in
- *  call order for each pair; count and dtype must be equal. An exchange of more than 128 KiB needs
- *  ring_call.work on one side. */
+/** Sends [count] elements to @p peer / receives them from it. Matched in call order for each pair;
+ *  count and dtype must be equal. An exchange of more than 128 KiB needs ring_call.work on one
+ *  side, or a group. A rank that is its own @p peer copies, once both calls are there: so one of
+ *  them needs ring_call.work, or both a group, whatever the count, or the blocking one ends with
+ *  RING_ERR_TIMEOUT. src == dst is allowed, any other overlap an error of the caller; a call to
+ *  itself that is refused takes no place in the order. */
 ring_status ring_send(const void *src, size_t count, ring_dtype dtype, int peer, ring_comm *comm,
                       const ring_call *call);
 ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_comm *comm,
                       const ring_call *call);
+
+/* ---- Groups ----------------------------------------------------------------------
+ * Calls of a thread between ring_group_start() and the ring_group_end() that matches it start
+ * together at that end, in the order in which they were made, on one or more communicators. So many
+ * sends and receives of any length may be made without handles: all pairs may exchange, in an
+ * order of pairs that may differ from rank to rank (that of one pair may not, nor that of
+ * collectives of one communicator). One thread may so call for several ranks of its process. */
+
+/** Opens a group, or one more level of the open one; each needs a ring_group_end() in this thread.
+ *  The calls below it, up to that end:
+ *   - are checked where they are made, and return RING_OK or why they are refused; buffers and
+ *     events are borrowed from then on, arrays of counts only until the call returns;
+ *   - with ring_call.work: *work is NULL until ring_group_end() puts the handle there; it stays
+ *     NULL if the call could not be started;
+ *   - are forgotten with a thread that ends, or forks (in the child), before the end.
+ *  Waits, tests and ring_comm_split() are RING_ERR_USAGE in an open group. Threads do not see each
+ *  other's groups; on_done is called as if none were open. @return RING_OK, RING_ERR_MEMORY. */
+ring_status ring_group_start(void);
+
+/** Ends a level; the outermost one starts the calls and waits for those that have neither
+ *  ring_call.work nor on_done.
+ *  If one of them was refused none is started: the group returns that error, its calls have taken
+ *  their places, and ranks that did start theirs get RING_ERR_MISMATCH with the reason (see
+ *  Collectives above). An error later ends its communicator, and so all calls on that one; calls
+ *  on others go on, and are waited for.
+ *  @return RING_OK, also for an inner level; the first error of the calls; RING_ERR_USAGE: no group
+ *  is open in this thread, or a communicator of its calls was destroyed.
+ *  Cost: an allocation a call. */
+ring_status ring_group_end(void);
+
+/* ---- Calls that are made again and again -------------------------------------------
+ * With ring_call.prepared a call, of any kind, is checked and kept, and nothing is sent: as MPI's
+ * persistent requests. Its buffers are borrowed until ring_prepared_destroy(), arrays of counts
+ * only until the call returns. Ranks need not agree on which of their calls are prepared ones. */
+
+/** Makes the call that was prepared, with its arguments: as the call itself, which takes its place
+ *  in the order now, but without checks and without a search for its program. As often as wanted,
+ *  also before an earlier start has ended where the buffers allow it; also in a group.
+ *  @param call  options of this start, without `prepared`; NULL for none.
+ *  @return as the call; RING_ERR_USAGE: its communicator was destroyed, or in a forked child. */
+ring_status ring_prepared_start(ring_prepared *prepared, const ring_call *call);
+
+/** Gives it back; what was started goes on. Before or after its communicator. NULL is allowed. */
+void ring_prepared_destroy(ring_prepared *prepared);
 
 /* ---- Gradient buckets -------------------------------------------------------------
  * A flat gradient buffer is cut into buckets that are reduced while the caller still
@@ -408,7 +559,8 @@ typedef struct ring_buckets ring_buckets;
 ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_t *counts,
                                 size_t params, ring_dtype dtype, ring_op op, size_t bucket_bytes,
                                 ring_comm *comm);
-/** Waits for what still runs and frees; before its communicator is destroyed. */
+/** Waits for what still runs and frees; before its communicator is destroyed, and in no open group,
+ *  where nothing is waited for. */
 void ring_buckets_destroy(ring_buckets *buckets);
 
 /** Parameter @p index has its final gradient: starts the buckets that became full and

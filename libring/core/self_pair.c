@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A rank that sends to itself. Send k meets recv k, whatever their buffers: whichever comes first
+ * waits here, in no list of the engine; the receiver is given the sender's buffer and copies.
+ */
+#include "comm.h"
+
+void self_pair_clear(ring_comm *comm)
+{
+    comm->self_pair.first = NULL;
+    comm->self_pair.end = &comm->self_pair.first;
+}
+
+/* @return the other one of the pair, off the list; NULL: it has not come. */
+static work *take_partner(self_pair *pair, const work *w)
+{
+    for (work **at = &pair->first; *at != NULL; at = &(*at)->behind) {
+        work *other = *at;
+        if (other->seq != w->seq || other->call.collective == w->call.collective)
+            continue;
+        *at = other->behind;
+        if (other->behind == NULL)
+            pair->end = at;
+        return other;
+    }
+    return NULL;
+}
+
+static ring_status await_partner(self_pair *pair, work *w)
+{
+    w->behind = NULL;
+    *pair->end = w;
+    pair->end = &w->behind;
+    return RING_IN_PROGRESS;
+}
+
+static ring_status check_pair(const work *w, const work *other)
+{
+    if (w->call.count != other->call.count || w->call.dtype != other->call.dtype)
+        return statements_differ(w->comm, &w->call, w->seq, w->comm->rank, &other->call,
+                                 other->seq);
+    const accelerator *a = w->by, *b = other->by;
+    if (a != NULL && b != NULL && a != b)
+        return fail(RING_ERR_UNSUPPORTED,
+                    "a rank sends to itself from memory of %s to memory of %s; one of them must be "
+                    "of the host",
+                    a->name, b->name);
+    return RING_OK;
+}
+
+/* The sender holds its buffer until the receiver has ended both. */
+static void bind_source(work *receiver, const work *sender)
+{
+    receiver->src = sender->src;
+    receiver->src_bytes = sender->src_bytes;
+    receiver->src_by = sender->src_by;
+    receiver->by = receiver->dst_by != NULL ? receiver->dst_by : receiver->src_by;
+}
+
+ring_status self_pair_meet(work **w)
+{
+    work *mine = *w;
+    self_pair *pair = &mine->comm->self_pair;
+    if (mine->partner != NULL)
+        return RING_OK;
+    work *other = take_partner(pair, mine);
+    if (other == NULL)
+        return await_partner(pair, mine);
+    RING_TRY(check_pair(mine, other));
+    mine->partner = other;
+    other->partner = mine;
+    *w = mine->call.collective == PLAN_RECV ? mine : other;
+    bind_source(*w, (*w)->partner);
+    sleeper_stir(mine->comm);
+    return RING_OK;
+}
