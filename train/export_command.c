@@ -64,7 +64,7 @@ static bool write_block(FILE *stream, ring_dtype type, const float *values, size
 }
 
 static ring_status write_tensor(output_file *file, const safetensors_entry *entry,
-                                stored_tensors *stored)
+                                const tensor_order *order, stored_tensors *stored)
 {
     static float block[BLOCK];
     char name[STORED_NAME_MAX];
@@ -74,7 +74,7 @@ static ring_status write_tensor(output_file *file, const safetensors_entry *entr
                           "%s has another number of elements than the manifest says", name);
     for (size_t done = 0; done < entry->count;) {
         const size_t left = entry->count - done, now = left < BLOCK ? left : BLOCK;
-        RING_TRY(stored_read(stored, name, done, now, block));
+        RING_TRY(stored_read(stored, name, order, done, now, block));
         if (!write_block(file->stream, entry->type, block, now))
             return write_fail(file);
         done += now;
@@ -82,18 +82,18 @@ static ring_status write_tensor(output_file *file, const safetensors_entry *entr
     return RING_OK;
 }
 
-static ring_status write_file(output_file *file, safetensors_entry *entries, int count,
-                              stored_tensors *stored)
+static ring_status write_file(output_file *file, safetensors_entry *entries,
+                              const checkpoint_manifest *manifest, stored_tensors *stored)
 {
     char *head;
     size_t bytes;
-    RING_TRY(safetensors_head(entries, count, &head, &bytes));
+    RING_TRY(safetensors_head(entries, manifest->tensor_count, &head, &bytes));
     const bool written = fwrite(head, bytes, 1, file->stream) == 1;
     free(head);
     if (!written)
         return write_fail(file);
-    for (int i = 0; i < count; i++)
-        RING_TRY(write_tensor(file, &entries[i], stored));
+    for (int i = 0; i < manifest->tensor_count; i++)
+        RING_TRY(write_tensor(file, &entries[i], &manifest->tensors[i].order, stored));
     return output_finish(file) ? RING_OK : write_fail(file);
 }
 
@@ -122,7 +122,7 @@ static ring_status export_manifest(const export_options *options,
     fill_entries(manifest, types[options->type], entries);
     ring_status status = RING_OK;
     if (output_begin(&file, options->out))
-        status = write_file(&file, entries, manifest->tensor_count, stored);
+        status = write_file(&file, entries, manifest, stored);
     else
         status = train_fail(RING_ERR_SYSTEM, "--out %s: %s", options->out, strerror(errno));
     output_discard(&file);

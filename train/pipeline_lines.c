@@ -37,12 +37,12 @@ static void tell_stage(train_report *report, const train_engine *engine, int sta
                        const stage_bytes *bytes)
 {
     const train_pipeline *pipeline = &engine->pipeline;
-    const int first = stage * engine->ranks;
+    const int count = engine->ranks * engine->tensor.ranks, first = stage * count;
     char ranks[48];
-    if (engine->ranks == 1)
+    if (count == 1)
         snprintf(ranks, sizeof ranks, "rank %d", first);
     else
-        snprintf(ranks, sizeof ranks, "ranks %d to %d", first, first + engine->ranks - 1);
+        snprintf(ranks, sizeof ranks, "ranks %d to %d", first, first + count - 1);
     report_line(report,
                 "  stage %d: layers %d to %d, %zu parameters (%.0f %%), %" PRIu64
                 " bytes of model state, %" PRIu64 " of activations; %s",
@@ -77,7 +77,7 @@ static void warn_of_bubble(train_report *report, int stages, long micro_batches)
 ring_status pipeline_lines_start(train_report *report, const train_engine *engine)
 {
     const train_pipeline *pipeline = &engine->pipeline;
-    const int stages = pipeline->place.stages;
+    const int stages = pipeline->place.stages, ranks = engine->ranks * engine->tensor.ranks;
     const long micro_batches = engine->config->accumulation;
     stage_bytes bytes[PIPE_STAGES_MAX] = {0};
     if (stages == 1)
@@ -89,7 +89,7 @@ ring_status pipeline_lines_start(train_report *report, const train_engine *engin
     report_line(report,
                 "pipeline of %d stages of %d rank%s; %ld micro-batch%s an update, one forward and "
                 "one backward in turn",
-                stages, engine->ranks, engine->ranks == 1 ? "" : "s", micro_batches,
+                stages, ranks, ranks == 1 ? "" : "s", micro_batches,
                 micro_batches == 1 ? "" : "es");
     for (int s = 0; s < stages; s++)
         tell_stage(report, engine, s, &bytes[s]);
@@ -107,7 +107,7 @@ ring_status pipeline_lines_end(train_report *report, const train_engine *engine)
         return RING_OK;
     RING_TRY(train_ring(engine->world, ring_all_reduce(seconds, seconds, 2, RING_FLOAT64, RING_SUM,
                                                        engine->world, NULL)));
-    RING_TRY(pipe_count_idle(stages, (int)micro_batches, &counted));
+    RING_TRY(pipe_count_slots(stages, (int)micro_batches, NULL, &counted));
     const double measured = seconds[1] > 0.0 ? 1.0 - seconds[0] / seconds[1] : 0.0;
     report_line(report,
                 "pipeline: idle %.1f %% of the passes' time, %.1f %% of the slots; (p-1)/(m+p-1) "

@@ -71,6 +71,14 @@ static void take_compat(const args_given *given)
     line->run.compat_ds_0_13 = true;
 }
 
+static void take_norm(const args_given *given)
+{
+    command_line *line = given->out;
+    if (!pixel_norm_parse(given->text, &line->run.norm))
+        args_refuse(given, "expected a mean and a standard deviation above 0 of each channel, such "
+                           "as 0.1307/0.3081 or 0.5,0.5,0.5/0.5,0.5,0.5");
+}
+
 static bool is_builtin(const char *name)
 {
     for (const model_builtin *builtin = model_builtins; builtin->name != NULL; builtin++) {
@@ -133,6 +141,10 @@ static const args_row rows[] = {
      "Folder of MNIST's four files, raw or .gz, CIFAR-10's, or a text: train.bin and val.bin, or "
      "input.txt (RING_DATA)",
      args_text, AT(data)},
+    {"normalize", 0, "MEAN,.../STD,...",
+     "Images as (byte / 255 - MEAN) / STD, one of each for all channels or a channel each, such as "
+     "0.1307/0.3081",
+     take_norm, ARGS_AT(command_line, run.norm)},
     {"model", 0, "NAME|FILE.json",
      "mlp: 784-256-64-10 with ReLU (default), lenet5, alexnet, gpt, or a list of layers",
      take_model, AT(model)},
@@ -161,6 +173,13 @@ static const args_row rows[] = {
     {"pipeline-parallel-size", 'p', "N",
      "Stages that the layers are cut into, each on ranks of its own (default pipeline.stages)",
      args_whole, AT(stages), .least = 1, .most = 256},
+    {"workers", 'j', "N",
+     "Threads of a rank that take the next micro-batch while this one is computed with (default 0: "
+     "none)",
+     args_whole, AT(workers), .most = 256},
+    {"tp", 0, "N",
+     "Tensor ranks that share linear layers and attention (default tensor_parallel.autotp_size)",
+     args_whole, AT(tensor_ranks), .least = 1, .most = 256},
     {"fp16", 0, NULL, "float16 where the configuration leaves fp16.enabled open", args_flag,
      AT(fp16)},
     {"bf16", 0, NULL, "bfloat16 where it leaves bf16.enabled open", args_flag, AT(bf16)},
@@ -178,8 +197,8 @@ static const args_row rows[] = {
     {"monitor-every", 0, "K", "Every K updates a line of memory and CPU use of all ranks",
      args_whole, AT(events.monitor_every), .least = 1, .most = INT_MAX},
     {"trace", 0, "FILE",
-     "Write what rank 0 did in the first 20 updates, for chrome://tracing or Perfetto", args_text,
-     AT(events.trace_path)},
+     "Write what each rank did in the first 20 updates, for chrome://tracing or Perfetto",
+     args_text, AT(events.trace_path)},
     {"dump-params", 0, "FILE", "Write the parameters to FILE.RANK at the end, as safetensors",
      args_text, AT(dump_path)},
     {"report", 0, NULL, "Show what this machine has and what is used of it, as ringinfo does",
@@ -201,7 +220,7 @@ static const args_row rows[] = {
     {.help = "As DeepSpeed:"},
     {"compat", 0, "ds-0.13",
      "DeepSpeed 0.13's ways: no clipping by default, the first update at the optimizer's own rate, "
-     "the same sample order in every epoch",
+     "the same sample order in every epoch, log lines each 10 updates",
      take_compat, ARGS_AT(command_line, accepted), .names = compats},
     {"unknown-keys", 0, "warn|error", "What an unknown key is (default error)", args_name,
      AT(warn_unknown), .names = unknown_keys},
@@ -215,8 +234,6 @@ static const args_row rows[] = {
      args_name, AT(policy), .names = policies},
     {"backend", 0, "nccl|gloo|mpi", "Accepted, no effect", take_backend,
      ARGS_AT(command_line, accepted), .names = backends},
-    {"workers", 'j', "N", "Accepted, no effect: the data set is in memory", args_whole, AT(workers),
-     .most = INT_MAX},
     {"local_rank", 0, "N", "Accepted, no effect", take_local_rank, ARGS_AT(command_line, accepted),
      .most = INT_MAX, .flags = OPTION_ARG_OPTIONAL},
     {0},
@@ -315,11 +332,8 @@ int main(int argc, char **argv)
         .take = take_word,
         .unknown = foreign_option,
         .quiet = !is_first_rank()};
-    command_line line = {.run = {.model = "mlp",
-                                 .loss = LOSS_KINDS,
-                                 .eval_every = 1,
-                                 .workers = -1,
-                                 .started = train_now()}};
+    command_line line = {
+        .run = {.model = "mlp", .loss = LOSS_KINDS, .eval_every = 1, .started = train_now()}};
     output_check_at_exit(EXIT_FAILURE);
     for (size_t i = 0; i < sizeof commands / sizeof *commands && argc > 1; i++) {
         if (strcmp(argv[1], commands[i].name) == 0)

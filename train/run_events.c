@@ -2,14 +2,11 @@
  * Kinds of instructions into parts, and small gathers. */
 #include "run_events.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "errors.h"
-
-enum { TRACED_UPDATES = 20 /* a few megabytes at most */ };
 
 #define MIB ((double)(1L << 20))
 
@@ -20,8 +17,13 @@ static const report_part part_of[STEP_KINDS] = {
     [STEP_LOAD] = PART_DATA,     [STEP_GATHER] = PART_TRANSFER, [STEP_FORWARD] = PART_FORWARD,
     [STEP_SEND] = PART_TRANSFER, [STEP_RECV] = PART_TRANSFER,   [STEP_BACKWARD] = PART_BACKWARD,
     [STEP_REDUCE] = PART_REDUCE, [STEP_CLIP] = PART_STEP,       [STEP_STEP] = PART_STEP,
-    [STEP_RELEASE] = PART_OTHER,
+    [STEP_RELEASE] = PART_OTHER, [STEP_SUM] = PART_TRANSFER,
 };
+
+static bool is_of_pipeline(step_kind kind)
+{
+    return kind == STEP_SEND || kind == STEP_RECV;
+}
 
 report_times events_times(const step_times *before, const step_times *after, double seconds)
 {
@@ -29,7 +31,8 @@ report_times events_times(const step_times *before, const step_times *after, dou
                           .reduce_wait = after->waited[STEP_REDUCE] - before->waited[STEP_REDUCE]};
     for (int k = 0; k < STEP_KINDS; k++) {
         times.parts[part_of[k]] += after->busy[k] - before->busy[k];
-        times.parts[PART_WAIT] += after->waited[k] - before->waited[k];
+        times.parts[is_of_pipeline((step_kind)k) ? PART_BUBBLE : PART_WAIT] += after->waited[k] -
+                                                                               before->waited[k];
     }
     const double other = seconds - breakdown_total(&times);
     times.parts[PART_OTHER] += other > 0.0 ? other : 0.0;
@@ -85,31 +88,6 @@ static void print_resident(run_events *events)
                     events->devices[r].resident / MIB, events->devices[r].peak / MIB);
 }
 
-/* ---- The trace ----------------------------------------------------------------------------- */
-
-static ring_status open_trace(run_events *events)
-{
-    const char *path = events->options.trace_path;
-    const int rank = ring_comm_rank(events->comm);
-    if (path == NULL || rank != 0)
-        return RING_OK;
-    if (!output_begin(&events->trace_file, path))
-        return train_fail(RING_ERR_SYSTEM, "--trace %s: %s", path, strerror(errno));
-    step_trace_begin(&events->trace, events->trace_file.stream, rank);
-    return RING_OK;
-}
-
-static ring_status close_trace(run_events *events)
-{
-    if (events->trace_file.stream == NULL)
-        return RING_OK;
-    step_trace_end(&events->trace);
-    if (output_finish(&events->trace_file))
-        return RING_OK;
-    return train_fail(RING_ERR_SYSTEM, "--trace %s: %s", events->options.trace_path,
-                      strerror(errno));
-}
-
 /* ---- Events -------------------------------------------------------------------------------- */
 
 ring_status events_open(run_events *events, ring_comm *comm, const report_run *run,
@@ -120,12 +98,15 @@ ring_status events_open(run_events *events, ring_comm *comm, const report_run *r
     RING_TRY(report_open(&events->report, ring_comm_rank(comm) == 0, run));
     RING_TRY(train_alloc((void **)&events->memory, ranks * sizeof *events->memory, "reports"));
     RING_TRY(train_alloc((void **)&events->devices, ranks * sizeof *events->devices, "reports"));
-    return open_trace(events);
+    RING_TRY(pipeline_slots_create(&events->slots, run->config));
+    return run_trace_open(&events->trace, options->trace_path, ring_comm_rank(comm));
 }
 
 ring_status events_close(run_events *events)
 {
-    const ring_status traced = close_trace(events), reported = report_close(&events->report);
+    const ring_status traced = run_trace_close(&events->trace),
+                      reported = report_close(&events->report);
+    pipeline_slots_free(&events->slots);
     free(events->memory);
     free(events->devices);
     events->memory = NULL;
@@ -143,17 +124,27 @@ ring_status events_start(run_events *events, train_engine *engine, report_start 
     report_start_run(&events->report, start);
     device_use(&events->monitor_clock);
     device_use(&events->epoch_clock);
-    return RING_OK;
+    return run_trace_start(&events->trace, events->comm);
 }
 
-void events_begin_update(run_events *events, long step)
+static ring_status tell_passes(run_events *events)
+{
+    return pipeline_slots_tell(&events->slots, &events->engine->pipeline, &events->report);
+}
+
+ring_status events_finish(run_events *events)
+{
+    if (events->epoch.samples > 0) /* an epoch that was not ended */
+        RING_TRY(tell_passes(events));
+    return run_trace_gather(&events->trace, events->comm);
+}
+
+void events_begin_update(run_events *events, long step, int micro_batches)
 {
     step_times *times = &events->engine->times;
     events->before = *times;
-    events->trace.update = step;
-    times->trace = events->trace_file.stream != NULL && events->traced++ < TRACED_UPDATES
-                       ? &events->trace
-                       : NULL;
+    times->trace = run_trace_next(&events->trace, step);
+    times->passes = pipeline_slots_next(&events->slots, step, micro_batches);
 }
 
 static void add_to_epoch(report_epoch *epoch, const report_step *step)
@@ -168,6 +159,7 @@ ring_status events_end_update(run_events *events, report_step *step)
     const long every = events->options.monitor_every;
     step_times *times = &events->engine->times;
     times->trace = NULL;
+    times->passes = NULL;
     step->times = events_times(&events->before, times, step->seconds);
     step->all_samples = events->all_samples += step->samples;
     add_to_epoch(&events->epoch, step);
@@ -191,5 +183,5 @@ ring_status events_end_epoch(run_events *events, report_epoch *epoch)
     report_end_epoch(&events->report, epoch);
     print_resident(events);
     events->epoch = (report_epoch){0};
-    return RING_OK;
+    return tell_passes(events);
 }

@@ -6,13 +6,14 @@
 #define TRAIN_RUN_EVENTS_H
 
 #include "device_use.h"
-#include "output.h"
+#include "pipeline_slots.h"
 #include "report.h"
+#include "run_trace.h"
 #include "train_engine.h"
 
 /** What is reported beside the sinks' own wishes. */
 typedef struct events_options {
-    const char *trace_path; /* of instructions of rank 0's first updates; NULL: none */
+    const char *trace_path; /* of all ranks' instructions in the first updates; NULL: none */
     long monitor_every;     /* updates between two looks at the devices; 0: none */
 } events_options;
 
@@ -27,9 +28,8 @@ typedef struct run_events {
     step_times before;  /* at the beginning of the update */
     report_epoch epoch; /* sums so far */
     long all_samples;   /* of all updates so far */
-    output_file trace_file;
-    step_trace trace;
-    int traced; /* updates */
+    pipeline_slots slots;
+    run_trace trace;
 } run_events;
 
 /** Paths that cannot be written are known here. End with events_close() whatever the result. */
@@ -41,10 +41,14 @@ ring_status events_close(run_events *events);
 /** Collective, as events_end_update() and events_end_epoch(). @param start  all but its memory. */
 ring_status events_start(run_events *events, train_engine *engine, report_start *start);
 
-void events_begin_update(run_events *events, long step);
+/** Collective: what is told once, when there are no more updates. */
+ring_status events_finish(run_events *events);
+
+/** @param micro_batches  of the update. */
+void events_begin_update(run_events *events, long step, int micro_batches);
 /** @param step  all but its all_samples and times. */
 ring_status events_end_update(run_events *events, report_step *step);
-/** @param epoch  number, updates so far, accuracy and seconds; the rest is filled in. */
+/** @param epoch  number, updates so far, test set and seconds; the rest is filled in. */
 ring_status events_end_epoch(run_events *events, report_epoch *epoch);
 
 /** @return where @p seconds of updates went: what @p after has more than @p before. */

@@ -8,7 +8,9 @@
 
 #include "builtin.h"
 #include "errors.h"
+#include "host_data.h"
 #include "layer_list.h"
+#include "model_data.h"
 
 enum { LINES_AN_EPOCH = 10 };
 
@@ -45,15 +47,13 @@ static void note_ignored(train_state *state)
         print_note(state, "--deepspeed has no effect: there is no other engine");
     if (state->options->local_rank_given)
         print_note(state, "--local_rank has no effect: the launcher's environment says it");
-    if (state->options->workers >= 0)
-        print_note(state, "--workers has no effect: the data set is in memory");
     if (state->options->backend != NULL)
         print_note(state, "--backend has no effect: ranks talk through libring");
     if (state->options->compat_ds_0_13)
         print_note(state,
                    "--compat ds-0.13: no clipping unless the configuration asks, the first "
                    "update at optimizer.params.lr, one sample order for all epochs, the loss "
-                   "scale's window counted from the overflow");
+                   "scale's window counted from the overflow, log lines each 10 updates");
 }
 
 static ring_status resolve_batch(train_state *state, const char *launcher)
@@ -62,8 +62,13 @@ static ring_status resolve_batch(train_state *state, const char *launcher)
     const train_grid *grid = &state->grid;
     const long before = config->accumulation;
     char text[128], from[128];
-    snprintf(from, sizeof from, "%s: %d in %d stages", launcher, state->ranks, grid->stages);
-    RING_TRY(config_resolve_batch(config, grid->shares, grid->stages > 1 ? from : launcher,
+    const int others = grid->stages * grid->tensors;
+    if (grid->tensors > 1)
+        snprintf(from, sizeof from, "%s: %d in %d stages of %d tensor ranks", launcher,
+                 state->ranks, grid->stages, grid->tensors);
+    else
+        snprintf(from, sizeof from, "%s: %d in %d stages", launcher, state->ranks, grid->stages);
+    RING_TRY(config_resolve_batch(config, grid->shares, others > 1 ? from : launcher,
                                   state->options->policy));
     if (before == 0 || before == config->accumulation)
         return RING_OK;
@@ -74,47 +79,36 @@ static ring_status resolve_batch(train_state *state, const char *launcher)
     return RING_OK;
 }
 
-static ring_status check_saving(const train_state *state)
+static ring_status resolve_grid(train_state *state, const char *launcher)
 {
-    const run_options *options = state->options;
-    if (state->config.pipeline.stages == 1 ||
-        (options->save_dir == NULL && options->resume == NULL && options->init_path == NULL))
-        return RING_OK;
-    return train_fail(RING_ERR_UNSUPPORTED,
-                      "--save, --resume and --init of pipelines are not supported yet by this "
-                      "version: leave them out, or train without stages");
+    train_config *config = &state->config;
+    RING_TRY(config_resolve_tensor(config, state->options->tensor_ranks, state->ranks, launcher));
+    const int tensors = (int)config->tensor_ranks;
+    RING_TRY(
+        config_resolve_stages(config, state->options->stages, state->ranks / tensors, launcher));
+    state->grid = grid_place(state->ranks, state->rank, (int)config->pipeline.stages, tensors);
+    return RING_OK;
 }
 
-static ring_status check_pipeline(const train_config *config)
-{
-    if (config->pipeline.stages == 1 ||
-        (!config->micro_batches.listed && config->data_partition.count == 0))
-        return RING_OK;
-    return train_fail(RING_ERR_UNSUPPORTED,
-                      "ranks with batches or parts of the data of their own do not go with stages "
-                      "of a pipeline yet: leave out the lists, or train without stages");
-}
-
-static ring_status resolve_ranks(train_state *state, const char *launcher)
-{
-    RING_TRY(config_resolve_stages(&state->config, state->options->stages, state->ranks, launcher));
-    RING_TRY(check_saving(state));
-    RING_TRY(check_pipeline(&state->config));
-    state->grid = grid_place(state->ranks, state->rank, (int)state->config.pipeline.stages);
-    return resolve_batch(state, launcher);
-}
-
-/* --batch_size is of all ranks of a host, as users of DistributedDataParallel give it. */
-static ring_status share_batch(const train_state *state, int local_ranks, long *micro)
+/* --batch_size is of all ranks of a host, as users of DistributedDataParallel give it. What of them
+ * are stages and tensor ranks is known behind a first reading, whose notes the second one gives.
+ * @param local  the ranks of this host. @param options  gets the micro-batch. */
+static ring_status share_batch(train_state *state, const char *launcher, int first, int local,
+                               config_options *options)
 {
     const long batch = state->options->batch;
-    *micro = batch / local_ranks;
-    if (batch % local_ranks == 0)
+    if (batch == 0)
+        return RING_OK;
+    RING_TRY(config_read(state->options->config_path, options, NULL, NULL, &state->config));
+    RING_TRY(resolve_grid(state, launcher));
+    const int shares = grid_shares_of(&state->grid, first, local);
+    options->micro_batch = batch / shares;
+    if (batch % shares == 0)
         return RING_OK;
     return train_fail(RING_ERR_CONFIG,
-                      "--batch_size %ld is for all ranks of this host, which are %d; give a "
-                      "multiple of that",
-                      batch, local_ranks);
+                      "--batch_size %ld is for all ranks of this host, which share the data out in "
+                      "%d parts; give a multiple of that",
+                      batch, shares);
 }
 
 static void note_processes(train_state *state)
@@ -129,6 +123,11 @@ static void note_processes(train_state *state)
     print_note(state, text);
 }
 
+static const char *launcher_of(const ring_comm_info *info)
+{
+    return info->launcher[0] != '\0' ? info->launcher : "no launcher";
+}
+
 ring_status inputs_read_config(train_state *state)
 {
     ring_comm_info info = {.size = sizeof info};
@@ -139,62 +138,44 @@ ring_status inputs_read_config(train_state *state)
                               .bf16 = state->options->bf16};
     note_ignored(state);
     RING_TRY(train_ring(state->comm, ring_comm_get_info(state->comm, &info)));
-    const int local_ranks = state->options->check > 0 ? state->ranks : info.local_ranks;
-    RING_TRY(share_batch(state, local_ranks, &options.micro_batch));
+    const bool here = state->options->check <= 0;
+    const int first = here ? info.rank - info.local_rank : 0; /* they are neighbours */
+    const int local = here ? info.local_ranks : state->ranks;
+    const char *launcher = here ? launcher_of(&info) : "--check";
+    RING_TRY(share_batch(state, launcher, first, local, &options));
     RING_TRY(config_read(state->options->config_path, &options, print_note, state, &state->config));
     note_processes(state);
-    if (state->options->check > 0)
-        return resolve_ranks(state, "--check");
-    return resolve_ranks(state, info.launcher[0] != '\0' ? info.launcher : "no launcher");
+    RING_TRY(resolve_grid(state, launcher));
+    return resolve_batch(state, launcher);
 }
 
 /* ---- Data and network ---------------------------------------------------------------------- */
 
-/* Text is for models that begin with words, and images are for the others. */
-static ring_status check_kind(train_state *state)
-{
-    const char *folder = state->options->data, *model = state->spec.name;
-    const size_t words = model_spec_words(&state->spec);
-    const bool text = state->train.token_bytes > 0;
-    const size_t needed = state->train.classes > state->test.classes ? state->train.classes
-                                                                     : state->test.classes;
-    if (state->loss == LOSS_KINDS)
-        state->loss = text ? LOSS_CROSS_ENTROPY : LOSS_MSE;
-    if (text && words == 0)
-        return train_fail(RING_ERR_CONFIG,
-                          "%s holds a text, but the model %s takes images; give --model gpt",
-                          folder, model);
-    if (!text && words > 0)
-        return train_fail(
-            RING_ERR_CONFIG,
-            "%s holds images, but the model %s takes a text: train.bin and val.bin, or "
-            "input.txt",
-            folder, model);
-    if (text && needed > words)
-        return train_fail(
-            RING_ERR_CONFIG,
-            "%s: tokens up to %zu, but the model %s knows %zu words; give \"vocab_size\" "
-            "in a model's file",
-            folder, needed - 1, model, words);
-    return RING_OK;
-}
-
 ring_status inputs_read_data(train_state *state)
 {
     const char *folder = state->options->data;
+    if (state->options->check == CHECK_NOTHING) {
+        RING_TRY(host_data_read(state->comm, folder, DATASET_TRAIN, &state->train));
+        return host_data_read(state->comm, folder, DATASET_TEST, &state->test);
+    }
     RING_TRY(dataset_read(folder, DATASET_TRAIN, &state->train));
-    RING_TRY(dataset_read(folder, DATASET_TEST, &state->test));
-    RING_TRY(check_kind(state));
-    const size_t wanted = shape_count(&state->spec.input);
-    char input[SHAPE_TEXT_MAX];
-    RING_TRY(dataset_cut(&state->train, wanted));
-    RING_TRY(dataset_cut(&state->test, wanted));
-    if (state->train.features != wanted || state->test.features != wanted)
-        return train_fail(RING_ERR_CONFIG,
-                          "%s: images of %zu and %zu numbers, but the model %s takes %zu: %s",
-                          folder, state->train.features, state->test.features, state->spec.name,
-                          wanted, shape_text(&state->spec.input, input));
-    return RING_OK;
+    return dataset_read(folder, DATASET_TEST, &state->test);
+}
+
+static ring_status normalize(train_state *state)
+{
+    const pixel_norm *norm = &state->options->norm;
+    if (norm->channels == 0)
+        return RING_OK;
+    RING_TRY(dataset_normalize(&state->train, norm));
+    return dataset_normalize(&state->test, norm);
+}
+
+ring_status inputs_fit_data(train_state *state)
+{
+    RING_TRY(model_data_fit(state->options->data, &state->spec, &state->loss, &state->train,
+                            &state->test));
+    return normalize(state);
 }
 
 static bool is_file(const char *model)
@@ -203,12 +184,19 @@ static bool is_file(const char *model)
     return length > 5 && strcmp(model + length - 5, ".json") == 0;
 }
 
+static void fill_automatic(train_state *state, long updates)
+{
+    const automatic_facts facts = {.width = model_spec_width(&state->spec), .updates = updates};
+    config_fill_automatic(&state->config, &facts, print_note, state);
+}
+
 ring_status inputs_read_model(train_state *state)
 {
     const char *model = state->options->model;
-    if (is_file(model))
-        return layer_list_read(&state->spec, model);
-    return model_build(&state->spec, model);
+    RING_TRY(is_file(model) ? layer_list_read(&state->spec, model)
+                            : model_build(&state->spec, model));
+    fill_automatic(state, 0);
+    return RING_OK;
 }
 
 /* @return passes over the training set: as given, else as many as --max-steps takes. */
@@ -230,5 +218,12 @@ ring_status inputs_divide(train_state *state)
     state->epochs = count_epochs(state->options, updates);
     if (state->config.steps_per_print == 0)
         state->config.steps_per_print = updates > LINES_AN_EPOCH ? updates / LINES_AN_EPOCH : 1;
+    fill_automatic(state, inputs_updates(state));
     return RING_OK;
+}
+
+long inputs_updates(const train_state *state)
+{
+    const long most = state->options->max_steps, all = state->epochs * (long)state->shares.updates;
+    return most > 0 && most < all ? most : all;
 }

@@ -42,7 +42,7 @@ static ring_status resume(run_saving *saving, train_engine *engine, run_place *p
     char found[STORED_PATH_MAX];
     const bool latest = strcmp(options->resume, LATEST) == 0;
     const double start = train_now();
-    const ring_status status = agree(engine->comm,
+    const ring_status status = agree(engine->world,
                                      checkpoint_load(engine,
                                                      latest ? options->save_dir : options->resume,
                                                      &saving->run, note, saving, found));
@@ -75,7 +75,8 @@ static ring_status begin(run_saving *saving, train_engine *engine, run_place *pl
 static ring_status check_newer(const run_saving *saving)
 {
     const run_options *options = saving->options;
-    const long newest = step_folders_before(options->save_dir, LONG_MAX);
+    long newest;
+    RING_TRY(step_folders_before(options->save_dir, LONG_MAX, &newest));
     if (newest <= saving->begun || saves_where_it_resumes(options))
         return RING_OK;
     return train_fail(RING_ERR_CONFIG,
@@ -86,7 +87,7 @@ static ring_status check_newer(const run_saving *saving)
 
 static ring_status open_folder(run_saving *saving, const train_engine *engine)
 {
-    if (saving->options->save_dir == NULL || engine->rank != 0)
+    if (saving->options->save_dir == NULL || ring_comm_rank(engine->world) != 0)
         return RING_OK;
     return step_folders_open(saving->options->save_dir, &saving->lock);
 }
@@ -101,11 +102,11 @@ ring_status run_saving_start(run_saving *saving, const run_options *options, tra
                            .begun = -1,
                            .saved = -1,
                            .run = {.identity = *identity, .settings = settings}};
-    RING_TRY(agree(engine->comm, open_folder(saving, engine)));
+    RING_TRY(agree(engine->world, open_folder(saving, engine)));
     RING_TRY(begin(saving, engine, place));
     if (options->save_dir == NULL)
         return RING_OK;
-    return agree(engine->comm, engine->rank == 0 ? check_newer(saving) : RING_OK);
+    return agree(engine->world, ring_comm_rank(engine->world) == 0 ? check_newer(saving) : RING_OK);
 }
 
 void run_saving_close(run_saving *saving)
@@ -129,7 +130,7 @@ static ring_status tell_failure(run_saving *saving, const train_engine *engine)
 {
     char text[TRAIN_ERROR_MAX];
     snprintf(text, sizeof text, "checkpoint not saved, and training goes on: %s", train_error());
-    if (engine->rank == 0)
+    if (ring_comm_rank(engine->world) == 0)
         report_error(saving->report, text);
     return RING_OK;
 }

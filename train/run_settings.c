@@ -41,6 +41,7 @@ static ring_status list_settings(const train_state *state, char text[SAME_TEXT_M
     fprintf(out, "--epochs=%d\n--monitor-every=%ld\nmaths library=%s\n", state->epochs,
             options->events.monitor_every, gemm_library());
     list_saving(options, out);
+    fprintf(out, "--normalize=%s\n", options->norm.channels > 0 ? options->norm.text : "none");
     list_dataset("training data", &state->train, out);
     list_dataset("test data", &state->test, out);
     if (fclose(out) != 0)
@@ -53,18 +54,4 @@ ring_status settings_compare(const train_state *state)
     char text[SAME_TEXT_MAX] = "";
     RING_TRY(agree(state->comm, list_settings(state, text)));
     return same_check(state->comm, text);
-}
-
-/* What an update computes follows from these, and from what must not change at all. */
-ring_status settings_describe(train_state *state)
-{
-    FILE *out = fmemopen(state->settings, sizeof state->settings, "w");
-    if (out == NULL)
-        return train_fail(RING_ERR_MEMORY, "no memory for the list of settings");
-    fprintf(out, "--loss=%s\n--compat=%s\nranks=%d\nmaths library=%s\n", loss_names[state->loss],
-            state->options->compat_ds_0_13 ? "ds-0.13" : "none", state->ranks, gemm_library());
-    config_list(&state->config, out);
-    if (fclose(out) != 0)
-        return train_fail(RING_ERR_INTERNAL, "the settings take more than %d bytes", SAME_TEXT_MAX);
-    return RING_OK;
 }

@@ -3,9 +3,15 @@
 #include "start_lines.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "agree.h"
+#include "errors.h"
 #include "gemm.h"
+
+enum { HOST_BYTES = 64 };
 
 /* With a pipeline stages differ: pipeline_lines_start() tells. */
 static void print_zero(const train_engine *engine)
@@ -14,8 +20,37 @@ static void print_zero(const train_engine *engine)
         printf("ZeRO stage %d: each rank holds %zu bytes of model state, and %zu of the buckets "
                "that it works on\n",
                engine->stage, engine_state_bytes(engine), zero_live_bytes(&engine->memory));
+    if (engine->stage == 3)
+        printf("stage 3 splits %zu of %zu parameters\n", partition_split(&engine->partition),
+               model_parameters(&engine->model));
     else if (engine->stage == 0 && engine->config->zero_stage > 0)
         printf("ZeRO: one rank has nothing to split\n");
+}
+
+static void print_offload(const train_engine *engine)
+{
+    const offload_config *offload = &engine->config->offload;
+    if (engine->offload.states.bytes > 0)
+        printf("offload: %zu bytes of the optimizer's states of rank %d lie in a file in %s\n",
+               engine->offload.states.bytes, engine->rank, offload->states.nvme_path);
+    else if (strcmp(offload->states.device, "nvme") == 0)
+        printf("offload: the optimizer has no states\n");
+    if (engine->offload.params.bytes > 0)
+        printf("offload: %zu bytes of the parameters of rank %d lie in a file in %s\n",
+               engine->offload.params.bytes, engine->rank, offload->params.nvme_path);
+    else if (strcmp(offload->params.device, "nvme") == 0)
+        printf("offload: parameters stay in memory: one rank has nothing to split\n");
+}
+
+static void print_tensor_ranks(const train_engine *engine)
+{
+    const tensor_parallel *tensor = &engine->tensor;
+    if (tensor->ranks > 1)
+        printf("tensor ranks: %d compute a share each of %d layers of %d; this rank holds %zu of "
+               "%zu parameters%s\n",
+               tensor->ranks, tensor_parallel_layers(tensor), tensor->whole.node_count,
+               model_parameters(&engine->model), model_parameters(&tensor->whole),
+               engine->pipeline.place.stages > 1 ? ", in its stage" : "");
 }
 
 static void print_precision(const train_engine *engine)
@@ -28,10 +63,48 @@ static void print_precision(const train_engine *engine)
                params, params, precision->masters ? " with fp32 masters" : "", grads, wire);
 }
 
+static void print_data(const train_state *state)
+{
+    const idx_array *arrays[] = {&state->train.images, &state->train.labels, &state->test.images,
+                                 &state->test.labels};
+    size_t bytes = 0;
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        bytes += arrays[i]->bytes;
+    printf("data: %zu bytes in memory, %s\n", bytes,
+           state->train.shared != NULL ? "once for the ranks of a host" : "of each rank");
+}
+
+/* The way that messages take where the algorithm is a ring: in the order of the ranks. */
+static void print_ring(const train_grid *grid, const char (*hosts)[HOST_BYTES])
+{
+    printf("ring of gradients%s:", grid->stages * grid->tensors > 1 ? ", of rank 0's group" : "");
+    for (int share = 0; share < grid->shares; share++)
+        printf(" %d on %s,", grid_rank(grid, 0, share, 0), hosts[share]);
+    printf(" then 0\n");
+}
+
+/* Collective. */
+static ring_status tell_ring(const train_state *state)
+{
+    ring_comm *comm = state->engine.comms.data;
+    char(*hosts)[HOST_BYTES] = NULL;
+    const size_t bytes = (size_t)state->grid.shares * sizeof *hosts;
+    RING_TRY(agree(state->comm, train_alloc((void **)&hosts, bytes, "names of hosts")));
+    char *mine = hosts[state->grid.share];
+    gethostname(mine, HOST_BYTES - 1);
+    const ring_status status = train_ring(comm, ring_all_gather(mine, hosts, HOST_BYTES, RING_UINT8,
+                                                                comm, NULL));
+    if (status == RING_OK && state->rank == 0 && state->grid.shares > 1)
+        print_ring(&state->grid, (const char(*)[HOST_BYTES])hosts);
+    free(hosts);
+    return status;
+}
+
 /* What dump_state shows beside the settings. */
 static void print_ranks(const train_state *state)
 {
     ring_comm_info info = {.size = sizeof info};
+    grid_print_groups(&state->grid, stdout);
     if (ring_comm_get_info(state->comm, &info) == RING_OK)
         printf("ranks: %d on %d host%s, started by %s, transport %s\n", info.ranks, info.hosts,
                info.hosts == 1 ? "" : "s", info.launcher[0] != '\0' ? info.launcher : "nobody",
@@ -39,35 +112,58 @@ static void print_ranks(const train_state *state)
     partition_print(&state->engine.partition, stdout);
 }
 
-/* Then they wait for each other: every rank computes on one core at least. */
-static void warn_of_many_ranks(const train_state *state)
+/* Then they wait for each other: every rank computes on one core at least, and readers beside it.
+ */
+static void warn_of_many_threads(const train_state *state)
 {
     ring_comm_info info = {.size = sizeof info};
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (ring_comm_get_info(state->comm, &info) == RING_OK && info.local_ranks > cores)
+    const int readers = state->options->workers;
+    if (ring_comm_get_info(state->comm, &info) != RING_OK)
+        return;
+    if (info.local_ranks > cores)
         printf("NOTE %d ranks share the %ld core%s of this host: more ranks make it slower\n",
                info.local_ranks, cores, cores == 1 ? "" : "s");
+    else if ((long)info.local_ranks * (1 + readers) > cores)
+        printf("NOTE %d rank%s and %d reader%s of each share the %ld core%s of this host: fewer "
+               "--workers may be faster\n",
+               info.local_ranks, info.local_ranks == 1 ? "" : "s", readers, readers == 1 ? "" : "s",
+               cores, cores == 1 ? "" : "s");
 }
 
-void start_lines_print(const train_state *state)
+static void print_lines(const train_state *state)
 {
-    if (state->rank != 0)
-        return;
     printf("training %s (%zu parameters, loss %s) on %zu samples, testing on %zu, with %d rank%s; "
            "layers by %s\n",
            state->spec.name, model_parameters(engine_network(&state->engine)),
            loss_names[state->loss], state->train.count, state->test.count, state->ranks,
            state->ranks == 1 ? "" : "s", gemm_library());
+    if (state->options->norm.channels > 0)
+        printf("images are normalized, mean/std %s\n", state->options->norm.text);
     config_print(&state->config, state->config.dump_state, stdout);
     print_precision(&state->engine);
+    if (state->grid.stages * state->grid.tensors > 1)
+        grid_print(&state->grid, stdout);
+    print_tensor_ranks(&state->engine);
     print_zero(&state->engine);
+    print_offload(&state->engine);
     division_print(&state->config, &state->shares, state->train.count, stdout);
-    warn_of_many_ranks(state);
+    warn_of_many_threads(state);
     const size_t repeated = sampler_repeated(&state->sampler);
     if (repeated > 0)
         printf("%zu/%d ranks: %zu sample%s repeated an epoch\n", state->train.count,
                state->grid.shares, repeated, repeated == 1 ? "" : "s");
+    if (state->config.dump_state || state->config.memory_breakdown)
+        print_data(state);
     if (state->config.dump_state)
         print_ranks(state);
+}
+
+ring_status start_lines_print(const train_state *state)
+{
+    if (state->rank == 0)
+        print_lines(state);
+    const ring_status status = state->config.dump_state ? tell_ring(state) : RING_OK;
     fflush(stdout);
+    return status;
 }

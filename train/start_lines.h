@@ -7,7 +7,8 @@
 
 #include "train_state.h"
 
-/** Prints nothing on other ranks. */
-void start_lines_print(const train_state *state);
+/** Collective; prints nothing on other ranks. @return RING_OK, RING_ERR_MEMORY, or what ends a
+ *  communicator. */
+ring_status start_lines_print(const train_state *state);
 
 #endif

@@ -19,27 +19,23 @@
 #include "schedule.h"
 #include "start_lines.h"
 #include "stop_signals.h"
+#include "thread_count.h"
 
 enum { SCORE_TEXT_MAX = 96, SIGNAL_EXIT = 128 /* and the signal, as shells say it */ };
-
-static long count_updates(const train_state *state)
-{
-    const long most = state->options->max_steps, all = state->epochs * (long)state->shares.updates;
-    return most > 0 && most < all ? most : all;
-}
 
 /* Before hours of training, so that a path that cannot be written does not waste them. */
 static ring_status open_outputs(train_state *state)
 {
     const run_options *options = state->options;
     report_options wishes = options->report;
-    wishes.append_metrics |= options->resume != NULL;
+    wishes.resumed = options->resume != NULL;
+    wishes.append_metrics |= wishes.resumed;
     const report_run run = {.config = &state->config,
                             .options = wishes,
                             .ranks = state->ranks,
                             .epochs = state->epochs,
                             .steps_per_epoch = (long)state->shares.updates,
-                            .steps = count_updates(state)};
+                            .steps = inputs_updates(state)};
     RING_TRY(events_open(&state->events, state->comm, &run, &options->events));
     if (options->dump_path == NULL)
         return RING_OK;
@@ -68,6 +64,13 @@ static void go_to(train_state *state, const run_place *place)
         state->updates = shares_left(&state->shares);
 }
 
+static ring_status describe(train_state *state)
+{
+    const pixel_norm *norm = &state->options->norm;
+    return checkpoint_describe(&state->engine, state->options->compat_ds_0_13,
+                               norm->channels > 0 ? norm->text : NULL, state->settings);
+}
+
 static ring_status start_saving(train_state *state)
 {
     run_place place = {.epoch = 1};
@@ -76,7 +79,7 @@ static ring_status start_saving(train_state *state)
     snprintf(identity.model, sizeof identity.model, "%s", state->spec.name);
     if (state->options->save_dir != NULL || state->options->resume != NULL)
         identity.data_hash = dataset_hash(&state->train);
-    RING_TRY(agree(state->comm, settings_describe(state)));
+    RING_TRY(agree(state->comm, describe(state)));
     RING_TRY(run_saving_start(&state->saving, state->options, &state->engine, &state->events.report,
                               &identity, state->settings, &place));
     go_to(state, &place);
@@ -97,28 +100,41 @@ static ring_status start_events(train_state *state)
                                         .seed = state->options->seed});
 }
 
+/* Collective. Only lines of metrics tell the norm; rank 0 alone may have been asked for them. */
+static ring_status choose_norm(train_state *state)
+{
+    int32_t asked = state->options->report.metrics_path != NULL;
+    RING_TRY(train_ring(state->comm, ring_all_reduce(&asked, &asked, 1, RING_INT32, RING_MAX,
+                                                     state->comm, NULL)));
+    state->engine.skips_norm = asked == 0;
+    return RING_OK;
+}
+
 static ring_status set_up(train_state *state)
 {
     ring_comm *comm = state->comm;
     RING_TRY(agree(comm, inputs_read_config(state)));
     RING_TRY(agree(comm, inputs_read_model(state)));
-    RING_TRY(agree(comm, inputs_read_data(state)));
+    RING_TRY(inputs_read_data(state));
+    RING_TRY(agree(comm, inputs_fit_data(state)));
     RING_TRY(agree(comm, inputs_divide(state)));
     RING_TRY(settings_compare(state));
     RING_TRY(agree(comm, open_outputs(state)));
     RING_TRY(engine_create(&state->engine, comm, &state->config, state->loss, &state->spec,
                            state->shares.samples[state->grid.share], state->options->seed));
+    RING_TRY(choose_norm(state));
+    RING_TRY(agree(comm, engine_read_ahead(&state->engine, state->options->workers)));
     RING_TRY(start_saving(state));
-    start_lines_print(state);
+    RING_TRY(start_lines_print(state));
     RING_TRY(start_events(state));
     return pipeline_lines_start(&state->events.report, &state->engine);
 }
 
-/* @param update  of those that are not skipped. */
-static double lr_of(const train_state *state, long update)
+/* @param base    the parameter group's own rate
+ * @param update  of those that are not skipped */
+static double lr_of(const train_state *state, double base, long update)
 {
-    return schedule_lr(&state->config.schedule, state->config.optimizer.lr, update,
-                       state->options->compat_ds_0_13);
+    return schedule_lr(&state->config.schedule, base, update, state->options->compat_ds_0_13);
 }
 
 static double loss_scale(const train_state *state)
@@ -130,26 +146,47 @@ static double loss_scale(const train_state *state)
 /* This rank's part of the next update. */
 static engine_share next_share(const train_state *state)
 {
-    const data_shares *shares = &state->shares;
-    const int share = state->grid.share;
-    const size_t samples = shares_taken(shares, share, state->updates);
-    const size_t begin = samples > 0 ? shares_begin(shares, share, state->updates) : 0;
-    return (engine_share){.order = state->sampler.order + begin,
-                          .samples = samples,
-                          .micro = shares->micro[share],
-                          .total = shares_total(shares, state->updates),
-                          .micro_batches = shares_micro_batches(shares, state->updates)};
+    engine_share next = engine_share_of(&state->shares, &state->sampler, state->grid.share,
+                                        state->updates);
+    if (state->options->max_steps > 0 && state->step + 1 >= state->options->max_steps)
+        next.next = NULL;
+    return next;
+}
+
+/* What the next update is to take from the schedule, this one being done. */
+static void add_next_rates(const train_state *state, report_step *step)
+{
+    const train_optimizer *optimizer = &state->engine.optimizer;
+    step->next_lr = lr_of(state, optimizer->config.lr, optimizer->step + 1);
+    step->next_other_lr = lr_of(state, optimizer_no_decay_lr(&optimizer->config),
+                                optimizer->step + 1);
+    memcpy(step->next_betas, optimizer->config.betas, sizeof step->next_betas);
+    schedule_betas(&state->config.schedule, optimizer->step + 1, step->next_betas);
+}
+
+static void tell_skip(train_state *state)
+{
+    for (int i = 0; i < OVERFLOW_LINES; i++)
+        report_line(&state->events.report, "%s", state->engine.overflow.lines[i]);
+}
+
+/* @return the rate of the next update. */
+static double begin_rates(train_state *state)
+{
+    train_optimizer *optimizer = &state->engine.optimizer;
+    const long next = optimizer->step + 1;
+    schedule_betas(&state->config.schedule, next, optimizer->config.betas);
+    optimizer->no_decay_lr = lr_of(state, optimizer_no_decay_lr(&optimizer->config), next);
+    return lr_of(state, optimizer->config.lr, next);
 }
 
 static ring_status update(train_state *state)
 {
     engine_result result;
     const engine_share share = next_share(state);
-    const long next = state->engine.optimizer.step + 1;
-    const double lr = lr_of(state, next), start = train_now();
-    schedule_betas(&state->config.schedule, next, state->engine.optimizer.config.betas);
+    const double lr = begin_rates(state), start = train_now();
     state->engine.stop_asked = stop_signals_asked();
-    events_begin_update(&state->events, state->step + 1);
+    events_begin_update(&state->events, state->step + 1, share.micro_batches);
     RING_TRY(engine_update_share(&state->engine, &state->train, &share, lr, &result));
     const double end = train_now();
     state->stopped = stop_signals_of(result.stop_asked);
@@ -159,22 +196,21 @@ static ring_status update(train_state *state)
     if (state->step == state->first_step + 1)
         report_line(&state->events.report, "first update done %.3f s after the start",
                     end - state->options->started);
-    for (int i = 0; i < OVERFLOW_LINES && result.skipped; i++)
-        report_line(&state->events.report, "%s", state->engine.overflow.lines[i]);
-    return events_end_update(&state->events,
-                             &(report_step){.step = state->step,
-                                            .epoch = state->epoch,
-                                            .loss = result.loss,
-                                            .grad_norm = result.grad_norm,
-                                            .lr = lr,
-                                            .next_lr = lr_of(state,
-                                                             state->engine.optimizer.step + 1),
-                                            .skipped = state->engine.overflow.skipped,
-                                            .loss_scale = loss_scale(state),
-                                            .samples = (long)result.samples,
-                                            .all_micro_batches = state->micro_steps,
-                                            .micro_batches = share.micro_batches,
-                                            .seconds = end - start});
+    if (result.skipped)
+        tell_skip(state);
+    report_step told = {.step = state->step,
+                        .epoch = state->epoch,
+                        .loss = result.loss,
+                        .grad_norm = result.grad_norm,
+                        .lr = lr,
+                        .skipped = state->engine.overflow.skipped,
+                        .loss_scale = loss_scale(state),
+                        .samples = (long)result.samples,
+                        .all_micro_batches = state->micro_steps,
+                        .micro_batches = share.micro_batches,
+                        .seconds = end - start};
+    add_next_rates(state, &told);
+    return events_end_update(&state->events, &told);
 }
 
 /* DeepSpeed 0.13's loader never moves its sampler on: every epoch has the first's order. */
@@ -224,18 +260,18 @@ static const char *score_text(const train_state *state, char text[SCORE_TEXT_MAX
     return text;
 }
 
-/* The accuracy stays as it was where the test set is not used. @param[out] seconds  of testing.
- */
-static ring_status test(train_state *state, double *accuracy, double *seconds)
+/* @param[out] score  NaN where the test set is not used, and state->score stays as it was
+ * @param[out] seconds  of testing */
+static ring_status test(train_state *state, engine_score *score, double *seconds)
 {
     const int every = state->options->eval_every;
     const double start = train_now();
-    *accuracy = (double)NAN;
+    *score = (engine_score){(double)NAN, (double)NAN};
     *seconds = 0.0;
     if (every == 0 || (state->epoch % every > 0 && !is_last_epoch(state)))
         return RING_OK;
     RING_TRY(engine_evaluate(&state->engine, &state->test, &state->score));
-    *accuracy = state->score.accuracy;
+    *score = state->score;
     *seconds = train_now() - start;
     return RING_OK;
 }
@@ -244,10 +280,11 @@ static ring_status test(train_state *state, double *accuracy, double *seconds)
 static ring_status tell_epoch(train_state *state, size_t samples, double trained)
 {
     char text[SCORE_TEXT_MAX];
-    double accuracy, tested;
+    engine_score score;
+    double tested;
     const double rate = (double)samples / trained;
-    RING_TRY(test(state, &accuracy, &tested));
-    if (isnan(accuracy))
+    RING_TRY(test(state, &score, &tested));
+    if (isnan(score.accuracy))
         report_line(&state->events.report, "epoch %d: %.0f samples/s, %.2f s", state->epoch, rate,
                     trained);
     else
@@ -256,7 +293,8 @@ static ring_status tell_epoch(train_state *state, size_t samples, double trained
                     score_text(state, text), rate, trained, tested);
     return events_end_epoch(&state->events, &(report_epoch){.step = state->step,
                                                             .epoch = state->epoch,
-                                                            .accuracy = accuracy,
+                                                            .accuracy = score.accuracy,
+                                                            .test_loss = score.loss,
                                                             .seconds = trained,
                                                             .test_seconds = tested});
 }
@@ -291,6 +329,7 @@ static ring_status stop(train_state *state)
     const bool saves = state->options->save_dir != NULL;
     const char *name = sigabbrev_np(state->stopped);
     RING_TRY(save(state, true));
+    RING_TRY(events_finish(&state->events));
     output_discard(&state->dump);
     report_line(&state->events.report, "SIG%s: stopped after update %ld, in epoch %d%s", name,
                 state->step, state->epoch,
@@ -307,6 +346,7 @@ static ring_status finish(train_state *state)
                     "--epochs %d ended the run after %ld updates, before --max-steps %ld",
                     state->epochs, state->step, state->options->max_steps);
     RING_TRY(pipeline_lines_end(&state->events.report, &state->engine));
+    RING_TRY(events_finish(&state->events));
     RING_TRY(save(state, true));
     if (state->options->eval_every > 0)
         report_line(&state->events.report, "%s", score_text(state, text));
@@ -328,14 +368,6 @@ static ring_status train(train_state *state)
     return state->stopped != 0 ? stop(state) : finish(state);
 }
 
-static ring_status print_estimate(const train_state *state, size_t samples)
-{
-    if (state->grid.stages == 1)
-        return estimate_print(&state->config, &state->spec, samples, state->ranks, stdout);
-    printf("the memory of a pipeline's stages is told when the training starts\n");
-    return RING_OK;
-}
-
 /* All that can be wrong before the training, and what it would take. */
 static ring_status check_all(train_state *state)
 {
@@ -344,12 +376,13 @@ static ring_status check_all(train_state *state)
     RING_TRY(inputs_read_model(state));
     if (state->options->data != NULL) {
         RING_TRY(inputs_read_data(state));
+        RING_TRY(inputs_fit_data(state));
         RING_TRY(inputs_divide(state));
         samples = state->shares.samples[0];
     }
     if (state->rank == 0) {
         config_print(&state->config, true, stdout);
-        RING_TRY(print_estimate(state, samples));
+        RING_TRY(estimate_print(&state->config, &state->spec, samples, &state->grid, stdout));
         printf("checked%s: this would train\n", samples == SIZE_MAX ? ", but for the data" : "");
     }
     return RING_OK;
@@ -382,19 +415,11 @@ static void tear_down(train_state *state)
     ring_comm_destroy(state->comm);
 }
 
-/* Ranks are the parallelism: one thread each, unless the user asks for more. */
-static int wanted_threads(void)
-{
-    const char *text = getenv("OMP_NUM_THREADS");
-    const int threads = text != NULL ? atoi(text) : 1;
-    return threads > 0 ? threads : 1;
-}
-
 int run(const run_options *options)
 {
     train_state state = {.options = options, .loss = options->loss};
     stop_signals_watch();
-    gemm_set_threads(wanted_threads());
+    gemm_set_threads(threads_wanted());
     const ring_status status = run_all(&state);
     if (status != RING_OK && (state.rank == 0 || !train_error_is_shared()))
         report_error(&state.events.report, train_error());

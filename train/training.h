@@ -10,6 +10,7 @@
 
 #include "config.h"
 #include "loss.h"
+#include "pixel_norm.h"
 #include "run_events.h"
 
 /** Of run_options.check. */
@@ -19,6 +20,7 @@ typedef struct run_options {
     const char *config_path;
     bool accelerate;       /* that file is accelerate's, in YAML */
     const char *data;      /* NULL, to check alone: none */
+    pixel_norm norm;       /* of images */
     const char *model;     /* a built-in one's name, or a list of layers: FILE.json */
     const char *dump_path; /* NULL: none */
     const char *save_dir;  /* of checkpoints; NULL: none */
@@ -29,19 +31,20 @@ typedef struct run_options {
     int eval_every;        /* epochs; 0: the test set is not used */
     report_options report;
     events_options events;
-    loss_kind loss; /* LOSS_KINDS: what suits the data */
-    int epochs;     /* 0: as many as max_steps takes, else 1 */
-    long max_steps; /* 0: no limit */
-    long stages;    /* of the pipeline; 0: as configured */
-    long batch;     /* samples of a micro-batch of all ranks of a host; 0: as the file says */
+    loss_kind loss;    /* LOSS_KINDS: what suits the data */
+    int epochs;        /* 0: as many as max_steps takes, else 1 */
+    long max_steps;    /* 0: no limit */
+    long stages;       /* of the pipeline; 0: as configured */
+    long tensor_ranks; /* the same */
+    long batch;        /* samples of a micro-batch of all ranks of a host; 0: as the file says */
     uint64_t seed;
     bool compat_ds_0_13, warn_unknown;
+    int workers;     /* threads that read ahead */
     bool fp16, bf16; /* where the configuration leaves it open */
     batch_policy policy;
     /* Accepted for DeepSpeed's sake. */
     bool deepspeed_given, local_rank_given;
     const char *backend; /* NULL: not given */
-    int workers;         /* -1: not given */
     int check;      /* ranks to check for instead of training; CHECK_HERE: as many as there are */
     double started; /* train_now() at the program's start */
 } run_options;

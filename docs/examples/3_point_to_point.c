@@ -35,10 +35,6 @@ int main(void)
     check(ring_comm_init_env(&comm));
     const int rank = ring_comm_rank(comm), ranks = ring_comm_size(comm);
     const int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks;
-    if (ranks < 2) {
-        fprintf(stderr, "point_to_point: a rank cannot send to itself; start 2 ranks or more\n");
-        return 1;
-    }
     float *out = vector(), *in = vector();
     for (int i = 0; i < COUNT; i++)
         out[i] = (float)rank;

@@ -27,7 +27,8 @@ static void seed_manifest(fuzz_seeds *to)
 {
     char settings[] = "a=1\nb=2\n", *text;
     size_t length;
-    manifest_tensor tensors[] = {{"0.weight", {2, 3}, 2}, {"0.bias", {3}, 1}};
+    manifest_tensor tensors[] = {{"0.weight", {4, 6}, 2, {24, 2, 4}},
+                                 {"0.bias", {3}, 1, {3, 1, 1}}};
     manifest_shard shards[] = {{100, 1}, {200, UINT64_MAX}};
     checkpoint_manifest manifest = {
         .place = {.step = 7, .epoch = 2, .taken = 64, .epoch_over = true, .micro_batches = 14},
@@ -60,6 +61,18 @@ static size_t add_hash(char *text, const unsigned char *bytes, size_t size)
                                   durable_hash(bytes, size));
 }
 
+/* Every place is an element, and the other way round. */
+static void check_order(const tensor_order *order)
+{
+    const size_t places[] = {0, order->count / 3, order->count - 1};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        size_t run, back_run;
+        const size_t element = tensor_order_element(order, places[i], &run);
+        must(run >= 1 && run <= order->count - places[i] && run <= order->count - element);
+        must(tensor_order_place(order, element, &back_run) == places[i] && back_run == run);
+    }
+}
+
 static void check_manifest(const checkpoint_manifest *manifest)
 {
     must(manifest->place.step >= 0 && manifest->place.epoch >= 1);
@@ -70,6 +83,7 @@ static void check_manifest(const checkpoint_manifest *manifest)
         must(fuzz_is_printable(tensor->name) && tensor->dims <= TENSOR_DIMS_MAX);
         for (int d = 0; d < tensor->dims; d++)
             must(tensor->shape[d] > 0);
+        check_order(&tensor->order);
     }
 }
 
@@ -162,8 +176,10 @@ static void read_all(stored_tensors *stored)
         must(range->count <= sizeof values / sizeof *values);
         const size_t count = stored_count(stored, range->name);
         must(range->begin + range->count <= count);
-        must(stored_read(stored, range->name, range->begin, range->count, values) == RING_OK);
-        must(stored_read(stored, range->name, count, 1, values) != RING_OK);
+        const tensor_order whole = tensor_order_whole(count);
+        must(stored_read(stored, range->name, &whole, range->begin, range->count, values) ==
+             RING_OK);
+        must(stored_read(stored, range->name, &whole, count, 1, values) != RING_OK);
     }
     must(stored_count(stored, "no such tensor") == 0);
 }

@@ -19,6 +19,9 @@ static void seed_metrics_file(fuzz_seeds *to)
                   "\"samples_per_s\": 10}\n{\"after_step\": 1, \"devices\": [{\"peak\": 9}]}\n"
                   "{\"after_epoch\": 1, \"after_step\": 1, \"loss\": 0.5, \"accuracy\": 0.9, "
                   "\"seconds\": {\"data\": 1, \"other\": 2}, \"overlap\": 0.5}\n");
+    fuzz_add_text(to,
+                  "{\"pipeline\": {\"step\": 1, \"measured\": [[[0, 1, 2, 3]], [[1, 2, 2, 3]]], "
+                  "\"predicted\": [[[1, 4]], [[2, 3]]]}}\n");
     fuzz_add_text(to, "{\"step\": 1, \"loss\": 1}\n{\"step\": 2, \"loss\": 0.5}\n{\"step\": ");
     fuzz_add_any_text(to, "{\"run\": {\"config\": [1, \"a\"], \"memory\": 3}}\n");
     fuzz_add_any_text(to, "{\"step\": 0, \"loss\": 0}\n{\"step\": 5e-324, \"loss\": 1e999}\n");

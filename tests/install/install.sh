@@ -17,6 +17,10 @@ libdir=$(dirname "$(find "$work/prefix" -name 'libring.so' | head -n 1)")
 echo "the programs, from where they lie and after a move:"
 "$work/prefix/bin/ringperf" all_reduce -t 2 -b 8 -e 8 -n 1 > "$work/perf.log" ||
     { cat "$work/perf.log"; fail "the installed ringperf"; }
+"$work/prefix/bin/ringperf" compare --contenders ring --sizes 8 --rounds 1 \
+    --html "$work/compare.html" > "$work/compare.log" ||
+    { cat "$work/compare.log"; fail "the installed ringperf compare"; }
+grep -q '<path class="curve"' "$work/compare.html" || fail "the page of ringperf compare"
 mv "$work/prefix" "$work/a moved prefix"
 "$work/a moved prefix/bin/ringtrain" --help > /dev/null || fail "ringtrain after a move"
 mv "$work/a moved prefix" "$work/prefix"
@@ -30,6 +34,8 @@ run="$work/prefix/bin/ringrun -n 2"
 [ "$($run "$work/examples/overlap")" = "average gradient of 2 ranks: 1.5" ] || fail "overlap"
 [ "$("$work/prefix/bin/ringrun" -n 4 "$work/examples/grid" 2)" = \
     "2 rows of 2; the ranks of row 0 add to 1, of column 0 to 2" ] || fail "grid"
+[ "$($run "$work/examples/own_layer" | sed 's/loss.*, acc/acc/; s/,.*//')" = "accuracy 0.99" ] ||
+    fail "own_layer by find_package"
 port=$((20000 + RANDOM % 10000)) # free, or taken as MASTER_PORT is by anybody
 for rank in 0 1 2; do
     RANK=$rank WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port RING_INSECURE=1 \
@@ -45,13 +51,24 @@ cc -o "$work/hello" "$source_dir/docs/examples/2_hello.c" $(pkg-config --cflags 
     -Wl,-rpath,"$libdir"
 [ "$($run "$work/hello")" = "sum of 2 ranks: 1" ] || fail "hello by pkg-config"
 
-echo "the header alone:"
+# shellcheck disable=SC2046
+cc -o "$work/own_layer" "$source_dir/docs/examples/10_own_layer.c" \
+    $(pkg-config --cflags --libs ringtrain) -lm -Wl,-rpath,"$libdir"
+"$work/own_layer" > /dev/null || fail "own_layer by pkg-config"
+
+echo "the headers alone:"
 include=$work/prefix/include
 program=$(dirname "$0")/header.c # valid as either language, in all standards
 for standard in c89 gnu89 c99 c11 c17; do
     cc -x c -std=$standard -Wall -Wextra -pedantic -Werror -I"$include" -o "$work/header" \
         "$program" -L"$libdir" -lring -Wl,-rpath,"$libdir" || fail "header as $standard"
     "$work/header" || fail "a program in $standard"
+done
+for standard in c89 c11; do
+    cc -x c -std=$standard -Wall -Wextra -pedantic -Werror -I"$include" -o "$work/header" \
+        "$(dirname "$0")/train_header.c" -L"$libdir" -lringtrain -lring -Wl,-rpath,"$libdir" ||
+        fail "train.h as $standard"
+    "$work/header" || fail "a training program in $standard"
 done
 if command -v c++ > /dev/null; then
     for standard in c++98 c++11 c++14 c++17 c++20; do
@@ -60,6 +77,10 @@ if command -v c++ > /dev/null; then
             fail "header as $standard"
         "$work/header" || fail "a program in $standard"
     done
+    c++ -x c++ -std=c++98 -Wall -Wextra -pedantic -Werror -I"$include" -o "$work/header" \
+        "$(dirname "$0")/train_header.c" -L"$libdir" -lringtrain -lring -Wl,-rpath,"$libdir" ||
+        fail "train.h as c++98"
+    "$work/header" || fail "a training program in c++98"
 else
     echo "  C++ skipped: no C++ compiler here"
 fi
@@ -93,12 +114,15 @@ cmake --build "$work/parent project/build" --target ring_manual >> "$work/parent
     { tail -n 40 "$work/parent.log"; fail "a build folder with a space in its name"; }
 
 echo "exported symbols:"
-foreign=$(nm -D --defined-only "$libdir/libring.so" | awk '$2 != "A" {print $3}' |
-    sed 's/@.*//' | grep -v '^ring_' || true)
-[ -z "$foreign" ] || fail "exports $foreign"
-declared=$(grep -oE '\bring_[a-z_]+\(' "$include/ring/ring.h" | tr -d '(' | sort -u)
-for name in $(nm -D --defined-only "$libdir/libring.so" | awk '$2 == "T" {print $3}' | sed 's/@.*//'); do
-    grep -qx "$name" <<< "$declared" || fail "exports $name, which ring.h does not declare"
-done
-nm -D --defined-only "$libdir/libring.so" | grep -c ' T ring_' | sed 's/$/ functions/'
+# check_exports LIBRARY HEADER PREFIX: nothing that the header does not declare, all that it does
+check_exports() {
+    nm -D --defined-only "$libdir/$1" | awk '$2 != "A" {print $3}' | sed 's/@.*//' | sort > "$work/exported"
+    if grep -v "^$3" "$work/exported"; then fail "$1 exports what has not its prefix"; fi
+    grep -oE "\\b$3[a-z_]+\(" "$include/ring/$2" | tr -d '(' | sort -u > "$work/declared"
+    comm -23 "$work/exported" "$work/declared" | sed "s/^/$1 exports, and $2 does not declare: /" > "$work/wrong"
+    [ ! -s "$work/wrong" ] || { cat "$work/wrong"; fail "exported symbols"; }
+    echo "$1: $(wc -l < "$work/exported") functions"
+}
+check_exports libring.so ring.h ring_
+check_exports libringtrain.so train.h ring_train_
 echo ok

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Rules of form for all sources of the tree: lines of 100 columns, no tabs and no blanks at line
-ends, a licence line, header guards, and one name a file.
+ends, a licence line, header guards, and one name a file; and nothing at the top but what belongs
+there.
 
     check_style.py TREE
 
@@ -14,11 +15,14 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOMS = ["libring", "transport", "kernels", "train", "perf", "tests", "docs/examples", ".ci"]
+# Beside hidden files and build folders.
+TOP = {"CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "check",
+       "demo", "docs", "kernels", "libring", "perf", "tests", "train", "transport"}
 SOURCES = {".c", ".h", ".py", ".sh"}
 COLUMNS = 100  # in shell scripts commands may be longer
 # Included once for each use, or data that a program wrote.
 NO_GUARD = {"behaviours.h", "broken_targets.h", "cast.h", "fold.h", "fold_type.h",
-            "optimizer_kernels.h", "stored_optimizer.h", "targets.h"}
+            "layer_kernels.h", "optimizer_kernels.h", "stored_optimizer.h", "targets.h"}
 
 
 def sources(tree):
@@ -61,10 +65,18 @@ def faults_of_names(paths):
             yield path, f"the same name as {same[0]}"
 
 
+def faults_of_top(tree):
+    """A core dump, for one."""
+    for path in sorted(tree.iterdir()):
+        if path.name not in TOP and not path.name.startswith((".", "build")):
+            yield path, 1, "does not belong at the top"
+
+
 def check(tree):
     paths = list(sources(tree))
     faults = [(path, number, what) for path in paths
               for number, what in faults_of_file(path, path.read_text(encoding="utf-8"))]
+    faults += list(faults_of_top(tree))
     relative = [path.relative_to(tree) for path in paths]
     faults += [(tree / path, 1, what) for path, what in faults_of_names(relative)]
     return len(paths), faults

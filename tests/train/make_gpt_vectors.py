@@ -15,10 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from make_vectors import table
+from make_vectors import table, tables_of_adam
 
 torch.set_num_threads(1)
-STEPS, PICKED, BATCH = 50, 8, 4
+STEPS, PICKED, BATCH, ADAM_RATE = 50, 8, 4, 1e-3
 LAYERS, HEADS, WIDTH, TOKENS, WORDS = 2, 2, 36, 16, 50
 
 
@@ -117,6 +117,28 @@ def picked_of(tensor):
     return [flat[i * (len(flat) - 1) // (PICKED - 1)].item() for i in range(PICKED)]
 
 
+def loss_of(model, step):
+    text = words(step * 1000, BATCH, TOKENS + 1)
+    return F.cross_entropy(model(text[:, :-1]).reshape(-1, WORDS), text[:, 1:].reshape(-1))
+
+
+def adam_steps(dtype):
+    """@return losses, and how far each parameter moved."""
+    model = GPT()
+    start(model)
+    params = list(model.to(dtype).parameters())
+    first = [p.detach().clone() for p in params]
+    optimizer = torch.optim.Adam(params, lr=ADAM_RATE)
+    losses = []
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        loss = loss_of(model, step)
+        loss.backward()
+        losses.append(loss.item())
+        optimizer.step()
+    return losses, [p.detach() - s for p, s in zip(params, first)]
+
+
 def gpt():
     model = GPT()
     start(model)
@@ -126,10 +148,8 @@ def gpt():
     optimizer = torch.optim.SGD(params, lr=0.01)
     losses = []
     for step in range(STEPS):
-        text = words(step * 1000, BATCH, TOKENS + 1)
         optimizer.zero_grad()
-        scores = model(text[:, :-1])
-        loss = F.cross_entropy(scores.reshape(-1, WORDS), text[:, 1:].reshape(-1))
+        loss = loss_of(model, step)
         loss.backward()
         losses.append(loss.item())
         if step == 0:
@@ -151,4 +171,5 @@ print(f"enum {{ VECTOR_STEPS = {STEPS}, VECTOR_PICKED = {PICKED}, VECTOR_BATCH =
       f" VECTOR_TOKENS = {TOKENS}, VECTOR_WORDS = {WORDS} }};\n")
 ops()
 gpt()
+tables_of_adam("gpt", ADAM_RATE, picked_of, *adam_steps(torch.float64), *adam_steps(torch.float32))
 print("#endif")

@@ -29,6 +29,18 @@ def table(name, kind, values, form="{:.9g}"):
     print(f"static const {kind} {name}[] = {{\n" + "\n".join(lines + [line]) + "\n};\n")
 
 
+def tables_of_adam(name, rate, picked_of, losses, moved, losses32, moved32):
+    """What float64 computes, and how far float32 drifts from it at most: in a loss of the run,
+    and in a parameter of each tensor."""
+    print(f"static const double {name}_adam_rate = {rate:g};")
+    print(f"static const double {name}_adam_drift = "
+          f"{max(abs(a - b) for a, b in zip(losses, losses32)):.9g};")
+    table(f"{name}_adam_losses", "double", losses, "{:.12g}")
+    table(f"{name}_adam_moved", "float", [v for m in moved for v in picked_of(m)])
+    table(f"{name}_adam_drifts", "double",
+          [(a - b).abs().max().item() for a, b in zip(moved, moved32)])
+
+
 def network(widths, seed):
     torch.manual_seed(seed)
     layers = []

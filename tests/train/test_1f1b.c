@@ -8,6 +8,7 @@
 #include <errors.h>
 #include <schedule_1f1b.h>
 #include <stdlib.h>
+#include <step_times.h>
 #include <string.h>
 
 enum { STAGES_MAX = 6, MICROS_MAX = 9, BUCKETS_MAX = 3, NOWHERE = -1 };
@@ -16,7 +17,7 @@ static train_partition made_up(partition_bucket *buckets, int count)
 {
     for (int b = 0; b < count; b++)
         buckets[b] = (partition_bucket){.first = 2 * b, .end = 2 * b + 2};
-    return (train_partition){.ranks = 2, .buckets = buckets, .count = count};
+    return (train_partition){.ranks = 2, .buckets = buckets, .ranges = count, .count = count};
 }
 
 /* ---- All ranks at once --------------------------------------------------------------------- */
@@ -317,10 +318,63 @@ static void idle_slots_are_those_of_the_formula(void **state)
     for (int stages = 1; stages <= 8; stages++) {
         for (int micros = 1; micros <= 32; micros++) {
             double idle;
-            assert_int_equal(pipe_count_idle(stages, micros, &idle), RING_OK);
+            assert_int_equal(pipe_count_slots(stages, micros, NULL, &idle), RING_OK);
             assert_near(idle, (stages - 1.0) / (micros + stages - 1.0), 0, 1e-12);
         }
     }
+}
+
+/* As walking over the lists has it, where a pass is one instruction. */
+static void passes_end_when_the_lists_have_them_end(void **state)
+{
+    (void)state;
+    partition_bucket buckets[1];
+    const train_partition partition = made_up(buckets, 1);
+    for (int stages = 2; stages <= STAGES_MAX; stages++) {
+        for (int micros = 1; micros <= MICROS_MAX; micros++) {
+            walker walkers[STAGES_MAX];
+            int ends[STAGES_MAX * MICROS_MAX * 2];
+            double idle;
+            assert_int_equal(pipe_count_slots(stages, micros, ends, &idle), RING_OK);
+            open_walkers(walkers, &partition, stages, micros);
+            run_all(walkers, stages);
+            for (int i = 0; i < stages * micros * 2; i++) {
+                const step_kind kind = i % 2 == 0 ? STEP_FORWARD : STEP_BACKWARD;
+                const walker *w = &walkers[i / 2 / micros];
+                assert_int_equal(ends[i],
+                                 w->ended[find(&w->schedule, kind, 0, i / 2 % micros, true)]);
+            }
+            close_walkers(walkers, stages);
+        }
+    }
+}
+
+/* The first instruction of a pass begins it and the last one ends it; an update forgets the last.
+ */
+static void passes_are_timed_as_a_whole(void **state)
+{
+    (void)state;
+    pass_span spans[4];
+    pass_times passes = {.spans = spans};
+    const step_instruction forward = {.kind = STEP_FORWARD, .micro = 1},
+                           again = {.kind = STEP_FORWARD, .micro = 1, .again = true},
+                           backward = {.kind = STEP_BACKWARD, .micro = 1},
+                           load = {.kind = STEP_LOAD, .micro = 1};
+    step_times times = {.passes = &passes};
+    pass_times_start(&passes, 2);
+    step_times_ran(&times, &load, 1, 2);
+    step_times_ran(&times, &forward, 3, 4);
+    step_times_ran(&times, &forward, 5, 6);
+    step_times_ran(&times, &again, 7, 8);
+    step_times_ran(&times, &backward, 8, 9);
+    assert_near(spans[2].begin, 3, 0, 0);
+    assert_near(spans[2].end, 6, 0, 0);
+    assert_near(spans[3].begin, 7, 0, 0);
+    assert_near(spans[3].end, 9, 0, 0);
+    pass_times_start(&passes, 2);
+    step_times_ran(&times, &forward, 11, 12);
+    assert_near(spans[2].begin, 11, 0, 0);
+    assert_near(spans[0].end + spans[1].end + spans[3].end, 0, 0, 0);
 }
 
 static void evaluation_goes_forward_from_stage_to_stage(void **state)
@@ -345,6 +399,8 @@ int main(void)
         cmocka_unit_test(messages_meet_and_buffers_are_kept),
         cmocka_unit_test(shared_gradients_are_summed_before_the_norm),
         cmocka_unit_test(idle_slots_are_those_of_the_formula),
+        cmocka_unit_test(passes_end_when_the_lists_have_them_end),
+        cmocka_unit_test(passes_are_timed_as_a_whole),
         cmocka_unit_test(evaluation_goes_forward_from_stage_to_stage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

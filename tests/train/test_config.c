@@ -76,7 +76,6 @@ static void auto_is_what_front_ends_fill_in(void **state)
     static const char *const notes[] = {
         "fp16.enabled: auto -> false\n", "gradient_accumulation_steps: auto -> 1\n",
         "gradient_clipping: auto -> 1.0\n",
-        "train_batch_size: auto -> what follows from the rest\n",
         "no optimizer, in a file with \"auto\": AdamW with lr 2e-4, betas 0.9 and 0.99, no weight "
         "decay, no schedule\n"};
     for (size_t i = 0; i < COUNT_OF(notes); i++)
@@ -84,6 +83,103 @@ static void auto_is_what_front_ends_fill_in(void **state)
     const parsed own = parse("{" SGD ", \"train_batch_size\": \"auto\"}");
     assert_int_equal(own.status, RING_OK);
     assert_int_equal(own.config.optimizer.kind, OPTIMIZER_SGD);
+}
+
+/* What ranks, network and data decide, the network's hidden size being 256. */
+static void auto_is_filled_in_when_more_is_known(void **state)
+{
+    (void)state;
+    parsed got = parse("{\"zero_optimization\": {\"reduce_bucket_size\": \"auto\", "
+                       "\"stage3_prefetch_bucket_size\": \"auto\", "
+                       "\"stage3_param_persistence_threshold\": \"auto\"}, "
+                       "\"scheduler\": {\"type\": \"WarmupDecayLR\", \"params\": "
+                       "{\"total_num_steps\": \"auto\"}}, " SGD ", "
+                       "\"train_micro_batch_size_per_gpu\": 2, \"train_batch_size\": \"auto\"}");
+    assert_int_equal(got.status, RING_OK);
+    assert_string_equal(got.notes, "");
+    assert_int_equal(config_resolve_batch(&got.config, 3, "ringrun", BATCH_EXACT), RING_OK);
+    config_fill_automatic(&got.config, &(automatic_facts){.width = 256}, keep_note, &got);
+    assert_string_equal(got.notes,
+                        "train_batch_size: auto -> 6\n"
+                        "zero_optimization.reduce_bucket_size: auto -> 65536\n"
+                        "zero_optimization.stage3_prefetch_bucket_size: auto -> 58982\n"
+                        "zero_optimization.stage3_param_persistence_threshold: auto -> 2560\n");
+    assert_int_equal(got.config.reduce_bucket_size, 65536);
+    assert_string_equal(config_open_automatic(&got.config), "scheduler.params.total_num_steps");
+    got.notes[0] = '\0';
+    config_fill_automatic(&got.config, &(automatic_facts){.width = 256, .updates = 70}, keep_note,
+                          &got);
+    assert_string_equal(got.notes, "scheduler.params.total_num_steps: auto -> 70\n");
+    assert_int_equal(got.config.schedule.total_steps, 70);
+    assert_null(config_open_automatic(&got.config));
+}
+
+#define WARMUP(params) "\"scheduler\": {\"type\": \"WarmupLR\", \"params\": {" params "}}"
+
+/* Hugging Face's Trainer has one rate for both; DeepSpeed's schedules warm up for 2 updates at
+ * least. */
+static void an_automatic_schedule_follows_the_optimizer(void **state)
+{
+    (void)state;
+    static const char schedule[] = WARMUP("\"warmup_min_lr\": \"auto\", "
+                                          "\"warmup_max_lr\": \"auto\", \"warmup_type\": \"auto\", "
+                                          "\"warmup_num_steps\": \"auto\"");
+    static const struct {
+        const char *optimizer;
+        double rate;
+    } cases[] = {
+        {"\"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 0.25}}", 0.25},
+        {"\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"lr\": \"auto\"}}", 2e-4},
+        {"\"optimizer\": {\"type\": \"AdamW\"}", 1e-3},
+        {"\"steps_per_print\": 1", 2e-4},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[400];
+        snprintf(text, sizeof text, "{%s, %s}", schedule, cases[i].optimizer);
+        const parsed got = parse(text);
+        assert_int_equal(got.status, RING_OK);
+        assert_near(got.config.schedule.max_lr, cases[i].rate, 0, 0);
+        assert_near(got.config.schedule.min_lr, 0, 0, 0);
+        assert_int_equal(got.config.schedule.warmup_steps, 2);
+        assert_false(got.config.schedule.linear);
+        assert_non_null(strstr(got.notes, "scheduler.params.warmup_type: auto -> log\n"));
+        assert_non_null(strstr(got.notes, "scheduler.params.warmup_max_lr: auto -> "));
+    }
+    assert_int_equal(parse("{" SGD ", \"scheduler\": {\"type\": \"OneCycle\", \"params\": "
+                           "{\"cycle_min_lr\": 1, \"cycle_max_lr\": 2, "
+                           "\"warmup_max_lr\": \"auto\"}}}")
+                         .status,
+                     RING_ERR_CONFIG);
+    assert_non_null(strstr(train_error(), "OneCycle has no parameter \"warmup_max_lr\""));
+}
+
+/* DeepSpeed leaves such keys out. */
+static void auto_in_some_sections_is_the_default(void **state)
+{
+    (void)state;
+    const parsed got = parse(
+        "{" SGD ", \"zero_optimization\": {\"stage\": \"auto\", \"overlap_comm\": \"auto\", "
+        "\"offload_param\": {\"device\": \"auto\", \"nvme_path\": \"auto\"}, "
+        "\"zero_quantized_weights\": \"auto\", \"sub_group_size\": \"auto\", "
+        "\"round_robin_gradients\": \"auto\"}, \"fp16\": {\"hysteresis\": \"auto\"}}");
+    assert_int_equal(got.status, RING_OK);
+    assert_string_equal(
+        got.notes,
+        "zero_optimization.stage: auto -> 0\n"
+        "zero_optimization.overlap_comm: auto -> true\n"
+        "zero_optimization.offload_param.device: auto -> none\n"
+        "zero_optimization.offload_param.nvme_path: auto -> none\n"
+        "zero_optimization.zero_quantized_weights: auto -> false\n"
+        "zero_optimization.sub_group_size: auto -> 1e9\n"
+        "zero_optimization.round_robin_gradients: auto -> its default, which has no effect here: "
+        "every rank owns a part of each bucket\n"
+        "fp16.hysteresis: auto -> 2\n");
+    assert_int_equal(got.config.zero_stage, 0);
+    assert_true(got.config.overlap_comm);
+    assert_int_equal(got.config.precision.set.hysteresis, 2);
+    const parsed own = parse("{\"data_partition\": \"auto\"}"); /* brings no optimizer */
+    assert_int_equal(own.status, RING_ERR_CONFIG);
+    assert_string_equal(own.notes, "data_partition: auto -> in proportion to the micro-batches\n");
 }
 
 #define TYPE(name, params) "{\"optimizer\": {\"type\": \"" name "\", \"params\": {" params "}}}"
@@ -147,6 +243,16 @@ static void lenient_spellings_are_read(void **state)
         "\xef\xbb\xbf{" SGD ", \"train_batch_size\": 500}",
         "{" SGD ",\r\n\t\"train_batch_size\"\n:\n500\n}\n\n",
         "{" SGD ", \"train_batch_size\": 500, \"scheduler\": null}",
+        /* Hjson */
+        "{\n  optimizer: {\n    type: sgd  \n    params: {}\n  }\n  train_batch_size: 500\n}",
+        "optimizer: {\n type: SGD\r\n}\r\ntrain_batch_size: 500 # samples\r\n",
+        "# a file\n\"train_batch_size\": 500\n" SGD,
+        "'train_batch_size': 500, 'optimizer': {'type': 'SGD'},",
+        "{" SGD "\ntrain_batch_size: 500\nzero_optimization: {offload_optimizer: {\n"
+        "nvme_path: /fast disk/'\"\\\n device: none\n}}}",
+        "{" SGD ", train_batch_size: 500\ntensorboard: {job_name: 'it\\'s \"x\" \\u00e9'}}",
+        "{train_batch_size: 5e2/* */, " SGD "\n, wandb: {\n team: null and void\n}}",
+        "{train_batch_size: 500\n" SGD "\ndata_partition: [\n1\n2\n]}",
     };
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         const parsed got = parse(texts[i]);
@@ -155,6 +261,35 @@ static void lenient_spellings_are_read(void **state)
         assert_int_equal(got.config.train_batch, 500);
         assert_int_equal(got.config.optimizer.kind, OPTIMIZER_SGD);
     }
+    assert_string_equal(parse(texts[12]).config.offload.states.nvme_path, "/fast disk/'\"\\");
+    assert_string_equal(parse(texts[13]).config.tensorboard.job_name, "it's \"x\" \xc3\xa9");
+    assert_string_equal(parse(texts[14]).config.wandb.team, "null and void");
+}
+
+static void a_configuration_may_stand_for_its_file(void **state)
+{
+    (void)state;
+    static const config_options options = {0};
+    train_config config;
+    /* {"train_batch_size": 500, "optimizer": {"type": "SGD"}, "wandb": {"team": "ÿ>?"}} */
+    static const char *const words[] = {
+        "eyJ0cmFpbl9iYXRjaF9zaXplIjogNTAwLCAib3B0aW1pemVyIjogeyJ0eXBlIjogIlNHRCJ9LCAid2FuZGIiOiB7"
+        "InRlYW0iOiAiw78+PyJ9fQ==",
+        "eyJ0cmFpbl9iYXRjaF9zaXplIjogNTAwLCAib3B0aW1pemVyIjogeyJ0eXBlIjogIlNHRCJ9LCAid2FuZGIiOiB7"
+        "InRlYW0iOiAiw78-PyJ9fQ=="};
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        if (config_read(words[i], &options, NULL, NULL, &config) != RING_OK)
+            fail_msg("%s", train_error());
+        assert_int_equal(config.train_batch, 500);
+        assert_string_equal(config.wandb.team, "\xc3\xbf>?");
+    }
+    /* {"lr": 1} */
+    assert_int_equal(config_read("eyJsciI6IDF9", &options, NULL, NULL, &config), RING_ERR_CONFIG);
+    assert_non_null(strstr(train_error(), "configuration in base64:1:2: unknown key \"lr\""));
+    /* a list, and no base64 */
+    assert_int_equal(config_read("WzFd", &options, NULL, NULL, &config), RING_ERR_SYSTEM);
+    assert_int_equal(config_read("deeps.json", &options, NULL, NULL, &config), RING_ERR_SYSTEM);
+    assert_string_equal(train_error(), "deeps.json: No such file or directory");
 }
 
 #define IGNORE " (to ignore it: --unknown-keys=warn)"
@@ -166,22 +301,42 @@ static const struct {
     {"", "c.json:1:1: the file is empty; write { … }"},
     {"[]", "c.json:1:1: the file must hold one object: { … }"},
     {"{" SGD, "c.json:1:30: the file ends too early: a } or ] is missing"},
-    {"{\n  \"a\": 1\n  \"b\": 2\n}", "c.json:3:3: a comma is missing before this"},
+    {"{\n  \"a\": 1 \"b\": 2\n}", "c.json:2:10: a comma is missing before this"},
+    {"{\n  \"a\"\n  \"b\": 2\n}", "c.json:3:3: `\"` is not expected here"},
+    {"{\"optimizer\": {\"type\": SGD, \"params\": {}}}",
+     "c.json:1:24: `SGD` is no number, true, false or null; put a text in quotes"},
+    {"{\"dump_state\": True,\n" SGD "}",
+     "c.json:1:2: dump_state must be true or false\n"
+     "c.json:1:16: `True` is no number, true, false or null; put a text in quotes\n"
+     "c.json: 2 errors"},
+    {"{" SGD ", wandb: {team: '''a\n'''}}",
+     "c.json:1:46: no value has several lines; write it between \" and \""},
+    {"{" SGD ", 'x: 1}", "c.json:1:32: this text has no closing quote on its line"},
+    {"a: 1}", "c.json:1:6: a } too many, or the { at the start is missing"},
+    {"{" SGD ", dump_state: \x1b[2J,}",
+     "c.json:1:32: dump_state must be true or false\n"
+     "c.json:1:44: `…` is no number, true, false or null; put a text in quotes\n"
+     "c.json: 2 errors"},
     {"{\n  # note\n  b: 1 /* x */ c: 2}", "c.json:3:16: a comma is missing before this"},
     {"{\"steps_per_print\": }", "c.json:1:21: `}` is not expected here"},
     {"{\"steps_per_print: 1}", "c.json:1:2: this text has no closing quote on its line"},
     {"{} /* open", "c.json:1:4: this comment is never closed"},
-    {"{\"a\": \xc3\xa9}", "c.json:1:7: this character is not expected here"},
+    {"{\"a\": \xc3\xa9}",
+     "c.json:1:2: unknown key \"a\" (to ignore it: --unknown-keys=warn)\n"
+     "c.json:1:7: `…` is no number, true, false or null; put a text in quotes\n"
+     "c.json: no optimizer; add \"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 0.01}} (or "
+     "Adam, AdamW, Lion, Adagrad)\nc.json: 3 errors"},
+    {"{\"a\": [\xc3\xa9]}", "c.json:1:8: this character is not expected here"},
     {"{\n\"fp16\": {\"enabled\": false},\n\"fp16\": {},\n" SGD "}",
      "c.json:3:1: \"fp16\" is given twice; keep one"},
     {"{\"optimizer\": {\"type\": \"SGD\", \"type\": \"Adam\"}}",
      "c.json:1:31: \"optimizer.type\" is given twice; keep one"},
     {"{\"zero_optimization\": {\n  \"stage\": [0|1|2|3]\n}, " SGD "}",
      "c.json:2:12: `[0|1|2|3]` is the manual's list of choices; write one of 0, 1, 2, 3"},
-    {"{\"aio\": {\"device\": \"[cpu|nvme]\"}, " SGD "}",
-     "c.json:1:21: `[cpu|nvme]` is the manual's list of choices; write one of cpu, nvme"},
+    {"{\"timers\": {\"device\": \"[cpu|nvme]\"}, " SGD "}",
+     "c.json:1:24: `[cpu|nvme]` is the manual's list of choices; write one of cpu, nvme"},
     /* unknown keys */
-    {"{" SGD ",\n \"bp16\": {}}",
+    {"{" SGD ",\n \"bp16\": {\"enabled\": true, \"deeper\": {\"x\": 1}}}",
      "c.json:2:2: unknown key \"bp16\"; did you mean \"bf16\"?" IGNORE},
     {"{" SGD ", \"bf16\": {\"enable\": true}}",
      "c.json:1:41: unknown key \"bf16.enable\"; did you mean \"bf16.enabled\"?" IGNORE},
@@ -226,6 +381,9 @@ static const struct {
      "c.json:1:27: AdamW has no parameter \"momentum\"; leave it out"},
     {"{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"nesterov\": true}}}",
      "c.json: nesterov needs a momentum and no dampening"},
+    {"{\"optimizer\": {\"type\": \"SGD\", \"no_decay_lr\": 0.1}}",
+     "c.json: optimizer.no_decay_lr is of a second group; write \"param_groups\": \"no_decay\" "
+     "beside it"},
     {"{" SGD ", \"scheduler\": {}}",
      "c.json:1:32: scheduler has no type; add \"type\": \"WarmupDecayLR\" or another: "
      "--config-keys lists them"},
@@ -248,12 +406,9 @@ static const struct {
      "c.json:1:45: pipeline.partition must be a text"},
     {"{" SGD ", \"pipeline\": {\"activation_checkpoint_interval\": -1}}",
      "c.json:1:45: pipeline.activation_checkpoint_interval must be at least 0, not -1"},
-    {"{" SGD ", \"zero_optimization\": {\"cpu_offload\": true}}",
-     "c.json:1:54: zero_optimization.cpu_offload = true is not supported yet by this version: set "
-     "it to false"},
     {"{" SGD ", \"zero_optimization\": {\"zero_quantized_weights\": true}}",
      "c.json:1:54: zero_optimization.zero_quantized_weights = true is not supported yet by this "
-     "version: set it to false: everything travels as float32"},
+     "version: set it to false: communication_data_type has 16 bits, no fewer"},
     {"{" SGD ", \"zero_optimization\": {\"mics_shard_size\": 2}}",
      "c.json:1:54: zero_optimization.mics_shard_size = 2 is not supported yet by this version: set "
      "it to -1"},
@@ -262,6 +417,11 @@ static const struct {
      "averaged"},
     {"{" SGD ", \"steps_per_print\": \"auto\"}",
      "c.json:1:32: steps_per_print = auto: no front end fills that in; write a value"},
+    {"{\"optimizer\": {\"type\": \"fusedadam\"}}",
+     "c.json:1:16: optimizer.type \"fusedadam\" is a class of DeepSpeed's; write Adam"},
+    {"{\"optimizer\": {\"type\": \"DeepSpeedCPUAdagrad\"}}",
+     "c.json:1:16: optimizer.type \"DeepSpeedCPUAdagrad\" is a class of DeepSpeed's; write "
+     "Adagrad"},
     {"{\"optimizer\": {\"type\": \"Lamb\"}}",
      "c.json:1:16: optimizer.type \"Lamb\" is not supported yet by this version: write one of SGD, "
      "Adam, AdamW, Lion, Adagrad"},
@@ -318,17 +478,8 @@ static void stages_must_go_with_ranks_and_zero(void **state)
     assert_int_equal(config_resolve_stages(&zero.config, 2, 2, "ringrun"), RING_ERR_CONFIG);
     assert_string_equal(train_error(), "ZeRO-2 and ZeRO-3 are incompatible with pipeline "
                                        "parallelism; set zero_optimization.stage to 1");
-    parsed again = parse("{" SGD ", zero_optimization: {stage: 3}, pipeline: "
-                         "{activation_checkpoint_interval: 2}}");
-    assert_int_equal(config_resolve_stages(&again.config, 0, 2, "ringrun"), RING_ERR_CONFIG);
     parsed half = parse("{" SGD ", bf16: {enabled: true}, pipeline: {stages: 2}}");
-    assert_int_equal(config_resolve_stages(&half.config, 0, 2, "ringrun"), RING_ERR_UNSUPPORTED);
-    half.config.pipeline.stages = 1;
     assert_int_equal(config_resolve_stages(&half.config, 0, 2, "ringrun"), RING_OK);
-    half.config.pipeline.interval = 1;
-    assert_int_equal(config_resolve_stages(&half.config, 0, 2, "ringrun"), RING_ERR_CONFIG);
-    again.config.zero_stage = 2;
-    assert_int_equal(config_resolve_stages(&again.config, 0, 2, "ringrun"), RING_OK);
 }
 
 /* In the order of the file, whichever pass finds them. */
@@ -370,7 +521,9 @@ static void choices_and_a_missing_comma_are_told_together(void **state)
         "c.json:3:31: `[true|false]` is the manual's list of choices; write one of true, false\n"
         "c.json:4:3: a comma is missing before this\n"
         "c.json:4:18: `[true|false]` is the manual's list of choices; write one of true, false\n"
-        "c.json: 4 errors");
+        "c.json: no optimizer; add \"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 0.01}} "
+        "(or Adam, AdamW, Lion, Adagrad)\n"
+        "c.json: 5 errors");
 }
 
 static void so_many_errors_are_counted(void **state)
@@ -397,7 +550,8 @@ static void unknown_keys_may_be_notes(void **state)
     assert_int_equal(got.config.steps_per_print, 3);
     assert_non_null(strstr(got.notes, "bf16.enable is unknown and ignored; did you mean "
                                       "\"bf16.enabled\"?\n"));
-    assert_non_null(strstr(got.notes, "x.y is unknown and ignored"));
+    assert_non_null(strstr(got.notes, "\nx is unknown and ignored\n")); /* all that is in it */
+    assert_null(strstr(got.notes, "x.y"));
 }
 
 static void what_a_manual_leaves_out_is_told(void **state)
@@ -416,6 +570,8 @@ static void offload_to_the_host_is_a_note(void **state)
                              "{\"device\": \"cpu\", \"pin_memory\": true}}}");
     assert_int_equal(got.status, RING_OK);
     assert_string_equal(got.notes,
+                        "zero_optimization.offload_param.pin_memory has no effect here: no memory "
+                        "is pinned\n"
                         "zero_optimization.offload_optimizer.device = cpu has no effect here: all "
                         "states lie in host memory\n"
                         "zero_optimization.offload_param.device = cpu has no effect here: all "
@@ -425,6 +581,29 @@ static void offload_to_the_host_is_a_note(void **state)
                          .status,
                      RING_ERR_CONFIG);
     assert_non_null(strstr(train_error(), "zero_optimization.offload_param is for stage 3, not 2"));
+}
+
+static void offload_to_a_file_needs_a_folder(void **state)
+{
+    (void)state;
+    const parsed got = parse("{" SGD
+                             ", \"zero_optimization\": {\"offload_optimizer\": {\"device\": "
+                             "\"nvme\", \"nvme_path\": \"/fast\"}}, \"aio\": {\"block_size\": "
+                             "65536, \"thread_count\": 2}}");
+    assert_int_equal(got.status, RING_OK);
+    assert_string_equal(got.config.offload.states.device, "nvme");
+    assert_string_equal(got.config.offload.states.nvme_path, "/fast");
+    assert_string_equal(got.config.offload.params.device, "none");
+    assert_int_equal(got.config.offload.block_size, 65536);
+    assert_int_equal(got.config.offload.queue_depth, 8);
+    assert_non_null(strstr(got.notes, "aio.thread_count has no effect here: "));
+    assert_int_equal(parse("{" SGD ", \"zero_optimization\": {\"offload_optimizer\": "
+                           "{\"device\": \"nvme\"}}}")
+                         .status,
+                     RING_ERR_CONFIG);
+    assert_non_null(strstr(train_error(),
+                           "zero_optimization.offload_optimizer.device is nvme: give "
+                           "zero_optimization.offload_optimizer.nvme_path"));
 }
 
 static void buckets_are_capped_and_that_is_said(void **state)
@@ -455,6 +634,8 @@ static void accelerates_file_is_a_configuration(void **state)
                                   "deepspeed_config:\n"
                                   "  gradient_accumulation_steps: 3\n"
                                   "  gradient_clipping: 0.5  # half\n"
+                                  "  offload_optimizer_device: nvme\n"
+                                  "  offload_optimizer_nvme_path: /fast\n"
                                   "  zero_stage: 2\n"
                                   "distributed_type: 'DEEPSPEED'\n"
                                   "mixed_precision: \"no\"\n"
@@ -464,6 +645,7 @@ static void accelerates_file_is_a_configuration(void **state)
     assert_int_equal(got.config.accumulation, 3);
     assert_near(got.config.gradient_clipping, 0.5, 0, 0);
     assert_int_equal(got.config.zero_stage, 2);
+    assert_string_equal(got.config.offload.states.nvme_path, "/fast");
     assert_int_equal(got.config.processes, 8);
     assert_int_equal(got.config.micro_batch, 8);
     assert_int_equal(got.config.optimizer.kind, OPTIMIZER_ADAMW);
@@ -559,11 +741,13 @@ static void a_wanted_batch_fills_what_is_open(void **state)
 static void a_key_without_effect_is_one_note(void **state)
 {
     (void)state;
-    const parsed got = parse("{" SGD ", \"zero_optimization\": {\"stage\": 0, \"sub_group_size\": "
+    const parsed got = parse("{" SGD ", \"zero_optimization\": {\"stage\": 0, "
+                             "\"ignore_unused_parameters\": true, \"stage3_max_reuse_distance\": "
                              "1e9}, \"wandb\": {\"enabled\": false, \"team\": \"a\"}}");
     assert_int_equal(got.status, RING_OK);
-    assert_string_equal(got.notes, "zero_optimization.sub_group_size has no effect here: a bucket "
-                                   "is updated at a time\n");
+    assert_string_equal(got.notes,
+                        "zero_optimization.stage3_max_reuse_distance has no effect here: "
+                        "a bucket is released after each use\n");
 }
 
 /* Logging, timing and saving change no result. */
@@ -635,7 +819,9 @@ static void zeros_other_keys_are_known(void **state)
                              "\"zero_hpz_partition_size\": 1, \"zero_quantized_gradients\": false, "
                              "\"mics_shard_size\": -1, \"memory_efficient_linear\": true}}");
     assert_int_equal(got.status, RING_OK);
-    assert_string_equal(got.notes, "zero_optimization.memory_efficient_linear has no effect here: "
+    assert_string_equal(got.notes, "zero_optimization.cpu_offload has no effect here: everything "
+                                   "lies in host memory anyway\n"
+                                   "zero_optimization.memory_efficient_linear has no effect here: "
                                    "ZeRO here has no such choice\n");
 }
 
@@ -748,10 +934,14 @@ int main(void)
         cmocka_unit_test(a_seed_configuration_is_read_as_it_stands),
         cmocka_unit_test(absent_keys_take_deepspeeds_defaults),
         cmocka_unit_test(auto_is_what_front_ends_fill_in),
+        cmocka_unit_test(auto_is_filled_in_when_more_is_known),
+        cmocka_unit_test(an_automatic_schedule_follows_the_optimizer),
+        cmocka_unit_test(auto_in_some_sections_is_the_default),
         cmocka_unit_test(optimizers_have_defaults_of_their_own),
         cmocka_unit_test(parameter_groups_are_one_or_two),
         cmocka_unit_test(compat_0_13_does_not_clip_unless_told),
         cmocka_unit_test(lenient_spellings_are_read),
+        cmocka_unit_test(a_configuration_may_stand_for_its_file),
         cmocka_unit_test(what_is_wrong_is_named_with_its_place),
         cmocka_unit_test(stages_are_taken_from_the_parameters_too),
         cmocka_unit_test(stages_must_go_with_ranks_and_zero),
@@ -761,6 +951,7 @@ int main(void)
         cmocka_unit_test(unknown_keys_may_be_notes),
         cmocka_unit_test(what_a_manual_leaves_out_is_told),
         cmocka_unit_test(offload_to_the_host_is_a_note),
+        cmocka_unit_test(offload_to_a_file_needs_a_folder),
         cmocka_unit_test(buckets_are_capped_and_that_is_said),
         cmocka_unit_test(accelerates_file_is_a_configuration),
         cmocka_unit_test(accelerates_file_is_refused_with_its_place),

@@ -2,7 +2,9 @@
  * IDX files, good and hostile, and batches taken from them. */
 #include "check.h"
 #include "files.h"
+#include "norm_vectors.h"
 
+#include <cifar.h>
 #include <dataset.h>
 #include <errors.h>
 #include <stdio.h>
@@ -406,6 +408,111 @@ static void a_hash_tells_data_sets_apart(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, files_set_up, files_tear_down)
 
+/* ---- Sources ------------------------------------------------------------------------------- */
+
+static ring_status take_squares(void *context, const uint32_t *order, size_t batch, float *inputs,
+                                uint16_t *labels)
+{
+    for (size_t i = 0; i < batch; i++) {
+        if (order[i] > 9)
+            return RING_ERR_CONFIG;
+        labels[i] = (uint16_t)order[i];
+        if (inputs != NULL)
+            inputs[i] = (float)(order[i] * order[i]);
+    }
+    *(int *)context += 1;
+    return RING_OK;
+}
+
+static void close_squares(void *context)
+{
+    *(int *)context = -1;
+}
+
+static void a_source_is_asked_for_samples_and_closed(void **state)
+{
+    static const data_source squares = {take_squares, close_squares};
+    static const uint32_t order[] = {3, 9}, wrong[] = {10};
+    float inputs[2];
+    uint16_t labels[2];
+    int calls = 0;
+    (void)state;
+    train_dataset dataset = {.count = 10,
+                             .features = 1,
+                             .classes = 10,
+                             .own_labels = 1,
+                             .hash = 77,
+                             .source = &squares,
+                             .context = &calls};
+    assert_int_equal(dataset_take(&dataset, order, 2, inputs, labels), RING_OK);
+    assert_true(inputs[0] == 9.0F && inputs[1] == 81.0F && labels[0] == 3 && labels[1] == 9);
+    assert_int_equal(dataset_take(&dataset, order, 2, NULL, labels), RING_OK);
+    assert_int_equal(dataset_take(&dataset, wrong, 1, inputs, labels), RING_ERR_CONFIG);
+    assert_int_equal(calls, 2);
+    dataset.classes = 9;
+    assert_int_equal(dataset_take(&dataset, order, 2, inputs, labels), RING_ERR_CONFIG);
+    assert_non_null(strstr(train_error(), "label 9 of sample 9 is not one of 0 to 8"));
+    assert_int_equal(dataset_hash(&dataset), 77);
+    dataset_free(&dataset);
+    assert_int_equal(calls, -1);
+}
+
+/* ---- Normalized images --------------------------------------------------------------------- */
+
+static void bytes_are_normalized_as_by_torch(void **state)
+{
+    uint8_t bytes[256];
+    float numbers[256];
+    pixel_norm norm;
+    (void)state;
+    for (int b = 0; b < 256; b++)
+        bytes[b] = (uint8_t)b;
+    for (size_t i = 0; i < COUNT_OF(norm_vectors); i++) {
+        assert_true(pixel_norm_parse(norm_vectors[i].norm, &norm));
+        assert_string_equal(norm.text, norm_vectors[i].norm);
+        pixel_norm_apply(&norm, bytes, 1, 256, numbers);
+        assert_int_equal(fnv1a(numbers, sizeof numbers), norm_vectors[i].hash);
+    }
+}
+
+static void channels_have_a_mean_and_a_std_each(void **state)
+{
+    static uint8_t images[2 * CIFAR_PIXELS], label[2];
+    static float numbers[CIFAR_PIXELS];
+    static const uint32_t second = 1;
+    train_dataset dataset = {.images = {.bytes = sizeof images, .data = images},
+                             .labels = {.bytes = 2, .data = label},
+                             .count = 2,
+                             .features = CIFAR_PIXELS,
+                             .channels = 3};
+    pixel_norm norm;
+    uint16_t taken;
+    (void)state;
+    memset(images + CIFAR_PIXELS, 255, CIFAR_PIXELS);
+    assert_true(pixel_norm_parse("0.5,0,-1/0.25,2,4", &norm));
+    assert_int_equal(dataset_normalize(&dataset, &norm), RING_OK);
+    assert_int_equal(dataset_take(&dataset, &second, 1, numbers, &taken), RING_OK);
+    for (int i = 0; i < CIFAR_PIXELS; i++)
+        assert_true(numbers[i] == (i < 1024 ? 2.0F : 0.5F));
+    assert_true(pixel_norm_parse("0,1/1,1", &norm));
+    assert_int_equal(dataset_normalize(&dataset, &norm), RING_ERR_CONFIG);
+    dataset.channels = 0;
+    assert_int_equal(dataset_normalize(&dataset, &norm), RING_ERR_CONFIG);
+}
+
+static void wrong_normalizations_are_refused(void **state)
+{
+    static const char *const wrong[] = {
+        "",      "0.5",       "0.5/", "/0.5",  "0.5/0",     "0.5/-1", "0.5/nan",
+        "inf/1", "0.5,0.5/1", "1/1,", "1/1/1", "0.5/1e-60", "1 /2",   "1,1,1,1,1/1,1,1,1,1"};
+    pixel_norm norm;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        assert_false(pixel_norm_parse(wrong[i], &norm));
+        assert_int_equal(norm.channels, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -427,6 +534,10 @@ int main(void)
         TEST(sixteen_bit_tokens_are_read_with_and_without_a_header),
         TEST(wrong_texts_are_refused),
         TEST(a_hash_tells_data_sets_apart),
+        TEST(a_source_is_asked_for_samples_and_closed),
+        TEST(bytes_are_normalized_as_by_torch),
+        TEST(channels_have_a_mean_and_a_std_each),
+        TEST(wrong_normalizations_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

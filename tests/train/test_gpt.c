@@ -2,6 +2,7 @@
  * The ops of a GPT and a small one against PyTorch, from inputs that are a formula of their place
  * (make_gpt_vectors.py); its parameters' names, groups and sharing. */
 #include "check.h"
+#include "descent.h"
 #include "gpt_vectors.h"
 
 #include <errors.h>
@@ -312,30 +313,57 @@ static void check_sums(const network *net)
     }
 }
 
+static void train_by_sgd(network *net)
+{
+    train_optimizer sgd;
+    descent_open(&sgd, "{optimizer: {type: \"SGD\"}}", net->model.tensors.elements);
+    for (size_t step = 0; step < VECTOR_STEPS; step++) {
+        assert_near(pass(net, step * 1000), gpt_losses[step], 1e-5, 0);
+        if (step == 0) {
+            check_picked(net, net->grads, gpt_picked, gpt_largest, 1e-5);
+            check_sums(net);
+        }
+        descent_step(&sgd, net->params, net->grads, 0.01);
+    }
+    optimizer_destroy(&sgd);
+}
+
+static void train_by_adam(network *net)
+{
+    static const known_adam known = KNOWN_ADAM(gpt);
+    train_optimizer adam;
+    descent_open(&adam, "{optimizer: {type: \"Adam\"}}", net->model.tensors.elements);
+    for (size_t step = 0; step < VECTOR_STEPS; step++) {
+        assert_near(pass(net, step * 1000), known.losses[step], 0, DRIFT_ALLOWED * known.drift);
+        descent_step(&adam, net->params, net->grads, known.rate);
+    }
+    optimizer_destroy(&adam);
+}
+
+/* From the first parameters to those that PyTorch ends with. */
+static void check_moved(void (*train)(network *), const float *want, const double *limits,
+                        double share)
+{
+    network net = {0};
+    float *moved;
+    network_open(&net, &sizes);
+    const size_t count = net.model.tensors.elements, bytes = count * sizeof(float);
+    assert_int_equal(train_alloc((void **)&moved, bytes, "moved"), RING_OK);
+    memcpy(moved, net.params, bytes);
+    check_picked(&net, net.params, gpt_initial, NULL, 1e-7);
+    train(&net);
+    for (size_t i = 0; i < count; i++)
+        moved[i] = net.params[i] - moved[i];
+    check_picked(&net, moved, want, limits, share);
+    free(moved);
+    network_close(&net);
+}
+
 static void a_gpt_trains_as_pytorchs(void **state)
 {
     (void)state;
-    network net = {0};
-    float *first;
-    network_open(&net, &sizes);
-    const size_t count = net.model.tensors.elements, bytes = count * sizeof(float);
-    assert_int_equal(train_alloc((void **)&first, bytes, "first"), RING_OK);
-    memcpy(first, net.params, bytes);
-    check_picked(&net, net.params, gpt_initial, NULL, 1e-7);
-    for (size_t step = 0; step < VECTOR_STEPS; step++) {
-        assert_near(pass(&net, step * 1000), gpt_losses[step], 1e-5, 0);
-        if (step == 0) {
-            check_picked(&net, net.grads, gpt_picked, gpt_largest, 1e-5);
-            check_sums(&net);
-        }
-        for (size_t i = 0; i < count; i++)
-            net.params[i] -= 0.01F * net.grads[i];
-    }
-    for (size_t i = 0; i < count; i++)
-        first[i] = net.params[i] - first[i];
-    check_picked(&net, first, gpt_moved, gpt_most_moved, 1e-3);
-    free(first);
-    network_close(&net);
+    check_moved(train_by_sgd, gpt_moved, gpt_most_moved, 1e-3);
+    check_moved(train_by_adam, gpt_adam_moved, gpt_adam_drifts, DRIFT_ALLOWED);
 }
 
 static const train_tensor *find_tensor(const network *net, const char *name)
@@ -366,6 +394,7 @@ static void tensors_have_nanogpts_names_and_their_groups(void **state)
     network_close(&net);
     own.tied = false;
     own.dropout = 0.1;
+    own.attention_dropout = 0.2;
     network_open(&net, &own);
     assert_int_equal(model_parameters(&net.model), shared + (size_t)VECTOR_WORDS * VECTOR_WIDTH);
     network_close(&net);
@@ -389,6 +418,31 @@ static void a_file_gives_the_sizes(void **state)
     model_spec_free(&built);
 }
 
+static double dropout_of(const char *text, const nn_op *op)
+{
+    model_spec spec;
+    double found = -1.0;
+    if (layer_list_parse(&spec, "g.json", text, strlen(text)) != RING_OK)
+        fail_msg("%s", train_error());
+    for (int n = 0; n < spec.count; n++) {
+        if (spec.nodes[n].op == op)
+            found = spec.nodes[n].settings.probability;
+    }
+    model_spec_free(&spec);
+    return found;
+}
+
+static void dropout_of_attention_has_its_own_key(void **state)
+{
+    (void)state;
+    assert_true(dropout_of("{gpt: {attn_pdrop: 0.25}}", &op_attention) == 0.25);
+    assert_true(dropout_of("{gpt: {attn_pdrop: 0.25}}", &op_dropout) == -1.0);
+    assert_true(dropout_of("{gpt: {dropout: 0.25}}", &op_attention) == 0.0);
+    assert_true(dropout_of("{input: [4], layers: [{type: \"embedding\", vocabulary: 9, features: "
+                           "6}, {type: \"attention\", heads: 1, dropout: 0.5}]}",
+                           &op_attention) == 0.5);
+}
+
 static void what_is_wrong_with_sizes_is_told(void **state)
 {
     (void)state;
@@ -400,6 +454,7 @@ static void what_is_wrong_with_sizes_is_told(void **state)
         {"{gpt: {n_layer: 0}}", "m.json:1:8: must be a whole number from 1"},
         {"{gpt: {n_head: 3}}", "m.json:1:2: layer transformer.h.0.attn (attention): 128 features "
                                "cannot be split among 3 heads"},
+        {"{gpt: {attn_pdrop: 1}}", "m.json:1:8: must be a number from 0 to below 1"},
         {"{gpt: {n_layer: 1000}}", "m.json:1:2: more than 1024 layers"},
         {"{gpt: {block_size: 1000000}}",
          "m.json:1:2: layer transformer.h.0.attn (attention): attention of 4 heads over 1000000 "
@@ -440,6 +495,7 @@ int main(void)
         cmocka_unit_test(a_gpt_trains_as_pytorchs),
         cmocka_unit_test(tensors_have_nanogpts_names_and_their_groups),
         cmocka_unit_test(a_file_gives_the_sizes),
+        cmocka_unit_test(dropout_of_attention_has_its_own_key),
         cmocka_unit_test(what_is_wrong_with_sizes_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

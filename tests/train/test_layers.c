@@ -282,6 +282,34 @@ static void a_hit_is_the_first_maximum(void **state)
     assert_int_equal(loss_correct(output, second, 3, 3), 0);
 }
 
+/* As many classes as GPT-2 has tokens: against float64, and the gradients add up to 0. */
+static void many_classes_lose_no_accuracy(void **state)
+{
+    (void)state;
+    enum { CLASSES = 50257, LABEL = 12345 };
+    const uint16_t label = LABEL;
+    float *output = malloc(CLASSES * sizeof *output), *delta = malloc(CLASSES * sizeof *delta);
+    assert_non_null(output);
+    assert_non_null(delta);
+    train_random random;
+    random_seed(&random, 3);
+    double sum = 0.0, deltas = 0.0;
+    for (size_t j = 0; j < CLASSES; j++) {
+        output[j] = random_uniform(&random, -2.0, 2.0);
+        sum += exp((double)output[j]);
+    }
+    assert_near(loss_sum(LOSS_CROSS_ENTROPY, output, &label, 1, CLASSES, 1.0, delta),
+                log(sum) - (double)output[LABEL], 1e-8, 0);
+    for (size_t j = 0; j < CLASSES; j++) {
+        const double want = exp((double)output[j]) / sum - (j == LABEL ? 1.0 : 0.0);
+        assert_near(delta[j], want, 1e-6, 0);
+        deltas += (double)delta[j];
+    }
+    assert_near(deltas, 0, 0, 5e-7);
+    free(output);
+    free(delta);
+}
+
 int main(void)
 {
     gemm_set_threads(1);
@@ -295,6 +323,7 @@ int main(void)
         cmocka_unit_test(gemm_equals_the_sum_over_k),
         cmocka_unit_test(tensors_follow_each_other_without_gaps),
         cmocka_unit_test(what_is_not_finite_stays_visible),
+        cmocka_unit_test(many_classes_lose_no_accuracy),
         cmocka_unit_test(a_hit_is_the_first_maximum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

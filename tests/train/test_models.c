@@ -3,6 +3,7 @@
  * branches, ties and residual connections against finite differences, passes in pieces and slots
  * against whole ones, and lists of layers. Argument: docs/examples/models. */
 #include "check.h"
+#include "descent.h"
 #include "model_vectors.h"
 
 #include <builtin.h>
@@ -80,7 +81,8 @@ typedef struct known_run {
     uint64_t initial;
     const double *losses, *largest, *sums, *most_moved;
     const float *picked, *moved;
-    size_t batch;
+    known_adam adam;
+    size_t batch, channels, side; /* of the images */
 } known_run;
 
 static uint64_t hash_words(const float *values, size_t count)
@@ -125,27 +127,19 @@ static void check_gradients(const network *net, const known_run *known)
     }
 }
 
-static void draw_batch(train_random *random, const network *net, size_t batch, float *images,
+static void draw_batch(train_random *random, const known_run *known, float *images,
                        uint16_t *labels)
 {
-    const op_shape *shape = &net->model.input;
-    const size_t plane = shape->dim[1] * shape->dim[2], count = shape->dim[0] * plane;
-    for (size_t i = 0; i < batch * count; i++)
+    const size_t plane = known->side * known->side, planes = known->batch * known->channels;
+    for (size_t i = 0; i < planes * plane; i++)
         images[i] = random_uniform(random, 0, 1);
-    for (size_t i = 0; i < batch; i++)
+    for (size_t i = 0; i < known->batch; i++)
         labels[i] = (uint16_t)random_uniform(random, 0, CLASSES);
-    for (size_t p = 0; p < batch * shape->dim[0];
-         p++) { /* three rows, to have something to learn */
-        float *row = images + p * plane + 2U * labels[p / shape->dim[0]] * shape->dim[2];
-        for (size_t i = 0; i < 3 * shape->dim[2]; i++)
+    for (size_t p = 0; p < planes; p++) { /* three rows, to have something to learn */
+        float *row = images + p * plane + 2U * labels[p / known->channels] * known->side;
+        for (size_t i = 0; i < 3 * known->side; i++)
             row[i] += 4.0F;
     }
-}
-
-static void descend(network *net)
-{
-    for (size_t i = 0; i < net->model.tensors.elements; i++)
-        net->params[i] -= 0.01F * net->grads[i];
 }
 
 /* The generator behind torch.manual_seed(7), after the parameters were drawn. */
@@ -158,56 +152,100 @@ static train_random generator_after(size_t drawn)
     return random;
 }
 
-static void train_as_pytorch(network *net, const known_run *known, float *images)
+/* Loss and gradients of the next batch. */
+static double next_pass(network *net, const known_run *known, train_random *random, float *images)
 {
-    train_random random = generator_after(net->model.tensors.elements);
     uint16_t labels[BATCH_MAX];
-    for (int step = 0; step < VECTOR_STEPS; step++) {
-        draw_batch(&random, net, known->batch, images, labels);
-        load(net, 0, images, known->batch);
-        forward(net, 0);
-        assert_near(mean_loss(net, 0, labels, known->batch), known->losses[step], 1e-5, 0);
-        backward(net, 0, false);
-        if (step == 0)
-            check_gradients(net, known);
-        descend(net);
-    }
+    draw_batch(random, known, images, labels);
+    load(net, 0, images, known->batch);
+    forward(net, 0);
+    const double loss = mean_loss(net, 0, labels, known->batch);
+    backward(net, 0, false);
+    return loss;
 }
 
-static void check_network(network *net, const known_run *known)
+static void train_by_sgd(network *net, const known_run *known, float *images)
 {
-    float *start, *images;
-    network_open(net, known->batch, 1, 7);
+    train_random random = generator_after(net->model.tensors.elements);
+    train_optimizer sgd;
+    descent_open(&sgd, "{optimizer: {type: \"SGD\"}}", net->model.tensors.elements);
+    for (int step = 0; step < VECTOR_STEPS; step++) {
+        assert_near(next_pass(net, known, &random, images), known->losses[step], 1e-5, 0);
+        if (step == 0)
+            check_gradients(net, known);
+        descent_step(&sgd, net->params, net->grads, 0.01);
+    }
+    optimizer_destroy(&sgd);
+}
+
+static void train_by_adam(network *net, const known_run *known, float *images)
+{
+    train_random random = generator_after(net->model.tensors.elements);
+    train_optimizer adam;
+    descent_open(&adam, "{optimizer: {type: \"Adam\"}}", net->model.tensors.elements);
+    for (size_t step = 0; step < VECTOR_STEPS; step++) {
+        assert_near(next_pass(net, known, &random, images), known->adam.losses[step], 0,
+                    DRIFT_ALLOWED * known->adam.drift);
+        descent_step(&adam, net->params, net->grads, known->adam.rate);
+    }
+    optimizer_destroy(&adam);
+}
+
+/* From the first parameters to those that PyTorch ends with.
+ * @param want, limits  some movements, and what they may differ by, a tensor. */
+static void check_moved(network *net, const known_run *known,
+                        void (*train)(network *, const known_run *, float *), const float *want,
+                        const double *limits, double share)
+{
     const size_t count = net->model.tensors.elements;
-    assert_int_equal(hash_words(net->params, count), known->initial);
-    assert_int_equal(train_alloc((void **)&start, count * sizeof(float), "start"), RING_OK);
+    float *moved, *images;
+    assert_int_equal(train_alloc((void **)&moved, count * sizeof(float), "moved"), RING_OK);
     assert_int_equal(train_alloc((void **)&images,
                                  known->batch * shape_count(&net->model.input) * sizeof(float),
                                  "images"),
                      RING_OK);
-    memcpy(start, net->params, count * sizeof(float));
-    train_as_pytorch(net, known, images);
+    model_init(&net->model, 7);
+    assert_int_equal(hash_words(net->params, count), known->initial);
+    memcpy(moved, net->params, count * sizeof(float));
+    train(net, known, images);
     for (size_t i = 0; i < count; i++)
-        start[i] = net->params[i] - start[i];
+        moved[i] = net->params[i] - moved[i];
     for (int t = 0; t < net->model.tensors.count; t++)
-        check_picked(&net->model.tensors.list[t], start + net->model.tensors.list[t].offset,
-                     known->moved + (size_t)t * VECTOR_PICKED, 1e-3 * known->most_moved[t]);
-    free(start);
+        check_picked(&net->model.tensors.list[t], moved + net->model.tensors.list[t].offset,
+                     want + (size_t)t * VECTOR_PICKED, share * limits[t]);
+    free(moved);
     free(images);
+}
+
+static void check_network(network *net, const known_run *known)
+{
+    network_open(net, known->batch, 1, 7);
+    check_moved(net, known, train_by_sgd, known->moved, known->most_moved, 1e-3);
+    check_moved(net, known, train_by_adam, known->adam.moved, known->adam.drifts, DRIFT_ALLOWED);
     network_close(net);
 }
 
-#define KNOWN(name, samples) \
+#define KNOWN(name, samples, planes, rows) \
     { \
         .initial = name##_initial, .losses = name##_losses, .largest = name##_largest, \
         .sums = name##_sums, .most_moved = name##_most_moved, .picked = name##_picked, \
-        .moved = name##_moved, .batch = (samples) \
+        .moved = name##_moved, .adam = KNOWN_ADAM(name), .batch = (samples), .channels = (planes), \
+        .side = (rows) \
     }
+
+static void the_mlp_trains_as_pytorch(void **state)
+{
+    (void)state;
+    const known_run known = KNOWN(mlp, 16, 1, 28);
+    network net = {0};
+    assert_int_equal(model_build(&net.spec, "mlp"), RING_OK);
+    check_network(&net, &known);
+}
 
 static void lenet5_trains_as_pytorch(void **state)
 {
     (void)state;
-    const known_run known = KNOWN(lenet5, 16);
+    const known_run known = KNOWN(lenet5, 16, 1, 28);
     network net = {0};
     assert_int_equal(model_build(&net.spec, "lenet5"), RING_OK);
     check_network(&net, &known);
@@ -216,7 +254,7 @@ static void lenet5_trains_as_pytorch(void **state)
 static void alexnet_without_dropout_trains_as_pytorch(void **state)
 {
     (void)state;
-    const known_run known = KNOWN(alexnet, 4);
+    const known_run known = KNOWN(alexnet, 4, 3, 32);
     network net = {0};
     assert_int_equal(model_build(&net.spec, "alexnet"), RING_OK);
     for (int n = 0; n < net.spec.count; n++) {
@@ -248,7 +286,7 @@ static const char branches[] =
     "{type: 'linear', features: 10, name: 'l', tie: 'k'},"
     "{type: 'add', input: ['j', 'l']}]}";
 
-static void parse(model_spec *spec, const char *text)
+static void parse_layers(model_spec *spec, const char *text)
 {
     char json[4096];
     snprintf(json, sizeof json, "%s", text);
@@ -273,7 +311,7 @@ static void gradients_of_branches_are_summed(void **state)
     const uint16_t labels[ROWS] = {3, 0, 7};
     float images[ROWS * PIXELS];
     network net = {0};
-    parse(&net.spec, branches);
+    parse_layers(&net.spec, branches);
     network_open(&net, ROWS, 1, 5);
     assert_int_equal(net.model.tensors.own_count, 8);
     draw_images(images, ROWS * PIXELS);
@@ -300,7 +338,7 @@ static void tied_gradients_are_told_once_when_both_are_there(void **state)
 {
     (void)state;
     network net = {0};
-    parse(&net.spec, branches);
+    parse_layers(&net.spec, branches);
     network_open(&net, 1, 1, 5);
     const model_node *c = &net.model.nodes[2], *f = &net.model.nodes[5];
     const train_tensor *tensors = net.model.tensors.list;
@@ -384,8 +422,8 @@ static void outputs_lie_in_place_where_nobody_needs_the_input(void **state)
     for (int n = 0; n < net.model.node_count; n++)
         assert_int_equal(net.model.nodes[n].memory, memory[n]);
     network_close(&net);
-    parse(&net.spec, "{input: [1, 2, 2], layers: [{type: 'flatten'}, {type: 'tanh'}, {type: "
-                     "'dropout'}, {type: 'linear', features: 2}]}");
+    parse_layers(&net.spec, "{input: [1, 2, 2], layers: [{type: 'flatten'}, {type: 'tanh'}, {type: "
+                            "'dropout'}, {type: 'linear', features: 2}]}");
     network_open(&net, 1, 1, 3);
     assert_int_equal(net.model.nodes[0].memory, MODEL_INPUT); /* a view of the input */
     assert_int_equal(net.model.nodes[1].memory, 1);           /* which nobody may write to */
@@ -412,6 +450,22 @@ static void the_examples_are_the_built_in_networks(void **state)
         assert_int_not_equal(model_spec_hash(&file), model_spec_hash(&built));
         model_spec_free(&file);
         model_spec_free(&built);
+    }
+}
+
+/* What Hugging Face's Trainer calls the hidden size. */
+static void a_network_has_a_width(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t width;
+    } cases[] = {{"mlp", 256}, {"lenet5", 120}, {"alexnet", 4096}, {"gpt", 128}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        model_spec spec;
+        assert_int_equal(model_build(&spec, cases[i].name), RING_OK);
+        assert_int_equal(model_spec_width(&spec), cases[i].width);
+        model_spec_free(&spec);
     }
 }
 
@@ -493,6 +547,7 @@ int main(int argc, char **argv)
 {
     gemm_set_threads(1);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_mlp_trains_as_pytorch),
         cmocka_unit_test(lenet5_trains_as_pytorch),
         cmocka_unit_test(alexnet_without_dropout_trains_as_pytorch),
         cmocka_unit_test(gradients_of_branches_are_summed),
@@ -501,6 +556,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(slots_do_not_disturb_each_other),
         cmocka_unit_test(outputs_lie_in_place_where_nobody_needs_the_input),
         cmocka_unit_test(the_examples_are_the_built_in_networks),
+        cmocka_unit_test(a_network_has_a_width),
         cmocka_unit_test(what_is_wrong_is_told_with_its_place),
     };
     if (argc != 2)

@@ -69,6 +69,7 @@ static const op_case cases[] = {
     {&op_attention, {.heads = 1}, TEXT(1, 3), 2},
     {&op_attention, {.heads = 1}, TEXT(7, 15), 1},
     {&op_attention, {.heads = 3}, TEXT(5, 27), 2},
+    {&op_attention, {.heads = 2, .probability = 0.4}, TEXT(9, 12), 3},
 };
 
 /* A use with its memory: operands, and two sets of results. */
@@ -434,6 +435,56 @@ static void dropout_goes_by_sample_update_node_and_seed(void **state)
     bench_close(&bench);
 }
 
+/* Values of 1: what comes out is the sum of the weights that are kept, over 1 - probability. */
+static void attention_drops_weights_not_values(void **state)
+{
+    (void)state;
+    enum { TOKENS = 16, WIDTH = 4, HEADS = 2, BATCH = 20, WEIGHTS = HEADS * TOKENS * TOKENS };
+    const op_case from = {&op_attention,
+                          {.heads = HEADS, .probability = 0.25},
+                          TEXT(TOKENS, 3 * WIDTH),
+                          BATCH};
+    const uint32_t last = BATCH - 1;
+    float first_time[TOKENS * WIDTH];
+    size_t dropped = 0;
+    double mean = 0.0;
+    op_bench bench;
+    bench_open(&bench, &from);
+    for (size_t i = 0; i < bench.in_count; i++)
+        bench.in[0][i] = i % (3 * WIDTH) < 2 * WIDTH ? bench.in[0][i] : 1.0F;
+    op_attention.fast.forward(&bench.run);
+    const float *softmax = (const float *)(const void *)bench.run.saved;
+    for (size_t row = 0; row < BATCH * HEADS * TOKENS; row++, softmax += TOKENS) {
+        const size_t token = row % TOKENS, head = row / TOKENS % HEADS;
+        const size_t sample = row / TOKENS / HEADS;
+        const float out = bench.run.out[(sample * TOKENS + token) * WIDTH + head * WIDTH / HEADS];
+        double sum = 0.0;
+        for (size_t j = 0; j <= token; j++) {
+            dropped += signbit(softmax[j]) != 0;
+            sum += signbit(softmax[j]) ? 0.0 : (double)softmax[j] / 0.75;
+        }
+        assert_near(out, sum, 1e-5, 1e-6);
+        mean += (double)out / (BATCH * HEADS * TOKENS);
+    }
+    assert_near(dropped, BATCH * HEADS * TOKENS * (TOKENS + 1) / 2 / 4, 0, 170); /* 5 deviations */
+    assert_near(mean, 1.0, 0, 0.1);
+    /* a sample alone, elsewhere in a batch; then without training */
+    memcpy(first_time, bench.run.out + (BATCH - 1) * TOKENS * WIDTH, sizeof first_time);
+    bench.run.batch = 1;
+    bench.run.in[0] += (BATCH - 1) * TOKENS * 3 * WIDTH;
+    bench.run.random.samples = &last;
+    op_attention.fast.forward(&bench.run);
+    assert_memory_equal(bench.run.out, first_time, sizeof first_time);
+    bench.run.random.step++;
+    op_attention.fast.forward(&bench.run);
+    assert_memory_not_equal(bench.run.out, first_time, sizeof first_time);
+    bench.run.training = false;
+    op_attention.fast.forward(&bench.run);
+    for (size_t i = 0; i < TOKENS * WIDTH; i++)
+        assert_near(bench.run.out[i], 1.0, 1e-6, 0);
+    bench_close(&bench);
+}
+
 /* ---- Refusals ------------------------------------------------------------------------------ */
 
 static void what_does_not_fit_is_refused(void **state)
@@ -479,6 +530,7 @@ int main(void)
         cmocka_unit_test(philox_gives_its_known_answers),
         cmocka_unit_test(dropout_keeps_its_share_and_the_mean),
         cmocka_unit_test(dropout_goes_by_sample_update_node_and_seed),
+        cmocka_unit_test(attention_drops_weights_not_values),
         cmocka_unit_test(what_does_not_fit_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

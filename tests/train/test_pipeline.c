@@ -5,17 +5,23 @@
 #include "drawn.h"
 #include "parsing.h"
 
+#include <bucket_casts.h>
 #include <builtin.h>
 #include <errors.h>
 #include <gemm.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <train_engine.h>
 
 /* The last of a rank's micro-batches is short, and so is the last batch of an evaluation; of two
  * shares one has one batch more. */
 enum { STORED = 513, SAMPLES = 45, UPDATES = 4, RANKS_MAX = 6 };
+
+#define BF16 "bf16: {enabled: true}"
+#define BF16_FLOAT_WIRE "bf16: {enabled: true}, communication_data_type: \"fp32\""
 
 static train_dataset dataset;
 
@@ -39,9 +45,13 @@ typedef struct pipe_run {
     const char *model;
     int shares, stages, micros, zero, interval;
     int rank;
+    const char *precision; /* keys of the configuration; NULL: float32 */
+    float grown;           /* what the first layer is multiplied with, and the second divided by */
     double losses[UPDATES], norms[UPDATES], accuracy;
     uint64_t params_hash, shared_hash;
     size_t state_bytes;
+    long skipped;
+    char where[OVERFLOW_TEXT_MAX]; /* the last one that overflowed */
     ring_status status;
     char error[TRAIN_ERROR_MAX];
 } pipe_run;
@@ -102,9 +112,10 @@ static train_config configure(const pipe_run *run)
              "{train_micro_batch_size_per_gpu: %d, gradient_accumulation_steps: %d, "
              "gradient_clipping: 1e3, optimizer: {type: \"Adam\"}, zero_optimization: {stage: %d}, "
              "pipeline: {stages: %d, partition: \"%s\", "
-             "activation_checkpoint_interval: %d}}",
+             "activation_checkpoint_interval: %d}%s%s}",
              (SAMPLES + run->micros - 1) / run->micros, run->micros, run->zero, run->stages,
-             strcmp(run->model, "tied") == 0 ? "uniform" : "parameters", run->interval);
+             strcmp(run->model, "tied") == 0 ? "uniform" : "parameters", run->interval,
+             run->precision != NULL ? ", " : "", run->precision != NULL ? run->precision : "");
     parsed got = parse(text);
     if (got.status != RING_OK ||
         config_resolve_stages(&got.config, 0, run->shares * run->stages, "") != RING_OK ||
@@ -124,6 +135,9 @@ static ring_status run_updates(pipe_run *run, train_engine *engine)
         run->losses[u] = result.loss;
         run->norms[u] = result.grad_norm;
     }
+    const char *where = strstr(engine->overflow.lines[1], "tensor");
+    run->skipped = engine->overflow.skipped;
+    snprintf(run->where, sizeof run->where, "%s", where != NULL ? where : "");
     RING_TRY(engine_check_params(engine));
     engine_score score;
     RING_TRY(engine_evaluate(engine, &dataset, &score));
@@ -140,12 +154,34 @@ static ring_status hash_params(pipe_run *run, train_engine *engine)
         run->params_hash = run->params_hash * 31 + fnv1a(params + tensors->list[i].offset,
                                                          tensors->list[i].count * sizeof(float));
     if (engine->pipeline.ties.count > 0) {
-        const int tensor = engine->pipeline.ties.list[0].tensor;
-        run->shared_hash = fnv1a(engine->pipeline.whole.params[tensor],
-                                 tensors->list[tensor].count * sizeof(float));
+        const zero_array *kept = &engine->memory.params;
+        const pipe_tie *tie = &engine->pipeline.ties.list[0];
+        const size_t size = precision_size(kept->type);
+        run->shared_hash = fnv1a(kept->data + tie->offset * size, tie->count * size);
     }
     run->state_bytes = engine_state_bytes(engine);
     return RING_OK;
+}
+
+static void scale_tensor(const train_engine *engine, const char *name, float by)
+{
+    float *masters = (float *)(void *)engine->memory.masters->data;
+    for (int t = 0; t < engine->model.tensors.count; t++) {
+        const train_tensor *tensor = &engine->model.tensors.list[t];
+        for (size_t i = 0; i < tensor->count && strcmp(tensor->name, name) == 0; i++)
+            masters[tensor->offset + i] *= by;
+    }
+}
+
+/* Of a network of ReLUs: the output stays as it is, and of all gradients that of the second
+ * layer's weights alone grows. */
+static void grow_inputs_of_the_second(const train_engine *engine, float by)
+{
+    scale_tensor(engine, "0.weight", by);
+    scale_tensor(engine, "0.bias", by);
+    scale_tensor(engine, "2.weight", 1 / by);
+    for (int b = 0; b < engine->partition.count; b++)
+        casts_end_step(&engine->memory, b, 0, zero_owned_count(&engine->memory, b));
 }
 
 static ring_status run_engine(pipe_run *run, train_engine *engine, ring_comm *comm,
@@ -153,6 +189,8 @@ static ring_status run_engine(pipe_run *run, train_engine *engine, ring_comm *co
 {
     const train_config config = configure(run);
     RING_TRY(engine_create(engine, comm, &config, LOSS_CROSS_ENTROPY, spec, SAMPLES, 1));
+    if (run->grown > 0)
+        grow_inputs_of_the_second(engine, run->grown);
     RING_TRY(run_updates(run, engine));
     const ring_status status = hash_params(run, engine);
     engine_destroy(engine); /* before the configuration goes */
@@ -202,6 +240,8 @@ static void train(const pipe_run *base, pipe_run *runs)
         assert_memory_equal(runs[r].losses, runs[0].losses, sizeof runs[0].losses);
         assert_memory_equal(runs[r].norms, runs[0].norms, sizeof runs[0].norms);
         assert_true(runs[r].accuracy == runs[0].accuracy);
+        assert_int_equal(runs[r].skipped, runs[0].skipped);
+        assert_string_equal(runs[r].where, runs[0].where);
     }
 }
 
@@ -212,7 +252,10 @@ static void expect_same(const pipe_run *got, const pipe_run *want)
                  got->model, got->shares, got->stages, got->micros, got->zero);
     assert_memory_equal(got->losses, want->losses, sizeof got->losses);
     for (int u = 0; u < UPDATES; u++)
-        assert_near(got->norms[u], want->norms[u], 1e-12, 0);
+        if (isfinite(want->norms[u]))
+            assert_near(got->norms[u], want->norms[u], 1e-12, 0);
+        else
+            assert_false(isfinite(got->norms[u]));
     assert_true(got->accuracy == want->accuracy);
 }
 
@@ -300,6 +343,60 @@ static void grids_compute_the_same_bit_for_bit(void **state)
     }
 }
 
+/* The scale begins so high that gradients of all stages overflow, and comes down until those of one
+ * do; all stages skip the same updates, and name the same tensor. */
+static void sixteen_bits_are_the_same_too(void **state)
+{
+    (void)state;
+    static const char *const precisions[] = {
+        "fp16: {enabled: true, initial_scale_power: 21, hysteresis: 1}",
+        BF16,
+        BF16_FLOAT_WIRE,
+        "communication_data_type: \"fp16\"",
+    };
+    for (size_t p = 0; p < COUNT_OF(precisions); p++) {
+        for (int shares = 1; shares <= 2; shares++) {
+            pipe_run want[RANKS_MAX], got[RANKS_MAX];
+            pipe_run run = {.model = "deep",
+                            .shares = shares,
+                            .stages = 1,
+                            .micros = 3,
+                            .zero = shares - 1,
+                            .precision = precisions[p]};
+            train(&run, want);
+            if (p == 0)
+                assert_in_range(want->skipped, 1, UPDATES - 1);
+            for (run.stages = 2; run.stages <= 4 / shares; run.stages++) {
+                train(&run, got);
+                expect_same(&got[0], &want[0]);
+                assert_int_equal(got->skipped, want->skipped);
+                assert_string_equal(got->where, want->where);
+            }
+        }
+    }
+}
+
+/* Four stages of a layer each. The same scale overflows nowhere while the second stage's gradient
+ * is not grown; when it is, all leave the updates out and name its tensor. */
+static void an_overflow_on_a_middle_stage_is_one_on_all(void **state)
+{
+    (void)state;
+    static const char precision[] = "fp16: {enabled: true, initial_scale_power: 15, hysteresis: 1}";
+    pipe_run alone[1], runs[RANKS_MAX];
+    pipe_run run = {.model = "deep", .shares = 1, .stages = 4, .micros = 3, .precision = precision};
+    train(&run, runs);
+    assert_int_equal(runs->skipped, 0);
+    run.grown = 16384;
+    train(&run, runs);
+    assert_int_equal(runs->skipped, UPDATES);
+    assert_non_null(strstr(runs->where, "tensor 2.weight "));
+    run.stages = 1;
+    train(&run, alone);
+    expect_same(&runs[0], alone);
+    assert_int_equal(alone->skipped, runs->skipped);
+    assert_string_equal(alone->where, runs->where);
+}
+
 /* 784-256 | 64-10: parameters, gradients and two moments of float32, the moments split by ZeRO. */
 static void ranks_hold_their_stage_alone(void **state)
 {
@@ -321,17 +418,25 @@ static void stages_share_parameters(void **state)
     (void)state;
     static const struct {
         int shares, stages, zero;
-    } cases[] = {{1, 2, 0}, {1, 3, 0}, {2, 2, 0}, {2, 3, 1}, {3, 2, 0}, {3, 2, 1}};
+        const char *precision;
+        double tolerance;
+    } cases[] = {{1, 2, 0, NULL, 1e-5}, {1, 3, 0, NULL, 1e-5}, {2, 2, 0, NULL, 1e-5},
+                 {2, 3, 1, NULL, 1e-5}, {3, 2, 0, NULL, 1e-5}, {3, 2, 1, NULL, 1e-5},
+                 {2, 3, 0, BF16, 0.02}, {2, 3, 1, BF16, 0.02}, {2, 2, 1, BF16_FLOAT_WIRE, 0.02}};
     for (size_t c = 0; c < COUNT_OF(cases); c++) {
         pipe_run want[RANKS_MAX], got[RANKS_MAX];
-        pipe_run run = {.model = "tied", .shares = cases[c].shares, .stages = 1, .micros = 3};
+        pipe_run run = {.model = "tied",
+                        .shares = cases[c].shares,
+                        .stages = 1,
+                        .micros = 3,
+                        .precision = cases[c].precision};
         train(&run, want);
         run.stages = cases[c].stages;
         run.zero = cases[c].zero;
         train(&run, got);
         for (int u = 0; u < UPDATES; u++) {
-            assert_near(got[0].losses[u], want[0].losses[u], 1e-5, 0);
-            assert_near(got[0].norms[u], want[0].norms[u], 1e-5, 0);
+            assert_near(got[0].losses[u], want[0].losses[u], cases[c].tolerance, 0);
+            assert_near(got[0].norms[u], want[0].norms[u], cases[c].tolerance, 0);
         }
         for (int r = 1; r < run.shares * run.stages; r++)
             assert_int_equal(got[r].shared_hash, got[0].shared_hash);
@@ -345,6 +450,8 @@ int main(void)
         cmocka_unit_test(computing_activations_again_changes_no_bit),
         cmocka_unit_test(activations_that_are_kept_are_few),
         cmocka_unit_test(grids_compute_the_same_bit_for_bit),
+        cmocka_unit_test(sixteen_bits_are_the_same_too),
+        cmocka_unit_test(an_overflow_on_a_middle_stage_is_one_on_all),
         cmocka_unit_test(ranks_hold_their_stage_alone),
         cmocka_unit_test(stages_share_parameters),
     };

@@ -5,6 +5,7 @@
 #include "files.h"
 #include "programs.h"
 
+#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,17 +92,139 @@ static void the_option_makes_a_grid(void **state)
     programs_free(data);
 }
 
+/* Stages of a share compute the same samples, and so do its tensor ranks. */
+static void a_hosts_batch_is_divided_by_its_shares(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *options, *micro, *batch;
+    } cases[] = {{"-b 96", "24", "96"},
+                 {"-b 96 -p 2", "48", "96"},
+                 {"-b 96 -p 2 --tp 2", "96", "96"},
+                 {"-b 96 --tp 2 --check=8", "24", "96"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char options[80], line[160];
+        snprintf(options, sizeof options, "--check %s", cases[i].options);
+        snprintf(line, sizeof line,
+                 "  train_batch_size .......................... %s\n"
+                 "  train_micro_batch_size_per_gpu ............ %s\n",
+                 cases[i].batch, cases[i].micro);
+        programs_run *run = programs_train_config(4, "{optimizer: {type: \"SGD\"}}", options);
+        programs_expect_success(run);
+        programs_expect_output(run, line);
+        programs_free(run);
+    }
+    programs_run *run = programs_train_config(4,
+                                              "{optimizer: {type: \"SGD\"}, pipeline: {stages: 2}}",
+                                              "--check -b 97");
+    programs_expect_output(run, "which share the data out in 2 parts; give a multiple of that");
+    programs_free(run);
+}
+
+/* @return the number of that index in the list of lists. */
+static double pass_at(const cJSON *table, int stage, int micro, int index)
+{
+    const cJSON *row = cJSON_GetArrayItem(cJSON_GetArrayItem(table, stage), micro);
+    const cJSON *number = cJSON_GetArrayItem(row, index);
+    assert_true(cJSON_IsNumber(number));
+    return number->valuedouble;
+}
+
+/* Forward passes go on from stage to stage and backward ones back, on one clock; times are rounded
+ * to 1e-7 s. */
+static void expect_passes(const cJSON *table, int stages, int micros)
+{
+    for (int m = 0; m < micros; m++) {
+        for (int s = 0; s < stages; s++) {
+            assert_true(pass_at(table, s, m, 0) <= pass_at(table, s, m, 1));
+            assert_true(pass_at(table, s, m, 1) <= pass_at(table, s, m, 2) + 2e-7);
+            assert_true(pass_at(table, s, m, 2) <= pass_at(table, s, m, 3));
+            if (s == 0)
+                continue;
+            assert_true(pass_at(table, s - 1, m, 1) <= pass_at(table, s, m, 0) + 2e-7);
+            assert_true(pass_at(table, s, m, 3) <= pass_at(table, s - 1, m, 2) + 2e-7);
+        }
+    }
+}
+
+/* Of each epoch's latest update with all five micro-batches; its last one has fewer. */
+static void expect_update(const cJSON *pipeline, int epoch)
+{
+    const cJSON *predicted = cJSON_GetObjectItem(pipeline, "predicted");
+    assert_int_equal(cJSON_GetObjectItem(pipeline, "step")->valueint, 7 * epoch - 1);
+    assert_int_equal(cJSON_GetObjectItem(pipeline, "micro_batches")->valueint, 5);
+    expect_passes(cJSON_GetObjectItem(pipeline, "measured"), 2, 5);
+    assert_near(pass_at(predicted, 0, 4, 1), 12, 0, 0);
+}
+
+static void the_metrics_have_the_passes(void **state)
+{
+    (void)state;
+    programs_run *run = programs_train_config(
+        4,
+        "{train_micro_batch_size_per_gpu: 16, gradient_accumulation_steps: 5, optimizer: {type: "
+        "\"SGD\"}}",
+        "--epochs 2 --model lenet5 -p 2");
+    programs_expect_success(run);
+    size_t bytes;
+    int epochs = 0;
+    char *text = files_read(files_path("metrics"), &bytes), *rest = text, *line;
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        cJSON *object = cJSON_Parse(line);
+        const cJSON *pipeline = cJSON_GetObjectItem(object, "pipeline");
+        if (pipeline != NULL)
+            expect_update(pipeline, ++epochs);
+        cJSON_Delete(object);
+    }
+    assert_int_equal(epochs, 2);
+    free(text);
+    programs_free(run);
+}
+
+/* The sum of the numbers of the line "time (%)", and the bubble's. */
+static double sum_of_shares(const programs_run *run, double *bubble)
+{
+    const char *at = strstr(run->output, "time (%) | ");
+    char name[32];
+    double sum = 0.0, share;
+    int used;
+    assert_non_null(at);
+    at += strlen("time (%)");
+    for (; sscanf(at, " | %31[a-z_]: %lf%n", name, &share, &used) == 2; at += used) {
+        sum += share;
+        if (strcmp(name, "bubble_wait") == 0)
+            *bubble = share;
+    }
+    return sum;
+}
+
 /* What is measured depends on the machine, what is counted does not. */
 static void the_bubble_is_told_at_the_end(void **state)
 {
     (void)state;
-    programs_run *run = programs_train_config(
-        4, "{train_batch_size: 64, gradient_accumulation_steps: 4, optimizer: {type: \"SGD\"}}",
-        "--max-steps 12 --model lenet5 --pipeline-parallel-size 4");
-    programs_expect_success(run);
-    programs_expect_output(run, " 42.9 % of the slots; (p-1)/(m+p-1) is 42.9 %\ntest accuracy ");
-    assert_in_range((int)percent_before(run, " % of the passes' time"), 30, 99);
-    programs_free(run);
+    static const struct {
+        int stages, least; /* percent */
+        const char *counted;
+    } cases[] = {{2, 15, "20.0"}, {4, 30, "42.9"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char options[80], line[160];
+        double bubble = 0.0;
+        snprintf(options, sizeof options,
+                 "--max-steps 12 --model lenet5 --pipeline-parallel-size %d", cases[i].stages);
+        snprintf(line, sizeof line, " %s %% of the slots; (p-1)/(m+p-1) is %s %%\ntest accuracy ",
+                 cases[i].counted, cases[i].counted);
+        programs_run *run = programs_train_config(
+            cases[i].stages,
+            "{train_batch_size: 64, gradient_accumulation_steps: 4, optimizer: {type: \"SGD\"}, "
+            "wall_clock_breakdown: true, steps_per_print: 12}",
+            options);
+        programs_expect_success(run);
+        programs_expect_output(run, line);
+        assert_in_range((int)percent_before(run, " % of the passes' time"), cases[i].least, 99);
+        assert_near(sum_of_shares(run, &bubble), 100.0, 1e-9, 0);
+        assert_true(bubble > 0.0);
+        programs_free(run);
+    }
 }
 
 static void what_cannot_be_is_refused_once(void **state)
@@ -116,8 +239,6 @@ static void what_cannot_be_is_refused_once(void **state)
          "-p 2",
          "ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism; set "
          "zero_optimization.stage to 1"},
-        {"{train_batch_size: 64, optimizer: {type: \"SGD\"}}", "-p 2 --save /nowhere",
-         "--save, --resume and --init of pipelines are not supported yet by this version"},
         {"{train_batch_size: 64, train_micro_batch_size_per_gpu: 24, optimizer: {type: \"SGD\"}}",
          "-p 2", "the number of ranks is 1, from ringrun: 2 in 2 stages"},
         {"{train_batch_size: 64, gradient_clipping: 0, optimizer: {type: \"SGD\", params: {lr: "
@@ -144,7 +265,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(the_documents_block_runs_on_two_ranks),
         TEST(the_option_makes_a_grid),
+        TEST(a_hosts_batch_is_divided_by_its_shares),
         TEST(the_bubble_is_told_at_the_end),
+        TEST(the_metrics_have_the_passes),
         TEST(what_cannot_be_is_refused_once),
     };
     if (argc != 4)

@@ -261,13 +261,14 @@ static ring_status overflow_twice(overflow_case *at, ring_comm *comm, train_mode
                                         .skips = true,
                                         .scales = true,
                                         .set = {.scale_power = 4, .hysteresis = 1}};
+    const overflow_tensors tensors = {.here = &model->tensors, .whole = &model->tensors};
     overflow_watch watch = overflow_start(&precision);
     RING_TRY(zero_memory_create(memory, model, partition, &precision, at->stage, at->rank));
     RING_TRY(exchange(&watch, memory, comm, model, at->rank == 0 ? INFINITY : 0.0F, true));
-    RING_TRY(overflow_skip(&watch, memory, &model->tensors, comm, 7));
+    RING_TRY(overflow_skip(&watch, memory, &tensors, comm, 7));
     memcpy(at->first_line, watch.lines[1], sizeof at->first_line);
     RING_TRY(exchange(&watch, memory, comm, model, at->spoilt[at->rank], false));
-    RING_TRY(overflow_skip(&watch, memory, &model->tensors, comm, 8));
+    RING_TRY(overflow_skip(&watch, memory, &tensors, comm, 8));
     memcpy(at->line, watch.lines[1], sizeof at->line);
     return RING_OK;
 }
@@ -286,7 +287,8 @@ static void *overflow_rank(void *argument)
     model_spec_add(&spec, &op_linear, &five);
     at->status = model_create(&model, &spec, 1, 1);
     if (at->status == RING_OK)
-        at->status = partition_create(&partition, &model, 64, 2);
+        at->status = partition_create(&partition, &model, &(partition_rules){.bucket_bytes = 64},
+                                      2);
     if (at->status == RING_OK)
         at->status = ring_comm_init(&comm, 2, at->id, at->rank);
     if (at->status == RING_OK)

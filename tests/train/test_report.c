@@ -67,7 +67,7 @@ static ring_status open_report(train_report *report, bool on, const train_config
                                      .steps = 12});
 }
 
-static const report_times times = {
+static report_times times = {
     .parts = {[PART_DATA] = 0.01,
               [PART_FORWARD] = 0.1,
               [PART_BACKWARD] = 0.2,
@@ -105,6 +105,8 @@ static char *printed_with(const train_config *settings, const report_options *op
                                               .grad_norm = 2.5,
                                               .lr = 0.01,
                                               .next_lr = 4.5e-07,
+                                              .next_other_lr = 1e-05,
+                                              .next_betas = {0.9, 0.95},
                                               .samples = 128,
                                               .all_samples = 128 * step,
                                               .micro_batches = 1,
@@ -117,6 +119,7 @@ static char *printed_with(const train_config *settings, const report_options *op
                                               .epoch = 1,
                                               .loss = 0.1 / 3,
                                               .accuracy = 0.25,
+                                              .test_loss = 1.75,
                                               .samples = 384,
                                               .all_samples = 384,
                                               .seconds = 1.5,
@@ -161,13 +164,13 @@ static void momentum_is_shown_as_the_optimizer_has_it(void **state)
     char *text = printed(&other, NULL);
     assert_non_null(strstr(text, "mom=[0.9]\n"));
     free(text);
-    other.optimizer = (optimizer_config){.kind = OPTIMIZER_ADAM, .betas = {0.9, 0.95}};
+    other.optimizer = (optimizer_config){.kind = OPTIMIZER_ADAM, .betas = {0.8, 0.99}};
     text = printed(&other, NULL);
     assert_non_null(strstr(text, "mom=[[0.9, 0.95]]\n"));
     free(text);
     strcpy(other.optimizer.param_groups, "no_decay");
     text = printed(&other, NULL);
-    assert_non_null(strstr(text, "lr=[4.5e-07, 4.5e-07], mom=[[0.9, 0.95], [0.9, 0.95]]\n"));
+    assert_non_null(strstr(text, "lr=[4.5e-07, 1e-05], mom=[[0.9, 0.95], [0.9, 0.95]]\n"));
     free(text);
     other.optimizer = (optimizer_config){.kind = OPTIMIZER_ADAGRAD};
     text = printed(&other, NULL);
@@ -187,12 +190,36 @@ static void breakdowns_add_up(void **state)
     assert_non_null(strstr(text, "time (%) | data: 2.0 | forward: 20.0 | backward: 40.0 | step: "
                                  "6.0 | wait: 20.0 | transfer: 0.8 | reduce: 3.2 | other: 8.0 | "
                                  "reduction hidden: 75.0\n"));
+    assert_null(strstr(text, "bubble"));
     free(text);
     other.zero_stage = 3; /* parameters are gathered for the passes */
     text = printed(&other, NULL);
     assert_non_null(strstr(text, "time (ms) | fwd: 140.00 | bwd: 280.00 | bwd_inner: 200.00 | "
                                  "bwd_allreduce: 80.00 | step: 30.00\n"));
     free(text);
+}
+
+/* Waiting for neighbours is told apart, in its place, where there are any. */
+static void stages_have_a_share_for_the_bubble(void **state)
+{
+    (void)state;
+    train_config other = config;
+    other.wall_clock_breakdown = true;
+    other.pipeline.stages = 2;
+    const report_times kept = times;
+    times.parts[PART_WAIT] -= 0.03;
+    times.parts[PART_BUBBLE] += 0.03;
+    char *text = printed(&other, NULL);
+    assert_non_null(strstr(text, " | wait: 14.0 | bubble_wait: 6.0 | transfer: 0.8 | "));
+    assert_non_null(strstr(text, "| bwd_allreduce: 80.00 | step: 40.00\n"));
+    free(text);
+    text = printed_with(&other, &(report_options){.style = LOG_NEOX});
+    assert_non_null(strstr(text, ": %comms: 24.0\n"));
+    assert_non_null(strstr(text, ": %wait: 14.0\n"));
+    assert_non_null(strstr(text, ": %bubble_wait: 6.0\n"));
+    assert_non_null(strstr(text, "| comms: 240.00 | "));
+    free(text);
+    times = kept;
 }
 
 static void shares_add_up_to_a_hundred(void **state)
@@ -264,6 +291,18 @@ static void devices_are_a_line(void **state)
     free(text);
 }
 
+/* A terminal hands out what was written to it in pieces; the caller's '\a' is the last. */
+static void read_up_to_the_bell(int terminal, char *shown, size_t room)
+{
+    size_t got = 0;
+    do {
+        const ssize_t more = read(terminal, shown + got, room - 1 - got);
+        assert_true(more > 0);
+        got += (size_t)more;
+    } while (shown[got - 1] != '\a');
+    shown[got - 1] = '\0';
+}
+
 /* Standard error becomes a terminal. @return what it shows, NUL behind it; static. */
 static const char *shown_on_a_terminal(train_report *report, unsigned short columns)
 {
@@ -280,8 +319,8 @@ static const char *shown_on_a_terminal(train_report *report, unsigned short colu
     report_line(report, "a line");
     dup2(kept, STDERR_FILENO);
     close(kept);
-    const ssize_t got = read(terminal, shown, sizeof shown - 1);
-    shown[got > 0 ? got : 0] = '\0';
+    assert_int_equal(write(end, "\a", 1), 1);
+    read_up_to_the_bell(terminal, shown, sizeof shown);
     assert_int_equal(report_close(report), RING_OK);
     close(end);
     close(terminal);
@@ -340,9 +379,33 @@ static void metrics_tell_the_run_and_its_epochs(void **state)
     cJSON_Delete(line);
     line = metrics_line(5);
     assert_near(member(line, "accuracy")->valuedouble, 0.25, 0, 0);
+    assert_near(member(line, "test_loss")->valuedouble, 1.75, 0, 0);
     assert_near(member(line, "samples_per_s")->valuedouble, 256, 0, 0);
     assert_near(member(line, "overlap")->valuedouble, 0.75, 0, 0);
     assert_near(member(member(line, "seconds"), "wait")->valuedouble, 0.1, 0, 0);
+    cJSON_Delete(line);
+}
+
+static void metrics_tell_the_passes_of_stages(void **state)
+{
+    (void)state;
+    train_report report;
+    const report_options options = {.metrics_path = files_path("metrics")};
+    const report_passes passes = {.step = 3,
+                                  .stages = 2,
+                                  .micro_batches = 1,
+                                  .measured = (const double[]){0, 1, 2, 4, 1, 1.5, 1.5, 2},
+                                  .predicted = (const int[]){1, 4, 2, 3}};
+    assert_int_equal(open_report(&report, true, &config, &options), RING_OK);
+    report_pipeline(&report, &passes);
+    assert_int_equal(report_close(&report), RING_OK);
+    cJSON *line = metrics_line(0);
+    char *text = cJSON_PrintUnformatted(line);
+    assert_string_equal(text,
+                        "{\"pipeline\":{\"step\":3,\"stages\":2,\"micro_batches\":1,"
+                        "\"span\":4,\"busy\":[3,1],\"measured\":[[[0,1,2,4]],[[1,1.5,1.5,2]]],"
+                        "\"predicted\":[[[1,4]],[[2,3]]]}}");
+    free(text);
     cJSON_Delete(line);
 }
 
@@ -564,11 +627,13 @@ int main(void)
         TEST(momentum_is_shown_as_the_optimizer_has_it),
         cmocka_unit_test(shares_add_up_to_a_hundred),
         TEST(breakdowns_add_up),
+        TEST(stages_have_a_share_for_the_bubble),
         TEST(other_styles_of_lines),
         TEST(devices_are_a_line),
         TEST(a_terminal_has_a_bar),
         TEST(metrics_are_one_json_line_an_update),
         TEST(metrics_tell_the_run_and_its_epochs),
+        TEST(metrics_tell_the_passes_of_stages),
         TEST(metrics_that_are_there_are_kept),
         TEST(numbers_without_end_are_null),
         TEST(every_line_of_the_metrics_is_written_at_once),

@@ -26,6 +26,11 @@
     "steps_per_print: 1000000, " more "}"
 #define CONFIG CONFIG_WITH("")
 
+/* The rate never ends, so that each update counts. */
+#define STEADY_WITH(more) \
+    "{train_batch_size: 64, gradient_accumulation_steps: 2, optimizer: {type: \"AdamW\", params: " \
+    "{weight_decay: 0.1}}, zero_optimization: {stage: 2}, steps_per_print: 1000000" more "}"
+
 #define LAYERS \
     "{name: \"small\", input: [784], layers: [{type: \"linear\", features: 32}, {type: " \
     "\"relu\"}, " \
@@ -101,6 +106,30 @@ static bool is_there(const char *name)
 
 /* ---- Going on ------------------------------------------------------------------------------ */
 
+/* Losses of updates @p from to @p to in two files of metrics, up to the order of sums. */
+static void expect_near_losses(const char *name, const char *other_name, int from, int to)
+{
+    size_t bytes;
+    char *first = files_read(files_path(name), &bytes);
+    char *second = files_read(files_path(other_name), &bytes);
+    char step[32];
+    snprintf(step, sizeof step, "{\"step\": %d,", from);
+    const char *begin = strstr(first, step);
+    assert_non_null(begin);
+    for (int u = from; u <= to; u++) {
+        double loss, other;
+        assert_int_equal(sscanf(begin, "{\"step\": %*d, \"epoch\": %*d, \"loss\": %lf", &loss), 1);
+        char *mark = strstr(second, "{\"step\":");
+        assert_non_null(mark);
+        assert_int_equal(sscanf(mark, "{\"step\": %*d, \"epoch\": %*d, \"loss\": %lf", &other), 1);
+        assert_near(other, loss, 1e-5, 0);
+        begin = strstr(begin + 1, "{\"step\":"); /* there are lines of epochs, too */
+        memcpy(mark, "{\"done\":", 8);
+    }
+    free(first);
+    free(second);
+}
+
 /* 16 updates an epoch; the run ends once within an epoch and once at its end. */
 static void expect_resumed_the_same(const char *config)
 {
@@ -132,6 +161,75 @@ static void so_is_one_in_16_bits(void **state)
         "fp16: {enabled: true, initial_scale_power: 22, loss_scale_window: 3, hysteresis: 2}"));
 }
 
+#define PIPE_WITH(more) \
+    "{train_batch_size: 64, gradient_accumulation_steps: 2, optimizer: {type: \"AdamW\"}, " \
+    "pipeline: {stages: 2}, steps_per_print: 1000000, " more "}"
+
+static void so_is_one_of_two_stages(void **state)
+{
+    (void)state;
+    expect_resumed_the_same(PIPE_WITH(""));
+}
+
+#define TENSOR_WITH(more) CONFIG_WITH("tensor_parallel: {autotp_size: 2}, " more)
+
+static void so_is_one_of_tensor_ranks(void **state)
+{
+    (void)state;
+    expect_resumed_the_same(TENSOR_WITH(
+        "fp16: {enabled: true, initial_scale_power: 22, loss_scale_window: 3, hysteresis: 2}"));
+}
+
+static void any_tensor_ranks_go_on_from_any_others(void **state)
+{
+    (void)state;
+    static const char config[] = TENSOR_WITH(""),
+                      still[] = "{train_batch_size: 64, optimizer: {type: \"SGD\", params: "
+                                "{lr: 0}}, tensor_parallel: {autotp_size: 2}}";
+    files_write("config.json", config, strlen(config));
+    train("", "layers", "--tp 1 --max-steps 20 --metrics whole");
+    train("ringrun -n 2", "layers", "--max-steps 9 --save s");
+    train("", "layers", "--tp 1 --max-steps 14 --save s --resume latest --metrics one");
+    programs_run *run = run_good("ringrun -n 4", "layers",
+                                 "--tp 4 --max-steps 20 --save s --resume latest --metrics four "
+                                 "--dump-params dump");
+    programs_expect_output(run, "NOTE --resume: tensor_parallel.autotp_size is 4, was 1");
+    expect_near_losses("whole", "one", 10, 14);
+    expect_near_losses("whole", "four", 15, 20);
+    programs_free(run);
+    run = programs_shell("cd %s && %s/ringtrain export s --out e", files_path(""), programs.bin);
+    programs_expect_success(run);
+    programs_free(run);
+    expect_same_file("e", "dump.0");
+    files_write("config.json", still, strlen(still));
+    train("ringrun -n 2", "layers", "--max-steps 1 --init e --dump-params still");
+    expect_same_file("e", "still.1");
+}
+
+/* Two stages and none compute the same bits, so their files are the same ones, too. */
+static void pipelines_and_single_ranks_exchange_checkpoints(void **state)
+{
+    (void)state;
+    files_write("config.json", PIPE_WITH(""), strlen(PIPE_WITH("")));
+    train("", "layers", "-p 1 --max-steps 20 --save one --dump-params whole");
+    train("ringrun -n 2", "layers", "--max-steps 9 --save two");
+    train("", "layers", "-p 1 --max-steps 14 --save two --resume latest");
+    train("ringrun -n 2", "layers", "--max-steps 20 --save two --resume latest --dump-params two");
+    expect_same_file("whole.0", "two.0");
+    expect_same_file("whole.0", "two.1");
+    for (int i = 0; i < 2; i++) {
+        programs_run *run = programs_shell("cd %s && %s/ringtrain export %s --out %s.safetensors",
+                                           files_path(""), programs.bin, i == 0 ? "one" : "two",
+                                           i == 0 ? "one" : "two");
+        programs_expect_success(run);
+        programs_free(run);
+    }
+    expect_same_file("one.safetensors", "two.safetensors");
+    train("", "layers", "-p 1 --max-steps 2 --init one.safetensors --dump-params begun");
+    train("ringrun -n 2", "layers", "--max-steps 2 --init two.safetensors --dump-params staged");
+    expect_same_file("begun.0", "staged.0");
+}
+
 static void masters_follow_to_other_stages(void **state)
 {
     (void)state;
@@ -155,28 +253,11 @@ static void other_ranks_and_stages_go_on_at_the_same_sample(void **state)
         "{train_batch_size: 64, gradient_accumulation_steps: 2, optimizer: {type: \"SGD\"}, "
         "zero_optimization: {stage: 3}}";
     files_write("config.json", four, strlen(four));
-    programs_run *whole = run_good("", "layers", "--max-steps 30 --metrics whole");
+    train("", "layers", "--max-steps 30 --metrics whole");
     train("ringrun -n 4", "layers", "--max-steps 9 --save s");
     programs_run *run = run_good("", "layers", "--max-steps 30 --metrics resumed --resume s");
     programs_expect_output(run, "NOTE --resume: ranks is 1, was 4");
-    size_t bytes;
-    char *first = files_read(files_path("whole"), &bytes);
-    char *second = files_read(files_path("resumed"), &bytes);
-    const char *begin = strstr(first, "{\"step\": 10,");
-    assert_non_null(begin);
-    for (int step = 10; step <= 30; step++) {
-        double loss, other;
-        assert_int_equal(sscanf(begin, "{\"step\": %*d, \"epoch\": %*d, \"loss\": %lf", &loss), 1);
-        char *mark = strstr(second, "{\"step\":");
-        assert_non_null(mark);
-        assert_int_equal(sscanf(mark, "{\"step\": %*d, \"epoch\": %*d, \"loss\": %lf", &other), 1);
-        assert_near(other, loss, 1e-5, 0);
-        begin = strstr(begin + 1, "{\"step\":"); /* there are lines of epochs, too */
-        memcpy(mark, "{\"done\":", 8);
-    }
-    free(first);
-    free(second);
-    programs_free(whole);
+    expect_near_losses("whole", "resumed", 10, 30);
     programs_free(run);
 }
 
@@ -250,8 +331,10 @@ static void expect_nothing_lost(const programs_run *run)
 #define ENDLESS "--epochs 100000 --eval-every 0 --save s --save-every 1000000 --metrics metrics"
 
 /* Sends the signal to the shell's process, which will be another program's by then, @p ms after
- * the log tells @p text. */
-#define SEND "(until grep -q '%s' log; do sleep 0.01; done; sleep 0.%03u; kill -%s $$) & "
+ * the log tells @p text, or ends with it. */
+#define SEND \
+    "(until grep -q '%s' log || ! kill -0 $$; do sleep 0.01; done; sleep 0.%03u; kill -%s $$) " \
+    "> /dev/null 2>&1 & "
 
 /* What was printed is in the log. */
 static programs_run *with_log(programs_run *run)
@@ -350,30 +433,82 @@ static void expect_loadable(void)
     programs_free(run);
 }
 
-static void a_kill_while_saving_leaves_whole_checkpoints(void **state)
+/* Checkpoints are written under such names. */
+static bool has_half_a_checkpoint(void)
 {
-    (void)state;
-    const char *wanted = getenv("RING_TEST_KILLS");
-    const int kills = wanted != NULL ? atoi(wanted) : 10;
+    programs_run *run = programs_shell("ls -A %s | grep '^[.]step'", files_path("s"));
+    const bool has = run->status == 0;
+    programs_free(run);
+    return has;
+}
+
+/* @return of the newest checkpoint. */
+static long newest_step(void)
+{
+    programs_run *run = programs_shell("ls %s | grep '^step-'", files_path("s"));
+    const char *last = strrchr(run->output, '-');
+    assert_non_null(last);
+    const long step = strtol(last + 1, NULL, 10);
+    programs_free(run);
+    return step;
+}
+
+/* Kills a run that saves all the time, and starts it again where it was.
+ * @return how many of the kills left a checkpoint that was not finished. */
+static int kill_again_and_again(int kills)
+{
     train_random random;
     random_seed(&random, (uint64_t)getpid());
+    int halves = 0;
     for (int kill = 0; kill < kills; kill++) {
         programs_run *run = interrupted("KILL", "^saved", random_u32(&random) % 40, "ringrun -n 2",
                                         "wide",
-                                        "--max-steps 400 --eval-every 0 --save s --save-every 1 "
+                                        "--max-steps 100000 --eval-every 0 --save s --save-every 1 "
                                         "--keep 2 --resume latest");
         assert_null(strstr(run->output, "not used"));
         programs_free(run);
+        halves += has_half_a_checkpoint();
         expect_loadable();
     }
-    programs_run *run = run_good("ringrun -n 2", "wide",
-                                 "--max-steps 400 --eval-every 0 --save s --save-every 10000 "
-                                 "--resume latest --dump-params resumed");
-    const long step = step_behind(run, "resumed from s/step-");
-    programs_free(run);
+    return halves;
+}
+
+/* @param usual  kills, if nobody wants others */
+static void expect_whole_checkpoints(const char *config, int usual)
+{
+    const char *wanted = getenv("RING_TEST_KILLS");
+    const int kills = wanted != NULL ? atoi(wanted) : usual;
+    char options[160];
+    files_write("config.json", config, strlen(config));
+    const int halves = kill_again_and_again(kills);
+    const long step = newest_step();
     assert_true(step >= kills);
-    train("ringrun -n 2", "wide", "--max-steps 400 --eval-every 0 --dump-params whole");
+    printf("%d kills up to update %ld, %d of them before a checkpoint was whole\n", kills, step,
+           halves);
+    assert_true(halves > 0 || kills < 50); /* few may all come between two checkpoints */
+    snprintf(options, sizeof options,
+             "--max-steps %ld --eval-every 0 --save s --save-every 100000 --resume latest "
+             "--dump-params resumed",
+             step + 20);
+    programs_run *run = run_good("ringrun -n 2", "wide", options);
+    assert_int_equal(step_behind(run, "resumed from s/step-"), step);
+    programs_free(run);
+    snprintf(options, sizeof options, "--max-steps %ld --eval-every 0 --dump-params whole",
+             step + 20);
+    train("ringrun -n 2", "wide", options);
     expect_same_file("whole.0", "resumed.0");
+}
+
+static void a_kill_while_saving_leaves_whole_checkpoints(void **state)
+{
+    (void)state;
+    expect_whole_checkpoints(STEADY_WITH(""), 10);
+}
+
+static void also_where_tensor_ranks_save(void **state)
+{
+    (void)state;
+    expect_whole_checkpoints(STEADY_WITH(", tensor_parallel: {autotp_size: 2}"), 2);
 }
 
 /* What follows the first checkpoint: files may have 100 KiB, then the run is told to end. */
@@ -497,11 +632,22 @@ static void what_would_lose_a_run_is_refused(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, files_tear_down)
 
+/* What is started in a script's background ignores SIGINT, and so would all that it starts. */
+static void heed_signals(void)
+{
+    signal(SIGINT, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_resumed_run_is_the_same_bit_for_bit),
         TEST(so_is_one_in_16_bits),
+        TEST(so_is_one_of_two_stages),
+        TEST(so_is_one_of_tensor_ranks),
+        TEST(any_tensor_ranks_go_on_from_any_others),
+        TEST(pipelines_and_single_ranks_exchange_checkpoints),
         TEST(masters_follow_to_other_stages),
         TEST(other_ranks_and_stages_go_on_at_the_same_sample),
         TEST(a_run_that_is_over_only_tells_its_accuracy),
@@ -511,11 +657,13 @@ int main(int argc, char **argv)
         TEST(without_a_folder_the_signal_ends_the_run_too),
         TEST(a_second_signal_ends_at_once),
         TEST(a_kill_while_saving_leaves_whole_checkpoints),
+        TEST(also_where_tensor_ranks_save),
         TEST(a_full_disk_is_told_and_the_old_checkpoint_stays),
         TEST(exported_parameters_start_other_runs),
         TEST(exports_are_rounded_once),
         TEST(what_would_lose_a_run_is_refused),
     };
+    heed_signals();
     if (argc != 4)
         return 2;
     programs = (programs_paths){.bin = argv[1], .examples = argv[2], .shared = argv[3]};

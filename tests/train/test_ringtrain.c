@@ -180,23 +180,21 @@ static void expect_shares_of_a_hundred(const programs_run *run, int lines)
         at += strlen("time (%)");
         assert_near(sum_of_shares(at), 100.0, 1e-9, 0);
         assert_true(number_behind(at, "forward: ") > 0.0);
-        assert_true(number_behind(at, "wait: ") > 0.0); /* for parameters, behind the step */
+        assert_true(number_behind(at, "wait: ") >= 0.0); /* 0 where this rank came last */
         assert_in_range((int)number_behind(at, "reduction hidden: "), 0, 100);
     }
     assert_int_equal(lines, 0);
 }
 
-static void expect_trace(const char *path)
+static void expect_traced_rank(const cJSON *events, int rank)
 {
-    size_t bytes;
-    char *text = files_read(path, &bytes);
-    assert_non_null(text);
-    cJSON *trace = cJSON_ParseWithLength(text, bytes);
-    const cJSON *event, *events = cJSON_GetObjectItem(trace, "traceEvents");
+    const cJSON *event;
     int forward = 0, begun = 0, ended = 0;
     double latest = 0.0;
     cJSON_ArrayForEach(event, events)
     {
+        if (cJSON_GetObjectItem(event, "pid")->valueint != rank)
+            continue;
         const char phase = *cJSON_GetObjectItem(event, "ph")->valuestring;
         const char *name = cJSON_GetObjectItem(event, "name")->valuestring;
         begun += phase == 'b';
@@ -210,7 +208,49 @@ static void expect_trace(const char *path)
     }
     assert_int_equal(forward, 20);
     assert_int_equal(begun, ended);
-    assert_int_equal(begun, 20 * 5); /* the loss, two reductions, two gathers */
+    assert_int_equal(begun, 20 * 7); /* the loss, three reductions, three gathers */
+}
+
+static const char *id_of(const cJSON *event)
+{
+    return cJSON_GetObjectItem(event, "id")->valuestring;
+}
+
+/* What goes over the wire has a name of its own on each rank, "rank.update.number", and ends on
+ * none before all have begun it: their clock is one. */
+static void expect_wire(const cJSON *events)
+{
+    const cJSON *event, *other;
+    cJSON_ArrayForEach(event, events)
+    {
+        int found = 0, ended = 0;
+        if (*cJSON_GetObjectItem(event, "ph")->valuestring != 'b')
+            continue;
+        const double begin = cJSON_GetObjectItem(event, "ts")->valuedouble;
+        cJSON_ArrayForEach(other, events)
+        {
+            const char phase = *cJSON_GetObjectItem(other, "ph")->valuestring;
+            found += phase == 'b' && strcmp(id_of(other), id_of(event)) == 0;
+            if (phase != 'e' || strcmp(strchr(id_of(other), '.'), strchr(id_of(event), '.')) != 0)
+                continue;
+            ended++;
+            assert_true(cJSON_GetObjectItem(other, "ts")->valuedouble >= begin);
+        }
+        assert_int_equal(found, 1);
+        assert_int_equal(ended, 2);
+    }
+}
+
+static void expect_trace(const char *path)
+{
+    size_t bytes;
+    char *text = files_read(path, &bytes);
+    assert_non_null(text);
+    cJSON *trace = cJSON_ParseWithLength(text, bytes);
+    const cJSON *events = cJSON_GetObjectItem(trace, "traceEvents");
+    expect_traced_rank(events, 0);
+    expect_traced_rank(events, 1);
+    expect_wire(events);
     cJSON_Delete(trace);
     free(text);
 }
@@ -231,9 +271,14 @@ static void reports_tell_of_time_memory_and_partition(void **state)
     expect_shares_of_a_hundred(run, 2);
     expect_trace(files_path("trace"));
     programs_expect_output(run,
-                           "\nbucket 0: nodes 0 to 1, 200960 elements and 0 of padding; rank r has "
-                           "100480 from r * 100480 on\n");
+                           "\nbucket 0: nodes 0 to 1, 200704 elements and 0 of padding; rank r has "
+                           "100352 from r * 100352 on\n");
     programs_expect_output(run, "\nranks: 2 on 1 host, started by ringrun, transport shm\n");
+    programs_expect_output(run, "\ngroups of gradients: 0 1\n");
+    char host[64] = "", line[200];
+    gethostname(host, sizeof host - 1);
+    snprintf(line, sizeof line, "\nring of gradients: 0 on %s, 1 on %s, then 0\n", host, host);
+    programs_expect_output(run, line);
     /* 218058 parameters; 2 ranks own half of the gradients and of Adam's two moments */
     programs_expect_output(run, "\nmemory of rank 1 in bytes: parameters 872232, gradients 436116, "
                                 "optimizer's states 872232, live buckets 1607680, activations ");
@@ -255,6 +300,25 @@ static void more_ranks_than_cores_are_told(void **state)
     snprintf(line, sizeof line, "\nNOTE %d ranks share the %d core", ranks, ranks - 1);
     programs_expect_output(run, line);
     programs_free(run);
+}
+
+static void more_readers_than_cores_are_told(void **state)
+{
+    (void)state;
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    char options[80], line[120];
+    for (long readers = cores - 1; readers <= cores; readers++) {
+        snprintf(options, sizeof options, "--max-steps 1 --eval-every 0 --workers %ld", readers);
+        snprintf(line, sizeof line, "\nNOTE 1 rank and %ld reader%s of each share the %ld core",
+                 readers, readers == 1 ? "" : "s", cores);
+        programs_run *run = programs_train_config(1, SGD_64, options);
+        programs_expect_success(run);
+        if (readers == cores)
+            programs_expect_output(run, line);
+        else
+            assert_null(strstr(run->output, "fewer --workers"));
+        programs_free(run);
+    }
 }
 
 static void metrics_that_are_there_stop_the_run(void **state)
@@ -298,6 +362,50 @@ static void a_network_learns_and_says_its_accuracy_last(void **state)
     programs_expect_output(run, "gradient_clipping ......................... 1.0 (default)\n");
     programs_expect_output(run, "[Rank 0] step=80, skipped=0, lr=[0.001], mom=[[0.9, 0.999]]\n");
     programs_free(run);
+}
+
+/* As DeepSpeed does it, what the next update takes: the momentum goes down to 0.8 as the rate goes
+ * up, and the first update has both ends' lower values. */
+static void lines_show_the_momentum_in_force(void **state)
+{
+    (void)state;
+    programs_run *run = programs_train_config(
+        1,
+        "{train_batch_size: 50, optimizer: {type: \"Adam\"}, steps_per_print: 1, scheduler: "
+        "{type: \"OneCycle\", params: {cycle_min_lr: 0.001, cycle_max_lr: 0.003, "
+        "cycle_first_step_size: 2}}}",
+        "--max-steps 3 --eval-every 0");
+    programs_expect_success(run);
+    static const char *const shown[] = {" step=1, skipped=0, lr=[0.002], mom=[[0.8500000000",
+                                        " step=2, skipped=0, lr=[0.003], mom=[[0.8, 0.99]]\n",
+                                        " step=3, skipped=0, lr=[0.002], mom=[[0.8500000000"};
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        programs_expect_output(run, shown[i]);
+    programs_free(run);
+}
+
+/* Two updates: the second one's loss tells whether the biases moved in the first. */
+static double second_loss(const char *group, const char *shown)
+{
+    char config[256];
+    snprintf(config, sizeof config,
+             "{train_batch_size: 50, steps_per_print: 2, optimizer: {type: \"SGD\", param_groups: "
+             "\"no_decay\", %s params: {lr: 0.5}}}",
+             group);
+    programs_run *run = programs_train_config(1, config, "--max-steps 2 --eval-every 0");
+    programs_expect_success(run);
+    programs_expect_output(run, shown);
+    const double loss = run->loss[1];
+    programs_free(run);
+    return loss;
+}
+
+static void a_group_may_have_a_rate_of_its_own(void **state)
+{
+    (void)state;
+    const double same = second_loss("", ", lr=[0.5, 0.5], mom=[0, 0]\n");
+    assert_true(same != second_loss("no_decay_lr: 0,", ", lr=[0.5, 0.0], mom=[0, 0]\n"));
+    assert_true(same == second_loss("no_decay_lr: 0.5,", ", lr=[0.5, 0.5], mom=[0, 0]\n"));
 }
 
 static void max_steps_goes_on_over_epochs(void **state)
@@ -367,6 +475,7 @@ static void compat_0_13_starts_at_the_optimizers_rate(void **state)
     assert_near(then->lr[0], 0.0, 0, 0);
     assert_near(then->lr[1], 0.5, 0, 0);
     programs_expect_output(then, "gradient_clipping ......................... 0.0\n");
+    programs_expect_output(then, "steps_per_print ........................... 10\n");
     programs_free(now);
     programs_free(then);
 }
@@ -655,11 +764,14 @@ int main(int argc, char **argv)
         TEST(a_skipped_update_does_not_move_the_schedule),
         TEST(reports_tell_of_time_memory_and_partition),
         TEST(more_ranks_than_cores_are_told),
+        TEST(more_readers_than_cores_are_told),
         TEST(metrics_that_are_there_stop_the_run),
         TEST(wrong_options_are_told_once),
         TEST(ranks_that_do_not_divide_the_data_repeat_a_few_samples),
         TEST(a_network_learns_and_says_its_accuracy_last),
         TEST(deepspeeds_options_are_accepted),
+        TEST(lines_show_the_momentum_in_force),
+        TEST(a_group_may_have_a_rate_of_its_own),
         TEST(max_steps_goes_on_over_epochs),
         TEST(a_large_micro_batch_takes_no_more_memory_than_its_samples),
         TEST(compat_0_13_starts_at_the_optimizers_rate),

@@ -411,11 +411,12 @@ static void the_scripts_options_are_known(void **state)
                               "-j 4 --epochs 2 --step=3 --backend gloo");
     programs_expect_success(run);
     programs_expect_output(run, "train_micro_batch_size_per_gpu ............ 128\n");
-    programs_expect_output(run, "NOTE --workers has no effect: the data set is in memory\n");
+    assert_null(strstr(run->output, "--workers has no effect"));
     programs_expect_output(run, "NOTE --backend has no effect: ranks talk through libring\n");
     programs_free(run);
     expect_refusal("ringrun -n 2 ringtrain --deepspeed_config open.json --data . -b 255",
-                   "--batch_size 255 is for all ranks of this host, which are 2; give a multiple");
+                   "--batch_size 255 is for all ranks of this host, which share the data out in 2 "
+                   "parts; give a multiple");
 }
 
 /* ---- 004: Hugging Face --------------------------------------------------------------------- */
@@ -429,7 +430,16 @@ static void auto_is_filled_in(void **state)
     expect_training("ringrun -n 2 " TRAIN "--deepspeed_config ds_config.json");
     programs_run *run = shell("ringtrain --check=4 --deepspeed_config ds_config.json");
     programs_expect_success(run);
-    programs_expect_output(run, "NOTE train_batch_size: auto -> ");
+    programs_expect_output(run, "NOTE train_batch_size: auto -> 8\n");
+    programs_expect_output(run,
+                           "NOTE zero_optimization.reduce_bucket_size: auto -> 65536\n"
+                           "NOTE zero_optimization.stage3_prefetch_bucket_size: auto -> 58982\n"
+                           "NOTE zero_optimization.stage3_param_persistence_threshold: auto -> "
+                           "2560\n");
+    programs_expect_output(run, "train_micro_batch_size_per_gpu ............ 2\n");
+    programs_expect_output(run, "gradient_accumulation_steps ............... 1\n");
+    programs_expect_output(run, "gradient_clipping ......................... 1.0 ");
+    programs_expect_output(run, "fp16.enabled .............................. false ");
     programs_expect_output(run, "train_batch_size .......................... 8\n");
     programs_expect_output(run, "\n*     3 ");
     programs_free(run);

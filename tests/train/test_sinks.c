@@ -54,6 +54,7 @@ static void run(const train_config *settings, const char *losses)
         report_end_epoch(&report, &(report_epoch){.epoch = epoch,
                                                   .loss = 0.5 / epoch,
                                                   .accuracy = 0.75,
+                                                  .test_loss = 1.5 / epoch,
                                                   .all_samples = 128 * epoch});
     }
     assert_int_equal(report_close(&report), RING_OK);
@@ -81,6 +82,8 @@ static void csv_files_are_deepspeeds(void **state)
     expect_file("0/sub/job/Train_Samples_train_loss.csv",
                 "step,train_loss\r\n64,1.0\r\n128,0.5\r\n192,0.3333333333333333\r\n256,0.25\r\n");
     expect_file("0/sub/job/Test_Samples_accuracy.csv", "step,accuracy\r\n128,0.75\r\n256,0.75\r\n");
+    expect_file("0/sub/job/Test_Samples_test_loss.csv",
+                "step,test_loss\r\n128,1.5\r\n256,0.75\r\n");
     expect_file("0/sub/job/Train_Samples_loss_scale.csv", "step,loss_scale\r\n192,512.0\r\n");
     assert_int_equal(access(files_path("0/sub/job/Train_Samples_elapsed_time_ms_forward.csv"),
                             F_OK),
@@ -254,6 +257,8 @@ static void event_files_are_tensorboards(void **state)
         if (step % 2 == 0) {
             got = read_record(&from);
             expect_scalar(&got, "Test/Samples/accuracy", 64 * step, 0.75F);
+            got = read_record(&from);
+            expect_scalar(&got, "Test/Samples/test_loss", 64 * step, 3.0F / (float)step);
         }
     }
     assert_ptr_equal(from.at, from.end);
@@ -295,6 +300,61 @@ static void epoch_losses_are_one_object(void **state)
                 "{\"epoch_1\": {\"outputs\": 0.5}, \"epoch_2\": {\"outputs\": 0.25}}\n");
 }
 
+/* As a run that is resumed at the start of an epoch; an unfinished one is done again. */
+static void resume_losses(int epoch)
+{
+    train_report report;
+    const train_config settings = config();
+    const report_run resumed = {.config = &settings,
+                                .options = {.epoch_losses_path = files_path("losses.json"),
+                                            .resumed = true},
+                                .ranks = 1,
+                                .epochs = 3,
+                                .steps_per_epoch = 2,
+                                .steps = 6};
+    assert_int_equal(report_open(&report, true, &resumed), RING_OK);
+    report_end_epoch(&report, &(report_epoch){.epoch = epoch, .loss = 0.125});
+    assert_int_equal(report_close(&report), RING_OK);
+}
+
+static void resumed_runs_keep_the_epochs_before(void **state)
+{
+    (void)state;
+    resume_losses(2); /* without a file */
+    expect_file("losses.json", "{\"epoch_2\": {\"outputs\": 0.125}}\n");
+    files_write("losses.json", "", 0);
+    const train_config settings = config();
+    run(&settings, files_path("losses.json"));
+    resume_losses(3);
+    expect_file("losses.json", "{\"epoch_1\": {\"outputs\": 0.5}, \"epoch_2\": {\"outputs\": "
+                               "0.25}, \"epoch_3\": {\"outputs\": 0.125}}\n");
+    resume_losses(2);
+    expect_file("losses.json",
+                "{\"epoch_1\": {\"outputs\": 0.5}, \"epoch_2\": {\"outputs\": 0.125}}\n");
+    resume_losses(1);
+    expect_file("losses.json", "{\"epoch_1\": {\"outputs\": 0.125}}\n");
+}
+
+static void other_files_are_no_losses(void **state)
+{
+    train_report report;
+    const train_config settings = config();
+    (void)state;
+    files_write("losses.json", "{\"epochs\": [1, 2, 3]}\n", 23);
+    assert_int_equal(report_open(&report, true,
+                                 &(report_run){.config = &settings,
+                                               .options = {.epoch_losses_path = files_path(
+                                                               "losses.json"),
+                                                           .resumed = true},
+                                               .ranks = 1,
+                                               .epochs = 1,
+                                               .steps_per_epoch = 1,
+                                               .steps = 1}),
+                     RING_ERR_CONFIG);
+    assert_non_null(strstr(train_error(), "not what this option writes"));
+    report_close(&report);
+}
+
 static void folders_that_cannot_be_made_are_known_at_once(void **state)
 {
     (void)state;
@@ -318,6 +378,8 @@ int main(void)
         TEST(event_files_are_tensorboards),
         TEST(wandbs_lines_are_json),
         TEST(epoch_losses_are_one_object),
+        TEST(resumed_runs_keep_the_epochs_before),
+        TEST(other_files_are_no_losses),
         TEST(folders_that_cannot_be_made_are_known_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -210,12 +210,33 @@ static void grids_are_numbered_as_deepspeeds(void **state)
 {
     (void)state;
     for (int rank = 0; rank < 6; rank++) {
-        const train_grid grid = grid_place(6, rank, 3);
+        const train_grid grid = grid_place(6, rank, 3, 1);
         assert_int_equal(grid.shares, 2);
         assert_int_equal(grid.stage * 2 + grid.share, rank);
         assert_in_range(grid.share, 0, 1);
     }
-    assert_int_equal(grid_place(4, 3, 1).share, 3);
+    assert_int_equal(grid_place(4, 3, 1, 1).share, 3);
+}
+
+/* Hosts of any ranks side by side, against looking at each rank's share. */
+static void shares_of_a_host_are_counted_once(void **state)
+{
+    (void)state;
+    enum { RANKS = 24 };
+    static const int grids[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 3}, {4, 6}, {3, 2}};
+    for (size_t g = 0; g < COUNT_OF(grids); g++) {
+        for (int first = 0; first < RANKS; first++) {
+            bool seen[RANKS] = {false};
+            int shares = 0;
+            for (int count = 1; first + count <= RANKS; count++) {
+                const train_grid grid = grid_place(RANKS, first + count - 1, grids[g][0],
+                                                   grids[g][1]);
+                shares += !seen[grid.share];
+                seen[grid.share] = true;
+                assert_int_equal(grid_shares_of(&grid, first, count), shares);
+            }
+        }
+    }
 }
 
 int main(void)
@@ -227,6 +248,7 @@ int main(void)
         cmocka_unit_test(a_cut_lets_one_activation_through),
         cmocka_unit_test(stages_that_cannot_be_are_refused),
         cmocka_unit_test(a_part_is_a_network_of_its_own),
+        cmocka_unit_test(shares_of_a_host_are_counted_once),
         cmocka_unit_test(grids_are_numbered_as_deepspeeds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,6 +55,11 @@ static void check_tensors(const train_partition *partition, const train_model *m
     }
 }
 
+static ring_status create(train_partition *partition, train_model *model, size_t bytes, int ranks)
+{
+    return partition_create(partition, model, &(partition_rules){.bucket_bytes = bytes}, ranks);
+}
+
 static void buckets_are_padded_and_owned_in_equal_parts(void **state)
 {
     (void)state;
@@ -67,7 +72,7 @@ static void buckets_are_padded_and_owned_in_equal_parts(void **state)
                 train_partition partition;
                 assert_int_equal(model_build(&spec, names[m]), RING_OK);
                 assert_int_equal(model_create(&model, &spec, 1, 1), RING_OK);
-                assert_int_equal(partition_create(&partition, &model, bytes, ranks), RING_OK);
+                assert_int_equal(create(&partition, &model, bytes, ranks), RING_OK);
                 check_buckets(&partition, &model);
                 check_tensors(&partition, &model);
                 partition_free(&partition);
@@ -90,7 +95,7 @@ static void nodes_without_parameters_have_no_bucket_of_their_own(void **state)
     model_spec_add(&spec, &op_linear, &(op_settings){.outputs = 3});
     model_spec_add(&spec, &op_linear, &(op_settings){.outputs = 3});
     assert_int_equal(model_create(&model, &spec, 1, 1), RING_OK);
-    assert_int_equal(partition_create(&partition, &model, 1, 2), RING_OK);
+    assert_int_equal(create(&partition, &model, 1, 2), RING_OK);
     assert_int_equal(partition.count, 2);
     check_buckets(&partition, &model);
     assert_int_equal(partition.buckets[0].end, 3);
@@ -102,6 +107,41 @@ static void nodes_without_parameters_have_no_bucket_of_their_own(void **state)
     model_spec_free(&spec);
 }
 
+/* @return tensors of the MLP that stay whole, a letter each, of at most @p most elements and @p all
+ * together; checks how many are left to split. */
+static const char *whole_of_mlp(size_t most, size_t all, size_t split)
+{
+    static char letters[8];
+    const partition_rules rules = {.bucket_bytes = 65536, .whole_most = most, .whole_all = all};
+    model_spec spec;
+    train_model model;
+    train_partition partition;
+    memset(letters, 0, sizeof letters);
+    assert_int_equal(model_build(&spec, "mlp"), RING_OK);
+    assert_int_equal(model_create(&model, &spec, 1, 1), RING_OK);
+    assert_int_equal(partition_create(&partition, &model, &rules, 3), RING_OK);
+    for (int t = 0; t < model.tensors.count; t++)
+        letters[t] = partition.whole[t] ? 'w' : '.';
+    assert_int_equal(partition_split(&partition), split);
+    partition_free(&partition);
+    model_destroy(&model);
+    model_spec_free(&spec);
+    return letters;
+}
+
+/* 200704 + 256, 16384 + 64, 640 + 10. */
+static void tensors_stay_whole_while_there_is_room(void **state)
+{
+    (void)state;
+    assert_string_equal(whole_of_mlp(0, SIZE_MAX, 218058), "......");
+    assert_string_equal(whole_of_mlp(100000, SIZE_MAX, 200704), ".wwwww");
+    assert_string_equal(whole_of_mlp(1000000, SIZE_MAX, 0), "wwwwww");
+    assert_string_equal(whole_of_mlp(100000, 0, 218058), "......");
+    assert_string_equal(whole_of_mlp(1000000, 17000, 201344), ".www.w");
+    assert_string_equal(whole_of_mlp(1000000, 200960, 17098), "ww....");
+    assert_string_equal(whole_of_mlp(1000000, 200959, 17280), "w..w.w");
+}
+
 /* ---- Schedules ----------------------------------------------------------------------------- */
 
 /* A partition of @p count buckets of two nodes each. */
@@ -109,7 +149,7 @@ static train_partition made_up(partition_bucket *buckets, int count)
 {
     for (int b = 0; b < count; b++)
         buckets[b] = (partition_bucket){.first = 2 * b, .end = 2 * b + 2};
-    return (train_partition){.ranks = 2, .buckets = buckets, .count = count};
+    return (train_partition){.ranks = 2, .buckets = buckets, .ranges = count, .count = count};
 }
 
 /* @return the latest instruction of @p kind before @p number that uses the same place in memory as
@@ -172,7 +212,7 @@ static void check_passes(const step_schedule *schedule, int micro, int nodes)
             continue;
         if (at->kind == STEP_LOAD)
             loads++;
-        if (at->kind == STEP_FORWARD) {
+        if (at->kind == STEP_FORWARD && !at->again) {
             assert_int_equal(at->first, forward);
             forward = at->end;
         }
@@ -185,6 +225,44 @@ static void check_passes(const step_schedule *schedule, int micro, int nodes)
     assert_int_equal(loads, 1);
     assert_int_equal(forward, nodes);
     assert_int_equal(backward, 0);
+}
+
+/* Before a node goes backward its segment ran forward, in the order of its nodes, and no other one
+ * since. */
+static void check_segments(const step_schedule *schedule, const int *segments)
+{
+    int at_node = 0, begin = 0;
+    for (int i = 0; i < schedule->count; i++) {
+        const step_instruction *at = &schedule->list[i];
+        for (int n = at->first; n < at->end && at->kind == STEP_FORWARD; n++) {
+            if (n == 0 || segments[n] != segments[n - 1])
+                begin = n;
+            else
+                assert_int_equal(n, at_node);
+            at_node = n + 1;
+        }
+        for (int n = at->first; n < at->end && at->kind == STEP_BACKWARD; n++) {
+            assert_in_range(n, begin, at_node - 1);
+            assert_int_equal(segments[n], segments[begin]);
+        }
+    }
+}
+
+/* Parameters are cast for nodes when a pass comes to their bucket from another one. */
+static void check_opened(const step_schedule *schedule, int stage)
+{
+    int open = -1;
+    for (int i = 0; i < schedule->count; i++) {
+        const step_instruction *at = &schedule->list[i];
+        if (at->kind == STEP_LOAD)
+            open = -1;
+        if (at->kind != STEP_FORWARD && at->kind != STEP_BACKWARD)
+            continue;
+        open = at->opens ? at->bucket : open;
+        assert_int_equal(at->bucket, open);
+        if (at->opens && stage == 3)
+            check_gathered(schedule, i);
+    }
 }
 
 static int count_of(const step_schedule *schedule, step_kind kind)
@@ -221,6 +299,7 @@ static void dependencies_keep_every_buffer_for_its_user(void **state)
                     check_instruction(&schedule, i, stage);
                 for (int m = 0; m < micros; m++)
                     check_passes(&schedule, m, 2 * count);
+                check_opened(&schedule, stage);
                 check_accumulation(&schedule, stage);
                 assert_int_equal(count_of(&schedule, STEP_REDUCE), count * reduces[stage] + 1);
                 assert_int_equal(count_of(&schedule, STEP_GATHER), count * gathers[stage]);
@@ -230,6 +309,33 @@ static void dependencies_keep_every_buffer_for_its_user(void **state)
                 assert_int_equal(count_of(&schedule, STEP_STEP), count);
                 schedule_free(&schedule);
             }
+        }
+    }
+}
+
+static void segments_run_again_before_they_go_backward(void **state)
+{
+    (void)state;
+    partition_bucket buckets[BUCKETS_MAX];
+    int segments[2 * BUCKETS_MAX];
+    for (int count = 1; count <= BUCKETS_MAX; count++) {
+        train_partition partition = made_up(buckets, count);
+        partition.segments = segments;
+        for (int c = 0; c < 2 * BUCKETS_MAX * (STAGE_MAX + 1); c++) {
+            const int interval = c % (2 * BUCKETS_MAX) + 1, stage = c / (2 * BUCKETS_MAX);
+            step_schedule schedule;
+            for (int n = 0; n < 2 * count; n++)
+                segments[n] = n / interval;
+            assert_int_equal(schedule_update(&schedule, &partition, stage, 2), RING_OK);
+            for (int i = 0; i < schedule.count; i++)
+                check_instruction(&schedule, i, stage);
+            for (int m = 0; m < 2; m++)
+                check_passes(&schedule, m, 2 * count);
+            check_segments(&schedule, segments);
+            check_opened(&schedule, stage);
+            check_accumulation(&schedule, stage);
+            assert_int_equal(count_of(&schedule, STEP_REDUCE), count * (stage < 2 ? 1 : 2) + 1);
+            schedule_free(&schedule);
         }
     }
 }
@@ -255,13 +361,58 @@ static void parameters_are_gathered_one_bucket_ahead(void **state)
     schedule_free(&schedule);
 }
 
+/* @return the most elements that are gathered at a time. */
+static size_t most_gathered(const step_schedule *schedule, const train_partition *partition)
+{
+    size_t now = 0, most = 0;
+    for (int i = 0; i < schedule->count; i++) {
+        const step_instruction *at = &schedule->list[i];
+        if (at->kind == STEP_GATHER)
+            now += partition->buckets[at->bucket].count;
+        if (at->kind == STEP_RELEASE)
+            now -= partition->buckets[at->bucket].count;
+        most = now > most ? now : most;
+    }
+    assert_int_equal(now, 0);
+    return most;
+}
+
+/* Buckets of 10, 20, … 60 elements: 110 for two neighbours. */
+static void bounds_of_gathered_parameters_hold(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t ahead_most, live_most, want;
+    } cases[] = {{SIZE_MAX, SIZE_MAX, 110}, {SIZE_MAX, 110, 110}, {SIZE_MAX, 109, 90},
+                 {SIZE_MAX, 1, 60},         {0, SIZE_MAX, 60},    {50, SIZE_MAX, 110},
+                 {49, SIZE_MAX, 90},        {40, 90, 90}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        partition_bucket buckets[BUCKETS_MAX];
+        train_partition partition = made_up(buckets, BUCKETS_MAX);
+        step_schedule schedule;
+        for (int b = 0; b < BUCKETS_MAX; b++)
+            buckets[b].count = 10 * (size_t)(b + 1);
+        partition.rules.ahead_most = cases[c].ahead_most;
+        partition.rules.live_most = cases[c].live_most;
+        assert_int_equal(schedule_update(&schedule, &partition, 3, 2), RING_OK);
+        for (int i = 0; i < schedule.count; i++)
+            check_instruction(&schedule, i, 3);
+        assert_int_equal(most_gathered(&schedule, &partition), cases[c].want);
+        assert_int_equal(count_of(&schedule, STEP_GATHER), 4 * BUCKETS_MAX);
+        schedule_free(&schedule);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buckets_are_padded_and_owned_in_equal_parts),
         cmocka_unit_test(nodes_without_parameters_have_no_bucket_of_their_own),
+        cmocka_unit_test(tensors_stay_whole_while_there_is_room),
         cmocka_unit_test(dependencies_keep_every_buffer_for_its_user),
+        cmocka_unit_test(segments_run_again_before_they_go_backward),
         cmocka_unit_test(parameters_are_gathered_one_bucket_ahead),
+        cmocka_unit_test(bounds_of_gathered_parameters_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,9 +66,8 @@ static void any_number_of_ranks_takes_the_same_steps(void **state)
     programs_free(two);
 }
 
-static void zero_stages_are_the_same_bit_for_bit(void **state)
+static void expect_same_in_all_stages(const char *tied)
 {
-    (void)state;
     programs_run *runs[4];
     for (int s = 0; s < 4; s++) {
         char config[256];
@@ -77,7 +76,7 @@ static void zero_stages_are_the_same_bit_for_bit(void **state)
                  "optimizer: {type: "
                  "\"Lion\", params: {lr: 0.003, weight_decay: 0.3}, param_groups: \"no_decay\"}}",
                  s);
-        runs[s] = train(2, config, "false", "0.0", "--max-steps 6");
+        runs[s] = train(2, config, tied, "0.0", "--max-steps 6");
         programs_expect_success(runs[s]);
         programs_expect_output(runs[s], "lr=[0.003, 0.003], mom=[[0.9, 0.99], [0.9, 0.99]]");
         for (size_t i = 0; i < 6; i++)
@@ -85,6 +84,13 @@ static void zero_stages_are_the_same_bit_for_bit(void **state)
     }
     for (int s = 0; s < 4; s++)
         programs_free(runs[s]);
+}
+
+static void zero_stages_are_the_same_bit_for_bit(void **state)
+{
+    (void)state;
+    expect_same_in_all_stages("false");
+    expect_same_in_all_stages("true");
 }
 
 static void refused(const char *data, const char *model, const char *error)

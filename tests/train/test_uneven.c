@@ -101,6 +101,25 @@ static void a_rank_without_samples_takes_part_in_16_bits(void **state)
     programs_free(alone);
 }
 
+/* Each share of the data goes through the stages; in the last update one has no samples. */
+static void uneven_ranks_go_with_stages_of_a_pipeline(void **state)
+{
+    (void)state;
+    static const char config[] =
+        "{train_batch_size: 130, train_micro_batch_size_per_gpu: [40, 25], "
+        "gradient_accumulation_steps: 2, zero_optimization: {stage: 1}, "
+        "pipeline: {stages: 2}, " SGD;
+    programs_run *data = programs_train_config(2, config, "--epochs 2 -p 1");
+    programs_run *grid = programs_train_config(4, config, "--epochs 2");
+    programs_expect_success(data);
+    programs_expect_success(grid);
+    assert_int_equal(grid->steps, 16);
+    assert_memory_equal(grid->loss, data->loss, sizeof grid->loss);
+    programs_expect_same_params(4);
+    programs_free(grid);
+    programs_free(data);
+}
+
 static void ranks_that_end_sooner_are_told_and_joined(void **state)
 {
     (void)state;
@@ -182,6 +201,7 @@ int main(int argc, char **argv)
         TEST(thirty_and_twenty_are_fifty),
         TEST(a_rank_without_samples_takes_part),
         TEST(a_rank_without_samples_takes_part_in_16_bits),
+        TEST(uneven_ranks_go_with_stages_of_a_pipeline),
         TEST(ranks_that_end_sooner_are_told_and_joined),
         TEST(shares_may_lie_together),
         TEST(lists_that_do_not_fit_are_refused),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The stages of ZeRO as threads: the same losses and parameters, exactly the bytes on the wire and
- * of model state that the formulas say. */
+ * of model state that the formulas say. RING_TEST_LONG: for all combinations. */
 #include "check.h"
 #include "drawn.h"
 #include "parsing.h"
@@ -40,10 +40,11 @@ typedef struct zero_run {
     int ranks, rank, stage, accumulation;
     const char *model, *optimizer, *algorithm;
     const char *precision; /* keys of the configuration; NULL: float32 */
+    const char *zero;      /* further keys of zero_optimization; NULL: no tensor stays whole */
     double losses[UPDATES], norms[UPDATES], accuracy;
     uint64_t params_hash;
     bool timed;
-    size_t padded, state_bytes, live_bytes, largest;
+    size_t padded, state_bytes, live_bytes, largest, live;
     uint64_t update_bytes; /* sent in all updates, without losses and norms */
     ring_status status;
     char error[TRAIN_ERROR_MAX];
@@ -60,8 +61,9 @@ static train_config configure(const zero_run *run)
     char text[512];
     snprintf(text, sizeof text,
              "{train_batch_size: %d, gradient_accumulation_steps: %d, gradient_clipping: 0.3, "
-             "optimizer: %s, zero_optimization: {stage: %d}, %s}",
+             "optimizer: %s, zero_optimization: {stage: %d, %s}, %s}",
              global_batch(run), run->accumulation, run->optimizer, run->stage,
+             run->zero != NULL ? run->zero : "stage3_param_persistence_threshold: 0",
              run->precision != NULL ? run->precision : "");
     parsed got = parse(text);
     if (got.status != RING_OK ||
@@ -76,13 +78,13 @@ static uint64_t bytes_sent(const ring_comm *comm)
     return ring_comm_get_info(comm, &info) == RING_OK ? info.bytes_sent : 0;
 }
 
-/* What each update sends beside gradients and parameters: the loss and who wants to stop, and from
- * stage 1 on the norm. */
+/* What each update sends beside gradients and parameters: the loss, who wants to stop and who has
+ * no samples, and from stage 1 on the norm. */
 static ring_status measure_small_calls(const zero_run *run, ring_comm *comm, uint64_t *bytes)
 {
-    double one = 0.0, two[2] = {0.0}, all[RANKS_MAX];
+    double one = 0.0, sums[LOSS_SUMS] = {0.0}, all[RANKS_MAX];
     const uint64_t before = bytes_sent(comm);
-    RING_TRY(ring_all_reduce(two, two, 2, RING_FLOAT64, RING_SUM, comm, NULL));
+    RING_TRY(ring_all_reduce(sums, sums, LOSS_SUMS, RING_FLOAT64, RING_SUM, comm, NULL));
     if (run->stage > 0)
         RING_TRY(ring_all_gather(&one, all, 1, RING_FLOAT64, comm, NULL));
     *bytes = bytes_sent(comm) - before;
@@ -140,6 +142,7 @@ static ring_status hash_params(zero_run *run, train_engine *engine)
     }
     run->padded = engine->partition.elements;
     run->largest = engine->partition.largest;
+    run->live = engine->partition.live;
     run->state_bytes = engine_state_bytes(engine);
     run->live_bytes = zero_live_bytes(&engine->memory);
     return engine_check_params(engine);
@@ -240,6 +243,44 @@ static void expect_same(const zero_run *got, const zero_run *want)
     assert_true(got->accuracy == want->accuracy);
 }
 
+/* Where parameters come and go, and are cast for nodes: also within a bucket, and over several. */
+static void computing_activations_again_changes_no_bit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *precision;
+        int stage;
+    } cases[] = {{"deep", "", 2},
+                 {"deep", "", 3},
+                 {"tied", "", 3},
+                 {"deep", "bf16: {enabled: true}", 0},
+                 {"lenet5", "fp16: {enabled: true, initial_scale_power: 20}", 1},
+                 {"deep", "bf16: {enabled: true}, data_types: {grad_accum_dtype: \"bf16\"}", 1},
+                 {"deep", "bf16: {enabled: true}", 3},
+                 {"tied", "fp16: {enabled: true, initial_scale_power: 20}", 3}};
+    static const int intervals[] = {1, 3, 5};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        zero_run run = {.ranks = 2,
+                        .stage = cases[c].stage,
+                        .accumulation = 3,
+                        .model = cases[c].model,
+                        .optimizer = ADAM,
+                        .algorithm = "ring",
+                        .precision = cases[c].precision};
+        const zero_run kept = train(&run);
+        for (size_t i = 0; i < COUNT_OF(intervals); i++) {
+            char keys[256];
+            snprintf(keys, sizeof keys, "pipeline: {activation_checkpoint_interval: %d}, %s",
+                     intervals[i], cases[c].precision);
+            run.precision = keys;
+            const zero_run again = train(&run);
+            expect_same(&again, &kept);
+            if (cases[c].stage < 3)
+                assert_int_equal(again.update_bytes, kept.update_bytes);
+        }
+    }
+}
+
 static void without_accumulation_all_stages_are_the_same_bit_for_bit(void **state)
 {
     (void)state;
@@ -264,24 +305,30 @@ static void without_accumulation_all_stages_are_the_same_bit_for_bit(void **stat
     }
 }
 
-/* Stages 0 and 1 sum, then reduce; 2 and 3 reduce, then sum. */
+/* Stages 0 and 1 sum, then reduce; 2 and 3 reduce, then sum. @param within  of losses of those. */
+static void check_pairs(int ranks, const char *precision, double within)
+{
+    zero_run runs[STAGES];
+    for (int stage = 0; stage < STAGES; stage++)
+        runs[stage] = train(&(zero_run){.ranks = ranks,
+                                        .stage = stage,
+                                        .accumulation = 4,
+                                        .model = "mlp",
+                                        .optimizer = PLAIN_SGD,
+                                        .precision = precision,
+                                        .algorithm = "ring"});
+    assert_true(runs[0].losses[3] != runs[0].losses[0]); /* the same samples, later */
+    expect_same(&runs[1], &runs[0]);
+    expect_same(&runs[3], &runs[2]);
+    for (int u = 0; u < UPDATES; u++)
+        assert_near(runs[2].losses[u], runs[0].losses[u], within, 0);
+}
+
 static void with_accumulation_stages_are_the_same_in_pairs(void **state)
 {
     (void)state;
-    for (int ranks = 2; ranks <= 4; ranks += 2) {
-        zero_run runs[STAGES];
-        for (int stage = 0; stage < STAGES; stage++)
-            runs[stage] = train(&(zero_run){.ranks = ranks,
-                                            .stage = stage,
-                                            .accumulation = 4,
-                                            .model = "mlp",
-                                            .optimizer = PLAIN_SGD,
-                                            .algorithm = "ring"});
-        expect_same(&runs[1], &runs[0]);
-        expect_same(&runs[3], &runs[2]);
-        for (int u = 0; u < UPDATES; u++)
-            assert_near(runs[2].losses[u], runs[0].losses[u], 1e-6, 0);
-    }
+    for (int ranks = 1; ranks <= 4; ranks *= 2)
+        check_pairs(ranks, NULL, 1e-6);
 }
 
 #define FP16 "fp16: {enabled: true}"
@@ -324,6 +371,77 @@ static void in_16_bits_all_stages_are_the_same_bit_for_bit(void **state)
     }
 }
 
+/* Rounded to 16 bits before they are summed, or behind it. */
+static void with_accumulation_in_16_bits_too(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 4; ranks *= 2)
+        check_pairs(ranks, ranks == 2 ? FP16_FIXED : BF16, 1e-3);
+}
+
+#define WHOLE(elements) "stage3_param_persistence_threshold: " #elements
+
+/* Some, or all, tensors stay whole; tensors of both kinds in a layer, and tied ones. */
+static void tensors_that_stay_whole_change_no_bit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *zero, *precision;
+        int ranks;
+    } cases[] = {{"mlp", WHOLE(1e5), NULL, 4},
+                 {"deep", WHOLE(0) ", stage3_max_live_parameters: 1", NULL, 2},
+                 {"deep", WHOLE(16637) ", sub_group_size: 100", NULL, 3},
+                 {"deep", WHOLE(200) ", stage3_prefetch_bucket_size: 0", FP16_FIXED, 3},
+                 {"deep", WHOLE(1e6), BF16, 2},
+                 {"deep", WHOLE(1e6) ", stage3_model_persistence_threshold: 1000", NULL, 3},
+                 {"tied", WHOLE(200), NULL, 2},
+                 {"tied", WHOLE(40000), BF16, 2},
+                 {"tied", WHOLE(1e6), NULL, 2}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        zero_run runs[STAGES];
+        for (int stage = 0; stage < STAGES; stage++) {
+            runs[stage] = train(&(zero_run){.ranks = cases[c].ranks,
+                                            .stage = stage,
+                                            .accumulation = 1,
+                                            .model = cases[c].model,
+                                            .optimizer = ADAM,
+                                            .precision = cases[c].precision,
+                                            .zero = cases[c].zero,
+                                            .algorithm = "ring"});
+            expect_same(&runs[stage], &runs[0]);
+        }
+        zero_run split = runs[0];
+        split.zero = NULL;
+        split.params_hash = 0;
+        split = train(&split);
+        for (int u = 0; u < UPDATES; u++)
+            assert_near(runs[0].losses[u], split.losses[u],
+                        cases[c].precision != NULL ? 5e-4 : 1e-6, 0);
+        assert_true(runs[0].losses[3] != runs[0].losses[0]); /* the same samples, later */
+    }
+}
+
+static void other_collectives_change_no_bit(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"reduce_scatter: false", "allgather_partitions: false"};
+    for (size_t k = 0; k < 2 * COUNT_OF(keys); k++) {
+        zero_run run = {.ranks = 3,
+                        .stage = 1 + (int)(k / 2),
+                        .accumulation = 2,
+                        .model = "deep",
+                        .optimizer = ADAM,
+                        .precision = k == 2 ? BF16 : NULL,
+                        .algorithm = "ring"};
+        const zero_run usual = train(&run);
+        char text[128];
+        snprintf(text, sizeof text, WHOLE(0) ", %s", keys[k % 2]);
+        run.zero = text;
+        const zero_run other = train(&run);
+        expect_same(&other, &usual);
+    }
+}
+
 /* Of Ψ parameters, summed over n ranks, an update of a micro-batches sends elements
  *     stages 0 and 1  2 (n - 1) Ψ          gradients once; once back, or the parameters
  *     stage 2         (a + 1) (n - 1) Ψ    gradients of each micro-batch; the parameters
@@ -345,26 +463,41 @@ static size_t model_bytes(const zero_run *run, size_t element, size_t states)
     return bytes[run->stage];
 }
 
+/* @param live  bytes that are there beside, for each element of the largest bucket; one rank shares
+ * nothing and needs what stage 0 needs. */
+static void check_bytes(const zero_run *base, size_t element, size_t adams, const size_t *live)
+{
+    const bool adam = strstr(base->optimizer, "Adam") != NULL;
+    const zero_run run = train(base);
+    assert_in_range(run.padded, 218058, 218058 + 2 * (size_t)run.ranks - 1);
+    assert_int_equal(run.padded % (size_t)run.ranks, 0);
+    assert_int_equal(run.update_bytes, wire_bytes(&run, element));
+    assert_int_equal(run.state_bytes, model_bytes(&run, element, adam ? adams : adams - 8));
+    assert_int_equal(run.live_bytes, live[run.ranks > 1 ? run.stage : 0] * run.largest);
+}
+
+/* All combinations in a long run, otherwise every second one. */
+static bool is_left_out(int number)
+{
+    return getenv("RING_TEST_LONG") == NULL && number % 2 != 0;
+}
+
 static void bytes_are_those_of_the_formulas(void **state)
 {
     (void)state;
-    static const size_t live[STAGES] = {0, 0, 2 * 4, 4 * 4}; /* bytes of the largest bucket's */
-    for (int ranks = 2; ranks <= 4; ranks++) {
-        for (int stage = 0; stage < STAGES; stage++) {
-            for (int accumulation = 1; accumulation <= 4; accumulation += 3) {
-                const bool adam = (stage + accumulation) % 2 == 0;
-                const zero_run run = train(&(zero_run){.ranks = ranks,
-                                                       .stage = stage,
-                                                       .accumulation = accumulation,
-                                                       .model = "mlp",
-                                                       .optimizer = adam ? ADAM : PLAIN_SGD,
-                                                       .algorithm = "ring"});
-                assert_in_range(run.padded, 218058, 218058 + 2 * (size_t)ranks);
-                assert_int_equal(run.padded % (size_t)ranks, 0);
-                assert_int_equal(run.update_bytes, wire_bytes(&run, 4));
-                assert_int_equal(run.state_bytes, model_bytes(&run, 4, adam ? 8 : 0));
-                assert_int_equal(run.live_bytes, live[stage] * run.largest);
-            }
+    static const size_t live[STAGES] = {0, 0, 2 * 4, 4 * 4};
+    for (int ranks = 1; ranks <= 4; ranks++) {
+        for (int c = 0; c < 16; c++) {
+            const int stage = c / 4, accumulation = c & 2 ? 4 : 1;
+            if (is_left_out(stage + c + c / 2)) /* Adam or SGD */
+                continue;
+            check_bytes(&(zero_run){.ranks = ranks,
+                                    .stage = stage,
+                                    .accumulation = accumulation,
+                                    .model = "mlp",
+                                    .optimizer = c & 1 ? ADAM : PLAIN_SGD,
+                                    .algorithm = "ring"},
+                        4, 8, live);
         }
     }
 }
@@ -375,24 +508,66 @@ static void bytes_in_16_bits_are_those_of_the_formulas(void **state)
     (void)state;
     /* float32 copies of parameters and gradients; gradients that travel; gathered parameters */
     static const size_t live[STAGES] = {2 * 8, 2 * 8, 2 * 10, 2 * 12};
-    for (int ranks = 2; ranks <= 4; ranks++) {
-        for (int stage = 0; stage < STAGES; stage++) {
-            const bool adam = (stage + ranks) % 2 == 0;
-            const zero_run run = train(&(zero_run){.ranks = ranks,
-                                                   .stage = stage,
-                                                   .accumulation = 1 + ranks % 2,
-                                                   .model = "mlp",
-                                                   .optimizer = adam ? ADAM : PLAIN_SGD,
-                                                   .precision = ranks == 3 ? FP16_FIXED : BF16,
-                                                   .algorithm = ""});
-            assert_int_equal(run.update_bytes, wire_bytes(&run, 2));
-            assert_int_equal(run.state_bytes, model_bytes(&run, 2, adam ? 12 : 4));
-            assert_int_equal(run.live_bytes, live[stage] * run.largest);
+    for (int ranks = 1; ranks <= 4; ranks++) {
+        for (int c = 0; c < 32; c++) {
+            const int stage = c / 8;
+            if (is_left_out(c + c / 2 + stage) || is_left_out(c / 4 + stage + ranks))
+                continue;
+            check_bytes(&(zero_run){.ranks = ranks,
+                                    .stage = stage,
+                                    .accumulation = c & 2 ? 4 : 1,
+                                    .model = "mlp",
+                                    .optimizer = c & 1 ? ADAM : PLAIN_SGD,
+                                    .precision = c & 4 ? FP16_FIXED : BF16,
+                                    .algorithm = ""},
+                        2, 12, live);
         }
     }
 }
 
-/* Tied tensors of other buckets are read and added to in place: float32 copies of all. */
+/* Of the MLP's tensors only the first has more than 100 000 elements. */
+static void what_stays_whole_is_gathered_once(void **state)
+{
+    (void)state;
+    for (int c = 0; c < 4; c++) {
+        const bool all = c & 1;
+        const uint64_t n = 2 + (c == 2), a = c & 2 ? 3 : 1;
+        const zero_run run = train(&(zero_run){.ranks = (int)n,
+                                               .stage = 3,
+                                               .accumulation = (int)a,
+                                               .model = "mlp",
+                                               .optimizer = ADAM,
+                                               .zero = all ? WHOLE(1e6) : WHOLE(1e5),
+                                               .algorithm = "ring"});
+        const uint64_t split = all ? 0 : (200704 + n - 1) / n * n, whole = run.padded - split;
+        assert_int_equal(run.update_bytes,
+                         UPDATES * (n - 1) * 4 * (3 * a * split + (a + 1) * whole));
+        assert_int_equal(run.state_bytes, 4 * (whole + split / n) + 12 * (run.padded / n));
+        assert_int_equal(run.live_bytes, 2 * 4 * (run.largest + split));
+    }
+}
+
+/* All-reduce instead of reduce-scatter: 3 Ψ; broadcasts send as much as a gather. */
+static void other_collectives_send_what_they_must(void **state)
+{
+    (void)state;
+    for (int stage = 1; stage <= 2; stage++) {
+        zero_run base = {.ranks = 3,
+                         .stage = stage,
+                         .accumulation = 1,
+                         .model = "mlp",
+                         .optimizer = PLAIN_SGD,
+                         .zero = "reduce_scatter: false",
+                         .algorithm = "ring"};
+        const zero_run summed = train(&base);
+        assert_int_equal(summed.update_bytes, UPDATES * 3 * 2 * 4 * summed.padded);
+        base.zero = "allgather_partitions: false";
+        const zero_run sent = train(&base);
+        assert_int_equal(sent.update_bytes, UPDATES * 2 * 2 * 4 * sent.padded);
+    }
+}
+
+/* Tied tensors of other buckets are read and added to in place: float32 copies stay. */
 static void shared_parameters_train_in_16_bits(void **state)
 {
     (void)state;
@@ -412,52 +587,54 @@ static void shared_parameters_train_in_16_bits(void **state)
                                                  .optimizer = PLAIN_SGD,
                                                  .algorithm = "ring"});
         expect_same(&runs[1], &runs[0]);
-        assert_int_equal(runs[0].live_bytes, 8 * runs[0].padded);
+        assert_int_equal(runs[0].live_bytes, 8 * runs[0].live);
         for (int u = 0; u < UPDATES; u++)
             assert_near(runs[0].losses[u], exact.losses[u], 2e-3, 0);
     }
 }
 
-static void shared_parameters_end_at_stage_1(void **state)
+/* Sums over ranks and micro-batches are made in two orders: of stages 0 and 1, and of 2 and 3. */
+static void shared_parameters_train_in_all_stages(void **state)
 {
     (void)state;
-    model_spec spec;
-    train_model model;
-    train_partition partition;
-    zero_memory memory;
-    const precision_config float32 = {.params = RING_FLOAT32,
-                                      .grads = RING_FLOAT32,
-                                      .wire = RING_FLOAT32};
-    model_spec_start(&spec, "tied", (op_shape){.dim = {5}, .dims = 1});
-    const op_settings five = {.outputs = 5};
-    model_spec_add(&spec, &op_linear, &five);
-    model_spec_add(&spec, &op_linear, &five)->tie = 0;
-    assert_int_equal(model_create(&model, &spec, 1, 1), RING_OK);
-    assert_int_equal(partition_create(&partition, &model, 64, 2), RING_OK);
-    assert_int_equal(zero_memory_create(&memory, &model, &partition, &float32, 1, 0), RING_OK);
-    assert_ptr_equal(model.params[2], model.params[0]);
-    assert_ptr_equal(model.grads[3], model.grads[1]);
-    zero_memory_free(&memory);
-    assert_int_equal(zero_memory_create(&memory, &model, &partition, &float32, 2, 0),
-                     RING_ERR_CONFIG);
-    assert_string_equal(train_error(), "zero_optimization.stage 2 does not go with layers that "
-                                       "share parameters; use stage 1");
-    zero_memory_free(&memory);
-    partition_free(&partition);
-    model_destroy(&model);
-    model_spec_free(&spec);
+    static const char *const precisions[] = {NULL, BF16, FP16_FIXED};
+    for (size_t p = 0; p < COUNT_OF(precisions); p++) {
+        for (int accumulation = 1; accumulation <= 3; accumulation += 2) {
+            zero_run runs[STAGES];
+            for (int stage = 0; stage < STAGES; stage++)
+                runs[stage] = train(&(zero_run){.ranks = 2,
+                                                .stage = stage,
+                                                .accumulation = accumulation,
+                                                .model = "tied",
+                                                .optimizer = accumulation == 1 ? ADAM : PLAIN_SGD,
+                                                .precision = precisions[p],
+                                                .algorithm = "ring"});
+            expect_same(&runs[1], &runs[0]);
+            expect_same(&runs[3], &runs[2]);
+            if (accumulation == 1)
+                expect_same(&runs[2], &runs[0]);
+            for (int u = 0; u < UPDATES; u++)
+                assert_near(runs[2].losses[u], runs[0].losses[u], p == 0 ? 1e-6 : 2e-3, 0);
+        }
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(computing_activations_again_changes_no_bit),
         cmocka_unit_test(without_accumulation_all_stages_are_the_same_bit_for_bit),
         cmocka_unit_test(with_accumulation_stages_are_the_same_in_pairs),
         cmocka_unit_test(in_16_bits_all_stages_are_the_same_bit_for_bit),
+        cmocka_unit_test(with_accumulation_in_16_bits_too),
         cmocka_unit_test(bytes_are_those_of_the_formulas),
         cmocka_unit_test(bytes_in_16_bits_are_those_of_the_formulas),
+        cmocka_unit_test(tensors_that_stay_whole_change_no_bit),
+        cmocka_unit_test(other_collectives_change_no_bit),
+        cmocka_unit_test(what_stays_whole_is_gathered_once),
+        cmocka_unit_test(other_collectives_send_what_they_must),
         cmocka_unit_test(shared_parameters_train_in_16_bits),
-        cmocka_unit_test(shared_parameters_end_at_stage_1),
+        cmocka_unit_test(shared_parameters_train_in_all_stages),
     };
     return cmocka_run_group_tests(tests, draw_dataset, free_dataset);
 }

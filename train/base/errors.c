@@ -50,6 +50,19 @@ bool train_error_is_shared(void)
     return error_shared;
 }
 
+void train_failure_keep(train_failure *failure, ring_status status)
+{
+    if (status == RING_OK || failure->status != RING_OK)
+        return;
+    failure->status = status;
+    memcpy(failure->text, error_text, sizeof failure->text);
+}
+
+ring_status train_failure_tell(const train_failure *failure)
+{
+    return failure->status == RING_OK ? RING_OK : train_fail(failure->status, "%s", failure->text);
+}
+
 ring_status train_alloc(void **out, size_t bytes, const char *what)
 {
     size_t padded;

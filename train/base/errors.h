@@ -35,6 +35,18 @@ const char *train_error(void);
 void train_error_share(void);
 bool train_error_is_shared(void);
 
+/** A failure that is kept until all ranks can hear of it. */
+typedef struct train_failure {
+    ring_status status; /* RING_OK: there was none */
+    char text[TRAIN_ERROR_MAX];
+} train_failure;
+
+/** Keeps @p status with this thread's error text if it is the first that is not RING_OK. */
+void train_failure_keep(train_failure *failure, ring_status status);
+
+/** @return the failure's status, with its text as this thread's error. */
+ring_status train_failure_tell(const train_failure *failure);
+
 /** Allocates @p bytes (rounded up) of zeroed memory aligned for SIMD, to be free()d.
  *  @return RING_OK or RING_ERR_MEMORY, which names @p what. */
 ring_status train_alloc(void **out, size_t bytes, const char *what);

@@ -13,6 +13,7 @@
 #define TRAIN_CHECKPOINT_H
 
 #include "manifest.h"
+#include "same.h"
 #include "stored.h"
 #include "train_engine.h"
 
@@ -24,6 +25,12 @@ typedef struct checkpoint_run {
     run_place place;
     char *settings; /* lines "name=value"; borrowed */
 } checkpoint_run;
+
+/** Lists the settings of a run of @p engine that checkpoints tell: what its updates compute follows
+ *  from these, and from what must not change at all.
+ *  @param compat  DeepSpeed 0.13's ways  @param norm  --normalize; NULL: none */
+ring_status checkpoint_describe(const train_engine *engine, bool compat, const char *norm,
+                                char text[SAME_TEXT_MAX]);
 
 /** Writes @p dir/step-NNNNNNNN, on the disk before it has that name: whoever ends or fails
  *  meanwhile leaves what was there before. @param keep  checkpoints to be left; 0: all.

@@ -27,7 +27,7 @@ typedef struct loading {
 
 static ring_status agreed(const loading *load, ring_status mine)
 {
-    return load->engine != NULL ? agree(load->engine->comm, mine) : mine;
+    return load->engine != NULL ? agree(load->engine->world, mine) : mine;
 }
 
 static ring_status read_manifest(loading *load)
@@ -41,8 +41,8 @@ static ring_status read_manifest(loading *load)
 /* The ranks share the work. */
 static ring_status check_shards(const loading *load)
 {
-    const int ranks = load->engine != NULL ? load->engine->ranks : 1;
-    const int rank = load->engine != NULL ? load->engine->rank : 0;
+    const int ranks = load->engine != NULL ? ring_comm_size(load->engine->world) : 1;
+    const int rank = load->engine != NULL ? ring_comm_rank(load->engine->world) : 0;
     for (int s = rank; s < load->manifest.shard_count; s += ranks) {
         char path[STORED_PATH_MAX];
         RING_TRY(shard_path(load->path, s, path));
@@ -74,7 +74,7 @@ static ring_status check_identity(const loading *load)
 
 static ring_status check_tensors(const loading *load)
 {
-    const tensor_table *tensors = &load->engine->model.tensors;
+    const tensor_table *tensors = &engine_network(load->engine)->tensors;
     int at = 0;
     for (int t = 0; t < tensors->count; t++) {
         const train_tensor *tensor = &tensors->list[t];
@@ -202,13 +202,25 @@ static ring_status try_folder(loading *load)
     return load->engine != NULL ? agreed(load, open_shards(load)) : RING_OK;
 }
 
-/* Rank 0 says it, in case folders are seen later elsewhere. */
-static ring_status next_step(const loading *load, const char *dir, int64_t below, int64_t *step)
+/* A folder that cannot be read is named as what was tried: it is not one that is empty. */
+static ring_status look_before(loading *load, const char *dir, int64_t *step)
 {
-    ring_comm *comm = load->engine != NULL ? load->engine->comm : NULL;
-    *step = step_folders_before(dir, (long)below);
+    long found;
+    const ring_status status = step_folders_before(dir, (long)*step, &found);
+    if (status != RING_OK)
+        snprintf(load->path, sizeof load->path, "%s", dir);
+    *step = found;
+    return status;
+}
+
+/* Rank 0 says it, in case folders are seen later elsewhere. */
+static ring_status next_step(loading *load, const char *dir, int64_t *step)
+{
+    ring_comm *comm = load->engine != NULL ? load->engine->world : NULL;
     if (comm == NULL)
-        return RING_OK;
+        return look_before(load, dir, step);
+    const bool asks = ring_comm_rank(comm) == 0;
+    RING_TRY(agree(comm, asks ? look_before(load, dir, step) : RING_OK));
     return train_ring(comm, ring_broadcast(step, step, 1, RING_INT64, 0, comm, NULL));
 }
 
@@ -226,7 +238,7 @@ static ring_status try_folders(loading *load, const char *dir, checkpoint_note_f
     int64_t step = LONG_MAX;
     int skipped = 0;
     for (load->path[0] = '\0';; skipped++) {
-        RING_TRY(next_step(load, dir, step, &step));
+        RING_TRY(next_step(load, dir, &step));
         if (step < 0)
             break;
         RING_TRY(step_folders_path(dir, (long)step, load->path));
@@ -259,7 +271,9 @@ static ring_status read_pieces(loading *load)
         const state_piece *piece = &load->held.pieces[i];
         char name[STORED_NAME_MAX];
         shard_tensor_name(piece->state, piece->tensor->name, name);
-        RING_TRY(shard_read_piece(&load->stored, name, piece));
+        const manifest_tensor *its = manifest_find(&load->manifest, piece->tensor->name);
+        RING_TRY(state_piece_fetch(&load->held, piece));
+        RING_TRY(shard_read_piece(&load->stored, name, &its->order, piece));
     }
     for (int i = 0; i < load->held.number_count; i++) {
         const state_number *number = &load->held.numbers[i];

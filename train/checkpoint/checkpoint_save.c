@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Every rank writes its shard; when all are on the disk rank 0 writes the manifest, and then the
  * folder gets its name. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +9,25 @@
 #include "checkpoint.h"
 #include "durable.h"
 #include "errors.h"
+#include "gemm.h"
 #include "shard.h"
 #include "step_folders.h"
+
+ring_status checkpoint_describe(const train_engine *engine, bool compat, const char *norm,
+                                char text[SAME_TEXT_MAX])
+{
+    FILE *out = fmemopen(text, SAME_TEXT_MAX, "w");
+    if (out == NULL)
+        return train_fail(RING_ERR_MEMORY, "no memory for the list of settings");
+    fprintf(out, "--loss=%s\n--compat=%s\nranks=%d\nmaths library=%s\n", loss_names[engine->loss],
+            compat ? "ds-0.13" : "none", ring_comm_size(engine->world), gemm_library());
+    if (norm != NULL) /* a line that is missing says none */
+        fprintf(out, "--normalize=%s\n", norm);
+    config_list(engine->config, out);
+    if (fclose(out) != 0)
+        return train_fail(RING_ERR_INTERNAL, "the settings take more than %d bytes", SAME_TEXT_MAX);
+    return RING_OK;
+}
 
 /* A checkpoint that is being written. */
 typedef struct saving {
@@ -17,6 +35,7 @@ typedef struct saving {
     const checkpoint_run *run;
     const char *dir;
     int keep;
+    int ranks, rank; /* of all stages of a pipeline */
     char path[FOLDER_PATH_MAX], hidden[FOLDER_PATH_MAX];
     engine_state own;
     manifest_shard *shards; /* [ranks] */
@@ -27,23 +46,23 @@ static ring_status begin(saving *save)
     const long step = save->run->place.step;
     RING_TRY(step_folders_path(save->dir, step, save->path));
     RING_TRY(step_folders_hidden(save->dir, step, save->hidden));
-    RING_TRY(train_alloc((void **)&save->shards, (size_t)save->engine->ranks * sizeof *save->shards,
+    RING_TRY(train_alloc((void **)&save->shards, (size_t)save->ranks * sizeof *save->shards,
                          "the shards"));
     RING_TRY(engine_state_list(save->engine, SHARE_OWN, &save->own));
-    return save->engine->rank == 0 ? step_folders_begin(save->dir, save->hidden) : RING_OK;
+    return save->rank == 0 ? step_folders_begin(save->dir, save->hidden) : RING_OK;
 }
 
 static ring_status write_shard(saving *save)
 {
     char path[STORED_PATH_MAX];
-    RING_TRY(shard_path(save->hidden, save->engine->rank, path));
-    return shard_write(path, &save->own, &save->shards[save->engine->rank]);
+    RING_TRY(shard_path(save->hidden, save->rank, path));
+    return shard_write(path, &save->own, &save->shards[save->rank]);
 }
 
 static ring_status gather_shards(saving *save)
 {
-    ring_comm *comm = save->engine->comm;
-    return train_ring(comm, ring_all_gather(&save->shards[save->engine->rank], save->shards,
+    ring_comm *comm = save->engine->world;
+    return train_ring(comm, ring_all_gather(&save->shards[save->rank], save->shards,
                                             sizeof *save->shards / sizeof(uint64_t), RING_UINT64,
                                             comm, NULL));
 }
@@ -73,8 +92,9 @@ static void fill_state(const engine_state *own, checkpoint_manifest *manifest)
     }
 }
 
-static ring_status fill_tensors(const tensor_table *tensors, checkpoint_manifest *manifest)
+static ring_status fill_tensors(const train_engine *engine, checkpoint_manifest *manifest)
 {
+    const tensor_table *tensors = &engine_network(engine)->tensors;
     RING_TRY(train_alloc((void **)&manifest->tensors,
                          (size_t)tensors->count * sizeof *manifest->tensors, "the manifest"));
     for (int t = 0; t < tensors->count; t++) {
@@ -83,6 +103,7 @@ static ring_status fill_tensors(const tensor_table *tensors, checkpoint_manifest
             continue;
         manifest_tensor *to = &manifest->tensors[manifest->tensor_count++];
         to->dims = tensor->dims;
+        to->order = engine_order(engine, t);
         memcpy(to->name, tensor->name, sizeof to->name);
         memcpy(to->shape, tensor->shape, sizeof to->shape);
     }
@@ -108,10 +129,10 @@ static ring_status finish(saving *save)
                                     .identity = run->identity,
                                     .stage = save->engine->stage,
                                     .shards = save->shards,
-                                    .shard_count = save->engine->ranks,
+                                    .shard_count = save->ranks,
                                     .settings = run->settings};
     fill_state(&save->own, &manifest);
-    ring_status status = fill_tensors(&save->engine->model.tensors, &manifest);
+    ring_status status = fill_tensors(save->engine, &manifest);
     if (status == RING_OK)
         status = write_manifest(save, &manifest);
     free(manifest.tensors);
@@ -123,19 +144,24 @@ static ring_status finish(saving *save)
 
 static ring_status save_all(saving *save)
 {
-    ring_comm *comm = save->engine->comm;
+    ring_comm *comm = save->engine->world;
     RING_TRY(agree(comm, begin(save)));
     RING_TRY(agree(comm, write_shard(save)));
     RING_TRY(gather_shards(save));
-    return agree(comm, save->engine->rank == 0 ? finish(save) : RING_OK);
+    return agree(comm, save->rank == 0 ? finish(save) : RING_OK);
 }
 
 ring_status checkpoint_save(train_engine *engine, const char *dir, const checkpoint_run *run,
                             int keep)
 {
-    saving save = {.engine = engine, .run = run, .dir = dir, .keep = keep};
+    saving save = {.engine = engine,
+                   .run = run,
+                   .dir = dir,
+                   .keep = keep,
+                   .ranks = ring_comm_size(engine->world),
+                   .rank = ring_comm_rank(engine->world)};
     const ring_status status = save_all(&save);
-    if (status != RING_OK && engine->rank == 0 && save.hidden[0] != '\0')
+    if (status != RING_OK && save.rank == 0 && save.hidden[0] != '\0')
         step_folders_remove(save.hidden); /* its room is needed */
     engine_state_free(&save.own);
     free(save.shards);

@@ -9,20 +9,11 @@
 #include "errors.h"
 #include "shard.h"
 
-/* A tied tensor may be in the file, too: as its original, whose values count. */
-static const train_tensor *find_tensor(const tensor_table *tensors, const char *name)
-{
-    for (int t = 0; t < tensors->count; t++) {
-        if (strcmp(tensors->list[t].name, name) == 0)
-            return &tensors->list[t];
-    }
-    return NULL;
-}
-
 static ring_status check_entry(const stored_range *entry, const tensor_table *tensors,
                                const char *path)
 {
-    const train_tensor *tensor = find_tensor(tensors, entry->name);
+    /* A tied tensor may be in the file, too: as its original, whose values count. */
+    const train_tensor *tensor = tensors_find(tensors, entry->name);
     if (tensor == NULL)
         return train_fail(RING_ERR_CONFIG,
                           "--init %s: the model has no tensor %s; is it of another "
@@ -57,8 +48,11 @@ static ring_status read_held(stored_tensors *stored, const engine_state *held)
 {
     for (int i = 0; i < held->piece_count; i++) {
         const state_piece *piece = &held->pieces[i];
-        if (strcmp(piece->state, STATE_PARAM) == 0)
-            RING_TRY(shard_read_piece(stored, piece->tensor->name, piece));
+        const tensor_order order = tensor_order_whole(piece->tensor->count);
+        if (strcmp(piece->state, STATE_PARAM) != 0)
+            continue;
+        RING_TRY(state_piece_fetch(held, piece));
+        RING_TRY(shard_read_piece(stored, piece->tensor->name, &order, piece));
     }
     return RING_OK;
 }
@@ -67,7 +61,7 @@ static ring_status read_params(train_engine *engine, const char *path, stored_te
                                engine_state *held)
 {
     RING_TRY(stored_open(stored, &path, 1, true));
-    RING_TRY(check_tensors(stored, &engine->model.tensors, path));
+    RING_TRY(check_tensors(stored, &engine_network(engine)->tensors, path));
     RING_TRY(engine_state_list(engine, SHARE_HELD, held));
     return read_held(stored, held);
 }
@@ -76,7 +70,7 @@ ring_status checkpoint_init_params(train_engine *engine, const char *path)
 {
     stored_tensors stored = {.fd = -1};
     engine_state held = {0};
-    const ring_status status = agree(engine->comm, read_params(engine, path, &stored, &held));
+    const ring_status status = agree(engine->world, read_params(engine, path, &stored, &held));
     stored_free(&stored);
     engine_state_free(&held);
     return status;

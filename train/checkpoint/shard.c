@@ -10,7 +10,7 @@
 #include "durable.h"
 #include "errors.h"
 
-enum { BLOCK = 16384 /* elements */ };
+enum { BLOCK = 16384 /* elements */, FETCHED = 1 << 20 /* bytes */ };
 
 ring_status shard_path(const char *folder, int rank, char path[STORED_PATH_MAX])
 {
@@ -46,13 +46,28 @@ static ring_status make_head(const engine_state *state, char **head, size_t *byt
     return status;
 }
 
+/* A little at a time, since a disk that fails is told only when memory is fetched from it. */
+static ring_status write_values(durable_file *file, const engine_state *state,
+                                const state_piece *piece)
+{
+    const unsigned char *values = piece->values;
+    const size_t bytes = piece->count * precision_size(piece->type);
+    for (size_t done = 0; done < bytes;) {
+        const size_t left = bytes - done, now = left < FETCHED ? left : FETCHED;
+        if (!offload_fetch(state->offload, values + done, now, false))
+            return train_failure_tell(&state->offload->failure);
+        RING_TRY(durable_write(file, values + done, now));
+        done += now;
+    }
+    return RING_OK;
+}
+
 static ring_status write_all(durable_file *file, const char *head, size_t bytes,
                              const engine_state *state)
 {
     RING_TRY(durable_write(file, head, bytes));
     for (int i = 0; i < state->piece_count; i++)
-        RING_TRY(durable_write(file, state->pieces[i].values,
-                               state->pieces[i].count * precision_size(state->pieces[i].type)));
+        RING_TRY(write_values(file, state, &state->pieces[i]));
     return RING_OK;
 }
 
@@ -116,18 +131,18 @@ ring_status shards_open(const char *folder, int shards, stored_tensors *stored)
     return status;
 }
 
-ring_status shard_read_piece(stored_tensors *stored, const char *name, const state_piece *piece)
+ring_status shard_read_piece(stored_tensors *stored, const char *name, const tensor_order *order,
+                             const state_piece *piece)
 {
     float block[BLOCK];
     unsigned char *to = piece->values;
-    if (piece->type == RING_FLOAT32)
-        return stored_read(stored, name, piece->begin, piece->count, piece->values);
-    for (size_t done = 0; done < piece->count;) {
-        const size_t left = piece->count - done, now = left < BLOCK ? left : BLOCK;
-        RING_TRY(stored_read(stored, name, piece->begin + done, now, block));
+    size_t now;
+    for (size_t done = 0; done < piece->count; done += now) {
+        const size_t element = state_piece_element(piece, done, &now);
+        now = now < BLOCK ? now : BLOCK;
+        RING_TRY(stored_read(stored, name, order, element, now, block));
         cast_elements(to + done * precision_size(piece->type), piece->type, block, RING_FLOAT32,
                       now);
-        done += now;
     }
     return RING_OK;
 }

@@ -22,8 +22,10 @@ ring_status shard_check(const char *path, const manifest_shard *shard);
 /** Opens all shards of the checkpoint in @p folder. Free with stored_free() whatever the result. */
 ring_status shards_open(const char *folder, int shards, stored_tensors *stored);
 
-/** Reads the piece's elements from those that are stored as @p name, cast to its type. */
-ring_status shard_read_piece(stored_tensors *stored, const char *name, const state_piece *piece);
+/** Reads the piece's elements, cast to its type, from those that are stored as @p name in @p order.
+ */
+ring_status shard_read_piece(stored_tensors *stored, const char *name, const tensor_order *order,
+                             const state_piece *piece);
 
 /** Writes the name under which a state of a tensor is stored. */
 void shard_tensor_name(const char *state, const char *tensor, char name[STORED_NAME_MAX]);

@@ -26,6 +26,8 @@ static const accelerate_key table[] = {
     {SECTION, "gradient_clipping", "gradient_clipping", NULL},
     {SECTION, "offload_optimizer_device", "zero_optimization.offload_optimizer.device", NULL},
     {SECTION, "offload_param_device", "zero_optimization.offload_param.device", NULL},
+    {SECTION, "offload_optimizer_nvme_path", "zero_optimization.offload_optimizer.nvme_path", NULL},
+    {SECTION, "offload_param_nvme_path", "zero_optimization.offload_param.nvme_path", NULL},
     {SECTION, "zero3_save_16bit_model",
      "zero_optimization.stage3_gather_16bit_weights_on_model_save", NULL},
     {SECTION, "zero3_init_flag", NULL, "each rank keeps its part from the start"},

@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "accelerate.h"
 #include "auto_values.h"
+#include "encoded.h"
 #include "entries.h"
 #include "errors.h"
 #include "keys.h"
@@ -46,9 +48,20 @@ static void tell(const config_reader *reader, const char *format, ...)
     reader->note(reader->context, text);
 }
 
+/* Of a section that is unknown itself, which is told once. */
+static bool is_in_unknown(const config_reader *reader, const char *path)
+{
+    char section[ENTRY_PATH_MAX] = "";
+    const size_t length = (size_t)(config_key_name(path) - path);
+    if (length == 0)
+        return false;
+    memcpy(section, path, length - 1);
+    return config_key_find(section) == NULL && entries_find(&reader->entries, section) != NULL;
+}
+
 static ring_status check_unknown(const config_reader *reader, const config_entry *entry)
 {
-    if (config_key_open(entry->path))
+    if (config_key_open(entry->path) || is_in_unknown(reader, entry->path))
         return RING_OK;
     const char *nearest = config_key_nearest(entry->path);
     char advice[ENTRY_PATH_MAX + 32] = "";
@@ -144,42 +157,63 @@ static ring_status check_section(const config_reader *reader, const config_key *
 
 static ring_status check_entry(config_reader *reader, const config_entry *entry);
 
-/* @return what stands for "auto" at @p path, or NULL. */
-static const char *value_for_auto(const config_reader *reader, const char *path)
+/* @return what stands for "auto" at @p path, or NULL. @param wanted  room for the option's. */
+static const char *value_for_auto(const config_reader *reader, const char *path, char wanted[24])
 {
     const config_options *options = reader->options;
     if ((options->fp16 && strcmp(path, "fp16.enabled") == 0) ||
         (options->bf16 && strcmp(path, "bf16.enabled") == 0))
         return "true";
-    return automatic_value(path);
+    if (options->micro_batch == 0 || strcmp(path, "train_micro_batch_size_per_gpu") != 0)
+        return automatic_value(path);
+    snprintf(wanted, 24, "%ld", options->micro_batch);
+    return wanted;
+}
+
+/* DeepSpeed leaves the key out. */
+static ring_status take_default(const config_reader *reader, const config_key *key)
+{
+    const bool known = key->initial != NULL && key->initial[0] != '\0';
+    if (key->use == USE_NOTE)
+        tell(reader, "%s: auto -> its default, which has no effect here: %s", key->path, key->help);
+    else
+        tell(reader, "%s: auto -> %s", key->path, known ? key->initial : "none");
+    return RING_OK;
 }
 
 /* Once more, with that value. */
+static ring_status take_value(config_reader *reader, const config_key *key,
+                              const config_entry *entry, const char *value)
+{
+    cJSON *tree = cJSON_Parse(value);
+    config_entry resolved = *entry;
+    resolved.value = tree;
+    if (tree == NULL)
+        return train_fail(RING_ERR_MEMORY, "no memory");
+    tell(reader, "%s: auto -> %s", key->path, cJSON_IsString(tree) ? tree->valuestring : value);
+    const ring_status status = check_entry(reader, &resolved);
+    cJSON_Delete(tree);
+    return status;
+}
+
 static ring_status check_automatic(config_reader *reader, const config_key *key,
                                    const config_entry *entry)
 {
     char wanted[24];
-    const char *value = value_for_auto(reader, key->path);
-    if (strcmp(key->path, "train_micro_batch_size_per_gpu") == 0 &&
-        reader->options->micro_batch > 0) {
-        snprintf(wanted, sizeof wanted, "%ld", reader->options->micro_batch);
-        value = wanted;
-    }
-    reader->automatic |= strcmp(key->path, "data_partition") != 0; /* which no front end fills in */
-    if (value == NULL)
-        return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
-                            "%s = auto: no front end fills that in; write a value", key->path);
-    tell(reader, "%s: auto -> %s", key->path,
-         value[0] != '\0' ? value : "what follows from the rest");
-    if (value[0] == '\0')
+    const char *value = value_for_auto(reader, key->path, wanted);
+    if (strcmp(key->path, "data_partition") == 0) { /* no front end's */
+        tell(reader, "%s: auto -> in proportion to the micro-batches", key->path);
         return RING_OK;
-    cJSON *tree = cJSON_Parse(value);
-    config_entry resolved = *entry;
-    resolved.value = tree;
-    const ring_status status = tree != NULL ? check_entry(reader, &resolved)
-                                            : train_fail(RING_ERR_MEMORY, "no memory");
-    cJSON_Delete(tree);
-    return status;
+    }
+    reader->automatic = true;
+    if (value != NULL && value[0] != '\0')
+        return take_value(reader, key, entry, value);
+    if (value != NULL || automatic_later(reader->config, key->path))
+        return check_scope(reader, key, entry);
+    if (automatic_default(key->path))
+        return take_default(reader, key);
+    return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
+                        "%s = auto: no front end fills that in; write a value", key->path);
 }
 
 static bool is_automatic(const cJSON *value)
@@ -279,6 +313,11 @@ static ring_status finish_optimizer(const config_reader *reader)
     RING_TRY(set_own_defaults(reader));
     if (optimizer->nesterov && (optimizer->momentum == 0.0 || optimizer->dampening != 0.0))
         return train_fail(RING_ERR_CONFIG, "%s: nesterov needs a momentum and no dampening", name);
+    if (optimizer->no_decay_lr >= 0.0 && optimizer_groups(optimizer) == 1)
+        return train_fail(RING_ERR_CONFIG,
+                          "%s: optimizer.no_decay_lr is of a second group; write "
+                          "\"param_groups\": \"no_decay\" beside it",
+                          name);
     if (optimizer->kind == OPTIMIZER_ADAM && optimizer->adam_w_mode &&
         optimizer->weight_decay != 0.0)
         tell(reader, "Adam decays weights apart from the gradient, as DeepSpeed does; set "
@@ -301,9 +340,28 @@ static void require_params(config_reader *reader, const char *type, size_t at)
     }
 }
 
+/* Hugging Face's Trainer has one rate for both. */
+static void follow_optimizer(const config_reader *reader)
+{
+    static const char path[] = "scheduler.params.warmup_max_lr";
+    const config_entry *entry = entries_find(&reader->entries, path);
+    train_config *config = reader->config;
+    char rate[VALUE_TEXT_MAX];
+    if (entry == NULL || !is_automatic(entry->value))
+        return;
+    config->schedule.max_lr = config->optimizer.lr;
+    value_of_field(config, config_key_find(path), rate);
+    tell(reader, "%s: auto -> %s", path, rate);
+}
+
 static void tell_of_schedule(const config_reader *reader)
 {
     const schedule_config *schedule = &reader->config->schedule;
+    if (reader->config->optimizer.no_decay_lr >= 0.0 && schedule_sets_lr(schedule))
+        tell(reader,
+             "optimizer.no_decay_lr has no effect: as in DeepSpeed, %s sets one rate for "
+             "all groups",
+             schedule->type);
     if (schedule->total_steps > 0 && schedule->total_steps < schedule->warmup_steps)
         tell(reader, "scheduler: total_num_steps %ld is less than warmup_num_steps %ld",
              schedule->total_steps, schedule->warmup_steps);
@@ -331,6 +389,7 @@ static ring_status finish_schedule(config_reader *reader)
     schedule->kind = (schedule_kind)(SCHEDULE_CONSTANT + 1 +
                                      kind_of("scheduler.type", schedule->type));
     require_params(reader, schedule->type, section->at);
+    follow_optimizer(reader);
     tell_of_schedule(reader);
     return RING_OK;
 }
@@ -433,26 +492,48 @@ static ring_status finish_batch(config_reader *reader)
                         wanted);
 }
 
+/* @param section  offload_optimizer or offload_param */
+static ring_status finish_place(const config_reader *reader, const char *section,
+                                const offload_place *place)
+{
+    char key[96];
+    snprintf(key, sizeof key, "zero_optimization.%s.device", section);
+    if (strcmp(place->device, "cpu") == 0)
+        tell(reader, "%s = cpu has no effect here: all states lie in host memory", key);
+    if (strcmp(place->device, "nvme") != 0 || place->nvme_path[0] != '\0')
+        return RING_OK;
+    return lenient_fail(&reader->entries.text, place_of(reader, key), RING_ERR_CONFIG,
+                        "%s is nvme: give zero_optimization.%s.nvme_path, a folder on that disk",
+                        key, section);
+}
+
 /* Of parameters DeepSpeed offloads those that it splits. */
+static ring_status finish_offload(const config_reader *reader)
+{
+    const train_config *config = reader->config;
+    const offload_config *offload = &config->offload;
+    RING_TRY(finish_place(reader, "offload_optimizer", &offload->states));
+    RING_TRY(finish_place(reader, "offload_param", &offload->params));
+    if (config->zero_stage == 3 || strcmp(offload->params.device, "none") == 0)
+        return RING_OK;
+    return lenient_fail(&reader->entries.text,
+                        place_of(reader, "zero_optimization.offload_param.device"), RING_ERR_CONFIG,
+                        "zero_optimization.offload_param is for stage 3, not %ld; write \"none\"",
+                        config->zero_stage);
+}
+
 static ring_status finish_zero(const config_reader *reader)
 {
     const train_config *config = reader->config;
-    const config_entry *device = entries_find(&reader->entries,
-                                              "zero_optimization.offload_param.device");
     const config_entry *bucket = entries_find(&reader->entries,
                                               "zero_optimization.reduce_bucket_size");
     if (config->reduce_bucket_size > ZERO_BUCKET_ELEMENTS && bucket != NULL &&
-        cJSON_IsNumber(bucket->value))
+        bucket->value->valuedouble == (double)config->reduce_bucket_size)
         tell(reader,
              "zero_optimization.reduce_bucket_size %ld: gradients travel in buckets of %d elements "
              "here, or of one layer if that has more",
              config->reduce_bucket_size, ZERO_BUCKET_ELEMENTS);
-    if (device == NULL || config->zero_stage == 3 || !cJSON_IsString(device->value) ||
-        strcmp(device->value->valuestring, "none") == 0)
-        return RING_OK;
-    return lenient_fail(&reader->entries.text, device->at, RING_ERR_CONFIG,
-                        "zero_optimization.offload_param is for stage 3, not %ld; write \"none\"",
-                        config->zero_stage);
+    return finish_offload(reader);
 }
 
 static ring_status read_entries(config_reader *reader, const char *name, const char *text,
@@ -498,8 +579,25 @@ ring_status config_parse(const char *name, const char *text, size_t length,
     return status;
 }
 
-ring_status config_read(const char *path, const config_options *options, config_note_fn *note,
-                        void *context, train_config *config)
+/* As DeepSpeed takes it: a name that is no file's may be the configuration itself. */
+static ring_status read_encoded(const char *word, const config_options *options,
+                                config_note_fn *note, void *context, train_config *config,
+                                bool *found)
+{
+    size_t length = 0;
+    char *text = malloc(strlen(word) + 1);
+    if (text == NULL)
+        return train_fail(RING_ERR_MEMORY, "no memory to read a configuration");
+    *found = encoded_config(word, text, &length);
+    const ring_status status = *found ? config_parse("configuration in base64", text, length,
+                                                     options, note, context, config)
+                                      : RING_OK;
+    free(text);
+    return status;
+}
+
+static ring_status read_file(const char *path, const config_options *options, config_note_fn *note,
+                             void *context, train_config *config)
 {
     char *text;
     size_t length;
@@ -508,4 +606,13 @@ ring_status config_read(const char *path, const config_options *options, config_
         status = config_parse(path, text, length, options, note, context, config);
     free(text);
     return status;
+}
+
+ring_status config_read(const char *path, const config_options *options, config_note_fn *note,
+                        void *context, train_config *config)
+{
+    bool encoded = false;
+    if (!options->accelerate && access(path, F_OK) != 0)
+        RING_TRY(read_encoded(path, options, note, context, config, &encoded));
+    return encoded ? RING_OK : read_file(path, options, note, context, config);
 }

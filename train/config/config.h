@@ -46,12 +46,19 @@ typedef struct optimizer_config {
     bool nesterov, bias_correction;
     bool adam_w_mode;      /* weight decay apart from the gradient; for type Adam */
     char param_groups[24]; /* "": one group; "no_decay", "no_decay_embeddings" */
+    double no_decay_lr;    /* of the group without weight decay; below 0: lr */
 } optimizer_config;
 
 /** @return how many parameter groups there are. */
 static inline int optimizer_groups(const optimizer_config *optimizer)
 {
     return optimizer->param_groups[0] == 'n' ? 2 : 1;
+}
+
+/** @return the rate of the group without weight decay. */
+static inline double optimizer_no_decay_lr(const optimizer_config *optimizer)
+{
+    return optimizer->no_decay_lr >= 0.0 ? optimizer->no_decay_lr : optimizer->lr;
 }
 
 /* OneCycle. */
@@ -85,6 +92,13 @@ typedef struct schedule_config {
     long last_iteration;
 } schedule_config;
 
+/** @return whether the scheduler sets rates of its own, whatever the optimiser's. */
+static inline bool schedule_sets_lr(const schedule_config *schedule)
+{
+    return schedule->kind == SCHEDULE_WARMUP || schedule->kind == SCHEDULE_WARMUP_DECAY ||
+           schedule->kind == SCHEDULE_ONE_CYCLE || schedule->kind == SCHEDULE_RANGE_TEST;
+}
+
 typedef struct pipeline_config {
     long stages;        /* 1: none */
     long params_stages; /* pipeline.params.num_stages; 0 once it is taken as stages */
@@ -117,6 +131,18 @@ typedef struct wandb_config {
     char team[128], project[128], group[128]; /* "": none */
 } wandb_config;
 
+/* offload_optimizer, offload_param. */
+typedef struct offload_place {
+    char device[8];      /* none, cpu (the same here) or nvme: a file of each rank */
+    char nvme_path[256]; /* folder of the file */
+} offload_place;
+
+typedef struct offload_config {
+    offload_place states, params;
+    long block_size;  /* bytes of an array that are read or written at a time */
+    long queue_depth; /* such blocks that may be on their way to the disk */
+} offload_config;
+
 typedef struct train_config {
     /* 0 until config_resolve_batch(); micro_batch is the largest where ranks have their own */
     long train_batch, micro_batch, accumulation;
@@ -131,13 +157,23 @@ typedef struct train_config {
     long steps_per_print;     /* 0: not given */
     long zero_stage;          /* of ZeRO, 0 to 3 */
     pipeline_config pipeline;
+    long tensor_ranks; /* that compute a share of the layers each; 0, 1: none */
     bool dump_state, drop_last;
-    bool overlap_comm;       /* reduce while backward goes on */
-    long reduce_bucket_size; /* most elements of a bucket of several layers */
-    long processes;          /* ranks that accelerate's file wants; 0: it does not say */
+    bool overlap_comm;         /* reduce while backward goes on */
+    long reduce_bucket_size;   /* most elements of a bucket of several layers */
+    bool reduce_scatter;       /* of gradients, in stages 1 and 2; else all-reduce */
+    bool allgather_partitions; /* of updated parameters, in these; else a broadcast of each owner */
+    long sub_group_size;       /* most elements that are updated at a time in stage 3 */
+    long stage3_max_live_parameters;         /* gathered elements up to which the next come ahead */
+    long stage3_prefetch_bucket_size;        /* most elements that come ahead of their use */
+    long stage3_param_persistence_threshold; /* elements of a tensor that stage 3 leaves whole, */
+    long stage3_model_persistence_threshold; /* and of all of those together */
+    offload_config offload;
+    long processes; /* ranks that accelerate's file wants; 0: it does not say */
     bool wall_clock_breakdown, memory_breakdown;
     monitor_config tensorboard, csv;
     wandb_config wandb;
+    unsigned automatic; /* keys that are "auto" until config_fill_automatic(), a bit each */
 } train_config;
 
 typedef struct config_options {
@@ -151,7 +187,8 @@ typedef struct config_options {
 /** Told one line, without line end, about something that the user should know. */
 typedef void config_note_fn(void *context, const char *text);
 
-/** Reads @p path. Errors say path:line:column. @param note  may be NULL.
+/** Reads @p path, or, if no file has that name, the base64 of a configuration that it is. Errors
+ * say path:line:column. @param note  may be NULL.
  *  @return RING_OK, RING_ERR_CONFIG, RING_ERR_UNSUPPORTED, RING_ERR_SYSTEM, RING_ERR_MEMORY. */
 ring_status config_read(const char *path, const config_options *options, config_note_fn *note,
                         void *context, train_config *config);
@@ -166,6 +203,11 @@ ring_status config_parse(const char *name, const char *text, size_t length,
 ring_status config_resolve_stages(train_config *config, long asked, int ranks,
                                   const char *launcher);
 
+/** The same of @p asked for tensor_parallel.autotp_size, which is then 1 or more; before
+ *  config_resolve_stages(), which takes the ranks divided by it. */
+ring_status config_resolve_tensor(train_config *config, long asked, int ranks,
+                                  const char *launcher);
+
 typedef enum batch_policy {
     BATCH_EXACT,      /* sizes that do not fit are an error */
     BATCH_KEEP_GLOBAL /* train_batch and micro_batch hold, the accumulation follows */
@@ -176,6 +218,21 @@ typedef enum batch_policy {
  *  one stage. @param launcher  where the number of ranks came from. */
 ring_status config_resolve_batch(train_config *config, int ranks, const char *launcher,
                                  batch_policy policy);
+
+/** What a run knows beside its file; 0: not yet. */
+typedef struct automatic_facts {
+    size_t width; /* model_spec_width() */
+    long updates; /* of the whole run */
+} automatic_facts;
+
+/** Fills in keys that are "auto" and follow from ranks, network or data, as Hugging Face's Trainer
+ *  does, and tells each once. After config_resolve_batch(), as often as more is known.
+ *  @param note  may be NULL. */
+void config_fill_automatic(train_config *config, const automatic_facts *facts, config_note_fn *note,
+                           void *context);
+
+/** @return a key that is "auto" still, or NULL. */
+const char *config_open_automatic(const train_config *config);
 
 /** Prints the settings, one "  name .... value" a line: those that differ from the default
  *  and the batch sizes, or with @p all every key that has an effect. */

@@ -24,6 +24,12 @@
         .least = low, .most = INT_MAX, FIELD(member) \
     }
 #define INT(name, member, low, start, text) STEPS(name, member, low, start, NULL, text)
+/* A number of parameters. */
+#define ELEMENTS(name, member, low, start, text) \
+    { \
+        .path = name, .kind = KEY_INT, .initial = start, .help = text, .least = low, .most = 1e15, \
+        FIELD(member) \
+    }
 #define REAL(name, member, low, high, start, types, text) \
     { \
         .path = name, .kind = KEY_REAL, .initial = start, .scope = types, .help = text, \
@@ -72,16 +78,27 @@
 #define AMP "the level says it, and the loss is scaled as by fp16"
 #define NO_TIMERS "this version has no such breakdown yet"
 #define NO_MONITOR "--metrics FILE writes the same figures as JSON lines, to be imported"
-#define NO_SAVING "nothing is saved yet but by --dump-params"
-#define LIVE "two buckets are gathered at a time, and released after use, always"
-#define OFFLOAD(name) \
-    { \
-        .path = name, .kind = KEY_TEXT, .use = USE_LATER, .initial = "none", .choices = "cpu", \
-        .help = "all states lie in host memory" \
-    }
+#define NO_SAVING "--save DIR writes checkpoints"
+#define BUFFERS "the kernel's pages are the buffers: aio.block_size says how large"
+#define OVERLAPS "the next block is read and the last one written during the update, always"
+#define NOT_PINNED "no memory is pinned"
+#define IN_HOST_MEMORY "everything lies in host memory anyway"
+#define KERNEL_IO "the kernel reads and writes, with as many requests as the disk takes"
+/* Where states or parameters lie. */
+#define OFFLOAD(name, member, what) \
+    SECTION(name, what), \
+        TEXT(name ".device", member.device, "none", "none cpu nvme", \
+             "nvme: in a file of each rank in nvme_path; cpu: as none, in host memory"), \
+        TEXT(name ".nvme_path", member.nvme_path, NULL, NULL, \
+             "folder of that file; required with nvme"), \
+        NOTE(name ".buffer_count", KEY_INT, BUFFERS), \
+        NOTE(name ".buffer_size", KEY_REAL, BUFFERS), \
+        NOTE(name ".pin_memory", KEY_BOOL, NOT_PINNED)
 #define NO_ZERO "ZeRO here has no such choice"
-#define NO_SLICES "activations travel whole: no layer is split over ranks"
-#define NOT_QUANTIZED "set it to false: everything travels as float32"
+#define NO_SLICES "activations travel as a rank has them, never in parts"
+#define NO_TENSOR "tensor ranks here have no such choice"
+#define PAIRS_ARE_FOUND "leave it out: layers that ranks can share are found"
+#define NOT_QUANTIZED "set it to false: communication_data_type has 16 bits, no fewer"
 #define OFF "set it to false or leave the section out"
 
 const config_key config_keys[] = {
@@ -111,6 +128,8 @@ const config_key config_keys[] = {
     TEXT("optimizer.param_groups", optimizer.param_groups, NULL, "one no_decay no_decay_embeddings",
          "not of DeepSpeed: a second group without weight decay, of biases and norms, or of these "
          "and embeddings"),
+    REAL("optimizer.no_decay_lr", optimizer.no_decay_lr, -1, HUGE_VAL, "-1", NULL,
+         "not of DeepSpeed: learning rate of that second group; -1: as optimizer.params.lr"),
     SECTION("optimizer.params", "settings of the optimizer"),
     REAL("optimizer.params.lr", optimizer.lr, 0, HUGE_VAL, "0.001", NULL,
          "learning rate; Adagrad: 0.01 if not given"),
@@ -299,42 +318,58 @@ const config_key config_keys[] = {
     NOTE("zero_optimization.contiguous_gradients", KEY_BOOL, "gradients always lie together"),
     BOOL("zero_optimization.overlap_comm", overlap_comm, "true", NULL,
          "reduce gradients while the backward pass goes on"),
-    NOTE("zero_optimization.reduce_scatter", KEY_BOOL,
-         "gradients are reduced to their owners from stage 1 on, always"),
+    BOOL("zero_optimization.reduce_scatter", reduce_scatter, "true", NULL,
+         "false: stages 1 and 2 reduce gradients to all ranks, not to their owners"),
     INT("zero_optimization.reduce_bucket_size", reduce_bucket_size, 1, "5e8",
         "elements of a bucket of gradients, at most 16384 of them or one layer"),
     NOTE("zero_optimization.use_multi_rank_bucket_allreduce", KEY_BOOL, NO_ZERO),
-    NOTE("zero_optimization.allgather_partitions", KEY_BOOL,
-         "parameters are gathered from all owners at once, always"),
+    BOOL("zero_optimization.allgather_partitions", allgather_partitions, "true", NULL,
+         "false: in stages 1 and 2 owners broadcast parameters one after the other"),
     NOTE("zero_optimization.allgather_bucket_size", KEY_INT,
-         "parameters are gathered in the buckets of the gradients"),
+         "parameters are gathered bucket by bucket, as reduce_bucket_size cuts them"),
     NOTE("zero_optimization.load_from_fp32_weights", KEY_BOOL, NO_ZERO),
     NOTE("zero_optimization.elastic_checkpoint", KEY_BOOL,
          "states do not depend on the number of ranks"),
     NOTE("zero_optimization.round_robin_gradients", KEY_BOOL,
          "every rank owns a part of each bucket"),
-    NOTE("zero_optimization.ignore_unused_parameters", KEY_BOOL, "no parameter is unused"),
-    NOTE("zero_optimization.sub_group_size", KEY_INT, "a bucket is updated at a time"),
-    NOTE("zero_optimization.stage3_max_live_parameters", KEY_INT, LIVE),
-    NOTE("zero_optimization.stage3_max_reuse_distance", KEY_INT, LIVE),
-    NOTE("zero_optimization.stage3_prefetch_bucket_size", KEY_INT,
-         "the next bucket is gathered ahead, always"),
-    NOTE("zero_optimization.stage3_param_persistence_threshold", KEY_INT,
-         "small parameters are split, too"),
-    NOTE("zero_optimization.stage3_model_persistence_threshold", KEY_INT,
-         "small parameters are split, too"),
+    {.path = "zero_optimization.ignore_unused_parameters",
+     .kind = KEY_BOOL,
+     .use = USE_NOTE,
+     .initial = "true",
+     .help = "every tensor of a network takes part in each forward pass"},
+    ELEMENTS("zero_optimization.sub_group_size", sub_group_size, 1, "1e9",
+             "elements that stage 3 updates at a time, at most those of a bucket"),
+    ELEMENTS("zero_optimization.stage3_max_live_parameters", stage3_max_live_parameters, 0, "1e9",
+             "gathered elements in stage 3; with fewer than two buckets have, none comes ahead"),
+    NOTE("zero_optimization.stage3_max_reuse_distance", KEY_INT,
+         "a bucket is released after each use"),
+    ELEMENTS("zero_optimization.stage3_prefetch_bucket_size", stage3_prefetch_bucket_size, 0, "5e7",
+             "elements of a bucket that stage 3 gathers ahead of its use"),
+    ELEMENTS("zero_optimization.stage3_param_persistence_threshold",
+             stage3_param_persistence_threshold, 0, "1e5",
+             "tensors of at most so many elements stay whole on every rank in stage 3"),
+    ELEMENTS("zero_optimization.stage3_model_persistence_threshold",
+             stage3_model_persistence_threshold, 0, "1e15",
+             "elements of all tensors together that stay whole, in the order of the network"),
     NOTE("zero_optimization.stage3_module_granularity_threshold", KEY_INT, NO_ZERO),
     NOTE("zero_optimization.stage3_use_all_reduce_for_fetch_params", KEY_BOOL, NO_ZERO),
     NOTE("zero_optimization.stage3_allgather_sequential", KEY_BOOL, NO_ZERO),
     NOTE("zero_optimization.stage3_gather_16bit_weights_on_model_save", KEY_BOOL, NO_SAVING),
     NOTE("zero_optimization.stage3_gather_fp16_weights_on_model_save", KEY_BOOL, NO_SAVING),
-    {.path = "zero_optimization.offload_optimizer", .kind = KEY_OPEN, .help = "states"},
-    OFFLOAD("zero_optimization.offload_optimizer.device"),
-    {.path = "zero_optimization.offload_param", .kind = KEY_OPEN, .help = "parameters"},
-    OFFLOAD("zero_optimization.offload_param.device"),
-    LATER("zero_optimization.cpu_offload", KEY_BOOL, "false", "set it to false"),
-    LATER("zero_optimization.cpu_offload_param", KEY_BOOL, "false", "set it to false"),
-    NOTE("zero_optimization.cpu_offload_use_pin_memory", KEY_BOOL, "nothing is offloaded"),
+    OFFLOAD("zero_optimization.offload_optimizer", offload.states,
+            "where the optimizer's states and float32 masters lie"),
+    NOTE("zero_optimization.offload_optimizer.pipeline_read", KEY_BOOL, OVERLAPS),
+    NOTE("zero_optimization.offload_optimizer.pipeline_write", KEY_BOOL, OVERLAPS),
+    NOTE("zero_optimization.offload_optimizer.pipeline", KEY_BOOL, OVERLAPS),
+    NOTE("zero_optimization.offload_optimizer.fast_init", KEY_BOOL, "states start in the file"),
+    NOTE("zero_optimization.offload_optimizer.ratio", KEY_REAL, "all states lie there"),
+    OFFLOAD("zero_optimization.offload_param", offload.params,
+            "stage 3: where the parameters that a rank owns lie"),
+    NOTE("zero_optimization.offload_param.max_in_cpu", KEY_REAL,
+         "no parameters stay in memory but those of the live buckets"),
+    NOTE("zero_optimization.cpu_offload", KEY_BOOL, IN_HOST_MEMORY),
+    NOTE("zero_optimization.cpu_offload_param", KEY_BOOL, IN_HOST_MEMORY),
+    NOTE("zero_optimization.cpu_offload_use_pin_memory", KEY_BOOL, NOT_PINNED),
     LATER("zero_optimization.zero_hpz_partition_size", KEY_INT, "1", "set it to 1"),
     LATER("zero_optimization.zero_quantized_weights", KEY_BOOL, "false", NOT_QUANTIZED),
     LATER("zero_optimization.zero_quantized_nontrainable_weights", KEY_BOOL, "false",
@@ -382,11 +417,24 @@ const config_key config_keys[] = {
         "keep the activation of every so-manyth layer, compute the others again; 0: keep all"),
     NOTE("pipeline.pipe_partitioned", KEY_BOOL, NO_SLICES),
     NOTE("pipeline.grad_partitioned", KEY_BOOL, NO_SLICES),
-    LATER("tensor_parallel", KEY_OPEN, NULL, "leave it out"),
+    SECTION("tensor_parallel", "ranks that compute a share of each pair of layers"),
+    {.path = "tensor_parallel.autotp_size",
+     .kind = KEY_INT,
+     .initial = "1",
+     .help = "ranks that share linear layers and attention; the ranks are a multiple; 0: none, too",
+     .most = 256,
+     FIELD(tensor_ranks)},
+    NOTE("tensor_parallel.tp_overlap_comm", KEY_BOOL, NO_TENSOR),
+    NOTE("tensor_parallel.keep_module_on_host", KEY_BOOL, NO_TENSOR),
+    NOTE("tensor_parallel.replace_with_kernel_inject", KEY_BOOL, NO_TENSOR),
+    LATER("tensor_parallel.tp", KEY_OPEN, NULL, "write tensor_parallel.autotp_size"),
+    LATER("tensor_parallel.preset_model", KEY_ANY, NULL, PAIRS_ARE_FOUND),
+    LATER("tensor_parallel.partition_config", KEY_OPEN, NULL, PAIRS_ARE_FOUND),
+    LATER("tensor_parallel.injection_policy_tuple", KEY_ANY, NULL, PAIRS_ARE_FOUND),
     LATER("sequence_parallel_size", KEY_INT, "1", "leave it out"),
     SWITCH("expert_parallel", OFF ": no layer has experts"),
     NOTE("use_data_before_expert_parallelism", KEY_BOOL, "no layer has experts"),
-    LATER("sparse_attention", KEY_OPEN, NULL, "leave it out: no layer has attention"),
+    LATER("sparse_attention", KEY_OPEN, NULL, "leave it out: attention here is dense"),
     LATER("compression_training", KEY_OPEN, NULL, "leave it out"),
     LATER("weight_quantization", KEY_OPEN, NULL, "leave it out"),
     NOTE("activation_checkpointing", KEY_OPEN,
@@ -399,10 +447,19 @@ const config_key config_keys[] = {
          "memory of each rank, at the start and after each epoch"),
     NOTE("timers", KEY_OPEN, "throughput is always timed"),
     NOTE("log_level", KEY_TEXT, "log lines are always printed"),
-    NOTE("vocabulary_size", KEY_INT, "no layer has a vocabulary"),
+    NOTE("vocabulary_size", KEY_INT, "the model says how many words it knows"),
     NOTE("disable_allgather", KEY_BOOL, NO_ZERO),
     NOTE("allgather_size", KEY_INT, NO_ZERO),
-    NOTE("aio", KEY_OPEN, "nothing is offloaded to files"),
+    SECTION("aio", "reading and writing files of offloaded states"),
+    STEPS("aio.block_size", offload.block_size, 65536, "1048576", NULL,
+          "bytes of each array that are read and written at a time"),
+    STEPS("aio.queue_depth", offload.queue_depth, 1, "8", NULL,
+          "blocks of each array that may be on their way to the disk"),
+    NOTE("aio.thread_count", KEY_INT, KERNEL_IO),
+    NOTE("aio.intra_op_parallelism", KEY_INT, KERNEL_IO),
+    NOTE("aio.single_submit", KEY_BOOL, KERNEL_IO),
+    NOTE("aio.overlap_events", KEY_BOOL, KERNEL_IO),
+    NOTE("aio.use_gds", KEY_BOOL, KERNEL_IO),
     NOTE("compile", KEY_OPEN, "there is nothing to compile at run time"),
     NOTE("graph_harvesting", KEY_BOOL, "there are no CUDA graphs"),
     MONITOR("tensorboard", tensorboard, "event files for TensorBoard"),

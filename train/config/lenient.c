@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One pass over the source; what it does not understand it copies, for cJSON to refuse. */
+ * One pass over the source, by the grammar of Hjson; what it does not understand it copies, for
+ * cJSON to refuse. */
 #include "lenient.h"
 
 #include <stdarg.h>
@@ -10,10 +11,17 @@
 
 #include "errors.h"
 
+enum { COMMAS_KEPT = 4, SHOWN_MAX = 40 };
+
 /* Where the pass is. */
 typedef struct lenient_cursor {
     lenient_text *text;
     size_t at;
+    char last;                  /* emitted that is no space; '\0': none yet */
+    bool line_passed;           /* since that one */
+    bool open;                  /* the file leaves out the outermost { } */
+    size_t commas, missing;     /* commas that are there, and that a new line stands for */
+    size_t places[COMMAS_KEPT]; /* of the first missing ones */
 } lenient_cursor;
 
 ring_status lenient_fail(const lenient_text *text, size_t at, ring_status status,
@@ -78,6 +86,14 @@ static size_t comment_end(const lenient_text *text, size_t at)
     return block ? i + 1 : i;
 }
 
+/* @return the first byte from @p at that is no space, or the end of its line. */
+static size_t skip_spaces(const lenient_text *text, size_t at)
+{
+    while (is_space(peek(text, at)) && peek(text, at) != '\n')
+        at++;
+    return at;
+}
+
 /* @return the first byte from @p at that is neither space nor comment. */
 static size_t skip_blank(const lenient_text *text, size_t at)
 {
@@ -96,6 +112,12 @@ static void emit(lenient_cursor *cursor, char c, size_t origin)
     lenient_text *text = cursor->text;
     text->json[text->length] = c;
     text->origin[text->length++] = (uint32_t)origin;
+    if (!is_space(c)) {
+        cursor->last = c;
+        cursor->line_passed = false;
+    } else if (c == '\n') {
+        cursor->line_passed = true;
+    }
 }
 
 static void emit_until(lenient_cursor *cursor, size_t end)
@@ -158,24 +180,71 @@ static void copy_null(lenient_cursor *cursor, size_t end)
     cursor->at = end;
 }
 
-static ring_status copy_string(lenient_cursor *cursor)
+/* @return the byte behind the text in quotes at @p at, 0 if nothing closes it on its line. */
+static size_t quoted_end(const lenient_text *text, size_t at)
 {
-    lenient_text *text = cursor->text;
-    size_t end = cursor->at + 1;
-    while (peek(text, end) != '"') {
+    const char quote = peek(text, at);
+    size_t end = at + 1;
+    while (peek(text, end) != quote) {
         if (end >= text->source_length || text->source[end] == '\n')
-            return lenient_fail(text, cursor->at, RING_ERR_CONFIG,
-                                "this text has no closing quote on its line");
+            return 0;
         end += peek(text, end) == '\\' ? 2 : 1;
     }
-    end++;
+    return end + 1;
+}
+
+/* Copies the bytes before @p end as a text of JSON. */
+static void emit_text(lenient_cursor *cursor, size_t end)
+{
+    emit(cursor, '"', cursor->at);
+    for (; cursor->at < end; cursor->at++) {
+        const char c = cursor->text->source[cursor->at];
+        if (c == '"' || c == '\\')
+            emit(cursor, '\\', cursor->at);
+        emit(cursor, c, cursor->at);
+    }
+    emit(cursor, '"', end);
+}
+
+/* The same of what lies between single quotes, where \' is one of them. */
+static void emit_single_quoted(lenient_cursor *cursor, size_t end)
+{
+    emit(cursor, '"', cursor->at++);
+    while (cursor->at < end - 1) {
+        const char c = cursor->text->source[cursor->at];
+        const char next = peek(cursor->text, cursor->at + 1);
+        if (c == '\\' && next != '\'')
+            emit(cursor, c, cursor->at++);
+        else if (c == '"')
+            emit(cursor, '\\', cursor->at);
+        cursor->at += c == '\\' && next == '\'';
+        emit(cursor, cursor->text->source[cursor->at], cursor->at);
+        cursor->at++;
+    }
+    emit(cursor, '"', cursor->at++);
+}
+
+static ring_status copy_quoted(lenient_cursor *cursor)
+{
+    lenient_text *text = cursor->text;
+    const size_t end = quoted_end(text, cursor->at);
+    const bool single = text->source[cursor->at] == '\'';
+    if (single && end == cursor->at + 2 && peek(text, end) == '\'')
+        return lenient_fail(text, cursor->at, RING_ERR_CONFIG,
+                            "no value has several lines; write it between \" and \"");
+    if (end == 0)
+        return lenient_fail(text, cursor->at, RING_ERR_CONFIG,
+                            "this text has no closing quote on its line");
     if (is_key(text, end)) {
         note_key(text, cursor->at);
     } else if (note_choices(text, cursor->at + 1)) {
         copy_null(cursor, end);
         return RING_OK;
     }
-    emit_until(cursor, end);
+    if (single)
+        emit_single_quoted(cursor, end);
+    else
+        emit_until(cursor, end);
     return RING_OK;
 }
 
@@ -188,21 +257,91 @@ static void copy_list(lenient_cursor *cursor)
         emit_until(cursor, cursor->at + 1);
 }
 
-/* A number, true, false, null, or a key without quotes. */
-static void copy_word(lenient_cursor *cursor)
+static bool copy_key(lenient_cursor *cursor)
 {
-    const size_t start = cursor->at;
-    size_t end = start;
+    size_t end = cursor->at;
     while (is_word(peek(cursor->text, end)))
         end++;
-    const bool key = is_key(cursor->text, end);
-    if (key) {
-        note_key(cursor->text, start);
-        emit(cursor, '"', start);
+    if (end == cursor->at || !is_key(cursor->text, end))
+        return false;
+    note_key(cursor->text, cursor->at);
+    emit_text(cursor, end);
+    return true;
+}
+
+/* @return true if the bytes from @p at to @p end are a number, true, false or null. */
+static bool is_json_word(const lenient_text *text, size_t at, size_t end)
+{
+    static const char *const words[] = {"true", "false", "null"};
+    const size_t length = end - at;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (length == strlen(words[i]) && memcmp(text->source + at, words[i], length) == 0)
+            return true;
     }
-    emit_until(cursor, end);
-    if (key)
-        emit(cursor, '"', end);
+    size_t digits = 0;
+    while (at < end && strchr("+-.eE0123456789", text->source[at]) != NULL)
+        digits += text->source[at] >= '0' && text->source[at] <= '9', at++;
+    return at == end && digits > 0;
+}
+
+/* @return the byte behind the last of its line from @p at that is no space. */
+static size_t line_end(const lenient_text *text, size_t at)
+{
+    size_t end = at;
+    for (; peek(text, at) != '\n' && peek(text, at) != '\0'; at++)
+        end = is_space(text->source[at]) ? end : at + 1;
+    return end;
+}
+
+/* Where a text without quotes goes on to the end of its line, as Hjson has it, with what closes
+ * an object behind it, no such text was meant. */
+static size_t note_unquoted(lenient_cursor *cursor, size_t end)
+{
+    const lenient_text *text = cursor->text;
+    if (strchr(",}]", text->source[end - 1]) == NULL)
+        return end;
+    size_t meant = cursor->at;
+    while (strchr(",}]", text->source[meant]) == NULL)
+        meant++;
+    const char *start = text->source + cursor->at;
+    int shown = 0;
+    while (shown < SHOWN_MAX && cursor->at + (size_t)shown < meant && start[shown] >= ' ' &&
+           start[shown] <= '~')
+        shown++;
+    faults_note(text->faults, cursor->at,
+                lenient_fail(text, cursor->at, RING_ERR_CONFIG,
+                             "`%.*s%s` is no number, true, false or null; put a text in quotes",
+                             shown, start, cursor->at + (size_t)shown < meant ? "…" : ""));
+    return meant;
+}
+
+static bool starts_key(const lenient_text *text, size_t at)
+{
+    const char c = peek(text, at);
+    size_t end = c == '"' || c == '\'' ? quoted_end(text, at) : at;
+    while (end >= at && is_word(peek(text, end)))
+        end++;
+    return end > at && is_key(text, end);
+}
+
+/* @return true if a value ends before @p at: behind it, a text is none without quotes. */
+static bool ends_value(const lenient_text *text, size_t at)
+{
+    return strchr(",}]\n", peek(text, at)) != NULL || starts_comment(text, at) ||
+           starts_key(text, at);
+}
+
+/* What stands behind a colon without quotes: a number, true, false, null, or a text. */
+static void copy_unquoted(lenient_cursor *cursor)
+{
+    const lenient_text *text = cursor->text;
+    size_t end = cursor->at;
+    while (is_word(peek(text, end)))
+        end++;
+    if (is_json_word(text, cursor->at, end) && ends_value(text, skip_spaces(text, end)))
+        emit_until(cursor, end);
+    else
+        emit_text(cursor, note_unquoted(cursor, line_end(text, cursor->at)));
 }
 
 static ring_status skip_comment(lenient_cursor *cursor)
@@ -218,42 +357,83 @@ static ring_status skip_comment(lenient_cursor *cursor)
 static void copy_comma(lenient_cursor *cursor)
 {
     const char next = peek(cursor->text, skip_blank(cursor->text, cursor->at + 1));
-    if (next == '}' || next == ']')
+    cursor->commas++;
+    if (next == '}' || next == ']' || (next == '\0' && cursor->open))
         cursor->at++;
     else
         emit_until(cursor, cursor->at + 1);
 }
 
-static ring_status copy_next(lenient_cursor *cursor)
+/* Between what stands on lines of its own. */
+static void add_comma(lenient_cursor *cursor)
 {
     const char c = cursor->text->source[cursor->at];
-    if (c == '\0')
-        return lenient_fail(cursor->text, cursor->at, RING_ERR_CONFIG,
-                            "a zero byte: this is not a text file");
-    if (c == '"')
-        return copy_string(cursor);
-    if (is_ellipsis(cursor->text, cursor->at))
-        faults_note(cursor->text->faults, cursor->at,
-                    lenient_fail(cursor->text, cursor->at, RING_ERR_CONFIG,
-                                 "`...` stands for more in a manual; write it, or leave it out"));
-    if (starts_comment(cursor->text, cursor->at))
-        return skip_comment(cursor);
+    if (!cursor->line_passed || is_space(c) || strchr(",:}]", c) != NULL || cursor->last == '\0' ||
+        strchr("{[,:", cursor->last) != NULL)
+        return;
+    if (cursor->missing < COMMAS_KEPT)
+        cursor->places[cursor->missing] = cursor->at;
+    cursor->missing++;
+    emit(cursor, ',', cursor->at);
+}
+
+/* Any other byte, or a word that stands where none may, for cJSON to refuse. */
+static void copy_other(lenient_cursor *cursor)
+{
+    size_t end = cursor->at;
+    while (is_word(peek(cursor->text, end)))
+        end++;
+    emit_until(cursor, end > cursor->at ? end : end + 1);
+}
+
+static ring_status copy_token(lenient_cursor *cursor)
+{
+    const char c = cursor->text->source[cursor->at];
+    add_comma(cursor);
+    if (c == '"' || c == '\'')
+        return copy_quoted(cursor);
     if (c == '[')
         copy_list(cursor);
     else if (c == ',')
         copy_comma(cursor);
-    else if (is_word(c))
-        copy_word(cursor);
-    else
-        emit_until(cursor, cursor->at + 1);
+    else if (cursor->last == ':' && !is_space(c) && strchr("{}]:", c) == NULL)
+        copy_unquoted(cursor);
+    else if (!copy_key(cursor))
+        copy_other(cursor);
     return RING_OK;
 }
 
-/* A key without quotes of one letter and its colon become four bytes, and a list of choices, which
- * has at least three, "null": twice is enough. */
+static ring_status copy_next(lenient_cursor *cursor)
+{
+    const lenient_text *text = cursor->text;
+    if (text->source[cursor->at] == '\0')
+        return lenient_fail(text, cursor->at, RING_ERR_CONFIG,
+                            "a zero byte: this is not a text file");
+    if (is_ellipsis(text, cursor->at))
+        faults_note(text->faults, cursor->at,
+                    lenient_fail(text, cursor->at, RING_ERR_CONFIG,
+                                 "`...` stands for more in a manual; write it, or leave it out"));
+    return starts_comment(text, cursor->at) ? skip_comment(cursor) : copy_token(cursor);
+}
+
+/* A file that has other faults as well was not meant to leave out commas, if it has most of them.
+ */
+static void note_missing_commas(const lenient_cursor *cursor)
+{
+    const lenient_text *text = cursor->text;
+    if (text->faults->count == 0 || cursor->missing > cursor->commas)
+        return;
+    for (size_t i = 0; i < cursor->missing && i < COMMAS_KEPT; i++)
+        faults_note(text->faults, cursor->places[i],
+                    lenient_fail(text, cursor->places[i], RING_ERR_CONFIG,
+                                 "a comma is missing before this"));
+}
+
+/* A colon and a text without quotes of one byte become five bytes at most, a line end and a key of
+ * one letter with its colon six: three times is enough. */
 static ring_status allocate(lenient_text *text)
 {
-    const size_t most = 2 * text->source_length + 2;
+    const size_t most = 3 * text->source_length + 8;
     text->json = malloc(most);
     text->origin = malloc(most * sizeof *text->origin);
     text->keys = malloc(most * sizeof *text->keys);
@@ -270,8 +450,14 @@ ring_status lenient_read(lenient_text *text, const char *name, const char *sourc
     RING_TRY(allocate(text));
     const bool marked = length >= 3 && memcmp(source, byte_order_mark, 3) == 0;
     lenient_cursor cursor = {.text = text, .at = marked ? 3 : 0};
+    cursor.open = starts_key(text, skip_blank(text, cursor.at)); /* no outermost { } */
+    if (cursor.open)
+        emit(&cursor, '{', cursor.at);
     while (cursor.at < length)
         RING_TRY(copy_next(&cursor));
+    if (cursor.open)
+        emit(&cursor, '}', length);
+    note_missing_commas(&cursor);
     text->json[text->length] = '\0';
     text->origin[text->length] = (uint32_t)length;
     return RING_OK;
@@ -306,7 +492,11 @@ ring_status lenient_syntax_error(const lenient_text *text, size_t at)
     if ((here == '"' || here == '{' || is_word(here)) && before != '\0' &&
         strchr("{[,:", before) == NULL)
         return lenient_fail(text, origin, RING_ERR_CONFIG, "a comma is missing before this");
-    if (here < ' ' || here > '~')
+    if (origin == text->source_length) /* of those that the file leaves out */
+        return lenient_fail(text, origin, RING_ERR_CONFIG,
+                            "a } too many, or the { at the start is missing");
+    const char shown = text->source[origin];
+    if (shown < ' ' || shown > '~')
         return lenient_fail(text, origin, RING_ERR_CONFIG, "this character is not expected here");
-    return lenient_fail(text, origin, RING_ERR_CONFIG, "`%c` is not expected here", here);
+    return lenient_fail(text, origin, RING_ERR_CONFIG, "`%c` is not expected here", shown);
 }

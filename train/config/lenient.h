@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * lenient: turns what DeepSpeed's hjson reader accepts and people write (comments of three
- * kinds, trailing commas, keys without quotes) into strict JSON for cJSON, and remembers
- * where everything came from, so that every later message can say line and column.
+ * kinds, trailing commas and none at the ends of lines, keys and texts without quotes or with
+ * single ones, no outermost braces) into strict JSON for cJSON, and remembers where everything
+ * came from, so that every later message can say line and column.
  */
 #ifndef TRAIN_LENIENT_H
 #define TRAIN_LENIENT_H

@@ -46,6 +46,17 @@ static bool is_always_shown(const config_key *key)
     return strcmp(key->path, "gradient_clipping") == 0;
 }
 
+/* @return what only the data decide, where the configuration leaves it open; else NULL. */
+static const char *open_value(const train_config *config, const config_key *key)
+{
+    if (config->steps_per_print == 0 && strcmp(key->path, "steps_per_print") == 0)
+        return "ten times an epoch";
+    if (config->schedule.total_steps == 0 &&
+        strcmp(key->path, "scheduler.params.total_num_steps") == 0)
+        return "all updates of the run";
+    return NULL;
+}
+
 void config_print(const train_config *config, bool all, FILE *out)
 {
     train_config initial;
@@ -58,8 +69,12 @@ void config_print(const train_config *config, bool all, FILE *out)
         if (same && !all && !is_always_shown(key))
             continue;
         char value[VALUE_TEXT_MAX];
+        const char *open = open_value(config, key);
         value_of_field(config, key, value);
-        print_line(out, key->path, value[0] != '\0' ? value : "none", same ? " (default)" : "");
+        if (open != NULL)
+            print_line(out, key->path, open, "");
+        else
+            print_line(out, key->path, value[0] != '\0' ? value : "none", same ? " (default)" : "");
     }
 }
 

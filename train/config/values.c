@@ -159,6 +159,27 @@ static value_result set_any_text(train_config *config, const config_key *key, co
     return VALUE_SET;
 }
 
+/* Classes of DeepSpeed's, which its configurations do not name.
+ * @return what they write instead, or NULL. */
+static const char *type_of_class(const char *name)
+{
+    static const struct {
+        const char *name, *type;
+    } classes[] = {{"FusedAdam", "Adam"},
+                   {"DeepSpeedCPUAdam", "Adam"},
+                   {"CPUAdam", "Adam"},
+                   {"FusedLion", "Lion"},
+                   {"DeepSpeedCPULion", "Lion"},
+                   {"CPULion", "Lion"},
+                   {"DeepSpeedCPUAdagrad", "Adagrad"},
+                   {"CPUAdagrad", "Adagrad"}};
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        if (strcasecmp(classes[i].name, name) == 0)
+            return classes[i].type;
+    }
+    return NULL;
+}
+
 static value_result set_choice(train_config *config, const config_key *key, const cJSON *value,
                                char *problem)
 {
@@ -170,6 +191,10 @@ static value_result set_choice(train_config *config, const config_key *key, cons
     if (choice == NULL && key->initial != NULL)
         return wrong(problem, VALUE_DEFAULT, "\"%.64s\" is none of %s; taking %s",
                      value->valuestring, choices, key->initial);
+    const char *type = choice == NULL ? type_of_class(value->valuestring) : NULL;
+    if (type != NULL && value_choose(key->choices, type) != NULL)
+        return wrong(problem, VALUE_WRONG, "\"%.64s\" is a class of DeepSpeed's; write %s",
+                     value->valuestring, type);
     if (choice == NULL)
         return wrong(problem, VALUE_LATER,
                      "\"%.64s\" is not supported yet by this version: write one of %s",

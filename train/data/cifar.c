@@ -78,10 +78,7 @@ static ring_status read_file(const char *path, idx_array *images, idx_array *lab
 static ring_status allocate(idx_array *array, size_t count, size_t width)
 {
     *array = (idx_array){.shape = {count, width}, .bytes = count * width};
-    array->data = malloc(array->bytes);
-    if (array->data == NULL)
-        return train_fail(RING_ERR_MEMORY, "no memory for %zu bytes of images", array->bytes);
-    return RING_OK;
+    return idx_allocate(array);
 }
 
 ring_status cifar_read(const char *folder, bool test, idx_array *images, idx_array *labels)

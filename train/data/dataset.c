@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cifar.h"
@@ -66,6 +67,7 @@ static ring_status read_cifar(const char *folder, dataset_part part, train_datas
     RING_TRY(cifar_read(folder, part == DATASET_TEST, &dataset->images, &dataset->labels));
     dataset->count = dataset->labels.shape[0];
     dataset->features = CIFAR_PIXELS;
+    dataset->channels = 3;
     dataset->classes = DATASET_CLASSES;
     return check(folder, dataset);
 }
@@ -79,20 +81,37 @@ static ring_status read_mnist(const char *folder, dataset_part part, train_datas
     RING_TRY(idx_read(images, 3, &dataset->images));
     dataset->count = dataset->images.shape[0];
     dataset->features = dataset->images.shape[1] * dataset->images.shape[2];
+    dataset->channels = 1;
     dataset->classes = DATASET_CLASSES;
     return check(folder, dataset);
 }
 
+static bool mnist_is_here(const char *folder, bool test)
+{
+    (void)folder;
+    (void)test;
+    return true; /* what a folder is taken for when nothing else fits: its message names them all */
+}
+
+static bool text_is_here(const char *folder, bool test)
+{
+    (void)test;
+    return tokens_are_here(folder);
+}
+
+/* The first that is there is read. */
+static const struct {
+    bool (*is_here)(const char *folder, bool test);
+    ring_status (*read)(const char *folder, dataset_part part, train_dataset *dataset);
+} formats[] = {{cifar_is_here, read_cifar}, {text_is_here, read_text}, {mnist_is_here, read_mnist}};
+
 ring_status dataset_read(const char *folder, dataset_part part, train_dataset *dataset)
 {
-    ring_status status;
+    size_t f = 0;
     memset(dataset, 0, sizeof *dataset);
-    if (cifar_is_here(folder, part == DATASET_TEST))
-        status = read_cifar(folder, part, dataset);
-    else if (tokens_are_here(folder))
-        status = read_text(folder, part, dataset);
-    else
-        status = read_mnist(folder, part, dataset);
+    while (!formats[f].is_here(folder, part == DATASET_TEST))
+        f++;
+    const ring_status status = formats[f].read(folder, part, dataset);
     if (status != RING_OK)
         dataset_free(dataset);
     return status;
@@ -116,8 +135,27 @@ ring_status dataset_cut(train_dataset *dataset, size_t tokens)
     return RING_OK;
 }
 
+ring_status dataset_normalize(train_dataset *dataset, const pixel_norm *norm)
+{
+    if (dataset->channels == 0)
+        return train_fail(RING_ERR_CONFIG, "--normalize is for images, and this is a text");
+    if (norm->channels != 1 && norm->channels != dataset->channels)
+        return train_fail(RING_ERR_CONFIG,
+                          "--normalize %s is for %zu channels, but the images have %zu", norm->text,
+                          norm->channels, dataset->channels);
+    dataset->norm = norm;
+    return RING_OK;
+}
+
 void dataset_free(train_dataset *dataset)
 {
+    if (dataset->source != NULL && dataset->source->close != NULL)
+        dataset->source->close(dataset->context);
+    dataset->source = NULL;
+    if (dataset->shared != NULL) {
+        munmap(dataset->shared, dataset->images.bytes + dataset->labels.bytes);
+        dataset->shared = dataset->images.data = dataset->labels.data = NULL;
+    }
     idx_free(&dataset->images);
     idx_free(&dataset->labels);
 }
@@ -154,10 +192,14 @@ static uint64_t hash_array(const idx_array *array)
 
 uint64_t dataset_hash(const train_dataset *dataset)
 {
+    if (dataset->hash != 0)
+        return dataset->hash;
     return mix(hash_array(&dataset->labels), hash_array(&dataset->images));
 }
 
-/* Samples lie anywhere in tens of megabytes; the next one's lines are fetched ahead. */
+/* Samples lie anywhere in tens of megabytes; the lines of some are fetched ahead. */
+enum { SAMPLES_AHEAD = 8 };
+
 static void prefetch_row(const uint8_t *row, size_t count)
 {
     for (size_t i = 0; i < count; i += 64)
@@ -186,17 +228,38 @@ static void take_images(const train_dataset *dataset, const uint32_t *order, siz
         labels[i] = dataset->labels.data[order[i]];
         if (images == NULL)
             continue;
-        if (i + 1 < batch)
-            prefetch_row(dataset->images.data + order[i + 1] * width, width);
-        kernel_bytes_to_unit(images + i * width, dataset->images.data + order[i] * width, width);
+        if (i + SAMPLES_AHEAD < batch)
+            prefetch_row(dataset->images.data + order[i + SAMPLES_AHEAD] * width, width);
+        const uint8_t *row = dataset->images.data + order[i] * width;
+        if (dataset->norm != NULL)
+            pixel_norm_apply(dataset->norm, row, dataset->channels, width / dataset->channels,
+                             images + i * width);
+        else
+            kernel_bytes_to_unit(images + i * width, row, width);
     }
 }
 
-void dataset_take(const train_dataset *dataset, const uint32_t *order, size_t batch, float *inputs,
-                  uint16_t *labels)
+/* A label chooses an output of the network. */
+static ring_status take_from_source(const train_dataset *dataset, const uint32_t *order,
+                                    size_t batch, float *inputs, uint16_t *labels)
 {
+    RING_TRY(dataset->source->take(dataset->context, order, batch, inputs, labels));
+    for (size_t i = 0; i < batch; i++) {
+        if (labels[i] >= dataset->classes)
+            return train_fail(RING_ERR_CONFIG, "label %u of sample %u is not one of 0 to %zu",
+                              labels[i], order[i], dataset->classes - 1);
+    }
+    return RING_OK;
+}
+
+ring_status dataset_take(const train_dataset *dataset, const uint32_t *order, size_t batch,
+                         float *inputs, uint16_t *labels)
+{
+    if (dataset->source != NULL)
+        return take_from_source(dataset, order, batch, inputs, labels);
     if (dataset->token_bytes > 0)
         take_text(dataset, order, batch, inputs, labels);
     else
         take_images(dataset, order, batch, inputs, labels);
+    return RING_OK;
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -105,13 +106,24 @@ static ring_status check_end(const idx_file *file)
     return RING_OK;
 }
 
+ring_status idx_allocate(idx_array *array)
+{
+    const size_t page = (size_t)2 << 20, bytes = array->bytes;
+    const bool large = bytes >= 2 * page;
+    array->data = large ? aligned_alloc(page, (bytes + page - 1) / page * page)
+                        : malloc(bytes > 0 ? bytes : 1);
+    if (array->data == NULL)
+        return train_fail(RING_ERR_MEMORY, "no memory for samples of %zu bytes", bytes);
+    if (large)
+        (void)madvise(array->data, bytes, MADV_HUGEPAGE);
+    return RING_OK;
+}
+
 static ring_status read_body(const idx_file *file, int dims, idx_array *array)
 {
     RING_TRY(read_header(file, dims, array));
     RING_TRY(check_size(file, array));
-    array->data = malloc(array->bytes);
-    if (array->data == NULL)
-        return train_fail(RING_ERR_MEMORY, "%s: no memory for %zu bytes", file->path, array->bytes);
+    RING_TRY(idx_allocate(array));
     RING_TRY(read_exactly(file, array->data, array->bytes));
     return check_end(file);
 }

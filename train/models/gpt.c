@@ -74,7 +74,8 @@ static int add_attention(gpt_writer *writer, int from)
     const gpt_sizes *sizes = writer->sizes;
     add(writer, &op_layer_norm, (op_settings){0}, "ln_1");
     add(writer, &op_linear, linear(3 * sizes->width), "attn.c_attn");
-    add(writer, &op_attention, (op_settings){.heads = sizes->heads}, "attn");
+    add(writer, &op_attention,
+        (op_settings){.heads = sizes->heads, .probability = sizes->attention_dropout}, "attn");
     add(writer, &op_linear, projection(sizes), "attn.c_proj");
     add_dropout(writer, "attn.dropout");
     return add_residual(writer, from, "attn.sum");

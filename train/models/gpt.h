@@ -13,6 +13,7 @@ typedef struct gpt_sizes {
     size_t layers, heads, width; /* width: features of a token, which the heads divide */
     size_t tokens, words;        /* of a sample; of the vocabulary */
     double dropout;              /* behind the embeddings and before each residual sum; 0: none */
+    double attention_dropout;    /* of the attention's weights */
     bool by_tanh;                /* GELU by its approximation, as GPT-2 */
     bool tied;                   /* the output layer's weight is the table of words */
 } gpt_sizes;

@@ -24,7 +24,8 @@ typedef struct list_reader {
     size_t at;        /* byte of the latest key, where an error is told */
     size_t *layer_at; /* [layers] byte of the first key of each */
     model_spec *spec;
-    bool is_gpt; /* given by its sizes */
+    const nn_op *const *own; /* ops of the caller, ended by NULL */
+    bool is_gpt;             /* given by its sizes */
     faults faults;
 } list_reader;
 
@@ -171,6 +172,8 @@ static ring_status read_text_setting(list_reader *reader, node_spec *node, cJSON
         return read_size(reader, item, 1, &settings->words);
     if (takes(node, TAKES_HEADS) && strcmp(key, "heads") == 0)
         return read_size(reader, item, 1, &settings->heads);
+    if (takes(node, TAKES_HEADS) && strcmp(key, "dropout") == 0)
+        return read_probability(reader, item, &settings->probability);
     if (takes(node, TAKES_DEVIATION) && strcmp(key, "init_std") == 0)
         return read_deviation(reader, item, &settings->deviation);
     if (takes(node, TAKES_APPROXIMATE) && strcmp(key, "approximate") == 0)
@@ -235,12 +238,23 @@ static ring_status finish_layer(const list_reader *reader, size_t at, node_spec 
     return RING_OK;
 }
 
-static void list_types(char text[CHOICES_MAX])
+static void list_types(const nn_op *const *own, char text[CHOICES_MAX])
 {
     size_t used = 0;
     for (size_t i = 0; nn_ops[i] != NULL; i++)
         used += (size_t)snprintf(text + used, CHOICES_MAX - used, "%s%s", i > 0 ? ", " : "",
                                  nn_ops[i]->name);
+    for (; *own != NULL && used < CHOICES_MAX; own++)
+        used += (size_t)snprintf(text + used, CHOICES_MAX - used, ", %s", (*own)->name);
+}
+
+static const nn_op *find_op(const list_reader *reader, const char *name)
+{
+    for (const nn_op *const *own = reader->own; *own != NULL; own++) {
+        if (strcmp((*own)->name, name) == 0)
+            return *own;
+    }
+    return op_find(name);
 }
 
 /* Looked for before the other keys, which it decides. */
@@ -249,11 +263,11 @@ static ring_status find_type(const list_reader *reader, size_t at, const cJSON *
 {
     cJSON *type = cJSON_GetObjectItemCaseSensitive(object, "type");
     char types[CHOICES_MAX];
-    list_types(types);
+    list_types(reader->own, types);
     if (!cJSON_IsString(type))
         return lenient_fail(&reader->text, at, RING_ERR_CONFIG,
                             "a layer needs a \"type\": one of %s", types);
-    *op = op_find(type->valuestring);
+    *op = find_op(reader, type->valuestring);
     if (*op == NULL)
         return lenient_fail(&reader->text, at, RING_ERR_CONFIG,
                             "there is no layer of type \"%.40s\": write one of %s",
@@ -330,6 +344,8 @@ static ring_status read_gpt_setting(const list_reader *reader, gpt_sizes *sizes,
         return read_size(reader, item, 1, &sizes->words);
     if (strcmp(key, "dropout") == 0)
         return read_probability(reader, item, &sizes->dropout);
+    if (strcmp(key, "attn_pdrop") == 0)
+        return read_probability(reader, item, &sizes->attention_dropout);
     if (strcmp(key, "approximate") == 0)
         return read_approximate(reader, item, &sizes->by_tanh);
     if (strcmp(key, "tie_word_embeddings") == 0)
@@ -420,14 +436,21 @@ static ring_status read_text(list_reader *reader, const char *name, const char *
     return status;
 }
 
-ring_status layer_list_parse(model_spec *spec, const char *name, const char *text, size_t length)
+ring_status layer_list_parse_own(model_spec *spec, const nn_op *const *own, const char *name,
+                                 const char *text, size_t length)
 {
-    list_reader reader = {.spec = spec};
+    list_reader reader = {.spec = spec, .own = own};
     model_spec_start(spec, name, (op_shape){0});
     const ring_status status = read_text(&reader, name, text, length);
     lenient_free(&reader.text);
     free(reader.layer_at);
     return status;
+}
+
+ring_status layer_list_parse(model_spec *spec, const char *name, const char *text, size_t length)
+{
+    static const nn_op *const none[] = {NULL};
+    return layer_list_parse_own(spec, none, name, text, length);
 }
 
 ring_status layer_list_read(model_spec *spec, const char *path)

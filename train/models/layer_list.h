@@ -16,7 +16,12 @@
  *  @return RING_OK; RING_ERR_CONFIG: not a list of layers, or its shapes do not fit. */
 ring_status layer_list_parse(model_spec *spec, const char *name, const char *text, size_t length);
 
-/** The same from the file @p path; also RING_ERR_SYSTEM. */
+/** The same with layers of the caller's.
+ *  @param own  ended by NULL; outlives the network, and has names that no other op has. */
+ring_status layer_list_parse_own(model_spec *spec, const nn_op *const *own, const char *name,
+                                 const char *text, size_t length);
+
+/** The same without them from the file @p path; also RING_ERR_SYSTEM. */
 ring_status layer_list_read(model_spec *spec, const char *path);
 
 #endif

@@ -112,7 +112,7 @@ static ring_status shape_nodes(train_model *model, const model_spec *spec)
         model_node *node = &model->nodes[n];
         node->use = (op_use){.op = from->op,
                              .settings = from->settings,
-                             .number = (uint32_t)(spec->skipped + n)};
+                             .number = (uint32_t)from->number};
         memcpy(node->name, from->name, sizeof node->name);
         const ring_status status = shape_node(model, n, from);
         if (status != RING_OK)

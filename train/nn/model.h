@@ -58,8 +58,8 @@ typedef struct train_model {
     float **params, **grads; /* [tensors.count] where each tensor lies, in the caller's memory */
     float *spare[OP_INPUTS_MAX]; /* gradients of inputs that are to be added to others */
     void *scratch;               /* of the ops, for the length of a call */
-    unsigned char *turns;        /* what segments use in turn; NULL: all is kept */
-    int interval, recent_slot, recent_segment; /* whose turn it was last */
+    unsigned char *turns;        /* what segments use in turn; NULL: all is kept (segments.h) */
+    int interval;                /* 0: all is kept */
     size_t turn_bytes, slot_bytes, spare_bytes[OP_INPUTS_MAX], scratch_bytes; /* allocated here */
 } train_model;
 
@@ -117,6 +117,7 @@ ring_status model_forward(train_model *model, int slot, int first, int end,
                           const model_hooks *hooks);
 
 /** Runs the nodes from @p end - 1 down to @p first, from the gradient by the output of the last.
+ * Where segments take turns, theirs must be the one whose forward ran last.
  *  @param accumulate  add to the parameters' gradients instead of replacing them. */
 ring_status model_backward(train_model *model, int slot, int first, int end, bool accumulate,
                            const model_hooks *hooks);

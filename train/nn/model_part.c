@@ -47,6 +47,7 @@ static ring_status add_node(model_spec *part, const model_spec *spec, int first,
     if (node == NULL)
         return train_fail(RING_ERR_MEMORY, "no memory for a part of the network");
     memcpy(node->name, from->name, sizeof node->name);
+    node->number = from->number;
     for (int k = 0; k < from->op->inputs; k++)
         node->inputs[k] = model_part_node(first, from->inputs[k]);
     const int tie = first_of(spec, first, number);
@@ -59,11 +60,8 @@ ring_status model_part_spec(model_spec *part, const model_spec *spec, const trai
                             int first, int end)
 {
     model_spec_start(part, spec->name, first > 0 ? model->nodes[first - 1].use.out : spec->input);
-    if (first > 0) {
-        if (model_spec_add(part, &op_received, NULL) == NULL)
-            return train_fail(RING_ERR_MEMORY, "no memory for a part of the network");
-        part->skipped = first - 1;
-    }
+    if (first > 0 && model_spec_add(part, &op_received, NULL) == NULL)
+        return train_fail(RING_ERR_MEMORY, "no memory for a part of the network");
     for (int n = first; n < end; n++)
         RING_TRY(add_node(part, spec, first, n));
     return RING_OK;

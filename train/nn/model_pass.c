@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The forward and the backward pass over a range of nodes. */
 #include "errors.h"
-#include "segments.h"
+#include "model.h"
 
 /* The slot's memory, or that of all segments. */
 static unsigned char *memory_of(const train_model *model, int slot, const model_node *owner)
@@ -74,8 +74,6 @@ ring_status model_forward(train_model *model, int slot, int first, int end,
         const op_run run = run_of(model, slot, n);
         RING_TRY(use_tensors(&model->nodes[n], hooks));
         run.use->op->fast.forward(&run);
-        model->recent_slot = slot;
-        model->recent_segment = model->nodes[n].segment;
     }
     return RING_OK;
 }
@@ -146,7 +144,6 @@ ring_status model_backward(train_model *model, int slot, int first, int end, boo
         const model_node *node = &model->nodes[n];
         if (!node->wants_delta)
             continue;
-        RING_TRY(segments_restore(model, slot, n, hooks));
         op_run run = run_of(model, slot, n);
         run.out_delta = model_delta(model, slot, n);
         RING_TRY(use_tensors(node, hooks));

@@ -37,7 +37,10 @@ node_spec *model_spec_add(model_spec *spec, const nn_op *op, const op_settings *
     if (!make_room(spec))
         return NULL;
     node_spec *node = &spec->nodes[spec->count];
-    *node = (node_spec){.op = op, .inputs = {spec->count - 1, MODEL_INPUT}, .tie = NOT_TIED};
+    *node = (node_spec){.op = op,
+                        .inputs = {spec->count - 1, MODEL_INPUT},
+                        .tie = NOT_TIED,
+                        .number = spec->count};
     if (settings != NULL)
         node->settings = *settings;
     snprintf(node->name, sizeof node->name, "%d", spec->count);
@@ -52,6 +55,19 @@ size_t model_spec_words(const model_spec *spec)
             return spec->nodes[n].settings.words;
     }
     return 0;
+}
+
+size_t model_spec_width(const model_spec *spec)
+{
+    size_t width = 1;
+    for (int n = 0; n < spec->count; n++) {
+        const size_t outputs = spec->nodes[n].settings.outputs;
+        if (spec->nodes[n].op == &op_embedding)
+            return outputs;
+        if (outputs > width)
+            width = outputs;
+    }
+    return width;
 }
 
 /* FNV-1a. */

@@ -17,6 +17,7 @@ typedef struct node_spec {
     op_settings settings;
     int inputs[OP_INPUTS_MAX]; /* earlier nodes, or MODEL_INPUT */
     int tie;                   /* the node whose tensors this one shares, or NOT_TIED */
+    int number;                /* in the network as it was written, which dropout draws by */
 } node_spec;
 
 typedef struct model_spec {
@@ -25,7 +26,7 @@ typedef struct model_spec {
     node_spec *nodes; /* [count]; the last one's output is the model's */
     int count, room;
     int interval; /* 0: all activations are kept; else those of every so-manyth node (segments.h) */
-    int skipped;  /* of a part (model_part.h): nodes of the whole that are not in it, before */
+    bool any_output; /* need not be one number for each class of the data sets that are read */
 } model_spec;
 
 /** Begins an empty network. Free with model_spec_free(). */
@@ -39,6 +40,10 @@ node_spec *model_spec_add(model_spec *spec, const nn_op *op, const op_settings *
 
 /** @return how many words a network for text knows: those of its first embedding; else 0. */
 size_t model_spec_words(const model_spec *spec);
+
+/** @return how many features (or channels) a layer puts out: the embeddings of a network for text,
+ *  its hidden size; else the largest of all, 1 without any. */
+size_t model_spec_width(const model_spec *spec);
 
 /** @return a number that tells networks apart, whatever their names; quick, and no secret. */
 uint64_t model_spec_hash(const model_spec *spec);

@@ -27,12 +27,15 @@ typedef struct op_shape {
 typedef struct op_settings {
     size_t outputs; /* features of linear and embedding, channels of conv2d */
     size_t kernel, stride, padding;
-    double probability; /* dropout's of a zero */
+    double probability; /* dropout's of a zero; of attention's weights, too */
     size_t words;       /* rows of embedding's table */
     size_t heads;       /* of attention */
     double deviation;   /* of normal first weights, with biases of 0; 0: as PyTorch's layer */
     bool no_bias;       /* of linear */
     bool by_tanh;       /* gelu: the approximation */
+    /* dropout and attention of some features of a row (tensor_split.h): of how many, and how many
+     * are before */
+    size_t row_width, row_first; /* row_width 0: it has all */
 } op_settings;
 
 /** Which settings an op takes, for readers of layer lists. */
@@ -121,6 +124,9 @@ typedef struct nn_op {
     bool is_view;      /* out has the elements of in[0] in their order */
     bool keeps_output; /* backward reads out, so nobody may write over it */
     bool is_received;  /* out and its gradient are somebody else's; op_received alone */
+    /* Before a pass comes to the node, ranks sum what it is given: in[0] forward, out_delta
+     * backward; op_summed and op_copied alone (tensor_split.h). */
+    bool sums_input, sums_delta;
 
     /** Fills out, tensors, saved_bytes and scratch_bytes from settings and in.
      *  @return RING_ERR_CONFIG with a text that follows the use's name. */
@@ -137,7 +143,7 @@ typedef struct nn_op {
 
 extern const nn_op op_linear, op_conv2d, op_max_pool2d, op_avg_pool2d, op_relu, op_tanh, op_gelu,
     op_flatten, op_dropout, op_add, op_embedding, op_position_embedding, op_layer_norm,
-    op_attention, op_received;
+    op_attention, op_received, op_copied, op_summed;
 
 /** All of them, ended by NULL. */
 extern const nn_op *const nn_ops[];

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * attention: causal self-attention of several heads, as
  * torch.nn.functional.scaled_dot_product_attention(is_causal=True) of the rows' thirds: for each
- * head, out = softmax(q · kᵀ / √size, over itself and earlier tokens) · v.
+ * head, out = softmax(q · kᵀ / √size, over itself and earlier tokens) · v. In training weights of
+ * the softmax are dropped with the given probability, as dropout_p there; which ones says kept.h.
  *     in [batch, tokens, 3 · features] queries, keys and values, each head after head
- *     out [batch, tokens, features]  saved [batch, heads, tokens, tokens] the softmax
- *     scratch [tokens, tokens] its gradient */
+ *     out [batch, tokens, features]  saved [batch, heads, tokens, tokens] the softmax, with
+ *     the sign where it is dropped  scratch [tokens, tokens] the weights, then their gradient */
 #include <math.h>
 
 #include "errors.h"
 #include "exponential.h"
 #include "gemm.h"
-#include "op.h"
+#include "kept.h"
+
+enum { ROW_PART = 256 /* places that are drawn at a time */ };
 
 static ring_status attention_shape(op_use *use)
 {
@@ -28,6 +31,10 @@ static ring_status attention_shape(op_use *use)
         __builtin_mul_overflow(count, heads, &count) || count > INT32_MAX / sizeof(float))
         return train_fail(RING_ERR_CONFIG, "attention of %zu heads over %zu tokens is too large",
                           heads, tokens);
+    if (!(use->settings.probability >= 0.0 && use->settings.probability < 1.0))
+        return train_fail(RING_ERR_CONFIG,
+                          "dropout of attention is a probability from 0 to below 1, not %g",
+                          use->settings.probability);
     use->out = (op_shape){.dim = {tokens, features}, .dims = 2};
     use->saved_bytes = count * sizeof(float);
     use->scratch_bytes = tokens * tokens * sizeof(float);
@@ -39,6 +46,7 @@ typedef struct attention_head {
     size_t tokens, size;          /* size: features of the head */
     size_t row_in, row_out;       /* of q, k and v; of out */
     size_t q, k, v, out, softmax; /* elements before them in in, out and saved */
+    size_t sample, place;         /* place: of its first weight among those of all tensor ranks */
     float scale;
 } attention_head;
 
@@ -54,10 +62,53 @@ static attention_head head_of(const op_run *run, size_t number)
                            .q = sample * tokens * 3 * features + at,
                            .out = sample * tokens * features + at,
                            .softmax = number * tokens * tokens,
+                           .sample = sample,
+                           .place = (use->settings.row_first / size + number % heads) * tokens *
+                                    tokens,
                            .scale = (float)(1.0 / sqrt((double)size))};
     head.k = head.q + features;
     head.v = head.k + features;
     return head;
+}
+
+/* ---- Dropout ------------------------------------------------------------------------------- */
+
+static bool drops(const op_run *run)
+{
+    return run->training && run->use->settings.probability > 0.0;
+}
+
+/* Of the softmax of token @p i; 0 has a sign, too. */
+static void drop_weights(const op_run *run, const attention_head *h, size_t i, float *row)
+{
+    uint8_t keep[ROW_PART];
+    const size_t place = h->place + i * h->tokens;
+    for (size_t begin = 0; begin <= i; begin += ROW_PART) {
+        const size_t left = i + 1 - begin, count = left < ROW_PART ? left : ROW_PART;
+        kept_draw(run, h->sample, place + begin, place + begin + count, keep);
+        for (size_t j = 0; j < count; j++)
+            row[begin + j] = keep[j] ? row[begin + j] : -row[begin + j];
+    }
+}
+
+/* @return what goes with the weight @p softmax, or with its gradient, where it is kept; a NaN is.
+ */
+static float kept(float softmax, float value, float scale)
+{
+    return signbit(softmax) && !isnan(softmax) ? 0.0F : value * scale;
+}
+
+/* @return the weights that values are summed with: the softmax itself, or in scratch. */
+static const float *weights_of(const op_run *run, const attention_head *h, const float *softmax)
+{
+    const size_t count = h->tokens * h->tokens;
+    const float scale = kept_scale(run->use);
+    float *weights = run->scratch;
+    if (!drops(run))
+        return softmax;
+    for (size_t k = 0; k < count; k++)
+        weights[k] = kept(softmax[k], softmax[k], scale);
+    return weights;
 }
 
 /* ---- Fast ---------------------------------------------------------------------------------- */
@@ -88,8 +139,10 @@ static void attention_forward(const op_run *run)
                      h.row_in, false, softmax, h.tokens);
         for (size_t i = 0; i < h.tokens; i++)
             softmax_row(softmax + i * h.tokens, i, h.tokens, h.scale);
-        gemm_strided(false, false, h.tokens, h.size, h.tokens, softmax, h.tokens, in + h.v,
-                     h.row_in, false, run->out + h.out, h.row_out);
+        for (size_t i = 0; i < h.tokens && drops(run); i++)
+            drop_weights(run, &h, i, softmax + i * h.tokens);
+        gemm_strided(false, false, h.tokens, h.size, h.tokens, weights_of(run, &h, softmax),
+                     h.tokens, in + h.v, h.row_in, false, run->out + h.out, h.row_out);
     }
 }
 
@@ -99,9 +152,19 @@ static void softmax_row_delta(float *restrict delta, const float *restrict softm
 {
     float sum = 0.0F;
     for (size_t j = 0; j < count; j++)
-        sum += softmax[j] * delta[j];
+        sum += fabsf(softmax[j]) * delta[j];
     for (size_t j = 0; j < count; j++)
-        delta[j] = softmax[j] * (delta[j] - sum) * scale;
+        delta[j] = fabsf(softmax[j]) * (delta[j] - sum) * scale;
+}
+
+/* From the gradient by the weights to that by the softmax. */
+static void undo_drop(const op_run *run, const attention_head *h, const float *softmax,
+                      float *delta)
+{
+    const float scale = kept_scale(run->use);
+    const size_t count = h->tokens * h->tokens;
+    for (size_t k = 0; k < count; k++)
+        delta[k] = kept(softmax[k], delta[k], scale);
 }
 
 static void attention_inputs(const op_run *run)
@@ -112,10 +175,12 @@ static void attention_inputs(const op_run *run)
         const attention_head h = head_of(run, n);
         const float *softmax = (const float *)(const void *)run->saved + h.softmax;
         const float *out_delta = run->out_delta + h.out;
-        gemm_strided(true, false, h.tokens, h.size, h.tokens, softmax, h.tokens, out_delta,
-                     h.row_out, false, in_delta + h.v, h.row_in);
+        gemm_strided(true, false, h.tokens, h.size, h.tokens, weights_of(run, &h, softmax),
+                     h.tokens, out_delta, h.row_out, false, in_delta + h.v, h.row_in);
         gemm_strided(false, true, h.tokens, h.tokens, h.size, out_delta, h.row_out, in + h.v,
                      h.row_in, false, delta, h.tokens);
+        if (drops(run))
+            undo_drop(run, &h, softmax, delta);
         for (size_t i = 0; i < h.tokens; i++)
             softmax_row_delta(delta + i * h.tokens, softmax + i * h.tokens, h.tokens, h.scale);
         gemm_strided(false, false, h.tokens, h.size, h.tokens, delta, h.tokens, in + h.k, h.row_in,
@@ -147,10 +212,14 @@ static void token_forward_reference(const op_run *run, const attention_head *h, 
     }
     for (size_t j = 0; j < h->tokens; j++)
         softmax[j] = (float)((double)softmax[j] / sum);
+    const float scale = drops(run) ? kept_scale(run->use) : 1.0F;
+    if (drops(run))
+        drop_weights(run, h, i, softmax);
     for (size_t f = 0; f < h->size; f++) {
         double value = 0.0;
         for (size_t j = 0; j < h->tokens; j++)
-            value += (double)softmax[j] * (double)in[h->v + j * h->row_in + f];
+            value += (double)kept(softmax[j], softmax[j], scale) *
+                     (double)in[h->v + j * h->row_in + f];
         run->out[h->out + i * h->row_out + f] = (float)value;
     }
 }
@@ -164,20 +233,33 @@ static void attention_forward_reference(const op_run *run)
     }
 }
 
+/* The gradient of the loss by the softmax of token i at token j. */
+static double by_softmax(const op_run *run, const attention_head *h, size_t i, size_t j)
+{
+    const float *softmax = (const float *)(const void *)run->saved + h->softmax + i * h->tokens;
+    const float scale = drops(run) ? kept_scale(run->use) : 1.0F;
+    if (signbit(softmax[j]))
+        return 0.0;
+    return (double)scale * dot(run->out_delta + h->out + i * h->row_out,
+                               run->in[0] + h->v + j * h->row_in, h->size);
+}
+
 /* What token i hands back to itself and the tokens before it. */
 static void token_inputs_reference(const op_run *run, const attention_head *h, size_t i)
 {
     const float *in = run->in[0], *out_delta = run->out_delta + h->out + i * h->row_out;
     const float *softmax = (const float *)(const void *)run->saved + h->softmax + i * h->tokens;
+    const float scale = drops(run) ? kept_scale(run->use) : 1.0F;
     float *in_delta = run->in_delta[0];
     double sum = 0.0;
     for (size_t j = 0; j <= i; j++)
-        sum += (double)softmax[j] * dot(out_delta, in + h->v + j * h->row_in, h->size);
+        sum += (double)fabsf(softmax[j]) * by_softmax(run, h, i, j);
     for (size_t j = 0; j <= i; j++) {
-        const double by_softmax = dot(out_delta, in + h->v + j * h->row_in, h->size);
-        const double by_score = (double)softmax[j] * (by_softmax - sum) / sqrt((double)h->size);
+        const double by_score = (double)fabsf(softmax[j]) * (by_softmax(run, h, i, j) - sum) /
+                                sqrt((double)h->size);
+        const float weight = kept(softmax[j], softmax[j], scale);
         for (size_t f = 0; f < h->size; f++) {
-            in_delta[h->v + j * h->row_in + f] += softmax[j] * out_delta[f];
+            in_delta[h->v + j * h->row_in + f] += weight * out_delta[f];
             in_delta[h->q + i * h->row_in + f] += (float)(by_score *
                                                           (double)in[h->k + j * h->row_in + f]);
             in_delta[h->k + j * h->row_in + f] += (float)(by_score *

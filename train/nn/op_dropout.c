@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * dropout: in training each element is 0 with the given probability, else in / (1 - probability);
- * else out = in. As torch.nn.Dropout, but for which elements are dropped: that is a function of
- * seed, update, sample and place alone. So the losses of an update do not depend on how its
- * samples lie on ranks and micro-batches, and computing a batch again gives the same.
+ * else out = in. As torch.nn.Dropout, but for which elements are dropped (kept.h).
  *     in, out [batch, any]  saved [batch, any] bytes: 1 where an element was kept */
-#include <math.h>
 #include <string.h>
 
 #include "errors.h"
-#include "op.h"
-#include "philox.h"
+#include "kept.h"
 
 static ring_status dropout_shape(op_use *use)
 {
@@ -22,26 +18,26 @@ static ring_status dropout_shape(op_use *use)
     return RING_OK;
 }
 
-/* keep[j] of one sample; a word of the generator an element. */
+/* keep[j] of one sample; of some features of a row what the whole row has there. */
 static void draw_kept(const op_run *run, size_t i, uint8_t *keep)
 {
-    const size_t count = shape_count(&run->use->out);
-    const uint32_t key[2] = {(uint32_t)run->random.seed, (uint32_t)(run->random.seed >> 32)};
-    const uint32_t sample = run->random.samples != NULL ? run->random.samples[i] : (uint32_t)i;
-    const double dropped = ldexp(run->use->settings.probability, 32);
-    for (size_t j = 0; j < count; j += 4) {
-        const uint32_t counter[4] = {(uint32_t)(j / 4), run->use->number, sample, run->random.step};
-        uint32_t bits[4];
-        philox(counter, key, bits);
-        for (size_t k = 0; k < 4 && j + k < count; k++)
-            keep[j + k] = (double)bits[k] >= dropped;
+    const op_shape *out = &run->use->out;
+    const op_settings *settings = &run->use->settings;
+    const size_t width = shape_width(out), rows = shape_rows(out);
+    if (settings->row_width == 0) {
+        kept_draw(run, i, 0, rows * width, keep);
+        return;
+    }
+    for (size_t r = 0; r < rows; r++) {
+        const size_t begin = r * settings->row_width + settings->row_first;
+        kept_draw(run, i, begin, begin + width, keep + r * width);
     }
 }
 
 /* to = from · keep / (1 - probability), one sample */
 static void apply(const op_run *run, float *to, const float *from, const uint8_t *keep)
 {
-    const float scale = (float)(1.0 / (1.0 - run->use->settings.probability));
+    const float scale = kept_scale(run->use);
     const size_t count = shape_count(&run->use->out);
     for (size_t j = 0; j < count; j++)
         to[j] = keep[j] ? from[j] * scale : 0.0F;

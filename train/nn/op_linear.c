@@ -2,6 +2,7 @@
  * linear: out = in · weightᵀ + bias, as torch.nn.Linear, for each row of the batch: a sample, or
  * one of a sample's tokens.
  *     in [rows, inputs]  weight [outputs, inputs]  bias [outputs]  out [rows, outputs] */
+#include <kernels.h>
 #include <string.h>
 
 #include "errors.h"
@@ -47,18 +48,12 @@ static linear_sizes sizes_of(const op_run *run)
                           .outputs = shape_width(&use->out)};
 }
 
-static void add_row(float *restrict sum, const float *restrict row, size_t count)
-{
-    for (size_t j = 0; j < count; j++)
-        sum[j] += row[j];
-}
-
 static void linear_forward(const op_run *run)
 {
     const linear_sizes n = sizes_of(run);
     gemm(false, true, n.rows, n.outputs, n.inputs, run->in[0], run->params[0], false, run->out);
-    for (size_t i = 0; i < n.rows && !run->use->settings.no_bias; i++)
-        add_row(run->out + i * n.outputs, run->params[1], n.outputs);
+    if (!run->use->settings.no_bias)
+        kernel_add_to_rows(run->out, run->params[1], n.rows, n.outputs);
 }
 
 /* bias_grad[j] = sum over i of out_delta[i, j] */
@@ -69,8 +64,7 @@ static void bias_gradient(const op_run *run)
         return;
     if (!run->add[1])
         memset(run->grads[1], 0, n.outputs * sizeof(float));
-    for (size_t i = 0; i < n.rows; i++)
-        add_row(run->grads[1], run->out_delta + i * n.outputs, n.outputs);
+    kernel_add_rows(run->grads[1], run->out_delta, n.rows, n.outputs);
 }
 
 /* weight_grad [outputs, inputs] = out_deltaᵀ · in */

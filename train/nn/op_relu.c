@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * relu: out = max(in, 0), as torch.nn.ReLU; NaN stays NaN.
  *     in, out [batch, any] */
-#include "op.h"
+#include <kernels.h>
 
-/* Where in and out are one, no element depends on another all the same. */
-#define FOR_EACH(i, count) _Pragma("GCC ivdep") for (size_t i = 0; i < (count); i++)
+#include "op.h"
 
 static ring_status relu_shape(op_use *use)
 {
@@ -12,26 +11,32 @@ static ring_status relu_shape(op_use *use)
     return RING_OK;
 }
 
-static void relu_forward_reference(const op_run *run)
+static void relu_forward(const op_run *run)
 {
-    const size_t count = run->batch * shape_count(&run->use->out);
-    const float *in = run->in[0];
-    float *out = run->out; /* may be in */
-    FOR_EACH(i, count)
-    out[i] = in[i] < 0.0F ? 0.0F : in[i];
+    kernel_relu(run->out, run->in[0], run->batch * shape_count(&run->use->out));
 }
 
 /* Where the output was cut, no gradient passes. */
+static void relu_inputs(const op_run *run)
+{
+    kernel_relu_gradient(run->in_delta[0], run->out_delta, run->out,
+                         run->batch * shape_count(&run->use->out));
+}
+
+/* ---- Reference ----------------------------------------------------------------------------- */
+
+static void relu_forward_reference(const op_run *run)
+{
+    const size_t count = run->batch * shape_count(&run->use->out);
+    for (size_t i = 0; i < count; i++)
+        run->out[i] = run->in[0][i] < 0.0F ? 0.0F : run->in[0][i];
+}
+
 static void relu_inputs_reference(const op_run *run)
 {
     const size_t count = run->batch * shape_count(&run->use->out);
-    const float *out = run->out, *out_delta = run->out_delta;
-    float *in_delta = run->in_delta[0]; /* may be out_delta */
-    FOR_EACH(i, count)
-    {
-        const float delta = out_delta[i]; /* read in any case, so that there is no branch */
-        in_delta[i] = out[i] > 0.0F ? delta : 0.0F;
-    }
+    for (size_t i = 0; i < count; i++)
+        run->in_delta[0][i] = run->out[i] > 0.0F ? run->out_delta[i] : 0.0F;
 }
 
 const nn_op op_relu = {
@@ -40,6 +45,6 @@ const nn_op op_relu = {
     .in_place = true,
     .keeps_output = true,
     .shape = relu_shape,
-    .fast = {relu_forward_reference, NULL, relu_inputs_reference},
+    .fast = {relu_forward, NULL, relu_inputs},
     .reference = {relu_forward_reference, NULL, relu_inputs_reference},
 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where segments end, and computing one again. */
+ * Where segments end. */
 #include "segments.h"
 
-#include "errors.h"
 #include "model_part.h"
 
 static bool may_end_behind(const train_model *model, int node)
@@ -25,17 +24,4 @@ void segments_plan(train_model *model, int interval)
         segment++;
     }
     model->nodes[model->node_count - 1].ends_segment = true;
-}
-
-ring_status segments_restore(train_model *model, int slot, int node, const model_hooks *hooks)
-{
-    const int segment = model->nodes[node].segment;
-    int first = node, end = node + 1;
-    if (model->interval == 0 || (model->recent_slot == slot && model->recent_segment == segment))
-        return RING_OK;
-    while (first > 0 && model->nodes[first - 1].segment == segment)
-        first--;
-    while (end < model->node_count && model->nodes[end].segment == segment)
-        end++;
-    return model_forward(model, slot, first, end, hooks);
 }

@@ -13,8 +13,4 @@
  *  0: one segment, and everything is kept. A received node is one of its own. */
 void segments_plan(train_model *model, int interval);
 
-/** Ready for the backward pass of @p node: computes its segment again unless it was the last one
- *  that was computed. */
-ring_status segments_restore(train_model *model, int slot, int node, const model_hooks *hooks);
-
 #endif

@@ -48,3 +48,12 @@ ring_status tensors_add(tensor_table *table, const train_tensor *tensor)
     table->count++;
     return RING_OK;
 }
+
+train_tensor *tensors_find(const tensor_table *table, const char *name)
+{
+    for (int t = 0; t < table->count; t++) {
+        if (strcmp(table->list[t].name, name) == 0)
+            return &table->list[t];
+    }
+    return NULL;
+}

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tensors: the table of a model's parameters. They lie in one flat buffer, tensor after tensor
- * without gaps, and their gradients in another one at the same offsets; so a collective or an
- * optimiser sees one array, and whoever cuts it needs nothing but this table.
+ * tensors: the table of a model's parameters. They lie in one flat buffer, and their gradients in
+ * another one at the same offsets; so a collective or an optimiser sees one array. A model on its
+ * own has tensor after tensor without gaps; a partition moves them into its buckets.
  */
 #ifndef TRAIN_TENSORS_H
 #define TRAIN_TENSORS_H
 
 #include <ring/ring.h>
+#include <stdbool.h>
 
 enum { TENSOR_DIMS_MAX = 4, TENSOR_NAME_MAX = 64 };
 
@@ -25,6 +26,7 @@ typedef struct train_tensor {
     size_t offset; /* elements before it in the flat buffers; a tied tensor has its original's */
     int tie;       /* the tensor whose memory this one shares, or -1 */
     int own;       /* its number among the tensors with memory of their own; or the original's */
+    bool counted_elsewhere; /* other ranks have it, too, and one of them adds it to the norm */
 } train_tensor;
 
 typedef struct tensor_table {
@@ -42,5 +44,8 @@ void tensors_free(tensor_table *table);
  *  @param tensor  name, type, group, shape, dims, and tie, which is -1 or an earlier tensor that
  *                 is not tied itself. @return RING_ERR_CONFIG where the tie's shape differs. */
 ring_status tensors_add(tensor_table *table, const train_tensor *tensor);
+
+/** @return the tensor called @p name, or NULL. */
+train_tensor *tensors_find(const tensor_table *table, const char *name);
 
 #endif

@@ -19,7 +19,7 @@ static float *at(float *states, const optimizer_range *range)
 
 /* ---- The optimisers ------------------------------------------------------------------------ */
 
-/* What one update multiplies with; weight_decay is the group's. */
+/* What one update multiplies with; lr and weight_decay are the group's. */
 typedef struct update_rates {
     double lr, scale, weight_decay;
 } update_rates;
@@ -134,39 +134,72 @@ static void add_run(train_optimizer *optimizer, const train_tensor *tensor)
     optimizer->runs[optimizer->run_count++] = (optimizer_run){SIZE_MAX, decaying};
 }
 
+/* @return the first tensor that lies at @p offset or behind it; NULL: there is none. */
+static const train_tensor *next_tensor(const tensor_table *tensors, size_t offset)
+{
+    const train_tensor *next = NULL;
+    for (int t = 0; t < tensors->count; t++) {
+        const train_tensor *tensor = &tensors->list[t];
+        if (tensor->tie < 0 && tensor->offset >= offset &&
+            (next == NULL || tensor->offset < next->offset))
+            next = tensor;
+    }
+    return next;
+}
+
 ring_status optimizer_group(train_optimizer *optimizer, const tensor_table *tensors)
 {
     if (optimizer_groups(&optimizer->config) == 1)
         return RING_OK;
     RING_TRY(train_alloc((void **)&optimizer->runs,
                          (size_t)tensors->count * sizeof *optimizer->runs, "parameter groups"));
-    for (int t = 0; t < tensors->count; t++) {
-        if (tensors->list[t].tie < 0)
-            add_run(optimizer, &tensors->list[t]);
+    const train_tensor *tensor = next_tensor(tensors, 0);
+    while (tensor != NULL) {
+        add_run(optimizer, tensor);
+        tensor = next_tensor(tensors, tensor->offset + tensor->count);
     }
     return RING_OK;
 }
 
 /* ---- States -------------------------------------------------------------------------------- */
 
+static void start_states(const train_optimizer *optimizer)
+{
+    for (size_t i = 0; i < optimizer->count && optimizer->config.kind == OPTIMIZER_ADAGRAD; i++)
+        optimizer->first[i] = (float)optimizer->config.first_sum;
+}
+
 ring_status optimizer_create(train_optimizer *optimizer, const optimizer_config *config,
                              size_t count)
 {
     const size_t bytes = count * sizeof(float);
-    *optimizer = (train_optimizer){.config = *config, .count = count};
+    *optimizer = (train_optimizer){.config = *config, .count = count, .no_decay_lr = -1.0};
     if (optimizer_state_name(config, 0) != NULL)
         RING_TRY(train_alloc((void **)&optimizer->first, bytes, "the optimizer's state"));
     if (optimizer_state_name(config, 1) != NULL)
         RING_TRY(train_alloc((void **)&optimizer->second, bytes, "the optimizer's state"));
-    for (size_t i = 0; i < count && config->kind == OPTIMIZER_ADAGRAD; i++)
-        optimizer->first[i] = (float)config->first_sum;
+    start_states(optimizer);
     return RING_OK;
+}
+
+void optimizer_create_at(train_optimizer *optimizer, const optimizer_config *config, size_t count,
+                         float *states[OPTIMIZER_STATES])
+{
+    *optimizer = (train_optimizer){.config = *config,
+                                   .count = count,
+                                   .first = states[0],
+                                   .second = states[1],
+                                   .no_decay_lr = -1.0,
+                                   .outside = true};
+    start_states(optimizer);
 }
 
 void optimizer_destroy(train_optimizer *optimizer)
 {
-    free(optimizer->first);
-    free(optimizer->second);
+    if (!optimizer->outside) {
+        free(optimizer->first);
+        free(optimizer->second);
+    }
     free(optimizer->runs);
     memset(optimizer, 0, sizeof *optimizer);
 }
@@ -174,6 +207,14 @@ void optimizer_destroy(train_optimizer *optimizer)
 void optimizer_begin(train_optimizer *optimizer)
 {
     optimizer->step++;
+}
+
+static update_rates rates_of(const train_optimizer *optimizer, bool decaying, double lr,
+                             double scale)
+{
+    if (decaying)
+        return (update_rates){lr, scale, optimizer->config.weight_decay};
+    return (update_rates){optimizer->no_decay_lr >= 0.0 ? optimizer->no_decay_lr : lr, scale, 0.0};
 }
 
 /* Group by group: a range is cut where another run begins. */
@@ -192,7 +233,7 @@ void optimizer_step(train_optimizer *optimizer, const optimizer_range *range, do
                                       .count = count,
                                       .params = range->params + done,
                                       .grads = range->grads + done};
-        const update_rates rates = {lr, scale, run->decays ? optimizer->config.weight_decay : 0.0};
+        const update_rates rates = rates_of(optimizer, run->decays, lr, scale);
         rows[optimizer->config.kind].step(optimizer, &part, &rates);
         done += count;
     }
@@ -200,7 +241,7 @@ void optimizer_step(train_optimizer *optimizer, const optimizer_range *range, do
 
 size_t optimizer_bytes(const train_optimizer *optimizer)
 {
-    return optimizer_needs(&optimizer->config, optimizer->count);
+    return optimizer->outside ? 0 : optimizer_needs(&optimizer->config, optimizer->count);
 }
 
 double optimizer_sum_squares(const float *values, size_t count)

@@ -21,7 +21,9 @@ typedef struct train_optimizer {
     optimizer_config config;
     size_t count;
     float *first, *second; /* momentum, Adam's two moments, Adagrad's sum; NULL if not needed */
+    bool outside;          /* they are the caller's */
     long step;             /* updates done */
+    double no_decay_lr;    /* of the next update, by tensors that do not decay; below 0: as all */
     optimizer_run *runs;   /* [run_count], the last one without end; NULL: all decay */
     int run_count;
 } train_optimizer;
@@ -32,6 +34,10 @@ const char *optimizer_state_name(const optimizer_config *config, int state);
 
 ring_status optimizer_create(train_optimizer *optimizer, const optimizer_config *config,
                              size_t count);
+
+/** The same with states of the caller's, zeros, which outlive it. */
+void optimizer_create_at(train_optimizer *optimizer, const optimizer_config *config, size_t count,
+                         float *states[OPTIMIZER_STATES]);
 void optimizer_destroy(train_optimizer *optimizer);
 
 /** Tells the groups of the configuration's param_groups apart; without this call all tensors are in
@@ -50,14 +56,15 @@ typedef struct optimizer_range {
 /** Begins the next update, which takes each range once. */
 void optimizer_begin(train_optimizer *optimizer);
 
-/** The update of one range. @param scale  multiplies the gradients. */
+/** The update of one range. @param lr  of all groups, unless optimizer->no_decay_lr is set.
+ *  @param scale  multiplies the gradients. */
 void optimizer_step(train_optimizer *optimizer, const optimizer_range *range, double lr,
                     double scale);
 
 /** @return bytes of the states of @p count parameters, without anything allocated. */
 size_t optimizer_needs(const optimizer_config *config, size_t count);
 
-/** @return bytes of the states. */
+/** @return bytes of the states that it has allocated. */
 size_t optimizer_bytes(const train_optimizer *optimizer);
 
 /** @return the sum of squares of @p values [count], in float64: blocks of 4096 one after another,

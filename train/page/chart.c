@@ -6,7 +6,15 @@
 #include <stdbool.h>
 
 enum { WIDTH = 640, HEIGHT = 260, LEFT = 64, RIGHT = 12, TOP = 10, BOTTOM = 34 };
-enum { BAR_HEIGHT = 16, BAR_STEP = 22, BAR_LEFT = 90, BAR_WIDTH = 440, TICKS = 5, TICKS_MAX = 16 };
+enum {
+    BAR_HEIGHT = 16,
+    BAR_STEP = 22,
+    BAR_LEFT = 90,
+    BAR_WIDTH = 440,
+    NUMBER_WIDTH = 16,
+    TICKS = 5,
+    TICKS_MAX = 16
+};
 
 void chart_text(FILE *out, const char *text)
 {
@@ -117,12 +125,17 @@ static void draw_ticks(FILE *out, const range *x, const range *y)
                 HEIGHT - BOTTOM + 16, at);
 }
 
+/* Of those that are known; NAN if none is. */
 static double mean(const double *values, size_t count)
 {
-    double sum = 0.0;
-    for (size_t i = 0; i < count; i++)
-        sum += values[i];
-    return sum / (double)count;
+    double sum = 0.0, known = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        if (isfinite(values[i])) {
+            sum += values[i];
+            known += 1.0;
+        }
+    }
+    return sum / known;
 }
 
 static void draw_line(FILE *out, const chart_line *line, size_t number, const range *x,
@@ -140,7 +153,7 @@ static void draw_line(FILE *out, const chart_line *line, size_t number, const ra
     fputs("\"><title>", out);
     chart_text(out, line->name);
     fputs("</title></polyline>\n", out);
-    if (points == 1)
+    if (points == 1 && isfinite(line->y[0]))
         fprintf(out, "<circle class=\"dot c%zu\" r=\"3\" cx=\"%.1f\" cy=\"%.1f\"/>\n",
                 number % CHART_COLOURS, place_x(x, line->x[0]), place_y(y, line->y[0]));
 }
@@ -205,6 +218,46 @@ void chart_bars(FILE *out, const char *title, const char *const *parts, int part
     for (size_t i = 0; i < count; i++)
         draw_bar(out, &bars[i], parts, part_count, unit, most > 0.0 ? BAR_WIDTH / most : 0.0,
                  (double)(TOP + BAR_STEP * (int)i));
+    end_figure(out);
+    draw_keys(out, parts, part_count);
+}
+
+/* ---- Spans --------------------------------------------------------------------------------- */
+
+static void draw_span(FILE *out, const chart_span *span, const char *name, const char *unit,
+                      double scale, double top)
+{
+    const double left = BAR_LEFT + span->begin * scale, width = (span->end - span->begin) * scale;
+    fprintf(out,
+            "<rect class=\"f%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"><title>%s %d: "
+            "%.4g %s from %.4g on</title></rect>\n",
+            span->part, left, top, width, BAR_HEIGHT, name, span->number, span->end - span->begin,
+            unit, span->begin);
+    if (width >= NUMBER_WIDTH)
+        fprintf(out, "<text class=\"mid in\" x=\"%.1f\" y=\"%.1f\">%d</text>\n", left + width / 2,
+                top + 12, span->number);
+}
+
+/* The line behind the spans shows where nothing was done. */
+static void draw_row(FILE *out, const chart_row *row, const char *const *parts, const char *unit,
+                     double scale, double top)
+{
+    fprintf(out,
+            "<text class=\"end\" x=\"%d\" y=\"%.1f\">%s</text><line class=\"grid\" x1=\"%d\" "
+            "x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%d\" y=\"%.1f\">%s</text>\n",
+            BAR_LEFT - 6, top + 12, row->name, BAR_LEFT, BAR_LEFT + BAR_WIDTH,
+            top + BAR_HEIGHT / 2.0, top + BAR_HEIGHT / 2.0, BAR_LEFT + BAR_WIDTH + 6, top + 12,
+            row->note);
+    for (size_t i = 0; i < row->count; i++)
+        draw_span(out, &row->spans[i], parts[row->spans[i].part], unit, scale, top);
+}
+
+void chart_spans(FILE *out, const char *title, const char *const *parts, int part_count,
+                 const char *unit, double length, const chart_row *rows, size_t count)
+{
+    begin_figure(out, title, (double)(TOP + BAR_STEP * (int)count));
+    for (size_t r = 0; r < count; r++)
+        draw_row(out, &rows[r], parts, unit, BAR_WIDTH / length, (double)(TOP + BAR_STEP * (int)r));
     end_figure(out);
     draw_keys(out, parts, part_count);
 }

@@ -69,6 +69,7 @@ void metrics_runs_free(metrics_runs *runs)
     for (size_t i = 0; i < runs->count; i++) {
         cJSON_Delete(runs->list[i].about);
         cJSON_Delete(runs->list[i].devices);
+        cJSON_Delete(runs->list[i].pipeline);
         free_table(&runs->list[i].steps);
         free_table(&runs->list[i].epochs);
     }
@@ -95,21 +96,22 @@ static double number(const cJSON *line, const char *member, double fallback)
     return cJSON_IsNumber(value) ? value->valuedouble : fallback;
 }
 
-static void keep_devices(metrics_run *run, cJSON *line)
+/* The latest one counts. @param[in,out] kept  NULL: none yet */
+static void keep_member(cJSON **kept, cJSON *line, const char *member)
 {
-    cJSON *devices = cJSON_DetachItemFromObjectCaseSensitive(line, "devices");
-    if (devices == NULL)
+    cJSON *found = cJSON_DetachItemFromObjectCaseSensitive(line, member);
+    if (found == NULL)
         return;
-    cJSON_Delete(run->devices);
-    run->devices = devices;
+    cJSON_Delete(*kept);
+    *kept = found;
 }
 
 static ring_status add_step(metrics_run *run, const cJSON *line)
 {
     const double row[COLUMNS] = {[COLUMN_STEP] = number(line, "step", 0),
-                                 [COLUMN_LOSS] = number(line, "loss", 0),
+                                 [COLUMN_LOSS] = number(line, "loss", NAN),
                                  [COLUMN_LR] = number(line, "lr", 0),
-                                 [COLUMN_GRAD_NORM] = number(line, "grad_norm", 0),
+                                 [COLUMN_GRAD_NORM] = number(line, "grad_norm", NAN),
                                  [COLUMN_RATE] = number(line, "samples_per_s", 0)};
     return add_row(&run->steps, row);
 }
@@ -121,6 +123,7 @@ static ring_status add_epoch(metrics_run *run, const cJSON *line)
                                  [EPOCH_STEP] = number(line, "after_step", 0),
                                  [EPOCH_LOSS] = number(line, "loss", 0),
                                  [EPOCH_ACCURACY] = number(line, "accuracy", NAN),
+                                 [EPOCH_TEST_LOSS] = number(line, "test_loss", NAN),
                                  [EPOCH_RATE] = number(line, "samples_per_s", 0),
                                  [EPOCH_OVERLAP] = number(line, "overlap", -1)};
     for (int p = 0; p < PARTS; p++)
@@ -136,7 +139,8 @@ static ring_status take_line(metrics_runs *runs, const char *path, cJSON *line, 
     if (runs->count == before)
         RING_TRY(add_run(runs, path, NULL));
     metrics_run *run = &runs->list[runs->count - 1];
-    keep_devices(run, line);
+    keep_member(&run->devices, line, "devices");
+    keep_member(&run->pipeline, line, "pipeline");
     if (cJSON_HasObjectItem(line, "step"))
         return add_step(run, line);
     return cJSON_HasObjectItem(line, "after_epoch") ? add_epoch(run, line) : RING_OK;

@@ -26,6 +26,7 @@ typedef enum epoch_column {
     EPOCH_STEP, /* the last */
     EPOCH_LOSS,
     EPOCH_ACCURACY,
+    EPOCH_TEST_LOSS,
     EPOCH_RATE,
     EPOCH_OVERLAP, /* -1: none */
     EPOCH_PARTS,   /* PARTS of them, in seconds */
@@ -43,6 +44,7 @@ typedef struct metrics_run {
     char name[256];       /* where it is from */
     cJSON *about;         /* the object "run"; NULL: the file has none */
     cJSON *devices;       /* the latest list; NULL: none */
+    cJSON *pipeline;      /* the latest object "pipeline"; NULL: none */
     metrics_table steps;  /* by metrics_column */
     metrics_table epochs; /* by epoch_column */
 } metrics_run;

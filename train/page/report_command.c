@@ -59,8 +59,8 @@ int report_command(int argc, char **argv)
     static const args_program program = {
         "ringtrain report", rows, "RUN...",
         "Makes one HTML page of what --metrics has written: loss, accuracy, learning rate, "
-        "throughput, where the time went, memory of each rank. Several runs are drawn over each "
-        "other."
+        "throughput, where the time went, memory of each rank, passes of a pipeline. Several runs "
+        "are drawn over each other."
         "\vRUN is a file of metrics, or a folder with a metrics.jsonl. The page needs no other "
         "file. Exit status: 0 written, 1 failed, 2 wrong use.",
         .take = take_run};

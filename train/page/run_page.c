@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "chart.h"
+#include "pipe_chart.h"
 
 enum { BARS_MAX = 32, RUNS_IN_CHART = 32 };
 
@@ -20,10 +21,10 @@ static const char head[] =
     "<style>\n"
     ":root{color-scheme:light dark;--back:#fff;--text:#1f2328;--grid:#d8dee4;"
     "--c0:#0969da;--c1:#bc4c00;--c2:#1a7f37;--c3:#8250df;--c4:#bf3989;--c5:#1b7c83;--c6:#9a6700;"
-    "--c7:#6e7781}\n"
+    "--c7:#6e7781;--c8:#57ab5a}\n"
     "@media(prefers-color-scheme:dark){:root{--back:#0d1117;--text:#e6edf3;--grid:#30363d;"
     "--c0:#58a6ff;--c1:#f0883e;--c2:#3fb950;--c3:#bc8cff;--c4:#f778ba;--c5:#39c5cf;--c6:#d29922;"
-    "--c7:#8b949e}}\n"
+    "--c7:#8b949e;--c8:#96d0ff}}\n"
     "body{background:var(--back);color:var(--text);font:15px/1.5 system-ui,sans-serif;"
     "max-width:1320px;margin:1.5em auto;padding:0 1em}\n"
     "table{border-collapse:collapse;margin:.5em 0}th,td{border-bottom:1px solid var(--grid);"
@@ -32,7 +33,8 @@ static const char head[] =
     "gap:1em}figure{margin:0}figcaption{font-weight:600}svg{width:100%;height:auto}\n"
     "svg text{fill:var(--text);font-size:12px}.end{text-anchor:end}.mid{text-anchor:middle}\n"
     ".grid{stroke:var(--grid)}.line{fill:none;stroke-width:1.6;stroke:currentColor}\n"
-    ".dot{fill:currentColor}.keys i{display:inline-block;width:.8em;height:.8em;margin-right:.3em;"
+    "svg .in{fill:var(--back)}.dot{fill:currentColor}.keys "
+    "i{display:inline-block;width:.8em;height:.8em;margin-right:.3em;"
     "background:currentColor}.keys span{margin-right:1em}\n";
 
 static void write_colours(FILE *out)
@@ -92,6 +94,7 @@ static void write_run(FILE *out, const metrics_run *run, size_t number)
     write_number(out, &run->steps, COLUMN_STEP);
     write_number(out, &run->steps, COLUMN_LOSS);
     write_number(out, &run->epochs, EPOCH_ACCURACY);
+    write_number(out, &run->epochs, EPOCH_TEST_LOSS);
     write_median(out, &run->steps);
     fputs("</tr>\n", out);
 }
@@ -99,8 +102,8 @@ static void write_run(FILE *out, const metrics_run *run, size_t number)
 static void write_runs(FILE *out, const metrics_runs *runs)
 {
     fputs("<table><tr><th>run</th><th>model</th><th>parameters</th><th>ranks</th><th>seed</th>"
-          "<th>started</th><th>updates</th><th>last loss</th><th>test accuracy</th><th>samples/s, "
-          "median</th></tr>\n",
+          "<th>started</th><th>updates</th><th>last loss</th><th>test accuracy</th><th>test "
+          "loss</th><th>samples/s, median</th></tr>\n",
           out);
     for (size_t i = 0; i < runs->count; i++)
         write_run(out, &runs->list[i], i);
@@ -122,11 +125,20 @@ static void write_lines(FILE *out, const metrics_runs *runs, const char *title, 
     chart_lines(out, title, of_epochs ? "epoch" : "update", lines, count);
 }
 
+/* What is not drawn is told. */
+static void write_left_out(FILE *out, const char *what, size_t shown, size_t all)
+{
+    if (shown < all)
+        fprintf(out, "<p>%zu of %zu %s are drawn.</p>\n", shown, all, what);
+}
+
 static void write_charts(FILE *out, const metrics_runs *runs)
 {
+    write_left_out(out, "runs", RUNS_IN_CHART, runs->count);
     fputs("<div class=\"charts\">\n", out);
     write_lines(out, runs, "Loss", false, COLUMN_STEP, COLUMN_LOSS);
     write_lines(out, runs, "Test accuracy", true, EPOCH_NUMBER, EPOCH_ACCURACY);
+    write_lines(out, runs, "Test loss", true, EPOCH_NUMBER, EPOCH_TEST_LOSS);
     write_lines(out, runs, "Learning rate", false, COLUMN_STEP, COLUMN_LR);
     write_lines(out, runs, "Norm of the gradient", false, COLUMN_STEP, COLUMN_GRAD_NORM);
     write_lines(out, runs, "Samples a second", false, COLUMN_STEP, COLUMN_RATE);
@@ -148,6 +160,7 @@ static void write_times(FILE *out, const metrics_run *run)
     if (count > 0)
         chart_bars(out, "Where the time of updates went, rank 0", part_names, PARTS, "s", bars,
                    count);
+    write_left_out(out, "epochs", count, epochs->count);
     if (count > 0 && epochs->list[EPOCH_OVERLAP][epochs->count - 1] >= 0.0)
         fprintf(out,
                 "<p>In the last epoch %.1f %% of the reduction was hidden behind backward.</p>\n",
@@ -162,25 +175,36 @@ static double member(const cJSON *object, const char *name)
     return cJSON_IsNumber(value) ? value->valuedouble : 0.0;
 }
 
+enum { MEMORY_PARTS = 6 };
+
+static const char *const memory_names[MEMORY_PARTS] = {"parameters", "gradients",   "states",
+                                                       "live",       "activations", "batch"};
+
+static chart_bar memory_bar(const cJSON *memory, size_t rank)
+{
+    chart_bar bar;
+    snprintf(bar.name, sizeof bar.name, "rank %zu", rank);
+    for (int p = 0; p < MEMORY_PARTS; p++)
+        bar.parts[p] = member(memory, memory_names[p]) / MIB;
+    return bar;
+}
+
 static void write_memory(FILE *out, const metrics_run *run)
 {
-    static const char *const names[] = {"parameters", "gradients",   "states",
-                                        "live",       "activations", "batch"};
-    enum { NAMES = sizeof names / sizeof *names };
     const cJSON *memory = cJSON_GetObjectItemCaseSensitive(run->about, "memory"), *rank;
-    chart_bar bars[BARS_MAX];
+    const int ranks = cJSON_GetArraySize(memory);
+    chart_bar *bars = calloc((size_t)ranks + 1, sizeof *bars);
     size_t count = 0;
+    if (bars == NULL)
+        return;
     cJSON_ArrayForEach(rank, memory)
     {
-        if (count == BARS_MAX)
-            break;
-        snprintf(bars[count].name, sizeof bars[count].name, "rank %zu", count);
-        for (int n = 0; n < NAMES; n++)
-            bars[count].parts[n] = member(rank, names[n]) / MIB;
+        bars[count] = memory_bar(rank, count);
         count++;
     }
     if (count > 0)
-        chart_bars(out, "Memory of each rank", names, NAMES, "MiB", bars, count);
+        chart_bars(out, "Memory of each rank", memory_names, MEMORY_PARTS, "MiB", bars, count);
+    free(bars);
 }
 
 static void write_devices(FILE *out, const metrics_run *run)
@@ -234,6 +258,7 @@ void run_page_write(FILE *out, const metrics_runs *runs)
         write_memory(out, run);
         write_devices(out, run);
         fputs("</div></div>\n", out);
+        pipe_chart_write(out, run->pipeline);
         write_settings(out, run);
     }
     fputs("</body></html>\n", out);

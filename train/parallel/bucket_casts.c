@@ -79,7 +79,7 @@ static void round_elements(float *values, ring_dtype type, size_t count)
 
 void casts_load_params(const zero_memory *memory, int bucket)
 {
-    const zero_array *from = memory->gathered, *to = memory->node_params;
+    const zero_array *from = zero_gathered(memory, bucket), *to = zero_node_params(memory, bucket);
     if (from != to)
         cast_elements(zero_bucket(memory, to, bucket), to->type, zero_bucket(memory, from, bucket),
                       from->type, memory->partition->buckets[bucket].count);
@@ -111,11 +111,14 @@ void casts_send_grads(const zero_memory *memory, int bucket)
 
 void casts_take_grads(const zero_memory *memory, int bucket, const void *reduced, bool add)
 {
-    void *kept = zero_owned(memory, &memory->grads, bucket);
+    const partition_bucket *at = &memory->partition->buckets[bucket];
+    void *kept = at->is_shared ? zero_bucket(memory, &memory->grads, bucket)
+                               : zero_owned(memory, &memory->grads, bucket);
     if (reduced == kept)
         return;
     (add ? add_elements : cast_elements)(kept, memory->grads.type, reduced, memory->wire->type,
-                                         zero_owned_count(memory, bucket));
+                                         at->is_shared ? at->count
+                                                       : zero_owned_count(memory, bucket));
 }
 
 const float *casts_float_grads(const zero_memory *memory, int bucket, const void *kept,
@@ -138,10 +141,12 @@ float *casts_begin_step(const zero_memory *memory, int bucket)
     return params;
 }
 
-void casts_end_step(const zero_memory *memory, int bucket)
+void casts_end_step(const zero_memory *memory, int bucket, size_t begin, size_t count)
 {
     if (memory->masters == &memory->params)
         return;
-    from_float(zero_owned(memory, &memory->params, bucket), memory->params.type,
-               zero_owned(memory, memory->masters, bucket), zero_owned_count(memory, bucket));
+    const ring_dtype type = memory->params.type;
+    const float *updated = zero_owned(memory, memory->masters, bucket);
+    from_float(element_of(zero_owned(memory, &memory->params, bucket), type, begin), type,
+               updated + begin, count);
 }

@@ -32,7 +32,7 @@ const float *casts_float_grads(const zero_memory *memory, int bucket, const void
 /** @return what the optimiser is to update, zero_owned_count() parameters in float32. */
 float *casts_begin_step(const zero_memory *memory, int bucket);
 
-/** They have been updated: parameters follow. */
-void casts_end_step(const zero_memory *memory, int bucket);
+/** @p count of them from @p begin on have been updated: parameters follow. */
+void casts_end_step(const zero_memory *memory, int bucket, size_t begin, size_t count);
 
 #endif

@@ -3,15 +3,15 @@
 #include "engine_state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "bucket_casts.h"
 #include "errors.h"
 
-/* An array over the partition: over all of it, or over what this rank owns. */
+/* An array over the partition. */
 typedef struct state_array {
     const char *state;
-    ring_dtype type;
-    unsigned char *values; /* NULL: not there */
-    bool split;
+    zero_array array; /* without data: not there */
 } state_array;
 
 enum { ARRAYS = 4 };
@@ -20,7 +20,15 @@ enum { ARRAYS = 4 };
 
 static state_array from_memory(const zero_array *array)
 {
-    return (state_array){STATE_PARAM, array->type, array->data, array->layout == LAYOUT_OWN};
+    return (state_array){STATE_PARAM, *array};
+}
+
+static state_array from_optimizer(const train_engine *engine, int state, float *values)
+{
+    return (state_array){optimizer_state_name(&engine->optimizer.config, state),
+                         {.type = RING_FLOAT32,
+                          .layout = engine->stage > 0 ? LAYOUT_OWN : LAYOUT_WHOLE,
+                          .data = (unsigned char *)values}};
 }
 
 /* Masters are what the parameters are: those of 16 bits are only read by nodes. */
@@ -28,13 +36,11 @@ static void list_arrays(const train_engine *engine, state_share share, state_arr
 {
     const train_optimizer *optimizer = &engine->optimizer;
     const zero_memory *memory = &engine->memory;
-    const bool split = engine->stage > 0, masters = memory->own_masters.data != NULL;
+    const bool masters = memory->own_masters.data != NULL;
     arrays[0] = from_memory(masters ? &memory->own_masters : &memory->params);
     arrays[1] = masters && share == SHARE_HELD ? from_memory(&memory->params) : (state_array){0};
-    arrays[2] = (state_array){optimizer_state_name(&optimizer->config, 0), RING_FLOAT32,
-                              (unsigned char *)optimizer->first, split};
-    arrays[3] = (state_array){optimizer_state_name(&optimizer->config, 1), RING_FLOAT32,
-                              (unsigned char *)optimizer->second, split};
+    arrays[2] = from_optimizer(engine, 0, optimizer->first);
+    arrays[3] = from_optimizer(engine, 1, optimizer->second);
 }
 
 static void add_number(engine_state *state, state_number number)
@@ -84,47 +90,85 @@ typedef struct flat_range {
     unsigned char *values;
 } flat_range;
 
-static flat_range range_of(const train_engine *engine, const state_array *array, int bucket,
+static flat_range range_of(const train_engine *engine, const zero_array *array, int bucket,
                            state_share share)
 {
+    const zero_memory *memory = &engine->memory;
     const partition_bucket *at = &engine->partition.buckets[bucket];
     const size_t own = at->offset + (size_t)engine->rank * at->part;
-    const size_t size = precision_size(array->type);
-    if (array->split)
-        return (flat_range){own, at->part, array->values + at->own * size};
-    if (share == SHARE_OWN)
-        return (flat_range){own, at->part, array->values + own * size};
-    return (flat_range){at->offset, at->count, array->values + at->offset * size};
+    if (share == SHARE_OWN || zero_has_part(memory, array, bucket))
+        return (flat_range){own, at->part, zero_part(memory, array, bucket)};
+    return (flat_range){at->offset, at->count, zero_bucket(memory, array, bucket)};
 }
 
-static void add_piece(engine_state *state, const state_array *array, const train_tensor *tensor,
-                      const flat_range *range)
+/* @return what of @p range lies in the tensor, counted from its first element. */
+static flat_range range_in(const flat_range *range, const train_tensor *tensor, size_t size)
 {
     const size_t tensor_end = tensor->offset + tensor->count,
                  range_end = range->begin + range->count;
     const size_t begin = tensor->offset > range->begin ? tensor->offset : range->begin;
     const size_t end = tensor_end < range_end ? tensor_end : range_end;
     if (begin >= end)
-        return;
+        return (flat_range){0};
+    return (flat_range){begin - tensor->offset, end - begin,
+                        range->values + (begin - range->begin) * size};
+}
+
+tensor_order engine_order(const train_engine *engine, int tensor)
+{
+    return engine->tensor.ranks > 1
+               ? engine->tensor.orders[tensor]
+               : tensor_order_whole(engine_network(engine)->tensors.list[tensor].count);
+}
+
+/* @return the number in the whole network of a tensor of all stages of this tensor rank. */
+static int number_of(const train_engine *engine, int staged)
+{
+    if (engine->tensor.ranks == 1)
+        return staged;
+    const train_tensor *tensor = &engine_staged_network(engine)->tensors.list[staged];
+    return tensor_parallel_number(&engine->tensor, tensor->name);
+}
+
+static void add_piece(const train_engine *engine, const state_array *array, int number,
+                      const flat_range *in, engine_state *state)
+{
+    const tensor_order order = engine_order(engine, number);
+    size_t part;
+    const size_t before = tensor_order_part(&order, engine->tensor.rank, &part);
+    const train_tensor *tensor = &engine_network(engine)->tensors.list[number];
     state->pieces[state->piece_count++] = (state_piece){.state = array->state,
                                                         .tensor = tensor,
-                                                        .begin = begin - tensor->offset,
-                                                        .count = end - begin,
-                                                        .type = array->type,
-                                                        .values = range->values +
-                                                                  (begin - range->begin) *
-                                                                      precision_size(array->type)};
+                                                        .order = order,
+                                                        .begin = before + in->begin,
+                                                        .count = in->count,
+                                                        .type = array->array.type,
+                                                        .values = in->values};
+}
+
+/* Of parameters that several ranks have, one owns them. */
+static bool is_listed(const train_engine *engine, const train_tensor *tensor, int local,
+                      state_share share)
+{
+    if (tensor->tie >= 0 || local < 0)
+        return false;
+    return share == SHARE_HELD || !engine->model.tensors.list[local].counted_elsewhere;
 }
 
 static void add_array(const train_engine *engine, const state_array *array, state_share share,
                       engine_state *state)
 {
-    const tensor_table *tensors = &engine->model.tensors;
+    const tensor_table *tensors = &engine_staged_network(engine)->tensors;
     for (int b = 0; b < engine->partition.count; b++) {
-        const flat_range range = range_of(engine, array, b, share);
+        const flat_range range = range_of(engine, &array->array, b, share);
         for (int t = 0; t < tensors->count; t++) {
-            if (tensors->list[t].tie < 0)
-                add_piece(state, array, &tensors->list[t], &range);
+            const int local = pipeline_local(&engine->pipeline, t);
+            if (!is_listed(engine, &tensors->list[t], local, share))
+                continue;
+            const flat_range in = range_in(&range, &engine->model.tensors.list[local],
+                                           precision_size(array->array.type));
+            if (in.count > 0)
+                add_piece(engine, array, number_of(engine, t), &in, state);
         }
     }
 }
@@ -132,14 +176,14 @@ static void add_array(const train_engine *engine, const state_array *array, stat
 ring_status engine_state_list(train_engine *engine, state_share share, engine_state *state)
 {
     state_array arrays[ARRAYS];
-    *state = (engine_state){0};
+    *state = (engine_state){.offload = &engine->offload};
     /* A tensor lies in one bucket, which cuts a range of it off. */
     const size_t most = (size_t)ARRAYS * (size_t)engine->model.tensors.count;
     RING_TRY(train_alloc((void **)&state->pieces, most * sizeof *state->pieces,
                          "the list of the engine's state"));
     list_arrays(engine, share, arrays);
     for (int a = 0; a < ARRAYS; a++) {
-        if (arrays[a].values != NULL)
+        if (arrays[a].array.data != NULL)
             add_array(engine, &arrays[a], share, state);
     }
     list_numbers(engine, state);
@@ -150,4 +194,45 @@ void engine_state_free(engine_state *state)
 {
     free(state->pieces);
     *state = (engine_state){0};
+}
+
+size_t state_piece_element(const state_piece *piece, size_t done, size_t *count)
+{
+    size_t run;
+    const size_t element = tensor_order_element(&piece->order, piece->begin + done, &run);
+    *count = run < piece->count - done ? run : piece->count - done;
+    return element;
+}
+
+static void set_piece(const state_piece *piece, const float *values)
+{
+    unsigned char *to = piece->values;
+    size_t now;
+    for (size_t done = 0; done < piece->count; done += now) {
+        const size_t element = state_piece_element(piece, done, &now);
+        cast_elements(to + done * precision_size(piece->type), piece->type, values + element,
+                      RING_FLOAT32, now);
+    }
+}
+
+ring_status state_piece_fetch(const engine_state *state, const state_piece *piece)
+{
+    offload_fetch(state->offload, piece->values, piece->count * precision_size(piece->type), true);
+    return train_failure_tell(&state->offload->failure);
+}
+
+ring_status engine_set_param(train_engine *engine, const train_tensor *tensor, const float *values)
+{
+    engine_state held;
+    ring_status status = engine_state_list(engine, SHARE_HELD, &held);
+    for (int i = 0; i < held.piece_count && status == RING_OK; i++) {
+        const state_piece *piece = &held.pieces[i];
+        if (piece->tensor != tensor || strcmp(piece->state, STATE_PARAM) != 0)
+            continue;
+        status = state_piece_fetch(&held, piece);
+        if (status == RING_OK)
+            set_piece(piece, values);
+    }
+    engine_state_free(&held);
+    return status;
 }

@@ -18,14 +18,20 @@ typedef enum state_share {
                   too, as the same state twice */
 } state_share;
 
-/** Neighbouring elements of one tensor, or of a state that an optimiser keeps for it. */
+/** Elements of one tensor, or of a state that an optimiser keeps for it: neighbours in the order in
+ *  which tensor ranks have it. */
 typedef struct state_piece {
-    const char *state; /* STATE_PARAM, "exp_avg", …: PyTorch's names */
-    const train_tensor *tensor;
-    size_t begin, count; /* in the tensor */
+    const char *state;          /* STATE_PARAM, "exp_avg", …: PyTorch's names */
+    const train_tensor *tensor; /* of the whole network, whatever stage of it is here */
+    tensor_order order;         /* of its elements; without tensor ranks the tensor's own */
+    size_t begin, count;        /* places in that order */
     ring_dtype type;
     void *values; /* [count] the engine's memory */
 } state_piece;
+
+/** @return the element of the tensor that is @p done elements behind the piece's first, and in
+ *  @p count how many are neighbours from there on, within the piece. */
+size_t state_piece_element(const state_piece *piece, size_t done, size_t *count);
 
 /** A number of the engine: one of the three is not NULL. */
 typedef struct state_number {
@@ -42,7 +48,8 @@ void state_number_set(const state_number *number, double value);
 enum { STATE_NUMBERS_MAX = 8 };
 
 typedef struct engine_state {
-    state_piece *pieces; /* [piece_count] state by state, tensors in the order of memory */
+    train_offload *offload; /* the engine's; values may lie in its files: offload_fetch() first */
+    state_piece *pieces;    /* [piece_count] state by state, buckets in the order of memory */
     int piece_count;
     state_number numbers[STATE_NUMBERS_MAX];
     int number_count;
@@ -52,5 +59,16 @@ typedef struct engine_state {
  *  engine_state_free() whatever the result. @return RING_OK or RING_ERR_MEMORY. */
 ring_status engine_state_list(train_engine *engine, state_share share, engine_state *state);
 void engine_state_free(engine_state *state);
+
+/** @return the order in which the elements of a tensor of engine_network() are listed. */
+tensor_order engine_order(const train_engine *engine, int tensor);
+
+/** Brings the values of @p piece into memory to be changed, where they lie in a file.
+ *  @return RING_OK, or RING_ERR_SYSTEM if the disk fails. */
+ring_status state_piece_fetch(const engine_state *state, const state_piece *piece);
+
+/** Sets what this rank holds of a tensor of engine_network(). @param values  [tensor->count]
+ *  @return RING_OK or RING_ERR_MEMORY. */
+ring_status engine_set_param(train_engine *engine, const train_tensor *tensor, const float *values);
 
 #endif

@@ -2,56 +2,94 @@
  * The parts ask their owners. */
 #include "estimate.h"
 
+#include <string.h>
+
 #include "errors.h"
 
-memory_estimate estimate_memory(const train_config *config, const train_model *model,
-                                const train_partition *partition, int stage)
+memory_estimate estimate_memory(const train_engine *engine, int stage)
 {
+    const train_config *config = engine->config;
+    const train_partition *partition = &engine->partition;
     const int split = partition->ranks > 1 ? stage : 0;
     const size_t updated = split > 0 ? partition->own : partition->elements;
     zero_memory memory;
-    zero_memory_plan(&memory, model, partition, &config->precision, split, 0);
+    zero_memory_plan(&memory, partition, &config->precision, split, 0);
+    offload_plan(&config->offload, &memory);
+    const bool in_file = strcmp(config->offload.states.device, "nvme") == 0;
     return (memory_estimate){.params = zero_param_bytes(&memory),
                              .grads = zero_grad_bytes(&memory),
                              .states = zero_master_bytes(&memory) +
-                                       optimizer_needs(&config->optimizer, updated),
+                                       (in_file ? 0 : optimizer_needs(&config->optimizer, updated)),
+                             .files = offload_bytes(config, &memory, updated),
                              .live = zero_live_bytes(&memory),
-                             .activations = model_memory_bytes(model) +
-                                            model->max_batch * shape_count(&model->input) *
-                                                sizeof(float)};
+                             .activations = model_memory_bytes(&engine->model) +
+                                            engine_batch_bytes(engine)};
 }
 
-static void print_stage(const train_config *config, const train_model *model,
-                        const train_partition *partition, int stage, FILE *out)
+static void print_row(const train_engine *engine, int stage, FILE *out)
 {
-    const memory_estimate bytes = estimate_memory(config, model, partition, stage);
+    const memory_estimate bytes = estimate_memory(engine, stage);
     fprintf(out, "%c %5d %13zu %13zu %13zu %13zu %13zu %13zu\n",
-            stage == config->zero_stage ? '*' : ' ', stage, bytes.params, bytes.grads, bytes.states,
-            bytes.live, bytes.activations,
+            stage == engine->config->zero_stage ? '*' : ' ', stage, bytes.params, bytes.grads,
+            bytes.states, bytes.live, bytes.activations,
             bytes.params + bytes.grads + bytes.states + bytes.live + bytes.activations);
 }
 
-static ring_status print_all(const train_config *config, const train_model *model,
-                             const train_partition *partition, FILE *out)
+static void print_head(const train_engine *engine, FILE *out)
 {
-    const int ranks = partition->ranks;
+    const int ranks = engine->ranks, stages = engine->pipeline.place.stages;
+    const train_model *whole = stages > 1 ? &engine->pipeline.whole : &engine->model;
+    if (engine->tensor.ranks > 1)
+        fprintf(out, "each of %d tensor ranks computes a share of the layers; of one of them:\n",
+                engine->tensor.ranks);
     fprintf(out,
-            "memory of a rank in bytes, %d rank%s, %zu parameters, passes of up to %zu samples:\n"
-            "  %5s %13s %13s %13s %13s %13s %13s\n",
-            ranks, ranks == 1 ? "" : "s", model_parameters(model), model->max_batch, "stage",
-            "parameters", "gradients", "states", "live buckets", "activations", "together");
-    for (int stage = 0; stage <= STAGE_MAX; stage++)
-        print_stage(config, model, partition, stage, out);
-    return zero_memory_check(model, ranks > 1 ? (int)config->zero_stage : 0);
+            "memory of a rank in bytes, %d rank%s%s, %zu parameters, passes of up to %zu "
+            "samples:\n  %5s %13s %13s %13s %13s %13s %13s\n",
+            ranks, ranks == 1 ? "" : "s", stages > 1 ? " a stage" : "", model_parameters(whole),
+            engine->model.max_batch, "stage", "parameters", "gradients", "states", "live buckets",
+            "activations", "together");
+}
+
+/* Activations are of the micro-batches that a stage has forward, but not yet backward. */
+static void print_place(const train_engine *engine, FILE *out)
+{
+    const pipe_place *place = &engine->pipeline.place;
+    const int *starts = &engine->pipeline.starts[place->stage], slots = engine->model.slot_count;
+    fprintf(out,
+            "stage %d of the pipeline: layers %d to %d, %zu parameters, activations of %d "
+            "micro-batch%s\n",
+            place->stage, starts[0], starts[1] - 1, model_parameters(&engine->model), slots,
+            slots == 1 ? "" : "es");
+}
+
+/* ZeRO 2 and 3 do not go with a pipeline. */
+static void print_rows(const train_engine *engine, FILE *out)
+{
+    const bool cut = engine->pipeline.place.stages > 1;
+    if (cut)
+        print_place(engine, out);
+    for (int stage = 0; stage <= (cut ? 1 : STAGE_MAX); stage++)
+        print_row(engine, stage, out);
+    const size_t files = estimate_memory(engine, (int)engine->config->zero_stage).files;
+    if (files > 0)
+        fprintf(out, "offloaded, beside that: %zu bytes of a rank in files\n", files);
 }
 
 ring_status estimate_print(const train_config *config, const model_spec *spec, size_t samples_max,
-                           int ranks, FILE *out)
+                           const train_grid *grid, FILE *out)
 {
-    train_engine engine = {.config = config, .ranks = ranks, .pipeline.place = {.stages = 1}};
-    ring_status status = engine_plan(&engine, spec, spec, samples_max);
-    if (status == RING_OK)
-        status = print_all(config, &engine.model, &engine.partition, out);
-    engine_destroy(&engine);
+    ring_status status = RING_OK;
+    for (int s = 0; s < grid->stages && status == RING_OK; s++) {
+        train_engine engine = {.config = config,
+                               .ranks = grid->shares,
+                               .tensor.ranks = grid->tensors,
+                               .pipeline.place = {grid->stages, s}};
+        status = engine_plan(&engine, spec, samples_max);
+        if (status == RING_OK && s == 0)
+            print_head(&engine, out);
+        if (status == RING_OK)
+            print_rows(&engine, out);
+        engine_destroy(&engine);
+    }
     return status;
 }

@@ -13,18 +13,21 @@
 /** Bytes of one rank. */
 typedef struct memory_estimate {
     size_t params, grads, states; /* held all the time; float32 masters are states */
+    size_t files;                 /* beside these, what is offloaded */
     size_t live;                  /* buckets that are worked on */
-    size_t activations; /* outputs, their gradients, what layers keep, and their scratch */
+    size_t activations; /* outputs, their gradients, what layers keep, their scratch, samples and
+                           labels */
 } memory_estimate;
 
-/** @return the memory of stage @p stage on the ranks of @p partition. */
-memory_estimate estimate_memory(const train_config *config, const train_model *model,
-                                const train_partition *partition, int stage);
+/** @return the memory of stage @p stage of ZeRO on a rank of @p engine, which engine_plan() made.
+ */
+memory_estimate estimate_memory(const train_engine *engine, int stage);
 
-/** Prints a line for each stage of ZeRO on @p ranks ranks; the configured one is marked.
+/** Prints a line for each stage of ZeRO, of one rank of each stage of the pipeline; the configured
+ *  one is marked.
  *  @param samples_max  of a rank an epoch; SIZE_MAX: not known
  *  @return RING_OK, or what engine_plan() or the configured stage is refused for. */
 ring_status estimate_print(const train_config *config, const model_spec *spec, size_t samples_max,
-                           int ranks, FILE *out);
+                           const train_grid *grid, FILE *out);
 
 #endif

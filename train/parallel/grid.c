@@ -1,31 +1,116 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Places of ranks, and a communicator for each row and column. */
+ * Places of ranks, and a communicator for each direction. */
 #include "grid.h"
+
+#include <stdbool.h>
+#include <string.h>
 
 #include "errors.h"
 
-train_grid grid_place(int ranks, int rank, int stages)
+enum { PRINTED_MAX = 64 };
+
+train_grid grid_place(int ranks, int rank, int stages, int tensors)
 {
-    const int shares = ranks / stages;
+    const int shares = ranks / stages / tensors;
     return (train_grid){.stages = stages,
                         .shares = shares,
-                        .stage = rank / shares,
-                        .share = rank % shares};
+                        .tensors = tensors,
+                        .stage = rank / tensors / shares,
+                        .share = rank / tensors % shares,
+                        .tensor = rank % tensors};
 }
 
-ring_status grid_join(const train_grid *grid, ring_comm *world, ring_comm **data, ring_comm **pipe)
+int grid_rank(const train_grid *grid, int stage, int share, int tensor)
 {
-    *data = world;
-    *pipe = NULL;
-    if (grid->stages == 1)
+    return (stage * grid->shares + share) * grid->tensors + tensor;
+}
+
+/* ---- Lines --------------------------------------------------------------------------------- */
+
+void grid_print(const train_grid *grid, FILE *out)
+{
+    const bool small = grid->stages * grid->shares * grid->tensors <= PRINTED_MAX;
+    fprintf(out, "rank = (stage * %d + share of the data) * %d + tensor rank%s\n", grid->shares,
+            grid->tensors, small ? ":" : "");
+    for (int stage = 0; stage < grid->stages && small; stage++) {
+        fprintf(out, "  stage %d:", stage);
+        for (int share = 0; share < grid->shares; share++) {
+            fprintf(out, "%s share %d:", share > 0 ? ";" : "", share);
+            for (int tensor = 0; tensor < grid->tensors; tensor++)
+                fprintf(out, " %d", grid_rank(grid, stage, share, tensor));
+        }
+        fputc('\n', out);
+    }
+}
+
+/* Groups of @p length ranks that are @p stride apart. */
+static void print_groups(const char *what, int ranks, int length, int stride, FILE *out)
+{
+    if (length == 1)
+        return;
+    fprintf(out, "groups of %s:", what);
+    for (int group = 0, printed = 0; group < ranks / length && printed < PRINTED_MAX; group++) {
+        const int first = group / stride * stride * length + group % stride;
+        fprintf(out, "%s", group > 0 ? "," : "");
+        for (int i = 0; i < length && printed < PRINTED_MAX; i++, printed++)
+            fprintf(out, " %d", first + i * stride);
+    }
+    fprintf(out, "%s\n", ranks > PRINTED_MAX ? " …" : "");
+}
+
+void grid_print_groups(const train_grid *grid, FILE *out)
+{
+    const int shares = grid->shares, tensors = grid->tensors;
+    const int ranks = grid->stages * shares * tensors;
+    print_groups("gradients", ranks, shares, tensors, out);
+    print_groups("activations", ranks, grid->stages, shares * tensors, out);
+    print_groups("tensor ranks", ranks, tensors, 1, out);
+}
+
+/* ---- Places and communicators -------------------------------------------------------------- */
+
+/* Neighbours of other tensor groups have the next share each, and after the last one the first. */
+int grid_shares_of(const train_grid *grid, int first, int count)
+{
+    const int groups = (first + count - 1) / grid->tensors - first / grid->tensors + 1;
+    return groups < grid->shares ? groups : grid->shares;
+}
+
+static ring_status split(ring_comm *world, int colour, int key, ring_comm **comm)
+{
+    return train_ring(world, ring_comm_split(world, colour, key, comm));
+}
+
+ring_status grid_join(const train_grid *grid, ring_comm *world, grid_comms *comms)
+{
+    const int stage = grid->stage, share = grid->share, tensor = grid->tensor;
+    *comms = (grid_comms){.world = world, .data = world};
+    if (grid->stages == 1 && grid->tensors == 1)
         return RING_OK;
-    RING_TRY(train_ring(world, ring_comm_split(world, grid->stage, grid->share, data)));
-    return train_ring(world, ring_comm_split(world, grid->share, grid->stage, pipe));
+    RING_TRY(split(world, stage * grid->tensors + tensor, share, &comms->data));
+    if (grid->stages > 1)
+        RING_TRY(split(world, share * grid->tensors + tensor, stage, &comms->pipe));
+    if (grid->tensors > 1)
+        RING_TRY(split(world, stage * grid->shares + share, tensor, &comms->tensor));
+    return RING_OK;
 }
 
-void grid_leave(ring_comm *world, ring_comm *data, ring_comm *pipe)
+void grid_leave(grid_comms *comms)
 {
-    ring_comm_destroy(pipe);
-    if (data != world)
-        ring_comm_destroy(data);
+    ring_comm_destroy(comms->tensor);
+    ring_comm_destroy(comms->pipe);
+    if (comms->data != comms->world)
+        ring_comm_destroy(comms->data);
+    *comms = (grid_comms){0};
+}
+
+ring_status grid_sum(ring_comm *comm, double *sums, size_t count)
+{
+    const size_t ranks = (size_t)ring_comm_size(comm), rank = (size_t)ring_comm_rank(comm);
+    memmove(&sums[rank * count], sums, count * sizeof *sums);
+    RING_TRY(train_ring(comm, ring_all_gather(&sums[rank * count], sums, count, RING_FLOAT64, comm,
+                                              NULL)));
+    for (size_t i = count; i < ranks * count; i++)
+        sums[i % count] += sums[i];
+    return RING_OK;
 }

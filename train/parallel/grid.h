@@ -1,25 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * grid: ranks as a rectangle of pipeline stages and shares of the data. As in DeepSpeed's
- * topology, rank = stage * shares + share: the ranks of a stage are neighbours.
+ * grid: ranks as a box of pipeline stages, shares of the data and tensor ranks. As in DeepSpeed's
+ * topology, rank = (stage * shares + share) * tensors + tensor: the ranks of a stage are
+ * neighbours, and of those the ones that compute the same samples together.
  */
 #ifndef TRAIN_GRID_H
 #define TRAIN_GRID_H
 
 #include <ring/ring.h>
+#include <stdio.h>
 
 typedef struct train_grid {
-    int stages, shares; /* their product is the number of ranks */
-    int stage, share;   /* of this rank */
+    int stages, shares, tensors; /* their product is the number of ranks */
+    int stage, share, tensor;    /* of this rank */
 } train_grid;
 
-/** @return the place of @p rank; @p stages divides @p ranks. */
-train_grid grid_place(int ranks, int rank, int stages);
+/** Communicators of the ranks that differ from this one in one of the three alone. */
+typedef struct grid_comms {
+    ring_comm *world;  /* borrowed; all ranks */
+    ring_comm *data;   /* by their shares; world itself if there is nothing else */
+    ring_comm *pipe;   /* by their stages; NULL with one */
+    ring_comm *tensor; /* NULL with one tensor rank */
+} grid_comms;
 
-/** Collective over @p world: the ranks of this rank's stage, which share its data out, and those
- *  with this rank's share, by their stages. With one stage @p data is @p world itself and @p pipe
- *  is NULL. End with grid_leave(). */
-ring_status grid_join(const train_grid *grid, ring_comm *world, ring_comm **data, ring_comm **pipe);
-void grid_leave(ring_comm *world, ring_comm *data, ring_comm *pipe);
+/** @return the place of @p rank; @p stages * @p tensors divides @p ranks. */
+train_grid grid_place(int ranks, int rank, int stages, int tensors);
+
+/** @return the rank at that place. */
+int grid_rank(const train_grid *grid, int stage, int share, int tensor);
+
+/** Prints which ranks stand where, a line a stage; nothing but the rule for more than 64 ranks. */
+void grid_print(const train_grid *grid, FILE *out);
+
+/** Prints the groups that exchange gradients, activations and sums of tensor ranks, as far as there
+ *  are such exchanges. */
+void grid_print_groups(const train_grid *grid, FILE *out);
+
+/** @return how many shares of the data the @p count ranks from @p first on have between them. */
+int grid_shares_of(const train_grid *grid, int first, int count);
+
+/** Collective over @p world. End with grid_leave() whatever the result. */
+ring_status grid_join(const train_grid *grid, ring_comm *world, grid_comms *comms);
+void grid_leave(grid_comms *comms);
+
+/** Collective over @p comm: sums in the order of its ranks.
+ *  @param sums  [ranks, count]; each rank gives the first row, which becomes the sum. */
+ring_status grid_sum(ring_comm *comm, double *sums, size_t count);
 
 #endif

@@ -7,7 +7,7 @@
 #include "agree.h"
 #include "errors.h"
 
-/* Elements are numbered over ranks: rank * SPAN + place in the flat buffers. */
+/* Elements are numbered over ranks: rank * SPAN + place in the network. */
 #define SPAN (UINT64_C(1) << 44)
 #define NOWHERE UINT64_MAX
 
@@ -108,24 +108,43 @@ typedef struct overflow_place {
     size_t index;
 } overflow_place;
 
+static bool is_in(const train_tensor *tensor, uint64_t element)
+{
+    return tensor->tie < 0 && element >= tensor->offset && element < tensor->offset + tensor->count;
+}
+
+static const train_tensor *tensor_at(const tensor_table *table, uint64_t element)
+{
+    int t = 0;
+    while (t + 1 < table->count && !is_in(&table->list[t], element))
+        t++;
+    return &table->list[t];
+}
+
+/* @return the number, among those of the whole network, of an element that lies here. */
+static uint64_t number_of(const overflow_tensors *tensors, uint64_t element)
+{
+    for (int t = 0; t < tensors->whole->count && element != NOWHERE; t++) {
+        const int local = tensors->locals != NULL ? tensors->locals[t] : t;
+        if (local >= 0 && is_in(&tensors->here->list[local], element))
+            return tensors->whole->list[t].offset + element - tensors->here->list[local].offset;
+    }
+    return element;
+}
+
 static ring_status agree_on_place(const overflow_watch *watch, const zero_memory *memory,
-                                  const tensor_table *tensors, ring_comm *comm,
+                                  const overflow_tensors *tensors, ring_comm *comm,
                                   overflow_place *place)
 {
-    uint64_t first[2] = {watch->first, first_reduced(memory)};
+    uint64_t first[2] = {number_of(tensors, watch->first),
+                         number_of(tensors, first_reduced(memory))};
     if (first[0] != NOWHERE)
-        first[0] += (uint64_t)memory->rank * SPAN;
+        first[0] += (uint64_t)ring_comm_rank(comm) * SPAN;
     RING_TRY(train_ring(comm, ring_all_reduce(first, first, 2, RING_UINT64, RING_MIN, comm, NULL)));
     place->sent = first[0] != NOWHERE;
     const uint64_t element = place->sent ? first[0] % SPAN : first[1];
     place->rank = (int)(first[0] / SPAN);
-    place->tensor = tensors->list;
-    for (int i = 0; i < tensors->count; i++) {
-        const train_tensor *tensor = &tensors->list[i];
-        if (tensor->tie < 0 && element >= tensor->offset &&
-            element < tensor->offset + tensor->count)
-            place->tensor = tensor;
-    }
+    place->tensor = tensor_at(tensors->whole, element);
     place->index = (size_t)element - place->tensor->offset;
     return RING_OK;
 }
@@ -171,24 +190,29 @@ static void write_own_line(const overflow_watch *watch, char *text, const char *
              update);
 }
 
+void overflow_forget(overflow_watch *watch)
+{
+    watch->first = NOWHERE;
+}
+
 void overflow_none(overflow_watch *watch)
 {
     loss_scaler_update(&watch->scaler, false);
 }
 
 ring_status overflow_skip(overflow_watch *watch, const zero_memory *memory,
-                          const tensor_table *tensors, ring_comm *comm, long update)
+                          const overflow_tensors *tensors, ring_comm *comm, long update)
 {
     const loss_scaler before = watch->scaler;
     const scaler_verdict verdict = loss_scaler_update(&watch->scaler, true);
     overflow_place place;
     char where[OVERFLOW_TEXT_MAX];
     RING_TRY(agree_on_place(watch, memory, tensors, comm, &place));
+    watch->first = NOWHERE;
     if (verdict == SCALER_AT_LEAST)
         return agree(comm, train_fail(RING_ERR_USAGE, AT_LEAST, before.scale, update,
                                       place.tensor->name));
     watch->skipped++;
-    watch->first = NOWHERE;
     write_deepspeed_line(watch->lines[0], &before, &watch->scaler, verdict);
     write_place(where, &place);
     write_own_line(watch, watch->lines[1], where, before.scale, update);

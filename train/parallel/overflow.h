@@ -24,13 +24,24 @@ overflow_watch overflow_start(const precision_config *precision);
 /** Looks at gradients of this rank that are about to travel. */
 void overflow_look(overflow_watch *watch, const zero_memory *memory, int bucket);
 
+/** An update was left in the middle: what was seen of it is nothing. */
+void overflow_forget(overflow_watch *watch);
+
 /** An update went well. */
 void overflow_none(overflow_watch *watch);
 
-/** Collective: the gradients' norm is not finite, on every rank. Moves the scale and fills the
- *  lines. @param update  its number, from 1.
+/** What the elements of this rank's gradients belong to. */
+typedef struct overflow_tensors {
+    const tensor_table *here;  /* as they lie here */
+    const tensor_table *whole; /* of the network, as all ranks of @p comm number them */
+    const int *locals;         /* [whole->count] originals: their tensor here, or -1; NULL: the
+                                  tables are the same */
+} overflow_tensors;
+
+/** Collective: the gradients' norm is not finite, on every rank of @p comm. Moves the scale and
+ *  fills the lines. @param update  its number, from 1.
  *  @return RING_OK, or on all ranks the error that ends the training. */
 ring_status overflow_skip(overflow_watch *watch, const zero_memory *memory,
-                          const tensor_table *tensors, ring_comm *comm, long update);
+                          const overflow_tensors *tensors, ring_comm *comm, long update);
 
 #endif

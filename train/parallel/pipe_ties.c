@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "errors.h"
-#include "optimizer.h"
+#include "precision.h"
 #include "stages.h"
 
 /* ---- Finding ------------------------------------------------------------------------------- */
@@ -87,43 +87,14 @@ void pipe_ties_leave(pipe_ties *ties)
     *ties = (pipe_ties){0};
 }
 
-ring_status pipe_ties_reduce(const pipe_ties *ties, float *const *grads)
+ring_status pipe_ties_reduce(const pipe_ties *ties, void *grads, ring_dtype type)
 {
     for (int i = 0; i < ties->count; i++) {
         const pipe_tie *tie = &ties->list[i];
-        float *grad = grads[tie->tensor];
+        unsigned char *grad = (unsigned char *)grads + tie->offset * precision_size(type);
         if (tie->here)
-            RING_TRY(train_ring(tie->comm, ring_all_reduce(grad, grad, tie->count, RING_FLOAT32,
-                                                           RING_SUM, tie->comm, NULL)));
+            RING_TRY(train_ring(tie->comm, ring_all_reduce(grad, grad, tie->count, type, RING_SUM,
+                                                           tie->comm, NULL)));
     }
     return RING_OK;
-}
-
-/* ---- The norm ------------------------------------------------------------------------------ */
-
-/* @return the first copy that ends behind @p begin, or NULL. */
-static const pipe_tie *next_copy(const pipe_ties *ties, size_t begin)
-{
-    const pipe_tie *next = NULL;
-    for (int i = 0; i < ties->count; i++) {
-        const pipe_tie *tie = &ties->list[i];
-        if (tie->copied && tie->offset + tie->count > begin &&
-            (next == NULL || tie->offset < next->offset))
-            next = tie;
-    }
-    return next;
-}
-
-double pipe_ties_sum_squares(const pipe_ties *ties, const float *grads, size_t begin, size_t count)
-{
-    const size_t end = begin + count;
-    double sum = 0.0;
-    for (size_t at = begin; at < end;) {
-        const pipe_tie *copy = next_copy(ties, at);
-        const size_t stop = copy != NULL && copy->offset < end ? copy->offset : end;
-        if (stop > at)
-            sum += optimizer_sum_squares(grads + (at - begin), stop - at);
-        at = stop < end ? copy->offset + copy->count : end;
-    }
-    return sum;
 }

@@ -34,11 +34,7 @@ void pipe_ties_leave(pipe_ties *ties);
 /** @return the tie of a tensor of the whole, or NULL. */
 pipe_tie *pipe_ties_of(const pipe_ties *ties, int tensor);
 
-/** Collective over the stages. @param grads  by tensors of the whole. */
-ring_status pipe_ties_reduce(const pipe_ties *ties, float *const *grads);
-
-/** @return the sum of squares of @p grads [count], which lie @p begin elements into the flat
- * buffer, but for copies. */
-double pipe_ties_sum_squares(const pipe_ties *ties, const float *grads, size_t begin, size_t count);
+/** Collective over the stages. @param grads  the flat buffer of this stage, of @p type. */
+ring_status pipe_ties_reduce(const pipe_ties *ties, void *grads, ring_dtype type);
 
 #endif

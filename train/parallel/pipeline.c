@@ -31,6 +31,8 @@ ring_status pipeline_create(train_pipeline *pipeline, const pipeline_config *con
                          (size_t)whole->tensors.count * sizeof *whole->params, "tensors"));
     RING_TRY(train_alloc((void **)&whole->grads,
                          (size_t)whole->tensors.count * sizeof *whole->grads, "tensors"));
+    RING_TRY(train_alloc((void **)&pipeline->locals,
+                         (size_t)whole->tensors.count * sizeof *pipeline->locals, "tensors"));
     RING_TRY(stages_cut(whole, config->partition, place.stages, pipeline->starts));
     RING_TRY(pipe_ties_find(&pipeline->ties, whole, pipeline->starts, place.stage));
     const int *starts = &pipeline->starts[place.stage];
@@ -41,6 +43,7 @@ void pipeline_destroy(train_pipeline *pipeline)
 {
     pipe_ties_leave(&pipeline->ties);
     free(pipeline->starts);
+    free(pipeline->locals);
     model_destroy(&pipeline->whole);
     *pipeline = (train_pipeline){0};
 }
@@ -59,67 +62,76 @@ static void mark_bucket(const train_partition *partition, size_t offset)
 }
 
 /* Of tensors that share memory on this rank the first; a copy stands for its original. */
-static void place_tensor(train_pipeline *pipeline, const train_model *model,
-                         const train_partition *partition, int local, int number)
+static void find_tensor(train_pipeline *pipeline, const tensor_table *tensors,
+                        const train_partition *partition, int local, int number)
 {
-    const train_tensor *tensor = &model->tensors.list[local];
+    train_tensor *tensor = &tensors->list[local];
     const int tie = pipeline->whole.tensors.list[number].tie;
     if (tensor->tie >= 0)
         return;
     const int original = tie >= 0 ? tie : number;
-    model_place(&pipeline->whole, original, model->params[local], model->grads[local]);
+    pipeline->locals[original] = local;
     pipe_tie *shared = pipe_ties_of(&pipeline->ties, original);
     if (shared == NULL)
         return;
+    tensor->counted_elsewhere = shared->copied;
     shared->offset = tensor->offset;
     mark_bucket(partition, tensor->offset);
 }
 
-void pipeline_place(train_pipeline *pipeline, const train_model *model,
-                    const train_partition *partition)
+void pipeline_find(train_pipeline *pipeline, const train_model *model,
+                   const train_partition *partition)
 {
     const int first = pipeline->starts[pipeline->place.stage],
               end = pipeline->starts[pipeline->place.stage + 1];
+    for (int t = 0; t < pipeline->whole.tensors.count; t++)
+        pipeline->locals[t] = -1;
     for (int n = first; n < end; n++) {
         const model_node *from = &model->nodes[model_part_node(first, n)];
         for (int t = 0; t < from->use.tensor_count; t++)
-            place_tensor(pipeline, model, partition, from->tensors[t],
-                         pipeline->whole.nodes[n].tensors[t]);
+            find_tensor(pipeline, &model->tensors, partition, from->tensors[t],
+                        pipeline->whole.nodes[n].tensors[t]);
     }
+}
+
+void pipeline_place(train_pipeline *pipeline, const train_model *model)
+{
+    for (int t = 0; t < pipeline->whole.tensors.count; t++) {
+        const int local = pipeline->locals[t];
+        if (local >= 0)
+            model_place(&pipeline->whole, t, model->params[local], model->grads[local]);
+    }
+}
+
+int pipeline_local(const train_pipeline *pipeline, int tensor)
+{
+    return pipeline->locals != NULL ? pipeline->locals[tensor] : tensor;
 }
 
 /* ---- Over the stages ----------------------------------------------------------------------- */
 
 /* The tensors of one node, from the stage that has them. */
-static ring_status gather_node(const train_pipeline *pipeline, int node, float *params)
+static ring_status gather_node(const train_pipeline *pipeline, int node,
+                               const tensor_table *tensors, const float *own, float *params)
 {
     const train_model *whole = &pipeline->whole;
     const int stage = stages_of(pipeline->starts, node);
     for (int t = 0; t < whole->nodes[node].use.tensor_count; t++) {
-        const int number = whole->nodes[node].tensors[t];
+        const int number = whole->nodes[node].tensors[t], local = pipeline->locals[number];
         const train_tensor *tensor = &whole->tensors.list[number];
+        const float *from = local >= 0 ? own + tensors->list[local].offset : NULL;
         if (tensor->tie < 0)
             RING_TRY(train_ring(pipeline->comm,
-                                ring_broadcast(whole->params[number], params + tensor->offset,
-                                               tensor->count, RING_FLOAT32, stage, pipeline->comm,
-                                               NULL)));
+                                ring_broadcast(from, params + tensor->offset, tensor->count,
+                                               RING_FLOAT32, stage, pipeline->comm, NULL)));
     }
     return RING_OK;
 }
 
-ring_status pipeline_gather(const train_pipeline *pipeline, float *params)
+ring_status pipeline_gather(const train_pipeline *pipeline, const tensor_table *tensors,
+                            const float *own, float *params)
 {
     for (int n = 0; n < pipeline->whole.node_count; n++)
-        RING_TRY(gather_node(pipeline, n, params));
-    return RING_OK;
-}
-
-ring_status pipeline_sum(const train_pipeline *pipeline, double *sums, size_t count)
-{
-    const size_t stages = (size_t)pipeline->place.stages, stage = (size_t)pipeline->place.stage;
-    RING_TRY(train_ring(pipeline->comm, ring_all_gather(&sums[stage * count], sums, count,
-                                                        RING_FLOAT64, pipeline->comm, NULL)));
-    for (size_t i = count; i < stages * count; i++)
-        sums[i % count] += sums[i];
+        RING_TRY(gather_node(pipeline, n, tensors, own, params));
     return RING_OK;
 }

@@ -16,6 +16,7 @@ typedef struct train_pipeline {
     ring_comm *comm;   /* borrowed; the ranks with the same share of the data, by stages */
     int *starts;       /* [stages + 1] first nodes */
     train_model whole; /* planned; its params are those of the stage, elsewhere NULL */
+    int *locals;       /* [whole.tensors.count] originals: their tensor in the stage, or -1 */
     pipe_ties ties;
 } train_pipeline;
 
@@ -28,10 +29,17 @@ ring_status pipeline_create(train_pipeline *pipeline, const pipeline_config *con
                             model_spec *part);
 void pipeline_destroy(train_pipeline *pipeline);
 
-/** Tells where the stage's parameters lie: as @p model's. Marks buckets with parameters that other
- *  stages share. */
-void pipeline_place(train_pipeline *pipeline, const train_model *model,
-                    const train_partition *partition);
+/** Finds the tensors of the stage among those of the whole, and marks buckets with parameters that
+ *  other stages share. */
+void pipeline_find(train_pipeline *pipeline, const train_model *model,
+                   const train_partition *partition);
+
+/** Tells where the stage's parameters lie: as @p model's. */
+void pipeline_place(train_pipeline *pipeline, const train_model *model);
+
+/** @return the tensor of the stage that is the original @p tensor of the whole, or -1: another
+ *  stage has it. */
+int pipeline_local(const train_pipeline *pipeline, int tensor);
 
 /** Collective over the stages: makes the communicators for what they share. */
 ring_status pipeline_join(train_pipeline *pipeline);
@@ -40,12 +48,11 @@ ring_status pipeline_join(train_pipeline *pipeline);
 bool pipeline_is_first(const train_pipeline *pipeline);
 bool pipeline_is_last(const train_pipeline *pipeline);
 
-/** Collective over the stages. @param[out] params  [whole.tensors.elements] of all stages, by the
- *  offsets of pipeline->whole.tensors. */
-ring_status pipeline_gather(const train_pipeline *pipeline, float *params);
-
-/** Collective over the stages: sums in their order.
- *  @param sums  [stages, count]; each stage gives its row, and the first row becomes the sum. */
-ring_status pipeline_sum(const train_pipeline *pipeline, double *sums, size_t count);
+/** Collective over the stages.
+ *  @param own  the stage's parameters, by the offsets of its @p tensors
+ *  @param[out] params  [whole.tensors.elements] of all stages, by the offsets of
+ *  pipeline->whole.tensors. */
+ring_status pipeline_gather(const train_pipeline *pipeline, const tensor_table *tensors,
+                            const float *own, float *params);
 
 #endif

@@ -3,6 +3,7 @@
 #include "schedule_1f1b.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "errors.h"
 #include "step_writer.h"
@@ -86,7 +87,7 @@ static int run_timeline(timeline *t)
     return last;
 }
 
-ring_status pipe_count_idle(int stages, int micro_batches, double *idle)
+ring_status pipe_count_slots(int stages, int micro_batches, int *ends, double *idle)
 {
     const size_t passes = (size_t)stages * (size_t)micro_batches * 2;
     timeline t = {.stages = stages, .micro_batches = micro_batches};
@@ -95,6 +96,8 @@ ring_status pipe_count_idle(int stages, int micro_batches, double *idle)
     t.done = t.ends + passes;
     t.clock = t.done + stages;
     *idle = 1.0 - 2.0 * micro_batches / run_timeline(&t);
+    if (ends != NULL)
+        memcpy(ends, t.ends, passes * sizeof *ends);
     free(t.ends);
     return RING_OK;
 }

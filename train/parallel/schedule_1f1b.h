@@ -29,10 +29,11 @@ pipe_pass pipe_pass_of(const pipe_place *place, int micro_batches, int number);
 /** @return activation slots of a stage: micro-batches that it has forward, but not yet backward. */
 int pipe_slots(const pipe_place *place, int micro_batches);
 
-/** The share of idle slots, counted in the passes of all stages: each takes one slot, and begins
- *  when what it works on has been made. It is (p - 1) / (m + p - 1).
- *  @param[out] idle  @return RING_OK or RING_ERR_MEMORY. */
-ring_status pipe_count_idle(int stages, int micro_batches, double *idle);
+/** When passes end that take one slot each, and begin when what they work on has been made.
+ *  @param[out] ends  [stages][micro_batches][2] forward and backward, in slots; NULL: not wanted
+ *  @param[out] idle  the share of idle slots: (p - 1) / (m + p - 1)
+ *  @return RING_OK or RING_ERR_MEMORY. */
+ring_status pipe_count_slots(int stages, int micro_batches, int *ends, double *idle);
 
 /** As schedule_update() for one stage of a pipeline, with @p zero as the stage of ZeRO, 0 or 1. */
 ring_status schedule_1f1b(step_schedule *schedule, const train_partition *partition, int zero,

@@ -9,24 +9,15 @@
 #include "bucket_casts.h"
 #include "clock.h"
 #include "errors.h"
+#include "grad_norm.h"
 #include "subnormals.h"
-
-/* One run of one list. */
-typedef struct step_machine {
-    train_engine *engine;
-    const step_schedule *schedule;
-    step_batch *batch;
-    ring_work **works; /* [schedule->count] the engine's */
-    bool *runs;        /* [schedule->count] started and not ended; the engine's */
-    int oldest;        /* no instruction before it runs */
-    double clip;       /* what gradients are multiplied with */
-    bool skip;         /* the update: its gradients are not finite */
-} step_machine;
 
 static const ring_comm *comm_of(const train_engine *engine, const step_instruction *at)
 {
     if (at->kind == STEP_SEND || at->kind == STEP_RECV)
-        return engine->pipe;
+        return engine->comms.pipe;
+    if (at->kind == STEP_SUM)
+        return engine->comms.tensor;
     return at->kind == STEP_REDUCE && at->bucket == BUCKET_LOSS ? engine->world : engine->comm;
 }
 
@@ -37,66 +28,114 @@ static ring_status check_ring(const step_machine *machine, int number, ring_stat
 
 /* ---- Compute ------------------------------------------------------------------------------- */
 
+/* Samples of this rank before a micro-batch. */
+static size_t begin_of(const step_batch *batch, int micro)
+{
+    return (size_t)(micro - batch->first) * batch->micro;
+}
+
 static size_t rows_of(const step_batch *batch, int micro)
 {
-    const size_t begin = (size_t)micro * batch->micro;
+    const size_t begin = begin_of(batch, micro);
     const size_t left = begin < batch->samples ? batch->samples - begin : 0;
     return left < batch->micro ? left : batch->micro;
 }
 
-/* NULL where activations come from another stage. */
-static float *images_of(const train_engine *engine, int slot)
+/* The micro-batch behind @p micro, of this update or the next one. No rows: there is none. */
+static data_batch batch_behind(const step_batch *batch, int micro)
 {
-    const train_model *model = &engine->model;
-    if (engine->images == NULL)
-        return NULL;
-    return engine->images + (size_t)slot * model->max_batch * shape_count(&model->input);
+    const size_t rows = rows_of(batch, micro + 1);
+    const size_t next = batch->next_samples < batch->micro ? batch->next_samples : batch->micro;
+    if (rows > 0)
+        return (data_batch){batch->dataset, batch->order + begin_of(batch, micro + 1), rows};
+    return (data_batch){batch->dataset, batch->next, batch->next != NULL ? next : 0};
 }
 
-static ring_status load(step_machine *machine, const step_instruction *at)
+/* Labels alone where activations come from another stage. */
+static ring_status take(train_engine *engine, const step_batch *batch, const step_instruction *at)
+{
+    const data_batch want = {batch->dataset, batch->order + begin_of(batch, at->micro),
+                             rows_of(batch, at->micro)};
+    float **images = engine->images != NULL ? &engine->images[at->slot] : NULL;
+    if (engine->reader == NULL)
+        return dataset_take(want.dataset, want.order, want.rows, images != NULL ? *images : NULL,
+                            engine->labels);
+    RING_TRY(reader_take(engine->reader, &want, images, &engine->labels));
+    const data_batch next = batch_behind(batch, at->micro);
+    if (batch->training && next.rows > 0)
+        reader_ask(engine->reader, &next);
+    return RING_OK;
+}
+
+static ring_status load_rows(const step_machine *machine, const step_instruction *at)
 {
     train_engine *engine = machine->engine;
     const step_batch *batch = machine->batch;
-    const uint32_t *order = batch->order + (size_t)at->micro * batch->micro;
     const size_t rows = rows_of(batch, at->micro);
     if (rows == 0)
         return RING_OK;
-    float *images = images_of(engine, at->slot);
-    dataset_take(batch->dataset, order, rows, images, engine->labels);
+    const uint32_t *order = batch->order + begin_of(batch, at->micro);
+    RING_TRY(take(engine, batch, at));
     const op_random random = {.seed = engine->seed,
                               .step = (uint32_t)engine->optimizer.step,
                               .samples = order};
     return model_load(&engine->model, at->slot,
-                      &(model_batch){.input = images,
+                      &(model_batch){.input = engine->images != NULL ? engine->images[at->slot]
+                                                                     : NULL,
                                      .rows = rows,
                                      .training = batch->training,
                                      .random = random});
 }
 
-static void add_loss(step_machine *machine, const step_instruction *at, size_t rows)
+/* Other ranks learn of a failure where the loss is summed; but a caller that has the next word is
+ * told now. */
+static ring_status load(step_machine *machine, const step_instruction *at)
 {
-    train_engine *engine = machine->engine;
-    step_batch *batch = machine->batch;
+    const ring_status status = load_rows(machine, at);
+    if (machine->batch->loss_apart)
+        return status;
+    train_failure_keep(&machine->batch->failure, status);
+    return RING_OK;
+}
+
+double step_fill_loss(const train_engine *engine, const step_batch *batch, int slot,
+                      const uint16_t *labels, size_t rows, double weight)
+{
     const train_model *model = &engine->model;
-    const size_t labels = shape_rows(&model->output); /* of a sample */
-    batch->local_loss += loss_sum(engine->loss, model_output(model, at->slot), engine->labels,
-                                  rows * labels, shape_width(&model->output),
-                                  batch->scale / (double)labels,
-                                  model_delta(model, at->slot, model->node_count - 1)) /
-                         (double)labels;
+    const size_t per_sample = shape_rows(&model->output);
+    return loss_sum(engine->loss, model_output(model, slot), labels, rows * per_sample,
+                    shape_width(&model->output), weight * batch->scale / (double)per_sample,
+                    model_delta(model, slot, model->node_count - 1)) /
+           (double)per_sample;
+}
+
+/* Of the whole network, in a pass that is to learn from it; whose last segment runs once. */
+static bool wants_loss(const step_machine *machine, int end)
+{
+    const train_engine *engine = machine->engine;
+    return machine->batch->training && !machine->batch->loss_apart &&
+           end == engine->model.node_count && pipeline_is_last(&engine->pipeline);
+}
+
+/* Of all nodes of a range. */
+static void load_params(const train_engine *engine, int range)
+{
+    for (int b = range; b >= 0; b = partition_beside(&engine->partition, b))
+        casts_load_params(&engine->memory, b);
 }
 
 static ring_status forward(step_machine *machine, const step_instruction *at)
 {
-    train_model *model = &machine->engine->model;
-    const size_t rows = rows_of(machine->batch, at->micro);
+    train_engine *engine = machine->engine;
+    step_batch *batch = machine->batch;
+    const size_t rows = rows_of(batch, at->micro);
     if (rows == 0)
         return RING_OK; /* this rank has no samples left to evaluate, but parts to send */
-    casts_load_params(&machine->engine->memory, at->bucket);
-    RING_TRY(model_forward(model, at->slot, at->first, at->end, NULL));
-    if (machine->batch->training && at->end == model->node_count &&
-        pipeline_is_last(&machine->engine->pipeline))
-        add_loss(machine, at, rows);
+    if (at->opens)
+        load_params(engine, at->bucket);
+    RING_TRY(model_forward(&engine->model, at->slot, at->first, at->end, NULL));
+    if (wants_loss(machine, at->end))
+        batch->local_loss += step_fill_loss(engine, batch, at->slot, engine->labels, rows, 1.0);
     return RING_OK;
 }
 
@@ -105,24 +144,58 @@ static ring_status forward(step_machine *machine, const step_instruction *at)
 static ring_status compute_grads(step_machine *machine, const step_instruction *at, bool add)
 {
     const zero_memory *memory = &machine->engine->memory;
-    const partition_bucket *bucket = &machine->engine->partition.buckets[at->bucket];
+    const train_partition *partition = &machine->engine->partition;
     if (rows_of(machine->batch, at->micro) > 0) {
-        casts_load_params(memory, at->bucket);
+        if (at->opens)
+            load_params(machine->engine, at->bucket);
         return model_backward(&machine->engine->model, at->slot, at->first, at->end, add, NULL);
     }
-    if (!add)
-        memset(zero_bucket(memory, memory->node_grads, at->bucket), 0,
-               bucket->count * sizeof(float));
+    for (int b = at->bucket; b >= 0 && !add; b = partition_beside(partition, b))
+        memset(zero_bucket(memory, memory->node_grads, b), 0,
+               partition->buckets[b].count * sizeof(float));
     return RING_OK;
 }
 
 static ring_status backward(step_machine *machine, const step_instruction *at)
 {
     const zero_memory *memory = &machine->engine->memory;
+    const train_partition *partition = &machine->engine->partition;
     const bool in_place = memory->node_grads == &memory->grads;
     RING_TRY(compute_grads(machine, at, in_place && at->accumulate));
-    casts_keep_grads(memory, at->bucket, at->accumulate);
+    if (at->first != partition->buckets[at->bucket].first)
+        return RING_OK;
+    for (int b = at->bucket; b >= 0; b = partition_beside(partition, b))
+        casts_keep_grads(memory, b, at->accumulate);
     return RING_OK;
+}
+
+/* @return the most elements that are updated at a time. */
+static size_t update_block(const train_engine *engine)
+{
+    const size_t block = offload_block(&engine->offload);
+    const size_t group = (size_t)engine->config->sub_group_size;
+    return engine->stage == 3 && group < block ? group : block;
+}
+
+/* Block by block where states lie in files. After a disk has failed ranks only go on to the end of
+ * the update, where all of them learn of it. */
+static void step_range(step_machine *machine, int bucket, const optimizer_range *range)
+{
+    train_engine *engine = machine->engine;
+    const size_t block = update_block(engine);
+    for (size_t done = 0; done < range->count;) {
+        const size_t left = range->count - done, count = left < block ? left : block;
+        const optimizer_range part = {.offset = range->offset + done,
+                                      .at = range->at + done,
+                                      .count = count,
+                                      .params = range->params + done,
+                                      .grads = range->grads + done};
+        if (!offload_enter(&engine->offload, part.at, count))
+            return;
+        optimizer_step(&engine->optimizer, &part, machine->batch->lr, machine->clip);
+        casts_end_step(&engine->memory, bucket, done, count);
+        done += count;
+    }
 }
 
 static ring_status step(step_machine *machine, const step_instruction *at)
@@ -133,7 +206,7 @@ static ring_status step(step_machine *machine, const step_instruction *at)
     const size_t before = (size_t)engine->rank * bucket->part;
     const size_t count = zero_owned_count(memory, at->bucket);
     const void *grads = zero_owned(memory, &memory->grads, at->bucket);
-    if (machine->skip)
+    if (machine->skip || engine->offload.failure.status != RING_OK)
         return RING_OK;
     const optimizer_range range = {.offset = engine->stage == 0 ? bucket->offset
                                                                 : bucket->offset + before,
@@ -141,61 +214,18 @@ static ring_status step(step_machine *machine, const step_instruction *at)
                                    .count = count,
                                    .params = casts_begin_step(memory, at->bucket),
                                    .grads = casts_float_grads(memory, at->bucket, grads, count)};
-    optimizer_step(&engine->optimizer, &range, machine->batch->lr, machine->clip);
-    casts_end_step(memory, at->bucket);
+    step_range(machine, at->bucket, &range);
     return RING_OK;
 }
 
-/* ---- The norm ------------------------------------------------------------------------------ */
-
-/* @return the sum of squares of the gradients that rank @p rank owns; of this one, from stage 1 on.
- */
-static double sum_squares(const train_engine *engine, int rank)
-{
-    const zero_memory *memory = &engine->memory;
-    const size_t size = precision_size(memory->grads.type);
-    double sum = 0.0;
-    for (int b = 0; b < engine->partition.count; b++) {
-        const size_t part = engine->partition.buckets[b].part;
-        const size_t begin = (size_t)rank * part, before = engine->stage == 0 ? begin : 0;
-        const unsigned char *owned = zero_owned(memory, &memory->grads, b);
-        const float *grads = casts_float_grads(memory, b, owned + before * size, part);
-        sum += pipe_ties_sum_squares(&engine->pipeline.ties, grads,
-                                     engine->partition.buckets[b].offset + begin, part);
-    }
-    return sum;
-}
-
-/* Owner by owner in any stage, so that all stages clip alike, bit for bit. */
-static ring_status compute_norm(const step_machine *machine, double *norm)
-{
-    const train_engine *engine = machine->engine;
-    const train_pipeline *pipeline = &engine->pipeline;
-    const size_t ranks = (size_t)engine->ranks;
-    double *sums = &engine->norm_sums[(size_t)pipeline->place.stage * ranks], total = 0.0;
-    ring_status status = RING_OK;
-    if (engine->stage == 0) {
-        for (int r = 0; r < engine->ranks; r++)
-            sums[r] = sum_squares(engine, r);
-    } else {
-        sums[engine->rank] = sum_squares(engine, engine->rank);
-        status = train_ring(engine->comm, ring_all_gather(&sums[engine->rank], sums, 1,
-                                                          RING_FLOAT64, engine->comm, NULL));
-    }
-    if (status == RING_OK && pipeline->place.stages > 1)
-        status = pipeline_sum(pipeline, engine->norm_sums, ranks);
-    for (int r = 0; r < engine->ranks; r++)
-        total += engine->norm_sums[r];
-    *norm = sqrt(total);
-    return status;
-}
+/* ---- Clipping ------------------------------------------------------------------------------ */
 
 /* The sum over ranks is finite only if every rank's is; then nobody needs to ask. */
-static ring_status check_finite(const step_machine *machine, double norm)
+static ring_status check_finite(const step_machine *machine, bool gradient_is)
 {
     train_engine *engine = machine->engine;
     const double local_loss = machine->batch->local_loss;
-    if (isfinite(engine->loss_total[0]) && isfinite(norm))
+    if (isfinite(engine->loss_total[0]) && gradient_is)
         return RING_OK;
     const long update = engine->optimizer.step + 1;
     ring_status mine = RING_OK;
@@ -212,9 +242,25 @@ static ring_status skip_update(step_machine *machine)
 {
     train_engine *engine = machine->engine;
     const long update = engine->optimizer.step + engine->overflow.skipped + 1;
+    const overflow_tensors tensors = {.here = &engine->model.tensors,
+                                      .whole = &engine_network(engine)->tensors,
+                                      .locals = engine->pipeline.locals};
     machine->skip = machine->batch->result.skipped = true;
-    return overflow_skip(&engine->overflow, &engine->memory, &engine->model.tensors, engine->world,
-                         update);
+    return overflow_skip(&engine->overflow, &engine->memory, &tensors, engine->world, update);
+}
+
+static bool goes_without_norm(const train_engine *engine)
+{
+    return engine->skips_norm && engine->config->gradient_clipping == 0.0 &&
+           !engine->overflow.skips;
+}
+
+/* Whatever was computed without the samples is nothing. */
+static ring_status tell_unloaded(step_machine *machine)
+{
+    machine->batch->result.unloaded = true;
+    overflow_forget(&machine->engine->overflow);
+    return agree(machine->engine->world, train_failure_tell(&machine->batch->failure));
 }
 
 static ring_status clip(step_machine *machine, const step_instruction *at)
@@ -222,15 +268,19 @@ static ring_status clip(step_machine *machine, const step_instruction *at)
     train_engine *engine = machine->engine;
     engine_result *result = &machine->batch->result;
     const double scale = engine->overflow.scaler.scale;
-    double norm;
+    const bool without_norm = goes_without_norm(engine);
+    double norm = (double)NAN;
     (void)at;
+    if (engine->loss_total[2] > 0.0)
+        return tell_unloaded(machine);
     result->loss = engine->loss_total[0] / (double)result->samples;
     result->stop_asked = engine->loss_total[1];
-    RING_TRY(compute_norm(machine, &norm));
+    if (!without_norm)
+        RING_TRY(grad_norm(engine, &norm));
     result->grad_norm = norm / scale;
     if (engine->overflow.skips && !isfinite(norm))
         return skip_update(machine);
-    RING_TRY(check_finite(machine, norm));
+    RING_TRY(check_finite(machine, without_norm || isfinite(norm)));
     overflow_none(&engine->overflow);
     machine->clip = optimizer_clip(result->grad_norm, engine->config->gradient_clipping) / scale;
     optimizer_begin(&engine->optimizer);
@@ -252,17 +302,28 @@ static ring_status reduce_loss(step_machine *machine, const step_instruction *at
 {
     const train_engine *engine = machine->engine;
     const ring_call call = call_of(machine, at);
-    engine->loss_total[0] = machine->batch->local_loss;
+    engine->loss_total[0] = engine->tensor.rank == 0 ? machine->batch->local_loss : 0.0;
     engine->loss_total[1] = engine->stop_asked;
-    return ring_all_reduce(engine->loss_total, engine->loss_total, 2, RING_FLOAT64, RING_SUM,
-                           engine->world, &call);
+    engine->loss_total[2] = machine->batch->failure.status != RING_OK;
+    return ring_all_reduce(engine->loss_total, engine->loss_total, LOSS_SUMS, RING_FLOAT64,
+                           RING_SUM, engine->world, &call);
 }
 
-/* Where the reduced gradients that this rank owns are to lie: where they travel, or are kept. */
-static void *reduced_at(const zero_memory *memory, const step_instruction *at)
+/* Every rank gets all of the sum. */
+static bool reduces_to_all(const train_engine *engine, int bucket)
 {
+    return engine->stage == 0 || engine->partition.buckets[bucket].is_shared ||
+           (engine->stage < 3 && !engine->config->reduce_scatter);
+}
+
+/* Where the reduced gradients that this rank keeps are to lie: where they travel, or are kept. */
+static void *reduced_at(const train_engine *engine, const step_instruction *at)
+{
+    const zero_memory *memory = &engine->memory;
+    if (memory->partition->buckets[at->bucket].is_shared)
+        return zero_bucket(memory, memory->wire, at->bucket);
     const bool keeps = memory->stage >= 2 && !at->accumulate;
-    if (keeps && memory->grads.type == memory->wire->type)
+    if (keeps && !reduces_to_all(engine, at->bucket) && memory->grads.type == memory->wire->type)
         return zero_part(memory, &memory->grads, at->bucket);
     return zero_owned(memory, memory->wire, at->bucket);
 }
@@ -270,32 +331,50 @@ static void *reduced_at(const zero_memory *memory, const step_instruction *at)
 static ring_status reduce(step_machine *machine, const step_instruction *at)
 {
     train_engine *engine = machine->engine;
+    const zero_memory *memory = &engine->memory;
     if (at->bucket == BUCKET_TIES)
-        return pipe_ties_reduce(&engine->pipeline.ties, engine->pipeline.whole.grads);
+        return pipe_ties_reduce(&engine->pipeline.ties, memory->grads.data, memory->grads.type);
     if (at->bucket == BUCKET_LOSS)
         return reduce_loss(machine, at);
-    const zero_memory *memory = &engine->memory;
     const partition_bucket *bucket = &engine->partition.buckets[at->bucket];
     void *grads = zero_bucket(memory, memory->wire, at->bucket);
     const ring_call call = call_of(machine, at);
     casts_send_grads(memory, at->bucket);
     overflow_look(&engine->overflow, memory, at->bucket);
-    if (engine->stage == 0 || bucket->is_shared)
+    if (reduces_to_all(engine, at->bucket))
         return ring_all_reduce(grads, grads, bucket->count, memory->wire->type, RING_SUM,
                                engine->comm, &call);
-    return ring_reduce_scatter(grads, reduced_at(memory, at), bucket->part, memory->wire->type,
+    return ring_reduce_scatter(grads, reduced_at(engine, at), bucket->part, memory->wire->type,
                                RING_SUM, engine->comm, &call);
+}
+
+/* @return this rank's part of the bucket's parameters, which the wire may read: not in a file. */
+static const void *part_to_send(train_engine *engine, int bucket)
+{
+    const zero_memory *memory = &engine->memory;
+    const partition_bucket *at = &engine->partition.buckets[bucket];
+    const size_t bytes = at->part * precision_size(memory->params.type);
+    if (!memory->params.outside)
+        return zero_part(memory, &memory->params, bucket);
+    void *part = zero_part(memory, zero_gathered(memory, bucket), bucket);
+    offload_read_params(&engine->offload, part, zero_part(memory, &memory->params, bucket), bytes);
+    return part;
 }
 
 static ring_status gather(step_machine *machine, const step_instruction *at)
 {
-    const train_engine *engine = machine->engine;
+    train_engine *engine = machine->engine;
     const zero_memory *memory = &engine->memory;
+    const size_t count = engine->partition.buckets[at->bucket].part;
+    const zero_array *gathered = zero_gathered(memory, at->bucket);
+    unsigned char *whole = zero_bucket(memory, gathered, at->bucket);
+    const void *part = part_to_send(engine, at->bucket);
     const ring_call call = call_of(machine, at);
-    return ring_all_gather(zero_part(memory, &memory->params, at->bucket),
-                           zero_bucket(memory, memory->gathered, at->bucket),
-                           engine->partition.buckets[at->bucket].part, memory->params.type,
-                           engine->comm, &call);
+    if (at->owner < 0)
+        return ring_all_gather(part, whole, count, gathered->type, engine->comm, &call);
+    void *of_owner = whole + (size_t)at->owner * count * precision_size(gathered->type);
+    return ring_broadcast(of_owner, of_owner, count, gathered->type, at->owner, engine->comm,
+                          &call);
 }
 
 /* Activations go to the next stage and come from the previous one, their gradients the other way.
@@ -319,8 +398,22 @@ static ring_status transfer(step_machine *machine, const step_instruction *at)
     const ring_call call = call_of(machine, at);
     float *numbers = travelling(model, at);
     if (at->kind == STEP_SEND)
-        return ring_send(numbers, count, RING_FLOAT32, peer, engine->pipe, &call);
-    return ring_recv(numbers, count, RING_FLOAT32, peer, engine->pipe, &call);
+        return ring_send(numbers, count, RING_FLOAT32, peer, engine->comms.pipe, &call);
+    return ring_recv(numbers, count, RING_FLOAT32, peer, engine->comms.pipe, &call);
+}
+
+/* Activations, or their gradients, of which each tensor rank has made a summand. */
+static ring_status sum(step_machine *machine, const step_instruction *at)
+{
+    const train_engine *engine = machine->engine;
+    const train_model *model = &engine->model;
+    const model_node *node = &model->nodes[at->first];
+    const size_t count = rows_of(machine->batch, at->micro) * shape_count(&node->use.out);
+    const ring_call call = call_of(machine, at);
+    float *numbers = at->towards > 0 ? model_value(model, at->slot, node->inputs[0])
+                                     : model_delta(model, at->slot, at->first);
+    return ring_all_reduce(numbers, numbers, count, RING_FLOAT32, RING_SUM, engine->comms.tensor,
+                           &call);
 }
 
 /* What is left to do when the wire has done its part. */
@@ -329,9 +422,9 @@ static void end_work(step_machine *machine, int number)
     const step_instruction *at = &machine->schedule->list[number];
     machine->runs[number] = false;
     step_times_arrived(&machine->engine->times, at, number, train_now());
-    const zero_memory *memory = &machine->engine->memory;
+    const train_engine *engine = machine->engine;
     if (at->kind == STEP_REDUCE && at->bucket != BUCKET_LOSS)
-        casts_take_grads(memory, at->bucket, reduced_at(memory, at), at->accumulate);
+        casts_take_grads(&engine->memory, at->bucket, reduced_at(engine, at), at->accumulate);
 }
 
 static ring_status wait_for(step_machine *machine, int number)
@@ -385,10 +478,19 @@ static ring_status release(step_machine *machine, const step_instruction *at)
 
 typedef ring_status run_function(step_machine *machine, const step_instruction *at);
 
+/* Whether the instruction is without use, as the samples are not there. */
+static bool is_in_vain(const step_machine *machine, step_kind kind)
+{
+    return machine->batch->failure.status != RING_OK &&
+           (kind == STEP_LOAD || kind == STEP_FORWARD || kind == STEP_BACKWARD);
+}
+
 /* Sums over ranks are made in the usual mode: other threads may have a hand in them. */
 static ring_status compute(run_function *function, step_machine *machine,
                            const step_instruction *at)
 {
+    if (is_in_vain(machine, at->kind))
+        return RING_OK;
     const uint64_t mode = subnormals_flush();
     const ring_status status = function(machine, at);
     subnormals_restore(mode);
@@ -401,7 +503,7 @@ static ring_status run_instruction(step_machine *machine, int number)
         [STEP_LOAD] = load,     [STEP_GATHER] = gather,   [STEP_FORWARD] = forward,
         [STEP_REDUCE] = reduce, [STEP_CLIP] = clip,       [STEP_BACKWARD] = backward,
         [STEP_STEP] = step,     [STEP_RELEASE] = release, [STEP_SEND] = transfer,
-        [STEP_RECV] = transfer,
+        [STEP_RECV] = transfer, [STEP_SUM] = sum,
     };
     const step_instruction *at = &machine->schedule->list[number];
     RING_TRY(await_earlier(machine, number));
@@ -421,8 +523,7 @@ static ring_status run_instruction(step_machine *machine, int number)
     return status == RING_OK ? advance(machine, number + 1, end) : status;
 }
 
-/* After a failure, whose text stays. */
-static void abandon(step_machine *machine)
+void step_machine_abandon(step_machine *machine)
 {
     for (int i = 0; i < machine->schedule->count; i++) {
         if (machine->runs[i])
@@ -431,24 +532,46 @@ static void abandon(step_machine *machine)
     }
 }
 
-static ring_status run_all(step_machine *machine)
+step_machine step_machine_start(train_engine *engine, const step_schedule *schedule,
+                                step_batch *batch)
+{
+    return (step_machine){.engine = engine,
+                          .schedule = schedule,
+                          .batch = batch,
+                          .works = engine->works,
+                          .runs = engine->runs};
+}
+
+ring_status step_machine_run(step_machine *machine, int end)
 {
     ring_status status = RING_OK;
     const int count = machine->schedule->count;
-    for (int i = 0; i < count && status == RING_OK; i++)
-        status = run_instruction(machine, i);
-    for (int i = 0; i < count && status == RING_OK; i++)
+    for (; machine->next < end && status == RING_OK; machine->next++)
+        status = run_instruction(machine, machine->next);
+    for (int i = 0; i < count && end == count && status == RING_OK; i++)
         status = wait_for(machine, i);
-    abandon(machine);
+    if (status != RING_OK || end == count)
+        step_machine_abandon(machine);
     return status;
 }
 
 ring_status step_run(train_engine *engine, const step_schedule *schedule, step_batch *batch)
 {
-    step_machine machine = {.engine = engine,
-                            .schedule = schedule,
-                            .batch = batch,
-                            .works = engine->works,
-                            .runs = engine->runs};
-    return run_all(&machine);
+    step_machine machine = step_machine_start(engine, schedule, batch);
+    return step_machine_run(&machine, schedule->count);
+}
+
+step_batch step_batch_of(const train_engine *engine, const train_dataset *dataset,
+                         const engine_share *share, double lr)
+{
+    return (step_batch){.dataset = dataset,
+                        .order = share->order,
+                        .samples = share->samples,
+                        .micro = share->micro,
+                        .next = share->next,
+                        .next_samples = share->next_samples,
+                        .training = true,
+                        .lr = lr,
+                        .scale = engine->overflow.scaler.scale / (double)share->total,
+                        .result.samples = share->total};
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * step_run: the one place where instructions of a schedule are carried out, and timed. Compute runs
- * here and now; what goes over the wire is started, and waited for when something needs it.
+ * here and now; what goes over the wire is started, and waited for when something needs it. A walk
+ * over the list may be left behind any instruction and gone on with.
  */
 #ifndef TRAIN_STEP_RUN_H
 #define TRAIN_STEP_RUN_H
 
+#include "errors.h"
 #include "train_engine.h"
 
 /** Against losses, gradients and parameters that are not finite. */
@@ -14,15 +16,54 @@
 /** What the instructions of one run work on. */
 typedef struct step_batch {
     const train_dataset *dataset;
-    const uint32_t *order; /* [samples] of this rank */
+    const uint32_t *order; /* [samples] of this rank, from micro-batch first on */
     size_t samples;
-    size_t micro; /* samples of a micro-batch; the last one may be short */
+    size_t micro;         /* samples of a micro-batch; the last one may be short */
+    const uint32_t *next; /* [next_samples] of the run after this one; NULL: not known */
+    size_t next_samples;
+    int first;
     bool training;
+    bool loss_apart; /* forward passes end with the output: the caller sees to the loss */
     double lr;
-    double local_loss; /* sum over this rank's samples so far */
-    double scale;      /* of the loss's gradient: 1 / samples of the global batch */
+    double local_loss;     /* sum over this rank's samples so far */
+    double scale;          /* of the loss's gradient: 1 / samples of the global batch */
+    train_failure failure; /* of this rank alone, to load samples: it computes no more, but goes on
+                              with what other ranks wait for */
     engine_result result;
 } step_batch;
+
+/** One walk over one list. Its works are the engine's, so an engine has one walk at a time. */
+typedef struct step_machine {
+    train_engine *engine;
+    const step_schedule *schedule;
+    step_batch *batch;
+    ring_work **works; /* [schedule->count] the engine's */
+    bool *runs;        /* [schedule->count] started and not ended; the engine's */
+    int next;          /* instruction to run */
+    int oldest;        /* no instruction before it runs */
+    double clip;       /* what gradients are multiplied with */
+    bool skip;         /* the update: its gradients are not finite */
+} step_machine;
+
+/** @return a walk before its first instruction. All is borrowed until it has ended. */
+step_machine step_machine_start(train_engine *engine, const step_schedule *schedule,
+                                step_batch *batch);
+
+/** Collective. Runs on until below @p end; behind the last instruction all have ended. After a
+ *  failure the walk is over. */
+ring_status step_machine_run(step_machine *machine, int end);
+
+/** Waits for what still runs, and leaves the list. An error text stays. */
+void step_machine_abandon(step_machine *machine);
+
+/** @return a batch for an update of what @p share says. */
+step_batch step_batch_of(const train_engine *engine, const train_dataset *dataset,
+                         const engine_share *share, double lr);
+
+/** Fills the gradient of the loss by the output in @p slot, of @p rows samples that count
+ *  @p weight times. @return the sum of their losses, without the weight. */
+double step_fill_loss(const train_engine *engine, const step_batch *batch, int slot,
+                      const uint16_t *labels, size_t rows, double weight);
 
 /** Collective. Runs the list from its first to its last instruction; all of it has ended when this
  *  returns. */

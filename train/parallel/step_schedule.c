@@ -8,10 +8,10 @@
 #include "step_writer.h"
 
 const char *const step_names[STEP_KINDS] = {
-    [STEP_LOAD] = "load",       [STEP_GATHER] = "gather", [STEP_FORWARD] = "forward",
-    [STEP_SEND] = "send",       [STEP_RECV] = "recv",     [STEP_BACKWARD] = "backward",
-    [STEP_REDUCE] = "reduce",   [STEP_CLIP] = "clip",     [STEP_STEP] = "step",
-    [STEP_RELEASE] = "release",
+    [STEP_LOAD] = "load",         [STEP_GATHER] = "gather",   [STEP_FORWARD] = "forward",
+    [STEP_SUM] = "sum",           [STEP_SEND] = "send",       [STEP_RECV] = "recv",
+    [STEP_BACKWARD] = "backward", [STEP_REDUCE] = "reduce",   [STEP_CLIP] = "clip",
+    [STEP_STEP] = "step",         [STEP_RELEASE] = "release",
 };
 
 int step_write(step_writer *w, step_instruction instruction)
@@ -40,69 +40,167 @@ void step_follow(step_writer *w, int number, int earlier)
 
 /* ---- Parts of an update -------------------------------------------------------------------- */
 
+/* What other buckets use, too, stays. */
+static bool comes_and_goes(const step_writer *w, int bucket)
+{
+    const partition_bucket *at = &w->partition->buckets[bucket];
+    return w->stage == 3 && !at->is_tied && !at->is_whole;
+}
+
+/* Parameters of a bucket from all owners at once, or one after the other. @return the last. */
+static int write_gather(step_writer *w, int bucket, int earlier)
+{
+    const bool one_by_one = w->stage < 3 && w->partition->rules.broadcasts;
+    const int senders = one_by_one ? w->partition->ranks : 1;
+    int number = STEP_NOTHING;
+    for (int r = 0; r < senders; r++) {
+        number = step_write(w, (step_instruction){.kind = STEP_GATHER,
+                                                  .queue = QUEUE_WIRE,
+                                                  .bucket = bucket,
+                                                  .owner = one_by_one ? r : -1});
+        step_follow(w, number, earlier);
+    }
+    return number;
+}
+
 static void gather(step_writer *w, int bucket, int earlier)
 {
+    if (!comes_and_goes(w, bucket))
+        return;
     const int place = bucket % LIVE_BUCKETS;
-    const int number = step_write(w, (step_instruction){.kind = STEP_GATHER,
-                                                        .queue = QUEUE_WIRE,
-                                                        .bucket = bucket});
-    step_follow(w, number, w->released[place]);
-    step_follow(w, number, earlier);
-    w->gathered[place] = number;
+    w->gathered[place] = write_gather(w, bucket, w->released[place]);
+    step_follow(w, w->gathered[place], earlier);
 }
 
 static void release(step_writer *w, int bucket, int user)
 {
+    if (!comes_and_goes(w, bucket))
+        return;
     const int place = bucket % LIVE_BUCKETS;
     const int number = step_write(w, (step_instruction){.kind = STEP_RELEASE, .bucket = bucket});
     step_follow(w, number, user);
     w->released[place] = number;
 }
 
-static int compute(step_writer *w, step_kind kind, int bucket, int micro)
+/* Nodes of one bucket. @param summed  the SUM before them, or STEP_NOTHING. */
+static void compute(step_writer *w, const step_instruction *range, int summed)
 {
-    const partition_bucket *at = &w->partition->buckets[bucket];
-    const int number = step_write(w, (step_instruction){.kind = kind,
-                                                        .bucket = bucket,
-                                                        .first = at->first,
-                                                        .end = at->end,
-                                                        .micro = micro,
-                                                        .slot = w->slot});
-    if (w->stage == 3)
-        step_follow(w, number, w->gathered[bucket % LIVE_BUCKETS]);
+    const int place = range->bucket % LIVE_BUCKETS, number = step_write(w, *range);
+    step_follow(w, number, summed);
+    if (comes_and_goes(w, range->bucket))
+        step_follow(w, number, w->gathered[place]);
+    if (w->stage >= 2 && range->kind == STEP_BACKWARD) {
+        step_follow(w, number, w->reduced[place]);
+        step_follow(w, number, w->beside[place]);
+    }
+    w->computed = number;
+}
+
+/* What tensor ranks sum before the pass comes to @p node. */
+static int sum(step_writer *w, const step_instruction *range, int node)
+{
+    const int number = step_write(w,
+                                  (step_instruction){.kind = STEP_SUM,
+                                                     .queue = QUEUE_WIRE,
+                                                     .bucket = range->bucket,
+                                                     .first = node,
+                                                     .end = node + 1,
+                                                     .micro = range->micro,
+                                                     .slot = range->slot,
+                                                     .towards = range->kind == STEP_FORWARD ? 1
+                                                                                            : -1});
+    step_follow(w, number, w->computed);
     return number;
 }
 
-/* The next bucket is gathered while this one is computed with. */
-int step_write_forward(step_writer *w, int micro)
+static bool begins_segment(const train_partition *partition, int node)
 {
-    const int buckets = w->partition->count;
-    int forward = STEP_NOTHING;
-    if (w->stage == 3)
-        gather(w, 0, STEP_NOTHING);
-    for (int b = 0; b < buckets; b++) {
-        if (w->stage == 3 && b + 1 < buckets)
-            gather(w, b + 1, STEP_NOTHING);
-        forward = compute(w, STEP_FORWARD, b, micro);
-        if (w->stage == 3)
-            release(w, b, forward);
+    return node == 0 || (partition->segments != NULL &&
+                         partition->segments[node] != partition->segments[node - 1]);
+}
+
+/* What a segment begins with is kept as it was summed. */
+static bool sums_before(const step_writer *w, const step_instruction *range, int node)
+{
+    const int wanted = range->kind == STEP_FORWARD ? SUM_INPUT : SUM_DELTA;
+    return w->partition->sums != NULL && w->partition->sums[node] == wanted &&
+           !(range->again && begins_segment(w->partition, node));
+}
+
+/* Nodes @p from to the one before @p to, as the pass goes. */
+static void set_nodes(step_instruction *range, int from, int to)
+{
+    range->first = from < to ? from : to + 1;
+    range->end = from < to ? to : from + 1;
+}
+
+/* In ranges between sums. */
+static void compute_visit(step_writer *w, const step_instruction *visit)
+{
+    const bool back = visit->kind == STEP_BACKWARD;
+    const int end = back ? visit->first - 1 : visit->end;
+    step_instruction range = *visit;
+    int from = back ? visit->end - 1 : visit->first, summed = STEP_NOTHING;
+    for (int node = from; node != end; node += back ? -1 : 1) {
+        if (!sums_before(w, &range, node))
+            continue;
+        if (node != from) {
+            set_nodes(&range, from, node);
+            compute(w, &range, summed);
+            range.opens = false;
+        }
+        summed = sum(w, &range, node);
+        from = node;
     }
-    return forward;
+    set_nodes(&range, from, end);
+    compute(w, &range, summed);
+}
+
+static void wait_for_all(step_writer *w, int number)
+{
+    if (!w->failed)
+        w->schedule->list[number].after_all = true;
+}
+
+/* @return elements of a bucket that stage 3 gathers. */
+static size_t gathered_elements(const partition_bucket *bucket)
+{
+    return bucket->is_whole ? 0 : bucket->count;
+}
+
+/* @return whether @p next is gathered while @p bucket is computed with. */
+static bool comes_ahead(const step_writer *w, int next, int bucket)
+{
+    const train_partition *partition = w->partition;
+    const size_t more = gathered_elements(&partition->buckets[next]);
+    size_t live = more + gathered_elements(&partition->buckets[bucket]);
+    for (int b = 0; b < partition->count; b++)
+        live += partition->buckets[b].is_tied && b != next && b != bucket
+                    ? gathered_elements(&partition->buckets[b])
+                    : 0;
+    return more <= partition->rules.ahead_most && live <= partition->rules.live_most;
 }
 
 /* Stages 0 and 1 sum over micro-batches before they reduce, 2 and 3 reduce before they sum. */
-static void reduce(step_writer *w, int bucket, int micro, int backward)
+static int reduce(step_writer *w, int bucket, int micro, int backward)
 {
     const bool each = w->stage >= 2;
-    if (!each && micro + 1 < w->micro_batches)
-        return;
+    if (bucket < 0 || (!each && micro + 1 < w->micro_batches))
+        return STEP_NOTHING;
     const int number = step_write(w, (step_instruction){.kind = STEP_REDUCE,
                                                         .queue = QUEUE_WIRE,
                                                         .bucket = bucket,
                                                         .micro = micro,
                                                         .accumulate = each && micro > 0});
     step_follow(w, number, backward);
-    w->reduced[bucket % LIVE_BUCKETS] = number;
+    return number;
+}
+
+static void reduce_range(step_writer *w, int range, int micro)
+{
+    const int place = range % LIVE_BUCKETS, beside = partition_beside(w->partition, range);
+    w->reduced[place] = reduce(w, range, micro, w->computed);
+    w->beside[place] = reduce(w, beside, micro, w->computed);
 }
 
 /* While backward goes on. */
@@ -115,26 +213,140 @@ void step_write_loss(step_writer *w, int micro)
                                          .micro = micro});
 }
 
-/* Gradients of two buckets have a place each; a third one waits until the first is reduced. */
+static bool has_ties(const train_partition *partition)
+{
+    bool any = false;
+    for (int b = 0; b < partition->count; b++)
+        any |= partition->buckets[b].is_tied;
+    return any;
+}
+
+/* Buckets that others use, too, are gathered once an update; and their gradients are added to from
+ * the first bucket of backward on, when those of the micro-batch before have left. */
+static bool waits_for_ties(const step_writer *w, const step_instruction *visit)
+{
+    const train_partition *partition = w->partition;
+    const partition_bucket *bucket = &partition->buckets[visit->bucket];
+    if (visit->kind == STEP_FORWARD)
+        return w->stage == 3 && bucket->is_tied && !bucket->is_whole && visit->micro == 0 &&
+               !visit->again;
+    return w->stage >= 2 && visit->end == partition->buckets[partition->ranges - 1].end &&
+           visit->micro > 0 && has_ties(partition);
+}
+
+/* ---- Passes -------------------------------------------------------------------------------- */
+
+/* A pass goes from bucket to bucket, and to and fro where activations are computed again. While one
+ * is computed with, the next one is gathered, unless it needs the same place. */
+static void write_visit(step_writer *w, const step_instruction *visit, const step_instruction *next)
+{
+    const int bucket = visit->bucket;
+    const bool leaves = next == NULL || next->bucket != bucket;
+    const bool follows = leaves && next != NULL;
+    const bool ahead = follows && (next->bucket - bucket) % LIVE_BUCKETS != 0 &&
+                       comes_ahead(w, next->bucket, bucket);
+    if (ahead)
+        gather(w, next->bucket, STEP_NOTHING);
+    const int begin = w->schedule->count;
+    compute_visit(w, visit);
+    if (waits_for_ties(w, visit))
+        wait_for_all(w, begin);
+    if (visit->kind == STEP_BACKWARD && visit->first == w->partition->buckets[bucket].first)
+        reduce_range(w, bucket, visit->micro);
+    if (leaves)
+        release(w, bucket, w->computed);
+    if (follows && !ahead)
+        gather(w, next->bucket, w->released[bucket % LIVE_BUCKETS]);
+}
+
+/* Writes the visit before this one, now that it is known where the pass goes from there. */
+static void add_visit(step_writer *w, step_instruction visit)
+{
+    const bool first = w->visit.end == 0;
+    visit.slot = w->slot;
+    visit.opens = first || visit.bucket != w->visit.bucket;
+    if (first)
+        gather(w, visit.bucket, STEP_NOTHING);
+    else
+        write_visit(w, &w->visit, &visit);
+    w->visit = visit;
+}
+
+static void begin_pass(step_writer *w)
+{
+    w->computed = STEP_NOTHING;
+    w->visit = (step_instruction){0};
+}
+
+static int end_pass(step_writer *w)
+{
+    write_visit(w, &w->visit, NULL);
+    return w->computed;
+}
+
+static void visit_forward(step_writer *w, int first, int end, int micro, bool again)
+{
+    const partition_bucket *at = w->partition->buckets;
+    for (int b = partition_bucket_of(w->partition, first);
+         b < w->partition->ranges && at[b].first < end; b++)
+        add_visit(w, (step_instruction){.kind = STEP_FORWARD,
+                                        .bucket = b,
+                                        .first = at[b].first > first ? at[b].first : first,
+                                        .end = at[b].end < end ? at[b].end : end,
+                                        .micro = micro,
+                                        .again = again});
+}
+
+static void visit_backward(step_writer *w, int first, int end, int micro)
+{
+    const partition_bucket *at = w->partition->buckets;
+    for (int b = partition_bucket_of(w->partition, end - 1); b >= 0 && at[b].end > first; b--)
+        add_visit(w, (step_instruction){.kind = STEP_BACKWARD,
+                                        .bucket = b,
+                                        .first = at[b].first > first ? at[b].first : first,
+                                        .end = at[b].end < end ? at[b].end : end,
+                                        .micro = micro,
+                                        .accumulate = w->stage < 2 && micro > 0});
+}
+
+/* @return the first node of the segment that ends before node @p end; 0 if all is kept. */
+static int segment_before(const train_partition *partition, int end)
+{
+    int first = end - 1;
+    while (!begins_segment(partition, first))
+        first--;
+    return first;
+}
+
+static int nodes_of(const train_partition *partition)
+{
+    return partition->buckets[partition->ranges - 1].end;
+}
+
+int step_write_forward(step_writer *w, int micro)
+{
+    const int nodes = nodes_of(w->partition);
+    begin_pass(w);
+    visit_forward(w, 0, nodes, micro, false);
+    w->kept_slot = w->slot;
+    w->kept_segment = segment_before(w->partition, nodes);
+    return end_pass(w);
+}
+
+/* Gradients of two buckets have a place each; a third one waits until the first is reduced. What
+ * segments keep lies in one place, too: where it is another one's, the segment runs again. */
 int step_write_backward(step_writer *w, int micro)
 {
-    const int last = w->partition->count - 1;
-    int backward = STEP_NOTHING;
-    if (w->stage == 3)
-        gather(w, last, STEP_NOTHING);
-    for (int b = last; b >= 0; b--) {
-        if (w->stage == 3 && b > 0)
-            gather(w, b - 1, STEP_NOTHING);
-        backward = compute(w, STEP_BACKWARD, b, micro);
-        if (w->stage >= 2)
-            step_follow(w, backward, w->reduced[b % LIVE_BUCKETS]);
-        else if (backward != STEP_NOTHING)
-            w->schedule->list[backward].accumulate = micro > 0;
-        reduce(w, b, micro, backward);
-        if (w->stage == 3)
-            release(w, b, backward);
+    begin_pass(w);
+    for (int end = nodes_of(w->partition), first; end > 0; end = first) {
+        first = segment_before(w->partition, end);
+        if (w->partition->segments != NULL && (w->kept_slot != w->slot || w->kept_segment != first))
+            visit_forward(w, first, end, micro, true);
+        visit_backward(w, first, end, micro);
+        w->kept_slot = w->slot;
+        w->kept_segment = first;
     }
-    return backward;
+    return end_pass(w);
 }
 
 void step_write_step(step_writer *w)
@@ -143,12 +355,8 @@ void step_write_step(step_writer *w)
     for (int b = 0; b < w->partition->count; b++) {
         const int step = step_write(w, (step_instruction){.kind = STEP_STEP, .bucket = b});
         step_follow(w, step, clip);
-        if (w->stage == 1 || w->stage == 2)
-            step_follow(w,
-                        step_write(w, (step_instruction){.kind = STEP_GATHER,
-                                                         .queue = QUEUE_WIRE,
-                                                         .bucket = b}),
-                        step);
+        if (w->stage == 1 || w->stage == 2 || (w->stage == 3 && w->partition->buckets[b].is_whole))
+            write_gather(w, b, step);
     }
 }
 
@@ -163,7 +371,11 @@ step_writer step_writer_start(step_schedule *schedule, const train_partition *pa
                      .stage = stage,
                      .micro_batches = micro_batches};
     for (int i = 0; i < LIVE_BUCKETS; i++)
-        w.gathered[i] = w.released[i] = w.reduced[i] = STEP_NOTHING;
+        w.gathered[i] = w.released[i] = w.reduced[i] = w.beside[i] = STEP_NOTHING;
+    for (int b = 0; b < partition->count && stage == 3; b++) {
+        if (partition->buckets[b].is_tied && !partition->buckets[b].is_whole)
+            write_gather(&w, b, STEP_NOTHING);
+    }
     return w;
 }
 

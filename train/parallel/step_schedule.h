@@ -16,6 +16,7 @@ typedef enum step_kind {
     STEP_LOAD,     /* takes the samples of a micro-batch into a slot */
     STEP_GATHER,   /* a bucket's parameters from their owners */
     STEP_FORWARD,  /* nodes first to below end; behind the last one the loss */
+    STEP_SUM,      /* over tensor ranks: what node first reads, or the gradient by its output */
     STEP_SEND,     /* an activation to the next stage, or its gradient to the previous one */
     STEP_RECV,     /* and from these */
     STEP_BACKWARD, /* nodes end - 1 down to first */
@@ -34,10 +35,7 @@ typedef enum step_queue { QUEUE_COMPUTE, QUEUE_WIRE } step_queue;
 enum {
     BUCKET_LOSS = -1,
     BUCKET_TIES = -2, /* gradients that stages of a pipeline share */
-    STEP_AFTER_MAX = 3,
-    /* Buckets that are gathered, or whose gradients are on their way, at a time from stage 3 and
-     * 2 on: one is computed with while the next one comes or the last one goes. */
-    LIVE_BUCKETS = 2,
+    STEP_AFTER_MAX = 4,
     STAGE_MAX = 3
 };
 
@@ -45,10 +43,14 @@ typedef struct step_instruction {
     step_kind kind;
     step_queue queue;
     int bucket;
-    int first, end;            /* nodes of FORWARD and BACKWARD */
-    int micro, slot;           /* the micro-batch, and the activation slot that it is in */
-    int towards;               /* SEND, RECV: 1 the next stage of the pipeline, -1 the previous */
-    bool accumulate;           /* BACKWARD, REDUCE: adds to what earlier micro-batches left */
+    int first, end;  /* nodes of FORWARD and BACKWARD; of a SUM one */
+    int micro, slot; /* the micro-batch, and the activation slot that it is in */
+    int towards;     /* SEND, RECV: 1 the next stage of the pipeline, -1 the previous;
+                        SUM: 1 forward, -1 backward */
+    int owner;       /* GATHER: the only rank that sends; -1: all do */
+    bool opens;      /* FORWARD, BACKWARD: the pass comes to the bucket from another one */
+    bool again;      /* FORWARD: for the backward pass, which needs its activations */
+    bool accumulate; /* BACKWARD, REDUCE: adds to what earlier micro-batches left */
     int after[STEP_AFTER_MAX]; /* instructions that must have ended */
     int after_count;
     bool after_all; /* everything before it must have ended */
@@ -63,7 +65,8 @@ typedef struct step_schedule {
  *      stage 0  all-reduces gradients, every rank updates everything
  *      stage 1  reduce-scatters gradients, each rank updates what it owns, gathers parameters
  *      stage 2  the same, after every micro-batch: a rank keeps the gradients that it owns
- *      stage 3  and the parameters: buckets are gathered ahead of forward and of backward
+ *      stage 3  and the parameters: buckets are gathered ahead of forward and of backward, but for
+ *               those that stay whole
  *  Free with schedule_free() whatever the result. @return RING_OK or RING_ERR_MEMORY. */
 ring_status schedule_update(step_schedule *schedule, const train_partition *partition, int stage,
                             int micro_batches);

@@ -5,6 +5,7 @@
 void step_times_ran(step_times *times, const step_instruction *at, double begin, double end)
 {
     times->busy[at->kind] += end - begin;
+    pass_times_ran(times->passes, at, begin, end);
     step_trace_span(times->trace, "", at, begin, end);
 }
 

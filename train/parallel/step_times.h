@@ -5,6 +5,7 @@
 #ifndef TRAIN_STEP_TIMES_H
 #define TRAIN_STEP_TIMES_H
 
+#include "pass_times.h"
 #include "step_schedule.h"
 #include "step_trace.h"
 
@@ -17,6 +18,7 @@ typedef struct step_times {
     int reductions;            /* that run now */
     double reducing_since;     /* train_now() when the first of them began */
     step_trace *trace;         /* borrowed; NULL: none is written */
+    pass_times *passes;        /* borrowed; NULL: they are not kept */
 } step_times;
 
 /** An instruction ran, or was started. Times are of train_now(). */

@@ -2,8 +2,6 @@
  * One event a line. What goes over the wire overlaps, so it is written as asynchronous events. */
 #include "step_trace.h"
 
-#include "clock.h"
-
 enum { NAME_MAX_BYTES = 64 };
 
 static double microseconds(const step_trace *trace, double when)
@@ -24,19 +22,19 @@ static const char *name_of(const step_instruction *at, char name[NAME_MAX_BYTES]
     return name;
 }
 
-void step_trace_begin(step_trace *trace, FILE *out, int rank)
+void step_trace_begin(step_trace *trace, FILE *out, int rank, double start)
 {
-    *trace = (step_trace){.out = out, .start = train_now(), .rank = rank};
+    *trace = (step_trace){.out = out, .start = start, .rank = rank};
+    fputs(rank == 0 ? "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" : ",\n", out);
     fprintf(out,
-            "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n"
             "{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": %d, \"args\": {\"name\": \"rank "
             "%d\"}}",
             rank, rank);
 }
 
-void step_trace_end(step_trace *trace)
+void step_trace_end(FILE *out)
 {
-    fprintf(trace->out, "\n]}\n");
+    fputs("\n]}\n", out);
 }
 
 void step_trace_span(step_trace *trace, const char *before, const step_instruction *at,
@@ -59,8 +57,8 @@ void step_trace_wire(step_trace *trace, const step_instruction *at, int number, 
     if (trace == NULL)
         return;
     fprintf(trace->out,
-            ",\n{\"ph\": \"%c\", \"name\": \"%s\", \"cat\": \"wire\", \"id\": \"%ld.%d\", "
+            ",\n{\"ph\": \"%c\", \"name\": \"%s\", \"cat\": \"wire\", \"id\": \"%d.%ld.%d\", "
             "\"pid\": %d, \"tid\": 1, \"ts\": %.3f}",
-            begins ? 'b' : 'e', name_of(at, name), trace->update, number, trace->rank,
+            begins ? 'b' : 'e', name_of(at, name), trace->rank, trace->update, number, trace->rank,
             microseconds(trace, when));
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * step_trace: instructions of one rank over time, in Chrome's trace format, which chrome://tracing
- * and Perfetto show: what the rank does, and what goes over the wire meanwhile.
+ * step_trace: instructions of a rank over time, in Chrome's trace format, which chrome://tracing
+ * and Perfetto show: what the rank does, and what goes over the wire meanwhile. Ranks are processes
+ * of one file.
  */
 #ifndef TRAIN_STEP_TRACE_H
 #define TRAIN_STEP_TRACE_H
@@ -17,10 +18,12 @@ typedef struct step_trace {
     long update; /* that runs */
 } step_trace;
 
-/** Writes the beginning. @param out  stays the caller's, errors too. */
-void step_trace_begin(step_trace *trace, FILE *out, int rank);
-/** Writes the end. */
-void step_trace_end(step_trace *trace);
+/** Writes the beginning: that of the file if @p rank is 0, else of what goes on behind another
+ *  rank's events.
+ *  @param out  stays the caller's, errors too. @param start  train_now() of the trace's zero. */
+void step_trace_begin(step_trace *trace, FILE *out, int rank, double start);
+/** Writes the end of a file. */
+void step_trace_end(FILE *out);
 
 /** The next functions do nothing for NULL. */
 /** @param before  stands before the instruction's name: "wait for ". */

@@ -17,8 +17,13 @@ typedef struct step_writer {
     int slot;                   /* of the passes that are written */
     int gathered[LIVE_BUCKETS]; /* by place in memory: the latest GATHER into it, */
     int released[LIVE_BUCKETS]; /* RELEASE of it, */
-    int reduced[LIVE_BUCKETS];  /* REDUCE from it */
-    bool failed;                /* no memory */
+    int reduced[LIVE_BUCKETS];  /* REDUCE from it, */
+    int beside[LIVE_BUCKETS];   /* and of the bucket beside */
+    int computed;               /* the pass's latest FORWARD or BACKWARD */
+    step_instruction visit;     /* what it does next with a bucket; end 0: nothing yet */
+    int kept_slot,
+        kept_segment; /* whose activations all are there: the segment by its first node */
+    bool failed;      /* no memory */
 } step_writer;
 
 /** Begins an empty list. */

@@ -27,6 +27,11 @@ static bool has_pipeline(const train_engine *engine)
     return engine->pipeline.place.stages > 1;
 }
 
+static bool has_tensor_ranks(const train_engine *engine)
+{
+    return engine->tensor.ranks > 1;
+}
+
 /* Losses look up their label among the outputs. */
 static ring_status check_output(const train_model *model, size_t words)
 {
@@ -55,6 +60,13 @@ static size_t evaluation_rows(const model_spec *spec)
     return spec->input.dim[0] < EVALUATION_BATCH ? EVALUATION_BATCH / spec->input.dim[0] : 1;
 }
 
+/* Parameters in files are read when they are needed, all of them. */
+static size_t whole_most(const train_config *config)
+{
+    const bool in_file = strcmp(config->offload.params.device, "nvme") == 0;
+    return in_file ? 0 : (size_t)config->stage3_param_persistence_threshold;
+}
+
 /* A bucket of all parameters, as DeepSpeed's default makes it here, could not overlap with
  * anything.
  */
@@ -65,8 +77,9 @@ static size_t bucket_bytes(const train_config *config)
     return (size_t)most * sizeof(float);
 }
 
-ring_status engine_plan(train_engine *engine, const model_spec *spec, const model_spec *part,
-                        size_t samples_max)
+/* @param spec  what this rank's stage @p part is of; the same without a pipeline. */
+static ring_status plan_stage(train_engine *engine, const model_spec *spec, const model_spec *part,
+                              size_t samples_max)
 {
     const train_config *config = engine->config;
     const size_t micro = (size_t)config->micro_batch;
@@ -78,39 +91,128 @@ ring_status engine_plan(train_engine *engine, const model_spec *spec, const mode
     model_spec kept = *part;
     kept.interval = (int)config->pipeline.interval;
     RING_TRY(model_create(&engine->model, &kept, batch, slots));
-    if (pipeline_is_last(&engine->pipeline))
+    if (pipeline_is_last(&engine->pipeline) && !spec->any_output)
         RING_TRY(check_output(&engine->model, engine->words));
-    return partition_create(&engine->partition, &engine->model, bucket_bytes(config),
-                            engine->ranks);
+    const partition_rules rules = {.bucket_bytes = bucket_bytes(config),
+                                   .whole_most = whole_most(config),
+                                   .whole_all = (size_t)config->stage3_model_persistence_threshold,
+                                   .broadcasts = !config->allgather_partitions,
+                                   .ahead_most = (size_t)config->stage3_prefetch_bucket_size,
+                                   .live_most = (size_t)config->stage3_max_live_parameters};
+    return partition_create(&engine->partition, &engine->model, &rules, engine->ranks);
+}
+
+static ring_status cut_and_plan(train_engine *engine, const model_spec *spec, size_t samples_max)
+{
+    model_spec part = {0};
+    ring_status status = pipeline_create(&engine->pipeline, &engine->config->pipeline,
+                                         engine->pipeline.place, engine->comms.pipe, spec, &part);
+    if (status == RING_OK)
+        status = plan_stage(engine, spec, &part, samples_max);
+    model_spec_free(&part);
+    return status;
+}
+
+ring_status engine_plan(train_engine *engine, const model_spec *spec, size_t samples_max)
+{
+    if (has_tensor_ranks(engine)) {
+        RING_TRY(tensor_parallel_create(&engine->tensor, spec));
+        spec = &engine->tensor.own;
+    }
+    return has_pipeline(engine) ? cut_and_plan(engine, spec, samples_max)
+                                : plan_stage(engine, spec, spec, samples_max);
+}
+
+/* That a sample of the data has, whatever a stage makes of it. */
+static size_t labels_of(const train_engine *engine, size_t rows)
+{
+    return rows * shape_rows(&engine_network(engine)->output);
+}
+
+/* One for each slot, since a reader exchanges them. */
+static ring_status create_images(train_engine *engine)
+{
+    const train_model *model = &engine->model;
+    const size_t bytes = model->max_batch * shape_count(&model->input) * sizeof(float);
+    const size_t slots = (size_t)model->slot_count;
+    RING_TRY(train_alloc((void **)&engine->images, slots * sizeof *engine->images, "a batch"));
+    for (size_t s = 0; s < slots; s++)
+        RING_TRY(train_alloc((void **)&engine->images[s], bytes, "a batch"));
+    return RING_OK;
 }
 
 static ring_status create_batch(train_engine *engine)
 {
     const train_model *model = &engine->model;
-    const size_t images = model->max_batch * shape_count(&model->input) * sizeof(float);
-    const size_t labels = model->max_batch * shape_rows(&model->output) * sizeof(uint16_t);
-    const size_t sums = (size_t)engine->pipeline.place.stages * (size_t)engine->ranks;
+    const size_t labels = labels_of(engine, model->max_batch) * sizeof(uint16_t);
+    const int stages = engine->pipeline.place.stages, tensors = engine->tensor.ranks;
+    const size_t sums = (size_t)(stages > tensors ? stages : tensors) * (size_t)engine->ranks;
     if (pipeline_is_first(&engine->pipeline))
-        RING_TRY(
-            train_alloc((void **)&engine->images, (size_t)model->slot_count * images, "a batch"));
+        RING_TRY(create_images(engine));
     RING_TRY(train_alloc((void **)&engine->labels, labels, "a batch"));
     RING_TRY(train_alloc((void **)&engine->norm_sums, sums * sizeof(double), "the norm"));
-    return check_ring(engine, ring_mem_alloc((void **)&engine->loss_total, 2 * sizeof(double)));
+    return check_ring(engine,
+                      ring_mem_alloc((void **)&engine->loss_total, LOSS_SUMS * sizeof(double)));
+}
+
+/* In memory or in files. */
+static ring_status allocate_states(train_engine *engine)
+{
+    const train_config *config = engine->config;
+    const train_partition *partition = &engine->partition;
+    const size_t updated = engine->stage > 0 ? partition->own : partition->elements;
+    float *states[OPTIMIZER_STATES] = {NULL};
+    zero_memory_plan(&engine->memory, partition, &config->precision, engine->stage, engine->rank);
+    offload_plan(&config->offload, &engine->memory);
+    RING_TRY(offload_open(&engine->offload, config, &engine->memory, updated, states));
+    RING_TRY(zero_memory_allocate(&engine->memory, &engine->model));
+    if (states[0] == NULL)
+        return optimizer_create(&engine->optimizer, &config->optimizer, updated);
+    optimizer_create_at(&engine->optimizer, &config->optimizer, updated, states);
+    return RING_OK;
+}
+
+/* Of the whole network what this rank keeps. */
+static ring_status draw_parts(train_engine *engine, uint64_t seed)
+{
+    float *all;
+    RING_TRY(
+        train_alloc((void **)&all, engine->partition.elements * sizeof *all, "first parameters"));
+    const ring_status status = tensor_parallel_init(&engine->tensor, &engine->model.tensors, seed,
+                                                    all);
+    if (status == RING_OK)
+        zero_memory_fill(&engine->memory, all);
+    free(all);
+    pipeline_place(&engine->pipeline, &engine->model);
+    return status;
+}
+
+/* A stage takes the draws of all others, too, so that its own are those of the whole. */
+static ring_status draw_params(train_engine *engine, uint64_t seed)
+{
+    train_pipeline *pipeline = &engine->pipeline;
+    train_model *model = &engine->model;
+    float *all;
+    RING_TRY(zero_memory_open(&engine->memory, model, &all));
+    pipeline_place(pipeline, model);
+    model_init(has_pipeline(engine) ? &pipeline->whole : model, seed);
+    zero_memory_keep(&engine->memory, model, all);
+    pipeline_place(pipeline, model);
+    return RING_OK;
 }
 
 static ring_status create_states(train_engine *engine, uint64_t seed)
 {
     const train_partition *partition = &engine->partition;
     engine->overflow = overflow_start(&engine->config->precision);
-    RING_TRY(zero_memory_create(&engine->memory, &engine->model, partition,
-                                &engine->config->precision, engine->stage, engine->rank));
-    RING_TRY(optimizer_create(&engine->optimizer, &engine->config->optimizer,
-                              engine->stage > 0 ? partition->own : partition->elements));
+    RING_TRY(allocate_states(engine));
     RING_TRY(optimizer_group(&engine->optimizer, &engine->model.tensors));
-    if (!has_pipeline(engine))
-        return zero_memory_init(&engine->memory, &engine->model, seed);
-    pipeline_place(&engine->pipeline, &engine->model, partition);
-    return zero_memory_init(&engine->memory, &engine->pipeline.whole, seed);
+    if (has_pipeline(engine))
+        pipeline_find(&engine->pipeline, &engine->model, partition);
+    if (!has_tensor_ranks(engine))
+        return draw_params(engine, seed);
+    tensor_parallel_mark(&engine->tensor, &engine->model.tensors);
+    return draw_parts(engine, seed);
 }
 
 static ring_status make_room(train_engine *engine, int count)
@@ -140,32 +242,20 @@ static ring_status create_schedules(train_engine *engine)
     return make_room(engine, engine->evaluation.count);
 }
 
-static ring_status create_local(train_engine *engine, const model_spec *spec,
-                                const model_spec *part, size_t samples_max, uint64_t seed)
+static ring_status create_local(train_engine *engine, const model_spec *spec, size_t samples_max,
+                                uint64_t seed)
 {
-    RING_TRY(engine_plan(engine, spec, part, samples_max));
+    RING_TRY(engine_plan(engine, spec, samples_max));
     RING_TRY(create_batch(engine));
     RING_TRY(create_states(engine, seed));
     return create_schedules(engine);
-}
-
-static ring_status create_stage(train_engine *engine, const model_spec *spec, size_t samples_max,
-                                uint64_t seed)
-{
-    model_spec part = {0};
-    ring_status status = pipeline_create(&engine->pipeline, &engine->config->pipeline,
-                                         engine->pipeline.place, engine->pipe, spec, &part);
-    if (status == RING_OK)
-        status = create_local(engine, spec, &part, samples_max, seed);
-    model_spec_free(&part);
-    return status;
 }
 
 ring_status engine_create(train_engine *engine, ring_comm *comm, const train_config *config,
                           loss_kind loss, const model_spec *spec, size_t samples_max, uint64_t seed)
 {
     const train_grid grid = grid_place(ring_comm_size(comm), ring_comm_rank(comm),
-                                       (int)config->pipeline.stages);
+                                       (int)config->pipeline.stages, (int)config->tensor_ranks);
     *engine = (train_engine){.world = comm,
                              .config = config,
                              .loss = loss,
@@ -173,12 +263,24 @@ ring_status engine_create(train_engine *engine, ring_comm *comm, const train_con
                              .ranks = grid.shares,
                              .rank = grid.share,
                              .stage = grid.shares > 1 ? (int)config->zero_stage : 0,
+                             .tensor = {.ranks = grid.tensors, .rank = grid.tensor},
                              .pipeline.place = {grid.stages, grid.stage}};
-    RING_TRY(grid_join(&grid, comm, &engine->comm, &engine->pipe));
-    RING_TRY(agree(comm, has_pipeline(engine)
-                             ? create_stage(engine, spec, samples_max, seed)
-                             : create_local(engine, spec, spec, samples_max, seed)));
+    RING_TRY(grid_join(&grid, comm, &engine->comms));
+    engine->comm = engine->comms.data;
+    engine->tensor.comm = engine->comms.tensor;
+    RING_TRY(agree(comm, create_local(engine, spec, samples_max, seed)));
     return pipeline_join(&engine->pipeline);
+}
+
+ring_status engine_read_ahead(train_engine *engine, int threads)
+{
+    const train_model *model = &engine->model;
+    const size_t rows = model->max_batch;
+    if (threads == 0)
+        return RING_OK;
+    return reader_start(&engine->reader, threads,
+                        engine->images != NULL ? rows * shape_count(&model->input) : 0,
+                        labels_of(engine, rows));
 }
 
 void engine_destroy(train_engine *engine)
@@ -193,23 +295,28 @@ void engine_destroy(train_engine *engine)
     free(engine->norm_sums);
     free(engine->gathered);
     free(engine->whole);
+    free(engine->united);
+    reader_stop(engine->reader);
+    for (int s = 0; s < engine->model.slot_count && engine->images != NULL; s++)
+        free(engine->images[s]);
     free(engine->images);
     free(engine->labels);
     ring_mem_free(engine->loss_total);
     optimizer_destroy(&engine->optimizer);
     zero_memory_free(&engine->memory);
+    offload_close(&engine->offload);
     partition_free(&engine->partition);
     model_destroy(&engine->model);
     pipeline_destroy(&engine->pipeline);
-    grid_leave(engine->world, engine->comm, engine->pipe);
+    tensor_parallel_destroy(&engine->tensor);
+    grid_leave(&engine->comms);
     *engine = (train_engine){0};
 }
 
 /* ---- Updates ------------------------------------------------------------------------------- */
 
 /* The last update of an epoch may have fewer micro-batches than the others. */
-static ring_status find_schedule(train_engine *engine, int micro_batches,
-                                 const step_schedule **schedule)
+ring_status engine_schedule(train_engine *engine, int micro_batches, const step_schedule **schedule)
 {
     step_schedule *found = &engine->updates[micro_batches - 1];
     *schedule = found;
@@ -244,6 +351,7 @@ static ring_status run_timed(train_engine *engine, const step_schedule *schedule
     const double busy = seconds_of_passes(engine), behind = seconds_behind_passes(engine),
                  start = train_now();
     RING_TRY(step_run(engine, schedule, batch));
+    RING_TRY(offload_leave(&engine->offload, &engine->config->offload, engine->world));
     if (engine->optimizer.step == 1)
         return RING_OK;
     engine->busy += seconds_of_passes(engine) - busy;
@@ -251,19 +359,35 @@ static ring_status run_timed(train_engine *engine, const step_schedule *schedule
     return RING_OK;
 }
 
+/* None behind an epoch's last update. */
+static void look_ahead(const data_shares *shares, const train_sampler *sampler, int share,
+                       size_t update, engine_share *ahead)
+{
+    ahead->next_samples = update < shares_left(shares) ? shares_taken(shares, share, update) : 0;
+    if (ahead->next_samples > 0)
+        ahead->next = sampler->order + shares_begin(shares, share, update);
+}
+
+engine_share engine_share_of(const data_shares *shares, const train_sampler *sampler, int share,
+                             size_t update)
+{
+    const size_t samples = shares_taken(shares, share, update);
+    const size_t begin = samples > 0 ? shares_begin(shares, share, update) : 0;
+    engine_share found = {.order = sampler->order + begin,
+                          .samples = samples,
+                          .micro = shares->micro[share],
+                          .total = shares_total(shares, update),
+                          .micro_batches = shares_micro_batches(shares, update)};
+    look_ahead(shares, sampler, share, update + 1, &found);
+    return found;
+}
+
 ring_status engine_update_share(train_engine *engine, const train_dataset *dataset,
                                 const engine_share *share, double lr, engine_result *result)
 {
     const step_schedule *schedule;
-    step_batch batch = {.dataset = dataset,
-                        .order = share->order,
-                        .samples = share->samples,
-                        .micro = share->micro,
-                        .training = true,
-                        .lr = lr};
-    batch.result.samples = share->total;
-    batch.scale = engine->overflow.scaler.scale / (double)batch.result.samples;
-    RING_TRY(find_schedule(engine, share->micro_batches, &schedule));
+    step_batch batch = step_batch_of(engine, dataset, share, lr);
+    RING_TRY(engine_schedule(engine, share->micro_batches, &schedule));
     const ring_status status = run_timed(engine, schedule, &batch);
     *result = batch.result;
     return status;
@@ -283,14 +407,28 @@ ring_status engine_update(train_engine *engine, const train_dataset *dataset, co
 
 /* ---- Parameters ---------------------------------------------------------------------------- */
 
+/* What this rank owns of a bucket's parameters comes into memory, where it lies in a file. */
+static bool fetch_params(train_engine *engine, int bucket)
+{
+    const zero_memory *memory = &engine->memory;
+    const zero_array *arrays[] = {memory->masters, &memory->params};
+    bool fetched = true;
+    for (int a = 0; a < 2 && fetched; a++)
+        fetched = offload_fetch(&engine->offload, zero_owned(memory, arrays[a], bucket),
+                                zero_owned_count(memory, bucket) * precision_size(arrays[a]->type),
+                                false);
+    return fetched;
+}
+
 static ring_status gather_params(train_engine *engine, int bucket)
 {
     const zero_memory *memory = &engine->memory;
     const partition_bucket *at = &engine->partition.buckets[bucket];
     const size_t before = engine->stage > 0 ? (size_t)engine->rank * at->part : 0;
     float *whole = engine->gathered + at->offset;
-    memcpy(whole + before, casts_begin_step(memory, bucket),
-           zero_owned_count(memory, bucket) * sizeof(float));
+    if (fetch_params(engine, bucket))
+        memcpy(whole + before, casts_begin_step(memory, bucket),
+               zero_owned_count(memory, bucket) * sizeof(float));
     if (engine->stage == 0)
         return RING_OK;
     return check_ring(engine, ring_all_gather(whole + before, whole, at->part, RING_FLOAT32,
@@ -312,27 +450,47 @@ static ring_status gather_split(train_engine *engine, const float **params)
     const train_partition *partition = &engine->partition;
     const zero_array *masters = engine->memory.masters;
     *params = (const float *)(const void *)masters->data;
-    if (masters->layout == LAYOUT_WHOLE && masters != &engine->memory.live_params)
+    if (masters->layout == LAYOUT_WHOLE && masters != &engine->memory.live_params &&
+        !masters->outside)
         return RING_OK;
     RING_TRY(make_params(engine, &engine->gathered, partition->elements));
     for (int b = 0; b < partition->count; b++)
         RING_TRY(gather_params(engine, b));
     *params = engine->gathered;
-    return RING_OK;
+    return offload_leave(&engine->offload, &engine->config->offload, engine->world);
 }
 
-const train_model *engine_network(const train_engine *engine)
+const train_model *engine_staged_network(const train_engine *engine)
 {
     return has_pipeline(engine) ? &engine->pipeline.whole : &engine->model;
 }
 
-ring_status engine_params(train_engine *engine, const float **params)
+static ring_status gather_stages(train_engine *engine, const float **params)
 {
     if (!has_pipeline(engine))
         return gather_split(engine, params);
-    RING_TRY(make_params(engine, &engine->whole, engine_network(engine)->tensors.elements));
+    const float *own;
+    RING_TRY(gather_split(engine, &own));
+    RING_TRY(make_params(engine, &engine->whole, engine_staged_network(engine)->tensors.elements));
     *params = engine->whole;
-    return pipeline_gather(&engine->pipeline, engine->whole);
+    return pipeline_gather(&engine->pipeline, &engine->model.tensors, own, engine->whole);
+}
+
+const train_model *engine_network(const train_engine *engine)
+{
+    return has_tensor_ranks(engine) ? &engine->tensor.whole : engine_staged_network(engine);
+}
+
+ring_status engine_params(train_engine *engine, const float **params)
+{
+    RING_TRY(gather_stages(engine, params));
+    if (!has_tensor_ranks(engine))
+        return RING_OK;
+    const float *own = *params;
+    RING_TRY(make_params(engine, &engine->united, engine_network(engine)->tensors.elements));
+    *params = engine->united;
+    return tensor_parallel_gather(&engine->tensor, &engine_staged_network(engine)->tensors, own,
+                                  engine->united);
 }
 
 /* A float64 holds any sum of squares of finite float32. */
@@ -364,30 +522,47 @@ size_t engine_state_bytes(const train_engine *engine)
 size_t engine_batch_bytes(const train_engine *engine)
 {
     const train_model *model = &engine->model;
-    const size_t slots = engine->images != NULL ? (size_t)model->slot_count : 0;
+    const size_t ahead = engine->reader != NULL;
+    const bool takes_images = pipeline_is_first(&engine->pipeline);
+    const size_t slots = takes_images ? (size_t)model->slot_count + ahead : 0;
     return model->max_batch * (slots * shape_count(&model->input) * sizeof(float) +
-                               shape_rows(&model->output) * sizeof(*engine->labels));
+                               (1 + ahead) * labels_of(engine, 1) * sizeof(*engine->labels));
 }
 
 /* ---- Evaluation ---------------------------------------------------------------------------- */
 
+/* Forward of samples @p begin and on, at most evaluation_rows.
+ * @param[in,out] failure  of this rank alone, to load samples */
+static ring_status forward_rows(train_engine *engine, const train_dataset *dataset, size_t begin,
+                                size_t rows, train_failure *failure)
+{
+    uint32_t order[EVALUATION_BATCH];
+    for (size_t i = 0; i < rows; i++)
+        order[i] = (uint32_t)(begin + i);
+    step_batch batch = {.dataset = dataset,
+                        .order = order,
+                        .samples = rows,
+                        .micro = engine->evaluation_rows,
+                        .failure = *failure};
+    const ring_status status = step_run(engine, &engine->evaluation, &batch);
+    *failure = batch.failure;
+    return status;
+}
+
 /* Adds up what the model makes of samples @p begin to below @p end; @p batches is the same on all
  * ranks, since from stage 3 on each batch gathers parameters. */
 static ring_status add_scores(train_engine *engine, const train_dataset *dataset, size_t begin,
-                              size_t end, size_t batches, engine_score *sum)
+                              size_t end, size_t batches, engine_score *sum, train_failure *failure)
 {
-    uint32_t order[EVALUATION_BATCH];
     train_model *model = &engine->model;
     const size_t most = engine->evaluation_rows, classes = shape_width(&model->output);
     for (size_t b = 0; b < batches; b++) {
         const size_t left = end - begin, rows = left < most ? left : most;
         const size_t labels = rows * shape_rows(&model->output);
-        for (size_t i = 0; i < rows; i++)
-            order[i] = (uint32_t)(begin + i);
-        step_batch batch = {.dataset = dataset, .order = order, .samples = rows, .micro = most};
-        RING_TRY(step_run(engine, &engine->evaluation, &batch));
+        RING_TRY(forward_rows(engine, dataset, begin, rows, failure));
         begin += rows;
-        if (!pipeline_is_last(&engine->pipeline))
+        if (failure->status != RING_OK || !pipeline_is_last(&engine->pipeline) ||
+            engine->tensor.rank > 0)
             continue;
         sum->accuracy += (double)loss_correct(model_output(model, 0), engine->labels, labels,
                                               classes);
@@ -405,10 +580,29 @@ ring_status engine_evaluate(train_engine *engine, const train_dataset *dataset, 
     const size_t most = (dataset->count + ranks - 1) / ranks;
     const size_t rows = engine->evaluation_rows;
     engine_score sum = {0};
-    RING_TRY(add_scores(engine, dataset, begin, end, (most + rows - 1) / rows, &sum));
+    train_failure failure = {RING_OK};
+    RING_TRY(add_scores(engine, dataset, begin, end, (most + rows - 1) / rows, &sum, &failure));
+    RING_TRY(agree(engine->world, train_failure_tell(&failure)));
+    RING_TRY(offload_leave(&engine->offload, &engine->config->offload, engine->world));
     RING_TRY(train_ring(engine->world, ring_all_reduce(&sum, &sum, 2, RING_FLOAT64, RING_SUM,
                                                        engine->world, NULL)));
     const size_t labels = dataset->count * shape_rows(&engine_network(engine)->output);
     *score = (engine_score){sum.accuracy / (double)labels, sum.loss / (double)labels};
     return RING_OK;
+}
+
+ring_status engine_outputs(train_engine *engine, const train_dataset *dataset, size_t begin,
+                           size_t rows, float *outputs)
+{
+    const size_t count = rows * shape_count(&engine_network(engine)->output);
+    train_failure failure = {RING_OK};
+    RING_TRY(forward_rows(engine, dataset, begin, rows, &failure));
+    RING_TRY(train_failure_tell(&failure));
+    if (pipeline_is_last(&engine->pipeline))
+        memcpy(outputs, model_output(&engine->model, 0), count * sizeof *outputs);
+    if (!has_pipeline(engine))
+        return RING_OK;
+    return train_ring(engine->comms.pipe,
+                      ring_broadcast(outputs, outputs, count, RING_FLOAT32,
+                                     engine->pipeline.place.stages - 1, engine->comms.pipe, NULL));
 }

@@ -16,25 +16,33 @@
 #include "grid.h"
 #include "loss.h"
 #include "model.h"
+#include "offload.h"
 #include "optimizer.h"
 #include "overflow.h"
 #include "pipeline.h"
+#include "reader.h"
+#include "sampler.h"
 #include "step_schedule.h"
 #include "step_times.h"
+#include "tensor_parallel.h"
 #include "zero_memory.h"
 
+enum { LOSS_SUMS = 3 };
+
 typedef struct train_engine {
-    ring_comm *world;           /* borrowed; all ranks */
-    ring_comm *comm, *pipe;     /* ranks that share the data out, and stages: grid_join() */
+    grid_comms comms;
+    ring_comm *world, *comm;    /* of those: all ranks, and those that share the data out */
     int ranks, rank;            /* of comm */
     int stage;                  /* of ZeRO; 0 on one rank */
     const train_config *config; /* borrowed */
     loss_kind loss;
     uint64_t seed;
+    tensor_parallel tensor; /* around the pipeline, whose network is this rank's */
     train_pipeline pipeline;
     train_model model; /* of this rank's stage */
     train_partition partition;
     zero_memory memory;
+    train_offload offload;
     train_optimizer optimizer;
     overflow_watch overflow;
     step_schedule *updates; /* [config->accumulation], by micro-batches; made when needed */
@@ -44,34 +52,39 @@ typedef struct train_engine {
     ring_work **works;      /* [work_room] of the instructions that run, for step_run() */
     bool *runs;             /* [work_room] */
     int work_room;
-    double *norm_sums;  /* [stages of the pipeline, ranks] */
-    float *gathered;    /* parameters of the stage, where ZeRO has split them */
-    float *whole;       /* and of all stages of a pipeline */
-    double *loss_total; /* [2] the loss, and stop_asked, summed over the ranks; in memory
-                           that they share */
-    double stop_asked;  /* what this rank adds to the sum that the next update tells all
-                           ranks: 0 while nobody wants the run to end */
-    float *images;      /* [slots, model.max_batch, features]; first stage */
-    uint16_t *labels;   /* [model.max_batch, labels of a sample] */
-    step_times times;   /* of all instructions so far */
-    double busy, span;  /* seconds of computing passes, and of updates until all passes have ended;
-                           without the first update, which makes connections */
+    double *norm_sums;   /* [stages of the pipeline or tensor ranks, ranks] for grid_sum() */
+    float *gathered;     /* parameters of the stage, where ZeRO has split them, */
+    float *whole;        /* of all stages of a pipeline, */
+    float *united;       /* and of all tensor ranks */
+    double *loss_total;  /* [LOSS_SUMS] the loss, stop_asked, and who could not load samples, summed
+                            over the ranks; in memory that they share */
+    bool skips_norm;     /* updates go without the norm of their gradients unless they clip or
+                            scale the loss; a gradient that is not finite then shows in the next
+                            loss. The caller's choice, the same on all ranks */
+    double stop_asked;   /* what this rank adds to the sum that the next update tells all
+                            ranks: 0 while nobody wants the run to end */
+    float **images;      /* [slots] of [model.max_batch, features]; first stage */
+    uint16_t *labels;    /* [model.max_batch, labels of a sample] */
+    data_reader *reader; /* NULL: batches are taken when they are needed */
+    step_times times;    /* of all instructions so far */
+    double busy, span;   /* seconds of computing passes, and of updates until all passes have ended;
+                            without the first update, which makes connections */
 } train_engine;
 
 typedef struct engine_result {
     double loss;       /* mean over the global batch */
-    double grad_norm;  /* before clipping */
+    double grad_norm;  /* before clipping; NaN where an update goes without it */
     size_t samples;    /* of the global batch */
     double stop_asked; /* the sum over the ranks: the same on all of them */
     bool skipped;      /* gradients were not finite: nothing was updated, overflow.lines say why */
+    bool unloaded;     /* a rank could not load its samples: nothing was done */
 } engine_result;
 
 /** Makes the network and its partition as engine_create() does, without the ranks.
- *  @param engine  with config, ranks and the pipeline's place
- *  @param part    this rank's stage of the network @p spec; the same without a pipeline
+ *  @param engine  with config, ranks, number of tensor ranks and the pipeline's place
+ *  @param spec    the whole network
  *  Free with engine_destroy() whatever the result. */
-ring_status engine_plan(train_engine *engine, const model_spec *spec, const model_spec *part,
-                        size_t samples_max);
+ring_status engine_plan(train_engine *engine, const model_spec *spec, size_t samples_max);
 
 /** What this rank does of an update. */
 typedef struct engine_share {
@@ -80,7 +93,16 @@ typedef struct engine_share {
     size_t micro;          /* of a micro-batch; the last one may be short */
     size_t total;          /* samples of all ranks */
     int micro_batches;     /* of the rank that has most; the same on all */
+    const uint32_t *next;  /* [next_samples] of the update after this one, to be read ahead; they
+                              stay as they are until then. NULL: not known */
+    size_t next_samples;
 } engine_share;
+
+/** @return what rank @p share of those that share the data out takes in @p update of an epoch, and
+ *  in the one behind it.
+ *  @param sampler  borrowed by the result. */
+engine_share engine_share_of(const data_shares *shares, const train_sampler *sampler, int share,
+                             size_t update);
 
 /** Collective. The parameters start from @p seed.
  *  @param spec  the network: its output is one number a class, or that for each token
@@ -91,15 +113,24 @@ ring_status engine_create(train_engine *engine, ring_comm *comm, const train_con
                           uint64_t seed);
 void engine_destroy(train_engine *engine);
 
+/** Has @p threads threads take the next micro-batch while this one is computed with; 0: none.
+ *  Once, behind engine_create(). */
+ring_status engine_read_ahead(train_engine *engine, int threads);
+
 /** Collective: one update.
  *  @param order  [samples] this rank's samples, cut into micro-batches; the same number on
- *  all ranks, at most those of config->accumulation micro-batches. A loss or gradient that is not
- *  finite stops all ranks with the same text, and no parameter is changed; but in 16 bits an update
- *  whose gradients are not finite is skipped. With a
- *  pipeline @p order is the same on all its stages, and so is the result (DeepSpeed's
- *  train_batch). */
+ *  all ranks, at most those of config->accumulation micro-batches. Samples that a rank cannot load,
+ *  and a loss or gradient that is not finite, stop all ranks with the same text, and no parameter
+ *  is changed (with skips_norm only the loss is looked at); but in 16 bits an update whose
+ *  gradients are not finite is skipped. With a pipeline @p order is the same on all its stages, and
+ *  so is the result (DeepSpeed's train_batch). */
 ring_status engine_update(train_engine *engine, const train_dataset *dataset, const uint32_t *order,
                           size_t samples, double lr, engine_result *result);
+
+/** @param[out] schedule  the list of an update of @p micro_batches micro-batches (1 to
+ *  config->accumulation), valid as long as the engine. @return RING_OK or RING_ERR_MEMORY. */
+ring_status engine_schedule(train_engine *engine, int micro_batches,
+                            const step_schedule **schedule);
 
 /** The same with ranks that have shares of their own, each micro at most config->micro_batch. */
 ring_status engine_update_share(train_engine *engine, const train_dataset *dataset,
@@ -119,8 +150,18 @@ typedef struct engine_score {
 ring_status engine_evaluate(train_engine *engine, const train_dataset *dataset,
                             engine_score *score);
 
+/** Collective: forward as in an evaluation.
+ *  @param begin, rows  samples of @p dataset, at most evaluation_rows; 0: this rank takes part
+ *  @param[out] outputs  [rows, output], on all stages of a pipeline. Behind the last of them
+ *  offload_leave() is to be called. */
+ring_status engine_outputs(train_engine *engine, const train_dataset *dataset, size_t begin,
+                           size_t rows, float *outputs);
+
 /** @return the network with the layers of all stages, and the table of its parameters. */
 const train_model *engine_network(const train_engine *engine);
+
+/** @return the same of this tensor rank: what the stages of its pipeline are of. */
+const train_model *engine_staged_network(const train_engine *engine);
 
 /** Collective. @param[out] params  all parameters by the offsets of engine_network()'s table, as
  * the optimiser has them: masters, where there are any; valid until the next update. */

@@ -15,13 +15,16 @@ static size_t elements_of(const zero_memory *memory, const zero_array *array)
     const train_partition *partition = memory->partition;
     const size_t counts[] = {[LAYOUT_WHOLE] = partition->elements,
                              [LAYOUT_OWN] = partition->own,
-                             [LAYOUT_LIVE] = LIVE_BUCKETS * partition->largest};
+                             [LAYOUT_KEPT] = partition->kept,
+                             [LAYOUT_LIVE] = partition->live,
+                             [LAYOUT_GATHERED] = partition->gathered};
     return counts[array->layout];
 }
 
 static size_t bytes_of(const zero_memory *memory, const zero_array *array)
 {
-    return array->used ? elements_of(memory, array) * precision_size(array->type) : 0;
+    return array->used && !array->outside ? elements_of(memory, array) * precision_size(array->type)
+                                          : 0;
 }
 
 static void *element_at(const zero_array *array, size_t element)
@@ -32,9 +35,30 @@ static void *element_at(const zero_array *array, size_t element)
 /* @return elements before the bucket. */
 static size_t bucket_at(const zero_memory *memory, const zero_array *array, int bucket)
 {
-    return array->layout == LAYOUT_LIVE
-               ? (size_t)(bucket % LIVE_BUCKETS) * memory->partition->largest
-               : memory->partition->buckets[bucket].offset;
+    const partition_bucket *at = &memory->partition->buckets[bucket];
+    const size_t before[] = {[LAYOUT_WHOLE] = at->offset,
+                             [LAYOUT_OWN] = at->own,
+                             [LAYOUT_KEPT] = at->kept_at,
+                             [LAYOUT_LIVE] = at->live_at,
+                             [LAYOUT_GATHERED] = at->gathered_at};
+    return before[array->layout];
+}
+
+bool zero_has_part(const zero_memory *memory, const zero_array *array, int bucket)
+{
+    return array->layout == LAYOUT_OWN ||
+           (array->layout == LAYOUT_KEPT && !memory->partition->buckets[bucket].is_whole);
+}
+
+const zero_array *zero_gathered(const zero_memory *memory, int bucket)
+{
+    return memory->partition->buckets[bucket].is_whole ? &memory->params : memory->gathered;
+}
+
+const zero_array *zero_node_params(const zero_memory *memory, int bucket)
+{
+    return memory->node_params == memory->gathered ? zero_gathered(memory, bucket)
+                                                   : memory->node_params;
 }
 
 void *zero_bucket(const zero_memory *memory, const zero_array *array, int bucket)
@@ -45,9 +69,9 @@ void *zero_bucket(const zero_memory *memory, const zero_array *array, int bucket
 void *zero_part(const zero_memory *memory, const zero_array *array, int bucket)
 {
     const partition_bucket *at = &memory->partition->buckets[bucket];
-    if (array->layout == LAYOUT_OWN)
-        return element_at(array, at->own);
-    return element_at(array, bucket_at(memory, array, bucket) + (size_t)memory->rank * at->part);
+    const size_t before = zero_has_part(memory, array, bucket) ? 0
+                                                               : (size_t)memory->rank * at->part;
+    return element_at(array, bucket_at(memory, array, bucket) + before);
 }
 
 void *zero_owned(const zero_memory *memory, const zero_array *array, int bucket)
@@ -69,19 +93,19 @@ static void use(zero_array *array, ring_dtype type, array_layout layout)
     *array = (zero_array){.type = type, .layout = layout, .used = true};
 }
 
-static void plan_params(zero_memory *memory, const precision_config *precision, array_layout live)
+static void plan_params(zero_memory *memory, const precision_config *precision)
 {
     const ring_dtype type = precision->params;
     const bool splits = memory->stage >= 3;
-    use(&memory->params, type, splits ? LAYOUT_OWN : LAYOUT_WHOLE);
+    use(&memory->params, type, splits ? LAYOUT_KEPT : LAYOUT_WHOLE);
     memory->gathered = memory->node_params = memory->masters = &memory->params;
     if (splits) {
-        use(&memory->live_gathered, type, LAYOUT_LIVE);
+        use(&memory->live_gathered, type, LAYOUT_GATHERED);
         memory->gathered = memory->node_params = &memory->live_gathered;
     }
     if (type == RING_FLOAT32)
         return;
-    use(&memory->live_params, RING_FLOAT32, live);
+    use(&memory->live_params, RING_FLOAT32, LAYOUT_LIVE);
     memory->node_params = memory->masters = &memory->live_params;
     if (!precision->masters)
         return;
@@ -89,13 +113,13 @@ static void plan_params(zero_memory *memory, const precision_config *precision, 
     use(&memory->own_masters, RING_FLOAT32, memory->stage > 0 ? LAYOUT_OWN : LAYOUT_WHOLE);
 }
 
-static void plan_grads(zero_memory *memory, const precision_config *precision, array_layout live)
+static void plan_grads(zero_memory *memory, const precision_config *precision)
 {
     const bool splits = memory->stage >= 2;
     use(&memory->grads, precision->grads, splits ? LAYOUT_OWN : LAYOUT_WHOLE);
     memory->node_grads = memory->wire = &memory->grads;
     if (splits || precision->grads != RING_FLOAT32) {
-        use(&memory->live_grads, RING_FLOAT32, live);
+        use(&memory->live_grads, RING_FLOAT32, LAYOUT_LIVE);
         memory->node_grads = &memory->live_grads;
     }
     if (splits)
@@ -106,21 +130,12 @@ static void plan_grads(zero_memory *memory, const precision_config *precision, a
     use(&memory->live_wire, precision->wire, splits ? LAYOUT_LIVE : LAYOUT_WHOLE);
 }
 
-static bool has_ties(const train_model *model)
+void zero_memory_plan(zero_memory *memory, const train_partition *partition,
+                      const precision_config *precision, int stage, int rank)
 {
-    return model->tensors.own_count < model->tensors.count;
-}
-
-/* Live buckets of a network with tied tensors all have a place of their own: one is worked on with
- * tensors of another. */
-void zero_memory_plan(zero_memory *memory, const train_model *model,
-                      const train_partition *partition, const precision_config *precision,
-                      int stage, int rank)
-{
-    const array_layout live = has_ties(model) ? LAYOUT_WHOLE : LAYOUT_LIVE;
     *memory = (zero_memory){.partition = partition, .stage = stage, .rank = rank};
-    plan_params(memory, precision, live);
-    plan_grads(memory, precision, live);
+    plan_params(memory, precision);
+    plan_grads(memory, precision);
 }
 
 static ring_status allocate(zero_memory *memory)
@@ -130,7 +145,7 @@ static ring_status allocate(zero_memory *memory)
         &memory->live_params, &memory->live_grads, &memory->live_wire,
     };
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
-        if (arrays[i]->used)
+        if (bytes_of(memory, arrays[i]) > 0)
             RING_TRY(train_ring(NULL, ring_mem_alloc((void **)&arrays[i]->data,
                                                      bytes_of(memory, arrays[i]))));
     }
@@ -142,16 +157,14 @@ static ring_status allocate(zero_memory *memory)
 static void place_node(const zero_memory *memory, train_model *model, int number, int bucket)
 {
     const model_node *node = &model->nodes[number];
-    const size_t offset = memory->partition->buckets[bucket].offset;
-    float *params = zero_bucket(memory, memory->node_params, bucket);
+    const size_t offset = memory->partition->buckets[bucket].offset,
+                 end = offset + memory->partition->buckets[bucket].used;
+    float *params = zero_bucket(memory, zero_node_params(memory, bucket), bucket);
     float *grads = zero_bucket(memory, memory->node_grads, bucket);
     for (int t = 0; t < node->use.tensor_count; t++) {
         train_tensor *tensor = &model->tensors.list[node->tensors[t]];
         tensor->type = memory->params.type;
-        if (tensor->tie >= 0)
-            model_place(model, node->tensors[t], model->params[tensor->tie],
-                        model->grads[tensor->tie]);
-        else
+        if (tensor->tie < 0 && tensor->offset >= offset && tensor->offset < end)
             model_place(model, node->tensors[t], params + (tensor->offset - offset),
                         grads + (tensor->offset - offset));
     }
@@ -164,35 +177,39 @@ static void place_all(const zero_memory *memory, train_model *model)
         for (int n = partition->buckets[b].first; n < partition->buckets[b].end; n++)
             place_node(memory, model, n, b);
     }
-}
-
-ring_status zero_memory_check(const train_model *model, int stage)
-{
-    if (stage >= 2 && has_ties(model))
-        return train_fail(RING_ERR_CONFIG,
-                          "zero_optimization.stage %d does not go with layers that share "
-                          "parameters; use stage 1",
-                          stage);
-    return RING_OK;
+    for (int t = 0; t < model->tensors.count; t++) {
+        const int tie = model->tensors.list[t].tie;
+        if (tie >= 0)
+            model_place(model, t, model->params[tie], model->grads[tie]);
+    }
 }
 
 ring_status zero_memory_create(zero_memory *memory, train_model *model,
                                const train_partition *partition, const precision_config *precision,
                                int stage, int rank)
 {
-    *memory = (zero_memory){0};
-    RING_TRY(zero_memory_check(model, stage));
-    zero_memory_plan(memory, model, partition, precision, stage, rank);
+    zero_memory_plan(memory, partition, precision, stage, rank);
+    return zero_memory_allocate(memory, model);
+}
+
+ring_status zero_memory_allocate(zero_memory *memory, train_model *model)
+{
     RING_TRY(allocate(memory));
     place_all(memory, model);
     return RING_OK;
 }
 
+static void free_array(zero_array *array)
+{
+    if (!array->outside)
+        ring_mem_free(array->data);
+}
+
 void zero_memory_free(zero_memory *memory)
 {
-    ring_mem_free(memory->params.data);
+    free_array(&memory->params);
     ring_mem_free(memory->grads.data);
-    ring_mem_free(memory->own_masters.data);
+    free_array(&memory->own_masters);
     ring_mem_free(memory->live_gathered.data);
     ring_mem_free(memory->live_params.data);
     ring_mem_free(memory->live_grads.data);
@@ -208,7 +225,7 @@ static void keep_first(const zero_memory *memory, const float *all, int bucket)
     const partition_bucket *at = &memory->partition->buckets[bucket];
     const zero_array whole = {.type = RING_FLOAT32, .data = (unsigned char *)(uintptr_t)all};
     const zero_array *params = &memory->params;
-    if (params->layout == LAYOUT_OWN)
+    if (zero_has_part(memory, params, bucket))
         cast_elements(zero_part(memory, params, bucket), params->type,
                       zero_part(memory, &whole, bucket), RING_FLOAT32, at->part);
     else
@@ -219,23 +236,31 @@ static void keep_first(const zero_memory *memory, const float *all, int bucket)
                zero_owned_count(memory, bucket) * sizeof(float));
 }
 
-/* Every rank draws all parameters, and keeps what is its own. */
-ring_status zero_memory_init(zero_memory *memory, train_model *model, uint64_t seed)
+void zero_memory_fill(zero_memory *memory, const float *all)
 {
-    const train_partition *partition = memory->partition;
-    float *all;
-    if (memory->node_params == &memory->params) {
-        model_init(model, seed);
-        return RING_OK;
-    }
-    RING_TRY(train_alloc((void **)&all, partition->elements * sizeof(float), "first parameters"));
-    model_bind(model, all, all);
-    model_init(model, seed);
-    for (int b = 0; b < partition->count; b++)
+    for (int b = 0; b < memory->partition->count; b++)
         keep_first(memory, all, b);
+}
+
+/* Every rank draws all parameters, and keeps what is its own. */
+ring_status zero_memory_open(const zero_memory *memory, train_model *model, float **all)
+{
+    *all = NULL;
+    if (memory->node_params == &memory->params)
+        return RING_OK;
+    RING_TRY(
+        train_alloc((void **)all, memory->partition->elements * sizeof(float), "first parameters"));
+    model_bind(model, *all, *all);
+    return RING_OK;
+}
+
+void zero_memory_keep(zero_memory *memory, train_model *model, float *all)
+{
+    if (all == NULL)
+        return;
+    zero_memory_fill(memory, all);
     free(all);
     place_all(memory, model);
-    return RING_OK;
 }
 
 /* ---- Bytes --------------------------------------------------------------------------------- */

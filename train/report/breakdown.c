@@ -6,9 +6,9 @@
 #include <string.h>
 
 const char *const part_names[PARTS] = {
-    [PART_DATA] = "data",     [PART_FORWARD] = "forward", [PART_BACKWARD] = "backward",
-    [PART_STEP] = "step",     [PART_WAIT] = "wait",       [PART_TRANSFER] = "transfer",
-    [PART_REDUCE] = "reduce", [PART_OTHER] = "other",
+    [PART_DATA] = "data",         [PART_FORWARD] = "forward", [PART_BACKWARD] = "backward",
+    [PART_STEP] = "step",         [PART_WAIT] = "wait",       [PART_BUBBLE] = "bubble_wait",
+    [PART_TRANSFER] = "transfer", [PART_REDUCE] = "reduce",   [PART_OTHER] = "other",
 };
 
 void breakdown_add(report_times *sum, const report_times *more)

@@ -11,6 +11,7 @@ typedef enum report_part {
     PART_BACKWARD,
     PART_STEP,     /* norm, clipping, optimizer */
     PART_WAIT,     /* nothing to compute before a call between ranks has ended */
+    PART_BUBBLE,   /* the same of calls between stages of a pipeline */
     PART_TRANSFER, /* starting and moving calls that carry values, between computations */
     PART_REDUCE,   /* the same of calls that sum gradients */
     PART_OTHER,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * epoch_losses: the mean loss of every epoch, as training loops often keep it: one JSON object
- * {"epoch_1": {"outputs": 0.5}, …}, written anew after every epoch.
+ * {"epoch_1": {"outputs": 0.5}, …}, written anew after every epoch. A resumed run keeps the epochs
+ * before its first.
  */
 #include <errno.h>
 #include <math.h>
@@ -13,28 +14,56 @@
 #include "floats.h"
 #include "sink.h"
 #include "sink_file.h"
+#include "text_file.h"
+
+enum { FILE_MAX = 64 << 20 };
 
 static const char what[] = "--epoch-losses";
 
 typedef struct losses_state {
     char path[OUTPUT_PATH_MAX];
+    char *kept;       /* of the run that is resumed: its epochs, as they stand; or NULL */
     double *losses;   /* [count] */
     int count, first; /* epochs, and the number of the first */
     int error;        /* errno of the first failure, or 0 */
 } losses_state;
 
+/* An empty one has no epoch yet. */
+static ring_status read_kept(losses_state *state)
+{
+    static const char begin[] = "{\"epoch_", end[] = "}\n";
+    char *text = NULL;
+    size_t length;
+    ring_status status = text_file_read(state->path, FILE_MAX, "a file of losses", &text, &length);
+    if (status == RING_OK && length > 0) {
+        if (length < sizeof begin + sizeof end || memcmp(text, begin, sizeof begin - 1) != 0 ||
+            memcmp(text + length - 2, end, 2) != 0)
+            status =
+                train_fail(RING_ERR_CONFIG,
+                           "%s %s: not what this option writes; give another name or remove it",
+                           what, state->path);
+        else
+            state->kept = strndup(text, length - 2);
+    }
+    free(text);
+    return status;
+}
+
 static ring_status open_losses(report_sink *sink)
 {
     const char *path = sink->run->options.epoch_losses_path;
+    const bool resumed = sink->run->options.resumed;
     sink_file file;
     if (path == NULL)
         return RING_OK;
-    RING_TRY(sink_file_open(&file, what, path, false));
+    RING_TRY(sink_file_open(&file, what, path, resumed));
     RING_TRY(sink_file_close(&file));
     losses_state *state = sink_create_state(sink, sizeof *state);
     if (state == NULL)
         return RING_ERR_MEMORY;
     snprintf(state->path, sizeof state->path, "%s", path);
+    if (resumed)
+        RING_TRY(read_kept(state));
     return train_alloc((void **)&state->losses, (size_t)sink->run->epochs * sizeof(double), what);
 }
 
@@ -42,6 +71,7 @@ static ring_status close_losses(report_sink *sink)
 {
     losses_state *state = sink->state;
     free(state->losses);
+    free(state->kept);
     if (state->error == 0)
         return RING_OK;
     return train_fail(RING_ERR_SYSTEM, "%s %s: %s", what, state->path, strerror(state->error));
@@ -57,13 +87,26 @@ static void print_loss(FILE *out, double loss)
         fputs(isnan(loss) ? "NaN" : "Infinity", out);
 }
 
+/* An epoch that is done again counts as it is now, and so do those behind it. */
+static void keep_before(char *kept, int epoch)
+{
+    char name[32];
+    snprintf(name, sizeof name, "\"epoch_%d\":", epoch);
+    char *at = kept != NULL ? strstr(kept, name) : NULL;
+    if (at != NULL)
+        *(at - kept > 2 ? at - 2 : kept) = '\0'; /* with the comma before it, or the brace */
+}
+
 static bool write_losses(const losses_state *state)
 {
     output_file file;
     if (!output_begin(&file, state->path))
         return false;
+    const bool keeps = state->kept != NULL && state->kept[0] != '\0';
+    if (keeps)
+        fputs(state->kept, file.stream);
     for (int e = 0; e < state->count; e++) {
-        fprintf(file.stream, "%s\"epoch_%d\": {\"outputs\": ", e == 0 ? "{" : ", ",
+        fprintf(file.stream, "%s\"epoch_%d\": {\"outputs\": ", e == 0 && !keeps ? "{" : ", ",
                 state->first + e);
         print_loss(file.stream, state->losses[e]);
         fputc('}', file.stream);
@@ -75,8 +118,10 @@ static bool write_losses(const losses_state *state)
 static void epoch_losses_end(report_sink *sink, const report_epoch *epoch)
 {
     losses_state *state = sink->state;
-    if (state->count == 0)
+    if (state->count == 0) {
         state->first = epoch->epoch;
+        keep_before(state->kept, epoch->epoch);
+    }
     if (state->count < sink->run->epochs)
         state->losses[state->count++] = epoch->loss;
     if (!write_losses(state) && state->error == 0)

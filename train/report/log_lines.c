@@ -25,6 +25,8 @@ enum {
 
 #define GIB ((double)(1L << 30))
 #define MIB ((double)(1L << 20))
+/* A share of the reduction. */
+#define LITTLE_OVERLAP 0.1
 
 const char *const log_style_names[] = {"deepspeed", "neox", "brief", "torch", NULL};
 
@@ -39,6 +41,7 @@ typedef struct log_state {
     char host[HOST_MAX];
     log_interval interval;
     double counted_seconds, counted_samples; /* since the first updates */
+    bool told_overlap;
 } log_state;
 
 static ring_status open_log(report_sink *sink)
@@ -91,24 +94,25 @@ static void begin_stamped(const report_sink *sink)
 
 /* What DeepSpeed shows as "mom" of a group: SGD's momentum (PyTorch's default is the int 0), or the
  * betas, or 0.0 where there is neither. */
-static void momentum_text(const optimizer_config *optimizer, char text[GROUP_TEXT_MAX])
+static void momentum_text(const optimizer_config *optimizer, const double betas[2],
+                          char text[GROUP_TEXT_MAX])
 {
     char first[FLOAT_TEXT_MAX], second[FLOAT_TEXT_MAX];
     if (optimizer_has_betas(optimizer->kind))
-        snprintf(text, GROUP_TEXT_MAX, "[%s, %s]", float_repr(optimizer->betas[0], first),
-                 float_repr(optimizer->betas[1], second));
+        snprintf(text, GROUP_TEXT_MAX, "[%s, %s]", float_repr(betas[0], first),
+                 float_repr(betas[1], second));
     else if (optimizer->kind == OPTIMIZER_SGD && optimizer->momentum == 0.0)
         strcpy(text, "0");
     else
         float_repr(optimizer->momentum, text);
 }
 
-/* "lr=[0.1, 0.1]": once for each parameter group. */
-static void print_groups(const char *name, const char *text, int groups)
+/* "lr=[0.1, 0.1]": one for each parameter group. */
+static void print_groups(const char *name, const char *first, const char *second, int groups)
 {
-    printf("%s=[%s", name, text);
-    for (int g = 1; g < groups; g++)
-        printf(", %s", text);
+    printf("%s=[%s", name, first);
+    if (groups > 1)
+        printf(", %s", second);
     printf("]");
 }
 
@@ -117,13 +121,15 @@ static void print_step(const report_sink *sink, const report_step *step)
     const log_interval *interval = &((const log_state *)sink->state)->interval;
     const double steps = (double)interval->steps;
     const optimizer_config *optimizer = &sink->run->config->optimizer;
-    char lr[FLOAT_TEXT_MAX], momentum[GROUP_TEXT_MAX];
-    momentum_text(optimizer, momentum);
+    const int groups = optimizer_groups(optimizer);
+    char lr[FLOAT_TEXT_MAX], other[FLOAT_TEXT_MAX], momentum[GROUP_TEXT_MAX];
+    momentum_text(optimizer, step->next_betas, momentum);
     begin_stamped(sink);
     printf("step=%ld, skipped=%ld, ", step->step, step->skipped);
-    print_groups("lr", float_repr(step->next_lr, lr), optimizer_groups(optimizer));
+    print_groups("lr", float_repr(step->next_lr, lr), float_repr(step->next_other_lr, other),
+                 groups);
     printf(", ");
-    print_groups("mom", momentum, optimizer_groups(optimizer));
+    print_groups("mom", momentum, momentum, groups);
     putchar('\n');
     begin_line(sink);
     printf("steps: %ld loss: %.4f iter time (s): %.3f samples/sec: %.3f\n", step->step,
@@ -170,19 +176,27 @@ static void print_neox_timers(const report_sink *sink)
     printf("rank=0 time (ms) | train_batch: %.2f | batch_input: %.2f | forward: %.2f | comms: %.2f "
            "| backward: %.2f | reduce_grads: %.2f | step: %.2f\n",
            1e3 * interval->seconds, 1e3 * parts[PART_DATA], 1e3 * parts[PART_FORWARD],
-           1e3 * (parts[PART_WAIT] + parts[PART_TRANSFER] + parts[PART_REDUCE]),
+           1e3 *
+               (parts[PART_WAIT] + parts[PART_BUBBLE] + parts[PART_TRANSFER] + parts[PART_REDUCE]),
            1e3 * parts[PART_BACKWARD], 1e3 * seconds.backward_allreduce, 1e3 * parts[PART_STEP]);
+}
+
+/* Without stages nobody waits for one. */
+static bool is_told(const report_sink *sink, int part)
+{
+    return part != PART_BUBBLE || sink->run->config->pipeline.stages > 1;
 }
 
 static void print_neox_shares(const report_sink *sink, const int tenths[PARTS])
 {
-    const int comms = tenths[PART_WAIT] + tenths[PART_TRANSFER] + tenths[PART_REDUCE];
+    const int comms = tenths[PART_WAIT] + tenths[PART_BUBBLE] + tenths[PART_TRANSFER] +
+                      tenths[PART_REDUCE];
     begin_line(sink);
     printf("%%comms: %.1f\n", comms / 10.0);
     begin_line(sink);
     printf("%%optimizer_step %.1f\n", tenths[PART_STEP] / 10.0); /* without a colon, there too */
     for (int p = 0; p < PARTS; p++) {
-        if (p == PART_STEP)
+        if (p == PART_STEP || !is_told(sink, p))
             continue;
         begin_line(sink);
         printf("%%%s: %.1f\n", part_names[p], tenths[p] / 10.0);
@@ -195,11 +209,28 @@ static void print_shares(const report_sink *sink, const int tenths[PARTS])
     const double overlap = breakdown_overlap(&interval->times);
     begin_stamped(sink);
     printf("time (%%)");
-    for (int p = 0; p < PARTS; p++)
-        printf(" | %s: %d.%d", part_names[p], tenths[p] / 10, tenths[p] % 10);
+    for (int p = 0; p < PARTS; p++) {
+        if (is_told(sink, p))
+            printf(" | %s: %d.%d", part_names[p], tenths[p] / 10, tenths[p] % 10);
+    }
     if (sink->run->ranks > 1 && overlap >= 0.0)
         printf(" | reduction hidden: %.1f", 100.0 * overlap);
     putchar('\n');
+}
+
+/* Once. */
+static void tell_little_overlap(const report_sink *sink)
+{
+    log_state *log = sink->state;
+    const double overlap = breakdown_overlap(&log->interval.times);
+    if (log->told_overlap || sink->run->ranks == 1 || !sink->run->config->overlap_comm ||
+        overlap < 0.0 || overlap >= LITTLE_OVERLAP)
+        return;
+    log->told_overlap = true;
+    begin_line(sink);
+    printf("NOTE overlap_comm hides %.1f %% of the reduction: there is little to gain where ranks "
+           "keep all cores busy, or one layer has most parameters\n",
+           100.0 * overlap);
 }
 
 static void print_breakdown(const report_sink *sink)
@@ -215,6 +246,7 @@ static void print_breakdown(const report_sink *sink)
     print_timers(sink, "_microstep", interval->micro_batches);
     print_timers(sink, "", interval->steps);
     print_shares(sink, tenths);
+    tell_little_overlap(sink);
 }
 
 /* ---- Other programs' lines ----------------------------------------------------------------- */

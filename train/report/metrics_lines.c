@@ -14,7 +14,7 @@
 #include "sink.h"
 #include "sink_file.h"
 
-enum { CONFIG_TEXT_MAX = 16384 };
+enum { CONFIG_TEXT_MAX = 16384, STAGES_MAX = 256 };
 
 static ring_status open_metrics(report_sink *sink)
 {
@@ -132,6 +132,56 @@ static void update_metrics(report_sink *sink, const report_step *step)
                     (double)step->samples / step->seconds);
 }
 
+/* @return when the last pass ended; @p busy gets [stages] seconds of passes. */
+static double sum_passes(const report_passes *passes, double *busy)
+{
+    const size_t micros = (size_t)passes->micro_batches,
+                 count = 2 * micros * (size_t)passes->stages;
+    double last = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        const double *span = &passes->measured[2 * i];
+        busy[i / 2 / micros] += span[1] - span[0];
+        last = span[1] > last ? span[1] : last;
+    }
+    return last;
+}
+
+/* A list of the stages, each a list of micro-batches, each a list of @p each numbers. */
+static void print_passes(sink_file *file, const report_passes *passes, const char *name, int each)
+{
+    const int row = passes->micro_batches * each;
+    sink_file_print(file, "\"%s\": [", name);
+    for (int i = 0; i < passes->stages * row; i++) {
+        sink_file_print(file, "%s%s%s", i == 0 ? "" : ", ", i % row == 0 ? "[" : "",
+                        i % each == 0 ? "[" : "");
+        if (each == 4)
+            sink_file_print(file, "%.7f", passes->measured[i]);
+        else
+            sink_file_print(file, "%d", passes->predicted[i]);
+        sink_file_print(file, "%s%s", (i + 1) % each == 0 ? "]" : "",
+                        (i + 1) % row == 0 ? "]" : "");
+    }
+    sink_file_print(file, "]");
+}
+
+static void passes_metrics(report_sink *sink, const report_passes *passes)
+{
+    sink_file *file = sink->state;
+    double busy[STAGES_MAX] = {0.0};
+    const double span = sum_passes(passes, busy);
+    sink_file_print(file,
+                    "{\"pipeline\": {\"step\": %ld, \"stages\": %d, \"micro_batches\": %d, "
+                    "\"span\": %.7f, \"busy\": [",
+                    passes->step, passes->stages, passes->micro_batches, span);
+    for (int s = 0; s < passes->stages; s++)
+        sink_file_print(file, "%s%.7f", s > 0 ? ", " : "", busy[s]);
+    sink_file_print(file, "], ");
+    print_passes(file, passes, "measured", 4);
+    sink_file_print(file, ", ");
+    print_passes(file, passes, "predicted", 2);
+    sink_file_print(file, "}}\n");
+}
+
 static void devices_metrics(report_sink *sink, long step, const report_device *devices)
 {
     sink_file_print(sink->state, "{\"after_step\": %ld, ", step);
@@ -142,13 +192,14 @@ static void devices_metrics(report_sink *sink, long step, const report_device *d
 static void epoch_metrics(report_sink *sink, const report_epoch *epoch)
 {
     sink_file *file = sink->state;
-    char loss[FLOAT_TEXT_MAX], accuracy[FLOAT_TEXT_MAX];
+    char loss[FLOAT_TEXT_MAX], accuracy[FLOAT_TEXT_MAX], test_loss[FLOAT_TEXT_MAX];
     sink_file_print(file,
                     "{\"after_epoch\": %d, \"after_step\": %ld, \"loss\": %s, \"accuracy\": %s, "
-                    "\"samples_per_s\": %.6g, \"test_seconds\": %.6g, ",
+                    "\"test_loss\": %s, \"samples_per_s\": %.6g, \"test_seconds\": %.6g, ",
                     epoch->epoch, epoch->step, number_text(epoch->loss, loss),
-                    number_text(epoch->accuracy, accuracy), (double)epoch->samples / epoch->seconds,
-                    epoch->test_seconds);
+                    number_text(epoch->accuracy, accuracy),
+                    number_text(epoch->test_loss, test_loss),
+                    (double)epoch->samples / epoch->seconds, epoch->test_seconds);
     print_times(file, &epoch->times);
     const double overlap = breakdown_overlap(&epoch->times);
     if (sink->run->ranks > 1 && overlap >= 0.0)
@@ -162,5 +213,6 @@ const sink_kind metrics_lines = {.open = open_metrics,
                                  .close = close_metrics,
                                  .start = start_metrics,
                                  .update = update_metrics,
+                                 .passes = passes_metrics,
                                  .devices = devices_metrics,
                                  .epoch = epoch_metrics};

@@ -16,6 +16,7 @@ typedef enum monitor_name {
     BACKWARD_ALLREDUCE_MS,
     STEP_MS,
     ACCURACY,
+    TEST_LOSS,
     NAMES
 } monitor_name;
 
@@ -31,6 +32,7 @@ static const char *const names[NAMES] = {
     [BACKWARD_ALLREDUCE_MS] = "Train/Samples/elapsed_time_ms_backward_allreduce",
     [STEP_MS] = "Train/Samples/elapsed_time_ms_step",
     [ACCURACY] = "Test/Samples/accuracy",
+    [TEST_LOSS] = "Test/Samples/test_loss",
 };
 
 static monitor_event event(monitor_name name, double value)
@@ -60,5 +62,6 @@ int monitor_of_step(const report_run *run, const report_step *step,
 int monitor_of_epoch(const report_epoch *epoch, monitor_event events[MONITOR_EVENTS_MAX])
 {
     events[0] = event(ACCURACY, epoch->accuracy);
-    return isnan(epoch->accuracy) ? 0 : 1;
+    events[1] = event(TEST_LOSS, epoch->test_loss);
+    return isnan(epoch->accuracy) ? 0 : 2;
 }

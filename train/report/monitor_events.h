@@ -8,7 +8,7 @@
 
 #include "report.h"
 
-enum { MONITOR_EVENTS_MAX = 8, MONITOR_NAMES = 9 };
+enum { MONITOR_EVENTS_MAX = 8, MONITOR_NAMES = 10 };
 
 typedef struct monitor_event {
     const char *name; /* "Train/Samples/lr" */

@@ -88,6 +88,11 @@ void report_end_epoch(train_report *report, const report_epoch *epoch)
     TELL(report, epoch, epoch)
 }
 
+void report_pipeline(train_report *report, const report_passes *passes)
+{
+    TELL(report, passes, passes)
+}
+
 void report_devices(train_report *report, long step, const report_device *devices)
 {
     TELL(report, devices, step, devices)

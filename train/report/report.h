@@ -29,6 +29,7 @@ typedef struct report_options {
     const char *metrics_path;      /* JSON lines */
     bool append_metrics;           /* behind what the file holds */
     const char *epoch_losses_path; /* one JSON object, written anew after every epoch */
+    bool resumed;                  /* it keeps the epochs before the run's first */
     log_style style;
 } report_options;
 
@@ -69,6 +70,8 @@ typedef struct report_step {
     double loss, grad_norm;
     double lr;              /* used by this update */
     double next_lr;         /* after the scheduler's step */
+    double next_other_lr;   /* the same of the second parameter group, if there is one */
+    double next_betas[2];   /* the same, of optimizers that have them */
     long samples;           /* of all ranks */
     long all_samples;       /* the same of all updates so far */
     long micro_batches;     /* of this rank */
@@ -83,7 +86,7 @@ typedef struct report_epoch {
     long step;                    /* updates so far */
     int epoch;                    /* from 1 */
     double loss;                  /* mean over its updates, each by its samples */
-    double accuracy;              /* of the test set; NaN: it was not used */
+    double accuracy, test_loss;   /* of the test set; NaN: it was not used */
     long samples;                 /* of all ranks */
     long all_samples;             /* the same of all updates so far */
     double seconds;               /* of training */
@@ -91,6 +94,15 @@ typedef struct report_epoch {
     report_times times;           /* of this rank */
     const report_device *devices; /* [ranks] */
 } report_epoch;
+
+/** The passes of one update of a pipeline, and when they end if each takes one slot. */
+typedef struct report_passes {
+    long step; /* the update */
+    int stages, micro_batches;
+    const double *measured; /* [stages][micro_batches][4] begin and end of forward, then of
+                               backward, in seconds since the first pass began */
+    const int *predicted;   /* [stages][micro_batches][2] ends of forward and backward */
+} report_passes;
 
 typedef struct report_sink report_sink;
 
@@ -111,6 +123,7 @@ ring_status report_close(train_report *report);
 void report_start_run(train_report *report, const report_start *start);
 void report_update(train_report *report, const report_step *step);
 void report_end_epoch(train_report *report, const report_epoch *epoch);
+void report_pipeline(train_report *report, const report_passes *passes);
 /** @param devices  [ranks] */
 void report_devices(train_report *report, long step, const report_device *devices);
 

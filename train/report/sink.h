@@ -18,6 +18,7 @@ typedef struct sink_kind {
     /** Each may be NULL; none is called without a state. */
     void (*start)(report_sink *sink, const report_start *start);
     void (*update)(report_sink *sink, const report_step *step);
+    void (*passes)(report_sink *sink, const report_passes *passes);
     void (*devices)(report_sink *sink, long step, const report_device *devices);
     void (*epoch)(report_sink *sink, const report_epoch *epoch);
 } sink_kind;

@@ -60,6 +60,12 @@ static void add_state(cJSON *tree, const checkpoint_manifest *manifest)
         cJSON_AddItemToArray(states, cJSON_CreateString(manifest->states[i]));
 }
 
+static void add_order(cJSON *item, const tensor_order *order)
+{
+    cJSON_AddNumberToObject(item, "parts", (double)order->parts);
+    cJSON_AddNumberToObject(item, "blocks", (double)order->blocks);
+}
+
 static void add_tensors(cJSON *tree, const checkpoint_manifest *manifest)
 {
     cJSON *list = cJSON_AddArrayToObject(tree, "tensors");
@@ -71,6 +77,8 @@ static void add_tensors(cJSON *tree, const checkpoint_manifest *manifest)
         cJSON *shape = cJSON_AddArrayToObject(item, "shape");
         for (int d = 0; d < tensor->dims; d++)
             cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)tensor->shape[d]));
+        if (tensor->order.parts > 1)
+            add_order(item, &tensor->order);
     }
 }
 
@@ -264,6 +272,21 @@ static bool read_states(const cJSON *list, checkpoint_manifest *manifest)
     return manifest->state_count > 0;
 }
 
+/* Blocks and parts of equal size. */
+static bool read_order(const cJSON *item, size_t count, tensor_order *order)
+{
+    uint64_t parts, blocks;
+    *order = tensor_order_whole(count);
+    if (member(item, "parts") == NULL && member(item, "blocks") == NULL)
+        return true;
+    if (!read_u64(item, "parts", &parts) || !read_u64(item, "blocks", &blocks) || parts < 2 ||
+        blocks < 1 || count % blocks != 0 || count / blocks % parts != 0)
+        return false;
+    order->parts = (size_t)parts;
+    order->blocks = (size_t)blocks;
+    return true;
+}
+
 static bool read_tensor(const cJSON *item, manifest_tensor *tensor)
 {
     const cJSON *shape = member(item, "shape"), *size;
@@ -279,7 +302,7 @@ static bool read_tensor(const cJSON *item, manifest_tensor *tensor)
             return false;
         tensor->shape[tensor->dims++] = (size_t)value;
     }
-    return true;
+    return read_order(item, count, &tensor->order);
 }
 
 /* Room for a list of as many structs as @p list has items. */
@@ -344,11 +367,11 @@ static ring_status check_version(const cJSON *tree, const char *path)
     if (!cJSON_IsString(format) || strcmp(format->valuestring, FORMAT) != 0 ||
         !read_int(tree, "version", &version))
         return refuse(path, "it does not say what it is");
-    if (version != MANIFEST_VERSION)
+    if (version < MANIFEST_VERSION_OLDEST || version > MANIFEST_VERSION)
         return train_fail(RING_ERR_UNSUPPORTED,
-                          "%s: version %d of the format, but this ringtrain reads version %d; "
-                          "use the ringtrain that wrote it",
-                          path, version, MANIFEST_VERSION);
+                          "%s: version %d of the format, but this ringtrain reads versions %d to "
+                          "%d; use the ringtrain that wrote it",
+                          path, version, MANIFEST_VERSION_OLDEST, MANIFEST_VERSION);
     return RING_OK;
 }
 
@@ -412,4 +435,13 @@ void manifest_free(checkpoint_manifest *manifest)
     free(manifest->shards);
     free(manifest->settings);
     *manifest = (checkpoint_manifest){0};
+}
+
+const manifest_tensor *manifest_find(const checkpoint_manifest *manifest, const char *name)
+{
+    for (int t = 0; t < manifest->tensor_count; t++) {
+        if (strcmp(manifest->tensors[t].name, name) == 0)
+            return &manifest->tensors[t];
+    }
+    return NULL;
 }

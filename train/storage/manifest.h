@@ -9,10 +9,12 @@
 #include <ring/ring.h>
 #include <stdbool.h>
 
+#include "tensor_order.h"
 #include "tensors.h"
 
 enum {
-    MANIFEST_VERSION = 1,
+    MANIFEST_VERSION = 2,
+    MANIFEST_VERSION_OLDEST = 1, /* that is read: without tensor ranks */
     MANIFEST_NAME_MAX = 64,
     MANIFEST_STATES_MAX = 16,
     MANIFEST_NUMBERS_MAX = 16
@@ -39,6 +41,7 @@ typedef struct manifest_tensor {
     char name[TENSOR_NAME_MAX];
     size_t shape[TENSOR_DIMS_MAX]; /* [dims] */
     int dims;
+    tensor_order order; /* in which the shards have its elements */
 } manifest_tensor;
 
 typedef struct manifest_number {
@@ -77,5 +80,8 @@ ring_status manifest_parse(checkpoint_manifest *manifest, const char *path, cons
 /** The same from the file @p path. */
 ring_status manifest_read(checkpoint_manifest *manifest, const char *path);
 void manifest_free(checkpoint_manifest *manifest);
+
+/** @return the tensor called @p name, or NULL. */
+const manifest_tensor *manifest_find(const checkpoint_manifest *manifest, const char *name);
 
 #endif

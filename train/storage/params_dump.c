@@ -48,9 +48,11 @@ static bool write_data(FILE *file, const tensor_table *tensors, const float *par
     return true;
 }
 
-static ring_status file_fail(const char *path, int cause)
+#define DUMP "--dump-params "
+
+static ring_status file_fail(const char *option, const char *path, int cause)
 {
-    return train_fail(RING_ERR_SYSTEM, "--dump-params %s: %s", path, strerror(cause));
+    return train_fail(RING_ERR_SYSTEM, "%s%s: %s", option, path, strerror(cause));
 }
 
 ring_status params_dump_open(output_file *file, const char *path, int rank)
@@ -58,10 +60,11 @@ ring_status params_dump_open(output_file *file, const char *path, int rank)
     char own[OUTPUT_PATH_MAX];
     if (snprintf(own, sizeof own, "%s.%d", path, rank) >= (int)sizeof own)
         return train_fail(RING_ERR_ARGUMENT, "--dump-params: the name is too long");
-    return output_begin(file, own) ? RING_OK : file_fail(own, errno);
+    return output_begin(file, own) ? RING_OK : file_fail(DUMP, own, errno);
 }
 
-ring_status params_dump_write(output_file *file, const tensor_table *tensors, const float *params)
+static ring_status write_file(output_file *file, const char *option, const tensor_table *tensors,
+                              const float *params)
 {
     char *head;
     size_t bytes;
@@ -70,9 +73,22 @@ ring_status params_dump_write(output_file *file, const tensor_table *tensors, co
                          write_data(file->stream, tensors, params) && output_finish(file);
     const int cause = errno;
     free(head);
-    if (written)
-        return RING_OK;
-    const ring_status status = file_fail(file->path, cause);
+    return written ? RING_OK : file_fail(option, file->path, cause);
+}
+
+ring_status params_dump_write(output_file *file, const tensor_table *tensors, const float *params)
+{
+    const ring_status status = write_file(file, DUMP, tensors, params);
     output_discard(file);
+    return status;
+}
+
+ring_status params_file_write(const char *path, const tensor_table *tensors, const float *params)
+{
+    output_file file = {0};
+    if (!output_begin(&file, path))
+        return file_fail("", path, errno);
+    const ring_status status = write_file(&file, "", tensors, params);
+    output_discard(&file);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * params_dump: a model's parameters as one safetensors file a rank (--dump-params).
+ * params_dump: a model's parameters as one safetensors file, or one a rank (--dump-params).
  */
 #ifndef TRAIN_PARAMS_DUMP_H
 #define TRAIN_PARAMS_DUMP_H
@@ -15,5 +15,8 @@ ring_status params_dump_open(output_file *file, const char *path, int rank);
 /** Writes the tensors and puts the file in place. Tied tensors are written once, by the name of
  *  their original. @param params  [tensors->elements], as the table lays it out. */
 ring_status params_dump_write(output_file *file, const tensor_table *tensors, const float *params);
+
+/** The same as the file @p path, at once. */
+ring_status params_file_write(const char *path, const tensor_table *tensors, const float *params);
 
 #endif

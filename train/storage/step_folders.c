@@ -79,19 +79,19 @@ bool step_folders_is_step(const char *path)
     return step_of(name) >= 0;
 }
 
-long step_folders_before(const char *dir, long below)
+ring_status step_folders_before(const char *dir, long below, long *step)
 {
-    long best = -1;
     DIR *entries = opendir(dir);
+    *step = -1;
     if (entries == NULL)
-        return -1;
+        return errno == ENOENT ? RING_OK : path_fail(dir);
     for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
-        const long step = step_of(entry->d_name);
-        if (step < below && step > best)
-            best = step;
+        const long at = step_of(entry->d_name);
+        if (at < below && at > *step)
+            *step = at;
     }
     closedir(entries);
-    return best;
+    return RING_OK;
 }
 
 /* ---- Folders ------------------------------------------------------------------------------- */
@@ -197,12 +197,18 @@ static ring_status tell_latest(const char *dir, long step)
     return rename(hidden, path) == 0 ? RING_OK : path_fail(path);
 }
 
+static long step_before(const char *dir, long step)
+{
+    long before;
+    return step_folders_before(dir, step, &before) == RING_OK ? before : -1;
+}
+
 /* By a hidden name first: a folder of which files are missing must not look like a checkpoint. */
 static void prune(const char *dir, long step, int keep)
 {
     char path[FOLDER_PATH_MAX], hidden[FOLDER_PATH_MAX];
     int kept = 0;
-    for (long at = step; at >= 0; at = step_folders_before(dir, at)) {
+    for (long at = step; at >= 0; at = step_before(dir, at)) {
         if (kept++ < keep || step_folders_path(dir, at, path) != RING_OK ||
             step_folders_hidden(dir, at, hidden) != RING_OK)
             continue;

@@ -19,8 +19,9 @@ enum { FOLDER_PATH_MAX = 4096 };
 ring_status step_folders_open(const char *dir, int *lock);
 void step_folders_close(int lock);
 
-/** @return the largest step below @p below that @p dir has a folder of; -1: none. */
-long step_folders_before(const char *dir, long below);
+/** @param[out] step  the largest one below @p below that @p dir has a folder of; -1: none, or there
+ *  is no @p dir yet. @return RING_OK, or RING_ERR_SYSTEM: it cannot be read. */
+ring_status step_folders_before(const char *dir, long below, long *step);
 
 /** @return whether the last part of @p path is a step's name. */
 bool step_folders_is_step(const char *path);

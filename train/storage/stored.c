@@ -218,8 +218,8 @@ static ring_status read_range(stored_tensors *stored, const stored_range *range,
     return read_cast(stored, range, at, count, values);
 }
 
-ring_status stored_read(stored_tensors *stored, const char *name, size_t begin, size_t count,
-                        float *values)
+static ring_status read_places(stored_tensors *stored, const char *name, size_t begin, size_t count,
+                               float *values)
 {
     for (int i = find(stored, name, begin); count > 0; i++) {
         const stored_range *range = &stored->ranges[i];
@@ -232,6 +232,18 @@ ring_status stored_read(stored_tensors *stored, const char *name, size_t begin, 
         begin += now;
         values += now;
         count -= now;
+    }
+    return RING_OK;
+}
+
+ring_status stored_read(stored_tensors *stored, const char *name, const tensor_order *order,
+                        size_t begin, size_t count, float *values)
+{
+    size_t run;
+    for (size_t done = 0; done < count; done += run) {
+        const size_t place = tensor_order_place(order, begin + done, &run);
+        run = run < count - done ? run : count - done;
+        RING_TRY(read_places(stored, name, place, run, values + done));
     }
     return RING_OK;
 }

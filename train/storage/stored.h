@@ -7,6 +7,7 @@
 #define TRAIN_STORED_H
 
 #include "safetensors.h"
+#include "tensor_order.h"
 
 enum { STORED_NAME_MAX = 128, STORED_PATH_MAX = 4096 };
 
@@ -43,8 +44,8 @@ const stored_range *stored_find(const stored_tensors *stored, const char *name);
 size_t stored_count(const stored_tensors *stored, const char *name);
 
 /** Reads elements @p begin to below @p begin + @p count, cast to float32.
- *  @return RING_OK; RING_ERR_SYSTEM. */
-ring_status stored_read(stored_tensors *stored, const char *name, size_t begin, size_t count,
-                        float *values);
+ *  @param order  in which the tensor is stored. @return RING_OK; RING_ERR_SYSTEM. */
+ring_status stored_read(stored_tensors *stored, const char *name, const tensor_order *order,
+                        size_t begin, size_t count, float *values);
 
 #endif

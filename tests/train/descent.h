@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * descent: updates of a network's flat parameters by the product's optimisers, and PyTorch's runs
+ * of Adam to compare with.
+ */
+#ifndef TESTS_TRAIN_DESCENT_H
+#define TESTS_TRAIN_DESCENT_H
+
+#include <errors.h>
+#include <optimizer.h>
+
+#include "check.h"
+#include "parsing.h"
+
+/** Close with optimizer_destroy(). @param config  a whole one. */
+static inline void descent_open(train_optimizer *optimizer, const char *config, size_t count)
+{
+    const parsed got = parse(config);
+    if (got.status != RING_OK ||
+        optimizer_create(optimizer, &got.config.optimizer, count) != RING_OK)
+        fail_msg("%s: %s", config, train_error());
+}
+
+/** One update of all. */
+static inline void descent_step(train_optimizer *optimizer, float *params, const float *grads,
+                                double rate)
+{
+    const optimizer_range all = {.count = optimizer->count, .params = params, .grads = grads};
+    optimizer_begin(optimizer);
+    optimizer_step(optimizer, &all, rate, 1.0);
+}
+
+/** What tables_of_adam() of make_vectors.py stores: PyTorch in float64, and by how much its float32
+ *  differs at most. */
+typedef struct known_adam {
+    double rate, drift;   /* of losses */
+    const double *losses; /* a step */
+    const float *moved;   /* some of each tensor, all steps together */
+    const double *drifts; /* of parameters, a tensor */
+} known_adam;
+
+#define KNOWN_ADAM(name) \
+    { \
+        name##_adam_rate, name##_adam_drift, name##_adam_losses, name##_adam_moved, \
+            name##_adam_drifts \
+    }
+
+/* So many times as far as PyTorch's float32 may ours be from float64. */
+enum { DRIFT_ALLOWED = 10 };
+
+#endif

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * States in files: the same bits as in memory, less memory, checkpoints either way, and disks that
+ * are full, missing or fail. Ranks are threads. */
+#include "check.h"
+#include "drawn.h"
+#include "files.h"
+#include "parsing.h"
+
+#include <builtin.h>
+#include <checkpoint.h>
+#include <errors.h>
+#include <estimate.h>
+#include <gemm.h>
+#include <mapped_file.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <train_engine.h>
+#include <unistd.h>
+
+enum { RANKS_MAX = 4, SAMPLES = 32, BATCH = 8, UPDATES = 4 };
+
+#define ADAM "{type: \"Adam\", params: {lr: 0.01}}"
+#define NO_FILE "offload_optimizer: {device: \"none\"}"
+
+static train_dataset dataset;
+
+typedef struct job {
+    const ring_unique_id *id;
+    int ranks, rank, stage;
+    const char *optimizer, *precision;
+    bool in_file;
+    const char *saves, *loads; /* folders of checkpoints, half-way; NULL: none */
+    int failing;               /* rank whose file is cut off half-way, from 1; 0: none */
+    bool fails_early;          /* before the checkpoint is saved or loaded */
+    bool gathers;              /* all parameters, then */
+    bool evaluates;            /* before the second half */
+    size_t width;              /* of the hidden layers; 0: the usual ones */
+    double losses[UPDATES];
+    uint64_t params_hash;
+    size_t state_bytes, file_bytes, resident;
+    ring_status status;
+    char error[TRAIN_ERROR_MAX];
+} job;
+
+/* ---- Ranks --------------------------------------------------------------------------------- */
+
+/* Small blocks, so that layers take many of them and buckets share some. */
+static train_config configure(const job *run, const char *folder)
+{
+    char text[2048], places[1024] = NO_FILE;
+    if (run->in_file)
+        snprintf(places, sizeof places,
+                 "offload_optimizer: {device: \"nvme\", nvme_path: \"%s\"}, "
+                 "offload_param: {device: \"%s\", nvme_path: \"%s\"}",
+                 folder, run->stage == 3 ? "nvme" : "none", folder);
+    snprintf(text, sizeof text,
+             "{train_batch_size: %d, optimizer: %s, %s zero_optimization: {stage: %d, "
+             "stage3_param_persistence_threshold: 0, %s}, "
+             "aio: {block_size: 65536, queue_depth: 2}}",
+             BATCH, run->optimizer, run->precision, run->stage, places);
+    parsed got = parse(text);
+    if (got.status != RING_OK ||
+        config_resolve_batch(&got.config, run->ranks, "", BATCH_EXACT) != RING_OK)
+        fail_msg("%s", train_error());
+    return got.config;
+}
+
+/* Resident bytes of this process. */
+static size_t resident_bytes(void)
+{
+    size_t total = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file == NULL || fscanf(file, "%zu %zu", &total, &resident) != 2)
+        resident = 0;
+    if (file != NULL)
+        fclose(file);
+    return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static ring_status update(job *run, train_engine *engine, int from, int to)
+{
+    uint32_t order[BATCH];
+    const int mine = BATCH / run->ranks;
+    for (int u = from; u < to; u++) {
+        engine_result result = {0};
+        for (int i = 0; i < mine; i++)
+            order[i] = (uint32_t)((u * BATCH + i * run->ranks + run->rank) % SAMPLES);
+        RING_TRY(engine_update(engine, &dataset, order, (size_t)mine, 0.01, &result));
+        run->losses[u] = result.loss;
+    }
+    return RING_OK;
+}
+
+static void tell_note(void *context, const char *text)
+{
+    (void)context;
+    print_message("%s\n", text);
+}
+
+/* Saves, or begins with what was saved. */
+/* As a disk that cannot be read any more. */
+static void cut_off(const train_offload *offload)
+{
+    const mapped_file *file = offload->params.open ? &offload->params : &offload->states;
+    assert_int_equal(ftruncate(file->fd, 0), 0);
+}
+
+static ring_status first_half(job *run, train_engine *engine)
+{
+    const bool fails = run->fails_early && run->failing == run->rank + 1;
+    static char settings[] = "a=1\n";
+    char found[STORED_PATH_MAX];
+    checkpoint_run what = {.identity.model = "deep",
+                           .place = {.step = UPDATES / 2, .epoch = 1},
+                           .settings = settings};
+    if (fails && run->loads != NULL)
+        cut_off(&engine->offload);
+    if (run->loads != NULL)
+        return checkpoint_load(engine, run->loads, &what, tell_note, NULL, found);
+    RING_TRY(update(run, engine, 0, UPDATES / 2));
+    if (fails)
+        cut_off(&engine->offload);
+    return run->saves != NULL ? checkpoint_save(engine, run->saves, &what, 0) : RING_OK;
+}
+
+static ring_status train_rank(job *run, train_engine *engine)
+{
+    const float *params;
+    engine_score score;
+    RING_TRY(first_half(run, engine));
+    if (run->failing == run->rank + 1)
+        cut_off(&engine->offload);
+    if (run->gathers)
+        RING_TRY(engine_params(engine, &params));
+    if (run->evaluates)
+        RING_TRY(engine_evaluate(engine, &dataset, &score));
+    RING_TRY(update(run, engine, UPDATES / 2, UPDATES));
+    run->resident = resident_bytes();
+    run->state_bytes = engine_state_bytes(engine);
+    run->file_bytes = engine->offload.states.bytes + engine->offload.params.bytes;
+    assert_int_equal(estimate_memory(engine, run->stage).files, run->file_bytes);
+    RING_TRY(engine_params(engine, &params));
+    for (int t = 0; t < engine->model.tensors.count; t++) {
+        const train_tensor *tensor = &engine->model.tensors.list[t];
+        run->params_hash = run->params_hash * 31 +
+                           fnv1a(params + tensor->offset, tensor->count * sizeof(float));
+    }
+    return engine_check_params(engine);
+}
+
+static ring_status build(const job *run, model_spec *spec)
+{
+    const size_t usual[] = {DRAWN_PIXELS, 129, 31, 133, 10};
+    const size_t wide[] = {DRAWN_PIXELS, run->width, 10};
+    return run->width > 0 ? model_build_mlp(spec, "wide", wide, COUNT_OF(wide) - 1)
+                          : model_build_mlp(spec, "deep", usual, COUNT_OF(usual) - 1);
+}
+
+static char folder[256]; /* of the files */
+
+static void *run_rank(void *argument)
+{
+    job *run = argument;
+    gemm_set_threads(1);
+    const train_config config = configure(run, folder);
+    ring_comm *comm = NULL;
+    train_engine engine = {0};
+    model_spec spec = {0};
+    run->status = ring_comm_init(&comm, run->ranks, run->id, run->rank);
+    if (run->status == RING_OK)
+        run->status = build(run, &spec);
+    if (run->status == RING_OK)
+        run->status = engine_create(&engine, comm, &config, LOSS_CROSS_ENTROPY, &spec, BATCH, 1);
+    if (run->status == RING_OK)
+        run->status = train_rank(run, &engine);
+    if (run->status != RING_OK)
+        snprintf(run->error, sizeof run->error, "%s", train_error());
+    engine_destroy(&engine);
+    model_spec_free(&spec);
+    ring_comm_destroy(comm);
+    return NULL;
+}
+
+/* @return what rank 0 saw; all ranks must have seen the same. */
+static job run_ranks(const job *what)
+{
+    static job runs[RANKS_MAX];
+    ring_unique_id id;
+    pthread_t threads[RANKS_MAX];
+    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    for (int r = 0; r < what->ranks; r++) {
+        runs[r] = *what;
+        runs[r].id = &id;
+        runs[r].rank = r;
+        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &runs[r]), 0);
+    }
+    for (int r = 0; r < what->ranks; r++)
+        pthread_join(threads[r], NULL);
+    for (int r = 0; r < what->ranks; r++) {
+        assert_string_equal(runs[r].error, runs[0].error);
+        assert_int_equal(runs[r].status, runs[0].status);
+        assert_int_equal(runs[r].params_hash, runs[0].params_hash);
+    }
+    return runs[0];
+}
+
+static job succeed(const job *what)
+{
+    const job got = run_ranks(what);
+    if (got.status != RING_OK)
+        fail_msg("%d ranks, stage %d: %s", what->ranks, what->stage, got.error);
+    return got;
+}
+
+/* ---- Bits ---------------------------------------------------------------------------------- */
+
+static void expect_same_bits(job run)
+{
+    run.in_file = false;
+    const job want = succeed(&run);
+    run.in_file = true;
+    const job got = succeed(&run);
+    if (got.params_hash != want.params_hash)
+        fail_msg("%d ranks, stage %d, %s, %s: other parameters than in memory", run.ranks,
+                 run.stage, run.optimizer, run.precision);
+    assert_memory_equal(got.losses, want.losses, sizeof got.losses);
+    assert_true(got.file_bytes > 0 && got.state_bytes < want.state_bytes);
+    assert_int_equal(rmdir(folder), 0); /* no file has a name */
+    assert_int_equal(mkdir(folder, 0700), 0);
+}
+
+static void bits_are_those_of_states_in_memory(void **state)
+{
+    (void)state;
+    static const char *const optimizers[] = {
+        "{type: \"SGD\", params: {lr: 0.1, momentum: 0.9}}", ADAM,
+        "{type: \"AdamW\", params: {weight_decay: 0.1}, param_groups: \"no_decay\"}",
+        "{type: \"Lion\"}", "{type: \"Adagrad\", params: {initial_accumulator_value: 0.5}}"};
+    static const char *const precisions[] = {"", "fp16: {enabled: true, initial_scale_power: 8},",
+                                             "bf16: {enabled: true},"};
+    static const int ranks[] = {1, 2, 4};
+    /* Each optimiser and precision with some ranks and stage, so that all meet. */
+    for (size_t o = 0; o < COUNT_OF(optimizers); o++) {
+        for (size_t p = 0; p < COUNT_OF(precisions); p++)
+            expect_same_bits((job){.ranks = ranks[(o + p) % 3],
+                                   .stage = (int)(3 - (o + p + o / 3) % 4),
+                                   .optimizer = optimizers[o],
+                                   .precision = precisions[p]});
+    }
+    for (int stage = 0; stage <= 3; stage++)
+        expect_same_bits((job){.ranks = 2, .stage = stage, .optimizer = ADAM, .precision = ""});
+    expect_same_bits((job){.ranks = 4, .stage = 3, .optimizer = ADAM, .precision = precisions[1]});
+}
+
+/* ---- Memory -------------------------------------------------------------------------------- */
+
+static void states_are_not_resident(void **state)
+{
+    (void)state;
+    enum { WIDTH = 4096 };
+    const size_t elements = (DRAWN_PIXELS + 1) * WIDTH + (WIDTH + 1) * 10;
+    const size_t moments = 2 * elements * sizeof(float);
+    job run = {.ranks = 1, .optimizer = ADAM, .precision = "", .width = WIDTH, .in_file = true};
+    const job in_file = succeed(&run);
+    run.in_file = false;
+    const job in_memory = succeed(&run);
+    assert_int_equal(in_memory.state_bytes - in_file.state_bytes, moments);
+    assert_in_range(in_file.file_bytes, moments, moments + 8192);
+    assert_true(in_memory.params_hash == in_file.params_hash);
+    if (in_memory.resident < in_file.resident + moments / 10 * 9)
+        fail_msg("%zu bytes of moments: %zu resident in memory, %zu in a file", moments,
+                 in_memory.resident, in_file.resident);
+}
+
+/* ---- Checkpoints --------------------------------------------------------------------------- */
+
+static void checkpoints_go_either_way(void **state)
+{
+    (void)state;
+    static const struct {
+        bool before, after;
+    } cases[] = {{true, true}, {true, false}, {false, true}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        char saved[300];
+        snprintf(saved, sizeof saved, "%s-%zu", folder, c);
+        assert_int_equal(mkdir(saved, 0700), 0);
+        job run = {.ranks = 2,
+                   .stage = 3,
+                   .optimizer = ADAM,
+                   .precision = "bf16: {enabled: true},",
+                   .in_file = cases[c].before,
+                   .saves = saved};
+        const job whole = succeed(&run);
+        run.saves = NULL;
+        run.loads = saved;
+        run.in_file = cases[c].after;
+        const job resumed = succeed(&run);
+        assert_true(resumed.params_hash == whole.params_hash);
+        assert_memory_equal(resumed.losses + UPDATES / 2, whole.losses + UPDATES / 2,
+                            sizeof whole.losses / 2);
+    }
+}
+
+/* ---- Disks that do not do ------------------------------------------------------------------ */
+
+static void a_disk_that_fails_ends_all_ranks_alike(void **state)
+{
+    (void)state;
+    for (int c = 0; c < 3; c++) {
+        const job got = run_ranks(&(job){.ranks = 2,
+                                         .stage = c > 0 ? 3 : 0,
+                                         .evaluates = c > 1,
+                                         .optimizer = ADAM,
+                                         .precision = "",
+                                         .in_file = true,
+                                         .failing = 2});
+        assert_int_equal(got.status, RING_ERR_SYSTEM);
+        assert_non_null(
+            strstr(got.error, "rank 1: reading from the file of offloaded states failed"));
+    }
+}
+
+/* States that were stepped, that were just begun, and float32 masters of 16 bits. */
+static void a_disk_that_fails_in_a_checkpoint_is_told(void **state)
+{
+    (void)state;
+    static const char *const precisions[] = {"", "bf16: {enabled: true},"};
+    for (int c = 0; c < 4; c++) {
+        char saved[300];
+        snprintf(saved, sizeof saved, "%s-failing-%d", folder, c);
+        assert_int_equal(mkdir(saved, 0700), 0);
+        job run = {.ranks = 2,
+                   .stage = c < 2 ? 0 : 3,
+                   .optimizer = ADAM,
+                   .precision = precisions[c % 2],
+                   .in_file = true,
+                   .failing = 2,
+                   .fails_early = true,
+                   .saves = saved};
+        const job got = run_ranks(&run);
+        assert_int_equal(got.status, RING_ERR_SYSTEM);
+        assert_non_null(
+            strstr(got.error, "rank 1: reading from the file of offloaded states failed"));
+        run.failing = 0;
+        succeed(&run);
+        run.loads = saved;
+        run.saves = NULL;
+        run.failing = 2;
+        const job loaded = run_ranks(&run);
+        assert_int_equal(loaded.status, RING_ERR_SYSTEM);
+    }
+}
+
+static void a_disk_that_fails_before_parameters_are_gathered_is_told(void **state)
+{
+    (void)state;
+    for (int stage = 0; stage <= 3; stage += 3) {
+        const job got = run_ranks(&(job){.ranks = 2,
+                                         .stage = stage,
+                                         .optimizer = ADAM,
+                                         .precision = "bf16: {enabled: true},",
+                                         .in_file = true,
+                                         .failing = 2,
+                                         .gathers = true});
+        assert_int_equal(got.status, RING_ERR_SYSTEM);
+        assert_non_null(
+            strstr(got.error, "rank 1: reading from the file of offloaded states failed"));
+    }
+}
+
+static void a_missing_folder_is_told_by_all_ranks(void **state)
+{
+    (void)state;
+    assert_int_equal(rmdir(folder), 0);
+    const job got = run_ranks(
+        &(job){.ranks = 2, .stage = 1, .optimizer = ADAM, .precision = "", .in_file = true});
+    assert_int_equal(mkdir(folder, 0700), 0);
+    assert_int_equal(got.status, RING_ERR_CONFIG);
+    assert_non_null(strstr(got.error, "zero_optimization.offload_optimizer.nvme_path: "));
+    assert_non_null(strstr(got.error, "No such file or directory"));
+}
+
+static void a_full_disk_is_told_with_what_is_free(void **state)
+{
+    (void)state;
+    mapped_file file;
+    assert_int_equal(mapped_file_open(&file, "the.key", folder, (size_t)1 << 50), RING_ERR_SYSTEM);
+    assert_non_null(strstr(train_error(), "the.key: 1125899906842624 bytes are needed in "));
+    assert_non_null(strstr(train_error(), " are free there: "));
+    mapped_file_close(&file);
+}
+
+static int set_up(void **state)
+{
+    files_set_up(state);
+    drawn_fill(&dataset, SAMPLES);
+    snprintf(folder, sizeof folder, "%s", files_path("disk"));
+    return mkdir(folder, 0700);
+}
+
+static int tear_down(void **state)
+{
+    dataset_free(&dataset);
+    return files_tear_down(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bits_are_those_of_states_in_memory),
+        cmocka_unit_test(states_are_not_resident),
+        cmocka_unit_test(checkpoints_go_either_way),
+        cmocka_unit_test(a_disk_that_fails_ends_all_ranks_alike),
+        cmocka_unit_test(a_disk_that_fails_in_a_checkpoint_is_told),
+        cmocka_unit_test(a_disk_that_fails_before_parameters_are_gathered_is_told),
+        cmocka_unit_test(a_missing_folder_is_told_by_all_ranks),
+        cmocka_unit_test(a_full_disk_is_told_with_what_is_free),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One variable. */
+#include "thread_count.h"
+
+#include <stdlib.h>
+
+int threads_wanted(void)
+{
+    const char *text = getenv("OMP_NUM_THREADS");
+    const int threads = text != NULL ? atoi(text) : 1;
+    return threads > 0 ? threads : 1;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A byte has 256 values, so that a table has the bits and needs no division. */
+#include "pixel_norm.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* @return how many numbers there are up to @p end, which the text then stands at; 0: wrong. */
+static size_t parse_list(const char **text, char end, double values[NORM_CHANNELS_MAX])
+{
+    for (size_t i = 0; i < NORM_CHANNELS_MAX; i++) {
+        char *behind;
+        values[i] = strtod(*text, &behind);
+        if (behind == *text || !isfinite(values[i]))
+            return 0;
+        *text = behind + 1;
+        if (*behind == end)
+            return i + 1;
+        if (*behind != ',')
+            return 0;
+    }
+    return 0;
+}
+
+static size_t print_list(char *text, size_t at, const double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        at += (size_t)snprintf(text + at, NORM_TEXT_MAX - at, "%s%.15g", i == 0 ? "" : ",",
+                               values[i]);
+    return at;
+}
+
+static void fill_table(float values[BYTE_VALUES], float mean, float std)
+{
+    for (int b = 0; b < BYTE_VALUES; b++)
+        values[b] = ((float)b / 255.0F - mean) / std;
+}
+
+bool pixel_norm_parse(const char *text, pixel_norm *norm)
+{
+    double means[NORM_CHANNELS_MAX], stds[NORM_CHANNELS_MAX];
+    *norm = (pixel_norm){.channels = 0};
+    const size_t channels = parse_list(&text, '/', means);
+    if (channels == 0 || parse_list(&text, '\0', stds) != channels)
+        return false;
+    for (size_t c = 0; c < channels; c++) {
+        if (!((float)stds[c] > 0.0F))
+            return false;
+        fill_table(norm->values[c], (float)means[c], (float)stds[c]);
+    }
+    norm->channels = channels;
+    const size_t at = print_list(norm->text, 0, means, channels);
+    norm->text[at] = '/';
+    print_list(norm->text, at + 1, stds, channels);
+    return true;
+}
+
+void pixel_norm_apply(const pixel_norm *norm, const uint8_t *bytes, size_t channels, size_t plane,
+                      float *numbers)
+{
+    for (size_t c = 0; c < channels; c++) {
+        const float *values = norm->values[norm->channels == 1 ? 0 : c];
+        for (size_t i = 0; i < plane; i++)
+            *numbers++ = values[*bytes++];
+    }
+}

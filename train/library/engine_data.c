@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What an engine trains on: a folder's files or the caller's samples, this rank's part of them, and
+ * its micro-batches one by one. */
+#include <string.h>
+
+#include "agree.h"
+#include "errors.h"
+#include "host_data.h"
+#include "model_data.h"
+#include "train_handle.h"
+
+enum { WORKERS_MAX = 256 };
+
+/* ---- Opening ------------------------------------------------------------------------------- */
+
+static ring_status find_loss(ring_train *engine, const char *name)
+{
+    engine->loss = LOSS_KINDS;
+    for (int kind = 0; name != NULL && kind < LOSS_KINDS; kind++) {
+        if (strcmp(name, loss_names[kind]) == 0)
+            engine->loss = (loss_kind)kind;
+    }
+    if (name == NULL || engine->loss != LOSS_KINDS)
+        return RING_OK;
+    return train_fail(RING_ERR_ARGUMENT, "there is no loss %s; write mse or cross_entropy", name);
+}
+
+static ring_status read_norm(ring_train *engine, const ring_train_options *options)
+{
+    if (options->normalize == NULL)
+        return RING_OK;
+    if (options->data == NULL)
+        return train_fail(RING_ERR_ARGUMENT, "normalize is for images in data, a folder; samples "
+                                             "of the caller's come as they are to be");
+    if (pixel_norm_parse(options->normalize, &engine->norm))
+        return RING_OK;
+    return train_fail(RING_ERR_ARGUMENT,
+                      "normalize \"%.100s\": give a mean and a standard deviation above 0 of each "
+                      "channel, such as 0.1307/0.3081 or 0.5,0.5,0.5/0.5,0.5,0.5",
+                      options->normalize);
+}
+
+ring_status handle_choose_data(ring_train *engine, const ring_train_options *options)
+{
+    if (options->workers < 0 || options->workers > WORKERS_MAX)
+        return train_fail(RING_ERR_ARGUMENT, "workers %d: threads that read ahead are 0 to %d",
+                          options->workers, WORKERS_MAX);
+    engine->workers = options->workers;
+    RING_TRY(find_loss(engine, options->loss));
+    return read_norm(engine, options);
+}
+
+/* Collective. */
+static ring_status read_files(ring_train *engine, const char *folder)
+{
+    RING_TRY(host_data_read(engine->comm, folder, DATASET_TRAIN, &engine->train));
+    return host_data_read(engine->comm, folder, DATASET_TEST, &engine->test);
+}
+
+static ring_status fit_files(ring_train *engine, const char *folder)
+{
+    RING_TRY(model_data_fit(folder, &engine->spec, &engine->loss, &engine->train, &engine->test));
+    if (engine->norm.channels == 0)
+        return RING_OK;
+    RING_TRY(dataset_normalize(&engine->train, &engine->norm));
+    return dataset_normalize(&engine->test, &engine->norm);
+}
+
+static ring_status open_own(ring_train *engine, const ring_train_options *options)
+{
+    const op_shape *input = &engine->spec.input;
+    engine->spec.any_output = true;
+    if (engine->loss == LOSS_KINDS)
+        engine->loss = model_spec_words(&engine->spec) > 0 ? LOSS_CROSS_ENTROPY : LOSS_MSE;
+    RING_TRY(user_data_open(&engine->train_given, &options->train, input, &engine->train));
+    return user_data_open(&engine->test_given, &options->test, input, &engine->test);
+}
+
+static ring_status divide(ring_train *engine)
+{
+    const train_config *config = &engine->config;
+    const int share = engine->grid.share;
+    engine->micro = (size_t)config->micro_batches.values[config->micro_batches.listed ? share : 0];
+    if (engine->train.count == 0)
+        return RING_OK;
+    return division_make(config, engine->train.count, engine->grid.shares, share, engine->seed,
+                         &engine->shares, &engine->sampler);
+}
+
+ring_status handle_open_data(ring_train *engine, const ring_train_options *options)
+{
+    if (options->data != NULL)
+        RING_TRY(read_files(engine, options->data));
+    RING_TRY(agree(engine->comm, options->data != NULL ? fit_files(engine, options->data)
+                                                       : open_own(engine, options)));
+    return agree(engine->comm, divide(engine));
+}
+
+/* ---- Micro-batches ------------------------------------------------------------------------- */
+
+/* As large as those of a reader, which exchanges them. */
+static ring_status allocate_next(ring_train *engine)
+{
+    const train_model *model = &engine->engine.model;
+    const size_t rows = model->max_batch;
+    next_batch *next = &engine->next;
+    RING_TRY(train_alloc((void **)&next->inputs, rows * shape_count(&model->input) * sizeof(float),
+                         "a batch"));
+    return train_alloc((void **)&next->labels,
+                       rows * shape_rows(&model->output) * sizeof *next->labels, "a batch");
+}
+
+ring_status handle_make_batches(ring_train *engine)
+{
+    const op_shape *output = &engine_network(&engine->engine)->output;
+    engine->train_given.output = engine->test_given.output = *output;
+    engine->train.own_labels = engine->test.own_labels = shape_rows(output);
+    engine->given.features = shape_count(&engine->spec.input);
+    engine->batches = user_batch_open(&engine->given);
+    RING_TRY(
+        train_alloc((void **)&engine->numbers, engine->micro * sizeof *engine->numbers, "a batch"));
+    RING_TRY(engine_read_ahead(&engine->engine, engine->train.count > 0 ? engine->workers : 0));
+    return engine->train.count > 0 && engine->grid.stages == 1 ? allocate_next(engine) : RING_OK;
+}
+
+static data_batch batch_at(const ring_train *engine, int micro)
+{
+    const engine_share *share = &engine->share;
+    const size_t begin = (size_t)micro * share->micro;
+    const size_t left = begin < share->samples ? share->samples - begin : 0;
+    return (data_batch){&engine->train, share->order + (left > 0 ? begin : 0),
+                        left < share->micro ? left : share->micro};
+}
+
+/* Of the update, or of the next one. */
+static data_batch batch_behind(const ring_train *engine, int micro)
+{
+    const engine_share *share = &engine->share;
+    const data_batch behind = batch_at(engine, micro + 1);
+    const size_t next = share->next_samples < share->micro ? share->next_samples : share->micro;
+    if (behind.rows > 0)
+        return behind;
+    return (data_batch){&engine->train, share->next, share->next != NULL ? next : 0};
+}
+
+static ring_status take(ring_train *engine, const data_batch *batch, const data_batch *behind)
+{
+    next_batch *next = &engine->next;
+    data_reader *reader = engine->engine.reader;
+    if (reader == NULL)
+        return dataset_take(batch->dataset, batch->order, batch->rows, next->inputs, next->labels);
+    RING_TRY(reader_take(reader, batch, &next->inputs, &next->labels));
+    if (behind->rows > 0)
+        reader_ask(reader, behind);
+    return RING_OK;
+}
+
+ring_status handle_take_next(ring_train *engine, ring_train_batch *batch)
+{
+    next_batch *next = &engine->next;
+    const data_batch at = batch_at(engine, next->taken), behind = batch_behind(engine, next->taken);
+    if (at.rows > 0)
+        RING_TRY(take(engine, &at, &behind));
+    next->taken++;
+    next->rows = at.rows;
+    next->is_out = true;
+    *batch = (ring_train_batch){.size = batch->size,
+                                .rows = at.rows,
+                                .inputs = next->inputs,
+                                .labels = next->labels,
+                                .samples = at.order};
+    return RING_OK;
+}

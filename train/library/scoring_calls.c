@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a network is worth: the test set, outputs without training, and the samples themselves. */
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "errors.h"
+#include "grid.h"
+#include "train_handle.h"
+
+static ring_status check_set(const train_dataset *dataset, const char *name)
+{
+    if (dataset->count > 0)
+        return RING_OK;
+    return train_fail(RING_ERR_USAGE,
+                      "the engine was made without %s data: set data or %s in its options", name,
+                      name);
+}
+
+ring_status ring_train_evaluate(ring_train *engine, double *loss, double *accuracy)
+{
+    engine_score score = {0};
+    RING_TRY(handle_check_closed(engine, "ring_train_evaluate()"));
+    RING_TRY(check_set(&engine->test, "test"));
+    RING_TRY(handle_settle(engine, engine_evaluate(&engine->engine, &engine->test, &score)));
+    if (loss != NULL)
+        *loss = score.loss;
+    if (accuracy != NULL)
+        *accuracy = score.accuracy;
+    return RING_OK;
+}
+
+/* ---- Outputs ------------------------------------------------------------------------------- */
+
+/* Collective. @param[in,out] passes  of this rank; becomes those of the rank that has most. */
+static ring_status most_passes(const ring_train *engine, uint64_t *passes)
+{
+    return train_ring(engine->comm, ring_all_reduce(passes, passes, 1, RING_UINT64, RING_MAX,
+                                                    engine->comm, NULL));
+}
+
+static ring_status predict(ring_train *engine, const float *inputs, size_t rows, float *outputs)
+{
+    const size_t most = engine->engine.evaluation_rows, features = engine->given.features;
+    const size_t width = shape_count(&engine_network(&engine->engine)->output);
+    uint64_t passes = (rows + most - 1) / most;
+    RING_TRY(most_passes(engine, &passes));
+    for (uint64_t p = 0; p < passes; p++) {
+        const size_t done = (size_t)p * most, left = done < rows ? rows - done : 0;
+        const size_t now = left < most ? left : most, begin = now > 0 ? done : 0;
+        engine->given.inputs = inputs + begin * features;
+        RING_TRY(
+            engine_outputs(&engine->engine, &engine->batches, begin, now, outputs + begin * width));
+    }
+    return offload_leave(&engine->engine.offload, &engine->config.offload, engine->comm);
+}
+
+ring_status ring_train_predict(ring_train *engine, const float *inputs, size_t rows, float *outputs)
+{
+    static float nothing[1];
+    RING_TRY(handle_check_closed(engine, "ring_train_predict()"));
+    if (rows > 0 && (inputs == NULL || outputs == NULL))
+        return train_fail(RING_ERR_ARGUMENT, "ring_train_predict: inputs or outputs is NULL");
+    return handle_settle(engine, predict(engine, rows > 0 ? inputs : nothing, rows,
+                                         rows > 0 ? outputs : nothing));
+}
+
+/* ---- Means --------------------------------------------------------------------------------- */
+
+/* What is wrong on one rank goes along as a weight that is no number. */
+static void weigh(const double *values, size_t count, double weight, double *sums)
+{
+    const bool right = isfinite(weight) && weight >= 0.0 && (values != NULL || count == 0);
+    sums[0] = right ? weight : (double)NAN;
+    for (size_t i = 0; i < count && right && weight > 0.0; i++)
+        sums[1 + i] = weight * values[i];
+}
+
+static ring_status mean_of(ring_train *engine, double *values, size_t count, double *sums)
+{
+    RING_TRY(grid_sum(engine->comm, sums, count + 1));
+    if (!(sums[0] > 0.0)) {
+        train_fail(RING_ERR_ARGUMENT, "ring_train_mean: on some rank the weight is below 0 or not "
+                                      "finite, or values is NULL; or all weights are 0");
+        train_error_share(); /* all ranks see the same sums */
+        return RING_ERR_ARGUMENT;
+    }
+    for (size_t i = 0; i < count; i++)
+        values[i] = sums[1 + i] / sums[0];
+    return RING_OK;
+}
+
+ring_status ring_train_mean(ring_train *engine, double *values, size_t count, double weight)
+{
+    double *sums = NULL;
+    size_t bytes;
+    if (engine == NULL)
+        return train_fail(RING_ERR_ARGUMENT, "the engine is NULL");
+    if (__builtin_add_overflow(count, 1, &bytes) ||
+        __builtin_mul_overflow(bytes, (size_t)ring_comm_size(engine->comm) * sizeof *sums, &bytes))
+        return train_fail(RING_ERR_ARGUMENT, "ring_train_mean: %zu values are too many", count);
+    ring_status status = train_alloc((void **)&sums, bytes, "means");
+    if (status == RING_OK) {
+        weigh(values, count, weight, sums);
+        status = mean_of(engine, values, count, sums);
+    }
+    free(sums);
+    return handle_settle(engine, status);
+}
+
+/* ---- Samples ------------------------------------------------------------------------------- */
+
+static ring_status check_numbers(const train_dataset *dataset, const uint32_t *samples, size_t rows)
+{
+    for (size_t i = 0; i < rows; i++) {
+        if (samples[i] >= dataset->count)
+            return train_fail(RING_ERR_ARGUMENT, "sample %u, the %zuth asked for, of %zu samples",
+                              samples[i], i, dataset->count);
+    }
+    return RING_OK;
+}
+
+ring_status ring_train_samples(const ring_train *engine, ring_train_set set,
+                               const uint32_t *samples, size_t rows, float *inputs,
+                               uint16_t *labels)
+{
+    if (engine == NULL || (set != RING_TRAIN_SET_TRAIN && set != RING_TRAIN_SET_TEST) ||
+        samples == NULL || labels == NULL)
+        return train_fail(RING_ERR_ARGUMENT, "ring_train_samples: engine, samples or labels is "
+                                             "NULL, or there is no such set");
+    const bool test = set == RING_TRAIN_SET_TEST;
+    const train_dataset *dataset = test ? &engine->test : &engine->train;
+    RING_TRY(check_set(dataset, test ? "test" : "train"));
+    RING_TRY(check_numbers(dataset, samples, rows));
+    return rows > 0 ? dataset_take(dataset, samples, rows, inputs, labels) : RING_OK;
+}

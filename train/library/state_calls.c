@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What an engine is and holds, and its checkpoints. */
+#include <math.h>
+#include <string.h>
+
+#include "agree.h"
+#include "engine_state.h"
+#include "errors.h"
+#include "params_dump.h"
+#include "step_folders.h"
+#include "train_handle.h"
+
+/* ---- Numbers ------------------------------------------------------------------------------- */
+
+/* Those of the update under way that went through step. */
+static int micro_taken(const ring_train *engine)
+{
+    const open_update *update = &engine->update;
+    return update->phase == UPDATE_CLOSED ? 0 : update->micro - engine->awaits_step;
+}
+
+static bool at_boundary(const ring_train *engine)
+{
+    const open_update *update = &engine->update;
+    const int micro_batches = update->phase == UPDATE_CLOSED ? (int)engine->config.accumulation
+                                                             : update->micro_batches;
+    return micro_taken(engine) + 1 == micro_batches;
+}
+
+static ring_train_info info_of(const ring_train *engine)
+{
+    const train_model *network = engine_network(&engine->engine);
+    const train_config *config = &engine->config;
+    return (ring_train_info){.input = user_shape(&network->input),
+                             .output = user_shape(&network->output),
+                             .parameters = model_parameters(network),
+                             .tensors = network->tensors.own_count,
+                             .train_batch = config->train_batch,
+                             .micro_batch = engine->micro,
+                             .accumulation = (int)config->accumulation,
+                             .zero_stage = (int)config->zero_stage,
+                             .stages = engine->grid.stages,
+                             .updates_per_epoch = (long)engine->shares.updates,
+                             .step = engine->position.step,
+                             .micro_steps = engine->position.micro_steps + micro_taken(engine),
+                             .skipped = engine->engine.overflow.skipped,
+                             .epoch = engine->position.epoch,
+                             .at_boundary = at_boundary(engine),
+                             .lr = handle_lr(engine, engine->engine.optimizer.step + 1),
+                             .loss_scale = engine->engine.overflow.scaler.scale,
+                             .loss = engine->result.loss,
+                             .grad_norm = engine->result.grad_norm,
+                             .state_bytes = engine_state_bytes(&engine->engine),
+                             .shares = engine->grid.shares,
+                             .share = engine->grid.share,
+                             .stage = engine->grid.stage,
+                             .tensor_ranks = engine->grid.tensors,
+                             .tensor_rank = engine->grid.tensor,
+                             .train_samples = engine->train.count,
+                             .test_samples = engine->test.count,
+                             .labels = shape_rows(&network->output),
+                             .applied = engine->applied,
+                             .gradient_clipping = config->gradient_clipping,
+                             .precision = config->precision.params};
+}
+
+ring_status ring_train_get_info(const ring_train *engine, ring_train_info *info)
+{
+    if (engine == NULL || info == NULL || info->size < sizeof info->size)
+        return train_fail(RING_ERR_ARGUMENT, "ring_train_get_info: engine or info is NULL, or its "
+                                             "size is not set");
+    ring_train_info all = info_of(engine);
+    all.size = info->size;
+    memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
+    return RING_OK;
+}
+
+ring_status ring_train_set_lr(ring_train *engine, double lr)
+{
+    if (engine == NULL || !isfinite(lr))
+        return train_fail(RING_ERR_ARGUMENT,
+                          "ring_train_set_lr: the engine is NULL, or the rate is "
+                          "no finite number");
+    engine->lr = lr;
+    return RING_OK;
+}
+
+/* ---- Tensors ------------------------------------------------------------------------------- */
+
+/* Tied ones are not counted. */
+static const train_tensor *tensor_at(const ring_train *engine, int index)
+{
+    const tensor_table *tensors = &engine_network(&engine->engine)->tensors;
+    for (int t = 0; t < tensors->count; t++) {
+        if (tensors->list[t].tie < 0 && tensors->list[t].own == index)
+            return &tensors->list[t];
+    }
+    return NULL;
+}
+
+ring_status ring_train_tensor(const ring_train *engine, int index, const char **name, size_t *dim,
+                              int *dims, size_t *count)
+{
+    const train_tensor *tensor = engine != NULL ? tensor_at(engine, index) : NULL;
+    if (tensor == NULL)
+        return train_fail(RING_ERR_ARGUMENT, "ring_train_tensor: there is no tensor %d", index);
+    if (name != NULL)
+        *name = tensor->name;
+    if (dim != NULL)
+        memcpy(dim, tensor->shape, sizeof tensor->shape);
+    if (dims != NULL)
+        *dims = tensor->dims;
+    if (count != NULL)
+        *count = tensor->count;
+    return RING_OK;
+}
+
+static ring_status find_tensor(const ring_train *engine, const char *name, const void *values,
+                               size_t count, const train_tensor **found)
+{
+    RING_TRY(handle_check_closed(engine, "reading or setting a tensor"));
+    const tensor_table *tensors = &engine_network(&engine->engine)->tensors;
+    *found = NULL;
+    for (int t = 0; t < tensors->count && name != NULL; t++) {
+        if (strcmp(tensors->list[t].name, name) == 0)
+            *found = &tensors->list[tensors->list[t].tie >= 0 ? tensors->list[t].tie : t];
+    }
+    if (*found == NULL || values == NULL || (*found)->count != count)
+        return train_fail(RING_ERR_ARGUMENT,
+                          "there is no tensor %s of %zu values; ring_train_tensor() tells names "
+                          "and counts",
+                          name != NULL ? name : "NULL", count);
+    return RING_OK;
+}
+
+ring_status ring_train_get_tensor(ring_train *engine, const char *name, float *values, size_t count)
+{
+    const train_tensor *tensor;
+    const float *params;
+    RING_TRY(find_tensor(engine, name, values, count, &tensor));
+    RING_TRY(handle_settle(engine, engine_params(&engine->engine, &params)));
+    memcpy(values, params + tensor->offset, count * sizeof *values);
+    return RING_OK;
+}
+
+ring_status ring_train_set_tensor(ring_train *engine, const char *name, const float *values,
+                                  size_t count)
+{
+    const train_tensor *tensor;
+    RING_TRY(find_tensor(engine, name, values, count, &tensor));
+    return handle_settle(engine, engine_set_param(&engine->engine, tensor, values));
+}
+
+/* ---- Checkpoints --------------------------------------------------------------------------- */
+
+static ring_status check_saving(const ring_train *engine, const char *path, const char *what)
+{
+    RING_TRY(handle_check_closed(engine, what));
+    return path != NULL ? RING_OK : train_fail(RING_ERR_ARGUMENT, "%s: the path is NULL", what);
+}
+
+static run_place place_of(const ring_train *engine)
+{
+    const train_position *position = &engine->position;
+    const bool has_data = engine->train.count > 0;
+    return (run_place){.step = position->step,
+                       .epoch = position->epoch,
+                       .taken = has_data ? shares_until(&engine->shares, position->updates) : 0,
+                       .epoch_over = has_data && position->updates >= shares_left(&engine->shares),
+                       .micro_batches = position->micro_steps};
+}
+
+static ring_status save(ring_train *engine, const char *dir)
+{
+    int lock = -1;
+    RING_TRY(engine_check_params(&engine->engine));
+    engine->run.place = place_of(engine);
+    ring_status status = agree(engine->comm, ring_comm_rank(engine->comm) == 0
+                                                 ? step_folders_open(dir, &lock)
+                                                 : RING_OK);
+    if (status == RING_OK)
+        status = checkpoint_save(&engine->engine, dir, &engine->run, engine->keep);
+    step_folders_close(lock);
+    return status;
+}
+
+ring_status ring_train_save(ring_train *engine, const char *dir)
+{
+    RING_TRY(check_saving(engine, dir, "ring_train_save()"));
+    return handle_settle(engine, save(engine, dir));
+}
+
+static void go_to(ring_train *engine, const run_place *place)
+{
+    handle_begin_epoch(engine, place->epoch);
+    engine->position.step = place->step;
+    engine->position.micro_steps = place->micro_batches;
+    if (engine->train.count == 0)
+        return;
+    if (place->epoch_over)
+        engine->position.updates = shares_left(&engine->shares);
+    else
+        shares_resume(&engine->shares, place->taken);
+}
+
+static ring_status load(ring_train *engine, const char *path, char found[STORED_PATH_MAX])
+{
+    RING_TRY(agree(engine->comm, checkpoint_load(&engine->engine, path, &engine->run, handle_note,
+                                                 engine, found)));
+    go_to(engine, &engine->run.place);
+    return RING_OK;
+}
+
+ring_status ring_train_load(ring_train *engine, const char *path)
+{
+    char found[STORED_PATH_MAX];
+    RING_TRY(check_saving(engine, path, "ring_train_load()"));
+    return handle_settle(engine, load(engine, path, found));
+}
+
+ring_status ring_train_resume(ring_train *engine, const char *dir, int *found)
+{
+    char at[STORED_PATH_MAX] = "";
+    RING_TRY(check_saving(engine, dir, "ring_train_resume()"));
+    if (found == NULL)
+        return train_fail(RING_ERR_ARGUMENT, "ring_train_resume(): found is NULL");
+    const ring_status status = load(engine, dir, at);
+    *found = status == RING_OK;
+    if (status == RING_ERR_SYSTEM && at[0] == '\0')
+        return RING_OK; /* nothing is there yet */
+    return handle_settle(engine, status);
+}
+
+/* ---- Files of parameters ------------------------------------------------------------------- */
+
+static ring_status save_params(ring_train *engine, const char *path)
+{
+    const float *params;
+    RING_TRY(engine_check_params(&engine->engine));
+    RING_TRY(engine_params(&engine->engine, &params));
+    return agree(engine->comm,
+                 ring_comm_rank(engine->comm) == 0
+                     ? params_file_write(path, &engine_network(&engine->engine)->tensors, params)
+                     : RING_OK);
+}
+
+ring_status ring_train_save_params(ring_train *engine, const char *path)
+{
+    RING_TRY(handle_check_closed(engine, "ring_train_save_params()"));
+    if (path == NULL)
+        return train_fail(RING_ERR_ARGUMENT, "ring_train_save_params(): the path is NULL");
+    return handle_settle(engine, save_params(engine, path));
+}
+
+ring_status ring_train_load_params(ring_train *engine, const char *path)
+{
+    RING_TRY(check_saving(engine, path, "ring_train_load_params()"));
+    return handle_settle(engine, checkpoint_init_params(&engine->engine, path));
+}

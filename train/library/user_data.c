@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What callbacks leave is checked: labels are looked up among the outputs. */
+#include "user_data.h"
+
+#include <string.h>
+
+#include "errors.h"
+
+ring_status user_labels_check(const op_shape *output, const uint16_t *labels, size_t count)
+{
+    const size_t width = shape_width(output);
+    for (size_t i = 0; i < count; i++) {
+        if (labels[i] >= width)
+            return train_fail(RING_ERR_ARGUMENT,
+                              "label %u, the %zuth of the batch, is not below the model's %zu "
+                              "outputs",
+                              labels[i], i, width);
+    }
+    return RING_OK;
+}
+
+static ring_status take(void *context, const uint32_t *order, size_t batch, float *inputs,
+                        uint16_t *labels)
+{
+    const user_data *data = context;
+    const int result = data->given.take(data->given.context, order, batch, inputs, labels);
+    if (result != 0)
+        return train_fail(RING_ERR_USAGE,
+                          "the callback that fills samples returned %d for %zu samples, of which "
+                          "%u is the first",
+                          result, batch, order[0]);
+    return user_labels_check(&data->output, labels, batch * shape_rows(&data->output));
+}
+
+ring_status user_data_open(user_data *data, const ring_train_data *given, const op_shape *input,
+                           train_dataset *dataset)
+{
+    *dataset = (train_dataset){0};
+    if (given->count == 0)
+        return RING_OK;
+    if (given->take == NULL || given->count >= UINT32_MAX / 20)
+        return train_fail(RING_ERR_ARGUMENT,
+                          "%zu samples of the caller's need a callback, take, and to be fewer than "
+                          "%u",
+                          given->count, UINT32_MAX / 20);
+    data->given = *given;
+    static const data_source source = {.take = take};
+    *dataset = (train_dataset){.count = given->count,
+                               .features = shape_count(input),
+                               .classes = UINT16_MAX + 1,
+                               .hash = given->count * 0x9e3779b97f4a7c15U + shape_count(input),
+                               .source = &source,
+                               .context = data};
+    return RING_OK;
+}
+
+static ring_status copy_batch(void *context, const uint32_t *order, size_t batch, float *inputs,
+                              uint16_t *labels)
+{
+    const user_batch *from = context;
+    (void)order;
+    (void)labels;
+    if (inputs != NULL) /* on a stage that reads none */
+        memcpy(inputs, from->inputs, batch * from->features * sizeof(float));
+    return RING_OK;
+}
+
+train_dataset user_batch_open(user_batch *batch)
+{
+    static const data_source source = {.take = copy_batch};
+    return (train_dataset){.features = batch->features,
+                           .classes = UINT16_MAX + 1,
+                           .source = &source,
+                           .context = batch};
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sums of squares of this rank, of its stage, of all stages, of all tensor ranks. */
+#include "grad_norm.h"
+
+#include <math.h>
+
+#include "bucket_casts.h"
+#include "errors.h"
+
+/* @return the first tensor that another rank counts and that ends behind @p begin, or NULL. */
+static const train_tensor *next_left_out(const tensor_table *tensors, size_t begin)
+{
+    const train_tensor *next = NULL;
+    for (int t = 0; t < tensors->count; t++) {
+        const train_tensor *tensor = &tensors->list[t];
+        if (tensor->counted_elsewhere && tensor->offset + tensor->count > begin &&
+            (next == NULL || tensor->offset < next->offset))
+            next = tensor;
+    }
+    return next;
+}
+
+/* @return the sum of squares of @p grads [count], which lie @p begin elements into the flat buffer,
+ * but for those that other ranks count. */
+static double sum_counted(const tensor_table *tensors, const float *grads, size_t begin,
+                          size_t count)
+{
+    const size_t end = begin + count;
+    double sum = 0.0;
+    for (size_t at = begin; at < end;) {
+        const train_tensor *next = next_left_out(tensors, at);
+        const size_t stop = next != NULL && next->offset < end ? next->offset : end;
+        if (stop > at)
+            sum += optimizer_sum_squares(grads + (at - begin), stop - at);
+        at = stop < end ? next->offset + next->count : end;
+    }
+    return sum;
+}
+
+/* @return the sum of squares of the gradients that rank @p rank owns; of this one, from stage 1 on.
+ */
+static double sum_squares(const train_engine *engine, int rank)
+{
+    const zero_memory *memory = &engine->memory;
+    const size_t size = precision_size(memory->grads.type);
+    double sum = 0.0;
+    for (int b = 0; b < engine->partition.count; b++) {
+        const size_t part = engine->partition.buckets[b].part;
+        const size_t begin = (size_t)rank * part, before = engine->stage == 0 ? begin : 0;
+        const unsigned char *owned = zero_owned(memory, &memory->grads, b);
+        const float *grads = casts_float_grads(memory, b, owned + before * size, part);
+        sum += sum_counted(&engine->model.tensors, grads,
+                           engine->partition.buckets[b].offset + begin, part);
+    }
+    return sum;
+}
+
+/* @param[out] sums  [ranks] of those that share the data out */
+static ring_status sum_owners(const train_engine *engine, double *sums)
+{
+    if (engine->stage > 0) {
+        sums[engine->rank] = sum_squares(engine, engine->rank);
+        return train_ring(engine->comm, ring_all_gather(&sums[engine->rank], sums, 1, RING_FLOAT64,
+                                                        engine->comm, NULL));
+    }
+    for (int r = 0; r < engine->ranks; r++)
+        sums[r] = sum_squares(engine, r);
+    return RING_OK;
+}
+
+ring_status grad_norm(const train_engine *engine, double *norm)
+{
+    const size_t ranks = (size_t)engine->ranks;
+    double *sums = engine->norm_sums, total = 0.0;
+    ring_status status = sum_owners(engine, sums);
+    if (status == RING_OK && engine->comms.pipe != NULL)
+        status = grid_sum(engine->comms.pipe, sums, ranks);
+    if (status == RING_OK && engine->comms.tensor != NULL)
+        status = grid_sum(engine->comms.tensor, sums, ranks);
+    for (size_t r = 0; r < ranks; r++)
+        total += sums[r];
+    *norm = sqrt(total);
+    return status;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Two rounds: who reads for whom, then what was read and where it lies. */
+#include "host_data.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agree.h"
+#include "errors.h"
+
+enum { BOOT_BYTES = 36 };
+
+/* Ranks whose keys are equal see the same folder, and each other's open files in /proc. */
+typedef struct host_key {
+    char boot[BOOT_BYTES + 4];
+    uint64_t processes; /* their name space */
+    uint64_t device, folder;
+    uint64_t alone; /* what nobody else has, where one of those is not known; else 0 */
+} host_key;
+
+/* What a rank has read for others. */
+typedef struct host_card {
+    int64_t pid, fd;        /* of the copy; fd -1: none */
+    uint64_t device, inode; /* of the copy */
+    int64_t status;
+    train_dataset dataset; /* without pointers */
+} host_card;
+
+/* ---- Who reads ----------------------------------------------------------------------------- */
+
+static bool read_boot(char boot[BOOT_BYTES])
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    const bool read = file != NULL && fread(boot, BOOT_BYTES, 1, file) == 1;
+    if (file != NULL)
+        fclose(file);
+    return read;
+}
+
+static host_key key_of(const char *folder, int rank)
+{
+    host_key key = {.alone = 0};
+    struct stat place, processes;
+    if (!read_boot(key.boot) || stat(folder, &place) != 0 ||
+        stat("/proc/self/ns/pid", &processes) != 0)
+        return (host_key){.alone = (uint64_t)rank + 1};
+    key.processes = processes.st_ino;
+    key.device = place.st_dev;
+    key.folder = place.st_ino;
+    return key;
+}
+
+/* @param[out] reader  the lowest rank with this one's key; @param[out] users  how many have it. */
+static ring_status find_reader(ring_comm *comm, const char *folder, int *reader, int *users)
+{
+    const int ranks = ring_comm_size(comm);
+    const host_key mine = key_of(folder, ring_comm_rank(comm));
+    host_key *keys = calloc((size_t)ranks, sizeof *keys);
+    *reader = *users = 0;
+    RING_TRY(agree(comm, keys != NULL ? RING_OK : train_fail(RING_ERR_MEMORY, "no memory")));
+    const ring_status status = train_ring(comm, ring_all_gather(&mine, keys, sizeof mine,
+                                                                RING_UINT8, comm, NULL));
+    for (int r = ranks - 1; r >= 0 && status == RING_OK; r--) {
+        if (memcmp(&keys[r], &mine, sizeof mine) != 0)
+            continue;
+        *reader = r;
+        ++*users;
+    }
+    free(keys);
+    return status;
+}
+
+/* ---- The copy ------------------------------------------------------------------------------ */
+
+static bool write_all(int fd, const uint8_t *data, size_t bytes)
+{
+    while (bytes > 0) {
+        const ssize_t wrote = write(fd, data, bytes);
+        if (wrote < 0 && errno != EINTR)
+            return false;
+        data += wrote > 0 ? wrote : 0;
+        bytes -= wrote > 0 ? (size_t)wrote : 0;
+    }
+    return true;
+}
+
+/* Images, and labels behind them. @return whether @p dataset's arrays lie there now. */
+static bool map_copy(int fd, train_dataset *dataset)
+{
+    const size_t bytes = dataset->images.bytes + dataset->labels.bytes;
+    void *copy = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (copy == MAP_FAILED)
+        return false;
+    dataset->shared = copy;
+    dataset->images.data = copy;
+    dataset->labels.data = dataset->images.data + dataset->images.bytes;
+    return true;
+}
+
+/* From now on nobody can write to it. @return its descriptor; -1: there is none, and @p dataset is
+ * as it was. */
+static int make_copy(train_dataset *dataset)
+{
+    uint8_t *images = dataset->images.data, *labels = dataset->labels.data;
+    const int fd = memfd_create("ring-data", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return -1;
+    if (!write_all(fd, images, dataset->images.bytes) ||
+        !write_all(fd, labels, dataset->labels.bytes) ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) != 0 ||
+        !map_copy(fd, dataset)) {
+        close(fd);
+        return -1;
+    }
+    free(images);
+    free(labels);
+    return fd;
+}
+
+static host_card make_card(int64_t status, int fd, const train_dataset *dataset)
+{
+    struct stat copy = {0};
+    host_card card = {.pid = getpid(), .fd = fd, .status = status, .dataset = *dataset};
+    if (fd >= 0 && fstat(fd, &copy) != 0)
+        card.fd = -1;
+    card.device = copy.st_dev;
+    card.inode = copy.st_ino;
+    card.dataset.shared = NULL;
+    card.dataset.images.data = card.dataset.labels.data = NULL;
+    return card;
+}
+
+/* @return whether it is the copy that the card tells of. */
+static bool is_copy(int fd, const host_card *card)
+{
+    struct stat copy;
+    return fstat(fd, &copy) == 0 && copy.st_dev == card->device && copy.st_ino == card->inode;
+}
+
+static bool use_copy(const host_card *card, train_dataset *dataset)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)card->pid, (long long)card->fd);
+    const int fd = card->fd >= 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return false;
+    *dataset = card->dataset;
+    const bool mapped = is_copy(fd, card) && map_copy(fd, dataset);
+    close(fd);
+    return mapped;
+}
+
+/* ---- Both ---------------------------------------------------------------------------------- */
+
+/* A reader's failure is that of all it reads for; its text is told by agree(). */
+static ring_status take_copy(const host_card *card, const char *folder, dataset_part part,
+                             train_dataset *dataset)
+{
+    if (card->status != RING_OK)
+        return train_fail((ring_status)card->status, "%s: another rank could not read it", folder);
+    return use_copy(card, dataset) ? RING_OK : dataset_read(folder, part, dataset);
+}
+
+/* @param[out] fd  of the copy for others; -1: none */
+static ring_status read_for(int users, const char *folder, dataset_part part,
+                            train_dataset *dataset, int *fd)
+{
+    RING_TRY(dataset_read(folder, part, dataset));
+    dataset->hash = dataset_hash(dataset);
+    *fd = users > 1 ? make_copy(dataset) : -1;
+    return RING_OK;
+}
+
+static ring_status share(ring_comm *comm, const host_card *mine, host_card *cards)
+{
+    RING_TRY(agree(comm, cards != NULL ? RING_OK : train_fail(RING_ERR_MEMORY, "no memory")));
+    return train_ring(comm, ring_all_gather(mine, cards, sizeof *mine, RING_UINT8, comm, NULL));
+}
+
+ring_status host_data_read(ring_comm *comm, const char *folder, dataset_part part,
+                           train_dataset *dataset)
+{
+    int reader, users, fd = -1;
+    ring_status mine = RING_OK;
+    memset(dataset, 0, sizeof *dataset);
+    RING_TRY(find_reader(comm, folder, &reader, &users));
+    const bool reads = reader == ring_comm_rank(comm);
+    if (reads)
+        mine = read_for(users, folder, part, dataset, &fd);
+    const host_card card = make_card(mine, fd, dataset);
+    host_card *cards = calloc((size_t)ring_comm_size(comm), sizeof *cards);
+    ring_status status = share(comm, &card, cards);
+    if (status == RING_OK) {
+        if (!reads)
+            mine = take_copy(&cards[reader], folder, part, dataset);
+        status = agree(comm, mine); /* then all have mapped it */
+    }
+    free(cards);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}

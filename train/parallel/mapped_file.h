@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mapped_file: arrays that lie in a file instead of in memory. The file has all its room from the
+ * start and no name, so that nothing of it is left however the process ends. An array is mapped,
+ * and walked through from its beginning to its end in windows: the next one is being read and those
+ * behind are being written while one is computed with, and pages behind it leave memory. Whoever
+ * reads it otherwise finds plain memory, which the kernel fills.
+ */
+#ifndef TRAIN_MAPPED_FILE_H
+#define TRAIN_MAPPED_FILE_H
+
+#include <ring/ring.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct mapped_file {
+    bool open;
+    int fd;
+    unsigned char *data;
+    size_t bytes, taken;
+} mapped_file;
+
+/** One array of a file. */
+typedef struct mapped_array {
+    const mapped_file *file; /* borrowed; NULL: none */
+    unsigned char *data;
+    size_t bytes, window;
+    size_t depth;   /* windows that may be on their way to the disk */
+    size_t current; /* number of the first window that is not done */
+} mapped_array;
+
+/** @return bytes that an array of @p bytes takes of a file: whole pages. */
+size_t mapped_file_room(size_t bytes);
+
+/** Makes a file of @p bytes zeros in @p folder. @param key  what asked for it, for errors.
+ *  @return RING_OK, or RING_ERR_CONFIG or RING_ERR_SYSTEM: no such folder, not writable, full.
+ * Close whatever the result. */
+ring_status mapped_file_open(mapped_file *file, const char *key, const char *folder, size_t bytes);
+void mapped_file_close(mapped_file *file);
+
+/** @return the next @p bytes of the file as an array, which goes with it.
+ *  @param window  bytes, filled up to whole pages */
+mapped_array mapped_file_take(mapped_file *file, size_t bytes, size_t window, size_t depth);
+
+/** Copies @p bytes that are mapped at @p from, without bringing these pages into the process.
+ *  @return as mapped_array_enter(). */
+ring_status mapped_file_read(const mapped_file *file, void *to, const void *from, size_t bytes);
+
+/** Brings the pages of @p bytes at @p at into memory, to be read or changed soon; what is not of
+ * the file is there. A disk that fails later ends the process when such memory is touched, so touch
+ *  little at a time. @return as mapped_array_enter(). */
+ring_status mapped_file_fetch(const mapped_file *file, const void *at, size_t bytes,
+                              bool to_change);
+
+/** Brings bytes @p begin to below @p end into memory to be changed, behind those of the calls
+ *  before. @return RING_OK, or RING_ERR_SYSTEM if the disk fails. */
+ring_status mapped_array_enter(mapped_array *array, size_t begin, size_t end);
+
+/** Ends the walk: the disk has everything, and the next walk may begin.
+ *  @return as mapped_array_enter(). */
+ring_status mapped_array_leave(mapped_array *array);
+
+#endif

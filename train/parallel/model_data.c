@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Whether the parts go together. */
+#include "model_data.h"
+
+#include "errors.h"
+
+/* Text is for models that begin with words, and images are for the others. */
+static ring_status check_kind(const char *folder, const model_spec *spec,
+                              const train_dataset *train, const train_dataset *test)
+{
+    const char *model = spec->name;
+    const size_t words = model_spec_words(spec);
+    const bool text = train->token_bytes > 0;
+    const size_t needed = train->classes > test->classes ? train->classes : test->classes;
+    if (text && words == 0)
+        return train_fail(RING_ERR_CONFIG,
+                          "%s holds a text, but the model %s takes images; give --model gpt",
+                          folder, model);
+    if (!text && words > 0)
+        return train_fail(
+            RING_ERR_CONFIG,
+            "%s holds images, but the model %s takes a text: train.bin and val.bin, or "
+            "input.txt",
+            folder, model);
+    if (text && needed > words)
+        return train_fail(
+            RING_ERR_CONFIG,
+            "%s: tokens up to %zu, but the model %s knows %zu words; give \"vocab_size\" "
+            "in a model's file",
+            folder, needed - 1, model, words);
+    return RING_OK;
+}
+
+ring_status model_data_fit(const char *folder, const model_spec *spec, loss_kind *loss,
+                           train_dataset *train, train_dataset *test)
+{
+    const size_t wanted = shape_count(&spec->input);
+    char input[SHAPE_TEXT_MAX];
+    RING_TRY(check_kind(folder, spec, train, test));
+    if (*loss == LOSS_KINDS)
+        *loss = train->token_bytes > 0 ? LOSS_CROSS_ENTROPY : LOSS_MSE;
+    RING_TRY(dataset_cut(train, wanted));
+    RING_TRY(dataset_cut(test, wanted));
+    if (train->features != wanted || test->features != wanted)
+        return train_fail(RING_ERR_CONFIG,
+                          "%s: images of %zu and %zu numbers, but the model %s takes %zu: %s",
+                          folder, train->features, test->features, spec->name, wanted,
+                          shape_text(&spec->input, input));
+    return RING_OK;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which arrays lie in files, and one walk through all of them. */
+#include "offload.h"
+
+#include <string.h>
+
+#include "agree.h"
+
+#define STATES_KEY "zero_optimization.offload_optimizer.nvme_path"
+#define PARAMS_KEY "zero_optimization.offload_param.nvme_path"
+
+/* Most bytes of float32 that are updated at a time: a part of a window, so that the next one is
+ * read meanwhile. */
+enum { BLOCK_SHARE = 4 };
+
+static bool uses_file(const char *device)
+{
+    return strcmp(device, "nvme") == 0;
+}
+
+void offload_plan(const offload_config *config, zero_memory *memory)
+{
+    memory->own_masters.outside = memory->own_masters.used && uses_file(config->states.device);
+    memory->params.outside = memory->params.layout == LAYOUT_KEPT &&
+                             uses_file(config->params.device);
+}
+
+static size_t param_bytes(const zero_memory *memory, size_t updated)
+{
+    return memory->params.outside ? mapped_file_room(updated * precision_size(memory->params.type))
+                                  : 0;
+}
+
+static size_t state_bytes(const train_config *config, const zero_memory *memory, size_t updated)
+{
+    const size_t room = mapped_file_room(updated * sizeof(float));
+    size_t bytes = memory->own_masters.outside ? room : 0;
+    for (int s = 0; s < OPTIMIZER_STATES && uses_file(config->offload.states.device); s++)
+        bytes += optimizer_state_name(&config->optimizer, s) != NULL ? room : 0;
+    return bytes;
+}
+
+size_t offload_bytes(const train_config *config, const zero_memory *memory, size_t updated)
+{
+    return state_bytes(config, memory, updated) + param_bytes(memory, updated);
+}
+
+static void *add_array(train_offload *offload, mapped_file *file, const offload_config *config,
+                       size_t updated, size_t size)
+{
+    const int number = offload->array_count++;
+    /* The same elements are in a window of each array. */
+    const size_t window = (size_t)config->block_size * size / sizeof(float);
+    offload->sizes[number] = size;
+    offload->arrays[number] = mapped_file_take(file, updated * size, window,
+                                               (size_t)config->queue_depth);
+    return offload->arrays[number].data;
+}
+
+ring_status offload_open(train_offload *offload, const train_config *config, zero_memory *memory,
+                         size_t updated, float *states[OPTIMIZER_STATES])
+{
+    const offload_config *wanted = &config->offload;
+    *offload = (train_offload){0};
+    RING_TRY(mapped_file_open(&offload->states, STATES_KEY, wanted->states.nvme_path,
+                              state_bytes(config, memory, updated)));
+    RING_TRY(mapped_file_open(&offload->params, PARAMS_KEY, wanted->params.nvme_path,
+                              param_bytes(memory, updated)));
+    for (int s = 0; s < OPTIMIZER_STATES && uses_file(wanted->states.device); s++) {
+        if (optimizer_state_name(&config->optimizer, s) != NULL)
+            states[s] = add_array(offload, &offload->states, wanted, updated, sizeof(float));
+    }
+    if (memory->own_masters.outside)
+        memory->own_masters.data = add_array(offload, &offload->states, wanted, updated,
+                                             sizeof(float));
+    if (memory->params.outside)
+        memory->params.data = add_array(offload, &offload->params, wanted, updated,
+                                        precision_size(memory->params.type));
+    return RING_OK;
+}
+
+void offload_close(train_offload *offload)
+{
+    mapped_file_close(&offload->states);
+    mapped_file_close(&offload->params);
+}
+
+size_t offload_block(const train_offload *offload)
+{
+    if (offload->array_count == 0)
+        return SIZE_MAX;
+    return offload->arrays[0].window / offload->sizes[0] / BLOCK_SHARE;
+}
+
+bool offload_enter(train_offload *offload, size_t at, size_t count)
+{
+    for (int a = 0; a < offload->array_count && offload->failure.status == RING_OK; a++) {
+        const size_t size = offload->sizes[a];
+        train_failure_keep(&offload->failure,
+                           mapped_array_enter(&offload->arrays[a], at * size, (at + count) * size));
+    }
+    return offload->failure.status == RING_OK;
+}
+
+void offload_read_params(train_offload *offload, void *to, const void *from, size_t bytes)
+{
+    if (offload->failure.status == RING_OK)
+        train_failure_keep(&offload->failure, mapped_file_read(&offload->params, to, from, bytes));
+}
+
+bool offload_fetch(train_offload *offload, const void *at, size_t bytes, bool to_change)
+{
+    const mapped_file *files[] = {&offload->states, &offload->params};
+    for (int f = 0; f < 2 && offload->failure.status == RING_OK; f++)
+        train_failure_keep(&offload->failure, mapped_file_fetch(files[f], at, bytes, to_change));
+    return offload->failure.status == RING_OK;
+}
+
+static ring_status leave_all(train_offload *offload)
+{
+    for (int a = 0; a < offload->array_count; a++)
+        train_failure_keep(&offload->failure, mapped_array_leave(&offload->arrays[a]));
+    return train_failure_tell(&offload->failure);
+}
+
+/* A rank that owns nothing of its stage has no files, but takes part. */
+ring_status offload_leave(train_offload *offload, const offload_config *config, ring_comm *comm)
+{
+    if (!uses_file(config->states.device) && !uses_file(config->params.device))
+        return RING_OK;
+    return agree(comm, leave_all(offload));
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From the first to the last instruction of a pass. */
+#include "pass_times.h"
+
+#include <string.h>
+
+void pass_times_start(pass_times *passes, int micro_batches)
+{
+    passes->micro_batches = micro_batches;
+    memset(passes->spans, 0, 2 * (size_t)micro_batches * sizeof *passes->spans);
+}
+
+void pass_times_ran(pass_times *passes, const step_instruction *at, double begin, double end)
+{
+    if (passes == NULL || (at->kind != STEP_FORWARD && at->kind != STEP_BACKWARD))
+        return;
+    const bool back = at->kind == STEP_BACKWARD || at->again;
+    pass_span *span = &passes->spans[2 * at->micro + back];
+    if (span->end == 0.0)
+        span->begin = begin;
+    span->end = end;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pass_times: when each pass of one update ran on this rank.
+ */
+#ifndef TRAIN_PASS_TIMES_H
+#define TRAIN_PASS_TIMES_H
+
+#include "step_schedule.h"
+
+/** Times are of train_now(); 0: not yet. */
+typedef struct pass_span {
+    double begin, end;
+} pass_span;
+
+typedef struct pass_times {
+    pass_span *spans; /* [micro_batches][2] forward and backward; room for the most there are */
+    int micro_batches;
+} pass_times;
+
+/** Forgets the last update; the next one has @p micro_batches. */
+void pass_times_start(pass_times *passes, int micro_batches);
+
+/** An instruction ran. Of a pass in several parts the first begins it, the last ends it; what
+ *  backward computes again is part of backward.
+ *  @param passes  NULL: nothing is kept. */
+void pass_times_ran(pass_times *passes, const step_instruction *at, double begin, double end);
+
+#endif
