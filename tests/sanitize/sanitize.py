@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests under a sanitizer, in a build of their own; any report fails a test, there are no suppressions.
+
+    tests/sanitize/sanitize.py asan|tsan [--all] [--seed N] [--list]
+
+Without --all it draws some tests of each group by a seed that moves from day to day, and builds only
+what they need.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TREE = Path(__file__).resolve().parents[2]
+LABELS = {"unit", "transport", "coll", "fuzz", "fault"}
+OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
+           "UBSAN_OPTIONS": "print_stacktrace=1",
+           "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
+# One thread: no races.
+WITHOUT = {"asan": (), "tsan": ("plan.", "kernels.", "train.models")}
+
+
+def configure(preset):
+    log = TREE / f"build-{preset}.log"
+    with log.open("w") as out:
+        if subprocess.run(["cmake", "--preset", preset], cwd=TREE, stdout=out, stderr=out).returncode:
+            sys.exit(f"cmake failed; see {log}")
+    return TREE / f"build-{preset}"
+
+
+def commands_of(build):
+    """Words of each test's command by its name; ctest itself tells them only of what is built."""
+    words = {}
+    for file in build.rglob("CTestTestfile.cmake"):
+        for name, rest in re.findall(r"^add_test\((\S+) (.*)\)$", file.read_text(), re.MULTILINE):
+            words[name.strip("[]=")] = shlex.split(rest)
+    return words
+
+
+def entries_of(build, preset):
+    commands = commands_of(build)
+    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True,
+                            capture_output=True, text=True)
+    for number, test in enumerate(json.loads(listed.stdout)["tests"], 1):
+        properties = {p["name"]: p["value"] for p in test["properties"]}
+        if LABELS & set(properties.get("LABELS", [])) and \
+                not test["name"].startswith(WITHOUT[preset]):
+            yield number, test["name"], commands[test["name"]]
+
+
+def group_of(name):
+    """Tests that differ by their transport or algorithm alone are a group."""
+    words = name.split(".")
+    if words[0] == "transport":
+        return words[-1] if words[1] not in ("verbs", "tcp_wire") else name
+    return ".".join(words[:2])
+
+
+def drawn(entries, seed):
+    """One of each group, all of those that stand alone."""
+    groups = {}
+    for entry in entries:
+        groups.setdefault(group_of(entry[1]), []).append(entry)
+    draw = random.Random(seed)
+    return sorted(draw.choice(group) for group in groups.values())
+
+
+def targets_of(entries, build):
+    """The programs of the tests, and the doubles that tests find by LD_LIBRARY_PATH."""
+    words = {word for _, _, command in entries for word in command}
+    programs = [os.path.relpath(word, build) for word in words
+                if word.startswith((f"{build}/tests/", f"{build}/bin/"))]
+    listed = subprocess.run(["ninja", "-C", build, "-t", "targets", "all"], check=True,
+                            capture_output=True, text=True).stdout
+    known = {line.rpartition(":")[0] for line in listed.splitlines()}
+    doubles = [name for name in known if name.startswith("fake_")]
+    return sorted(known.intersection(programs)) + doubles
+
+
+def make(build, targets):
+    log = Path(f"{build}.log")
+    with log.open("w") as out:
+        if subprocess.run(["ninja", "-C", build, *targets], stdout=out, stderr=out).returncode:
+            print(log.read_text()[-4000:])
+            sys.exit("the build failed")
+
+
+def test(build, entries):
+    """@return ctest's exit status. Tests of a sanitizer take longer than their time limits allow for."""
+    numbers = ",".join(str(number) for number, _, _ in entries)
+    return subprocess.run(["ctest", "--test-dir", build, "-j2", "-I", f"0,0,0,{numbers}",
+                           "--output-on-failure", "--no-tests=error"],
+                          env=os.environ | OPTIONS).returncode
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("preset", choices=WITHOUT)
+    parser.add_argument("--all", action="store_true", help="every test, not a sample")
+    parser.add_argument("--seed", type=int, help="draws the sample (RING_TEST_SEED, else the day)",
+                        default=os.environ.get("RING_TEST_SEED", int(time.time()) // 86400))
+    parser.add_argument("--list", action="store_true", help="print the names and stop")
+    return parser.parse_args()
+
+
+def main():
+    given = arguments()
+    build = configure(given.preset)
+    entries = list(entries_of(build, given.preset))
+    if not given.all:
+        entries = drawn(entries, given.seed)
+        print(f"{given.preset}: {len(entries)} tests drawn by seed {given.seed} "
+              f"(--seed {given.seed} replays)", flush=True)
+    if given.list:
+        print("\n".join(name for _, name, _ in entries))
+        return 0
+    make(build, [] if given.all else targets_of(entries, build))
+    return test(build, entries)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
