@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guests with InfiniBand devices made of software (Soft-RoCE), on a machine that has none.
 
-    vm.py cases                  what ctest runs: short lists of cases in a pair of guests
+    vm.py quick                  what ctest runs: training and collectives in one guest
+    vm.py cases                  short lists of cases in a pair of guests
     vm.py full [--data DIR]      the long lists; DIR holds MNIST
     vm.py run COMMAND            in a guest a; with --two there is also b, reached by ssh
     vm.py run --both COMMAND     in a and b at the same time; VM_NAME tells them apart
@@ -30,7 +31,7 @@ REMOTE = ("tcp", "ucx", "verbs")
 # Ranks of one host know each other by the loopback's address, where rdma_cm has no way, nor ucx.
 LOCAL = ("shm", "tcp", "verbs")
 RATE = "16mbit"  # so that the wire is what limits, not the emulated processors
-CASES_SECONDS, FULL_SECONDS = 1700, 10800
+QUICK_SECONDS, CASES_SECONDS, FULL_SECONDS = 600, 1700, 10800
 ROUNDS = 7
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
@@ -88,6 +89,18 @@ def faults(suite, place, names):
         suite.case(f"two.{name}.replug", vm_faults.replug, place, name)
         suite.case(f"two.{name}.pull", vm_faults.pull, place, name)
     suite.case(f"two.{names[-1]}.kill", vm_faults.kill, place, names[-1])
+
+
+def quick(options):
+    """One guest: shared memory, and real verbs between its ranks."""
+    suite, training = vm_cases.Suite(options.only), vm_cases.Training(5, 16, options.data)
+    with lab(options, "a") as single:
+        note(f"booted in {time.monotonic() - suite.begin:.1f} s")
+        one = Place(single.guests[0])
+        for name in suite.usable(one, ("shm", "verbs")):
+            suite.case(f"one.{name}.train", training, one, name)
+            suite.case(f"one.{name}.sweep", vm_cases.sweep, one, name, ("-b 256K -e 256K",), 1)
+    return suite.status()
 
 
 def cases(options):
@@ -158,7 +171,8 @@ def parsed():
     parser.add_argument("--timeout", type=int, default=600, help="seconds for a command")
     parser.add_argument("--limit", type=int, help="seconds for everything")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    for do, limit in ((cases, CASES_SECONDS), (full, FULL_SECONDS), (run, 0), (shell, 0)):
+    for do, limit in ((quick, QUICK_SECONDS), (cases, CASES_SECONDS), (full, FULL_SECONDS),
+                      (run, 0), (shell, 0)):
         action = actions.add_parser(do.__name__)
         action.set_defaults(do=do, seconds=limit)
         if limit:
