@@ -162,3 +162,13 @@ double harness_now(void)
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
+bool harness_is_prompt(double since)
+{
+    return harness_now() - since < HARNESS_PROMPT;
+}
+
+bool harness_is_timed(void)
+{
+    return getenv("RING_TEST_TIMED") != NULL;
+}

@@ -22,6 +22,12 @@ typedef struct harness_board {
     _Alignas(64) unsigned char data[HARNESS_BOARD_BYTES];
 } harness_board;
 
+/** Seconds. What ends by an event ends far sooner, on a loaded machine too; time-outs end later. */
+#define HARNESS_PROMPT 12.0
+bool harness_is_prompt(double since);
+/** Whether times are judged: by the long runs, which have the machine to themselves. */
+bool harness_is_timed(void);
+
 /** @return 0 if the rank succeeded. */
 typedef int (*harness_body)(int rank, int ranks, harness_board *board, void *arg);
 

@@ -269,7 +269,7 @@ static int different_counts(int rank, int ranks, harness_board *board, void *arg
     const double started = harness_now();
     EXPECT(ring_all_reduce(x, x, count, RING_FLOAT32, RING_SUM, comm, NULL) == RING_ERR_MISMATCH,
            "%s", ring_last_error(comm));
-    EXPECT(harness_now() - started < 2, "took %.1f s", harness_now() - started);
+    EXPECT(harness_is_prompt(started), "took %.1f s", harness_now() - started);
     const char *text = ring_last_error(comm);
     EXPECT(strstr(text, "count 5") != NULL && strstr(text, "count 7") != NULL, "%s", text);
     EXPECT(ring_barrier(comm, NULL) == RING_ERR_MISMATCH, "later calls return the first error");
@@ -347,7 +347,7 @@ static int missing_rank(int rank, int ranks, harness_board *board, void *arg)
         const double started = harness_now();
         EXPECT(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, &call) == RING_ERR_TIMEOUT,
                "%s", ring_last_error(comm));
-        EXPECT(harness_now() - started < 1.5, "took %.1f s", harness_now() - started);
+        EXPECT(harness_is_prompt(started), "took %.1f s", harness_now() - started);
         EXPECT(strstr(ring_last_error(comm), "all_reduce") != NULL, "%s", ring_last_error(comm));
     }
     ring_comm_destroy(comm);

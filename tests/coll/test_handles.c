@@ -309,12 +309,13 @@ static int refused_call(int rank, int ranks, harness_board *board, void *arg)
         EXPECT(ring_all_reduce(&x, NULL, 1, RING_FLOAT32, RING_SUM, comm, NULL) ==
                    RING_ERR_ARGUMENT,
                "%s", ring_last_error(NULL));
-        for (; harness_now() < began + 1.5;)
-            continue;
+        while (board->counters[9] < ranks - 1 && harness_is_prompt(began))
+            continue; /* computes until the others know */
         EXPECT(ring_barrier(comm, NULL) == RING_ERR_MISMATCH, "%s", ring_last_error(comm));
     } else {
         const ring_status status = ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, NULL);
-        EXPECT(status == RING_ERR_MISMATCH && harness_now() - began < 1, "%s after %.1f s: %s",
+        board->counters[9]++;
+        EXPECT(status == RING_ERR_MISMATCH && harness_is_prompt(began), "%s after %.1f s: %s",
                ring_status_string(status), harness_now() - began, ring_last_error(comm));
     }
     EXPECT(strstr(ring_last_error(comm), "rank 1") != NULL &&
@@ -366,12 +367,13 @@ static int refused_send(int rank, int ranks, harness_board *board, void *arg)
     const double began = harness_now();
     if (rank == 0) {
         EXPECT(ring_send(NULL, 1, RING_FLOAT32, 1, comm, NULL) == RING_ERR_ARGUMENT, "sent");
-        for (; harness_now() < began + 1.5;)
+        while (board->counters[9] < ranks - 1 && harness_is_prompt(began))
             continue;
     } else {
-        EXPECT(ring_recv(&x, 1, RING_FLOAT32, 0, comm, NULL) == RING_ERR_MISMATCH &&
-                   harness_now() - began < 1,
-               "%s", ring_last_error(comm));
+        const ring_status status = ring_recv(&x, 1, RING_FLOAT32, 0, comm, NULL);
+        board->counters[9]++;
+        EXPECT(status == RING_ERR_MISMATCH && harness_is_prompt(began), "%s",
+               ring_last_error(comm));
         EXPECT(strstr(ring_last_error(comm), "src is NULL") != NULL, "%s", ring_last_error(comm));
     }
     ring_comm_destroy(comm);
@@ -450,6 +452,7 @@ static int closed_gate(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     ring_work *work;
     ring_event *event;
+    int done;
     float x = 1;
     (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
@@ -459,9 +462,10 @@ static int closed_gate(int rank, int ranks, harness_board *board, void *arg)
     call.timeout = 0.3;
     const double began = harness_now();
     EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, &call));
-    EXPECT(harness_now() - began < 0.2, "the call waited");
+    EXPECT_OK(ring_test(&work, &done));
+    EXPECT(!done, "the call did not wait for its event");
     EXPECT(ring_wait(&work) == RING_IN_PROGRESS && work != NULL, "%s", ring_last_error(comm));
-    EXPECT(harness_now() - began < 2, "after %.1f s", harness_now() - began);
+    EXPECT(harness_is_prompt(began), "after %.1f s", harness_now() - began);
     EXPECT_OK(ring_comm_status(comm));
     for (board->counters[5]++; board->counters[5] < ranks;)
         usleep(1000);
@@ -507,7 +511,7 @@ static int closed_gates(int rank, int ranks, harness_board *board, void *arg)
            ring_last_error(NULL));
     const double took = harness_now() - began;
     EXPECT(index == GATES + 1 && works[0] != NULL && works[1] != NULL, "index %zu", index);
-    EXPECT(took > 0.25 && took < 3, "%.2f s", took);
+    EXPECT(took > 0.25 && harness_is_prompt(began), "%.2f s", took);
     for (board->counters[6]++; board->counters[6] < ranks;)
         usleep(1000);
     EXPECT_OK(ring_event_set(event, RING_OK));

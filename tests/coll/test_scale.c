@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Many ranks on few cores: they join in time, under the usual limit on open files, compute what is
- * right, and hold no more than the pairs that they use need.
- * Usage: test_coll_scale processes|threads RANKS [SECONDS]; RING_ALGO chooses the algorithm. All
- * have joined within SECONDS, 5 or for threads 30 if it is not given. */
+ * Many ranks on few cores: they join, under the usual limit on open files, compute what is right,
+ * and hold no more than the pairs that they use need. Usage: test_coll_scale processes|threads
+ * RANKS [SECONDS]; RING_ALGO chooses the algorithm. With SECONDS, the median of five starts has
+ * joined by then. */
 #include "harness.h"
 
 #include <dirent.h>
@@ -17,10 +17,6 @@
 
 enum { COUNT = 5000 };
 enum { JOINED, DESCRIPTORS, MEMORY_KIB }; /* counters of the board */
-
-typedef struct limits {
-    double started, join_seconds;
-} limits;
 
 static int open_descriptors(void)
 {
@@ -53,14 +49,13 @@ static int check_sum(ring_comm *comm, int rank, int ranks, size_t count)
 
 static int take_part(int rank, int ranks, harness_board *board, void *arg)
 {
-    const limits *l = arg;
+    const double *started = arg;
     ring_comm_info info = {.size = sizeof info};
     ring_comm *comm;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (atomic_fetch_add(&board->counters[JOINED], 1) + 1 == ranks) {
-        const double took = harness_now() - l->started;
-        printf("%d ranks are there after %.2f s\n", ranks, took);
-        EXPECT(took < l->join_seconds, "%d ranks took %g s to join", ranks, took);
+        *(double *)(void *)board->data = harness_now() - *started;
+        printf("%d ranks are there after %.2f s\n", ranks, *(double *)(void *)board->data);
     }
     EXPECT_OK(ring_barrier(comm, NULL));
     const double start = harness_now();
@@ -103,6 +98,37 @@ static bool has_descriptors(int ranks)
     return files.rlim_cur >= (rlim_t)ranks * EACH;
 }
 
+/* @return seconds until all had joined, or -1: a rank failed. */
+static double start(int ranks, bool threads)
+{
+    const double started = harness_now();
+    harness_board *board;
+    const int failed = harness_run(threads ? HARNESS_THREADS : HARNESS_PROCESSES, ranks, take_part,
+                                   (void *)&started, &board);
+    const double joined = *(double *)(void *)board->data;
+    harness_board_free(board);
+    printf("%.2f s in all, %d ranks failed\n", harness_now() - started, failed);
+    return failed == 0 ? joined : -1;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int start_in_time(int ranks, bool threads, double seconds)
+{
+    enum { ROUNDS = 5 };
+    double took[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++)
+        if ((took[i] = start(ranks, threads)) < 0)
+            return 1;
+    qsort(took, ROUNDS, sizeof *took, compare_doubles);
+    printf("%d ranks join in %.2f s (median), allowed: %g s\n", ranks, took[ROUNDS / 2], seconds);
+    return took[ROUNDS / 2] >= seconds;
+}
+
 int main(int argc, char **argv)
 {
     const int ranks = argc >= 3 ? atoi(argv[2]) : 0;
@@ -118,11 +144,5 @@ int main(int argc, char **argv)
         printf("skipped: %d ranks as threads need more than this limit on open files\n", ranks);
         return 77;
     }
-    limits l = {.started = harness_now(), .join_seconds = threads ? 30 : 5};
-    if (argc > 3)
-        l.join_seconds = atof(argv[3]);
-    const int failed = harness_run(threads ? HARNESS_THREADS : HARNESS_PROCESSES, ranks, take_part,
-                                   &l, NULL);
-    printf("%.2f s in all, %d ranks failed\n", harness_now() - l.started, failed);
-    return failed != 0;
+    return argc > 3 ? start_in_time(ranks, threads, atof(argv[3])) : start(ranks, threads) < 0;
 }

@@ -181,7 +181,7 @@ static int never_received(int rank, int ranks, harness_board *board, void *arg)
     const double started = harness_now();
     EXPECT(ring_send(&x, 1, RING_FLOAT32, rank, comm, &call) == RING_ERR_TIMEOUT, "%s",
            ring_last_error(comm));
-    EXPECT(harness_now() - started < 2, "took %.1f s", harness_now() - started);
+    EXPECT(harness_is_prompt(started), "took %.1f s", harness_now() - started);
     EXPECT(strstr(ring_last_error(comm), "ring_recv to itself") != NULL, "%s",
            ring_last_error(comm));
     EXPECT(ring_recv(&x, 1, RING_FLOAT32, rank, comm, NULL) == RING_ERR_TIMEOUT, "%s",

@@ -169,7 +169,7 @@ static int make_many(ring_comm *comm, int rank, ring_comm **many)
     qsort(took, MANY, sizeof *took, compare_doubles);
     printf("rank %d: a split takes %.0f us (median), %.0f at most\n", rank, 1e6 * took[MANY / 2],
            1e6 * took[MANY - 1]);
-    EXPECT(took[MANY / 2] < 0.1, "a split takes %g s", took[MANY / 2]);
+    EXPECT(!harness_is_timed() || took[MANY / 2] < 0.002, "a split takes %g s", took[MANY / 2]);
     return 0;
 }
 
@@ -335,7 +335,7 @@ static int call_one_that_was_freed(int rank, int ranks, harness_board *board, vo
             const double start = harness_now();
             const ring_status status = ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, copy, NULL);
             EXPECT(status == RING_ERR_PEER, "%s", ring_status_string(status));
-            EXPECT(harness_now() - start < 5, "after %g s", harness_now() - start);
+            EXPECT(harness_is_prompt(start), "after %g s", harness_now() - start);
             ring_comm_destroy(copy);
         }
         EXPECT(expect_sum(comm, rank, 1) == 0, "the parent");

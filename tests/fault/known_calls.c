@@ -53,7 +53,8 @@ bool known_outcome_is_told(const known_outcome *outcome, double failed)
     if (outcome->wrong || status == RING_OK)
         return !outcome->wrong;
     return status != RING_ERR_INTERNAL && status != RING_ERR_MISMATCH &&
-           status != RING_ERR_TIMEOUT && outcome->text[0] != '\0' && outcome->over - failed < 2;
+           status != RING_ERR_TIMEOUT && outcome->text[0] != '\0' &&
+           outcome->over - failed < HARNESS_PROMPT;
 }
 
 void known_outcomes_print(const known_outcome *outcomes, int ranks, double failed)

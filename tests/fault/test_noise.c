@@ -3,7 +3,8 @@
  * A network that changes what is sent: one bit flips, one byte vanishes or comes twice, anywhere
  * in what a rank sends, on its control connections or its links. Values are never wrong, and who
  * does not have them has an error that blames the connection. RING_TEST_DAMAGES sets the number of
- * runs (60), RING_TEST_SEED which ones. Usage: test_fault_noise */
+ * runs (40), RING_TEST_SEED which ones. Usage: test_fault_noise */
+#include "draw.h"
 #include "harness.h"
 #include "known_calls.h"
 
@@ -191,6 +192,12 @@ static double judge(uint64_t n, const damage *d, const findings *f)
     return latest;
 }
 
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 /* A run without damage, with what the most quiet of a few sends: how many beats a run has is
  * chance, and damage behind the last byte is none. */
 static findings quiet_run(void)
@@ -208,29 +215,32 @@ static findings quiet_run(void)
 static void damage_is_told_of(void **state)
 {
     (void)state;
-    const uint64_t runs = harness_number("RING_TEST_DAMAGES", 60);
-    const uint64_t seed = harness_number("RING_TEST_SEED", 0);
+    const uint64_t runs = harness_number("RING_TEST_DAMAGES", 40);
+    const uint64_t seed = test_seed() * 100000;
     const findings whole = quiet_run();
-    uint64_t hit = 0, ended = 0, late = 0;
-    double latest = 0;
+    double *seconds = calloc(runs, sizeof *seconds), latest = 0;
+    uint64_t hit = 0, ended = 0;
     assert_int_equal(whole.outcomes[0].status, RING_OK);
     assert_int_equal(whole.outcomes[VICTIM].status, RING_OK);
     for (uint64_t n = seed; n < seed + runs; n++) {
         const damage d = nth_damage(n, &whole);
         const findings f = run(&d);
-        const double seconds = judge(n, &d, &f);
+        const double took = judge(n, &d, &f);
         hit += f.damaged > 0;
-        ended += seconds > 0;
-        late += seconds > 1;
-        latest = seconds > latest ? seconds : latest;
+        if (took > 0)
+            seconds[ended++] = took;
     }
-    printf("%llu runs, %llu damaged, %llu ended with an error, %llu of them after more than 1 s; "
-           "the latest after %.2f s\n",
+    qsort(seconds, ended, sizeof *seconds, compare_doubles);
+    latest = ended > 0 ? seconds[ended - 1] : 0;
+    printf("%llu runs, %llu damaged, %llu ended with an error after %.3f s (median), the latest "
+           "after %.2f s\n",
            (unsigned long long)runs, (unsigned long long)hit, (unsigned long long)ended,
-           (unsigned long long)late, latest);
+           seconds[ended / 2], latest);
     assert_true(hit >= runs * 3 / 4);
     assert_true(ended > runs / 2);
-    assert_true(latest < 3); /* 1 s where the machine is free */
+    assert_true(latest < HARNESS_PROMPT);
+    assert_true(!harness_is_timed() || seconds[ended / 2] < 1);
+    free(seconds);
 }
 
 int main(void)
