@@ -5,6 +5,7 @@
  * where two choices meet. Each new case takes a pair that is missing and fills up with what
  * brings most other ones.
  */
+#include "draw.h"
 #include "sweep.h"
 
 #include <stdio.h>
@@ -14,6 +15,7 @@
 enum { KIND, DTYPE, OP, COUNT, IN_PLACE, SHARED, DATA, ROOT, FACTORS };
 /* Operations on bits are in test_bits.c. */
 enum { ARITHMETIC_OPS = RING_AVG + 1 };
+enum { ONE_IN = 16 }; /* cases that a sample draws; it has no large vectors */
 enum { COUNTS = 15, LARGE_COUNTS = 2, MOST_LEVELS = 16, FEW_RANKS = 4 };
 
 typedef struct row {
@@ -201,16 +203,17 @@ static void make_rows(pairs *p)
     }
 }
 
-/* A sample is every fourth case, other ones on each communicator, and no large vectors. */
 static void add_pairwise(sweep_cases *list, int ranks, bool sample)
 {
     static pairs p; /* large */
-    const int counts = COUNTS - (sample ? LARGE_COUNTS : 0), stride = sample ? 4 : 1;
+    const int counts = COUNTS - (sample ? LARGE_COUNTS : 0);
+    uint64_t state = sample ? test_seed() + (uint64_t)ranks : 0;
     p = (pairs){.levels = {SWEEP_KINDS, RING_DTYPE_COUNT, ARITHMETIC_OPS, counts, 2, 2, 2,
                            ranks < MOST_LEVELS ? ranks : MOST_LEVELS}};
     make_rows(&p);
-    for (int i = ranks % stride; i < p.row_count; i += stride)
-        add(list, case_of(&p.rows[i], ranks, (unsigned)(ranks * 1000 + i)));
+    for (int i = 0; i < p.row_count; i++)
+        if (!sample || test_draw(&state, ONE_IN) == 0)
+            add(list, case_of(&p.rows[i], ranks, (unsigned)(ranks * 1000 + i)));
 }
 
 /* ---- Sliced ---------------------------------------------------------------------------- */

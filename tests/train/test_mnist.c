@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Runs on the real MNIST, against PyTorch's losses and known accuracies; skipped without the
  * data. Arguments: folder of the programs, docs/examples/mnist, folder with data/mnist, test. Those
- * called mlp and lenet5 take minutes and are run by tests/full.py alone. */
+ * called mlp and lenet5 take minutes and are long runs. */
 #include "check.h"
 #include "files.h"
 #include "programs.h"
