@@ -25,6 +25,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <util/allocated.h>
 
 static int set_up(void **state)
 {
@@ -285,18 +286,6 @@ static void forge(crowd *w)
     memset(w->hello + sizeof hello, 0x5a, HANDSHAKE_MAC);
 }
 
-static long resident_kib(void)
-{
-    char line[128];
-    long kib = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-    assert_non_null(file);
-    while (fgets(line, sizeof line, file) != NULL)
-        (void)sscanf(line, "VmRSS: %ld", &kib);
-    fclose(file);
-    return kib;
-}
-
 static crowd *crowd_new(pid_t *pid)
 {
     crowd *w = shared_memory(sizeof *w);
@@ -357,16 +346,16 @@ static void strangers_neither_stop_nor_swell_us(void **state)
     start_among_strangers(w); /* warms up: libraries' buffers, thread stacks */
     start_among_strangers(w);
     const int fds = count_fds();
-    const long kib = resident_kib();
+    const size_t bytes = allocated_bytes();
     for (int i = 0; i < starts; i++)
         start_among_strangers(w);
     assert_int_equal(count_fds(), fds);
-    if (!SANITIZED)
-        assert_true(resident_kib() - kib < 2048);
+    const size_t after = allocated_bytes();
+    assert_in_range(after, 0, bytes + 65536);
     for (int kind = 0; kind < KINDS; kind++)
         assert_true(atomic_load(&w->visits[kind]) >= starts);
-    print_message("%d starts among %d strangers of each kind, %ld KiB more\n", starts,
-                  atomic_load(&w->visits[0]), resident_kib() - kib);
+    print_message("%d starts among %d strangers of each kind, %ld bytes more\n", starts,
+                  atomic_load(&w->visits[0]), (long)(after - bytes));
     crowd_free(w, pid);
 }
 
