@@ -130,11 +130,12 @@ static ring_status set_up(train_state *state)
     return pipeline_lines_start(&state->events.report, &state->engine);
 }
 
-/* @param base    the parameter group's own rate
- * @param update  of those that are not skipped */
-static double lr_of(const train_state *state, double base, long update)
+/* @return what the next update takes; those that are skipped are not counted. */
+static schedule_rates next_rates(const train_state *state)
 {
-    return schedule_lr(&state->config.schedule, base, update, state->options->compat_ds_0_13);
+    const train_optimizer *optimizer = &state->engine.optimizer;
+    return schedule_rates_of(&state->config.schedule, &optimizer->config, optimizer->step + 1,
+                             state->options->compat_ds_0_13);
 }
 
 static double loss_scale(const train_state *state)
@@ -156,12 +157,10 @@ static engine_share next_share(const train_state *state)
 /* What the next update is to take from the schedule, this one being done. */
 static void add_next_rates(const train_state *state, report_step *step)
 {
-    const train_optimizer *optimizer = &state->engine.optimizer;
-    step->next_lr = lr_of(state, optimizer->config.lr, optimizer->step + 1);
-    step->next_other_lr = lr_of(state, optimizer_no_decay_lr(&optimizer->config),
-                                optimizer->step + 1);
-    memcpy(step->next_betas, optimizer->config.betas, sizeof step->next_betas);
-    schedule_betas(&state->config.schedule, optimizer->step + 1, step->next_betas);
+    const schedule_rates rates = next_rates(state);
+    step->next_lr = rates.lr;
+    step->next_other_lr = rates.no_decay_lr;
+    memcpy(step->next_betas, rates.betas, sizeof step->next_betas);
 }
 
 static void tell_skip(train_state *state)
@@ -173,11 +172,9 @@ static void tell_skip(train_state *state)
 /* @return the rate of the next update. */
 static double begin_rates(train_state *state)
 {
-    train_optimizer *optimizer = &state->engine.optimizer;
-    const long next = optimizer->step + 1;
-    schedule_betas(&state->config.schedule, next, optimizer->config.betas);
-    optimizer->no_decay_lr = lr_of(state, optimizer_no_decay_lr(&optimizer->config), next);
-    return lr_of(state, optimizer->config.lr, next);
+    const schedule_rates rates = next_rates(state);
+    optimizer_set_rates(&state->engine.optimizer, &rates);
+    return rates.lr;
 }
 
 static ring_status update(train_state *state)

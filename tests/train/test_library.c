@@ -77,6 +77,10 @@ static const ring_train_op bend = {sizeof bend, "bend",      bend_shape, bend_fo
 #define SGD(micro, steps) \
     "{train_micro_batch_size_per_gpu: " micro ", gradient_accumulation_steps: " steps \
     ", optimizer: {type: \"SGD\", params: {lr: 1}}}"
+#define NO_DECAY \
+    "{train_micro_batch_size_per_gpu: 8, optimizer: {type: \"AdamW\", params: {lr: 0.1}, " \
+    "param_groups: \"no_decay\"}, scheduler: {type: \"WarmupLR\", params: " \
+    "{warmup_min_lr: 0, warmup_max_lr: 0.1, warmup_num_steps: 10}}}"
 #define BENT \
     "{input: [5], layers: [{type: \"linear\", features: 4}, {type: \"bend\", name: \"bent\"}, " \
     "{type: \"linear\", features: 3}]}"
@@ -393,6 +397,36 @@ static void a_rate_is_the_schedules_or_the_callers(void **state)
     assert_true(info_of(alone.engine).lr == 0.75);
     refused(ring_train_set_lr(alone.engine, (double)NAN), RING_ERR_ARGUMENT, "finite");
     end(&alone);
+}
+
+/* Both parameter groups begin as the compatibility asks: with the rate of the optimiser. */
+static void biases_begin_with_the_rate_of_the_weights(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t count;
+    } biases[] = {{"0.bias", 4}, {"2.bias", 3}};
+    for (int compat = 0; compat < 2; compat++) {
+        float before[2][4], after[4];
+        lone_rank alone = {0};
+        ring_train_options options = options_of(&alone, NO_DECAY);
+        options.compat_ds_0_13 = compat;
+        assert_int_equal(ring_comm_init_env(&alone.comm), RING_OK);
+        must(ring_train_create(&alone.engine, alone.comm, &options));
+        int moved = 0;
+        for (size_t b = 0; b < COUNT_OF(biases); b++)
+            must(ring_train_get_tensor(alone.engine, biases[b].name, before[b], biases[b].count));
+        must(ring_train_train_batch(alone.engine, NULL));
+        for (size_t b = 0; b < COUNT_OF(biases); b++) {
+            must(ring_train_get_tensor(alone.engine, biases[b].name, after, biases[b].count));
+            for (size_t i = 0; i < biases[b].count; i++)
+                moved += after[i] != before[b][i];
+        }
+        if (moved != (compat ? 7 : 0))
+            fail_msg("compat %d: %d of 7 biases moved in update 1", compat, moved);
+        end(&alone);
+    }
 }
 
 /* Of the run only the caller knows how long it is. */
@@ -757,6 +791,7 @@ int main(void)
         cmocka_unit_test(gradients_of_own_layers_are_finite_differences),
         cmocka_unit_test(a_loss_of_the_callers_trains_as_the_built_in_one),
         cmocka_unit_test(a_rate_is_the_schedules_or_the_callers),
+        cmocka_unit_test(biases_begin_with_the_rate_of_the_weights),
         cmocka_unit_test(auto_is_filled_in_as_far_as_is_known),
         cmocka_unit_test(misuse_is_refused_and_changes_nothing),
         cmocka_unit_test(only_an_empty_folder_is_begun_with),

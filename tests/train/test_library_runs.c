@@ -310,6 +310,11 @@ static void expect_same(const library_run *got, const library_run *want)
     "0.01, " \
     "cycle_first_step_size: 4}}, steps_per_print: 1000000}"
 
+#define NO_DECAY \
+    "{train_micro_batch_size_per_gpu: 8, optimizer: {type: \"AdamW\", params: {lr: 0.01}, " \
+    "param_groups: \"no_decay\"}, scheduler: {type: \"WarmupLR\", params: {warmup_max_lr: " \
+    "0.01, warmup_num_steps: 5}}, steps_per_print: 1000000}"
+
 #define STAGES(count) ", pipeline: {stages: " count "}"
 #define TENSOR(count) ", tensor_parallel: {autotp_size: " count "}"
 
@@ -373,6 +378,7 @@ static void losses_are_those_of_the_program(void **state)
         {.ranks = 2, .config = CONFIG("1", "3", ""), .workers = 3, .normalize = "0.13/0.31"},
         {.ranks = 2, .config = CONFIG("0", "3", STAGES("2")), .workers = 1},
         {.ranks = 1, .config = CONFIG("0", "1", ""), .compat = 1, .normalize = "0/0.5"},
+        {.ranks = 2, .config = NO_DECAY, .compat = 1},
     };
     for (size_t c = 0; c < COUNT_OF(cases); c++)
         expect_program(&cases[c]);

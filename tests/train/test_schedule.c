@@ -103,13 +103,14 @@ typedef struct vector {
 static void compare(const schedule_config *schedule, double base_lr, const vector *vectors,
                     size_t count)
 {
+    const optimizer_config adam = {.lr = base_lr, .no_decay_lr = -1.0, .betas = {0.9, 0.999}};
     for (size_t i = 0; i < count; i++) {
-        double betas[2] = {0.9, 0.999};
         const vector *v = &vectors[i];
-        schedule_betas(schedule, v->update, betas);
-        assert_near(schedule_lr(schedule, base_lr, v->update, false), v->lr, 1e-12, 1e-15);
-        assert_near(betas[0], v->beta, 1e-12, 0);
-        assert_near(betas[1], schedule->cycle.momentum ? 0.99 : 0.999, 0, 0);
+        const schedule_rates rates = schedule_rates_of(schedule, &adam, v->update, false);
+        assert_near(rates.lr, v->lr, 1e-12, 1e-15);
+        assert_near(rates.no_decay_lr, v->lr, 1e-12, 1e-15);
+        assert_near(rates.betas[0], v->beta, 1e-12, 0);
+        assert_near(rates.betas[1], schedule->cycle.momentum ? 0.99 : 0.999, 0, 0);
     }
 }
 

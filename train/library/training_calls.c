@@ -60,12 +60,13 @@ double handle_lr(const ring_train *engine, long update)
 static double begin_rates(ring_train *engine)
 {
     train_optimizer *optimizer = &engine->engine.optimizer;
-    const schedule_config *schedule = &engine->config.schedule;
     const long next = optimizer->step + 1;
-    const double other = optimizer_no_decay_lr(&optimizer->config);
-    schedule_betas(schedule, next, optimizer->config.betas);
-    optimizer->no_decay_lr = has_own_lr(engine) ? -1.0 : schedule_lr(schedule, other, next, false);
-    return handle_lr(engine, next);
+    schedule_rates rates = schedule_rates_of(&engine->config.schedule, &optimizer->config, next,
+                                             engine->compat);
+    if (has_own_lr(engine))
+        rates.lr = rates.no_decay_lr = handle_lr(engine, next);
+    optimizer_set_rates(optimizer, &rates);
+    return rates.lr;
 }
 
 void handle_begin_epoch(ring_train *engine, int epoch)

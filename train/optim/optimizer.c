@@ -204,6 +204,12 @@ void optimizer_destroy(train_optimizer *optimizer)
     memset(optimizer, 0, sizeof *optimizer);
 }
 
+void optimizer_set_rates(train_optimizer *optimizer, const schedule_rates *rates)
+{
+    optimizer->no_decay_lr = rates->no_decay_lr;
+    memcpy(optimizer->config.betas, rates->betas, sizeof rates->betas);
+}
+
 void optimizer_begin(train_optimizer *optimizer)
 {
     optimizer->step++;

@@ -7,6 +7,7 @@
 #define TRAIN_OPTIMIZER_H
 
 #include "config.h"
+#include "schedule.h"
 #include "tensors.h"
 
 /** Neighbours in the flat buffer that are of one parameter group. */
@@ -52,6 +53,9 @@ typedef struct optimizer_range {
     float *params;      /* [count] */
     const float *grads; /* [count] */
 } optimizer_range;
+
+/** Sets what the next update takes beside its rate: the other group's rate, and the betas. */
+void optimizer_set_rates(train_optimizer *optimizer, const schedule_rates *rates);
 
 /** Begins the next update, which takes each range once. */
 void optimizer_begin(train_optimizer *optimizer);

@@ -191,7 +191,8 @@ double schedule_lr(const schedule_config *s, double base_lr, long update, bool c
     return row->start(s);
 }
 
-void schedule_betas(const schedule_config *s, long update, double betas[2])
+/* Writes Adam's betas of an update, where the schedule changes them. */
+static void schedule_betas(const schedule_config *s, long update, double betas[2])
 {
     const cycle_config *c = &s->cycle;
     if (s->kind != SCHEDULE_ONE_CYCLE || !c->momentum)
@@ -203,4 +204,15 @@ void schedule_betas(const schedule_config *s, long update, double betas[2])
     else
         return;
     betas[1] = 0.99;
+}
+
+schedule_rates schedule_rates_of(const schedule_config *s, const optimizer_config *optimizer,
+                                 long update, bool compat)
+{
+    schedule_rates rates = {.lr = schedule_lr(s, optimizer->lr, update, compat),
+                            .no_decay_lr = schedule_lr(s, optimizer_no_decay_lr(optimizer), update,
+                                                       compat),
+                            .betas = {optimizer->betas[0], optimizer->betas[1]}};
+    schedule_betas(s, update, rates.betas);
+    return rates;
 }

@@ -19,7 +19,14 @@ double schedule_at(const schedule_config *schedule, double base_lr, long iterati
  *  0.15.3 (@p compat). */
 double schedule_lr(const schedule_config *schedule, double base_lr, long update, bool compat);
 
-/** Writes Adam's betas of update @p update, where the schedule changes them. */
-void schedule_betas(const schedule_config *schedule, long update, double betas[2]);
+/** What the schedule changes from update to update. */
+typedef struct schedule_rates {
+    double lr, no_decay_lr; /* of the parameter groups with and without weight decay */
+    double betas[2];
+} schedule_rates;
+
+/** @return those of update @p update; @p compat as in schedule_lr(). */
+schedule_rates schedule_rates_of(const schedule_config *schedule, const optimizer_config *optimizer,
+                                 long update, bool compat);
 
 #endif
