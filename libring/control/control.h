@@ -108,13 +108,17 @@ ring_status control_verdict(const control_world *world);
 const char *control_text(const control_world *world);
 
 /** Has this become the verdict, unless there is one. Of several at the same moment the top of
- *  the tree takes one. On return there is a verdict, and the kernel has it for this rank's
- *  neighbours: the caller may end its process.
+ *  the tree takes one; one that it does not answer in 0.2 s holds. Returns at once.
  *  @param text  should name rank, host, call and cause; cut to CONTROL_TEXT - 1 bytes. */
-void control_report(control_world *world, ring_status status, const char *text);
-/** After a data link to @p peer broke: waits up to 0.3 s for a verdict that names the real
- *  culprit; if none comes, reports that @p peer was lost, with @p what. */
+void control_propose(control_world *world, ring_status status, const char *text);
+/** After a data link to @p peer broke: proposes that @p peer was lost, with @p what, unless a
+ *  verdict or another proposal comes within 0.4 s and names the real culprit. Returns at once. */
 void control_suspect(control_world *world, int peer, const char *what);
+/** The verdict, RING_OK: none yet. The kernel has it for this rank's neighbours: the caller may end
+ *  its process. What is overdue is settled by whoever asks, the control thread need not run. */
+ring_status control_answer(control_world *world);
+/** control_propose(), and waits for the answer, 0.2 s at most. */
+void control_report(control_world *world, ring_status status, const char *text);
 /** @return true if @p peer has said goodbye (left the membership in order). */
 bool control_left(const control_world *world, int peer);
 
@@ -189,6 +193,8 @@ ring_status control_dial(control_world *world, int peer, const control_purpose *
  *  no lock held, and must return within milliseconds: beats wait for it. It must not wait for a
  *  lock that is held over control_leave(). To be set before the first communicator is made. */
 void control_set_task(bool (*task)(void), double period);
+/** @return true in the thread that runs the task: it must not wait. */
+bool control_is_own_thread(void);
 /** Has the task run soon. Costs a fence and a load while it runs anyway, and one wake-up at the
  *  beginning of a burst. Only while the caller has a communicator of more than one rank. */
 void control_kick(void);

@@ -206,6 +206,11 @@ static void *run(void *unused)
 
 /* ---- The task ---------------------------------------------------------------------- */
 
+bool control_is_own_thread(void)
+{
+    return is_control_thread;
+}
+
 void control_set_task(bool (*task)(void), double period)
 {
     control_lock();

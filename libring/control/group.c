@@ -117,7 +117,7 @@ static group *new_group(const group *of, uint64_t id, const int *ranks, int coun
     g->world.cards = cards;
     g->member = of->member;
     g->round = 1;
-    g->decide_by = CONTROL_NEVER;
+    g->decide_by = g->accuse_at = CONTROL_NEVER;
     for (int r = 0; r < count; r++) {
         cards[r] = of->world.cards[ranks[r]];
         numbers[r] = group_member_rank(of, ranks[r]);

@@ -17,7 +17,10 @@ typedef struct group {
     struct membership *member;
     const int *ranks; /* [size] those of the membership; NULL: the same */
     _Atomic int verdict;
-    char text[CONTROL_TEXT]; /* written once, before the verdict    */
+    char text[CONTROL_TEXT];      /* written once, before the verdict    */
+    int suspect;                  /* whose link broke here               */
+    char suspicion[CONTROL_TEXT]; /* and how                             */
+    double accuse_at;             /* when that is proposed               */
     void (*wake)(void *);
     void *wake_context;
     control_sink *sink;

@@ -307,7 +307,7 @@ static void init_parts(membership *m)
     m->references = 1;
     m->all.member = m;
     m->all.round = 1;
-    m->all.decide_by = CONTROL_NEVER;
+    m->all.decide_by = m->all.accuse_at = CONTROL_NEVER;
     init_changed(m);
 }
 

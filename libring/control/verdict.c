@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define ANSWER_SECONDS 0.2  /* for the top to answer a proposal          */
-#define SUSPECT_SECONDS 0.3 /* for the real culprit to be known          */
+#define SUSPECT_SECONDS 0.4 /* for the real culprit to be known          */
 
 /* ---- Deciding ---------------------------------------------------------------------- */
 
@@ -107,8 +107,32 @@ bool verdict_speak(membership *m, connection *c, control_message *out)
     return false;
 }
 
+/* What this rank saw may be the effect of another one's failure, but nobody has said so. */
+static void accuse(group *g)
+{
+    char text[CONTROL_TEXT];
+    const control_card *card = &g->world.cards[g->suspect];
+    g->accuse_at = CONTROL_NEVER;
+    text_format(text, sizeof text, "rank %d (%s, pid %d) %s: %s", g->suspect, card->hostname,
+                card->pid,
+                control_left(&g->world, g->suspect) ? "left the communicator while it was needed"
+                                                    : "was lost",
+                g->suspicion);
+    propose(g, RING_ERR_PEER, text);
+}
+
+static void accuse_in_time(membership *m, double now)
+{
+    for (group *g = m->groups; g != NULL; g = g->next) {
+        if (now >= g->accuse_at)
+            accuse(g);
+        membership_due(m, g->accuse_at);
+    }
+}
+
 void verdict_tick(membership *m, double now)
 {
+    accuse_in_time(m, now);
     for (const proposal *p = m->proposals; p != NULL; p = p->next) {
         if (now < p->decide_by) {
             membership_due(m, p->decide_by);
@@ -122,11 +146,43 @@ void verdict_tick(membership *m, double now)
 
 /* ---- For callers ------------------------------------------------------------------- */
 
-/* Locked. Whoever has proposed has a verdict soon, from above or its own. */
+/* Locked. The top answers, or the proposal is overdue and this thread decides. */
 static void await_verdict(const group *g)
 {
-    while (!group_is_decided(g))
-        (void)control_wait(&g->member->changed, CONTROL_NEVER);
+    const double deadline = clock_now() + ANSWER_SECONDS;
+    while (!group_is_decided(g)) {
+        (void)control_wait(&g->member->changed, deadline);
+        verdict_tick(g->member, clock_now());
+    }
+}
+
+void control_propose(control_world *world, ring_status status, const char *text)
+{
+    control_lock();
+    propose(group_of(world), status, text);
+    control_unlock();
+}
+
+void control_suspect(control_world *world, int peer, const char *what)
+{
+    group *g = group_of(world);
+    control_lock();
+    if (g->accuse_at >= CONTROL_NEVER) {
+        g->suspect = peer;
+        text_format(g->suspicion, sizeof g->suspicion, "%s", what);
+        g->accuse_at = clock_now() + SUSPECT_SECONDS;
+        membership_due(g->member, g->accuse_at);
+    }
+    control_unlock();
+}
+
+ring_status control_answer(control_world *world)
+{
+    control_lock();
+    verdict_tick(group_of(world)->member, clock_now());
+    const ring_status verdict = control_verdict(world);
+    control_unlock();
+    return verdict;
 }
 
 void control_report(control_world *world, ring_status status, const char *text)
@@ -147,22 +203,6 @@ static void await_better_reason(const group *g)
     while (g->member->served && !group_is_decided(g))
         if (!control_wait(&g->member->changed, deadline))
             break;
-}
-
-void control_suspect(control_world *world, int peer, const char *what)
-{
-    group *g = group_of(world);
-    char text[CONTROL_TEXT];
-    const control_card *card = &world->cards[peer];
-    control_lock();
-    await_better_reason(g);
-    text_format(text, sizeof text, "rank %d (%s, pid %d) %s: %s", peer, card->hostname, card->pid,
-                control_left(world, peer) ? "left the communicator while it was needed"
-                                          : "was lost",
-                what);
-    propose(g, RING_ERR_PEER, text);
-    await_verdict(g);
-    control_unlock();
 }
 
 void control_announce(control_world *world, ring_status mine)

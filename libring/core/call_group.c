@@ -58,6 +58,7 @@ ring_status call_group_add(prepared_call *call, ring_status status)
     if (c == NULL) {
         fail(RING_ERR_MEMORY, "keeping a call until ring_group_end()");
         comm_fail(call->comm, NULL, RING_ERR_MEMORY);
+        failure_await(call->comm);
         return RING_ERR_MEMORY;
     }
     if (c->options.work != NULL)

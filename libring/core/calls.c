@@ -146,8 +146,11 @@ static work *run(work *w, const ring_call *options, bool beside)
 /* The others are in the call already: they must not wait. */
 static ring_status cannot_start(ring_comm *comm, ring_status status)
 {
+    char text[480];
+    text_format(text, sizeof text, "%s", fail_text());
     comm_fail(comm, NULL, status);
-    return status;
+    failure_await(comm);
+    return fail(status, "%s", text);
 }
 
 static bool is_refusal(ring_status status)

@@ -23,6 +23,10 @@ ring_status comm_check_own(const ring_comm *comm, const char *call)
 static void abort_unfinished(ring_comm *comm)
 {
     char text[160];
+    pthread_mutex_lock(&comm->lock);
+    failure_await(comm);
+    engine_end_if_failed(comm);
+    comm_unlock(comm);
     if (comm->first == NULL)
         return;
     text_format(text, sizeof text, "rank %d (%s) destroyed the communicator with unfinished calls",

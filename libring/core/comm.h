@@ -3,8 +3,7 @@
  * comm: the communicator, and what the files of this room ask of each other.
  *
  * Locking: everything below is guarded by ring_comm.lock, except what is constant after
- * init and the verdict (control.h, atomic). The lock is not held while sleeping, except for the
- * fraction of a second in which a failing call asks control for the culprit.
+ * init and the verdict (control.h, atomic). The lock is not held while sleeping.
  */
 #ifndef RING_COMM_H
 #define RING_COMM_H
@@ -99,6 +98,8 @@ struct ring_comm {
     _Atomic int orphans;      /* works under way that nobody waits for */
     struct comm_start *start; /* NULL: its start did not return at once */
     atomic_bool starting;
+    bool failing;       /* its verdict is being asked for, see failure.c */
+    bool seeks_reason;  /* and a statement may say why a link broke */
     _Atomic int broken; /* ring_status that ended it */
     char error[1024];   /* written once, before broken */
     struct sleeper *sleeper;
@@ -309,11 +310,16 @@ static inline bool comm_remembers(const ring_comm *comm, uint64_t seq)
 }
 
 /* ---- failure.c ---- */
-/** Ends the communicator by @p status and fail_text(), seen in @p work (may be NULL); floods
- *  it. The first failure wins. */
+/** Ends the communicator by @p status and fail_text(), seen in @p work (may be NULL), as soon as
+ *  control has the verdict; returns at once. The first failure wins. */
 void comm_fail(ring_comm *comm, const work *w, ring_status status);
 /** The same where RING_ERR_PEER may be the fault of @p suspect's peer (may be NULL). */
 void comm_fail_by(ring_comm *comm, const work *w, const channel *suspect, ring_status status);
+/** Adopts the verdict that a failing communicator asks for, if it is there. Each turn does this. */
+void failure_settle(ring_comm *comm);
+/** Waits until a failing communicator has its verdict: some tenths of a second. The lock is given
+ *  up meanwhile; the control thread does not wait. */
+void failure_await(ring_comm *comm);
 /** @return RING_OK or what ended the communicator; adopts control's verdict. */
 ring_status comm_verdict(ring_comm *comm);
 /** @return true if nothing has ended it; quick. */

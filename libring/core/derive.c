@@ -125,6 +125,7 @@ ring_status ring_comm_dup(ring_comm *parent, ring_comm **out)
 static ring_status end_calls(ring_comm *broken)
 {
     pthread_mutex_lock(&broken->lock);
+    failure_await(broken);
     const ring_status verdict = comm_verdict(broken);
     engine_end_if_failed(broken);
     comm_unlock(broken);

@@ -239,6 +239,7 @@ void engine_end_all(ring_comm *comm, ring_status status)
 /* The verdict comes first: after it peers may have taken their buffers back. */
 void engine_end_if_failed(ring_comm *comm)
 {
+    failure_settle(comm);
     if (!comm_is_fine(comm) && comm->first != NULL)
         engine_end_all(comm, comm_verdict(comm));
 }
@@ -265,6 +266,8 @@ bool engine_turn(ring_comm *comm, size_t most_bytes)
     begin_turn(comm, most_bytes);
     opening_turn(comm, &moved);
     engine_end_if_failed(comm);
+    if (comm->failing)
+        return moved;
     if (run_held(comm, &moved) == RING_OK && run_channels(comm, &moved) == RING_OK && !moved)
         push_links(comm);
     engine_end_if_failed(comm);
@@ -279,7 +282,7 @@ void engine_start(work *w)
     bool moved = false;
     work *next = w;
     begin_turn(comm, TURN_BYTES);
-    for (int32_t parts = w->parts; parts > 0; parts--) {
+    for (int32_t parts = comm->failing ? 0 : w->parts; parts > 0; parts--) {
         work *part = next;
         next = part->next; /* parts that are done leave the list */
         if (failed(advance(part, &moved))) {
@@ -358,6 +361,8 @@ void engine_look(ring_comm *comm, double now)
     if (now < comm->looked + look_seconds && now >= comm->looked)
         return;
     comm->looked = now;
+    if (comm->failing)
+        return;
     if (comm->reaches)
         push_idle_links(comm);
     work *w = first_collective(comm), *overdue = find_overdue(comm, now);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How a communicator ends: the first failure anywhere becomes everybody's. A rank that only
- * sees a broken link asks control who the culprit was before it blames its neighbour.
+ * sees a broken link asks who the culprit was before its neighbour is blamed. Until the answer is
+ * there the communicator is failing: nothing of it moves, and whoever moves the engine looks for
+ * the answer. Nobody waits for it with the lock held.
  */
 #include "comm.h"
 
@@ -33,33 +35,43 @@ void comm_fail(ring_comm *comm, const work *w, ring_status status)
     comm_fail_by(comm, w, w != NULL ? w->suspect : NULL, status);
 }
 
-/* A link may break because the peer refused this rank's call, and left: then that is the reason,
- * and on its way. @return RING_ERR_MISMATCH with the reason, or RING_ERR_PEER. */
-static ring_status await_reason(ring_comm *comm)
-{
-    char seen[400];
-    const double end = clock_now() + 0.1;
-    text_format(seen, sizeof seen, "%s", fail_text());
-    do {
-        const ring_status stated = statements_check(comm);
-        if (stated != RING_OK)
-            return stated;
-        clock_sleep(1e-3);
-    } while (control_verdict(comm->world) == RING_OK && clock_now() < end);
-    return fail(RING_ERR_PEER, "%s", seen);
-}
-
 void comm_fail_by(ring_comm *comm, const work *w, const channel *suspect, ring_status status)
 {
     char text[480];
-    if (status == RING_ERR_PEER && suspect != NULL)
-        status = await_reason(comm);
+    if (comm->failing)
+        return;
+    comm->failing = true;
+    comm->seeks_reason = status == RING_ERR_PEER && suspect != NULL;
+    works_count_orphan(comm, 1);
     add_context(comm, w, status, text, sizeof text);
-    if (status == RING_ERR_PEER && suspect != NULL)
+    if (comm->seeks_reason)
         control_suspect(comm->world, suspect->rank, text);
     else
-        control_report(comm->world, status, text);
-    adopt(comm, control_verdict(comm->world), control_text(comm->world));
+        control_propose(comm->world, status, text);
+    failure_settle(comm);
+}
+
+void failure_settle(ring_comm *comm)
+{
+    if (!comm->failing)
+        return;
+    /* A link may break because the peer refused this rank's call, and left: that is the reason. */
+    if (comm->seeks_reason && statements_check(comm) != RING_OK) {
+        comm->seeks_reason = false;
+        control_propose(comm->world, RING_ERR_MISMATCH, fail_text());
+    }
+    if (comm_verdict(comm) == RING_OK)
+        return;
+    comm->failing = false;
+    works_count_orphan(comm, -1);
+}
+
+void failure_await(ring_comm *comm)
+{
+    while (comm->failing && !control_is_own_thread()) {
+        sleeper_sleep(comm, clock_now() + 1);
+        failure_settle(comm);
+    }
 }
 
 ring_status comm_verdict(ring_comm *comm)
@@ -67,7 +79,8 @@ ring_status comm_verdict(ring_comm *comm)
     const int broken = atomic_load_explicit(&comm->broken, memory_order_acquire);
     if (broken != RING_OK)
         return (ring_status)broken;
-    const ring_status verdict = control_verdict(comm->world);
+    const bool asks = comm->failing || control_verdict(comm->world) != RING_OK;
+    const ring_status verdict = asks ? control_answer(comm->world) : RING_OK;
     if (verdict != RING_OK)
         adopt(comm, verdict, control_text(comm->world));
     return verdict;

@@ -81,6 +81,8 @@ static nfds_t arm_channels(ring_comm *comm, struct pollfd *entries)
 {
     nfds_t used = 0;
     entries[used++] = (struct pollfd){.fd = atomic_load(&comm->sleeper->wake_fd), .events = POLLIN};
+    if (comm->failing) /* the verdict wakes, and what other ranks say */
+        return used;
     for (int32_t i = 0; i < comm->channels.active_count; i++) {
         transport_link *l = comm->channels.active[i]->link;
         if (!arm_channel(comm->channels.active[i]))

@@ -412,6 +412,48 @@ static void of_many_first_reports_one_is_everybodys(void **state)
         run_threads(all_report, RING_ERR_TIMEOUT, "thinks so");
 }
 
+/* ---- Where the thread that serves the channel is held up ------------------------------------- */
+
+static atomic_bool held, let_go;
+
+static bool hold_the_thread(void)
+{
+    const double deadline = clock_now() + 20;
+    atomic_store(&held, true);
+    while (!atomic_load(&let_go) && clock_now() < deadline)
+        clock_sleep(0.001);
+    return false;
+}
+
+static ring_status rank_1_reports_unserved(scene *s, control_world *world, int rank)
+{
+    (void)s;
+    if (rank != 1)
+        return wait_for_verdict(world, 30);
+    control_set_task(hold_the_thread, 1);
+    control_kick();
+    while (!atomic_load(&held))
+        clock_sleep(0.001);
+    const double began = clock_now();
+    control_report(world, RING_ERR_ABORTED, "rank 1 has had enough");
+    atomic_store(&let_go, true);
+    if (clock_now() - began > 15)
+        return fail(RING_ERR_INTERNAL, "the report waited for the thread");
+    return verdict_of(world);
+}
+
+static void a_report_returns_though_the_thread_is_held_up(void **state)
+{
+    (void)state;
+    scene *s = new_scene(rank_1_reports_unserved, 60);
+    crew *c = crew_new(SIZE);
+    go(s);
+    crew_processes(c, SIZE, play, s);
+    assert_same(c, -1, RING_ERR_ABORTED, "rank 1 has had enough");
+    crew_free(c);
+    shared_free(s, sizeof *s);
+}
+
 static void a_long_text_is_cut(void **state)
 {
     (void)state;
@@ -444,9 +486,10 @@ static ring_status rank_1_suspects_3(scene *s, control_world *world, int rank)
     const double start = clock_now();
     if (rank == 1)
         control_suspect(world, 3, "the link broke");
+    const ring_status status = wait_for_verdict(world, 5);
     if (rank == 1 && clock_now() - start < 0.25)
         return fail(RING_ERR_INTERNAL, "too hasty");
-    return wait_for_verdict(world, 5);
+    return status;
 }
 
 static void a_suspect_is_named_when_nobody_else_is(void **state)
@@ -490,7 +533,7 @@ static ring_status suspect_without_rank_0(scene *s, control_world *world, int ra
         return verdict_of(world);
     (void)s;
     control_suspect(world, 2, "no data came");
-    return verdict_of(world);
+    return wait_for_verdict(world, 5);
 }
 
 static void without_rank_0_each_judges_for_itself(void **state)
@@ -524,6 +567,7 @@ int main(void)
         cmocka_unit_test(a_report_reaches_all_and_wakes_them),
         cmocka_unit_test(a_report_reaches_all_though_rank_0_ends_at_once),
         cmocka_unit_test(of_many_first_reports_one_is_everybodys),
+        cmocka_unit_test(a_report_returns_though_the_thread_is_held_up),
         cmocka_unit_test(a_long_text_is_cut),
         cmocka_unit_test(a_suspect_is_named_when_nobody_else_is),
         cmocka_unit_test(the_real_culprit_beats_a_suspicion),
