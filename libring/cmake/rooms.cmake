@@ -65,7 +65,7 @@ function(ring_test_entry name)
     if(arg_FULL AND NOT arg_TIMEOUT)
         set(arg_TIMEOUT 7200)
     elseif(NOT arg_TIMEOUT)
-        set(arg_TIMEOUT 120)
+        set(arg_TIMEOUT 600)
     endif()
     add_test(NAME ${name} COMMAND ${arg_COMMAND} ${configurations})
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT}

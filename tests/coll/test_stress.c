@@ -3,7 +3,8 @@
  * Many calls at once: collectives and point-to-point calls of random kinds and sizes in flight
  * together, finished by ring_wait() and ring_test() in each rank's own order, buffers poisoned
  * and freed at once; then several threads and communicators in one process.
- * Usage: test_coll_stress TRANSPORT */
+ * RING_TEST_LONG: more of them. Usage: test_coll_stress TRANSPORT */
+#include "draw.h"
 #include "harness.h"
 
 #include <pthread.h>
@@ -66,11 +67,7 @@ typedef struct job {
     bool used;
 } job;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { ROUNDS = 60 }; /* an order of magnitude slower */
-#else
-enum { ROUNDS = 300 };
-#endif
+enum { ROUNDS = 60, LONG_ROUNDS = 300 };
 enum { JOBS = 12, LARGEST = 300000 /* several times what a link holds */ };
 
 typedef struct stress {
@@ -274,12 +271,12 @@ static int random_calls(int rank, int ranks, harness_board *board, void *arg)
 {
     stress s = {.rank = rank,
                 .ranks = ranks,
-                .common = (uint64_t)ranks,
-                .own = (uint64_t)(1000 * ranks + rank),
+                .common = test_seed() * 100 + (uint64_t)ranks,
+                .own = test_seed() * 100000 + (uint64_t)(1000 * ranks + rank),
                 .free_jobs = JOBS};
     (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &s.comm));
-    for (unsigned call = 0; call < ROUNDS; call++) {
+    for (unsigned call = 0; call < (test_is_long() ? LONG_ROUNDS : ROUNDS); call++) {
         if (add_random_job(&s, call) != 0)
             return 1;
         if (draw(&s.own, 20) == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Runs that are stopped, killed or run out of disk, and go on: the program as its users start it.
- * RING_TEST_KILLS: kills while saving (10).
+ * RING_TEST_KILLS: kills while saving (5).
  * Arguments: folder of the programs, docs/examples/mnist, folder with seeds/. */
 #include "check.h"
 #include "files.h"
@@ -502,7 +502,7 @@ static void expect_whole_checkpoints(const char *config, int usual)
 static void a_kill_while_saving_leaves_whole_checkpoints(void **state)
 {
     (void)state;
-    expect_whole_checkpoints(STEADY_WITH(""), 10);
+    expect_whole_checkpoints(STEADY_WITH(""), 5);
 }
 
 static void also_where_tensor_ranks_save(void **state)
