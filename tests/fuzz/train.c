@@ -46,6 +46,22 @@ static void seed_train_config(fuzz_seeds *to)
                   "1], \"data_split\": \"contiguous\", \"optimizer\": {\"type\": \"SGD\"}}");
     fuzz_add_text(to, "# Hjson\ntrain_batch_size: 64\noptimizer: {\n  type: SGD\n  'params': {lr: "
                       "1e-3}\n}\nwandb: {\n team: a \"b\" \\ c\n project: 'it\\'s'\n}\n");
+    fuzz_add_text(to,
+                  "{train_batch_size: 12, optimizer: {type: \"Lion\", params: {lr: 1e-4, betas: "
+                  "[0.9, 0.99], weight_decay: 0.1}}, pipeline: {stages: 2, "
+                  "partition: \"type:linear\", activation_checkpoint_interval: 1}, "
+                  "scheduler: {type: \"OneCycle\", params: {cycle_min_lr: 0.001, "
+                  "cycle_max_lr: 0.01, cycle_first_step_size: 4, cycle_second_step_size: 2, "
+                  "cycle_first_stair_count: 2, decay_step_size: 3, decay_lr_rate: 0.5, "
+                  "cycle_min_mom: 0.8, cycle_max_mom: 0.9, decay_mom_rate: 0.1}}}");
+    fuzz_add_text(to,
+                  "{train_batch_size: 12, optimizer: {type: \"Adagrad\", params: {lr_decay: 0.1, "
+                  "initial_accumulator_value: 0.5}, param_groups: \"no_decay\", no_decay_lr: "
+                  "0.1}, tensor_parallel: {autotp_size: 2}, bf16: {enabled: true}, "
+                  "zero_optimization: {stage: 3, offload_optimizer: {device: \"nvme\", "
+                  "nvme_path: \"/a\"}, offload_param: {device: \"nvme\", nvme_path: \"/b\"}, "
+                  "stage3_param_persistence_threshold: 0}, aio: {block_size: 65536, "
+                  "queue_depth: 2}}");
     fuzz_add_any_text(to, "{\"train_batch_size\": [1|2|3], ..., \"\\u001b[2J\": 1}");
     fuzz_add_any_text(to, "{\"optimiser\": {\"type\": \"SGD\\u009b\"}, \"a\\nb\": 1}");
 }
@@ -58,13 +74,19 @@ static void check_number(double value)
 static void check_config(const train_config *c)
 {
     must(c->train_batch >= 0 && c->micro_batch >= 0 && c->accumulation >= 0);
-    must(c->optimizer.kind <= OPTIMIZER_ADAMW && c->schedule.kind <= SCHEDULE_STEPS);
+    must(c->optimizer.kind < OPTIMIZER_KINDS && c->schedule.kind < SCHEDULE_KINDS);
+    must(c->zero_stage >= 0 && c->zero_stage <= 3 && c->pipeline.stages >= 1);
+    must(c->tensor_ranks >= 0 && c->offload.block_size > 0 && c->offload.queue_depth > 0);
     check_number(c->optimizer.lr);
     check_number(c->optimizer.momentum);
     check_number(c->optimizer.weight_decay);
     check_number(c->optimizer.betas[0]);
     check_number(c->optimizer.betas[1]);
+    check_number(c->optimizer.no_decay_lr);
+    check_number(c->optimizer.first_sum);
     check_number(c->schedule.max_lr);
+    check_number(c->schedule.cycle.max_lr);
+    check_number(c->schedule.cycle.max_momentum);
     check_number(c->gradient_clipping);
     must(c->optimizer.lr >= 0 && c->gradient_clipping >= 0 && c->schedule.warmup_steps >= 0);
 }
@@ -78,15 +100,26 @@ static long batch_of_a_pass(const train_config *c, int ranks)
     return sum;
 }
 
-static void check_batch(const train_config *config, int ranks)
+/* As the program resolves what depends on the number of ranks. */
+static ring_status resolve(train_config *c, int ranks, int *shares)
 {
+    RING_TRY(config_resolve_tensor(c, 0, ranks, "a fuzzer"));
+    *shares = ranks / (int)c->tensor_ranks;
+    RING_TRY(config_resolve_stages(c, 0, *shares, "a fuzzer"));
+    *shares /= (int)c->pipeline.stages;
+    return config_resolve_batch(c, *shares, "a fuzzer", BATCH_EXACT);
+}
+
+static void check_ranks(const train_config *config, int ranks)
+{
+    int shares;
     train_config c = *config;
-    const ring_status status = config_resolve_batch(&c, ranks, "a fuzzer", BATCH_EXACT);
+    const ring_status status = resolve(&c, ranks, &shares);
     if (status != RING_OK)
         fuzz_check_refusal(status, reason());
     else
-        must(c.micro_batch >= 1 && c.accumulation >= 1 &&
-             c.train_batch == c.accumulation * batch_of_a_pass(&c, ranks));
+        must(shares >= 1 && c.micro_batch >= 1 && c.accumulation >= 1 &&
+             c.train_batch == c.accumulation * batch_of_a_pass(&c, shares));
 }
 
 static void print_config(const train_config *c)
@@ -116,9 +149,9 @@ static ring_status parse_with(const config_options *options, const unsigned char
         return status;
     }
     check_config(&c);
-    check_batch(&c, 1);
-    check_batch(&c, 3);
-    check_batch(&c, 65536);
+    check_ranks(&c, 1);
+    check_ranks(&c, 3);
+    check_ranks(&c, 65536);
     print_config(&c);
     return RING_OK;
 }

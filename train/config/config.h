@@ -18,7 +18,8 @@ typedef enum optimizer_kind {
     OPTIMIZER_ADAM,
     OPTIMIZER_ADAMW,
     OPTIMIZER_LION,
-    OPTIMIZER_ADAGRAD
+    OPTIMIZER_ADAGRAD,
+    OPTIMIZER_KINDS
 } optimizer_kind;
 
 typedef enum schedule_kind {
@@ -29,7 +30,8 @@ typedef enum schedule_kind {
     SCHEDULE_ONE_CYCLE,
     SCHEDULE_RANGE_TEST,
     SCHEDULE_COSINE_ANNEALING,
-    SCHEDULE_STEPS
+    SCHEDULE_STEPS,
+    SCHEDULE_KINDS
 } schedule_kind;
 
 static inline bool optimizer_has_betas(optimizer_kind kind)
