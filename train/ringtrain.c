@@ -191,8 +191,8 @@ static const args_row rows[] = {
     {"epoch-losses", 0, "FILE", "Write the mean loss of each epoch as one JSON object", args_text,
      AT(report.epoch_losses_path)},
     {"log-style", 0, "STYLE",
-     "deepspeed (default), neox: behind time and host, shares a line each, brief: Rank[0]: Epoch "
-     "1, step …, torch: rank0, Epoch [1/6], Step […], …",
+     "short (default), deepspeed: and its line of throughput, neox: behind time and host, shares a "
+     "line each, brief: Rank[0]: Epoch 1, step …, torch: rank0, Epoch [1/6], Step […], …",
      args_name, AT(report.style), .names = log_style_names},
     {"monitor-every", 0, "K", "Every K updates a line of memory and CPU use of all ranks",
      args_whole, AT(events.monitor_every), .least = 1, .most = INT_MAX},

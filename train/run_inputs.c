@@ -12,7 +12,8 @@
 #include "layer_list.h"
 #include "model_data.h"
 
-enum { LINES_AN_EPOCH = 10 };
+/* Of lines; with the others an epoch then has at most ten. */
+enum { PAIRS_AN_EPOCH = 4 };
 
 /* ---- Configuration ------------------------------------------------------------------------- */
 
@@ -217,7 +218,7 @@ ring_status inputs_divide(train_state *state)
     const long updates = (long)state->shares.updates;
     state->epochs = count_epochs(state->options, updates);
     if (state->config.steps_per_print == 0)
-        state->config.steps_per_print = updates > LINES_AN_EPOCH ? updates / LINES_AN_EPOCH : 1;
+        state->config.steps_per_print = 1 + (updates - 1) / PAIRS_AN_EPOCH;
     fill_automatic(state, inputs_updates(state));
     return RING_OK;
 }

@@ -182,10 +182,10 @@ static void what_would_not_train_is_an_error(void **state)
     programs_run *run = ringtrain(2, "{train_batch_size: 64, " ADAM, data);
     programs_expect_success(run);
     programs_expect_output(run, "checked: this would train");
-    programs_expect_output(run, "steps_per_print ........................... 1\n");
+    programs_expect_output(run, "steps_per_print ........................... 3\n");
     programs_free(run);
     run = ringtrain(0, "{train_batch_size: 64, " ADAM, "--check");
-    programs_expect_output(run, "steps_per_print ........................... ten times an epoch");
+    programs_expect_output(run, "steps_per_print ........................... four times an epoch");
     programs_free(run);
 }
 

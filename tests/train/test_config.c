@@ -53,7 +53,7 @@ static void absent_keys_take_deepspeeds_defaults(void **state)
     assert_int_equal(got.config.schedule.warmup_steps, 1000);
     assert_false(got.config.schedule.linear);
     assert_int_equal(got.config.schedule.last_iteration, -1);
-    assert_int_equal(got.config.steps_per_print, 0); /* ten times an epoch */
+    assert_int_equal(got.config.steps_per_print, 0); /* four times an epoch */
 }
 
 /* As Hugging Face's users write it. */

@@ -147,12 +147,22 @@ static void log_lines_have_deepspeeds_text(void **state)
     assert_non_null(strstr(text, "[Rank 0] step=2, skipped=1, lr=[4.5e-07], mom=[0]\n"));
     assert_non_null(
         strstr(text, "\nsteps: 2 loss: 0.0333 iter time (s): 0.500 samples/sec: 256.000\n"));
-    assert_non_null(
-        strstr(text, "[Rank 0] epoch=0/micro_step=2/global_step=2, RunningAvgSamplesPerSec=256, "
-                     "CurrSamplesPerSec=256, MemAllocated="));
-    assert_non_null(strstr(text, "GB, MaxMemAllocated="));
+    assert_null(strstr(text, "SamplesPerSec"));
     assert_null(strstr(text, "step=1,"));
     assert_null(strstr(text, "step=3,"));
+    free(text);
+}
+
+static void its_line_of_throughput_comes_if_asked_for(void **state)
+{
+    (void)state;
+    char *text = printed_with(&config, &(report_options){.style = LOG_DEEPSPEED});
+    assert_non_null(
+        strstr(text, "\nsteps: 2 loss: 0.0333 iter time (s): 0.500 samples/sec: 256.000\n"));
+    assert_non_null(
+        strstr(text, "[Rank 0] epoch=0/micro_step=2/global_step=2, RunningAvgSamplesPerSec=256.0, "
+                     "CurrSamplesPerSec=256.0, MemAllocated="));
+    assert_non_null(strstr(text, "GB, MaxMemAllocated="));
     free(text);
 }
 
@@ -273,6 +283,7 @@ static void other_styles_of_lines(void **state)
     assert_int_equal(date[4] == '-' && time[8] == '.', true);
     assert_int_equal(host[strlen(host) - 1], ':');
     assert_string_equal(first, "steps:");
+    assert_null(strstr(text, "SamplesPerSec"));
     assert_non_null(strstr(text, ": %comms: 24.0\n"));
     assert_non_null(strstr(text, ": %optimizer_step 6.0\n"));
     assert_non_null(strstr(text, ": %forward: 20.0\n"));
@@ -624,6 +635,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floats_print_as_in_python),
         TEST(log_lines_have_deepspeeds_text),
+        TEST(its_line_of_throughput_comes_if_asked_for),
         TEST(momentum_is_shown_as_the_optimizer_has_it),
         cmocka_unit_test(shares_add_up_to_a_hundred),
         TEST(breakdowns_add_up),

@@ -239,7 +239,7 @@ const config_key config_keys[] = {
     REAL("gradient_clipping", gradient_clipping, 0, HUGE_VAL, "1.0", NULL,
          "most that the gradient's norm may be; 0: no limit"),
     INT("steps_per_print", steps_per_print, 1, NULL,
-        "updates between two log lines; not given: ten times an epoch"),
+        "updates between two log lines; not given: four times an epoch"),
     BOOL("dump_state", dump_state, "false", NULL, "print all settings at the start"),
 
     SECTION("fp16", "float16 with float32 masters"),

@@ -50,7 +50,7 @@ static bool is_always_shown(const config_key *key)
 static const char *open_value(const train_config *config, const config_key *key)
 {
     if (config->steps_per_print == 0 && strcmp(key->path, "steps_per_print") == 0)
-        return "ten times an epoch";
+        return "four times an epoch";
     if (config->schedule.total_steps == 0 &&
         strcmp(key->path, "scheduler.params.total_num_steps") == 0)
         return "all updates of the run";

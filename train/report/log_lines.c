@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * log_lines: a few lines of standard output every steps_per_print updates. They keep DeepSpeed's
+ * log_lines: two lines of standard output every steps_per_print updates. They keep DeepSpeed's
  * text, so that scripts that read its logs read these; or they are as other programs' that people
  * have scripts for.
  */
@@ -28,7 +28,7 @@ enum {
 /* A share of the reduction. */
 #define LITTLE_OVERLAP 0.1
 
-const char *const log_style_names[] = {"deepspeed", "neox", "brief", "torch", NULL};
+const char *const log_style_names[] = {"short", "deepspeed", "neox", "brief", "torch", NULL};
 
 /* What came since the last lines. */
 typedef struct log_interval {
@@ -143,11 +143,12 @@ static void print_throughput(const report_sink *sink, const report_step *step)
     const double current = (double)log->interval.samples / log->interval.seconds;
     const double average = log->counted_seconds > 0.0 ? log->counted_samples / log->counted_seconds
                                                       : current;
+    char average_text[FLOAT_TEXT_MAX], current_text[FLOAT_TEXT_MAX];
     begin_stamped(sink);
-    printf("epoch=%d/micro_step=%ld/global_step=%ld, RunningAvgSamplesPerSec=%.17g, "
-           "CurrSamplesPerSec=%.17g, MemAllocated=%.2fGB, MaxMemAllocated=%.2fGB\n",
-           step->epoch - 1, step->all_micro_batches, step->step, average, current,
-           device_resident() / GIB, device_peak() / GIB);
+    printf("epoch=%d/micro_step=%ld/global_step=%ld, RunningAvgSamplesPerSec=%s, "
+           "CurrSamplesPerSec=%s, MemAllocated=%.2fGB, MaxMemAllocated=%.2fGB\n",
+           step->epoch - 1, step->all_micro_batches, step->step, float_repr(average, average_text),
+           float_repr(current, current_text), device_resident() / GIB, device_peak() / GIB);
 }
 
 /* ---- Where the time went ------------------------------------------------------------------- */
@@ -292,8 +293,9 @@ static void count(log_state *log, const report_step *step)
 static void log_update(report_sink *sink, const report_step *step)
 {
     static void (*const print[])(const report_sink *,
-                                 const report_step *) = {[LOG_DEEPSPEED] = print_deepspeed,
-                                                         [LOG_NEOX] = print_deepspeed,
+                                 const report_step *) = {[LOG_SHORT] = print_step,
+                                                         [LOG_DEEPSPEED] = print_deepspeed,
+                                                         [LOG_NEOX] = print_step,
                                                          [LOG_BRIEF] = print_brief,
                                                          [LOG_TORCH] = print_torch};
     log_state *log = sink->state;

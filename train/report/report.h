@@ -15,13 +15,14 @@
 #include "config.h"
 
 typedef enum log_style {
-    LOG_DEEPSPEED,
-    LOG_NEOX,  /* the same behind "time [INFO] host: ", shares a line each */
-    LOG_BRIEF, /* "Rank[0]: Epoch 1, step 20 / 469, loss 2.3026" */
-    LOG_TORCH  /* "rank0, Epoch [1/6], Step [20/469], Loss: 2.3026" */
+    LOG_SHORT,
+    LOG_DEEPSPEED, /* the same, and its line of throughput */
+    LOG_NEOX,      /* as short, behind "time [INFO] host: ", shares a line each */
+    LOG_BRIEF,     /* "Rank[0]: Epoch 1, step 20 / 469, loss 2.3026" */
+    LOG_TORCH      /* "rank0, Epoch [1/6], Step [20/469], Loss: 2.3026" */
 } log_style;
 
-/** "deepspeed", …, ended by NULL. */
+/** "short", …, ended by NULL. */
 extern const char *const log_style_names[];
 
 /** What the command line asks for. NULL: none. */
