@@ -6,8 +6,9 @@
                                             every checked block prints what it shows
     check_docs.py options --bin BUILD/bin   every long option of a program is on the program's page
     check_docs.py names --bin BUILD/bin     every variable, error, program, algorithm, transport and
-                                            page is where readers look for it, and every message
-                                            that is quoted is one of the code
+                                            page is where readers look for it, every message that
+                                            is quoted is one of the code, decisions and examples
+                                            are numbered and counted rightly
     check_docs.py links                     every relative link leads to a file and a heading
     check_docs.py words                     no page has words that are not for readers
 
@@ -78,9 +79,9 @@ def chosen_pages(options):
 
 
 def listed(source, path, beginning):
-    """The words of `foreach(beginning word...)` in a CMake file."""
-    found = re.search(rf"foreach\({beginning}\s+([^)]*)\)", read(source, path))
-    return found.group(1).split() if found else []
+    """The words of every `foreach(beginning word...)` in a CMake file."""
+    found = re.findall(rf"foreach\({beginning}\s+([^)]*)\)", read(source, path))
+    return " ".join(found).split()
 
 
 def programs_of(source):
@@ -295,6 +296,22 @@ def check_messages(source, page, report):
             report.add(f"{page}:{line}: no message has {part!r}")
 
 
+def check_numbers(source, report):
+    """Decisions are numbered without holes, and the changelog counts the examples that are there."""
+    readme = "docs/decisions/README.md"
+    numbers = {int(page.name[:4]) for page in Path(source, readme).parent.glob("[0-9]*.md")}
+    absent = {int(number) for number in re.findall(r"Number (\d+) was not given",
+                                                   read(source, readme))}
+    for number in range(1, max(numbers) + 1):
+        if (number in numbers) == (number in absent):
+            report.add(f"{readme}: number {number} is "
+                       f"{'given' if number in numbers else 'neither a page nor told of'}")
+    there = str(len(examples_of(source)))
+    for counted in re.findall(r"(\S+) numbered\s+examples", read(source, "CHANGELOG.md")):
+        if counted != there:
+            report.add(f"CHANGELOG.md: {counted} numbered examples, and {there} are there")
+
+
 def check_names(options):
     report = Report()
     names, source = Names(options.source, report), options.source
@@ -308,6 +325,7 @@ def check_names(options):
         names.text(Path("docs", "programs", f"{program}.md"))
     check_messages(source, Path("docs/troubleshooting.md"), report)
     check_reach(source, report)
+    check_numbers(source, report)
     return report.code("names")
 
 

@@ -33,15 +33,23 @@ END
 esac
 """
 NAV = "nav:\n  - index.md\n  - S: settings.md\n  - T: troubleshooting.md\n  - A: algorithms.md\n" \
-      "  - R: transports.md\n  - P: programs/ringinfo.md\n"
+      "  - R: transports.md\n  - P: programs/ringinfo.md\n  - D: decisions/README.md\n" \
+      "  - D1: decisions/0001-one.md\n  - D3: decisions/0003-three.md\n"
 TREE = {
     "README.md": "# Readme\n\n[Settings](docs/settings.md), [docs](docs)\n",
     "docs/CMakeLists.txt": "foreach(program ringinfo)\nendforeach()\n",
-    "docs/examples/CMakeLists.txt": "foreach(example 1_first\n    2_next)\nendforeach()\n",
+    "docs/examples/CMakeLists.txt": "foreach(example 1_first)\nendforeach()\n"
+                                    "foreach(example 2_next)\nendforeach()\n",
+    "docs/decisions/README.md": "# Decisions\n\nNumber 2 was not given.\n",
+    "docs/decisions/0001-one.md": "# One\n",
+    "docs/decisions/0003-three.md": "# Three\n",
+    "CHANGELOG.md": "# Changes\n\n- 2 numbered examples\n",
     "docs/mkdocs.yml": "site_name: x\ndocs_dir: docs\nuse_directory_urls: false\n"
                        "theme:\n  name: mkdocs\n  highlightjs: false\n" + NAV,
     "docs/index.md": "# Index\n\n[s](settings.md) [t](troubleshooting.md#ring_err_peer)\n"
-                     "[a](algorithms.md) [r](transports.md) [p](programs/ringinfo.md)\n",
+                     "[a](algorithms.md) [r](transports.md) [p](programs/ringinfo.md)\n"
+                     "[d](decisions/README.md) [1](decisions/0001-one.md)\n"
+                     "[3](decisions/0003-three.md)\n",
     "docs/settings.md": "# Settings\n\nRING_ALGO RING_TRANSPORT RING_TIMEOUT MASTER_ADDR\n",
     "docs/troubleshooting.md": "# Trouble\n\n## `RING_ERR_PEER`\n\n## RING_ERR_AUTH\n",
     "docs/algorithms.md": "# Algorithms\n\nring tree\n",
@@ -117,6 +125,18 @@ class Checks(Tree):
                 ("troubleshooting", "## RING_ERR_AUTH", "the status RING_ERR_AUTH has no heading")):
             self.setUp()
             self.replace(f"docs/{page}.md", name, "nothing")
+            self.assert_wrong("names", expected)
+
+    def test_numbers(self):
+        for page, old, new, expected in (
+                ("docs/decisions/README.md", "Number 2", "Number 7",
+                 "number 2 is neither a page nor told of"),
+                ("docs/decisions/README.md", "given.", "given. Number 3 was not given.",
+                 "number 3 is given"),
+                ("CHANGELOG.md", "2 numbered", "twelve numbered",
+                 "twelve numbered examples, and 2 are there")):
+            self.setUp()
+            self.replace(page, old, new)
             self.assert_wrong("names", expected)
 
     def test_messages(self):

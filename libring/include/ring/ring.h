@@ -130,9 +130,9 @@ typedef struct ring_unique_id {
     unsigned char bytes[RING_UNIQUE_ID_BYTES];
 } ring_unique_id;
 
-/** Makes an id and starts to listen for it.
+/** Makes an id and takes a port for it, where rank 0 listens while it joins.
  *  @param[out] id  filled on success; serves one communicator.
- *  The process that calls this must be the one of rank 0. It listens on one address of this host:
+ *  The process that calls this must be the one of rank 0. The port is of one address of this host:
  *  RING_ADDR, else that of the first interface that RING_SOCKET_IFNAME allows, else the first
  *  that is no loopback and no bridge; 127.0.0.1 if there is no other. The random key in the
  *  id keeps strangers out.
