@@ -14,6 +14,8 @@
 
 #include <stdatomic.h>
 
+struct pollfd;
+
 /** Packed signatures of the latest calls: as many as small messages may be unread. */
 enum { HISTORY_CALLS = 4096, HISTORY_REFUSED = 0 };
 
@@ -263,6 +265,12 @@ void sleeper_stir(ring_comm *comm);
 /** Sleeps until a link that somebody waits for has news, for a fraction of a second at most. The
  *  lock is held on entry and on return, not in between. */
 void sleeper_sleep(ring_comm *comm, double deadline);
+/** The parts of it, for a sleep on several communicators: how many entries one needs; its entries,
+ *  0 if a link has news already; the sleep, without locks; and the end, also after 0 entries. */
+size_t sleeper_places(const ring_comm *comm);
+size_t sleeper_enter(ring_comm *comm, struct pollfd *entries);
+void sleeper_poll(struct pollfd *entries, size_t used, double deadline);
+void sleeper_leave(ring_comm *comm);
 
 /* ---- wait.c ---- */
 /** Waits until the work has ended, or until @p deadline (0: none, but that of its gate); the
@@ -270,8 +278,8 @@ void sleeper_sleep(ring_comm *comm, double deadline);
 ring_status wait_for_work(work *w, double deadline);
 /** @return true while the event that it waits for is not set. */
 bool work_is_gated(const work *w);
-/** Between two looks at several works, of which none is over. */
-void wait_between_looks(unsigned *looks);
+/** Between two looks at several works, of which none is over. @return true when to sleep. */
+bool wait_between_looks(unsigned *looks);
 void wait_yield(void);
 
 /* ---- members.c: the communicators of this process, and works that nobody waits for ---- */

@@ -77,9 +77,9 @@ static bool arm_channel(channel *c)
 /* Works that are held need none: whoever has waited in vain for so long has only closed gates among
  * them, folds of accelerators, whose ends wake all, and those that wait for these.
  * @return number of entries, or 0 if a link has something already. */
-static nfds_t arm_channels(ring_comm *comm, struct pollfd *entries)
+static size_t arm_channels(ring_comm *comm, struct pollfd *entries)
 {
-    nfds_t used = 0;
+    size_t used = 0;
     entries[used++] = (struct pollfd){.fd = atomic_load(&comm->sleeper->wake_fd), .events = POLLIN};
     if (comm->failing) /* the verdict wakes, and what other ranks say */
         return used;
@@ -93,7 +93,7 @@ static nfds_t arm_channels(ring_comm *comm, struct pollfd *entries)
 }
 
 /* Any sleeper may be woken by another's event, so only the last one up drains the descriptors. */
-static void wake_up(ring_comm *comm)
+void sleeper_leave(ring_comm *comm)
 {
     if (atomic_fetch_sub(&comm->sleeper->sleepers, 1) > 1)
         return;
@@ -116,22 +116,37 @@ static void let_others_in(ring_comm *comm)
     pthread_mutex_lock(&comm->lock);
 }
 
+size_t sleeper_places(const ring_comm *comm)
+{
+    return 1 + (size_t)comm->channels.active_count;
+}
+
+size_t sleeper_enter(ring_comm *comm, struct pollfd *entries)
+{
+    atomic_fetch_add(&comm->sleeper->sleepers, 1);
+    return entries != NULL && sleeper_ready(comm) ? arm_channels(comm, entries) : 0;
+}
+
+void sleeper_poll(struct pollfd *entries, size_t used, double deadline)
+{
+    poll(entries, used, clock_ms_until(deadline, SLEEP_MS));
+}
+
 void sleeper_sleep(ring_comm *comm, double deadline)
 {
     enum { FEW = 1 + 64 };
     struct pollfd few[FEW];
-    const size_t most = 1 + (size_t)comm->channels.active_count;
+    const size_t most = sleeper_places(comm);
     struct pollfd *all = most <= FEW ? few : calloc(most, sizeof *all);
-    atomic_fetch_add(&comm->sleeper->sleepers, 1);
-    const nfds_t used = all != NULL && sleeper_ready(comm) ? arm_channels(comm, all) : 0;
+    const size_t used = sleeper_enter(comm, all);
     if (used > 0) {
         comm_unlock(comm);
-        poll(all, used, clock_ms_until(deadline, SLEEP_MS));
+        sleeper_poll(all, used, deadline);
         pthread_mutex_lock(&comm->lock);
     } else {
         let_others_in(comm);
     }
-    wake_up(comm);
+    sleeper_leave(comm);
     if (all != few)
         free(all);
 }

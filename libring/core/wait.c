@@ -113,12 +113,14 @@ void wait_yield(void)
     sched_yield();
 }
 
-void wait_between_looks(unsigned *looks)
+bool wait_between_looks(unsigned *looks)
 {
-    if (wait_politely(looks))
-        clock_sleep(1e-4);
+    if (wait_is_sleepy(*looks))
+        return true;
+    (void)wait_politely(looks);
     if (*looks % HELP_LOOKS == 0)
         members_help(NULL);
+    return false;
 }
 
 ring_status wait_for_work(work *w, double deadline)
