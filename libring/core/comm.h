@@ -203,9 +203,14 @@ ring_status tuner_choose(struct tuner *t, const call_signature *call, tuner_choi
 double tuner_predict(struct tuner *t, const call_signature *call, size_t longest);
 
 /* ---- plans.c: plans built once and kept ---- */
+/** Kept are so many of the plans that were used last, and no more bytes of them; of one that is
+ *  longer, that alone. */
+enum { PLANS_MOST = 256, PLANS_MOST_BYTES = 8 << 20 };
 ring_status plans_new(struct plan_cache **out);
 void plans_free(struct plan_cache *cache);
-/** @return a plan that lives as long as the cache. */
+/** @return how many are kept. @param[out] bytes  of them. */
+size_t plans_kept(const struct plan_cache *cache, size_t *bytes);
+/** @param[out] out  lives until the next call. */
 ring_status plans_get(struct plan_cache *cache, const ring_comm *comm, const call_signature *call,
                       const tuner_choice *choice, const plan **out);
 

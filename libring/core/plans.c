@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plans depend on few things and are free of sizes, so each is built once and kept. */
+ * Plans depend on few things and are free of sizes, so each is built once and kept: beyond the
+ * bound (comm.h) those that were used last. A program holds nothing of its plan. */
 #include "comm.h"
 
 #include <stdlib.h>
@@ -9,6 +10,7 @@ typedef struct cached_plan {
     int root;
     tuner_choice choice;
     plan *plan;
+    size_t bytes;
     struct cached_plan *next;
 } cached_plan;
 
@@ -22,17 +24,29 @@ ring_status plans_new(struct plan_cache **out)
     return *out != NULL ? RING_OK : fail(RING_ERR_MEMORY, "creating the plan cache");
 }
 
-void plans_free(struct plan_cache *cache)
+static void free_from(cached_plan *entry)
 {
-    if (cache == NULL)
-        return;
-    while (cache->first != NULL) {
-        cached_plan *entry = cache->first;
-        cache->first = entry->next;
+    for (cached_plan *next; entry != NULL; entry = next) {
+        next = entry->next;
         plan_free(entry->plan);
         free(entry);
     }
+}
+
+void plans_free(struct plan_cache *cache)
+{
+    if (cache != NULL)
+        free_from(cache->first);
     free(cache);
+}
+
+size_t plans_kept(const struct plan_cache *cache, size_t *bytes)
+{
+    size_t count = 0;
+    *bytes = 0;
+    for (const cached_plan *entry = cache->first; entry != NULL; entry = entry->next, count++)
+        *bytes += entry->bytes;
+    return count;
 }
 
 static void send_to(plan *p, int peer, bool eager)
@@ -92,6 +106,28 @@ static plan *build(const ring_comm *comm, const call_signature *call, const tune
     return choice->algorithm->build(&wanted);
 }
 
+static size_t memory_of(const plan *p)
+{
+    return sizeof *p + (size_t)p->step_cap * sizeof *p->steps +
+           (size_t)p->loc_cap * sizeof *p->locs + (size_t)p->block_cap * sizeof *p->blocks +
+           (size_t)p->peer_count * sizeof *p->peers;
+}
+
+/* The latest one stays, however long it is. */
+static void drop_oldest(struct plan_cache *cache)
+{
+    size_t count = 1, bytes = cache->first->bytes;
+    cached_plan *last = cache->first;
+    while (last->next != NULL && count < PLANS_MOST &&
+           bytes + last->next->bytes <= PLANS_MOST_BYTES) {
+        last = last->next;
+        bytes += last->bytes;
+        count++;
+    }
+    free_from(last->next);
+    last->next = NULL;
+}
+
 static bool matches(const cached_plan *entry, const call_signature *call,
                     const tuner_choice *choice)
 {
@@ -130,8 +166,10 @@ ring_status plans_get(struct plan_cache *cache, const ring_comm *comm, const cal
                                .root = root_of(call),
                                .choice = *choice,
                                .plan = p,
+                               .bytes = memory_of(p),
                                .next = cache->first};
         cache->first = entry;
+        drop_oldest(cache);
     }
     *out = entry->plan;
     return RING_OK;

@@ -194,6 +194,49 @@ static void test_long_calls_use_all_channels(void **state)
     free_all(&all);
 }
 
+/* ---- The plans behind them ------------------------------------------------------------------- */
+
+static const plan *plan_of(ring_comm *comm, plan_collective collective, int root)
+{
+    const plan *p;
+    const call_signature call = {.collective = collective, .root = root};
+    const tuner_choice choice = {.algorithm = collective == PLAN_SEND ? NULL : algo_find("direct"),
+                                 .chunks = 2 * PLANS_MOST};
+    assert_int_equal(plans_get(comm->plans, comm, &call, &choice, &p), RING_OK);
+    assert_int_equal(p->root, root);
+    return p;
+}
+
+static void fill_plans(plan_collective collective, size_t *count, size_t *bytes)
+{
+    enum { RANKS = 2 * PLANS_MOST };
+    ring_comm *comm = rank_new(RANKS - 1, RANKS, "direct", 1);
+    for (int root = 0; root < RANKS - 1; root++) {
+        const plan *p = plan_of(comm, collective, root);
+        assert_ptr_equal(plan_of(comm, collective, root), p);
+    }
+    *count = plans_kept(comm->plans, bytes);
+    rank_free(comm);
+}
+
+static void test_of_short_plans_so_many_are_kept(void **state)
+{
+    size_t count, bytes;
+    (void)state;
+    fill_plans(PLAN_SEND, &count, &bytes);
+    assert_int_equal(count, PLANS_MOST);
+    assert_in_range(bytes, 1, PLANS_MOST_BYTES);
+}
+
+static void test_of_long_plans_so_many_bytes_are_kept(void **state)
+{
+    size_t count, bytes;
+    (void)state;
+    fill_plans(PLAN_REDUCE, &count, &bytes);
+    assert_in_range(bytes, PLANS_MOST_BYTES / 2, PLANS_MOST_BYTES);
+    assert_in_range(count, 2, PLANS_MOST - 1);
+}
+
 /* ---- Wrong ones ---------------------------------------------------------------- */
 
 /* Two channels of one peer, taken for each other. */
@@ -245,6 +288,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_both_ends_say_the_same),
         cmocka_unit_test(test_long_calls_use_all_channels),
+        cmocka_unit_test(test_of_short_plans_so_many_are_kept),
+        cmocka_unit_test(test_of_long_plans_so_many_bytes_are_kept),
         cmocka_unit_test(test_faults_are_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
