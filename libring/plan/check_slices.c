@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A part of the checker: circular plans and those with scratch are run slice after slice, on
- * links that still hold messages of the slice before, under one count of messages and
- * references, with one scratch. A slice of a chunk is a chunk, so such a run is a longer plan:
- * the same steps once a slice, each time about other chunks; only in SCRATCH all slices' chunks
- * are one place. What is proven of plans can be proven of it.
+ * A part of the checker: any plan may be run slice after slice, for its own sake (circular ones,
+ * those with scratch, eager ones) or because a call goes over several channels. Then each chunk of
+ * a range is a step and a message of its own, links still hold messages of the slice before, and
+ * there is one count of messages and references, and one scratch. A slice of a chunk is a chunk, so
+ * such a run is a longer plan: the same steps once a slice, each time about other chunks; only in
+ * SCRATCH all slices' chunks are one place. What is proven of plans can be proven of it.
+ *
+ * Slices side by side, on channels of their own, share no chunk, no link, no count and no scratch.
+ * Those of one channel are slices in a row, so what is proven of these holds for all.
  */
 #include "checker.h"
 
@@ -15,25 +19,36 @@ static int chunk_of_slice(const plan *p, int chunk, int slice, int slices)
     return (chunk / parts * slices + slice) * parts + chunk % parts;
 }
 
-static plan_loc loc_of_slice(const plan *p, plan_loc loc, int slice, int slices)
+/* Chunk @p piece of a range. */
+static plan_loc piece_of_slice(const plan *p, plan_loc loc, int piece, int slice, int slices)
 {
-    loc.chunk = chunk_of_slice(p, loc.chunk, slice, slices);
+    loc.chunk = chunk_of_slice(p, loc.chunk + piece, slice, slices);
+    loc.chunks = 1;
     return loc;
+}
+
+static void append_piece(plan *longer, const plan_cursor *at, int piece, int slice, int slices)
+{
+    const plan_step *step = plan_at(at);
+    plan_add_step(longer, step);
+    for (int i = 0; i < step->ins; i++) {
+        const plan_loc in = piece_of_slice(at->plan, plan_input(at, step, i), piece, slice, slices);
+        plan_add_input(longer, &in);
+    }
+    for (int i = 0; i < step->outs; i++) {
+        const plan_loc out = piece_of_slice(at->plan, plan_output(at, step, i), piece, slice,
+                                            slices);
+        plan_add_output(longer, &out);
+    }
 }
 
 static void append_slice(plan *longer, const plan *p, int slice, int slices)
 {
     for (plan_cursor at = plan_begin(p); plan_at(&at) != NULL; plan_next(&at)) {
         const plan_step *step = plan_at(&at);
-        plan_add_step(longer, step);
-        for (int i = 0; i < step->ins; i++) {
-            const plan_loc in = loc_of_slice(p, plan_input(&at, step, i), slice, slices);
-            plan_add_input(longer, &in);
-        }
-        for (int i = 0; i < step->outs; i++) {
-            const plan_loc out = loc_of_slice(p, plan_output(&at, step, i), slice, slices);
-            plan_add_output(longer, &out);
-        }
+        const int pieces = step->ins > 0 ? plan_input(&at, step, 0).chunks : 1;
+        for (int piece = 0; piece < pieces; piece++)
+            append_piece(longer, &at, piece, slice, slices);
     }
 }
 

@@ -8,9 +8,8 @@
  *    once, and the very same symbol on all ranks; of a prefix the ranks that it has, in order
  * (here);
  *  - memory: no chunk is read or overwritten too early or too late (check_race.c).
- * Each for buffers in place and not, and for messages by value, by reference and by store; for
- * circular plans and those with scratch also run in a row, as the engine runs their slices
- * (check_slices.c).
+ * Each for buffers in place and not, for messages by value, by reference and by store, and for
+ * plans run once and several times in a row, as the engine runs slices (check_slices.c).
  */
 #include "checker.h"
 
@@ -132,17 +131,9 @@ static ring_status check_in_a_row(const plan *const *plans, int ranks)
     return status;
 }
 
-static bool is_sliced(const plan *const *plans, int ranks)
-{
-    bool sliced = plans[0]->circular;
-    for (int rank = 0; rank < ranks; rank++)
-        sliced |= plans[rank]->scratch_chunks > 0;
-    return sliced;
-}
-
 ring_status plan_check(const plan *const *plans, int ranks)
 {
     RING_TRY(check_shape(plans, ranks));
     RING_TRY(check_all(plans, ranks, 1));
-    return is_sliced(plans, ranks) ? check_in_a_row(plans, ranks) : RING_OK;
+    return check_in_a_row(plans, ranks);
 }

@@ -15,7 +15,8 @@ ring_status check_shape(const plan *const *plans, int ranks);
  *  @param slices  of which the plans consist. */
 ring_status check_links(const plan *const *plans, int ranks, int slices);
 
-/** @return one rank's plan run @p slices times in a row, as one plan; NULL if out of memory. */
+/** @return one rank's plan run @p slices times in a row, as one plan whose ranges are cut into
+ *  their chunks; NULL if out of memory. */
 plan *check_slices(const plan *p, int slices);
 
 /** Memory is not used too early or too late, in all schedules. @p done was run to its end. */

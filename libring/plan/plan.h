@@ -36,9 +36,9 @@
  * Links. Plans proceed on links that take one segment ahead of the receiver, and all that the
  * plan sends eagerly to the peer if that is more; those that relay round a circle of ranks
  * (`circular`) on links that take a chunk and a segment, so the engine runs them slice by
- * slice: part by part of each chunk. Plans with scratch may be run slice by slice, too: part by
- * part of each block, for they combine all chunks alike. The checker proves this also for several
- * slices in a row.
+ * slice: part by part of each chunk. Any plan may be run slice by slice: each chunk of a range is a
+ * step and a message of its own then, also where a WAIT counts back. The checker proves every plan
+ * also for several slices in a row.
  *
  * Steps run in order. SEND only posts: later steps do not wait for it.
  */
@@ -320,7 +320,7 @@ plan_span plan_span_of(const plan_layout *layout, plan_buffer buffer, int chunk,
  *  has, in the order of ranks; no step waits
  *  for ever; every message is consumed; no chunk is read or overwritten too early, for
  *  in-place and out-of-place buffers and for messages by value, by reference and by store;
- *  all this also for several slices in a row where plans are circular or have scratch.
+ *  all this for one run and for several slices in a row.
  *  @param plans  [ranks], ranks <= 64. @return RING_OK, or RING_ERR_INTERNAL with the
  *  first offence in fail_text(). */
 ring_status plan_check(const plan *const *plans, int ranks);

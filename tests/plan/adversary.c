@@ -281,22 +281,14 @@ static void create_links(world *w)
     }
 }
 
-static bool may_be_sliced(const plan_set *set)
-{
-    bool may = set->of[0]->circular;
-    for (int rank = 0; rank < set->ranks; rank++)
-        may |= set->of[rank]->scratch_chunks > 0;
-    return may;
-}
-
-static void create(world *w, const plan_set *set, bool in_place, uint64_t seed)
+static void create(world *w, const plan_set *set, int slices, bool in_place, uint64_t random)
 {
     const plan *p = set->of[0];
     memset(w, 0, sizeof *w);
     w->set = set;
     w->in_place = in_place;
-    w->random = mix(seed + 1);
-    w->slices = may_be_sliced(set) ? 1 + (int)plans_random(&w->random, MOST_SLICES) : 1;
+    w->random = random;
+    w->slices = slices;
     w->chunks = p->chunks;
     w->elements = p->collective == PLAN_BARRIER ? 0 : ELEMENTS;
     w->reference_odds = plans_random(&w->random, 5);
@@ -323,10 +315,10 @@ static void place_actors(world *w, word *memory)
     }
 }
 
-const char *adversary_run(const plan_set *set, bool in_place, uint64_t seed)
+static const char *attack(const plan_set *set, int slices, bool in_place, uint64_t random)
 {
     static world w; /* large */
-    create(&w, set, in_place, seed);
+    create(&w, set, slices, in_place, random);
     const size_t words = (size_t)memory_of_a_buffer(&w);
     word *memory = calloc(BUFFERS * words * (size_t)set->ranks, sizeof *memory);
     if (memory == NULL)
@@ -340,12 +332,16 @@ const char *adversary_run(const plan_set *set, bool in_place, uint64_t seed)
     return wrong;
 }
 
+/* Slices cut ranges. */
 const char *adversary_attack(const plan_set *set, int times)
 {
-    for (int i = 0; i < times; i++) {
-        const char *wrong = adversary_run(set, i % 2 == 1, (uint64_t)i);
-        if (wrong != NULL)
-            return wrong;
+    plan_set cut = plans_cut(set);
+    const char *wrong = NULL;
+    for (int i = 0; i < times && wrong == NULL; i++) {
+        uint64_t random = mix((word)i + 1);
+        const int slices = 1 + (int)plans_random(&random, MOST_SLICES);
+        wrong = attack(slices > 1 ? &cut : set, slices, i % 2 == 1, random);
     }
-    return NULL;
+    plans_free(&cut);
+    return wrong;
 }

@@ -106,6 +106,26 @@ static void copy_step(plan *to, const plan_cursor *at)
         copy_operand(to, plan_output(at, step, i), true);
 }
 
+static void copy_piece(plan *to, plan_loc loc, int piece, bool out)
+{
+    loc.chunk += piece;
+    loc.chunks = 1;
+    copy_operand(to, loc, out);
+}
+
+static void copy_cut(plan *to, const plan_cursor *at)
+{
+    const plan_step *step = plan_at(at);
+    const int pieces = step->ins > 0 ? plan_input(at, step, 0).chunks : 1;
+    for (int piece = 0; piece < pieces; piece++) {
+        plan_add_step(to, step);
+        for (int i = 0; i < step->ins; i++)
+            copy_piece(to, plan_input(at, step, i), piece, false);
+        for (int i = 0; i < step->outs; i++)
+            copy_piece(to, plan_output(at, step, i), piece, true);
+    }
+}
+
 static plan *empty_like(const plan *p)
 {
     plan *copy = plan_new(p->collective, p->algorithm, p->rank, p->ranks, p->root, p->chunks);
@@ -144,6 +164,18 @@ plan_set plans_copy(const plan_set *set)
     for (int rank = 0; rank < set->ranks; rank++)
         replace(&copy, rank, copy_reordered(set->of[rank], -1, -1));
     return copy;
+}
+
+plan_set plans_cut(const plan_set *set)
+{
+    plan_set cut = {.ranks = set->ranks};
+    for (int rank = 0; rank < set->ranks; rank++) {
+        plan *copy = empty_like(set->of[rank]);
+        for (plan_cursor at = plan_begin(set->of[rank]); plan_at(&at) != NULL; plan_next(&at))
+            copy_cut(copy, &at);
+        replace(&cut, rank, copy);
+    }
+    return cut;
 }
 
 void plans_drop(plan_set *set, int rank, int index)

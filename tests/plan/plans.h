@@ -32,6 +32,8 @@ plan_world plans_world(int ranks, int per_host);
 
 plan_set plans_build(const plan_case *c);
 plan_set plans_copy(const plan_set *set);
+/** As slices run them: each chunk of a range is a step, and a message, of its own. */
+plan_set plans_cut(const plan_set *set);
 void plans_free(plan_set *set);
 
 /** plan_check(); fails the test with the checker's text unless it accepts. */

@@ -513,11 +513,74 @@ static void scratch_is_not_written_again_in_the_next_slice_while_it_is_lent(void
     plan_fold_into(set.of[1], PLAN_DST);
     seal(&set);
     plan_set waiting = plans_copy(&set);
-    expect_refused_and_broken(&set, "-> scratch[4..5], r1:wire[4..5]) overwrites");
+    expect_refused_and_broken(&set, "-> scratch[4], r1:wire[4]) overwrites");
     plan_wait(waiting.of[0], 1, 0);
     plans_expect_proven(&waiting);
     assert_null(adversary_attack(&waiting, 500));
     plans_free(&waiting);
+}
+
+/* Rank 0 gives rank 1 its sum. From the second slice on it has heard of rank 1, so it may store it
+ * there, while rank 1 may still read its own chunk for its second message. */
+static plan_set eager_sums(int first_to, int second_to)
+{
+    plan_set set = {.ranks = 3};
+    for (int rank = 0; rank < 3; rank++)
+        assert_non_null(set.of[rank] = plan_new(PLAN_ALL_REDUCE, "hand", rank, 3, 0, 1));
+    plan_send_eager(set.of[1], PLAN_SRC, 0, 1, first_to, PLAN_WIRE);
+    plan_send_eager(set.of[1], PLAN_SRC, 0, 1, second_to, PLAN_WIRE);
+    plan_recv(set.of[1], 0, PLAN_DST, 0, 1);
+    plan_fold(set.of[2], 0, 1);
+    plan_fold_message(set.of[2], 1, PLAN_WIRE_DATA);
+    plan_fold_local(set.of[2], PLAN_SRC);
+    plan_fold_to(set.of[2], 0, PLAN_WIRE);
+    plan_send_eager(set.of[2], PLAN_SRC, 0, 1, 0, PLAN_WIRE);
+    plan_recv(set.of[2], 0, PLAN_DST, 0, 1);
+    plan_fold(set.of[0], 0, 1);
+    plan_fold_message(set.of[0], 2, PLAN_WIRE_ACC);
+    plan_fold_local(set.of[0], PLAN_SRC);
+    plan_fold_to(set.of[0], 1, PLAN_DST);
+    plan_fold(set.of[0], 0, 1);
+    plan_fold_message(set.of[0], 1, PLAN_WIRE_DATA);
+    plan_fold_message(set.of[0], 2, PLAN_WIRE_DATA);
+    plan_fold_local(set.of[0], PLAN_SRC);
+    plan_fold_into(set.of[0], PLAN_DST);
+    plan_fold_to(set.of[0], 2, PLAN_DST);
+    seal(&set);
+    return set;
+}
+
+static void a_store_that_is_too_early_in_later_slices_is_seen(void **state)
+{
+    plan_set set = eager_sums(2, 0);
+    (void)state;
+    expect_refused_and_broken(&set, "in place: rank 0, step 2 (fold r2:wire[1]");
+    set = eager_sums(0, 2);
+    plans_expect_proven(&set);
+    assert_null(adversary_attack(&set, 1000));
+    plans_free(&set);
+}
+
+/* Slices cut ranges, and a wait of a slice spares so many chunks: here the half of the message that
+ * rank 1 takes only when rank 0 has gone on. */
+static void a_wait_that_spares_a_part_of_a_range_is_seen(void **state)
+{
+    plan_set set = {.ranks = 3};
+    (void)state;
+    for (int rank = 0; rank < 3; rank++)
+        assert_non_null(set.of[rank] = plan_new(PLAN_BROADCAST, "hand", rank, 3, 0, 2));
+    plan_send(set.of[0], PLAN_SRC, 0, 2, 1, PLAN_DST);
+    plan_wait(set.of[0], 1, 1);
+    plan_send(set.of[0], PLAN_SRC, 0, 2, 2, PLAN_DST);
+    plan_copy(set.of[0], PLAN_SRC, 0, PLAN_DST, 0, 2);
+    plan_wait(set.of[0], 1, 0);
+    plan_wait(set.of[0], 2, 0);
+    plan_recv(set.of[2], 0, PLAN_DST, 0, 2);
+    plan_send_eager(set.of[2], PLAN_DST, 0, 2, 1, PLAN_DST);
+    plan_recv(set.of[1], 2, PLAN_DST, 0, 2);
+    plan_recv(set.of[1], 0, PLAN_DST, 0, 2);
+    seal(&set);
+    expect_refused_and_broken(&set, "rank 0, step 2 (wait for r1 but its last 1): waits for ever");
 }
 
 /* ---- Memory ---------------------------------------------------------------------- */
@@ -754,6 +817,8 @@ int main(void)
         cmocka_unit_test(a_range_is_not_copied_onto_a_part_of_itself),
         cmocka_unit_test(a_fold_may_relay_to_several),
         cmocka_unit_test(scratch_is_not_written_again_in_the_next_slice_while_it_is_lent),
+        cmocka_unit_test(a_store_that_is_too_early_in_later_slices_is_seen),
+        cmocka_unit_test(a_wait_that_spares_a_part_of_a_range_is_seen),
         cmocka_unit_test(a_missing_wait_is_seen),
         cmocka_unit_test(a_wait_for_too_little_is_seen),
         cmocka_unit_test(waits_for_each_other_are_seen),
