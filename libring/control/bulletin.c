@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two logs: one grows, of the other the latest notes are kept. Connections count what they were
- * told of each. A note that is known goes no further, so none goes in circles. */
+ * Two logs: of one the older notes go once all neighbours know them, of the other at once.
+ * Connections count what they were told of each. A note that is known goes no further, so none goes
+ * in circles; and none comes back that all neighbours have told. */
 #include "bulletin.h"
 
 #include "departure.h"
@@ -106,6 +107,65 @@ static void keep(membership *m, const control_message *note)
     membership_due(m, m->posted_at + BYPASS_SECONDS);
 }
 
+/* It tells what it knows, each note once: as many as are here means the same ones. */
+static bool knows_less(const membership *m, const connection *c)
+{
+    return c->edge && connection_is_open(c) && !c->left && m->lost[c->peer] == LOSS_NONE &&
+           c->answers < m->bulletins[BULLETIN_LASTING].count;
+}
+
+static bool is_awaited(const membership *m, const connection *c)
+{
+    return knows_less(m, c) && !c->bypassed;
+}
+
+/* Losses are few, and whoever connects must know them. */
+static bool may_go(const control_message *note)
+{
+    return note->kind != CONTROL_LOST;
+}
+
+/* Of the log that lasts, the oldest that may go; what connections count goes along. */
+static void drop_notes(membership *m, int count)
+{
+    bulletin *b = &m->bulletins[BULLETIN_LASTING];
+    int to = 0;
+    for (int at = 0; at < b->count; at++) {
+        if (count == 0 || !may_go(&b->notes[at])) {
+            b->notes[to++] = b->notes[at];
+            continue;
+        }
+        count--;
+        for (connection *c = m->connections; c != NULL; c = c->next) {
+            c->told[BULLETIN_LASTING] -= c->told[BULLETIN_LASTING] > to;
+            c->answers -= c->answers > 0;
+        }
+    }
+    b->count = to;
+}
+
+static int count_ends(const bulletin *b)
+{
+    int ends = 0;
+    for (int i = 0; i < b->count; i++)
+        ends += may_go(&b->notes[i]);
+    return ends;
+}
+
+/* Only while all neighbours have told what is here. */
+static void shed(membership *m)
+{
+    const bulletin *b = &m->bulletins[BULLETIN_LASTING];
+    if (b->count <= BULLETIN_ENDS)
+        return;
+    for (const connection *c = m->connections; c != NULL; c = c->next)
+        if (knows_less(m, c))
+            return;
+    const int ends = count_ends(b);
+    if (ends > BULLETIN_ENDS)
+        drop_notes(m, ends - BULLETIN_ENDS / 2);
+}
+
 static void apply(membership *m, const control_message *note)
 {
     if (note->kind == CONTROL_LOST)
@@ -125,12 +185,14 @@ void bulletin_post(membership *m, const control_message *note)
     keep(m, note);
     apply(m, note);
     membership_flush(m);
+    shed(m);
 }
 
 void bulletin_hear(membership *m, connection *c, const control_message *note)
 {
     c->answers += c->edge && log_of(note) == BULLETIN_LASTING;
     bulletin_post(m, note);
+    shed(m);
 }
 
 const control_message *bulletin_find(const membership *m, enum control_kind kind,
@@ -184,13 +246,6 @@ bool bulletin_speak(membership *m, connection *c, control_message *out)
 }
 
 /* ---- When a neighbour does not answer ---------------------------------------------- */
-
-/* It tells what it knows, each note once: as many as are here means the same ones. */
-static bool is_awaited(const membership *m, const connection *c)
-{
-    return c->edge && connection_is_open(c) && !c->left && !c->bypassed &&
-           m->lost[c->peer] == LOSS_NONE && c->answers < m->bulletins[BULLETIN_LASTING].count;
-}
 
 /* Its neighbours in the tree hear of it all the same. */
 static void bypass(membership *m, connection *silent)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * bulletin: what all ranks are told. Whoever has a note that it did not know keeps it and tells
- * its neighbours, each connection once; who connects later is told all that is kept. What ends
- * communicators is kept for the membership's life, statements while they are recent.
+ * its neighbours, each connection once; who connects later is told all that is kept. Losses, two
+ * a rank at most, are kept for the membership's life; of verdicts, votes and decisions the latest
+ * BULLETIN_ENDS / 2 at least and BULLETIN_ENDS at most, or more while neighbours have still to say
+ * that they know them; of statements the latest BULLETIN_STATEMENTS. So a rank that makes a
+ * communicator after so many others have failed may not hear that this one had failed before.
  */
 #ifndef RING_CONTROL_BULLETIN_H
 #define RING_CONTROL_BULLETIN_H

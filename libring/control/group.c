@@ -83,6 +83,7 @@ static ring_status find_own(const control_world *of, const int *ranks, int count
 static void free_derived(group *g)
 {
     free(g->votes);
+    free(g->decision);
     free((int *)g->ranks);
     free(g->world.cards);
     free(g);

@@ -30,9 +30,10 @@ typedef struct group {
     void *on_statement_context;
 
     /* Shrinking. */
-    int round;        /* what is voted in now, from 1        */
-    int *votes;       /* [size] the latest round of each     */
-    double decide_by; /* the voters' deadline, if there are any */
+    int round;                 /* what is voted in now, from 1        */
+    int *votes;                /* [size] the latest round of each     */
+    double decide_by;          /* the voters' deadline, if there are any */
+    control_message *decision; /* the latest; NULL: none */
     struct group *next;
 } group;
 

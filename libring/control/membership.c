@@ -369,6 +369,7 @@ void membership_free(membership *m)
         free(p);
     }
     free(m->all.votes);
+    free(m->all.decision);
     free(m->lost);
     free(m->statements_of);
     free(m->unreachable);

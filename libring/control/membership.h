@@ -34,6 +34,8 @@ typedef struct bulletin {
     int count, room;
 } bulletin;
 enum { BULLETIN_LASTING, BULLETIN_RECENT, BULLETINS, BULLETIN_STATEMENTS = 32 };
+/** How communicators ended: beyond so many the older half goes once all neighbours know it. */
+enum { BULLETIN_ENDS = 256 };
 
 /** A reason to end a communicator that the top has not answered, see verdict.h. */
 typedef struct proposal {

@@ -141,21 +141,33 @@ static void hear_vote(group *g, const control_message *note)
         g->decide_by = deadline;
 }
 
+/* The group keeps it: the bulletin may drop it before a late caller asks. */
+static void hear_decision(group *g, const control_message *note)
+{
+    if (note->count < g->round)
+        return;
+    control_message *kept = g->decision != NULL ? g->decision : malloc(sizeof *kept);
+    g->round = note->count + 1;
+    g->decision = kept;
+    if (kept != NULL)
+        *kept = *note;
+    else
+        log_warn("no memory to keep who goes on");
+}
+
 void shrink_hear(group *g, const control_message *note)
 {
     if (note->kind == CONTROL_VOTE)
         hear_vote(g, note);
-    else if (note->kind == CONTROL_DECISION && note->count >= g->round)
-        g->round = note->count + 1;
+    else if (note->kind == CONTROL_DECISION)
+        hear_decision(g, note);
     membership_due(g->member, 0);
 }
 
 /* The latest decision, if it made a communicator. */
 static const control_message *success(const group *g)
 {
-    const control_message *latest = bulletin_find(g->member, CONTROL_DECISION, g->world.id,
-                                                  g->round - 1);
-    return latest != NULL && latest->status == RING_OK ? latest : NULL;
+    return g->decision != NULL && g->decision->status == RING_OK ? g->decision : NULL;
 }
 
 /* @param round  0: in none any more. */
@@ -188,7 +200,7 @@ static ring_status await_decision(group *g, double deadline, control_message *de
         shrink_tick(m, clock_now());
     }
     while (found == NULL) {
-        found = bulletin_find(m, CONTROL_DECISION, g->world.id, round);
+        found = g->round > round ? g->decision : NULL;
         if (found == NULL && !control_wait(&m->changed, deadline + GRACE_SECONDS))
             return fail(RING_ERR_TIMEOUT,
                         "the ranks that are left did not agree in time on who goes on");

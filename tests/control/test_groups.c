@@ -5,6 +5,8 @@
  */
 #include "stage.h"
 
+#include "membership.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -612,6 +614,104 @@ static void statements_do_not_go_in_circles(void **state)
     stage_run(stage_new(4, flood_by_all), 0);
 }
 
+/* ---- What is forgotten --------------------------------------------------------------- */
+
+enum { FEW = 4, FEW_BITS = 0xf, FAILURES = 150, FIRST_ID = 1000 };
+
+/* Each end is a verdict, and a note of each rank that it takes no part in a shrinking. */
+static ring_status fail_one(control_world *w, int i)
+{
+    control_world *other;
+    RING_TRY(derive_bits(w, (uint64_t)(FIRST_ID + i), FEW_BITS, &other));
+    if (w->rank == i % FEW)
+        control_report(other, RING_ERR_ABORTED, "enough of this one");
+    const ring_status status = expect_verdict(other, RING_ERR_ABORTED, "enough of this one");
+    control_free(other);
+    return status;
+}
+
+static int notes_kept(control_world *w)
+{
+    control_lock();
+    const int count = group_of(w)->member->bulletins[BULLETIN_LASTING].count;
+    control_unlock();
+    return count;
+}
+
+static ring_status few_notes_are_kept(control_world *w)
+{
+    const double deadline = clock_now() + 10;
+    while (notes_kept(w) > BULLETIN_ENDS && clock_now() < deadline)
+        clock_sleep(0.001);
+    const int kept = notes_kept(w);
+    return kept >= BULLETIN_ENDS / 2 && kept <= BULLETIN_ENDS
+               ? RING_OK
+               : fail(RING_ERR_INTERNAL, "%d notes are kept", kept);
+}
+
+/* All but the last rank decide without it. */
+static ring_status shrink_without_last(control_world *w, control_world *broken)
+{
+    control_world *left;
+    if (w->rank == 0)
+        control_report(broken, RING_ERR_ABORTED, "enough of it");
+    RING_TRY(expect_verdict(broken, RING_ERR_ABORTED, "enough of it"));
+    if (w->rank == FEW - 1)
+        return RING_OK;
+    RING_TRY(control_shrink(broken, clock_now() + 0.3, &left));
+    control_free(left);
+    return RING_OK;
+}
+
+static ring_status learns_that_it_is_out(control_world *broken)
+{
+    control_world *left;
+    const ring_status status = control_shrink(broken, clock_now() + 5, &left);
+    return status == RING_ERR_PEER && strstr(fail_text(), "is out") != NULL
+               ? RING_OK
+               : fail(RING_ERR_INTERNAL, "the late shrink: %d", (int)status);
+}
+
+static ring_status make_late(stage *s, control_world *w, uint64_t id, int steps)
+{
+    control_world *late;
+    if (w->rank == FEW - 1)
+        RING_TRY(stage_meet(s, steps, FEW));
+    RING_TRY(derive_bits(w, id, FEW_BITS, &late));
+    if (w->rank == 1)
+        control_report(late, RING_ERR_ABORTED, "too late");
+    RING_TRY(expect_verdict(late, RING_ERR_ABORTED, "too late"));
+    if (w->rank != FEW - 1)
+        RING_TRY(stage_meet(s, steps, FEW));
+    control_free(late);
+    return RING_OK;
+}
+
+static ring_status forget_most(stage *s, control_world **w)
+{
+    control_world *broken;
+    RING_TRY(derive_bits(*w, s->ids[0], FEW_BITS, &broken));
+    RING_TRY(shrink_without_last(*w, broken));
+    RING_TRY(stage_meet(s, 1, FEW));
+    for (int i = 0; i < FAILURES; i++)
+        RING_TRY(fail_one(*w, i));
+    RING_TRY(stage_meet(s, 2, FEW));
+    RING_TRY(few_notes_are_kept(*w));
+    RING_TRY(make_late(s, *w, s->ids[1], 3));
+    if ((*w)->rank == FEW - 1)
+        RING_TRY(learns_that_it_is_out(broken));
+    RING_TRY(expect_verdict(*w, RING_OK, ""));
+    RING_TRY(stage_meet(s, 4, FEW));
+    control_free(broken);
+    return RING_OK;
+}
+
+static void most_of_what_ended_is_forgotten(void **state)
+{
+    (void)state;
+    stage_run(stage_new(FEW, forget_most), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
@@ -630,6 +730,7 @@ int main(void)
         TEST(that_all_wait_is_told_once_and_each_refusal),
         TEST(statements_do_not_push_verdicts_out),
         TEST(statements_do_not_go_in_circles),
+        TEST(most_of_what_ended_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
