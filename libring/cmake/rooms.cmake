@@ -36,10 +36,11 @@ function(ring_program name)
 endfunction()
 
 # ring_test(NAME source... [ROOMS room...] [LIBS lib...] [LABELS label...] [TIMEOUT s]):
-# a cmocka program and its ctest entry. Exit status 77 is a skip.
+# a cmocka program and its ctest entry. Exit status 77 is a skip: also of all cases.
 function(ring_test name)
     cmake_parse_arguments(arg "NO_ENTRY" "TIMEOUT" "ROOMS;LIBS;LABELS" ${ARGN})
-    add_executable(test_${name} ${arg_UNPARSED_ARGUMENTS})
+    add_executable(test_${name} ${arg_UNPARSED_ARGUMENTS} $<TARGET_OBJECTS:test_ending>)
+    target_link_options(test_${name} PRIVATE -Wl,--wrap=_skip,--wrap=_cmocka_run_group_tests)
     set_target_properties(test_${name} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
     target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
