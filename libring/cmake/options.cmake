@@ -39,7 +39,7 @@ if(NOT RING_SANITIZE)
         $<$<CONFIG:Release>:-U_FORTIFY_SOURCE$<SEMICOLON>-D_FORTIFY_SOURCE=2>)
 else()
     target_compile_definitions(ring_options INTERFACE RING_CHECKED)
-    target_compile_options(ring_options INTERFACE -g -fno-omit-frame-pointer
+    target_compile_options(ring_options INTERFACE -fno-omit-frame-pointer
         -fsanitize=${RING_SANITIZE} -fno-sanitize-recover=all)
     target_link_options(ring_options INTERFACE -fsanitize=${RING_SANITIZE})
 endif()

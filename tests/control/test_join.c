@@ -401,7 +401,7 @@ static void a_rank_that_cannot_join_says_why_on_all(void **state)
 {
     (void)state;
     for (int victim = 0; victim < 3; victim++) {
-        char name[16];
+        char name[24];
         unable u = {.id = new_id(), .victim = victim};
         crew *c = crew_new(3);
         snprintf(name, sizeof name, "rank %d (", victim);
