@@ -211,10 +211,11 @@ static ring_status check_place(const race *c, int32_t place)
 
 static ring_status check_places(race *c)
 {
-    for (int32_t i = 0; i < sim_places(c->done); i++)
+    const int32_t places = sim_places(c->done);
+    for (int32_t i = 0; i < places; i++)
         c->places[i] = -1;
     RING_TRY(add_uses(c));
-    for (int32_t place = 0; place < sim_places(c->done); place++)
+    for (int32_t place = 0; place < places; place++)
         RING_TRY(check_place(c, place));
     return RING_OK;
 }

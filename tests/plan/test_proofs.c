@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The checker proves every collective of one algorithm (the argument) for 1 to 64 ranks, for
- * several chunkings and roots, and for the chunks that the algorithm itself asks for. */
+ * several chunkings and roots, and for the chunks that the algorithm itself asks for: all with
+ * RING_TEST_LONG, else those of few ranks and a sample of the others (draw.h). */
+#include "draw.h"
 #include "plans.h"
 
 #include <setjmp.h>
@@ -12,6 +14,8 @@
 
 static const char *algorithm;
 
+static uint64_t drawn; /* state of the sample */
+
 static void prove(const plan_case *c)
 {
     plan_set set = plans_build(c);
@@ -19,23 +23,28 @@ static void prove(const plan_case *c)
     plans_free(&set);
 }
 
-/* Sanitizers are an order of magnitude slower: they see all small numbers and some large. */
+/* Sanitizers are an order of magnitude slower. */
 static bool is_tried(int ranks)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return ranks <= 12 || ranks == 31 || ranks == 64;
+    enum { ONE_IN = 400 };
 #else
-    (void)ranks;
-    return true;
+    enum { ONE_IN = 40 };
 #endif
+    return ranks <= 4 || test_is_long() || test_draw(&drawn, ONE_IN) == 0;
+}
+
+static void prove_if_tried(const plan_case *c)
+{
+    if (is_tried(c->ranks))
+        prove(c);
 }
 
 static void every_collective_is_proven_for_1_to_64_ranks(void **state)
 {
     (void)state;
     for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
-        if (is_tried(ranks))
-            plans_each_case(algorithm, ranks, prove);
+        plans_each_case(algorithm, ranks, prove_if_tried);
 }
 
 static void prove_own_choices(plan_case c)
@@ -45,7 +54,7 @@ static void prove_own_choices(plan_case c)
         const plan_world world = plans_world(c.ranks, c.per_host);
         c.chunks = c.algorithm->chunks(c.collective, &world, bytes);
         if (c.chunks != before)
-            prove(&c);
+            prove_if_tried(&c);
         before = c.chunks;
     }
 }
@@ -53,13 +62,12 @@ static void prove_own_choices(plan_case c)
 static void own_choice_of_chunks_is_proven_at_every_size(void **state)
 {
     const algo *a = algo_find(algorithm);
-    static const int ranks[] = {1, 2, 3, 5, 8, 17};
     (void)state;
-    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
+    for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
         for (int c = 0; c <= PLAN_BARRIER; c++)
             for (int per_host = 0; per_host <= 3 && a->supports((plan_collective)c); per_host += 3)
                 prove_own_choices(
-                    (plan_case){a, (plan_collective)c, ranks[i], ranks[i] / 3, 0, per_host});
+                    (plan_case){a, (plan_collective)c, ranks, ranks / 3, 0, per_host});
 }
 
 static plan *build(plan_collective collective, int rank, int root, int chunks)
@@ -93,5 +101,6 @@ int main(int argc, char **argv)
     if (argc != 2 || algo_find(argv[1]) == NULL)
         return 2;
     algorithm = argv[1];
+    drawn = test_seed();
     return cmocka_run_group_tests_name(argv[1], tests, NULL, NULL);
 }
