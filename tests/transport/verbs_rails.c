@@ -21,6 +21,9 @@ static const transport_ib hasty = {.hca = "", .gid_index = -1, .timeout = 8, .re
 /* After some seconds. */
 static const transport_ib patient = {.hca = "", .gid_index = -1, .timeout = 18, .retries = 7};
 
+/* Never. */
+static const transport_ib endless = {.hca = "", .gid_index = -1, .timeout = 0, .retries = 7};
+
 static void cut(const char *device, bool is_cut)
 {
     bool (*function)(const char *, bool);
@@ -147,6 +150,57 @@ static void fatal_goes_over(void)
 {
     ends e = open_with("devices=2", &patient);
     run_traffic(&e, fail_first);
+    ends_close(&e);
+}
+
+/* fake0:1 and fake0:2 are one adapter. */
+static void other_adapter_first(void)
+{
+    ends e = open_with("devices=2,ports=2", &patient);
+    run_traffic(&e, fail_first);
+    ends_close(&e);
+}
+
+static void fail_the_port(void)
+{
+    cut("fake0", true);
+    report("fake0", IBV_EVENT_PORT_ERR);
+}
+
+static void port_error_goes_over(void)
+{
+    ends e = open_with("devices=2", &endless);
+    run_traffic(&e, fail_the_port);
+    ends_close(&e);
+}
+
+static void fail_and_mend(void)
+{
+    fail_the_port();
+    clock_sleep(0.05);
+    cut("fake0", false);
+    report("fake0", IBV_EVENT_PORT_ACTIVE);
+}
+
+static void port_error_of_the_only_rail(void)
+{
+    ends e = open_with("devices=1", &endless);
+    run_traffic(&e, fail_and_mend);
+    ends_close(&e);
+}
+
+/* The first rail still carries, the other one nothing: whoever went over would wait for ever. */
+static void fail_both_ports(void)
+{
+    cut("fake1", true);
+    report("fake1", IBV_EVENT_PORT_ERR);
+    report("fake0", IBV_EVENT_PORT_ERR);
+}
+
+static void port_error_of_both_rails(void)
+{
+    ends e = open_with("devices=2", &endless);
+    run_traffic(&e, fail_both_ports);
     ends_close(&e);
 }
 
@@ -328,6 +382,10 @@ int main(int argc, char **argv)
 {
     static const named_test tests[] = {{"goes_over", goes_over},
                                        {"fatal_goes_over", fatal_goes_over},
+                                       {"other_adapter_first", other_adapter_first},
+                                       {"port_error_goes_over", port_error_goes_over},
+                                       {"port_error_of_the_only_rail", port_error_of_the_only_rail},
+                                       {"port_error_of_both_rails", port_error_of_both_rails},
                                        {"mended_in_time", mended_in_time},
                                        {"all_cut", all_cut},
                                        {"acknowledged_before_the_end", acknowledged_before_the_end},

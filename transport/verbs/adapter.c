@@ -307,6 +307,13 @@ static log_level level_of(enum ibv_event_type type)
     }
 }
 
+static void note_port(const adapter_device *device, int number, bool is_down)
+{
+    for (int i = 0; i < process.port_count; i++)
+        if (process.ports[i].device == device && process.ports[i].number == number)
+            atomic_store(&process.ports[i].down, is_down);
+}
+
 void adapter_look_at_events(adapter_device *device)
 {
     const ibverbs *api = ibverbs_load();
@@ -316,6 +323,8 @@ void adapter_look_at_events(adapter_device *device)
     while (api->get_async_event(device->context, &event) == 0) {
         if (event.event_type == IBV_EVENT_DEVICE_FATAL || event.event_type == IBV_EVENT_CQ_ERR)
             atomic_store(&device->dead, true);
+        if (event.event_type == IBV_EVENT_PORT_ERR || event.event_type == IBV_EVENT_PORT_ACTIVE)
+            note_port(device, event.element.port_num, event.event_type == IBV_EVENT_PORT_ERR);
         log_at(level_of(event.event_type), "verbs: %s reports: %s", device->name,
                api->event_type_str(event.event_type));
         api->ack_async_event(&event);

@@ -45,8 +45,9 @@ typedef struct adapter_port {
     int gid_index;   /* the one that was chosen */
     const char *why; /* it was */
     union ibv_gid gid;
-    size_t longest; /* bytes of one transfer */
-    double rate;    /* bytes a second; 0: not known */
+    size_t longest;    /* bytes of one transfer */
+    double rate;       /* bytes a second; 0: not known */
+    _Atomic bool down; /* since it was opened, and not up again */
 } adapter_port;
 
 /** All active ports of this process's devices, by name. Opens the devices at the first call.

@@ -10,7 +10,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 
 static const char magic[8] = "ringibv";
 
@@ -55,24 +55,43 @@ ring_status verbs_greet(verbs_link *l)
                         .ports = (uint16_t)l->port_count,
                         .nearest = (uint16_t)l->nearest};
     memcpy(mine.magic, magic, sizeof magic);
+    for (int i = 0; i < l->port_count; i++)
+        mine.adapter[i] = (uint8_t)l->ports[i]->device->index;
     return say(l, &mine, sizeof mine);
 }
 
-/* Both ends choose alike: the lower rank's nearest port, the next channel's is the next one, and
- * behind it the one that is left when it fails. */
+/* Both ends choose alike: the lower rank's nearest port, and the next channel's is the next one. */
 static int first_port(const verbs_link *l, const verbs_hello *theirs, int count)
 {
     const int wanted = l->rank < l->head.peer ? l->nearest : theirs->nearest;
     return (wanted + l->channel) % count;
 }
 
+/* What is left when the first one fails: the next port of another adapter at both ends, else at
+ * one, else the next one. */
+static int second_port(const verbs_link *l, const verbs_hello *theirs, int count, int first)
+{
+    int best = (first + 1) % count, most = 0;
+    for (int i = 1; i < count; i++) {
+        const int at = (first + i) % count;
+        const int apart = (l->ports[at]->device != l->ports[first]->device) +
+                          (theirs->adapter[at] != theirs->adapter[first]);
+        if (apart > most) {
+            best = at;
+            most = apart;
+        }
+    }
+    return best;
+}
+
 static ring_status open_rails(verbs_link *l, const verbs_hello *theirs)
 {
     const int count = l->port_count < theirs->ports ? l->port_count : theirs->ports;
     const int first = first_port(l, theirs, count);
+    const int chosen[VERBS_RAILS] = {first, second_port(l, theirs, count, first)};
     const int rails = count < VERBS_RAILS ? count : VERBS_RAILS;
     for (int r = 0; r < rails; r++) {
-        const adapter_port *port = l->ports[(first + r) % count];
+        const adapter_port *port = l->ports[chosen[r]];
         RING_TRY(queue_pair_open(&l->queue[r], port, &l->options, l->wake, &l->armed));
         l->rails = r + 1;
         l->user.devices |= 1u << port->device->index;

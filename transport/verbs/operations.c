@@ -254,18 +254,36 @@ static bool has_other_rail(const verbs_link *l)
            queue_pair_failure(&l->queue[other]) == IBV_WC_SUCCESS;
 }
 
+/* Rather than retry until the queue pair gives up. */
+static bool may_drain(const verbs_link *l)
+{
+    const adapter_port *port = l->queue[l->active].port;
+    if (!atomic_load_explicit(&port->down, memory_order_relaxed) || !has_other_rail(l))
+        return false;
+    const adapter_port *other = l->queue[l->active + 1].port;
+    adapter_look_at_events(other->device);
+    return !atomic_load(&other->down) && !atomic_load(&other->device->dead);
+}
+
+static const char *why_changed(const queue_pair *old)
+{
+    const enum ibv_wc_status failure = queue_pair_failure(old);
+    if (failure != IBV_WC_SUCCESS)
+        return ibverbs_explain(failure);
+    if (atomic_load(&old->port->device->dead))
+        return "the adapter failed";
+    return atomic_load(&old->port->down) ? "the port went down" : "the peer's end failed";
+}
+
 /* Nothing comes over the old queue pair once it is closed, so what has arrived is final. */
 static void change_rail(verbs_link *l)
 {
     queue_pair *old = &l->queue[l->active];
-    const enum ibv_wc_status failure = queue_pair_failure(old);
+    const char *why = why_changed(old);
     queue_pair_close(old);
     l->active++;
     log_warn("verbs: rank %d goes on over %s with rank %d: over %s %s", l->rank,
-             l->queue[l->active].port->name, l->head.peer, old->port->name,
-             failure != IBV_WC_SUCCESS               ? ibverbs_explain(failure)
-             : atomic_load(&old->port->device->dead) ? "the adapter failed"
-                                                     : "the peer's end failed");
+             l->queue[l->active].port->name, l->head.peer, old->port->name, why);
     l->words[WORD_LEFT] = (uint64_t)l->active;
     l->words[WORD_ARRIVED] = verbs_arrived(l);
     l->resuming = true;
@@ -301,7 +319,7 @@ static void look_at_rails(verbs_link *l)
     const bool dead = atomic_load_explicit(&q->port->device->dead, memory_order_relaxed);
     const bool failed = queue_pair_failure(q) != IBV_WC_SUCCESS;
     const bool left = l->heard_words[WORD_LEFT] > (uint64_t)l->active;
-    if ((failed || left || dead) && has_other_rail(l))
+    if (((failed || left || dead) && has_other_rail(l)) || may_drain(l))
         change_rail(l);
     else if (dead)
         (void)verbs_break(l, fail(RING_ERR_SYSTEM,

@@ -22,8 +22,9 @@
  * with a wake-up. A frame that was posted before that came over has none: so the sleeper looks
  * again at growing intervals.
  *
- * Rails. A link has a queue pair on one port, and a second one on the next if there is one. When
- * the first fails, each end closes its own, counts the slots that had arrived till then, and says
+ * Rails. A link has a queue pair on one port, and a second one on another if there is one, of
+ * another adapter if there is one. When the first fails, or its port goes down while the other's is
+ * up, each end closes its own, counts the slots that had arrived till then, and says
  * so over the second; then what had not arrived is posted there again. Nothing that the peer has
  * seen is written twice, so no memory changes that somebody already uses.
  */
@@ -118,6 +119,7 @@ typedef enum verbs_phase {
 typedef struct verbs_hello {
     char magic[8];
     uint16_t version, ports, nearest, pad;
+    uint8_t adapter[ADAPTER_MOST_PORTS]; /* of each port, a number */
 } verbs_hello;
 
 typedef struct verbs_address {

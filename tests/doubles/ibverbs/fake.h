@@ -19,6 +19,7 @@
 
 enum {
     MOST_DEVICES = 16,
+    MOST_PORTS = 2, /* of a device */
     MOST_SGES = 16,
     MOST_PIECES = 16, /* of one message */
     MOST_SLOTS = 1 << 16,
@@ -29,7 +30,7 @@ enum {
 /* ---- Settings: FAKE_IBVERBS ---- */
 
 typedef struct fake_settings {
-    int devices;
+    int devices, ports;
     bool infiniband, strict_inline, no_dmabuf, no_copy_on_fork;
     char down[IBV_SYSFS_NAME_MAX];
     uint32_t most_inline, mtu, most_wrs, most_reads;
@@ -92,7 +93,7 @@ typedef struct fake_device {
     struct ibv_device base;
     int number;
     bool cut;
-    enum ibv_port_state state;
+    enum ibv_port_state state[MOST_PORTS];
     fake_context *contexts;
 } fake_device;
 
@@ -105,6 +106,8 @@ struct fake_context {
 };
 
 fake_device *fake_device_find(const char *name);
+/** Ports are counted from 1. */
+bool fake_device_has_port(uint32_t port);
 fake_context *fake_context_of(const struct ibv_context *context);
 union ibv_gid fake_device_gid(const fake_device *device);
 uint16_t fake_device_lid(const fake_device *device);

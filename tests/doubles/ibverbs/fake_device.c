@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Devices with one port each, contexts, and the events of a context. */
+ * Devices and their ports, contexts, and the events of a context. */
 #include "fake.h"
 
 #include <arpa/inet.h>
@@ -23,7 +23,8 @@ static void make(void)
         snprintf(d->base.name, sizeof d->base.name, "fake%d", i);
         snprintf(d->base.dev_name, sizeof d->base.dev_name, "uverbs%d", i);
         d->cut = strcmp(settings->down, d->base.name) == 0;
-        d->state = d->cut ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
+        for (int port = 0; port < settings->ports; port++)
+            d->state[port] = d->cut ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
     }
 }
 
@@ -34,6 +35,11 @@ fake_device *fake_device_find(const char *name)
         if (strcmp(devices[i].base.name, name) == 0)
             return &devices[i];
     return NULL;
+}
+
+bool fake_device_has_port(uint32_t port)
+{
+    return port >= 1 && port <= (uint32_t)fake_settings_get()->ports;
 }
 
 struct ibv_device **ibv_get_device_list(int *count)
@@ -222,14 +228,14 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *out)
     fill_limits(out);
     out->max_pkeys = 1;
     out->local_ca_ack_delay = 15;
-    out->phys_port_cnt = 1;
+    out->phys_port_cnt = (uint8_t)fake_settings_get()->ports;
     return 0;
 }
 
-static void fill_port(const fake_device *device, struct ibv_port_attr *out)
+static void fill_port(const fake_device *device, uint8_t port, struct ibv_port_attr *out)
 {
     const bool infiniband = fake_settings_get()->infiniband;
-    out->state = device->state;
+    out->state = device->state[port - 1];
     out->max_mtu = IBV_MTU_4096;
     out->active_mtu = fake_mtu();
     out->gid_tbl_len = GID_ENTRIES;
@@ -239,7 +245,7 @@ static void fill_port(const fake_device *device, struct ibv_port_attr *out)
     out->sm_lid = infiniband ? 1 : 0;
     out->active_width = 2;  /* 4 lanes */
     out->active_speed = 32; /* of 25 Gb/s */
-    out->phys_state = device->state == IBV_PORT_ACTIVE ? 5 : 3;
+    out->phys_state = out->state == IBV_PORT_ACTIVE ? 5 : 3;
     out->link_layer = infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
 }
 
@@ -248,10 +254,10 @@ static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port
 {
     struct ibv_port_attr all = {0};
     const int error = fake_failure("query_port");
-    if (error != 0 || port != 1)
+    if (error != 0 || !fake_device_has_port(port))
         return error != 0 ? error : EINVAL;
     fake_lock();
-    fill_port(fake_context_of(context)->device, &all);
+    fill_port(fake_context_of(context)->device, port, &all);
     fake_unlock();
     memset(out, 0, bytes);
     memcpy(out, &all, bytes < sizeof all ? bytes : sizeof all);
@@ -272,10 +278,11 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
     const int error = fake_failure("query_gid");
     if (error != 0)
         return error;
-    if (port != 1 || index >= GID_ENTRIES || flags != 0 || bytes < sizeof all)
+    if (!fake_device_has_port(port) || index >= GID_ENTRIES || flags != 0 || bytes < sizeof all)
         return EINVAL;
     if (!fake_device_gid_entry(fake_context_of(context)->device, index, &all))
         return ENODATA;
+    all.port_num = port;
     memset(out, 0, bytes);
     memcpy(out, &all, sizeof all);
     return 0;
@@ -298,7 +305,7 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 
     (void)context;
     if (fake_failure("query_pkey") != 0)
         return -1;
-    if (port != 1 || index != 0) {
+    if (!fake_device_has_port(port) || index != 0) {
         errno = EINVAL;
         return -1;
     }
@@ -309,7 +316,7 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 
 int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
 {
     (void)context;
-    return port == 1 && pkey == htons(0xffff) ? 0 : -1;
+    return fake_device_has_port(port) && pkey == htons(0xffff) ? 0 : -1;
 }
 
 /* ---- Asynchronous events ---- */
@@ -383,9 +390,9 @@ bool fake_ibverbs_port_event(const char *name, int event)
         return false;
     fake_lock();
     if (event == IBV_EVENT_PORT_ERR)
-        device->state = IBV_PORT_DOWN;
+        device->state[0] = IBV_PORT_DOWN;
     if (event == IBV_EVENT_PORT_ACTIVE)
-        device->state = IBV_PORT_ACTIVE;
+        device->state[0] = IBV_PORT_ACTIVE;
     for (fake_context *c = device->contexts; c != NULL; c = c->next)
         fake_events_add(&c->events, NULL, event);
     fake_unlock();

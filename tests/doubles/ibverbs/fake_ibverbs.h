@@ -8,8 +8,9 @@
  *
  * FAKE_IBVERBS is a comma list, read at the first call. What is unknown there ends the process.
  *   devices=N      fake0, fake1, ...; 2 unless told, 16 at most
+ *   ports=N        ports of each, with one address; 1 unless told, 2 at most
  *   link=eth|ib    RoCE (as unless told: GIDs 0 (v1) and 1 (v2), IPv4-mapped) or InfiniBand (LIDs)
- *   down=NAME      the port of that device is down
+ *   down=NAME      the ports of that device are down
  *   inline=BYTES   the most inline data that a queue pair is granted, 256 unless told; who asks for
  *                  more is granted this much
  *   strict_inline  who asks for more is refused
@@ -39,10 +40,10 @@
  *  to register memory. @return false: there is no such function. */
 FAKE_API bool fake_ibverbs_fail(const char *function, int nth);
 
-/** Nothing goes through that port any more, or again. @return false: there is no such device. */
+/** Nothing goes through that device any more, or again. @return false: there is no such device. */
 FAKE_API bool fake_ibverbs_cut(const char *device, bool cut);
 
-/** Tells all contexts of the device of an enum ibv_event_type of its port. IBV_EVENT_PORT_ERR and
+/** Tells all contexts of the device of an enum ibv_event_type of its port 1. IBV_EVENT_PORT_ERR and
  *  IBV_EVENT_PORT_ACTIVE change the state that ibv_query_port() tells, not the traffic.
  *  @return false: there is no such device. */
 FAKE_API bool fake_ibverbs_port_event(const char *device, int event);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 static fake_settings settings = {.devices = 2,
+                                 .ports = 1,
                                  .most_inline = 256,
                                  .mtu = 1024,
                                  .most_wrs = 16384,
@@ -73,6 +74,8 @@ static bool set_number(const char *name, const char *value)
 {
     if (strcmp(name, "devices") == 0)
         settings.devices = (int)number(name, value, 0, MOST_DEVICES);
+    else if (strcmp(name, "ports") == 0)
+        settings.ports = (int)number(name, value, 1, MOST_PORTS);
     else if (strcmp(name, "inline") == 0)
         settings.most_inline = (uint32_t)number(name, value, 0, 4096);
     else if (strcmp(name, "wrs") == 0)

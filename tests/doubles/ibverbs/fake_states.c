@@ -43,7 +43,7 @@ static bool mask_fits(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 static bool address_fits(const fake_qp *q, const struct ibv_ah_attr *ah)
 {
     struct ibv_gid_entry entry;
-    if (ah->port_num != 1)
+    if (!fake_device_has_port(ah->port_num))
         return false;
     if (!ah->is_global)
         return fake_settings_get()->infiniband && ah->dlid != 0;
@@ -60,7 +60,7 @@ static bool access_fits(unsigned access)
 static bool values_fit(const fake_qp *q, const struct ibv_qp_attr *a, int mask)
 {
     const uint32_t most_reads = fake_settings_get()->most_reads;
-    return (!(mask & IBV_QP_PORT) || a->port_num == 1) &&
+    return (!(mask & IBV_QP_PORT) || fake_device_has_port(a->port_num)) &&
            (!(mask & IBV_QP_PKEY_INDEX) || a->pkey_index == 0) &&
            (!(mask & IBV_QP_ACCESS_FLAGS) || access_fits(a->qp_access_flags)) &&
            (!(mask & IBV_QP_AV) || address_fits(q, &a->ah_attr)) &&
