@@ -78,7 +78,10 @@ static inline void cpu_pause(void)
 #endif
 }
 
-/** One step of a polite wait: spins, then yields, then says it is time to sleep.
+/** Yields the core. @return false: that took as long as a time slice, or did a moment ago and is
+ *  left out. Somebody who does not yield shares the core, and a sleeper gets it back sooner. */
+bool clock_yield(void);
+/** One step of a polite wait: spins, yields while that is quick, then says it is time to sleep.
  *  @param[in,out] turns  0 at the start of the wait. @return true when to sleep. */
 bool wait_politely(unsigned *turns);
 /** @return true if the next step would say so. */

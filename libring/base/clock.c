@@ -10,6 +10,14 @@
 /* Measured on 2 cores: spinning longer than a few tens of turns before yielding costs a
  * time slice whenever there are more ranks than cores; yielding is cheap when alone. */
 enum { SPIN_TURNS = 8, YIELD_TURNS = 2000 };
+/* A yield that takes so long gave the core to somebody who keeps it for a time slice. */
+static const double long_yield = 0.5e-3;
+/* Then so many of them are left out, before one shows whether it is still so. */
+enum { YIELDS_LEFT_OUT = 64 };
+/* A wait looks so often instead, some tenths of a millisecond at most. */
+enum { LOOKS_INSTEAD = 500 };
+
+static _Thread_local int left_out;
 
 double clock_now(void)
 {
@@ -34,9 +42,35 @@ int clock_ms_until(double deadline, int most_ms)
     return left >= most_ms ? most_ms : (int)ceil(left);
 }
 
+static bool yield_is_quick(void)
+{
+    const double before = clock_now();
+    sched_yield();
+    if (clock_now() - before < long_yield)
+        return true;
+    left_out = YIELDS_LEFT_OUT;
+    return false;
+}
+
+bool clock_yield(void)
+{
+    if (left_out == 0)
+        return yield_is_quick();
+    left_out--;
+    return false;
+}
+
 bool wait_is_sleepy(unsigned turns)
 {
     return turns >= SPIN_TURNS + YIELD_TURNS;
+}
+
+/* Of a wait that ends in sleep all yields count as one that is left out. */
+static void look_instead(unsigned *turns)
+{
+    cpu_pause();
+    *turns += YIELD_TURNS / LOOKS_INSTEAD - 1;
+    left_out -= wait_is_sleepy(*turns);
 }
 
 bool wait_politely(unsigned *turns)
@@ -44,9 +78,11 @@ bool wait_politely(unsigned *turns)
     const unsigned turn = (*turns)++;
     if (turn < SPIN_TURNS)
         cpu_pause();
-    else if (turn < SPIN_TURNS + YIELD_TURNS)
-        sched_yield();
-    else
+    else if (turn >= SPIN_TURNS + YIELD_TURNS)
         return true;
+    else if (left_out > 0)
+        look_instead(turns);
+    else if (!yield_is_quick())
+        *turns = SPIN_TURNS + YIELD_TURNS;
     return false;
 }

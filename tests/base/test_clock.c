@@ -2,12 +2,43 @@
  * The clock, sleeping, time-outs for poll, and the polite wait. */
 #include "base.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <time.h>
 #include <cmocka.h>
+
+/* ---- A machine on which yielding takes as long as the test says ------------------------------ */
+
+static bool pretends;
+static double moment, yield_takes;
+static int yields;
+
+#define INSTEAD_OF_LIBC __attribute__((visibility("default")))
+
+INSTEAD_OF_LIBC int clock_gettime(clockid_t which, struct timespec *now)
+{
+    int (*real)(clockid_t, struct timespec *);
+    *(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
+    if (!pretends)
+        return real(which, now);
+    now->tv_sec = (time_t)moment;
+    now->tv_nsec = (long)((moment - (double)now->tv_sec) * 1e9);
+    return 0;
+}
+
+INSTEAD_OF_LIBC int sched_yield(void)
+{
+    yields++;
+    moment += yield_takes;
+    return 0;
+}
+
+/* ---- Tests ----------------------------------------------------------------------------------- */
 
 static void the_clock_never_goes_back(void **state)
 {
@@ -80,6 +111,34 @@ static void a_polite_wait_ends_in_sleep_and_starts_again_at_zero(void **state)
     assert_false(wait_politely(&turns));
 }
 
+/* @return yields before it is time to sleep. */
+static int yields_of_a_wait(double seconds)
+{
+    unsigned turns = 0;
+    yield_takes = seconds;
+    yields = 0;
+    while (!wait_politely(&turns))
+        continue;
+    assert_true(wait_is_sleepy(turns));
+    return yields;
+}
+
+static void where_yields_take_long_a_wait_sleeps_instead(void **state)
+{
+    (void)state;
+    int long_ones = 0, until_short = 0;
+    pretends = true;
+    const int usual = yields_of_a_wait(1e-5);
+    for (int i = 0; i < 1000; i++)
+        long_ones += yields_of_a_wait(4e-3);
+    while (yields_of_a_wait(1e-5) == 0)
+        until_short++;
+    pretends = false;
+    assert_in_range(usual, 1000, 10000);
+    assert_in_range(long_ones, 1, 50);
+    assert_in_range(until_short, 0, 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -89,6 +148,7 @@ int main(void)
         cmocka_unit_test(sleep_goes_on_after_a_signal),
         cmocka_unit_test(time_left_is_rounded_up_and_bounded),
         cmocka_unit_test(a_polite_wait_ends_in_sleep_and_starts_again_at_zero),
+        cmocka_unit_test(where_yields_take_long_a_wait_sleeps_instead),
     };
     return cmocka_run_group_tests_name("base.clock", tests, NULL, NULL);
 }
