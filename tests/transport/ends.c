@@ -166,6 +166,7 @@ static void settle(transport_link *l)
         if (flushed != before)
             end = clock_now() + 0.25;
         before = flushed;
+        nic_settle(); /* its thread gets the core */
     }
 }
 

@@ -2,6 +2,8 @@
  * Frames with known contents, and waiting for them. */
 #include "traffic.h"
 
+#include "nic.h"
+
 #include <poll.h>
 #include <string.h>
 
@@ -136,6 +138,7 @@ const transport_frame *ends_receive(transport_link *from, transport_link *to, co
         must(clock_now() < give_up);
         must_ok(from->transport->progress(from));
         must_ok(to->transport->progress(to));
+        nic_settle(); /* its thread gets the core */
     }
     return frame;
 }
