@@ -334,10 +334,10 @@ static int threads_of_process(void)
     return threads;
 }
 
-/* One that was joined may be seen for a moment. */
+/* One that was joined may be seen for a moment: at most 10 s. */
 static void assert_threads(int expected)
 {
-    for (int i = 0; i < 1000 && threads_of_process() != expected; i++)
+    for (int i = 0; i < 10000 && threads_of_process() != expected; i++)
         usleep(1000);
     assert_int_equal(threads_of_process(), expected);
 }

@@ -32,37 +32,56 @@ has_not() {
     ! grep -Eq -- "$3" <<<"$2" || wrong "$1: unexpected match of '$3' in '$2'"
 }
 
-# run COMMAND...: leaves its output in $out and $err, its exit code in $code, and the
-# milliseconds it took in $took
+# What ends, ends long before that many seconds; ranks of the tests sleep far longer.
+patience=60
+
+# run COMMAND...: leaves its output in $out and $err, its exit code in $code: 124 if it did not end
 run() {
-    local start
-    start=$(date +%s%N)
-    "$@" >"$work/out" 2>"$work/err" </dev/null
+    timeout --foreground -k 1 $patience "$@" >"$work/out" 2>"$work/err" </dev/null
     code=$?
-    took=$((($(date +%s%N) - start) / 1000000))
     out=$(cat "$work/out")
     err=$(cat "$work/err")
 }
 
-# below WHAT LIMIT VALUE
-below() {
-    [ "$3" -lt "$2" ] || wrong "$1: $3 is not below $2"
+# quickly WHAT LIMIT COMMAND...: one of ten runs takes less than LIMIT milliseconds. A busy machine
+# makes some slow; what waits makes all slow.
+quickly() {
+    local what=$1 limit=$2 start turn
+    shift 2
+    for turn in $(seq 10); do
+        start=$(date +%s%N)
+        run "$@"
+        [ $((($(date +%s%N) - start) / 1000000)) -ge "$limit" ] || return 0
+    done
+    wrong "$what: ten runs took $limit ms or more each"
 }
 
-# gone WHAT: no process has the tag in its command line, at the latest in 1 s
+# becomes WHAT EXPECTED COMMAND...: what the command prints, at the latest in 30 s
+becomes() {
+    local what=$1 expected=$2 got turn
+    shift 2
+    for turn in $(seq 600); do
+        got=$("$@")
+        [ "$got" != "$expected" ] || return 0
+        sleep 0.05
+    done
+    wrong "$what: expected '$expected', got '$got'"
+}
+
+# gone WHAT: no process has the tag in its command line, at the latest in 30 s
 gone() {
     local turn
-    for turn in $(seq 20); do
+    for turn in $(seq 600); do
         pgrep -f -- "$tag" >/dev/null || return 0
         sleep 0.05
     done
     wrong "$1: still there: $(pgrep -af -- "$tag")"
 }
 
-# appears PATTERN FILE: waits up to 5 s for a line
+# appears PATTERN FILE: waits up to 30 s for a line
 appears() {
     local turn
-    for turn in $(seq 100); do
+    for turn in $(seq 600); do
         grep -Eq -- "$1" "$2" 2>/dev/null && return 0
         sleep 0.05
     done

@@ -26,7 +26,8 @@ exec env -i PATH="$PATH" HOME=/ sh -c "$*"
 END
 chmod +x fake/ssh
 mkfifo go
-PATH=$work/fake:$PATH "$ringrun" -H a,localhost -n 4 --master-addr 127.0.0.1 sh -c "$show"'; sleep 2' \
+PATH=$work/fake:$PATH "$ringrun" -H a,localhost -n 4 --master-addr 127.0.0.1 \
+    sh -c "$show; while [ ! -e $work/looked ]; do sleep 0.05; done" \
     >"$work/out" 2>"$work/err" </dev/null &
 job=$!
 appears '^\[3\]' "$work/out"
@@ -34,7 +35,7 @@ appears '^\[1\]' "$work/out"
 hex=$(sed 's/^\[[0-9]\] //' "$work/out" | sort -u)
 equal "the same secret on another host" 1 "$(wc -l <<<"$hex")"
 found=0
-for process in $(pgrep -g 0 . ; pgrep -f "$ringrun" ; pgrep -f 'sleep 2'); do
+for process in $(pgrep -g 0 . ; pgrep -f "$ringrun" ; pgrep -f "$work/looked"); do
     for file in cmdline environ; do
         [ -r "/proc/$process/$file" ] || continue
         found=$((found + 1))
@@ -43,6 +44,7 @@ for process in $(pgrep -g 0 . ; pgrep -f "$ringrun" ; pgrep -f 'sleep 2'); do
         has_not "secret as hex in /proc/$process/$file" "$(tr '\0' ' ' <"/proc/$process/$file")" "$hex"
     done
 done
+: >looked
 [ "$found" -gt 8 ] || wrong "only $found files of /proc were looked at"
 wait $job
 equal "exit code" 0 $?

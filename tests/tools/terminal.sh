@@ -4,12 +4,17 @@
 
 command -v script >/dev/null || { echo "no script(1) to make a terminal with"; exit 77; }
 
-# typed TEXT COMMAND: runs it at a terminal where TEXT is typed after a while
+# typed TEXT COMMAND: runs it at a terminal where TEXT is typed after a while, and not before each
+# rank that is to have made a file ready.RANK has
 typed() {
-    { sleep 0.4; printf "$1"; sleep 0.3; } | script -qec "$2" /dev/null >"$work/out" 2>&1
+    { sleep 0.4; for rank in 0 1; do
+        case $2 in *ready*) becomes "rank $rank is ready" yes ready $rank ;; esac
+    done; printf "$1"; sleep 0.3; } | script -qec "$2" /dev/null >"$work/out" 2>&1
     code=$?
     out=$(tr -d '\r' <"$work/out")
 }
+
+ready() { [ -e "ready.$1" ] && echo yes; }
 
 typed '' "$ringrun -n 2 sh -c 'for i in 1 2; do [ -t \$i ] && echo \$RANK has \$i; done; :'"
 equal "rank 0 has the terminal, the others not" "0 has 1
@@ -23,14 +28,14 @@ typed 'one\n\004' "$ringrun -n 1 cat"
 has "end of input from the keyboard" "$out" '^one$'
 equal "end of input from the keyboard" 0 "$code"
 # Only the group in front may have the terminal; ranks are not, and must not stop for it.
-limit="timeout --foreground -k 1 5"
+limit="timeout --foreground -k 1 $patience"
 typed '' "stty tostop; $limit $ringrun -n 1 sh -c 'stty -echo </dev/tty && echo was set'"
 has "a rank may change the terminal" "$out" '^was set$'
 typed '' "$limit $ringrun -n 1 sh -c 'read line </dev/tty; echo code \$?'"
 has "reading it is an error" "$out" '^code [1-9]'
 typed '\003' "$limit $ringrun -n 1 --kill-wait 1 bash --norc -ic :"
 has "who is stopped all the same is named" "$out" 'rank 0 on host .* was stopped by SIGTTIN: '
-typed '\003' "$ringrun -n 2 sh -c 'trap \"echo saved; exit 0\" INT; while :; do sleep 0.05; done'"
+typed '\003' "$ringrun -n 2 sh -c 'trap \"echo saved; exit 0\" INT; : >ready.\$RANK; while :; do sleep 0.05; done'"
 equal "Ctrl-C" 130 "$code"
 has "Ctrl-C reaches rank 0" "$out" '^(\^C)?saved$'
 has "Ctrl-C reaches rank 1" "$out" '^\[1\] saved$'

@@ -353,8 +353,8 @@ static void nodes_numbered_by_the_platform_train_together(void **state)
     write_block("000", DEEPS, "deeps.json");
     expect_training(
         "head -c 32 /dev/urandom > secret; chmod 600 secret; export RING_SECRET_FILE=$PWD/secret "
-        "RING_ADDR=127.0.0.1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 10000)) "
-        "WORLD_SIZE=2; RANK=1 ringrun "
+        "MASTER_PORT=$(ringrun -n 1 sh -c 'echo $MASTER_PORT') "
+        "RING_ADDR=127.0.0.1 MASTER_ADDR=127.0.0.1 WORLD_SIZE=2; RANK=1 ringrun "
         "--nproc_per_node 1 " TRAIN "--deepspeed_config deeps.json & RANK=0 ringrun "
         "--nproc_per_node 1 " TRAIN "--deepspeed_config deeps.json && wait $!");
 }
