@@ -16,7 +16,7 @@ ip -n "$a" -o -4 addr show scope global | head -n 1 | grep -q docker0 ||
 
 # in_a COMMAND..., in_b: on that host, with its own /etc/hosts and /etc/resolv.conf
 : > "$work/hosts.a" > "$work/hosts.b"
-echo 'nameserver 10.77.0.9' > "$work/resolv"
+printf 'nameserver 10.77.0.9\noptions timeout:30 attempts:1\n' > "$work/resolv"
 in_ns() {
     local ns=$1 hosts=$2
     shift 2
@@ -61,7 +61,7 @@ in_a env MASTER_ADDR=node0 MASTER_PORT=29612 RANK=0 WORLD_SIZE=4 LOCAL_WORLD_SIZ
 grep -q 'MASTER_ADDR=node0 .* set RING_ADDR' "$work/out" || failed "no advice: $(cat "$work/out")"
 joins "a name that means only the loopback, with RING_ADDR" RING_ADDR=10.77.0.1
 
-# Whatever is sent there vanishes.
+# Whatever is sent there vanishes. The resolver alone would wait for 30 s.
 ip -n "$a" neigh add 10.77.0.9 lladdr 02:00:00:00:00:09 dev ra-$id nud permanent
 start=$(date +%s%N)
 in_a env RING_INIT_TIMEOUT=1 MASTER_ADDR=somewhere.example MASTER_PORT=29612 RANK=1 WORLD_SIZE=2 \
@@ -69,5 +69,5 @@ in_a env RING_INIT_TIMEOUT=1 MASTER_ADDR=somewhere.example MASTER_PORT=29612 RAN
 took=$((($(date +%s%N) - start) / 1000000))
 grep -q 'MASTER_ADDR=somewhere.example: no name server answered' "$work/out" ||
     failed "a silent name server: $(cat "$work/out")"
-[ $took -lt 3000 ] || failed "a silent name server held it for $took ms"
+[ $took -lt 20000 ] || failed "a silent name server held it for $took ms"
 echo "silent name server: told after $took ms"

@@ -19,7 +19,7 @@ static char said[512];
 static int open_terminal(void **state)
 {
     (void)state;
-    terminal = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+    terminal = posix_openpt(O_RDWR | O_NOCTTY);
     if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0)
         return -1;
     const int end = open(ptsname(terminal), O_RDWR | O_NOCTTY);
@@ -37,11 +37,18 @@ static int close_terminal(void **state)
     return close(terminal);
 }
 
-/* @return what came to the terminal since the last look. */
+/* @return what came to the terminal since the last look. The terminal hands it out when it likes,
+ * and in pieces; a bell is the last. */
 static const char *look(void)
 {
-    const ssize_t length = read(terminal, said, sizeof said - 1);
-    said[length > 0 ? length : 0] = '\0';
+    size_t length = 0;
+    assert_int_equal(write(STDERR_FILENO, "\a", 1), 1);
+    while (length == 0 || said[length - 1] != '\a') {
+        const ssize_t more = read(terminal, said + length, sizeof said - length);
+        assert_true(more > 0);
+        length += (size_t)more;
+    }
+    said[length - 1] = '\0';
     return said;
 }
 
