@@ -57,20 +57,21 @@ def entries_of(build, preset):
 
 
 def group_of(name):
-    """Tests that differ by their transport or algorithm alone are a group."""
+    """Tests that differ by their transport or algorithm alone are a group, and those of one subject."""
     words = name.split(".")
-    if words[0] == "transport":
-        return words[-1] if words[1] not in ("verbs", "tcp_wire") else name
-    return ".".join(words[:2])
+    if words[0] == "transport" and len(words) == 3 and words[1] != "tcp_wire":
+        return words[-1]
+    return ".".join(words[:3] if words[:2] == ["transport", "verbs"] else words[:2])
 
 
 def drawn(entries, seed):
-    """One of each group, all of those that stand alone."""
+    """One in eight of each group, and at least one."""
     groups = {}
     for entry in entries:
         groups.setdefault(group_of(entry[1]), []).append(entry)
     draw = random.Random(seed)
-    return sorted(draw.choice(group) for group in groups.values())
+    return sorted(entry for group in groups.values()
+                  for entry in draw.sample(group, max(1, len(group) // 8)))
 
 
 def targets_of(entries, build):
