@@ -25,6 +25,10 @@ enum { SANITIZED = 1 };
 enum { SANITIZED = 0 };
 #endif
 
+/** @return the seconds that may pass: @p ordered where times are judged (RING_TEST_TIMED), else far
+ *  more, for machines under load. */
+double seconds_allowed(double ordered);
+
 typedef struct outcome {
     ring_status status;
     char text[600];

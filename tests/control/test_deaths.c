@@ -307,7 +307,7 @@ static bool is_told_well(const plan *p, const outcome *o, int rank)
         return may_be_well(d);
     return (o->status == RING_ERR_PEER || late) && names(o->text, d->victim) &&
            !accuses_another(o->text, d->victim) &&
-           (late || p->told[rank] - p->died < KNOWN_SECONDS);
+           (late || p->told[rank] - p->died < seconds_allowed(KNOWN_SECONDS));
 }
 
 typedef struct tally {

@@ -51,7 +51,7 @@ static void processes_join_and_link(void **state)
 static void two_ranks_start_within_milliseconds(void **state)
 {
     (void)state;
-    double best = 1;
+    double best = 100;
     for (int i = 0; i < 10; i++) {
         crew *c = crew_new(2);
         ring_unique_id id = new_id();
@@ -62,7 +62,7 @@ static void two_ranks_start_within_milliseconds(void **state)
         crew_free(c);
     }
     print_message("2 ranks: %.2f ms\n", 1e3 * best);
-    assert_true(best < 0.05);
+    assert_true(best < seconds_allowed(0.05));
 }
 
 /* ---- One rank alone ---------------------------------------------------------------- */
@@ -91,12 +91,12 @@ static void missing_ranks_are_listed_on_all_that_came(void **state)
     crew *c = crew_new(4);
     const int came[] = {0, 1, 4, 6};
     memcpy(c->ranks, came, sizeof came);
-    set_number("RING_INIT_TIMEOUT", 0.5);
+    set_number("RING_INIT_TIMEOUT", 2);
     ring_unique_id id = new_id();
     crew_threads(c, 8, full_start, &id);
     for (int i = 0; i < 4; i++) {
         outcome_assert(&c->outcomes[i], RING_ERR_TIMEOUT, "ranks 2-3, 5, 7 of 8");
-        assert_true(c->outcomes[i].seconds < 1.5);
+        assert_true(c->outcomes[i].seconds < seconds_allowed(3));
     }
     crew_free(c);
 }
@@ -117,7 +117,7 @@ static void the_first_deadline_is_everybodys(void **state)
     crew_threads(c, 3, late_host, &id); /* rank 1 gives up before rank 0 would */
     outcome_assert(&c->outcomes[0], RING_ERR_TIMEOUT, "rank 2 of 3");
     outcome_assert(&c->outcomes[1], RING_ERR_TIMEOUT, "rank 2 of 3");
-    assert_true(c->outcomes[0].seconds < 1.0);
+    assert_true(c->outcomes[0].seconds < seconds_allowed(1.0));
     crew_free(c);
 }
 
@@ -251,7 +251,7 @@ static void a_rank_that_dies_while_others_are_awaited_is_named_at_once(void **st
     ring_unique_id id = new_id();
     crew_threads(c, 3, killed_after_joining, &id);
     outcome_assert(&c->outcomes[0], RING_ERR_PEER, "rank 1 (elsewhere, pid 4711)");
-    assert_true(c->outcomes[0].seconds < 2);
+    assert_true(c->outcomes[0].seconds < seconds_allowed(2));
     crew_free(c);
 }
 
@@ -316,7 +316,7 @@ static void a_rank_lost_while_links_are_made_is_named_on_all(void **state)
     for (int i = 0; i < 4; i++) {
         if (i != 2)
             outcome_assert(&c->outcomes[i], RING_ERR_PEER, "rank 2");
-        assert_true(c->outcomes[i].seconds < 5);
+        assert_true(c->outcomes[i].seconds < seconds_allowed(5));
     }
     crew_free(c);
 }
@@ -342,7 +342,7 @@ static void a_lack_of_descriptors_is_told_on_all_at_once(void **state)
     crew_processes(c, 3, link_without_descriptors, &id);
     for (int i = 0; i < 3; i++) {
         outcome_assert(&c->outcomes[i], RING_ERR_SYSTEM, "ulimit -n");
-        assert_true(c->outcomes[i].seconds < 5);
+        assert_true(c->outcomes[i].seconds < seconds_allowed(5));
     }
     assert_non_null(strstr(c->outcomes[0].text, "rank 2 ("));
     crew_free(c);
@@ -391,7 +391,7 @@ static void a_rank_that_failed_before_says_why_on_all(void **state)
         crew_processes(c, 3, refuse_or_join, &u);
         for (int i = 0; i < 3; i++) {
             outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "what a value");
-            assert_true(c->outcomes[i].seconds < (victim == 0 ? 2 : 0.8));
+            assert_true(c->outcomes[i].seconds < seconds_allowed(victim == 0 ? 2 : 0.8));
         }
         crew_free(c);
     }
@@ -410,7 +410,7 @@ static void a_rank_that_cannot_join_says_why_on_all(void **state)
             outcome_assert(&c->outcomes[i], RING_ERR_SYSTEM, "ulimit -n");
             if (i != victim)
                 outcome_assert(&c->outcomes[i], RING_ERR_SYSTEM, name);
-            assert_true(c->outcomes[i].seconds < 2);
+            assert_true(c->outcomes[i].seconds < seconds_allowed(2));
         }
         crew_free(c);
     }
