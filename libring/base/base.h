@@ -82,8 +82,9 @@ static inline void cpu_pause(void)
  *  left out. Somebody who does not yield shares the core, and a sleeper gets it back sooner. */
 bool clock_yield(void);
 /** One step of a polite wait: spins, yields while that is quick, then says it is time to sleep.
- *  @param[in,out] turns  0 at the start of the wait. @return true when to sleep. */
-bool wait_politely(unsigned *turns);
+ *  @param[in,out] turns  0 at the start of the wait. @param crowded  more ranks than cores: a yield
+ *  goes to one of them, however long it takes. @return true when to sleep. */
+bool wait_politely(unsigned *turns, bool crowded);
 /** @return true if the next step would say so. */
 bool wait_is_sleepy(unsigned turns);
 

@@ -73,13 +73,15 @@ static void look_instead(unsigned *turns)
     left_out -= wait_is_sleepy(*turns);
 }
 
-bool wait_politely(unsigned *turns)
+bool wait_politely(unsigned *turns, bool crowded)
 {
     const unsigned turn = (*turns)++;
     if (turn < SPIN_TURNS)
         cpu_pause();
     else if (turn >= SPIN_TURNS + YIELD_TURNS)
         return true;
+    else if (crowded)
+        sched_yield();
     else if (left_out > 0)
         look_instead(turns);
     else if (!yield_is_quick())

@@ -61,7 +61,7 @@ static void look_elsewhere(ring_comm *comm, unsigned *looks, double deadline)
     }
     comm_unlock(comm);
     if (word == NULL)
-        (void)wait_politely(looks);
+        (void)wait_politely(looks, comm->crowded);
     else
         spin(comm, word, value, looks);
     if (*looks % HELP_LOOKS == 0)
@@ -117,7 +117,7 @@ bool wait_between_looks(unsigned *looks)
 {
     if (wait_is_sleepy(*looks))
         return true;
-    (void)wait_politely(looks);
+    (void)wait_politely(looks, false);
     if (*looks % HELP_LOOKS == 0)
         members_help(NULL);
     return false;

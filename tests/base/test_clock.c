@@ -104,20 +104,20 @@ static void a_polite_wait_ends_in_sleep_and_starts_again_at_zero(void **state)
 {
     (void)state;
     unsigned turns = 0;
-    while (!wait_politely(&turns))
+    while (!wait_politely(&turns, false))
         assert_true(turns < 1000000);
-    assert_true(wait_politely(&turns));
+    assert_true(wait_politely(&turns, false));
     turns = 0;
-    assert_false(wait_politely(&turns));
+    assert_false(wait_politely(&turns, false));
 }
 
 /* @return yields before it is time to sleep. */
-static int yields_of_a_wait(double seconds)
+static int yields_of_a_wait(double seconds, bool crowded)
 {
     unsigned turns = 0;
     yield_takes = seconds;
     yields = 0;
-    while (!wait_politely(&turns))
+    while (!wait_politely(&turns, crowded))
         continue;
     assert_true(wait_is_sleepy(turns));
     return yields;
@@ -128,13 +128,15 @@ static void where_yields_take_long_a_wait_sleeps_instead(void **state)
     (void)state;
     int long_ones = 0, until_short = 0;
     pretends = true;
-    const int usual = yields_of_a_wait(1e-5);
+    const int usual = yields_of_a_wait(1e-5, false);
     for (int i = 0; i < 1000; i++)
-        long_ones += yields_of_a_wait(4e-3);
-    while (yields_of_a_wait(1e-5) == 0)
+        long_ones += yields_of_a_wait(4e-3, false);
+    const int crowded = yields_of_a_wait(4e-3, true);
+    while (yields_of_a_wait(1e-5, false) == 0)
         until_short++;
     pretends = false;
     assert_in_range(usual, 1000, 10000);
+    assert_int_equal(crowded, usual);
     assert_in_range(long_ones, 1, 50);
     assert_in_range(until_short, 0, 100);
 }

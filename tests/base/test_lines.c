@@ -533,7 +533,7 @@ static void await_word(_Atomic uint64_t *word, uint64_t value)
 {
     unsigned turns = 0;
     while (atomic_load(word) < value)
-        (void)wait_politely(&turns);
+        (void)wait_politely(&turns, false);
 }
 
 static void *publish_in_rounds(void *context)

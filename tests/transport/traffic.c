@@ -87,7 +87,7 @@ void end_idle(transport_link *l, bool wants_send, unsigned *turns)
 {
     const transport *t = l->transport;
     must_ok(t->progress(l));
-    if (!wait_politely(turns))
+    if (!wait_politely(turns, false))
         return;
     if (!t->arm(l, wants_send))
         return;
