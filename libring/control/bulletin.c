@@ -7,7 +7,6 @@
 #include "departure.h"
 #include "verdict.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 #define BYPASS_SECONDS 0.1 /* for a neighbour to say that it knows */
@@ -80,10 +79,10 @@ static bool is_known(const membership *m, const control_message *note)
     return false;
 }
 
-static bool make_room(bulletin *b, int most)
+static bool make_room(bulletin *b)
 {
     const int wanted = b->room > 0 ? 2 * b->room : 8;
-    if (b->count < b->room || b->room >= most)
+    if (b->count < b->room)
         return true;
     control_message *notes = realloc(b->notes, (size_t)wanted * sizeof *notes);
     if (notes == NULL)
@@ -97,7 +96,7 @@ static void keep(membership *m, const control_message *note)
 {
     const int which = log_of(note);
     bulletin *b = &m->bulletins[which];
-    if (make_room(b, which == BULLETIN_RECENT ? BULLETIN_STATEMENTS : INT_MAX))
+    if (which == BULLETIN_RECENT || make_room(b))
         b->notes[b->count++ % b->room] = *note;
     else
         log_warn("no memory to tell a control message on");

@@ -274,8 +274,12 @@ static ring_status fill(membership *m, uint32_t transports)
     m->statements_of = calloc(size, sizeof *m->statements_of);
     m->lost = calloc(size, sizeof *m->lost);
     m->all.votes = calloc(size, sizeof *m->all.votes);
+    bulletin *recent = &m->bulletins[BULLETIN_RECENT]; /* ranks that wait take no memory */
+    recent->notes = calloc(BULLETIN_STATEMENTS, sizeof *recent->notes);
+    recent->room = BULLETIN_STATEMENTS;
     if (m->world.cards == NULL || m->left == NULL || m->leavers == NULL || m->lost == NULL ||
-        m->unreachable == NULL || m->statements_of == NULL || m->all.votes == NULL)
+        m->unreachable == NULL || m->statements_of == NULL || m->all.votes == NULL ||
+        recent->notes == NULL)
         return fail(RING_ERR_MEMORY, "cards of %zu ranks", size);
     for (size_t r = 0; r < size; r++)
         m->world.cards[r].rank = -1;

@@ -325,6 +325,19 @@ static int measure(const rank_state *r, int which, size_t count)
     return judge(r, which, count, &found);
 }
 
+/* After half a second ranks compare their calls over the control channel. */
+static int wait_for_a_late_peer(const rank_state *r)
+{
+    const int before = atomic_load(&allocations);
+    if (r->rank == 1)
+        usleep(1500000);
+    EXPECT_OK(all_reduce(r, 2));
+    EXPECT_OK(barrier(r, 0));
+    const int made = atomic_load(&allocations) - before;
+    EXPECT(made == 0, "%d allocations while a peer was late", made);
+    return 0;
+}
+
 /* ---- A rank: one thread calls, the main one counts ---- */
 
 static void *call_all(void *context)
@@ -337,6 +350,7 @@ static void *call_all(void *context)
         for (int size = 0; size < SIZES; size++)
             if (strcmp(collectives[which].name, "barrier") != 0 || size == 0)
                 r->failed |= measure(r, which, sizes[size]);
+    r->failed |= wait_for_a_late_peer(r);
     return NULL;
 }
 
