@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a tcp link makes of the bytes of its socket: whole frames however they are cut, and
  * one clear error for anything else; and of a wire that is cut. test_transport_tcp_wire TEST, or
- * with MODE before it: plain, without checksums; aes256gcm, chacha20, encrypted. */
+ * with MODE before it: plain, without checksums; aes256gcm, chacha20, encrypted. RING_TEST_LONG:
+ * all damages, not a sample (draw.h), and peers that stay quiet for longer. */
+#include "draw.h"
 #include "named.h"
 #include "tcp.h"
 #include "traffic.h"
@@ -248,9 +250,11 @@ static size_t damage(uint64_t seed, size_t bytes)
 /* Whatever is received is right, all of it; where nothing else came to harm, padding did. */
 static void test_any_damage(void)
 {
-    enum { TIMES = 10000, SOME = 6 };
-    uint64_t told = 0;
-    for (uint64_t seed = 0; seed < TIMES; seed++) {
+    enum { TIMES = 10000, SAMPLE = 500, SOME = 6 };
+    const uint64_t times = test_is_long() ? TIMES : SAMPLE;
+    uint64_t told = 0, drawn = test_seed();
+    for (uint64_t i = 0; i < times; i++) {
+        const uint64_t seed = test_is_long() ? i : test_draw(&drawn, TIMES);
         ends e = ends_open();
         uint64_t received = 0;
         const size_t bytes = damage(seed, write_stream(SOME));
@@ -262,7 +266,7 @@ static void test_any_damage(void)
              strstr(fail_text(), "in the middle of a frame") != NULL);
         ends_close(&e);
     }
-    must(told > TIMES * 95 / 100);
+    must(told > times * 95 / 100);
 }
 
 static void test_any_cut(void)
@@ -518,14 +522,14 @@ static void test_quiet_peer_lives(void)
 {
     ends e = watched_ends();
     const void *payload;
-    must_ok(wait_on(e.a, 7));
+    must_ok(wait_on(e.a, test_is_long() ? 7 : 3));
     send_some(e.a, 0);
     ends_receive(e.a, e.b, &payload);
     must_ok(wait_on(e.a, 1));
     ends_close(&e);
 }
 
-/* It reads nothing for many time-outs, and all of it in the end. */
+/* It reads nothing for some time-outs, and all of it in the end. */
 static void test_slow_reader_lives(void)
 {
     static unsigned char payload[TRANSPORT_SEGMENT];
@@ -534,7 +538,7 @@ static void test_slow_reader_lives(void)
     const void *got;
     while (e.a->transport->send(e.a, &frame, payload, false) == RING_OK)
         continue;
-    must_ok(wait_on(e.a, 9));
+    must_ok(wait_on(e.a, test_is_long() ? 9 : 5));
     for (uint64_t n = 0; n < e.a->frames_sent; n++) {
         ends_receive(e.a, e.b, &got);
         e.b->transport->consume(e.b);

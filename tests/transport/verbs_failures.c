@@ -3,18 +3,22 @@
  * The n-th call of a function of libibverbs fails, whichever it is: the link does without it, goes
  * over to its other rail, or is broken with a reason; nothing hangs, no value is wrong, and nothing
  * is left with the adapter.
- * Usage: test_transport_verbs FUNCTION... ; RING_TEST_FAILURES: up to which call (6). */
+ * Usage: test_transport_verbs FUNCTION... ; with RING_TEST_LONG each n up to 200, or up to the last
+ * call that there is, else those up to 6 and a few of the others (draw.h). */
+#include "draw.h"
 #include "fake_ibverbs.h"
 #include "heap.h"
 #include "regions.h"
 #include "traffic.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { MOST = 200, ALWAYS = 6, DRAWN = 3 }; /* n */
 enum { FRAMES = 60, BYTES = 20000, FROM_A = 0, FROM_B = 1 };
 
 /* The links of one run, and the first error, which ends it. */
@@ -63,8 +67,10 @@ static bool open_both(run *r)
 
 /* ---- Traffic ---- */
 
+/* Lets the adapter's thread run, too. */
 static bool push(run *r)
 {
+    sched_yield();
     return note(r, r->end[0]->transport->progress(r->end[0])) &&
            note(r, r->end[1]->transport->progress(r->end[1]));
 }
@@ -169,6 +175,16 @@ static void expect_nothing_left(void)
     must(left.queue_pairs == 0 && left.registrations == 0 && left.rnr_naks == 0);
 }
 
+typedef enum outcome { FINE, FAULT, NO_SUCH_CALL } outcome; /* exit statuses: 0, 3, 4 */
+
+static bool has_failed(void)
+{
+    int (*left)(void);
+    *(void **)&left = fake_ibverbs_function("fake_ibverbs_failures_left");
+    must(left != NULL);
+    return left() == 0;
+}
+
 static int run_once(void)
 {
     run r = {.error = RING_OK};
@@ -190,11 +206,23 @@ static int run_once(void)
         must(why[0] != '\0');
     }
     expect_nothing_left();
+    if (!has_failed())
+        return 4;
     return r.error == RING_OK ? 0 : 3;
 }
 
-/* In a process of its own, which reads the setting anew. @return true if there was an error. */
-static bool run_with(const char *function, int nth, int devices)
+static outcome outcome_of(int status, const char *spec)
+{
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (code != 0 && code != 3 && code != 4) {
+        fprintf(stderr, "FAKE_IBVERBS=%s: ended with %x\n", spec, (unsigned)status);
+        exit(1);
+    }
+    return code == 0 ? FINE : code == 3 ? FAULT : NO_SUCH_CALL;
+}
+
+/* In a process of its own, which reads the setting anew. */
+static outcome run_with(const char *function, int nth, int devices)
 {
     char spec[96];
     int status;
@@ -207,26 +235,47 @@ static bool run_with(const char *function, int nth, int devices)
         exit(run_once());
     }
     must(waitpid(child, &status, 0) == child);
-    if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 3)) {
-        fprintf(stderr, "FAKE_IBVERBS=%s: ended with %x\n", spec, (unsigned)status);
-        exit(1);
+    return outcome_of(status, spec);
+}
+
+/* ---- All of a function ---- */
+
+typedef struct tally {
+    int calls, errors[2];
+} tally;
+
+/* @return false: there are fewer calls. */
+static bool try_call(const char *function, int nth, tally *t)
+{
+    bool was_called = false;
+    for (int devices = 1; devices <= 2; devices++) {
+        const outcome o = run_with(function, nth, devices);
+        was_called |= o != NO_SUCH_CALL;
+        t->errors[devices - 1] += o == FAULT;
     }
-    return WEXITSTATUS(status) == 3;
+    t->calls += was_called;
+    return was_called;
+}
+
+static void try_function(const char *function)
+{
+    tally t = {.calls = 0};
+    uint64_t drawn = test_seed();
+    const int last = test_is_long() ? MOST : ALWAYS;
+    int nth = 1;
+    while (nth <= last && try_call(function, nth, &t))
+        nth++;
+    for (int i = 0; nth == ALWAYS + 1 && i < DRAWN; i++)
+        (void)try_call(function, nth + (int)test_draw(&drawn, MOST - ALWAYS), &t);
+    printf("%s: of %d failures %d were errors with one device, %d with two\n", function, t.calls,
+           t.errors[0], t.errors[1]);
 }
 
 int main(int argc, char **argv)
 {
-    const char *most = getenv("RING_TEST_FAILURES");
-    const int last = most != NULL ? atoi(most) : 6;
     if (getenv("FAKE_IBVERBS") == NULL && dlopen("libibverbs.so.1", RTLD_LAZY) == NULL)
         return SKIPPED;
-    for (int i = 1; i < argc; i++) {
-        int errors[2] = {0, 0};
-        for (int nth = 1; nth <= last; nth++)
-            for (int devices = 1; devices <= 2; devices++)
-                errors[devices - 1] += run_with(argv[i], nth, devices);
-        printf("%s: of %d failures %d were errors with one device, %d with two\n", argv[i], last,
-               errors[0], errors[1]);
-    }
+    for (int i = 1; i < argc; i++)
+        try_function(argv[i]);
     return 0;
 }

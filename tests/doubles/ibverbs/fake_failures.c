@@ -47,6 +47,11 @@ static int find(const char *function)
     return i;
 }
 
+int fake_ibverbs_failures_left(void)
+{
+    return counting;
+}
+
 bool fake_ibverbs_fail(const char *function, int nth)
 {
     const int i = find(function);

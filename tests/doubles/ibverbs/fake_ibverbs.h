@@ -40,6 +40,9 @@
  *  to register memory. @return false: there is no such function. */
 FAKE_API bool fake_ibverbs_fail(const char *function, int nth);
 
+/** @return how many of the calls that are to fail have not been made. */
+FAKE_API int fake_ibverbs_failures_left(void);
+
 /** Nothing goes through that device any more, or again. @return false: there is no such device. */
 FAKE_API bool fake_ibverbs_cut(const char *device, bool cut);
 
