@@ -4,7 +4,7 @@
 programs of its own: a ringinfo that reads the host's made tree, and where a test wants it a
 ringperf that prints what a slow or broken network would make it print.
 
-    test_doctor_hosts.py BIN
+    test_doctor_hosts.py BIN [CLASS[.CASE]...]
 """
 
 import json
@@ -17,12 +17,16 @@ import sys
 import tempfile
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from doctor_tree import IB, NET, Tree, ipv4_gid
 
 BIN = Path(sys.argv[1])
 SECONDS = 30  # that two hosts may take
+AT_ONCE = 12  # cases
+LONG = ("test_mute", "test_rising", "test_port_in_use", "test_by_jobs")  # begin first
+ports = iter(random.sample(range(20000, 29000), 2000))  # each is tried once
 
 SSH = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
@@ -98,7 +102,7 @@ class Hosts(unittest.TestCase):
     @staticmethod
     def free_port():
         """Below those that the system gives to connections, which would take it meanwhile."""
-        for port in random.sample(range(20000, 29000), 100):
+        for port in ports:
             with socket.socket() as free:
                 try:
                     free.bind(("0.0.0.0", port))
@@ -419,5 +423,31 @@ class Unreachable(Hosts):
         self.assertIn("?[2J6.1.0", done.stdout)
 
 
+def cases(suite):
+    for part in suite:
+        yield from cases(part) if isinstance(part, unittest.TestSuite) else [part]
+
+
+def run_case(case):
+    result = unittest.TestResult()
+    case.run(result)
+    return result
+
+
+def main():
+    """Several cases at once: each mostly waits, for answers that come after a while."""
+    loader, module = unittest.defaultTestLoader, sys.modules["__main__"]
+    suite = (loader.loadTestsFromNames(sys.argv[2:], module) if sys.argv[2:]
+             else loader.loadTestsFromModule(module))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        results = list(pool.map(run_case, sorted(
+            cases(suite), key=lambda case: case.id().split(".")[-1] not in LONG)))
+    for result in results:
+        for case, text in result.failures + result.errors:
+            print(f"{case}\n{text}")
+    print(f"{sum(result.testsRun for result in results)} cases")
+    return 0 if all(result.wasSuccessful() for result in results) else 1
+
+
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
+    sys.exit(main())
