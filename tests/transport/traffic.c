@@ -5,6 +5,7 @@
 #include "nic.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 
 /* ---- Frames ---- */
@@ -138,7 +139,8 @@ const transport_frame *ends_receive(transport_link *from, transport_link *to, co
         must(clock_now() < give_up);
         must_ok(from->transport->progress(from));
         must_ok(to->transport->progress(to));
-        nic_settle(); /* its thread gets the core */
+        nic_settle();
+        sched_yield(); /* the thread of a double may have to run */
     }
     return frame;
 }

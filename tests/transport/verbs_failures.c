@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum { MOST = 200, ALWAYS = 6, DRAWN = 3 }; /* n */
-enum { FRAMES = 60, BYTES = 20000, FROM_A = 0, FROM_B = 1 };
+enum { FRAMES = 120, BYTES = 20000, FROM_A = 0, FROM_B = 1 };
 
 /* The links of one run, and the first error, which ends it. */
 typedef struct run {
