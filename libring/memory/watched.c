@@ -36,9 +36,7 @@
 #define NEEDED (EVENTS | UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_EXACT_ADDRESS)
 
 enum { BATCH = 16 }; /* events read at a time */
-/* s; until the thread, which may wait for a core, counts as too slow. As long it holds up those who
- * change mappings. */
-#define PATIENCE 0.02
+double watched_patience = 0.02;
 
 /* `to` 0: not in use. */
 typedef struct range {
@@ -219,7 +217,7 @@ static bool settle(void)
     double deadline = 0;
     while (!all_is_applied()) {
         const double now = clock_now();
-        deadline = deadline == 0 ? now + PATIENCE : deadline;
+        deadline = deadline == 0 ? now + watched_patience : deadline;
         if (now >= deadline)
             return false;
         sched_yield();

@@ -27,6 +27,10 @@ enum { WATCHED_MOST = 512 };
  *  @return false: this range cannot be watched, or nothing can, see watched_is_refused(). */
 bool watched_begin(unsigned number, const void *base, size_t bytes);
 
+/** Seconds until the thread, which may wait for a core, counts as too slow: a buffer that has not
+ *  changed is registered anew then. Tests that count registrations set more. */
+extern double watched_patience;
+
 /** @return true if no page of it has changed since watched_begin(), by any call that returned
  *  before this one was made. One system call; may wait for the thread for moments. False also where
  *  that was too long. */

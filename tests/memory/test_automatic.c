@@ -430,6 +430,7 @@ int main(void)
 {
     static region_watcher watcher = {.gone = note_end};
     char why[200];
+    watched_patience = 10;
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(a_large_buffer_is_made_a_region_and_kept),
