@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests under a sanitizer, in a build of their own; any report fails a test, there are no suppressions.
+"""Tests under a sanitizer, in a build of their own. Any report fails a test; nothing is suppressed.
 
     tests/sanitize/sanitize.py asan|tsan [--all] [--seed N] [--list]
 
-Without --all it draws some tests of each group by a seed that moves from day to day, and builds only
-what they need.
+Without --all it draws some tests of each group by a seed that moves from day to day, and builds
+only what they need.
 """
 
 import argparse
@@ -31,7 +31,8 @@ WITHOUT = {"asan": (), "tsan": ("plan.", "kernels.", "train.models")}
 def configure(preset):
     log = TREE / f"build-{preset}.log"
     with log.open("w") as out:
-        if subprocess.run(["cmake", "--preset", preset], cwd=TREE, stdout=out, stderr=out).returncode:
+        command = ["cmake", "--preset", preset]
+        if subprocess.run(command, cwd=TREE, stdout=out, stderr=out).returncode:
             sys.exit(f"cmake failed; see {log}")
     return TREE / f"build-{preset}"
 
@@ -57,7 +58,7 @@ def entries_of(build, preset):
 
 
 def group_of(name):
-    """Tests that differ by their transport or algorithm alone are a group, and those of one subject."""
+    """Tests that differ by their transport or algorithm alone, and those of one subject."""
     words = name.split(".")
     if words[0] == "transport" and len(words) == 3 and words[1] != "tcp_wire":
         return words[-1]
@@ -65,7 +66,7 @@ def group_of(name):
 
 
 def drawn(entries, build, seed):
-    """One in eight of each group, and at least one; none that runs the programs, which are not built."""
+    """One in eight of each group, at least one; none that runs programs, which are not built."""
     groups = {}
     for entry in entries:
         if f"{build}/bin" not in entry[2]:
@@ -96,7 +97,7 @@ def make(build, targets):
 
 
 def test(build, entries):
-    """@return ctest's exit status. Tests of a sanitizer take longer than their time limits allow for."""
+    """@return ctest's exit status."""
     numbers = ",".join(str(number) for number, _, _ in entries)
     return subprocess.run(["ctest", "--test-dir", build, "-j2", "-I", f"0,0,0,{numbers}",
                            "--output-on-failure", "--no-tests=error"],

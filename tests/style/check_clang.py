@@ -5,7 +5,8 @@
     check_clang.py format TREE
     check_clang.py tidy TREE BUILD [all]    (BUILD: a build folder with compile_commands.json)
 
-tidy looks at one source in six, drawn by a seed that moves from day to day (RING_TEST_SEED), or at all.
+tidy looks at one source in six, drawn by a seed that moves from day to day (RING_TEST_SEED), or at
+all.
 
 Exit status 1 if a file is not laid out as clang-format does it, or if clang-tidy finds something;
 77, with the reason, if the program is not here.
