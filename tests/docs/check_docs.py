@@ -297,7 +297,7 @@ def check_messages(source, page, report):
 
 
 def check_numbers(source, report):
-    """Decisions are numbered without holes, and the changelog counts the examples that are there."""
+    """Decisions are numbered without holes, and the changelog counts the examples rightly."""
     readme = "docs/decisions/README.md"
     numbers = {int(page.name[:4]) for page in Path(source, readme).parent.glob("[0-9]*.md")}
     absent = {int(number) for number in re.findall(r"Number (\d+) was not given",
