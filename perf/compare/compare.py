@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """libring's allreduce beside MPI's, Gloo's, and what the machine allows.
 
-Every contender measures the same thing (float sum in place, buffers rewritten before each
-call, the slowest rank of each call, the median over calls), with each rank tied to a core
+Every contender measures the same thing (float sum, inputs rewritten before each call, the
+slowest rank of each call, the median over calls), with each rank tied to a core
 where there are enough. They run one after the other for each size, round after round, and
 ratios are taken within a round: the machine's speed changes from minute to minute, so only
 figures from the same moment compare. What is not installed is reported as absent. Needs
@@ -34,8 +34,9 @@ def calls(size):
 
 
 class Ring:
-    def __init__(self, name, build, buffer="shared", transport=None):
-        self.name, self.build, self.buffer, self.transport = name, build, buffer, transport
+    def __init__(self, name, build, in_place, buffer="shared", transport=None):
+        self.name, self.build, self.in_place = name, build, in_place
+        self.buffer, self.transport = buffer, transport
         self.predicted_us = None
 
     def prepare(self, work):
@@ -48,7 +49,7 @@ class Ring:
             ranks, self.build.ringperf, "all_reduce", "-b", size, "-e", size, "-n", calls(size),
             "-w", "5", "-c", "1", "--buffer", self.buffer, "--json", self.json), environment)
         lines = programs.json_lines(self.json.read_text())
-        line = next(line for line in lines if line["in_place"])
+        line = next(line for line in lines if bool(line["in_place"]) == self.in_place)
         self.predicted_us = line["predicted_us"]
         return line["time_us"], line["wrong"]
 
@@ -74,15 +75,17 @@ class Limit:
 
 
 class Mpi:
-    def __init__(self, library):
+    def __init__(self, library, in_place):
         self.name, self.library = library.name, library
+        self.out = [] if in_place else ["out"]
 
     def prepare(self, work):
         self.program = work / f"mpi_allreduce.{self.name}"
         self.library.compile(self.program, HERE / "mpi_allreduce.c")
 
     def measure(self, ranks, size):
-        said = programs.run(self.library.start(ranks, self.program, size, calls(size), 5),
+        said = programs.run(self.library.start(ranks, self.program, size, calls(size), 5,
+                                               *self.out),
                             self.library.environment)
         line = programs.json_lines(said)[-1]
         return line["time_us"], line["wrong"]
@@ -93,7 +96,12 @@ class Gloo:
 
     name = "gloo"
 
+    def __init__(self, in_place):
+        self.in_place = in_place
+
     def prepare(self, work):
+        if not self.in_place:
+            raise programs.Absent("is measured in place alone")
         self.program = work / "gloo_allreduce"
         programs.Gloo().compile(self.program, HERE / "gloo_allreduce.cc")
 
@@ -103,18 +111,18 @@ class Gloo:
 
 
 def contenders(options):
-    build = programs.Build("ring", options.build)
+    build, in_place = programs.Build("ring", options.build), not options.out_of_place
+    over_tcp = programs.open_mpi("openmpi-tcp", ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"])
     return [
         Limit(build),
-        Ring("ring", build),
-        Ring("ring-plain", build, buffer="plain"),
-        Ring("ring-tcp", build, transport="tcp"),
-        Mpi(programs.open_mpi()),
-        Mpi(programs.open_mpi("openmpi-tcp",
-                              ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"])),
-        Mpi(programs.mpich()),
-        Mpi(programs.intel_mpi(options)),
-        Gloo(),
+        Ring("ring", build, in_place),
+        Ring("ring-plain", build, in_place, buffer="plain"),
+        Ring("ring-tcp", build, in_place, transport="tcp"),
+        Mpi(programs.open_mpi(), in_place),
+        Mpi(over_tcp, in_place),
+        Mpi(programs.mpich(), in_place),
+        Mpi(programs.intel_mpi(options), in_place),
+        Gloo(in_place),
     ]
 
 
@@ -207,9 +215,13 @@ def print_table(rows, names):
     print(table(lines))
 
 
+def place(options):
+    return "out of place" if options.out_of_place else "in place"
+
+
 def make_page(rows, names, absent, options):
-    facts = [f"float sum in place, medians of {options.rounds} interleaved rounds; the slowest "
-             "rank of each call counts",
+    facts = [f"float sum {place(options)}, medians of {options.rounds} interleaved rounds; the "
+             "slowest rank of each call counts",
              f"{platform.machine()}, {os.cpu_count()} cores",
              "predicted: libring's cost model; limit: two threads that meet at a spinning barrier",
              *(f"absent: {name}: {why}" for name, why in absent.items())]
@@ -226,6 +238,8 @@ def parse_arguments():
     parser.add_argument("--ranks", type=list_of(int), default="2",
                         help="a comma list (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="default %(default)s")
+    parser.add_argument("--out-of-place", action="store_true",
+                        help="sums come into a buffer of their own (the limit stays in place)")
     parser.add_argument("--contenders", type=list_of(str),
                         default="limit,ring,ring-plain,openmpi,mpich,impi,gloo",
                         help="of limit, ring, ring-plain, ring-tcp, openmpi, openmpi-tcp, mpich, "
@@ -259,8 +273,8 @@ def main():
             print(f"absent: {name}: {why}")
         rows = compare(present, options, problems)
     names = [contender.name for contender in present]
-    print(f"allreduce, float sum in place; median of {options.rounds} interleaved rounds; a/b: "
-          "how many times as fast as b")
+    print(f"allreduce, float sum {place(options)}; median of {options.rounds} interleaved rounds; "
+          "a/b: how many times as fast as b")
     print_table(rows, names)
     for problem in problems:
         print(f"problem: {problem}")

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mpi_allreduce: MPI_Allreduce measured as ringperf measures ring_all_reduce in place: float
- * sum, every call's buffer rewritten by its rank before it, ranks started together, a call's
- * time that of its slowest rank, the median over calls. compare.py builds it with each MPI.
+ * mpi_allreduce: MPI_Allreduce measured as ringperf measures ring_all_reduce: float sum, every
+ * call's input rewritten by its rank before it, ranks started together, a call's time that of its
+ * slowest rank, the median over calls. compare.py builds it with each MPI.
  *
- * usage: mpi_allreduce BYTES ITERS WARMUP    (rank 0 prints one JSON object)
+ * usage: mpi_allreduce BYTES ITERS WARMUP [out]    (rank 0 prints one JSON object)
+ *   out   out of place
  */
 #include "stopwatch.h"
 
@@ -23,14 +24,15 @@ static int local_ranks(int *hosts)
     return ranks;
 }
 
-static double timed_call(float *buffer, size_t count, unsigned seed, int gate)
+/* @param in  MPI_IN_PLACE, or the input, which is rewritten instead of @p buffer. */
+static double timed_call(void *in, float *buffer, size_t count, unsigned seed, int gate)
 {
-    stopwatch_rewrite(buffer, count, seed);
+    stopwatch_rewrite(in == MPI_IN_PLACE ? buffer : in, count, seed);
     MPI_Barrier(MPI_COMM_WORLD);
     if (gate)
         stopwatch_gate();
     const double start = stopwatch_us();
-    MPI_Allreduce(MPI_IN_PLACE, buffer, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(in, buffer, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     return stopwatch_us() - start;
 }
 
@@ -53,19 +55,20 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    const size_t bytes = argc == 4 ? strtoull(argv[1], NULL, 10) : 0, count = bytes / 4;
-    const int iters = argc == 4 ? atoi(argv[2]) : 0, warmup = argc == 4 ? atoi(argv[3]) : 0;
+    const size_t bytes = argc >= 4 ? strtoull(argv[1], NULL, 10) : 0, count = bytes / 4;
+    const int iters = argc >= 4 ? atoi(argv[2]) : 0, warmup = argc >= 4 ? atoi(argv[3]) : 0;
     float *buffer = malloc(bytes + 4);
+    void *in = argc == 5 ? malloc(bytes + 4) : MPI_IN_PLACE;
     double *times = malloc((size_t)(iters + 1) * sizeof *times);
-    if (iters < 1 || !buffer || !times || count > 1u << 30) {
-        fputs("usage: mpi_allreduce BYTES ITERS WARMUP\n", stderr);
+    if (iters < 1 || !buffer || !in || !times || count > 1u << 30) {
+        fputs("usage: mpi_allreduce BYTES ITERS WARMUP [out]\n", stderr);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     const int gate = stopwatch_gate_useful(1, local_ranks(&hosts)) && hosts == 1;
     unsigned seed = (unsigned)rank;
     for (int i = -warmup; i < iters; i++) {
         seed = (unsigned)(i + warmup + rank);
-        const double time = timed_call(buffer, count, seed, gate);
+        const double time = timed_call(in, buffer, count, seed, gate);
         if (i >= 0)
             times[i] = time;
     }
@@ -76,6 +79,8 @@ int main(int argc, char **argv)
         printf("{\"bytes\": %zu, \"ranks\": %d, \"time_us\": %.9g, \"wrong\": %llu}\n", count * 4,
                ranks, stopwatch_median(times, (size_t)iters), wrong);
     free(times);
+    if (in != MPI_IN_PLACE)
+        free(in);
     free(buffer);
     MPI_Finalize();
     return wrong != 0;
