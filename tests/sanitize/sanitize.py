@@ -24,6 +24,8 @@ LABELS = {"unit", "transport", "coll", "fuzz", "fault"}
 OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
            "UBSAN_OPTIONS": "print_stacktrace=1",
            "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
+# Long runs that --all makes, too.
+LONG = {"asan": "^full[.]fault[.]liar", "tsan": None}
 # One thread: no races.
 WITHOUT = {"asan": (), "tsan": ("plan.", "kernels.", "train.models")}
 
@@ -96,10 +98,9 @@ def make(build, targets):
             sys.exit("the build failed")
 
 
-def test(build, entries):
+def test(build, *selection):
     """@return ctest's exit status."""
-    numbers = ",".join(str(number) for number, _, _ in entries)
-    return subprocess.run(["ctest", "--test-dir", build, "-j2", "-I", f"0,0,0,{numbers}",
+    return subprocess.run(["ctest", "--test-dir", build, "-j2", *selection,
                            "--output-on-failure", "--no-tests=error"],
                           env=os.environ | OPTIONS).returncode
 
@@ -126,7 +127,11 @@ def main():
         print("\n".join(name for _, name, _ in entries))
         return 0
     make(build, [] if given.all else targets_of(entries, build))
-    return test(build, entries)
+    numbers = ",".join(str(number) for number, _, _ in entries)
+    status = test(build, "-I", f"0,0,0,{numbers}")
+    if given.all and LONG[given.preset]:
+        status = test(build, "-C", "full", "-R", LONG[given.preset]) or status
+    return status
 
 
 if __name__ == "__main__":
