@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Two logs: of one the older notes go once all neighbours know them, of the other at once.
  * Connections count what they were told of each. A note that is known goes no further, so none goes
- * in circles; and none comes back that all neighbours have told. */
+ * in circles; one that went and comes again, over a new connection, is news once more. */
 #include "bulletin.h"
 
 #include "departure.h"
@@ -106,16 +106,15 @@ static void keep(membership *m, const control_message *note)
     membership_due(m, m->posted_at + BYPASS_SECONDS);
 }
 
-/* It tells what it knows, each note once: as many as are here means the same ones. */
-static bool knows_less(const membership *m, const connection *c)
+static bool leads_on(const membership *m, const connection *c)
 {
-    return c->edge && connection_is_open(c) && !c->left && m->lost[c->peer] == LOSS_NONE &&
-           c->answers < m->bulletins[BULLETIN_LASTING].count;
+    return c->edge && connection_is_open(c) && !c->left && m->lost[c->peer] == LOSS_NONE;
 }
 
+/* It tells what it knows, each note once: as many as are here means the same ones. */
 static bool is_awaited(const membership *m, const connection *c)
 {
-    return knows_less(m, c) && !c->bypassed;
+    return leads_on(m, c) && !c->bypassed && c->answers < m->bulletins[BULLETIN_LASTING].count;
 }
 
 /* Losses are few, and whoever connects must know them. */
@@ -151,15 +150,22 @@ static int count_ends(const bulletin *b)
     return ends;
 }
 
-/* Only while all neighbours have told what is here. */
+/* A neighbour that is gone around need not answer: it may have told before this rank forgot what
+ * another one brought back, and then it never tells again. */
+static bool may_shed(const membership *m)
+{
+    const int count = m->bulletins[BULLETIN_LASTING].count;
+    for (const connection *c = m->connections; c != NULL; c = c->next)
+        if (is_awaited(m, c) || (leads_on(m, c) && c->told[BULLETIN_LASTING] < count))
+            return false;
+    return count > BULLETIN_ENDS;
+}
+
 static void shed(membership *m)
 {
     const bulletin *b = &m->bulletins[BULLETIN_LASTING];
-    if (b->count <= BULLETIN_ENDS)
+    if (!may_shed(m))
         return;
-    for (const connection *c = m->connections; c != NULL; c = c->next)
-        if (knows_less(m, c))
-            return;
     const int ends = count_ends(b);
     if (ends > BULLETIN_ENDS)
         drop_notes(m, ends - BULLETIN_ENDS / 2);
@@ -270,6 +276,7 @@ void bulletin_tick(membership *m, double now)
         else
             membership_due(m, since + BYPASS_SECONDS);
     }
+    shed(m);
 }
 
 bool bulletin_is_spread(const membership *m)

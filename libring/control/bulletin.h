@@ -3,8 +3,8 @@
  * bulletin: what all ranks are told. Whoever has a note that it did not know keeps it and tells
  * its neighbours, each connection once; who connects later is told all that is kept. Losses, two
  * a rank at most, are kept for the membership's life; of verdicts, votes and decisions the latest
- * BULLETIN_ENDS / 2 at least and BULLETIN_ENDS at most, or more while neighbours have still to say
- * that they know them; of statements the latest BULLETIN_STATEMENTS. So a rank that makes a
+ * BULLETIN_ENDS / 2 at least and BULLETIN_ENDS at most, or more while a neighbour has still to be
+ * told of them, or to say that it knows them and is not gone around; of statements the latest BULLETIN_STATEMENTS. So a rank that makes a
  * communicator after so many others have failed may not hear that this one had failed before.
  */
 #ifndef RING_CONTROL_BULLETIN_H

@@ -712,6 +712,35 @@ static void most_of_what_ended_is_forgotten(void **state)
     stage_run(stage_new(FEW, forget_most), 0);
 }
 
+/* As after a new connection brought back notes that rank 0 had told before rank 1 forgot them. */
+static void miss_answers(control_world *w)
+{
+    control_lock();
+    for (connection *c = group_of(w)->member->connections; c != NULL; c = c->next)
+        c->answers -= 1000; /* for good */
+    control_unlock();
+}
+
+static ring_status forget_unanswered(stage *s, control_world **w)
+{
+    for (int i = 0; i < FAILURES; i++) {
+        if (i == FAILURES / 2)
+            RING_TRY(stage_meet(s, 1, FEW));
+        if (i == FAILURES / 2 && (*w)->rank == 1)
+            miss_answers(*w);
+        RING_TRY(fail_one(*w, i));
+    }
+    RING_TRY(stage_meet(s, 2, FEW));
+    RING_TRY(few_notes_are_kept(*w));
+    return stage_meet(s, 3, FEW);
+}
+
+static void a_neighbour_that_tells_less_keeps_nothing_in_the_log(void **state)
+{
+    (void)state;
+    stage_run(stage_new(FEW, forget_unanswered), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
@@ -731,6 +760,7 @@ int main(void)
         TEST(statements_do_not_push_verdicts_out),
         TEST(statements_do_not_go_in_circles),
         TEST(most_of_what_ended_is_forgotten),
+        TEST(a_neighbour_that_tells_less_keeps_nothing_in_the_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
