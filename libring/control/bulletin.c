@@ -158,7 +158,7 @@ static bool may_shed(const membership *m)
     for (const connection *c = m->connections; c != NULL; c = c->next)
         if (is_awaited(m, c) || (leads_on(m, c) && c->told[BULLETIN_LASTING] < count))
             return false;
-    return count > BULLETIN_ENDS;
+    return count > bulletin_most_ends(m->world.size);
 }
 
 static void shed(membership *m)
@@ -166,9 +166,9 @@ static void shed(membership *m)
     const bulletin *b = &m->bulletins[BULLETIN_LASTING];
     if (!may_shed(m))
         return;
-    const int ends = count_ends(b);
-    if (ends > BULLETIN_ENDS)
-        drop_notes(m, ends - BULLETIN_ENDS / 2);
+    const int ends = count_ends(b), most = bulletin_most_ends(m->world.size);
+    if (ends > most)
+        drop_notes(m, ends - most + BULLETIN_ENDS / 2);
 }
 
 static void apply(membership *m, const control_message *note)

@@ -3,14 +3,22 @@
  * bulletin: what all ranks are told. Whoever has a note that it did not know keeps it and tells
  * its neighbours, each connection once; who connects later is told all that is kept. Losses, two
  * a rank at most, are kept for the membership's life; of verdicts, votes and decisions the latest
- * BULLETIN_ENDS / 2 at least and BULLETIN_ENDS at most, or more while a neighbour has still to be
- * told of them, or to say that it knows them and is not gone around; of statements the latest BULLETIN_STATEMENTS. So a rank that makes a
- * communicator after so many others have failed may not hear that this one had failed before.
+ * bulletin_most_ends() at most, and BULLETIN_ENDS / 2 less at least, or more while a neighbour has
+ * still to be told of them, or to say that it knows them and is not gone around; of statements the
+ * latest BULLETIN_STATEMENTS. So a rank that makes a communicator after so many others have failed
+ * may not hear that this one had failed before.
  */
 #ifndef RING_CONTROL_BULLETIN_H
 #define RING_CONTROL_BULLETIN_H
 
 #include "membership.h"
+
+/** Each rank votes when it shrinks a communicator, and resigns when it frees one: a rank that is
+ *  late to make one needs all votes of it. */
+static inline int bulletin_most_ends(int size)
+{
+    return BULLETIN_ENDS + 2 * size;
+}
 
 /** Keeps @p note, applies and tells it, unless it is known. */
 void bulletin_post(membership *m, const control_message *note);

@@ -34,7 +34,8 @@ typedef struct bulletin {
     int count, room;
 } bulletin;
 enum { BULLETIN_LASTING, BULLETIN_RECENT, BULLETINS, BULLETIN_STATEMENTS = 32 };
-/** How communicators ended: beyond so many the older half goes once all neighbours know it. */
+/** How communicators ended: the latest that are kept, beside two for each rank; half of them go at
+ *  once. */
 enum { BULLETIN_ENDS = 256 };
 
 /** A reason to end a communicator that the top has not answered, see verdict.h. */

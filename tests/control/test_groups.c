@@ -5,7 +5,7 @@
  */
 #include "stage.h"
 
-#include "membership.h"
+#include "bulletin.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -641,10 +641,11 @@ static int notes_kept(control_world *w)
 static ring_status few_notes_are_kept(control_world *w)
 {
     const double deadline = clock_now() + 10;
-    while (notes_kept(w) > BULLETIN_ENDS && clock_now() < deadline)
+    const int most = bulletin_most_ends(w->size);
+    while (notes_kept(w) > most && clock_now() < deadline)
         clock_sleep(0.001);
     const int kept = notes_kept(w);
-    return kept >= BULLETIN_ENDS / 2 && kept <= BULLETIN_ENDS
+    return kept >= most - BULLETIN_ENDS / 2 && kept <= most
                ? RING_OK
                : fail(RING_ERR_INTERNAL, "%d notes are kept", kept);
 }
