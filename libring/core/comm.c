@@ -19,12 +19,19 @@ ring_status comm_check_own(const ring_comm *comm, const char *call)
 
 /* ---- Death ---------------------------------------------------------------------- */
 
+/* While statements still come: one of them may be the reason. */
+static void await_reason(ring_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    failure_await(comm);
+    comm_unlock(comm);
+}
+
 /* Peers may still read and write this rank's buffers for works that it will not wait for. */
 static void abort_unfinished(ring_comm *comm)
 {
     char text[160];
     pthread_mutex_lock(&comm->lock);
-    failure_await(comm);
     engine_end_if_failed(comm);
     comm_unlock(comm);
     if (comm->first == NULL)
@@ -68,6 +75,7 @@ static void end_parts(ring_comm *comm)
 {
     prepared_forget(comm);
     members_remove(comm);
+    await_reason(comm);
     statements_stop(comm);
     opening_stop(comm);
     abort_unfinished(comm);
