@@ -231,7 +231,8 @@ static void enter(sleep_on *s, ring_comm *comm)
     s->awake = used == 0;
 }
 
-/* Once its communicator was entered, the end of a work wakes. */
+/* Once its communicator was entered, the ends of the work and of the communicator wake. Of earlier
+ * ones another sleeper may have taken the call. */
 static void enter_for(sleep_on *s, ring_work *handle)
 {
     handle_view view;
@@ -240,7 +241,7 @@ static void enter_for(sleep_on *s, ring_work *handle)
         return;
     if (!has_entered(s, view.comm))
         enter(s, view.comm);
-    s->awake |= view.work->finished;
+    s->awake |= view.work->finished || !comm_is_fine(view.comm);
     comm_unlock(view.comm);
 }
 
