@@ -41,7 +41,7 @@ static void abort_unfinished(ring_comm *comm)
     if (control_verdict(comm->world) == RING_OK)
         control_report(comm->world, RING_ERR_ABORTED, text);
     pthread_mutex_lock(&comm->lock);
-    engine_end_all(comm, RING_ERR_ABORTED);
+    engine_end_if_failed(comm); /* by the verdict, which another rank's report may be */
     comm_unlock(comm);
 }
 

@@ -29,7 +29,8 @@ static ring_status end_lost(ring_work **handle, const handle_view *view)
     *handle = NULL;
     return view->status == RING_OK
                ? RING_OK
-               : fail(view->status, "the communicator was destroyed before the call ended");
+               : fail(view->status,
+                      "the communicator failed or was destroyed before the call ended");
 }
 
 /* Takes the lock of the handle's communicator. With RING_OK it is held, unless view->comm is NULL:

@@ -202,8 +202,9 @@ ring_status ring_comm_dup(ring_comm *parent, ring_comm **out);
  *          again), or more than half of the ranks are silent; RING_ERR_TIMEOUT, RING_ERR_MEMORY. */
 ring_status ring_comm_shrink(ring_comm *broken, ring_comm **out);
 
-/** Leaves the communicator and frees it. Outstanding work is aborted; its handles may still be
- *  waited for, and then say so. NULL is allowed. Other ranks may finish calls that need nothing
+/** Leaves the communicator and frees it. Outstanding work is aborted, or ends with the failure
+ *  that had ended the communicator before; its handles may still be waited for, and then say so.
+ *  NULL is allowed. Other ranks may finish calls that need nothing
  *  more from this one. A rank that ends without it is lost to the others, whatever its exit
  *  status. In a forked child it does nothing: the communicator is the parent's, and every
  *  other call on it there is RING_ERR_USAGE. */
