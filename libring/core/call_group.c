@@ -56,10 +56,10 @@ ring_status call_group_add(prepared_call *call, ring_status status)
     }
     prepared_call *c = prepared_keep(call);
     if (c == NULL) {
-        fail(RING_ERR_MEMORY, "keeping a call until ring_group_end()");
-        comm_fail(call->comm, NULL, RING_ERR_MEMORY);
+        static const char why[] = "keeping a call until ring_group_end()";
+        comm_fail(call->comm, NULL, fail(RING_ERR_MEMORY, why));
         failure_await(call->comm);
-        return RING_ERR_MEMORY;
+        return fail(RING_ERR_MEMORY, why);
     }
     if (c->options.work != NULL)
         *c->options.work = NULL;

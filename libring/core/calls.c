@@ -146,7 +146,7 @@ static work *run(work *w, const ring_call *options, bool beside)
 /* The others are in the call already: they must not wait. */
 static ring_status cannot_start(ring_comm *comm, ring_status status)
 {
-    char text[480];
+    char text[1024]; /* as long as fail_text() may be */
     text_format(text, sizeof text, "%s", fail_text());
     comm_fail(comm, NULL, status);
     failure_await(comm);
