@@ -68,10 +68,10 @@ void failure_settle(ring_comm *comm)
 
 void failure_await(ring_comm *comm)
 {
-    while (comm->failing && !control_is_own_thread()) {
+    if (control_is_own_thread())
+        return;
+    for (failure_settle(comm); comm->failing; failure_settle(comm))
         sleeper_sleep(comm, clock_now() + 1);
-        failure_settle(comm);
-    }
 }
 
 ring_status comm_verdict(ring_comm *comm)
