@@ -178,7 +178,8 @@ static void serve_until(double latest)
     serve_clients(now, now - due);
 }
 
-/* The task may wait for a verdict: the thread that would bring it then serves meanwhile. */
+/* The control thread waits in ring_comm_abort() alone, when on_done calls it: it serves meanwhile,
+ * for no other thread would bring the verdict. */
 bool control_wait(pthread_cond_t *changed, double deadline)
 {
     if (!is_control_thread) {
