@@ -78,8 +78,8 @@ static inline void cpu_pause(void)
 #endif
 }
 
-/** Yields the core. @return false: that took as long as a time slice, or did a moment ago and is
- *  left out. Somebody who does not yield shares the core, and a sleeper gets it back sooner. */
+/** Yields the core. @return false: the yield took as long as a time slice, or one did a moment ago
+ *  and this one is left out. The core is shared with a thread that does not yield: better sleep. */
 bool clock_yield(void);
 /** One step of a polite wait: spins, yields while that is quick, then says it is time to sleep.
  *  @param[in,out] turns  0 at the start of the wait. @param crowded  more ranks than cores: a yield

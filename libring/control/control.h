@@ -107,8 +107,8 @@ ring_status control_verdict(const control_world *world);
  *  its rank at the start. */
 const char *control_text(const control_world *world);
 
-/** Has this become the verdict, unless there is one. Of several at the same moment the top of
- *  the tree takes one; one that it does not answer in 0.2 s holds. Returns at once.
+/** Proposes this failure as the verdict, unless there is one. Of several proposals the top of the
+ *  tree takes one; a proposal that it does not answer in 0.2 s holds. Returns at once.
  *  @param text  should name rank, host, call and cause; cut to CONTROL_TEXT - 1 bytes. */
 void control_propose(control_world *world, ring_status status, const char *text);
 /** After a data link to @p peer broke: proposes that @p peer was lost, with @p what, unless a

@@ -107,7 +107,7 @@ bool verdict_speak(membership *m, connection *c, control_message *out)
     return false;
 }
 
-/* What this rank saw may be the effect of another one's failure, but nobody has said so. */
+/* Another rank's failure may have caused what this rank saw, but nobody has said so. */
 static void accuse(group *g)
 {
     char text[CONTROL_TEXT];
@@ -196,7 +196,7 @@ void control_report(control_world *world, ring_status status, const char *text)
     control_unlock();
 }
 
-/* Locked. What this rank saw may be the effect of another one's failure. */
+/* Locked. Another rank's failure may have caused what this rank saw. */
 static void await_better_reason(const group *g)
 {
     const double deadline = clock_now() + SUSPECT_SECONDS;

@@ -3,7 +3,7 @@
  * How a communicator ends: the first failure anywhere becomes everybody's. A rank that only
  * sees a broken link asks who the culprit was before its neighbour is blamed. Until the answer is
  * there the communicator is failing: nothing of it moves, and whoever moves the engine looks for
- * the answer. Nobody waits for it with the lock held.
+ * the answer. No thread waits for it with the lock held.
  */
 #include "comm.h"
 

@@ -5,7 +5,7 @@
  * a range is a step and a message of its own, links still hold messages of the slice before, and
  * there is one count of messages and references, and one scratch. A slice of a chunk is a chunk, so
  * such a run is a longer plan: the same steps once a slice, each time about other chunks; only in
- * SCRATCH all slices' chunks are one place. What is proven of plans can be proven of it.
+ * SCRATCH all slices' chunks are one place. All proofs of plans apply to it.
  *
  * Slices side by side, on channels of their own, share no chunk, no link, no count and no scratch.
  * Those of one channel are slices in a row, so what is proven of these holds for all.

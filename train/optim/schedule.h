@@ -19,7 +19,7 @@ double schedule_at(const schedule_config *schedule, double base_lr, long iterati
  *  0.15.3 (@p compat). */
 double schedule_lr(const schedule_config *schedule, double base_lr, long update, bool compat);
 
-/** What the schedule changes from update to update. */
+/** The rates that the schedule changes from update to update. */
 typedef struct schedule_rates {
     double lr, no_decay_lr; /* of the parameter groups with and without weight decay */
     double betas[2];

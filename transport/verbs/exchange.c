@@ -67,8 +67,8 @@ static int first_port(const verbs_link *l, const verbs_hello *theirs, int count)
     return (wanted + l->channel) % count;
 }
 
-/* What is left when the first one fails: the next port of another adapter at both ends, else at
- * one, else the next one. */
+/* The port to go on with when the first one fails: the next one that belongs to another adapter at
+ * both ends, else at one end, else the next one. */
 static int second_port(const verbs_link *l, const verbs_hello *theirs, int count, int first)
 {
     int best = (first + 1) % count, most = 0;
