@@ -27,7 +27,7 @@ OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_u
 # Long runs that --all makes, too.
 LONG = {"asan": "^full[.]fault[.]liar", "tsan": None}
 # One thread: no races.
-WITHOUT = {"asan": (), "tsan": ("plan.", "kernels.", "train.models")}
+WITHOUT = {"asan": (), "tsan": ("plan.", "kernels.", "fuzz.", "train.models")}
 
 
 def configure(preset):
