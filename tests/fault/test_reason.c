@@ -155,27 +155,19 @@ static int refuse_and_leave(part *p)
     return 0;
 }
 
-/* Starts a call, and computes until its link broke. */
-static int start_and_notice(part *p, ring_work **work)
+static int compute_meanwhile(part *p)
 {
     static float x[COUNT];
     int32_t note = 1;
+    ring_work *work;
     ring_call call = RING_CALL_INIT;
-    call.work = work;
+    call.work = &work;
     watched = p->board;
     EXPECT_OK(ring_all_reduce(x, x, COUNT, RING_FLOAT32, RING_SUM, p->two, &call));
     EXPECT_OK(ring_send(&note, 1, RING_INT32, RELAY, p->world, NULL));
     while (atomic_load(&sleeps) == 0 && atomic_load(&rounds) < ROUNDS)
         usleep(200);
     atomic_store(&p->board->counters[NOTICED], 1);
-    return 0;
-}
-
-static int compute_meanwhile(part *p)
-{
-    ring_work *work;
-    if (start_and_notice(p, &work) != 0)
-        return 1;
     const ring_status status = ring_wait(&work);
     atomic_store(&p->board->counters[RELEASED], 1);
     EXPECT(status == RING_ERR_MISMATCH, "%s: %s", ring_status_string(status),
@@ -185,28 +177,14 @@ static int compute_meanwhile(part *p)
     return 0;
 }
 
-static int destroy_meanwhile(part *p)
-{
-    ring_work *work;
-    if (start_and_notice(p, &work) != 0)
-        return 1;
-    ring_comm_destroy(p->two);
-    p->two = NULL;
-    atomic_store(&p->board->counters[RELEASED], 1);
-    const ring_status status = ring_wait(&work);
-    EXPECT(status == RING_ERR_MISMATCH, "%s: %s", ring_status_string(status),
-           ring_last_error(NULL));
-    return 0;
-}
-
-/* @param arg  not NULL: the waiter destroys its communicator instead of waiting. */
 static int hear_the_reason(int rank, int ranks, harness_board *board, void *arg)
 {
     static int (*const parts[RANKS])(part *) = {relay_late, refuse_and_leave, compute_meanwhile};
     part p;
+    (void)arg;
     if (begin(&p, rank, ranks, board) != 0)
         return 1;
-    const int bad = rank == WAITER && arg != NULL ? destroy_meanwhile(&p) : parts[rank](&p);
+    const int bad = parts[rank](&p);
     return bad || end(&p);
 }
 
@@ -214,13 +192,6 @@ static void the_control_thread_hears_the_reason_it_asks_for(void **state)
 {
     (void)state;
     assert_int_equal(harness_run(HARNESS_PROCESSES, RANKS, hear_the_reason, NULL, NULL), 0);
-}
-
-static void a_destroyed_communicator_hears_the_reason(void **state)
-{
-    static int destroys;
-    (void)state;
-    assert_int_equal(harness_run(HARNESS_PROCESSES, RANKS, hear_the_reason, &destroys, NULL), 0);
 }
 
 /* ---- The lock is free meanwhile ---------------------------------------------------------------
@@ -285,7 +256,6 @@ int main(int argc, char **argv)
     setenv("RING_TIMEOUT", "60", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_control_thread_hears_the_reason_it_asks_for),
-        cmocka_unit_test(a_destroyed_communicator_hears_the_reason),
         cmocka_unit_test(other_threads_get_in_while_a_call_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
