@@ -60,22 +60,27 @@ def entries_of(build, preset):
 
 
 def group_of(name):
-    """Tests that differ by their transport or algorithm alone, and those of one subject."""
+    """Tests that differ by their transport or algorithm alone, of one subject, or of one room."""
     words = name.split(".")
+    if words[0] == "fault" or len(words) == 1:
+        return name
+    if len(words) == 2:
+        return words[0]
     if words[0] == "transport" and len(words) == 3 and words[1] != "tcp_wire":
-        return words[-1]
+        return f"transport.{words[-1]}"
     return ".".join(words[:3] if words[:2] == ["transport", "verbs"] else words[:2])
 
 
 def drawn(entries, build, seed):
-    """One in eight of each group, at least one; none that runs programs, which are not built."""
+    """One in eight of each group (a room: one in two), at least one; none that runs programs, which
+    are not built."""
     groups = {}
     for entry in entries:
         if f"{build}/bin" not in entry[2]:
             groups.setdefault(group_of(entry[1]), []).append(entry)
     draw = random.Random(seed)
-    return sorted(entry for group in groups.values()
-                  for entry in draw.sample(group, max(1, len(group) // 8)))
+    return sorted(entry for name, group in groups.items() for entry in
+                  draw.sample(group, max(1, len(group) // (8 if "." in name else 2))))
 
 
 def targets_of(entries, build):
