@@ -66,7 +66,7 @@ static void note_wait(void)
         type(*call) params; \
         const void *found = dlsym(RTLD_NEXT, #name); \
         memcpy(&call, &found, sizeof call); \
-        note(); \
+        note; \
         return call args; \
     }
 
@@ -78,12 +78,13 @@ static void note_round(void)
 }
 
 WATCHED(int, nanosleep, (const struct timespec *how_long, struct timespec *left), (how_long, left),
-        note_wait)
-WATCHED(int, poll, (struct pollfd * fds, nfds_t count, int ms), (fds, count, ms), note_wait)
+        note_wait())
+WATCHED(int, poll, (struct pollfd * fds, nfds_t count, int ms), (fds, count, ms),
+        ms != 0 ? note_wait() : (void)0) /* 0: a look */
 WATCHED(int, pthread_cond_timedwait, (void *cond, void *lock, const struct timespec *until),
-        (cond, lock, until), note_wait)
+        (cond, lock, until), note_wait())
 WATCHED(int, epoll_wait, (int set, struct epoll_event *events, int most, int ms),
-        (set, events, most, ms), note_round)
+        (set, events, most, ms), note_round())
 
 /* ---- Three ranks, two of them in a communicator ---------------------------------------------- */
 
