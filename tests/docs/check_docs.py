@@ -11,6 +11,7 @@
                                             are numbered and counted rightly
     check_docs.py links                     every relative link leads to a file and a heading
     check_docs.py words                     no page has words that are not for readers
+    check_docs.py figures                   the README's figures are in docs/performance.md's tables
 
 `--page FILE` checks one page (blocks, links, words); blocks.py says what a checked block is.
 Exit status: 0 good, 1 something is wrong, 2 wrong use, 77 nothing could be checked.
@@ -370,6 +371,46 @@ def check_links(options):
     return report.code("links")
 
 
+# ---- figures ---------------------------------------------------------------------------------
+
+
+def section_of(text, heading):
+    """The lines below a heading up to the next of its level, None if it is not there. `heading`
+    tells whether a line is it."""
+    lines = text.split("\n")
+    headings = [i for i, line in enumerate(lines) if line.startswith("## ")] + [len(lines)]
+    for start, end in zip(headings, headings[1:]):
+        if heading(lines[start]):
+            return lines[start + 1:end]
+    return None
+
+
+def table_numbers(lines):
+    return set(re.findall(r"\d+(?:\.\d+)?", " ".join(ln for ln in lines if ln.startswith("|"))))
+
+
+FIGURE = r"\[([^\]]*\d[^\]]*)\]\(docs/performance\.md#([^)]+)\)"  # a link with a number
+
+
+def check_figures(options):
+    """A figure in the README is a link to the section of docs/performance.md whose table has it."""
+    report, page = Report(), Path("docs/performance.md")
+    figures = section_of(read(options.source, "README.md"), lambda line: line == "## Figures")
+    text, links = "\n".join(figures or []), 0
+    for label, anchor in re.findall(FIGURE, text):
+        links += 1
+        section = section_of(read(options.source, page),
+                             lambda line, at=anchor: pages.slug_on_github(line[3:]) == at)
+        for number in re.findall(r"\d+(?:\.\d+)?", label):
+            if section is None or number not in table_numbers(section):
+                report.add(f"README.md: no table below {page}#{anchor} has {number}")
+    for number in re.findall(r"\d+\.\d+", re.sub(r"\[[^\]]*\]\([^)]*\)", "", text)):
+        report.add(f"README.md: {number} is no link to a table of {page}")
+    if links == 0:
+        report.add(f"README.md: its figures are no links to {page}")
+    return report.code("figures")
+
+
 # ---- words -----------------------------------------------------------------------------------
 
 
@@ -394,7 +435,8 @@ def parse(arguments):
                         help="the source tree (default: the one that this file lies in)")
     checks = parser.add_subparsers(dest="check", required=True)
     for name, check in (("blocks", check_blocks), ("options", check_options),
-                        ("names", check_names), ("links", check_links), ("words", check_words)):
+                        ("names", check_names), ("links", check_links), ("words", check_words),
+                        ("figures", check_figures)):
         one = checks.add_parser(name)
         one.set_defaults(run=check)
         if name in ("blocks", "options", "names"):

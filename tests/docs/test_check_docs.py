@@ -33,10 +33,14 @@ END
 esac
 """
 NAV = "nav:\n  - index.md\n  - S: settings.md\n  - T: troubleshooting.md\n  - A: algorithms.md\n" \
-      "  - R: transports.md\n  - P: programs/ringinfo.md\n  - D: decisions/README.md\n" \
+      "  - R: transports.md\n  - V: performance.md\n" \
+      "  - P: programs/ringinfo.md\n  - D: decisions/README.md\n" \
       "  - D1: decisions/0001-one.md\n  - D3: decisions/0003-three.md\n"
 TREE = {
-    "README.md": "# Readme\n\n[Settings](docs/settings.md), [docs](docs)\n",
+    "README.md": "# Readme\n\n[Settings](docs/settings.md), [docs](docs)\n\n## Figures\n\n"
+                 "[1.5 to 3 times](docs/performance.md#all_reduce)\n\n## Next\n\n0.7\n",
+    "docs/performance.md": "# Speed\n\n## all_reduce\n\n| 8 | 1.5 / **3** |\n\n"
+                           "## Other\n\n| 2 |\n",
     "docs/CMakeLists.txt": "foreach(program ringinfo)\nendforeach()\n",
     "docs/examples/CMakeLists.txt": "foreach(example 1_first)\nendforeach()\n"
                                     "foreach(example 2_next)\nendforeach()\n",
@@ -48,6 +52,7 @@ TREE = {
                        "theme:\n  name: mkdocs\n  highlightjs: false\n" + NAV,
     "docs/index.md": "# Index\n\n[s](settings.md) [t](troubleshooting.md#ring_err_peer)\n"
                      "[a](algorithms.md) [r](transports.md) [p](programs/ringinfo.md)\n"
+                     "[v](performance.md)\n"
                      "[d](decisions/README.md) [1](decisions/0001-one.md)\n"
                      "[3](decisions/0003-three.md)\n",
     "docs/settings.md": "# Settings\n\nRING_ALGO RING_TRANSPORT RING_TIMEOUT MASTER_ADDR\n",
@@ -104,7 +109,7 @@ class Tree(unittest.TestCase):
 
 class Checks(Tree):
     def test_the_tree_is_good(self):
-        for check in "blocks", "options", "names", "links", "words":
+        for check in "blocks", "options", "names", "links", "words", "figures":
             self.assert_good(check)
 
     def test_options(self):
@@ -187,6 +192,14 @@ class Checks(Tree):
         for word in "TODO", "FIXME", "see /folder/of/mine", "in /tmp/scratch":
             self.write("docs/settings.md", f"# Settings\n\n{word}\n")
             self.assert_wrong("words", "docs/settings.md:3")
+
+    def test_figures(self):
+        self.replace("README.md", "1.5 to", "2 to")
+        self.assert_wrong("figures", "no table below docs/performance.md#all_reduce has 2")
+        self.replace("README.md", "[2 to 3 times](docs/performance.md#all_reduce)", "1.5 times")
+        self.assert_wrong("figures", "1.5 is no link to a table")
+        self.replace("README.md", "## Figures", "## Other")
+        self.assert_wrong("figures", "its figures are no links")
 
 
 class Blocks(Tree):
