@@ -168,6 +168,18 @@ bool harness_is_prompt(double since)
     return harness_now() - since < HARNESS_PROMPT;
 }
 
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double harness_median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare_doubles);
+    return count > 0 ? values[count / 2] : 0;
+}
+
 bool harness_is_timed(void)
 {
     return getenv("RING_TEST_TIMED") != NULL;

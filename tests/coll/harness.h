@@ -28,6 +28,9 @@ bool harness_is_prompt(double since);
 /** Whether times are judged: by the long runs, which have the machine to themselves. */
 bool harness_is_timed(void);
 
+/** Sorts them. @return the median, 0 of none. */
+double harness_median(double *values, size_t count);
+
 /** @return 0 if the rank succeeded. */
 typedef int (*harness_body)(int rank, int ranks, harness_board *board, void *arg);
 

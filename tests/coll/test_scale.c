@@ -111,12 +111,6 @@ static double start(int ranks, bool threads)
     return failed == 0 ? joined : -1;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static int start_in_time(int ranks, bool threads, double seconds)
 {
     enum { ROUNDS = 5 };
@@ -124,9 +118,9 @@ static int start_in_time(int ranks, bool threads, double seconds)
     for (int i = 0; i < ROUNDS; i++)
         if ((took[i] = start(ranks, threads)) < 0)
             return 1;
-    qsort(took, ROUNDS, sizeof *took, compare_doubles);
-    printf("%d ranks join in %.2f s (median), allowed: %g s\n", ranks, took[ROUNDS / 2], seconds);
-    return took[ROUNDS / 2] >= seconds;
+    const double median = harness_median(took, ROUNDS);
+    printf("%d ranks join in %.2f s (median), allowed: %g s\n", ranks, median, seconds);
+    return median >= seconds;
 }
 
 int main(int argc, char **argv)

@@ -142,7 +142,7 @@ static int relay_late(part *p)
     return 0;
 }
 
-/* What it refuses reaches the waiter by way of the relay, its end directly. */
+/* The refusal reaches the waiter by way of the relay, the end of this rank directly. */
 static int refuse_and_leave(part *p)
 {
     int32_t x = 0;

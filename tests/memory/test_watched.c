@@ -41,7 +41,7 @@ static char *map(void)
     return memory;
 }
 
-/* What is whole may count as changed while the thread gets no core; what has changed stays so. */
+/* A whole range may count as changed while the thread gets no core; a changed one stays so. */
 static bool becomes_whole(unsigned number)
 {
     const double deadline = clock_now() + 60;

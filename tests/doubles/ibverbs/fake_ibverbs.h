@@ -43,7 +43,7 @@ FAKE_API bool fake_ibverbs_fail(const char *function, int nth);
 /** @return how many of the calls that are to fail have not been made. */
 FAKE_API int fake_ibverbs_failures_left(void);
 
-/** Nothing goes through that device any more, or again. @return false: there is no such device. */
+/** Stops the traffic of that device, or lets it go on. @return false: there is no such device. */
 FAKE_API bool fake_ibverbs_cut(const char *device, bool cut);
 
 /** Tells all contexts of the device of an enum ibv_event_type of its port 1. IBV_EVENT_PORT_ERR and
