@@ -3,6 +3,7 @@
 #ifndef TESTS_DRAW_H
 #define TESTS_DRAW_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,25 +16,28 @@ static inline bool test_is_long(void)
     return getenv("RING_TEST_LONG") != NULL;
 }
 
-/** @return RING_TEST_SEED, else the number of the day. Says once which one it is. */
-static inline uint64_t test_seed(void)
+static uint64_t draw_seed;
+
+static inline void draw_read_seed(void)
 {
-    static uint64_t seed;
-    static bool known;
-    if (known)
-        return seed;
     const char *text = getenv("RING_TEST_SEED");
     char *end = NULL;
-    seed = text != NULL ? strtoull(text, &end, 10) : (uint64_t)time(NULL) / 86400;
+    draw_seed = text != NULL ? strtoull(text, &end, 10) : (uint64_t)time(NULL) / 86400;
     if (text != NULL && (end == text || *end != '\0')) {
         fprintf(stderr, "RING_TEST_SEED is a number, not \"%s\"\n", text);
         exit(2);
     }
-    known = true;
-    printf("seed %llu (RING_TEST_SEED=%llu replays)\n", (unsigned long long)seed,
-           (unsigned long long)seed);
+    printf("seed %llu (RING_TEST_SEED=%llu replays)\n", (unsigned long long)draw_seed,
+           (unsigned long long)draw_seed);
     fflush(stdout);
-    return seed;
+}
+
+/** @return RING_TEST_SEED, else the number of the day. Says once which one it is. Any thread. */
+static inline uint64_t test_seed(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, draw_read_seed);
+    return draw_seed;
 }
 
 /** Draws the next number below @p below. @p state begins as test_seed(). */
