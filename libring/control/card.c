@@ -6,6 +6,8 @@
  */
 #include "card.h"
 
+#include "cpus.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
@@ -82,6 +84,9 @@ ring_status card_fill(control_card *card)
 {
     card->pid = (int32_t)getpid();
     card->uid = (uint32_t)geteuid();
+    const cpus_allowed cpus = cpus_read();
+    card->cpus = cpus.count;
+    card->cpu_set = cpus.set;
     if (gethostname(card->hostname, sizeof card->hostname) != 0 && errno != ENAMETOOLONG)
         return fail(RING_ERR_SYSTEM, "gethostname: %m");
     card->hostname[sizeof card->hostname - 1] = '\0';

@@ -13,6 +13,8 @@ typedef struct control_card {
     int32_t pid;
     uint32_t uid;
     uint32_t transports;       /* bit i: transport_all()[i] allowed and usable here   */
+    uint32_t cpus;             /* how many it may run on                              */
+    uint32_t cpu_set;          /* a hash of which                                     */
     unsigned char host[16];    /* hash of boot id and network namespace: same host    */
     unsigned char process[16]; /* hash of host, pid and start: same address space     */
     char hostname[CARD_NAME_MAX];
@@ -20,7 +22,7 @@ typedef struct control_card {
     char unix_name[CARD_NAME_MAX];         /* abstract socket of its local peers                  */
 } control_card;
 
-/** Fills in what identifies this process: host, process, hostname, pid, uid. */
+/** Fills in what identifies this process, host, process, hostname, pid, uid, and its CPUs. */
 ring_status card_fill(control_card *card);
 /** Makes the texts of a card from the wire fit to be shown. */
 void card_clean(control_card *card);

@@ -2,11 +2,12 @@
  * A communicator's birth: by joining, or over a world that another one has. */
 #include "comm.h"
 
+#include "cpus.h"
+#include "crowding.h"
 #include "kernels.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- Parts ---------------------------------------------------------------------- */
 
@@ -31,7 +32,7 @@ static ring_status number_hosts(ring_comm *comm)
         comm->local_rank += local && p < comm->rank;
         comm->local_ranks += local;
     }
-    comm->crowded |= comm->local_ranks > sysconf(_SC_NPROCESSORS_ONLN);
+    comm->crowded |= crowding_found(cards, comm->ranks, comm->rank, cpus_quota(""));
     return RING_OK;
 }
 

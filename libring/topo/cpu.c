@@ -1,35 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * CPUs: how many there are, how many we may use, what they are called. */
-#include "cgroup.h"
 #include "cores.h"
+#include "cpus.h"
 #include "sysfs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* "200000 100000" is two CPUs' worth of time; "max 100000", or -1 in version 1, is no limit. */
-static void take_quota(const cgroup *at, void *least)
-{
-    char line[128] = "";
-    double quota = 0, period = 0, *cpus = least;
-    if (at->version == 1) {
-        quota = (double)sysfs_number(0, "%s/cpu.cfs_quota_us", at->folder);
-        period = (double)sysfs_number(0, "%s/cpu.cfs_period_us", at->folder);
-    } else if (sysfs_line(line, sizeof line, "%s/cpu.max", at->folder)) {
-        (void)sscanf(line, "%lf %lf", &quota, &period);
-    }
-    if (quota > 0 && period > 0 && (*cpus <= 0 || quota / period < *cpus))
-        *cpus = quota / period;
-}
-
-double topo_cpu_quota(const char *root)
-{
-    double cpus = 0;
-    cgroup_visit(root, "cpu", take_quota, &cpus);
-    return cpus;
-}
 
 static void read_model(topo_cpu *cpu)
 {
@@ -59,7 +37,7 @@ ring_status topo_cpu_read(topo_cpu *cpu)
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     cpu->allowed = CPU_COUNT(&allowed);
     cpu->online = online > 0 ? (int)online : cpu->allowed;
-    cpu->quota = topo_cpu_quota("");
+    cpu->quota = cpus_quota("");
     read_model(cpu);
     RING_TRY(cores_read(cpu, &allowed));
     qsort(cpu->cores, cpu->core_count, sizeof *cpu->cores, by_place);

@@ -35,9 +35,6 @@ typedef struct topo_cpu {
 /** Fills @p cpu. @return RING_OK, RING_ERR_MEMORY, RING_ERR_SYSTEM. topo_cpu_free() it. */
 ring_status topo_cpu_read(topo_cpu *cpu);
 void topo_cpu_free(topo_cpu *cpu);
-/** @return CPUs' worth of time that the cgroup grants, 0: no limit. @param root  as
- * cgroup_visit()'s. */
-double topo_cpu_quota(const char *root);
 
 /* ---- Memory --------------------------------------------------------------------- */
 

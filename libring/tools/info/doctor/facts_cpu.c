@@ -2,6 +2,7 @@
  * Cores, and how fast they may run. */
 #include "facts.h"
 
+#include "cpus.h"
 #include "launch.h"
 #include "sysfs.h"
 #include "topo.h"
@@ -74,7 +75,7 @@ void facts_read_cpu(facts *f)
         .cpus = count_list(list),
         .local_ranks = ranks_here(),
         .hyper_threads = facts_number(f, "/sys/devices/system/cpu/smt/active") == 1,
-        .quota = topo_cpu_quota(f->root),
+        .quota = cpus_quota(f->root),
     };
     facts_each(f, count_node, NULL, "/sys/devices/system/node");
     facts_each(f, take_governor, NULL, "/sys/devices/system/cpu");
