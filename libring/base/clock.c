@@ -9,7 +9,7 @@
 
 /* Measured on 2 cores: spinning longer than a few tens of turns before yielding costs a
  * time slice whenever there are more ranks than cores; yielding is cheap when alone. */
-enum { SPIN_TURNS = 8, YIELD_TURNS = 2000 };
+enum { SPIN_TURNS = 8, CROWDED_TURNS = 1, YIELD_TURNS = 2000 };
 /* A yield that takes so long gave the core to somebody who keeps it for a time slice. */
 static const double long_yield = 0.5e-3;
 /* Then so many of them are left out, before one shows whether it is still so. */
@@ -76,7 +76,7 @@ static void look_instead(unsigned *turns)
 bool wait_politely(unsigned *turns, bool crowded)
 {
     const unsigned turn = (*turns)++;
-    if (turn < SPIN_TURNS)
+    if (turn < (crowded ? CROWDED_TURNS : SPIN_TURNS))
         cpu_pause();
     else if (turn >= SPIN_TURNS + YIELD_TURNS)
         return true;

@@ -10,7 +10,7 @@
 /* Looks at one word before a waiter yields; see docs/decisions/0007. */
 enum { SPIN_LOOKS = 8 };
 /* Reads of a word in one look: with a core for each rank about as long as a yield takes. */
-enum { SPIN_READS = 100, CROWDED_READS = 10 };
+enum { SPIN_READS = 100 };
 /* Reads before a waiter looks at the clock and lets other threads in: a prompt peer's answer. */
 enum { GLANCE_READS = 200 };
 /* Looks in vain before a waiter moves works of other communicators. */
@@ -27,12 +27,10 @@ static const _Atomic uint32_t *only_word(const ring_comm *comm, uint32_t *value)
     return channel_wants_out(c) ? NULL : c->link->transport->news(c->link, value);
 }
 
-static void spin(const ring_comm *comm, const _Atomic uint32_t *word, uint32_t value,
-                 unsigned *looks)
+static void spin(const _Atomic uint32_t *word, uint32_t value, unsigned *looks)
 {
     ++*looks;
-    const int reads = comm->crowded ? CROWDED_READS : SPIN_READS;
-    for (int i = 0; i < reads; i++) {
+    for (int i = 0; i < SPIN_READS; i++) {
         if (atomic_load_explicit(word, memory_order_acquire) == value)
             return;
         cpu_pause();
@@ -54,7 +52,8 @@ static bool glance(const ring_comm *comm)
 static void look_elsewhere(ring_comm *comm, unsigned *looks, double deadline)
 {
     uint32_t value;
-    const _Atomic uint32_t *word = *looks < SPIN_LOOKS ? only_word(comm, &value) : NULL;
+    const _Atomic uint32_t *word = *looks < SPIN_LOOKS && !comm->crowded ? only_word(comm, &value)
+                                                                         : NULL;
     if (wait_is_sleepy(*looks)) { /* nothing has changed since the look: the lock was held */
         sleeper_sleep(comm, deadline);
         return;
@@ -63,7 +62,7 @@ static void look_elsewhere(ring_comm *comm, unsigned *looks, double deadline)
     if (word == NULL)
         (void)wait_politely(looks, comm->crowded);
     else
-        spin(comm, word, value, looks);
+        spin(word, value, looks);
     if (*looks % HELP_LOOKS == 0)
         members_help(comm);
     pthread_mutex_lock(&comm->lock);
@@ -89,6 +88,8 @@ static void wait_until(work *w, double deadline)
     ring_comm *comm = w->comm;
     double gate_deadline = 0;
     unsigned looks = 0;
+    if (!w->finished)
+        (void)glance(comm); /* a call's first answer is often a few reads away */
     while (!w->finished) {
         if (engine_turn(comm, TURN_BYTES))
             looks = 0;
