@@ -168,7 +168,9 @@ static ring_status find_program(ring_comm *comm, request *r, program **p)
 /* The arguments of a call on a communicator that is fine. */
 static ring_status check(ring_comm *comm, request *r, prepared_call *c)
 {
-    *c = (prepared_call){.comm = comm, .options = RING_CALL_INIT};
+    c->comm = comm; /* its places in lists are those of calls that are kept */
+    c->program = NULL;
+    c->options = (ring_call)RING_CALL_INIT;
     const ring_status status = find_program(comm, r, &c->program);
     c->call = r->call;
     RING_TRY(status);

@@ -11,6 +11,8 @@
 /* How many quiet turns until the socket is looked at: tens of microseconds of spinning, or
  * sixteen sleeps. */
 enum { QUIET_TURNS = 1024, QUIET_SLEEP = QUIET_TURNS / 16 };
+/* Of a short payload, see prefetch_payload(). */
+enum { PREFETCH_LINES = 4 };
 
 static const char magic[8] = {'r', 'i', 'n', 'g', 'l', 'i', 'n', '1'};
 
@@ -193,6 +195,15 @@ uint64_t lines_link_released(const transport_link *head)
 
 /* ---- Receiving ----------------------------------------------------------------- */
 
+/* The first lines of the payload are on their way while the engine looks at the header. */
+static void prefetch_payload(const lines_link *l)
+{
+    const line *payload = &l->in.ring->line[l->in.line + 1];
+    const uint32_t lines = lines_of(transport_behind(&l->frame)) - 1;
+    for (uint32_t i = 0; i < lines && i < PREFETCH_LINES; i++)
+        __builtin_prefetch(payload + i);
+}
+
 /* A peer says that it has mapped our memory before it stores there. */
 static bool is_sound(lines_link *l)
 {
@@ -210,6 +221,8 @@ static ring_status take_oldest(lines_link *l)
         return link_break(l, RING_ERR_PEER,
                           "a damaged frame: the peer overwrote shared memory, or refers to memory "
                           "that it was not lent");
+    if (l->frame.flags == FRAME_LONG)
+        prefetch_payload(l);
     l->peeked = true;
     return RING_OK;
 }
