@@ -80,23 +80,22 @@ static void store_whole(uint64_t value, size_t size, void *out)
 static void store_real(double value, ring_dtype dtype, void *out)
 {
     const float single = (float)value;
-    const uint16_t half = dtype == RING_FLOAT16 ? perf_to_float16(single)
-                                                : perf_to_bfloat16(single);
-    const uint8_t quarter = dtype == RING_FLOAT8_E4M3 ? perf_to_float8_e4m3(single)
-                                                      : perf_to_float8_e5m2(single);
     switch (dtype) {
-    case RING_FLOAT8_E4M3:
-    case RING_FLOAT8_E5M2:
-        memcpy(out, &quarter, sizeof quarter);
-        break;
     case RING_FLOAT64:
         memcpy(out, &value, sizeof value);
         break;
     case RING_FLOAT32:
         memcpy(out, &single, sizeof single);
         break;
+    case RING_FLOAT8_E4M3:
+        *(uint8_t *)out = perf_to_float8_e4m3(single);
+        break;
+    case RING_FLOAT8_E5M2:
+        *(uint8_t *)out = perf_to_float8_e5m2(single);
+        break;
     default:
-        memcpy(out, &half, sizeof half);
+        *(uint16_t *)out = dtype == RING_FLOAT16 ? perf_to_float16(single)
+                                                 : perf_to_bfloat16(single);
         break;
     }
 }
@@ -125,7 +124,17 @@ FILL(16)
 FILL(32)
 FILL(64)
 
-void perf_oracle_fill(const perf_oracle *oracle, int rank, size_t first, size_t count, void *out)
+/* Between two timed calls of few elements a whole table would take longer than the call. */
+static void fill_few(const perf_oracle *oracle, int rank, size_t first, size_t count, void *out)
+{
+    const size_t size = ring_dtype_size(oracle->dtype);
+    const uint32_t seed = seed_of(oracle, rank);
+    for (size_t i = 0; i < count; i++)
+        store(oracle, number_of(oracle, rank, (int)pick(seed, first + i)),
+              (unsigned char *)out + i * size);
+}
+
+static void fill_many(const perf_oracle *oracle, int rank, size_t first, size_t count, void *out)
 {
     _Alignas(8) unsigned char table[NUMBERS * 8];
     const size_t size = ring_dtype_size(oracle->dtype);
@@ -146,6 +155,14 @@ void perf_oracle_fill(const perf_oracle *oracle, int rank, size_t first, size_t 
         fill_64(seed, first, count, table, out);
         break;
     }
+}
+
+void perf_oracle_fill(const perf_oracle *oracle, int rank, size_t first, size_t count, void *out)
+{
+    if (count < NUMBERS)
+        fill_few(oracle, rank, first, count, out);
+    else
+        fill_many(oracle, rank, first, count, out);
 }
 
 /* ---- Outputs ---- */

@@ -15,9 +15,11 @@ void progress_show(progress *p, const perf_case *c, size_t done, size_t calls)
     const double now = stopwatch_us();
     if (p->shown_at == 0)
         p->shown_at = now;
-    if (now - p->shown_at < EVERY_US || !isatty(STDERR_FILENO))
+    if (now - p->shown_at < EVERY_US)
         return;
     p->shown_at = now;
+    if (!isatty(STDERR_FILENO))
+        return;
     p->visible = true;
     fprintf(stderr, "\r\033[K%s, %zu bytes, %s: %zu of %zu calls", c->collective->name,
             perf_case_bytes(c), c->in_place ? "in place" : "out of place", done, calls);
