@@ -9,6 +9,8 @@ enum { BLOCK = 256, BLOCKS = 16384, INDEX_BITS = 22 };
 typedef struct slot {
     uint32_t generation; /* odd while in use */
     uint32_t next_free;
+    int32_t users; /* calls that have entered it */
+    bool ended;    /* nobody enters any more     */
     handle_view view;
 } slot;
 
@@ -72,6 +74,8 @@ ring_status handle_new(struct ring_comm *comm, struct work *work, uint32_t *slot
     if (index != 0) {
         slot *s = slot_at(index);
         s->generation++;
+        s->users = 0;
+        s->ended = false;
         s->view = (handle_view){.comm = comm, .work = work, .status = RING_IN_PROGRESS};
         *out = (ring_work *)encode(index);
     }
@@ -80,19 +84,28 @@ ring_status handle_new(struct ring_comm *comm, struct work *work, uint32_t *slot
     return index != 0 ? RING_OK : fail(RING_ERR_MEMORY, "no room for one more work handle");
 }
 
-ring_status handle_look(const ring_work *handle, const char *call, handle_view *out)
+ring_status handle_enter(const ring_work *handle, const char *call)
 {
     pthread_mutex_lock(&table.lock);
     const uint32_t index = find(handle);
-    if (index != 0)
-        *out = slot_at(index)->view;
+    const bool open = index != 0 && !slot_at(index)->ended;
+    if (open)
+        slot_at(index)->users++;
     pthread_mutex_unlock(&table.lock);
-    if (index != 0)
+    if (open)
         return RING_OK;
     return fail(RING_ERR_USAGE,
                 "ring_%s: the handle has ended: it was waited for, or tested until done, before; "
                 "use the pointer that ring_wait() sets to NULL",
                 call);
+}
+
+handle_view handle_look(const ring_work *handle)
+{
+    pthread_mutex_lock(&table.lock);
+    const handle_view view = slot_at(find(handle))->view;
+    pthread_mutex_unlock(&table.lock);
+    return view;
 }
 
 static void give_back(uint32_t index)
@@ -103,14 +116,17 @@ static void give_back(uint32_t index)
     table.free = index;
 }
 
-bool handle_end(const ring_work *handle)
+bool handle_leave(const ring_work *handle, bool ends)
 {
     pthread_mutex_lock(&table.lock);
     const uint32_t index = find(handle);
-    if (index != 0)
+    slot *s = slot_at(index);
+    s->ended |= ends;
+    const bool last = --s->users == 0 && s->ended;
+    if (last)
         give_back(index);
     pthread_mutex_unlock(&table.lock);
-    return index != 0;
+    return last;
 }
 
 void handle_orphan(uint32_t index, ring_status status)

@@ -21,10 +21,14 @@ typedef struct handle_view {
 
 /** Gives @p work a handle. @param[out] slot  its number, for the work. */
 ring_status handle_new(struct ring_comm *comm, struct work *work, uint32_t *slot, ring_work **out);
-/** @return RING_ERR_USAGE for a handle that has ended. */
-ring_status handle_look(const ring_work *handle, const char *call, handle_view *out);
-/** Ends a handle; false if another thread was first. */
-bool handle_end(const ring_work *handle);
+/** A call begins with a handle, which then means the same work until the call leaves it, whoever
+ *  ends it meanwhile. @return RING_ERR_USAGE for a handle that has ended. */
+ring_status handle_enter(const ring_work *handle, const char *call);
+/** What a handle that was entered stands for. */
+handle_view handle_look(const ring_work *handle);
+/** The call is over. @param ends  nobody enters it any more.
+ *  @return true for the last one in a handle that has ended: the work is free. */
+bool handle_leave(const ring_work *handle, bool ends);
 /** The work's communicator goes: the handle keeps its result. */
 void handle_orphan(uint32_t index, ring_status status);
 

@@ -9,87 +9,155 @@
 
 #define GATE_LOOK_SECONDS 0.02
 
-/* Ends a handle whose call is over, and tells how. The caller holds the lock. */
-static ring_status end_handle(ring_work **handle, work *w)
+/* No thread is in its handle any more, which has ended. The caller holds the lock. */
+static void give_back(work *w)
 {
-    const ring_status status = w->status;
-    const bool first = handle_end(*handle);
-    *handle = NULL;
     w->handle = 0;
-    if (w->waiters == 0 && !w->telling)
+    if (!w->telling)
         work_recycle(w);
-    if (!first)
-        return fail(RING_ERR_USAGE, "two threads waited for one handle");
-    return status == RING_OK ? RING_OK : fail(status, "%s", w->comm->error);
 }
 
-static ring_status end_lost(ring_work **handle, const handle_view *view)
+/* Tells how a call that is over has ended. The caller holds the lock.
+ * @param ends  the handle, which becomes NULL; else it is only left. */
+static ring_status end_handle(ring_work **handle, work *w, bool ends)
 {
-    handle_end(*handle);
-    *handle = NULL;
+    const ring_status status = w->status;
+    ring_comm *comm = w->comm;
+    if (handle_leave(*handle, ends))
+        give_back(w);
+    *handle = ends ? NULL : *handle;
+    return status == RING_OK ? RING_OK : fail(status, "%s", comm->error);
+}
+
+static ring_status end_lost(ring_work **handle, const handle_view *view, bool ends)
+{
+    handle_leave(*handle, ends);
+    *handle = ends ? NULL : *handle;
     return view->status == RING_OK
                ? RING_OK
                : fail(view->status,
                       "the communicator failed or was destroyed before the call ended");
 }
 
-/* Takes the lock of the handle's communicator. With RING_OK it is held, unless view->comm is NULL:
- * that communicator is gone. */
-static ring_status lock_handle(ring_work *handle, const char *call, handle_view *view)
+/* Takes the lock of the communicator of a handle that was entered. With RING_OK it is held, unless
+ * view->comm is NULL: that communicator is gone. */
+static ring_status lock_handle(const ring_work *handle, const char *call, handle_view *view)
 {
-    RING_TRY(handle_look(handle, call, view));
+    *view = handle_look(handle);
     if (view->comm == NULL)
         return RING_OK;
     RING_TRY(comm_check_own(view->comm, call));
     pthread_mutex_lock(&view->comm->lock);
-    const ring_status status = handle_look(handle, call, view);
-    if (status != RING_OK) /* another thread has ended it */
-        comm_unlock(view->comm);
+    return RING_OK;
+}
+
+/* Leaves a handle without its result. */
+static void leave(const ring_work *handle)
+{
+    const handle_view view = handle_look(handle);
+    if (!handle_leave(handle, false) || view.comm == NULL)
+        return;
+    pthread_mutex_lock(&view.comm->lock);
+    give_back(view.work);
+    comm_unlock(view.comm);
+}
+
+/* Waits for a handle that was entered, and leaves it. @param deadline  0: none. */
+static ring_status wait_entered(ring_work **handle, double deadline, bool ends, const char *call)
+{
+    handle_view view;
+    const ring_status own = lock_handle(*handle, call, &view);
+    if (own != RING_OK) {
+        handle_leave(*handle, false);
+        return own;
+    }
+    if (view.comm == NULL)
+        return end_lost(handle, &view, ends);
+    ring_status status = wait_for_work(view.work, deadline);
+    if (status == RING_OK)
+        status = end_handle(handle, view.work, ends);
+    else if (handle_leave(*handle, false))
+        give_back(view.work);
+    comm_unlock(view.comm);
     return status;
 }
 
-/* @param deadline  0: none. */
-static ring_status wait_until(ring_work **handle, double deadline, const char *call)
+static ring_status wait_until(ring_work **handle, double deadline, bool ends, const char *call)
 {
-    handle_view view;
     if (handle == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_%s: work is NULL", call);
     RING_TRY(call_group_refuse(call));
     if (*handle == NULL)
         return RING_OK;
-    RING_TRY(lock_handle(*handle, call, &view));
-    if (view.comm == NULL)
-        return end_lost(handle, &view);
-    ring_status status = wait_for_work(view.work, deadline);
-    if (status == RING_OK)
-        status = end_handle(handle, view.work);
-    comm_unlock(view.comm);
-    return status;
+    RING_TRY(handle_enter(*handle, call));
+    return wait_entered(handle, deadline, ends, call);
 }
 
 ring_status ring_wait(ring_work **handle)
 {
-    return wait_until(handle, 0, "wait");
+    return wait_until(handle, 0, true, "wait");
 }
 
 ring_status ring_wait_for(ring_work **handle, double seconds)
 {
     if (!(seconds >= 0))
         return fail(RING_ERR_ARGUMENT, "ring_wait_for: want 0 or more seconds");
-    return wait_until(handle, clock_now() + seconds, "wait_for");
+    return wait_until(handle, clock_now() + seconds, true, "wait_for");
 }
 
+ring_status ring_wait_keep(ring_work *handle, double seconds)
+{
+    if (!(seconds >= 0))
+        return fail(RING_ERR_ARGUMENT, "ring_wait_keep: want 0 or more seconds");
+    return wait_until(&handle, clock_now() + seconds, false, "wait_keep");
+}
+
+/* Enters handles from the first one on, up to one that has ended. @return how many, NULL ones with
+ * them. */
+static size_t enter_each(ring_work *const *works, size_t count, const char *call)
+{
+    size_t i = 0;
+    while (i < count && (works[i] == NULL || handle_enter(works[i], call) == RING_OK))
+        i++;
+    return i;
+}
+
+static void leave_each(ring_work *const *works, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (works[i] != NULL)
+            leave(works[i]);
+}
+
+/* Waits for handles that were entered. @return the first error. */
+static ring_status wait_for_each(ring_work **works, size_t count, const char *call)
+{
+    ring_status first = RING_OK;
+    for (size_t i = 0; i < count; i++) {
+        const ring_status status = works[i] != NULL ? wait_entered(&works[i], 0, true, call)
+                                                    : RING_OK;
+        if (first == RING_OK)
+            first = status;
+    }
+    return first;
+}
+
+/* The others are waited for though one has ended before. */
 ring_status ring_wait_all(ring_work **works, size_t count)
 {
     ring_status first = RING_OK;
     if (works == NULL && count > 0)
         return fail(RING_ERR_ARGUMENT, "ring_wait_all: works is NULL");
+    RING_TRY(call_group_refuse("wait_all"));
     for (size_t i = 0; i < count; i++) {
-        const ring_status status = ring_wait(&works[i]);
+        const ring_status status = works[i] != NULL ? handle_enter(works[i], "wait_all") : RING_OK;
+        if (status != RING_OK)
+            works[i] = NULL;
         if (first == RING_OK)
             first = status;
     }
-    return first;
+    const ring_status waited = wait_for_each(works, count, "wait_all");
+    return first != RING_OK ? first : waited;
 }
 
 /* ---- Looking ------------------------------------------------------------------------ */
@@ -108,49 +176,76 @@ static bool look(const handle_view *view, bool *moved)
     return view->work->finished;
 }
 
-/* Ends the handle if its call is over, and it is not to be kept. */
-static ring_status test_one(ring_work **handle, const char *call, bool keep, bool *done,
-                            bool *moved)
+/* Looks at a handle that was entered. */
+static ring_status look_entered(const ring_work *handle, const char *call, bool *done, bool *moved)
 {
     handle_view view;
-    *done = false;
-    RING_TRY(call_group_refuse(call));
     *done = true;
-    if (*handle == NULL)
-        return RING_OK;
-    RING_TRY(lock_handle(*handle, call, &view));
+    RING_TRY(lock_handle(handle, call, &view));
     if (view.comm == NULL)
-        return keep ? RING_OK : end_lost(handle, &view);
+        return RING_OK;
     const bool crowded = view.comm->crowded;
     *done = look(&view, moved);
-    const ring_status status = *done && !keep ? end_handle(handle, view.work) : RING_OK;
     comm_unlock(view.comm);
     if (!*done && crowded)
         wait_yield(); /* else whoever tests keeps the core from those that it waits for */
+    return RING_OK;
+}
+
+/* Ends the handle if its call is over, else only leaves it. */
+static ring_status test_entered(ring_work **handle, bool *done)
+{
+    bool moved = false;
+    const ring_status status = look_entered(*handle, "test", done, &moved);
+    if (status == RING_OK && *done)
+        return wait_entered(handle, 0, true, "test");
+    leave(*handle);
     return status;
 }
 
 ring_status ring_test(ring_work **handle, int *done)
 {
-    bool over, moved = false;
+    bool over = true;
     if (handle == NULL || done == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_test: work or done is NULL");
-    const ring_status status = test_one(handle, "test", false, &over, &moved);
+    *done = 0;
+    RING_TRY(call_group_refuse("test"));
+    *done = 1;
+    if (*handle == NULL)
+        return RING_OK;
+    RING_TRY(handle_enter(*handle, "test"));
+    const ring_status status = test_entered(handle, &over);
     *done = over;
     return status;
 }
 
+/* @param[out] done  all handles, which were entered. */
+static ring_status look_at_each(ring_work *const *works, size_t count, bool *done)
+{
+    *done = true;
+    for (size_t i = 0; i < count && *done; i++) {
+        bool moved = false;
+        if (works[i] != NULL)
+            RING_TRY(look_entered(works[i], "test_all", done, &moved));
+    }
+    return RING_OK;
+}
+
 ring_status ring_test_all(ring_work **works, size_t count, int *done)
 {
+    bool over = true;
     if (done == NULL || (works == NULL && count > 0))
         return fail(RING_ERR_ARGUMENT, "ring_test_all: works or done is NULL");
     *done = 1;
-    for (size_t i = 0; i < count && *done; i++) {
-        bool over, moved = false;
-        RING_TRY(test_one(&works[i], "test_all", true, &over, &moved));
-        *done = over;
-    }
-    return *done ? ring_wait_all(works, count) : RING_OK;
+    RING_TRY(call_group_refuse("test_all"));
+    const size_t entered = enter_each(works, count, "test_all");
+    const ring_status status = entered == count ? look_at_each(works, count, &over)
+                                                : RING_ERR_USAGE;
+    if (status == RING_OK && over)
+        return wait_for_each(works, count, "test_all");
+    leave_each(works, entered);
+    *done = status != RING_OK;
+    return status;
 }
 
 /* ---- Waiting for any of several ------------------------------------------------------ */
@@ -159,6 +254,7 @@ ring_status ring_test_all(ring_work **works, size_t count, int *done)
 typedef struct choice {
     ring_work **works;
     size_t count, index; /* of the first that is over; count: none is */
+    size_t entered;      /* those that were looked at so far */
     bool any, moved;     /* there is one at all; the last look moved something */
 } choice;
 
@@ -170,7 +266,10 @@ static ring_status find_ended(choice *c)
         if (c->works[c->index] == NULL)
             continue;
         c->any = true;
-        RING_TRY(test_one(&c->works[c->index], "wait_any", true, &over, &c->moved));
+        if (c->index >= c->entered)
+            RING_TRY(handle_enter(c->works[c->index], "wait_any"));
+        c->entered = c->index < c->entered ? c->entered : c->index + 1;
+        RING_TRY(look_entered(c->works[c->index], "wait_any", &over, &c->moved));
         if (over)
             return RING_OK;
     }
@@ -182,8 +281,7 @@ static bool is_decided(const choice *c)
     return !c->any || c->index < c->count;
 }
 
-/* While this thread waits for them they are no orphans. A handle that another thread has ended
- * meanwhile, against the rules, leaves its work to the end of the communicator. */
+/* While this thread waits for them they are no orphans. */
 static void adopt_works(const choice *c, bool mine)
 {
     for (size_t i = 0; i < c->count; i++) {
@@ -325,6 +423,18 @@ static ring_status wait_until_any(choice *c)
     }
 }
 
+/* Enters handles as it comes to them. */
+static ring_status choose(choice *c)
+{
+    RING_TRY(find_ended(c));
+    if (is_decided(c))
+        return RING_OK;
+    adopt_works(c, true);
+    const ring_status status = wait_until_any(c);
+    adopt_works(c, false);
+    return status;
+}
+
 ring_status ring_wait_any(ring_work **works, size_t count, size_t *index)
 {
     choice c = {.works = works, .count = count, .index = count};
@@ -332,13 +442,13 @@ ring_status ring_wait_any(ring_work **works, size_t count, size_t *index)
         return fail(RING_ERR_ARGUMENT, "ring_wait_any: works or index is NULL");
     *index = count;
     RING_TRY(call_group_refuse("wait_any"));
-    ring_status status = find_ended(&c);
-    if (status == RING_OK && !is_decided(&c)) {
-        adopt_works(&c, true);
-        status = wait_until_any(&c);
-        adopt_works(&c, false);
-    }
+    ring_status status = choose(&c);
+    ring_work *found = NULL;
     *index = c.index;
-    RING_TRY(status);
-    return c.index < count ? ring_wait(&works[c.index]) : RING_OK;
+    if (status == RING_OK && c.index < count) {
+        found = works[c.index];
+        works[c.index] = NULL;
+    }
+    leave_each(works, c.entered);
+    return found != NULL ? wait_entered(&found, 0, true, "wait_any") : status;
 }

@@ -327,12 +327,20 @@ typedef struct ring_call {
  *  Waiting spins a little, then yields, then sleeps in the kernel; meanwhile it also moves calls
  *  of other communicators of this process that nobody waits for. A call whose `after` is not set
  *  within RING_TIMEOUT gives RING_IN_PROGRESS and keeps its handle.
+ *  Several threads may wait for one call at once, or test it, each with a copy of the pointer in a
+ *  variable of its own: all that came before one of them had its result get it, too. Later ones
+ *  are refused; threads that may come at any time use ring_wait_keep().
  *  @param handle  where ring_call.work put it; *handle NULL is RING_OK.
  *  @return the call's result; RING_ERR_USAGE for a handle that has ended before. */
 ring_status ring_wait(ring_work **handle);
 
 /** The same for at most @p seconds; RING_IN_PROGRESS when they are over: the call goes on. */
 ring_status ring_wait_for(ring_work **handle, double seconds);
+
+/** The same without freeing the handle: any number of threads may wait with it, at once and again
+ *  after the end, and each gets the result. One ring_wait() or ring_test() frees it in the end,
+ * when nobody waits with it any more. @p handle NULL is RING_OK. */
+ring_status ring_wait_keep(ring_work *handle, double seconds);
 
 /** Waits for all @p count handles (NULL ones are done). @return the first error among them. */
 ring_status ring_wait_all(ring_work **works, size_t count);
