@@ -38,10 +38,16 @@ typedef struct kernel_operand {
 void kernel_fold(kernel_operand *outs, int out_count, const kernel_operand *ins, int in_count,
                  size_t count, ring_dtype dtype, ring_op op, int divisor);
 
+/** @return true for the types of whole numbers. */
+static inline bool kernel_is_integer(ring_dtype dtype)
+{
+    return dtype <= RING_UINT64 || dtype == RING_INT16 || dtype == RING_UINT16;
+}
+
 /** @return true if the operation is for elements of the type: bits are those of integers. */
 static inline bool kernel_serves(ring_dtype dtype, ring_op op)
 {
-    return op < RING_BAND || dtype <= RING_UINT64;
+    return op < RING_BAND || kernel_is_integer(dtype);
 }
 
 /** @return true if it asks whether elements are not 0. */

@@ -5,6 +5,7 @@
  * sizes that do not divide are measured and checked too.
  */
 #include "collective.h"
+#include "names.h"
 
 #include <string.h>
 
@@ -393,7 +394,7 @@ bool perf_serves(const perf_collective *collective, ring_dtype dtype, ring_op op
 {
     if (collective->prefix && op == RING_AVG)
         return false;
-    return op < RING_BAND || dtype <= RING_UINT64;
+    return op < RING_BAND || !perf_is_float(dtype);
 }
 
 size_t perf_count(const perf_collective *collective, size_t bytes, size_t element, int ranks)

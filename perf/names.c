@@ -20,6 +20,8 @@ static const char *const dtype_words[RING_DTYPE_COUNT][3] = {
     [RING_BFLOAT16] = {"bfloat16", "bf16", "bf16"},
     [RING_FLOAT8_E4M3] = {"f8e4m3", "e4m3", "e4m3fn"},
     [RING_FLOAT8_E5M2] = {"f8e5m2", "e5m2", "e5m2"},
+    [RING_INT16] = {"int16", "short", "i16"},
+    [RING_UINT16] = {"uint16", "ushort", "u16"},
 };
 
 static bool names_dtype(const char *name, ring_dtype dtype)

@@ -16,6 +16,11 @@
 bool perf_dtype_parse(const char *name, int *dtype);
 bool perf_op_parse(const char *name, int *op);
 
+static inline bool perf_is_float(ring_dtype dtype)
+{
+    return dtype >= RING_FLOAT16 && dtype <= RING_FLOAT8_E5M2;
+}
+
 /** @return nccl-tests' name: "float", "half", … */
 const char *perf_dtype_label(ring_dtype dtype);
 

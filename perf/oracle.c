@@ -11,6 +11,7 @@
  * happens here in double or in 64-bit integers, one rank after the other, in rank order.
  */
 #include "oracle.h"
+#include "names.h"
 #include "narrow.h"
 
 #include <math.h>
@@ -25,11 +26,6 @@ typedef union number {
     double real;
     uint64_t whole;
 } number;
-
-static bool is_float(ring_dtype dtype)
-{
-    return dtype >= RING_FLOAT16;
-}
 
 static uint32_t seed_of(const perf_oracle *oracle, int rank)
 {
@@ -60,11 +56,11 @@ static number number_of(const perf_oracle *oracle, int rank, int j)
                                                    [RING_FLOAT64] = 0x1.8p30 + 5};
     const int k = j - NUMBERS / 2;
     const bool multiplies = oracle->op == RING_PROD;
-    if (is_float(oracle->dtype) && multiplies)
+    if (perf_is_float(oracle->dtype) && multiplies)
         return (number){.real = factor_to_multiply(rank, j)};
-    if (ring_dtype_size(oracle->dtype) == 1 && is_float(oracle->dtype))
+    if (ring_dtype_size(oracle->dtype) == 1 && perf_is_float(oracle->dtype))
         return (number){.real = j % 17 - 8};
-    if (is_float(oracle->dtype))
+    if (perf_is_float(oracle->dtype))
         return (number){.real = k * steps[oracle->dtype]};
     const uint64_t step = 0x0101010101010101u; /* the same byte in every place, carries apart */
     return (number){.whole = multiplies ? 2 * (uint64_t)k + 1 : (uint64_t)k * step};
@@ -102,7 +98,7 @@ static void store_real(double value, ring_dtype dtype, void *out)
 
 static void store(const perf_oracle *oracle, number value, void *out)
 {
-    if (is_float(oracle->dtype))
+    if (perf_is_float(oracle->dtype))
         store_real(value.real, oracle->dtype, out);
     else
         store_whole(value.whole, ring_dtype_size(oracle->dtype), out);
@@ -192,13 +188,17 @@ size_t perf_oracle_check_copy(const perf_oracle *oracle, int rank, size_t first,
     return wrong;
 }
 
+static bool is_signed(ring_dtype dtype)
+{
+    return dtype == RING_INT8 || dtype == RING_INT16 || dtype == RING_INT32 || dtype == RING_INT64;
+}
+
 /* What is smaller: integers compare as their type does. */
 static bool whole_less(uint64_t a, uint64_t b, ring_dtype dtype)
 {
     const int unused = 64 - 8 * (int)ring_dtype_size(dtype);
-    const bool is_signed = dtype == RING_INT8 || dtype == RING_INT32 || dtype == RING_INT64;
     const uint64_t x = a << unused, y = b << unused; /* the type's top bit is the top bit */
-    return is_signed ? (int64_t)x < (int64_t)y : x < y;
+    return is_signed(dtype) ? (int64_t)x < (int64_t)y : x < y;
 }
 
 /* What is not 0, in the bits that the type has. */
@@ -255,7 +255,7 @@ static void combine_rank(const perf_oracle *oracle, int rank, size_t first, size
     for (int j = 0; j < NUMBERS; j++)
         table[j] = number_of(oracle, rank, j);
     const uint32_t seed = seed_of(oracle, rank);
-    const bool real = is_float(oracle->dtype);
+    const bool real = perf_is_float(oracle->dtype);
     for (size_t i = 0; i < count; i++) {
         const number next = table[pick(seed, first + i)];
         if (rank == 0)
@@ -271,7 +271,7 @@ static void combine_rank(const perf_oracle *oracle, int rank, size_t first, size
 static uint64_t whole_mean(uint64_t sum, int ranks, ring_dtype dtype)
 {
     const int unused = 64 - 8 * (int)ring_dtype_size(dtype);
-    if (dtype == RING_UINT8 || dtype == RING_UINT32 || dtype == RING_UINT64)
+    if (!is_signed(dtype))
         return (sum << unused >> unused) / (uint64_t)ranks;
     return (uint64_t)(((int64_t)(sum << unused) >> unused) / ranks);
 }
@@ -289,7 +289,7 @@ static void finish(const perf_oracle *oracle, number sum, void *out)
         sum.whole = whole_truth(sum.whole, oracle->dtype);
     if (oracle->op != RING_AVG)
         store(oracle, sum, out);
-    else if (is_float(oracle->dtype))
+    else if (perf_is_float(oracle->dtype))
         store_real(real_mean(sum.real, oracle->ranks, oracle->dtype), oracle->dtype, out);
     else
         store_whole(whole_mean(sum.whole, oracle->ranks, oracle->dtype),

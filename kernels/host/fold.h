@@ -43,6 +43,18 @@ enum {
 #define BYTES
 #include "fold_type.h"
 
+#define SUFFIX i16
+#define TYPE uint16_t
+#define ORDER int16_t
+#define BITS int16_t
+#include "fold_type.h"
+
+#define SUFFIX u16
+#define TYPE uint16_t
+#define ORDER uint16_t
+#define BITS int16_t
+#include "fold_type.h"
+
 #define SUFFIX i32
 #define TYPE uint32_t
 #define ORDER int32_t
@@ -217,6 +229,7 @@ static void fold(fold_job *job)
         [RING_UINT32] = fold_u32,    [RING_INT64] = fold_i64,        [RING_UINT64] = fold_u64,
         [RING_FLOAT16] = fold_f16,   [RING_FLOAT32] = fold_floats,   [RING_FLOAT64] = fold_f64,
         [RING_BFLOAT16] = fold_bf16, [RING_FLOAT8_E4M3] = fold_e4m3, [RING_FLOAT8_E5M2] = fold_e5m2,
+        [RING_INT16] = fold_i16,     [RING_UINT16] = fold_u16,
     };
     folds[job->dtype](job);
 }

@@ -20,6 +20,9 @@ size_t kernel_acc_size(ring_dtype dtype)
     case RING_INT8:
     case RING_UINT8:
         return 1;
+    case RING_INT16:
+    case RING_UINT16:
+        return 2;
     case RING_INT64:
     case RING_UINT64:
     case RING_FLOAT64:
@@ -32,7 +35,7 @@ size_t kernel_acc_size(ring_dtype dtype)
 /* Combined in float32. */
 static bool is_narrow(ring_dtype dtype)
 {
-    return dtype == RING_FLOAT16 || dtype >= RING_BFLOAT16;
+    return dtype == RING_FLOAT16 || (dtype >= RING_BFLOAT16 && dtype <= RING_FLOAT8_E5M2);
 }
 
 static bool all_have(const kernel_operand *operands, int count, bool accumulator)
@@ -93,11 +96,6 @@ static void fold_streaming(const kernel_table *table, fold_job job, size_t size)
     table->fold(&job);
 }
 
-static bool is_integer(ring_dtype dtype)
-{
-    return dtype <= RING_UINT64;
-}
-
 #define DIVIDE(type) \
     for (type *x = data; x < (type *)data + count; x++) \
     *x = (type)(*x / divisor)
@@ -111,6 +109,12 @@ static void divide(void *data, size_t count, ring_dtype dtype, int divisor)
         break;
     case RING_UINT8:
         DIVIDE(uint8_t);
+        break;
+    case RING_INT16:
+        DIVIDE(int16_t);
+        break;
+    case RING_UINT16:
+        DIVIDE(uint16_t);
         break;
     case RING_INT32:
         DIVIDE(int32_t);
@@ -144,7 +148,7 @@ void kernel_fold(kernel_operand *outs, int out_count, const kernel_operand *ins,
         fold_streaming(table, job, size);
     else
         table->fold(&job);
-    for (int k = 0; divisor != 0 && is_integer(dtype) && k < out_count; k++)
+    for (int k = 0; divisor != 0 && kernel_is_integer(dtype) && k < out_count; k++)
         divide(outs[k].data, count, dtype, divisor);
 }
 

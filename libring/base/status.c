@@ -67,6 +67,8 @@ static const struct {
     [RING_BFLOAT16] = {"bfloat16", 2},
     [RING_FLOAT8_E4M3] = {"float8_e4m3", 1},
     [RING_FLOAT8_E5M2] = {"float8_e5m2", 1},
+    [RING_INT16] = {"int16", 2},
+    [RING_UINT16] = {"uint16", 2},
 };
 
 static const char *const ops[RING_OP_COUNT] = {

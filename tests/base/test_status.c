@@ -80,10 +80,11 @@ static void the_text_belongs_to_the_thread(void **state)
 static void types_have_sizes_and_unknown_ones_have_none(void **state)
 {
     (void)state;
-    static const size_t sizes[RING_DTYPE_COUNT] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+    static const size_t sizes[RING_DTYPE_COUNT] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1, 2, 2};
     for (int i = 0; i < RING_DTYPE_COUNT; i++)
         assert_int_equal(ring_dtype_size((ring_dtype)i), sizes[i]);
     assert_int_equal(ring_dtype_size(RING_DTYPE_COUNT), 0);
+    assert_string_equal(ring_dtype_name(RING_UINT16), "uint16");
     assert_string_equal(ring_dtype_name((ring_dtype)77), "?");
     assert_string_equal(ring_op_name(RING_AVG), "avg");
     assert_string_equal(ring_op_name(RING_LXOR), "lxor");

@@ -25,7 +25,7 @@ static uint64_t noise(const oracle_case *c, int rank, size_t i)
 
 static bool is_float(ring_dtype dtype)
 {
-    return dtype >= RING_FLOAT16;
+    return dtype >= RING_FLOAT16 && dtype <= RING_FLOAT8_E5M2;
 }
 
 static const half_format *format_of(ring_dtype dtype)
@@ -108,6 +108,10 @@ static int64_t get_int(ring_dtype dtype, const void *at, size_t i)
         return ((const int8_t *)at)[i];
     case RING_UINT8:
         return ((const uint8_t *)at)[i];
+    case RING_INT16:
+        return ((const int16_t *)at)[i];
+    case RING_UINT16:
+        return ((const uint16_t *)at)[i];
     case RING_INT32:
         return ((const int32_t *)at)[i];
     case RING_UINT32:
@@ -240,7 +244,7 @@ static void expected_float(const oracle_case *c, size_t i, const int *postfix, v
 
 static bool is_signed(ring_dtype dtype)
 {
-    return dtype == RING_INT8 || dtype == RING_INT32 || dtype == RING_INT64;
+    return dtype == RING_INT8 || dtype == RING_INT16 || dtype == RING_INT32 || dtype == RING_INT64;
 }
 
 static uint64_t combine_int(const oracle_case *c, uint64_t a, uint64_t b)

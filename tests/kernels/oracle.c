@@ -17,7 +17,7 @@ bool oracle_is_float(ring_dtype dtype)
 
 size_t oracle_size(ring_dtype dtype, bool accumulator)
 {
-    static const size_t sizes[RING_DTYPE_COUNT] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+    static const size_t sizes[RING_DTYPE_COUNT] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1, 2, 2};
     return accumulator && oracle_is_half(dtype) ? 4 : sizes[dtype];
 }
 
@@ -51,6 +51,10 @@ static wide load_integer(const void *data, ring_dtype dtype)
         LOAD(int8_t)
     case RING_UINT8:
         LOAD(uint8_t)
+    case RING_INT16:
+        LOAD(int16_t)
+    case RING_UINT16:
+        LOAD(uint16_t)
     case RING_INT32:
         LOAD(int32_t)
     case RING_UINT32:

@@ -101,7 +101,9 @@ static void types_have_the_names_of_nccl_tests_and_ours(void **state)
                  {"uint64", RING_UINT64},      {"char", RING_INT8},
                  {"int", RING_INT32},          {"all", PERF_ALL},
                  {"f8e4m3", RING_FLOAT8_E4M3}, {"float8_e4m3", RING_FLOAT8_E4M3},
-                 {"f8e5m2", RING_FLOAT8_E5M2}, {"float8_e5m2", RING_FLOAT8_E5M2}};
+                 {"f8e5m2", RING_FLOAT8_E5M2}, {"float8_e5m2", RING_FLOAT8_E5M2},
+                 {"int16", RING_INT16},        {"short", RING_INT16},
+                 {"uint16", RING_UINT16},      {"u16", RING_UINT16}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int dtype = 77;
         assert_true(perf_dtype_parse(cases[i].name, &dtype));

@@ -76,7 +76,12 @@ int ring_version(void);
 
 /** Element types. Floats of 16 and of 8 bits are combined in float32 at every hop and rounded once,
  *  to nearest even. Those of 8 bits are OCP's: e4m3fn has no infinities, and what is too large for
- *  either becomes its largest finite number (448, 57344), infinities of e5m2 too. */
+ *  either becomes its largest finite number (448, 57344), infinities of e5m2 too.
+ *  Other types are views of these. A bool of one byte is RING_UINT8: its sum and maximum are
+ *  RING_LOR, its product and minimum RING_LAND, its exclusive or RING_LXOR. A complex number is two
+ *  floats, so it counts twice: RING_SUM and RING_AVG are those of its parts, and there is no PROD,
+ *  MIN or MAX.
+ *  Elements of any size that are only moved are so many RING_UINT8. */
 typedef enum ring_dtype {
     RING_INT8 = 0,
     RING_UINT8 = 1,
@@ -90,7 +95,9 @@ typedef enum ring_dtype {
     RING_BFLOAT16 = 9,
     RING_FLOAT8_E4M3 = 10,
     RING_FLOAT8_E5M2 = 11,
-    RING_DTYPE_COUNT = 12
+    RING_INT16 = 12,
+    RING_UINT16 = 13,
+    RING_DTYPE_COUNT = 14
 } ring_dtype;
 
 /** Reductions. Integers wrap; RING_AVG of integers divides the sum, rounding to zero.
