@@ -25,7 +25,8 @@ typedef struct kernel_operand {
 /** outs[k][i] = finish(in[0][i] op in[1][i] op … ), combined left to right in the
  *  accumulator type, for i < count, every output stored in the same pass.
  *  Outputs may be the same memory as inputs (element by element), not shifted overlaps.
- *  @param op      RING_AVG combines like RING_SUM; one that kernel_serves() says is for the type.
+ *  @param op      RING_AVG and RING_PREMUL_SUM combine like RING_SUM; one that kernel_serves() says
+ * is for the type.
  *  @param divisor 0: none; else results are divided by it after the last input (RING_AVG):
  *                 floats by a true division in the accumulator type, integers towards zero.
  *  Outputs of the call's type are rounded once, to nearest even; floats of 8 bits that would be
@@ -44,10 +45,11 @@ static inline bool kernel_is_integer(ring_dtype dtype)
     return dtype <= RING_UINT64 || dtype == RING_INT16 || dtype == RING_UINT16;
 }
 
-/** @return true if the operation is for elements of the type: bits are those of integers. */
+/** @return true if the operation is for elements of the type: bits are those of integers, factors
+ *  are for floats. */
 static inline bool kernel_serves(ring_dtype dtype, ring_op op)
 {
-    return op < RING_BAND || kernel_is_integer(dtype);
+    return op < RING_BAND || kernel_is_integer(dtype) == (op != RING_PREMUL_SUM);
 }
 
 /** @return true if it asks whether elements are not 0. */
@@ -55,6 +57,11 @@ static inline bool kernel_is_logical(ring_op op)
 {
     return op >= RING_LAND && op <= RING_LXOR;
 }
+
+/** dst[i] = src[i] * by, for floats: @p by is rounded to the accumulator type, the product is of
+ * that type, and rounded to @p dtype where that is narrower. A NaN result has all bits set.
+ *  @param dst  may be @p src. */
+void kernel_scale(void *dst, const void *src, size_t count, ring_dtype dtype, double by);
 
 /** Plain memory copy, with stores around the cache for large sizes. */
 void kernel_copy(void *dst, const void *src, size_t bytes);

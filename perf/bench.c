@@ -249,7 +249,8 @@ static const char *unfit(const perf_options *options, int ranks)
         return "--op avg is of all ranks, which this collective does not combine";
     if (options->collective->reduces && chosen &&
         !perf_serves(options->collective, (ring_dtype)options->dtype, (ring_op)options->op))
-        return "--op is for integers; choose one by --datatype";
+        return options->op == RING_PREMUL_SUM ? "--op is for floats; choose one by --datatype"
+                                              : "--op is for integers; choose one by --datatype";
     return NULL;
 }
 

@@ -5,6 +5,7 @@
  * so that they make the same calls.
  */
 #include "measure.h"
+#include "oracle.h"
 #include "stopwatch.h"
 #include "try.h"
 
@@ -16,8 +17,10 @@
 
 static ring_status run_call(perf_rank *self, const perf_case *c, perf_place place)
 {
+    const double factor = perf_oracle_factor(c->rank);
     ring_call call = RING_CALL_INIT;
     call.timeout = self->options->timeout;
+    call.scale = c->op == RING_PREMUL_SUM ? &factor : NULL;
     if (self->prepared != NULL)
         return ring_prepared_start(self->prepared, &call);
     return c->collective->run(c, place.src, place.dst, self->comm, &call);

@@ -50,6 +50,10 @@ bool perf_op_parse(const char *name, int *op)
     *op = PERF_ALL;
     if (strcmp(name, "all") == 0)
         return true;
+    if (strcmp(name, "mulsum") == 0) { /* nccl-tests' */
+        *op = RING_PREMUL_SUM;
+        return true;
+    }
     for (int i = 0; i < RING_OP_COUNT; i++)
         if (strcmp(name, ring_op_name((ring_op)i)) == 0) {
             *op = i;

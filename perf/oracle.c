@@ -27,6 +27,11 @@ typedef union number {
     uint64_t whole;
 } number;
 
+double perf_oracle_factor(int rank)
+{
+    return rank % 2 == 0 ? 2 : -0.5;
+}
+
 static uint32_t seed_of(const perf_oracle *oracle, int rank)
 {
     uint32_t h = (uint32_t)rank * 0x9e3779b1u + oracle->repetition * 0x85ebca77u + 0x27d4eb2fu;
@@ -254,6 +259,8 @@ static void combine_rank(const perf_oracle *oracle, int rank, size_t first, size
     number table[NUMBERS];
     for (int j = 0; j < NUMBERS; j++)
         table[j] = number_of(oracle, rank, j);
+    for (int j = 0; oracle->op == RING_PREMUL_SUM && j < NUMBERS; j++)
+        table[j].real *= perf_oracle_factor(rank);
     const uint32_t seed = seed_of(oracle, rank);
     const bool real = perf_is_float(oracle->dtype);
     for (size_t i = 0; i < count; i++) {

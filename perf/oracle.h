@@ -16,6 +16,9 @@ typedef struct perf_oracle {
     uint32_t repetition; /* another one, other values */
 } perf_oracle;
 
+/** @return what a rank's elements are multiplied by in RING_PREMUL_SUM. */
+double perf_oracle_factor(int rank);
+
 /** Writes elements [first, first + count) of @p rank's input to @p out. */
 void perf_oracle_fill(const perf_oracle *oracle, int rank, size_t first, size_t count, void *out);
 

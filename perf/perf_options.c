@@ -65,9 +65,9 @@ static const args_row rows[] = {
     {"datatype", 'd', "NAME", "float, half, double, int32, f8e4m3, … or float32, float16, …; all",
      take_dtype, AT(dtype)},
     {"op", 'o', "NAME",
-     "sum, prod, min, max, avg; band, bor, bxor, land, lor, lxor of integers; all; of use where "
-     "values "
-     "are combined",
+     "sum, prod, min, max, avg; mulsum of floats; band, bor, bxor, land, lor, lxor of integers; "
+     "all; "
+     "of use where values are combined",
      take_op, AT(op)},
     {"root", 'r', "R", "Rank of the root, or all (-1)", take_root, AT(root),
      BETWEEN(PERF_ALL, 1 << 20)},

@@ -28,6 +28,7 @@ enum {
 #define sweep GLUE(sweep, SUFFIX)
 #define edge GLUE(edge, SUFFIX)
 #define fold_op GLUE(fold_op, SUFFIX)
+#define scale_type GLUE(scale, SUFFIX)
 #define fold_type GLUE(fold, SUFFIX)
 
 #define SUFFIX i8
@@ -154,6 +155,7 @@ enum {
 #undef sweep
 #undef edge
 #undef fold_op
+#undef scale_type
 #undef fold_type
 
 /* ---- float32 sums of a few arrays: a third faster with the pointers in registers ---- */
@@ -216,7 +218,8 @@ static size_t sum_prefix(const fold_job *job)
 
 static void fold_floats(fold_job *job)
 {
-    if ((job->op == RING_SUM || job->op == RING_AVG) && !job->stream)
+    const bool adds = job->op == RING_SUM || job->op == RING_AVG || job->op == RING_PREMUL_SUM;
+    if (adds && !job->stream)
         job->begin = sum_prefix(job);
     if (job->begin < job->end)
         fold_f32(job);
@@ -232,4 +235,28 @@ static void fold(fold_job *job)
         [RING_INT16] = fold_i16,     [RING_UINT16] = fold_u16,
     };
     folds[job->dtype](job);
+}
+
+static void scale(void *dst, const void *src, size_t count, ring_dtype dtype, double by)
+{
+    const kernel_operand out = {.data = dst}, in = {.data = (void *)(uintptr_t)src};
+    switch (dtype) {
+    case RING_FLOAT16:
+        scale_f16(out, in, count, by);
+        break;
+    case RING_BFLOAT16:
+        scale_bf16(out, in, count, by);
+        break;
+    case RING_FLOAT8_E4M3:
+        scale_e4m3(out, in, count, by);
+        break;
+    case RING_FLOAT8_E5M2:
+        scale_e5m2(out, in, count, by);
+        break;
+    case RING_FLOAT64:
+        scale_f64(out, in, count, by);
+        break;
+    default:
+        scale_f32(out, in, count, by);
+    }
 }

@@ -212,6 +212,21 @@ static ALWAYS_INLINE void fold_op(const fold_job *job, const ring_op op)
     edge(job, at, op);
 }
 
+#ifdef FLOAT
+
+static void scale_type(const kernel_operand out, const kernel_operand in, size_t count, double by)
+{
+    const size_t step = LEVEL_BYTES / sizeof(TYPE);
+    const TYPE factor = (TYPE)by;
+    size_t at = 0;
+    for (; count - at >= step; at += step)
+        store(out, at, finish(load(in, at) * factor, 0), false);
+    for (; at < count; at++)
+        store_one(out, at, finish(load_one(in, at) * factor, 0));
+}
+
+#endif
+
 static void fold_type(fold_job *job)
 {
     switch (job->op) {

@@ -152,6 +152,11 @@ void kernel_fold(kernel_operand *outs, int out_count, const kernel_operand *ins,
         divide(outs[k].data, count, dtype, divisor);
 }
 
+void kernel_scale(void *dst, const void *src, size_t count, ring_dtype dtype, double by)
+{
+    kernel_table_in_use()->scale(dst, src, count, dtype, by);
+}
+
 void kernel_copy(void *dst, const void *src, size_t bytes)
 {
     kernel_operand out = {.data = dst};

@@ -40,6 +40,7 @@ typedef struct adagrad_factors {
 
 typedef struct kernel_table {
     void (*fold)(fold_job *job); /* may change the job */
+    void (*scale)(void *dst, const void *src, size_t count, ring_dtype dtype, double by);
     void (*f16_to_f32)(float *dst, const uint16_t *src, size_t count);
     void (*f32_to_f16)(uint16_t *dst, const float *src, size_t count);
     void (*bf16_to_f32)(float *dst, const uint16_t *src, size_t count);

@@ -26,6 +26,7 @@
 
 const kernel_table LEVEL_TABLE = {
     .fold = fold,
+    .scale = scale,
     .f16_to_f32 = f16_to_f32,
     .f32_to_f16 = f32_to_f16,
     .bf16_to_f32 = bf16_to_f32,

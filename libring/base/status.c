@@ -72,9 +72,10 @@ static const struct {
 };
 
 static const char *const ops[RING_OP_COUNT] = {
-    [RING_SUM] = "sum",   [RING_PROD] = "prod", [RING_MAX] = "max",   [RING_MIN] = "min",
-    [RING_AVG] = "avg",   [RING_BAND] = "band", [RING_BOR] = "bor",   [RING_BXOR] = "bxor",
-    [RING_LAND] = "land", [RING_LOR] = "lor",   [RING_LXOR] = "lxor",
+    [RING_SUM] = "sum", [RING_PROD] = "prod", [RING_MAX] = "max",
+    [RING_MIN] = "min", [RING_AVG] = "avg",   [RING_BAND] = "band",
+    [RING_BOR] = "bor", [RING_BXOR] = "bxor", [RING_LAND] = "land",
+    [RING_LOR] = "lor", [RING_LXOR] = "lxor", [RING_PREMUL_SUM] = "premul_sum",
 };
 
 static bool dtype_known(ring_dtype dtype)

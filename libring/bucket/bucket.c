@@ -86,6 +86,9 @@ ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_
         (uintptr_t)grads % ring_dtype_size(dtype) != 0)
         return fail(RING_ERR_ARGUMENT, "ring_buckets_create: want aligned grads, counts, params > "
                                        "0, a known dtype and op, and comm");
+    if (op == RING_PREMUL_SUM)
+        return fail(RING_ERR_ARGUMENT, "ring_buckets_create: premul_sum needs a factor for each "
+                                       "call; multiply before, and take the sum");
     if (op >= RING_BAND && dtype >= RING_FLOAT16 && dtype <= RING_FLOAT8_E5M2)
         return fail(RING_ERR_ARGUMENT, "ring_buckets_create: %s is for integers, not for %s",
                     ring_op_name(op), ring_dtype_name(dtype));

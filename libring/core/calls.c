@@ -6,6 +6,7 @@
 #include "regions.h"
 #include "shape.h"
 
+#include <float.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -82,6 +83,41 @@ static ring_status find_accelerators(const program *p, call_buffers *b)
                 "ring_%s: src is memory of %s and dst of %s; both must be of one accelerator, or "
                 "one of them of the host",
                 p->facts->name, b->src_by->name, b->dst_by->name);
+}
+
+/* This rank's factor, as the accumulator's type has it. */
+static ring_status read_scale(const program *p, const double *given, double *scale)
+{
+    const double most = p->call.dtype == RING_FLOAT64 ? DBL_MAX : (double)FLT_MAX;
+    if (given == NULL)
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_%s: premul_sum needs this rank's factor, in "
+                    "ring_call.scale",
+                    p->facts->name);
+    if (!(*given >= -most && *given <= most))
+        return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.scale is %g; want a finite %s",
+                    p->facts->name, *given, p->call.dtype == RING_FLOAT64 ? "float64" : "float32");
+    *scale = *given;
+    return RING_OK;
+}
+
+/* What is kept has none: each start brings its own. */
+static ring_status take_scale(const program *p, const ring_call *options, call_buffers *b)
+{
+    const bool multiplies = p->facts->reduces && p->call.op == RING_PREMUL_SUM;
+    const accelerator *by = b->dst_by != NULL ? b->dst_by : b->src_by;
+    b->scale = 1;
+    if (options->scale != NULL && !multiplies)
+        return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.scale is for premul_sum",
+                    p->facts->name);
+    if (!multiplies || options->prepared != NULL)
+        return RING_OK;
+    if (by != NULL)
+        return fail(RING_ERR_UNSUPPORTED,
+                    "ring_%s: premul_sum is not for memory of %s: multiply "
+                    "before, and take the sum",
+                    p->facts->name, by->name);
+    return read_scale(p, options->scale, &b->scale);
 }
 
 /* A rank that has no src of its own in a broadcast reads what it gets in dst. */
@@ -176,7 +212,8 @@ static ring_status check(ring_comm *comm, request *r, prepared_call *c)
     RING_TRY(status);
     if (r->options != NULL)
         RING_TRY(read_options(c->program->facts->name, r->options, &c->options));
-    return bind_buffers(c->program, r, &c->buffers);
+    RING_TRY(bind_buffers(c->program, r, &c->buffers));
+    return take_scale(c->program, &c->options, &c->buffers);
 }
 
 static ring_status check_fine(ring_comm *comm)
@@ -232,7 +269,8 @@ static ring_status prepare_locked(ring_comm *comm, request *r, ring_prepared **o
     RING_TRY(check_fine(comm));
     RING_TRY(check(comm, r, &c));
     const ring_call *o = &c.options;
-    if (o->work != NULL || o->on_done != NULL || o->after != NULL || o->timeout > 0)
+    if (o->work != NULL || o->on_done != NULL || o->after != NULL || o->timeout > 0 ||
+        o->scale != NULL)
         return fail(RING_ERR_ARGUMENT,
                     "ring_%s: options beside ring_call.prepared are given to ring_prepared_start()",
                     c.program->facts->name);
@@ -288,6 +326,8 @@ static ring_status start_again(const prepared_call *prepared, const ring_call *c
                       "ring_%s: it is prepared already; leave out "
                       "ring_call.prepared",
                       name);
+    if (status == RING_OK)
+        status = take_scale(c.program, &c.options, &c.buffers);
     return launch(&c, status);
 }
 

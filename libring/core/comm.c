@@ -163,6 +163,8 @@ static uint64_t memory_of(const ring_comm *comm)
         bytes += sizeof *c + c->link->transport->memory(c->link);
     for (const scratch *s = comm->scratches; s != NULL; s = s->next)
         bytes += s->bytes;
+    for (const scratch *s = comm->products; s != NULL; s = s->next)
+        bytes += s->bytes;
     return bytes;
 }
 

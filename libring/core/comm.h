@@ -89,6 +89,7 @@ struct ring_comm {
     bool telling;           /* a thread calls them */
     posted *spare_posts;
     scratch *scratches;
+    scratch *products;            /* memory for those of src and a factor */
     size_t turn_bytes, turn_most; /* moved in this turn, and how much that may be */
     _Atomic uint64_t turns;       /* those that moved something */
     double looked;                /* at the clock, last */
@@ -221,11 +222,19 @@ ring_status scratch_take(work *w);
 /** STAGE_BYTES that links reach, beyond that limit: only the work whose message comes next on a
  *  channel needs them. */
 ring_status scratch_take_stage(work *w);
+/** Memory for products, beyond that limit: as much as calls under way need at a time. */
+ring_status scratch_take_products(ring_comm *comm, size_t bytes, char **data);
 void scratch_give_back(ring_comm *comm, const char *data);
 void scratch_free(ring_comm *comm);
 /** Most of it that one communicator uses at a time, and how much of a message is fetched to it at a
  *  time. */
 enum { SCRATCH_MOST = 8 << 20, STAGE_BYTES = 128 << 10 };
+
+/* ---- products.c: RING_PREMUL_SUM ---- */
+/** Finds memory for the products of src and this rank's factor, which become the call's src. */
+ring_status products_place(ring_comm *comm, const program *p, call_buffers *b);
+/** Makes them, or as many as the turn may. RING_IN_PROGRESS: not all are there. */
+ring_status products_make(work *w, bool *moved);
 
 /* ---- steps.c, fold.c: one op of a program, as far as it goes ---- */
 ring_status step_run(work *w, const program_op *o, bool *moved);

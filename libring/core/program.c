@@ -320,8 +320,9 @@ static ring_status check_types(const call_signature *call, const plan_facts *fac
     if (facts->reduces && (unsigned)call->op >= RING_OP_COUNT)
         return fail(RING_ERR_ARGUMENT, "ring_%s: unknown op %d", facts->name, (int)call->op);
     if (facts->reduces && !kernel_serves(call->dtype, call->op))
-        return fail(RING_ERR_ARGUMENT, "ring_%s: %s is for integers, not for %s", facts->name,
-                    ring_op_name(call->op), ring_dtype_name(call->dtype));
+        return fail(RING_ERR_ARGUMENT, "ring_%s: %s is for %s, not for %s", facts->name,
+                    ring_op_name(call->op), call->op == RING_PREMUL_SUM ? "floats" : "integers",
+                    ring_dtype_name(call->dtype));
     if (facts->result == PLAN_PREFIX && call->op == RING_AVG)
         return fail(RING_ERR_ARGUMENT, "ring_%s: avg is of all ranks; take the sum, and divide it",
                     facts->name);

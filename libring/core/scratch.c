@@ -15,10 +15,10 @@ static void free_piece(scratch *s)
     free(s);
 }
 
-static scratch *find(const ring_comm *comm, size_t bytes, size_t *held)
+static scratch *find(scratch *first, size_t bytes, size_t *held)
 {
     *held = 0;
-    for (scratch *s = comm->scratches; s != NULL; s = s->next) {
+    for (scratch *s = first; s != NULL; s = s->next) {
         if (!s->used && s->bytes >= bytes)
             return s;
         *held += s->bytes;
@@ -27,10 +27,10 @@ static scratch *find(const ring_comm *comm, size_t bytes, size_t *held)
 }
 
 /* @return bytes that remain: those in use. */
-static size_t drop_idle(ring_comm *comm)
+static size_t drop_idle(scratch **first)
 {
     size_t left = 0;
-    for (scratch **at = &comm->scratches; *at != NULL;) {
+    for (scratch **at = first; *at != NULL;) {
         scratch *s = *at;
         if (s->used) {
             left += s->bytes;
@@ -43,7 +43,7 @@ static size_t drop_idle(ring_comm *comm)
     return left;
 }
 
-static ring_status add(ring_comm *comm, size_t bytes, scratch **out)
+static ring_status add(scratch **first, size_t bytes, scratch **out)
 {
     scratch *s = calloc(1, sizeof *s);
     if (s == NULL)
@@ -57,8 +57,8 @@ static ring_status add(ring_comm *comm, size_t bytes, scratch **out)
         return fail(RING_ERR_MEMORY, "no memory for partial sums (%zu bytes)", bytes);
     }
     s->bytes = bytes;
-    s->next = comm->scratches;
-    comm->scratches = *out = s;
+    s->next = *first;
+    *first = *out = s;
     return RING_OK;
 }
 
@@ -79,10 +79,10 @@ static bool is_next(const work *w, bool *oldest)
 }
 
 /* @param[in,out] s  an idle piece, or NULL: then a new one. */
-static ring_status use(ring_comm *comm, size_t bytes, scratch **s)
+static ring_status use(scratch **first, size_t bytes, scratch **s)
 {
     if (*s == NULL)
-        RING_TRY(add(comm, bytes, s));
+        RING_TRY(add(first, bytes, s));
     (*s)->used = true;
     return RING_OK;
 }
@@ -96,13 +96,13 @@ ring_status scratch_take(work *w)
     bool oldest;
     if (!is_next(w, &oldest))
         return RING_IN_PROGRESS;
-    scratch *s = find(comm, bytes, &held);
+    scratch *s = find(comm->scratches, bytes, &held);
     if (s == NULL && held + bytes > SCRATCH_MOST) {
-        held = drop_idle(comm);
+        held = drop_idle(&comm->scratches);
         if (held > 0 && held + bytes > SCRATCH_MOST && !oldest)
             return RING_IN_PROGRESS;
     }
-    RING_TRY(use(comm, bytes, &s));
+    RING_TRY(use(&comm->scratches, bytes, &s));
     w->scratch = s->data;
     return RING_OK;
 }
@@ -110,24 +110,48 @@ ring_status scratch_take(work *w)
 ring_status scratch_take_stage(work *w)
 {
     size_t held;
-    scratch *s = find(w->comm, STAGE_BYTES, &held);
-    RING_TRY(use(w->comm, STAGE_BYTES, &s));
+    scratch *s = find(w->comm->scratches, STAGE_BYTES, &held);
+    RING_TRY(use(&w->comm->scratches, STAGE_BYTES, &s));
     w->stage = s->data;
     return s->shared ? RING_OK
                      : fail(RING_ERR_MEMORY, "no memory that the network reaches, for what goes to "
                                              "a buffer that it does not");
 }
 
-void scratch_give_back(ring_comm *comm, const char *data)
+/* Pieces that are too short go first: no more are kept than were used at a time. */
+ring_status scratch_take_products(ring_comm *comm, size_t bytes, char **data)
 {
-    for (scratch *s = comm->scratches; s != NULL; s = s->next)
+    size_t held;
+    scratch *s = find(comm->products, bytes, &held);
+    if (s == NULL)
+        drop_idle(&comm->products);
+    RING_TRY(use(&comm->products, bytes, &s));
+    *data = s->data;
+    return RING_OK;
+}
+
+static void give_back(scratch *first, const char *data)
+{
+    for (scratch *s = first; s != NULL; s = s->next)
         if (s->data == data)
             s->used = false;
 }
 
+void scratch_give_back(ring_comm *comm, const char *data)
+{
+    give_back(comm->scratches, data);
+    give_back(comm->products, data);
+}
+
+static void free_all(scratch **first)
+{
+    for (scratch *s = *first; s != NULL; s = s->next)
+        s->used = false;
+    drop_idle(first);
+}
+
 void scratch_free(ring_comm *comm)
 {
-    for (scratch *s = comm->scratches; s != NULL; s = s->next)
-        s->used = false;
-    drop_idle(comm);
+    free_all(&comm->scratches);
+    free_all(&comm->products);
 }

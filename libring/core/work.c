@@ -105,7 +105,8 @@ static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t 
     w->dst_by = buffers->dst_by;
     w->by = w->dst_by != NULL ? w->dst_by : w->src_by;
     w->program = p;
-    w->scratch = w->stage = NULL;
+    w->scratch = w->stage = w->products = NULL;
+    w->factors_of = NULL;
     w->op = w->runs = w->posted = w->waiters = 0;
     w->position = 0;
     w->phase = PHASE_NONE;
@@ -149,6 +150,11 @@ bool work_may_lend(const work *w, const char *at)
 static void bind_lead(work *w, const call_buffers *buffers, program *p, const ring_call *options)
 {
     bind_work(w, buffers, p, 0);
+    w->factors_of = buffers->factors_of;
+    w->products = buffers->products;
+    w->scale = buffers->scale;
+    w->multiplied = 0;
+    w->multiplied_blocks = 0;
     w->seq = work_take_number(w->comm, &p->call, p->signature,
                               p->facts->pairwise ? p->peers[0].on : NULL);
     if (w->comm->reaches || regions_are_registered())
@@ -209,9 +215,10 @@ static void give_back(work *w)
     }
 }
 
-ring_status work_new(ring_comm *comm, program *p, const call_buffers *buffers,
+ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
                      const ring_call *options, work **out)
 {
+    call_buffers buffers = *given;
     work *w = take_from_pool(comm);
     if (w == NULL)
         return fail(RING_ERR_MEMORY, "starting %s", p->facts->name);
@@ -219,13 +226,15 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *buffers,
     w->behind = NULL;
     if (p->channels > 1)
         status = take_parts(comm, p, p->channels - 1, &w->behind);
+    if (status == RING_OK && buffers.scale != 1)
+        status = products_place(comm, p, &buffers);
     if (status == RING_OK)
         status = prepare(w, p, options);
     if (status != RING_OK) {
         give_back(w);
         return status;
     }
-    bind_lead(w, buffers, p, options);
+    bind_lead(w, &buffers, p, options);
     append(comm, w);
     if (!p->facts->pairwise) {
         comm->algorithm = p->algorithm;
@@ -235,7 +244,7 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *buffers,
     }
     *out = w;
     RING_TRY(take_messages(w, p));
-    return w->behind != NULL ? start_parts(w, w->behind, buffers) : RING_OK;
+    return w->behind != NULL ? start_parts(w, w->behind, &buffers) : RING_OK;
 }
 
 ring_status work_hold(work *w)
@@ -306,6 +315,8 @@ void work_finish(work *w, ring_status status)
         scratch_give_back(comm, w->scratch);
     if (w->stage != NULL)
         scratch_give_back(comm, w->stage);
+    if (w->products != NULL)
+        scratch_give_back(comm, w->products);
     if (w->gate != NULL)
         event_drop(w->gate);
     w->gate = NULL;

@@ -29,6 +29,12 @@ typedef struct work {
     uint64_t signature, seq;
     const char *src;
     char *dst, *scratch, *stage;
+    const char
+        *factors_of; /* of the lead: src as given, until all products with `scale` are made */
+    char *products;  /* memory for them, NULL: none of the communicator's */
+    double scale;
+    size_t multiplied; /* elements of the present block of src */
+    int32_t multiplied_blocks;
     size_t src_bytes, dst_bytes;
     uint64_t src_region, dst_region;    /* the lead's, held until the end; 0: of none */
     const accelerator *by;              /* who computes for it, NULL: the host               */
@@ -74,6 +80,9 @@ typedef struct call_buffers {
     void *dst;
     size_t src_bytes, dst_bytes;
     const accelerator *src_by, *dst_by; /* whose memory they are, NULL: the host's */
+    double scale;                       /* src is to be multiplied by; 1: by nothing */
+    const void *factors_of;             /* set by products_place(): src as given      */
+    char *products;                     /* and the memory behind src, if it took some */
 } call_buffers;
 
 /** The next number of such a call. @param packed  its signature, to be remembered.

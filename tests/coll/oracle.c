@@ -23,7 +23,7 @@ static uint64_t noise(const oracle_case *c, int rank, size_t i)
     return mix(mix(c->seed * 1000003u + (unsigned)rank) ^ i % ORACLE_PERIOD);
 }
 
-static bool is_float(ring_dtype dtype)
+bool oracle_is_float(ring_dtype dtype)
 {
     return dtype >= RING_FLOAT16 && dtype <= RING_FLOAT8_E5M2;
 }
@@ -45,9 +45,9 @@ static double exact_value(const oracle_case *c, int rank, size_t i)
     const uint64_t r = noise(c, rank, i);
     switch (c->op) {
     case RING_PROD:
-        return is_float(c->dtype) ? (double[]){0.5, 1, -1, 2}[r % 4] : (double)(1 + r % 2);
+        return oracle_is_float(c->dtype) ? (double[]){0.5, 1, -1, 2}[r % 4] : (double)(1 + r % 2);
     case RING_AVG:
-        return (double)(noise(c, 0, i) % (is_float(c->dtype) ? 4 : 2)); /* on all ranks */
+        return (double)(noise(c, 0, i) % (oracle_is_float(c->dtype) ? 4 : 2)); /* on all ranks */
     default:
         return (double)(r % 4);
     }
@@ -57,6 +57,15 @@ static double random_value(const oracle_case *c, int rank, size_t i)
 {
     const double unit = (double)(noise(c, rank, i) >> 11) * 0x1p-53;
     return c->op == RING_PROD ? 0.8 + 0.4 * unit : 2 * unit - 1;
+}
+
+double oracle_factor(const oracle_case *c, int rank)
+{
+    if (c->op != RING_PREMUL_SUM)
+        return 1;
+    if (c->data == ORACLE_EXACT)
+        return (double[]){2, -0.5, 1, 0}[rank % 4];
+    return (rank % 2 == 0 ? 0.3 : -1.7) + 0.01 * rank;
 }
 
 /* ---- Elements ---------------------------------------------------------------------- */
@@ -123,7 +132,7 @@ static int64_t get_int(ring_dtype dtype, const void *at, size_t i)
 
 static void put_input(const oracle_case *c, int rank, void *at, size_t slot, size_t i)
 {
-    if (is_float(c->dtype))
+    if (oracle_is_float(c->dtype))
         put_float(c->dtype, at, slot,
                   c->data == ORACLE_EXACT ? exact_value(c, rank, i) : random_value(c, rank, i));
     else
@@ -209,6 +218,20 @@ static double combine_f64(ring_op op, double a, double b)
     }
 }
 
+/* An input, or its product with the rank's factor: in the accumulator type, and rounded to the
+ * type. */
+static double factored(const oracle_case *c, int rank, size_t i)
+{
+    unsigned char raw[8];
+    put_input(c, rank, raw, 0, i);
+    const double x = get_float(c->dtype, raw, 0), factor = oracle_factor(c, rank);
+    if (c->op != RING_PREMUL_SUM)
+        return x;
+    put_float(c->dtype, raw, 0,
+              c->dtype == RING_FLOAT64 ? x * factor : (double)((float)x * (float)factor));
+    return get_float(c->dtype, raw, 0);
+}
+
 /* Types of 8 and 16 bits and float32 combine in float32. */
 typedef struct both_widths {
     double wide;
@@ -217,9 +240,7 @@ typedef struct both_widths {
 
 static both_widths float_of(const oracle_case *c, int rank, size_t i)
 {
-    unsigned char raw[8];
-    put_input(c, rank, raw, 0, i);
-    const double x = get_float(c->dtype, raw, 0);
+    const double x = factored(c, rank, i);
     return (both_widths){x, (float)x};
 }
 
@@ -283,10 +304,10 @@ static void expected_int(const oracle_case *c, size_t i, void *out)
 
 static void exact_result(const oracle_case *c, size_t i, void *out)
 {
-    double x = exact_value(c, 0, i);
+    double x = exact_value(c, 0, i) * oracle_factor(c, 0);
     for (int r = 1; r < c->ranks && c->op != RING_AVG; r++)
-        x = combine_f64(c->op, x, exact_value(c, r, i));
-    if (is_float(c->dtype))
+        x = combine_f64(c->op, x, exact_value(c, r, i) * oracle_factor(c, r));
+    if (oracle_is_float(c->dtype))
         put_float(c->dtype, out, 0, x);
     else
         put_int(c->dtype, out, 0, (uint64_t)x);
@@ -304,12 +325,11 @@ static bool within_bound(const oracle_case *c, size_t i, double got)
                                 [RING_BFLOAT16] = {0x1p-8, 0x1p-133},
                                 [RING_FLOAT8_E4M3] = {0x1p-4, 0x1p-9},
                                 [RING_FLOAT8_E5M2] = {0x1p-3, 0x1p-16}};
-    unsigned char raw[8];
     long double sum = 0, size = 0;
     for (int r = 0; r < c->ranks; r++) {
-        put_input(c, r, raw, 0, i);
-        sum += (long double)get_float(c->dtype, raw, 0);
-        size += fabsl((long double)get_float(c->dtype, raw, 0));
+        const long double x = (long double)factored(c, r, i);
+        sum += x;
+        size += fabsl(x);
     }
     if (c->op == RING_AVG) {
         sum /= c->ranks;
@@ -327,7 +347,7 @@ static bool within_bound(const oracle_case *c, size_t i, double got)
 
 static void show(const oracle_case *c, size_t i, const void *got, const void *want)
 {
-    const bool real = is_float(c->dtype);
+    const bool real = oracle_is_float(c->dtype);
     fprintf(stderr, "element %zu of %zu: got %.17g, want %.17g\n", i, c->total,
             real ? get_float(c->dtype, got, 0) : (double)get_int(c->dtype, got, 0),
             real ? get_float(c->dtype, want, 0) : (double)get_int(c->dtype, want, 0));
@@ -364,12 +384,12 @@ static bool expect(const oracle_case *c, size_t i, const int *postfix, void *wan
 {
     if (c->data == ORACLE_EXACT)
         exact_result(c, i, want);
-    else if (!is_float(c->dtype))
+    else if (!oracle_is_float(c->dtype))
         expected_int(c, i, want);
     else
         expected_float(c, i, postfix, want);
-    const bool adds = c->op == RING_SUM || c->op == RING_AVG;
-    if (!adds || !is_float(c->dtype) || within_bound(c, i, get_float(c->dtype, want, 0)))
+    const bool adds = c->op == RING_SUM || c->op == RING_AVG || c->op == RING_PREMUL_SUM;
+    if (!adds || !oracle_is_float(c->dtype) || within_bound(c, i, get_float(c->dtype, want, 0)))
         return true;
     fprintf(stderr, "element %zu of %zu: the specified order gives %g, out of the bound\n", i,
             c->total, get_float(c->dtype, want, 0));

@@ -215,6 +215,15 @@ static ring_status reduce(const rank_state *r, size_t count)
     return ring_reduce(r->buffer, r->buffer, count, RING_FLOAT32, RING_MAX, 0, r->comm, NULL);
 }
 
+static ring_status premul_sum(const rank_state *r, size_t count)
+{
+    const double half = 0.5;
+    ring_call call = RING_CALL_INIT;
+    call.scale = &half;
+    return ring_reduce_scatter(r->buffer, r->buffer + (size_t)r->rank * count, count, RING_FLOAT32,
+                               RING_PREMUL_SUM, r->comm, &call);
+}
+
 static ring_status barrier(const rank_state *r, size_t count)
 {
     (void)count;
@@ -240,6 +249,7 @@ static const struct {
     {"all_gather", all_gather}, {"broadcast", broadcast},
     {"reduce", reduce},         {"barrier", barrier},
     {"send_recv", send_recv},   {"all_to_all_v", all_to_all_v},
+    {"premul_sum", premul_sum},
 };
 
 enum { COLLECTIVES = sizeof collectives / sizeof *collectives };

@@ -114,30 +114,33 @@ static void discard(trial *t)
 static ring_status call_it(const trial *t, ring_comm *comm)
 {
     const sweep_case *c = t->c;
+    const double factor = oracle_factor(&t->oracle, t->rank);
+    ring_call call = RING_CALL_INIT;
+    call.scale = sweep_reduces(c->kind) && c->op == RING_PREMUL_SUM ? &factor : NULL;
     const void *src = t->src.at + t->src_skip;
     void *dst = t->dst.at + t->dst_skip;
     switch (c->kind) {
     case SWEEP_ALL_REDUCE:
-        return ring_all_reduce(src, dst, c->count, c->dtype, c->op, comm, NULL);
+        return ring_all_reduce(src, dst, c->count, c->dtype, c->op, comm, &call);
     case SWEEP_REDUCE_SCATTER:
-        return ring_reduce_scatter(src, dst, c->count, c->dtype, c->op, comm, NULL);
+        return ring_reduce_scatter(src, dst, c->count, c->dtype, c->op, comm, &call);
     case SWEEP_ALL_GATHER:
-        return ring_all_gather(src, dst, c->count, c->dtype, comm, NULL);
+        return ring_all_gather(src, dst, c->count, c->dtype, comm, &call);
     case SWEEP_BROADCAST:
-        return ring_broadcast(src, dst, c->count, c->dtype, c->root, comm, NULL);
+        return ring_broadcast(src, dst, c->count, c->dtype, c->root, comm, &call);
     case SWEEP_GATHER:
-        return ring_gather(src, dst, c->count, c->dtype, c->root, comm, NULL);
+        return ring_gather(src, dst, c->count, c->dtype, c->root, comm, &call);
     case SWEEP_SCATTER:
-        return ring_scatter(src, dst, c->count, c->dtype, c->root, comm, NULL);
+        return ring_scatter(src, dst, c->count, c->dtype, c->root, comm, &call);
     case SWEEP_ALL_TO_ALL:
-        return ring_all_to_all(src, dst, c->count, c->dtype, comm, NULL);
+        return ring_all_to_all(src, dst, c->count, c->dtype, comm, &call);
     case SWEEP_SCAN:
-        return ring_scan(src, dst, c->count, c->dtype, c->op, comm, NULL);
+        return ring_scan(src, dst, c->count, c->dtype, c->op, comm, &call);
     case SWEEP_EXSCAN:
         return ring_exscan(src, t->out.count > 0 ? dst : NULL, c->count, c->dtype, c->op, comm,
-                           NULL);
+                           &call);
     default:
-        return ring_reduce(src, dst, c->count, c->dtype, c->op, c->root, comm, NULL);
+        return ring_reduce(src, dst, c->count, c->dtype, c->op, c->root, comm, &call);
     }
 }
 
@@ -243,8 +246,11 @@ static void report(const trial *t, const ring_comm_info *info, const char *wrong
             c->data == ORACLE_EXACT ? "exact" : "random", info->algorithm, info->transport, wrong);
 }
 
-int sweep_run(const sweep_case *c, const sweep_target *target, int rank, ring_comm *comm)
+int sweep_run(const sweep_case *given, const sweep_target *target, int rank, ring_comm *comm)
 {
+    sweep_case of_far = *given; /* where nothing multiplies */
+    of_far.op = given->op == RING_PREMUL_SUM ? RING_SUM : given->op;
+    const sweep_case *c = target->memory == SWEEP_FAR ? &of_far : given;
     trial t = prepare(c, target->memory, rank);
     ring_comm_info info = {.size = sizeof info};
     const ring_status status = call_it(&t, comm);

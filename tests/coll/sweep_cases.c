@@ -14,7 +14,8 @@
 
 enum { KIND, DTYPE, OP, COUNT, IN_PLACE, SHARED, DATA, ROOT, FACTORS };
 /* Operations on bits are in test_bits.c. */
-enum { ARITHMETIC_OPS = RING_AVG + 1 };
+static const ring_op ops[] = {RING_SUM, RING_PROD, RING_MAX, RING_MIN, RING_AVG, RING_PREMUL_SUM};
+enum { OPS = sizeof ops / sizeof *ops };
 enum { ONE_IN = 16 }; /* cases that a sample draws; it has no large vectors */
 enum { COUNTS = 15, LARGE_COUNTS = 2, MOST_LEVELS = 16, FEW_RANKS = 4 };
 
@@ -33,11 +34,14 @@ static size_t count_of(int level, int ranks, bool blocks)
     return blocks && ranks > FEW_RANKS && counts[level] == large ? large / n : counts[level];
 }
 
-/* An average is of all ranks. */
+/* An average is of all ranks; factors are for floats. */
 static ring_op op_of(const row *r)
 {
-    const ring_op op = (ring_op)r->level[OP];
-    return op == RING_AVG && sweep_is_prefix((sweep_kind)r->level[KIND]) ? RING_SUM : op;
+    const ring_op op = ops[r->level[OP]];
+    const int dtype = r->level[DTYPE];
+    if (op == RING_AVG)
+        return sweep_is_prefix((sweep_kind)r->level[KIND]) ? RING_SUM : op;
+    return op == RING_PREMUL_SUM && !oracle_is_float((ring_dtype)dtype) ? RING_SUM : op;
 }
 
 static sweep_case case_of(const row *r, int ranks, unsigned seed)
@@ -208,7 +212,7 @@ static void add_pairwise(sweep_cases *list, int ranks, bool sample)
     static pairs p; /* large */
     const int counts = COUNTS - (sample ? LARGE_COUNTS : 0);
     uint64_t state = sample ? test_seed() + (uint64_t)ranks : 0;
-    p = (pairs){.levels = {SWEEP_KINDS, RING_DTYPE_COUNT, ARITHMETIC_OPS, counts, 2, 2, 2,
+    p = (pairs){.levels = {SWEEP_KINDS, RING_DTYPE_COUNT, OPS, counts, 2, 2, 2,
                            ranks < MOST_LEVELS ? ranks : MOST_LEVELS}};
     make_rows(&p);
     for (int i = 0; i < p.row_count; i++)
@@ -258,11 +262,11 @@ static row row_at(int k, int dtype, int op)
 static void add_product(sweep_cases *list, int ranks)
 {
     for (int dtype = 0; dtype < RING_DTYPE_COUNT; dtype++)
-        for (int op = 0; op < ARITHMETIC_OPS; op++)
+        for (int op = 0; op < OPS; op++)
             for (int k = 0; k < SWEEP_KINDS * COUNTS * 2 * 2 * 2; k++) {
                 const row r = row_at(k, dtype, op);
                 const bool depends_on_op = matters(OP, r.level[KIND]);
-                if (op == RING_SUM || (depends_on_op && r.level[COUNT] < COUNTS - 1))
+                if (ops[op] == RING_SUM || (depends_on_op && r.level[COUNT] < COUNTS - 1))
                     add(list, case_of(&r, ranks, (unsigned)k));
             }
 }

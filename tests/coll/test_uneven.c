@@ -126,14 +126,18 @@ static void fill(trial *t)
         oracle_fill(&t->oracle, t->rank, src, first_of(t, t->rank, 0), t->counts[0][t->rank]);
 }
 
+static const ring_op ops[] = {RING_SUM, RING_PROD, RING_MAX, RING_MIN, RING_AVG, RING_PREMUL_SUM};
+
 static trial prepare(form kind, int rank, int ranks, unsigned seed, size_t most)
 {
     trial t = {.kind = kind, .rank = rank, .ranks = ranks, .seed = seed, .most = most};
     const bool shared = drawn(seed, 0, 4) % 2, wants = drawn(seed, 0, 5) % 2;
     size_t elements[2];
     t.root = (int)(drawn(seed, 0, 6) % (unsigned)ranks);
-    t.oracle = (oracle_case){.dtype = (ring_dtype)(drawn(seed, 0, 8) % RING_DTYPE_COUNT),
-                             .op = (ring_op)(drawn(seed, 0, 9) % (RING_AVG + 1)),
+    const ring_dtype dtype = (ring_dtype)(drawn(seed, 0, 8) % RING_DTYPE_COUNT);
+    const ring_op op = ops[drawn(seed, 0, 9) % (sizeof ops / sizeof *ops)];
+    t.oracle = (oracle_case){.dtype = dtype,
+                             .op = oracle_is_float(dtype) || op != RING_PREMUL_SUM ? op : RING_SUM,
                              .ranks = ranks,
                              .data = ORACLE_EXACT,
                              .order = oracle_rank_order,
@@ -158,11 +162,14 @@ static ring_status call_it(const trial *t, ring_comm *comm)
     const size_t *all = gives(t) && takes(t) ? t->counts[0] : NULL;
     const size_t *src_at = gives(t) ? t->displs[0] : NULL, *dst_at = takes(t) ? t->displs[1] : NULL;
     const oracle_case *o = &t->oracle;
+    const double factor = oracle_factor(o, t->rank);
+    ring_call call = RING_CALL_INIT;
+    call.scale = o->op == RING_PREMUL_SUM ? &factor : NULL;
     switch (t->kind) {
     case ALL_GATHER:
         return ring_all_gather_v(src, dst, all, dst_at, o->dtype, comm, NULL);
     case REDUCE_SCATTER:
-        return ring_reduce_scatter_v(src, all, src_at, dst, o->dtype, o->op, comm, NULL);
+        return ring_reduce_scatter_v(src, all, src_at, dst, o->dtype, o->op, comm, &call);
     case ALL_TO_ALL:
         return ring_all_to_all_v(src, all, src_at, dst, t->counts[1], dst_at, o->dtype, comm, NULL);
     case GATHER:

@@ -209,6 +209,15 @@ void oracle_fold(void *out, bool accumulator, const kernel_operand *ins, int in_
         fold_integers(out, ins, in_count, i, dtype, op, divisor);
 }
 
+void oracle_scale(void *out, const void *data, size_t i, ring_dtype dtype, double by)
+{
+    const kernel_operand in = {(void *)(uintptr_t)data, false};
+    const double x = load_float(element(&in, i, dtype), dtype, false);
+    const bool wide_type = dtype == RING_FLOAT64;
+    const double factor = wide_type ? by : (double)(float)by;
+    store_float(out, isnan(x) ? x : rounded_product(x, factor, wide_type), dtype, false);
+}
+
 /* ---- Data ---- */
 
 uint64_t oracle_random(uint64_t *state)

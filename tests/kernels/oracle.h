@@ -16,6 +16,9 @@ bool oracle_is_float(ring_dtype dtype);
 void oracle_fold(void *out, bool accumulator, const kernel_operand *ins, int in_count, size_t i,
                  ring_dtype dtype, ring_op op, int divisor);
 
+/** Writes the product of element @p i and a factor to @p out; a NaN as all ones. */
+void oracle_scale(void *out, const void *data, size_t i, ring_dtype dtype, double by);
+
 /** A stream of pseudo-random bits (splitmix64). */
 uint64_t oracle_random(uint64_t *state);
 /** Fills @p data with elements of all kinds; floats include NaNs, infinities, zeros of both

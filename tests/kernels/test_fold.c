@@ -355,6 +355,36 @@ static void test_accumulators_have_the_size_of_the_type_or_of_float32(void **cmo
         assert_int_equal(kernel_acc_size(dtype), oracle_size(dtype, true));
 }
 
+static void check_scaled(ring_dtype dtype, size_t count, size_t shift, double by, uint64_t *state)
+{
+    const size_t size = oracle_size(dtype, false);
+    unsigned char *src = ins[0] + GUARD + shift * size, *dst = outs[0] + GUARD + 3 * size;
+    oracle_fill(src, count, dtype, false, state);
+    memcpy(given[0], src, count * size);
+    for (size_t i = 0; i < count; i++)
+        oracle_scale(expected[0] + i * size, src, i, dtype, by);
+    guard(dst, count * size);
+    kernel_scale(dst, src, count, dtype, by);
+    if (memcmp(dst, expected[0], count * size) != 0 || !guarded(dst, count * size))
+        fail_msg("dtype %d, %zu elements, by %a", (int)dtype, count, by);
+    assert_memory_equal(src, given[0], count * size);
+    kernel_scale(src, src, count, dtype, by); /* in place */
+    assert_memory_equal(src, expected[0], count * size);
+}
+
+static void test_products_have_the_oracles_bits(void **cmocka_state)
+{
+    (void)cmocka_state;
+    static const ring_dtype dtypes[] = {RING_FLOAT32,  RING_FLOAT64,     RING_FLOAT16,
+                                        RING_BFLOAT16, RING_FLOAT8_E4M3, RING_FLOAT8_E5M2};
+    static const double factors[] = {0, 1, -0.3, 3, 1e30, 0x1p-140};
+    uint64_t state = 9;
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (size_t f = 0; f < sizeof factors / sizeof *factors; f++)
+            for (size_t count = 0; count <= COUNT; count += count < 40 ? 13 : 331)
+                check_scaled(dtypes[d], count, count % 3, factors[f], &state);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +396,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_large_fold_to_other_arrays_is_right_at_any_place),
         cmocka_unit_test(test_large_copy_is_right_at_any_byte),
         cmocka_unit_test(test_small_copies_copy_exactly_the_bytes),
+        cmocka_unit_test(test_products_have_the_oracles_bits),
         cmocka_unit_test(test_accumulators_have_the_size_of_the_type_or_of_float32),
     };
     level_from_arguments(argc, argv);

@@ -121,6 +121,10 @@ static void every_collective_takes_an_op(void **state)
         assert_int_equal(parse(&o, line), PARSED);
         assert_int_equal(o.op, RING_MAX);
     }
+    assert_int_equal(parse(&o, "all_reduce -o mulsum"), PARSED);
+    assert_int_equal(o.op, RING_PREMUL_SUM);
+    assert_int_equal(parse(&o, "all_reduce -o premul_sum"), PARSED);
+    assert_int_equal(o.op, RING_PREMUL_SUM);
 }
 
 static void the_names_of_nccl_tests_programs_are_known(void **state)
@@ -151,7 +155,7 @@ static void what_cannot_be_done_is_refused_with_the_word(void **state)
         {"all_reduce -x 0", "-x 0: "},
         {"all_reduce -D 1", "-D 1: "},
         {"all_reduce -V 16", "-V 16: "},
-        {"all_reduce -o mulsum", "-o mulsum: "},
+        {"all_reduce -o mean", "-o mean: "},
         {"all_reduce -d f8e3m4", "-d f8e3m4: "},
         {"all_reduce -b 1Q", "-b 1Q: "},
         {"all_reduce -n 0", "-n 0: "},

@@ -79,8 +79,8 @@ int ring_version(void);
  *  either becomes its largest finite number (448, 57344), infinities of e5m2 too.
  *  Other types are views of these. A bool of one byte is RING_UINT8: its sum and maximum are
  *  RING_LOR, its product and minimum RING_LAND, its exclusive or RING_LXOR. A complex number is two
- *  floats, so it counts twice: RING_SUM and RING_AVG are those of its parts, and there is no PROD,
- *  MIN or MAX.
+ *  floats, so it counts twice: RING_SUM, RING_AVG and RING_PREMUL_SUM are those of its parts, and
+ *  there is no PROD, MIN or MAX.
  *  Elements of any size that are only moved are so many RING_UINT8. */
 typedef enum ring_dtype {
     RING_INT8 = 0,
@@ -101,8 +101,12 @@ typedef enum ring_dtype {
 } ring_dtype;
 
 /** Reductions. Integers wrap; RING_AVG of integers divides the sum, rounding to zero.
- *  MIN and MAX give NaN if any input is NaN. From RING_BAND on they are for integers alone: of each
- *  bit, or of whether an element is not 0, with 0 or 1 as the result. */
+ *  MIN and MAX give NaN if any input is NaN. From RING_BAND to RING_LXOR they are for integers
+ * alone: of each bit, or of whether an element is not 0, with 0 or 1 as the result. RING_PREMUL_SUM
+ * is for floats alone: each rank's elements are multiplied by its own factor (ring_call.scale) and
+ * then added. The factor is rounded to float32 (to float64 for RING_FLOAT64), a product to the
+ * type, and sums are those of RING_SUM. Cost: one more pass over src, and where dst is not as long
+ * as src, or not there, memory of the communicator as long as src, which is kept. */
 typedef enum ring_op {
     RING_SUM = 0,
     RING_PROD = 1,
@@ -115,7 +119,8 @@ typedef enum ring_op {
     RING_LAND = 8,
     RING_LOR = 9,
     RING_LXOR = 10,
-    RING_OP_COUNT = 11
+    RING_PREMUL_SUM = 11,
+    RING_OP_COUNT = 12
 } ring_op;
 
 /** @return bytes of one element, 0 for an unknown type. */
@@ -323,11 +328,13 @@ typedef struct ring_call {
     void *context;     /**< of on_done */
     ring_prepared **prepared; /**< not NULL: the call is not made but kept, see
                                    ring_prepared_start(); no other option is given then */
+    const double *scale; /**< of RING_PREMUL_SUM, and of nothing else: this rank's factor, finite;
+                              0 is one as well. Read before the call returns */
 } ring_call;
 
 #define RING_CALL_INIT \
     { \
-        sizeof(ring_call), NULL, NULL, 0.0, NULL, NULL, NULL, NULL \
+        sizeof(ring_call), NULL, NULL, 0.0, NULL, NULL, NULL, NULL, NULL \
     }
 
 /** Waits until the work is done, frees the handle and sets *handle to NULL, whatever the result.

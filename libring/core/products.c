@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of RING_PREMUL_SUM: a rank multiplies its src by its factor before the first op, and the
+ * program, that of a sum, reads the products instead. They lie in dst where that is as long as src
+ * and this rank's, so that the call goes on in place; else in memory that the communicator keeps
+ * for the next such call, shared with the ranks of the host, so that they read it in place.
+ */
+#include "comm.h"
+
+#include "kernels.h"
+
+/* ---- Where they lie ------------------------------------------------------------------------ */
+
+ring_status products_place(ring_comm *comm, const program *p, call_buffers *b)
+{
+    const bool replaces_dst = p->facts->in_place == PLAN_SAME && p->dst_here;
+    if (b->src_bytes == 0)
+        return RING_OK;
+    b->factors_of = b->src;
+    if (!replaces_dst)
+        RING_TRY(scratch_take_products(comm, b->src_bytes, &b->products));
+    b->src = replaces_dst ? b->dst : b->products;
+    return RING_OK;
+}
+
+/* ---- Multiplying --------------------------------------------------------------------------- */
+
+/* Elements of the i-th block of src, which is one where the call has no shape; gaps stay as they
+ * are, for they may be no memory. @return false: there is none. */
+static bool find_block(const work *w, int i, size_t *first, size_t *count)
+{
+    const program *p = w->program;
+    const size_t *counts = p->shape.counts[PLAN_SRC], *displs = p->shape.displs[PLAN_SRC];
+    const bool has_shape = p->facts->uneven && counts != NULL;
+    if (i >= (has_shape ? w->comm->ranks : 1))
+        return false;
+    *first = has_shape ? displs[i] : 0;
+    *count = has_shape ? counts[i] : w->src_bytes / ring_dtype_size(w->call.dtype);
+    return true;
+}
+
+/* As much of a block as the turn may. */
+static void multiply(work *w, size_t first, size_t count)
+{
+    const size_t size = ring_dtype_size(w->call.dtype);
+    const size_t left = w->comm->turn_most - w->comm->turn_bytes;
+    const size_t elements = min_size(count - w->multiplied, max_size(left / size, 1));
+    const size_t at = (first + w->multiplied) * size;
+    kernel_scale((char *)(uintptr_t)w->src + at, w->factors_of + at, elements, w->call.dtype,
+                 w->scale);
+    w->multiplied += elements;
+    comm_count_moved(w->comm, elements * size);
+}
+
+ring_status products_make(work *w, bool *moved)
+{
+    size_t first, count;
+    if (w != w->lead)
+        return RING_IN_PROGRESS;
+    while (find_block(w, w->multiplied_blocks, &first, &count)) {
+        if (comm_turn_is_over(w->comm))
+            return RING_IN_PROGRESS;
+        *moved = true;
+        multiply(w, first, count);
+        if (w->multiplied < count)
+            continue;
+        w->multiplied = 0;
+        w->multiplied_blocks++;
+    }
+    w->factors_of = NULL;
+    return RING_OK;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sums of products with a factor of each rank: what the sweeps do not reach. Those compare values
+ * with the oracle. Usage: test_coll_premul TRANSPORT */
+#include "doubles/far.h"
+#include "harness.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *transport_name;
+
+static void run(int ranks, harness_body body)
+{
+    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
+}
+
+static float factor_of(int rank, int round)
+{
+    return (float)(rank + 1) * 0.5F - (float)round;
+}
+
+/* Of whole numbers and halves, so that the order of the sum does not matter. */
+static float value_of(int rank, size_t i)
+{
+    return (float)((i * 7 + (size_t)rank * 3) % 50) - 20;
+}
+
+static float sum_at(int ranks, int round, size_t i)
+{
+    float sum = 0;
+    for (int rank = 0; rank < ranks; rank++)
+        sum += factor_of(rank, round) * value_of(rank, i);
+    return sum;
+}
+
+static float *new_input(int rank, size_t count)
+{
+    float *x = malloc(count * sizeof *x);
+    for (size_t i = 0; x != NULL && i < count; i++)
+        x[i] = value_of(rank, i);
+    return x;
+}
+
+static int compare(const float *x, int ranks, int round, size_t first, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        EXPECT(x[i] == sum_at(ranks, round, first + i), "round %d, element %zu: %g, not %g", round,
+               first + i, (double)x[i], (double)sum_at(ranks, round, first + i));
+    return 0;
+}
+
+/* ---- Refusals ------------------------------------------------------------------------------ */
+
+static ring_status sum(ring_comm *comm, ring_dtype dtype, ring_op op, const double *scale)
+{
+    static _Thread_local double x[4];
+    ring_call call = RING_CALL_INIT;
+    call.scale = scale;
+    return ring_all_reduce(x, x, 4, dtype, op, comm, &call);
+}
+
+static int refuses(ring_status status, const char *why)
+{
+    EXPECT(status == RING_ERR_ARGUMENT, "%s: %s", why, ring_status_string(status));
+    EXPECT(strstr(ring_last_error(NULL), why) != NULL, "%s, not %s", ring_last_error(NULL), why);
+    return 0;
+}
+
+static int refuse_structs(ring_comm *comm)
+{
+    float x[4] = {0};
+    const double one = 1;
+    ring_prepared *prepared = NULL;
+    ring_call call = RING_CALL_INIT;
+    call.scale = &one;
+    call.size = offsetof(ring_call, scale); /* an older caller's: what lies behind is no factor */
+    int wrong = refuses(ring_all_reduce(x, x, 4, RING_FLOAT32, RING_PREMUL_SUM, comm, &call),
+                        "needs this rank's factor");
+    call.size = sizeof call;
+    call.prepared = &prepared;
+    wrong |= refuses(ring_all_reduce(x, x, 4, RING_FLOAT32, RING_PREMUL_SUM, comm, &call),
+                     "given to ring_prepared_start");
+    call.scale = NULL;
+    EXPECT_OK(ring_all_reduce(x, x, 4, RING_FLOAT32, RING_PREMUL_SUM, comm, &call));
+    wrong |= refuses(ring_prepared_start(prepared, NULL), "needs this rank's factor");
+    ring_prepared_destroy(prepared);
+    return wrong;
+}
+
+static int refuse_all(int rank, int ranks, harness_board *board, void *arg)
+{
+    const double one = 1, large = 1e39, infinite = INFINITY, nan_factor = NAN;
+    float x[4] = {0};
+    const size_t count = 4;
+    ring_buckets *buckets;
+    ring_comm *comm;
+    (void)ranks, (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    const ring_op op = RING_PREMUL_SUM;
+    int wrong = refuses(sum(comm, RING_FLOAT32, op, NULL), "needs this rank's factor");
+    wrong |= refuses(sum(comm, RING_FLOAT32, op, &nan_factor), "want a finite float32");
+    wrong |= refuses(sum(comm, RING_FLOAT64, op, &infinite), "want a finite float64");
+    wrong |= refuses(sum(comm, RING_BFLOAT16, op, &large), "want a finite float32");
+    wrong |= refuses(sum(comm, RING_INT16, op, &one), "is for floats, not for int16");
+    wrong |= refuses(sum(comm, RING_FLOAT32, RING_SUM, &one), "scale is for premul_sum");
+    wrong |= refuses(ring_buckets_create(&buckets, x, &count, 1, RING_FLOAT32, op, 0, comm),
+                     "premul_sum");
+    wrong |= refuse_structs(comm);
+    EXPECT_OK(sum(comm, RING_FLOAT64, op, &large));
+    ring_comm_destroy(comm);
+    return wrong;
+}
+
+static void test_what_is_no_factor_is_refused(void **state)
+{
+    (void)state;
+    run(2, refuse_all);
+}
+
+static int refuse_far(int rank, int ranks, harness_board *board, void *arg)
+{
+    const double one = 1;
+    ring_call call = RING_CALL_INIT;
+    ring_comm *comm;
+    float *far = far_alloc(4096);
+    (void)arg;
+    call.scale = &one;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT(ring_all_reduce(far, far, 8, RING_FLOAT32, RING_PREMUL_SUM, comm, &call) ==
+               RING_ERR_UNSUPPORTED,
+           "%s", ring_last_error(NULL));
+    EXPECT_OK(ring_all_reduce(far, far, 8, RING_FLOAT32, RING_SUM, comm, NULL));
+    ring_comm_destroy(comm);
+    far_free(far);
+    return 0;
+}
+
+static void test_memory_of_accelerators_is_refused(void **state)
+{
+    (void)state;
+    run(2, refuse_far);
+}
+
+static int differ(int rank, int ranks, harness_board *board, void *arg)
+{
+    const double one = 1;
+    ring_comm *comm;
+    (void)ranks, (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    const ring_status status = sum(comm, RING_FLOAT32, rank == 0 ? RING_PREMUL_SUM : RING_SUM,
+                                   rank == 0 ? &one : NULL);
+    EXPECT(status == RING_ERR_MISMATCH, "%s", ring_status_string(status));
+    EXPECT(strstr(ring_last_error(comm), "float32, premul_sum") != NULL &&
+               strstr(ring_last_error(comm), "float32, sum") != NULL,
+           "%s", ring_last_error(comm));
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_a_sum_on_another_rank_is_a_mismatch(void **state)
+{
+    (void)state;
+    run(2, differ);
+}
+
+/* ---- Options ------------------------------------------------------------------------------- */
+
+/* What src holds when the event is set is what is multiplied. */
+static int behind_an_event(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { COUNT = 3000 };
+    ring_comm *comm;
+    ring_event *event;
+    ring_work *work;
+    double scale = (double)factor_of(rank, 1);
+    ring_call call = RING_CALL_INIT;
+    float *x = calloc(COUNT, sizeof *x), *y = calloc(COUNT, sizeof *y);
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_event_create(&event));
+    call.work = &work;
+    call.after = event;
+    call.scale = &scale;
+    y[0] = 77;
+    EXPECT_OK(ring_all_reduce(x, y, COUNT, RING_FLOAT32, RING_PREMUL_SUM, comm, &call));
+    scale = 1e9; /* it was read */
+    (void)ring_wait_for(&work, 0.001);
+    EXPECT(y[0] == 77, "written before the event: %g", (double)y[0]);
+    for (size_t i = 0; i < COUNT; i++)
+        x[i] = value_of(rank, i);
+    EXPECT_OK(ring_event_set(event, RING_OK));
+    EXPECT_OK(ring_wait(&work));
+    const int wrong = compare(y, ranks, 1, 0, COUNT);
+    ring_event_destroy(event);
+    ring_comm_destroy(comm);
+    free(x);
+    free(y);
+    return wrong;
+}
+
+static void test_products_are_made_after_the_event(void **state)
+{
+    (void)state;
+    run(3, behind_an_event);
+}
+
+/* Each with memory of its own, of another length each. */
+static int many_at_once(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { CALLS = 6, LEAST = 900, ROUNDS = 3 };
+    ring_comm *comm;
+    ring_work *works[CALLS];
+    float *src[CALLS], *dst[CALLS];
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < CALLS; i++) {
+            const size_t count = (size_t)LEAST << i;
+            const double scale = (double)factor_of(rank, i + round);
+            ring_call call = RING_CALL_INIT;
+            call.work = &works[i];
+            call.scale = &scale;
+            src[i] = new_input(rank, count * (size_t)ranks);
+            dst[i] = calloc(count, sizeof *dst[i]);
+            EXPECT_OK(ring_reduce_scatter(src[i], dst[i], count, RING_FLOAT32, RING_PREMUL_SUM,
+                                          comm, &call));
+        }
+        EXPECT_OK(ring_wait_all(works, CALLS));
+        for (int i = 0; i < CALLS; i++) {
+            const size_t count = (size_t)LEAST << i;
+            EXPECT(compare(dst[i], ranks, i + round, (size_t)rank * count, count) == 0, "call %d",
+                   i);
+            EXPECT(src[i][1] == value_of(rank, 1), "src was changed");
+            free(src[i]);
+            free(dst[i]);
+        }
+    }
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_calls_at_a_time_have_products_of_their_own(void **state)
+{
+    (void)state;
+    run(2, many_at_once);
+    run(3, many_at_once);
+}
+
+/* Longer than a turn of the engine. */
+static int start_again(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { COUNT = 5 << 20, STARTS = 3 };
+    ring_comm *comm;
+    ring_prepared *prepared;
+    float *x = new_input(rank, COUNT), *y = malloc(COUNT * sizeof *y);
+    ring_call call = RING_CALL_INIT;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    call.prepared = &prepared;
+    EXPECT_OK(ring_all_reduce(x, y, COUNT, RING_FLOAT32, RING_PREMUL_SUM, comm, &call));
+    for (int round = 0; round < STARTS; round++) {
+        const double scale = (double)factor_of(rank, round);
+        ring_call start = RING_CALL_INIT;
+        start.scale = &scale;
+        if (round == 1)
+            EXPECT_OK(ring_group_start());
+        EXPECT_OK(ring_prepared_start(prepared, &start));
+        if (round == 1)
+            EXPECT_OK(ring_group_end());
+        EXPECT(compare(y, ranks, round, 0, COUNT) == 0, "start %d", round);
+    }
+    ring_prepared_destroy(prepared);
+    ring_comm_destroy(comm);
+    free(x);
+    free(y);
+    return 0;
+}
+
+static void test_each_start_has_a_factor_of_its_own(void **state)
+{
+    (void)state;
+    run(2, start_again);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_no_factor_is_refused),
+        cmocka_unit_test(test_memory_of_accelerators_is_refused),
+        cmocka_unit_test(test_a_sum_on_another_rank_is_a_mismatch),
+        cmocka_unit_test(test_products_are_made_after_the_event),
+        cmocka_unit_test(test_calls_at_a_time_have_products_of_their_own),
+        cmocka_unit_test(test_each_start_has_a_factor_of_its_own),
+    };
+    transport_name = argc > 1 ? argv[1] : "loop";
+    setenv("RING_TRANSPORT", transport_name, 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
