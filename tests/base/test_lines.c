@@ -37,6 +37,7 @@ static int make_ring(void **state)
 static int drop_ring(void **state)
 {
     both_ends *b = *state;
+    lines_produce_no_more(&b->producer);
     free(b->ring);
     free(b);
     return 0;
@@ -115,7 +116,7 @@ static void a_window_fits_wherever_it_begins(void **state)
         uint64_t fit = 0;
         while (put(b, TRANSPORT_SEGMENT))
             fit++;
-        assert_in_range(fit, TRANSPORT_WINDOW + 1, 11);
+        assert_in_range(fit, TRANSPORT_WINDOW + 1, LINES / SEGMENT_LINES);
         take_all(b);
     }
 }
@@ -194,12 +195,38 @@ static void long_frames_go_all_the_way_round(void **state)
 {
     both_ends *b = *state;
     uint32_t farthest = 0;
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 2 * LINES / SEGMENT_LINES; i++) {
         put(b, TRANSPORT_SEGMENT);
         take(b);
         farthest = b->producer.line > farthest ? b->producer.line : farthest;
     }
     assert_int_equal(farthest, LINES / SEGMENT_LINES * SEGMENT_LINES);
+}
+
+static void rings_of_a_process_that_has_many_are_shorter(void **state)
+{
+    both_ends *b = *state;
+    lines_producer others[LINES_MANY];
+    assert_int_equal(b->producer.lines, LINES);
+    for (int i = 0; i < LINES_MANY; i++)
+        assert_int_equal(lines_produce(&others[i], b->ring, -1), RING_OK);
+    assert_int_equal(others[LINES_MANY - 2].lines, LINES);
+    assert_int_equal(others[LINES_MANY - 1].lines, LINES_OF_MANY);
+    for (int i = 0; i < LINES_MANY; i++) {
+        lines_produce_no_more(&others[i]);
+        lines_produce_no_more(&others[i]); /* counts once */
+    }
+    lines_produce_no_more(&b->producer);
+    assert_int_equal(lines_produce(&b->producer, b->ring, -1), RING_OK);
+    assert_int_equal(b->producer.lines, LINES);
+    b->producer.lines = b->producer.end = LINES_OF_MANY;
+    uint32_t farthest = 0;
+    for (int i = 0; i < 3 * LINES / SEGMENT_LINES; i++) {
+        assert_true(put(b, TRANSPORT_SEGMENT));
+        take(b);
+        farthest = b->producer.line > farthest ? b->producer.line : farthest;
+    }
+    assert_int_equal(farthest, LINES_OF_MANY / SEGMENT_LINES * SEGMENT_LINES);
 }
 
 /* A call's long frames, then a barrier's short one that all is taken before: again and again the
@@ -443,8 +470,10 @@ static bool await_frame(race *r, transport_frame *frame)
     return lines_oldest(c, frame) == RING_OK;
 }
 
+/* In the room, copied to it, or past the caches. */
 static void *produce(void *context)
 {
+    static unsigned char copied[TRANSPORT_SEGMENT];
     race *r = context;
     lines_producer *p = &r->ends->producer;
     for (uint64_t i = 0; i < RACE_FRAMES; i++) {
@@ -453,8 +482,10 @@ static void *produce(void *context)
             r->complaint = "the producer slept for ever";
             break;
         }
-        memset(lines_payload(p), (int)i & 255, bytes_of(i));
-        if (lines_publish(p, &frame, lines_payload(p)))
+        void *payload = i % 2 == 0 ? lines_payload(p) : copied;
+        memset(payload, (int)i & 255, bytes_of(i));
+        p->copier = (lines_copier){.streams = i % 4 == 3, .tried = 1e18};
+        if (lines_publish(p, &frame, payload))
             ring_bell(r->consumer_bell);
         if (i % 5000 == 0)
             clock_sleep(0.001); /* long enough for the consumer to sleep */
@@ -607,6 +638,7 @@ int main(void)
         WITH_RING(flagged_frames_take_one_line),
         WITH_RING(short_frames_come_back_while_they_are_taken),
         WITH_RING(long_frames_go_all_the_way_round),
+        WITH_RING(rings_of_a_process_that_has_many_are_shorter),
         WITH_RING(long_frames_go_on_behind_short_ones),
         WITH_RING(a_consumer_that_stays_behind_a_skip_costs_no_room),
         WITH_RING(turns_go_on_when_their_numbers_wrap),

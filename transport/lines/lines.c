@@ -15,6 +15,9 @@ enum {
     FAR_STEP = 65536     /* behind: few calls and faults until all of it has been used */
 };
 
+/* In this process. */
+static _Atomic uint32_t producers;
+
 /* ---- Handing over -------------------------------------------------------------- */
 
 static void hand_over(_Atomic uint32_t *word, uint32_t value, bool strict)
@@ -97,8 +100,17 @@ void lines_clear(lines_ring *ring)
 
 ring_status lines_produce(lines_producer *p, lines_ring *ring, int file)
 {
-    *p = (lines_producer){.ring = ring, .turn = 1, .end = LINES, .over = LINES, .file = file};
+    const bool many = atomic_fetch_add(&producers, 1) >= LINES_MANY;
+    *p = (lines_producer){.ring = ring, .turn = 1, .over = LINES, .file = file};
+    p->lines = p->end = many ? LINES_OF_MANY : LINES;
     return commit(p, LINES_NEAR + 1);
+}
+
+void lines_produce_no_more(lines_producer *p)
+{
+    if (p->lines > 0)
+        atomic_fetch_sub(&producers, 1);
+    p->lines = 0;
 }
 
 /* Looks where the consumer is, and with that for a place. Runs of frames between skips lie one
@@ -115,16 +127,17 @@ static bool find_place(lines_producer *p, uint32_t lines, uint32_t *at, uint32_t
     const bool all_taken = behind == 0 && theirs == p->line;
     const bool is_long = lines > LINES_NEAR;
     const bool keeps_near = all_taken && p->line >= LINES_NEAR && !is_long;
-    const bool goes_on = all_taken && is_long && p->far > p->line && p->far < LINES - WINDOW_LINES;
+    const bool goes_on = all_taken && is_long && p->far > p->line &&
+                         p->far < p->lines - WINDOW_LINES;
     p->since = 0;
-    p->end = below ? LINES : theirs;
+    p->end = below ? p->lines : theirs;
     *at = goes_on ? p->far : p->line;
     *limit = p->end;
     if (goes_on || (lines < p->end - p->line && !(keeps_near && may_go_back)))
         return true;
     *at = below ? 0 : p->over;
-    *limit = below ? theirs : LINES;
-    return below ? may_go_back : behind == 1 && lines < LINES - p->over;
+    *limit = below ? theirs : p->lines;
+    return below ? may_go_back : behind == 1 && lines < p->lines - p->over;
 }
 
 /* One line more than the frame's is free for the next header. A long frame looks where to go on. */
@@ -177,7 +190,7 @@ bool lines_publish(lines_producer *p, const transport_frame *frame, const void *
     line *at = &p->ring->line[p->at], *next = at + lines;
     atomic_store_explicit(&next->turn, 0, memory_order_relaxed);
     if (bytes > 0 && payload != at + 1)
-        memcpy(at + 1, payload, bytes);
+        lines_copy(&p->copier, at + 1, payload, bytes);
     fill_header(at, frame);
     hand_over(&at->turn, p->turn, p->strict);
     if (p->at != p->line)

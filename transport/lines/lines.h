@@ -36,14 +36,20 @@
 #ifndef RING_LINES_H
 #define RING_LINES_H
 
+#include "lines_copy.h"
 #include "transport.h"
 
 #include <stdatomic.h>
 
 enum {
-    LINES = 12 * 1024, /* eleven whole segments fit, or a window behind the latest long frame;
-                          with 9 * 1024 lines 128 KiB take a quarter longer                */
-    LINES_NEAR = 64    /* short messages to a consumer that keeps up need twice these at most */
+    /* More than a core's own caches hold, so that the consumer's has let go of a line before it is
+       written again; with half of them 256 KiB take a third longer. */
+    LINES = 24576,
+    /* Used in a process with so many rings that they fill the caches anyway: eleven whole segments
+       fit, or a window behind the latest long frame. */
+    LINES_OF_MANY = LINES / 2,
+    LINES_MANY = 16, /* rings of a process that has no more use all their lines                   */
+    LINES_NEAR = 64  /* short messages to a consumer that keeps up need twice these at most */
 };
 
 typedef struct line {
@@ -74,6 +80,7 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
 typedef struct lines_producer {
     lines_ring *ring;
     bool strict;
+    uint32_t lines;     /* of the ring that it uses                                           */
     uint32_t turn;      /* of the next frame                                                  */
     uint32_t line;      /* where the consumer looks for it                                    */
     uint32_t end;       /* lines from there to here are free, as last seen                    */
@@ -84,6 +91,7 @@ typedef struct lines_producer {
     uint32_t at, limit; /* of the latest lines_room(): where the frame goes, and its `end`  */
     int file;           /* whose pages are committed before first use; -1: plain memory       */
     size_t committed;   /* bytes of the ring                                                  */
+    lines_copier copier;
 } lines_producer;
 
 /** The consumer's end. */
@@ -105,6 +113,9 @@ void lines_clear(lines_ring *ring);
 /** Starts as producer of @p ring, which was cleared, and commits its first lines.
  *  @param file  the file that @p ring maps from offset 0, -1 if it is plain memory. */
 ring_status lines_produce(lines_producer *p, lines_ring *ring, int file);
+
+/** Its ring counts no more among those of the process. It may have failed to start, or be zero. */
+void lines_produce_no_more(lines_producer *p);
 
 /** @return true if a frame with @p bytes behind its header would find room. */
 bool lines_fit(lines_producer *p, size_t bytes);

@@ -135,6 +135,7 @@ static void loop_close(transport_link *head)
     if (l->in == NULL && l->lines.state == RING_IN_PROGRESS)
         (void)look_for_greeting(&l->lines);
     fd_close(&l->lines.fd);
+    lines_produce_no_more(&l->lines.out);
     ring_drop(l->out, l->in != NULL);
     ring_drop(l->in, false);
     free(l);

@@ -52,6 +52,7 @@ static void shm_link_close(transport_link *head)
     shm_link *l = (shm_link *)head;
     fd_close(&l->lines.fd);
     fd_close(&l->file);
+    lines_produce_no_more(&l->lines.out);
     shm_region_unmap(l->in);
     shm_region_unmap(l->out);
     if (l->peer_heap != NULL)

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Plain copies and copies past the caches, and when which. */
+#include "lines_copy.h"
+
+#include "base.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
+enum {
+    TIMED_OF = 4,        /* of so many plain copies one is timed                              */
+    SLOW_IN_A_ROW = 3,   /* one alone may have been interrupted                               */
+    STREAMED_LEAST = 64, /* copies past the caches until a plain one is tried                 */
+    LEFT_BEHIND = 2048   /* bytes that a core has stored before they are written: not counted */
+};
+/* Measured on Zen 4: 2.5e9 between cores that share no cache, 7e9 and more between others. */
+static const double slow_bytes_per_s = 4e9;
+/* Nor is one tried sooner: it takes as long as ten past the caches. */
+static const double try_again_after = 0.02;
+
+#if defined(__x86_64__)
+enum { CAN_STREAM = 1 };
+
+/* @param bytes  whole lines. */
+static void stream(void *to, const void *from, size_t bytes)
+{
+    __m128i *out = to;
+    const __m128i *in = from, *const end = in + bytes / sizeof *in;
+    for (; in < end; in += 4, out += 4) {
+        const __m128i a = _mm_loadu_si128(in), b = _mm_loadu_si128(in + 1);
+        const __m128i c = _mm_loadu_si128(in + 2), d = _mm_loadu_si128(in + 3);
+        _mm_stream_si128(out, a);
+        _mm_stream_si128(out + 1, b);
+        _mm_stream_si128(out + 2, c);
+        _mm_stream_si128(out + 3, d);
+    }
+    _mm_sfence(); /* before the header that publishes them */
+}
+#else
+enum { CAN_STREAM = 0 };
+
+static void stream(void *to, const void *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+}
+#endif
+
+void lines_copier_note(lines_copier *c, size_t bytes, double seconds, double now)
+{
+    const bool slow = (double)(bytes - LEFT_BEHIND) < slow_bytes_per_s * seconds;
+    c->slow = slow ? c->slow + 1 : 0;
+    c->streams = c->slow >= SLOW_IN_A_ROW || (slow && c->streams);
+    c->count = 0;
+    c->tried = now;
+}
+
+static void copy_timed(lines_copier *c, void *to, const void *from, size_t bytes)
+{
+    const double start = clock_now();
+    memcpy(to, from, bytes);
+    const double end = clock_now();
+    lines_copier_note(c, bytes, end - start, end);
+}
+
+/* Is a plain copy due? */
+static bool tries_again(lines_copier *c)
+{
+    if (++c->count < STREAMED_LEAST)
+        return false;
+    c->count = 0;
+    return clock_now() - c->tried >= try_again_after;
+}
+
+static bool is_timed(lines_copier *c)
+{
+    return c->slow > 0 || ++c->count >= TIMED_OF;
+}
+
+void lines_copy(lines_copier *c, void *to, const void *from, size_t bytes)
+{
+    const size_t whole = bytes & ~(size_t)(RING_CACHE_LINE - 1);
+    if (!CAN_STREAM || bytes < LINES_STREAM_LEAST) {
+        memcpy(to, from, bytes);
+    } else if (c->streams && !tries_again(c)) {
+        stream(to, from, whole);
+        memcpy((char *)to + whole, (const char *)from + whole, bytes - whole);
+    } else if (c->streams || is_timed(c)) {
+        copy_timed(c, to, from, bytes);
+    } else {
+        memcpy(to, from, bytes);
+    }
+}
