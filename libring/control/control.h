@@ -140,8 +140,7 @@ typedef struct control_statement {
 void control_state(control_world *world, const control_statement *statement);
 
 /** A statement of @p rank; @p statement is valid during the call, its text fit to be shown. Called
- *  by the control thread, control's lock held: it must not call control, but control_kick(),
- *  nor wait. */
+ *  by the control thread, control's lock held: it must not call control, nor wait. */
 typedef void control_statement_sink(void *context, int rank, const control_statement *statement);
 /** What was said lately comes first. NULL: nobody listens. */
 void control_set_statement_sink(control_world *world, control_statement_sink *sink, void *context);
@@ -171,8 +170,8 @@ typedef struct control_socket {
  *  @param status  RING_OK: socket->fd is a blocking socket and the taker's. Else a control_dial()
  *                 that failed, socket is NULL, fail_text() says why.
  *  @return false if nobody here wants it: it is closed. Called by any thread, control's lock
- *          held: it must not call control, but control_kick(), nor wait, nor take a lock under
- *          which control is called. */
+ *          held: it must not call control, nor wait, nor take a lock under which control is
+ *          called. */
 typedef bool control_sink(void *context, int peer, const control_purpose *purpose,
                           ring_status status, const control_socket *socket);
 
@@ -187,17 +186,6 @@ ring_status control_dial(control_world *world, int peer, const control_purpose *
                          double deadline);
 
 /* ---- For the rooms above ---------------------------------------------------------------- */
-
-/** What the thread runs beside the channel: @p task is called after control_kick(), and then every
- *  @p period seconds for as long as it returns true; else the thread sleeps. It is called with
- *  no lock held, and must return within milliseconds: beats wait for it. It must not wait for a
- *  lock that is held over control_leave(). To be set before the first communicator is made. */
-void control_set_task(bool (*task)(void), double period);
-/** @return true in the thread that runs the task: it must not wait. */
-bool control_is_own_thread(void);
-/** Has the task run soon. Costs a fence and a load while it runs anyway, and one wake-up at the
- *  beginning of a burst. Only while the caller has a communicator of more than one rank. */
-void control_kick(void);
 
 /** What this rank has said on the channel so far, handshakes apart. */
 typedef struct control_counts {

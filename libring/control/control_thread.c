@@ -6,7 +6,6 @@
 #include "control_thread.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,17 +24,10 @@ static struct {
     double sleeps_until;
     control_client *clients;
     uint64_t releases; /* of sources, so far */
-
-    _Atomic bool kicked; /* the task will be run without another bell */
-    bool (*task)(void);
-    double period, task_due;
 } loop = {.life = PTHREAD_MUTEX_INITIALIZER,
           .lock = PTHREAD_MUTEX_INITIALIZER,
           .epoll = -1,
-          .bell = -1,
-          .task_due = CONTROL_NEVER};
-
-static _Thread_local bool is_control_thread;
+          .bell = -1};
 
 void control_lock(void)
 {
@@ -101,7 +93,7 @@ void control_close(control_source *s)
 
 static double next_due(void)
 {
-    double due = loop.task_due;
+    double due = CONTROL_NEVER;
     for (const control_client *c = loop.clients; c != NULL; c = c->next)
         if (c->due < due)
             due = c->due;
@@ -124,8 +116,6 @@ static void hear_bell(void)
     uint64_t rings;
     const ssize_t got = read(loop.bell, &rings, sizeof rings);
     (void)got; /* only emptied */
-    if (atomic_load(&loop.kicked))
-        loop.task_due = 0;
 }
 
 static void dispatch(control_source *s)
@@ -149,85 +139,36 @@ static void serve_clients(double now, double stall)
     }
 }
 
-/* Kicks that come while it runs are not lost: they see `kicked` false and ring again. */
-static void run_task(double now)
-{
-    if (loop.task == NULL || now < loop.task_due)
-        return;
-    bool (*const task)(void) = loop.task;
-    atomic_exchange(&loop.kicked, false);
-    control_unlock();
-    const bool more = task();
-    control_lock();
-    loop.task_due = more ? clock_now() + loop.period : CONTROL_NEVER;
-    if (more)
-        atomic_store(&loop.kicked, true);
-}
-
 /* A source that is released takes the rest of the batch with it: one of them may be its own event.
  * What is still due, epoll tells again. */
-static void serve_until(double latest)
+static void serve_once(void)
 {
     struct epoll_event events[EVENTS];
     const double due = next_due();
     const uint64_t releases = loop.releases;
-    const int count = sleep_until(due < latest ? due : latest, events);
+    const int count = sleep_until(due, events);
     const double now = clock_now();
     for (int i = 0; i < count && loop.releases == releases; i++)
         dispatch(events[i].data.ptr);
     serve_clients(now, now - due);
 }
 
-/* The control thread waits in ring_comm_abort() alone, when on_done calls it: it serves meanwhile,
- * for no other thread would bring the verdict. */
 bool control_wait(pthread_cond_t *changed, double deadline)
 {
-    if (!is_control_thread) {
-        const double latest = clock_now() + 1e6; /* far ones do not fit a timespec */
-        const double moment = deadline < latest ? deadline : latest;
-        const struct timespec until = {.tv_sec = (time_t)moment,
-                                       .tv_nsec = (long)((moment - (double)(time_t)moment) * 1e9)};
-        return pthread_cond_timedwait(changed, &loop.lock, &until) != ETIMEDOUT;
-    }
-    serve_until(deadline);
-    return clock_now() < deadline;
+    const double latest = clock_now() + 1e6; /* far ones do not fit a timespec */
+    const double moment = deadline < latest ? deadline : latest;
+    const struct timespec until = {.tv_sec = (time_t)moment,
+                                   .tv_nsec = (long)((moment - (double)(time_t)moment) * 1e9)};
+    return pthread_cond_timedwait(changed, &loop.lock, &until) != ETIMEDOUT;
 }
 
 static void *run(void *unused)
 {
-    is_control_thread = true;
     control_lock();
-    while (!loop.stopping) {
-        serve_until(CONTROL_NEVER);
-        run_task(clock_now());
-    }
+    while (!loop.stopping)
+        serve_once();
     control_unlock();
     return unused;
-}
-
-/* ---- The task ---------------------------------------------------------------------- */
-
-bool control_is_own_thread(void)
-{
-    return is_control_thread;
-}
-
-void control_set_task(bool (*task)(void), double period)
-{
-    control_lock();
-    loop.task = task;
-    loop.period = period;
-    control_unlock();
-}
-
-/* The fence orders what the caller queued before the look at `kicked`, as the exchange in
- * run_task() orders that before the task's look at the queue. */
-void control_kick(void)
-{
-    atomic_thread_fence(memory_order_seq_cst);
-    if (!atomic_load_explicit(&loop.kicked, memory_order_relaxed) &&
-        !atomic_exchange(&loop.kicked, true))
-        ring_bell();
 }
 
 /* ---- Life -------------------------------------------------------------------------- */
@@ -247,8 +188,6 @@ static ring_status open_loop(void)
         epoll_ctl(loop.epoll, EPOLL_CTL_ADD, loop.bell, &event) != 0)
         return fail(RING_ERR_SYSTEM, "starting the control thread: %m; see ulimit -n");
     loop.stopping = false;
-    loop.task_due = CONTROL_NEVER;
-    atomic_store(&loop.kicked, false);
     errno = thread_start(&loop.thread, run, NULL);
     return errno == 0 ? RING_OK : fail(RING_ERR_SYSTEM, "starting the control thread: %m");
 }
@@ -329,7 +268,6 @@ static void in_child(void)
     loop.clients = NULL;
     loop.epoll = loop.bell = -1;
     loop.asleep = false;
-    atomic_store(&loop.kicked, false);
     give_up_both();
 }
 

@@ -3,7 +3,7 @@
  * control thread: one a process, for all its communicators. It sleeps in epoll on their
  * descriptors and on the earliest of their timers, and looks only at what woke it.
  *
- * One lock guards all of control's state; the thread gives it up to sleep and to run the task.
+ * One lock guards all of control's state; the thread gives it up to sleep.
  * Whoever holds it may watch, stop watching and free sources: an event of a source that is
  * no longer watched is dropped.
  */

@@ -111,7 +111,7 @@ static void refuse_all(const prepared_call *calls)
     for (const prepared_call *c = calls; c != NULL; c = c->next) {
         if (c->comm == NULL || !comm_is_fine(c->comm))
             continue;
-        pthread_mutex_lock(&c->comm->lock);
+        comm_lock(c->comm);
         fail(mine.status, "a call of its group was refused: %s", mine.text);
         statements_refuse(c->comm, &c->call);
         comm_unlock(c->comm);
@@ -132,7 +132,7 @@ static void run_all(prepared_call *calls)
 {
     const bool beside = !are_of_one(calls);
     for (prepared_call *c = calls; c != NULL; c = c->next) {
-        pthread_mutex_lock(&c->comm->lock);
+        comm_lock(c->comm);
         const ring_status status = call_launch(c, beside, &c->stays);
         comm_unlock(c->comm);
         note(status);
@@ -140,7 +140,7 @@ static void run_all(prepared_call *calls)
     for (prepared_call *c = calls; c != NULL; c = c->next) {
         if (c->stays == NULL)
             continue;
-        pthread_mutex_lock(&c->comm->lock);
+        comm_lock(c->comm);
         const ring_status status = call_await(c->stays);
         comm_unlock(c->comm);
         note(status);

@@ -287,7 +287,7 @@ static ring_status start_on(request *r, ring_comm *comm, ring_prepared **kept)
     if (comm == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_%s: comm is NULL", name);
     RING_TRY(comm_check_own(comm, name));
-    pthread_mutex_lock(&comm->lock);
+    comm_lock(comm);
     const ring_status status = kept != NULL ? prepare_locked(comm, r, kept) : start_locked(comm, r);
     comm_unlock(comm);
     return status;
@@ -340,7 +340,7 @@ static ring_status start_prepared(const prepared_call *prepared, const ring_call
         return fail(RING_ERR_USAGE, "ring_prepared_start: the communicator was destroyed, or is "
                                     "that of the parent process");
     RING_TRY(comm_check_own(comm, "prepared_start"));
-    pthread_mutex_lock(&comm->lock);
+    comm_lock(comm);
     const ring_status status = start_again(prepared, call);
     comm_unlock(comm);
     return status;

@@ -70,6 +70,7 @@ typedef struct channel {
     posted *posts;                    /* by number                                       */
     struct work *waiting[WAIT_KINDS]; /* by number                                   */
     bool armed;                       /* somebody sleeps over the link                   */
+    uint64_t watch_mark;              /* as its communicator's: the progress thread does */
 } channel;
 
 /** Where a work stands on one channel. */

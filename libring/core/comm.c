@@ -22,7 +22,7 @@ ring_status comm_check_own(const ring_comm *comm, const char *call)
 /* While statements still come: one of them may be the reason. */
 static void await_reason(ring_comm *comm)
 {
-    pthread_mutex_lock(&comm->lock);
+    comm_lock(comm);
     failure_await(comm);
     comm_unlock(comm);
 }
@@ -31,7 +31,7 @@ static void await_reason(ring_comm *comm)
 static void abort_unfinished(ring_comm *comm)
 {
     char text[160];
-    pthread_mutex_lock(&comm->lock);
+    comm_lock(comm);
     engine_end_if_failed(comm);
     comm_unlock(comm);
     if (comm->first == NULL)
@@ -40,7 +40,7 @@ static void abort_unfinished(ring_comm *comm)
                 comm->rank, comm_host(comm, comm->rank));
     if (control_verdict(comm->world) == RING_OK)
         control_report(comm->world, RING_ERR_ABORTED, text);
-    pthread_mutex_lock(&comm->lock);
+    comm_lock(comm);
     engine_end_if_failed(comm); /* by the verdict, which another rank's report may be */
     comm_unlock(comm);
 }
@@ -115,9 +115,9 @@ ring_status ring_comm_abort(ring_comm *comm, const char *reason)
     fail(RING_ERR_ABORTED, "aborted by rank %d (%s): %s", comm->rank, comm_host(comm, comm->rank),
          reason != NULL ? reason : "no reason given");
     control_report(comm->world, RING_ERR_ABORTED, fail_text());
-    pthread_mutex_lock(&comm->lock);
+    comm_lock(comm);
     comm_verdict(comm);
-    pthread_mutex_unlock(&comm->lock);
+    comm_unlock(comm);
     sleeper_wake(comm);
     return RING_OK;
 }
@@ -199,9 +199,9 @@ ring_status ring_comm_get_info(const ring_comm *comm, ring_comm_info *info)
     RING_TRY(comm_check_own(comm, "comm_get_info"));
     ring_comm *changing = (ring_comm *)(uintptr_t)comm; /* only its lock and caches change */
     const size_t size = min_size(info->size, sizeof *info);
-    pthread_mutex_lock(&changing->lock);
+    comm_lock(changing);
     ring_comm_info all = info_of(changing);
-    pthread_mutex_unlock(&changing->lock);
+    comm_unlock(changing);
     all.size = size;
     memcpy(info, &all, size);
     return RING_OK;

@@ -12,9 +12,8 @@
 #include "control.h"
 #include "work.h"
 
+#include <poll.h>
 #include <stdatomic.h>
-
-struct pollfd;
 
 /** Packed signatures of the latest calls: as many as small messages may be unread. */
 enum { HISTORY_CALLS = 4096, HISTORY_REFUSED = 0 };
@@ -81,6 +80,7 @@ struct ring_comm {
     bool reaches;    /* some of this rank's links reach memory without mapping it */
     bool registers;  /* and calls make automatic regions for them */
     pthread_mutex_t lock;
+    _Atomic int wanting;    /* threads that wait for the lock */
     work *first, **end;     /* works under way, in call order */
     work *held, **held_end; /* of them, those that the next turn looks at, by `behind` */
     self_pair self_pair;
@@ -91,13 +91,12 @@ struct ring_comm {
     scratch *scratches;
     scratch *products;            /* memory for those of src and a factor */
     size_t turn_bytes, turn_most; /* moved in this turn, and how much that may be */
-    _Atomic uint64_t turns;       /* those that moved something */
     double looked;                /* at the clock, last */
     comm_stall stall;
     statements statements;
     uint64_t calls;           /* collectives so far */
     uint64_t *history;        /* [HISTORY_CALLS] */
-    int32_t waiters;          /* threads that wait for works of this communicator */
+    _Atomic int32_t waiters;  /* calls that threads wait for; they move all of its works */
     _Atomic int orphans;      /* works under way that nobody waits for */
     struct comm_start *start; /* NULL: its start did not return at once */
     atomic_bool starting;
@@ -106,10 +105,12 @@ struct ring_comm {
     _Atomic int broken; /* ring_status that ended it */
     char error[1024];   /* written once, before broken */
     struct sleeper *sleeper;
-    struct ring_comm *next_member; /* among the communicators of the process; these three are
+    bool by_thread; /* the progress thread moves its orphans */
+    bool watched;   /* it sleeps on all channels that bear this mark */
+    uint64_t watch_mark;
+    struct ring_comm *next_member; /* among the communicators of the process; these two are
                                       guarded by its lock (members.c) */
-    uint64_t turns_seen;           /* when its orphans were last looked after */
-    int32_t visitors;              /* threads that look after them */
+    int32_t visitors;              /* threads that look after its orphans */
     /* for ring_comm_get_info */
     const char *algorithm;
     call_signature latest;
@@ -120,7 +121,7 @@ struct ring_comm {
 };
 
 /** A turn moves about so much at most, so that deadlines are seen and other threads get in; one
- *  of the control thread less, so that it does not keep the caller waiting. */
+ *  for orphans less, so that it does not keep the caller waiting. */
 enum { TURN_BYTES = 16 << 20, BACKGROUND_TURN_BYTES = 256 << 10 };
 
 static inline void comm_count_moved(ring_comm *comm, size_t bytes)
@@ -131,6 +132,25 @@ static inline void comm_count_moved(ring_comm *comm, size_t bytes)
 static inline bool comm_turn_is_over(const ring_comm *comm)
 {
     return comm->turn_bytes >= comm->turn_most;
+}
+
+/** Takes the lock. The progress thread makes way for threads that had to wait for it. */
+void comm_lock_wait(ring_comm *comm);
+static inline void comm_lock(ring_comm *comm)
+{
+    if (pthread_mutex_trylock(&comm->lock) != 0)
+        comm_lock_wait(comm);
+}
+
+/** Written with the lock held alone. */
+static inline void comm_count_waiter(ring_comm *comm, int change)
+{
+    const int32_t waiters = atomic_load_explicit(&comm->waiters, memory_order_relaxed);
+    atomic_store_explicit(&comm->waiters, waiters + change, memory_order_relaxed);
+}
+static inline bool comm_has_waiters(const ring_comm *comm)
+{
+    return atomic_load_explicit(&comm->waiters, memory_order_relaxed) > 0;
 }
 
 /** Name of a rank's host, for messages. */
@@ -189,6 +209,8 @@ void opening_stop(ring_comm *comm);
 ring_status opening_dial(channel *c);
 /** Opens links over the sockets that came, as far as they go. */
 void opening_turn(ring_comm *comm, bool *moved);
+/** @return channels whose links are not open yet, by `next_greeting`. */
+channel *opening_greetings(const ring_comm *comm);
 
 /* ---- tuner.c: algorithm and chunks, from what every rank knows ---- */
 typedef struct tuner_choice {
@@ -279,12 +301,26 @@ void sleeper_stir(ring_comm *comm);
 /** Sleeps until a link that somebody waits for has news, for a fraction of a second at most. The
  *  lock is held on entry and on return, not in between. */
 void sleeper_sleep(ring_comm *comm, double deadline);
-/** The parts of it, for a sleep on several communicators: how many entries one needs; its entries,
- *  0 if a link has news already; the sleep, without locks; and the end, also after 0 entries. */
-size_t sleeper_places(const ring_comm *comm);
-size_t sleeper_enter(ring_comm *comm, struct pollfd *entries);
-void sleeper_poll(struct pollfd *entries, size_t used, double deadline);
-void sleeper_leave(ring_comm *comm);
+
+/** A sleep on several communicators, and on other descriptors. */
+typedef struct sleep_list {
+    bool calls;        /* for a caller: what others move wakes it, too */
+    bool awake;        /* there is something already: nobody sleeps */
+    ring_comm **comms; /* those that were entered */
+    size_t comm_count, comm_room;
+    struct pollfd *entries;
+    size_t used, room;
+} sleep_list;
+
+void sleep_list_add_descriptor(sleep_list *s, int fd);
+/** The caller holds the lock of @p comm, which lives until the sleep is over. */
+void sleep_list_add(sleep_list *s, ring_comm *comm);
+bool sleep_list_has(const sleep_list *s, const ring_comm *comm);
+/** Sleeps as sleeper_sleep(), unless awake, and leaves the communicators. No lock is held. */
+void sleep_list_sleep(sleep_list *s, double deadline);
+void sleep_list_free(sleep_list *s);
+/** @return true if the progress thread is asleep on all that works of @p comm wait for. */
+bool sleeper_watches_all(const ring_comm *comm);
 
 /* ---- wait.c ---- */
 /** Waits until the work has ended, or until @p deadline (0: none, but that of its gate); the
@@ -301,6 +337,32 @@ void members_add(ring_comm *comm);
 void members_remove(ring_comm *comm);
 /** Moves orphans of other communicators, if there are any. The caller holds no lock. */
 void members_help(const ring_comm *except);
+/** @return the first communicator behind @p last (NULL: the first one) that has orphans, held so
+ *  that it is not freed; NULL: none. @p last is let go. */
+ring_comm *members_next(ring_comm *last);
+void members_hold(ring_comm *comm);
+void members_let_go(ring_comm *comm);
+/** Takes the lock of one, unless somebody else is at it, or waits for it. */
+bool members_try_lock(ring_comm *comm);
+/** Moves some of its orphans then. */
+typedef enum visit { VISIT_LEFT, VISIT_IN_VAIN, VISIT_MOVED } visit;
+visit members_visit(ring_comm *comm);
+
+/* ---- progress.c: the thread that moves them ---- */
+/** A communicator is here, or gone. The last one ends the thread; the caller holds no lock. */
+void progress_enter(void);
+void progress_exit(void);
+/** There may be something for it to do: wakes the thread, or makes it. Costs a fence and a load
+ *  while it is awake. Any thread, also under control's lock. */
+void progress_kick(void);
+/** The same where the thread moves orphans of @p comm. */
+static inline void progress_call(const ring_comm *comm)
+{
+    if (comm->by_thread)
+        progress_kick();
+}
+/** For forked children. */
+void progress_forget(void);
 
 /* ---- statements.c ---- */
 void statements_listen(ring_comm *comm);
@@ -340,7 +402,7 @@ void comm_fail_by(ring_comm *comm, const work *w, const channel *suspect, ring_s
 /** Adopts the verdict that a failing communicator asks for, if it is there. Each turn does this. */
 void failure_settle(ring_comm *comm);
 /** Waits until a failing communicator has its verdict: some tenths of a second. The lock is given
- *  up meanwhile; the control thread does not wait. */
+ *  up meanwhile. */
 void failure_await(ring_comm *comm);
 /** @return RING_OK or what ended the communicator; adopts control's verdict. */
 ring_status comm_verdict(ring_comm *comm);

@@ -88,7 +88,7 @@ static ring_status refuse(ring_comm *parent, ring_status status)
     const call_signature gathering = {.collective = PLAN_ALL_GATHER,
                                       .dtype = RING_INT64,
                                       .count = CARD_NUMBERS};
-    pthread_mutex_lock(&parent->lock);
+    comm_lock(parent);
     statements_refuse(parent, &gathering);
     comm_unlock(parent);
     return status;
@@ -124,7 +124,7 @@ ring_status ring_comm_dup(ring_comm *parent, ring_comm **out)
  * to the shrink. */
 static ring_status end_calls(ring_comm *broken)
 {
-    pthread_mutex_lock(&broken->lock);
+    comm_lock(broken);
     failure_await(broken);
     const ring_status verdict = comm_verdict(broken);
     engine_end_if_failed(broken);

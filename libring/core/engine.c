@@ -253,15 +253,6 @@ static void begin_turn(ring_comm *comm, size_t most_bytes)
     comm->turn_most = comm->ranks > 1 ? most_bytes : SIZE_MAX;
 }
 
-/* Written with the lock held alone. */
-static void note_move(ring_comm *comm)
-{
-    const uint64_t turns = atomic_load_explicit(&comm->turns, memory_order_relaxed);
-    atomic_store_explicit(&comm->turns, turns + 1, memory_order_relaxed);
-    comm->stall.moves++;
-    sleeper_stir(comm);
-}
-
 bool engine_turn(ring_comm *comm, size_t most_bytes)
 {
     bool moved = false;
@@ -273,8 +264,10 @@ bool engine_turn(ring_comm *comm, size_t most_bytes)
     if (run_held(comm, &moved) == RING_OK && run_channels(comm, &moved) == RING_OK && !moved)
         push_links(comm);
     engine_end_if_failed(comm);
-    if (moved)
-        note_move(comm);
+    if (moved) {
+        comm->stall.moves++;
+        sleeper_stir(comm);
+    }
     return moved;
 }
 

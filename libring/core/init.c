@@ -88,6 +88,7 @@ static ring_status begin(ring_comm *comm, control_world *world, bool derived, do
 {
     comm->world = world;
     comm->settings = world->settings;
+    comm->by_thread = comm->ranks > 1 && comm->settings.progress != PROGRESS_NONE;
     RING_TRY(start(comm, derived));
     comm->init_seconds = clock_now() - started;
     log_info("rank %d of %d on %d hosts over %s, %.1f ms", comm->rank, comm->ranks,

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The communicators of this process, and who moves works that nobody waits for (orphans). Whoever
- * waits in vain for something else moves some; the control thread, asleep while there are none,
- * moves those that nobody has moved for a while. So communicators may be waited for in any
- * order, and a call that was started ends while its caller computes.
+ * The communicators of this process, and their works that nobody waits for (orphans). The progress
+ * thread moves them (progress.c), and whoever waits in vain for something else does. So
+ * communicators may be waited for in any order, and a call that was started ends while its caller
+ * computes.
  */
 #include "comm.h"
-
-/* Seconds that works may stand still before the thread looks after them. */
-static const double patience = 2e-3;
 
 static struct {
     pthread_mutex_t lock;
@@ -23,70 +20,84 @@ static void in_child(void)
     pthread_cond_init(&process.left, NULL);
     process.first = NULL;
     works_forget_orphans();
+    progress_forget();
 }
 
-/* ---- Helping ---------------------------------------------------------------------- */
+/* ---- Visits ------------------------------------------------------------------------ */
 
 static bool has_orphans(const ring_comm *comm)
 {
     return atomic_load_explicit(&comm->orphans, memory_order_relaxed) > 0;
 }
 
-/* The next communicator behind @p last that has orphans, held so that it is not freed.
- * @param still  only if it has not moved since its last visit. The caller holds the lock. */
-static ring_comm *hold_next(ring_comm *last, const ring_comm *except, bool still)
+/* The process's lock is held. */
+static void let_go(ring_comm *comm)
 {
-    for (ring_comm *c = last != NULL ? last->next_member : process.first; c != NULL;
-         c = c->next_member) {
-        const uint64_t turns = atomic_load_explicit(&c->turns, memory_order_relaxed);
-        const bool moved = c->turns_seen != turns;
-        c->turns_seen = turns;
-        if (c == except || !has_orphans(c) || (still && moved))
-            continue;
-        c->visitors++;
-        return c;
-    }
-    return NULL;
+    if (--comm->visitors == 0)
+        pthread_cond_broadcast(&process.left);
 }
 
-static void visit(ring_comm *comm)
-{
-    if (pthread_mutex_trylock(&comm->lock) != 0)
-        return; /* somebody is at it */
-    if (comm->waiters == 0) {
-        if (!engine_turn(comm, BACKGROUND_TURN_BYTES))
-            engine_look(comm, clock_now());
-    }
-    comm_unlock(comm);
-}
-
-static void help(const ring_comm *except, bool still)
+ring_comm *members_next(ring_comm *last)
 {
     pthread_mutex_lock(&process.lock);
-    for (ring_comm *c = hold_next(NULL, except, still); c != NULL;) {
-        pthread_mutex_unlock(&process.lock);
-        visit(c);
-        pthread_mutex_lock(&process.lock);
-        ring_comm *next = hold_next(c, except, still);
-        if (--c->visitors == 0)
-            pthread_cond_broadcast(&process.left);
-        c = next;
-    }
+    ring_comm *c = last != NULL ? last->next_member : process.first;
+    while (c != NULL && !has_orphans(c))
+        c = c->next_member;
+    if (c != NULL)
+        c->visitors++;
+    if (last != NULL)
+        let_go(last);
     pthread_mutex_unlock(&process.lock);
+    return c;
+}
+
+void members_hold(ring_comm *comm)
+{
+    pthread_mutex_lock(&process.lock);
+    comm->visitors++;
+    pthread_mutex_unlock(&process.lock);
+}
+
+void members_let_go(ring_comm *comm)
+{
+    pthread_mutex_lock(&process.lock);
+    let_go(comm);
+    pthread_mutex_unlock(&process.lock);
+}
+
+bool members_try_lock(ring_comm *comm)
+{
+    if (atomic_load(&comm->wanting) > 0 || comm_has_waiters(comm) ||
+        pthread_mutex_trylock(&comm->lock) != 0)
+        return false;
+    if (!comm_has_waiters(comm))
+        return true;
+    comm_unlock(comm);
+    return false;
+}
+
+visit members_visit(ring_comm *comm)
+{
+    if (!members_try_lock(comm))
+        return VISIT_LEFT;
+    const bool moved = engine_turn(comm, BACKGROUND_TURN_BYTES);
+    if (!moved)
+        engine_look(comm, clock_now());
+    comm_unlock(comm);
+    return moved ? VISIT_MOVED : VISIT_IN_VAIN;
+}
+
+static void help(const ring_comm *except)
+{
+    for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c))
+        if (c != except)
+            (void)members_visit(c);
 }
 
 void members_help(const ring_comm *except)
 {
     if (works_have_orphans())
-        help(except, false);
-}
-
-/* ---- The control thread ------------------------------------------------------------- */
-
-static bool move_orphans(void)
-{
-    help(NULL, true);
-    return works_have_orphans();
+        help(except);
 }
 
 /* ---- Membership --------------------------------------------------------------------- */
@@ -104,14 +115,17 @@ static void on_ticket(void)
 {
     wake_sleepers();
     if (works_have_orphans())
-        control_kick();
+        progress_kick();
 }
 
-/* An event was set: who sleeps looks, and what nobody waits for starts. */
+/* An event was set: who sleeps looks, and what nobody waits for starts. Where somebody was at it
+ * and had seen the gate closed, the thread looks again. */
 static void on_event(void)
 {
     wake_sleepers();
-    help(NULL, false);
+    help(NULL);
+    if (works_have_orphans())
+        progress_kick();
 }
 
 void members_add(ring_comm *comm)
@@ -120,20 +134,37 @@ void members_add(ring_comm *comm)
     comm->next_member = process.first;
     process.first = comm;
     pthread_mutex_unlock(&process.lock);
+    if (!comm->by_thread)
+        return;
+    progress_enter();
+    if (has_orphans(comm)) /* since before it was here */
+        progress_kick();
+}
+
+/* @return false if it was not there. The process's lock is held. */
+static bool take_out(ring_comm *comm)
+{
+    ring_comm **at = &process.first;
+    while (*at != NULL && *at != comm)
+        at = &(*at)->next_member;
+    if (*at == NULL)
+        return false;
+    *at = comm->next_member;
+    comm->next_member = NULL; /* whoever visits this one goes no further */
+    return true;
 }
 
 void members_remove(ring_comm *comm)
 {
     pthread_mutex_lock(&process.lock);
-    ring_comm **at = &process.first;
-    while (*at != NULL && *at != comm)
-        at = &(*at)->next_member;
-    if (*at != NULL)
-        *at = comm->next_member;
-    comm->next_member = NULL; /* whoever visits this one goes no further */
+    const bool was_here = take_out(comm);
+    if (comm->visitors > 0)
+        progress_kick(); /* one of them may sleep on it */
     while (comm->visitors > 0)
         pthread_cond_wait(&process.left, &process.lock);
     pthread_mutex_unlock(&process.lock);
+    if (was_here && comm->by_thread)
+        progress_exit();
 }
 
 /* ---- Once a process ------------------------------------------------------------------ */
@@ -141,7 +172,6 @@ void members_remove(ring_comm *comm)
 __attribute__((constructor)) static void set_up(void)
 {
     pthread_atfork(NULL, NULL, in_child);
-    control_set_task(move_orphans, patience);
     event_on_set(on_event);
     ticket_on_wake(on_ticket);
 }

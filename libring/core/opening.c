@@ -150,6 +150,7 @@ static bool note_arrival(void *context, int peer, const control_purpose *purpose
     atomic_store(&o->any, true);
     pthread_mutex_unlock(&o->lock);
     sleeper_wake(comm);
+    progress_call(comm);
     return true;
 }
 
@@ -272,6 +273,11 @@ void opening_turn(ring_comm *comm, bool *moved)
         take_sockets(comm, moved);
     if (o->greeting != NULL)
         push_greetings(comm, moved);
+}
+
+channel *opening_greetings(const ring_comm *comm)
+{
+    return comm->opening != NULL ? comm->opening->greeting : NULL;
 }
 
 ring_status opening_dial(channel *c)

@@ -14,8 +14,10 @@
 enum { SLEEP_MS = 50 };
 
 struct sleeper {
-    _Atomic int wake_fd;  /* -1: none */
-    _Atomic int sleepers; /* threads in poll, or about to be */
+    _Atomic int wake_fd; /* -1: none */
+    /* Guarded by ring_comm.lock: */
+    int sleepers; /* threads in poll, or about to be */
+    int callers;  /* of them, those that are not the progress thread */
 };
 
 ring_status sleeper_new(ring_comm *comm)
@@ -55,15 +57,15 @@ void sleeper_wake(void *context)
 
 void sleeper_stir(ring_comm *comm)
 {
-    if (atomic_load_explicit(&comm->sleeper->sleepers, memory_order_relaxed) > 0)
+    if (comm->sleeper->callers > 0)
         sleeper_wake(comm);
 }
 
 /* ---- Sleep ------------------------------------------------------------------- */
 
 /* Only frames that nobody has looked at are news to a link; those of works that have not come to
- * them are none. */
-static bool arm_channel(channel *c)
+ * them are none. @return false if the link has something already. */
+static bool arm_channel(channel *c, struct pollfd *entry)
 {
     transport_link *l = c->link;
     const transport_frame *frame;
@@ -71,7 +73,10 @@ static bool arm_channel(channel *c)
     if (c->waiting[WAIT_FRAME] == NULL || c->waiting[WAIT_FRAME]->number != c->received)
         (void)l->transport->peek(l, &frame, &payload);
     c->armed = true;
-    return l->transport->arm(l, channel_wants_out(c) || channel_holds_frames(c));
+    if (!l->transport->arm(l, channel_wants_out(c) || channel_holds_frames(c)))
+        return false;
+    *entry = (struct pollfd){.fd = l->transport->wake_fd(l), .events = POLLIN};
+    return true;
 }
 
 /* Works that are held need none: whoever has waited in vain for so long has only closed gates among
@@ -83,19 +88,49 @@ static size_t arm_channels(ring_comm *comm, struct pollfd *entries)
     entries[used++] = (struct pollfd){.fd = atomic_load(&comm->sleeper->wake_fd), .events = POLLIN};
     if (comm->failing) /* the verdict wakes, and what other ranks say */
         return used;
-    for (int32_t i = 0; i < comm->channels.active_count; i++) {
-        transport_link *l = comm->channels.active[i]->link;
-        if (!arm_channel(comm->channels.active[i]))
+    for (int32_t i = 0; i < comm->channels.active_count; i++)
+        if (!arm_channel(comm->channels.active[i], &entries[used++]))
             return 0;
-        entries[used++] = (struct pollfd){.fd = l->transport->wake_fd(l), .events = POLLIN};
-    }
+    for (channel *c = opening_greetings(comm); c != NULL; c = c->next_greeting)
+        if (c->place < 0 && !arm_channel(c, &entries[used++]))
+            return 0;
     return used;
 }
 
-/* Any sleeper may be woken by another's event, so only the last one up drains the descriptors. */
-void sleeper_leave(ring_comm *comm)
+/* What the progress thread sleeps on. */
+static void mark_watched(ring_comm *comm)
 {
-    if (atomic_fetch_sub(&comm->sleeper->sleepers, 1) > 1)
+    comm->watched = true;
+    comm->watch_mark++;
+    for (int32_t i = 0; i < comm->channels.active_count; i++)
+        comm->channels.active[i]->watch_mark = comm->watch_mark;
+    for (channel *c = opening_greetings(comm); c != NULL; c = c->next_greeting)
+        c->watch_mark = comm->watch_mark;
+}
+
+bool sleeper_watches_all(const ring_comm *comm)
+{
+    if (!comm->watched)
+        return false;
+    for (const work *w = comm->held; w != NULL; w = w->behind)
+        if (!work_is_gated(w))
+            return false;
+    for (int32_t i = 0; i < comm->channels.active_count; i++)
+        if (comm->channels.active[i]->watch_mark != comm->watch_mark)
+            return false;
+    for (const channel *c = opening_greetings(comm); c != NULL; c = c->next_greeting)
+        if (c->watch_mark != comm->watch_mark)
+            return false;
+    return true;
+}
+
+/* Also after 0 entries. Any sleeper may be woken by another's event, so only the last one up drains
+ * the descriptors. */
+static void leave(ring_comm *comm, bool calls)
+{
+    comm->sleeper->callers -= calls;
+    comm->watched &= calls;
+    if (--comm->sleeper->sleepers > 0)
         return;
     uint64_t wakes;
     const int fd = atomic_load(&comm->sleeper->wake_fd);
@@ -113,40 +148,111 @@ static void let_others_in(ring_comm *comm)
 {
     comm_unlock(comm);
     sched_yield();
-    pthread_mutex_lock(&comm->lock);
+    comm_lock(comm);
 }
 
-size_t sleeper_places(const ring_comm *comm)
+/* @return entries that a sleep needs at most. */
+static size_t places_of(const ring_comm *comm)
 {
-    return 1 + (size_t)comm->channels.active_count;
+    size_t places = 1 + (size_t)comm->channels.active_count;
+    for (const channel *c = opening_greetings(comm); c != NULL; c = c->next_greeting)
+        places++;
+    return places;
 }
 
-size_t sleeper_enter(ring_comm *comm, struct pollfd *entries)
+/* @param calls  for a caller, not for the progress thread. @return as arm_channels(). */
+static size_t enter(ring_comm *comm, struct pollfd *entries, bool calls)
 {
-    atomic_fetch_add(&comm->sleeper->sleepers, 1);
+    comm->sleeper->sleepers++;
+    comm->sleeper->callers += calls;
+    if (!calls)
+        mark_watched(comm);
     return entries != NULL && sleeper_ready(comm) ? arm_channels(comm, entries) : 0;
-}
-
-void sleeper_poll(struct pollfd *entries, size_t used, double deadline)
-{
-    poll(entries, used, clock_ms_until(deadline, SLEEP_MS));
 }
 
 void sleeper_sleep(ring_comm *comm, double deadline)
 {
     enum { FEW = 1 + 64 };
     struct pollfd few[FEW];
-    const size_t most = sleeper_places(comm);
+    const size_t most = places_of(comm);
     struct pollfd *all = most <= FEW ? few : calloc(most, sizeof *all);
-    const size_t used = sleeper_enter(comm, all);
+    const size_t used = enter(comm, all, true);
     if (used > 0) {
         comm_unlock(comm);
-        sleeper_poll(all, used, deadline);
-        pthread_mutex_lock(&comm->lock);
+        (void)poll(all, used, clock_ms_until(deadline, SLEEP_MS));
+        comm_lock(comm);
     } else {
         let_others_in(comm);
     }
-    sleeper_leave(comm);
+    leave(comm, true);
     if (all != few)
         free(all);
+}
+
+/* ---- Sleep on several communicators ------------------------------------------ */
+
+/* Without memory nobody sleeps. */
+static bool make_room(sleep_list *s, size_t comms, size_t entries)
+{
+    if (comms > s->comm_room) {
+        ring_comm **more = realloc(s->comms, comms * sizeof(ring_comm *));
+        if (more == NULL)
+            return false;
+        s->comms = more;
+        s->comm_room = comms;
+    }
+    if (entries > s->room) {
+        struct pollfd *more = realloc(s->entries, entries * sizeof *more);
+        if (more == NULL)
+            return false;
+        s->entries = more;
+        s->room = entries;
+    }
+    return true;
+}
+
+void sleep_list_add_descriptor(sleep_list *s, int fd)
+{
+    s->awake |= !make_room(s, s->comm_count, s->used + 1);
+    if (!s->awake)
+        s->entries[s->used++] = (struct pollfd){.fd = fd, .events = POLLIN};
+}
+
+bool sleep_list_has(const sleep_list *s, const ring_comm *comm)
+{
+    for (size_t i = 0; i < s->comm_count; i++)
+        if (s->comms[i] == comm)
+            return true;
+    return false;
+}
+
+void sleep_list_add(sleep_list *s, ring_comm *comm)
+{
+    if (!make_room(s, s->comm_count + 1, s->used + places_of(comm))) {
+        s->awake = true;
+        return;
+    }
+    s->comms[s->comm_count++] = comm;
+    const size_t used = enter(comm, s->entries + s->used, s->calls);
+    s->used += used;
+    s->awake |= used == 0;
+}
+
+void sleep_list_sleep(sleep_list *s, double deadline)
+{
+    if (s->awake)
+        wait_yield();
+    else
+        (void)poll(s->entries, s->used, clock_ms_until(deadline, SLEEP_MS));
+    for (size_t i = 0; i < s->comm_count; i++) {
+        comm_lock(s->comms[i]);
+        leave(s->comms[i], s->calls);
+        comm_unlock(s->comms[i]);
+    }
+}
+
+void sleep_list_free(sleep_list *s)
+{
+    free(s->entries);
+    free(s->comms);
 }

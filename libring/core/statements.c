@@ -37,6 +37,7 @@ static void hear(void *context, int rank, const control_statement *statement)
     }
     pthread_mutex_unlock(&heard->lock);
     sleeper_wake(comm);
+    progress_call(comm);
 }
 
 /* Locked. */

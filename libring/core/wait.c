@@ -65,7 +65,7 @@ static void look_elsewhere(ring_comm *comm, unsigned *looks, double deadline)
         spin(word, value, looks);
     if (*looks % HELP_LOOKS == 0)
         members_help(comm);
-    pthread_mutex_lock(&comm->lock);
+    comm_lock(comm);
 }
 
 bool work_is_gated(const work *w)
@@ -129,9 +129,9 @@ ring_status wait_for_work(work *w, double deadline)
     ring_comm *comm = w->comm;
     w->waiters++;
     work_set_orphan(w, false);
-    comm->waiters++;
+    comm_count_waiter(comm, 1);
     wait_until(w, deadline);
-    comm->waiters--;
+    comm_count_waiter(comm, -1);
     if (--w->waiters == 0 && !w->finished)
         work_set_orphan(w, true);
     return w->finished ? RING_OK : RING_IN_PROGRESS;

@@ -4,9 +4,6 @@
 
 #include "handle.h"
 
-#include <poll.h>
-#include <stdlib.h>
-
 #define GATE_LOOK_SECONDS 0.02
 
 /* No thread is in its handle any more, which has ended. The caller holds the lock. */
@@ -47,7 +44,7 @@ static ring_status lock_handle(const ring_work *handle, const char *call, handle
     if (view->comm == NULL)
         return RING_OK;
     RING_TRY(comm_check_own(view->comm, call));
-    pthread_mutex_lock(&view->comm->lock);
+    comm_lock(view->comm);
     return RING_OK;
 }
 
@@ -57,7 +54,7 @@ static void leave(const ring_work *handle)
     const handle_view view = handle_look(handle);
     if (!handle_leave(handle, false) || view.comm == NULL)
         return;
-    pthread_mutex_lock(&view.comm->lock);
+    comm_lock(view.comm);
     give_back(view.work);
     comm_unlock(view.comm);
 }
@@ -290,78 +287,35 @@ static void adopt_works(const choice *c, bool mine)
             view.comm == NULL)
             continue;
         view.work->waiters += mine ? 1 : -1;
+        comm_count_waiter(view.comm, mine ? 1 : -1);
         if (!view.work->finished)
             work_set_orphan(view.work, view.work->waiters == 0);
         comm_unlock(view.comm);
     }
 }
 
-/** A sleep on all communicators of some works. */
-typedef struct sleep_on {
-    ring_comm **comms; /* those that were entered */
-    size_t comm_count;
-    struct pollfd *entries;
-    size_t used, room;
-    bool awake; /* there is something already */
-} sleep_on;
-
-static bool has_entered(const sleep_on *s, const ring_comm *comm)
-{
-    for (size_t i = 0; i < s->comm_count; i++)
-        if (s->comms[i] == comm)
-            return true;
-    return false;
-}
-
-/* Locked. Without memory nobody sleeps. */
-static void enter(sleep_on *s, ring_comm *comm)
-{
-    const size_t wanted = s->used + sleeper_places(comm);
-    struct pollfd *entries = wanted > s->room ? realloc(s->entries, wanted * sizeof *entries)
-                                              : s->entries;
-    s->awake = entries == NULL;
-    if (s->awake)
-        return;
-    s->entries = entries;
-    s->room = max_size(s->room, wanted);
-    s->comms[s->comm_count++] = comm;
-    const size_t used = sleeper_enter(comm, entries + s->used);
-    s->used += used;
-    s->awake = used == 0;
-}
-
 /* Once its communicator was entered, the ends of the work and of the communicator wake. Of earlier
  * ones another sleeper may have taken the call. */
-static void enter_for(sleep_on *s, ring_work *handle)
+static void enter_for(sleep_list *s, ring_work *handle)
 {
     handle_view view;
     s->awake = lock_handle(handle, "wait_any", &view) != RING_OK || view.comm == NULL;
     if (s->awake)
         return;
-    if (!has_entered(s, view.comm))
-        enter(s, view.comm);
+    if (!sleep_list_has(s, view.comm))
+        sleep_list_add(s, view.comm);
     s->awake |= view.work->finished || !comm_is_fine(view.comm);
     comm_unlock(view.comm);
 }
 
-static void sleep_on_all(const choice *c)
+static void sleep_on_works(const choice *c)
 {
-    sleep_on s = {.comms = malloc(c->count * sizeof(ring_comm *))};
-    s.awake = s.comms == NULL;
+    sleep_list s = {.calls = true};
     for (size_t i = 0; i < c->count && !s.awake; i++)
         if (c->works[i] != NULL)
             enter_for(&s, c->works[i]);
-    if (s.awake)
-        wait_yield();
-    else
-        sleeper_poll(s.entries, s.used, clock_now() + 1);
-    for (size_t i = 0; i < s.comm_count; i++) {
-        pthread_mutex_lock(&s.comms[i]->lock);
-        sleeper_leave(s.comms[i]);
-        comm_unlock(s.comms[i]);
-    }
-    free(s.entries);
-    free(s.comms);
+    sleep_list_sleep(&s, clock_now() + 1);
+    sleep_list_free(&s);
 }
 
 /* @return its time-out if it waits for an event, else 0: its own deadline ends it. */
@@ -416,7 +370,7 @@ static ring_status wait_until_any(choice *c)
         if (c->moved)
             looks = 0;
         if (wait_between_looks(&looks))
-            sleep_on_all(c);
+            sleep_on_works(c);
         if (is_in_vain(c->works, c->count, &since, &next_look))
             return fail(RING_IN_PROGRESS, "ring_wait_any: no event that its calls wait for was set "
                                           "within their time-out; the calls go on");

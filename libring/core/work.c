@@ -269,13 +269,12 @@ void works_forget_orphans(void)
     atomic_store(&orphans, 0);
 }
 
-/* The first one of a burst has the control thread look after them. What one rank alone has under
- * way waits for events, and these look after it. */
+/* What one rank alone has under way waits for events, and these look after it. */
 void works_count_orphan(ring_comm *comm, int change)
 {
     atomic_fetch_add_explicit(&comm->orphans, change, memory_order_relaxed);
-    if (comm->ranks > 1 && atomic_fetch_add(&orphans, change) == 0 && change > 0)
-        control_kick();
+    if (comm->ranks > 1)
+        atomic_fetch_add(&orphans, change);
 }
 
 void work_set_orphan(work *w, bool orphan)
@@ -350,6 +349,20 @@ static work *next_to_tell(ring_comm *comm)
     return w;
 }
 
+RING_RARE void comm_lock_wait(ring_comm *comm)
+{
+    atomic_fetch_add(&comm->wanting, 1);
+    pthread_mutex_lock(&comm->lock);
+    atomic_fetch_sub(&comm->wanting, 1);
+}
+
+/* Who waits for works of the communicator moves all of them. */
+static bool leaves_orphans(const ring_comm *comm)
+{
+    return atomic_load_explicit(&comm->orphans, memory_order_relaxed) > 0 &&
+           !comm_has_waiters(comm) && comm->by_thread && !sleeper_watches_all(comm);
+}
+
 /* One thread tells at a time, so that what on_done starts does not pile up on the stack. */
 void comm_unlock(ring_comm *comm)
 {
@@ -367,11 +380,14 @@ void comm_unlock(ring_comm *comm)
         call_group_pause(&kept); /* what it starts is not of this thread's group */
         on_done(context, status);
         call_group_resume(&kept);
-        pthread_mutex_lock(&comm->lock);
+        comm_lock(comm);
     }
     if (tells)
         comm->telling = false;
+    const bool leaves = leaves_orphans(comm);
     pthread_mutex_unlock(&comm->lock);
+    if (leaves)
+        progress_kick();
 }
 
 /* What callers still hold keeps the answer to ring_wait(). */

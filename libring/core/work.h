@@ -124,7 +124,8 @@ void works_count_orphan(struct ring_comm *comm, int change);
 bool works_have_orphans(void);
 /** For forked children. */
 void works_forget_orphans(void);
-/** Gives the communicator's lock up, and calls the on_done of works that have ended. */
+/** Gives the communicator's lock up, and calls the on_done of works that have ended; the progress
+ *  thread looks after those that nobody waits for. */
 void comm_unlock(struct ring_comm *comm);
 /** Frees all works; handles that callers still hold say how the calls ended. */
 void works_free(struct ring_comm *comm);

@@ -22,6 +22,7 @@ typedef enum setting_kind {
     SETTING_FLAG,
     SETTING_NUMBER,
     SETTING_ENCRYPTION,
+    SETTING_PROGRESS,
     SETTING_DISTANCE,
     SETTING_LEVEL,
     SETTING_DESCRIPTOR,
@@ -64,6 +65,11 @@ static const setting table[] = {
      "data that goes over tcp is encrypted and authenticated; 1: by aes256gcm where rank 0's "
      "processor has it, else chacha20; rank 0's holds for all",
      "0", SETTING_ENCRYPTION, FIELD(encrypt)},
+    {"RING_PROGRESS", NULL, "name",
+     "who moves calls that nobody waits for: auto: a thread of the library, in pauses where it "
+     "shares a core and the core does the copying; thread: always at full rate; none: only calls "
+     "of libring in this process",
+     "auto", SETTING_PROGRESS, FIELD(progress)},
     {"RING_TIMEOUT", NULL, "s", "a call that takes longer fails", "600", SETTING_SECONDS,
      FIELD(timeout)},
     {"RING_PEER_TIMEOUT", NULL, "s", "a peer that is silent for longer counts as lost", "15",
@@ -246,6 +252,17 @@ static bool parse_encryption(const char *value, encryption *out)
     return e <= ENCRYPT_BEST;
 }
 
+static bool parse_progress(const char *value, progress_mode *out)
+{
+    static const char *const words[] = {
+        [PROGRESS_AUTO] = "auto", [PROGRESS_THREAD] = "thread", [PROGRESS_NONE] = "none"};
+    progress_mode mode = PROGRESS_AUTO;
+    while (mode <= PROGRESS_NONE && strcasecmp(value, words[mode]) != 0)
+        mode++;
+    *out = mode <= PROGRESS_NONE ? mode : PROGRESS_AUTO;
+    return mode <= PROGRESS_NONE;
+}
+
 static const char *range_of(const setting *s)
 {
     static _Thread_local char text[64];
@@ -267,6 +284,8 @@ static const char *setting_parse(const setting *s, const char *value, void *fiel
         return parse_whole(value, s->least, s->most, field) ? NULL : range_of(s);
     case SETTING_ENCRYPTION:
         return parse_encryption(value, field) ? NULL : "0, 1, aes256gcm or chacha20";
+    case SETTING_PROGRESS:
+        return parse_progress(value, field) ? NULL : "auto, thread or none";
     case SETTING_DISTANCE:
         return pci_distance_parse(value, field) ? NULL : "LOC, PIX, PXB, PHB or SYS";
     case SETTING_LEVEL:

@@ -19,6 +19,13 @@ typedef enum encryption {
     ENCRYPT_BEST /* the fastest of them; until rank 0 has chosen */
 } encryption;
 
+/** RING_PROGRESS: who moves calls that nobody waits for. */
+typedef enum progress_mode {
+    PROGRESS_AUTO,   /* a thread, which makes way for ranks that compute */
+    PROGRESS_THREAD, /* a thread, always                                 */
+    PROGRESS_NONE    /* calls of libring in the process                  */
+} progress_mode;
+
 typedef struct settings {
     char transport[128];      /* RING_TRANSPORT: list as given, "" = all                 */
     char algo[32];            /* RING_ALGO: "" = by cost model                            */
@@ -27,6 +34,7 @@ typedef struct settings {
     bool reproducible;        /* RING_REPRODUCIBLE: sums are combined in the order of ranks */
     bool checksum;            /* RING_CHECKSUM: of frames over tcp                        */
     encryption encrypt;       /* RING_ENCRYPT: of what goes over tcp                      */
+    progress_mode progress;   /* RING_PROGRESS                                            */
     double timeout;           /* RING_TIMEOUT: a call, s                                  */
     double peer_timeout;      /* RING_PEER_TIMEOUT: a silent peer, s                      */
     double init_timeout;      /* RING_INIT_TIMEOUT, s                                     */

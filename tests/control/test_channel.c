@@ -273,72 +273,6 @@ static void all_communicators_of_a_process_share_one_thread(void **state)
     crew_free(c);
 }
 
-static atomic_int runs, wanted;
-static _Atomic double latest_run;
-
-static bool count_down(void)
-{
-    atomic_fetch_add(&runs, 1);
-    atomic_store(&latest_run, clock_now());
-    return atomic_load(&wanted) > 0 && atomic_fetch_sub(&wanted, 1) > 1;
-}
-
-static bool wait_for_runs(int count)
-{
-    const double deadline = clock_now() + 5;
-    while (atomic_load(&runs) < count && clock_now() < deadline)
-        clock_sleep(0.0005);
-    return atomic_load(&runs) >= count;
-}
-
-/* Kicked: runs. Asked for more: runs each period. Else it sleeps until the next kick. */
-static ring_status drive_the_task(void)
-{
-    atomic_store(&runs, 0);
-    atomic_store(&wanted, 20);
-    const double start = clock_now();
-    control_kick();
-    if (!wait_for_runs(20))
-        return fail(RING_ERR_INTERNAL, "%d runs, wanted 20", atomic_load(&runs));
-    if (atomic_load(&latest_run) - start < 15 * 0.002)
-        return fail(RING_ERR_INTERNAL, "20 runs in %.4f s", atomic_load(&latest_run) - start);
-    clock_sleep(0.1);
-    const int asleep = atomic_load(&runs);
-    if (asleep != 20)
-        return fail(RING_ERR_INTERNAL, "20 runs, then %d", asleep);
-    for (int i = 1; i <= 100; i++) {
-        control_kick();
-        if (!wait_for_runs(asleep + i))
-            return fail(RING_ERR_INTERNAL, "kick %d was lost", i);
-    }
-    return RING_OK;
-}
-
-static ring_status kick(int rank, int size, void *id)
-{
-    control_world *w;
-    RING_TRY(join_by_id(id, size, rank, 5, &w));
-    ring_status status = control_agree(w, RING_OK);
-    control_start(w, no_wake, NULL);
-    if (rank == 0 && status == RING_OK)
-        status = drive_the_task();
-    const ring_status agreed = control_agree(w, RING_OK);
-    control_free(w);
-    return status != RING_OK ? status : agreed;
-}
-
-static void the_task_runs_when_kicked_and_while_it_wants_to(void **state)
-{
-    (void)state;
-    ring_unique_id id = new_id();
-    crew *c = crew_new(2);
-    control_set_task(count_down, 0.002);
-    crew_threads(c, 2, kick, &id);
-    control_set_task(NULL, 0);
-    crew_assert_all(c, RING_OK);
-    crew_free(c);
-}
-
 /* ---- Ids that nobody joins --------------------------------------------------------- */
 
 static int port_of(const ring_unique_id *id)
@@ -421,7 +355,6 @@ int main(void)
         TEST(nonsense_ends_the_communicator_with_a_text),
         TEST(a_changed_message_ends_the_communicator),
         TEST(all_communicators_of_a_process_share_one_thread),
-        TEST(the_task_runs_when_kicked_and_while_it_wants_to),
         TEST(nobody_listens_at_the_port_of_an_id_before_rank_0_joins),
         TEST(the_port_of_an_id_that_nobody_joins_is_given_back),
         TEST(the_thread_gives_ports_back_too),

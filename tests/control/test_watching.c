@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 enum { SIZE = 4 };
@@ -419,15 +420,24 @@ static void of_many_first_reports_one_is_everybodys(void **state)
 
 /* ---- Where the thread that serves the channel is held up ------------------------------------- */
 
-static atomic_bool held, let_go;
+static atomic_bool holds, held, let_go;
 
-static bool hold_the_thread(void)
+static void hold_the_thread(void)
 {
     const double deadline = clock_now() + 20;
     atomic_store(&held, true);
     while (!atomic_load(&let_go) && clock_now() < deadline)
         clock_sleep(0.001);
-    return false;
+}
+
+/* Stands before libc's: the thread sleeps in it, without a lock. */
+__attribute__((visibility("default"))) int epoll_wait(int set, struct epoll_event *events, int most,
+                                                      int ms)
+{
+    const int count = epoll_pwait(set, events, most, ms, NULL);
+    if (atomic_load(&holds))
+        hold_the_thread();
+    return count;
 }
 
 static ring_status rank_1_reports_unserved(scene *s, control_world *world, int rank)
@@ -435,12 +445,12 @@ static ring_status rank_1_reports_unserved(scene *s, control_world *world, int r
     (void)s;
     if (rank != 1)
         return wait_for_verdict(world, 30);
-    control_set_task(hold_the_thread, 1);
-    control_kick();
-    while (!atomic_load(&held))
+    atomic_store(&holds, true);
+    while (!atomic_load(&held)) /* it beats soon */
         clock_sleep(0.001);
     const double began = clock_now();
     control_report(world, RING_ERR_ABORTED, "rank 1 has had enough");
+    atomic_store(&holds, false);
     atomic_store(&let_go, true);
     if (clock_now() - began > 15)
         return fail(RING_ERR_INTERNAL, "the report waited for the thread");

@@ -309,8 +309,10 @@ ring_status ring_event_set(ring_event *event, ring_status status);
 void ring_event_destroy(ring_event *event);
 
 /** Called once when a call has ended, with its result: by any thread that happens to finish it,
- *  which holds no lock of the library. It may start calls, but not wait; it must return within
- *  milliseconds, for it may be the thread by which peers see that this rank lives. */
+ *  which holds no lock of the library. It may start calls, but not wait, and not destroy
+ *  a communicator; it should return within milliseconds, for it may be the thread of the library
+ *  that moves all calls that nobody waits for (RING_PROGRESS). With RING_PROGRESS=none it is
+ *  called only while a thread of this process is in a call of libring. */
 typedef void (*ring_done)(void *context, ring_status status);
 
 /** Options of one call; pass NULL for none. Start from RING_CALL_INIT. What lies behind `size` is
@@ -339,7 +341,8 @@ typedef struct ring_call {
 
 /** Waits until the work is done, frees the handle and sets *handle to NULL, whatever the result.
  *  Waiting spins a little, then yields, then sleeps in the kernel; meanwhile it also moves calls
- *  of other communicators of this process that nobody waits for. A call whose `after` is not set
+ *  of other communicators of this process that nobody waits for. Before the wait a thread of the
+ *  library moves the call while its caller computes (RING_PROGRESS); the caller takes over. A call whose `after` is not set
  *  within RING_TIMEOUT gives RING_IN_PROGRESS and keeps its handle.
  *  Several threads may wait for one call at once, or test it, each with a copy of the pointer in a
  *  variable of its own: all that came before one of them had its result get it, too. Later ones
@@ -366,7 +369,7 @@ ring_status ring_wait_any(ring_work **works, size_t count, size_t *index);
 
 /** Advances the work without blocking. *done becomes 1 when it is finished (well or not);
  *  then the handle is freed, *handle is NULL and the result returned. Otherwise RING_OK and *done
- * 0. Calls advance without it, too, but more slowly. */
+ * 0. Calls advance without it, too, by a thread of the library, unless RING_PROGRESS=none. */
 ring_status ring_test(ring_work **handle, int *done);
 
 /** The same for all of them at once: *done is 1, and the handles are freed, only when every one
