@@ -348,7 +348,7 @@ bool members_try_lock(ring_comm *comm);
 typedef enum visit { VISIT_LEFT, VISIT_IN_VAIN, VISIT_MOVED } visit;
 visit members_visit(ring_comm *comm);
 
-/* ---- progress.c: the thread that moves them ---- */
+/* ---- progress_thread.c: the thread that moves them ---- */
 /** A communicator is here, or gone. The last one ends the thread; the caller holds no lock. */
 void progress_enter(void);
 void progress_exit(void);

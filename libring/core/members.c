@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The communicators of this process, and their works that nobody waits for (orphans). The progress
- * thread moves them (progress.c), and whoever waits in vain for something else does. So
+ * thread moves them (progress_thread.c), and whoever waits in vain for something else does. So
  * communicators may be waited for in any order, and a call that was started ends while its caller
  * computes.
  */

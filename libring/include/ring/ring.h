@@ -340,10 +340,10 @@ typedef struct ring_call {
     }
 
 /** Waits until the work is done, frees the handle and sets *handle to NULL, whatever the result.
- *  Waiting spins a little, then yields, then sleeps in the kernel; meanwhile it also moves calls
- *  of other communicators of this process that nobody waits for. Before the wait a thread of the
- *  library moves the call while its caller computes (RING_PROGRESS); the caller takes over. A call whose `after` is not set
- *  within RING_TIMEOUT gives RING_IN_PROGRESS and keeps its handle.
+ *  Before that a thread of the library moves the call while its caller computes (RING_PROGRESS);
+ *  the waiting caller takes over. It spins a little, then yields, then sleeps in the kernel;
+ *  meanwhile it also moves calls of other communicators of this process that nobody waits for. A
+ *  call whose `after` is not set within RING_TIMEOUT gives RING_IN_PROGRESS and keeps its handle.
  *  Several threads may wait for one call at once, or test it, each with a copy of the pointer in a
  *  variable of its own: all that came before one of them had its result get it, too. Later ones
  *  are refused; threads that may come at any time use ring_wait_keep().

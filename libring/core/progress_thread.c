@@ -96,6 +96,7 @@ typedef struct mover {
     pace pace;
     unsigned looks; /* in vain */
     bool pending;   /* some works may go on soon, and nobody waits for them */
+    bool crowded;   /* ranks share cores: no spinning */
     bool paced;     /* some communicators are those of ranks that may compute on this core */
     bool useful;    /* it has moved something since it slept */
     bool dozed;     /* and nobody has called meanwhile */
@@ -119,7 +120,7 @@ static bool move(mover *m)
 {
     bool moved = false;
     const double now = m->pace.pause > 0 ? clock_now() : 0;
-    m->pending = m->paced = false;
+    m->pending = m->paced = m->crowded = false;
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {
         if (rests(m, c, now))
             continue;
@@ -127,6 +128,7 @@ static bool move(mover *m)
         moved |= seen == VISIT_MOVED;
         m->pending |= seen != VISIT_LEFT;
         m->paced |= is_paced(c);
+        m->crowded |= c->crowded;
     }
     return moved;
 }
@@ -223,7 +225,7 @@ static void sleep_until_called(mover *m)
 static void rest(mover *m)
 {
     const unsigned look = m->looks++;
-    if (m->pending && look < VAIN_LOOKS && m->pace.pause <= 0) {
+    if (m->pending && !m->crowded && look < VAIN_LOOKS && m->pace.pause <= 0) {
         if (look < SPIN_LOOKS)
             cpu_pause();
         else if (!clock_yield())
