@@ -352,8 +352,8 @@ visit members_visit(ring_comm *comm);
 /** A communicator is here, or gone. The last one ends the thread; the caller holds no lock. */
 void progress_enter(void);
 void progress_exit(void);
-/** There may be something for it to do: wakes the thread, or makes it. Costs a fence and a load
- *  while it is awake. Any thread, also under control's lock. */
+/** There may be something for it to do: wakes the thread, or makes it. Costs an exchange and a
+ *  load while it is awake. Any thread, also under control's lock. */
 void progress_kick(void);
 /** The same where the thread moves orphans of @p comm. */
 static inline void progress_call(const ring_comm *comm)

@@ -206,7 +206,7 @@ static void sleep_until_called(mover *m)
 {
     const double now = clock_now();
     atomic_store(&progress.idle, true);
-    atomic_thread_fence(memory_order_seq_cst);
+    atomic_exchange(&progress.kicked, false);
     sleep_list_add_descriptor(&m->sleep, progress.bell);
     enter_all(m, now);
     if (m->sleep.comm_count == 0 && !m->sleep.awake)
@@ -284,15 +284,13 @@ static void rouse(void)
     pthread_mutex_unlock(&progress.lock);
 }
 
-/* The fence orders what the caller left behind before the look at `idle`, as that in
- * sleep_until_called() orders `idle` before the thread's look at it. */
+/* Both this exchange and that in sleep_until_called() change one word: either the thread then sees
+ * what the caller left behind, or the caller sees that it is idle. */
 void progress_kick(void)
 {
-    atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&progress.idle, memory_order_relaxed))
+    atomic_exchange(&progress.kicked, true);
+    if (atomic_load(&progress.idle))
         rouse();
-    else if (!atomic_load_explicit(&progress.kicked, memory_order_relaxed))
-        atomic_store_explicit(&progress.kicked, true, memory_order_relaxed);
 }
 
 void progress_enter(void)
