@@ -228,7 +228,8 @@ RING_RARE static ring_status put_message(posted *m, work_peer *peer)
     return RING_OK;
 }
 
-static ring_status send_segments(posted *m, work_peer *peer)
+/* @param end  of what is sent of the message now: all of it, or whole segments. */
+static ring_status send_segments(posted *m, work_peer *peer, size_t end)
 {
     const bool copy = m->copy || (channel_transfers(peer->on) && !work_may_lend(m->work, m->data));
     do {
@@ -238,9 +239,9 @@ static ring_status send_segments(posted *m, work_peer *peer)
         RING_TRY(send_frame(m->work, peer, &frame, m->data + m->done, copy));
         m->done += bytes;
         count_sent(m->work, peer, bytes, m->done == m->bytes);
-        if (m->done < m->bytes && comm_turn_is_over(m->work->comm))
+        if (m->done < end && comm_turn_is_over(m->work->comm))
             return RING_IN_PROGRESS;
-    } while (m->done < m->bytes);
+    } while (m->done < end);
     return RING_OK;
 }
 
@@ -300,13 +301,23 @@ static ring_status send_message(posted *m)
         return send_inline(m, peer);
     const uint64_t ref = may_refer(m, peer->on) ? channel_ref(m->work, peer->on, m->data, m->bytes)
                                                 : 0;
-    return ref != 0 ? send_notice(m, peer, FRAME_REF, ref) : send_segments(m, peer);
+    return ref != 0 ? send_notice(m, peer, FRAME_REF, ref) : send_segments(m, peer, m->bytes);
 }
 
 ring_status channel_send(posted *m)
 {
     const channel *c = m->work->peers[m->peer].on;
     return c->sent == m->number ? send_message(m) : RING_IN_PROGRESS;
+}
+
+ring_status channel_send_ahead(posted *m, size_t ready)
+{
+    work_peer *peer = &m->work->peers[m->peer];
+    const size_t end = min_size(ready, m->bytes - 1) / m->segment * m->segment;
+    if (peer->on->sent != m->number || m->done >= end)
+        return RING_OK;
+    const ring_status status = send_segments(m, peer, end);
+    return status == RING_IN_PROGRESS ? RING_OK : status;
 }
 
 static posted *take_spare(ring_comm *comm)

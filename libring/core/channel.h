@@ -84,6 +84,7 @@ typedef struct work_peer {
     bool told_dst;              /* by its first message; what comes later changes nothing,
                                    or a fold would store but the rest of its result       */
     bool ref_in;                /* a message came by reference                            */
+    size_t ahead;               /* bytes of the present fold's result that were sent      */
 } work_peer;
 
 /* ---- Out ---- */
@@ -97,6 +98,9 @@ ring_status channel_post(posted *message);
 /** Sends as much of an eager or relayed message as goes now. RING_IN_PROGRESS: not its turn, or no
  *  room; the caller keeps @p message and calls again. */
 ring_status channel_send(posted *message);
+/** Sends whole segments of a message of which @p ready bytes are there, but for its last one, as
+ * far as they go now: @p message->done says how far. What is left is for channel_post(). */
+ring_status channel_send_ahead(posted *message, size_t ready);
 /** Room for the next carried frame of a relayed message; RING_IN_PROGRESS as above. */
 ring_status channel_reserve(channel *c, uint64_t number, void **room);
 /** Sends a frame from the room that was reserved: bytes [done, done + bytes) of a message.
@@ -133,6 +137,11 @@ ring_status channel_fetch(struct work *work, channel *c, char *to, uint64_t ref,
 static inline bool channel_transfers(const channel *c)
 {
     return (c->link->transport->powers & TRANSPORT_REACHES) != 0;
+}
+/** @return true if all that the channel sends is copied at once. */
+static inline bool channel_copies(const channel *c)
+{
+    return (c->link->transport->powers & TRANSPORT_COPIES) != 0;
 }
 /** @return a reference to memory of the work that the channel's peer can use, 0: none. */
 uint64_t channel_ref(const struct work *work, const channel *c, const char *at, size_t bytes);

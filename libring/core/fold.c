@@ -2,9 +2,9 @@
  *
  * The fold: combines chunks of several ranks, left to right, and puts the result to several
  * places in one pass. Inputs are local, mapped (by reference) or carried by segments.
- * Outputs are local, stored into a peer's mapped buffer, sent afterwards from the local output,
- * or, where there is none, relayed: put segment by segment into the room of the next link.
- * If nothing is carried in or relayed a pass covers all that a turn may, else one segment.
+ * Outputs are local, stored into a peer's mapped buffer, sent from the local output behind the
+ * fold, or, where there is none, relayed: put segment by segment into the room of the next link. If
+ * nothing is carried in or relayed a pass covers all that a turn may, else one segment.
  *
  * An accelerator combines in its own time. The work is held meanwhile, with its inputs untaken and
  * its outputs unsent; the pass that finds it done gathers the same operands again and goes on from
@@ -189,6 +189,37 @@ static ring_status send_relayed(work *w, const fold_pass *pass, size_t elements,
     return RING_OK;
 }
 
+/* What the own output holds of a result for @p to. */
+static posted result_for(work *w, const fold_pass *pass, const operand *to)
+{
+    return (posted){.work = w,
+                    .peer = to->peer,
+                    .number = operand_message(w, to, true),
+                    .bytes = pass->total * to->width,
+                    .done = w->peers[to->peer].ahead,
+                    .by_value = true,
+                    .segment = w->program->segment * to->width};
+}
+
+/* A result that is carried from the own output follows the fold while it is in the caches. */
+static ring_status send_ahead(work *w, const fold_pass *pass)
+{
+    for (int i = 0; i < pass->o->outs; i++) {
+        const operand *to = &pass->outs[i];
+        if (to->peer == OPERAND_LOCAL || !channel_copies(w->peers[to->peer].on) ||
+            store_address(w, pass->o, to) != NULL)
+            continue;
+        const operand *twin = local_twin(pass, to);
+        if (twin == NULL)
+            continue;
+        posted message = result_for(w, pass, to);
+        message.data = operand_address(w, pass->o, twin) - w->position * to->width;
+        RING_TRY(channel_send_ahead(&message, w->position * to->width));
+        w->peers[to->peer].ahead = message.done;
+    }
+    return RING_OK;
+}
+
 /* Sent from the own output: put into the peer's where the link reaches both. */
 static void bind_twin(const work *w, const program_op *o, const operand *twin, const operand *to,
                       posted *message)
@@ -209,12 +240,8 @@ static void bind_twin(const work *w, const program_op *o, const operand *twin, c
 static ring_status announce(work *w, const fold_pass *pass, const operand *to)
 {
     const operand *twin = local_twin(pass, to);
-    posted message = {.work = w,
-                      .peer = to->peer,
-                      .number = operand_message(w, to, true),
-                      .bytes = pass->total * to->width,
-                      .by_value = true,
-                      .segment = w->program->segment * to->width};
+    posted message = result_for(w, pass, to);
+    w->peers[to->peer].ahead = 0;
     if (store_address(w, pass->o, to) != NULL)
         message.stored = true;
     else if (twin != NULL)
@@ -321,7 +348,10 @@ static ring_status fold_once(work *w, fold_pass *pass)
     RING_TRY(send_relayed(w, pass, elements, pass->total));
     w->position += elements;
     comm_count_moved(w->comm, elements * ring_dtype_size(w->call.dtype));
-    return last ? announce_all(w, pass) : RING_IN_PROGRESS;
+    if (last)
+        return announce_all(w, pass);
+    RING_TRY(w->by == NULL ? send_ahead(w, pass) : RING_OK);
+    return RING_IN_PROGRESS;
 }
 
 ring_status fold_run(work *w, const program_op *o, bool *moved)

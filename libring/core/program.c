@@ -183,7 +183,7 @@ static size_t slices_of(size_t longest, size_t slice)
  * while the other folds. On a wire it is the wire that takes the time. */
 static size_t segment_bytes(const lowering *low, size_t message)
 {
-    enum { FRAMES = 4, LEAST = 4096 };
+    enum { FRAMES = 2, LEAST = 8192 };
     const size_t part = (message / FRAMES + LEAST - 1) / LEAST * LEAST;
     if (!low->comm->maps_all)
         return TRANSPORT_SEGMENT;
