@@ -333,6 +333,11 @@ static void headers_that_no_producer_writes_are_damage(void **state)
     b->consumer.line = LINES - 1000;
     const transport_frame over_the_end = numbered(0, 64 * 999);
     expect_damage(b, turn, &over_the_end);
+    b->consumer.lines = LINES_OF_MANY; /* of a shorter ring's, too */
+    b->consumer.line = LINES_OF_MANY - 1000;
+    expect_damage(b, turn, &over_the_end);
+    skip.ext.bytes = LINES_OF_MANY;
+    expect_damage(b, turn, &skip);
 }
 
 static bool publish_empty(both_ends *b)

@@ -240,6 +240,36 @@ static void a_ring_has_no_name_and_cannot_shrink(void **state)
     close(fd);
 }
 
+static void a_limit_on_file_sizes_makes_rings_shorter(void **state)
+{
+    (void)state;
+    static char payload[TRANSPORT_SEGMENT];
+    transport_link *ends[2];
+    struct rlimit limit, low;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    low = (struct rlimit){.rlim_cur = 1000 << 10, .rlim_max = limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+    pair_open(&transport_shm, ends);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(((lines_link *)ends[i])->out.lines, LINES_OF_MANY);
+        assert_int_equal(((lines_link *)ends[i])->in.lines, LINES_OF_MANY);
+    }
+    for (uint64_t i = 0; i < 50; i++) {
+        const transport_frame frame = {.flags = FRAME_LONG,
+                                       .message = i,
+                                       .ext.bytes = TRANSPORT_SEGMENT};
+        const transport_frame *got;
+        const void *came;
+        memset(payload, (int)i, sizeof payload);
+        assert_int_equal(transport_shm.send(ends[0], &frame, payload, true), RING_OK);
+        assert_int_equal(transport_shm.peek(ends[1], &got, &came), RING_OK);
+        assert_memory_equal(came, payload, sizeof payload);
+        transport_shm.consume(ends[1]);
+    }
+    pair_close(ends);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
 /* ---- Wrong peers ----------------------------------------------------------------- */
 
 static int file_of(size_t bytes, int seals)
@@ -389,6 +419,7 @@ int main(void)
         cmocka_unit_test(a_link_needs_no_heap),
         cmocka_unit_test(a_quiet_link_holds_little_and_leaves_nothing),
         cmocka_unit_test(a_ring_has_no_name_and_cannot_shrink),
+        cmocka_unit_test(a_limit_on_file_sizes_makes_rings_shorter),
         cmocka_unit_test(files_that_may_shrink_or_have_the_wrong_size_are_refused),
         cmocka_unit_test(a_greeting_without_files_is_refused),
         cmocka_unit_test(a_full_table_of_descriptors_is_an_error_that_says_so),

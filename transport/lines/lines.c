@@ -79,7 +79,7 @@ static ring_status commit(lines_producer *p, uint32_t lines)
         return RING_OK;
     const size_t step = used < FAR_STEP ? COMMIT_STEP : FAR_STEP;
     const size_t whole = (used + step - 1) / step * step;
-    const size_t end = whole + step > sizeof(lines_ring) ? sizeof(lines_ring) : whole;
+    const size_t most = lines_bytes(p->lines), end = whole + step > most ? most : whole;
     int result = 0;
     do
         if (p->file >= 0)
@@ -106,6 +106,12 @@ ring_status lines_produce(lines_producer *p, lines_ring *ring, int file)
     return commit(p, LINES_NEAR + 1);
 }
 
+void lines_use(lines_producer *p, uint32_t most)
+{
+    if (most < p->lines)
+        p->lines = p->end = most;
+}
+
 void lines_produce_no_more(lines_producer *p)
 {
     if (p->lines > 0)
@@ -120,7 +126,7 @@ static bool find_place(lines_producer *p, uint32_t lines, uint32_t *at, uint32_t
 {
     const uint64_t taken = atomic_load(&p->ring->taken);
     const uint32_t theirs = (uint32_t)taken, behind = p->skips - (uint32_t)(taken >> 32);
-    if (theirs >= LINES || behind > 2)
+    if (theirs >= p->lines || behind > 2)
         return false; /* cannot be right: whoever waits for room has a deadline */
     const bool below = theirs <= p->line;
     const bool may_go_back = below && behind < 2 && lines < theirs;
@@ -209,7 +215,7 @@ bool lines_publish(lines_producer *p, const transport_frame *frame, const void *
 
 void lines_consume_from(lines_consumer *c, lines_ring *ring)
 {
-    *c = (lines_consumer){.ring = ring, .turn = 1};
+    *c = (lines_consumer){.ring = ring, .lines = LINES, .turn = 1};
 }
 
 static ring_status read_header(const lines_consumer *c, transport_frame *frame)
@@ -225,7 +231,7 @@ static ring_status read_header(const lines_consumer *c, transport_frame *frame)
 
 static ring_status follow_skip(lines_consumer *c, transport_frame *frame)
 {
-    if (frame->ext.bytes >= LINES)
+    if (frame->ext.bytes >= c->lines)
         return RING_ERR_PEER;
     c->line = (uint32_t)frame->ext.bytes;
     c->skips++;
@@ -239,7 +245,7 @@ ring_status lines_oldest(lines_consumer *c, transport_frame *frame)
         RING_TRY(follow_skip(c, frame));
     /* A second skip, and a frame that leaves no line for the next header, are damage too. */
     const size_t bytes = transport_behind(frame);
-    const bool fits = bytes <= TRANSPORT_SEGMENT && lines_of(bytes) < LINES - c->line;
+    const bool fits = bytes <= TRANSPORT_SEGMENT && lines_of(bytes) < c->lines - c->line;
     return fits && frame->flags != SKIP ? RING_OK : RING_ERR_PEER;
 }
 

@@ -76,6 +76,9 @@ _Static_assert(sizeof(line) == sizeof(transport_frame), "a header is a line");
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
                "words shared by processes need lock-free atomics");
 
+/** @return bytes of a ring of so many lines. A macro: it is a constant. */
+#define lines_bytes(lines) (offsetof(lines_ring, line) + (size_t)(lines) * sizeof(line))
+
 /** The producer's end. */
 typedef struct lines_producer {
     lines_ring *ring;
@@ -98,6 +101,7 @@ typedef struct lines_producer {
 typedef struct lines_consumer {
     lines_ring *ring;
     bool strict;
+    uint32_t lines;             /* that the ring has   */
     uint32_t turn, line, skips; /* of the oldest frame */
 } lines_consumer;
 
@@ -113,6 +117,9 @@ void lines_clear(lines_ring *ring);
 /** Starts as producer of @p ring, which was cleared, and commits its first lines.
  *  @param file  the file that @p ring maps from offset 0, -1 if it is plain memory. */
 ring_status lines_produce(lines_producer *p, lines_ring *ring, int file);
+
+/** Its ring has no more than @p most lines; before the first frame. */
+void lines_use(lines_producer *p, uint32_t most);
 
 /** Its ring counts no more among those of the process. It may have failed to start, or be zero. */
 void lines_produce_no_more(lines_producer *p);
@@ -134,6 +141,7 @@ static inline void *lines_payload(const lines_producer *p)
  *  @return true if the consumer sleeps and must be woken. */
 bool lines_publish(lines_producer *p, const transport_frame *frame, const void *payload);
 
+/** A ring of all LINES; whoever knows of less lowers c->lines. */
 void lines_consume_from(lines_consumer *c, lines_ring *ring);
 
 /** @return the word that holds c->turn once the oldest frame is there. */

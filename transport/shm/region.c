@@ -7,8 +7,11 @@
 #include <sys/stat.h>
 
 enum { PAGE = 4096, REGION = (sizeof(lines_ring) + PAGE - 1) / PAGE * PAGE };
+/* Under a limit on file sizes. Address space is the same, but the file ends before. */
+enum { SMALL_REGION = (lines_bytes(LINES_OF_MANY) + PAGE - 1) / PAGE * PAGE };
 
-_Static_assert(REGION / PAGE % 2 == 1, "regions have an odd number of pages");
+_Static_assert(REGION / PAGE % 2 == 1 && SMALL_REGION / PAGE % 2 == 1,
+               "regions have an odd number of pages");
 
 static ring_status region_map(int fd, lines_ring **ring)
 {
@@ -25,6 +28,8 @@ ring_status shm_region_create(int *fd, lines_ring **ring)
     if (*fd < 0)
         return fail(RING_ERR_SYSTEM, "creating shared memory (memfd_create): %m; see ulimit -n");
     ring_status status = fd_size_and_seal(*fd, REGION);
+    if (status == RING_ERR_MEMORY)
+        status = fd_size_and_seal(*fd, SMALL_REGION);
     if (status == RING_OK)
         status = region_map(*fd, ring);
     if (status != RING_OK)
@@ -40,13 +45,21 @@ ring_status shm_region_check_seals(int fd)
     return RING_OK;
 }
 
-ring_status shm_region_map(int fd, lines_ring **ring)
+uint32_t shm_region_lines(int fd)
 {
     struct stat file;
+    if (fstat(fd, &file) != 0)
+        return 0;
+    return file.st_size == REGION ? LINES : file.st_size == SMALL_REGION ? LINES_OF_MANY : 0;
+}
+
+ring_status shm_region_map(int fd, lines_ring **ring)
+{
     RING_TRY(shm_region_check_seals(fd));
-    if (fstat(fd, &file) != 0 || file.st_size != REGION)
-        return fail(RING_ERR_PEER, "the peer's lines are not %d bytes: another version of libring?",
-                    (int)REGION);
+    if (shm_region_lines(fd) == 0)
+        return fail(RING_ERR_PEER,
+                    "the peer's lines are neither %d nor %d bytes: another version of libring?",
+                    (int)REGION, (int)SMALL_REGION);
     return region_map(fd, ring);
 }
 

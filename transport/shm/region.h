@@ -17,6 +17,10 @@ ring_status shm_region_create(int *fd, lines_ring **ring);
 /** Maps the one behind @p fd, which a peer made, after checking that it is one. */
 ring_status shm_region_map(int fd, lines_ring **ring);
 
+/** @return lines of the one behind @p fd: LINES, LINES_OF_MANY, or 0 if it is none. Others of the
+ *  mapping must not be touched. */
+uint32_t shm_region_lines(int fd);
+
 /** NULL is allowed. */
 void shm_region_unmap(lines_ring *ring);
 

@@ -21,9 +21,10 @@
 typedef struct shm_link {
     lines_link lines; /* first: a transport_link is a shm_link */
     lines_ring *out, *in;
-    int file;         /* of `out`: pages are committed when first used */
-    void *peer_heap;  /* NULL: not mapped               */
-    size_t peer_span; /* of it                          */
+    int file;            /* of `out`: pages are committed when first used */
+    void *peer_heap;     /* NULL: not mapped               */
+    size_t peer_span;    /* of it                          */
+    uint32_t peer_lines; /* that its ring has */
     lines_greeting theirs;
 } shm_link;
 
@@ -78,6 +79,7 @@ static ring_status map_heap(shm_link *l, int fd, uint64_t span)
 static ring_status map_peer(shm_link *l, const int fds[SHM_PASS_FDS], uint64_t span)
 {
     RING_TRY(shm_region_map(fds[PASSED_RING], &l->in));
+    l->peer_lines = shm_region_lines(fds[PASSED_RING]);
     return map_heap(l, fds[PASSED_HEAP], span);
 }
 
@@ -122,6 +124,7 @@ static ring_status look_for_greeting(lines_link *lines)
     RING_TRY(sent);
     answer(l);
     lines_link_meet(lines, &l->theirs, l->in, l->peer_heap != NULL ? FRAME_REF : 0);
+    l->lines.in.lines = l->peer_lines;
     return RING_OK;
 }
 
@@ -132,6 +135,7 @@ static ring_status build(shm_link *l)
         log_debug("the shm link copies: %s", fail_text());
     RING_TRY(shm_region_create(&l->file, &l->out));
     RING_TRY(lines_produce(&l->lines.out, l->out, l->file));
+    lines_use(&l->lines.out, shm_region_lines(l->file));
     const ring_status status = greet(l);
     return status == RING_IN_PROGRESS ? RING_OK : status;
 }
