@@ -22,6 +22,7 @@ typedef struct bench {
     ring_comm_info info;
     FILE *json;
     size_t *counts; /* [ranks] of v-forms */
+    void **lists;   /* [2 * ranks] */
     bool told;      /* rank 0 has said why the run ends */
 } bench;
 
@@ -85,7 +86,8 @@ static ring_status open_memory(bench *b)
     RING_TRY(limit_size(b));
     self->times = calloc((size_t)b->options.iters, sizeof *self->times);
     b->counts = calloc((size_t)self->ranks, sizeof *b->counts);
-    if (!self->times || !b->counts)
+    b->lists = calloc(2 * (size_t)self->ranks, sizeof *b->lists);
+    if (!self->times || !b->counts || !b->lists)
         return give_up(b, RING_ERR_MEMORY, "no memory for the times; lower --iters");
     const ring_status status = perf_buffers_open(&self->buffers, b->options.sizes.max,
                                                  b->options.memory);
@@ -149,6 +151,7 @@ static ring_status measure_size(bench *b, perf_case c, size_t bytes)
     for (int rank = 0; rank < c.ranks; rank++)
         b->counts[rank] = c.count;
     c.counts = b->counts;
+    c.lists = b->lists;
     RING_TRY(measure_way(b, c, false, &out_of_place));
     RING_TRY(measure_way(b, c, true, &in_place));
     if (b->self.rank != 0)
@@ -275,6 +278,7 @@ static bool close_rank(bench *b, bool failed)
         perf_buffers_close(&b->self.buffers);
     free(b->self.times);
     free(b->counts);
+    free(b->lists);
     return output_close(b->json, b->options.json);
 }
 

@@ -115,6 +115,54 @@ static ring_status run_scatter_v(const perf_case *c, const void *src, void *dst,
     return ring_scatter_v(src, c->counts, NULL, dst, c->count, c->dtype, c->root, comm, call);
 }
 
+/* Where the blocks of a buffer lie. */
+static void **list_of(const perf_case *c, const void *at, bool is_dst)
+{
+    void **list = c->lists + (is_dst ? c->ranks : 0);
+    const size_t bytes = c->count * ring_dtype_size(c->dtype);
+    for (int rank = 0; rank < c->ranks; rank++)
+        list[rank] = (char *)(uintptr_t)at + (size_t)rank * bytes;
+    return list;
+}
+
+static const void *const *src_list(const perf_case *c, const void *src)
+{
+    return (const void *const *)list_of(c, src, false);
+}
+
+static ring_status run_all_gather_list(const perf_case *c, const void *src, void *dst,
+                                       ring_comm *comm, const ring_call *call)
+{
+    return ring_all_gather_list(src, list_of(c, dst, true), c->counts, c->dtype, comm, call);
+}
+
+static ring_status run_reduce_scatter_list(const perf_case *c, const void *src, void *dst,
+                                           ring_comm *comm, const ring_call *call)
+{
+    return ring_reduce_scatter_list(src_list(c, src), c->counts, dst, c->dtype, c->op, comm, call);
+}
+
+static ring_status run_all_to_all_list(const perf_case *c, const void *src, void *dst,
+                                       ring_comm *comm, const ring_call *call)
+{
+    return ring_all_to_all_list(src_list(c, src), c->counts, list_of(c, dst, true), c->counts,
+                                c->dtype, comm, call);
+}
+
+static ring_status run_gather_list(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                                   const ring_call *call)
+{
+    return ring_gather_list(src, c->count, list_of(c, dst, true), c->counts, c->dtype, c->root,
+                            comm, call);
+}
+
+static ring_status run_scatter_list(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                                    const ring_call *call)
+{
+    return ring_scatter_list(src_list(c, src), c->counts, dst, c->count, c->dtype, c->root, comm,
+                             call);
+}
+
 static ring_status run_barrier(const perf_case *c, const void *src, void *dst, ring_comm *comm,
                                const ring_call *call)
 {
@@ -346,6 +394,49 @@ static const perf_collective collectives[] = {
      .min_ranks = 1,
      .bus_factor = factor_once_round,
      .run = run_scatter_v,
+     .expect = expect_block_of_root},
+    {.name = "all_gather_list",
+     .moves = true,
+     .dst_blocks = true,
+     .in_place = true,
+     .min_ranks = 1,
+     .bus_factor = factor_once_round,
+     .run = run_all_gather_list,
+     .expect = expect_every_rank},
+    {.name = "reduce_scatter_list",
+     .reduces = true,
+     .moves = true,
+     .src_blocks = true,
+     .in_place = true,
+     .min_ranks = 1,
+     .bus_factor = factor_once_round,
+     .run = run_reduce_scatter_list,
+     .expect = expect_own_block},
+    {.name = "all_to_all_list",
+     .moves = true,
+     .src_blocks = true,
+     .dst_blocks = true,
+     .min_ranks = 1,
+     .bus_factor = factor_once_round,
+     .run = run_all_to_all_list,
+     .expect = expect_block_of_every_rank},
+    {.name = "gather_list",
+     .rooted = true,
+     .moves = true,
+     .dst_blocks = true,
+     .in_place = true,
+     .min_ranks = 1,
+     .bus_factor = factor_once_round,
+     .run = run_gather_list,
+     .expect = expect_every_rank_on_root},
+    {.name = "scatter_list",
+     .rooted = true,
+     .moves = true,
+     .src_blocks = true,
+     .in_place = true,
+     .min_ranks = 1,
+     .bus_factor = factor_once_round,
+     .run = run_scatter_list,
      .expect = expect_block_of_root},
     {.name = "sendrecv",
      .moves = true,

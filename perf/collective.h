@@ -20,6 +20,7 @@ typedef struct perf_case {
     int root, rank, ranks;
     size_t count;         /* the call's count: elements of one block */
     const size_t *counts; /* [ranks] for v-forms: all of them `count` */
+    void **lists;         /* [2 * ranks] for lists: room for the blocks' addresses, src first */
     bool in_place;
 } perf_case;
 

@@ -17,6 +17,8 @@ typedef struct request {
     void *dst;
     const ring_call *options; /* may be NULL */
     plan_shape shape;         /* v-forms */
+    bool listed;              /* what has blocks is a list of them */
+    const void *const *lists[2];
 } request;
 
 /* ---- Arguments; those that decide the program are checked where it is built ---------------- */
@@ -24,8 +26,8 @@ typedef struct request {
 static ring_status check_buffers(const program *p, const call_buffers *b)
 {
     const size_t align = ring_dtype_size(p->call.dtype);
-    const bool no_src = b->src == NULL && b->src_bytes > 0;
-    const bool no_dst = b->dst == NULL && b->dst_bytes > 0;
+    const bool no_src = b->src == NULL && b->src_bytes > 0 && b->lists[PLAN_SRC] == NULL;
+    const bool no_dst = b->dst == NULL && b->dst_bytes > 0 && b->lists[PLAN_DST] == NULL;
     if (no_src || no_dst)
         return fail(RING_ERR_ARGUMENT, "ring_%s: %s is NULL but has %zu elements", p->facts->name,
                     no_dst ? "dst" : "src", (no_dst ? b->dst_bytes : b->src_bytes) / align);
@@ -73,10 +75,42 @@ static ring_status find_accelerator(const program *p, const void *at, size_t byt
                 p->facts->name, bytes, at, (*by)->name);
 }
 
-static ring_status find_accelerators(const program *p, call_buffers *b)
+/* Of a list, whose blocks all are. */
+static ring_status find_of_list(const program *p, const void *const *list, int side, int ranks,
+                                const accelerator **by)
 {
-    RING_TRY(find_accelerator(p, b->src, b->src_bytes, &b->src_by));
-    RING_TRY(find_accelerator(p, b->dst, b->dst_bytes, &b->dst_by));
+    const size_t size = ring_dtype_size(p->call.dtype), *counts = p->shape.counts[side];
+    const accelerator *first = NULL, *next;
+    bool found = false;
+    for (int i = 0; i < ranks; i++) {
+        if (counts[i] == 0)
+            continue;
+        RING_TRY(find_accelerator(p, list[i], counts[i] * size, &next));
+        if (found && next != first)
+            return fail(RING_ERR_UNSUPPORTED,
+                        "ring_%s: blocks of %s lie in memory of several accelerators, or in the "
+                        "host's too",
+                        p->facts->name, side == PLAN_SRC ? "src" : "dst");
+        first = next;
+        found = true;
+    }
+    *by = first;
+    return RING_OK;
+}
+
+static ring_status find_of_side(const program *p, const call_buffers *b, int side, int ranks,
+                                const accelerator **by)
+{
+    if (b->lists[side] != NULL)
+        return find_of_list(p, b->lists[side], side, ranks, by);
+    return side == PLAN_SRC ? find_accelerator(p, b->src, b->src_bytes, by)
+                            : find_accelerator(p, b->dst, b->dst_bytes, by);
+}
+
+static ring_status find_accelerators(const program *p, call_buffers *b, int ranks)
+{
+    RING_TRY(find_of_side(p, b, PLAN_SRC, ranks, &b->src_by));
+    RING_TRY(find_of_side(p, b, PLAN_DST, ranks, &b->dst_by));
     if (b->src_by == NULL || b->dst_by == NULL || b->src_by == b->dst_by)
         return RING_OK;
     return fail(RING_ERR_UNSUPPORTED,
@@ -106,7 +140,7 @@ static ring_status take_scale(const program *p, const ring_call *options, call_b
 {
     const bool multiplies = p->facts->reduces && p->call.op == RING_PREMUL_SUM;
     const accelerator *by = b->dst_by != NULL ? b->dst_by : b->src_by;
-    b->scale = 1;
+    b->products.scale = 1;
     if (options->scale != NULL && !multiplies)
         return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.scale is for premul_sum",
                     p->facts->name);
@@ -117,21 +151,39 @@ static ring_status take_scale(const program *p, const ring_call *options, call_b
                     "ring_%s: premul_sum is not for memory of %s: multiply "
                     "before, and take the sum",
                     p->facts->name, by->name);
-    return read_scale(p, options->scale, &b->scale);
+    return read_scale(p, options->scale, &b->products.scale);
+}
+
+/* A side has a list where this rank has counts for it. */
+static ring_status take_lists(const program *p, const request *r, call_buffers *b)
+{
+    for (int side = 0; side < 2; side++) {
+        if (p->shape.counts[side] == NULL)
+            continue;
+        if (r->lists[side] == NULL)
+            return fail(RING_ERR_ARGUMENT, "ring_%s: the addresses of the blocks of %s are NULL",
+                        p->facts->name, side == PLAN_SRC ? "src" : "dst");
+        b->lists[side] = r->lists[side];
+    }
+    return RING_OK;
 }
 
 /* A rank that has no src of its own in a broadcast reads what it gets in dst. */
-static ring_status bind_buffers(const program *p, const request *r, call_buffers *b)
+static ring_status bind_buffers(ring_comm *comm, const program *p, const request *r,
+                                call_buffers *b)
 {
     *b = (call_buffers){.dst = p->dst_here ? r->dst : NULL,
                         .dst_bytes = p->dst_here ? p->dst_bytes : 0};
     const bool reads_dst = p->facts->result == PLAN_ROOTS && !p->src_here && !p->facts->src_blocks;
     b->src = p->src_here ? r->src : reads_dst ? b->dst : NULL;
     b->src_bytes = p->src_here ? p->src_bytes : reads_dst ? b->dst_bytes : 0;
+    if (r->listed)
+        RING_TRY(take_lists(p, r, b));
     RING_TRY(check_buffers(p, b));
     if (regions_have_devices())
-        RING_TRY(find_accelerators(p, b));
-    return check_overlap(p, b);
+        RING_TRY(find_accelerators(p, b, comm->ranks));
+    const bool has_list = b->lists[PLAN_SRC] != NULL || b->lists[PLAN_DST] != NULL;
+    return has_list ? lists_check(comm, p, b) : check_overlap(p, b);
 }
 
 /* What a caller's struct lacks is zero; what it has beyond this one is of a later version. */
@@ -212,7 +264,7 @@ static ring_status check(ring_comm *comm, request *r, prepared_call *c)
     RING_TRY(status);
     if (r->options != NULL)
         RING_TRY(read_options(c->program->facts->name, r->options, &c->options));
-    RING_TRY(bind_buffers(c->program, r, &c->buffers));
+    RING_TRY(bind_buffers(comm, c->program, r, &c->buffers));
     return take_scale(c->program, &c->options, &c->buffers);
 }
 
@@ -361,7 +413,10 @@ void ring_prepared_destroy(ring_prepared *prepared)
 /* ---- Collectives -------------------------------------------------------------------- */
 
 #define START(collective, dtype, op, root, count, src, dst) \
-    start(&(request){{collective, dtype, op, root, count, NULL, 0}, src, dst, call, {0}}, comm)
+    start( \
+        &(request){ \
+            {collective, dtype, op, root, count, NULL, 0}, src, dst, call, {0}, false, {NULL}}, \
+        comm)
 
 ring_status ring_all_reduce(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                             ring_comm *comm, const ring_call *call)
@@ -443,7 +498,13 @@ ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_
 /* ---- v-forms ------------------------------------------------------------------------------ */
 
 #define START_V(collective, dtype, op, root, src, dst, ...) \
-    start(&(request){{collective, dtype, op, root, 0, NULL, 0}, src, dst, call, {__VA_ARGS__}}, \
+    start(&(request){{collective, dtype, op, root, 0, NULL, 0}, \
+                     src, \
+                     dst, \
+                     call, \
+                     {__VA_ARGS__}, \
+                     false, \
+                     {NULL}}, \
           comm)
 
 ring_status ring_all_gather_v(const void *src, void *dst, const size_t *counts,
@@ -484,4 +545,54 @@ ring_status ring_scatter_v(const void *src, const size_t *counts, const size_t *
 {
     return START_V(PLAN_SCATTER_V, dtype, RING_SUM, root, src, dst, .own = count,
                    .counts = {counts, NULL}, .displs = {displs, NULL});
+}
+
+/* ---- Lists: v-forms whose blocks lie anywhere --------------------------------------------- */
+
+#define START_LIST(collective, dtype, op, root, src, dst, srcs, dsts, ...) \
+    start(&(request){{collective, dtype, op, root, 0, NULL, 0}, \
+                     src, \
+                     dst, \
+                     call, \
+                     {__VA_ARGS__}, \
+                     true, \
+                     {srcs, (const void *const *)(dsts)}}, \
+          comm)
+
+ring_status ring_all_gather_list(const void *src, void *const *dsts, const size_t *counts,
+                                 ring_dtype dtype, ring_comm *comm, const ring_call *call)
+{
+    return START_LIST(PLAN_ALL_GATHER_V, dtype, RING_SUM, 0, src, NULL, NULL, dsts,
+                      .counts = {NULL, counts});
+}
+
+ring_status ring_reduce_scatter_list(const void *const *srcs, const size_t *counts, void *dst,
+                                     ring_dtype dtype, ring_op op, ring_comm *comm,
+                                     const ring_call *call)
+{
+    return START_LIST(PLAN_REDUCE_SCATTER_V, dtype, op, 0, NULL, dst, srcs, NULL,
+                      .counts = {counts, NULL});
+}
+
+ring_status ring_all_to_all_list(const void *const *srcs, const size_t *src_counts,
+                                 void *const *dsts, const size_t *dst_counts, ring_dtype dtype,
+                                 ring_comm *comm, const ring_call *call)
+{
+    return START_LIST(PLAN_ALL_TO_ALL_V, dtype, RING_SUM, 0, NULL, NULL, srcs, dsts,
+                      .counts = {src_counts, dst_counts});
+}
+
+ring_status ring_gather_list(const void *src, size_t count, void *const *dsts, const size_t *counts,
+                             ring_dtype dtype, int root, ring_comm *comm, const ring_call *call)
+{
+    return START_LIST(PLAN_GATHER_V, dtype, RING_SUM, root, src, NULL, NULL, dsts, .own = count,
+                      .counts = {NULL, counts});
+}
+
+ring_status ring_scatter_list(const void *const *srcs, const size_t *counts, void *dst,
+                              size_t count, ring_dtype dtype, int root, ring_comm *comm,
+                              const ring_call *call)
+{
+    return START_LIST(PLAN_SCATTER_V, dtype, RING_SUM, root, NULL, dst, srcs, NULL, .own = count,
+                      .counts = {counts, NULL});
 }

@@ -88,6 +88,7 @@ static void end_parts(ring_comm *comm)
     programs_free(comm->programs);
     works_free(comm);
     scratch_free(comm);
+    free(comm->list_blocks);
     tuner_free(comm->tuner);
     plans_free(comm->plans);
     sleeper_free(comm);

@@ -89,9 +89,10 @@ struct ring_comm {
     bool telling;           /* a thread calls them */
     posted *spare_posts;
     scratch *scratches;
-    scratch *products;            /* memory for those of src and a factor */
-    size_t turn_bytes, turn_most; /* moved in this turn, and how much that may be */
-    double looked;                /* at the clock, last */
+    scratch *products;              /* memory for those of src and a factor */
+    struct list_block *list_blocks; /* [2 * ranks], for checks of lists; NULL: there were none */
+    size_t turn_bytes, turn_most;   /* moved in this turn, and how much that may be */
+    double looked;                  /* at the clock, last */
     comm_stall stall;
     statements statements;
     uint64_t calls;           /* collectives so far */
@@ -251,6 +252,16 @@ void scratch_free(ring_comm *comm);
 /** Most of it that one communicator uses at a time, and how much of a message is fetched to it at a
  *  time. */
 enum { SCRATCH_MOST = 8 << 20, STAGE_BYTES = 128 << 10 };
+
+/* ---- lists.c: v-forms whose blocks lie anywhere ---- */
+/** Checks where the blocks of b->lists lie, and that nothing overlaps that must not. */
+ring_status lists_check(ring_comm *comm, const program *p, const call_buffers *b);
+/** Memory of a work for what the next two note. */
+ring_status lists_make_room(work *w);
+void lists_bind(work *w, const call_buffers *b);
+/** Holds the regions of a side's blocks, as @p hold does. @return 0: not all lie in one. */
+uint64_t lists_hold(work *w, int side, uint64_t (*hold)(const void *, size_t));
+void lists_release(work *w);
 
 /* ---- products.c: RING_PREMUL_SUM ---- */
 /** Finds memory for the products of src and this rank's factor, which become the call's src. */

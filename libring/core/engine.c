@@ -85,7 +85,7 @@ static ring_status advance(work *w, bool *moved)
 {
     ring_assert(!w->finished && w->awaits == NULL && w->op <= w->program->op_count);
     ring_status status = is_open(w) ? RING_OK : open_gate(w);
-    if (status == RING_OK && w->lead->factors_of != NULL)
+    if (status == RING_OK && w->lead->products.missing)
         status = products_make(w, moved);
     if (status == RING_IN_PROGRESS)
         return work_hold(w);

@@ -2,16 +2,14 @@
  * Where an operand of the present op lies, and which message it is. */
 #include "comm.h"
 
-static const char *base_of(const work *w, const operand *at)
+static uintptr_t base_of(const work *w, const operand *at)
 {
-    switch (at->buffer) {
-    case PLAN_SRC:
-        return w->src;
-    case PLAN_SCRATCH:
-        return w->scratch;
-    default:
-        return w->dst;
-    }
+    if (at->buffer == PLAN_SCRATCH)
+        return (uintptr_t)w->scratch;
+    const int side = at->buffer == PLAN_SRC ? PLAN_SRC : PLAN_DST;
+    if (w->lists[side] != NULL)
+        return w->lists[side][at->block];
+    return side == PLAN_SRC ? (uintptr_t)w->src : (uintptr_t)w->dst;
 }
 
 /* Scratch memory holds the present slice alone. */
@@ -24,7 +22,7 @@ char *operand_address(const work *w, const program_op *o, const operand *at)
     ring_assert(at->peer == OPERAND_LOCAL && w->position <= program_count(w->program, o, w->slice));
     ring_assert(at->buffer != PLAN_DST || first <= w->dst_bytes);
     ring_assert(at->buffer != PLAN_SCRATCH || first <= w->program->scratch);
-    return (char *)(uintptr_t)base_of(w, at) + first;
+    return (char *)(base_of(w, at) + first);
 }
 
 uint64_t operand_message(const work *w, const operand *at, bool out)

@@ -4,6 +4,7 @@
 #include "prepared.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Locked after a communicator, never before. */
 static struct {
@@ -22,12 +23,28 @@ static void publish(prepared_call *c)
     pthread_mutex_unlock(&process.lock);
 }
 
+/* The caller's lists end with its call. */
+static void keep_lists(prepared_call *c, size_t bytes)
+{
+    char *room = (char *)(c + 1);
+    for (int side = 0; side < 2; side++) {
+        const void *const **list = &c->buffers.lists[side];
+        if (c->program == NULL)
+            *list = NULL;
+        if (*list != NULL)
+            *list = memcpy(room + (size_t)side * bytes, *list, bytes);
+    }
+}
+
 prepared_call *prepared_keep(const prepared_call *call)
 {
-    prepared_call *c = malloc(sizeof *c);
+    const size_t bytes = (size_t)call->comm->ranks * sizeof(void *); /* of a list */
+    const bool listed = call->program != NULL && call->program->facts->uneven;
+    prepared_call *c = malloc(sizeof *c + (listed ? 2 * bytes : 0));
     if (c == NULL)
         return NULL;
     *c = *call;
+    keep_lists(c, bytes);
     c->call.shape = NULL;
     c->stays = NULL;
     c->next = NULL;

@@ -16,22 +16,24 @@ ring_status products_place(ring_comm *comm, const program *p, call_buffers *b)
     const bool replaces_dst = p->facts->in_place == PLAN_SAME && p->dst_here;
     if (b->src_bytes == 0)
         return RING_OK;
-    b->factors_of = b->src;
+    b->products.missing = true;
+    b->products.of = b->src;
     if (!replaces_dst)
-        RING_TRY(scratch_take_products(comm, b->src_bytes, &b->products));
-    b->src = replaces_dst ? b->dst : b->products;
+        RING_TRY(scratch_take_products(comm, b->src_bytes, &b->products.memory));
+    b->src = replaces_dst ? b->dst : b->products.memory;
     return RING_OK;
 }
 
 /* ---- Multiplying --------------------------------------------------------------------------- */
 
-/* Elements of the i-th block of src, which is one where the call has no shape; gaps stay as they
+/* Elements of the present block of src, which is one where the call has no shape; gaps stay as they
  * are, for they may be no memory. @return false: there is none. */
-static bool find_block(const work *w, int i, size_t *first, size_t *count)
+static bool find_block(const work *w, size_t *first, size_t *count)
 {
     const program *p = w->program;
     const size_t *counts = p->shape.counts[PLAN_SRC], *displs = p->shape.displs[PLAN_SRC];
     const bool has_shape = p->facts->uneven && counts != NULL;
+    const int32_t i = w->products.block;
     if (i >= (has_shape ? w->comm->ranks : 1))
         return false;
     *first = has_shape ? displs[i] : 0;
@@ -42,13 +44,16 @@ static bool find_block(const work *w, int i, size_t *first, size_t *count)
 /* As much of a block as the turn may. */
 static void multiply(work *w, size_t first, size_t count)
 {
+    work_products *products = &w->products;
     const size_t size = ring_dtype_size(w->call.dtype);
     const size_t left = w->comm->turn_most - w->comm->turn_bytes;
-    const size_t elements = min_size(count - w->multiplied, max_size(left / size, 1));
-    const size_t at = (first + w->multiplied) * size;
-    kernel_scale((char *)(uintptr_t)w->src + at, w->factors_of + at, elements, w->call.dtype,
-                 w->scale);
-    w->multiplied += elements;
+    const size_t elements = min_size(count - products->done, max_size(left / size, 1));
+    const size_t at = (first + products->done) * size;
+    const uintptr_t of = products->list != NULL ? products->list[products->block]
+                                                : (uintptr_t)products->of;
+    kernel_scale((char *)(uintptr_t)w->src + at, (const char *)(of + at), elements, w->call.dtype,
+                 products->scale);
+    products->done += elements;
     comm_count_moved(w->comm, elements * size);
 }
 
@@ -57,16 +62,16 @@ ring_status products_make(work *w, bool *moved)
     size_t first, count;
     if (w != w->lead)
         return RING_IN_PROGRESS;
-    while (find_block(w, w->multiplied_blocks, &first, &count)) {
+    while (find_block(w, &first, &count)) {
         if (comm_turn_is_over(w->comm))
             return RING_IN_PROGRESS;
         *moved = true;
         multiply(w, first, count);
-        if (w->multiplied < count)
+        if (w->products.done < count)
             continue;
-        w->multiplied = 0;
-        w->multiplied_blocks++;
+        w->products.done = 0;
+        w->products.block++;
     }
-    w->factors_of = NULL;
+    w->products.missing = false;
     return RING_OK;
 }

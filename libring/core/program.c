@@ -52,13 +52,15 @@ static size_t scratch_offset(const lowering *low, int32_t chunk)
            plan_span_of(&low->layout, PLAN_SCRATCH, p->scratch_first, 1).offset;
 }
 
-static size_t element_offset(const lowering *low, const plan_loc *loc)
+static void place_operand(const lowering *low, const plan_loc *loc, operand *at)
 {
-    if (loc->buffer == PLAN_WIRE)
-        return 0;
+    plan_span span = {0};
     if (loc->buffer == PLAN_SCRATCH)
-        return scratch_offset(low, loc->chunk);
-    return plan_span_of(&low->layout, (plan_buffer)loc->buffer, loc->chunk, loc->chunks).offset;
+        span.offset = scratch_offset(low, loc->chunk);
+    else if (loc->buffer != PLAN_WIRE)
+        span = plan_span_of(&low->layout, (plan_buffer)loc->buffer, loc->chunk, loc->chunks);
+    at->offset = span.offset * at->width;
+    at->block = (int32_t)span.block;
 }
 
 static void add_operand(lowering *low, const plan_loc *loc, const plan_loc *partner, bool out)
@@ -72,7 +74,7 @@ static void add_operand(lowering *low, const plan_loc *loc, const plan_loc *part
                     .finish = out && loc->finish,
                     .accumulator = is_accumulator(loc, partner)};
     at->width = (uint8_t)(at->accumulator ? low->acc : low->element);
-    at->offset = element_offset(low, loc) * at->width;
+    place_operand(low, loc, at);
     if (loc->rank == low->plan->rank)
         return;
     at->peer = peer_index(low->plan, loc->rank);

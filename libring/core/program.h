@@ -25,6 +25,7 @@ typedef struct operand {
     bool accumulator; /* elements are accumulators                   */
     bool finish;      /* output: divided and rounded                 */
     uint32_t message; /* of the peer, in one run of the plan, from 0 */
+    int32_t block;    /* of v-forms: of the buffer, where it has several */
     size_t offset;    /* bytes into the local, or the peer's, buffer */
 } operand;
 

@@ -105,8 +105,9 @@ static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t 
     w->dst_by = buffers->dst_by;
     w->by = w->dst_by != NULL ? w->dst_by : w->src_by;
     w->program = p;
-    w->scratch = w->stage = w->products = NULL;
-    w->factors_of = NULL;
+    w->scratch = w->stage = NULL;
+    w->products = (work_products){0};
+    w->lists[PLAN_SRC] = w->lists[PLAN_DST] = NULL;
     w->op = w->runs = w->posted = w->waiters = 0;
     w->position = 0;
     w->phase = PHASE_NONE;
@@ -132,10 +133,28 @@ static void hold_regions(work *w)
 {
     uint64_t (*const hold)(const void *, size_t) = w->comm->registers ? automatic_hold
                                                                       : region_hold;
-    if (w->src_bytes > 0)
+    if (w->lists[PLAN_SRC] != NULL)
+        w->src_region = lists_hold(w, PLAN_SRC, hold);
+    else if (w->src_bytes > 0)
         w->src_region = hold(w->src, w->src_bytes);
-    if (w->dst_bytes > 0)
+    if (w->lists[PLAN_DST] != NULL)
+        w->dst_region = lists_hold(w, PLAN_DST, hold);
+    else if (w->dst_bytes > 0)
         w->dst_region = hold(w->dst, w->dst_bytes);
+}
+
+/* Of a list all blocks are held, or none is lent. */
+static bool may_lend_lists(const work *w)
+{
+    const work *lead = w->lead;
+    return (w->lists[PLAN_SRC] == NULL || lead->src_region != 0) &&
+           (w->lists[PLAN_DST] == NULL || lead->dst_region != 0);
+}
+
+static bool is_scratch(const work *w, const char *at)
+{
+    return (w->scratch != NULL && (size_t)(at - w->scratch) < w->program->scratch) ||
+           (w->stage != NULL && (size_t)(at - w->stage) < STAGE_BYTES);
 }
 
 bool work_may_lend(const work *w, const char *at)
@@ -144,17 +163,14 @@ bool work_may_lend(const work *w, const char *at)
         return w->lead->dst_region != 0;
     if (w->src != NULL && (size_t)(at - w->src) < w->src_bytes)
         return w->lead->src_region != 0;
-    return true;
+    return may_lend_lists(w) || is_scratch(w, at);
 }
 
 static void bind_lead(work *w, const call_buffers *buffers, program *p, const ring_call *options)
 {
     bind_work(w, buffers, p, 0);
-    w->factors_of = buffers->factors_of;
     w->products = buffers->products;
-    w->scale = buffers->scale;
-    w->multiplied = 0;
-    w->multiplied_blocks = 0;
+    lists_bind(w, buffers);
     w->seq = work_take_number(w->comm, &p->call, p->signature,
                               p->facts->pairwise ? p->peers[0].on : NULL);
     if (w->comm->reaches || regions_are_registered())
@@ -168,6 +184,8 @@ static void bind_part(work *w, const work *lead, const call_buffers *buffers, in
     bind_work(w, buffers, lead->program, index);
     w->lead = (work *)(uintptr_t)lead;
     w->seq = lead->seq;
+    w->lists[PLAN_SRC] = lead->lists[PLAN_SRC];
+    w->lists[PLAN_DST] = lead->lists[PLAN_DST];
     w->timeout = lead->timeout;
     w->gate = lead->gate != NULL ? event_hold(lead->gate) : NULL;
     w->on_done = NULL;
@@ -226,10 +244,12 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
     w->behind = NULL;
     if (p->channels > 1)
         status = take_parts(comm, p, p->channels - 1, &w->behind);
-    if (status == RING_OK && buffers.scale != 1)
+    if (status == RING_OK && buffers.products.scale != 1)
         status = products_place(comm, p, &buffers);
     if (status == RING_OK)
         status = prepare(w, p, options);
+    if (status == RING_OK && (buffers.lists[PLAN_SRC] != NULL || buffers.lists[PLAN_DST] != NULL))
+        status = lists_make_room(w);
     if (status != RING_OK) {
         give_back(w);
         return status;
@@ -314,8 +334,8 @@ void work_finish(work *w, ring_status status)
         scratch_give_back(comm, w->scratch);
     if (w->stage != NULL)
         scratch_give_back(comm, w->stage);
-    if (w->products != NULL)
-        scratch_give_back(comm, w->products);
+    if (w->products.memory != NULL)
+        scratch_give_back(comm, w->products.memory);
     if (w->gate != NULL)
         event_drop(w->gate);
     w->gate = NULL;
@@ -323,6 +343,8 @@ void work_finish(work *w, ring_status status)
         region_release(w->src_region);
         region_release(w->dst_region);
     }
+    if (w->list_room != NULL)
+        lists_release(w);
     w->status = status;
     w->finished = true;
     work_set_orphan(w, false);
@@ -399,6 +421,7 @@ void works_free(ring_comm *comm)
         if (w->handle != 0)
             handle_orphan(w->handle, w->finished ? w->status : RING_ERR_ABORTED);
         free(w->peers);
+        free(w->list_room);
         free(w);
     }
     while (comm->spare_posts != NULL) {

@@ -21,6 +21,17 @@ typedef enum work_phase {
     PHASE_FOLDING /* an accelerator combines */
 } work_phase;
 
+/** Products of src and this rank's factor, see products.c. */
+typedef struct work_products {
+    bool missing;          /* not all are made                         */
+    const char *of;        /* src as it was given                      */
+    const uintptr_t *list; /* or where its blocks lie, as work.lists   */
+    char *memory;          /* where they lie; NULL: not in memory of the communicator */
+    double scale;          /* the factor                               */
+    size_t done;           /* elements of the present block            */
+    int32_t block;
+} work_products;
+
 typedef struct work {
     struct ring_comm *comm;
     struct work *next, **link; /* among the works under way, in call order; or in the pool */
@@ -29,12 +40,10 @@ typedef struct work {
     uint64_t signature, seq;
     const char *src;
     char *dst, *scratch, *stage;
-    const char
-        *factors_of; /* of the lead: src as given, until all products with `scale` are made */
-    char *products;  /* memory for them, NULL: none of the communicator's */
-    double scale;
-    size_t multiplied; /* elements of the present block of src */
-    int32_t multiplied_blocks;
+    uintptr_t *lists[2]; /* of SRC and DST: where its first byte would lie by each of the blocks, if
+                            they lay one behind the other; NULL: it is one piece, src or dst */
+    struct list_room *list_room; /* for these; it stays with the work */
+    work_products products;      /* of the lead */
     size_t src_bytes, dst_bytes;
     uint64_t src_region, dst_region;    /* the lead's, held until the end; 0: of none */
     const accelerator *by;              /* who computes for it, NULL: the host               */
@@ -80,9 +89,10 @@ typedef struct call_buffers {
     void *dst;
     size_t src_bytes, dst_bytes;
     const accelerator *src_by, *dst_by; /* whose memory they are, NULL: the host's */
-    double scale;                       /* src is to be multiplied by; 1: by nothing */
-    const void *factors_of;             /* set by products_place(): src as given      */
-    char *products;                     /* and the memory behind src, if it took some */
+    work_products products;             /* scale 1: nothing is to be multiplied; the rest is set by
+                                           products_place() */
+    const void *const *lists[2]; /* of SRC and DST: where its [ranks] blocks lie; NULL: it is one
+                                    piece, src or dst */
 } call_buffers;
 
 /** The next number of such a call. @param packed  its signature, to be remembered.

@@ -306,6 +306,7 @@ typedef struct plan_layout {
 
 typedef struct plan_span {
     size_t offset, count; /* elements */
+    size_t block;         /* of the buffer, where blocks have lengths of their own; else 0 */
 } plan_span;
 
 /** Elements of chunks [chunk, chunk + chunks) in a buffer; in the vector for SCRATCH, whose

@@ -52,7 +52,8 @@ static plan_span uneven_span(const plan_layout *layout, plan_buffer buffer, size
     const plan_layout alone = {.count = uneven_count(layout, block)};
     const size_t begin = begin_of(&alone, parts, part);
     return (plan_span){.offset = uneven_begin(layout, buffer, block) + begin,
-                       .count = begin_of(&alone, parts, part + chunks) - begin};
+                       .count = begin_of(&alone, parts, part + chunks) - begin,
+                       .block = blocks_before(layout, buffer, block)};
 }
 
 plan_span plan_span_of(const plan_layout *layout, plan_buffer buffer, int chunk, int chunks)

@@ -205,6 +205,17 @@ static ring_status all_to_all_v(const rank_state *r, size_t count)
                              lengths[r->rank], displs, RING_FLOAT32, r->comm, NULL);
 }
 
+/* The same by addresses, with the sides' halves exchanged. */
+static ring_status all_to_all_list(const rank_state *r, size_t count)
+{
+    const size_t lengths[2][2] = {{count / 4, count / 8}, {count / 8, count / 4}};
+    float *other = r->buffer + count / 2;
+    const void *srcs[RANKS] = {other + count / 4, other};
+    void *dsts[RANKS] = {r->buffer, r->buffer + count / 4};
+    return ring_all_to_all_list(srcs, lengths[r->rank], dsts, lengths[r->rank], RING_FLOAT32,
+                                r->comm, NULL);
+}
+
 static ring_status broadcast(const rank_state *r, size_t count)
 {
     return ring_broadcast(r->buffer, r->buffer, count, RING_FLOAT32, 0, r->comm, NULL);
@@ -249,7 +260,7 @@ static const struct {
     {"all_gather", all_gather}, {"broadcast", broadcast},
     {"reduce", reduce},         {"barrier", barrier},
     {"send_recv", send_recv},   {"all_to_all_v", all_to_all_v},
-    {"premul_sum", premul_sum},
+    {"premul_sum", premul_sum}, {"all_to_all_list", all_to_all_list},
 };
 
 enum { COLLECTIVES = sizeof collectives / sizeof *collectives };

@@ -38,8 +38,8 @@ typedef struct trial {
     form kind;
     int rank, ranks, root;
     unsigned seed;
-    size_t most; /* elements of a block */
-    bool in_place;
+    size_t most;           /* elements of a block */
+    bool in_place, listed; /* listed: by the addresses of the blocks */
     oracle_case oracle;
     size_t counts[2][MOST], displs[2][MOST]; /* of src and dst */
     guarded src, dst;                        /* one and the same in place */
@@ -154,6 +154,39 @@ static trial prepare(form kind, int rank, int ranks, unsigned seed, size_t most)
     return t;
 }
 
+/* Empty ones lie nowhere. */
+static void list_blocks(const trial *t, int side, char *at, void **list)
+{
+    const size_t size = ring_dtype_size(t->oracle.dtype);
+    for (int i = 0; i < t->ranks; i++)
+        list[i] = t->counts[side][i] > 0 ? at + t->displs[side][i] * size : NULL;
+}
+
+static ring_status call_by_list(const trial *t, ring_comm *comm, const ring_call *call)
+{
+    void *srcs[MOST], *dsts[MOST], *dst = t->dst.at + t->dst_skip;
+    const void *src = t->src.at + t->src_skip;
+    const oracle_case *o = &t->oracle;
+    const size_t *all = t->counts[0], own = all[t->rank];
+    list_blocks(t, 0, (char *)t->src.at, srcs);
+    list_blocks(t, 1, (char *)t->dst.at, dsts);
+    const void *const *from = (const void *const *)srcs;
+    switch (t->kind) {
+    case ALL_GATHER:
+        return ring_all_gather_list(src, dsts, all, o->dtype, comm, call);
+    case REDUCE_SCATTER:
+        return ring_reduce_scatter_list(from, all, dst, o->dtype, o->op, comm, call);
+    case ALL_TO_ALL:
+        return ring_all_to_all_list(from, all, dsts, t->counts[1], o->dtype, comm, call);
+    case GATHER:
+        return ring_gather_list(src, own, takes(t) ? dsts : NULL, takes(t) ? all : NULL, o->dtype,
+                                t->root, comm, call);
+    default:
+        return ring_scatter_list(gives(t) ? from : NULL, gives(t) ? all : NULL, dst, own, o->dtype,
+                                 t->root, comm, call);
+    }
+}
+
 static ring_status call_it(const trial *t, ring_comm *comm)
 {
     const void *src = gives(t) ? t->src.at + t->src_skip : NULL;
@@ -164,7 +197,9 @@ static ring_status call_it(const trial *t, ring_comm *comm)
     const oracle_case *o = &t->oracle;
     const double factor = oracle_factor(o, t->rank);
     ring_call call = RING_CALL_INIT;
-    call.scale = o->op == RING_PREMUL_SUM ? &factor : NULL;
+    call.scale = o->op == RING_PREMUL_SUM && t->kind == REDUCE_SCATTER ? &factor : NULL;
+    if (t->listed)
+        return call_by_list(t, comm, &call);
     switch (t->kind) {
     case ALL_GATHER:
         return ring_all_gather_v(src, dst, all, dst_at, o->dtype, comm, NULL);
@@ -245,19 +280,29 @@ static const char *judge(const trial *t)
     return input_unchanged(t) ? NULL : "changed its input";
 }
 
-static int try_one(form kind, int rank, int ranks, unsigned seed, size_t most, ring_comm *comm)
+static int try_one(form kind, int rank, int ranks, unsigned seed, size_t most, bool listed,
+                   ring_comm *comm)
 {
     trial t = prepare(kind, rank, ranks, seed, most);
+    t.listed = listed;
     const ring_status status = call_it(&t, comm);
     const char *wrong = status == RING_OK ? judge(&t) : ring_last_error(comm);
     if (wrong != NULL)
-        fprintf(stderr, "form %d, rank %d of %d, seed %u, most %zu, %s %s%s: %s\n", (int)kind, rank,
-                ranks, seed, most, ring_dtype_name(t.oracle.dtype), ring_op_name(t.oracle.op),
-                t.in_place ? ", in place" : "", wrong);
+        fprintf(stderr, "form %d%s, rank %d of %d, seed %u, most %zu, %s %s%s: %s\n", (int)kind,
+                listed ? ", listed" : "", rank, ranks, seed, most, ring_dtype_name(t.oracle.dtype),
+                ring_op_name(t.oracle.op), t.in_place ? ", in place" : "", wrong);
     if (!t.in_place)
         guarded_free(&t.dst);
     guarded_free(&t.src);
     return wrong != NULL;
+}
+
+/* By displacements, by addresses, and each on some ranks. */
+static int try_ways(form kind, int rank, int ranks, unsigned seed, size_t most, ring_comm *comm)
+{
+    return try_one(kind, rank, ranks, seed, most, false, comm) != 0 ||
+           try_one(kind, rank, ranks, seed, most, true, comm) != 0 ||
+           try_one(kind, rank, ranks, seed, most, rank % 2 == 0, comm) != 0;
 }
 
 static int try_many(int rank, int ranks, harness_board *board, void *arg)
@@ -272,7 +317,7 @@ static int try_many(int rank, int ranks, harness_board *board, void *arg)
     for (int kind = 0; kind < FORMS; kind++)
         for (int size = 0; size < SIZES; size++)
             for (int i = 0; i < (size < 4 ? seeds : 1); i++)
-                if (try_one((form)kind, rank, ranks, seed++, most[size], comm) != 0)
+                if (try_ways((form)kind, rank, ranks, seed++, most[size], comm) != 0)
                     return 1;
     ring_comm_destroy(comm);
     return 0;

@@ -30,11 +30,12 @@ static void half_row_is_right(char **words, size_t count)
 static void every_collective_is_right_on_two_threads(void **state)
 {
     (void)state;
-    static const char *const names[] = {"all_reduce", "reduce_scatter", "all_gather",
-                                        "broadcast",  "reduce",         "gather",
-                                        "scatter",    "all_gather_v",   "reduce_scatter_v",
-                                        "gather_v",   "scatter_v",      "scan",
-                                        "exscan"};
+    static const char *const names[] = {"all_reduce",  "reduce_scatter",  "all_gather",
+                                        "broadcast",   "reduce",          "gather",
+                                        "scatter",     "all_gather_v",    "reduce_scatter_v",
+                                        "gather_v",    "scatter_v",       "scan",
+                                        "exscan",      "all_gather_list", "reduce_scatter_list",
+                                        "gather_list", "scatter_list"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_int_equal(shell(RINGPERF "%s -t 2 -b 8 -e 512K -f 8 -n 3", names[i]), 0);
         assert_int_equal(shell_rows(row_is_right), 6);
@@ -50,6 +51,8 @@ static void what_has_no_in_place_form_leaves_it_out(void **state)
     assert_int_equal(shell(RINGPERF "all_to_all -t 3 -b 24 -e 96K -f 8 -n 3"), 0);
     assert_int_equal(shell_rows(half_row_is_right), 5);
     assert_int_equal(shell(RINGPERF "alltoallv -t 3 -b 24 -e 96K -f 8 -n 3"), 0);
+    assert_int_equal(shell_rows(half_row_is_right), 5);
+    assert_int_equal(shell(RINGPERF "all_to_all_list -t 3 -b 24 -e 96K -f 8 -n 3"), 0);
     assert_int_equal(shell_rows(half_row_is_right), 5);
     assert_int_equal(shell(RINGPERF "barrier -t 2 -n 3"), 0);
     assert_int_equal(shell_rows(half_row_is_right), 1);

@@ -511,6 +511,52 @@ ring_status ring_scatter_v(const void *src, const size_t *counts, const size_t *
                            size_t count, ring_dtype dtype, int root, ring_comm *comm,
                            const ring_call *call);
 
+/* Lists: v-forms whose blocks are buffers of their own, at any addresses: `srcs` or `dsts` are
+ * [ranks] addresses, one for each rank's block, and `counts` their [ranks] elements. An empty block
+ * may be NULL. What is written overlaps nothing; blocks of srcs that are not reduced may overlap
+ * each other. Other memory may lie between blocks, and is not touched. "In place": the own block of
+ * the list is the other buffer. Arrays are read before the call returns. Other addresses cost
+ * nothing: a program is kept for the counts alone, and serves the v-form without displacements as
+ * well. Ranks need not agree on which of the two they call, and messages name the v-form. A side's
+ * blocks lie all in memory of one accelerator, or none does. Over links that reach memory, all
+ * blocks of a side lie in regions, or are carried. Cost: that of the v-form, and a sort of the
+ * addresses. */
+
+/** Every rank gets all ranks' blocks, each at its own address.
+ *  @param src  [counts[rank]]; @param dsts  block r has counts[r] elements; in place if
+ *  src == dsts[rank]. @param counts  the same on every rank: others are RING_ERR_MISMATCH. */
+ring_status ring_all_gather_list(const void *src, void *const *dsts, const size_t *counts,
+                                 ring_dtype dtype, ring_comm *comm, const ring_call *call);
+
+/** Rank r gets the reduction of all ranks' srcs[r].
+ *  @param srcs  block r has counts[r] elements; they lie apart; @param dst [counts[rank]]; in place
+ *  if dst == srcs[rank]. @param counts  the same on every rank: others are RING_ERR_MISMATCH. */
+ring_status ring_reduce_scatter_list(const void *const *srcs, const size_t *counts, void *dst,
+                                     ring_dtype dtype, ring_op op, ring_comm *comm,
+                                     const ring_call *call);
+
+/** Rank r gets every rank's srcs[r], that of rank s at dsts[s]. Never in place.
+ *  @param src_counts  to each rank; @param dst_counts from each rank: as many as it gives, else
+ *  RING_ERR_MISMATCH with both numbers. */
+ring_status ring_all_to_all_list(const void *const *srcs, const size_t *src_counts,
+                                 void *const *dsts, const size_t *dst_counts, ring_dtype dtype,
+                                 ring_comm *comm, const ring_call *call);
+
+/** The root gets all ranks' blocks, each at its own address.
+ *  @param src  [count]; @param count  what this rank gives: counts[rank] of the root's, else
+ *  RING_ERR_MISMATCH with both numbers. In place if src == dsts[rank] on the root.
+ *  @param dsts, counts  read on the root only (may be NULL elsewhere). */
+ring_status ring_gather_list(const void *src, size_t count, void *const *dsts, const size_t *counts,
+                             ring_dtype dtype, int root, ring_comm *comm, const ring_call *call);
+
+/** Rank r gets srcs[r] of the root.
+ *  @param srcs, counts  read on the root only (may be NULL elsewhere). @param dst  [count];
+ *  @param count  what this rank gets: counts[rank] of the root's, else RING_ERR_MISMATCH with both
+ *  numbers. In place if dst == srcs[rank] on the root. */
+ring_status ring_scatter_list(const void *const *srcs, const size_t *counts, void *dst,
+                              size_t count, ring_dtype dtype, int root, ring_comm *comm,
+                              const ring_call *call);
+
 /** Returns when every rank has called it. */
 ring_status ring_barrier(ring_comm *comm, const ring_call *call);
 

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lists: v-forms whose blocks lie at addresses of their own. The program is that of a v-form whose
+ * blocks lie one behind the other, whatever the addresses: so new ones need no new program. An
+ * operand knows its block and its place in that row; a work has, for each block, where the row
+ * would begin if it were all there.
+ */
+#include "comm.h"
+
+#include "regions.h"
+
+#include <stdlib.h>
+
+typedef struct list_block {
+    uintptr_t begin, end;
+    int rank, side;
+} list_block;
+
+/* ---- Checks ------------------------------------------------------------------------------ */
+
+static const char *side_name(int side)
+{
+    return side == PLAN_SRC ? "src" : "dst";
+}
+
+static ring_status check_addresses(const program *p, int side, const void *const *list, int ranks)
+{
+    const size_t size = ring_dtype_size(p->call.dtype), *counts = p->shape.counts[side];
+    for (int i = 0; i < ranks; i++) {
+        if (counts[i] > 0 && list[i] == NULL)
+            return fail(RING_ERR_ARGUMENT, "ring_%s: block %d of %s is NULL but has %zu elements",
+                        p->facts->name, i, side_name(side), counts[i]);
+        if (counts[i] > 0 && (uintptr_t)list[i] % size != 0)
+            return fail(RING_ERR_ARGUMENT,
+                        "ring_%s: block %d of %s must be aligned to %zu bytes, for %s",
+                        p->facts->name, i, side_name(side), size, ring_dtype_name(p->call.dtype));
+    }
+    return RING_OK;
+}
+
+static int add_block(list_block *all, int used, const void *at, size_t bytes, int rank, int side)
+{
+    if (bytes > 0)
+        all[used++] = (list_block){(uintptr_t)at, (uintptr_t)at + bytes, rank, side};
+    return used;
+}
+
+static int add_list(list_block *all, int used, const program *p, const void *const *list, int side,
+                    int ranks)
+{
+    const size_t size = ring_dtype_size(p->call.dtype);
+    for (int i = 0; i < ranks; i++)
+        used = add_block(all, used, list[i], p->shape.counts[side][i] * size, i, side);
+    return used;
+}
+
+/* In place the one piece is a block of the list, and listed once. @return how many. */
+static int collect(list_block *all, const program *p, const call_buffers *b, int ranks)
+{
+    const int rank = p->shape.rank;
+    const void *const *src = b->lists[PLAN_SRC], *const *dst = b->lists[PLAN_DST];
+    int used = 0;
+    if (src != NULL)
+        used = add_list(all, used, p, src, PLAN_SRC, ranks);
+    if (dst != NULL)
+        used = add_list(all, used, p, dst, PLAN_DST, ranks);
+    if (src == NULL && b->src != dst[rank])
+        used = add_block(all, used, b->src, b->src_bytes, rank, PLAN_SRC);
+    if (dst == NULL && b->dst != src[rank])
+        used = add_block(all, used, b->dst, b->dst_bytes, rank, PLAN_DST);
+    return used;
+}
+
+/* By address. Mostly they are so already, or nearly. Takes no memory. */
+static void sort(list_block *all, int count)
+{
+    int gap = 1;
+    while (gap < count / 3)
+        gap = 3 * gap + 1;
+    for (; gap > 0; gap /= 3)
+        for (int i = gap; i < count; i++) {
+            const list_block moved = all[i];
+            int at = i;
+            for (; at >= gap && all[at - gap].begin > moved.begin; at -= gap)
+                all[at] = all[at - gap];
+            all[at] = moved;
+        }
+}
+
+static ring_status overlap(const program *p, const list_block *a, const list_block *b)
+{
+    return fail(RING_ERR_ARGUMENT,
+                "ring_%s: the blocks of ranks %d (%s) and %d (%s) overlap, at %p and %p",
+                p->facts->name, a->rank, side_name(a->side), b->rank, side_name(b->side),
+                (void *)a->begin, (void *)b->begin);
+}
+
+/* What is only read may overlap, unless it is reduced, as in v-forms. */
+static ring_status check_apart(const program *p, const list_block *all, int count)
+{
+    const list_block *last[2] = {NULL, NULL}; /* that ends last, of those before */
+    for (const list_block *b = all; b < all + count; b++) {
+        for (int side = 0; side < 2; side++) {
+            const bool both_read = b->side == PLAN_SRC && side == PLAN_SRC && !p->facts->reduces;
+            if (!both_read && last[side] != NULL && last[side]->end > b->begin)
+                return overlap(p, last[side], b);
+        }
+        if (last[b->side] == NULL || last[b->side]->end < b->end)
+            last[b->side] = b;
+    }
+    return RING_OK;
+}
+
+ring_status lists_check(ring_comm *comm, const program *p, const call_buffers *b)
+{
+    const size_t most = 2 * (size_t)comm->ranks;
+    for (int side = 0; side < 2; side++)
+        if (b->lists[side] != NULL)
+            RING_TRY(check_addresses(p, side, b->lists[side], comm->ranks));
+    if (comm->list_blocks == NULL)
+        comm->list_blocks = malloc(most * sizeof *comm->list_blocks);
+    if (comm->list_blocks == NULL)
+        return fail(RING_ERR_MEMORY, "checking the blocks of ring_%s", p->facts->name);
+    const int count = collect(comm->list_blocks, p, b, comm->ranks);
+    sort(comm->list_blocks, count);
+    return check_apart(p, comm->list_blocks, count);
+}
+
+/* ---- A work ------------------------------------------------------------------------------- */
+
+struct list_room {
+    int held;          /* regions */
+    uint64_t *regions; /* [2 * ranks] */
+    uintptr_t bases[]; /* [2][ranks] */
+};
+
+/* Of the heap, which nobody need release. */
+static const uint64_t HELD_APART = (uint64_t)REGION_HEAP_ID << REGION_OFFSET_BITS;
+
+ring_status lists_make_room(work *w)
+{
+    const size_t places = 2 * (size_t)w->comm->ranks;
+    if (w->list_room != NULL)
+        return RING_OK;
+    struct list_room *room = malloc(sizeof *room +
+                                    places * (sizeof *room->bases + sizeof *room->regions));
+    if (room == NULL)
+        return fail(RING_ERR_MEMORY, "noting where the blocks of a call lie");
+    room->held = 0;
+    room->regions = (uint64_t *)(void *)(room->bases + places);
+    w->list_room = room;
+    return RING_OK;
+}
+
+static uintptr_t *bind_side(const work *w, int side, const void *const *list)
+{
+    const int ranks = w->comm->ranks;
+    const size_t size = ring_dtype_size(w->call.dtype);
+    uintptr_t *bases = w->list_room->bases + side * ranks;
+    for (int i = 0; i < ranks; i++)
+        bases[i] = (uintptr_t)list[i] - w->program->shape.displs[side][i] * size;
+    return bases;
+}
+
+/* Products lie in one piece, whatever they are of. */
+void lists_bind(work *w, const call_buffers *b)
+{
+    for (int side = 0; side < 2; side++)
+        if (b->lists[side] != NULL)
+            w->lists[side] = bind_side(w, side, b->lists[side]);
+    if (!w->products.missing)
+        return;
+    w->products.list = w->lists[PLAN_SRC];
+    w->lists[PLAN_SRC] = NULL;
+}
+
+uint64_t lists_hold(work *w, int side, uint64_t (*hold)(const void *, size_t))
+{
+    const plan_shape *shape = &w->program->shape;
+    const size_t size = ring_dtype_size(w->call.dtype);
+    struct list_room *room = w->list_room;
+    for (int i = 0; i < w->comm->ranks; i++) {
+        const size_t bytes = shape->counts[side][i] * size;
+        const char *at = (const char *)(w->lists[side][i] + shape->displs[side][i] * size);
+        const uint64_t held = bytes > 0 ? hold(at, bytes) : 0;
+        if (held != 0)
+            room->regions[room->held++] = held;
+        else if (bytes > 0)
+            return 0;
+    }
+    return HELD_APART;
+}
+
+void lists_release(work *w)
+{
+    struct list_room *room = w->list_room;
+    while (room->held > 0)
+        region_release(room->regions[--room->held]);
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Lists: what differs from the v-forms, of which test_uneven draws the values of both. Blocks of
+ * several kinds of memory, in any order; new addresses at each call; options; what is wrong.
+ * Usage: test_coll_lists TRANSPORT */
+#include "doubles/far.h"
+#include "harness.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { MOST = 4 };
+
+static const char *transport_name;
+
+static void run(int ranks, harness_body body)
+{
+    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
+}
+
+/* What rank @p from gives rank @p to. */
+static int32_t value(int from, int to, int round, size_t i)
+{
+    return from * 1000003 + to * 10007 + round * 101 + (int32_t)i;
+}
+
+static size_t count_of(int from, int to, size_t most)
+{
+    return (from + 2 * to) % 4 == 1 ? 0 : most / (size_t)(1 + (from + to) % 3);
+}
+
+/* ---- Blocks of all kinds --------------------------------------------------------------------- */
+
+/* Plain, shared and registered in turns. */
+static int32_t *new_block(int kind, size_t count)
+{
+    void *block = NULL;
+    if (kind % 3 == 1)
+        return ring_mem_alloc(&block, (count + 1) * sizeof(int32_t)) == RING_OK ? block : NULL;
+    block = calloc(count + 1, sizeof(int32_t));
+    if (kind % 3 == 2 && ring_mem_register(block, (count + 1) * sizeof(int32_t)) != RING_OK)
+        return NULL;
+    return block;
+}
+
+static void free_block(int kind, int32_t *block)
+{
+    if (kind % 3 == 2)
+        ring_mem_deregister(block);
+    if (kind % 3 == 1)
+        ring_mem_free(block);
+    else
+        free(block);
+}
+
+typedef struct blocks {
+    int32_t *at[MOST];
+    size_t counts[MOST];
+} blocks;
+
+static int make_blocks(blocks *b, int rank, int ranks, bool gives, size_t most, int kind)
+{
+    for (int i = 0; i < ranks; i++) {
+        const int peer = ranks - 1 - i; /* of several: not in the order of addresses */
+        b->counts[peer] = gives ? count_of(rank, peer, most) : count_of(peer, rank, most);
+        b->at[peer] = new_block(kind + i, b->counts[peer]);
+        EXPECT(b->at[peer] != NULL, "no memory");
+        b->at[peer][b->counts[peer]] = -1;
+    }
+    return 0;
+}
+
+static void drop_blocks(blocks *b, int ranks, int kind)
+{
+    for (int i = 0; i < ranks; i++)
+        free_block(kind + i, b->at[ranks - 1 - i]);
+}
+
+static void fill(const blocks *b, int rank, int ranks, int round)
+{
+    for (int to = 0; to < ranks; to++)
+        for (size_t i = 0; i < b->counts[to]; i++)
+            b->at[to][i] = value(rank, to, round, i);
+}
+
+static int compare(const blocks *b, int rank, int ranks, int round)
+{
+    for (int from = 0; from < ranks; from++) {
+        for (size_t i = 0; i < b->counts[from]; i++)
+            EXPECT(b->at[from][i] == value(from, rank, round, i), "round %d, from %d, element %zu",
+                   round, from, i);
+        EXPECT(b->at[from][b->counts[from]] == -1, "round %d, from %d: wrote behind it", round,
+               from);
+    }
+    return 0;
+}
+
+static ring_status exchange(const blocks *src, const blocks *dst, ring_comm *comm,
+                            const ring_call *call)
+{
+    return ring_all_to_all_list((const void *const *)src->at, src->counts, (void *const *)dst->at,
+                                dst->counts, RING_INT32, comm, call);
+}
+
+static int one_exchange(int rank, int ranks, size_t most, int round, ring_comm *comm)
+{
+    blocks src, dst;
+    EXPECT(make_blocks(&src, rank, ranks, true, most, round) == 0, "src");
+    EXPECT(make_blocks(&dst, rank, ranks, false, most, round + 1) == 0, "dst");
+    fill(&src, rank, ranks, round);
+    EXPECT_OK(exchange(&src, &dst, comm, NULL));
+    const int wrong = compare(&dst, rank, ranks, round);
+    drop_blocks(&src, ranks, round);
+    drop_blocks(&dst, ranks, round + 1);
+    return wrong;
+}
+
+/* New memory at each call, which costs no program. */
+static int exchange_all(int rank, int ranks, harness_board *board, void *arg)
+{
+    static const size_t most[] = {5, 3000, 200000};
+    ring_comm_info info = {.size = sizeof info};
+    ring_comm *comm;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    for (size_t k = 0; k < sizeof most / sizeof *most; k++)
+        for (int round = 0; round < 6; round++)
+            EXPECT(one_exchange(rank, ranks, most[k], round, comm) == 0, "%zu elements", most[k]);
+    EXPECT_OK(ring_comm_get_info(comm, &info));
+    EXPECT(info.lowered == sizeof most / sizeof *most, "%llu programs",
+           (unsigned long long)info.lowered);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_blocks_lie_in_any_memory(void **state)
+{
+    (void)state;
+    run(1, exchange_all);
+    run(2, exchange_all);
+    run(4, exchange_all);
+}
+
+/* ---- Options --------------------------------------------------------------------------------- */
+
+/* Arrays of a call are the caller's again when it returns, whenever the call begins. */
+static int kept_calls(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { MOST_ELEMENTS = 50000 };
+    ring_comm *comm;
+    ring_event *event;
+    ring_work *work;
+    ring_prepared *prepared;
+    blocks src, dst;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT(make_blocks(&src, rank, ranks, true, MOST_ELEMENTS, 0) == 0, "src");
+    EXPECT(make_blocks(&dst, rank, ranks, false, MOST_ELEMENTS, 1) == 0, "dst");
+    for (int round = 0; round < 4; round++) {
+        blocks src_gone = src, dst_gone = dst;
+        ring_call call = RING_CALL_INIT;
+        EXPECT_OK(ring_event_create(&event));
+        if (round % 2 == 0)
+            call.prepared = &prepared;
+        else
+            EXPECT_OK(ring_group_start());
+        if (round == 1) {
+            call.work = &work;
+            call.after = event;
+        }
+        EXPECT_OK(exchange(&src_gone, &dst_gone, comm, &call));
+        memset(&src_gone, 0xff, sizeof src_gone);
+        memset(&dst_gone, 0xff, sizeof dst_gone);
+        fill(&src, rank, ranks, round);
+        if (round % 2 == 0)
+            EXPECT_OK(ring_prepared_start(prepared, NULL));
+        else
+            EXPECT_OK(ring_group_end());
+        if (round % 2 == 0)
+            ring_prepared_destroy(prepared);
+        EXPECT_OK(ring_event_set(event, RING_OK));
+        if (round == 1)
+            EXPECT_OK(ring_wait(&work));
+        ring_event_destroy(event);
+        EXPECT(compare(&dst, rank, ranks, round) == 0, "round %d", round);
+    }
+    drop_blocks(&src, ranks, 0);
+    drop_blocks(&dst, ranks, 1);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_arrays_are_read_before_the_call_returns(void **state)
+{
+    (void)state;
+    run(2, kept_calls);
+    run(3, kept_calls);
+}
+
+/* Each rank's blocks times its factor. */
+static int products(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { COUNT = 4000 };
+    const double factor = rank + 0.5;
+    const size_t counts[MOST] = {COUNT, 0, COUNT / 2, 7};
+    float *blocks_of[MOST], *dst = calloc(COUNT, sizeof *dst);
+    ring_call call = RING_CALL_INIT;
+    ring_comm *comm;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    for (int b = ranks - 1; b >= 0; b--) {
+        blocks_of[b] = counts[b] > 0 ? malloc(counts[b] * sizeof(float)) : NULL;
+        for (size_t i = 0; i < counts[b]; i++)
+            blocks_of[b][i] = (float)((int)i % 30 - b);
+    }
+    call.scale = &factor;
+    EXPECT_OK(ring_reduce_scatter_list((const void *const *)blocks_of, counts, dst, RING_FLOAT32,
+                                       RING_PREMUL_SUM, comm, &call));
+    const float all = (float)(ranks * (ranks - 1) / 2) + 0.5F * (float)ranks;
+    for (size_t i = 0; i < counts[rank]; i++) {
+        EXPECT(dst[i] == all * (float)((int)i % 30 - rank), "element %zu: %g", i, (double)dst[i]);
+        EXPECT(blocks_of[rank][i] == (float)((int)i % 30 - rank), "src was changed");
+    }
+    for (int b = 0; b < ranks; b++)
+        free(blocks_of[b]);
+    free(dst);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_blocks_are_multiplied_where_they_lie(void **state)
+{
+    (void)state;
+    run(2, products);
+    run(4, products);
+}
+
+/* ---- What is wrong --------------------------------------------------------------------------- */
+
+#define REFUSED(call, text) \
+    do { \
+        EXPECT((call) == RING_ERR_ARGUMENT, "not refused"); \
+        EXPECT(strstr(ring_last_error(NULL), text) != NULL, "%s", ring_last_error(NULL)); \
+    } while (0)
+
+static int wrong_arguments(int rank, int ranks, harness_board *board, void *arg)
+{
+    const size_t two[2] = {2, 2}, second[2] = {0, 2};
+    float x[8] = {0}, y[8];
+    void *apart[2] = {y + 4, y}, *over[2] = {y, y + 1}, *askew[2] = {y, (char *)y + 9};
+    void *hole[2] = {NULL, y}, *own[2] = {x, x + 2};
+    const void *const *over_src = (const void *const *)over, *const *own_src = (void *)own;
+    ring_comm *comm;
+    (void)ranks, (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    REFUSED(ring_all_gather_list(x, NULL, two, RING_FLOAT32, comm, NULL),
+            "the addresses of the blocks of dst are NULL");
+    REFUSED(ring_all_gather_list(x, apart, NULL, RING_FLOAT32, comm, NULL), "counts of dst");
+    REFUSED(ring_all_gather_list(x, hole, two, RING_FLOAT32, comm, NULL),
+            "block 0 of dst is NULL but has 2 elements");
+    REFUSED(ring_all_gather_list(x, askew, two, RING_FLOAT32, comm, NULL), "block 1 of dst must");
+    REFUSED(ring_all_gather_list(x, over, two, RING_FLOAT32, comm, NULL),
+            "the blocks of ranks 0 (dst) and 1 (dst) overlap");
+    REFUSED(ring_all_gather_list(y + 5, apart, two, RING_FLOAT32, comm, NULL), "overlap");
+    REFUSED(ring_all_gather_list(NULL, apart, two, RING_FLOAT32, comm, NULL), "src is NULL");
+    REFUSED(ring_reduce_scatter_list(over_src, two, x, RING_FLOAT32, RING_SUM, comm, NULL),
+            "(src) and 1 (src) overlap");
+    REFUSED(ring_all_to_all_list(own_src, two, own, two, RING_FLOAT32, comm, NULL), "overlap");
+    EXPECT_OK(ring_all_gather_list(x, hole, second, RING_FLOAT32, comm, NULL));
+    EXPECT_OK(ring_all_gather_list(own[rank], own, two, RING_FLOAT32, comm, NULL));
+    EXPECT_OK(ring_all_to_all_list(over_src, two, own, two, RING_FLOAT32, comm, NULL));
+    /* src lies between the blocks of dst: in its span, and in none of them. */
+    EXPECT_OK(ring_all_gather_list(y + 2, apart, two, RING_FLOAT32, comm, NULL));
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_what_is_wrong_is_refused_before_anything_is_sent(void **state)
+{
+    (void)state;
+    run(2, wrong_arguments);
+}
+
+static int different_lengths(int rank, int ranks, harness_board *board, void *arg)
+{
+    const size_t out[2] = {rank == 1 ? 9000 : 1, 1}, in[2] = {1, rank == 0 ? 8000 : 1};
+    float *x = calloc(9001, sizeof *x), *y = calloc(9001, sizeof *y);
+    const void *srcs[2] = {x, x + 9000};
+    void *dsts[2] = {y + 9000, y};
+    ring_comm *comm;
+    (void)ranks, (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT(ring_all_to_all_list(srcs, out, dsts, in, RING_FLOAT32, comm, NULL) ==
+                   RING_ERR_MISMATCH ||
+               ring_barrier(comm, NULL) == RING_ERR_MISMATCH,
+           "%s", ring_last_error(comm));
+    EXPECT(strstr(ring_last_error(comm), "gives 9000 elements to rank 0") != NULL &&
+               strstr(ring_last_error(comm), "expects 8000") != NULL,
+           "%s", ring_last_error(comm));
+    ring_comm_destroy(comm);
+    free(x);
+    free(y);
+    return 0;
+}
+
+static void test_different_counts_are_shown_on_all_ranks(void **state)
+{
+    (void)state;
+    run(2, different_lengths);
+}
+
+static int lost_peer(int rank, int ranks, harness_board *board, void *arg)
+{
+    const size_t counts[2] = {100000, 100000};
+    float *x = calloc(200000, sizeof *x), *y = calloc(100000, sizeof *y);
+    void *dsts[2] = {x + 100000, x};
+    ring_comm *comm;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_all_gather_list(y, dsts, counts, RING_FLOAT32, comm, NULL));
+    if (rank == 1)
+        _exit(0);
+    const double since = harness_now();
+    EXPECT(ring_all_gather_list(y, dsts, counts, RING_FLOAT32, comm, NULL) == RING_ERR_PEER, "%s",
+           ring_last_error(comm));
+    EXPECT(harness_is_prompt(since), "%g s", harness_now() - since);
+    ring_comm_destroy(comm);
+    free(x);
+    free(y);
+    return 0;
+}
+
+static void test_a_lost_peer_ends_it(void **state)
+{
+    (void)state;
+    if (harness_kind_of(transport_name) == HARNESS_PROCESSES)
+        run(2, lost_peer);
+}
+
+/* ---- Memory of accelerators ------------------------------------------------------------------ */
+
+static int far_blocks(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { COUNT = 30000 };
+    const size_t counts[2] = {COUNT, COUNT / 3};
+    const size_t bytes = COUNT * sizeof(int32_t);
+    int32_t *near = malloc(bytes);
+    void *far[2] = {far_alloc(bytes), far_alloc(bytes)}, *mixed[2] = {far[0], near};
+    ring_comm *comm;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    for (size_t i = 0; i < COUNT; i++)
+        near[i] = value(rank, 0, 0, i);
+    EXPECT(ring_all_gather_list(near, mixed, counts, RING_INT32, comm, NULL) ==
+               RING_ERR_UNSUPPORTED,
+           "%s", ring_last_error(NULL));
+    EXPECT_OK(ring_all_gather_list(near, far, counts, RING_INT32, comm, NULL));
+    for (int from = 0; from < ranks; from++) {
+        far_read(near, far[from], counts[from] * sizeof *near);
+        for (size_t i = 0; i < counts[from]; i++)
+            EXPECT(near[i] == value(from, 0, 0, i), "from %d, element %zu", from, i);
+    }
+    ring_comm_destroy(comm);
+    far_free(far[0]);
+    far_free(far[1]);
+    free(near);
+    return 0;
+}
+
+static void test_blocks_may_be_an_accelerators(void **state)
+{
+    (void)state;
+    run(2, far_blocks);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blocks_lie_in_any_memory),
+        cmocka_unit_test(test_arrays_are_read_before_the_call_returns),
+        cmocka_unit_test(test_blocks_are_multiplied_where_they_lie),
+        cmocka_unit_test(test_what_is_wrong_is_refused_before_anything_is_sent),
+        cmocka_unit_test(test_different_counts_are_shown_on_all_ranks),
+        cmocka_unit_test(test_a_lost_peer_ends_it),
+        cmocka_unit_test(test_blocks_may_be_an_accelerators),
+    };
+    transport_name = argc > 1 ? argv[1] : "loop";
+    setenv("RING_TRANSPORT", transport_name, 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
