@@ -5,6 +5,7 @@
 #include "bulletin.h"
 
 #include "departure.h"
+#include "roll.h"
 #include "verdict.h"
 
 #include <stdlib.h>
@@ -45,6 +46,11 @@ static bool is_same(const control_message *a, const control_message *b)
     case CONTROL_LOST:
     case CONTROL_VOTE:
         return a->rank == b->rank && a->count == b->count;
+    case CONTROL_PRESENT:
+        return a->rank == b->rank && a->count == b->count && a->status == b->status &&
+               a->body.roll.key == b->body.roll.key;
+    case CONTROL_ROLL:
+        return a->count == b->count && a->body.roll.key == b->body.roll.key;
     default:
         return says_the_same(a, b);
     }
@@ -179,6 +185,8 @@ static void apply(membership *m, const control_message *note)
         verdict_take(m, note);
     else if (note->kind == CONTROL_STATEMENT)
         mark_seen(&m->statements_of[note->rank], note->count);
+    else
+        roll_hear(m, note);
     for (group *g = m->groups; g != NULL; g = g->next)
         group_hear(g, note);
 }

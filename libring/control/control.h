@@ -99,6 +99,32 @@ uint64_t control_new_id(control_world *world);
  *  ranks are cut off: once they are gone, or back, it can be called again. */
 ring_status control_shrink(control_world *broken, double deadline, control_world **out);
 
+/* ---- Calls of ranks that come when they like ---------------------------------------------- */
+
+/** Returns RING_OK when all ranks of the communicator have called it; RING_IN_PROGRESS on all that
+ *  had when the earliest of their deadlines passed; or the verdict. One that calls later is in the
+ *  next round. Calls of several threads of a rank are one. The communicator lives on.
+ *  @param[out] came  [size] the ranks that had called. */
+ring_status control_meet(control_world *world, double deadline, bool *came);
+
+/** Some ranks of a communicator, in an order, that call for something: the same list on each. */
+typedef struct control_list {
+    const int *ranks; /* [count] of the communicator */
+    int count, tag;   /* calls of one list that may be under way at once differ in the tag */
+    double deadline;
+} control_list;
+
+/** An id for these ranks, all of which call this, and no others. RING_ERR_TIMEOUT on all that had
+ *  when the earliest deadline passed: the text names the others. RING_ERR_USAGE: another thread of
+ *  this rank waits with the same list and tag. A verdict of @p world ends it.
+ *  @param[out] id  for control_derive(). */
+ring_status control_agree_id(control_world *world, const control_list *list, uint64_t *id);
+/** Returns RING_OK when all ranks of the list have called this with @p mine RING_OK; if one could
+ *  not make its part (its @p mine and fail_text()), or was lost, an error on all.
+ *  @param made  the communicator of that id here; NULL with an error. */
+ring_status control_agree_made(control_world *world, const control_list *list, uint64_t id,
+                               control_world *made, ring_status mine);
+
 /* ---- The verdict ------------------------------------------------------------------------ */
 
 /** The verdict that ended the communicator, RING_OK while it lives. One atomic load. */

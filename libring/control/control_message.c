@@ -61,15 +61,28 @@ static ring_status known_error(int32_t status)
     }
 }
 
-static bool check_reason(control_message *m)
+static bool check_error(control_message *m, char *text, size_t size)
 {
-    char *text = m->body.text;
     m->status = (int32_t)known_error(m->status);
-    text_make_printable(text, sizeof m->body.text);
+    text_make_printable(text, size);
     if (text[0] == '\0')
-        text_format(text, sizeof m->body.text, "rank %d gave no reason: %s", m->rank,
+        text_format(text, size, "rank %d gave no reason: %s", m->rank,
                     ring_status_string((ring_status)m->status));
     return true;
+}
+
+static bool check_reason(control_message *m)
+{
+    return check_error(m, m->body.text, sizeof m->body.text);
+}
+
+static bool check_roll(control_message *m, int size)
+{
+    const bool tells_who = m->status == RING_OK ||
+                           (m->kind == CONTROL_ROLL && m->status == RING_IN_PROGRESS);
+    return m->count > 0 && m->body.roll.wanted > 0 && m->body.roll.wanted <= size &&
+           m->rank < CONTROL_ROLL_MOST && m->body.roll.remaining <= 1e9 &&
+           (tells_who || check_error(m, m->body.roll.text, sizeof m->body.roll.text));
 }
 
 static bool seconds(double s)
@@ -149,6 +162,9 @@ bool control_message_check(control_message *m, int size)
         return m->count > 0 && (m->status == RING_OK || check_reason(m));
     case CONTROL_LEFT:
         return check_left(m, size);
+    case CONTROL_PRESENT:
+    case CONTROL_ROLL:
+        return check_roll(m, size);
     case CONTROL_SEATED:
     case CONTROL_BEAT:
     case CONTROL_GOODBYE:

@@ -21,6 +21,8 @@ enum control_kind {
     CONTROL_DECISION,  /* everywhere: who goes on, by round `count`                  */
     CONTROL_LEFT,      /* everywhere: `count` ranks that have left                   */
     CONTROL_GOODBYE,   /* the last one of a rank that leaves                         */
+    CONTROL_PRESENT,   /* everywhere: `rank` has come to round `count` of a roll      */
+    CONTROL_ROLL,      /* everywhere: who had come to round `count` of a roll          */
     CONTROL_KINDS
 };
 
@@ -29,6 +31,7 @@ enum {
     CONTROL_LEFT_MOST = 122,
     CONTROL_SHRINK_MOST = 8 * (CONTROL_TEXT - 8)
 };
+enum { CONTROL_ROLL_TEXT = CONTROL_TEXT - 32, CONTROL_ROLL_MOST = 8 * CONTROL_ROLL_TEXT };
 enum loss { LOSS_NONE, LOSS_SILENT, LOSS_ENDED };
 
 typedef struct control_message {
@@ -57,6 +60,16 @@ typedef struct control_message {
             uint64_t id;                                    /* of the new communicator */
             unsigned char members[CONTROL_SHRINK_MOST / 8]; /* bits: ranks of the old one */
         } decision; /* if its status is RING_OK; else a text */
+        struct {
+            uint64_t key;        /* of the roll, among those of the communicator            */
+            uint64_t id;         /* at its end: for what those that came may make          */
+            double remaining;    /* s, until the deadline of one that came                 */
+            int32_t wanted, tag; /* ranks in all                                           */
+            union {
+                unsigned char came[CONTROL_ROLL_TEXT]; /* bits: ranks of the membership    */
+                char text[CONTROL_ROLL_TEXT];          /* if its status is an error        */
+            };
+        } roll;
         char text[CONTROL_TEXT];
     } body;
 } control_message;

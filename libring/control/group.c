@@ -5,6 +5,7 @@
 #include "bulletin.h"
 #include "data_sockets.h"
 #include "departure.h"
+#include "roll.h"
 #include "shrink.h"
 
 #include <sodium.h>
@@ -58,6 +59,8 @@ void group_hear(group *g, const control_message *note)
         group_decide(g, (ring_status)note->status, note->body.text);
     else if (note->kind == CONTROL_STATEMENT && own)
         hear_statement(g, note);
+    else if (note->kind == CONTROL_ROLL && own)
+        roll_hear(g->member, note); /* of those before it was made here */
     else if (own)
         shrink_hear(g, note);
 }
@@ -216,6 +219,7 @@ static bool detach(group *g)
     g->sink = NULL;
     g->on_statement = NULL;
     data_sockets_end(g);
+    roll_forget(m, g->world.id);
     if (m->groups != NULL)
         shrink_resign(g);
     return m->groups == NULL;

@@ -10,6 +10,7 @@
 #include "handout.h"
 #include "heartbeat.h"
 #include "id_listener.h"
+#include "roll.h"
 #include "shrink.h"
 #include "verdict.h"
 #include "visiting.h"
@@ -73,6 +74,8 @@ void membership_hear(membership *m, connection *c, control_message *message)
     case CONTROL_LOST:
     case CONTROL_VOTE:
     case CONTROL_DECISION:
+    case CONTROL_PRESENT:
+    case CONTROL_ROLL:
         bulletin_hear(m, c, message);
         return;
     case CONTROL_LEFT:
@@ -175,6 +178,7 @@ static void on_tick(control_client *client, double now, double stall)
     verdict_tick(m, now);
     bulletin_tick(m, now);
     shrink_tick(m, now);
+    roll_tick(m, now);
     departure_tick(m, now);
     data_sockets_expire(m, now);
     membership_due(m, id_listener_expire(now));
@@ -372,6 +376,7 @@ void membership_free(membership *m)
         next = p->next;
         free(p);
     }
+    roll_free(m);
     free(m->all.votes);
     free(m->all.decision);
     free(m->lost);

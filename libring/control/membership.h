@@ -6,9 +6,9 @@
  * with it held.
  *
  * What happens is told to the noun that it concerns, each in its own file: gathering, visiting,
- * handout, barrier, verdict, bulletin, departure, heartbeat, shrink. Each may have hear (a message
- * of its kinds came), speak (compose the next message for a connection, if there is one) and tick
- * (something is due).
+ * handout, barrier, verdict, bulletin, departure, heartbeat, shrink, roll. Each may have hear (a
+ * message of its kinds came), speak (compose the next message for a connection, if there is one)
+ * and tick (something is due).
  */
 #ifndef RING_CONTROL_MEMBERSHIP_H
 #define RING_CONTROL_MEMBERSHIP_H
@@ -46,6 +46,7 @@ typedef struct proposal {
     struct proposal *next;
 } proposal;
 
+typedef struct roll roll;               /* roll.c         */
 typedef struct held_socket held_socket; /* data_sockets.c */
 
 enum { GROUPS_LEFT_KEPT = 256, SEEN_STATEMENTS = 64 };
@@ -109,6 +110,9 @@ typedef struct membership {
     double attach_at;  /* when a new way up is due                              */
     double adopt_at;   /* when those should be here whose way up this rank is   */
     double stop_by;    /* of leaving                                            */
+
+    struct roll *rolls;               /* that ranks have come to                     */
+    struct roll_caller *roll_callers; /* calls of this rank that wait for their ends */
 
     held_socket *held; /* data sockets that nobody takes yet                    */
     int held_count;

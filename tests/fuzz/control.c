@@ -166,6 +166,12 @@ static void fill_body(control_message *m)
     case CONTROL_STATEMENT:
         (void)text_format(m->body.statement.text, sizeof m->body.statement.text, "count 5 here");
         break;
+    case CONTROL_PRESENT:
+    case CONTROL_ROLL:
+        m->body.roll.key = 7;
+        m->body.roll.remaining = 30;
+        m->body.roll.wanted = 2;
+        break;
     case CONTROL_LOST:
     case CONTROL_PROPOSAL:
     case CONTROL_VERDICT:
@@ -221,6 +227,9 @@ static void check_body(const control_message *m)
         CHECK_TEXT(m->body.terms.algo);
     if (m->kind == CONTROL_STATEMENT)
         CHECK_TEXT(m->body.statement.text);
+    if ((m->kind == CONTROL_PRESENT || m->kind == CONTROL_ROLL) && m->status != RING_OK &&
+        m->status != RING_IN_PROGRESS)
+        CHECK_TEXT(m->body.roll.text);
     if (!has_reason(m))
         return;
     CHECK_TEXT(m->body.text);

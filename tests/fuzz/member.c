@@ -116,6 +116,8 @@ static void say(control_message *m, enum control_kind kind, int count)
         (void)text_format(m->body.statement.text, sizeof m->body.statement.text, "count 5 here");
     if (kind == CONTROL_VOTE)
         m->body.remaining = 1;
+    if (kind == CONTROL_PRESENT || kind == CONTROL_ROLL)
+        m->body.roll.wanted = 2;
     if (kind == CONTROL_PROPOSAL || kind == CONTROL_VERDICT || kind == CONTROL_LOST)
         control_message_reason(m, kind, 1, RING_ERR_ABORTED, "a reason");
     m->count = count;
@@ -123,9 +125,9 @@ static void say(control_message *m, enum control_kind kind, int count)
 
 static void seed_membership(fuzz_seeds *to)
 {
-    static const enum control_kind others[] = {CONTROL_STATEMENT, CONTROL_VOTE, CONTROL_LOST,
-                                               CONTROL_LEFT,      CONTROL_BEAT, CONTROL_PROPOSAL,
-                                               CONTROL_DECISION};
+    static const enum control_kind others[] = {CONTROL_STATEMENT, CONTROL_VOTE,    CONTROL_LOST,
+                                               CONTROL_LEFT,      CONTROL_BEAT,    CONTROL_PROPOSAL,
+                                               CONTROL_DECISION,  CONTROL_PRESENT, CONTROL_ROLL};
     control_message all[MESSAGES];
     say(&all[0], CONTROL_READY, 1);
     say(&all[1], CONTROL_GOODBYE, 0);

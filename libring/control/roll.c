@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Rounds, who closes them, and the calls that wait for their ends. */
+#include "roll.h"
+
+#include "bulletin.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SETTLE_SECONDS 0.1 /* for what a lost rank had closed to come here     */
+#define GRACE_SECONDS 1.0  /* for the end of a round at the deadline to come here */
+
+/** What a roll of a communicator is for. Of a list of ranks it is a hash instead. */
+enum { KEY_BARRIER, KEY_MADE, KEY_LISTS };
+
+/** The latest round, open or not. */
+typedef struct roll_round {
+    control_message close; /* what is said of it: who has come, or what went wrong */
+    int came;
+    double close_by; /* once closed: when it was */
+} roll_round;
+
+struct roll {
+    uint64_t communicator, key;
+    int closed;        /* the latest that is over */
+    roll_round *round; /* NULL: of no matter any more */
+    struct roll *next;
+};
+
+/** A call that waits. */
+struct roll_caller {
+    uint64_t communicator, key;
+    int wanted, tag;
+    int round; /* that it has come to, 0: none yet */
+    double deadline;
+    bool complains; /* it has said that the round cannot succeed */
+    bool answered;
+    control_message answer;
+    struct roll_caller *next;
+};
+
+static bool has_bit(const unsigned char *bits, int rank)
+{
+    return bits[rank / 8] >> rank % 8 & 1;
+}
+
+/* The round tells who has come; else it tells by a text what went wrong. */
+static bool tells_who(const control_message *close)
+{
+    return close->status == RING_OK || close->status == RING_IN_PROGRESS;
+}
+
+/* ---- Rolls ------------------------------------------------------------------------- */
+
+static roll *find(const membership *m, uint64_t communicator, uint64_t key)
+{
+    roll *r = m->rolls;
+    while (r != NULL && (r->communicator != communicator || r->key != key))
+        r = r->next;
+    return r;
+}
+
+static roll *find_or_make(membership *m, uint64_t communicator, uint64_t key)
+{
+    roll *r = find(m, communicator, key);
+    if (r != NULL)
+        return r;
+    r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return NULL;
+    r->communicator = communicator;
+    r->key = key;
+    r->next = m->rolls;
+    m->rolls = r;
+    return r;
+}
+
+static void drop(membership *m, roll *r)
+{
+    roll **at = &m->rolls;
+    while (*at != r)
+        at = &(*at)->next;
+    *at = r->next;
+    free(r->round);
+    free(r);
+}
+
+void roll_free(membership *m)
+{
+    while (m->rolls != NULL)
+        drop(m, m->rolls);
+}
+
+static bool is_open(const roll *r)
+{
+    return r->round != NULL && r->round->close.count > r->closed;
+}
+
+/* Others may still be in a round, which this rank may have to close. */
+void roll_forget(membership *m, uint64_t communicator)
+{
+    roll *next;
+    for (roll *r = m->rolls; r != NULL; r = next) {
+        next = r->next;
+        if (r->communicator == communicator && !is_open(r))
+            drop(m, r);
+    }
+}
+
+static void begin_round(roll *r, const control_message *note)
+{
+    if (r->round == NULL)
+        r->round = malloc(sizeof *r->round);
+    if (r->round == NULL)
+        return;
+    *r->round = (roll_round){.close_by = CONTROL_NEVER};
+    control_message *close = &r->round->close;
+    control_message_begin(close, CONTROL_ROLL, 0);
+    close->communicator = r->communicator;
+    close->count = note->count;
+    close->body.roll.key = r->key;
+    close->body.roll.wanted = note->body.roll.wanted;
+    close->body.roll.tag = note->body.roll.tag;
+}
+
+/* ---- Closing ----------------------------------------------------------------------- */
+
+static bool closes_rounds(const membership *m)
+{
+    int r = 0;
+    if (m->state < STATE_LINKING || m->state == STATE_LEAVING)
+        return false;
+    while (r < m->world.rank &&
+           (m->lost[r] != LOSS_NONE || atomic_load_explicit(&m->left[r], memory_order_relaxed)))
+        r++;
+    return r == m->world.rank;
+}
+
+static bool is_ripe(const roll_round *o, double now)
+{
+    return !tells_who(&o->close) || o->came == o->close.body.roll.wanted || now >= o->close_by;
+}
+
+static void close_round(membership *m, const roll *r)
+{
+    control_message note = r->round->close;
+    note.rank = m->world.rank;
+    if (tells_who(&note)) {
+        const bool all = r->round->came == note.body.roll.wanted;
+        note.status = all ? RING_OK : RING_IN_PROGRESS;
+        note.body.roll.id = all ? group_new_id(m) : 0;
+    }
+    bulletin_post(m, &note); /* which ends the round here */
+}
+
+/* @return true if it closed one: the list is another one then. */
+static bool close_one(membership *m, double now, double settled)
+{
+    for (const roll *r = m->rolls; r != NULL; r = r->next) {
+        if (!is_open(r))
+            continue;
+        if (now >= settled && is_ripe(r->round, now)) {
+            close_round(m, r);
+            return true;
+        }
+        membership_due(m, now < settled ? settled : r->round->close_by);
+    }
+    return false;
+}
+
+void roll_tick(membership *m, double now)
+{
+    const double settled = m->lost_at + SETTLE_SECONDS;
+    if (m->rolls == NULL || !closes_rounds(m))
+        return;
+    while (close_one(m, now, settled))
+        ;
+}
+
+/* ---- On the channel ---------------------------------------------------------------- */
+
+static void note_present(roll_round *o, const control_message *note)
+{
+    const double deadline = clock_now() + note->body.roll.remaining;
+    unsigned char *byte = &o->close.body.roll.came[note->rank / 8];
+    const unsigned char bit = (unsigned char)(1u << note->rank % 8);
+    if (deadline < o->close_by)
+        o->close_by = deadline;
+    if (!tells_who(&o->close))
+        return;
+    if (note->status != RING_OK) {
+        o->close.status = note->status;
+        memcpy(o->close.body.roll.text, note->body.roll.text, sizeof note->body.roll.text);
+    } else if ((*byte & bit) == 0) {
+        *byte |= bit;
+        o->came++;
+    }
+}
+
+static void hear_present(membership *m, const control_message *note)
+{
+    roll *r = find_or_make(m, note->communicator, note->body.roll.key);
+    if (r != NULL && note->count <= r->closed)
+        return;
+    if (r != NULL && (r->round == NULL || r->round->close.count < note->count))
+        begin_round(r, note);
+    if (r == NULL || r->round == NULL)
+        log_warn("no memory to note which ranks have come to a call");
+    else if (r->round->close.count == note->count)
+        note_present(r->round, note);
+    membership_due(m, 0);
+}
+
+/* A caller that came too late for this round goes to the next one by itself. */
+static void answer(const membership *m, const control_message *note)
+{
+    for (struct roll_caller *c = m->roll_callers; c != NULL; c = c->next) {
+        if (c->answered || c->communicator != note->communicator || c->key != note->body.roll.key ||
+            c->round != note->count)
+            continue;
+        c->answered = !tells_who(note) || has_bit(note->body.roll.came, m->world.rank);
+        c->answer = *note;
+    }
+}
+
+/* One that not all came to is kept for a while, to say so to those that were in another one. */
+static void end_round(roll *r, const control_message *note)
+{
+    if (r->round == NULL || is_open(r))
+        return;
+    r->round->close_by = clock_now();
+    if (note->status == RING_IN_PROGRESS)
+        return;
+    free(r->round);
+    r->round = NULL;
+}
+
+static void hear_close(membership *m, const control_message *note)
+{
+    roll *r = find_or_make(m, note->communicator, note->body.roll.key);
+    if (r == NULL) {
+        log_warn("no memory to note which ranks had come to a call");
+        return;
+    }
+    if (note->count <= r->closed)
+        return;
+    r->closed = note->count;
+    end_round(r, note);
+    answer(m, note);
+    if (!is_open(r) && group_find(m, r->communicator) == NULL)
+        drop(m, r); /* none of this rank's; if it will be, the bulletin tells once more */
+}
+
+void roll_hear(membership *m, const control_message *note)
+{
+    if (note->kind == CONTROL_PRESENT)
+        hear_present(m, note);
+    else if (note->kind == CONTROL_ROLL)
+        hear_close(m, note);
+}
+
+/* ---- Callers ----------------------------------------------------------------------- */
+
+/* @param trouble  RING_OK, or why the round cannot succeed, with @p text. */
+static void come(membership *m, const struct roll_caller *c, ring_status trouble, const char *text)
+{
+    control_message note;
+    control_message_begin(&note, CONTROL_PRESENT, m->world.rank);
+    note.communicator = c->communicator;
+    note.count = c->round;
+    note.status = (int32_t)trouble;
+    note.body.roll.key = c->key;
+    note.body.roll.wanted = c->wanted;
+    note.body.roll.tag = c->tag;
+    note.body.roll.remaining = c->deadline - clock_now();
+    if (trouble != RING_OK)
+        text_format(note.body.roll.text, sizeof note.body.roll.text, "%s", text);
+    bulletin_post(m, &note);
+}
+
+static void enter(membership *m, struct roll_caller *c)
+{
+    c->next = m->roll_callers;
+    m->roll_callers = c;
+}
+
+static void leave(membership *m, const struct roll_caller *c)
+{
+    struct roll_caller **at = &m->roll_callers;
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+}
+
+static bool another_waits(const membership *m, uint64_t communicator, uint64_t key)
+{
+    const struct roll_caller *c = m->roll_callers;
+    while (c != NULL && (c->communicator != communicator || c->key != key))
+        c = c->next;
+    return c != NULL;
+}
+
+/* Comes to the next round, at first, and when one was closed without this rank. */
+static ring_status come_in_time(membership *m, struct roll_caller *c)
+{
+    const roll *r = find_or_make(m, c->communicator, c->key);
+    if (r == NULL)
+        return fail(RING_ERR_MEMORY, "coming to a call of several ranks");
+    if (c->round > r->closed)
+        return RING_OK;
+    c->round = r->closed + 1;
+    c->complains = false;
+    come(m, c, RING_OK, NULL);
+    return RING_OK;
+}
+
+static ring_status verdict_of(const group *g)
+{
+    return fail(control_verdict(&g->world), "%s", g->text);
+}
+
+/* @param ends  a verdict of it ends the call. @param complains  then all in the round are told,
+ * and their answer is waited for. @return RING_OK: answered. */
+static ring_status wait(membership *m, struct roll_caller *c, const group *ends, bool complains)
+{
+    const double patience = m->world.settings.peer_timeout + GRACE_SECONDS;
+    double limit = c->deadline + patience;
+    for (;;) {
+        const bool over = group_is_decided(ends);
+        if (c->answered)
+            return RING_OK;
+        if (over && !complains)
+            return verdict_of(ends);
+        RING_TRY(come_in_time(m, c));
+        if (over && !c->complains) {
+            c->complains = true;
+            limit = clock_now() + patience;
+            come(m, c, control_verdict(&ends->world), ends->text);
+        }
+        roll_tick(m, clock_now());
+        if (!c->answered && !control_wait(&m->changed, limit))
+            return over ? verdict_of(ends)
+                        : fail(RING_ERR_TIMEOUT, "no rank said in time who had come to the call");
+    }
+}
+
+static ring_status call_roll(membership *m, struct roll_caller *c, const group *ends,
+                             bool complains)
+{
+    enter(m, c);
+    const ring_status status = wait(m, c, ends, complains);
+    leave(m, c);
+    RING_TRY(status);
+    if (tells_who(&c->answer))
+        return (ring_status)c->answer.status;
+    return fail((ring_status)c->answer.status, "%s", c->answer.body.roll.text);
+}
+
+static ring_status check_size(const membership *m)
+{
+    return m->world.size <= CONTROL_ROLL_MOST
+               ? RING_OK
+               : fail(RING_ERR_UNSUPPORTED, "a call of this kind among %d ranks; at most %d can be",
+                      m->world.size, CONTROL_ROLL_MOST);
+}
+
+/* ---- Barriers ---------------------------------------------------------------------- */
+
+ring_status control_meet(control_world *world, double deadline, bool *came)
+{
+    group *g = group_of(world);
+    membership *m = g->member;
+    struct roll_caller c = {.communicator = world->id,
+                            .key = KEY_BARRIER,
+                            .wanted = world->size,
+                            .deadline = deadline};
+    RING_TRY(check_size(m));
+    control_lock();
+    const ring_status status = call_roll(m, &c, g, false);
+    control_unlock();
+    for (int r = 0; r < world->size; r++)
+        came[r] = status == RING_OK || (c.answered && tells_who(&c.answer) &&
+                                        has_bit(c.answer.body.roll.came, group_member_rank(g, r)));
+    return status;
+}
+
+/* ---- Lists of ranks ---------------------------------------------------------------- */
+
+static uint64_t key_of(const group *g, const control_list *list)
+{
+    uint64_t key = 0;
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, NULL, 0, crypto_generichash_BYTES_MIN);
+    crypto_generichash_update(&state, (const unsigned char *)&list->tag, sizeof list->tag);
+    for (int i = 0; i < list->count; i++) {
+        const int32_t rank = group_member_rank(g, list->ranks[i]);
+        crypto_generichash_update(&state, (const unsigned char *)&rank, sizeof rank);
+    }
+    unsigned char hash[crypto_generichash_BYTES_MIN];
+    crypto_generichash_final(&state, hash, sizeof hash);
+    memcpy(&key, hash, sizeof key);
+    return key < KEY_LISTS ? key + KEY_LISTS : key;
+}
+
+/* @return a round of another list that the rank has come to of late, NULL: none. */
+static const control_message *elsewhere(const membership *m, const control_message *here, int rank)
+{
+    const double since = clock_now() - m->world.settings.timeout;
+    for (const roll *r = m->rolls; r != NULL; r = r->next)
+        if (r->communicator == here->communicator && r->key >= KEY_LISTS &&
+            r->key != here->body.roll.key && r->round != NULL && tells_who(&r->round->close) &&
+            r->round->close_by >= since && has_bit(r->round->close.body.roll.came, rank))
+            return &r->round->close;
+    return NULL;
+}
+
+static void add_text(char *out, size_t size, const char *text)
+{
+    const size_t used = strlen(out);
+    text_format(out + used, size - used, "%s", text);
+}
+
+static void add_missing(const group *g, const control_message *close, int rank, char *out,
+                        size_t size)
+{
+    char one[200];
+    const control_message *other = elsewhere(g->member, close, group_member_rank(g, rank));
+    text_format(one, sizeof one, "%srank %d (%s)", out[0] != '\0' ? ", " : "", rank,
+                g->world.cards[rank].hostname);
+    add_text(out, size, one);
+    if (other == NULL)
+        return;
+    text_format(one, sizeof one, ", which called for another list, of %d ranks, tag %d",
+                other->body.roll.wanted, other->body.roll.tag);
+    add_text(out, size, one);
+}
+
+/* Locked. */
+static ring_status name_missing(const group *g, const control_list *list,
+                                const control_message *close)
+{
+    char names[300] = "";
+    int missing = 0;
+    for (int i = 0; i < list->count; i++)
+        if (!has_bit(close->body.roll.came, group_member_rank(g, list->ranks[i]))) {
+            add_missing(g, close, list->ranks[i], names, sizeof names);
+            missing++;
+        }
+    return fail(RING_ERR_TIMEOUT, "%d of %d ranks did not call with this list and tag in time: %s",
+                missing, list->count, names);
+}
+
+/* Locked. */
+static ring_status call_list(const group *g, const control_list *list, struct roll_caller *c,
+                             const group *ends, bool complains)
+{
+    const ring_status status = call_roll(g->member, c, ends, complains);
+    return status == RING_IN_PROGRESS ? name_missing(g, list, &c->answer) : status;
+}
+
+ring_status control_agree_id(control_world *world, const control_list *list, uint64_t *id)
+{
+    group *g = group_of(world);
+    membership *m = g->member;
+    struct roll_caller c = {.communicator = world->id,
+                            .key = key_of(g, list),
+                            .wanted = list->count,
+                            .tag = list->tag,
+                            .deadline = list->deadline};
+    RING_TRY(check_size(m));
+    if (list->count == 1) {
+        *id = control_new_id(world);
+        return RING_OK;
+    }
+    control_lock();
+    ring_status status = another_waits(m, c.communicator, c.key)
+                             ? fail(RING_ERR_USAGE, "another thread waits in a call for the same "
+                                                    "list and tag; give one of them another tag")
+                             : call_list(g, list, &c, g, true);
+    control_unlock();
+    *id = c.answer.body.roll.id;
+    return status;
+}
+
+/* A rank that could not make its part has no communicator, and needs no answer. */
+ring_status control_agree_made(control_world *world, const control_list *list, uint64_t id,
+                               control_world *made, ring_status mine)
+{
+    group *g = group_of(world);
+    membership *m = g->member;
+    struct roll_caller c = {.communicator = id,
+                            .key = KEY_MADE,
+                            .wanted = list->count,
+                            .tag = list->tag,
+                            .deadline = list->deadline};
+    char text[CONTROL_TEXT];
+    if (list->count == 1)
+        return mine;
+    text_format(text, sizeof text, "rank %d (%s) could not make its part: %s", world->rank,
+                world->cards[world->rank].hostname, fail_text());
+    ring_status status = mine;
+    control_lock();
+    if (mine == RING_OK) {
+        status = call_list(g, list, &c, group_of(made), false);
+    } else {
+        c.round = 1;
+        come(m, &c, mine, text);
+    }
+    control_unlock();
+    return status;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which ranks have come to a call that they make together: whoever is missing, leaves, stops or
+ * dies, all that were in a round have one answer. */
+#include "stage.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Three levels: rank 0; 1-4; 5. */
+enum { SIZE = 6, LONG = 1000 };
+
+static int set_up(void **state)
+{
+    (void)state;
+    set_number("RING_INIT_TIMEOUT", 30);
+    set_number("RING_PEER_TIMEOUT", 15);
+    return 0;
+}
+
+/* @return the round's answer, and fails unless @p who (bits) had come. */
+static ring_status meet(control_world *w, double seconds, unsigned *who)
+{
+    bool came[SIZE];
+    const ring_status status = control_meet(w, clock_now() + seconds, came);
+    *who = 0;
+    for (int r = 0; r < w->size; r++)
+        *who |= came[r] ? 1u << r : 0;
+    return status;
+}
+
+static ring_status expect_meeting(control_world *w, double seconds, ring_status want, unsigned bits)
+{
+    unsigned who;
+    const ring_status status = meet(w, seconds, &who);
+    return status == want && who == bits
+               ? RING_OK
+               : fail(RING_ERR_INTERNAL, "rank %d: %s, %#x came, wanted %s, %#x", w->rank,
+                      ring_status_string(status), who, ring_status_string(want), bits);
+}
+
+/* ---- Rounds ------------------------------------------------------------------------ */
+
+static ring_status meet_many_times(stage *s, control_world **w)
+{
+    control_world *odd;
+    for (int i = 0; i < 50; i++)
+        RING_TRY(expect_meeting(*w, LONG, RING_OK, 0x3f));
+    if ((*w)->rank % 2 == 0)
+        return stage_meet(s, 1, SIZE);
+    RING_TRY(derive_bits(*w, 1u << 30, 0x2a, &odd)); /* rank 0, which closes, is not in it */
+    ring_status status = RING_OK;
+    for (int i = 0; i < 50 && status == RING_OK; i++)
+        status = expect_meeting(odd, LONG, RING_OK, 0x7);
+    control_free(odd);
+    RING_TRY(status);
+    return stage_meet(s, 1, SIZE);
+}
+
+static void all_come_again_and_again(void **state)
+{
+    (void)state;
+    stage_run(stage_new(SIZE, meet_many_times), 0);
+}
+
+/* Rank 5 asks with no time until rank 4 waits: both have the same answer. A round that rank 4 was
+ * not in is none of its. */
+static ring_status come_late(stage *s, control_world **w)
+{
+    unsigned who = 0;
+    ring_status status = RING_IN_PROGRESS;
+    const int rank = (*w)->rank;
+    while (rank == 5 && status == RING_IN_PROGRESS && who != 0x30)
+        status = meet(*w, 0, &who);
+    if (rank == 4)
+        status = meet(*w, LONG, &who);
+    if (rank >= 4 && (status != RING_IN_PROGRESS || who != 0x30))
+        return fail(RING_ERR_INTERNAL, "%s, %#x", ring_status_string(status), who);
+    RING_TRY(stage_meet(s, 1, SIZE));
+    RING_TRY(expect_meeting(*w, LONG, RING_OK, 0x3f));
+    return stage_meet(s, 2, SIZE);
+}
+
+static void those_in_a_round_have_one_answer(void **state)
+{
+    (void)state;
+    stage_run(stage_new(SIZE, come_late), 0);
+}
+
+/* ---- The rank that closes ------------------------------------------------------------- */
+
+/* Rank 0 goes; it closes rounds of a communicator that it is not in. The last one comes when it is
+ * gone. */
+static ring_status leave_or_die(stage *s, control_world **w, bool dies)
+{
+    control_world *some;
+    const int rank = (*w)->rank;
+    if (rank == 0) {
+        RING_TRY(stage_meet(s, 1, SIZE));
+        if (dies)
+            raise(SIGKILL);
+        control_free(*w);
+        *w = NULL;
+        return RING_OK;
+    }
+    RING_TRY(derive_bits(*w, 1u << 30, 0x3e, &some));
+    RING_TRY(stage_meet(s, 1, SIZE));
+    if (rank == 5 && dies)
+        RING_TRY(expect_verdict(*w, RING_ERR_PEER, "rank 0"));
+    while (rank == 5 && !dies && !control_left(*w, 0))
+        clock_sleep(0.001);
+    ring_status status = expect_meeting(some, LONG, RING_OK, 0x1f);
+    if (status == RING_OK)
+        status = expect_meeting(some, LONG, RING_OK, 0x1f);
+    control_free(some);
+    RING_TRY(status);
+    return stage_meet(s, 2, SIZE - 1);
+}
+
+static ring_status leave(stage *s, control_world **w)
+{
+    return leave_or_die(s, w, false);
+}
+
+static ring_status die(stage *s, control_world **w)
+{
+    return leave_or_die(s, w, true);
+}
+
+static void the_next_one_closes_when_it_leaves_or_dies(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        stage_run(stage_new(SIZE, leave), 0);
+        stage_run(stage_new(SIZE, die), 1);
+    }
+}
+
+/* ---- One that dies or stops ------------------------------------------------------------- */
+
+static ring_status lose_one(stage *s, control_world **w)
+{
+    unsigned who;
+    const int rank = (*w)->rank;
+    RING_TRY(stage_meet(s, 1, SIZE));
+    if (rank == s->victim)
+        raise(SIGKILL);
+    const ring_status status = meet(*w, LONG, &who);
+    if (status != RING_ERR_PEER || strstr(fail_text(), "was lost") == NULL)
+        return fail(RING_ERR_INTERNAL, "%s: %s", ring_status_string(status), fail_text());
+    return stage_meet(s, 2, SIZE - 1);
+}
+
+static void a_lost_rank_ends_it_for_all(void **state)
+{
+    (void)state;
+    for (int victim = 0; victim < SIZE; victim++) {
+        stage *s = stage_new(SIZE, lose_one);
+        s->victim = victim;
+        stage_run(s, 1u << victim);
+    }
+}
+
+/* All but the victim come while it is stopped, then all. */
+static ring_status come_without(stage *s, control_world **w, double seconds)
+{
+    const int rank = (*w)->rank;
+    RING_TRY(stage_meet(s, 1, SIZE));
+    while (!atomic_load(&s->go))
+        clock_sleep(0.0005);
+    if (rank != s->victim) {
+        RING_TRY(expect_meeting(*w, seconds, RING_IN_PROGRESS, 0x3fu & ~(1u << s->victim)));
+        RING_TRY(stage_meet(s, 2, SIZE - 1));
+    }
+    while (atomic_load(&s->arrived[2]) < SIZE - 1)
+        clock_sleep(0.0005);
+    RING_TRY(expect_meeting(*w, LONG, RING_OK, 0x3f));
+    return stage_meet(s, 3, SIZE);
+}
+
+static ring_status come_around(stage *s, control_world **w)
+{
+    return come_without(s, w, 3);
+}
+
+static ring_status come_before(stage *s, control_world **w)
+{
+    return come_without(s, w, 0.5);
+}
+
+/* Stops the victim; it goes on when the others have come so far, or after a while. */
+static void run_stopped(ring_status (*act)(stage *s, control_world **w), int victim,
+                        double patience)
+{
+    stage *s = stage_new(SIZE, act);
+    crew *c = crew_new(SIZE);
+    s->victim = victim;
+    crew_fork(c, SIZE, stage_play, s);
+    while (atomic_load(&s->arrived[1]) < SIZE)
+        clock_sleep(0.001);
+    kill(c->pids[victim], SIGSTOP);
+    atomic_store(&s->go, true);
+    const double deadline = clock_now() + patience;
+    while (atomic_load(&s->arrived[2]) < SIZE - 1 && clock_now() < deadline)
+        clock_sleep(0.001);
+    kill(c->pids[victim], SIGCONT);
+    crew_wait(c);
+    stage_end(s, c, 0);
+}
+
+/* Rank 5 speaks through rank 1. */
+static void calls_come_around_one_that_is_stopped(void **state)
+{
+    (void)state;
+    run_stopped(come_around, 1, 12);
+}
+
+/* Nobody else closes the round meanwhile, so that there is one answer. */
+static void the_answer_waits_for_a_rank_0_that_is_stopped(void **state)
+{
+    (void)state;
+    run_stopped(come_before, 0, 1.5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_come_again_and_again),
+        cmocka_unit_test(those_in_a_round_have_one_answer),
+        cmocka_unit_test(the_next_one_closes_when_it_leaves_or_dies),
+        cmocka_unit_test(a_lost_rank_ends_it_for_all),
+        cmocka_unit_test(calls_come_around_one_that_is_stopped),
+        cmocka_unit_test(the_answer_waits_for_a_rank_0_that_is_stopped),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
