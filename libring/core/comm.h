@@ -417,6 +417,8 @@ void failure_settle(ring_comm *comm);
 void failure_await(ring_comm *comm);
 /** @return RING_OK or what ended the communicator; adopts control's verdict. */
 ring_status comm_verdict(ring_comm *comm);
+/** The same with the text, once the verdict is there. The caller does not hold the lock. */
+ring_status comm_check_alive(ring_comm *comm);
 /** @return true if nothing has ended it; quick. */
 static inline bool comm_is_fine(const ring_comm *comm)
 {

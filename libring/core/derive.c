@@ -132,7 +132,7 @@ static ring_status end_calls(ring_comm *broken)
     if (verdict != RING_OK)
         return RING_OK;
     return fail(RING_ERR_USAGE, "ring_comm_shrink: the communicator has not failed; "
-                                "ring_comm_split() makes a smaller one of it");
+                                "ring_comm_exclude() makes a smaller one of it");
 }
 
 ring_status ring_comm_shrink(ring_comm *broken, ring_comm **out)

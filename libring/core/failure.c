@@ -83,3 +83,12 @@ ring_status comm_verdict(ring_comm *comm)
         adopt(comm, verdict, control_text(comm->world));
     return verdict;
 }
+
+ring_status comm_check_alive(ring_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    failure_await(comm);
+    const ring_status verdict = comm_verdict(comm);
+    comm_unlock(comm);
+    return verdict == RING_OK ? RING_OK : fail(verdict, "%s", comm->error);
+}

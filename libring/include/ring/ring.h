@@ -204,6 +204,30 @@ ring_status ring_comm_split(ring_comm *parent, int colour, int key, ring_comm **
  *  first, for a library or a thread of its own. As ring_comm_split() with one colour. */
 ring_status ring_comm_dup(ring_comm *parent, ring_comm **out);
 
+/** Makes a communicator of some ranks of @p parent by a call of these alone, as MPI's
+ *  MPI_Comm_create_group: the other ranks do nothing. It opens no socket and starts no thread.
+ * Calls on the parent go on, and are not waited for; it takes no place in their order. Any thread.
+ *  @param ranks  [count] of the parent, in the order of their new ranks; the same list on each of
+ *                them, and this rank is in it.
+ *  @param tag    0 or more: tells calls for one list apart that may be under way at once, from
+ *                several threads say. Lists of other ranks, or in another order, never match.
+ *  @param[out] out  to be given to ring_comm_destroy(), before or after the parent; NULL on
+ * failure.
+ *  @return RING_OK; RING_ERR_TIMEOUT: not all of the list have called within RING_TIMEOUT of the
+ *          first; the text names those, and whether they called for another list; one that
+ *          calls later is in the next round. RING_ERR_MEMORY on all if one has none. In both cases
+ *          the parent lives on. RING_ERR_PEER: one was lost, or what else ended the parent.
+ *          RING_ERR_USAGE: another thread of this rank waits with the same list and tag.
+ *  Cost: two short messages of each member to all ranks of the start, and two answers. */
+ring_status ring_comm_create(ring_comm *parent, const int *ranks, int count, int tag,
+                             ring_comm **out);
+
+/** The same for all ranks of @p comm but @p ranks, called by those that stay; they keep their
+ * order. As ncclCommShrink() of a communicator that has not failed: @p comm lives on, with its
+ * calls, and is still to be destroyed. @param ranks  [count] that are left out, in any order; 0 of
+ * them: a communicator of all. */
+ring_status ring_comm_exclude(ring_comm *comm, const int *ranks, int count, ring_comm **out);
+
 /** Goes on with the survivors of a communicator that has failed. Collective over them: waits until
  *  all that are left have called it, RING_TIMEOUT at most; who has not by then is out. Their order
  *  stays. Their calls on the broken one have ended, so buffers may be used again when this returns;

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Communicators made by their members alone. They agree on an id, each makes its part, and none has
+ * the communicator before all have made theirs; other ranks of the parent do nothing for it.
+ */
+#include "call_group.h"
+
+#include <stdlib.h>
+
+enum { EXCLUDE_TAG = -1 }; /* callers' are 0 or more */
+
+/* ---- Lists --------------------------------------------------------------------------------- */
+
+/* Marks the ranks. RING_ERR_ARGUMENT: one is none of the parent's, or twice there. */
+static ring_status mark(const ring_comm *parent, const int *ranks, int count, bool *marked,
+                        const char *call)
+{
+    for (int i = 0; i < count; i++) {
+        const int r = ranks[i];
+        if (r < 0 || r >= parent->ranks)
+            return fail(RING_ERR_ARGUMENT, "ring_%s: rank %d; the parent has ranks 0 to %d", call,
+                        r, parent->ranks - 1);
+        if (marked[r])
+            return fail(RING_ERR_ARGUMENT, "ring_%s: rank %d is in the list twice", call, r);
+        marked[r] = true;
+    }
+    return RING_OK;
+}
+
+static ring_status check_call(const ring_comm *parent, const int *ranks, int count, ring_comm **out,
+                              const char *call)
+{
+    if (parent == NULL || out == NULL)
+        return fail(RING_ERR_ARGUMENT, "ring_%s: parent or out is NULL", call);
+    *out = NULL;
+    RING_TRY(comm_check_own(parent, call));
+    RING_TRY(call_group_refuse(call));
+    if (count < 0 || count > parent->ranks || (ranks == NULL && count > 0))
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_%s: a list of %d ranks, or NULL; the parent has %d ranks", call, count,
+                    parent->ranks);
+    return RING_OK;
+}
+
+/* ---- Making -------------------------------------------------------------------------------- */
+
+static ring_status derive(ring_comm *parent, const control_list *list, uint64_t id, ring_comm **out)
+{
+    const double started = clock_now();
+    control_world *world;
+    RING_TRY(control_derive(parent->world, id, list->ranks, list->count, &world));
+    return comm_new(world, parent, started, out);
+}
+
+static ring_status make(ring_comm *parent, control_list *list, ring_comm **out)
+{
+    uint64_t id;
+    RING_TRY(comm_check_alive(parent));
+    list->deadline = clock_now() + parent->settings.timeout;
+    RING_TRY(control_agree_id(parent->world, list, &id));
+    const ring_status mine = derive(parent, list, id, out);
+    list->deadline = clock_now() + parent->settings.timeout;
+    return control_agree_made(parent->world, list, id, mine == RING_OK ? (*out)->world : NULL,
+                              mine);
+}
+
+static ring_status make_all(ring_comm *parent, control_list *list, ring_comm **out,
+                            const char *call)
+{
+    char text[CONTROL_TEXT];
+    const ring_status status = make(parent, list, out);
+    if (status == RING_OK)
+        return RING_OK;
+    text_format(text, sizeof text, "%s", fail_text());
+    ring_comm_destroy(*out);
+    *out = NULL;
+    return fail(status, "ring_%s: %s", call, text);
+}
+
+/* ---- For callers --------------------------------------------------------------------------- */
+
+ring_status ring_comm_create(ring_comm *parent, const int *ranks, int count, int tag,
+                             ring_comm **out)
+{
+    RING_TRY(check_call(parent, ranks, count, out, "comm_create"));
+    if (tag < 0)
+        return fail(RING_ERR_ARGUMENT, "ring_comm_create: tag %d; want 0 or more", tag);
+    bool *marked = calloc((size_t)parent->ranks, sizeof *marked);
+    if (marked == NULL)
+        return fail(RING_ERR_MEMORY, "ring_comm_create: a list of %d ranks", count);
+    ring_status status = mark(parent, ranks, count, marked, "comm_create");
+    if (status == RING_OK && !marked[parent->rank])
+        status = fail(RING_ERR_ARGUMENT, "ring_comm_create: this rank, %d, is not in the list",
+                      parent->rank);
+    free(marked);
+    control_list list = {.ranks = ranks, .count = count, .tag = tag};
+    return status == RING_OK ? make_all(parent, &list, out, "comm_create") : status;
+}
+
+/* @param staying  [comm->ranks] those that are not marked. @return how many. */
+static int list_others(const ring_comm *comm, const bool *marked, int *staying)
+{
+    int count = 0;
+    for (int r = 0; r < comm->ranks; r++)
+        if (!marked[r])
+            staying[count++] = r;
+    return count;
+}
+
+static ring_status exclude(ring_comm *comm, const int *ranks, int count, bool *marked, int *staying,
+                           ring_comm **out)
+{
+    if (marked == NULL || staying == NULL)
+        return fail(RING_ERR_MEMORY, "ring_comm_exclude: a list of %d ranks", count);
+    RING_TRY(mark(comm, ranks, count, marked, "comm_exclude"));
+    if (marked[comm->rank])
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_comm_exclude: this rank, %d, is in the list; the ranks that stay call it",
+                    comm->rank);
+    control_list list = {.ranks = staying,
+                         .count = list_others(comm, marked, staying),
+                         .tag = EXCLUDE_TAG};
+    return make_all(comm, &list, out, "comm_exclude");
+}
+
+ring_status ring_comm_exclude(ring_comm *comm, const int *ranks, int count, ring_comm **out)
+{
+    RING_TRY(check_call(comm, ranks, count, out, "comm_exclude"));
+    bool *marked = calloc((size_t)comm->ranks, sizeof *marked);
+    int *staying = calloc((size_t)comm->ranks, sizeof *staying);
+    const ring_status status = exclude(comm, ranks, count, marked, staying, out);
+    free(staying);
+    free(marked);
+    return status;
+}
