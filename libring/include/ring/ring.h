@@ -609,7 +609,7 @@ ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_
  *   - with ring_call.work: *work is NULL until ring_group_end() puts the handle there; it stays
  *     NULL if the call could not be started;
  *   - are forgotten with a thread that ends, or forks (in the child), before the end.
- *  Waits, tests and ring_comm_split() are RING_ERR_USAGE in an open group. Threads do not see each
+ *  Waits, tests and what makes communicators are RING_ERR_USAGE in an open group. Threads do not see each
  *  other's groups; on_done is called as if none were open. @return RING_OK, RING_ERR_MEMORY. */
 ring_status ring_group_start(void);
 
