@@ -584,6 +584,22 @@ ring_status ring_scatter_list(const void *const *srcs, const size_t *counts, voi
 /** Returns when every rank has called it. */
 ring_status ring_barrier(ring_comm *comm, const ring_call *call);
 
+/** A barrier that tells which ranks are missing, and ends nothing. Ranks that wait in it are in one
+ *  round: when all have called it returns RING_OK on each; when the earliest of their times is over
+ *  it returns RING_IN_PROGRESS on each, with the same list, and the communicator lives on. A rank
+ *  that calls later is in the next round, with whoever calls again. It takes no place in the order
+ *  of calls, those under way go on, and threads of a rank that call it at once count as one. The
+ *  decision is that of the lowest rank of the start that is there: while that one is stopped, it
+ *  comes late, at most RING_PEER_TIMEOUT and 1 s after the time, before it is taken for lost.
+ *  @param seconds  to wait at most; 0: who waits now.
+ *  @param[out] missing  [ring_comm_size()] ranks that had not called, in order; may be NULL.
+ *  @param[out] count    of those; 0 unless RING_IN_PROGRESS; may be NULL.
+ *  @return RING_OK, RING_IN_PROGRESS; RING_ERR_ARGUMENT, _USAGE, _MEMORY, _UNSUPPORTED (a start of
+ *          more than 3648 ranks), which end nothing; or what ended the communicator.
+ *  Cost: a message of 528 bytes of each rank to all ranks of the start, on the control connections.
+ */
+ring_status ring_barrier_probe(ring_comm *comm, double seconds, int *missing, int *count);
+
 /** Sends [count] elements to @p peer / receives them from it. Matched in call order for each pair;
  *  count and dtype must be equal. An exchange of more than 128 KiB needs ring_call.work on one
  *  side, or a group. A rank that is its own @p peer copies, once both calls are there: so one of

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A barrier that tells who is missing and ends nothing. It goes over the control connections: calls
+ * under way on the communicator go on meanwhile, and it needs no link.
+ */
+#include "call_group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 1000 * 1000 * 1000 }; /* s */
+
+/* @param[out] missing  may be NULL. @return how many. */
+static int list_missing(const ring_comm *comm, const bool *came, int *missing)
+{
+    int count = 0;
+    for (int r = 0; r < comm->ranks; r++) {
+        if (came[r])
+            continue;
+        if (missing != NULL)
+            missing[count] = r;
+        count++;
+    }
+    return count;
+}
+
+/* "1 (host7), 4 (host9)" */
+static void name_missing(const ring_comm *comm, const bool *came, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int r = 0; r < comm->ranks && used + 1 < size; r++) {
+        if (came[r])
+            continue;
+        text_format(out + used, size - used, "%s%d (%s)", used > 0 ? ", " : "", r,
+                    comm_host(comm, r));
+        used += strlen(out + used);
+    }
+}
+
+static ring_status probe(ring_comm *comm, double seconds, bool *came, int *missing, int *count)
+{
+    char names[300];
+    if (came == NULL)
+        return fail(RING_ERR_MEMORY, "ring_barrier_probe: a list of %d ranks", comm->ranks);
+    const ring_status status = control_meet(comm->world, clock_now() + seconds, came);
+    if (status == RING_OK)
+        return RING_OK;
+    if (status != RING_IN_PROGRESS) {
+        text_format(names, sizeof names, "%s", fail_text());
+        return comm_check_alive(comm) != RING_OK ? comm_check_alive(comm)
+                                                 : fail(status, "ring_barrier_probe: %s", names);
+    }
+    const int absent = list_missing(comm, came, missing);
+    if (count != NULL)
+        *count = absent;
+    name_missing(comm, came, names, sizeof names);
+    return fail(RING_IN_PROGRESS, "ring_barrier_probe: %d of %d ranks had not called in time: %s",
+                absent, comm->ranks, names);
+}
+
+ring_status ring_barrier_probe(ring_comm *comm, double seconds, int *missing, int *count)
+{
+    if (comm == NULL || !(seconds >= 0))
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_barrier_probe: want a communicator, and 0 or more seconds");
+    if (count != NULL)
+        *count = 0;
+    RING_TRY(comm_check_own(comm, "barrier_probe"));
+    RING_TRY(call_group_refuse("barrier_probe"));
+    RING_TRY(comm_check_alive(comm));
+    bool *came = calloc((size_t)comm->ranks, sizeof *came);
+    const ring_status status = probe(comm, seconds < LONGEST ? seconds : LONGEST, came, missing,
+                                     count);
+    free(came);
+    return status;
+}
