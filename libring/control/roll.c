@@ -305,8 +305,11 @@ static bool another_waits(const membership *m, uint64_t communicator, uint64_t k
 static ring_status come_in_time(membership *m, struct roll_caller *c)
 {
     const roll *r = find_or_make(m, c->communicator, c->key);
-    if (r == NULL)
+    if (r == NULL) {
+        c->round = 1; /* no end of one was heard of here */
+        come(m, c, RING_ERR_MEMORY, "no memory to come to a call of several ranks");
         return fail(RING_ERR_MEMORY, "coming to a call of several ranks");
+    }
     if (c->round > r->closed)
         return RING_OK;
     c->round = r->closed + 1;

@@ -11,18 +11,24 @@ enum { EXCLUDE_TAG = -1 }; /* callers' are 0 or more */
 
 /* ---- Lists --------------------------------------------------------------------------------- */
 
-/* Marks the ranks. RING_ERR_ARGUMENT: one is none of the parent's, or twice there. */
-static ring_status mark(const ring_comm *parent, const int *ranks, int count, bool *marked,
-                        const char *call)
+static bool is_listed(const int *ranks, int count, int rank)
+{
+    for (int i = 0; i < count; i++)
+        if (ranks[i] == rank)
+            return true;
+    return false;
+}
+
+/* Without memory of its own: the others must hear of a rank that has none. */
+static ring_status check_list(const ring_comm *parent, const int *ranks, int count,
+                              const char *call)
 {
     for (int i = 0; i < count; i++) {
-        const int r = ranks[i];
-        if (r < 0 || r >= parent->ranks)
+        if (ranks[i] < 0 || ranks[i] >= parent->ranks)
             return fail(RING_ERR_ARGUMENT, "ring_%s: rank %d; the parent has ranks 0 to %d", call,
-                        r, parent->ranks - 1);
-        if (marked[r])
-            return fail(RING_ERR_ARGUMENT, "ring_%s: rank %d is in the list twice", call, r);
-        marked[r] = true;
+                        ranks[i], parent->ranks - 1);
+        if (is_listed(ranks, i, ranks[i]))
+            return fail(RING_ERR_ARGUMENT, "ring_%s: rank %d is in the list twice", call, ranks[i]);
     }
     return RING_OK;
 }
@@ -39,7 +45,7 @@ static ring_status check_call(const ring_comm *parent, const int *ranks, int cou
         return fail(RING_ERR_ARGUMENT,
                     "ring_%s: a list of %d ranks, or NULL; the parent has %d ranks", call, count,
                     parent->ranks);
-    return RING_OK;
+    return check_list(parent, ranks, count, call);
 }
 
 /* ---- Making -------------------------------------------------------------------------------- */
@@ -85,51 +91,28 @@ ring_status ring_comm_create(ring_comm *parent, const int *ranks, int count, int
     RING_TRY(check_call(parent, ranks, count, out, "comm_create"));
     if (tag < 0)
         return fail(RING_ERR_ARGUMENT, "ring_comm_create: tag %d; want 0 or more", tag);
-    bool *marked = calloc((size_t)parent->ranks, sizeof *marked);
-    if (marked == NULL)
-        return fail(RING_ERR_MEMORY, "ring_comm_create: a list of %d ranks", count);
-    ring_status status = mark(parent, ranks, count, marked, "comm_create");
-    if (status == RING_OK && !marked[parent->rank])
-        status = fail(RING_ERR_ARGUMENT, "ring_comm_create: this rank, %d, is not in the list",
-                      parent->rank);
-    free(marked);
+    if (!is_listed(ranks, count, parent->rank))
+        return fail(RING_ERR_ARGUMENT, "ring_comm_create: this rank, %d, is not in the list",
+                    parent->rank);
     control_list list = {.ranks = ranks, .count = count, .tag = tag};
-    return status == RING_OK ? make_all(parent, &list, out, "comm_create") : status;
-}
-
-/* @param staying  [comm->ranks] those that are not marked. @return how many. */
-static int list_others(const ring_comm *comm, const bool *marked, int *staying)
-{
-    int count = 0;
-    for (int r = 0; r < comm->ranks; r++)
-        if (!marked[r])
-            staying[count++] = r;
-    return count;
-}
-
-static ring_status exclude(ring_comm *comm, const int *ranks, int count, bool *marked, int *staying,
-                           ring_comm **out)
-{
-    if (marked == NULL || staying == NULL)
-        return fail(RING_ERR_MEMORY, "ring_comm_exclude: a list of %d ranks", count);
-    RING_TRY(mark(comm, ranks, count, marked, "comm_exclude"));
-    if (marked[comm->rank])
-        return fail(RING_ERR_ARGUMENT,
-                    "ring_comm_exclude: this rank, %d, is in the list; the ranks that stay call it",
-                    comm->rank);
-    control_list list = {.ranks = staying,
-                         .count = list_others(comm, marked, staying),
-                         .tag = EXCLUDE_TAG};
-    return make_all(comm, &list, out, "comm_exclude");
+    return make_all(parent, &list, out, "comm_create");
 }
 
 ring_status ring_comm_exclude(ring_comm *comm, const int *ranks, int count, ring_comm **out)
 {
     RING_TRY(check_call(comm, ranks, count, out, "comm_exclude"));
-    bool *marked = calloc((size_t)comm->ranks, sizeof *marked);
-    int *staying = calloc((size_t)comm->ranks, sizeof *staying);
-    const ring_status status = exclude(comm, ranks, count, marked, staying, out);
+    if (is_listed(ranks, count, comm->rank))
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_comm_exclude: this rank, %d, is in the list; the ranks that stay call it",
+                    comm->rank);
+    int *staying = malloc((size_t)comm->ranks * sizeof *staying);
+    if (staying == NULL)
+        return fail(RING_ERR_MEMORY, "ring_comm_exclude: a list of %d ranks", comm->ranks);
+    control_list list = {.ranks = staying, .tag = EXCLUDE_TAG};
+    for (int r = 0; r < comm->ranks; r++)
+        if (!is_listed(ranks, count, r))
+            staying[list.count++] = r;
+    const ring_status status = make_all(comm, &list, out, "comm_exclude");
     free(staying);
-    free(marked);
     return status;
 }
