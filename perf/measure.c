@@ -20,6 +20,7 @@ static ring_status run_call(perf_rank *self, const perf_case *c, perf_place plac
     const double factor = perf_oracle_factor(c->rank);
     ring_call call = RING_CALL_INIT;
     call.timeout = self->options->timeout;
+    call.tagged = self->options->tagged;
     call.scale = c->op == RING_PREMUL_SUM ? &factor : NULL;
     if (self->prepared != NULL)
         return ring_prepared_start(self->prepared, &call);

@@ -99,6 +99,8 @@ static const args_row rows[] = {
      args_flag, AT(hot)},
     {"prepared", 0, NULL, "Check each call once and start it from there (ring_prepared_start)",
      args_flag, AT(prepared)},
+    {"tagged", 0, NULL, "Calls meet by tag (ring_call.tagged); of sendrecv alone", args_flag,
+     AT(tagged)},
     {"timeout", 'T', "S", "Seconds a call may take", args_real, AT(timeout)},
     {.help = "Output:"},
     {"json", 0, "FILE", "Written anew by rank 0: one object a line, out-of-place and in-place",
@@ -151,6 +153,8 @@ static void check_together(perf_options *out)
         args_fail("which collective? e.g. ringperf all_reduce -t 2");
     if (out->prepared && out->collective->many_calls)
         args_fail("--prepared: %s is a send and a receive, no single call", out->collective->name);
+    if (out->tagged && !out->collective->many_calls)
+        args_fail("--tagged: %s has no tags; sendrecv has", out->collective->name);
     if (sizes->min > sizes->max)
         args_fail("--minbytes %zu is above --maxbytes %zu", sizes->min, sizes->max);
     if (sizes->step == 0 && sizes->factor <= 1)

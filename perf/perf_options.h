@@ -39,6 +39,7 @@ typedef struct perf_options {
     perf_memory memory;
     bool hot;
     bool prepared;        /* calls are started from a prepared one */
+    bool tagged;          /* calls meet by tag */
     const char *json;     /* file, NULL: none */
     double min_bandwidth; /* of the environment; -1: none */
 } perf_options;

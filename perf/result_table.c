@@ -60,6 +60,8 @@ static void note_method(FILE *out, const perf_options *options)
             options->memory == PERF_SHARED ? "shared (ring_mem_alloc)" : "plain (malloc)");
     if (options->prepared)
         fputs("# Calls: prepared once, then started (ring_prepared_start)\n", out);
+    if (options->tagged)
+        fputs("# Calls: tagged\n", out);
     if (!options->iters_given)
         fputs("# Without -n, calls too long for 20 in 2 s are timed less, at least 5 times\n", out);
     if (options->per_iter && options->per_iter_skip)

@@ -246,8 +246,14 @@ static bool is_refusal(ring_status status)
     return status == RING_ERR_ARGUMENT || status == RING_ERR_UNSUPPORTED;
 }
 
+/* A recv from any source has the program of one from this rank itself until it has met a send. */
 static ring_status find_program(ring_comm *comm, request *r, program **p)
 {
+    if (r->call.tagged && r->call.root == RING_ANY_SOURCE && r->call.collective == PLAN_RECV) {
+        call_signature call = r->call;
+        call.root = comm->rank;
+        return programs_get(comm, &call, p);
+    }
     if (plan_facts_of(r->call.collective)->uneven)
         RING_TRY(shape_read(&r->call, &r->shape, comm->rank, comm->ranks));
     return programs_get(comm, &r->call, p);
@@ -256,14 +262,18 @@ static ring_status find_program(ring_comm *comm, request *r, program **p)
 /* The arguments of a call on a communicator that is fine. */
 static ring_status check(ring_comm *comm, request *r, prepared_call *c)
 {
+    ring_status status = RING_OK;
     c->comm = comm; /* its places in lists are those of calls that are kept */
     c->program = NULL;
     c->options = (ring_call)RING_CALL_INIT;
-    const ring_status status = find_program(comm, r, &c->program);
+    if (r->options != NULL) {
+        status = read_options(plan_facts_of(r->call.collective)->name, r->options, &c->options);
+        status = tagged_read(&r->call, &c->options, status);
+    }
+    if (status == RING_OK)
+        status = find_program(comm, r, &c->program);
     c->call = r->call;
     RING_TRY(status);
-    if (r->options != NULL)
-        RING_TRY(read_options(c->program->facts->name, r->options, &c->options));
     RING_TRY(bind_buffers(comm, c->program, r, &c->buffers));
     return take_scale(c->program, &c->options, &c->buffers);
 }
@@ -284,6 +294,8 @@ ring_status call_launch(const prepared_call *c, bool beside, work **stays)
     ring_status status = statements_check(c->comm);
     if (status == RING_OK)
         status = work_new(c->comm, c->program, &c->buffers, &c->options, &w);
+    if (status == RING_OK && c->call.tagged)
+        status = tagged_enlist(w, &c->call, c->options.envelope);
     if (status != RING_OK)
         return cannot_start(c->comm, status);
     *stays = run(w, &c->options, beside);
@@ -322,7 +334,7 @@ static ring_status prepare_locked(ring_comm *comm, request *r, ring_prepared **o
     RING_TRY(check(comm, r, &c));
     const ring_call *o = &c.options;
     if (o->work != NULL || o->on_done != NULL || o->after != NULL || o->timeout > 0 ||
-        o->scale != NULL)
+        o->scale != NULL || o->envelope != NULL)
         return fail(RING_ERR_ARGUMENT,
                     "ring_%s: options beside ring_call.prepared are given to ring_prepared_start()",
                     c.program->facts->name);
@@ -379,6 +391,8 @@ static ring_status start_again(const prepared_call *prepared, const ring_call *c
                       "ring_call.prepared",
                       name);
     if (status == RING_OK)
+        status = tagged_read_again(&c.call, &c.options);
+    if (status == RING_OK)
         status = take_scale(c.program, &c.options, &c.buffers);
     return launch(&c, status);
 }
@@ -414,8 +428,13 @@ void ring_prepared_destroy(ring_prepared *prepared)
 
 #define START(collective, dtype, op, root, count, src, dst) \
     start( \
-        &(request){ \
-            {collective, dtype, op, root, count, NULL, 0}, src, dst, call, {0}, false, {NULL}}, \
+        &(request){{collective, dtype, op, root, count, NULL, 0, false, 0}, \
+                   src, \
+                   dst, \
+                   call, \
+                   {0}, \
+                   false, \
+                   {NULL}}, \
         comm)
 
 ring_status ring_all_reduce(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
@@ -498,7 +517,7 @@ ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_
 /* ---- v-forms ------------------------------------------------------------------------------ */
 
 #define START_V(collective, dtype, op, root, src, dst, ...) \
-    start(&(request){{collective, dtype, op, root, 0, NULL, 0}, \
+    start(&(request){{collective, dtype, op, root, 0, NULL, 0, false, 0}, \
                      src, \
                      dst, \
                      call, \
@@ -550,7 +569,7 @@ ring_status ring_scatter_v(const void *src, const size_t *counts, const size_t *
 /* ---- Lists: v-forms whose blocks lie anywhere --------------------------------------------- */
 
 #define START_LIST(collective, dtype, op, root, src, dst, srcs, dsts, ...) \
-    start(&(request){{collective, dtype, op, root, 0, NULL, 0}, \
+    start(&(request){{collective, dtype, op, root, 0, NULL, 0, false, 0}, \
                      src, \
                      dst, \
                      call, \

@@ -7,7 +7,7 @@
 
 /* ---- Waiting -------------------------------------------------------------------- */
 
-static void activate(channel *c)
+void channel_watch(channel *c)
 {
     if (c->place >= 0)
         return;
@@ -29,7 +29,7 @@ ring_status channel_await(work *w, channel *c, wait_kind kind, uint64_t number)
     w->awaits = w->suspect = c;
     w->kind = kind;
     w->number = number;
-    activate(c);
+    channel_watch(c);
     return RING_IN_PROGRESS;
 }
 
@@ -70,6 +70,8 @@ work *channel_first_waiter(const channel *c)
     for (int kind = 0; kind < WAIT_KINDS; kind++)
         if (c->waiting[kind] != NULL)
             return c->waiting[kind];
+    if (c->tagged != NULL)
+        return tagged_first_waiter(c->tagged);
     return c->posts != NULL ? c->posts->work : NULL;
 }
 
@@ -83,12 +85,14 @@ bool channel_holds_frames(const channel *c)
 
 bool channel_wants_out(const channel *c)
 {
-    return c->posts != NULL || c->waiting[WAIT_ROOM] != NULL || c->waiting[WAIT_FREE] != NULL;
+    return c->posts != NULL || c->waiting[WAIT_ROOM] != NULL || c->waiting[WAIT_FREE] != NULL ||
+           (c->tagged != NULL && tagged_wants_out(c->tagged));
 }
 
 bool channel_is_idle(const channel *c)
 {
-    return c->waiting[WAIT_FRAME] == NULL && !channel_wants_out(c) && !channel_holds_frames(c);
+    return c->waiting[WAIT_FRAME] == NULL && !channel_wants_out(c) && !channel_holds_frames(c) &&
+           (c->tagged == NULL || !tagged_listens(c->tagged));
 }
 
 static void keep_spare(ring_comm *comm, posted *p)
@@ -163,7 +167,7 @@ static void note_frame(work *w, work_peer *peer)
     peer->flush_mark = l->frames_sent;
     w->lends |= (l->transport->powers & TRANSPORT_COPIES) == 0;
     if (channel_holds_frames(peer->on))
-        activate(peer->on);
+        channel_watch(peer->on);
 }
 
 static ring_status send_frame(work *w, work_peer *peer, const transport_frame *frame,
@@ -338,7 +342,7 @@ static void insert(channel *c, posted *p)
     ring_assert(p->number >= c->sent && (*at == NULL || (*at)->number > p->number));
     p->next = *at;
     *at = p;
-    activate(c);
+    channel_watch(c);
 }
 
 ring_status channel_post(posted *message)

@@ -22,10 +22,12 @@ enum { REFERENCE_MIN_BYTES = 2048 };
 /** A call sends a peer at most so much ahead of it, and as much again for the call behind it. */
 enum { EAGER_BYTES = TRANSPORT_WINDOW_BYTES / 2 };
 
-/** Collectives and point-to-point calls hold up only their own kind. */
-enum channel_lane { LANE_COLLECTIVE, LANE_PAIR, LANES };
+/** Collectives and point-to-point calls hold up only their own kind. Tagged calls have two lanes:
+ *  see tagged.h. */
+enum channel_lane { LANE_COLLECTIVE, LANE_PAIR, LANE_TAGGED, LANE_GRANTED, LANES };
 
 struct work;
+struct tagged_peer;
 
 typedef enum wait_kind {
     WAIT_FRAME, /* for a frame of its message                            */
@@ -71,6 +73,7 @@ typedef struct channel {
     struct work *waiting[WAIT_KINDS]; /* by number                                   */
     bool armed;                       /* somebody sleeps over the link                   */
     uint64_t watch_mark;              /* as its communicator's: the progress thread does */
+    struct tagged_peer *tagged;       /* LANE_TAGGED: what goes over it; else NULL       */
 } channel;
 
 /** Where a work stands on one channel. */
@@ -150,6 +153,8 @@ void channel_consume(struct work *w, int32_t from, const arrival *in, bool last)
 
 /* ---- Waiting ---- */
 
+/** Has turns look at the channel, until it is idle. */
+void channel_watch(channel *c);
 /** Notes that the work waits here. @return RING_IN_PROGRESS. */
 ring_status channel_await(struct work *work, channel *c, wait_kind kind, uint64_t number);
 /** @return the first work that waits here for @p kind, taken off the list, if it may be able to go

@@ -9,7 +9,7 @@ enum { FIRST_CAPACITY = 16 }; /* a power of two, as all capacities */
 
 static size_t place_of(const channel_table *t, enum channel_lane lane, int32_t index, int rank)
 {
-    const uint64_t key = (uint64_t)rank << 8 | (uint64_t)index << 1 | (uint64_t)lane;
+    const uint64_t key = (uint64_t)rank << 8 | (uint64_t)index << 2 | (uint64_t)lane;
     size_t at = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (t->capacity - 1);
     const channel *c;
     while ((c = t->slots[at]) != NULL && (c->rank != rank || c->lane != lane || c->index != index))
@@ -66,6 +66,11 @@ ring_status channel_get(ring_comm *comm, enum channel_lane lane, int32_t index, 
                    .lane = lane,
                    .index = index,
                    .place = -1};
+    const ring_status status = lane == LANE_TAGGED ? tagged_peer_new(c) : RING_OK;
+    if (status != RING_OK) {
+        free(c);
+        return status;
+    }
     t->slots[place_of(t, lane, index, rank)] = *out = c;
     t->count++;
     return RING_OK;
@@ -86,6 +91,7 @@ void channels_free(ring_comm *comm)
     channel *c;
     for (size_t at = 0; (c = channels_next(comm, &at)) != NULL;) {
         c->link->transport->close(c->link);
+        free(c->tagged);
         free(c);
     }
     free(t->slots);

@@ -83,6 +83,7 @@ static void end_parts(ring_comm *comm)
     await_told(comm);
     control_leave(comm->world);
     channels_free(comm);
+    tagged_free(comm);
     if (comm->registers)
         automatic_leave();
     programs_free(comm->programs);
@@ -166,7 +167,7 @@ static uint64_t memory_of(const ring_comm *comm)
         bytes += s->bytes;
     for (const scratch *s = comm->products; s != NULL; s = s->next)
         bytes += s->bytes;
-    return bytes;
+    return bytes + comm->tagged.bytes;
 }
 
 static ring_comm_info info_of(ring_comm *comm)

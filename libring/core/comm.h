@@ -10,7 +10,7 @@
 
 #include "algo.h"
 #include "control.h"
-#include "work.h"
+#include "tagged.h"
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -84,6 +84,7 @@ struct ring_comm {
     work *first, **end;     /* works under way, in call order */
     work *held, **held_end; /* of them, those that the next turn looks at, by `behind` */
     self_pair self_pair;
+    tagged_traffic tagged;
     work *pool, *works;     /* idle ones; all of them */
     work *done, **done_end; /* whose on_done is to be called, first ended first */
     bool telling;           /* a thread calls them */
@@ -279,6 +280,8 @@ ring_status fold_run(work *w, const program_op *o, bool *moved);
 ring_status self_pair_meet(work **w);
 /** Forgets those that wait. */
 void self_pair_clear(ring_comm *comm);
+/** The same of two that have met otherwise: the receiver goes on, and ends both. */
+ring_status self_pair_join(work *receiver, work *sender);
 
 /* ---- operand.c ---- */
 /** The local memory of an operand at the present position of the work. */

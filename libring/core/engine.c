@@ -89,7 +89,9 @@ static ring_status advance(work *w, bool *moved)
         status = products_make(w, moved);
     if (status == RING_IN_PROGRESS)
         return work_hold(w);
-    if (status == RING_OK && w->program->to_self)
+    if (status == RING_OK && w->call.tagged)
+        status = tagged_advance(w, moved);
+    else if (status == RING_OK && w->program->to_self)
         status = self_pair_meet(&w);
     if (status == RING_OK)
         status = run_ops(w, moved);
@@ -234,6 +236,7 @@ void engine_end_all(ring_comm *comm, ring_status status)
     comm->held = NULL;
     comm->held_end = &comm->held;
     self_pair_clear(comm);
+    tagged_clear(comm);
     while (comm->first != NULL)
         work_finish(comm->first, status);
 }
@@ -261,7 +264,8 @@ bool engine_turn(ring_comm *comm, size_t most_bytes)
     engine_end_if_failed(comm);
     if (comm->failing)
         return moved;
-    if (run_held(comm, &moved) == RING_OK && run_channels(comm, &moved) == RING_OK && !moved)
+    if (tagged_turn(comm, &moved) == RING_OK && run_held(comm, &moved) == RING_OK &&
+        run_channels(comm, &moved) == RING_OK && !moved)
         push_links(comm);
     engine_end_if_failed(comm);
     if (moved) {
@@ -293,6 +297,8 @@ void engine_start(work *w)
 
 static ring_status timed_out(const work *w)
 {
+    if (w->call.tagged && !w->tag_met)
+        return tagged_timed_out(w);
     if (w->program->to_self && w->partner == NULL)
         return fail(RING_ERR_TIMEOUT,
                     "not finished before its deadline (RING_TIMEOUT or ring_call.timeout): this "

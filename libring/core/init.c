@@ -78,6 +78,7 @@ static ring_comm *comm_alloc(int rank, int ranks)
     comm->end = &comm->first;
     comm->held_end = &comm->held;
     self_pair_clear(comm);
+    tagged_clear(comm);
     comm->done_end = &comm->done;
     pthread_mutex_init(&comm->lock, NULL);
     return comm;

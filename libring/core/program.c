@@ -219,7 +219,7 @@ static size_t slice_limit(const lowering *low, const algo *a, size_t longest)
 /* A slice for a channel of its own is worth a segment at least. */
 static int32_t channels_for(const lowering *low, size_t longest)
 {
-    if (low->p->to_self)
+    if (low->p->to_self || low->p->call.tagged)
         return 1;
     const size_t worth = longest * low->element / TRANSPORT_SEGMENT;
     const int set = low->comm->settings.channels, rails = low->comm->over_rails ? -set : 1;
@@ -268,9 +268,16 @@ static void program_free(program *p)
     free(p);
 }
 
+static enum channel_lane lane_of(const program *p)
+{
+    if (p->call.tagged)
+        return LANE_GRANTED;
+    return p->facts->pairwise ? LANE_PAIR : LANE_COLLECTIVE;
+}
+
 static ring_status find_channels(ring_comm *comm, const plan *of, program *p)
 {
-    const enum channel_lane lane = p->facts->pairwise ? LANE_PAIR : LANE_COLLECTIVE;
+    const enum channel_lane lane = lane_of(p);
     for (int32_t index = 0; index < p->channels; index++) {
         program_peer *peers = &p->peers[(ptrdiff_t)index * p->peer_count];
         if (index > 0)
@@ -484,7 +491,7 @@ static bool same_call(const ring_comm *comm, const program *p, const call_signat
 {
     const call_signature *a = &p->call;
     return a->collective == b->collective && a->count == b->count && a->dtype == b->dtype &&
-           a->op == b->op && a->root == b->root &&
+           a->op == b->op && a->root == b->root && a->tagged == b->tagged &&
            (a->shape == NULL || shape_is_same(a->shape, b->shape, comm->ranks));
 }
 

@@ -57,6 +57,16 @@ static void bind_source(work *receiver, const work *sender)
     receiver->by = receiver->dst_by != NULL ? receiver->dst_by : receiver->src_by;
 }
 
+ring_status self_pair_join(work *receiver, work *sender)
+{
+    RING_TRY(check_pair(receiver, sender));
+    receiver->partner = sender;
+    sender->partner = receiver;
+    bind_source(receiver, sender);
+    sleeper_stir(receiver->comm);
+    return RING_OK;
+}
+
 ring_status self_pair_meet(work **w)
 {
     work *mine = *w;
@@ -66,11 +76,6 @@ ring_status self_pair_meet(work **w)
     work *other = take_partner(pair, mine);
     if (other == NULL)
         return await_partner(pair, mine);
-    RING_TRY(check_pair(mine, other));
-    mine->partner = other;
-    other->partner = mine;
     *w = mine->call.collective == PLAN_RECV ? mine : other;
-    bind_source(*w, (*w)->partner);
-    sleeper_stir(mine->comm);
-    return RING_OK;
+    return self_pair_join(*w, *w == mine ? other : mine);
 }

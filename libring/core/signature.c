@@ -96,5 +96,9 @@ void signature_describe(const call_signature *call, uint64_t seq, char *out, siz
         append(out, size, ", %s", ring_op_name(call->op));
     if (facts->rooted)
         append(out, size, ", root %d", call->root);
+    if (call->tagged && call->tag == RING_ANY_TAG)
+        append(out, size, ", any tag");
+    else if (call->tagged)
+        append(out, size, ", tag %d", call->tag);
     append(out, size, ")");
 }

@@ -18,6 +18,8 @@ typedef struct call_signature {
     size_t count;            /* of those: the longest block; 0 where only two ranks know a count */
     const plan_shape *shape; /* v-forms: as this rank gave it; not a matter of agreement */
     uint64_t digest;         /* of the shape */
+    bool tagged;             /* send and recv that meet by tag */
+    int32_t tag;             /* of those; not what a program depends on */
 } call_signature;
 
 /** How a call is carried out: as much a matter of agreement as the call itself. */

@@ -64,13 +64,15 @@ void sleeper_stir(ring_comm *comm)
 /* ---- Sleep ------------------------------------------------------------------- */
 
 /* Only frames that nobody has looked at are news to a link; those of works that have not come to
- * them are none. @return false if the link has something already. */
+ * them are none. Of tagged ones all are taken as they come.
+ * @return false if the link has something already. */
 static bool arm_channel(channel *c, struct pollfd *entry)
 {
     transport_link *l = c->link;
     const transport_frame *frame;
     const void *payload;
-    if (c->waiting[WAIT_FRAME] == NULL || c->waiting[WAIT_FRAME]->number != c->received)
+    if (c->tagged == NULL &&
+        (c->waiting[WAIT_FRAME] == NULL || c->waiting[WAIT_FRAME]->number != c->received))
         (void)l->transport->peek(l, &frame, &payload);
     c->armed = true;
     if (!l->transport->arm(l, channel_wants_out(c) || channel_holds_frames(c)))

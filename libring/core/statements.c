@@ -134,7 +134,8 @@ static meaning of_pair(const ring_comm *comm, int rank, const control_statement 
         return OF_NO_MATTER;
     const plan_collective collective = s->sends ? PLAN_RECV : PLAN_SEND;
     for (const work *w = comm->first; w != NULL; w = w->next) {
-        if (w->call.collective != collective || w->call.root != rank || w->seq != s->number)
+        if (w->call.collective != collective || w->call.root != rank || w->seq != s->number ||
+            w->call.tagged)
             continue;
         *mine = w->call;
         return OF_A_CALL_MADE;
@@ -198,6 +199,8 @@ void statements_refuse(ring_comm *comm, const call_signature *call)
     const bool has_peer = call->root >= 0 && call->root < comm->ranks && call->root != comm->rank;
     channel *on = NULL;
     text_format(refusal.text, sizeof refusal.text, "%s", fail_text());
+    if (facts->pairwise && call->tagged)
+        return; /* no number leads to it */
     if (facts->pairwise &&
         (!has_peer || channel_get(comm, LANE_PAIR, 0, call->root, &on) != RING_OK))
         return; /* it is nobody's */

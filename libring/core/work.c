@@ -60,9 +60,9 @@ static ring_status make_peers(work *w, const program *p)
     return RING_OK;
 }
 
-/* The next message numbers of each channel are this work's. */
-static ring_status take_messages(work *w, const program *p)
+ring_status work_take_messages(work *w)
 {
+    const program *p = w->program;
     ring_status status = RING_OK;
     const uint64_t runs = (uint64_t)program_runs(p, w->index);
     for (int32_t i = 0; i < p->peer_count; i++) {
@@ -78,6 +78,15 @@ static ring_status take_messages(work *w, const program *p)
             status = opening_dial(c);
     }
     return status;
+}
+
+ring_status work_rebind(work *w, program *p)
+{
+    RING_TRY(make_peers(w, p));
+    w->program->users--;
+    w->program = p;
+    p->users++;
+    return RING_OK;
 }
 
 static void bind_options(work *w, const ring_call *options)
@@ -114,6 +123,8 @@ static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t 
     w->relay.asked = false;
     w->awaits = w->suspect = NULL;
     w->partner = NULL;
+    w->message = NULL;
+    w->tag_open = w->tag_met = false;
     w->detached = w->lends = w->telling = false;
     w->deadline = 0;
     w->finished = false;
@@ -171,8 +182,9 @@ static void bind_lead(work *w, const call_buffers *buffers, program *p, const ri
     bind_work(w, buffers, p, 0);
     w->products = buffers->products;
     lists_bind(w, buffers);
-    w->seq = work_take_number(w->comm, &p->call, p->signature,
-                              p->facts->pairwise ? p->peers[0].on : NULL);
+    w->seq = p->call.tagged ? 0
+                            : work_take_number(w->comm, &p->call, p->signature,
+                                               p->facts->pairwise ? p->peers[0].on : NULL);
     if (w->comm->reaches || regions_are_registered())
         hold_regions(w);
     bind_options(w, options);
@@ -203,7 +215,7 @@ RING_RARE static ring_status start_parts(work *lead, work *parts, const call_buf
         bind_part(parts, lead, buffers, index);
         append(lead->comm, parts);
         if (status == RING_OK)
-            status = take_messages(parts, lead->program);
+            status = work_take_messages(parts);
     }
     return status;
 }
@@ -263,7 +275,9 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
         comm->stall.moves++;
     }
     *out = w;
-    RING_TRY(take_messages(w, p));
+    if (p->call.tagged)
+        return RING_OK;
+    RING_TRY(work_take_messages(w));
     return w->behind != NULL ? start_parts(w, w->behind, &buffers) : RING_OK;
 }
 
@@ -339,6 +353,8 @@ void work_finish(work *w, ring_status status)
     if (w->gate != NULL)
         event_drop(w->gate);
     w->gate = NULL;
+    if (w->message != NULL)
+        tagged_forget(w);
     if ((w->src_region | w->dst_region) != 0) {
         region_release(w->src_region);
         region_release(w->dst_region);

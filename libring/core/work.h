@@ -66,11 +66,16 @@ typedef struct work {
     channel *awaits;   /* where it waits, NULL: nowhere                     */
     channel *suspect;  /* where it waited last, for messages                */
     wait_kind kind;
-    uint64_t number;          /* of the message it waits for                       */
-    struct work *behind;      /* next waiter of the channel                        */
-    struct work *partner;     /* of a send or recv to this rank itself: the other one */
-    ring_event *gate;         /* nothing starts before it is set; NULL: open       */
-    double timeout, deadline; /* deadline 0: nobody has looked at the clock yet    */
+    uint64_t number;                /* of the message it waits for                       */
+    struct work *behind;            /* next waiter of the channel                        */
+    struct work *partner;           /* of a send or recv to this rank itself: the other one */
+    struct work *tag_next;          /* tagged: behind it in its list, see tagged.h       */
+    struct tagged_message *message; /* tagged: of a recv, what it got; of a send to this rank
+                                       itself, what it is                                   */
+    ring_envelope *envelope;        /* of a tagged recv                             */
+    bool tag_open, tag_met;         /* tagged: its gate is; its ops may run         */
+    ring_event *gate;               /* nothing starts before it is set; NULL: open       */
+    double timeout, deadline;       /* deadline 0: nobody has looked at the clock yet    */
     ring_done on_done;
     void *context;
     struct work *done_next; /* among those whose on_done is to be called         */
@@ -103,6 +108,11 @@ uint64_t work_take_number(struct ring_comm *comm, const call_signature *call, ui
  *  the lock. It is not started. */
 ring_status work_new(struct ring_comm *comm, program *p, const call_buffers *buffers,
                      const ring_call *options, work **out);
+/** The next message numbers of each channel are this work's. A tagged one gets them when it has met
+ *  its other end. */
+ring_status work_take_messages(work *w);
+/** Gives it another program for the same count and type, before an op has run. */
+ring_status work_rebind(work *w, program *p);
 /** It has done its part: the call ends when all have. */
 void work_part_done(work *w);
 /** Takes it off the list of those under way, with its final status. */

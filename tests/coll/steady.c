@@ -252,6 +252,22 @@ static ring_status send_recv(const rank_state *r, size_t count)
                         : ring_recv(r->buffer, count, RING_FLOAT32, 1, r->comm, NULL);
 }
 
+/* From any source one way, from a known one back. */
+static ring_status tagged(const rank_state *r, size_t count)
+{
+    ring_call call = RING_CALL_INIT;
+    call.tagged = 1;
+    call.tag = 3;
+    const ring_status first = r->rank == 0
+                                  ? ring_send(r->buffer, count, RING_FLOAT32, 1, r->comm, &call)
+                                  : ring_recv(r->buffer, count, RING_FLOAT32, RING_ANY_SOURCE,
+                                              r->comm, &call);
+    if (first != RING_OK)
+        return first;
+    return r->rank == 1 ? ring_send(r->buffer, count, RING_FLOAT32, 0, r->comm, &call)
+                        : ring_recv(r->buffer, count, RING_FLOAT32, 1, r->comm, &call);
+}
+
 static const struct {
     const char *name;
     ring_status (*call)(const rank_state *r, size_t count);
@@ -261,6 +277,7 @@ static const struct {
     {"reduce", reduce},         {"barrier", barrier},
     {"send_recv", send_recv},   {"all_to_all_v", all_to_all_v},
     {"premul_sum", premul_sum}, {"all_to_all_list", all_to_all_list},
+    {"tagged", tagged},
 };
 
 enum { COLLECTIVES = sizeof collectives / sizeof *collectives };

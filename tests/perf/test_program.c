@@ -85,6 +85,15 @@ static void plain_buffers_back_to_back_calls_and_several_at_once_are_right(void 
     }
 }
 
+static void sends_and_receives_may_be_tagged(void **state)
+{
+    (void)state;
+    assert_int_equal(shell(RINGPERF "sendrecv -t 3 -b 64K -e 256K -f 4 -n 3 --tagged"), 0);
+    assert_int_equal(shell_rows(half_row_is_right), 2);
+    assert_int_equal(shell(RINGPERF "all_reduce -t 2 -b 8 -e 8 --tagged"), 2);
+    assert_int_equal(shell_count("all_reduce has no tags"), 1);
+}
+
 static void unchecked_row(char **words, size_t count)
 {
     assert_int_equal(count, 14);
@@ -201,6 +210,7 @@ int main(void)
         cmocka_unit_test(what_has_no_in_place_form_leaves_it_out),
         cmocka_unit_test(every_type_and_op_is_right_on_three_threads),
         cmocka_unit_test(plain_buffers_back_to_back_calls_and_several_at_once_are_right),
+        cmocka_unit_test(sends_and_receives_may_be_tagged),
         cmocka_unit_test(without_checks_nothing_is_claimed),
         cmocka_unit_test(one_rank_alone_is_a_plain_case),
         cmocka_unit_test(json_is_written_anew_with_two_lines_a_size),

@@ -339,6 +339,16 @@ void ring_event_destroy(ring_event *event);
  *  called only while a thread of this process is in a call of libring. */
 typedef void (*ring_done)(void *context, ring_status status);
 
+/** As the peer of a tagged ring_recv(): whichever rank sends to this one, itself too. */
+#define RING_ANY_SOURCE (-1)
+/** As the tag of a tagged ring_recv(): whatever the tag. */
+#define RING_ANY_TAG (-1)
+/** Whom a tagged message came from, and its tag. */
+typedef struct ring_envelope {
+    int source;
+    int tag;
+} ring_envelope;
+
 /** Options of one call; pass NULL for none. Start from RING_CALL_INIT. What lies behind `size` is
  *  taken as zero, so programs keep running when the struct grows. */
 typedef struct ring_prepared ring_prepared;
@@ -353,14 +363,19 @@ typedef struct ring_call {
                             once, too, and has no handle */
     void *context;     /**< of on_done */
     ring_prepared **prepared; /**< not NULL: the call is not made but kept, see
-                                   ring_prepared_start(); no other option is given then */
+                                   ring_prepared_start(); no other option is given then but
+                                   the tag */
     const double *scale; /**< of RING_PREMUL_SUM, and of nothing else: this rank's factor, finite;
                               0 is one as well. Read before the call returns */
+    int tagged; /**< 1: a send or recv that meets its other end by `tag`, see ring_send() */
+    int tag;    /**< with `tagged`: 0 or more; of a recv also RING_ANY_TAG */
+    ring_envelope *envelope; /**< of a tagged recv, may be NULL: where the sender and the tag of
+                                  what it got are put, before it ends with RING_OK */
 } ring_call;
 
 #define RING_CALL_INIT \
     { \
-        sizeof(ring_call), NULL, NULL, 0.0, NULL, NULL, NULL, NULL, NULL \
+        sizeof(ring_call), NULL, NULL, 0.0, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL \
     }
 
 /** Waits until the work is done, frees the handle and sets *handle to NULL, whatever the result.
@@ -605,7 +620,22 @@ ring_status ring_barrier_probe(ring_comm *comm, double seconds, int *missing, in
  *  side, or a group. A rank that is its own @p peer copies, once both calls are there: so one of
  *  them needs ring_call.work, or both a group, whatever the count, or the blocking one ends with
  *  RING_ERR_TIMEOUT. src == dst is allowed, any other overlap an error of the caller; a call to
- *  itself that is refused takes no place in the order. */
+ *  itself that is refused takes no place in the order.
+ *
+ *  Tagged (ring_call.tagged), a send and a recv meet by communicator, peer and tag, and such calls
+ *  are a class of their own: they never meet untagged ones, not with tag 0 either. Those of a pair
+ *  and tag meet in call order, those of other tags in any order. A recv may name RING_ANY_SOURCE:
+ *  it gets the message that came first of those that match, from each sender in the order in which
+ *  it sent them, and *envelope tells whose it is. count and dtype must be equal, else the
+ *  communicator ends with RING_ERR_MISMATCH and both calls. A tagged call that is refused is not
+ *  made: peers are not told, and a recv that waits for it ends at its deadline.
+ *  A message of up to 128 KiB is sent ahead of its receiver and kept there, up to 512 KiB of them a
+ *  sender, 128 bytes for each message counted in; those beyond that, longer ones, and those from
+ *  memory of an accelerator wait for a recv that matches, as does a send to this rank itself.
+ *  Messages that nobody receives are dropped with the communicator.
+ *  Cost: up to 128 KiB one transfer, and a copy more if its recv comes late; else one more each way
+ *  ahead of what untagged calls take. Over one channel, whatever RING_CHANNELS; pairs that use tags
+ *  have one connection more for them, and another for long messages. */
 ring_status ring_send(const void *src, size_t count, ring_dtype dtype, int peer, ring_comm *comm,
                       const ring_call *call);
 ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_comm *comm,

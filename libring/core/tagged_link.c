@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Tagged messages as frames of a link, both ways. */
+#include "comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum tagged_kind { TAGGED_BYTES, TAGGED_ASK, TAGGED_GRANT, TAGGED_CREDIT };
+enum { KIND_BITS = 2 };
+
+/* So much is owed before a frame says so. */
+enum { CREDIT_BYTES = TAGGED_WINDOW / 4 };
+
+/* What a question says. */
+typedef struct question {
+    uint64_t number, count;
+} question;
+
+static size_t room_of(size_t bytes)
+{
+    return bytes + TAGGED_KEEP;
+}
+
+/* ---- Out ------------------------------------------------------------------------------- */
+
+static transport_frame frame_of(const tagged_peer *p, enum tagged_kind kind, int32_t tag,
+                                uint64_t signature)
+{
+    return (transport_frame){.call = (uint16_t)((unsigned)p->frames_out << KIND_BITS | kind),
+                             .signature = signature,
+                             .message = (uint32_t)tag};
+}
+
+static ring_status send_frame(tagged_peer *p, const transport_frame *frame, const void *payload)
+{
+    transport_link *l = p->on->link;
+    RING_TRY(l->transport->send(l, frame, payload, true));
+    p->frames_out++;
+    return RING_OK;
+}
+
+/* @param of  [bytes] the frame's payload, at most TRANSPORT_INLINE. */
+static ring_status send_inline(tagged_peer *p, transport_frame *frame, const void *of, size_t bytes)
+{
+    frame->length = (uint8_t)bytes;
+    if (bytes > 0)
+        memcpy(frame->data, of, bytes);
+    return send_frame(p, frame, NULL);
+}
+
+static ring_status send_segments(tagged_peer *p, work *w)
+{
+    const size_t segment = w->program->segment * ring_dtype_size(w->call.dtype);
+    while (w->position < w->src_bytes) {
+        const size_t bytes = min_size(segment, w->src_bytes - w->position);
+        transport_frame frame = frame_of(p, TAGGED_BYTES, w->call.tag, w->signature);
+        frame.flags = FRAME_LONG;
+        frame.ext.bytes = bytes;
+        frame.ext.count = w->call.count;
+        frame.ext.src_ref = frame.ext.dst_ref = 0;
+        frame.ext.segment = 0;
+        frame.ext.root = 0;
+        RING_TRY(send_frame(p, &frame, w->src + w->position));
+        w->position += bytes;
+    }
+    return RING_OK;
+}
+
+/* All of it has left, and is the link's; as any other it ends when the link has handed it over. */
+static void end_ahead(tagged_peer *p, work *w, const work *own)
+{
+    const transport_link *l = p->on->link;
+    w->peers[0] = (work_peer){.on = p->on, .flush_mark = l->frames_sent, .first_ref = UINT64_MAX};
+    w->lends = (l->transport->powers & TRANSPORT_COPIES) == 0;
+    w->slice = w->program->slices;
+    w->tag_met = true;
+    w->comm->bytes_sent += w->src_bytes;
+    w->comm->messages_sent++;
+    comm_count_moved(w->comm, w->src_bytes);
+    p->ahead += room_of(w->src_bytes);
+    if (w != own)
+        (void)work_hold(w);
+}
+
+static ring_status send_ahead(tagged_peer *p, work *w)
+{
+    transport_frame frame = frame_of(p, TAGGED_BYTES, w->call.tag, w->signature);
+    return w->src_bytes <= TRANSPORT_INLINE ? send_inline(p, &frame, w->src, w->src_bytes)
+                                            : send_segments(p, w);
+}
+
+/* The link for what is granted is dialed meanwhile. */
+static ring_status await_grant(tagged_peer *p, work *w)
+{
+    channel *granted = w->program->peers[0].on;
+    w->number = p->questions++;
+    w->tag_next = NULL;
+    *p->asked_end = w;
+    p->asked_end = &w->tag_next;
+    return granted->dialed ? RING_OK : opening_dial(granted);
+}
+
+static ring_status ask(tagged_peer *p, const work *w)
+{
+    const question q = {.number = p->questions, .count = w->call.count};
+    transport_frame frame = frame_of(p, TAGGED_ASK, w->call.tag, w->signature);
+    return send_inline(p, &frame, &q, sizeof q);
+}
+
+static ring_status take_all(tagged_peer *p);
+
+/* Credits may have come that nobody has looked at. */
+static ring_status goes_ahead(tagged_peer *p, const work *w, bool *ahead)
+{
+    *ahead = w->position > 0;
+    if (*ahead || w->src_bytes > EAGER_BYTES || w->src_by != NULL)
+        return RING_OK;
+    if (p->ahead + room_of(w->src_bytes) > TAGGED_WINDOW)
+        RING_TRY(take_all(p));
+    *ahead = p->ahead + room_of(w->src_bytes) <= TAGGED_WINDOW;
+    return RING_OK;
+}
+
+static void leave_queue(tagged_peer *p, const work *w)
+{
+    work **at = &p->queue;
+    while (*at != w)
+        at = &(*at)->tag_next;
+    *at = w->tag_next;
+    if (*at == NULL)
+        p->queue_end = at;
+}
+
+/* It leaves the queue when all of it has left. */
+static ring_status send_one(tagged_peer *p, work *w, const work *own)
+{
+    bool ahead;
+    RING_TRY(goes_ahead(p, w, &ahead));
+    const ring_status status = ahead ? send_ahead(p, w) : ask(p, w);
+    p->sending = status == RING_IN_PROGRESS && w->position > 0 ? w : NULL;
+    RING_TRY(status);
+    leave_queue(p, w);
+    if (!ahead)
+        return await_grant(p, w);
+    end_ahead(p, w, own);
+    return RING_OK;
+}
+
+/* Behind an earlier one of its tag a send waits, behind others it does not. */
+static bool is_first_of_tag(const tagged_peer *p, const work *w)
+{
+    const work *first = p->queue;
+    while (first->call.tag != w->call.tag)
+        first = first->tag_next;
+    return first == w;
+}
+
+static work *next_to_send(const tagged_peer *p)
+{
+    work *w = p->sending != NULL ? p->sending : p->queue;
+    while (w != NULL && (!w->tag_open || !is_first_of_tag(p, w)))
+        w = w->tag_next;
+    return w;
+}
+
+/* A link that is broken concerns those that can end only by it. */
+static ring_status of_link(tagged_peer *p, ring_status status)
+{
+    if (status == RING_OK || status == RING_IN_PROGRESS)
+        return status;
+    p->on->lost = true;
+    return tagged_first_waiter(p) != NULL ? status : RING_IN_PROGRESS;
+}
+
+static ring_status tell_grants(tagged_peer *p, bool *moved)
+{
+    while (p->grants != NULL) {
+        tagged_message *m = p->grants;
+        transport_frame frame = frame_of(p, TAGGED_GRANT, 0, 0);
+        RING_TRY(send_inline(p, &frame, &m->question, sizeof m->question));
+        p->grants = m->next;
+        if (p->grants == NULL)
+            p->grants_end = &p->grants;
+        tagged_message_drop(p->on->comm, m);
+        *moved = true;
+    }
+    return RING_OK;
+}
+
+static ring_status tell_credit(tagged_peer *p, bool *moved)
+{
+    const uint64_t owed = p->owed;
+    if (owed < CREDIT_BYTES)
+        return RING_OK;
+    transport_frame frame = frame_of(p, TAGGED_CREDIT, 0, 0);
+    RING_TRY(send_inline(p, &frame, &owed, sizeof owed));
+    p->owed = 0;
+    *moved = true;
+    return RING_OK;
+}
+
+ring_status tagged_flush(tagged_peer *p, const work *own, bool *moved)
+{
+    work *w;
+    RING_TRY(of_link(p, tell_grants(p, moved)));
+    RING_TRY(of_link(p, tell_credit(p, moved)));
+    while ((w = next_to_send(p)) != NULL && !comm_turn_is_over(p->on->comm)) {
+        const size_t before = w->position;
+        const ring_status status = send_one(p, w, own);
+        *moved |= status == RING_OK || w->position != before;
+        RING_TRY(status);
+    }
+    return RING_OK;
+}
+
+void tagged_let_go(tagged_message *m)
+{
+    tagged_peer *p = m->from;
+    if (p == NULL || m->asked)
+        return;
+    p->owed += room_of(m->bytes);
+    if (p->owed >= CREDIT_BYTES && comm_is_fine(p->on->comm))
+        channel_watch(p->on);
+}
+
+/* ---- In ---------------------------------------------------------------------------------- */
+
+static ring_status unexpected(const tagged_peer *p, const transport_frame *f)
+{
+    return fail(
+        RING_ERR_INTERNAL,
+        "rank %d sent a frame of tagged messages that does not fit here (call %u, frame %u, "
+        "flags %u, length %u)",
+        p->on->rank, f->call, p->frames_in, f->flags, f->length);
+}
+
+/* @param[out] call, bytes  what the sender called. */
+static ring_status read_call(const tagged_peer *p, const transport_frame *f, size_t count,
+                             call_signature *call, size_t *bytes)
+{
+    *call = signature_of_frame(f);
+    call->count = count;
+    call->tagged = true;
+    call->tag = (int32_t)(uint32_t)f->message;
+    const size_t element = ring_dtype_size(call->dtype);
+    if (call->collective != PLAN_SEND || call->tag < 0 || element == 0 ||
+        !mul_size(count, element, bytes))
+        return unexpected(p, f);
+    return RING_OK;
+}
+
+static ring_status begin_message(tagged_peer *p, const transport_frame *f,
+                                 const call_signature *call, tagged_message **out)
+{
+    tagged_message *m = tagged_message_new(p->on->comm);
+    if (m == NULL)
+        return fail(RING_ERR_MEMORY, "taking a tagged message of rank %d", p->on->rank);
+    m->from = p;
+    m->call = *call;
+    m->signature = f->signature;
+    m->seq = p->heard++;
+    m->peer = p->on->rank;
+    *out = m;
+    return RING_OK;
+}
+
+static ring_status take_question(tagged_peer *p, const transport_frame *f)
+{
+    question q;
+    call_signature call;
+    tagged_message *m = NULL;
+    size_t bytes = 0;
+    if (f->flags != 0 || f->length != sizeof q || p->in != NULL)
+        return unexpected(p, f);
+    memcpy(&q, f->data, sizeof q);
+    RING_TRY(read_call(p, f, q.count, &call, &bytes));
+    RING_TRY(begin_message(p, f, &call, &m));
+    m->asked = true;
+    m->question = q.number;
+    RING_TRY(tagged_deliver(p->on->comm, m));
+    tagged_arrived(m);
+    return RING_OK;
+}
+
+/* Where its bytes go. */
+static ring_status place(tagged_message *m)
+{
+    ring_comm *comm = m->from->on->comm;
+    const work *w = m->receiver;
+    if (m->bytes == 0)
+        return RING_OK;
+    if (w != NULL && w->tag_open && w->dst_by == NULL) {
+        m->to = w->dst;
+        return RING_OK;
+    }
+    m->to = m->kept = malloc(m->bytes);
+    if (m->kept == NULL)
+        return fail(RING_ERR_MEMORY, "keeping a tagged message of rank %d (%zu bytes)", m->peer,
+                    m->bytes);
+    comm->tagged.bytes += m->bytes;
+    return RING_OK;
+}
+
+static ring_status begin_bytes(tagged_peer *p, const transport_frame *f)
+{
+    call_signature call = signature_of_frame(f);
+    const size_t element = ring_dtype_size(call.dtype);
+    const size_t count = f->flags != 0 ? f->ext.count : element > 0 ? f->length / element : 0;
+    tagged_message *m = NULL;
+    size_t bytes = 0;
+    RING_TRY(read_call(p, f, count, &call, &bytes));
+    if (bytes > EAGER_BYTES || (f->flags == 0 && bytes != f->length))
+        return unexpected(p, f);
+    RING_TRY(begin_message(p, f, &call, &m));
+    m->bytes = bytes;
+    RING_TRY(tagged_deliver(p->on->comm, m));
+    RING_TRY(place(m));
+    p->in = m;
+    return RING_OK;
+}
+
+static ring_status take_bytes(tagged_peer *p, const transport_frame *f)
+{
+    const size_t bytes = transport_carried(f);
+    ring_comm *comm = p->on->comm;
+    if (p->in == NULL)
+        RING_TRY(begin_bytes(p, f));
+    tagged_message *m = p->in;
+    if ((f->flags & ~FRAME_LONG) != 0 || f->signature != m->signature ||
+        (int32_t)(uint32_t)f->message != m->call.tag || bytes > m->bytes - m->done ||
+        (bytes == 0 && m->bytes > 0))
+        return unexpected(p, f);
+    if (f->flags != 0)
+        RING_TRY(of_link(p, p->on->link->transport->pull(p->on->link, m->to + m->done)));
+    else if (bytes > 0)
+        memcpy(m->to + m->done, f->data, bytes);
+    m->done += bytes;
+    comm->bytes_received += bytes;
+    comm_count_moved(comm, bytes);
+    if (m->done < m->bytes)
+        return RING_OK;
+    p->in = NULL;
+    tagged_arrived(m);
+    return RING_OK;
+}
+
+static ring_status take_number(const tagged_peer *p, const transport_frame *f, uint64_t *number)
+{
+    if (f->flags != 0 || f->length != sizeof *number)
+        return unexpected(p, f);
+    memcpy(number, f->data, sizeof *number);
+    return RING_OK;
+}
+
+/* Both ends give it the next number, in the same order. */
+static ring_status take_grant(tagged_peer *p, const transport_frame *f)
+{
+    uint64_t number = 0;
+    RING_TRY(take_number(p, f, &number));
+    work **at = &p->asked;
+    while (*at != NULL && (*at)->number != number)
+        at = &(*at)->tag_next;
+    work *w = *at;
+    if (w == NULL)
+        return unexpected(p, f);
+    *at = w->tag_next;
+    if (*at == NULL)
+        p->asked_end = at;
+    RING_TRY(work_take_messages(w));
+    w->seq = w->peers[0].out_base;
+    w->tag_met = true;
+    (void)work_hold(w);
+    return RING_OK;
+}
+
+static ring_status take_credit(tagged_peer *p, const transport_frame *f)
+{
+    uint64_t bytes = 0;
+    RING_TRY(take_number(p, f, &bytes));
+    if (bytes > p->ahead)
+        return unexpected(p, f);
+    p->ahead -= bytes;
+    return RING_OK;
+}
+
+static ring_status take(tagged_peer *p, const transport_frame *f)
+{
+    if (f->call >> KIND_BITS != (uint16_t)(p->frames_in << KIND_BITS) >> KIND_BITS)
+        return unexpected(p, f);
+    switch ((enum tagged_kind)(f->call & ((1u << KIND_BITS) - 1))) {
+    case TAGGED_BYTES:
+        return take_bytes(p, f);
+    case TAGGED_ASK:
+        return take_question(p, f);
+    case TAGGED_GRANT:
+        return take_grant(p, f);
+    case TAGGED_CREDIT:
+        return take_credit(p, f);
+    }
+    return unexpected(p, f);
+}
+
+/* @return RING_IN_PROGRESS: nothing is here, or not all of it. */
+static ring_status take_frame(tagged_peer *p)
+{
+    transport_link *l = p->on->link;
+    const transport_frame *frame;
+    const void *payload;
+    RING_TRY(of_link(p, l->transport->peek(l, &frame, &payload)));
+    RING_TRY(take(p, frame));
+    l->transport->consume(l);
+    p->frames_in++;
+    return RING_OK;
+}
+
+static ring_status take_all(tagged_peer *p)
+{
+    ring_status status;
+    do
+        status = take_frame(p);
+    while (status == RING_OK);
+    return status == RING_IN_PROGRESS ? RING_OK : status;
+}
+
+/* ---- A turn -------------------------------------------------------------------------------- */
+
+bool tagged_wants_out(const tagged_peer *p)
+{
+    const bool tells = p->grants != NULL || p->owed >= CREDIT_BYTES;
+    return (tells && !p->on->lost) || next_to_send(p) != NULL;
+}
+
+bool tagged_listens(const tagged_peer *p)
+{
+    return p->asked != NULL || p->named > 0 || (p->in != NULL && p->in->receiver != NULL) ||
+           (p->on->comm->tagged.any > 0 && !p->on->lost);
+}
+
+work *tagged_first_waiter(const tagged_peer *p)
+{
+    work *w = next_to_send(p);
+    if (w == NULL)
+        w = p->asked;
+    if (w == NULL && p->in != NULL)
+        w = p->in->receiver;
+    if (w != NULL || p->named == 0)
+        return w;
+    for (w = p->on->comm->tagged.posted; w->call.root != p->on->rank; w = w->tag_next)
+        continue;
+    return w;
+}
+
+/* One that serves a receive from any source lets others come before it serves another. */
+static ring_status serve_peer(tagged_peer *p, bool *moved)
+{
+    ring_comm *comm = p->on->comm;
+    const int32_t any = comm->tagged.any;
+    ring_status status = tagged_flush(p, NULL, moved);
+    if (status == RING_IN_PROGRESS)
+        status = RING_OK;
+    while (status == RING_OK && tagged_listens(p) && !comm_turn_is_over(comm)) {
+        status = take_frame(p);
+        *moved |= status == RING_OK;
+        if (comm->tagged.any != any) {
+            comm->tagged.turn = p->next;
+            break;
+        }
+    }
+    return status == RING_IN_PROGRESS ? RING_OK : status;
+}
+
+ring_status tagged_turn(ring_comm *comm, bool *moved)
+{
+    tagged_peer *const first = comm->tagged.turn, *p = first;
+    if (p == NULL)
+        return RING_OK;
+    do {
+        const ring_status status = p->on->place >= 0 ? serve_peer(p, moved) : RING_OK;
+        if (status != RING_OK) {
+            comm_fail_by(comm, tagged_first_waiter(p), p->on, status);
+            return status;
+        }
+        p = p->next;
+    } while (p != first);
+    return RING_OK;
+}
+
+/* ---- Life -------------------------------------------------------------------------------- */
+
+ring_status tagged_peer_new(channel *c)
+{
+    tagged_traffic *t = &c->comm->tagged;
+    tagged_peer *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return fail(RING_ERR_MEMORY, "making a channel to rank %d", c->rank);
+    c->tagged = p;
+    p->on = c;
+    p->queue_end = &p->queue;
+    p->asked_end = &p->asked;
+    p->grants_end = &p->grants;
+    p->next = t->turn != NULL ? t->turn->next : p;
+    if (t->turn != NULL)
+        t->turn->next = p;
+    else
+        t->turn = p;
+    if (t->any > 0)
+        channel_watch(c);
+    return RING_OK;
+}
