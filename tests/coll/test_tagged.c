@@ -1,0 +1,768 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Tagged sends and receives: order, any source, what is sent ahead and how much of it, every option
+ * of a call, and how they fail.
+ * Usage: test_coll_tagged TRANSPORT */
+#include "harness.h"
+
+#include "doubles/far.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char *transport_name;
+
+enum { AHEAD = 32768 }; /* int32 of the longest message that is sent ahead */
+
+static void run(int ranks, harness_body body)
+{
+    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
+}
+
+static ring_call tagged(int tag, ring_work **work)
+{
+    ring_call call = RING_CALL_INIT;
+    call.tagged = 1;
+    call.tag = tag;
+    call.work = work;
+    return call;
+}
+
+static ring_status send_one(ring_comm *comm, int to, int tag, int32_t value)
+{
+    const ring_call call = tagged(tag, NULL);
+    return ring_send(&value, 1, RING_INT32, to, comm, &call);
+}
+
+static ring_status receive_one(ring_comm *comm, int from, int tag, int32_t *value,
+                               ring_envelope *envelope)
+{
+    ring_call call = tagged(tag, NULL);
+    call.envelope = envelope;
+    return ring_recv(value, 1, RING_INT32, from, comm, &call);
+}
+
+/* Waits for a counter of the board, without a call of the library. */
+static void await_count(harness_board *board, int counter, int count)
+{
+    while (atomic_load(&board->counters[counter]) < count)
+        usleep(100);
+}
+
+static void meet(harness_board *board, int counter, int ranks)
+{
+    atomic_fetch_add(&board->counters[counter], 1);
+    await_count(board, counter, ranks);
+}
+
+/* ---- Tags ------------------------------------------------------------------------------------ */
+
+static int backwards(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { TAGS = 20, LONG = 100000 };
+    ring_comm *comm;
+    ring_work *work;
+    int32_t x;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    int32_t *large = calloc(LONG, sizeof *large);
+    const ring_call behind = tagged(TAGS, &work);
+    if (rank == 0) {
+        large[LONG - 1] = 77;
+        EXPECT_OK(ring_send(large, LONG, RING_INT32, 1, comm, &behind));
+        for (int tag = 0; tag < TAGS; tag++)
+            for (int i = 0; i < 3; i++)
+                EXPECT_OK(send_one(comm, 1, tag, 10 * tag + i));
+        EXPECT_OK(ring_wait(&work));
+    } else {
+        for (int tag = TAGS - 1; tag >= 0; tag--)
+            for (int i = 0; i < 3; i++) {
+                EXPECT_OK(receive_one(comm, 0, tag, &x, NULL));
+                EXPECT(x == 10 * tag + i, "tag %d, message %d: %d", tag, i, x);
+            }
+        EXPECT_OK(ring_recv(large, LONG, RING_INT32, 0, comm, &behind));
+        EXPECT_OK(ring_wait(&work));
+        EXPECT(large[LONG - 1] == 77, "%d", large[LONG - 1]);
+    }
+    free(large);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* Untagged calls are a class of their own, with tag 0 too; so is each communicator. */
+static int classes(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm, *other;
+    ring_envelope envelope;
+    int32_t x = 1, got = 0;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_comm_dup(comm, &other));
+    if (rank == 0) {
+        EXPECT_OK(ring_send(&x, 1, RING_INT32, 1, comm, NULL));
+        EXPECT_OK(send_one(other, 1, 0, 2));
+        EXPECT_OK(send_one(comm, 1, 0, 3));
+    } else {
+        EXPECT_OK(receive_one(comm, RING_ANY_SOURCE, 0, &got, &envelope));
+        EXPECT(got == 3 && envelope.source == 0 && envelope.tag == 0, "%d", got);
+        EXPECT_OK(receive_one(other, 0, RING_ANY_TAG, &got, NULL));
+        EXPECT(got == 2, "%d", got);
+        EXPECT_OK(ring_recv(&got, 1, RING_INT32, 0, comm, NULL));
+        EXPECT(got == 1, "%d", got);
+    }
+    ring_comm_destroy(other);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* Messages without elements, and as many as fit into a header. */
+static int short_ones(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    ring_envelope envelope = {-7, -7};
+    int8_t out[64], in[64];
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    for (int i = 0; i < 64; i++)
+        out[i] = (int8_t)(i + 1);
+    for (size_t count = 0; count <= 64; count++) {
+        ring_call call = tagged((int)count, NULL);
+        memset(in, 0, sizeof in);
+        if (rank == 0) {
+            EXPECT_OK(ring_send(out, count, RING_INT8, 1, comm, &call));
+            continue;
+        }
+        call.envelope = &envelope;
+        EXPECT_OK(ring_recv(in, count, RING_INT8, 0, comm, &call));
+        EXPECT(memcmp(in, out, count) == 0 && (count == 64 || in[count] == 0), "%zu bytes", count);
+        EXPECT(envelope.source == 0 && envelope.tag == (int)count, "%d", envelope.tag);
+    }
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_tags_select(void **state)
+{
+    (void)state;
+    run(2, backwards);
+    run(2, classes);
+    run(2, short_ones);
+}
+
+/* ---- Any source ---------------------------------------------------------------------------- */
+
+/* Of all ranks, this one too, and rank 0 has named none of them before. */
+static int from_all(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { EACH = 50 };
+    ring_comm *comm;
+    ring_work *mine[EACH] = {NULL};
+    int32_t values[EACH], next[8] = {0}, x;
+    ring_envelope envelope;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    for (int i = 0; i < EACH; i++) {
+        const ring_call call = tagged(3, &mine[i]);
+        values[i] = 100 * rank + i;
+        EXPECT_OK(ring_send(&values[i], 1, RING_INT32, 0, comm, &call));
+    }
+    for (int i = 0; rank == 0 && i < EACH * ranks; i++) {
+        EXPECT_OK(receive_one(comm, RING_ANY_SOURCE, 3, &x, &envelope));
+        EXPECT(x == 100 * envelope.source + next[envelope.source]++, "%d of rank %d", x,
+               envelope.source);
+    }
+    EXPECT_OK(ring_wait_all(mine, EACH));
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* A rank that has left is nobody's failure: what it sent is there, and others may still send. */
+static int from_one_that_left(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    ring_envelope envelope;
+    int32_t x;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    if (rank == 0) {
+        await_count(board, 0, 1);
+        usleep(50000); /* the receiver waits by then, mostly */
+        EXPECT_OK(send_one(comm, 1, 0, 10));
+    } else if (rank == 1) {
+        for (int i = 0; i < 2; i++) {
+            EXPECT_OK(receive_one(comm, RING_ANY_SOURCE, RING_ANY_TAG, &x, &envelope));
+            EXPECT(x == 10 + envelope.source, "%d of rank %d", x, envelope.source);
+        }
+    } else {
+        EXPECT_OK(send_one(comm, 1, 5, 12));
+    }
+    ring_comm_destroy(comm);
+    if (rank == 2)
+        atomic_store(&board->counters[0], 1);
+    return 0;
+}
+
+static void test_a_receive_from_any_source_learns_whose_message_it_got(void **state)
+{
+    (void)state;
+    run(4, from_all);
+    run(1, from_all);
+    run(3, from_one_that_left);
+}
+
+/* ---- Ahead of the receiver ------------------------------------------------------------------- */
+
+/* A send of 128 KiB ends without its receiver, one of 4 bytes more does not. */
+static int boundary(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    ring_work *work;
+    int done;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    int32_t *data = calloc(AHEAD + 1, sizeof *data);
+    ring_call call = tagged(1, NULL);
+    if (rank == 0) {
+        data[AHEAD - 1] = 5;
+        EXPECT_OK(ring_send(data, AHEAD, RING_INT32, 1, comm, &call));
+        call.work = &work;
+        EXPECT_OK(ring_send(data, AHEAD + 1, RING_INT32, 1, comm, &call));
+        for (int i = 0; i < 100; i++) {
+            EXPECT_OK(ring_test(&work, &done));
+            EXPECT(!done, "sent without a receiver");
+        }
+        atomic_store(&board->counters[0], 1);
+        EXPECT_OK(ring_wait(&work));
+    } else {
+        await_count(board, 0, 1);
+        EXPECT_OK(ring_recv(data, AHEAD, RING_INT32, 0, comm, &call));
+        EXPECT(data[AHEAD - 1] == 5, "%d", data[AHEAD - 1]);
+        EXPECT_OK(ring_recv(data, AHEAD + 1, RING_INT32, 0, comm, &call));
+    }
+    free(data);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* @return how many of the works are over. */
+static int count_ended(ring_work **works, int count)
+{
+    int ended = 0;
+    for (int i = 0; i < count; i++) {
+        int done = 0;
+        (void)ring_test(&works[i], &done);
+        ended += done;
+    }
+    return ended;
+}
+
+/* More short messages than are kept, and one behind them that is received first. Those beyond the
+ * window wait for their receivers. */
+static int backlog(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { MESSAGES = 10000, COUNT = 100, KEPT = (512 << 10) / (COUNT * 4 + 128) };
+    ring_comm *comm;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    int32_t *data = calloc((size_t)MESSAGES * COUNT, sizeof *data), x = 0;
+    ring_work **works = calloc(MESSAGES, sizeof(ring_work *));
+    for (int round = 0; round < 2; round++) { /* what was let go of is sent ahead again */
+        for (int i = 0; rank == 0 && i < MESSAGES; i++) {
+            const ring_call call = tagged(1, &works[i]);
+            data[i * COUNT] = i;
+            EXPECT_OK(ring_send(data + (ptrdiff_t)i * COUNT, COUNT, RING_INT32, 1, comm, &call));
+        }
+        if (rank == 0) {
+            EXPECT_OK(send_one(comm, 1, 2, 2));
+            EXPECT_OK(receive_one(comm, 1, 2, &x, NULL));
+            const int ended = count_ended(works, MESSAGES);
+            EXPECT(ended <= KEPT && ended >= KEPT * 2 / 3, "%d messages are kept", ended);
+            EXPECT_OK(send_one(comm, 1, 3, 3));
+            EXPECT_OK(ring_wait_all(works, MESSAGES));
+        } else {
+            EXPECT_OK(receive_one(comm, 0, 2, &x, NULL));
+            EXPECT_OK(send_one(comm, 0, 2, 2));
+            EXPECT_OK(receive_one(comm, 0, 3, &x, NULL));
+            const ring_call call = tagged(1, NULL);
+            for (int i = 0; i < MESSAGES; i++) {
+                EXPECT_OK(ring_recv(data, COUNT, RING_INT32, 0, comm, &call));
+                EXPECT(data[0] == i, "message %d: %d", i, data[0]);
+            }
+        }
+        EXPECT_OK(ring_barrier(comm, NULL));
+    }
+    free(works);
+    free(data);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* A long message is taken though its receiver computes, or waits for something else. */
+static int receiver_is_elsewhere(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { LONG = 300000 };
+    ring_comm *comm;
+    ring_work *work;
+    int32_t x = 1;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    int32_t *data = calloc(LONG, sizeof *data);
+    for (int round = 0; round < 2; round++) {
+        if (rank == 0) {
+            const ring_call call = tagged(1, NULL);
+            data[LONG - 1] = round + 1;
+            EXPECT_OK(ring_send(data, LONG, RING_INT32, 1, comm, &call));
+            atomic_store(&board->counters[0], 1);
+            EXPECT_OK(ring_send(&x, 1, RING_INT32, 1, comm, NULL));
+        } else {
+            const ring_call call = tagged(1, &work);
+            EXPECT_OK(ring_recv(data, LONG, RING_INT32, RING_ANY_SOURCE, comm, &call));
+            if (round == 0)
+                await_count(board, 0, 1);
+            EXPECT_OK(ring_recv(&x, 1, RING_INT32, 0, comm, NULL));
+            EXPECT_OK(ring_wait(&work));
+            EXPECT(data[LONG - 1] == round + 1, "%d", data[LONG - 1]);
+        }
+    }
+    free(data);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static int left_over(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    int32_t x;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    int32_t *data = calloc(AHEAD, sizeof *data);
+    const ring_call call = tagged(2, NULL);
+    if (rank == 0) {
+        EXPECT_OK(ring_send(data, AHEAD, RING_INT32, 1, comm, &call));
+        for (int i = 0; i < 100; i++)
+            EXPECT_OK(send_one(comm, 1, 2, i));
+        EXPECT_OK(send_one(comm, 1, 1, 7));
+    } else {
+        EXPECT_OK(receive_one(comm, 0, 1, &x, NULL));
+        EXPECT(x == 7, "%d", x);
+    }
+    EXPECT_OK(ring_barrier(comm, NULL));
+    EXPECT(ring_comm_status(comm) == RING_OK, "%s", ring_last_error(comm));
+    free(data);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_short_messages_are_sent_ahead_and_long_ones_wait(void **state)
+{
+    (void)state;
+    run(2, boundary);
+    run(2, backlog);
+    run(2, receiver_is_elsewhere);
+    run(2, left_over);
+}
+
+/* ---- Options of a call ----------------------------------------------------------------------- */
+
+/* A call behind an event keeps its place among those of its tag, and holds up no other tag. */
+static int gated(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { LONG = 100000 };
+    ring_comm *comm;
+    ring_event *event;
+    ring_work *first, *second;
+    ring_envelope envelope;
+    int32_t one = 1, two = 2, x;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_event_create(&event));
+    int32_t *a = calloc(LONG, sizeof *a), *b = calloc(LONG, sizeof *b);
+    ring_call call = tagged(5, &first), later = tagged(5, &second);
+    call.after = event;
+    for (int large = 0; large < 2; large++) {
+        const size_t count = large ? LONG : 1;
+        call.work = &first;
+        if (rank == 0) {
+            a[0] = 1, b[0] = 2;
+            EXPECT_OK(ring_send(a, count, RING_INT32, 1, comm, &later));
+            EXPECT_OK(ring_wait(&second));
+            EXPECT_OK(ring_send(b, count, RING_INT32, 1, comm, &later));
+            EXPECT_OK(ring_wait(&second));
+        } else if (large == 0) {
+            call.envelope = &envelope;
+            EXPECT_OK(ring_recv(a, count, RING_INT32, RING_ANY_SOURCE, comm, &call));
+            EXPECT_OK(ring_recv(b, count, RING_INT32, 0, comm, &later));
+            EXPECT_OK(ring_wait(&second));
+            EXPECT(a[0] == 0 && b[0] == 2, "%d, %d", a[0], b[0]);
+            EXPECT_OK(ring_event_set(event, RING_OK));
+            EXPECT_OK(ring_wait(&first));
+            EXPECT(a[0] == 1 && envelope.source == 0, "%d", a[0]);
+        } else { /* the event is set */
+            EXPECT_OK(ring_recv(a, count, RING_INT32, 0, comm, &call));
+            EXPECT_OK(ring_recv(b, count, RING_INT32, RING_ANY_SOURCE, comm, &later));
+            EXPECT_OK(ring_wait(&second));
+            EXPECT_OK(ring_wait(&first));
+            EXPECT(a[0] == 1 && b[0] == 2, "%d, %d", a[0], b[0]);
+        }
+    }
+    call.envelope = NULL;
+    if (rank == 0) {
+        EXPECT_OK(ring_send(&one, 1, RING_INT32, 1, comm, &call));
+        EXPECT_OK(ring_send(&two, 1, RING_INT32, 1, comm, &later));
+        EXPECT_OK(send_one(comm, 1, 8, 3));
+        EXPECT_OK(receive_one(comm, 1, 8, &x, NULL));
+        EXPECT_OK(ring_event_set(event, RING_OK));
+        EXPECT_OK(ring_wait(&first));
+        EXPECT_OK(ring_wait(&second));
+    } else {
+        EXPECT_OK(receive_one(comm, 0, 8, &x, NULL));
+        EXPECT(x == 3, "%d", x);
+        EXPECT_OK(send_one(comm, 0, 8, 4));
+        for (int i = 1; i < 3; i++) {
+            EXPECT_OK(receive_one(comm, 0, 5, &x, NULL));
+            EXPECT(x == i, "%d", x);
+        }
+    }
+    free(a);
+    free(b);
+    ring_event_destroy(event);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void count_done(void *context, ring_status status)
+{
+    atomic_fetch_add((_Atomic int *)context, status == RING_OK ? 1 : 100);
+}
+
+/* All pairs in a group, receives first; on_done tells of one more of each kind. */
+static int grouped(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    int32_t out = rank, in[8], seen = 0, last = 100 + rank, from_last = 0;
+    ring_envelope envelopes[8];
+    ring_work *works[8];
+    _Atomic int done = 0;
+    size_t index;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_group_start());
+    for (int i = 0; i < ranks; i++) {
+        ring_call call = tagged(9, NULL);
+        call.envelope = &envelopes[i];
+        EXPECT_OK(ring_recv(&in[i], 1, RING_INT32, RING_ANY_SOURCE, comm, &call));
+        call.envelope = NULL;
+        EXPECT_OK(ring_send(&out, 1, RING_INT32, (rank + i) % ranks, comm, &call));
+    }
+    EXPECT_OK(ring_group_end());
+    for (int i = 0; i < ranks; i++) {
+        EXPECT(in[i] == envelopes[i].source, "%d of rank %d", in[i], envelopes[i].source);
+        seen |= 1 << in[i];
+    }
+    EXPECT(seen == (1 << ranks) - 1, "%x", (unsigned)seen);
+    ring_call told = tagged(4, NULL);
+    told.on_done = count_done;
+    told.context = &done;
+    EXPECT_OK(ring_recv(&from_last, 1, RING_INT32, RING_ANY_SOURCE, comm, &told));
+    EXPECT_OK(ring_send(&last, 1, RING_INT32, (rank + 1) % ranks, comm, &told));
+    const ring_call any = tagged(6, &works[0]), other = tagged(7, &works[1]);
+    EXPECT_OK(ring_recv(&in[0], 1, RING_INT32, RING_ANY_SOURCE, comm, &any));
+    EXPECT_OK(ring_recv(&in[1], 1, RING_INT32, RING_ANY_SOURCE, comm, &other));
+    EXPECT_OK(send_one(comm, (rank + 1) % ranks, 7, 7));
+    EXPECT_OK(ring_wait_any(works, 2, &index));
+    EXPECT(index == 1 && in[1] == 7, "%zu", index);
+    EXPECT_OK(ring_barrier(comm, NULL));
+    EXPECT_OK(send_one(comm, (rank + 1) % ranks, 6, 6));
+    EXPECT_OK(ring_wait(&works[0]));
+    EXPECT_OK(ring_barrier(comm, NULL));
+    while (atomic_load(&done) < 2)
+        usleep(100);
+    EXPECT(done == 2 && from_last == 100 + (rank + ranks - 1) % ranks, "%d, %d", done, from_last);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static int prepared(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    ring_prepared *sends, *receives;
+    ring_envelope envelope;
+    int32_t out, in;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    ring_call call = tagged(6, NULL), start = RING_CALL_INIT;
+    call.prepared = &sends;
+    EXPECT_OK(ring_send(&out, 1, RING_INT32, 1 - rank, comm, &call));
+    call.prepared = &receives;
+    EXPECT_OK(ring_recv(&in, 1, RING_INT32, RING_ANY_SOURCE, comm, &call));
+    for (int i = 0; i < 10; i++) {
+        out = 10 * rank + i;
+        EXPECT_OK(ring_prepared_start(sends, NULL));
+        start.envelope = &envelope;
+        EXPECT_OK(ring_prepared_start(receives, &start));
+        EXPECT(in == 10 * (1 - rank) + i && envelope.source == 1 - rank && envelope.tag == 6,
+               "%d of %d", in, envelope.source);
+    }
+    EXPECT(ring_prepared_start(sends, &start) == RING_ERR_ARGUMENT, "an envelope of a send");
+    EXPECT(ring_prepared_start(receives, &call) == RING_ERR_ARGUMENT, "a second tag");
+    call.envelope = &envelope;
+    call.prepared = &sends;
+    ring_prepared_destroy(sends);
+    EXPECT(ring_recv(&in, 1, RING_INT32, 0, comm, &call) == RING_ERR_ARGUMENT, "an early envelope");
+    ring_prepared_destroy(receives);
+    EXPECT_OK(ring_barrier(comm, NULL));
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_all_options_of_a_call_work(void **state)
+{
+    (void)state;
+    run(2, gated);
+    run(3, grouped);
+    run(2, prepared);
+}
+
+/* Memory of an accelerator, at either end, before and after the receive is there. */
+static int far_ends(int rank, int ranks, harness_board *board, void *arg)
+{
+    static const size_t counts[] = {1, 1000, AHEAD, 100000};
+    ring_comm *comm;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    int32_t *far = far_alloc(100000 * sizeof *far), *near = calloc(100000, sizeof *near), x = 0;
+    for (size_t k = 0; k < 4 * sizeof counts / sizeof *counts; k++) {
+        const size_t count = counts[k / 4];
+        const bool sends_far = k % 2 != 0, late = k / 2 % 2 != 0;
+        ring_work *work;
+        const ring_call call = tagged((int)k, &work);
+        for (size_t i = 0; i < count; i++)
+            near[i] = rank == 0 ? (int32_t)(k * 1000 + i) : 0;
+        if (rank == 0) {
+            far_write(far, near, count * sizeof *near);
+            EXPECT_OK(ring_send(sends_far ? far : near, count, RING_INT32, 1, comm, &call));
+            EXPECT_OK(send_one(comm, 1, 100, 0));
+            EXPECT_OK(ring_wait(&work));
+            continue;
+        }
+        int32_t *to = sends_far ? near : far;
+        if (late)
+            EXPECT_OK(receive_one(comm, 0, 100, &x, NULL));
+        EXPECT_OK(ring_recv(to, count, RING_INT32, RING_ANY_SOURCE, comm, &call));
+        if (!late)
+            EXPECT_OK(receive_one(comm, 0, 100, &x, NULL));
+        EXPECT_OK(ring_wait(&work));
+        if (!sends_far)
+            far_read(near, far, count * sizeof *near);
+        for (size_t i = 0; i < count; i++)
+            EXPECT(near[i] == (int32_t)(k * 1000 + i), "case %zu, element %zu: %d", k, i, near[i]);
+    }
+    far_free(far);
+    free(near);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_memory_of_accelerators_is_sent_and_received(void **state)
+{
+    (void)state;
+    if (strcmp(transport_name, "ucx") != 0)
+        run(2, far_ends);
+}
+
+/* ---- Errors ------------------------------------------------------------------------------ */
+
+static int refusals(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    ring_envelope envelope;
+    int32_t x = 0;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+#define REFUSED(text, made) \
+    EXPECT((made) == RING_ERR_ARGUMENT && strcmp(ring_last_error(NULL), text) == 0, "%s", \
+           ring_last_error(NULL))
+    const int other = 1 - rank;
+    ring_call call = tagged(-1, NULL);
+    REFUSED("ring_send: ring_call.tag is -1; want 0 or more",
+            ring_send(&x, 1, RING_INT32, other, comm, &call));
+    call.tag = -2;
+    REFUSED("ring_recv: ring_call.tag is -2; want 0 or more, or RING_ANY_TAG",
+            ring_recv(&x, 1, RING_INT32, other, comm, &call));
+    call.tag = 1;
+    REFUSED("ring_barrier: ring_call.tagged is for ring_send and ring_recv",
+            ring_barrier(comm, &call));
+    REFUSED("ring_send: peer -1; the communicator has ranks 0 to 1",
+            ring_send(&x, 1, RING_INT32, RING_ANY_SOURCE, comm, &call));
+    REFUSED("ring_recv: dst is NULL but has 1 elements",
+            ring_recv(NULL, 1, RING_INT32, RING_ANY_SOURCE, comm, &call));
+    call.envelope = &envelope;
+    REFUSED("ring_send: ring_call.envelope is for ring_recv",
+            ring_send(&x, 1, RING_INT32, other, comm, &call));
+    call.tagged = 0;
+    REFUSED("ring_recv: ring_call.tag and envelope go with ring_call.tagged = 1",
+            ring_recv(&x, 1, RING_INT32, other, comm, &call));
+    EXPECT_OK(send_one(comm, other, 1, 3 + rank));
+    EXPECT_OK(receive_one(comm, other, 1, &x, NULL));
+    EXPECT(x == 3 + other, "%d", x);
+    EXPECT_OK(ring_barrier(comm, NULL));
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/** Two calls that meet and differ. */
+typedef struct difference {
+    size_t sent, received;
+    ring_dtype sent_type, received_type;
+    bool late; /* the message was set aside */
+} difference;
+
+static int differing(int rank, int ranks, harness_board *board, void *arg)
+{
+    const difference *d = arg;
+    ring_comm *comm;
+    ring_work *work;
+    char text[64];
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    char *data = calloc(100000, 8);
+    ring_call call = tagged(4, &work);
+    if (rank == 0) {
+        EXPECT_OK(ring_send(data, d->sent, d->sent_type, 1 % ranks, comm, &call));
+        if (d->late)
+            (void)send_one(comm, 1 % ranks, 5, 0);
+    }
+    if (rank == ranks - 1) {
+        int32_t x;
+        if (d->late)
+            EXPECT_OK(receive_one(comm, 0, 5, &x, NULL));
+        call.work = NULL;
+        EXPECT(ring_recv(data, d->received, d->received_type, RING_ANY_SOURCE, comm, &call) ==
+                   RING_ERR_MISMATCH,
+               "%s", ring_last_error(comm));
+    }
+    if (rank == 0)
+        (void)ring_wait(&work);
+    EXPECT(ring_barrier(comm, NULL) == RING_ERR_MISMATCH, "%s", ring_last_error(comm));
+    snprintf(text, sizeof text, "(count %zu, %s, tag 4)", d->sent, ring_dtype_name(d->sent_type));
+    EXPECT(strstr(ring_last_error(comm), text) != NULL, "%s", ring_last_error(comm));
+    snprintf(text, sizeof text, "(count %zu, %s, tag 4)", d->received,
+             ring_dtype_name(d->received_type));
+    EXPECT(strstr(ring_last_error(comm), text) != NULL, "%s", ring_last_error(comm));
+    free(data);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_what_is_wrong_is_told(void **state)
+{
+    static difference differences[] = {
+        {5, 7, RING_INT32, RING_INT32, false},      {5, 5, RING_INT32, RING_FLOAT32, true},
+        {1000, 999, RING_INT64, RING_INT64, true},  {100000, 99999, RING_INT64, RING_INT64, false},
+        {100000, 5, RING_FLOAT64, RING_INT8, true},
+    };
+    (void)state;
+    run(2, refusals);
+    for (size_t i = 0; i < sizeof differences / sizeof *differences; i++)
+        assert_int_equal(harness_run(harness_kind_of(transport_name), 2, differing, &differences[i],
+                                     NULL),
+                         0);
+    assert_int_equal(harness_run(harness_kind_of(transport_name), 1, differing, &differences[0],
+                                 NULL),
+                     0);
+}
+
+static int too_late(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    int32_t x;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    ring_call call = tagged(RING_ANY_TAG, NULL);
+    call.timeout = rank == 0 ? 0.2 : 0;
+    EXPECT(ring_recv(&x, 1, RING_INT32, RING_ANY_SOURCE, comm, &call) == RING_ERR_TIMEOUT, "%s",
+           ring_last_error(comm));
+    EXPECT(strstr(ring_last_error(comm), "any tag was not sent by any rank") != NULL, "%s",
+           ring_last_error(comm));
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static int aborted(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    ring_work *work;
+    int32_t x;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    const ring_call call = tagged(rank == 0 ? 2 : 1, &work);
+    int32_t *data = calloc(100000, sizeof *data);
+    if (rank == 0)
+        EXPECT_OK(ring_send(data, 100000, RING_INT32, 1, comm, &call));
+    else
+        EXPECT_OK(ring_recv(&x, 1, RING_INT32, RING_ANY_SOURCE, comm, &call));
+    meet(board, 0, ranks);
+    if (rank == 2)
+        EXPECT_OK(ring_comm_abort(comm, "the test says so"));
+    EXPECT(ring_wait(&work) == RING_ERR_ABORTED, "%s", ring_last_error(comm));
+    free(data);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* The last rank dies while others wait for a message of any, for its own, and for its receive. */
+static int killed(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    ring_work *work;
+    int32_t x;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    const ring_call call = tagged(1, &work);
+    int32_t *data = calloc(100000, sizeof *data);
+    if (rank == 0)
+        EXPECT_OK(ring_recv(&x, 1, RING_INT32, RING_ANY_SOURCE, comm, &call));
+    else if (rank == 1)
+        EXPECT_OK(ring_recv(&x, 1, RING_INT32, ranks - 1, comm, &call));
+    else if (rank == 2)
+        EXPECT_OK(ring_send(data, 100000, RING_INT32, ranks - 1, comm, &call));
+    meet(board, 0, ranks);
+    if (rank == ranks - 1)
+        raise(SIGKILL);
+    EXPECT(ring_wait(&work) == RING_ERR_PEER, "%s", ring_last_error(comm));
+    EXPECT(strstr(ring_last_error(comm), "rank 3") != NULL, "%s", ring_last_error(comm));
+    free(data);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_every_wait_ends(void **state)
+{
+    (void)state;
+    run(2, too_late);
+    run(3, aborted);
+    if (harness_kind_of(transport_name) == HARNESS_PROCESSES)
+        assert_int_equal(harness_run(HARNESS_PROCESSES, 4, killed, NULL, NULL), 1);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tags_select),
+        cmocka_unit_test(test_a_receive_from_any_source_learns_whose_message_it_got),
+        cmocka_unit_test(test_short_messages_are_sent_ahead_and_long_ones_wait),
+        cmocka_unit_test(test_all_options_of_a_call_work),
+        cmocka_unit_test(test_memory_of_accelerators_is_sent_and_received),
+        cmocka_unit_test(test_what_is_wrong_is_told),
+        cmocka_unit_test(test_every_wait_ends),
+    };
+    transport_name = argc > 1 ? argv[1] : "loop";
+    setenv("RING_TRANSPORT", transport_name, 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
