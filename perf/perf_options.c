@@ -203,15 +203,14 @@ void perf_options_parse(int argc, char **argv, perf_options *out)
 {
     char doc[1024];
     const args_program ringperf = {"ringperf", rows,
-                                   "COLLECTIVE\nplan COLLECTIVE --ranks N\ncompare", doc,
+                                   "COLLECTIVE\nplan COLLECTIVE --ranks N\ncompare\noverlap", doc,
                                    .take = take_collective};
     snprintf(
         doc, sizeof doc,
         "Measures a collective and checks every value. Ranks come from ringrun, torchrun, mpirun, "
         "srun or RING_* variables; with -t N from threads of one process. \"ringperf plan\" draws "
         "and proves what a collective does; \"ringperf compare\" sets libring beside MPI and Gloo; "
-        "see "
-        "their --help."
+        "\"ringperf overlap\" measures what is hidden behind computation; see their --help."
         "\vCollectives:%s\n\n"
         "Environment: RINGPERF_MIN_BW (or NCCL_TESTS_MIN_BW): fail if the average busbw is below "
         "0.9 of "

@@ -5,12 +5,14 @@
  */
 #include "start.h"
 #include "bench.h"
+#include "perf_options.h"
 #include "threads.h"
 
 #include <stdio.h>
 
 typedef struct thread_rank {
-    const perf_options *options;
+    launch_body *body;
+    const void *options;
     const ring_unique_id *id;
     int rank, ranks;
     int exit_status;
@@ -30,17 +32,17 @@ static void run_rank(void *arg)
         self->exit_status = report(self->rank, NULL);
         return;
     }
-    self->exit_status = bench_run(self->options, comm);
+    self->exit_status = self->body(self->options, comm);
     ring_comm_destroy(comm);
 }
 
-static int run_threads(const perf_options *options, const ring_unique_id *id, int process,
-                       int processes)
+static int run_threads(int count, launch_body *body, const void *options, const ring_unique_id *id,
+                       int process, int processes)
 {
-    const int count = options->threads;
     thread_rank ranks[PERF_MOST_THREADS];
     for (int i = 0; i < count; i++)
-        ranks[i] = (thread_rank){.options = options,
+        ranks[i] = (thread_rank){.body = body,
+                                 .options = options,
                                  .id = id,
                                  .rank = process * count + i,
                                  .ranks = processes * count};
@@ -71,7 +73,7 @@ static ring_status share_id(ring_comm *processes, ring_unique_id *id)
     return ring_broadcast(id, id, sizeof *id, RING_UINT8, 0, processes, NULL);
 }
 
-int launch_run(const perf_options *options)
+int launch_ranks(int threads, launch_body *body, const void *options)
 {
     ring_comm *comm;
     if (ring_comm_init_env(&comm) != RING_OK) {
@@ -81,12 +83,12 @@ int launch_run(const perf_options *options)
     int exit_status;
     ring_unique_id id;
     const int process = ring_comm_rank(comm), processes = ring_comm_size(comm);
-    if (options->threads == 1)
-        exit_status = bench_run(options, comm);
+    if (threads == 1)
+        exit_status = body(options, comm);
     else if (share_id(comm, &id) != RING_OK)
         exit_status = report(process, comm);
     else
-        exit_status = run_threads(options, &id, process, processes);
+        exit_status = run_threads(threads, body, options, &id, process, processes);
     ring_comm_destroy(comm);
     return exit_status;
 }

@@ -6,9 +6,11 @@
 #ifndef PERF_LAUNCH_H
 #define PERF_LAUNCH_H
 
-#include "perf_options.h"
+#include <ring/ring.h>
 
-/** Runs the ranks of this process. @return the exit status. */
-int launch_run(const perf_options *options);
+/** What a rank does. @return its exit status. */
+typedef int launch_body(const void *options, ring_comm *comm);
+/** Runs the ranks of this process, of which it has @p threads. @return the exit status. */
+int launch_ranks(int threads, launch_body *body, const void *options);
 
 #endif

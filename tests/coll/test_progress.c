@@ -251,7 +251,7 @@ static int find_progress_thread(char task[32])
     return count;
 }
 
-/* Threads that are made in a call of the progress thread's inherit its name: UCX's, the doubles'. */
+/* Threads made in a call of the progress thread's inherit its name: UCX's, the doubles'. */
 static void skip_if_names_mislead(void)
 {
     static const char *const without[] = {"loop", "shm", "tcp"};

@@ -184,6 +184,7 @@ def help_texts(options, program):
     texts = [run_program(options, program, "--help")]
     if program == "ringperf":
         texts.append(run_program(options, program, "plan", "--help"))
+        texts.append(run_program(options, program, "overlap", "--help"))
     return texts
 
 

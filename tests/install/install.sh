@@ -31,7 +31,7 @@ cmake -G Ninja -S "$source_dir/docs/examples" -B "$work/examples" -DCMAKE_PREFIX
 cmake --build "$work/examples" >> "$work/examples.log" || { cat "$work/examples.log"; fail "build"; }
 run="$work/prefix/bin/ringrun -n 2"
 [ "$($run "$work/examples/hello")" = "sum of 2 ranks: 1" ] || fail "hello by find_package"
-[ "$($run "$work/examples/overlap")" = "average gradient of 2 ranks: 1.5" ] || fail "overlap"
+[ "$($run "$work/examples/overlap" | head -n 1)" = "average gradient of 2 ranks: 1.5" ] || fail "overlap"
 [ "$("$work/prefix/bin/ringrun" -n 4 "$work/examples/grid" 2)" = \
     "2 rows of 2; the ranks of row 0 add to 1, of column 0 to 2" ] || fail "grid"
 [ "$($run "$work/examples/own_layer" | sed 's/loss.*, acc/acc/; s/,.*//')" = "accuracy 0.99" ] ||
