@@ -156,7 +156,7 @@ static uintptr_t *bind_side(const work *w, int side, const void *const *list)
 {
     const int ranks = w->comm->ranks;
     const size_t size = ring_dtype_size(w->call.dtype);
-    uintptr_t *bases = w->list_room->bases + side * ranks;
+    uintptr_t *bases = w->list_room->bases + (ptrdiff_t)side * ranks;
     for (int i = 0; i < ranks; i++)
         bases[i] = (uintptr_t)list[i] - w->program->shape.displs[side][i] * size;
     return bases;

@@ -148,46 +148,60 @@ static void test_blocks_lie_in_any_memory(void **state)
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
+/* The arrays, which the caller then uses for something else. */
+static int exchange_and_forget(blocks src, blocks dst, ring_comm *comm, const ring_call *call)
+{
+    EXPECT_OK(exchange(&src, &dst, comm, call));
+    memset(&src, 0xff, sizeof src);
+    memset(&dst, 0xff, sizeof dst);
+    return 0;
+}
+
+static int prepared_round(const blocks *src, const blocks *dst, int rank, int ranks, int round,
+                          ring_comm *comm)
+{
+    ring_prepared *prepared;
+    ring_call call = RING_CALL_INIT;
+    call.prepared = &prepared;
+    EXPECT(exchange_and_forget(*src, *dst, comm, &call) == 0, "preparing");
+    fill(src, rank, ranks, round);
+    EXPECT_OK(ring_prepared_start(prepared, NULL));
+    ring_prepared_destroy(prepared);
+    return compare(dst, rank, ranks, round);
+}
+
+static int grouped_round(const blocks *src, const blocks *dst, int rank, int ranks, int round,
+                         ring_comm *comm)
+{
+    ring_work *work;
+    ring_event *event;
+    ring_call call = RING_CALL_INIT;
+    EXPECT_OK(ring_event_create(&event));
+    call.work = &work;
+    call.after = event;
+    EXPECT_OK(ring_group_start());
+    EXPECT(exchange_and_forget(*src, *dst, comm, &call) == 0, "in a group");
+    EXPECT_OK(ring_group_end());
+    fill(src, rank, ranks, round);
+    EXPECT_OK(ring_event_set(event, RING_OK));
+    EXPECT_OK(ring_wait(&work));
+    ring_event_destroy(event);
+    return compare(dst, rank, ranks, round);
+}
+
 /* Arrays of a call are the caller's again when it returns, whenever the call begins. */
 static int kept_calls(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { MOST_ELEMENTS = 50000 };
     ring_comm *comm;
-    ring_event *event;
-    ring_work *work;
-    ring_prepared *prepared;
     blocks src, dst;
     (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(make_blocks(&src, rank, ranks, true, MOST_ELEMENTS, 0) == 0, "src");
     EXPECT(make_blocks(&dst, rank, ranks, false, MOST_ELEMENTS, 1) == 0, "dst");
-    for (int round = 0; round < 4; round++) {
-        blocks src_gone = src, dst_gone = dst;
-        ring_call call = RING_CALL_INIT;
-        EXPECT_OK(ring_event_create(&event));
-        if (round % 2 == 0)
-            call.prepared = &prepared;
-        else
-            EXPECT_OK(ring_group_start());
-        if (round == 1) {
-            call.work = &work;
-            call.after = event;
-        }
-        EXPECT_OK(exchange(&src_gone, &dst_gone, comm, &call));
-        memset(&src_gone, 0xff, sizeof src_gone);
-        memset(&dst_gone, 0xff, sizeof dst_gone);
-        fill(&src, rank, ranks, round);
-        if (round % 2 == 0)
-            EXPECT_OK(ring_prepared_start(prepared, NULL));
-        else
-            EXPECT_OK(ring_group_end());
-        if (round % 2 == 0)
-            ring_prepared_destroy(prepared);
-        EXPECT_OK(ring_event_set(event, RING_OK));
-        if (round == 1)
-            EXPECT_OK(ring_wait(&work));
-        ring_event_destroy(event);
-        EXPECT(compare(&dst, rank, ranks, round) == 0, "round %d", round);
+    for (int round = 0; round < 4; round += 2) {
+        EXPECT(prepared_round(&src, &dst, rank, ranks, round, comm) == 0, "prepared");
+        EXPECT(grouped_round(&src, &dst, rank, ranks, round + 1, comm) == 0, "grouped");
     }
     drop_blocks(&src, ranks, 0);
     drop_blocks(&dst, ranks, 1);
@@ -221,7 +235,7 @@ static int products(int rank, int ranks, harness_board *board, void *arg)
     call.scale = &factor;
     EXPECT_OK(ring_reduce_scatter_list((const void *const *)blocks_of, counts, dst, RING_FLOAT32,
                                        RING_PREMUL_SUM, comm, &call));
-    const float all = (float)(ranks * (ranks - 1) / 2) + 0.5F * (float)ranks;
+    const float all = (float)(ranks * ranks) * 0.5F; /* 0.5 + 1.5 + 2.5 … */
     for (size_t i = 0; i < counts[rank]; i++) {
         EXPECT(dst[i] == all * (float)((int)i % 30 - rank), "element %zu: %g", i, (double)dst[i]);
         EXPECT(blocks_of[rank][i] == (float)((int)i % 30 - rank), "src was changed");
