@@ -16,9 +16,10 @@ enum { KEY_BARRIER, KEY_MADE, KEY_LISTS };
 
 /** The latest round, open or not. */
 typedef struct roll_round {
-    control_message close; /* what is said of it: who has come, or what went wrong */
-    int came;
-    double close_by; /* once closed: when it was */
+    control_message close;                 /* what is said of it; what went wrong */
+    unsigned char came[CONTROL_ROLL_TEXT]; /* bits, as they are said              */
+    int count;                             /* of those                            */
+    double close_by;                       /* once closed: when it was */
 } roll_round;
 
 struct roll {
@@ -137,9 +138,12 @@ static bool closes_rounds(const membership *m)
     return r == m->world.rank;
 }
 
+/* A rank without memory has called: those that come later must be in the round, to hear of it. */
 static bool is_ripe(const roll_round *o, double now)
 {
-    return !tells_who(&o->close) || o->came == o->close.body.roll.wanted || now >= o->close_by;
+    const ring_status trouble = tells_who(&o->close) ? RING_OK : (ring_status)o->close.status;
+    return o->count == o->close.body.roll.wanted || now >= o->close_by ||
+           (trouble != RING_OK && trouble != RING_ERR_MEMORY);
 }
 
 static void close_round(membership *m, const roll *r)
@@ -147,9 +151,10 @@ static void close_round(membership *m, const roll *r)
     control_message note = r->round->close;
     note.rank = m->world.rank;
     if (tells_who(&note)) {
-        const bool all = r->round->came == note.body.roll.wanted;
+        const bool all = r->round->count == note.body.roll.wanted;
         note.status = all ? RING_OK : RING_IN_PROGRESS;
         note.body.roll.id = all ? group_new_id(m) : 0;
+        memcpy(note.body.roll.came, r->round->came, sizeof note.body.roll.came);
     }
     bulletin_post(m, &note); /* which ends the round here */
 }
@@ -183,19 +188,16 @@ void roll_tick(membership *m, double now)
 static void note_present(roll_round *o, const control_message *note)
 {
     const double deadline = clock_now() + note->body.roll.remaining;
-    unsigned char *byte = &o->close.body.roll.came[note->rank / 8];
-    const unsigned char bit = (unsigned char)(1u << note->rank % 8);
     if (deadline < o->close_by)
         o->close_by = deadline;
-    if (!tells_who(&o->close))
-        return;
-    if (note->status != RING_OK) {
-        o->close.status = note->status;
-        memcpy(o->close.body.roll.text, note->body.roll.text, sizeof note->body.roll.text);
-    } else if ((*byte & bit) == 0) {
-        *byte |= bit;
-        o->came++;
+    if (!has_bit(o->came, note->rank)) {
+        o->came[note->rank / 8] |= (unsigned char)(1u << note->rank % 8);
+        o->count++;
     }
+    if (note->status == RING_OK || !tells_who(&o->close))
+        return;
+    o->close.status = note->status;
+    memcpy(o->close.body.roll.text, note->body.roll.text, sizeof note->body.roll.text);
 }
 
 static void hear_present(membership *m, const control_message *note)
@@ -301,21 +303,26 @@ static bool another_waits(const membership *m, uint64_t communicator, uint64_t k
     return c != NULL;
 }
 
+static ring_status come_without_memory(membership *m, const struct roll_caller *c)
+{
+    static const char why[] = "no memory to come to a call of several ranks";
+    come(m, c, RING_ERR_MEMORY, why);
+    return fail(RING_ERR_MEMORY, "%s", why);
+}
+
 /* Comes to the next round, at first, and when one was closed without this rank. */
 static ring_status come_in_time(membership *m, struct roll_caller *c)
 {
     const roll *r = find_or_make(m, c->communicator, c->key);
-    if (r == NULL) {
-        c->round = 1; /* no end of one was heard of here */
-        come(m, c, RING_ERR_MEMORY, "no memory to come to a call of several ranks");
-        return fail(RING_ERR_MEMORY, "coming to a call of several ranks");
-    }
-    if (c->round > r->closed)
+    const int closed = r != NULL ? r->closed : 0;
+    if (c->round > closed)
         return RING_OK;
-    c->round = r->closed + 1;
+    c->round = closed + 1;
     c->complains = false;
+    if (r == NULL)
+        return come_without_memory(m, c);
     come(m, c, RING_OK, NULL);
-    return RING_OK;
+    return r->round != NULL ? RING_OK : come_without_memory(m, c);
 }
 
 static ring_status verdict_of(const group *g)
@@ -412,8 +419,8 @@ static const control_message *elsewhere(const membership *m, const control_messa
     const double since = clock_now() - m->world.settings.timeout;
     for (const roll *r = m->rolls; r != NULL; r = r->next)
         if (r->communicator == here->communicator && r->key >= KEY_LISTS &&
-            r->key != here->body.roll.key && r->round != NULL && tells_who(&r->round->close) &&
-            r->round->close_by >= since && has_bit(r->round->close.body.roll.came, rank))
+            r->key != here->body.roll.key && r->round != NULL && r->round->close_by >= since &&
+            has_bit(r->round->came, rank))
             return &r->round->close;
     return NULL;
 }

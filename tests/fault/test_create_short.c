@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One of the members of a communicator that they make alone has no memory: each allocation of its
+ * call fails once, all hear of it, and the parent lives on. Usage: test_fault_create_short
+ * TRANSPORT */
+#include "harness.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Calls until what is told to all has as much room as it will ever have. */
+enum { RANKS = 3, WARM_UPS = 80, NEVER = -1 };
+
+/* ---- Memory of the calling thread --------------------------------------------------------------
+ */
+
+static _Thread_local long until_failure = NEVER; /* allocations that still succeed */
+
+#define IN_PLACE_OF_LIBC __attribute__((visibility("default")))
+
+extern void *__libc_malloc(size_t bytes);
+extern void *__libc_calloc(size_t count, size_t bytes);
+extern void *__libc_realloc(void *old, size_t bytes);
+
+static bool may_allocate(void)
+{
+    if (until_failure == NEVER || until_failure-- > 0)
+        return true;
+    errno = ENOMEM;
+    return false; /* and the next ones succeed: it is NEVER now */
+}
+
+IN_PLACE_OF_LIBC void *malloc(size_t bytes)
+{
+    return may_allocate() ? __libc_malloc(bytes) : NULL;
+}
+
+IN_PLACE_OF_LIBC void *calloc(size_t count, size_t bytes)
+{
+    return may_allocate() ? __libc_calloc(count, bytes) : NULL;
+}
+
+IN_PLACE_OF_LIBC void *realloc(void *old, size_t bytes)
+{
+    return may_allocate() ? __libc_realloc(old, bytes) : NULL;
+}
+
+/* ---- Calls -------------------------------------------------------------------------------------
+ */
+
+static ring_status create(ring_comm *comm, ring_comm **out)
+{
+    static const int list[RANKS] = {2, 0, 1};
+    return ring_comm_create(comm, list, RANKS, 1, out);
+}
+
+/* @param[out] ran_short  it did. */
+static int create_short(ring_comm *comm, bool victim, long nth, int32_t *ran_short)
+{
+    ring_comm *made;
+    int32_t statuses[RANKS];
+    until_failure = victim ? nth : NEVER;
+    const int32_t mine = (int32_t)create(comm, &made);
+    *ran_short = victim && until_failure == NEVER;
+    until_failure = NEVER;
+    EXPECT((mine == RING_OK) == (made != NULL), "status %d", (int)mine);
+    ring_comm_destroy(made);
+    EXPECT_OK(ring_all_gather(&mine, statuses, 1, RING_INT32, comm, NULL));
+    for (int r = 0; r < RANKS; r++)
+        EXPECT((mine == RING_OK || mine == RING_ERR_MEMORY) && statuses[r] == mine,
+               "allocation %ld: rank %d has %d, this one %d: %s", nth, r, (int)statuses[r],
+               (int)mine, ring_last_error(NULL));
+    EXPECT_OK(ring_all_reduce(ran_short, ran_short, 1, RING_INT32, RING_MAX, comm, NULL));
+    return 0;
+}
+
+static int each_allocation(int rank, int ranks, harness_board *board, void *arg)
+{
+    const int victim = *(const int *)arg;
+    ring_comm *comm, *made;
+    int32_t ran_short = 1;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    for (int i = 0; i < WARM_UPS; i++) {
+        EXPECT_OK(create(comm, &made));
+        ring_comm_destroy(made);
+    }
+    long nth = 0;
+    for (; ran_short != 0; nth++)
+        EXPECT(create_short(comm, rank == victim, nth, &ran_short) == 0, "rank %d", rank);
+    EXPECT(nth > 5, "%ld allocations", nth);
+    EXPECT_OK(create(comm, &made));
+    ring_comm_destroy(made);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_one_without_memory_is_told_of(void **state)
+{
+    (void)state;
+    for (int victim = 0; victim < 2; victim++)
+        assert_int_equal(harness_run(HARNESS_PROCESSES, RANKS, each_allocation, &victim, NULL), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_without_memory_is_told_of)};
+    if (argc != 2)
+        return 2;
+    setenv("RING_TRANSPORT", argv[1], 1);
+    setenv("RING_TIMEOUT", "60", 1);
+    return cmocka_run_group_tests_name("fault.create_short", tests, NULL, NULL);
+}
