@@ -656,7 +656,8 @@ ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_
  *     NULL if the call could not be started;
  *   - are forgotten with a thread that ends, or forks (in the child), before the end.
  *  Waits, tests, probing barriers and what makes communicators are RING_ERR_USAGE in an open group.
- *  Threads do not see each other's groups; on_done is called as if none were open. @return RING_OK, RING_ERR_MEMORY. */
+ *  Threads do not see each other's groups; on_done is called as if none were open. @return RING_OK,
+ * RING_ERR_MEMORY. */
 ring_status ring_group_start(void);
 
 /** Ends a level; the outermost one starts the calls and waits for those that have neither
