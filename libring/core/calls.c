@@ -427,15 +427,14 @@ void ring_prepared_destroy(ring_prepared *prepared)
 /* ---- Collectives -------------------------------------------------------------------- */
 
 #define START(collective, dtype, op, root, count, src, dst) \
-    start( \
-        &(request){{collective, dtype, op, root, count, NULL, 0, false, 0}, \
-                   src, \
-                   dst, \
-                   call, \
-                   {0}, \
-                   false, \
-                   {NULL}}, \
-        comm)
+    start(&(request){{collective, dtype, op, root, count, NULL, 0, false, 0}, \
+                     src, \
+                     dst, \
+                     call, \
+                     {0}, \
+                     false, \
+                     {NULL}}, \
+          comm)
 
 ring_status ring_all_reduce(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                             ring_comm *comm, const ring_call *call)
