@@ -8,6 +8,7 @@
  * libring moves them while the next layer is computed. Here backward leaves its core idle half of
  * the time, as one that waits for a GPU or for memory does; then that thread needs nobody's core.
  */
+#define _POSIX_C_SOURCE 200809L
 #include <ring/ring.h>
 #include <stdio.h>
 #include <stdlib.h>
