@@ -6,15 +6,15 @@
  * It makes way for callers: it takes a communicator's lock only when it is free, for a short turn,
  * and leaves those that somebody waits for. Whoever gives up a lock and leaves orphans behind wakes
  * it (comm_unlock). Over links for which a core copies it would take from ranks that compute what
- * it gives to their calls: so it looks how much of its core it gets, and works in short bursts
- * while it shares it.
+ * it gives to their calls: so it offers its core to others before each turn, and where one of them
+ * takes it, it does not spin.
  */
 #include "comm.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 static struct {
@@ -28,58 +28,16 @@ static struct {
     atomic_bool kicked; /* while it was awake */
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER, .bell = -1, .idle = true};
 
-/* ---- How much of its core it gets ------------------------------------------------------ */
+/* ---- Does somebody compute on its core? ------------------------------------------------ */
 
-/* A stretch of work is judged when it was so long. */
-static const double stretch_seconds = 1e-3;
-/* Less of it on the core: the core is shared. */
-#define OWN_SHARE 0.8
-/* Pauses between bursts on a shared core double from one to the other. */
-static const double least_pause = 2e-3, most_pause = 32e-3;
-
-typedef struct pace {
-    bool running;     /* a stretch began at: */
-    double wall, cpu; /* seconds             */
-    double done_wall, done_cpu;
-    double pause, until; /* 0: at full rate */
-} pace;
-
-static double thread_seconds(void)
+/* A yield that takes so long gave the core to a thread that keeps it. */
+static const double long_yield = 1e-4;
+/* A rank that computes here comes first, and the turn that follows waits for the scheduler. */
+static bool shares_core(void)
 {
-    struct timespec used;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
-}
-
-static void begin_stretch(pace *p)
-{
-    if (p->running)
-        return;
-    p->running = true;
-    p->wall = clock_now();
-    p->cpu = thread_seconds();
-}
-
-static void judge(pace *p, double now)
-{
-    const bool shares = p->done_cpu < OWN_SHARE * p->done_wall;
-    const double longer = p->pause > 0 ? 2 * p->pause : least_pause;
-    p->done_wall = p->done_cpu = 0;
-    p->pause = !shares ? 0 : longer < most_pause ? longer : most_pause;
-    p->until = shares ? now + p->pause : 0;
-}
-
-/* @param moved  the stretch goes on, until it is long enough. */
-static void end_pass(pace *p, bool moved)
-{
-    const double now = clock_now();
-    if (moved && now - p->wall < stretch_seconds)
-        return;
-    p->done_wall += now - p->wall;
-    p->done_cpu += thread_seconds() - p->cpu;
-    p->running = false;
-    if (p->done_wall >= stretch_seconds)
-        judge(p, now);
+    const double before = clock_now();
+    sched_yield();
+    return clock_now() - before >= long_yield;
 }
 
 /* ---- Moving ---------------------------------------------------------------------------- */
@@ -89,15 +47,14 @@ enum { SPIN_LOOKS = 8, VAIN_LOOKS = 72 };
 /* Sleeps on links grow from one length to the other: what no descriptor tells is seen after them.
  */
 static const double least_nap = 1e-3, most_nap = 50e-3;
-/* It sleeps so long on no bell where callers wait at once for what they start. */
+/* It sleeps so long at most where callers wait at once for what they start. */
 enum { DOZE_MS = 1 };
 
 typedef struct mover {
-    pace pace;
     unsigned looks; /* in vain */
     bool pending;   /* some works may go on soon, and nobody waits for them */
     bool crowded;   /* ranks share cores: no spinning */
-    bool paced;     /* some communicators are those of ranks that may compute on this core */
+    bool shares;    /* this core, with somebody who computes */
     bool useful;    /* it has moved something since it slept */
     bool dozed;     /* and nobody has called meanwhile */
     double nap;
@@ -110,24 +67,21 @@ static bool is_paced(const ring_comm *comm)
     return comm->maps_all && comm->settings.progress == PROGRESS_AUTO;
 }
 
-static bool rests(const mover *m, const ring_comm *comm, double now)
-{
-    return !comm->by_thread || (now < m->pace.until && is_paced(comm));
-}
-
-/* A turn of each communicator. @return true if anything moved. */
+/* A turn of each communicator. Before those over links for which a core copies, the core is
+ * offered to others. @return true if anything moved. */
 static bool move(mover *m)
 {
-    bool moved = false;
-    const double now = m->pace.pause > 0 ? clock_now() : 0;
-    m->pending = m->paced = m->crowded = false;
+    bool moved = false, offered = false;
+    m->pending = m->crowded = m->shares = false;
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {
-        if (rests(m, c, now))
+        if (!c->by_thread)
             continue;
+        if (is_paced(c) && !offered)
+            m->shares = shares_core();
+        offered |= is_paced(c);
         const visit seen = members_visit(c);
         moved |= seen == VISIT_MOVED;
         m->pending |= seen != VISIT_LEFT;
-        m->paced |= is_paced(c);
         m->crowded |= c->crowded;
     }
     return moved;
@@ -135,11 +89,7 @@ static bool move(mover *m)
 
 static bool take_turns(mover *m)
 {
-    if (m->paced)
-        begin_stretch(&m->pace);
     const bool moved = move(m);
-    if (m->pace.running)
-        end_pass(&m->pace, moved);
     if (moved) {
         m->looks = 0;
         m->nap = least_nap;
@@ -171,10 +121,10 @@ static void doze(mover *m)
 }
 
 /* Communicators that somebody is at are left out: whoever leaves them kicks, for `idle` is set. */
-static void enter_all(mover *m, double now)
+static void enter_all(mover *m)
 {
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {
-        if (rests(m, c, now) || !members_try_lock(c))
+        if (!c->by_thread || !members_try_lock(c))
             continue;
         members_hold(c);
         sleep_list_add(&m->sleep, c);
@@ -190,15 +140,9 @@ static void leave_all(sleep_list *s)
     s->awake = false;
 }
 
-static void sleep_on_bell(const pace *p, double now)
-{
-    await_bell(now < p->until ? clock_ms_until(p->until, (int)(1e3 * most_pause)) : -1);
-}
-
 static void sleep_on_links(mover *m, double now)
 {
-    const double end = now + m->nap;
-    sleep_list_sleep(&m->sleep, now < m->pace.until && m->pace.until < end ? m->pace.until : end);
+    sleep_list_sleep(&m->sleep, now + m->nap);
     m->nap = 2 * m->nap < most_nap ? 2 * m->nap : most_nap;
 }
 
@@ -208,9 +152,9 @@ static void sleep_until_called(mover *m)
     atomic_store(&progress.idle, true);
     atomic_exchange(&progress.kicked, false);
     sleep_list_add_descriptor(&m->sleep, progress.bell);
-    enter_all(m, now);
+    enter_all(m);
     if (m->sleep.comm_count == 0 && !m->sleep.awake)
-        sleep_on_bell(&m->pace, now);
+        await_bell(-1);
     else
         sleep_on_links(m, now);
     if (!atomic_exchange(&progress.idle, false)) /* called */
@@ -225,7 +169,7 @@ static void sleep_until_called(mover *m)
 static void rest(mover *m)
 {
     const unsigned look = m->looks++;
-    if (m->pending && !m->crowded && look < VAIN_LOOKS && m->pace.pause <= 0) {
+    if (m->pending && !m->crowded && look < VAIN_LOOKS && !m->shares) {
         if (look < SPIN_LOOKS)
             cpu_pause();
         else if (!clock_yield())

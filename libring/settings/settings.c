@@ -66,9 +66,9 @@ static const setting table[] = {
      "processor has it, else chacha20; rank 0's holds for all",
      "0", SETTING_ENCRYPTION, FIELD(encrypt)},
     {"RING_PROGRESS", NULL, "name",
-     "who moves calls that nobody waits for: auto: a thread of the library, in pauses where it "
-     "shares a core and the core does the copying; thread: always at full rate; none: only calls "
-     "of libring in this process",
+     "who moves calls that nobody waits for: auto: a thread of the library, which offers its "
+     "core to others before each turn where a core does the copying; thread: without such offers; "
+     "none: only calls of libring in this process",
      "auto", SETTING_PROGRESS, FIELD(progress)},
     {"RING_TIMEOUT", NULL, "s", "a call that takes longer fails", "600", SETTING_SECONDS,
      FIELD(timeout)},
