@@ -219,6 +219,18 @@ const control_message *bulletin_find(const membership *m, enum control_kind kind
     return NULL;
 }
 
+int bulletin_last_round(const membership *m, const control_message *present)
+{
+    const bulletin *b = &m->bulletins[BULLETIN_LASTING];
+    int last = 0;
+    for (int i = 0; i < b->count; i++)
+        if (b->notes[i].kind == CONTROL_ROLL && b->notes[i].count > last &&
+            b->notes[i].communicator == present->communicator &&
+            b->notes[i].body.roll.key == present->body.roll.key)
+            last = b->notes[i].count;
+    return last;
+}
+
 void bulletin_replay(group *g, int which)
 {
     const bulletin *b = &g->member->bulletins[which];

@@ -33,6 +33,8 @@ bool bulletin_is_spread(const membership *m);
 /** The kept one of that kind, communicator and count; NULL: none. */
 const control_message *bulletin_find(const membership *m, enum control_kind kind,
                                      uint64_t communicator, int count);
+/** The latest round that is over of the roll that a rank has come to; 0: none is kept. */
+int bulletin_last_round(const membership *m, const control_message *present);
 /** Gives what is kept, in one of the two, to group_hear(). */
 void bulletin_replay(group *g, int which);
 

@@ -156,7 +156,8 @@ static void close_round(membership *m, const roll *r)
         note.body.roll.id = all ? group_new_id(m) : 0;
         memcpy(note.body.roll.came, r->round->came, sizeof note.body.roll.came);
     }
-    bulletin_post(m, &note); /* which ends the round here */
+    bulletin_post(m, &note);
+    roll_hear(m, &note); /* if it was known already: the round must not stay open */
 }
 
 /* @return true if it closed one: the list is another one then. */
@@ -200,11 +201,19 @@ static void note_present(roll_round *o, const control_message *note)
     memcpy(o->close.body.roll.text, note->body.roll.text, sizeof note->body.roll.text);
 }
 
+/* Rolls of communicators that this rank is not in are dropped as a round ends. A rank may have come
+ * before it heard of the end, and must not open the round again. */
+static bool is_over(const membership *m, const control_message *present)
+{
+    const roll *r = find(m, present->communicator, present->body.roll.key);
+    return present->count <= (r != NULL ? r->closed : bulletin_last_round(m, present));
+}
+
 static void hear_present(membership *m, const control_message *note)
 {
-    roll *r = find_or_make(m, note->communicator, note->body.roll.key);
-    if (r != NULL && note->count <= r->closed)
+    if (is_over(m, note))
         return;
+    roll *r = find_or_make(m, note->communicator, note->body.roll.key);
     if (r != NULL && (r->round == NULL || r->round->close.count < note->count))
         begin_round(r, note);
     if (r == NULL || r->round == NULL)

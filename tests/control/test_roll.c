@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Which ranks have come to a call that they make together: whoever is missing, leaves, stops or
  * dies, all that were in a round have one answer. */
+#include "bulletin.h"
+#include "membership.h"
 #include "stage.h"
 
 #include <pthread.h>
@@ -8,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Three levels: rank 0; 1-4; 5. */
 enum { SIZE = 6, LONG = 1000 };
@@ -217,11 +220,123 @@ static void calls_come_around_one_that_is_stopped(void **state)
     run_stopped(come_around, 1, 12);
 }
 
-/* Nobody else closes the round meanwhile, so that there is one answer. */
+/* No other rank closes the round meanwhile, so that there is one answer. */
 static void the_answer_waits_for_a_rank_0_that_is_stopped(void **state)
 {
     (void)state;
     run_stopped(come_before, 0, 1.5);
+}
+
+/* ---- Notes that are under way when a round ends -------------------------------------------- */
+
+/* A rank that hangs with control's lock ends so long after all others are through. */
+enum { HANGS = 90 };
+
+static int count_notes(const control_world *w, enum control_kind kind, int round)
+{
+    const membership *m = group_of((control_world *)(uintptr_t)w)->member;
+    int found = 0;
+    control_lock();
+    const bulletin *b = &m->bulletins[BULLETIN_LASTING];
+    for (int i = 0; i < b->count; i++)
+        found += b->notes[i].kind == kind && b->notes[i].communicator == w->id &&
+                 b->notes[i].count == round;
+    control_unlock();
+    return found;
+}
+
+static void await_notes(const control_world *w, enum control_kind kind, int round, int count)
+{
+    while (count_notes(w, kind, round) < count)
+        clock_sleep(0.0005);
+}
+
+/* As if it had been said before this rank heard of the round's end. */
+static void come_to_barrier(control_world *w, int round)
+{
+    membership *m = group_of(w)->member;
+    control_message note;
+    control_message_begin(&note, CONTROL_PRESENT, m->world.rank);
+    note.communicator = w->id;
+    note.count = round;
+    note.body.roll.wanted = w->size;
+    control_lock();
+    bulletin_post(m, &note);
+    control_unlock();
+}
+
+/* Rank 0, which closes, is not in the communicator, and hears of rank 2 when the round is over. */
+static ring_status be_late(stage *s, control_world **w)
+{
+    control_world *pair = NULL;
+    ring_status status = RING_OK;
+    const int rank = (*w)->rank;
+    alarm(HANGS);
+    if (rank == 1 || rank == 2)
+        RING_TRY(derive_bits(*w, 1u << 30, 0x6, &pair));
+    for (int round = 1; round < 6 && status == RING_OK; round += 2) {
+        if (rank == 1)
+            status = expect_meeting(pair, 0, RING_IN_PROGRESS, 0x1);
+        if (rank == 2) {
+            await_notes(pair, CONTROL_ROLL, round, 1);
+            come_to_barrier(pair, round);
+        }
+        if (status == RING_OK)
+            status = expect_meeting(*w, LONG, RING_OK, 0x3f);
+        if (status == RING_OK && pair != NULL)
+            status = expect_meeting(pair, LONG, RING_OK, 0x3);
+    }
+    control_free(pair);
+    RING_TRY(status);
+    return stage_meet(s, 1, SIZE);
+}
+
+static void a_late_note_opens_no_round_again(void **state)
+{
+    (void)state;
+    stage_run(stage_new(SIZE, be_late), 0);
+}
+
+/* All but rank 5 wait, which is in their list and ends the communicator: each of them complains. */
+static ring_status end_while_they_wait(control_world *some, int rank)
+{
+    static const int ranks[] = {0, 1, 2, 3, 4};
+    const control_list list = {.ranks = ranks, .count = 5, .deadline = clock_now() + LONG};
+    uint64_t id;
+    if (rank == 5) {
+        await_notes(some, CONTROL_PRESENT, 1, 4);
+        control_propose(some, RING_ERR_ABORTED, "enough");
+        return expect_verdict(some, RING_ERR_ABORTED, "enough");
+    }
+    const ring_status status = control_agree_id(some, &list, &id);
+    if (status == RING_ERR_ABORTED && strstr(fail_text(), "enough") != NULL)
+        return RING_OK;
+    return fail(RING_ERR_INTERNAL, "%s: %s", ring_status_string(status), fail_text());
+}
+
+static ring_status complain_together(stage *s, control_world **w)
+{
+    ring_status status = RING_OK;
+    const int rank = (*w)->rank;
+    alarm(HANGS);
+    for (uint64_t i = 0; i < 5 && status == RING_OK; i++) {
+        control_world *some = NULL;
+        if (rank > 0)
+            RING_TRY(derive_bits(*w, 1u << 30 | i, 0x3e, &some));
+        if (rank > 0)
+            status = end_while_they_wait(some, rank);
+        if (status == RING_OK)
+            status = expect_meeting(*w, LONG, RING_OK, 0x3f);
+        control_free(some);
+    }
+    RING_TRY(status);
+    return stage_meet(s, 1, SIZE);
+}
+
+static void several_may_complain_of_a_round(void **state)
+{
+    (void)state;
+    stage_run(stage_new(SIZE, complain_together), 0);
 }
 
 int main(void)
@@ -233,6 +348,8 @@ int main(void)
         cmocka_unit_test(a_lost_rank_ends_it_for_all),
         cmocka_unit_test(calls_come_around_one_that_is_stopped),
         cmocka_unit_test(the_answer_waits_for_a_rank_0_that_is_stopped),
+        cmocka_unit_test(a_late_note_opens_no_round_again),
+        cmocka_unit_test(several_may_complain_of_a_round),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
