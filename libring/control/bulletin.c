@@ -33,6 +33,14 @@ static bool says_the_same(const control_message *a, const control_message *b)
            x->sends == y->sends && (x->peer < 0 || a->rank == b->rank);
 }
 
+/* Threads of a rank may come to one round with several deadlines, and the earliest ends it. */
+static bool is_same_coming(const control_message *a, const control_message *b)
+{
+    return a->rank == b->rank && a->count == b->count && a->status == b->status &&
+           a->body.roll.key == b->body.roll.key &&
+           (a->status != RING_OK || a->body.roll.remaining == b->body.roll.remaining);
+}
+
 /* What makes two notes of a kind the same one. */
 static bool is_same(const control_message *a, const control_message *b)
 {
@@ -47,8 +55,7 @@ static bool is_same(const control_message *a, const control_message *b)
     case CONTROL_VOTE:
         return a->rank == b->rank && a->count == b->count;
     case CONTROL_PRESENT:
-        return a->rank == b->rank && a->count == b->count && a->status == b->status &&
-               a->body.roll.key == b->body.roll.key;
+        return is_same_coming(a, b);
     case CONTROL_ROLL:
         return a->count == b->count && a->body.roll.key == b->body.roll.key;
     default:

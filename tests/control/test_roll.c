@@ -339,6 +339,43 @@ static void several_may_complain_of_a_round(void **state)
     stage_run(stage_new(SIZE, complain_together), 0);
 }
 
+/* ---- Threads of a rank ----------------------------------------------------------------------- */
+
+static void *meet_for_long(void *context)
+{
+    return (void *)(uintptr_t)expect_meeting(context, LONG, RING_IN_PROGRESS, 0x20);
+}
+
+/* The second thread of rank 5 asks for the end of the round that the first one waits in. */
+static ring_status meet_in_two_threads(control_world *w)
+{
+    pthread_t thread;
+    void *first;
+    if (pthread_create(&thread, NULL, meet_for_long, w) != 0)
+        return fail(RING_ERR_SYSTEM, "no thread");
+    await_notes(w, CONTROL_PRESENT, 1, 1);
+    const ring_status second = expect_meeting(w, 0.05, RING_IN_PROGRESS, 0x20);
+    pthread_join(thread, &first);
+    RING_TRY(second);
+    return first == NULL ? RING_OK
+                         : fail(RING_ERR_INTERNAL, "the thread that came first has another answer");
+}
+
+static ring_status come_twice(stage *s, control_world **w)
+{
+    if ((*w)->rank == 5)
+        RING_TRY(meet_in_two_threads(*w));
+    RING_TRY(stage_meet(s, 1, SIZE));
+    RING_TRY(expect_meeting(*w, LONG, RING_OK, 0x3f));
+    return stage_meet(s, 2, SIZE);
+}
+
+static void the_earliest_deadline_of_a_ranks_threads_ends_it(void **state)
+{
+    (void)state;
+    stage_run(stage_new(SIZE, come_twice), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +387,7 @@ int main(void)
         cmocka_unit_test(the_answer_waits_for_a_rank_0_that_is_stopped),
         cmocka_unit_test(a_late_note_opens_no_round_again),
         cmocka_unit_test(several_may_complain_of_a_round),
+        cmocka_unit_test(the_earliest_deadline_of_a_ranks_threads_ends_it),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
