@@ -72,6 +72,8 @@ typedef struct channel {
     posted *posts;                    /* by number                                       */
     struct work *waiting[WAIT_KINDS]; /* by number                                   */
     bool armed;                       /* somebody sleeps over the link                   */
+    bool armed_out;                   /* the latest sleeper wants to send, too           */
+    uint64_t armed_at;                /* frames that were received by then               */
     uint64_t watch_mark;              /* as its communicator's: the progress thread does */
     struct tagged_peer *tagged;       /* LANE_TAGGED: what goes over it; else NULL       */
 } channel;

@@ -75,8 +75,12 @@ static bool arm_channel(channel *c, struct pollfd *entry)
         (c->waiting[WAIT_FRAME] == NULL || c->waiting[WAIT_FRAME]->number != c->received))
         (void)l->transport->peek(l, &frame, &payload);
     c->armed = true;
-    if (!l->transport->arm(l, channel_wants_out(c) || channel_holds_frames(c)))
+    c->armed_out = channel_wants_out(c) || channel_holds_frames(c);
+    c->armed_at = l->frames_received;
+    if (!l->transport->arm(l, c->armed_out)) {
+        c->watch_mark = 0; /* other sleepers of the link may not be woken any more */
         return false;
+    }
     *entry = (struct pollfd){.fd = l->transport->wake_fd(l), .events = POLLIN};
     return true;
 }
@@ -110,18 +114,28 @@ static void mark_watched(ring_comm *comm)
         c->watch_mark = comm->watch_mark;
 }
 
+/* A frame that was taken since may be one that had been seen: the link was not armed for the next
+ * one then. */
+static bool is_watched(const channel *c)
+{
+    return c->watch_mark == c->comm->watch_mark && c->armed_at == c->link->frames_received &&
+           (c->armed_out || !(channel_wants_out(c) || channel_holds_frames(c)));
+}
+
 bool sleeper_watches_all(const ring_comm *comm)
 {
     if (!comm->watched)
         return false;
+    if (comm->failing) /* the verdict wakes */
+        return true;
     for (const work *w = comm->held; w != NULL; w = w->behind)
         if (!work_is_gated(w))
             return false;
     for (int32_t i = 0; i < comm->channels.active_count; i++)
-        if (comm->channels.active[i]->watch_mark != comm->watch_mark)
+        if (!is_watched(comm->channels.active[i]))
             return false;
     for (const channel *c = opening_greetings(comm); c != NULL; c = c->next_greeting)
-        if (c->watch_mark != comm->watch_mark)
+        if (!is_watched(c))
             return false;
     return true;
 }
@@ -167,9 +181,10 @@ static size_t enter(ring_comm *comm, struct pollfd *entries, bool calls)
 {
     comm->sleeper->sleepers++;
     comm->sleeper->callers += calls;
+    const size_t used = entries != NULL && sleeper_ready(comm) ? arm_channels(comm, entries) : 0;
     if (!calls)
         mark_watched(comm);
-    return entries != NULL && sleeper_ready(comm) ? arm_channels(comm, entries) : 0;
+    return used;
 }
 
 void sleeper_sleep(ring_comm *comm, double deadline)
