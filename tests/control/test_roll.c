@@ -355,6 +355,8 @@ static ring_status meet_in_two_threads(control_world *w)
         return fail(RING_ERR_SYSTEM, "no thread");
     await_notes(w, CONTROL_PRESENT, 1, 1);
     const ring_status second = expect_meeting(w, 0.05, RING_IN_PROGRESS, 0x20);
+    if (second != RING_OK)
+        control_propose(w, RING_ERR_ABORTED, fail_text()); /* for the first one */
     pthread_join(thread, &first);
     RING_TRY(second);
     return first == NULL ? RING_OK
