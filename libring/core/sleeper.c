@@ -255,6 +255,15 @@ void sleep_list_add(sleep_list *s, ring_comm *comm)
     s->awake |= used == 0;
 }
 
+/* The progress thread looks at what it finds, and need not call itself. */
+static void unlock_after(ring_comm *comm, bool calls)
+{
+    if (calls)
+        comm_unlock(comm);
+    else
+        pthread_mutex_unlock(&comm->lock);
+}
+
 void sleep_list_sleep(sleep_list *s, double deadline)
 {
     if (s->awake)
@@ -264,7 +273,7 @@ void sleep_list_sleep(sleep_list *s, double deadline)
     for (size_t i = 0; i < s->comm_count; i++) {
         comm_lock(s->comms[i]);
         leave(s->comms[i], s->calls);
-        comm_unlock(s->comms[i]);
+        unlock_after(s->comms[i], s->calls);
     }
 }
 

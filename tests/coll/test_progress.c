@@ -5,6 +5,8 @@
 #include "harness.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -395,6 +397,65 @@ static void an_idle_thread_does_not_wake(void **state)
     run(2, idle_thread);
 }
 
+/* ---- Naps ---------------------------------------------------------------------------------- */
+
+static atomic_int naps, longest_nap; /* ms that the thread asks for */
+
+/* Stands before libc's. */
+__attribute__((visibility("default"))) int poll(struct pollfd *fds, nfds_t count, int ms)
+{
+    char name[32] = "";
+    int (*real)(struct pollfd *, nfds_t, int);
+    *(void **)&real = dlsym(RTLD_NEXT, "poll");
+    if (ms > 0 && pthread_getname_np(pthread_self(), name, sizeof name) == 0 &&
+        strcmp(name, "ring-progress") == 0) {
+        atomic_fetch_add(&naps, 1);
+        if (ms > atomic_load(&longest_nap))
+            atomic_store(&longest_nap, ms);
+    }
+    return real(fds, count, ms);
+}
+
+/* While one call stands behind an event and no other is made, naps double up to 50 ms. */
+static int stand_behind_an_event(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { NAPS = 500, LONG_NAP = 25 };
+    ring_comm *comm;
+    ring_event *event;
+    outcome ended = {0};
+    float x = 1;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_barrier(comm, NULL));
+    EXPECT_OK(ring_event_create(&event));
+    ring_call call = noted_by(&ended);
+    call.after = event;
+    EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, &call));
+    meet(board, 6, ranks);
+    atomic_store(&longest_nap, 0);
+    atomic_store(&naps, 0);
+    for (const double end = harness_now() + PATIENCE;
+         atomic_load(&naps) < NAPS && atomic_load(&longest_nap) < LONG_NAP && harness_now() < end;)
+        usleep(500);
+    EXPECT(atomic_load(&longest_nap) >= LONG_NAP, "the longest of %d naps was for %d ms",
+           atomic_load(&naps), atomic_load(&longest_nap));
+    meet(board, 7, ranks);
+    EXPECT_OK(ring_event_set(event, RING_OK));
+    EXPECT(ends_alone(&ended) && ended.status == RING_OK && x == (float)ranks, "%d ends, status %d",
+           atomic_load(&ended.times), atomic_load(&ended.status));
+    ring_event_destroy(event);
+    meet(board, 8, ranks);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void naps_grow_while_a_call_stands_behind_an_event(void **state)
+{
+    (void)state;
+    skip_if_names_mislead();
+    run(2, stand_behind_an_event);
+}
+
 /* ---- Forks --------------------------------------------------------------------------------- */
 
 static int child_overlaps(int rank, int ranks, harness_board *board, void *arg)
@@ -553,6 +614,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(without_progress_there_is_no_thread),
         cmocka_unit_test(all_communicators_share_one_thread_which_ends_with_them),
         cmocka_unit_test(an_idle_thread_does_not_wake),
+        cmocka_unit_test(naps_grow_while_a_call_stands_behind_an_event),
         cmocka_unit_test(a_forked_child_has_a_thread_of_its_own),
         cmocka_unit_test(a_communicator_may_go_while_the_thread_moves_it),
         cmocka_unit_test(a_lost_peer_ends_calls_without_a_waiter),
