@@ -86,7 +86,7 @@ ring_status comm_verdict(ring_comm *comm)
 
 ring_status comm_check_alive(ring_comm *comm)
 {
-    pthread_mutex_lock(&comm->lock);
+    comm_lock(comm);
     failure_await(comm);
     const ring_status verdict = comm_verdict(comm);
     comm_unlock(comm);
