@@ -76,28 +76,30 @@ bool members_try_lock(ring_comm *comm)
     return false;
 }
 
-visit members_visit(ring_comm *comm)
+/* Locked; gives up the lock. */
+static bool take_turn(ring_comm *comm)
 {
-    if (!members_try_lock(comm))
-        return VISIT_LEFT;
     const bool moved = engine_turn(comm, BACKGROUND_TURN_BYTES);
     if (!moved)
         engine_look(comm, clock_now());
     comm_unlock(comm);
-    return moved ? VISIT_MOVED : VISIT_IN_VAIN;
+    return moved;
 }
 
-static void help(const ring_comm *except)
+visit members_visit(ring_comm *comm)
 {
-    for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c))
-        if (c != except)
-            (void)members_visit(c);
+    if (!members_try_lock(comm))
+        return VISIT_LEFT;
+    return take_turn(comm) ? VISIT_MOVED : VISIT_IN_VAIN;
 }
 
 void members_help(const ring_comm *except)
 {
-    if (works_have_orphans())
-        help(except);
+    if (!works_have_orphans())
+        return;
+    for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c))
+        if (c != except)
+            (void)members_visit(c);
 }
 
 /* ---- Membership --------------------------------------------------------------------- */
@@ -118,12 +120,25 @@ static void on_ticket(void)
         progress_kick();
 }
 
-/* An event was set: who sleeps looks, and what nobody waits for starts. Where somebody was at it
- * and had seen the gate closed, the thread looks again. */
+/* Where another thread is at it and has seen the gate closed, the progress thread looks again, or
+ * this one does. */
+static void start_gated(void)
+{
+    for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {
+        if (c->by_thread) {
+            (void)members_visit(c);
+        } else {
+            comm_lock(c);
+            (void)take_turn(c);
+        }
+    }
+}
+
+/* An event was set: threads that sleep look, and orphans behind it start. */
 static void on_event(void)
 {
     wake_sleepers();
-    help(NULL);
+    start_gated();
     if (works_have_orphans())
         progress_kick();
 }

@@ -458,6 +458,72 @@ static void naps_grow_while_a_call_stands_behind_an_event(void **state)
     run(2, stand_behind_an_event);
 }
 
+/* ---- A rank alone --------------------------------------------------------------------------- */
+
+typedef struct setter {
+    pthread_barrier_t together;
+    ring_event *event; /* NULL: the end */
+} setter;
+
+static void *set_events(void *context)
+{
+    setter *s = context;
+    for (;;) {
+        pthread_barrier_wait(&s->together);
+        if (s->event == NULL)
+            return NULL;
+        ring_event_set(s->event, RING_OK);
+        pthread_barrier_wait(&s->together);
+    }
+}
+
+/* The event is set while the caller makes other calls: one of the two starts what is behind it. */
+static int post_behind_an_event(ring_comm *comm, setter *s, float *x)
+{
+    outcome ended = {0};
+    float y = 1;
+    ring_call call = noted_by(&ended);
+    EXPECT_OK(ring_event_create(&s->event));
+    call.after = s->event;
+    EXPECT_OK(ring_all_reduce(x, x, LONG_COUNT / 4, RING_FLOAT32, RING_SUM, comm, &call));
+    pthread_barrier_wait(&s->together);
+    for (int i = 0; i < 20; i++)
+        EXPECT_OK(ring_all_reduce(&y, &y, 1, RING_FLOAT32, RING_SUM, comm, NULL));
+    pthread_barrier_wait(&s->together);
+    EXPECT(ends_alone(&ended) && ended.status == RING_OK, "%d ends, status %d",
+           atomic_load(&ended.times), atomic_load(&ended.status));
+    return 0;
+}
+
+static int alone_behind_events(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    pthread_t thread;
+    setter s = {.event = NULL};
+    float *x = calloc(LONG_COUNT / 4, sizeof *x);
+    int bad = x == NULL;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    pthread_barrier_init(&s.together, NULL, 2);
+    EXPECT(pthread_create(&thread, NULL, set_events, &s) == 0, "no thread");
+    for (int i = 0; i < 2000 && bad == 0; i++) {
+        bad = post_behind_an_event(comm, &s, x);
+        ring_event_destroy(s.event);
+        s.event = NULL;
+    }
+    pthread_barrier_wait(&s.together);
+    pthread_join(thread, NULL);
+    ring_comm_destroy(comm);
+    free(x);
+    return bad;
+}
+
+static void an_event_starts_a_call_of_a_rank_alone(void **state)
+{
+    (void)state;
+    run(1, alone_behind_events);
+}
+
 /* ---- Forks --------------------------------------------------------------------------------- */
 
 static int child_overlaps(int rank, int ranks, harness_board *board, void *arg)
@@ -616,6 +682,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(without_progress_there_is_no_thread),
         cmocka_unit_test(all_communicators_share_one_thread_which_ends_with_them),
         cmocka_unit_test(an_idle_thread_does_not_wake),
+        cmocka_unit_test(an_event_starts_a_call_of_a_rank_alone),
         cmocka_unit_test(naps_grow_while_a_call_stands_behind_an_event),
         cmocka_unit_test(a_forked_child_has_a_thread_of_its_own),
         cmocka_unit_test(a_communicator_may_go_while_the_thread_moves_it),
