@@ -11,7 +11,7 @@
 #define SETTLE_SECONDS 0.1 /* for what a lost rank had closed to come here     */
 #define GRACE_SECONDS 1.0  /* for the end of a round at the deadline to come here */
 
-/** What a roll of a communicator is for. Of a list of ranks it is a hash instead. */
+/** The purpose of a roll of a communicator. Of a list of ranks it is a hash instead. */
 enum { KEY_BARRIER, KEY_MADE, KEY_LISTS };
 
 /** The latest round, open or not. */

@@ -4,10 +4,10 @@
  * that nobody waits for as fast as a waiter would, and is asleep while there are none.
  *
  * It makes way for callers: it takes a communicator's lock only when it is free, for a short turn,
- * and leaves those that somebody waits for. Whoever gives up a lock and leaves orphans behind wakes
- * it (comm_unlock). Over links for which a core copies it would take from ranks that compute what
- * it gives to their calls: so it offers its core to others before each turn, and where one of them
- * takes it, it does not spin.
+ * and leaves those that somebody waits for. A thread that gives up a lock and leaves orphans behind
+ * wakes it (comm_unlock). Over links for which a core copies it would take from ranks that compute
+ * what it gives to their calls: so it offers its core to others before each turn, and where one of
+ * them takes it, it does not spin.
  */
 #include "comm.h"
 

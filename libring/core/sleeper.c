@@ -30,7 +30,7 @@ ring_status sleeper_new(ring_comm *comm)
     return RING_OK;
 }
 
-/* Without descriptors nobody sleeps: who waits yields. */
+/* Without descriptors no thread sleeps: those that wait yield. */
 bool sleeper_ready(ring_comm *comm)
 {
     if (atomic_load(&comm->sleeper->wake_fd) >= 0)
@@ -103,7 +103,7 @@ static size_t arm_channels(ring_comm *comm, struct pollfd *entries)
     return used;
 }
 
-/* What the progress thread sleeps on. */
+/* The channels that the progress thread sleeps on. */
 static void mark_watched(ring_comm *comm)
 {
     comm->watched = true;
@@ -208,7 +208,7 @@ void sleeper_sleep(ring_comm *comm, double deadline)
 
 /* ---- Sleep on several communicators ------------------------------------------ */
 
-/* Without memory nobody sleeps. */
+/* Without memory no thread sleeps. */
 static bool make_room(sleep_list *s, size_t comms, size_t entries)
 {
     if (comms > s->comm_room) {

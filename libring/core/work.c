@@ -303,7 +303,7 @@ void works_forget_orphans(void)
     atomic_store(&orphans, 0);
 }
 
-/* What one rank alone has under way waits for events, and these look after it. */
+/* The works of one rank alone wait for events, and those that set these look after them. */
 void works_count_orphan(ring_comm *comm, int change)
 {
     atomic_fetch_add_explicit(&comm->orphans, change, memory_order_relaxed);
@@ -394,7 +394,7 @@ RING_RARE void comm_lock_wait(ring_comm *comm)
     atomic_fetch_sub(&comm->wanting, 1);
 }
 
-/* Who waits for works of the communicator moves all of them. */
+/* A thread that waits for works of the communicator moves all of them. */
 static bool leaves_orphans(const ring_comm *comm)
 {
     return atomic_load_explicit(&comm->orphans, memory_order_relaxed) > 0 &&

@@ -147,8 +147,7 @@ static void test_a_list_of_one_is_a_rank_alone(void **state)
     run(1, alone);
 }
 
-/* ---- What is refused ---------------------------------------------------------------------------
- */
+/* ---- What is refused ------------------------------------------------------------------------- */
 
 static int refused(int rank, int ranks, harness_board *board, void *arg)
 {
@@ -189,8 +188,7 @@ static void test_wrong_lists_are_refused(void **state)
     run(2, refused);
 }
 
-/* ---- Ranks that call something else ------------------------------------------------------------
- */
+/* ---- Ranks that call something else ---------------------------------------------------------- */
 
 static int try_pair(ring_comm *comm, int first, int second, int tag, ring_comm **out)
 {
@@ -240,8 +238,7 @@ static void test_who_is_missing_is_named_and_the_parent_lives(void **state)
     setenv("RING_TIMEOUT", "60", 1);
 }
 
-/* ---- Several at once
- * ------------------------------------------------------------------------------ */
+/* ---- Several at once ------------------------------------------------------------------------- */
 
 enum { MAKERS = 3, TIMES = 5 };
 
@@ -343,8 +340,7 @@ static void test_two_threads_with_one_list_and_tag(void **state)
     run(2, twice_at_once);
 }
 
-/* ---- Leaving some out
- * -------------------------------------------------------------------------------- */
+/* ---- Leaving some out ------------------------------------------------------------------------ */
 
 static int without(int rank, int ranks, harness_board *board, void *arg)
 {
@@ -371,8 +367,7 @@ static void test_some_are_left_out_and_the_parent_lives(void **state)
     run(5, without);
 }
 
-/* ---- Starts that return at once; forks
- * ----------------------------------------------------------------- */
+/* ---- Starts that return at once; forks ------------------------------------------------------- */
 
 static int at_the_start(int rank, int ranks, harness_board *board, void *arg)
 {

@@ -39,8 +39,7 @@ static bool says(const char *text)
     return strstr(ring_last_error(NULL), text) != NULL;
 }
 
-/* ---- All come ----------------------------------------------------------------------------------
- */
+/* ---- All come -------------------------------------------------------------------------------- */
 
 /* No rank is out before all were in: each counts itself first. Collectives are under way. */
 static int meet_often(ring_comm *comm, harness_board *board, int counter, int rank)
@@ -84,8 +83,7 @@ static void test_all_come(void **state)
     run(1, all_come);
 }
 
-/* ---- Some are missing
- * ---------------------------------------------------------------------------- */
+/* ---- Some are missing ------------------------------------------------------------------------ */
 
 /* Ranks 1 and 3 come when the round of the others is over: both that were in it have the same list.
  * Rank 0 asks until rank 2 waits, which hears nothing of rounds that it was not in. */
@@ -138,8 +136,7 @@ static void test_who_is_missing_is_told_to_all_that_came(void **state)
     run(4, some_late);
 }
 
-/* ---- Threads
- * -------------------------------------------------------------------------------------- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 static void *meet_once(void *arg)
 {
@@ -187,8 +184,7 @@ static void test_threads_of_a_rank_are_one(void **state)
     run(2, several_threads);
 }
 
-/* ---- What is refused, and how it ends
- * --------------------------------------------------------------- */
+/* ---- What is refused, and how it ends -------------------------------------------------------- */
 
 static int refused(int rank, int ranks, harness_board *board, void *arg)
 {

@@ -28,8 +28,7 @@ static void run(harness_body body)
     assert_int_equal(harness_run(harness_kind_of(transport_name), RANKS, body, NULL, NULL), 0);
 }
 
-/* ---- When a thread is in its call -------------------------------------------------------------
- */
+/* ---- When a thread is in its call ------------------------------------------------------------ */
 
 static _Thread_local harness_board *watched;
 
@@ -128,8 +127,7 @@ static ring_status start_recv(int32_t *x, ring_comm *comm, ring_work **work)
     return ring_recv(x, 1, RING_INT32, 1, comm, &call);
 }
 
-/* ---- Those that came before the end -----------------------------------------------------------
- */
+/* ---- Those that came before the end ---------------------------------------------------------- */
 
 static int wait_together(ring_comm *comm, harness_board *board, const way *ways)
 {
@@ -183,8 +181,7 @@ static void test_all_who_wait_get_the_result(void **state)
     run(together);
 }
 
-/* ---- A failure --------------------------------------------------------------------------------
- */
+/* ---- A failure ------------------------------------------------------------------------------- */
 
 static int fail_together(ring_comm *comm, harness_board *board)
 {
@@ -225,8 +222,7 @@ static void test_all_who_wait_hear_of_a_failure(void **state)
     run(failing);
 }
 
-/* ---- At any time ------------------------------------------------------------------------------
- */
+/* ---- At any time ----------------------------------------------------------------------------- */
 
 /* A thread that comes when another one has ended the handle is refused; with ring_wait_keep() it
  * never is. Each round has the same number of threads that end the handle. */
@@ -279,8 +275,7 @@ static void test_threads_may_come_at_any_time(void **state)
     run(racing);
 }
 
-/* ---- Keeping -----------------------------------------------------------------------------------
- */
+/* ---- Keeping --------------------------------------------------------------------------------- */
 
 static int kept(int rank, int ranks, harness_board *board, void *arg)
 {

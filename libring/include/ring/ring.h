@@ -206,13 +206,14 @@ ring_status ring_comm_dup(ring_comm *parent, ring_comm **out);
 
 /** Makes a communicator of some ranks of @p parent by a call of these alone, as MPI's
  *  MPI_Comm_create_group: the other ranks do nothing. It opens no socket and starts no thread.
- * Calls on the parent go on, and are not waited for; it takes no place in their order. Any thread.
+ *  Calls on the parent go on, and are not waited for; it takes no place in their order. Any thread.
  *  @param ranks  [count] of the parent, in the order of their new ranks; the same list on each of
  *                them, and this rank is in it.
  *  @param tag    0 or more: tells calls for one list apart that may be under way at once, from
  *                several threads say. Lists of other ranks, or in another order, never match.
+ *                Tags should be used again: each list and tag takes memory of the parent's.
  *  @param[out] out  to be given to ring_comm_destroy(), before or after the parent; NULL on
- * failure.
+ *                   failure.
  *  @return RING_OK; RING_ERR_TIMEOUT: not all of the list have called within RING_TIMEOUT of the
  *          first; the text names those, and whether they called for another list; one that
  *          calls later is in the next round. RING_ERR_MEMORY on all if one has none. In both cases
@@ -223,9 +224,9 @@ ring_status ring_comm_create(ring_comm *parent, const int *ranks, int count, int
                              ring_comm **out);
 
 /** The same for all ranks of @p comm but @p ranks, called by those that stay; they keep their
- * order. As ncclCommShrink() of a communicator that has not failed: @p comm lives on, with its
- * calls, and is still to be destroyed. @param ranks  [count] that are left out, in any order; 0 of
- * them: a communicator of all. */
+ *  order. As ncclCommShrink() of a communicator that has not failed: @p comm lives on, with its
+ *  calls, and is still to be destroyed.
+ *  @param ranks  [count] that are left out, in any order; 0 of them: a communicator of all. */
 ring_status ring_comm_exclude(ring_comm *comm, const int *ranks, int count, ring_comm **out);
 
 /** Goes on with the survivors of a communicator that has failed. Collective over them: waits until
@@ -552,7 +553,7 @@ ring_status ring_scatter_v(const void *src, const size_t *counts, const size_t *
 
 /* Lists: v-forms whose blocks are buffers of their own, at any addresses: `srcs` or `dsts` are
  * [ranks] addresses, one for each rank's block, and `counts` their [ranks] elements. An empty block
- * may be NULL. What is written overlaps nothing; blocks of srcs that are not reduced may overlap
+ * may be NULL. Output overlaps nothing; blocks of srcs that are not reduced may overlap
  * each other. Other memory may lie between blocks, and is not touched. "In place": the own block of
  * the list is the other buffer. Arrays are read before the call returns. Other addresses cost
  * nothing: a program is kept for the counts alone, and serves the v-form without displacements as
