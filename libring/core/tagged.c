@@ -293,7 +293,8 @@ static ring_status grant(work *w, tagged_message *m, bool *moved)
     *p->grants_end = m;
     p->grants_end = &m->next;
     channel_watch(p->on);
-    return tagged_flush(p, NULL, moved);
+    const ring_status status = tagged_flush(p, NULL, moved);
+    return status == RING_IN_PROGRESS ? RING_OK : status; /* the link's turns tell it */
 }
 
 /* Both are of this rank. */
@@ -334,7 +335,8 @@ static ring_status advance_send(work *w, bool *moved)
     const ring_status status = tagged_flush(p, w, moved);
     channel_watch(p->on);
     RING_TRY(status == RING_IN_PROGRESS ? RING_OK : status);
-    return w->tag_met ? RING_OK : RING_IN_PROGRESS;
+    /* One that was granted meanwhile is held already. */
+    return w->tag_met && w->slice >= w->program->slices ? RING_OK : RING_IN_PROGRESS;
 }
 
 ring_status tagged_advance(work *w, bool *moved)

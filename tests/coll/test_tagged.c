@@ -530,6 +530,106 @@ static void test_all_options_of_a_call_work(void **state)
     run(2, prepared);
 }
 
+/* A receive grants while its link has no room: the peer takes nothing before the grant is due. */
+static int granted_over_a_full_link(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { LONG = 100000, SHORT = 40000 };
+    ring_comm *comm;
+    ring_work *work;
+    int32_t x;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    int32_t *data = calloc(LONG, sizeof *data), *in = calloc(SHORT, sizeof *in);
+    ring_work **works = calloc(SHORT, sizeof(ring_work *));
+    ring_call call = tagged(1, &work);
+    if (rank == 0) {
+        data[LONG - 1] = 9;
+        EXPECT_OK(ring_send(data, LONG, RING_INT32, 1, comm, &call));
+        EXPECT_OK(send_one(comm, 1, 2, 0));
+        await_count(board, 0, 1);
+    } else {
+        EXPECT_OK(receive_one(comm, 0, 2, &x, NULL));
+    }
+    for (int i = 0; i < SHORT; i++) {
+        const ring_call behind = tagged(3, &works[i]);
+        EXPECT_OK(rank == 0 ? ring_recv(&in[i], 1, RING_INT32, 1, comm, &behind)
+                            : ring_send(&in[i], 1, RING_INT32, 0, comm, &behind));
+    }
+    if (rank == 1) {
+        EXPECT_OK(ring_recv(data, LONG, RING_INT32, 0, comm, &call));
+        atomic_store(&board->counters[0], 1);
+    }
+    EXPECT_OK(ring_wait(&work));
+    EXPECT_OK(ring_wait_all(works, SHORT));
+    EXPECT(data[LONG - 1] == 9, "%d", data[LONG - 1]);
+    free(works);
+    free(in);
+    free(data);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* The grant of a long send comes while the same turn still sends what stood behind it. */
+static int granted_while_it_sends(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { LONG = 100000, BEHIND = 4200, ROUNDS = 5 };
+    ring_comm *comm;
+    ring_event *event;
+    ring_work *work;
+    int32_t x = 0;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    int32_t *data = calloc(LONG, sizeof *data);
+    ring_work **works = calloc(BEHIND, sizeof(ring_work *));
+    for (int round = 0; round < ROUNDS; round++) {
+        ring_call call = tagged(5, &work);
+        if (rank == 0) {
+            EXPECT_OK(ring_event_create(&event));
+            call.after = event;
+            data[LONG - 1] = round + 1;
+            EXPECT_OK(ring_send(data, LONG, RING_INT32, 1, comm, &call));
+            for (int i = 0; i < BEHIND; i++) {
+                const ring_call behind = tagged(5, &works[i]);
+                EXPECT_OK(ring_send(&x, 1, RING_INT32, 1, comm, &behind));
+            }
+            await_count(board, 0, round + 1);
+            EXPECT_OK(ring_event_set(event, RING_OK));
+            EXPECT_OK(ring_wait(&work));
+            EXPECT_OK(ring_wait_all(works, BEHIND));
+            ring_event_destroy(event);
+        } else {
+            EXPECT_OK(ring_recv(data, LONG, RING_INT32, 0, comm, &call));
+            atomic_store(&board->counters[0], round + 1);
+            EXPECT_OK(ring_wait(&work));
+            EXPECT(data[LONG - 1] == round + 1, "%d", data[LONG - 1]);
+            for (int i = 0; i < BEHIND; i++)
+                EXPECT_OK(receive_one(comm, 0, 5, &x, NULL));
+        }
+        EXPECT_OK(ring_barrier(comm, NULL));
+    }
+    free(works);
+    free(data);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* Without a thread that moves what nobody waits for, ranks take nothing while they compute. */
+static void test_a_grant_waits_for_room(void **state)
+{
+    (void)state;
+    setenv("RING_TIMEOUT", "20", 1);
+    setenv("RING_PROGRESS", "none", 1);
+    run(2, granted_over_a_full_link);
+    unsetenv("RING_PROGRESS");
+    unsetenv("RING_TIMEOUT");
+}
+
+static void test_a_grant_comes_while_its_send_is_advanced(void **state)
+{
+    (void)state;
+    run(2, granted_while_it_sends);
+}
+
 /* Memory of an accelerator, at either end, before and after the receive is there. */
 static int far_ends(int rank, int ranks, harness_board *board, void *arg)
 {
@@ -758,6 +858,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_receive_from_any_source_learns_whose_message_it_got),
         cmocka_unit_test(test_short_messages_are_sent_ahead_and_long_ones_wait),
         cmocka_unit_test(test_all_options_of_a_call_work),
+        cmocka_unit_test(test_a_grant_waits_for_room),
+        cmocka_unit_test(test_a_grant_comes_while_its_send_is_advanced),
         cmocka_unit_test(test_memory_of_accelerators_is_sent_and_received),
         cmocka_unit_test(test_what_is_wrong_is_told),
         cmocka_unit_test(test_every_wait_ends),
