@@ -64,15 +64,17 @@ void sleeper_stir(ring_comm *comm)
 /* ---- Sleep ------------------------------------------------------------------- */
 
 /* Only frames that nobody has looked at are news to a link; those of works that have not come to
- * them are none. Of tagged ones all are taken as they come.
+ * them are none. Of tagged ones all are taken where somebody listens.
  * @return false if the link has something already. */
 static bool arm_channel(channel *c, struct pollfd *entry)
 {
     transport_link *l = c->link;
     const transport_frame *frame;
     const void *payload;
-    if (c->tagged == NULL &&
-        (c->waiting[WAIT_FRAME] == NULL || c->waiting[WAIT_FRAME]->number != c->received))
+    const bool takes = c->tagged != NULL ? tagged_listens(c->tagged)
+                                         : c->waiting[WAIT_FRAME] != NULL &&
+                                               c->waiting[WAIT_FRAME]->number == c->received;
+    if (!takes)
         (void)l->transport->peek(l, &frame, &payload);
     c->armed = true;
     c->armed_out = channel_wants_out(c) || channel_holds_frames(c);
