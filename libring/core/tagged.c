@@ -326,12 +326,14 @@ static ring_status advance_recv(work *w, bool *moved)
 
 static ring_status advance_send(work *w, bool *moved)
 {
+    const bool was_open = w->tag_open;
     w->tag_open = true;
     if (w->call.root == w->comm->rank) {
         tagged_arrived(w->message);
         return RING_IN_PROGRESS;
     }
     tagged_peer *p = peer_of(w->comm, w->call.root);
+    p->open += !was_open;
     const ring_status status = tagged_flush(p, w, moved);
     channel_watch(p->on);
     RING_TRY(status == RING_IN_PROGRESS ? RING_OK : status);
@@ -394,7 +396,7 @@ static void clear_peer(ring_comm *comm, tagged_peer *p)
     p->queue = p->asked = p->sending = NULL;
     p->queue_end = &p->queue;
     p->asked_end = &p->asked;
-    p->named = 0;
+    p->named = p->open = 0;
 }
 
 void tagged_clear(ring_comm *comm)

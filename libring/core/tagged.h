@@ -10,7 +10,7 @@
  * receiver: from there on the two are a send and a receive like all others (channel.h), with any
  * memory and any way to move it. So of long messages nothing but questions is ever set aside.
  *
- * Bounds. What a sender has sent ahead and its receiver still keeps is at most TAGGED_WINDOW; the
+ * Bounds. A receiver keeps at most TAGGED_WINDOW of what a sender has sent ahead; the
  * receiver tells by credits what it has let go of. A send that does not fit becomes a question, as
  * if it were long: no message ever holds up one behind it that has another tag. Questions are as
  * many as the sender has sends under way.
@@ -51,7 +51,7 @@ typedef struct tagged_message {
     work *receiver, *sender;  /* that it has met; of this rank itself       */
 } tagged_message;
 
-/** What goes over a channel of LANE_TAGGED. */
+/** The traffic over a channel of LANE_TAGGED. */
 typedef struct tagged_peer {
     channel *on;
     struct tagged_peer *next; /* in a circle                                              */
@@ -63,7 +63,9 @@ typedef struct tagged_peer {
     uint64_t sends, heard, questions;     /* so far                                       */
     uint16_t frames_out, frames_in;       /* low bits                                     */
     size_t ahead, owed; /* kept by the peer; let go of here, and not told                 */
+    size_t untold;      /* taken ahead, and in no credit: the peer's `ahead`, or less     */
     int32_t named;      /* receives that wait for this peer alone                         */
+    int32_t open;       /* sends of the queue whose gates are open                        */
 } tagged_peer;
 
 /** Of a communicator. */
@@ -113,7 +115,7 @@ ring_status tagged_turn(struct ring_comm *comm, bool *moved);
 /** Sends what may leave, as far as the link takes it.
  *  @param own  it is being advanced, and not to be held. */
 ring_status tagged_flush(tagged_peer *p, const work *own, bool *moved);
-/** What the message took of the window is told to its sender, sooner or later. */
+/** The message's share of the window is told to its sender, sooner or later. */
 void tagged_let_go(tagged_message *m);
 bool tagged_wants_out(const tagged_peer *p);
 /** @return true if somebody waits for what comes from there. */

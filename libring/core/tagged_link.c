@@ -129,6 +129,7 @@ static void leave_queue(tagged_peer *p, const work *w)
     *at = w->tag_next;
     if (*at == NULL)
         p->queue_end = at;
+    p->open--;
 }
 
 /* It leaves the queue when all of it has left. */
@@ -157,6 +158,8 @@ static bool is_first_of_tag(const tagged_peer *p, const work *w)
 
 static work *next_to_send(const tagged_peer *p)
 {
+    if (p->open == 0)
+        return NULL;
     work *w = p->sending != NULL ? p->sending : p->queue;
     while (w != NULL && (!w->tag_open || !is_first_of_tag(p, w)))
         w = w->tag_next;
