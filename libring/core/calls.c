@@ -135,7 +135,7 @@ static ring_status read_scale(const program *p, const double *given, double *sca
     return RING_OK;
 }
 
-/* What is kept has none: each start brings its own. */
+/* A prepared call has none: each start brings its own. */
 static ring_status take_scale(const program *p, const ring_call *options, call_buffers *b)
 {
     const bool multiplies = p->facts->reduces && p->call.op == RING_PREMUL_SUM;

@@ -189,7 +189,7 @@ static ring_status send_relayed(work *w, const fold_pass *pass, size_t elements,
     return RING_OK;
 }
 
-/* What the own output holds of a result for @p to. */
+/* The own output's part of a result for @p to. */
 static posted result_for(work *w, const fold_pass *pass, const operand *to)
 {
     return (posted){.work = w,

@@ -95,7 +95,7 @@ static ring_status overlap(const program *p, const list_block *a, const list_blo
                 (void *)a->begin, (void *)b->begin);
 }
 
-/* What is only read may overlap, unless it is reduced, as in v-forms. */
+/* Blocks that are only read may overlap, unless they are reduced, as in v-forms. */
 static ring_status check_apart(const program *p, const list_block *all, int count)
 {
     const list_block *last[2] = {NULL, NULL}; /* that ends last, of those before */

@@ -11,7 +11,7 @@ enum { KIND_BITS = 2 };
 /* So much is owed before a frame says so. */
 enum { CREDIT_BYTES = TAGGED_WINDOW / 4 };
 
-/* What a question says. */
+/* The payload of a question. */
 typedef struct question {
     uint64_t number, count;
 } question;

@@ -20,7 +20,7 @@
 /** Shorter payloads are stored plainly: the core has left them behind before they are written. */
 enum { LINES_STREAM_LEAST = 4096 };
 
-/** What a producer knows of its copies; zero at first. */
+/** A producer's knowledge of its copies; zero at first. */
 typedef struct lines_copier {
     bool streams;   /* past the caches                                            */
     uint32_t slow;  /* plain copies in a row that were slow                       */
