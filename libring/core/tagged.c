@@ -55,10 +55,12 @@ ring_status tagged_read_again(const call_signature *call, const ring_call *optio
 tagged_message *tagged_message_new(ring_comm *comm)
 {
     tagged_message *m = comm->tagged.spare;
-    if (m != NULL)
+    if (m != NULL) {
         comm->tagged.spare = m->next;
-    else
+    } else {
         m = malloc(sizeof *m);
+        comm->tagged.bytes += m != NULL ? sizeof *m : 0;
+    }
     if (m != NULL)
         *m = (tagged_message){0};
     return m;
@@ -73,6 +75,9 @@ void tagged_message_drop(ring_comm *comm, tagged_message *m)
     m->next = comm->tagged.spare;
     comm->tagged.spare = m;
 }
+
+/* The charge of a message covers its record and the allocator's two headers. */
+_Static_assert(sizeof(tagged_message) + 32 <= TAGGED_KEEP, "a message's record fits its charge");
 
 static void set_aside(tagged_traffic *t, tagged_message *m)
 {

@@ -35,7 +35,7 @@
 #include "work.h"
 
 /** Sent ahead and still kept by the receiver, of a pair: payload, and TAGGED_KEEP a message. */
-enum { TAGGED_WINDOW = 512 << 10, TAGGED_KEEP = 128 };
+enum { TAGGED_WINDOW = 512 << 10, TAGGED_KEEP = 192 };
 
 /** A message that has come, or whose question has; or a send of this rank to itself. */
 typedef struct tagged_message {
@@ -76,7 +76,7 @@ typedef struct tagged_traffic {
     tagged_message *early, **early_end; /* that have met no receive: by arrival     */
     tagged_message *spare;
     uint64_t recvs, self_sends;
-    size_t bytes; /* of payload that is kept */
+    size_t bytes; /* of memory for messages, and of payload that is kept */
 } tagged_traffic;
 
 /* ---- tagged.c: who meets whom ---- */

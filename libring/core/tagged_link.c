@@ -198,6 +198,7 @@ static ring_status tell_credit(tagged_peer *p, bool *moved)
     transport_frame frame = frame_of(p, TAGGED_CREDIT, 0, 0);
     RING_TRY(send_inline(p, &frame, &owed, sizeof owed));
     p->owed = 0;
+    p->untold -= owed;
     *moved = true;
     return RING_OK;
 }
@@ -314,7 +315,10 @@ static ring_status begin_bytes(tagged_peer *p, const transport_frame *f)
     RING_TRY(read_call(p, f, count, &call, &bytes));
     if (bytes > EAGER_BYTES || (f->flags == 0 && bytes != f->length))
         return unexpected(p, f);
+    if (p->untold + room_of(bytes) > TAGGED_WINDOW)
+        return unexpected(p, f);
     RING_TRY(begin_message(p, f, &call, &m));
+    p->untold += room_of(bytes);
     m->bytes = bytes;
     RING_TRY(tagged_deliver(p->on->comm, m));
     RING_TRY(place(m));
@@ -436,7 +440,8 @@ bool tagged_wants_out(const tagged_peer *p)
 bool tagged_listens(const tagged_peer *p)
 {
     return p->asked != NULL || p->named > 0 || (p->in != NULL && p->in->receiver != NULL) ||
-           (p->on->comm->tagged.any > 0 && !p->on->lost);
+           (p->on->comm->tagged.any > 0 && !p->on->lost) || p->on->waiting[WAIT_FREE] != NULL ||
+           next_to_send(p) != NULL;
 }
 
 work *tagged_first_waiter(const tagged_peer *p)

@@ -267,7 +267,7 @@ static int count_ended(ring_work **works, int count)
  * window wait for their receivers. */
 static int backlog(int rank, int ranks, harness_board *board, void *arg)
 {
-    enum { MESSAGES = 10000, COUNT = 100, KEPT = (512 << 10) / (COUNT * 4 + 128) };
+    enum { MESSAGES = 10000, COUNT = 100, KEPT = (512 << 10) / (COUNT * 4 + 192) };
     ring_comm *comm;
     (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
@@ -630,6 +630,47 @@ static void test_a_grant_comes_while_its_send_is_advanced(void **state)
     run(2, granted_while_it_sends);
 }
 
+typedef struct exchange {
+    int messages;
+    size_t count; /* int32 of each */
+} exchange;
+
+/* Both ranks send before they receive, again and again, as much as is sent ahead for certain. */
+static int exchanges(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { ROUNDS = 40 };
+    const exchange *e = arg;
+    ring_comm *comm;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    int32_t *data = calloc(e->count, sizeof *data);
+    const ring_call call = tagged(1, NULL);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < e->messages; i++) {
+            data[0] = 100 * round + i;
+            EXPECT_OK(ring_send(data, e->count, RING_INT32, 1 - rank, comm, &call));
+        }
+        for (int i = 0; i < e->messages; i++) {
+            EXPECT_OK(ring_recv(data, e->count, RING_INT32, 1 - rank, comm, &call));
+            EXPECT(data[0] == 100 * round + i, "round %d, message %d: %d", round, i, data[0]);
+        }
+    }
+    free(data);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_ranks_that_send_before_they_receive_go_on(void **state)
+{
+    static exchange sizes[] = {{1, 32700}, {5, 6500}, {500, 8}};
+    (void)state;
+    setenv("RING_TIMEOUT", "20", 1);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        assert_int_equal(harness_run(harness_kind_of(transport_name), 2, exchanges, &sizes[i],
+                                     NULL),
+                         0);
+    unsetenv("RING_TIMEOUT");
+}
+
 /* Memory of an accelerator, at either end, before and after the receive is there. */
 static int far_ends(int rank, int ranks, harness_board *board, void *arg)
 {
@@ -860,6 +901,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_all_options_of_a_call_work),
         cmocka_unit_test(test_a_grant_waits_for_room),
         cmocka_unit_test(test_a_grant_comes_while_its_send_is_advanced),
+        cmocka_unit_test(test_ranks_that_send_before_they_receive_go_on),
         cmocka_unit_test(test_memory_of_accelerators_is_sent_and_received),
         cmocka_unit_test(test_what_is_wrong_is_told),
         cmocka_unit_test(test_every_wait_ends),

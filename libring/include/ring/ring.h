@@ -344,7 +344,7 @@ typedef void (*ring_done)(void *context, ring_status status);
 #define RING_ANY_SOURCE (-1)
 /** As the tag of a tagged ring_recv(): whatever the tag. */
 #define RING_ANY_TAG (-1)
-/** Whom a tagged message came from, and its tag. */
+/** The sender of a tagged message, and its tag. */
 typedef struct ring_envelope {
     int source;
     int tag;
@@ -630,9 +630,11 @@ ring_status ring_barrier_probe(ring_comm *comm, double seconds, int *missing, in
  *  it sent them, and *envelope tells whose it is. count and dtype must be equal, else the
  *  communicator ends with RING_ERR_MISMATCH and both calls. A tagged call that is refused is not
  *  made: peers are not told, and a recv that waits for it ends at its deadline.
- *  A message of up to 128 KiB is sent ahead of its receiver and kept there, up to 512 KiB of them a
- *  sender, 128 bytes for each message counted in; those beyond that, longer ones, and those from
- *  memory of an accelerator wait for a recv that matches, as does a send to this rank itself.
+ *  A message of up to 128 KiB is sent ahead of its receiver and kept there, without fail while no
+ *  more than 128 KiB from this rank to that one, 192 bytes for each message counted in, have not
+ *  been received, and at most while these are 512 KiB. Those beyond that, longer ones, and those
+ *  from memory of an accelerator wait for a recv that matches, as does a send to this rank itself:
+ *  where both ends send first, such sends need ring_call.work, or a group.
  *  Messages that nobody receives are dropped with the communicator.
  *  Cost: up to 128 KiB one transfer, and a copy more if its recv comes late; else one more each way
  *  ahead of what untagged calls take. Over one channel, whatever RING_CHANNELS; pairs that use tags
