@@ -115,7 +115,8 @@ static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t 
     w->by = w->dst_by != NULL ? w->dst_by : w->src_by;
     w->program = p;
     w->scratch = w->stage = NULL;
-    w->products = (work_products){0};
+    w->products.missing = false;
+    w->products.memory = NULL;
     w->lists[PLAN_SRC] = w->lists[PLAN_DST] = NULL;
     w->op = w->runs = w->posted = w->waiters = 0;
     w->position = 0;
@@ -180,7 +181,8 @@ bool work_may_lend(const work *w, const char *at)
 static void bind_lead(work *w, const call_buffers *buffers, program *p, const ring_call *options)
 {
     bind_work(w, buffers, p, 0);
-    w->products = buffers->products;
+    if (buffers->products.scale != 1)
+        w->products = buffers->products;
     lists_bind(w, buffers);
     w->seq = p->call.tagged ? 0
                             : work_take_number(w->comm, &p->call, p->signature,
@@ -248,7 +250,8 @@ static void give_back(work *w)
 ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
                      const ring_call *options, work **out)
 {
-    call_buffers buffers = *given;
+    const call_buffers *buffers = given;
+    call_buffers placed; /* of which src are products */
     work *w = take_from_pool(comm);
     if (w == NULL)
         return fail(RING_ERR_MEMORY, "starting %s", p->facts->name);
@@ -256,17 +259,20 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
     w->behind = NULL;
     if (p->channels > 1)
         status = take_parts(comm, p, p->channels - 1, &w->behind);
-    if (status == RING_OK && buffers.products.scale != 1)
-        status = products_place(comm, p, &buffers);
+    if (status == RING_OK && given->products.scale != 1) {
+        placed = *given;
+        buffers = &placed;
+        status = products_place(comm, p, &placed);
+    }
     if (status == RING_OK)
         status = prepare(w, p, options);
-    if (status == RING_OK && (buffers.lists[PLAN_SRC] != NULL || buffers.lists[PLAN_DST] != NULL))
+    if (status == RING_OK && (given->lists[PLAN_SRC] != NULL || given->lists[PLAN_DST] != NULL))
         status = lists_make_room(w);
     if (status != RING_OK) {
         give_back(w);
         return status;
     }
-    bind_lead(w, &buffers, p, options);
+    bind_lead(w, buffers, p, options);
     append(comm, w);
     if (!p->facts->pairwise) {
         comm->algorithm = p->algorithm;
@@ -278,7 +284,7 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
     if (p->call.tagged)
         return RING_OK;
     RING_TRY(work_take_messages(w));
-    return w->behind != NULL ? start_parts(w, w->behind, &buffers) : RING_OK;
+    return w->behind != NULL ? start_parts(w, w->behind, buffers) : RING_OK;
 }
 
 ring_status work_hold(work *w)
