@@ -230,7 +230,9 @@ static void a_ring_has_no_name_and_cannot_shrink(void **state)
     int fd;
     char path[64], target[256] = "";
     lines_ring *ring;
-    assert_int_equal(shm_region_create(&fd, &ring), RING_OK);
+    uint32_t lines;
+    assert_int_equal(shm_region_create(&fd, &ring, &lines), RING_OK);
+    assert_int_equal(lines, LINES);
     assert_true(text_format(path, sizeof path, "/proc/self/fd/%d", fd));
     assert_true(readlink(path, target, sizeof target - 1) > 0);
     assert_non_null(strstr(target, "/memfd:"));

@@ -121,7 +121,8 @@ static const int *descriptors(int kind)
     static lines_ring *ring;
     if (ring == NULL) {
         int ring_fd, pipe_fds[2];
-        must(shm_region_create(&ring_fd, &ring) == RING_OK && pipe(pipe_fds) == 0);
+        uint32_t lines;
+        must(shm_region_create(&ring_fd, &ring, &lines) == RING_OK && pipe(pipe_fds) == 0);
         const int heap = sealed_file(HEAP_BYTES), small = sealed_file(4096);
         const int loose = memfd_create("fuzz", MFD_CLOEXEC);
         must(loose >= 0 && ftruncate(loose, HEAP_BYTES) == 0);

@@ -22,12 +22,13 @@ static ring_status region_map(int fd, lines_ring **ring)
     return RING_OK;
 }
 
-ring_status shm_region_create(int *fd, lines_ring **ring)
+ring_status shm_region_create(int *fd, lines_ring **ring, uint32_t *lines)
 {
     *fd = memfd_create("ring-lines", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*fd < 0)
         return fail(RING_ERR_SYSTEM, "creating shared memory (memfd_create): %m; see ulimit -n");
     ring_status status = fd_size_and_seal(*fd, REGION);
+    *lines = status == RING_OK ? LINES : LINES_OF_MANY;
     if (status == RING_ERR_MEMORY)
         status = fd_size_and_seal(*fd, SMALL_REGION);
     if (status == RING_OK)
@@ -45,7 +46,8 @@ ring_status shm_region_check_seals(int fd)
     return RING_OK;
 }
 
-uint32_t shm_region_lines(int fd)
+/* @return 0 if the file is no region. */
+static uint32_t lines_of_region(int fd)
 {
     struct stat file;
     if (fstat(fd, &file) != 0)
@@ -53,10 +55,11 @@ uint32_t shm_region_lines(int fd)
     return file.st_size == REGION ? LINES : file.st_size == SMALL_REGION ? LINES_OF_MANY : 0;
 }
 
-ring_status shm_region_map(int fd, lines_ring **ring)
+ring_status shm_region_map(int fd, lines_ring **ring, uint32_t *lines)
 {
     RING_TRY(shm_region_check_seals(fd));
-    if (shm_region_lines(fd) == 0)
+    *lines = lines_of_region(fd);
+    if (*lines == 0)
         return fail(RING_ERR_PEER,
                     "the peer's lines are neither %d nor %d bytes: another version of libring?",
                     (int)REGION, (int)SMALL_REGION);

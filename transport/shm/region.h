@@ -11,15 +11,13 @@
 
 #include "lines.h"
 
-/** Makes and maps one, zeroed. @param[out] fd  to be passed on and closed by the caller. */
-ring_status shm_region_create(int *fd, lines_ring **ring);
+/** Makes and maps one, zeroed. @param[out] fd  to be passed on and closed by the caller.
+ *  @param[out] lines  that it has, LINES or LINES_OF_MANY: others of the mapping must not be
+ *                     touched. */
+ring_status shm_region_create(int *fd, lines_ring **ring, uint32_t *lines);
 
 /** Maps the one behind @p fd, which a peer made, after checking that it is one. */
-ring_status shm_region_map(int fd, lines_ring **ring);
-
-/** @return lines of the one behind @p fd: LINES, LINES_OF_MANY, or 0 if it is none. Others of the
- *  mapping must not be touched. */
-uint32_t shm_region_lines(int fd);
+ring_status shm_region_map(int fd, lines_ring **ring, uint32_t *lines);
 
 /** NULL is allowed. */
 void shm_region_unmap(lines_ring *ring);

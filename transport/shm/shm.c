@@ -37,9 +37,10 @@ enum { PASSED_RING, PASSED_HEAP };
 static bool shm_probe(const transport_ib *ib, char *why, size_t size)
 {
     lines_ring *ring;
+    uint32_t lines;
     int fd;
     (void)ib;
-    if (shm_region_create(&fd, &ring) != RING_OK) {
+    if (shm_region_create(&fd, &ring, &lines) != RING_OK) {
         snprintf(why, size, "%s", fail_text());
         return false;
     }
@@ -78,8 +79,7 @@ static ring_status map_heap(shm_link *l, int fd, uint64_t span)
 
 static ring_status map_peer(shm_link *l, const int fds[SHM_PASS_FDS], uint64_t span)
 {
-    RING_TRY(shm_region_map(fds[PASSED_RING], &l->in));
-    l->peer_lines = shm_region_lines(fds[PASSED_RING]);
+    RING_TRY(shm_region_map(fds[PASSED_RING], &l->in, &l->peer_lines));
     return map_heap(l, fds[PASSED_HEAP], span);
 }
 
@@ -133,9 +133,10 @@ static ring_status build(shm_link *l)
 {
     if (heap_open() != RING_OK)
         log_debug("the shm link copies: %s", fail_text());
-    RING_TRY(shm_region_create(&l->file, &l->out));
+    uint32_t lines;
+    RING_TRY(shm_region_create(&l->file, &l->out, &lines));
     RING_TRY(lines_produce(&l->lines.out, l->out, l->file));
-    lines_use(&l->lines.out, shm_region_lines(l->file));
+    lines_use(&l->lines.out, lines);
     const ring_status status = greet(l);
     return status == RING_IN_PROGRESS ? RING_OK : status;
 }
