@@ -15,15 +15,11 @@ set(RING_WITH_VERBS AUTO CACHE STRING "InfiniBand and RoCE (headers of libibverb
 set(RING_WITH_UCX AUTO CACHE STRING "Links over UCX: AUTO, ON, OFF")
 set_property(CACHE RING_WITH_HWLOC RING_WITH_VERBS RING_WITH_UCX PROPERTY STRINGS AUTO ON OFF)
 
-include(CheckCCompilerFlag)
-# Structs of a call are cleared by stores; the string instruction takes longer to start than to run.
-check_c_compiler_flag("-mmemset-strategy=unrolled_loop:256:noalign,libcall:-1:noalign" RING_SMALL_CLEARS)
 add_library(ring_options INTERFACE)
 target_compile_features(ring_options INTERFACE c_std_11)
 target_compile_definitions(ring_options INTERFACE _GNU_SOURCE $<$<CONFIG:Debug>:RING_CHECKED>)
 target_compile_options(ring_options INTERFACE
     -fvisibility=hidden -fno-math-errno -ffp-contract=off
-    "$<$<BOOL:${RING_SMALL_CLEARS}>:-mmemset-strategy=unrolled_loop:256:noalign,libcall:-1:noalign>"
     -Wall -Wextra -Wshadow -Wundef -Wvla -Wformat=2 -Wcast-align -Wpointer-arith
     -Wstrict-prototypes -Wmissing-prototypes -Wdouble-promotion
     -fstack-protector-strong
