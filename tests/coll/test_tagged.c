@@ -628,6 +628,10 @@ static int granted_while_it_sends(int rank, int ranks, harness_board *board, voi
 static void test_a_grant_waits_for_room(void **state)
 {
     (void)state;
+    if (strcmp(transport_name, "loop") != 0 && strcmp(transport_name, "shm") != 0) {
+        print_message("skipped: only rings of lines are filled by so many messages\n");
+        skip();
+    }
     setenv("RING_TIMEOUT", "20", 1);
     setenv("RING_PROGRESS", "none", 1);
     run(2, granted_over_a_full_link);
