@@ -48,8 +48,8 @@ static ring_status probe(ring_comm *comm, double seconds, bool *came, int *missi
         return RING_OK;
     if (status != RING_IN_PROGRESS) {
         text_format(names, sizeof names, "%s", fail_text());
-        return comm_check_alive(comm) != RING_OK ? comm_check_alive(comm)
-                                                 : fail(status, "ring_barrier_probe: %s", names);
+        RING_TRY(comm_check_alive(comm));
+        return fail(status, "ring_barrier_probe: %s", names);
     }
     const int absent = list_missing(comm, came, missing);
     if (count != NULL)
