@@ -8,7 +8,7 @@
 
 #include <ring/ring.h>
 
-/** What a rank does. @return its exit status. */
+/** The work of one rank. @return its exit status. */
 typedef int launch_body(const void *options, ring_comm *comm);
 /** Runs the ranks of this process, of which it has @p threads. @return the exit status. */
 int launch_ranks(int threads, launch_body *body, const void *options);

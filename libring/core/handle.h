@@ -24,7 +24,7 @@ ring_status handle_new(struct ring_comm *comm, struct work *work, uint32_t *slot
 /** A call begins with a handle, which then means the same work until the call leaves it, whoever
  *  ends it meanwhile. @return RING_ERR_USAGE for a handle that has ended. */
 ring_status handle_enter(const ring_work *handle, const char *call);
-/** What a handle that was entered stands for. */
+/** @return the work, or the result, of a handle that the caller has entered. */
 handle_view handle_look(const ring_work *handle);
 /** The call is over. @param ends  nobody enters it any more.
  *  @return true for the last one in a handle that has ended: the work is free. */

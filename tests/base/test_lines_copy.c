@@ -59,7 +59,7 @@ static void a_fast_copy_ends_it_and_a_slow_one_does_not(void **state)
     assert_false(c.streams);
 }
 
-/* What a core has stored, and not yet written, tells nothing of the lines: 4 KiB between far cores
+/* Stores that a core holds back tell nothing of the lines: 4 KiB between far cores
  * seem to go at 4.5e9, between near ones at 12e9. */
 static void short_copies_count_for_less(void **state)
 {

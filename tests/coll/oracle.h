@@ -41,7 +41,7 @@ struct oracle_case {
 enum { ORACLE_PERIOD = 1021 };
 
 bool oracle_is_float(ring_dtype dtype);
-/** What a rank's elements are multiplied by, of RING_PREMUL_SUM; 1 of other operations. */
+/** @return the factor of a rank's elements in RING_PREMUL_SUM; 1 in other operations. */
 double oracle_factor(const oracle_case *c, int rank);
 
 /** Writes @p rank's input elements [first, first + count). */

@@ -158,8 +158,8 @@ static int reduce(ring_comm *comm, unsigned char *src, unsigned char *dst)
     return 0;
 }
 
-/* What cannot be flushed is not taken for received. The failure ends the communicator, also for a
- * rank that is still in an earlier call. */
+/* A message that cannot be flushed is not taken for received. The failure ends the communicator,
+ * also for a rank that is still in an earlier call. */
 static int unseen(int rank, ring_comm *comm, unsigned char *src, unsigned char *dst)
 {
     pthread_barrier_wait(&all_are_out);

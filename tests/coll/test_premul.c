@@ -172,7 +172,7 @@ static void test_a_sum_on_another_rank_is_a_mismatch(void **state)
 
 /* ---- Options ------------------------------------------------------------------------------- */
 
-/* What src holds when the event is set is what is multiplied. */
+/* The call multiplies the values that src holds when the event is set. */
 static int behind_an_event(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { COUNT = 3000 };

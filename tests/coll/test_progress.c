@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-/* What ends by itself ends within milliseconds. */
+/* A call that ends by itself ends within milliseconds. */
 #define PATIENCE 60.0
 
 static const char *transport_name;
