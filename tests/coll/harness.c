@@ -180,6 +180,32 @@ double harness_median(double *values, size_t count)
     return count > 0 ? values[count / 2] : 0;
 }
 
+bool harness_await(const harness_board *board, int counter, int value)
+{
+    const double end = harness_now() + 10 * HARNESS_PROMPT;
+    while (atomic_load(&board->counters[counter]) < value && harness_now() < end)
+        usleep(500);
+    return atomic_load(&board->counters[counter]) >= value;
+}
+
+bool harness_says(const char *text)
+{
+    return strstr(ring_last_error(NULL), text) != NULL;
+}
+
+int harness_expect_sum(ring_comm *comm, int mine, int want, int count)
+{
+    int32_t *x = calloc((size_t)count, sizeof *x);
+    EXPECT(x != NULL, "no memory");
+    for (int i = 0; i < count; i++)
+        x[i] = mine * (i % 7 + 1);
+    EXPECT_OK(ring_all_reduce(x, x, (size_t)count, RING_INT32, RING_SUM, comm, NULL));
+    for (int i = 0; i < count; i++)
+        EXPECT(x[i] == want * (i % 7 + 1), "element %d: %d", i, x[i]);
+    free(x);
+    return 0;
+}
+
 bool harness_is_timed(void)
 {
     return getenv("RING_TEST_TIMED") != NULL;

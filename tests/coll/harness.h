@@ -28,6 +28,18 @@ bool harness_is_prompt(double since);
 /** Whether times are judged: by the long runs, which have the machine to themselves. */
 bool harness_is_timed(void);
 
+/** Waits until a counter of the board is @p value or more, without a call of the library.
+ *  @return false: it has not become so in ten times HARNESS_PROMPT. */
+bool harness_await(const harness_board *board, int counter, int value);
+
+/** @return true if this thread's latest error text has @p text in it. */
+bool harness_says(const char *text);
+
+/** Sums @p count elements that name @p mine, this rank's number. @param want  the sum of all
+ * ranks'.
+ *  @return 0 if each element is right. */
+int harness_expect_sum(ring_comm *comm, int mine, int want, int count);
+
 /** Sorts them. @return the median, 0 of none. */
 double harness_median(double *values, size_t count);
 
@@ -65,6 +77,12 @@ double harness_now(void);
             fprintf(stderr, "\n"); \
             return 1; \
         } \
+    } while (0)
+/** The call is refused for its arguments, and says @p text. */
+#define EXPECT_REFUSED(call, text) \
+    do { \
+        EXPECT((call) == RING_ERR_ARGUMENT, "not refused"); \
+        EXPECT(harness_says(text), "%s", ring_last_error(NULL)); \
     } while (0)
 #define EXPECT_OK(call) \
     do { \

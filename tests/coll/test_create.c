@@ -24,19 +24,6 @@ static void run(int ranks, harness_body body)
     assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
 }
 
-static bool await(harness_board *board, int counter, int value)
-{
-    const double end = harness_now() + 10 * HARNESS_PROMPT;
-    while (atomic_load(&board->counters[counter]) < value && harness_now() < end)
-        usleep(500);
-    return atomic_load(&board->counters[counter]) >= value;
-}
-
-static bool says(const char *text)
-{
-    return strstr(ring_last_error(NULL), text) != NULL;
-}
-
 /* ---- Values -------------------------------------------------------------------------------- */
 
 /* @p comm has these ranks of the parent, in this order, and computes. */
@@ -52,15 +39,7 @@ static int expect_members(ring_comm *comm, int mine, const int *want, int count)
         EXPECT(all[r] == want[r], "rank %d was %d, want %d", r, all[r], want[r]);
         sum += want[r];
     }
-    int32_t *x = malloc(COUNT * sizeof *x);
-    EXPECT(x != NULL, "no memory");
-    for (int i = 0; i < COUNT; i++)
-        x[i] = mine * (i % 7 + 1);
-    EXPECT_OK(ring_all_reduce(x, x, COUNT, RING_INT32, RING_SUM, comm, NULL));
-    for (int i = 0; i < COUNT; i++)
-        EXPECT(x[i] == sum * (i % 7 + 1), "element %d: %d", i, x[i]);
-    free(x);
-    return 0;
+    return harness_expect_sum(comm, mine, sum, COUNT);
 }
 
 /* ---- By members alone ------------------------------------------------------------------------ */
@@ -159,22 +138,26 @@ static int refused(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(ring_comm_create(comm, both, 2, 0, NULL) == RING_ERR_ARGUMENT, "NULL");
     EXPECT(ring_comm_create(comm, NULL, 2, 0, &out) == RING_ERR_ARGUMENT && out == NULL, "NULL");
     EXPECT(ring_comm_create(comm, both, 3, 0, &out) == RING_ERR_ARGUMENT, "too long");
-    EXPECT(ring_comm_create(comm, both, 0, 0, &out) == RING_ERR_ARGUMENT && says("not in the list"),
+    EXPECT(ring_comm_create(comm, both, 0, 0, &out) == RING_ERR_ARGUMENT &&
+               harness_says("not in the list"),
            "%s", ring_last_error(NULL));
-    EXPECT(ring_comm_create(comm, both, 2, -1, &out) == RING_ERR_ARGUMENT && says("tag"), "%s",
-           ring_last_error(NULL));
-    EXPECT(ring_comm_create(comm, beyond, 2, 0, &out) == RING_ERR_ARGUMENT && says("rank 2"), "%s",
-           ring_last_error(NULL));
-    EXPECT(ring_comm_create(comm, twice, 2, 0, &out) == RING_ERR_ARGUMENT && says("twice"), "%s",
-           ring_last_error(NULL));
-    EXPECT(ring_comm_create(comm, other, 1, 0, &out) == RING_ERR_ARGUMENT && says("not in"), "%s",
-           ring_last_error(NULL));
-    EXPECT(ring_comm_exclude(comm, &rank, 1, &out) == RING_ERR_ARGUMENT && says("this rank"), "%s",
-           ring_last_error(NULL));
-    EXPECT(ring_comm_exclude(comm, twice, 2, &out) == RING_ERR_ARGUMENT && says("twice"), "%s",
-           ring_last_error(NULL));
+    EXPECT(ring_comm_create(comm, both, 2, -1, &out) == RING_ERR_ARGUMENT && harness_says("tag"),
+           "%s", ring_last_error(NULL));
+    EXPECT(ring_comm_create(comm, beyond, 2, 0, &out) == RING_ERR_ARGUMENT &&
+               harness_says("rank 2"),
+           "%s", ring_last_error(NULL));
+    EXPECT(ring_comm_create(comm, twice, 2, 0, &out) == RING_ERR_ARGUMENT && harness_says("twice"),
+           "%s", ring_last_error(NULL));
+    EXPECT(ring_comm_create(comm, other, 1, 0, &out) == RING_ERR_ARGUMENT && harness_says("not in"),
+           "%s", ring_last_error(NULL));
+    EXPECT(ring_comm_exclude(comm, &rank, 1, &out) == RING_ERR_ARGUMENT &&
+               harness_says("this rank"),
+           "%s", ring_last_error(NULL));
+    EXPECT(ring_comm_exclude(comm, twice, 2, &out) == RING_ERR_ARGUMENT && harness_says("twice"),
+           "%s", ring_last_error(NULL));
     EXPECT_OK(ring_group_start());
-    EXPECT(ring_comm_create(comm, both, 2, 0, &out) == RING_ERR_USAGE && says("group is open"),
+    EXPECT(ring_comm_create(comm, both, 2, 0, &out) == RING_ERR_USAGE &&
+               harness_says("group is open"),
            "%s", ring_last_error(NULL));
     EXPECT_OK(ring_group_end());
     EXPECT_OK(ring_barrier(comm, NULL));
@@ -204,11 +187,12 @@ static int missing(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (rank == 0) {
         EXPECT(try_pair(comm, 0, 1, 0, &two) == RING_ERR_TIMEOUT && two == NULL, "made");
-        EXPECT(says("1 of 2 ranks did not call") && says("rank 1 ("), "%s", ring_last_error(NULL));
-        EXPECT(!says("another list"), "%s", ring_last_error(NULL));
+        EXPECT(harness_says("1 of 2 ranks did not call") && harness_says("rank 1 ("), "%s",
+               ring_last_error(NULL));
+        EXPECT(!harness_says("another list"), "%s", ring_last_error(NULL));
         atomic_store(&board->counters[0], 1);
     }
-    EXPECT(await(board, 0, 1), "rank 0 waits");
+    EXPECT(harness_await(board, 0, 1), "rank 0 waits");
     EXPECT_OK(ring_barrier(comm, NULL)); /* the parent lives on */
     if (rank < 2) {
         static const int want[] = {0, 1};
@@ -217,12 +201,12 @@ static int missing(int rank, int ranks, harness_board *board, void *arg)
         ring_comm_destroy(two);
         EXPECT(bad == 0, "members");
         EXPECT(try_pair(comm, rank, 1 - rank, 5 + rank, &two) == RING_ERR_TIMEOUT, "they match");
-        EXPECT(says(rank == 0 ? "which called for another list, of 2 ranks, tag 6"
-                              : "which called for another list, of 2 ranks, tag 5"),
+        EXPECT(harness_says(rank == 0 ? "which called for another list, of 2 ranks, tag 6"
+                                      : "which called for another list, of 2 ranks, tag 5"),
                "%s", ring_last_error(NULL));
         atomic_fetch_add(&board->counters[1], 1);
     }
-    EXPECT(await(board, 1, 2), "ranks 0 and 1 wait");
+    EXPECT(harness_await(board, 1, 2), "ranks 0 and 1 wait");
     EXPECT_OK(ring_barrier(comm, NULL));
     ring_comm_destroy(comm);
     return 0;
@@ -320,7 +304,7 @@ static int twice_at_once(int rank, int ranks, harness_board *board, void *arg)
     maker makers[2];
     (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
-    EXPECT(rank == 0 || await(board, 0, 1), "no thread was refused");
+    EXPECT(rank == 0 || harness_await(board, 0, 1), "no thread was refused");
     const int threads = rank == 0 ? 2 : 1;
     for (int t = 0; t < threads; t++) {
         makers[t] = (maker){.comm = comm, .refused = &board->counters[0]};

@@ -26,19 +26,6 @@ static void run(int ranks, harness_body body)
     assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
 }
 
-static bool await(harness_board *board, int counter, int value)
-{
-    const double end = harness_now() + 10 * HARNESS_PROMPT;
-    while (atomic_load(&board->counters[counter]) < value && harness_now() < end)
-        usleep(500);
-    return atomic_load(&board->counters[counter]) >= value;
-}
-
-static bool says(const char *text)
-{
-    return strstr(ring_last_error(NULL), text) != NULL;
-}
-
 /* ---- All come -------------------------------------------------------------------------------- */
 
 /* No rank is out before all were in: each counts itself first. Collectives are under way. */
@@ -98,8 +85,9 @@ static int come_without(ring_comm *comm, harness_board *board, int rank)
     EXPECT(status == RING_IN_PROGRESS, "%s", ring_status_string(status));
     EXPECT(count == 2 && missing[0] == 1 && missing[1] == 3, "%d: %d, %d", count, missing[0],
            missing[1]);
-    EXPECT(says("2 of 4 ranks had not called") && says("1 (") && says("3 ("), "%s",
-           ring_last_error(NULL));
+    EXPECT(harness_says("2 of 4 ranks had not called") && harness_says("1 (") &&
+               harness_says("3 ("),
+           "%s", ring_last_error(NULL));
     EXPECT(ring_comm_status(comm) == RING_OK, "it has ended");
     atomic_fetch_add(&board->counters[STEP], 1);
     return 0;
@@ -115,14 +103,14 @@ static int some_late(int rank, int ranks, harness_board *board, void *arg)
     if (rank % 2 == 0)
         bad = come_without(comm, board, rank);
     else
-        EXPECT(await(board, STEP, 2), "the round is not over");
+        EXPECT(harness_await(board, STEP, 2), "the round is not over");
     EXPECT(bad == 0, "rank %d", rank);
     EXPECT_OK(ring_barrier_probe(comm, LONG, NULL, &count)); /* all come to the next round */
     EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, comm, NULL));
     EXPECT(x == ranks, "%d", x);
     if (rank == 2) {
         EXPECT(ring_barrier_probe(comm, 0, NULL, NULL) == RING_IN_PROGRESS, "who is here?");
-        EXPECT(says("3 of 4 ranks"), "%s", ring_last_error(NULL));
+        EXPECT(harness_says("3 of 4 ranks"), "%s", ring_last_error(NULL));
     }
     EXPECT_OK(ring_barrier(comm, NULL));
     EXPECT_OK(ring_barrier_probe(comm, LONG, NULL, NULL));
@@ -198,15 +186,17 @@ static int refused(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(ring_barrier_probe(comm, 1, NULL, &count) == RING_ERR_USAGE, "in a group");
     EXPECT_OK(ring_group_end());
     if (rank == 0) {
-        EXPECT(await(board, STEP, ranks - 1), "nobody waits");
+        EXPECT(harness_await(board, STEP, ranks - 1), "nobody waits");
         EXPECT_OK(ring_comm_abort(comm, "enough"));
     } else {
         atomic_fetch_add(&board->counters[STEP], 1);
-        EXPECT(ring_barrier_probe(comm, LONG, NULL, &count) == RING_ERR_ABORTED && says("enough"),
+        EXPECT(ring_barrier_probe(comm, LONG, NULL, &count) == RING_ERR_ABORTED &&
+                   harness_says("enough"),
                "%s", ring_last_error(NULL));
     }
-    EXPECT(ring_barrier_probe(comm, LONG, NULL, &count) == RING_ERR_ABORTED && says("enough"), "%s",
-           ring_last_error(NULL));
+    EXPECT(ring_barrier_probe(comm, LONG, NULL, &count) == RING_ERR_ABORTED &&
+               harness_says("enough"),
+           "%s", ring_last_error(NULL));
     ring_comm_destroy(comm);
     return 0;
 }

@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+enum { LARGE = 300007 };
+
 static const char *transport_name;
 
 static void run(int ranks, harness_body body)
@@ -45,21 +47,6 @@ static int expect_order(ring_comm *comm, int mine, const int *want, int count)
     return 0;
 }
 
-/* Each vector element names its rank, so that a sum over the wrong ranks shows. */
-static int expect_large(ring_comm *comm, int mine, int want)
-{
-    enum { COUNT = 300007 };
-    int32_t *x = malloc(COUNT * sizeof *x);
-    EXPECT(x != NULL, "no memory");
-    for (int i = 0; i < COUNT; i++)
-        x[i] = mine * (i % 7 + 1);
-    EXPECT_OK(ring_all_reduce(x, x, COUNT, RING_INT32, RING_SUM, comm, NULL));
-    for (int i = 0; i < COUNT; i++)
-        EXPECT(x[i] == want * (i % 7 + 1), "element %d: %d", i, x[i]);
-    free(x);
-    return 0;
-}
-
 /* ---- Who is in which ------------------------------------------------------------------------- */
 
 static int halves(int rank, int ranks, harness_board *board, void *arg)
@@ -71,7 +58,8 @@ static int halves(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(ring_comm_split(comm, rank % 2, -rank, &half));
     const int bad = expect_order(half, rank, rank % 2 == 0 ? even : odd, 3) ||
                     expect_sum(half, rank, rank % 2 == 0 ? 6 : 9) ||
-                    expect_large(half, rank, rank % 2 == 0 ? 6 : 9) || expect_sum(comm, rank, 15);
+                    harness_expect_sum(half, rank, rank % 2 == 0 ? 6 : 9, LARGE) ||
+                    expect_sum(comm, rank, 15);
     EXPECT_OK(ring_comm_split(half, rank < 2 ? RING_SPLIT_NONE : 7, 0, &quarter));
     EXPECT((quarter == NULL) == (rank < 2), "a rank without a colour has a communicator");
     ring_comm_destroy(comm); /* the others go on without it */
@@ -222,7 +210,7 @@ static int many_of_one(int rank, int ranks, harness_board *board, void *arg)
     (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(expect_sum(comm, rank, 1) == 0, "the parent does not work");
-    EXPECT(expect_large(comm, rank, 1) == 0, "the parent does not work");
+    EXPECT(harness_expect_sum(comm, rank, 1, LARGE) == 0, "the parent does not work");
     EXPECT_OK(ring_barrier(comm, NULL));
     const int sockets = count_entries("/proc/self/fd", "socket:");
     const int descriptors = count_entries("/proc/self/fd", NULL);

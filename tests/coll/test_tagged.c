@@ -49,17 +49,10 @@ static ring_status receive_one(ring_comm *comm, int from, int tag, int32_t *valu
     return ring_recv(value, 1, RING_INT32, from, comm, &call);
 }
 
-/* Waits for a counter of the board, without a call of the library. */
-static void await_count(harness_board *board, int counter, int count)
-{
-    while (atomic_load(&board->counters[counter]) < count)
-        usleep(100);
-}
-
-static void meet(harness_board *board, int counter, int ranks)
+static bool meet(harness_board *board, int counter, int ranks)
 {
     atomic_fetch_add(&board->counters[counter], 1);
-    await_count(board, counter, ranks);
+    return harness_await(board, counter, ranks);
 }
 
 /* ---- Tags ------------------------------------------------------------------------------------ */
@@ -192,7 +185,7 @@ static int from_one_that_left(int rank, int ranks, harness_board *board, void *a
     (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (rank == 0) {
-        await_count(board, 0, 1);
+        EXPECT(harness_await(board, 0, 1), "a peer is late");
         usleep(50000); /* the receiver waits by then, mostly */
         EXPECT_OK(send_one(comm, 1, 0, 10));
     } else if (rank == 1) {
@@ -241,7 +234,7 @@ static int boundary(int rank, int ranks, harness_board *board, void *arg)
         atomic_store(&board->counters[0], 1);
         EXPECT_OK(ring_wait(&work));
     } else {
-        await_count(board, 0, 1);
+        EXPECT(harness_await(board, 0, 1), "a peer is late");
         EXPECT_OK(ring_recv(data, AHEAD, RING_INT32, 0, comm, &call));
         EXPECT(data[AHEAD - 1] == 5, "%d", data[AHEAD - 1]);
         EXPECT_OK(ring_recv(data, AHEAD + 1, RING_INT32, 0, comm, &call));
@@ -325,7 +318,7 @@ static int receiver_is_elsewhere(int rank, int ranks, harness_board *board, void
             const ring_call call = tagged(1, &work);
             EXPECT_OK(ring_recv(data, LONG, RING_INT32, RING_ANY_SOURCE, comm, &call));
             if (round == 0)
-                await_count(board, 0, 1);
+                EXPECT(harness_await(board, 0, 1), "a peer is late");
             EXPECT_OK(ring_recv(&x, 1, RING_INT32, 0, comm, NULL));
             EXPECT_OK(ring_wait(&work));
             EXPECT(data[LONG - 1] == round + 1, "%d", data[LONG - 1]);
@@ -557,7 +550,7 @@ static int granted_over_a_full_link(int rank, int ranks, harness_board *board, v
         data[LONG - 1] = 9;
         EXPECT_OK(ring_send(data, LONG, RING_INT32, 1, comm, &call));
         EXPECT_OK(send_one(comm, 1, 2, 0));
-        await_count(board, 0, 1);
+        EXPECT(harness_await(board, 0, 1), "a peer is late");
     } else {
         EXPECT_OK(receive_one(comm, 0, 2, &x, NULL));
     }
@@ -603,7 +596,7 @@ static int granted_while_it_sends(int rank, int ranks, harness_board *board, voi
                 const ring_call behind = tagged(5, &works[i]);
                 EXPECT_OK(ring_send(&x, 1, RING_INT32, 1, comm, &behind));
             }
-            await_count(board, 0, round + 1);
+            EXPECT(harness_await(board, 0, round + 1), "a peer is late");
             EXPECT_OK(ring_event_set(event, RING_OK));
             EXPECT_OK(ring_wait(&work));
             EXPECT_OK(ring_wait_all(works, BEHIND));
@@ -863,7 +856,7 @@ static int aborted(int rank, int ranks, harness_board *board, void *arg)
         EXPECT_OK(ring_send(data, 100000, RING_INT32, 1, comm, &call));
     else
         EXPECT_OK(ring_recv(&x, 1, RING_INT32, RING_ANY_SOURCE, comm, &call));
-    meet(board, 0, ranks);
+    EXPECT(meet(board, 0, ranks), "a peer is late");
     if (rank == 2)
         EXPECT_OK(ring_comm_abort(comm, "the test says so"));
     EXPECT(ring_wait(&work) == RING_ERR_ABORTED, "%s", ring_last_error(comm));
@@ -888,7 +881,7 @@ static int killed(int rank, int ranks, harness_board *board, void *arg)
         EXPECT_OK(ring_recv(&x, 1, RING_INT32, ranks - 1, comm, &call));
     else if (rank == 2)
         EXPECT_OK(ring_send(data, 100000, RING_INT32, ranks - 1, comm, &call));
-    meet(board, 0, ranks);
+    EXPECT(meet(board, 0, ranks), "a peer is late");
     if (rank == ranks - 1)
         raise(SIGKILL);
     EXPECT(ring_wait(&work) == RING_ERR_PEER, "%s", ring_last_error(comm));

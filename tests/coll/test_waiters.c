@@ -43,14 +43,6 @@ __attribute__((visibility("default"))) int poll(struct pollfd *fds, nfds_t count
     return real(fds, count, ms);
 }
 
-static bool await(harness_board *board, int counter, int value)
-{
-    const double end = harness_now() + 10 * HARNESS_PROMPT;
-    while (atomic_load(&board->counters[counter]) < value && harness_now() < end)
-        usleep(500);
-    return atomic_load(&board->counters[counter]) >= value;
-}
-
 /* ---- Waiters --------------------------------------------------------------------------------- */
 
 typedef enum way { WAIT, WAIT_FOR, WAIT_ANY, WAIT_ALL, KEEP, TEST, WAYS } way;
@@ -137,7 +129,7 @@ static int wait_together(ring_comm *comm, harness_board *board, const way *ways)
     EXPECT_OK(start_recv(&x, comm, &work));
     EXPECT_OK(start_recv(&y, comm, &other));
     const int bad = start_waiters(waiters, ways, work, other, board);
-    EXPECT(bad == 0 && await(board, ASLEEP, WAITERS), "%d threads wait",
+    EXPECT(bad == 0 && harness_await(board, ASLEEP, WAITERS), "%d threads wait",
            atomic_load(&board->counters[ASLEEP]));
     atomic_store(&board->counters[GONE], 1);
     join_waiters(waiters);
@@ -157,7 +149,7 @@ static int send_both(ring_comm *comm, harness_board *board)
 {
     for (int32_t i = 0; i < 2; i++) {
         const int32_t x = 7 + i;
-        EXPECT(await(board, GONE, 1 + i), "nobody waits");
+        EXPECT(harness_await(board, GONE, 1 + i), "nobody waits");
         EXPECT_OK(ring_send(&x, 1, RING_INT32, 0, comm, NULL));
     }
     return 0;
@@ -191,7 +183,7 @@ static int fail_together(ring_comm *comm, harness_board *board)
     int32_t x = 0;
     EXPECT_OK(start_recv(&x, comm, &work));
     const int bad = start_waiters(waiters, ways, work, NULL, board);
-    EXPECT(bad == 0 && await(board, ASLEEP, WAITERS), "%d threads wait",
+    EXPECT(bad == 0 && harness_await(board, ASLEEP, WAITERS), "%d threads wait",
            atomic_load(&board->counters[ASLEEP]));
     EXPECT_OK(ring_comm_abort(comm, "enough"));
     join_waiters(waiters);
@@ -299,7 +291,7 @@ static int kept(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(ring_recv(&y, 1, RING_INT32, 1 - rank, comm, &call));
     EXPECT(ring_wait_keep(late, 0.01) == RING_IN_PROGRESS, "nobody has sent");
     atomic_fetch_add(&board->counters[GONE], 1);
-    EXPECT(await(board, GONE, RANKS), "the other rank is not here");
+    EXPECT(harness_await(board, GONE, RANKS), "the other rank is not here");
     ring_comm_destroy(comm);
     for (int i = 0; i < 2; i++)
         EXPECT(ring_wait_keep(late, 1000) == RING_ERR_ABORTED, "its communicator is gone");

@@ -4,6 +4,7 @@
  * call fails once, all hear of it, and the parent lives on. Usage: test_fault_create_short
  * TRANSPORT */
 #include "harness.h"
+#include "short_memory.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -22,33 +23,12 @@ enum { RANKS = 3, WARM_UPS = 80, NEVER = -1 };
 
 static _Thread_local long until_failure = NEVER; /* allocations that still succeed */
 
-#define IN_PLACE_OF_LIBC __attribute__((visibility("default")))
-
-extern void *__libc_malloc(size_t bytes);
-extern void *__libc_calloc(size_t count, size_t bytes);
-extern void *__libc_realloc(void *old, size_t bytes);
-
 static bool may_allocate(void)
 {
     if (until_failure == NEVER || until_failure-- > 0)
         return true;
     errno = ENOMEM;
     return false; /* and the next ones succeed: it is NEVER now */
-}
-
-IN_PLACE_OF_LIBC void *malloc(size_t bytes)
-{
-    return may_allocate() ? __libc_malloc(bytes) : NULL;
-}
-
-IN_PLACE_OF_LIBC void *calloc(size_t count, size_t bytes)
-{
-    return may_allocate() ? __libc_calloc(count, bytes) : NULL;
-}
-
-IN_PLACE_OF_LIBC void *realloc(void *old, size_t bytes)
-{
-    return may_allocate() ? __libc_realloc(old, bytes) : NULL;
 }
 
 /* ---- Calls -------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
  * Usage: test_fault_shortage TRANSPORT */
 #include "harness.h"
 #include "known_calls.h"
+#include "short_memory.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -38,13 +39,6 @@ static _Atomic bool counts;
 static _Atomic long allocations, failing = NEVER;
 static _Atomic double failed;
 
-#define IN_PLACE_OF_LIBC __attribute__((visibility("default")))
-
-extern void *__libc_malloc(size_t bytes);
-extern void *__libc_calloc(size_t count, size_t bytes);
-extern void *__libc_realloc(void *old, size_t bytes);
-extern void *__libc_memalign(size_t align, size_t bytes);
-
 /* @return false: this one fails. */
 static bool may_allocate(void)
 {
@@ -53,32 +47,6 @@ static bool may_allocate(void)
     atomic_store(&failed, harness_now());
     errno = ENOMEM;
     return false;
-}
-
-IN_PLACE_OF_LIBC void *malloc(size_t bytes)
-{
-    return may_allocate() ? __libc_malloc(bytes) : NULL;
-}
-
-IN_PLACE_OF_LIBC void *calloc(size_t count, size_t bytes)
-{
-    return may_allocate() ? __libc_calloc(count, bytes) : NULL;
-}
-
-IN_PLACE_OF_LIBC void *realloc(void *old, size_t bytes)
-{
-    return may_allocate() ? __libc_realloc(old, bytes) : NULL;
-}
-
-IN_PLACE_OF_LIBC void *aligned_alloc(size_t align, size_t bytes)
-{
-    return may_allocate() ? __libc_memalign(align, bytes) : NULL;
-}
-
-IN_PLACE_OF_LIBC int posix_memalign(void **out, size_t align, size_t bytes)
-{
-    *out = may_allocate() ? __libc_memalign(align, bytes) : NULL;
-    return *out != NULL ? 0 : ENOMEM;
 }
 
 /* ---- A rank ------------------------------------------------------------------------ */
