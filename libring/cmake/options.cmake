@@ -8,6 +8,8 @@ find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
 option(RING_BUILD_TESTS "Build the tests (needs cmocka)" ${PROJECT_IS_TOP_LEVEL})
+option(RING_TORCH "Build the PyTorch backend (needs torch)" OFF)
+set(RING_PYTHON python3 CACHE STRING "Python whose torch the PyTorch backend is built for")
 option(RING_WERROR "Warnings are errors" OFF)
 set(RING_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
 set(RING_WITH_HWLOC AUTO CACHE STRING "Topology through hwloc: AUTO, ON, OFF")
@@ -79,6 +81,7 @@ function(ring_print_summary)
             "OpenBLAS|${OPENBLAS_VERSION}" "hwloc (${RING_WITH_HWLOC})|${HWLOC_VERSION}"
             "verbs (${RING_WITH_VERBS})|${VERBS_VERSION}"
             "UCX (${RING_WITH_UCX})|${UCX_VERSION}"
+            "PyTorch|${RING_TORCH_VERSION}"
             "oneDNN (${RING_WITH_ONEDNN})|${ONEDNN_LIBRARY}" "tests|${RING_BUILD_TESTS}")
         string(REPLACE "|" ";" cells "${row}")
         list(GET cells 0 name)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells torch.distributed of the backend "ring". The first group loads the library itself."""
+import os
+
+
+def register():
+    """Called by torch at `import torch`, or at the first use of "ring". Never raises: torch would
+    pass an exception on to the program that imports it."""
+    try:
+        import torch.distributed as dist
+        if not dist.is_available() or hasattr(dist.Backend, "RING"):
+            return
+        # DDP takes the memory of its buckets from the backend when this is 0 (torch's default is 1).
+        os.environ.setdefault("DDP_DISABLE_COMM_MEM", "0")
+        dist.Backend.register_backend("ring", _create, extended_api=True, devices=["cpu"])
+    except Exception as error:  # noqa: BLE001
+        import warnings
+        warnings.warn(f"ring_torch: \"ring\" could not be registered: {error}")
+
+
+def load():
+    """The compiled module, or an ImportError that names both versions of torch."""
+    import torch
+    try:
+        from . import _C
+    except ImportError as error:
+        raise ImportError(f"ring_torch was built for torch {_built_for()} and cannot be loaded with "
+                          f"torch {torch.__version__}: install libring-torch anew ({error})"
+                          ) from error
+    return _C
+
+
+def _built_for():
+    from . import _built
+    return _built.TORCH
+
+
+def _create(options, _process_group_options):
+    """c10d's factory. options: store, group_rank, group_size, timeout, group_id."""
+    return load().ProcessGroupRing(options.store, options.group_rank, options.group_size,
+                                   options.timeout)

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "async_work.h"
+
+#include <c10/util/Exception.h>
+
+#include "completer.h"
+
+namespace ring_torch
+{
+
+namespace
+{
+
+constexpr double for_ever = 1e9; // seconds; the call's own time-out comes before
+
+} // namespace
+
+AsyncWork::~AsyncWork()
+{
+    if (!operation_->has_ended())
+        complete_later(std::move(operation_));
+}
+
+int AsyncWork::sourceRank() const
+{
+    TORCH_CHECK(opType_ == c10d::OpType::RECV || opType_ == c10d::OpType::RECVANYSOURCE,
+                "ring: only the Work of a receive has a source");
+    return operation_->envelope.source;
+}
+
+std::vector<at::Tensor> AsyncWork::result()
+{
+    TORCH_CHECK(isCompleted(), "ring: the result of a Work that is under way; wait() first");
+    return operation_->result.isTensorList() ? operation_->result.toTensorVector()
+                                             : std::vector<at::Tensor>();
+}
+
+bool AsyncWork::wait(std::chrono::milliseconds timeout)
+{
+    double seconds = timeout.count() > 0 ? std::chrono::duration<double>(timeout).count()
+                                         : for_ever;
+    if (!operation_->wait(seconds))
+        C10_THROW_ERROR(DistBackendError, "ring: Timed out waiting " +
+                                              std::to_string(timeout.count()) +
+                                              " ms for a call, which goes on");
+    if (auto exception = operation_->exception())
+        std::rethrow_exception(exception);
+    return true;
+}
+
+void AsyncWork::abort()
+{
+    TORCH_CHECK(false, "ring: one call cannot be aborted alone; use the process group's abort()");
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> AsyncWork::getFuture()
+{
+    auto future = operation_->future();
+    if (!future->completed())
+        complete_later(operation_);
+    return future;
+}
+
+} // namespace ring_torch

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend.h"
+
+#include <ATen/record_function.h>
+
+#include "async_work.h"
+#include "completer.h"
+
+namespace ring_torch
+{
+
+ProcessGroupRing::ProcessGroupRing(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
+                                   std::chrono::milliseconds timeout)
+    : ProcessGroupRing(Communicator::join(*store, rank, size, timeout), rank, size, timeout)
+{
+}
+
+ProcessGroupRing::ProcessGroupRing(std::shared_ptr<Communicator> communicator, int rank, int size,
+                                   std::chrono::milliseconds timeout)
+    : Backend(rank, size), communicator_(std::move(communicator)), timeout_(timeout)
+{
+    init();
+}
+
+ProcessGroupRing::~ProcessGroupRing() = default;
+
+c10::intrusive_ptr<c10d::Backend::Options> ProcessGroupRing::getBackendOptions()
+{
+    return c10::make_intrusive<Options>(timeout_);
+}
+
+void ProcessGroupRing::setTimeout(std::chrono::milliseconds timeout)
+{
+    timeout_ = timeout;
+}
+
+c10d::ErrorType ProcessGroupRing::getError()
+{
+    switch (ring_comm_status(communicator_->get())) {
+    case RING_OK:
+        return c10d::ErrorType::SUCCESS;
+    case RING_ERR_TIMEOUT:
+        return c10d::ErrorType::TIMEOUT;
+    case RING_ERR_PEER:
+        return c10d::ErrorType::REMOTE_ERROR;
+    default:
+        return c10d::ErrorType::COMM_ERROR;
+    }
+}
+
+void ProcessGroupRing::abort()
+{
+    ring_comm_abort(communicator_->get(), "torch.distributed aborted the process group");
+}
+
+void ProcessGroupRing::shutdown()
+{
+    communicator_->destroy();
+}
+
+ring_call ProcessGroupRing::options_of(const Request &request) const
+{
+    ring_call options = RING_CALL_INIT;
+    auto timeout = request.timeout == c10d::kUnsetTimeout ? timeout_ : request.timeout;
+    options.timeout = std::chrono::duration<double>(timeout).count();
+    if (request.async)
+        options.on_done = call_has_ended;
+    return options;
+}
+
+WorkPtr ProcessGroupRing::work_of(std::shared_ptr<Operation> operation, const Request &request)
+{
+    return c10::make_intrusive<AsyncWork>(std::move(operation), rank_, request.type, sequence_);
+}
+
+WorkPtr ProcessGroupRing::barrier(const c10d::BarrierOptions &options)
+{
+    sequence_++;
+    Request request{c10d::OpType::BARRIER, "ring:barrier", options.timeout, options.asyncOp};
+    return run(std::move(request),
+               [](ring_comm *comm, Starter starter) { return ring_barrier(comm, starter.next()); });
+}
+
+std::function<void()> profiled(const char *title, const Tensors &inputs)
+{
+    if (!at::hasCallbacks())
+        return {};
+    auto range = std::make_shared<at::RecordFunction>(at::RecordScope::USER_SCOPE);
+    if (!range->isActive())
+        return {};
+    range->_setAsync();
+    std::vector<c10::IValue> values(inputs.begin(), inputs.end());
+    range->before(title, c10::ArrayRef<const c10::IValue>(values.data(), values.size()));
+    return [range] { range->end(); };
+}
+
+} // namespace ring_torch

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors as memory that a call of libring reads and writes, and what follows when it has ended.
+#ifndef RING_TORCH_CALL_BUFFERS_H
+#define RING_TORCH_CALL_BUFFERS_H
+
+#include <functional>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "types.h"
+
+namespace ring_torch
+{
+
+/// Refuses what the backend cannot take, before anything is sent: tensors off the CPU, sparse ones.
+void check_tensor(const at::Tensor &tensor, const char *call);
+
+/// How the elements of a tensor lie matters to calls that combine them one by one only by where
+/// each is; to calls that move them it is the order of the tensor that counts.
+enum class Order {
+    memory, // any dense tensor: all ranks' tensors have the same strides
+    index,  // elements in the order of the tensor's indices
+};
+
+/// The tensors that one call of c10d uses: keeps them until the call has ended, with copies of
+/// those that do not lie as libring wants them, which are written back by finish().
+class CallBuffers
+{
+  public:
+    /// Memory with the elements of `tensor`, to be read. [numel] elements; not null, also if empty.
+    const void *input(const at::Tensor &tensor, Order order);
+    /// Memory whose elements become those of `tensor`. Nothing is copied into it.
+    void *output(const at::Tensor &tensor, Order order);
+    /// Memory that is read and written.
+    void *in_place(const at::Tensor &tensor, Order order);
+    /// Keeps a tensor until the call has ended.
+    void keep(at::Tensor tensor)
+    {
+        kept_.push_back(std::move(tensor));
+    }
+    /// To be done once when the call has ended well, after what was added before.
+    void afterwards(std::function<void()> step)
+    {
+        steps_.push_back(std::move(step));
+    }
+    void finish();
+    /// Takes what `other` keeps, behind its own.
+    void add(CallBuffers &&other);
+    void release();
+
+  private:
+    std::vector<at::Tensor> kept_;
+    std::vector<std::function<void()>> steps_;
+};
+
+} // namespace ring_torch
+
+#endif

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "completer.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <list>
+#include <thread>
+
+#include <c10/util/thread_name.h>
+
+namespace ring_torch
+{
+
+namespace
+{
+
+class Completer
+{
+  public:
+    Completer() : thread_([this] { run(); })
+    {
+    }
+
+    void add(std::shared_ptr<Operation> operation)
+    {
+        std::lock_guard lock(mutex_);
+        added_.push_back(std::move(operation));
+        news_ = true;
+        wake_.notify_one();
+    }
+
+    void call_ended()
+    {
+        std::lock_guard lock(mutex_);
+        news_ = true;
+        if (busy_)
+            wake_.notify_one();
+    }
+
+    void stop()
+    {
+        {
+            std::lock_guard lock(mutex_);
+            stopping_ = news_ = true;
+            wake_.notify_one();
+        }
+        thread_.join();
+    }
+
+  private:
+    void run()
+    {
+        c10::setThreadName("ring_completer");
+        std::list<std::shared_ptr<Operation>> under_way;
+        while (hear(under_way)) {
+            // What ended is dropped without the lock: a tensor that goes may call for the
+            // interpreter.
+            std::erase_if(under_way, [](auto &operation) { return operation->has_ended(); });
+            if (calls_need_a_waiter_ && !under_way.empty())
+                under_way.front()->wait(0.01);
+        }
+        // The tensors of what is left are still in use; they go with the process.
+        new std::list<std::shared_ptr<Operation>>(std::move(under_way));
+    }
+
+    // Sleeps until there is something new. False: the end.
+    bool hear(std::list<std::shared_ptr<Operation>> &under_way)
+    {
+        std::unique_lock lock(mutex_);
+        busy_ = !under_way.empty();
+        if (!(calls_need_a_waiter_ && busy_))
+            wake_.wait(lock, [this] { return news_; });
+        news_ = false;
+        under_way.splice(under_way.end(), added_);
+        busy_ = !under_way.empty();
+        return !stopping_;
+    }
+
+    // Without libring's own thread a call moves only while somebody is in libring.
+    const bool calls_need_a_waiter_ = [] {
+        const char *progress = std::getenv("RING_PROGRESS");
+        return progress && std::strcmp(progress, "none") == 0;
+    }();
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    std::list<std::shared_ptr<Operation>> added_;
+    bool news_ = false, busy_ = false, stopping_ = false;
+    std::thread thread_; // last: it uses the others
+};
+
+std::mutex completer_mutex;
+std::atomic<Completer *> completer{nullptr}; // of the process completer_pid; never deleted
+pid_t completer_pid;
+
+Completer *the_completer()
+{
+    std::lock_guard lock(completer_mutex);
+    if (completer && completer_pid == getpid())
+        return completer;
+    completer_pid = getpid();
+    completer = new Completer;
+    return completer;
+}
+
+} // namespace
+
+void complete_later(std::shared_ptr<Operation> operation)
+{
+    the_completer()->add(std::move(operation));
+}
+
+void call_has_ended(void *, ring_status)
+{
+    if (Completer *it = completer)
+        it->call_ended();
+}
+
+void stop_completer()
+{
+    std::lock_guard lock(completer_mutex);
+    Completer *it = completer.exchange(nullptr);
+    if (it && completer_pid == getpid())
+        it->stop();
+}
+
+} // namespace ring_torch

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an asynchronous call of c10d has under way: the handles of its libring calls, the tensors
+// they use, and the future that is completed when they have ended.
+#ifndef RING_TORCH_OPERATION_H
+#define RING_TORCH_OPERATION_H
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include <ATen/core/ivalue.h>
+
+#include "call_buffers.h"
+#include "communicator.h"
+
+namespace ring_torch
+{
+
+class Operation
+{
+  public:
+    explicit Operation(std::shared_ptr<Communicator> communicator)
+        : communicator_(std::move(communicator))
+    {
+    }
+    ~Operation();
+
+    CallBuffers buffers;
+    ring_envelope envelope{-1, -1}; // of a receive: whose message it got
+    c10::IValue result;             // of the future: the output tensors
+    /// Called once, when it has ended (the end of a profiler's range).
+    std::function<void()> on_end;
+
+    /// A place for the handle of one more libring call; addresses stay.
+    ring_work **add_handle()
+    {
+        return &handles_.emplace_back(nullptr);
+    }
+
+    /// Waits at most `seconds`. False: the calls go on. Any number of threads.
+    bool wait(double seconds);
+    /// Never blocks.
+    bool has_ended()
+    {
+        return wait(0);
+    }
+    /// Null while under way and after success.
+    std::exception_ptr exception() const;
+    /// The future, which ends only if somebody waits for the operation: see Completer.
+    c10::intrusive_ptr<c10::ivalue::Future> future();
+
+  private:
+    void end(ring_status status);
+
+    std::shared_ptr<Communicator> communicator_;
+    std::deque<ring_work *> handles_;
+    mutable std::mutex mutex_;
+    std::condition_variable ended_;
+    enum { under_way, ending, ended } state_ = under_way;
+    std::exception_ptr exception_;
+    c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+} // namespace ring_torch
+
+#endif
