@@ -25,7 +25,7 @@ int AsyncWork::sourceRank() const
 {
     TORCH_CHECK(opType_ == c10d::OpType::RECV || opType_ == c10d::OpType::RECVANYSOURCE,
                 "ring: only the Work of a receive has a source");
-    return operation_->envelope.source;
+    return operation_->source();
 }
 
 std::vector<at::Tensor> AsyncWork::result()

@@ -68,17 +68,29 @@ ring_call ProcessGroupRing::options_of(const Request &request) const
     return options;
 }
 
-WorkPtr ProcessGroupRing::work_of(std::shared_ptr<Operation> operation, const Request &request)
+WorkPtr ProcessGroupRing::go_on(Request &&request,
+                                const std::function<ring_status(Starter &)> &calls)
 {
-    return c10::make_intrusive<AsyncWork>(std::move(operation), rank_, request.type, sequence_);
+    auto operation = std::make_shared<Operation>(communicator_);
+    operation->on_end = profiled(request.title, request.inputs);
+    operation->buffers = std::move(request.buffers);
+    operation->result = std::move(request.result);
+    Starter starter(options_of(request), operation.get());
+    // Of several calls some may be under way though one was refused: the Work keeps their tensors.
+    auto work = c10::make_intrusive<AsyncWork>(std::move(operation), rank_, request.type,
+                                               sequence_);
+    check(calls(starter));
+    return work;
 }
 
 WorkPtr ProcessGroupRing::barrier(const c10d::BarrierOptions &options)
 {
     sequence_++;
     Request request{c10d::OpType::BARRIER, "ring:barrier", options.timeout, options.asyncOp};
-    return run(std::move(request),
-               [](ring_comm *comm, Starter starter) { return ring_barrier(comm, starter.next()); });
+    request.result = Tensors();
+    return run(std::move(request), [](ring_comm *comm, Starter &starter) {
+        return ring_barrier(comm, starter.next());
+    });
 }
 
 std::function<void()> profiled(const char *title, const Tensors &inputs)

@@ -4,10 +4,13 @@
 #ifndef RING_TORCH_BACKEND_H
 #define RING_TORCH_BACKEND_H
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -38,7 +41,8 @@ struct Request {
 class Starter
 {
   public:
-    Starter(ring_call options, Operation *operation) : options_(options), operation_(operation)
+    Starter(const ring_call &options, Operation *operation)
+        : options_(options), operation_(operation)
     {
     }
     /// For the next call. Valid until the one after it.
@@ -54,19 +58,40 @@ class Starter
         options_.scale = reduction.scale ? &*reduction.scale : nullptr;
         return next();
     }
-    /// The same for a message.
-    ring_call *next_tagged(int tag, ring_envelope *envelope)
+    /// The same for a message, of an operation that is to go on.
+    const ring_call *next(int tag, bool receives)
     {
         options_.tagged = 1;
         options_.tag = tag;
-        options_.envelope = envelope;
-        next();
-        return &options_;
+        options_.envelope = receives ? operation_->add_envelope() : nullptr;
+        return next();
     }
 
   private:
     ring_call options_;
     Operation *operation_;
+};
+
+/// Makes the libring calls of a request, each with options of the Starter, and returns their first
+/// error. It is copied where requests are coalesced, so it holds what it uses by value.
+using Calls = std::function<ring_status(ring_comm *, Starter &)>;
+
+/// Makes calls that start together: `calls` returns the first error among those that were refused.
+template <class Function> ring_status together(Function &&calls)
+{
+    ring_status status = ring_group_start();
+    if (status != RING_OK)
+        return status;
+    status = calls();
+    const ring_status ended = ring_group_end();
+    return status == RING_OK ? ended : status;
+}
+
+/// What a thread has asked for between startCoalescing() and endCoalescing().
+struct Coalesced {
+    std::thread::id thread;
+    std::vector<Request> requests;
+    std::vector<Calls> calls;
 };
 
 class ProcessGroupRing : public c10d::Backend
@@ -109,8 +134,46 @@ class ProcessGroupRing : public c10d::Backend
     void abort() override;
     void shutdown() override;
 
-    // Reductions (reductions.cpp).
+    // Reductions (reductions.cpp, sparse.cpp).
     WorkPtr allreduce(Tensors &tensors, const c10d::AllreduceOptions &options = {}) override;
+    WorkPtr allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions &options = {}) override;
+    WorkPtr allreduce_coalesced(Tensors &tensors,
+                                const c10d::AllreduceCoalescedOptions &options = {}) override;
+    WorkPtr reduce(Tensors &tensors, const c10d::ReduceOptions &options = {}) override;
+    WorkPtr reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
+                           const c10d::ReduceScatterOptions &options = {}) override;
+    WorkPtr _reduce_scatter_base(at::Tensor &output, at::Tensor &input,
+                                 const c10d::ReduceScatterOptions &options = {}) override;
+    WorkPtr
+    reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+                                    const c10d::ReduceScatterOptions &options = {}) override;
+
+    // Moves (moves.cpp).
+    WorkPtr broadcast(Tensors &tensors, const c10d::BroadcastOptions &options = {}) override;
+    WorkPtr allgather(std::vector<Tensors> &outputs, Tensors &inputs,
+                      const c10d::AllgatherOptions &options = {}) override;
+    WorkPtr _allgather_base(at::Tensor &output, at::Tensor &input,
+                            const c10d::AllgatherOptions &options = {}) override;
+    WorkPtr allgather_coalesced(std::vector<Tensors> &outputs, Tensors &inputs,
+                                const c10d::AllgatherOptions &options = {}) override;
+    WorkPtr allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+                                            const c10d::AllgatherOptions &options = {}) override;
+    WorkPtr gather(std::vector<Tensors> &outputs, Tensors &inputs,
+                   const c10d::GatherOptions &options = {}) override;
+    WorkPtr scatter(Tensors &outputs, std::vector<Tensors> &inputs,
+                    const c10d::ScatterOptions &options = {}) override;
+    WorkPtr alltoall_base(at::Tensor &output, at::Tensor &input,
+                          std::vector<int64_t> &output_splits, std::vector<int64_t> &input_splits,
+                          const c10d::AllToAllOptions &options = {}) override;
+    WorkPtr alltoall(Tensors &outputs, Tensors &inputs,
+                     const c10d::AllToAllOptions &options = {}) override;
+
+    // Messages, and calls that start together (messages.cpp).
+    WorkPtr send(Tensors &tensors, int peer, int tag) override;
+    WorkPtr recv(Tensors &tensors, int peer, int tag) override;
+    WorkPtr recvAnysource(Tensors &tensors, int tag) override;
+    void startCoalescing() override;
+    WorkPtr endCoalescing() override;
 
     // Waiting for all (backend.cpp).
     WorkPtr barrier(const c10d::BarrierOptions &options = {}) override;
@@ -119,40 +182,44 @@ class ProcessGroupRing : public c10d::Backend
     ProcessGroupRing(std::shared_ptr<Communicator> communicator, int rank, int size,
                      std::chrono::milliseconds timeout);
 
-    /// Starts the calls of a request: `calls` makes them, each with options of the Starter. It
-    /// returns their first error. A request that is not async has ended when this returns, with
-    /// null.
-    template <class Calls> WorkPtr run(Request &&request, Calls &&calls);
+    /// Starts the calls of a request. One that is not async has ended when this returns, with null;
+    /// so does one that is coalesced, whose end belongs to endCoalescing().
+    template <class Function> WorkPtr run(Request &&request, Function &&calls);
+    WorkPtr go_on(Request &&request, const std::function<ring_status(Starter &)> &calls);
     ring_call options_of(const Request &request) const;
-    WorkPtr work_of(std::shared_ptr<Operation> operation, const Request &request);
+    WorkPtr receive(Tensors &tensors, int peer, int tag, c10d::OpType type, const char *title);
+    bool coalesces() const
+    {
+        return coalesced_ && coalesced_->thread == std::this_thread::get_id();
+    }
 
     std::shared_ptr<Communicator> communicator_;
     std::chrono::milliseconds timeout_;
-    uint64_t sequence_ = 0;
+    std::atomic<uint64_t> sequence_ = 0; // of collectives
+    std::unique_ptr<Coalesced> coalesced_;
 };
 
-/// Marks a range for profilers until it is destroyed, if there are any.
+/// Begins a range for profilers, if there are any. @return its end.
 std::function<void()> profiled(const char *title, const Tensors &inputs);
 
-template <class Calls> WorkPtr ProcessGroupRing::run(Request &&request, Calls &&calls)
+template <class Function> WorkPtr ProcessGroupRing::run(Request &&request, Function &&calls)
 {
     ring_comm *comm = communicator_->get();
-    ring_call options = options_of(request);
-    auto end_of_range = profiled(request.title, request.inputs);
-    if (!request.async) {
-        ring_status status = calls(comm, Starter(options, nullptr));
-        if (end_of_range)
-            end_of_range();
-        check(status);
-        request.buffers.finish();
+    if (coalesces()) {
+        coalesced_->requests.push_back(std::move(request));
+        coalesced_->calls.push_back(std::forward<Function>(calls));
         return {};
     }
-    auto operation = std::make_shared<Operation>(communicator_);
-    operation->on_end = std::move(end_of_range);
-    operation->buffers = std::move(request.buffers);
-    operation->result = request.result;
-    check(calls(comm, Starter(options, operation.get())));
-    return work_of(std::move(operation), request);
+    if (request.async)
+        return go_on(std::move(request), [&](Starter &starter) { return calls(comm, starter); });
+    auto end_of_range = profiled(request.title, request.inputs);
+    Starter starter(options_of(request), nullptr);
+    const ring_status status = calls(comm, starter);
+    if (end_of_range)
+        end_of_range();
+    check(status);
+    request.buffers.finish();
+    return {};
 }
 
 } // namespace ring_torch

@@ -74,10 +74,53 @@ void CallBuffers::add(CallBuffers &&other)
     std::move(other.steps_.begin(), other.steps_.end(), std::back_inserter(steps_));
 }
 
-void CallBuffers::release()
+void check_same_type(const at::Tensor &a, const at::Tensor &b, const char *call)
 {
-    kept_.clear();
-    steps_.clear();
+    TORCH_CHECK(a.scalar_type() == b.scalar_type(), "ring: ", call, ": tensors of ",
+                a.scalar_type(), " and ", b.scalar_type(), "; all tensors of a call have one type");
+}
+
+namespace
+{
+
+size_t block_count(const Tensors &tensors, size_t i, const char *call)
+{
+    check_tensor(tensors[i], call);
+    check_same_type(tensors[0], tensors[i], call);
+    return tensors[i].numel() * moved_elements(tensors[i].scalar_type()).each;
+}
+
+} // namespace
+
+Blocks input_blocks(CallBuffers &buffers, const Tensors &tensors, const char *call)
+{
+    Blocks blocks;
+    for (size_t i = 0; i < tensors.size(); i++) {
+        blocks.counts.push_back(block_count(tensors, i, call));
+        blocks.inputs.push_back(buffers.input(tensors[i], Order::index));
+    }
+    return blocks;
+}
+
+Blocks output_blocks(CallBuffers &buffers, const Tensors &tensors, const char *call)
+{
+    Blocks blocks;
+    for (size_t i = 0; i < tensors.size(); i++) {
+        blocks.counts.push_back(block_count(tensors, i, call));
+        blocks.outputs.push_back(buffers.output(tensors[i], Order::index));
+    }
+    return blocks;
+}
+
+bool is_one_buffer(const Tensors &tensors)
+{
+    for (size_t i = 0; i < tensors.size(); i++) {
+        const char *first = static_cast<const char *>(tensors[0].const_data_ptr());
+        if (!tensors[i].is_contiguous() || tensors[i].nbytes() != tensors[0].nbytes() ||
+            tensors[i].const_data_ptr() != first + i * tensors[0].nbytes())
+            return false;
+    }
+    return !tensors.empty();
 }
 
 } // namespace ring_torch

@@ -13,6 +13,8 @@
 namespace ring_torch
 {
 
+using Tensors = std::vector<at::Tensor>;
+
 /// Refuses what the backend cannot take, before anything is sent: tensors off the CPU, sparse ones.
 void check_tensor(const at::Tensor &tensor, const char *call);
 
@@ -47,12 +49,29 @@ class CallBuffers
     void finish();
     /// Takes what `other` keeps, behind its own.
     void add(CallBuffers &&other);
-    void release();
 
   private:
     std::vector<at::Tensor> kept_;
     std::vector<std::function<void()>> steps_;
 };
+
+/// One list of tensors as the blocks of a list call of libring: an address and a number of elements
+/// each.
+struct Blocks {
+    std::vector<const void *> inputs; // of a list that is read
+    std::vector<void *> outputs;      // of a list that is written
+    std::vector<size_t> counts;
+};
+
+/// Lists are in the order of indices; all tensors have one type.
+Blocks input_blocks(CallBuffers &buffers, const Tensors &tensors, const char *call);
+Blocks output_blocks(CallBuffers &buffers, const Tensors &tensors, const char *call);
+
+/// @return whether the tensors are equal parts, one behind the other, of one memory.
+bool is_one_buffer(const Tensors &tensors);
+
+/// Refuses tensors of different types.
+void check_same_type(const at::Tensor &a, const at::Tensor &b, const char *call);
 
 } // namespace ring_torch
 

@@ -29,8 +29,7 @@ class Operation
     ~Operation();
 
     CallBuffers buffers;
-    ring_envelope envelope{-1, -1}; // of a receive: whose message it got
-    c10::IValue result;             // of the future: the output tensors
+    c10::IValue result; // of the future: the output tensors
     /// Called once, when it has ended (the end of a profiler's range).
     std::function<void()> on_end;
 
@@ -38,6 +37,17 @@ class Operation
     ring_work **add_handle()
     {
         return &handles_.emplace_back(nullptr);
+    }
+
+    /// A place for the sender and the tag of one more receive.
+    ring_envelope *add_envelope()
+    {
+        return &envelopes_.emplace_back(ring_envelope{-1, -1});
+    }
+    /// The sender of the first receive; -1 before its end.
+    int source() const
+    {
+        return envelopes_.empty() ? -1 : envelopes_.front().source;
     }
 
     /// Waits at most `seconds`. False: the calls go on. Any number of threads.
@@ -57,6 +67,7 @@ class Operation
 
     std::shared_ptr<Communicator> communicator_;
     std::deque<ring_work *> handles_;
+    std::deque<ring_envelope> envelopes_;
     mutable std::mutex mutex_;
     std::condition_variable ended_;
     enum { under_way, ending, ended } state_ = under_way;

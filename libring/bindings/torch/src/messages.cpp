@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends and receives, which meet by tag, and calls that start together.
+#include "backend.h"
+
+namespace ring_torch
+{
+
+namespace
+{
+
+const at::Tensor &only(const Tensors &tensors, const char *call)
+{
+    TORCH_CHECK(tensors.size() == 1, "ring: ", call, " takes one tensor, not ", tensors.size());
+    check_tensor(tensors[0], call);
+    return tensors[0];
+}
+
+} // namespace
+
+WorkPtr ProcessGroupRing::send(Tensors &tensors, int peer, int tag)
+{
+    const at::Tensor &tensor = only(tensors, "send");
+    Request request{c10d::OpType::SEND, "ring:send"};
+    const Elements elements = moved_elements(tensor.scalar_type());
+    const void *src = request.buffers.input(tensor, Order::index);
+    const size_t count = tensor.numel() * elements.each;
+    request.inputs = tensors;
+    request.result = tensors;
+    return run(std::move(request), [=](ring_comm *comm, Starter &starter) {
+        return ring_send(src, count, elements.dtype, peer, comm, starter.next(tag, false));
+    });
+}
+
+WorkPtr ProcessGroupRing::recv(Tensors &tensors, int peer, int tag)
+{
+    return receive(tensors, peer, tag, c10d::OpType::RECV, "ring:recv");
+}
+
+WorkPtr ProcessGroupRing::recvAnysource(Tensors &tensors, int tag)
+{
+    return receive(tensors, RING_ANY_SOURCE, tag, c10d::OpType::RECVANYSOURCE,
+                   "ring:recvAnySource");
+}
+
+WorkPtr ProcessGroupRing::receive(Tensors &tensors, int peer, int tag, c10d::OpType type,
+                                  const char *title)
+{
+    const at::Tensor &tensor = only(tensors, "recv");
+    Request request{type, title};
+    const Elements elements = moved_elements(tensor.scalar_type());
+    void *dst = request.buffers.output(tensor, Order::index);
+    const size_t count = tensor.numel() * elements.each;
+    request.inputs = tensors;
+    request.result = tensors;
+    return run(std::move(request), [=](ring_comm *comm, Starter &starter) {
+        return ring_recv(dst, count, elements.dtype, peer, comm, starter.next(tag, true));
+    });
+}
+
+// Requests are kept, not started: an exception between start and end leaves no group open.
+void ProcessGroupRing::startCoalescing()
+{
+    coalesced_ = std::make_unique<Coalesced>();
+    coalesced_->thread = std::this_thread::get_id();
+}
+
+WorkPtr ProcessGroupRing::endCoalescing()
+{
+    TORCH_CHECK(coalesces(), "ring: endCoalescing without startCoalescing in this thread");
+    auto coalesced = std::exchange(coalesced_, nullptr);
+    Request all{c10d::OpType::COALESCED, "ring:coalesced"};
+    Tensors results;
+    for (Request &request : coalesced->requests) {
+        all.timeout = std::max(all.timeout, request.timeout);
+        all.buffers.add(std::move(request.buffers));
+        all.inputs.insert(all.inputs.end(), request.inputs.begin(), request.inputs.end());
+        if (request.result.isTensorList())
+            for (const at::Tensor &tensor : request.result.toTensorVector())
+                results.push_back(tensor);
+    }
+    all.result = std::move(results);
+    ring_comm *comm = communicator_->get();
+    return go_on(std::move(all), [&](Starter &starter) {
+        return together([&] {
+            ring_status status = RING_OK;
+            for (size_t i = 0; i < coalesced->calls.size() && status == RING_OK; i++) {
+                Starter own = starter; // options that a call sets are its own
+                status = coalesced->calls[i](comm, own);
+            }
+            return status;
+        });
+    });
+}
+
+} // namespace ring_torch

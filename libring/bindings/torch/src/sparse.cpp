@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// all_reduce of sparse tensors (COO): every rank gathers the others' entries and adds them.
+#include "backend.h"
+
+namespace ring_torch
+{
+
+namespace
+{
+
+// The gathering of one dense tensor a rank, whose first dimension may differ between ranks.
+Tensors gather_rows(const at::Tensor &own, const std::vector<int64_t> &rows, ring_comm *comm)
+{
+    Tensors all;
+    std::vector<void *> outputs;
+    std::vector<size_t> counts;
+    const Elements elements = moved_elements(own.scalar_type());
+    for (int64_t n : rows) {
+        auto sizes = own.sizes().vec();
+        sizes[0] = n;
+        all.push_back(at::empty(sizes, own.options()));
+        outputs.push_back(all.back().mutable_data_ptr());
+        counts.push_back(all.back().numel() * elements.each);
+    }
+    check(ring_all_gather_list(own.const_data_ptr(), outputs.data(), counts.data(), elements.dtype,
+                               comm, nullptr));
+    return all;
+}
+
+} // namespace
+
+// Lengths must be known before entries can be gathered, so this one blocks, async or not.
+WorkPtr ProcessGroupRing::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions &options)
+{
+    TORCH_CHECK(tensors.size() == 1 && tensors[0].layout() == at::kSparse,
+                "ring: a sparse all_reduce takes one sparse COO tensor a rank");
+    TORCH_CHECK(options.reduceOp == c10d::ReduceOp::SUM,
+                "ring: a sparse all_reduce has the reduction SUM alone; use to_dense() for others");
+    ring_comm *comm = communicator_->get();
+    at::Tensor own = tensors[0].coalesce();
+    const int64_t entries = own._nnz();
+    std::vector<int64_t> rows(size_);
+    check(ring_all_gather(&entries, rows.data(), 1, RING_INT64, comm, nullptr));
+    Tensors indices = gather_rows(own._indices().t().contiguous(), rows, comm);
+    Tensors values = gather_rows(own._values().contiguous(), rows, comm);
+    at::Tensor sum = at::sparse_coo_tensor(at::cat(indices).t(), at::cat(values), own.sizes(),
+                                           own.options())
+                         .coalesce();
+    tensors[0].copy_(sum);
+    sequence_++;
+    Request request{c10d::OpType::_ALLREDUCE_SPARSE, "ring:all_reduce_sparse", options.timeout,
+                    options.asyncOp};
+    request.result = tensors;
+    return run(std::move(request), [](ring_comm *, Starter &) { return RING_OK; });
+}
+
+} // namespace ring_torch
