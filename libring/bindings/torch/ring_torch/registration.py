@@ -4,13 +4,13 @@ import os
 
 
 def register():
-    """Called by torch at `import torch`, or at the first use of "ring". Never raises: torch would
-    pass an exception on to the program that imports it."""
+    """Called by torch at `import torch`, or at the first use of "ring". Never raises: the program
+    that imports torch would get the exception."""
     try:
         import torch.distributed as dist
         if not dist.is_available() or hasattr(dist.Backend, "RING"):
             return
-        # DDP takes the memory of its buckets from the backend when this is 0 (torch's default is 1).
+        # DDP takes the memory of its buckets from the backend when this is 0.
         os.environ.setdefault("DDP_DISABLE_COMM_MEM", "0")
         dist.Backend.register_backend("ring", _create, extended_api=True, devices=["cpu"])
     except Exception as error:  # noqa: BLE001
@@ -24,7 +24,7 @@ def load():
     try:
         from . import _C
     except ImportError as error:
-        raise ImportError(f"ring_torch was built for torch {_built_for()} and cannot be loaded with "
+        raise ImportError(f"ring_torch was built for torch {_built_for()}, not for "
                           f"torch {torch.__version__}: install libring-torch anew ({error})"
                           ) from error
     return _C

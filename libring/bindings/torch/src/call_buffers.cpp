@@ -9,12 +9,12 @@ namespace ring_torch
 namespace
 {
 
-// An empty tensor has no memory; libring wants an address.
-char nothing;
+// An empty tensor has no memory; libring wants an aligned address.
+alignas(16) char nothing[16];
 
 void *address(const at::Tensor &tensor)
 {
-    return tensor.numel() == 0 ? &nothing : tensor.mutable_data_ptr();
+    return tensor.numel() == 0 ? nothing : tensor.mutable_data_ptr();
 }
 
 bool lies(const at::Tensor &tensor, Order order)
