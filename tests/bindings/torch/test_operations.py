@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""All operations of torch.distributed over "ring", against values that each rank computes alone
-from the seeds of all ranks: every type, reduction and layout. Usage: test_operations.py [RANKS...]"""
+"""All operations of torch.distributed over "ring", against values that each rank computes alone:
+every type, reduction and layout, drawn by seeds. Usage: test_operations.py [RANKS...]"""
 import functools
 import itertools
 import multiprocessing
