@@ -13,34 +13,9 @@ import time
 
 STARTED = float(os.environ.get("BENCH_STARTED", time.time()))
 
+from cores import stay_on_a_core
 
-def read(path):
-    with open(path) as file:
-        return int(file.read())
-
-
-def cores():
-    """The CPUs of each core that this process may use, in ringrun's order."""
-    places = {}
-    for cpu in sorted(os.sched_getaffinity(0)):
-        about = f"/sys/devices/system/cpu/cpu{cpu}/topology"
-        try:
-            place = read(f"{about}/physical_package_id"), read(f"{about}/core_id")
-        except OSError:
-            place = 0, cpu
-        places.setdefault(place, []).append(cpu)
-    in_order = sorted((package, cpus) for (package, _), cpus in places.items())
-    return [cpus for _, cpus in in_order]
-
-
-def stay_on_a_core():
-    rank, ranks = (int(os.environ[name]) for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"))
-    there = cores()
-    if ranks <= len(there):
-        os.sched_setaffinity(0, there[rank])
-
-
-stay_on_a_core()  # before torch: the threads that it starts stay there too
+stay_on_a_core(*(int(os.environ[name]) for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE")))
 
 import argparse
 import gzip
@@ -51,24 +26,16 @@ import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
 
+from torch_models import lenet5, mlp
+
+MODELS = {"mlp": mlp, "lenet5": lenet5}
+
 
 def read_idx(folder, name, offset):
     path = os.path.join(folder, name)
     opener = open if os.path.exists(path) else gzip.open
     with opener(path if opener is open else path + ".gz", "rb") as file:
         return torch.frombuffer(bytearray(file.read()), dtype=torch.uint8, offset=offset)
-
-
-def mlp():
-    return nn.Sequential(nn.Flatten(), nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 64),
-                         nn.ReLU(), nn.Linear(64, 10))
-
-
-def lenet5():
-    return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-                         nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-                         nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
-                         nn.Linear(84, 10))
 
 
 def plain(model, batch):
@@ -105,7 +72,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", required=True)
     parser.add_argument("--engine", choices=["plain", "ddp", "deepspeed"], default="ddp")
-    parser.add_argument("--model", choices=["mlp", "lenet5"], default="mlp")
+    parser.add_argument("--model", choices=MODELS, default="mlp")
     parser.add_argument("--flush-denormal", action="store_true")
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--warmup", type=int, default=300)
@@ -118,7 +85,7 @@ def main():
     x = read_idx(args.data, "train-images-idx3-ubyte", 16).reshape(-1, 1, 28, 28).float() / 255
     y = read_idx(args.data, "train-labels-idx1-ubyte", 8).long()
     torch.manual_seed(0)
-    train = globals()[args.engine](globals()[args.model](), args.batch)
+    train = globals()[args.engine](MODELS[args.model](), args.batch)
     order = torch.randperm(len(x))[rank::ranks]
     first = begin = 0.0
     for step in range(args.warmup + args.steps):

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The core of a rank, as ringrun --bind-to core gives it."""
+
+import os
+
+
+def read(path):
+    with open(path) as file:
+        return int(file.read())
+
+
+def cores():
+    """The CPUs of each core that this process may use, in ringrun's order."""
+    places = {}
+    for cpu in sorted(os.sched_getaffinity(0)):
+        about = f"/sys/devices/system/cpu/cpu{cpu}/topology"
+        try:
+            place = read(f"{about}/physical_package_id"), read(f"{about}/core_id")
+        except OSError:
+            place = 0, cpu
+        places.setdefault(place, []).append(cpu)
+    in_order = sorted((package, cpus) for (package, _), cpus in places.items())
+    return [cpus for _, cpus in in_order]
+
+
+def stay_on_a_core(rank, ranks):
+    """Where all have one. Before torch: the threads that it starts stay there too."""
+    there = cores()
+    if ranks <= len(there):
+        os.sched_setaffinity(0, there[rank])
