@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What compare_torch.py found, as tables in Markdown's form and as plots: pure functions.
+
+A row is one measurement: where it was made, and rounds of times in us by contender. Ratios are
+medians over rounds of how many times as fast as the first contender of the row's kind.
+"""
+
+import os
+from html import escape
+from pathlib import Path
+
+import compare_page as plot
+from figures import median, number, size_name, speeds
+
+OURS = ["ring", "ring shared"]
+PEER = "gloo"
+OP_WORDS = {"all_gather_into_tensor": "all_gather", "reduce_scatter_tensor": "reduce_scatter",
+            "all_to_all_single": "all_to_all"}
+
+
+def times(row):
+    names = list(dict.fromkeys(name for rounds in row["rounds"] for name in rounds))
+    return {name: median(found.get(name) for found in row["rounds"]) for name in names}
+
+
+def ratio(row, ours, theirs=PEER):
+    return median(speeds(row["rounds"], ours, theirs))
+
+
+def markdown(lines):
+    head, *body = lines
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *body])
+
+
+def grouped(rows, *keys):
+    found = {}
+    for row in rows:
+        found.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return found
+
+
+def of_part(rows, part):
+    return [row for row in rows if row["part"] == part]
+
+
+def where(place, ranks):
+    return f"{ranks} ranks" + (", two hosts" if place == "namespaces" else "")
+
+
+# ---- Tables ---------------------------------------------------------------------------------
+
+
+def short(us):
+    return number(us, 1 if us is not None and us < 100 else 0)
+
+
+def times_table(rows):
+    names = [name for name in [PEER, *OURS] if any(name in times(row) for row in rows)]
+    ours = [name for name in OURS if name in names and PEER in names]
+    lines = [["call", "bytes", *names, *(f"{name} / {PEER}" for name in ours)]]
+    for row in rows:
+        found = times(row)
+        lines.append([OP_WORDS.get(row["op"], row["op"]),
+                      "-" if row["op"] == "barrier" else size_name(row["bytes"]),
+                      *(short(found.get(name)) for name in names),
+                      *(number(ratio(row, name), 1) for name in ours)])
+    return markdown(lines)
+
+
+def cost_table(rows):
+    names = list(dict.fromkeys(name for row in rows for name in times(row)))
+    lines = [["call of 4 B, us", *names, *(f"{name} - C" for name in OURS if name in names)]]
+    for row in rows:
+        found = times(row)
+        over = [median(round[name] - round["C"] for round in row["rounds"])
+                for name in OURS if name in names]
+        lines.append([row["way"], *(number(found.get(name)) for name in names),
+                      *map(number, over)])
+    return markdown(lines)
+
+
+def communication(row):
+    """What a step over Gloo is longer than one that talks to nobody, as a share of it."""
+    local = median(round["local"] / round[PEER] for round in row["rounds"] if PEER in round)
+    return None if local is None else 100 * (1 - local)
+
+
+def steps_table(rows):
+    names = [name for name in ("local", PEER, *OURS) if any(name in times(row) for row in rows)]
+    lines = [["engine, network", *(f"{name}, ms" for name in names), f"talk over {PEER}, %",
+              *(f"{name} / {PEER}" for name in OURS if name in names)]]
+    for row in rows:
+        found = times(row)
+        lines.append([f"{row['engine']}, {row['model']}",
+                      *(number(found[name] / 1e3) for name in names),
+                      number(communication(row), 0),
+                      *(number(ratio(row, name)) for name in OURS if name in names)])
+    return markdown(lines)
+
+
+def overlap_table(rows):
+    lines = [["step, ms", "local", "ring", "RING_PROGRESS=none", "ring, of none"]]
+    for row in rows:
+        found = times(row)
+        share = median(round["ring"] / round["none"] for round in row["rounds"])
+        lines.append([f"{row['engine']}, {row['model']}",
+                      *(number(found[name] / 1e3, 1) for name in ("local", "ring", "none")),
+                      number(share)])
+    return markdown(lines)
+
+
+TABLES = {"calls": times_table, "call_cost": cost_table, "steps": steps_table,
+          "overlap": overlap_table}
+
+
+def tables(rows):
+    """(title, table)"""
+    for part, table in TABLES.items():
+        for (place, ranks), some in grouped(of_part(rows, part), "place", "ranks").items():
+            yield f"{part}: {where(place, ranks)}", table(some)
+
+
+def text(rows):
+    return "\n\n".join(f"{title}\n\n{table}" for title, table in tables(rows))
+
+
+# ---- Plots ----------------------------------------------------------------------------------
+
+
+def call_curves(rows):
+    found = {}
+    for row in rows:
+        for name, us in times(row).items():
+            found.setdefault(name, []).append((row["bytes"], us))
+    return found
+
+
+def drawing(height, parts, title):
+    """An SVG file of its own."""
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {plot.WIDTH} {height}" '
+            f'width="{plot.WIDTH}" font-family="sans-serif" font-size="11" role="img" '
+            f'aria-label="{escape(title)}"><style>.grid {{ stroke: #ccc }} '
+            '.curve { fill: none; stroke-width: 2 }</style>'
+            f'<rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>\n')
+
+
+def legend(colour, y):
+    for place, (name, one) in enumerate(colour.items()):
+        x = plot.LEFT + 110 * place
+        yield (f'<rect x="{x}" y="{y - 9}" width="12" height="9" fill="{one}"/>'
+               f'<text x="{x + 16}" y="{y}">{escape(name)}</text>')
+
+
+def calls_plot(rows, title):
+    curves = call_curves(rows)
+    points = [point for line in curves.values() for point in line]
+    x = plot.Axis([size for size, _ in points], plot.LEFT, plot.WIDTH - plot.RIGHT, 2)
+    y = plot.Axis([us for _, us in points], plot.HEIGHT - plot.BOTTOM, plot.TOP, 10)
+    colour = plot.colours(list(curves))
+    lines = (plot.curve(line, x, y, colour[name], False) for name, line in curves.items())
+    return drawing(plot.HEIGHT + 20,
+                   [*plot.grid(x, y), *lines, *legend(colour, plot.HEIGHT + 10)], title)
+
+
+def bar(x, y, width, colour, label):
+    return (f'<rect x="{x}" y="{y}" width="{width:.1f}" height="10" fill="{colour}"/>'
+            f'<text x="{x + width + 4:.1f}" y="{y + 9}">{label}</text>')
+
+
+def steps_plot(rows, title):
+    """Bars of times, those of Gloo all of one length."""
+    names = [name for name in ("local", PEER, "ring") if name in times(rows[0])]
+    colour, left, y, parts = plot.colours(names), 130, 12, []
+    for row in rows:
+        found = times(row)
+        longest = found[PEER]
+        parts.append(f'<text x="4" y="{y + 20}">{row["engine"]}, {row["model"]}</text>')
+        for name in names:
+            parts.append(bar(left, y, 380 * found[name] / longest, colour[name],
+                             f"{found[name] / 1e3:.2f} ms"))
+            y += 12
+        y += 8
+    return drawing(y + 20, [*parts, *legend(colour, y + 10)], title)
+
+
+def plots(rows):
+    """(name of a file, title, SVG)"""
+    sized = [row for row in of_part(rows, "calls") if row["op"] != "barrier"]
+    for (place, ranks, op), some in grouped(sized, "place", "ranks", "op").items():
+        title = f"{op}, {where(place, ranks)}: us over bytes"
+        yield f"{place}-{ranks}-{OP_WORDS.get(op, op)}.svg", title, calls_plot(some, title)
+    for (place, ranks), some in grouped(of_part(rows, "steps"), "place", "ranks").items():
+        title = f"a training step, {where(place, ranks)}"
+        if all(PEER in times(row) for row in some):
+            yield f"{place}-{ranks}-steps.svg", title, steps_plot(some, title)
+
+
+def write_plots(folder, rows):
+    os.makedirs(folder, exist_ok=True)
+    for name, _, svg in plots(rows):
+        Path(folder, name).write_text(svg)
+
+
+def page(rows):
+    """One HTML file that needs no other."""
+    figures = "".join(f"<figure><figcaption>{escape(title)}</figcaption>{svg}</figure>"
+                      for _, title, svg in plots(rows))
+    return ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
+            f"<title>torch.distributed over libring</title><style>{plot.STYLE}</style></head>"
+            f"<body><h1>torch.distributed over libring and Gloo</h1>{figures}"
+            f"<pre>{escape(text(rows))}</pre></body></html>\n")

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts the ranks of compare_torch.py, on this host or as two hosts that are namespaces of it."""
+
+import json
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from hosts import Network
+from programs import HERE, Failed, json_lines
+
+LONGEST = 900  # seconds of a run
+
+
+class Host:
+    name = "host"
+
+    def command(self, rank, ranks):
+        return []
+
+    def variables(self, rank, ranks):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            self.port = server.getsockname()[1] if rank == 0 else self.port
+        return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self.port),
+                "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(ranks)}
+
+
+class Namespaces:
+    """Half of the ranks in each of two."""
+
+    name = "namespaces"
+
+    def __init__(self, stack):
+        self.network, self.port = Network(2, None), 29500
+        self.network.build(stack)
+
+    def command(self, rank, ranks):
+        return ["ip", "netns", "exec", self.network.host(rank * 2 // ranks)]
+
+    def variables(self, rank, ranks):
+        self.port += rank == 0
+        local = ranks // 2
+        return {"MASTER_ADDR": self.network.address(0), "MASTER_PORT": str(self.port),
+                "GLOO_SOCKET_IFNAME": "e0", "LOCAL_RANK": str(rank % local),
+                "LOCAL_WORLD_SIZE": str(local)}
+
+
+def wait_for(ranks):
+    """Until all have ended, or one has failed."""
+    deadline = time.monotonic() + LONGEST
+    while any(rank.poll() is None for rank in ranks):
+        if any(rank.poll() for rank in ranks) or time.monotonic() > deadline:
+            time.sleep(1)  # the others may tell more
+            break
+        time.sleep(0.05)
+
+
+def end_all(ranks):
+    for rank in ranks:
+        if rank.poll() is None:
+            rank.kill()
+        rank.wait()
+
+
+def said_by(ranks, files):
+    texts = [Path(file.name).read_text() for file in files]
+    for rank, text in zip(ranks, texts):
+        if rank.returncode != 0:
+            lines = text.strip().splitlines()
+            raise Failed(f"a rank ended with {rank.returncode}: {lines[-1] if lines else ''}")
+    return texts[0]
+
+
+def run_ranks(options, place, program, ranks, spec, settings=None):
+    """Rows that rank 0 of a program told."""
+    env = {**os.environ, "PYTHONPATH": f"{options.build}/python", "OMP_NUM_THREADS": "1",
+           "WORLD_SIZE": str(ranks), **(settings or {})}
+    with tempfile.TemporaryDirectory() as folder:
+        meeting = Path(folder, "meeting")
+        meeting.write_bytes(bytes(4096))
+        spec = json.dumps({**spec, "meeting": str(meeting), "bind": options.bind == "core"})
+        files = [open(Path(folder, str(rank)), "w") for rank in range(ranks)]
+        started = []
+        try:
+            for rank, file in enumerate(files):
+                started.append(subprocess.Popen(
+                    [*place.command(rank, ranks), options.python, HERE / program, spec],
+                    env={**env, "RANK": str(rank), **place.variables(rank, ranks)},
+                    stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT))
+            wait_for(started)
+        finally:
+            end_all(started)
+            for file in files:
+                file.close()
+        return json_lines(said_by(started, files))
