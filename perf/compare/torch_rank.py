@@ -78,12 +78,12 @@ def begin():
     torch.set_num_threads(1)
     if any(contender["backend"] == "ring" for contender in SPEC["contenders"]):
         import ring_torch
-    dist.init_process_group("gloo")
+    dist.init_process_group("gloo", f"file://{SPEC['store']}", rank=RANK, world_size=RANKS)
     return {contender["name"]: new_group(contender) for contender in SPEC["contenders"]}
 
 
 def end():
-    """Ranks leave together, and the one with the store last."""
+    """Ranks leave together."""
     dist.barrier()
     dist.destroy_process_group()
 

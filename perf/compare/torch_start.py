@@ -3,7 +3,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import tempfile
 import time
@@ -22,10 +21,7 @@ class Host:
         return []
 
     def variables(self, rank, ranks):
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            self.port = server.getsockname()[1] if rank == 0 else self.port
-        return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self.port),
-                "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(ranks)}
+        return {"LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(ranks)}
 
 
 class Namespaces:
@@ -34,17 +30,15 @@ class Namespaces:
     name = "namespaces"
 
     def __init__(self, stack):
-        self.network, self.port = Network(2, None), 29500
+        self.network = Network(2, None)
         self.network.build(stack)
 
     def command(self, rank, ranks):
         return ["ip", "netns", "exec", self.network.host(rank * 2 // ranks)]
 
     def variables(self, rank, ranks):
-        self.port += rank == 0
         local = ranks // 2
-        return {"MASTER_ADDR": self.network.address(0), "MASTER_PORT": str(self.port),
-                "GLOO_SOCKET_IFNAME": "e0", "LOCAL_RANK": str(rank % local),
+        return {"GLOO_SOCKET_IFNAME": "e0", "LOCAL_RANK": str(rank % local),
                 "LOCAL_WORLD_SIZE": str(local)}
 
 
@@ -81,7 +75,8 @@ def run_ranks(options, place, program, ranks, spec, settings=None):
     with tempfile.TemporaryDirectory() as folder:
         meeting = Path(folder, "meeting")
         meeting.write_bytes(bytes(4096))
-        spec = json.dumps({**spec, "meeting": str(meeting), "bind": options.bind == "core"})
+        spec = json.dumps({**spec, "meeting": str(meeting), "store": f"{folder}/store",
+                           "bind": options.bind == "core"})
         files = [open(Path(folder, str(rank)), "w") for rank in range(ranks)]
         started = []
         try:
