@@ -163,6 +163,23 @@ def calls_plot(rows, title):
                    [*plot.grid(x, y), *lines, *legend(colour, plot.HEIGHT + 10)], title)
 
 
+def speedup_plot(rows, title):
+    """How many times as fast as Gloo: a colour a call, dashes for shared tensors."""
+    curves = {}
+    for row in rows:
+        for name in OURS:
+            if ratio(row, name):
+                curves.setdefault((row["op"], name), []).append((row["bytes"], ratio(row, name)))
+    points = [point for line in curves.values() for point in line] + [(4, 1), (4, 10)]
+    x = plot.Axis([size for size, _ in points], plot.LEFT, plot.WIDTH - plot.RIGHT, 2)
+    y = plot.Axis([speed for _, speed in points], plot.HEIGHT - plot.BOTTOM, plot.TOP, 10)
+    colour = plot.colours(list(dict.fromkeys(OP_WORDS.get(op, op) for op, _ in curves)))
+    lines = (plot.curve(line, x, y, colour[OP_WORDS.get(op, op)], name == "ring shared")
+             for (op, name), line in curves.items())
+    return drawing(plot.HEIGHT + 20,
+                   [*plot.grid(x, y), *lines, *legend(colour, plot.HEIGHT + 10)], title)
+
+
 def bar(x, y, width, colour, label):
     return (f'<rect x="{x}" y="{y}" width="{width:.1f}" height="10" fill="{colour}"/>'
             f'<text x="{x + width + 4:.1f}" y="{y + 9}">{label}</text>')
@@ -184,28 +201,39 @@ def steps_plot(rows, title):
     return drawing(y + 20, [*parts, *legend(colour, y + 10)], title)
 
 
-def plots(rows):
-    """(name of a file, title, SVG)"""
-    sized = [row for row in of_part(rows, "calls") if row["op"] != "barrier"]
-    for (place, ranks, op), some in grouped(sized, "place", "ranks", "op").items():
-        title = f"{op}, {where(place, ranks)}: us over bytes"
-        yield f"{place}-{ranks}-{OP_WORDS.get(op, op)}.svg", title, calls_plot(some, title)
+def sized(rows):
+    return [row for row in of_part(rows, "calls") if row["op"] != "barrier"]
+
+
+def summaries(rows):
+    """(name of a file, title, SVG) of ratios and of steps."""
+    for (place, ranks), some in grouped(sized(rows), "place", "ranks").items():
+        title = f"calls, {where(place, ranks)}: times as fast as {PEER}, over bytes"
+        if any(name in times(some[0]) for name in OURS):
+            yield f"torch-calls-{place}-{ranks}.svg", title, speedup_plot(some, title)
     for (place, ranks), some in grouped(of_part(rows, "steps"), "place", "ranks").items():
         title = f"a training step, {where(place, ranks)}"
         if all(PEER in times(row) for row in some):
-            yield f"{place}-{ranks}-steps.svg", title, steps_plot(some, title)
+            yield f"torch-steps-{place}-{ranks}.svg", title, steps_plot(some, title)
+
+
+def plots_of_times(rows):
+    for (place, ranks, op), some in grouped(sized(rows), "place", "ranks", "op").items():
+        title = f"{op}, {where(place, ranks)}: us over bytes"
+        yield title, calls_plot(some, title)
 
 
 def write_plots(folder, rows):
     os.makedirs(folder, exist_ok=True)
-    for name, _, svg in plots(rows):
+    for name, _, svg in summaries(rows):
         Path(folder, name).write_text(svg)
 
 
 def page(rows):
     """One HTML file that needs no other."""
+    drawn = [*(found[1:] for found in summaries(rows)), *plots_of_times(rows)]
     figures = "".join(f"<figure><figcaption>{escape(title)}</figcaption>{svg}</figure>"
-                      for _, title, svg in plots(rows))
+                      for title, svg in drawn)
     return ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
             f"<title>torch.distributed over libring</title><style>{plot.STYLE}</style></head>"
             f"<body><h1>torch.distributed over libring and Gloo</h1>{figures}"
