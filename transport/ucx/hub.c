@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <sched.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,8 +111,19 @@ static ring_status choose_tls(ucp_config_t *config)
     return status == UCS_OK ? RING_OK : failed_to(name, status);
 }
 
+/* When a peer dies between the end of a connect() that blocks and the first message after it, UCX's
+ * tcp connects again, is refused, and ends this process by an assertion (tcp_ep.c:478 of 1.13.1;
+ * 1.19 has the same code). Where connect() does not block, it ends the endpoint alone. */
+static void choose_connecting(ucp_config_t *config)
+{
+    unsigned major, minor, release;
+    ucx.ucp_get_version(&major, &minor, &release);
+    const bool has_prefix = major > 1 || minor >= 17;
+    (void)ucx.ucp_config_modify(config, has_prefix ? "TCP_CONN_NB" : "CONN_NB", "y");
+}
+
 /* @param peer_timeout  0: as UCX has it. */
-static ring_status configure(double peer_timeout, ucp_config_t **out)
+static ring_status configure(double peer_timeout, bool for_tcp, ucp_config_t **out)
 {
     char interval[32];
     ucp_config_t *config;
@@ -123,16 +135,18 @@ static ring_status configure(double peer_timeout, ucp_config_t **out)
     if (peer_timeout > 0 && getenv("UCX_KEEPALIVE_INTERVAL") == NULL &&
         text_format(interval, sizeof interval, "%.0fms", peer_timeout / 3 * 1e3))
         (void)ucx.ucp_config_modify(config, "KEEPALIVE_INTERVAL", interval);
+    if (for_tcp)
+        choose_connecting(config);
     return RING_OK;
 }
 
-static ring_status make_context(double peer_timeout, ucp_context_h *out)
+static ring_status make_context(double peer_timeout, bool for_tcp, ucp_context_h *out)
 {
     const ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME,
                                  .features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP,
                                  .name = "libring"};
     ucp_config_t *config = NULL;
-    ring_status status = configure(peer_timeout, &config);
+    ring_status status = configure(peer_timeout, for_tcp, &config);
     if (status == RING_OK) {
         const char *name;
         const char *list = chosen_tls(&name);
@@ -146,6 +160,32 @@ static ring_status make_context(double peer_timeout, ucp_context_h *out)
     if (config != NULL)
         ucx.ucp_config_release(config);
     return status;
+}
+
+/* Its resources are listed as TRANSPORT/DEVICE. */
+static bool has_tcp(ucp_context_h context)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    if (stream == NULL)
+        return true;
+    ucx.ucp_context_print_info(context, stream);
+    const bool found = fclose(stream) != 0 || strstr(text, " tcp/") != NULL;
+    free(text);
+    return found;
+}
+
+/* UCX warns of settings of its tcp where tcp is not used. */
+static ring_status make_context_of_hub(double peer_timeout)
+{
+    const bool for_tcp = getenv("UCX_TCP_CONN_NB") == NULL;
+    RING_TRY(make_context(peer_timeout, for_tcp, &hub.context));
+    if (!for_tcp || has_tcp(hub.context))
+        return RING_OK;
+    ucx.ucp_cleanup(hub.context);
+    hub.context = NULL;
+    return make_context(peer_timeout, false, &hub.context);
 }
 
 bool ucx_probe(const transport_ib *ib, char *why, size_t size)
@@ -165,7 +205,7 @@ bool ucx_probe(const transport_ib *ib, char *why, size_t size)
     }
     if (is_made)
         return true;
-    if (make_context(0, &context) != RING_OK) {
+    if (make_context(0, false, &context) != RING_OK) {
         (void)text_format(why, size, "%s", fail_text());
         return false;
     }
@@ -505,7 +545,7 @@ ring_status ucx_hub_join(ucx_link *l, double peer_timeout)
         return fail(RING_ERR_SYSTEM, "libsodium does not work here");
     if (hub.unusable)
         return fail(RING_ERR_UNSUPPORTED, "UCX does not survive the fork that made this process");
-    ring_status status = hub.context == NULL ? make_context(peer_timeout, &hub.context) : RING_OK;
+    ring_status status = hub.context == NULL ? make_context_of_hub(peer_timeout) : RING_OK;
     if (status == RING_OK && hub.worker == NULL)
         status = make_worker();
     if (status == RING_OK)

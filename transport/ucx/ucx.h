@@ -40,9 +40,11 @@ enum {
 /* ---- library.c ---- */
 
 #define UCX_FUNCTIONS(X) \
+    X(ucp_get_version) \
     X(ucp_get_version_string) \
     X(ucp_init_version) \
     X(ucp_cleanup) \
+    X(ucp_context_print_info) \
     X(ucp_config_read) \
     X(ucp_config_modify) \
     X(ucp_config_release) \
