@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What only ucx has: bytes that a liar sends over the socket, messages of strangers, names of UCX's
- * transports. Usage: test_transport_ucx_wire NAME */
+ * What only ucx has: bytes that a liar sends over the socket, a call that is not over, messages of
+ * strangers, names of UCX's transports. Usage: test_transport_ucx_wire NAME */
 #include "named.h"
 #include "traffic.h"
 
 #include "ucx.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,6 +53,52 @@ static void test_false_greetings(void)
         g.address_bytes = absurd[i];
         expect_refused(&g, sizeof g);
     }
+}
+
+/* ---- Calls ------------------------------------------------------------------------ */
+
+static void read_all(int fd, void *to, size_t bytes)
+{
+    must(recv(fd, to, bytes, MSG_WAITALL) == (ssize_t)bytes);
+}
+
+/* @param peer  where a link greets, which is to listen. @return a connection to it. */
+static int call_its_listener(int peer)
+{
+    ucx_greeting theirs;
+    unsigned char address[UCX_ADDRESS_MOST];
+    ucx_note note;
+    read_all(peer, &theirs, sizeof theirs);
+    must(theirs.address_bytes <= sizeof address);
+    read_all(peer, address, theirs.address_bytes);
+    read_all(peer, &note, sizeof note);
+    must(note.way == UCX_LISTENS);
+    const int call = socket(note.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    must(connect(call, (const struct sockaddr *)&note.at, (socklen_t)note.length) == 0);
+    return call;
+}
+
+/* UCX 1.13 hands a call to its listener also when that has ended, so it does not end meanwhile. */
+static void test_listener_outlives_a_call(void)
+{
+    int fds[2];
+    char byte;
+    transport_link *l;
+    ends_sockets(fds);
+    ucx_greeting g = good_greeting();
+    const unsigned char address[64] = {0};
+    memset(g.hub, 0xff, sizeof g.hub); /* so that the link listens */
+    must(write(fds[1], &g, sizeof g) == (ssize_t)sizeof g);
+    must(write(fds[1], address, sizeof address) == (ssize_t)sizeof address);
+    const transport_peer peer = {.rank = RANK_A, .peer = RANK_B, .fd = fds[0]};
+    must_ok(ends_transport()->open(&peer, &l));
+    must_be(l->transport->progress(l), RING_IN_PROGRESS);
+    const int call = call_its_listener(fds[1]);
+    fd_close(&fds[1]);
+    end_expect_broken(l, RANK_B, 5);
+    end_close(l);
+    must(recv(call, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+    close(call);
 }
 
 /* ---- Messages --------------------------------------------------------------------- */
@@ -184,6 +231,7 @@ int main(int argc, char **argv)
 {
     static const named_test tests[] = {
         {"false_greetings", test_false_greetings},
+        {"listener_outlives_a_call", test_listener_outlives_a_call},
         {"strangers_are_not_heard", test_strangers_are_not_heard},
         {"lies_of_the_peer_end_the_link", test_lies_of_the_peer_end_the_link},
         {"names", test_names},

@@ -312,8 +312,10 @@ typedef struct left_hub {
 } left_hub;
 
 /* UCX 1.13 ends the process by assertions when it closes connections that broke while it made them
- * (tcp_ep.c:478, ucp_request.c:684). So what was hurt is left as it is: nobody moves it any more,
- * so it uses no memory, and its descriptors stay until the process ends. */
+ * (ucp_request.c:684); and its thread hands a call that it has accepted to the listener, which may
+ * have been destroyed since (ucp_cm_server_conn_request_cb()). So what was hurt is left as it is:
+ * nobody moves it any more, so it uses no memory, and its descriptors stay until the process ends.
+ */
 static void leave(void)
 {
     left_hub *left = malloc(sizeof *left);

@@ -217,12 +217,14 @@ static void linger(ucx_link *l)
     }
 }
 
-/* All connections may be half made, unless the peer of one that was open has just closed it. */
+/* All connections may be half made, unless the peer of one that was open has just closed it. A peer
+ * that has not been heard may be calling the listener. */
 static bool is_hurt(ucx_link *l)
 {
     const bool orderly = ucx_has_left(l) && l->heard && l->helloed;
     const bool is_self = memcmp(l->theirs.hub, hub.id, sizeof hub.id) == 0;
-    return !is_alive(l) && l->route != NULL && !orderly && !is_self;
+    const bool may_call = l->listens && !l->heard;
+    return may_call || (!is_alive(l) && l->route != NULL && !orderly && !is_self);
 }
 
 /* What was received and taken is told, so that the peer may free it. */
