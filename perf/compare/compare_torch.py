@@ -63,7 +63,7 @@ class Calls:
 
 
 class CallCost:
-    """Beside ringperf, and beside a backend of PyTorch's that does nothing: its own share."""
+    """Beside ringperf, and beside a backend that does nothing: PyTorch's own share."""
 
     name, program, places = "call_cost", "torch_calls.py", ["host"]
 
@@ -80,7 +80,7 @@ class CallCost:
 
     def measure(self, options, place, ranks, case):
         spec = {"part": self.name, "rounds": 1,
-                "contenders": [*talking(options, True), contender("no backend", "fake")]}
+                "contenders": [*talking(options, True), contender("silent", "fake")]}
         ways = {}
         for _ in range(options.rounds):
             c = self.in_c(options, ranks)
@@ -98,7 +98,7 @@ class Steps:
     def measure(self, options, place, ranks, case):
         spec = {**case, "rounds": options.rounds, "bucket_mb": 25,
                 "steps": 1 if options.quick else STEPS[case["model"]],
-                "contenders": [contender("local", None), *talking(options)]}
+                "contenders": [contender("silent", "fake"), *talking(options)]}
         return run_ranks(options, place, self.program, ranks, spec)
 
 
@@ -113,7 +113,7 @@ class Overlap:
     def measure(self, options, place, ranks, case):
         spec = {**case, "rounds": options.rounds, "bucket_mb": 1, "batch": options.batch,
                 "steps": STEPS["deep"],
-                "contenders": [contender("local", None), contender("ring", "ring"),
+                "contenders": [contender("silent", "fake"), contender("ring", "ring"),
                                contender("none", "ring", settings={"RING_PROGRESS": "none"})]}
         return run_ranks(options, place, self.program, ranks, spec, DELAYED)
 

@@ -81,13 +81,13 @@ def cost_table(rows):
 
 
 def communication(row):
-    """What a step over Gloo is longer than one that talks to nobody, as a share of it."""
-    local = median(round["local"] / round[PEER] for round in row["rounds"] if PEER in round)
-    return None if local is None else 100 * (1 - local)
+    """What a step over Gloo is longer than one whose calls do nothing, as a share of it."""
+    silent = median(round["silent"] / round[PEER] for round in row["rounds"] if PEER in round)
+    return None if silent is None else 100 * (1 - silent)
 
 
 def steps_table(rows):
-    names = [name for name in ("local", PEER, *OURS) if any(name in times(row) for row in rows)]
+    names = [name for name in ("silent", PEER, *OURS) if any(name in times(row) for row in rows)]
     lines = [["engine, network", *(f"{name}, ms" for name in names), f"talk over {PEER}, %",
               *(f"{name} / {PEER}" for name in OURS if name in names)]]
     for row in rows:
@@ -100,12 +100,12 @@ def steps_table(rows):
 
 
 def overlap_table(rows):
-    lines = [["step, ms", "local", "ring", "RING_PROGRESS=none", "ring, of none"]]
+    lines = [["step, ms", "silent", "ring", "RING_PROGRESS=none", "ring, of none"]]
     for row in rows:
         found = times(row)
         share = median(round["ring"] / round["none"] for round in row["rounds"])
         lines.append([f"{row['engine']}, {row['model']}",
-                      *(number(found[name] / 1e3, 1) for name in ("local", "ring", "none")),
+                      *(number(found[name] / 1e3, 1) for name in ("silent", "ring", "none")),
                       number(share)])
     return markdown(lines)
 
@@ -187,7 +187,7 @@ def bar(x, y, width, colour, label):
 
 def steps_plot(rows, title):
     """Bars of times, those of Gloo all of one length."""
-    names = [name for name in ("local", PEER, "ring") if name in times(rows[0])]
+    names = [name for name in ("silent", PEER, "ring") if name in times(rows[0])]
     colour, left, y, parts = plot.colours(names), 130, 12, []
     for row in rows:
         found = times(row)

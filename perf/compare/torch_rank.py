@@ -63,8 +63,6 @@ def setting(variables):
 
 def new_group(contender):
     backend = contender["backend"]
-    if backend is None:
-        return None
     if backend == "fake":
         import torch.testing._internal.distributed.fake_pg
     with setting(contender.get("settings", {})):
