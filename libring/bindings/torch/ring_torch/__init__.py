@@ -4,9 +4,11 @@
     import torch.distributed as dist
     dist.init_process_group("ring")
 
-An import of this module is not needed: torch finds the backend by the package's entry points.
+An import of this module is not needed for that: torch finds the backend by the package's entry
+points. The compiled library is loaded when it is first used.
 """
+from .shared_memory import empty_cache, is_shared, memory, memory_stats
 from .registration import register
 
-__all__ = ["register"]
+__all__ = ["empty_cache", "is_shared", "memory", "memory_stats", "register"]
 register()

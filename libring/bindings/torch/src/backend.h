@@ -18,6 +18,7 @@
 
 #include "call_buffers.h"
 #include "communicator.h"
+#include "memory.h"
 #include "operation.h"
 
 namespace ring_torch
@@ -127,6 +128,16 @@ class ProcessGroupRing : public c10d::Backend
     uint64_t getSequenceNumberForGroup() override
     {
         return sequence_;
+    }
+
+    // Memory of tensors (memory.h).
+    bool supportsTensorAlloc(c10::DeviceIndex) override
+    {
+        return true;
+    }
+    at::Tensor allocateTensor(long numel, at::TensorOptions options = {}) override
+    {
+        return shared_tensor(numel, options);
     }
 
     // Its end (backend.cpp).
