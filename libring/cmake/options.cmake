@@ -8,6 +8,7 @@ find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
 option(RING_BUILD_TESTS "Build the tests (needs cmocka)" ${PROJECT_IS_TOP_LEVEL})
+option(RING_PROGRAMS "Build the programs and the trainer, too" ON)
 option(RING_TORCH "Build the PyTorch backend (needs torch)" OFF)
 set(RING_PYTHON python3 CACHE STRING "Python whose torch the PyTorch backend is built for")
 option(RING_WERROR "Warnings are errors" OFF)
@@ -46,13 +47,18 @@ else()
     target_link_options(ring_options INTERFACE -fsanitize=${RING_SANITIZE})
 endif()
 
-# Required: libsodium (proof of membership), xxHash (checksums), cJSON (config, reports), zlib
-# (MNIST files), a BLAS with the CBLAS interface (layers). docs/decisions/ says why each.
+# Required: libsodium (proof of membership), xxHash (checksums); for programs and the trainer also
+# cJSON (config, reports), zlib (MNIST files), a BLAS with the CBLAS interface (layers).
+# docs/decisions/ says why each.
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash>=0.8.0)
-pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
-pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
-pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
+if(RING_PROGRAMS)
+    pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
+    pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
+    pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
+elseif(RING_BUILD_TESTS)
+    message(FATAL_ERROR "the tests run the programs: RING_BUILD_TESTS needs RING_PROGRAMS")
+endif()
 if(RING_BUILD_TESTS)
     pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 endif()

@@ -21,18 +21,17 @@ def register():
 def load():
     """The compiled module, or an ImportError that names both versions of torch."""
     import torch
-    try:
-        from . import _C
-    except ImportError as error:
-        raise ImportError(f"ring_torch was built for torch {_built_for()}, not for "
-                          f"torch {torch.__version__}: install libring-torch anew ({error})"
-                          ) from error
+
+    from ._built import TORCH
+    if _minor(torch.__version__) != _minor(TORCH):
+        raise ImportError(f"ring_torch was built for torch {TORCH} and cannot be used with torch "
+                          f"{torch.__version__}: install libring-torch anew")
+    from . import _C
     return _C
 
 
-def _built_for():
-    from . import _built
-    return _built.TORCH
+def _minor(version):
+    return version.split(".")[:2]
 
 
 def _create(options, _process_group_options):
