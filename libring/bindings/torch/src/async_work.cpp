@@ -17,8 +17,14 @@ constexpr double for_ever = 1e9; // seconds; the call's own time-out comes befor
 
 AsyncWork::~AsyncWork()
 {
-    if (!operation_->has_ended())
+    if (operation_->is_of_this_process() && !operation_->has_ended())
         complete_later(std::move(operation_));
+}
+
+bool AsyncWork::isCompleted()
+{
+    operation_->require_this_process();
+    return operation_->has_ended();
 }
 
 int AsyncWork::sourceRank() const
@@ -40,9 +46,9 @@ bool AsyncWork::wait(std::chrono::milliseconds timeout)
     double seconds = timeout.count() > 0 ? std::chrono::duration<double>(timeout).count()
                                          : for_ever;
     if (!operation_->wait(seconds))
-        C10_THROW_ERROR(DistBackendError, "ring: Timed out waiting " +
-                                              std::to_string(timeout.count()) +
-                                              " ms for a call, which goes on");
+        C10_THROW_ERROR(DistBackendError,
+                        c10::str("ring: ", operation_->name, ": Timed out waiting ",
+                                 timeout.count(), " ms for the call, which goes on"));
     if (auto exception = operation_->exception())
         std::rethrow_exception(exception);
     return true;
@@ -56,8 +62,8 @@ void AsyncWork::abort()
 c10::intrusive_ptr<c10::ivalue::Future> AsyncWork::getFuture()
 {
     auto future = operation_->future();
-    if (!future->completed())
-        complete_later(operation_);
+    if (!future->completed() && !complete_later(operation_))
+        operation_->wait(for_ever);
     return future;
 }
 

@@ -20,14 +20,12 @@ class AsyncWork : public c10d::Work
     /// An operation that is still under way goes on, with its tensors, and nobody need wait for it.
     ~AsyncWork() override;
 
-    bool isCompleted() override
-    {
-        return operation_->has_ended();
-    }
+    bool isCompleted() override;
     bool isSuccess() const override
     {
         return !operation_->exception();
     }
+    /// Null while under way and after success.
     std::exception_ptr exception() const override
     {
         return operation_->exception();

@@ -22,21 +22,29 @@ ProcessGroupRing::ProcessGroupRing(std::shared_ptr<Communicator> communicator, i
     init();
 }
 
-ProcessGroupRing::~ProcessGroupRing() = default;
+// Operations that are under way keep the communicator, so it is ended here and not with the last.
+ProcessGroupRing::~ProcessGroupRing()
+{
+    communicator_->destroy();
+}
 
+#if RING_TORCH_FROM(9)
 c10::intrusive_ptr<c10d::Backend::Options> ProcessGroupRing::getBackendOptions()
 {
-    return c10::make_intrusive<Options>(timeout_);
+    return c10::make_intrusive<Options>(timeout_.load());
 }
 
 void ProcessGroupRing::setTimeout(std::chrono::milliseconds timeout)
 {
     timeout_ = timeout;
 }
+#endif
 
 c10d::ErrorType ProcessGroupRing::getError()
 {
-    switch (ring_comm_status(communicator_->get())) {
+    if (communicator_->is_destroyed())
+        return c10d::ErrorType::SUCCESS;
+    switch (ring_comm_status(Communicator::Use(communicator_))) {
     case RING_OK:
         return c10d::ErrorType::SUCCESS;
     case RING_ERR_TIMEOUT:
@@ -50,7 +58,9 @@ c10d::ErrorType ProcessGroupRing::getError()
 
 void ProcessGroupRing::abort()
 {
-    ring_comm_abort(communicator_->get(), "torch.distributed aborted the process group");
+    if (!communicator_->is_destroyed())
+        ring_comm_abort(Communicator::Use(communicator_),
+                        "torch.distributed aborted the process group");
 }
 
 void ProcessGroupRing::shutdown()
@@ -61,7 +71,7 @@ void ProcessGroupRing::shutdown()
 ring_call ProcessGroupRing::options_of(const Request &request) const
 {
     ring_call options = RING_CALL_INIT;
-    auto timeout = request.timeout == c10d::kUnsetTimeout ? timeout_ : request.timeout;
+    auto timeout = request.timeout == c10d::kUnsetTimeout ? timeout_.load() : request.timeout;
     options.timeout = std::chrono::duration<double>(timeout).count();
     if (request.async)
         options.on_done = call_has_ended;
@@ -71,15 +81,22 @@ ring_call ProcessGroupRing::options_of(const Request &request) const
 WorkPtr ProcessGroupRing::go_on(Request &&request,
                                 const std::function<ring_status(Starter &)> &calls)
 {
-    auto operation = std::make_shared<Operation>(communicator_);
+    auto operation = std::make_shared<Operation>(communicator_,
+                                                 c10::str("rank ", rank_, " of ", size_, ": ",
+                                                          request.title));
     operation->on_end = profiled(request.title, request.inputs);
     operation->buffers = std::move(request.buffers);
     operation->result = std::move(request.result);
     Starter starter(options_of(request), operation.get());
     // Of several calls some may be under way though one was refused: the Work keeps their tensors.
-    auto work = c10::make_intrusive<AsyncWork>(std::move(operation), rank_, request.type,
-                                               sequence_);
-    check(calls(starter));
+    auto work = c10::make_intrusive<AsyncWork>(operation, rank_, request.type, sequence_);
+    const ring_status status = calls(starter);
+    try {
+        check(status);
+    } catch (...) {
+        operation->refuse(std::current_exception());
+        throw;
+    }
     return work;
 }
 

@@ -15,11 +15,15 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/version.h>
 
 #include "call_buffers.h"
 #include "communicator.h"
 #include "memory.h"
 #include "operation.h"
+
+// Whether the headers are those of torch 2.`minor` or newer.
+#define RING_TORCH_FROM(minor) (TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= minor)
 
 namespace ring_torch
 {
@@ -98,6 +102,7 @@ struct Coalesced {
 class ProcessGroupRing : public c10d::Backend
 {
   public:
+    using BaseOptions = c10d::Backend::Options;
     struct Options : c10d::Backend::Options {
         explicit Options(std::chrono::milliseconds timeout)
             : c10d::Backend::Options("ring", timeout)
@@ -109,6 +114,10 @@ class ProcessGroupRing : public c10d::Backend
     /// later calls too.
     ProcessGroupRing(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
                      std::chrono::milliseconds timeout);
+    /// Takes over a communicator.
+    ProcessGroupRing(std::shared_ptr<Communicator> communicator, int rank, int size,
+                     std::chrono::milliseconds timeout);
+    /// Outstanding calls are aborted, and the communicator is destroyed.
     ~ProcessGroupRing() override;
 
     // What it is (backend.cpp).
@@ -116,12 +125,10 @@ class ProcessGroupRing : public c10d::Backend
     {
         return "ring";
     }
-    c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override;
     bool supportsCoalescing() const override
     {
         return true;
     }
-    void setTimeout(std::chrono::milliseconds timeout) override;
     void setSequenceNumberForGroup() override
     {
     }
@@ -139,6 +146,35 @@ class ProcessGroupRing : public c10d::Backend
     {
         return shared_tensor(numel, options);
     }
+#if RING_TORCH_FROM(9)
+    c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override;
+    void setTimeout(std::chrono::milliseconds timeout) override;
+
+    // Groups of other ranks (groups.cpp).
+    bool supportsSplitting() const override
+    {
+        return true;
+    }
+    /// Called by all ranks; `ranks` is in the order of their new ranks. Null for other ranks.
+    c10::intrusive_ptr<c10d::Backend>
+    split(const c10::intrusive_ptr<c10d::Store> &store, const std::vector<int> &ranks,
+          const c10::intrusive_ptr<BaseOptions> &options) override;
+    /// A new group of `size` ranks of any groups.
+    c10::intrusive_ptr<c10d::Backend> merge(const c10::intrusive_ptr<c10d::Store> &store,
+                                            const c10::intrusive_ptr<BaseOptions> &options,
+                                            const int &rank, const int &size) override;
+#endif
+#if RING_TORCH_FROM(10)
+    bool supportsShrinking() const override
+    {
+        return true;
+    }
+    /// Called by the ranks that stay. After a failure the survivors are those that are left, which
+    /// must be all but `excluded`. A flag of 1 (SHRINK_ABORT) ends calls that are under way first.
+    c10::intrusive_ptr<c10d::Backend>
+    shrink(const std::vector<int64_t> &excluded, int flags,
+           const c10::intrusive_ptr<BaseOptions> &options) override;
+#endif
 
     // Its end (backend.cpp).
     c10d::ErrorType getError() override;
@@ -186,13 +222,13 @@ class ProcessGroupRing : public c10d::Backend
     void startCoalescing() override;
     WorkPtr endCoalescing() override;
 
-    // Waiting for all (backend.cpp).
+    // Waiting for all (backend.cpp, monitored_barrier.cpp).
     WorkPtr barrier(const c10d::BarrierOptions &options = {}) override;
+    void monitoredBarrier(const c10d::BarrierOptions &options, bool wait_all_ranks) override;
 
   private:
-    ProcessGroupRing(std::shared_ptr<Communicator> communicator, int rank, int size,
-                     std::chrono::milliseconds timeout);
-
+    c10::intrusive_ptr<c10d::Backend> of_some_ranks(ring_comm *comm,
+                                                    std::chrono::milliseconds timeout);
     /// Starts the calls of a request. One that is not async has ended when this returns, with null;
     /// so does one that is coalesced, whose end belongs to endCoalescing().
     template <class Function> WorkPtr run(Request &&request, Function &&calls);
@@ -205,7 +241,7 @@ class ProcessGroupRing : public c10d::Backend
     }
 
     std::shared_ptr<Communicator> communicator_;
-    std::chrono::milliseconds timeout_;
+    std::atomic<std::chrono::milliseconds> timeout_;
     std::atomic<uint64_t> sequence_ = 0; // of collectives
     std::unique_ptr<Coalesced> coalesced_;
 };
@@ -215,7 +251,7 @@ std::function<void()> profiled(const char *title, const Tensors &inputs);
 
 template <class Function> WorkPtr ProcessGroupRing::run(Request &&request, Function &&calls)
 {
-    ring_comm *comm = communicator_->get();
+    const Communicator::Use comm(communicator_);
     if (coalesces()) {
         coalesced_->requests.push_back(std::move(request));
         coalesced_->calls.push_back(std::forward<Function>(calls));
@@ -228,6 +264,8 @@ template <class Function> WorkPtr ProcessGroupRing::run(Request &&request, Funct
     const ring_status status = calls(comm, starter);
     if (end_of_range)
         end_of_range();
+    if (status != RING_OK && ring_comm_status(comm) != RING_OK)
+        communicator_->keep(std::move(request.buffers));
     check(status);
     request.buffers.finish();
     return {};

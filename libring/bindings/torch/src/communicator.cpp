@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Python.h comes first, as it asks.
+#include <Python.h>
+
 #include "communicator.h"
 
 #include <c10/util/Exception.h>
@@ -17,22 +20,54 @@ std::string id_key(c10d::Store &store, int size)
     return "ring/id/" + std::to_string(calls / size);
 }
 
-ring_unique_id exchange_id(c10d::Store &store, const std::string &key, int rank,
-                           std::chrono::milliseconds timeout)
+ring_unique_id id_from(const std::vector<uint8_t> &bytes)
 {
     ring_unique_id id;
-    if (rank == 0) {
-        check(ring_get_unique_id(&id));
-        store.set(key, std::vector<uint8_t>(id.bytes, id.bytes + sizeof id.bytes));
-        return id;
-    }
-    store.wait({key}, timeout);
-    std::vector<uint8_t> bytes = store.get(key);
     TORCH_CHECK(bytes.size() == sizeof id.bytes, "ring: the store holds an id of ", bytes.size(),
                 " bytes in place of ", sizeof id.bytes,
                 ": do all ranks have the same version of libring-torch?");
     std::copy(bytes.begin(), bytes.end(), id.bytes);
     return id;
+}
+
+/// What the store's own messages leave out: whose wait it was, and for what.
+template <class Function>
+auto named(const char *what, int rank, int size, std::chrono::milliseconds timeout, Function &&step)
+{
+    try {
+        return step();
+    } catch (const c10::Error &error) {
+        C10_THROW_ERROR(DistBackendError,
+                        c10::str("ring: init of rank ", rank, " of ", size, ": ", what, " in ",
+                                 timeout.count(), " ms: ", error.what_without_backtrace()));
+    }
+}
+
+ring_unique_id exchange_id(c10d::Store &store, const std::string &key, int rank, int size,
+                           std::chrono::milliseconds timeout)
+{
+    if (rank > 0)
+        return named("rank 0 has not put its address into the store", rank, size, timeout, [&] {
+            store.wait({key}, timeout);
+            return id_from(store.get(key));
+        });
+    ring_unique_id id;
+    check(ring_get_unique_id(&id));
+    named("its address did not go into the store", rank, size, timeout,
+          [&] { store.set(key, std::vector<uint8_t>(id.bytes, id.bytes + sizeof id.bytes)); });
+    return id;
+}
+
+/// While libring waits, other threads of Python run, if this one holds the interpreter's lock.
+template <class Function> void without_interpreter(Function &&step)
+{
+    if (!Py_IsInitialized() || !PyGILState_Check()) {
+        step();
+        return;
+    }
+    PyThreadState *state = PyEval_SaveThread();
+    step();
+    PyEval_RestoreThread(state);
 }
 
 } // namespace
@@ -51,8 +86,9 @@ void check(ring_status status)
 std::shared_ptr<Communicator> Communicator::join(c10d::Store &store, int rank, int size,
                                                  std::chrono::milliseconds timeout)
 {
-    std::string key = id_key(store, size);
-    ring_unique_id id = exchange_id(store, key, rank, timeout);
+    const std::string key = named("the store does not answer", rank, size, timeout,
+                                  [&] { return id_key(store, size); });
+    const ring_unique_id id = exchange_id(store, key, rank, size, timeout);
     std::string seconds = std::to_string(std::chrono::duration<double>(timeout).count());
     std::string patience = "RING_TIMEOUT=" + seconds, joining = "RING_INIT_TIMEOUT=" + seconds;
     const char *settings[] = {patience.c_str(), joining.c_str(), nullptr};
@@ -65,17 +101,43 @@ std::shared_ptr<Communicator> Communicator::join(c10d::Store &store, int rank, i
     return std::make_shared<Communicator>(comm);
 }
 
-ring_comm *Communicator::get() const
+Communicator::Use::Use(std::shared_ptr<Communicator> of) : of_(std::move(of))
 {
-    if (!comm_)
-        C10_THROW_ERROR(DistBackendError, "ring: the process group has been shut down");
-    return comm_;
+    of_->uses_++;
+    if (!of_->destroyed_)
+        return;
+    of_->uses_--;
+    of_->uses_.notify_all();
+    C10_THROW_ERROR(DistBackendError, "ring: the process group has been shut down");
+}
+
+Communicator::Use::~Use()
+{
+    of_->uses_--;
+    if (of_->destroyed_)
+        of_->uses_.notify_all();
 }
 
 void Communicator::destroy()
 {
-    ring_comm_destroy(comm_);
-    comm_ = nullptr;
+    if (!owner_.is_this_process() || destroyed_.exchange(true))
+        return;
+    without_interpreter([this] {
+        if (uses_ > 0)
+            ring_comm_abort(comm_, "the process group was shut down during the call");
+        for (int uses; (uses = uses_) > 0;)
+            uses_.wait(uses);
+        ring_comm_destroy(comm_);
+    });
+    std::lock_guard lock(mutex_);
+    kept_.clear();
+}
+
+void Communicator::keep(CallBuffers &&buffers)
+{
+    std::lock_guard lock(mutex_);
+    if (!destroyed_)
+        kept_.push_back(std::move(buffers));
 }
 
 } // namespace ring_torch

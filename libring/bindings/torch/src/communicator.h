@@ -3,13 +3,17 @@
 #ifndef RING_TORCH_COMMUNICATOR_H
 #define RING_TORCH_COMMUNICATOR_H
 
+#include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "call_buffers.h"
+#include "forks.h"
 #include "ring/ring.h"
 
 namespace ring_torch
@@ -33,13 +37,41 @@ class Communicator
     Communicator(const Communicator &) = delete;
     Communicator &operator=(const Communicator &) = delete;
 
-    /// Throws a DistBackendError after destroy().
-    ring_comm *get() const;
-    /// For the orderly end: outstanding calls are aborted. May be called again.
+    /// The communicator while a call is made on it: destroy() in another thread waits for its end.
+    class Use
+    {
+      public:
+        /// Throws a DistBackendError after destroy().
+        explicit Use(std::shared_ptr<Communicator> of);
+        ~Use();
+        Use(const Use &) = delete;
+        Use &operator=(const Use &) = delete;
+        operator ring_comm *() const
+        {
+            return of_->comm_;
+        }
+
+      private:
+        std::shared_ptr<Communicator> of_;
+    };
+
+    bool is_destroyed() const
+    {
+        return destroyed_;
+    }
+    /// For the orderly end: outstanding calls are aborted. Python's other threads run meanwhile.
+    /// May be called again, by any thread; in a forked child it does nothing.
     void destroy();
+    /// After a failure peers may still write to what a call used: it stays until destroy().
+    void keep(CallBuffers &&buffers);
 
   private:
-    ring_comm *comm_;
+    ring_comm *const comm_;
+    const Owner owner_;
+    std::atomic<int> uses_{0};
+    std::atomic<bool> destroyed_{false};
+    std::mutex mutex_;
+    std::vector<CallBuffers> kept_;
 };
 
 /// Throws a DistBackendError with the text of this thread's latest failure unless `status` is

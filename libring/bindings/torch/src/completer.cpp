@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "completer.h"
 
-#include <unistd.h>
+#include <pthread.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <list>
+#include <system_error>
 #include <thread>
 
 #include <c10/util/thread_name.h>
@@ -15,6 +17,11 @@ namespace ring_torch
 
 namespace
 {
+
+void keep_for_ever(std::list<std::shared_ptr<Operation>> operations)
+{
+    new std::list<std::shared_ptr<Operation>>(std::move(operations));
+}
 
 class Completer
 {
@@ -57,12 +64,12 @@ class Completer
         while (hear(under_way)) {
             // What ended is dropped without the lock: a tensor that goes may call for the
             // interpreter.
-            std::erase_if(under_way, [](auto &operation) { return operation->has_ended(); });
+            std::erase_if(under_way, [](auto &operation) { return operation->wait(0); });
             if (calls_need_a_waiter_ && !under_way.empty())
                 under_way.front()->wait(0.01);
         }
         // The tensors of what is left are still in use; they go with the process.
-        new std::list<std::shared_ptr<Operation>>(std::move(under_way));
+        keep_for_ever(std::move(under_way));
     }
 
     // Sleeps until there is something new. False: the end.
@@ -91,24 +98,38 @@ class Completer
 };
 
 std::mutex completer_mutex;
-std::atomic<Completer *> completer{nullptr}; // of the process completer_pid; never deleted
-pid_t completer_pid;
+std::atomic<Completer *> completer{nullptr}; // never deleted
+bool stopped;
 
+// A forked child has no such thread, and its only thread may have forked while another one held
+// the lock.
+const int watching = pthread_atfork(nullptr, nullptr, [] {
+    new (&completer_mutex) std::mutex;
+    completer = nullptr;
+});
+
+// Null after stop_completer(), and where no thread can be had.
 Completer *the_completer()
-{
+try {
     std::lock_guard lock(completer_mutex);
-    if (completer && completer_pid == getpid())
-        return completer;
-    completer_pid = getpid();
-    completer = new Completer;
+    (void)watching;
+    if (!completer && !stopped)
+        completer = new Completer;
     return completer;
+} catch (const std::system_error &) {
+    return nullptr;
 }
 
 } // namespace
 
-void complete_later(std::shared_ptr<Operation> operation)
+bool complete_later(std::shared_ptr<Operation> operation)
 {
-    the_completer()->add(std::move(operation));
+    if (Completer *it = the_completer()) {
+        it->add(std::move(operation));
+        return true;
+    }
+    keep_for_ever({std::move(operation)});
+    return false;
 }
 
 void call_has_ended(void *, ring_status)
@@ -119,9 +140,13 @@ void call_has_ended(void *, ring_status)
 
 void stop_completer()
 {
-    std::lock_guard lock(completer_mutex);
-    Completer *it = completer.exchange(nullptr);
-    if (it && completer_pid == getpid())
+    Completer *it;
+    {
+        std::lock_guard lock(completer_mutex);
+        stopped = true;
+        it = completer.exchange(nullptr);
+    }
+    if (it)
         it->stop();
 }
 

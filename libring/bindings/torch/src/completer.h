@@ -11,14 +11,16 @@
 namespace ring_torch
 {
 
-/// Gives an operation to the thread, which is started with the first one.
-void complete_later(std::shared_ptr<Operation> operation);
+/// Gives an operation to the thread, which is started with the first one. False after
+/// stop_completer(), and where no thread can be had: the operation's tensors stay for ever then.
+bool complete_later(std::shared_ptr<Operation> operation);
 
 /// To be the `on_done` of every asynchronous call: wakes the thread if it has operations.
 void call_has_ended(void *context, ring_status status);
 
-/// Before the interpreter goes: the thread ends, and operations that are still under way are left
-/// to the communicators that end them. Futures are completed no more.
+/// Before the interpreter goes: the thread ends, once a callback that it is in has returned, and
+/// operations that are still under way are left to the communicators that end them. Not to be
+/// called with the interpreter's lock.
 void stop_completer();
 
 } // namespace ring_torch

@@ -79,7 +79,7 @@ WorkPtr ProcessGroupRing::endCoalescing()
                 results.push_back(tensor);
     }
     all.result = std::move(results);
-    ring_comm *comm = communicator_->get();
+    const Communicator::Use comm(communicator_);
     return go_on(std::move(all), [&](Starter &starter) {
         return together([&] {
             ring_status status = RING_OK;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operation.h"
 
+#include <algorithm>
 #include <chrono>
+
+#include <c10/util/Exception.h>
 
 namespace ring_torch
 {
@@ -22,49 +25,95 @@ double left(Clock::time_point start, double seconds)
 // refused in part) is left to the communicator, which ends it.
 Operation::~Operation()
 {
+    if (!is_of_this_process())
+        return;
     for (ring_work *&handle : handles_)
         if (handle)
             ring_wait_for(&handle, 0);
 }
 
+// The first error of the calls once all have ended, or RING_ERR_USAGE where nobody can wait.
+ring_status Operation::calls_ended(double seconds)
+{
+    const auto start = Clock::now();
+    ring_status first = RING_OK;
+    for (ring_work *handle : handles_) {
+        const ring_status status = ring_wait_keep(handle, left(start, seconds));
+        if (status == RING_IN_PROGRESS || status == RING_ERR_USAGE)
+            return status;
+        if (first == RING_OK)
+            first = status;
+    }
+    return first;
+}
+
+void Operation::require_this_process() const
+{
+    if (!is_of_this_process())
+        C10_THROW_ERROR(DistBackendError,
+                        "ring: " + name +
+                            ": the call is of the parent process; a forked child has no part in "
+                            "it");
+}
+
 bool Operation::wait(double seconds)
 {
+    require_this_process();
     {
         std::unique_lock lock(mutex_);
         if (state_ == ended)
             return true;
     }
-    auto start = Clock::now();
-    ring_status first = RING_OK;
-    for (ring_work *handle : handles_) {
-        ring_status status = ring_wait_keep(handle, left(start, seconds));
-        if (status == RING_IN_PROGRESS)
-            return false;
-        if (first == RING_OK)
-            first = status;
-    }
-    end(first);
+    const ring_status status = calls_ended(seconds);
+    if (status == RING_IN_PROGRESS)
+        return false;
+    if (status == RING_ERR_USAGE)
+        check(status);
+    if (claim_end(true))
+        end(status);
     return true;
 }
 
-// The first thread that saw the end does what follows; the others wait until that is done.
-void Operation::end(ring_status status)
+bool Operation::has_ended()
 {
     {
         std::unique_lock lock(mutex_);
-        if (state_ != under_way) {
-            ended_.wait(lock, [this] { return state_ == ended; });
-            return;
-        }
-        state_ = ending;
+        if (state_ != under_way)
+            return state_ == ended;
     }
-    std::exception_ptr exception;
+    const ring_status status = calls_ended(0);
+    if (status == RING_IN_PROGRESS || status == RING_ERR_USAGE || !claim_end(false))
+        return false;
+    end(status);
+    return true;
+}
+
+// The first thread that saw the end does what follows. For the others: whether to wait for it.
+bool Operation::claim_end(bool others_wait)
+{
+    std::unique_lock lock(mutex_);
+    if (state_ == under_way) {
+        state_ = ending;
+        return true;
+    }
+    if (others_wait)
+        ended_.wait(lock, [this] { return state_ == ended; });
+    return false;
+}
+
+void Operation::end(ring_status status)
+{
+    std::exception_ptr exception = refusal_;
     try {
-        check(status);
-        buffers.finish();
+        if (!exception) {
+            check(status);
+            buffers.finish();
+        }
     } catch (...) {
         exception = std::current_exception();
     }
+    if (status != RING_OK)
+        communicator_->keep(std::move(buffers));
     if (on_end)
         on_end();
     c10::intrusive_ptr<c10::ivalue::Future> future;
@@ -85,12 +134,14 @@ void Operation::end(ring_status status)
 
 std::exception_ptr Operation::exception() const
 {
+    require_this_process();
     std::unique_lock lock(mutex_);
     return exception_;
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> Operation::future()
 {
+    require_this_process();
     std::unique_lock lock(mutex_);
     if (future_)
         return future_;

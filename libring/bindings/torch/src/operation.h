@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include <ATen/core/ivalue.h>
 
@@ -22,12 +23,14 @@ namespace ring_torch
 class Operation
 {
   public:
-    explicit Operation(std::shared_ptr<Communicator> communicator)
-        : communicator_(std::move(communicator))
+    /// @param name  for messages: "rank 1 of 2: all_reduce".
+    Operation(std::shared_ptr<Communicator> communicator, std::string name)
+        : name(std::move(name)), communicator_(std::move(communicator))
     {
     }
     ~Operation();
 
+    const std::string name;
     CallBuffers buffers;
     c10::IValue result; // of the future: the output tensors
     /// Called once, when it has ended (the end of a profiler's range).
@@ -50,24 +53,39 @@ class Operation
         return envelopes_.empty() ? -1 : envelopes_.front().source;
     }
 
-    /// Waits at most `seconds`. False: the calls go on. Any number of threads.
+    /// Waits at most `seconds`. False: the calls go on. Any number of threads. Throws a
+    /// DistBackendError where nobody can wait: in a forked child, and in an open group of libring.
     bool wait(double seconds);
-    /// Never blocks.
-    bool has_ended()
+    /// Never blocks. False too while another thread does what follows the end.
+    bool has_ended();
+    /// Before the first wait: one of the calls was refused, so there is nothing to copy back.
+    void refuse(std::exception_ptr why)
     {
-        return wait(0);
+        refusal_ = why;
+    }
+    /// False in a forked child, where the calls are not.
+    bool is_of_this_process() const
+    {
+        return owner_.is_this_process();
     }
     /// Null while under way and after success.
     std::exception_ptr exception() const;
     /// The future, which ends only if somebody waits for the operation: see Completer.
     c10::intrusive_ptr<c10::ivalue::Future> future();
 
+    /// Throws a DistBackendError in a forked child.
+    void require_this_process() const;
+
   private:
+    ring_status calls_ended(double seconds);
+    bool claim_end(bool others_wait);
     void end(ring_status status);
 
     std::shared_ptr<Communicator> communicator_;
     std::deque<ring_work *> handles_;
     std::deque<ring_envelope> envelopes_;
+    const Owner owner_;
+    std::exception_ptr refusal_;
     mutable std::mutex mutex_;
     std::condition_variable ended_;
     enum { under_way, ending, ended } state_ = under_way;

@@ -36,7 +36,7 @@ WorkPtr ProcessGroupRing::allreduce_sparse(Tensors &tensors, const c10d::Allredu
                 "ring: a sparse all_reduce takes one sparse COO tensor a rank");
     TORCH_CHECK(options.reduceOp == c10d::ReduceOp::SUM,
                 "ring: a sparse all_reduce has the reduction SUM alone; use to_dense() for others");
-    ring_comm *comm = communicator_->get();
+    const Communicator::Use comm(communicator_);
     at::Tensor own = tensors[0].coalesce();
     const int64_t entries = own._nnz();
     std::vector<int64_t> rows(size_);

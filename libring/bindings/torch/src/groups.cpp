@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of other ranks: split, merge, shrink.
+#include "backend.h"
+
+#include <algorithm>
+
+namespace ring_torch
+{
+
+c10::intrusive_ptr<c10d::Backend> ProcessGroupRing::of_some_ranks(ring_comm *comm,
+                                                                  std::chrono::milliseconds timeout)
+{
+    const int rank = ring_comm_rank(comm), size = ring_comm_size(comm);
+    return c10::make_intrusive<ProcessGroupRing>(std::make_shared<Communicator>(comm), rank, size,
+                                                 timeout);
+}
+
+#if RING_TORCH_FROM(9)
+c10::intrusive_ptr<c10d::Backend>
+ProcessGroupRing::split(const c10::intrusive_ptr<c10d::Store> &, const std::vector<int> &ranks,
+                        const c10::intrusive_ptr<BaseOptions> &options)
+{
+    const auto own = std::find(ranks.begin(), ranks.end(), rank_);
+    // Lists that hold the same rank would be one group to some and two to others.
+    const int colour = own == ranks.end() ? RING_SPLIT_NONE : ranks[0];
+    ring_comm *part = nullptr;
+    check(ring_comm_split(Communicator::Use(communicator_), colour, own - ranks.begin(), &part));
+    if (!part)
+        return {};
+    auto group = of_some_ranks(part, options ? options->timeout : timeout_.load());
+    TORCH_CHECK(group->getSize() == int(ranks.size()), "ring: rank ", rank_, " split off ",
+                ranks.size(), " ranks, of which ", group->getSize(),
+                " gave the same list: the lists of all ranks must be equal, or have no rank in "
+                "common");
+    return group;
+}
+
+c10::intrusive_ptr<c10d::Backend>
+ProcessGroupRing::merge(const c10::intrusive_ptr<c10d::Store> &store,
+                        const c10::intrusive_ptr<BaseOptions> &options, const int &rank,
+                        const int &size)
+{
+    return c10::make_intrusive<ProcessGroupRing>(store, rank, size,
+                                                 options ? options->timeout : timeout_.load());
+}
+#endif
+
+#if RING_TORCH_FROM(10)
+c10::intrusive_ptr<c10d::Backend>
+ProcessGroupRing::shrink(const std::vector<int64_t> &excluded, int flags,
+                         const c10::intrusive_ptr<BaseOptions> &options)
+{
+    constexpr int abort_first = 1;
+    const Communicator::Use comm(communicator_);
+    if (flags & abort_first)
+        ring_comm_abort(comm, "torch.distributed shrinks the process group");
+    const std::vector<int> left_out(excluded.begin(), excluded.end());
+    ring_comm *rest = nullptr;
+    ring_status status = ring_comm_exclude(comm, left_out.data(), left_out.size(), &rest);
+    if (ring_comm_status(comm) != RING_OK && !rest)
+        status = ring_comm_shrink(comm, &rest);
+    check(status);
+    auto group = of_some_ranks(rest, options ? options->timeout : timeout_.load());
+    TORCH_CHECK(group->getSize() == size_ - int(left_out.size()), "ring: rank ", rank_, " of ",
+                size_, " left out ", left_out.size(), " ranks, but ", group->getSize(),
+                " ranks are left: name each lost rank, and no other");
+    return group;
+}
+#endif
+
+} // namespace ring_torch
