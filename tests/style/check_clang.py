@@ -40,16 +40,16 @@ def run(command, files):
 
 
 def format_command(tree, _):
-    files = [str(path) for path in sources(tree) if path.suffix in {".c", ".h"}]
+    files = [str(path) for path in sources(tree) if path.suffix in {".c", ".cpp", ".h"}]
     return ["clang-format", "--dry-run", "-Werror"], files
 
 
 def tidy_command(_, build):
-    """The sources that the build compiles, but for the tests' own and what it made itself."""
+    """The C sources that the build compiles, but for the tests' own and what it made itself."""
     entries = json.loads((build / "compile_commands.json").read_text())
     files = {str(Path(e["directory"], e["file"]).resolve()) for e in entries}
-    own = sorted(f for f in files if "/tests/" not in f and str(build.resolve()) not in f and
-                 Path(f).name not in NOT_FOR_CLANG)
+    own = sorted(f for f in files if f.endswith(".c") and "/tests/" not in f and
+                 str(build.resolve()) not in f and Path(f).name not in NOT_FOR_CLANG)
     if sys.argv[4:] != ["all"]:
         seed = int(os.environ.get("RING_TEST_SEED", int(time.time()) // 86400))
         print(f"seed {seed} (RING_TEST_SEED={seed} replays)")

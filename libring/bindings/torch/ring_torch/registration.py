@@ -29,30 +29,18 @@ def load():
         raise ImportError(f"ring_torch was built for torch {TORCH} and cannot be used with torch "
                           f"{torch.__version__}: install libring-torch anew")
     from . import _C
+    _at_exit_stop(_C.stop_completer)
     return _C
 
 
 def _minor(version):
     return version.split(".")[:2]
-    try:
-        from . import _C
-    except ImportError as error:
-        raise ImportError(f"ring_torch was built for torch {_built_for()}, not for "
-                          f"torch {torch.__version__}: install libring-torch anew ({error})"
-                          ) from error
-    _at_exit_stop(_C.stop_completer)
-    return _C
 
 
 @functools.cache
 def _at_exit_stop(completer):
     """A thread that completes futures must be gone before the interpreter is."""
     atexit.register(completer)
-
-
-def _built_for():
-    from . import _built
-    return _built.TORCH
 
 
 def _create(options, _process_group_options):

@@ -136,16 +136,6 @@ class ProcessGroupRing : public c10d::Backend
     {
         return sequence_;
     }
-
-    // Memory of tensors (memory.h).
-    bool supportsTensorAlloc(c10::DeviceIndex) override
-    {
-        return true;
-    }
-    at::Tensor allocateTensor(long numel, at::TensorOptions options = {}) override
-    {
-        return shared_tensor(numel, options);
-    }
 #if RING_TORCH_FROM(9)
     c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override;
     void setTimeout(std::chrono::milliseconds timeout) override;
@@ -175,6 +165,16 @@ class ProcessGroupRing : public c10d::Backend
     shrink(const std::vector<int64_t> &excluded, int flags,
            const c10::intrusive_ptr<BaseOptions> &options) override;
 #endif
+
+    // Memory of tensors (memory.h).
+    bool supportsTensorAlloc(c10::DeviceIndex) override
+    {
+        return true;
+    }
+    at::Tensor allocateTensor(long numel, at::TensorOptions options = {}) override
+    {
+        return shared_tensor(numel, options);
+    }
 
     // Its end (backend.cpp).
     c10d::ErrorType getError() override;
