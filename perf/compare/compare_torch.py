@@ -25,7 +25,7 @@ from pathlib import Path
 
 import programs
 import torch_page
-from figures import list_of, parse_size
+from figures import list_of, parse_size, rotated
 from torch_start import Host, Namespaces, run_ranks
 
 OPS = ["all_reduce", "all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single",
@@ -103,19 +103,31 @@ class Steps:
 
 
 class Overlap:
-    """16 buckets of 1 MiB over tcp between two hosts, each frame a millisecond late."""
+    """16 buckets of 1 MiB over tcp between two hosts, each frame a millisecond late, beside calls
+    that are made when backward is over. A process has one RING_PROGRESS for all its groups, so
+    that here sets of processes take turns, too."""
 
     name, program, places = "overlap", "torch_steps.py", ["namespaces"]
 
     def cases(self, options):
-        return [{"engine": "ddp", "model": "deep"}] if "ring" in options.backends else []
+        return [{"engine": "ddp view", "model": "deep"}] if "ring" in options.backends else []
+
+    def step_us(self, options, place, ranks, case, progress):
+        spec = {**case, "rounds": 1, "bucket_mb": 1, "batch": options.batch,
+                "steps": STEPS["deep"],
+                "contenders": [contender("silent", "fake"), contender(progress, "ring"),
+                               contender(f"{progress}, in turn", "ring", in_turn=True)]}
+        settings = {**DELAYED, "RING_PROGRESS": progress}
+        return run_ranks(options, place, self.program, ranks, spec, settings)[0]["rounds"][0]
 
     def measure(self, options, place, ranks, case):
-        spec = {**case, "rounds": options.rounds, "bucket_mb": 1, "batch": options.batch,
-                "steps": STEPS["deep"],
-                "contenders": [contender("silent", "fake"), contender("ring", "ring"),
-                               contender("none", "ring", settings={"RING_PROGRESS": "none"})]}
-        return run_ranks(options, place, self.program, ranks, spec, DELAYED)
+        rounds = []
+        for number in range(options.rounds):
+            times = {}
+            for progress in rotated(["auto", "none"], number):
+                times.update(self.step_us(options, place, ranks, case, progress))
+            rounds.append(times)
+        return [{**case, "rounds": rounds}]
 
 
 PARTS = {part.name: part for part in (Calls(), CallCost(), Steps(), Overlap())}
@@ -175,7 +187,7 @@ def parse_options():
                         default="4,1K,4K,16K,64K,256K,1M,4M,16M,64M")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=50, help="most timed calls of a turn")
-    parser.add_argument("--batch", type=int, default=64, help="samples of a rank in overlap")
+    parser.add_argument("--batch", type=int, default=1024, help="samples of a rank in overlap")
     parser.add_argument("--bind", choices=["core", "none"], default="core")
     parser.add_argument("--only", default="", metavar="REGEX", help="such as calls.host.2.barrier")
     parser.add_argument("--quick", action="store_true", help="whether it runs, not how fast")

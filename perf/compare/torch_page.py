@@ -100,13 +100,15 @@ def steps_table(rows):
 
 
 def overlap_table(rows):
-    lines = [["step, ms", "silent", "ring", "RING_PROGRESS=none", "ring, of none"]]
+    lines = [["step, ms", "silent", "ring", "calls in turn", "RING_PROGRESS=none",
+              "ring, of calls in turn", "ring, of none"]]
     for row in rows:
         found = times(row)
-        share = median(round["ring"] / round["none"] for round in row["rounds"])
         lines.append([f"{row['engine']}, {row['model']}",
-                      *(number(found[name] / 1e3, 1) for name in ("silent", "ring", "none")),
-                      number(share)])
+                      *(number(found[name] / 1e3, 1)
+                        for name in ("silent", "auto", "auto, in turn", "none")),
+                      *(number(median(round["auto"] / round[name] for round in row["rounds"]))
+                        for name in ("auto, in turn", "none"))])
     return markdown(lines)
 
 

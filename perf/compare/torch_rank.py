@@ -51,24 +51,11 @@ class Meeting:
 MEETING = Meeting(SPEC["meeting"])
 
 
-@contextmanager
-def setting(variables):
-    """Those of the environment that a group is made in."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    yield
-    for name, value in before.items():
-        os.environ.pop(name) if value is None else os.environ.update({name: value})
-
-
 def new_group(contender):
     backend = contender["backend"]
     if backend == "fake":
         import torch.testing._internal.distributed.fake_pg
-    with setting(contender.get("settings", {})):
-        group = dist.new_group(backend=backend)
-        dist.barrier(group)
-    return group
+    return dist.new_group(backend=backend)
 
 
 def begin():

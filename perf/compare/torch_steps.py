@@ -6,6 +6,7 @@ All others take the same steps on the same random samples, so that their losses 
 """
 
 import torch
+import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
 from torch.distributed.device_mesh import DeviceMesh
@@ -13,7 +14,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 import torch_models
-from torch_rank import RANK, SPEC, begin, end, in_turn, tell, time_row
+from torch_rank import RANK, RANKS, SPEC, begin, end, in_turn, tell, time_row
 
 IMAGES, TEXTS = 64, 2  # samples of a batch
 WIDE, DEEP = 512, 16  # of the network of as many buckets as layers, each of 1 MiB
@@ -51,34 +52,45 @@ def shard(model, group, from_ring):
     return model
 
 
-def leave_alone(_, bucket):
+def leave_alone(later, bucket):
+    """A hook of DDP's: nothing is sent now. (Calls of "fake" have no result for DDP.)"""
+    later.append(bucket.buffer())
     future = torch.futures.Future()
     future.set_result(bucket.buffer())
     return future
 
 
-def distribute(model, group, contender):
+def distribute(model, group, contender, later):
     if SPEC["engine"] == "fsdp2":
         return shard(model, group, contender["backend"] == "ring")
     found = DistributedDataParallel(model, process_group=group, bucket_cap_mb=SPEC["bucket_mb"],
                                     gradient_as_bucket_view=SPEC["engine"] == "ddp view")
-    if contender["backend"] == "fake":  # its calls end without the result that DDP asks for
-        found.register_comm_hook(None, leave_alone)
+    if contender["backend"] == "fake" or contender.get("in_turn"):
+        found.register_comm_hook(later, leave_alone)
     return found
 
 
 class Training:
     def __init__(self, contender, group):
         torch.manual_seed(0)
-        self.model = distribute(MODELS[SPEC["model"]](), group, contender)
+        self.group, self.later, self.in_turn = group, [], contender.get("in_turn")
+        self.model = distribute(MODELS[SPEC["model"]](), group, contender, self.later)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-4, fused=True)
         self.x, self.y = batch()
         self.loss = None
+
+    def send(self):
+        """Gradients are views of these buckets, and backward is over."""
+        for bucket in self.later:
+            dist.all_reduce(bucket.div_(RANKS), group=self.group)
 
     def step(self):
         self.optimizer.zero_grad()
         loss = F.cross_entropy(self.model(self.x), self.y)
         loss.backward()
+        if self.in_turn:
+            self.send()
+        self.later.clear()
         self.optimizer.step()
         self.loss = loss.item()
 
