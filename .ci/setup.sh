@@ -48,3 +48,15 @@ build() {
     ninja -C "$root/$dir" >> "$root/$dir.log" 2>&1 ||
         { grep -E 'error|FAILED|warning' -A3 "$root/$dir.log" | tail -n 60; die "the build failed; see $dir.log"; }
 }
+
+# install_torch: a virtual environment with torch in build/torch; sets RING_PYTHON.
+install_torch() {
+    local folder=$root/build/torch
+    need g++ python3-dev python3-venv
+    RING_PYTHON=$folder/bin/python
+    [ -f "$folder/complete" ] && return
+    say "installing torch in build/torch"
+    python3 -m venv "$folder" && "$folder/bin/pip" install -q --disable-pip-version-check \
+        torch==2.13.0 numpy expecttest setuptools wheel && touch "$folder/complete" ||
+        die "pip could not install torch in build/torch; set RING_PYTHON to a Python that has torch, numpy and expecttest"
+}

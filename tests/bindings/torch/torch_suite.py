@@ -213,9 +213,8 @@ def run_processes(backend, run, names, folder):
              for rank in range(run.ranks)]
     for process in ranks:
         process.start()
-    while any(process.is_alive() for process in ranks):
-        multiprocessing.connection.wait([process.sentinel for process in ranks if
-                                         process.is_alive()])
+    while alive := [process for process in ranks if process.is_alive()]:
+        multiprocessing.connection.wait([process.sentinel for process in alive])
         if any(process.exitcode for process in ranks):
             gate.abort()
             for process in ranks:
