@@ -8,6 +8,7 @@ Each outcome has `code` (negative: the signal), `output` and `value` (what the b
 import contextlib
 import dataclasses
 import datetime
+import faulthandler
 import os
 import pickle
 import re
@@ -50,7 +51,7 @@ def run(body, size=2, *args, codes=(0,), seconds=DEADLINE, env=()):
     """body(rank, size, store, *args) in `size` processes, `store` a path for ranks.group().
     Raises an AssertionError with all outputs unless each exit code is one of `codes`."""
     with tempfile.TemporaryDirectory() as folder:
-        processes = [_fork(body, rank, size, folder, args, dict(env)) for rank in range(size)]
+        processes = [_fork(body, rank, size, folder, args, env, seconds) for rank in range(size)]
         codes_got = _reap(processes, seconds)
         outcomes = [Outcome(code, _read(f"{folder}/output{rank}"), _value(folder, rank))
                     for rank, code in enumerate(codes_got)]
@@ -99,7 +100,7 @@ def leftovers():
     return [name for name in os.listdir("/dev/shm") if "ring" in name]
 
 
-def _fork(body, rank, size, folder, args, env):
+def _fork(body, rank, size, folder, args, env, seconds):
     sys.stdout.flush()
     sys.stderr.flush()
     process = os.fork()
@@ -112,6 +113,7 @@ def _fork(body, rank, size, folder, args, env):
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.environ.update(env)
+        faulthandler.dump_traceback_later(seconds * 0.9)
         value = body(rank, size, f"{folder}/store", *args)
         with open(f"{folder}/value{rank}", "wb") as file:
             pickle.dump(value, file)

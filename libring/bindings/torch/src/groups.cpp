@@ -16,22 +16,33 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupRing::of_some_ranks(ring_comm *com
 }
 
 #if RING_TORCH_FROM(9)
+// Lists that begin alike have one colour: that they are equal is asked of all who gave it.
+static bool lists_are_equal(ring_comm *part, const std::vector<int> &ranks)
+{
+    uint64_t own = ranks.size();
+    for (int rank : ranks)
+        own = own * 1000003 + rank;
+    std::vector<uint64_t> all(ring_comm_size(part));
+    check(ring_all_gather(&own, all.data(), 1, RING_UINT64, part, nullptr));
+    return all.size() == ranks.size() &&
+           std::all_of(all.begin(), all.end(), [own](uint64_t other) { return other == own; });
+}
+
 c10::intrusive_ptr<c10d::Backend>
 ProcessGroupRing::split(const c10::intrusive_ptr<c10d::Store> &, const std::vector<int> &ranks,
                         const c10::intrusive_ptr<BaseOptions> &options)
 {
     const auto own = std::find(ranks.begin(), ranks.end(), rank_);
-    // Lists that hold the same rank would be one group to some and two to others.
     const int colour = own == ranks.end() ? RING_SPLIT_NONE : ranks[0];
     ring_comm *part = nullptr;
     check(ring_comm_split(Communicator::Use(communicator_), colour, own - ranks.begin(), &part));
     if (!part)
         return {};
     auto group = of_some_ranks(part, options ? options->timeout : timeout_.load());
-    TORCH_CHECK(group->getSize() == int(ranks.size()), "ring: rank ", rank_, " split off ",
-                ranks.size(), " ranks, of which ", group->getSize(),
-                " gave the same list: the lists of all ranks must be equal, or have no rank in "
-                "common");
+    const bool equal = lists_are_equal(part, ranks);
+    TORCH_CHECK(equal, "ring: rank ", rank_, " split off ", ranks.size(),
+                " ranks, and another one of them gave another list: the lists of all ranks must be "
+                "equal, or have no rank in common");
     return group;
 }
 
