@@ -167,8 +167,8 @@ WorkPtr ProcessGroupRing::reduce_scatter_tensor_coalesced(Tensors &outputs, Tens
     TORCH_CHECK(outputs.size() == inputs.size(),
                 "ring: reduce_scatter_tensor_coalesced: ", outputs.size(), " outputs and ",
                 inputs.size(), " inputs");
-    Request request{c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED, "ring:reduce_scatter_tensor",
-                    options.timeout, options.asyncOp};
+    Request request{c10d::OpType::COALESCED, "ring:reduce_scatter_tensor", options.timeout,
+                    options.asyncOp};
     std::vector<Scattered> all;
     for (size_t i = 0; i < inputs.size(); i++)
         all.push_back(scattered(request.buffers, outputs[i], inputs[i], size_, options.reduceOp));

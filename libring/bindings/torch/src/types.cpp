@@ -2,6 +2,7 @@
 #include "types.h"
 
 #include <c10/util/Exception.h>
+#include <torch/version.h>
 
 namespace ring_torch
 {
@@ -111,9 +112,15 @@ ring_op op_of_bools(c10d::ReduceOp::RedOpType op)
     }
 }
 
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 13
+using Supplement = c10d::NCCLPreMulSumSupplement;
+#else
+using Supplement = c10d::PreMulSumSupplement;
+#endif
+
 double scale_of(const c10d::ReduceOp &op)
 {
-    auto *supplement = dynamic_cast<c10d::PreMulSumSupplement *>(op.supplement_.get());
+    auto *supplement = dynamic_cast<Supplement *>(op.supplement_.get());
     TORCH_CHECK_VALUE(supplement, "ring: PREMUL_SUM without its factor");
     const at::Tensor &factor = supplement->tensor_factor;
     return factor.defined() ? factor.item<double>() : supplement->double_factor;
