@@ -37,8 +37,7 @@ int AsyncWork::sourceRank() const
 std::vector<at::Tensor> AsyncWork::result()
 {
     TORCH_CHECK(isCompleted(), "ring: the result of a Work that is under way; wait() first");
-    return operation_->result.isTensorList() ? operation_->result.toTensorVector()
-                                             : std::vector<at::Tensor>();
+    return operation_->result;
 }
 
 bool AsyncWork::wait(std::chrono::milliseconds timeout)
@@ -47,7 +46,7 @@ bool AsyncWork::wait(std::chrono::milliseconds timeout)
                                          : for_ever;
     if (!operation_->wait(seconds))
         C10_THROW_ERROR(DistBackendError,
-                        c10::str("ring: ", operation_->name, ": Timed out waiting ",
+                        c10::str("ring: ", operation_->name(), ": Timed out waiting ",
                                  timeout.count(), " ms for the call, which goes on"));
     if (auto exception = operation_->exception())
         std::rethrow_exception(exception);

@@ -28,7 +28,6 @@ ProcessGroupRing::~ProcessGroupRing()
     communicator_->destroy();
 }
 
-#if RING_TORCH_FROM(9)
 c10::intrusive_ptr<c10d::Backend::Options> ProcessGroupRing::getBackendOptions()
 {
     return c10::make_intrusive<Options>(timeout_.load());
@@ -38,7 +37,6 @@ void ProcessGroupRing::setTimeout(std::chrono::milliseconds timeout)
 {
     timeout_ = timeout;
 }
-#endif
 
 c10d::ErrorType ProcessGroupRing::getError()
 {
@@ -68,11 +66,21 @@ void ProcessGroupRing::shutdown()
     communicator_->destroy();
 }
 
+std::chrono::milliseconds ProcessGroupRing::timeout_or_own(std::chrono::milliseconds timeout) const
+{
+    return timeout == c10d::kUnsetTimeout ? timeout_.load() : timeout;
+}
+
+std::chrono::milliseconds
+ProcessGroupRing::timeout_of(const c10::intrusive_ptr<BaseOptions> &options) const
+{
+    return options ? options->timeout : timeout_.load();
+}
+
 ring_call ProcessGroupRing::options_of(const Request &request) const
 {
     ring_call options = RING_CALL_INIT;
-    auto timeout = request.timeout == c10d::kUnsetTimeout ? timeout_.load() : request.timeout;
-    options.timeout = std::chrono::duration<double>(timeout).count();
+    options.timeout = std::chrono::duration<double>(timeout_or_own(request.timeout)).count();
     if (request.async)
         options.on_done = call_has_ended;
     return options;
@@ -81,9 +89,7 @@ ring_call ProcessGroupRing::options_of(const Request &request) const
 WorkPtr ProcessGroupRing::go_on(Request &&request,
                                 const std::function<ring_status(Starter &)> &calls)
 {
-    auto operation = std::make_shared<Operation>(communicator_,
-                                                 c10::str("rank ", rank_, " of ", size_, ": ",
-                                                          request.title));
+    auto operation = std::make_shared<Operation>(communicator_, request.title, rank_, size_);
     operation->on_end = profiled(request.title, request.inputs);
     operation->buffers = std::move(request.buffers);
     operation->result = std::move(request.result);
@@ -102,9 +108,7 @@ WorkPtr ProcessGroupRing::go_on(Request &&request,
 
 WorkPtr ProcessGroupRing::barrier(const c10d::BarrierOptions &options)
 {
-    sequence_++;
     Request request{c10d::OpType::BARRIER, "ring:barrier", options.timeout, options.asyncOp};
-    request.result = Tensors();
     return run(std::move(request), [](ring_comm *comm, Starter &starter) {
         return ring_barrier(comm, starter.next());
     });

@@ -15,20 +15,15 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
-#include <torch/version.h>
 
 #include "call_buffers.h"
 #include "communicator.h"
 #include "memory.h"
 #include "operation.h"
 
-// Whether the headers are those of torch 2.`minor` or newer.
-#define RING_TORCH_FROM(minor) (TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= minor)
-
 namespace ring_torch
 {
 
-using Tensors = std::vector<at::Tensor>;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
 /// One operation of c10d before its start.
@@ -39,7 +34,7 @@ struct Request {
     bool async = true;
     CallBuffers buffers = {}; // what the calls use
     Tensors inputs = {};      // for profilers
-    c10::IValue result = {};  // of the future
+    Tensors result = {};      // of the future
 };
 
 /// Gives each libring call of an operation its options; a call that is to go on gets a handle.
@@ -81,13 +76,14 @@ class Starter
 /// error. It is copied where requests are coalesced, so it holds what it uses by value.
 using Calls = std::function<ring_status(ring_comm *, Starter &)>;
 
-/// Makes calls that start together: `calls` returns the first error among those that were refused.
-template <class Function> ring_status together(Function &&calls)
+/// Makes calls that start together: call(x) for each x of `all`, up to the first that is refused.
+template <class All, class Function> ring_status together(const All &all, Function &&call)
 {
     ring_status status = ring_group_start();
     if (status != RING_OK)
         return status;
-    status = calls();
+    for (auto each = all.begin(); each != all.end() && status == RING_OK; ++each)
+        status = call(*each);
     const ring_status ended = ring_group_end();
     return status == RING_OK ? ended : status;
 }
@@ -136,7 +132,6 @@ class ProcessGroupRing : public c10d::Backend
     {
         return sequence_;
     }
-#if RING_TORCH_FROM(9)
     c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override;
     void setTimeout(std::chrono::milliseconds timeout) override;
 
@@ -153,7 +148,6 @@ class ProcessGroupRing : public c10d::Backend
     c10::intrusive_ptr<c10d::Backend> merge(const c10::intrusive_ptr<c10d::Store> &store,
                                             const c10::intrusive_ptr<BaseOptions> &options,
                                             const int &rank, const int &size) override;
-#endif
 #if RING_TORCH_FROM(10)
     bool supportsShrinking() const override
     {
@@ -229,11 +223,15 @@ class ProcessGroupRing : public c10d::Backend
   private:
     c10::intrusive_ptr<c10d::Backend> of_some_ranks(ring_comm *comm,
                                                     std::chrono::milliseconds timeout);
-    /// Starts the calls of a request. One that is not async has ended when this returns, with null;
-    /// so does one that is coalesced, whose end belongs to endCoalescing().
+    /// Starts the calls of a request, and counts it if it is a collective. One that is not async
+    /// has ended when this returns, with null; so does one that is coalesced, whose end belongs to
+    /// endCoalescing().
     template <class Function> WorkPtr run(Request &&request, Function &&calls);
     WorkPtr go_on(Request &&request, const std::function<ring_status(Starter &)> &calls);
     ring_call options_of(const Request &request) const;
+    /// That of the group where a call, or the options of a new group, have none.
+    std::chrono::milliseconds timeout_or_own(std::chrono::milliseconds timeout) const;
+    std::chrono::milliseconds timeout_of(const c10::intrusive_ptr<BaseOptions> &options) const;
     WorkPtr receive(Tensors &tensors, int peer, int tag, c10d::OpType type, const char *title);
     bool coalesces() const
     {
@@ -252,6 +250,8 @@ std::function<void()> profiled(const char *title, const Tensors &inputs);
 template <class Function> WorkPtr ProcessGroupRing::run(Request &&request, Function &&calls)
 {
     const Communicator::Use comm(communicator_);
+    if (!c10d::isP2POp(request.type))
+        sequence_++;
     if (coalesces()) {
         coalesced_->requests.push_back(std::move(request));
         coalesced_->calls.push_back(std::forward<Function>(calls));

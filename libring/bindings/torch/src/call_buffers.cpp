@@ -35,6 +35,20 @@ void check_tensor(const at::Tensor &tensor, const char *call)
                 tensor.layout(), "; only all_reduce with SUM takes sparse ones: use to_dense()");
 }
 
+const at::Tensor &only_tensor(const Tensors &tensors, const char *call, const char *which)
+{
+    TORCH_CHECK(tensors.size() == 1, "ring: ", call, " takes one ", which, " a rank, not ",
+                tensors.size());
+    check_tensor(tensors[0], call);
+    return tensors[0];
+}
+
+void check_same_type(const at::Tensor &a, const at::Tensor &b, const char *call)
+{
+    TORCH_CHECK(a.scalar_type() == b.scalar_type(), "ring: ", call, ": tensors of ",
+                a.scalar_type(), " and ", b.scalar_type(), "; all tensors of a call have one type");
+}
+
 const void *CallBuffers::input(const at::Tensor &tensor, Order order)
 {
     kept_.push_back(lies(tensor, order) ? tensor : tensor.contiguous());
@@ -74,42 +88,36 @@ void CallBuffers::add(CallBuffers &&other)
     std::move(other.steps_.begin(), other.steps_.end(), std::back_inserter(steps_));
 }
 
-void check_same_type(const at::Tensor &a, const at::Tensor &b, const char *call)
-{
-    TORCH_CHECK(a.scalar_type() == b.scalar_type(), "ring: ", call, ": tensors of ",
-                a.scalar_type(), " and ", b.scalar_type(), "; all tensors of a call have one type");
-}
-
 namespace
 {
 
-size_t block_count(const Tensors &tensors, size_t i, const char *call)
+template <class Function>
+Blocks blocks_of(const Tensors &tensors, const char *call, Function &&memory)
 {
-    check_tensor(tensors[i], call);
-    check_same_type(tensors[0], tensors[i], call);
-    return tensors[i].numel() * moved_elements(tensors[i].scalar_type()).each;
+    Blocks blocks;
+    for (const at::Tensor &tensor : tensors) {
+        check_tensor(tensor, call);
+        check_same_type(tensors[0], tensor, call);
+        blocks.counts.push_back(tensor.numel() * moved_elements(tensor.scalar_type()).each);
+        blocks.addresses.push_back(memory(tensor));
+    }
+    return blocks;
 }
 
 } // namespace
 
 Blocks input_blocks(CallBuffers &buffers, const Tensors &tensors, const char *call)
 {
-    Blocks blocks;
-    for (size_t i = 0; i < tensors.size(); i++) {
-        blocks.counts.push_back(block_count(tensors, i, call));
-        blocks.inputs.push_back(buffers.input(tensors[i], Order::index));
-    }
-    return blocks;
+    return blocks_of(tensors, call, [&](const at::Tensor &tensor) {
+        return const_cast<void *>(buffers.input(tensor, Order::index));
+    });
 }
 
 Blocks output_blocks(CallBuffers &buffers, const Tensors &tensors, const char *call)
 {
-    Blocks blocks;
-    for (size_t i = 0; i < tensors.size(); i++) {
-        blocks.counts.push_back(block_count(tensors, i, call));
-        blocks.outputs.push_back(buffers.output(tensors[i], Order::index));
-    }
-    return blocks;
+    return blocks_of(tensors, call, [&](const at::Tensor &tensor) {
+        return buffers.output(tensor, Order::index);
+    });
 }
 
 bool is_one_buffer(const Tensors &tensors)

@@ -18,6 +18,14 @@ using Tensors = std::vector<at::Tensor>;
 /// Refuses what the backend cannot take, before anything is sent: tensors off the CPU, sparse ones.
 void check_tensor(const at::Tensor &tensor, const char *call);
 
+/// The tensor of a list that has no other, checked; else it is refused.
+/// @param which  for messages: "input tensor".
+const at::Tensor &only_tensor(const Tensors &tensors, const char *call,
+                              const char *which = "tensor");
+
+/// Refuses tensors of different types.
+void check_same_type(const at::Tensor &a, const at::Tensor &b, const char *call);
+
 /// How the elements of a tensor lie matters to calls that combine them one by one only by where
 /// each is; to calls that move them it is the order of the tensor that counts.
 enum class Order {
@@ -36,11 +44,6 @@ class CallBuffers
     void *output(const at::Tensor &tensor, Order order);
     /// Memory that is read and written.
     void *in_place(const at::Tensor &tensor, Order order);
-    /// Keeps a tensor until the call has ended.
-    void keep(at::Tensor tensor)
-    {
-        kept_.push_back(std::move(tensor));
-    }
     /// To be done once when the call has ended well, after what was added before.
     void afterwards(std::function<void()> step)
     {
@@ -58,8 +61,7 @@ class CallBuffers
 /// One list of tensors as the blocks of a list call of libring: an address and a number of elements
 /// each.
 struct Blocks {
-    std::vector<const void *> inputs; // of a list that is read
-    std::vector<void *> outputs;      // of a list that is written
+    std::vector<void *> addresses;
     std::vector<size_t> counts;
 };
 
@@ -69,9 +71,6 @@ Blocks output_blocks(CallBuffers &buffers, const Tensors &tensors, const char *c
 
 /// @return whether the tensors are equal parts, one behind the other, of one memory.
 bool is_one_buffer(const Tensors &tensors);
-
-/// Refuses tensors of different types.
-void check_same_type(const at::Tensor &a, const at::Tensor &b, const char *call);
 
 } // namespace ring_torch
 

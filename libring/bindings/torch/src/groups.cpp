@@ -15,7 +15,6 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupRing::of_some_ranks(ring_comm *com
                                                  timeout);
 }
 
-#if RING_TORCH_FROM(9)
 // Lists that begin alike have one colour: that they are equal is asked of all who gave it.
 static bool lists_are_equal(ring_comm *part, const std::vector<int> &ranks)
 {
@@ -38,7 +37,7 @@ ProcessGroupRing::split(const c10::intrusive_ptr<c10d::Store> &, const std::vect
     check(ring_comm_split(Communicator::Use(communicator_), colour, own - ranks.begin(), &part));
     if (!part)
         return {};
-    auto group = of_some_ranks(part, options ? options->timeout : timeout_.load());
+    auto group = of_some_ranks(part, timeout_of(options));
     const bool equal = lists_are_equal(part, ranks);
     TORCH_CHECK(equal, "ring: rank ", rank_, " split off ", ranks.size(),
                 " ranks, and another one of them gave another list: the lists of all ranks must be "
@@ -51,10 +50,8 @@ ProcessGroupRing::merge(const c10::intrusive_ptr<c10d::Store> &store,
                         const c10::intrusive_ptr<BaseOptions> &options, const int &rank,
                         const int &size)
 {
-    return c10::make_intrusive<ProcessGroupRing>(store, rank, size,
-                                                 options ? options->timeout : timeout_.load());
+    return c10::make_intrusive<ProcessGroupRing>(store, rank, size, timeout_of(options));
 }
-#endif
 
 #if RING_TORCH_FROM(10)
 c10::intrusive_ptr<c10d::Backend>
@@ -71,7 +68,7 @@ ProcessGroupRing::shrink(const std::vector<int64_t> &excluded, int flags,
     if (ring_comm_status(comm) != RING_OK && !rest)
         status = ring_comm_shrink(comm, &rest);
     check(status);
-    auto group = of_some_ranks(rest, options ? options->timeout : timeout_.load());
+    auto group = of_some_ranks(rest, timeout_of(options));
     TORCH_CHECK(group->getSize() == size_ - int(left_out.size()), "ring: rank ", rank_, " of ",
                 size_, " left out ", left_out.size(), " ranks, but ", group->getSize(),
                 " ranks are left: name each lost rank, and no other");

@@ -5,21 +5,9 @@
 namespace ring_torch
 {
 
-namespace
-{
-
-const at::Tensor &only(const Tensors &tensors, const char *call)
-{
-    TORCH_CHECK(tensors.size() == 1, "ring: ", call, " takes one tensor, not ", tensors.size());
-    check_tensor(tensors[0], call);
-    return tensors[0];
-}
-
-} // namespace
-
 WorkPtr ProcessGroupRing::send(Tensors &tensors, int peer, int tag)
 {
-    const at::Tensor &tensor = only(tensors, "send");
+    const at::Tensor &tensor = only_tensor(tensors, "send");
     Request request{c10d::OpType::SEND, "ring:send"};
     const Elements elements = moved_elements(tensor.scalar_type());
     const void *src = request.buffers.input(tensor, Order::index);
@@ -45,7 +33,7 @@ WorkPtr ProcessGroupRing::recvAnysource(Tensors &tensors, int tag)
 WorkPtr ProcessGroupRing::receive(Tensors &tensors, int peer, int tag, c10d::OpType type,
                                   const char *title)
 {
-    const at::Tensor &tensor = only(tensors, "recv");
+    const at::Tensor &tensor = only_tensor(tensors, "recv");
     Request request{type, title};
     const Elements elements = moved_elements(tensor.scalar_type());
     void *dst = request.buffers.output(tensor, Order::index);
@@ -69,25 +57,17 @@ WorkPtr ProcessGroupRing::endCoalescing()
     TORCH_CHECK(coalesces(), "ring: endCoalescing without startCoalescing in this thread");
     auto coalesced = std::exchange(coalesced_, nullptr);
     Request all{c10d::OpType::COALESCED, "ring:coalesced"};
-    Tensors results;
     for (Request &request : coalesced->requests) {
         all.timeout = std::max(all.timeout, request.timeout);
         all.buffers.add(std::move(request.buffers));
         all.inputs.insert(all.inputs.end(), request.inputs.begin(), request.inputs.end());
-        if (request.result.isTensorList())
-            for (const at::Tensor &tensor : request.result.toTensorVector())
-                results.push_back(tensor);
+        all.result.insert(all.result.end(), request.result.begin(), request.result.end());
     }
-    all.result = std::move(results);
     const Communicator::Use comm(communicator_);
     return go_on(std::move(all), [&](Starter &starter) {
-        return together([&] {
-            ring_status status = RING_OK;
-            for (size_t i = 0; i < coalesced->calls.size() && status == RING_OK; i++) {
-                Starter own = starter; // options that a call sets are its own
-                status = coalesced->calls[i](comm, own);
-            }
-            return status;
+        return together(coalesced->calls, [&](const Calls &calls) {
+            Starter own = starter; // options that a call sets are its own
+            return calls(comm, own);
         });
     });
 }

@@ -31,7 +31,7 @@ std::string text_of(int rank, const std::vector<int> &missing, bool all, int64_t
 void ProcessGroupRing::monitoredBarrier(const c10d::BarrierOptions &options, bool wait_all_ranks)
 {
     sequence_++;
-    const auto timeout = options.timeout == c10d::kUnsetTimeout ? timeout_.load() : options.timeout;
+    const auto timeout = timeout_or_own(options.timeout);
     std::vector<int> missing(size_);
     int count = 0;
     const ring_status status = ring_barrier_probe(Communicator::Use(communicator_),

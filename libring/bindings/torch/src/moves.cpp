@@ -10,14 +10,6 @@ namespace ring_torch
 namespace
 {
 
-const at::Tensor &only(const Tensors &tensors, const char *call, const char *which)
-{
-    TORCH_CHECK(tensors.size() == 1, "ring: ", call, " takes one ", which, " tensor a rank, not ",
-                tensors.size());
-    check_tensor(tensors[0], call);
-    return tensors[0];
-}
-
 const Tensors &only_list(const std::vector<Tensors> &lists, int ranks, const char *call,
                          const char *which)
 {
@@ -63,6 +55,28 @@ ring_status start(const Gathered &g, ring_comm *comm, Starter &starter)
     return ring_all_gather(g.input, g.output, g.count, g.dtype, comm, starter.next());
 }
 
+// The same into a list of tensors, one for each rank, which may differ in length.
+struct GatheredList {
+    const void *input;
+    Blocks outputs;
+    ring_dtype dtype;
+};
+
+GatheredList gathered_list(CallBuffers &buffers, const Tensors &outputs, const at::Tensor &input,
+                           const char *call)
+{
+    check_tensor(input, call);
+    check_same_type(input, outputs[0], call);
+    return {buffers.input(input, Order::index), output_blocks(buffers, outputs, call),
+            moved_elements(input.scalar_type()).dtype};
+}
+
+ring_status start(const GatheredList &g, ring_comm *comm, Starter &starter)
+{
+    return ring_all_gather_list(g.input, g.outputs.addresses.data(), g.outputs.counts.data(),
+                                g.dtype, comm, starter.next());
+}
+
 // Rows of the first dimension as elements of libring. [ranks] each.
 struct Splits {
     std::vector<size_t> counts, displs;
@@ -86,7 +100,7 @@ Splits splits_of(const std::vector<int64_t> &rows, const at::Tensor &tensor, int
 
 WorkPtr ProcessGroupRing::broadcast(Tensors &tensors, const c10d::BroadcastOptions &options)
 {
-    const at::Tensor &tensor = only(tensors, "broadcast", "input");
+    const at::Tensor &tensor = only_tensor(tensors, "broadcast", "input tensor");
     Request request{c10d::OpType::BROADCAST, "ring:broadcast", options.timeout, options.asyncOp};
     const Elements elements = moved_elements(tensor.scalar_type());
     const int root = int(options.rootRank);
@@ -96,7 +110,6 @@ WorkPtr ProcessGroupRing::broadcast(Tensors &tensors, const c10d::BroadcastOptio
     const size_t count = tensor.numel() * elements.each;
     request.inputs = tensors;
     request.result = tensors;
-    sequence_++;
     return run(std::move(request), [=](ring_comm *comm, Starter &starter) {
         return ring_broadcast(src, dst, count, elements.dtype, root, comm, starter.next());
     });
@@ -108,28 +121,22 @@ WorkPtr ProcessGroupRing::allgather(std::vector<Tensors> &outputs, Tensors &inpu
                                     const c10d::AllgatherOptions &options)
 {
     const char *call = "all_gather";
-    const at::Tensor &input = only(inputs, call, "input");
+    const at::Tensor &input = only_tensor(inputs, call, "input tensor");
     const Tensors &list = only_list(outputs, size_, call, "output");
-    check_same_type(input, list[0], call);
     TORCH_CHECK(input.numel() == list[rank_].numel(), "ring: ", call, ": the input has ",
                 input.numel(), " elements, this rank's tensor of the output list ",
                 list[rank_].numel());
     Request request{c10d::OpType::ALLGATHER, "ring:all_gather", options.timeout, options.asyncOp};
-    const Elements elements = moved_elements(input.scalar_type());
-    const void *src = request.buffers.input(input, Order::index);
-    Blocks blocks = output_blocks(request.buffers, list, call);
+    GatheredList g = gathered_list(request.buffers, list, input, call);
     const bool even = is_one_buffer(list);
     request.inputs = inputs;
     request.result = list;
-    sequence_++;
-    return run(std::move(request),
-               [=, blocks = std::move(blocks)](ring_comm *comm, Starter &starter) {
-                   if (even)
-                       return ring_all_gather(src, blocks.outputs[0], blocks.counts[0],
-                                              elements.dtype, comm, starter.next());
-                   return ring_all_gather_list(src, blocks.outputs.data(), blocks.counts.data(),
-                                               elements.dtype, comm, starter.next());
-               });
+    return run(std::move(request), [even, g = std::move(g)](ring_comm *comm, Starter &starter) {
+        if (!even)
+            return start(g, comm, starter);
+        return start(Gathered{g.input, g.outputs.addresses[0], g.outputs.counts[0], g.dtype}, comm,
+                     starter);
+    });
 }
 
 WorkPtr ProcessGroupRing::_allgather_base(at::Tensor &output, at::Tensor &input,
@@ -139,8 +146,7 @@ WorkPtr ProcessGroupRing::_allgather_base(at::Tensor &output, at::Tensor &input,
                     options.asyncOp};
     const Gathered g = gathered(request.buffers, output, input, size_);
     request.inputs = {input};
-    request.result = Tensors{output};
-    sequence_++;
+    request.result = {output};
     return run(std::move(request),
                [g](ring_comm *comm, Starter &starter) { return start(g, comm, starter); });
 }
@@ -158,14 +164,8 @@ WorkPtr ProcessGroupRing::allgather_into_tensor_coalesced(Tensors &outputs, Tens
         all.push_back(gathered(request.buffers, outputs[i], inputs[i], size_));
     request.inputs = inputs;
     request.result = outputs;
-    sequence_++;
     return run(std::move(request), [all = std::move(all)](ring_comm *comm, Starter &starter) {
-        return together([&] {
-            ring_status status = RING_OK;
-            for (size_t i = 0; i < all.size() && status == RING_OK; i++)
-                status = start(all[i], comm, starter);
-            return status;
-        });
+        return together(all, [&](const auto &each) { return start(each, comm, starter); });
     });
 }
 
@@ -178,9 +178,7 @@ WorkPtr ProcessGroupRing::allgather_coalesced(std::vector<Tensors> &outputs, Ten
                 " output lists for ", size_, " ranks");
     Request request{c10d::OpType::ALLGATHER_COALESCED, "ring:all_gather", options.timeout,
                     options.asyncOp};
-    std::vector<const void *> srcs;
-    std::vector<Blocks> all;
-    std::vector<ring_dtype> dtypes;
+    std::vector<GatheredList> all;
     for (size_t i = 0; i < inputs.size(); i++) {
         Tensors list;
         for (const Tensors &of_rank : outputs) {
@@ -190,23 +188,11 @@ WorkPtr ProcessGroupRing::allgather_coalesced(std::vector<Tensors> &outputs, Ten
                         " has ", of_rank[i].numel(), " elements, the input ", inputs[i].numel());
             list.push_back(of_rank[i]);
         }
-        check_tensor(inputs[i], call);
-        check_same_type(inputs[i], list[0], call);
-        srcs.push_back(request.buffers.input(inputs[i], Order::index));
-        all.push_back(output_blocks(request.buffers, list, call));
-        dtypes.push_back(moved_elements(inputs[i].scalar_type()).dtype);
+        all.push_back(gathered_list(request.buffers, list, inputs[i], call));
     }
     request.inputs = inputs;
-    request.result = Tensors();
-    sequence_++;
-    return run(std::move(request), [=](ring_comm *comm, Starter &starter) {
-        return together([&] {
-            ring_status status = RING_OK;
-            for (size_t i = 0; i < all.size() && status == RING_OK; i++)
-                status = ring_all_gather_list(srcs[i], all[i].outputs.data(), all[i].counts.data(),
-                                              dtypes[i], comm, starter.next());
-            return status;
-        });
+    return run(std::move(request), [all = std::move(all)](ring_comm *comm, Starter &starter) {
+        return together(all, [&](const auto &each) { return start(each, comm, starter); });
     });
 }
 
@@ -214,14 +200,13 @@ WorkPtr ProcessGroupRing::gather(std::vector<Tensors> &outputs, Tensors &inputs,
                                  const c10d::GatherOptions &options)
 {
     const char *call = "gather";
-    const at::Tensor &input = only(inputs, call, "input");
+    const at::Tensor &input = only_tensor(inputs, call, "input tensor");
     const int root = int(options.rootRank);
     Request request{c10d::OpType::GATHER, "ring:gather", options.timeout, options.asyncOp};
     const Elements elements = moved_elements(input.scalar_type());
     const void *src = request.buffers.input(input, Order::index);
     const size_t count = input.numel() * elements.each;
     Blocks blocks;
-    request.result = Tensors();
     if (rank_ == root) {
         const Tensors &list = only_list(outputs, size_, call, "output");
         check_same_type(input, list[0], call);
@@ -231,19 +216,18 @@ WorkPtr ProcessGroupRing::gather(std::vector<Tensors> &outputs, Tensors &inputs,
         check_no_list(outputs, call, "output");
     }
     request.inputs = inputs;
-    sequence_++;
-    return run(std::move(request),
-               [=, blocks = std::move(blocks)](ring_comm *comm, Starter &starter) {
-                   return ring_gather_list(src, count, blocks.outputs.data(), blocks.counts.data(),
-                                           elements.dtype, root, comm, starter.next());
-               });
+    return run(std::move(request), [=, blocks = std::move(blocks)](ring_comm *comm,
+                                                                   Starter &starter) {
+        return ring_gather_list(src, count, blocks.addresses.data(), blocks.counts.data(),
+                                elements.dtype, root, comm, starter.next());
+    });
 }
 
 WorkPtr ProcessGroupRing::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
                                   const c10d::ScatterOptions &options)
 {
     const char *call = "scatter";
-    const at::Tensor &output = only(outputs, call, "output");
+    const at::Tensor &output = only_tensor(outputs, call, "output tensor");
     const int root = int(options.rootRank);
     Request request{c10d::OpType::SCATTER, "ring:scatter", options.timeout, options.asyncOp};
     const Elements elements = moved_elements(output.scalar_type());
@@ -259,11 +243,10 @@ WorkPtr ProcessGroupRing::scatter(Tensors &outputs, std::vector<Tensors> &inputs
     void *dst = request.buffers.output(output, Order::index);
     const size_t count = output.numel() * elements.each;
     request.result = outputs;
-    sequence_++;
     return run(std::move(request),
                [=, blocks = std::move(blocks)](ring_comm *comm, Starter &starter) {
-                   return ring_scatter_list(blocks.inputs.data(), blocks.counts.data(), dst, count,
-                                            elements.dtype, root, comm, starter.next());
+                   return ring_scatter_list(blocks.addresses.data(), blocks.counts.data(), dst,
+                                            count, elements.dtype, root, comm, starter.next());
                });
 }
 
@@ -285,8 +268,7 @@ WorkPtr ProcessGroupRing::alltoall_base(at::Tensor &output, at::Tensor &input,
     void *dst = request.buffers.output(output, Order::index);
     const bool even = input_splits.empty() && output_splits.empty();
     request.inputs = {input};
-    request.result = Tensors{output};
-    sequence_++;
+    request.result = {output};
     return run(std::move(request), [=, from = std::move(from),
                                     to = std::move(to)](ring_comm *comm, Starter &starter) {
         if (even && from.counts[0] == to.counts[0])
@@ -310,10 +292,9 @@ WorkPtr ProcessGroupRing::alltoall(Tensors &outputs, Tensors &inputs,
     const ring_dtype dtype = moved_elements(inputs[0].scalar_type()).dtype;
     request.inputs = inputs;
     request.result = outputs;
-    sequence_++;
     return run(std::move(request), [=, from = std::move(from),
                                     to = std::move(to)](ring_comm *comm, Starter &starter) {
-        return ring_all_to_all_list(from.inputs.data(), from.counts.data(), to.outputs.data(),
+        return ring_all_to_all_list(from.addresses.data(), from.counts.data(), to.addresses.data(),
                                     to.counts.data(), dtype, comm, starter.next());
     });
 }

@@ -47,11 +47,16 @@ ring_status Operation::calls_ended(double seconds)
     return first;
 }
 
+std::string Operation::name() const
+{
+    return c10::str("rank ", rank_, " of ", ranks_, ": ", title_);
+}
+
 void Operation::require_this_process() const
 {
     if (!is_of_this_process())
         C10_THROW_ERROR(DistBackendError,
-                        "ring: " + name +
+                        "ring: " + name() +
                             ": the call is of the parent process; a forked child has no part in "
                             "it");
 }
@@ -145,7 +150,7 @@ c10::intrusive_ptr<c10::ivalue::Future> Operation::future()
     std::unique_lock lock(mutex_);
     if (future_)
         return future_;
-    future_ = c10::make_intrusive<c10::ivalue::Future>(result.type());
+    future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::ofTensors());
     if (state_ != ended)
         return future_;
     if (exception_)

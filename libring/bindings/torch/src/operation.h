@@ -23,18 +23,20 @@ namespace ring_torch
 class Operation
 {
   public:
-    /// @param name  for messages: "rank 1 of 2: all_reduce".
-    Operation(std::shared_ptr<Communicator> communicator, std::string name)
-        : name(std::move(name)), communicator_(std::move(communicator))
+    /// @param title  of the call, static.
+    Operation(std::shared_ptr<Communicator> communicator, const char *title, int rank, int ranks)
+        : communicator_(std::move(communicator)), title_(title), rank_(rank), ranks_(ranks)
     {
     }
     ~Operation();
 
-    const std::string name;
     CallBuffers buffers;
-    c10::IValue result; // of the future: the output tensors
+    Tensors result; // of the future
     /// Called once, when it has ended (the end of a profiler's range).
     std::function<void()> on_end;
+
+    /// For messages: "rank 1 of 2: ring:all_reduce".
+    std::string name() const;
 
     /// A place for the handle of one more libring call; addresses stay.
     ring_work **add_handle()
@@ -82,6 +84,8 @@ class Operation
     void end(ring_status status);
 
     std::shared_ptr<Communicator> communicator_;
+    const char *const title_;
+    const int rank_, ranks_;
     std::deque<ring_work *> handles_;
     std::deque<ring_envelope> envelopes_;
     const Owner owner_;

@@ -8,14 +8,6 @@ namespace ring_torch
 namespace
 {
 
-const at::Tensor &only(const Tensors &tensors, const char *call)
-{
-    TORCH_CHECK(tensors.size() == 1, "ring: ", call, " takes one tensor a rank, not ",
-                tensors.size());
-    check_tensor(tensors[0], call);
-    return tensors[0];
-}
-
 struct InPlace {
     void *memory;
     size_t count;
@@ -27,6 +19,12 @@ InPlace in_place(CallBuffers &buffers, const at::Tensor &tensor, const c10d::Red
     const Reduction reduction = reduction_of(op, tensor.scalar_type());
     return {buffers.in_place(tensor, Order::memory), tensor.numel() * reduction.elements.each,
             reduction};
+}
+
+ring_status start(const InPlace &p, ring_comm *comm, Starter &starter)
+{
+    return ring_all_reduce(p.memory, p.memory, p.count, p.reduction.elements.dtype, p.reduction.op,
+                           comm, starter.next(p.reduction));
 }
 
 // A reduction of `input`, [ranks * count], into `output`, [count].
@@ -64,16 +62,13 @@ WorkPtr ProcessGroupRing::allreduce(Tensors &tensors, const c10d::AllreduceOptio
 {
     if (tensors.size() == 1 && tensors[0].is_sparse())
         return allreduce_sparse(tensors, options);
-    const at::Tensor &tensor = only(tensors, "all_reduce");
+    const at::Tensor &tensor = only_tensor(tensors, "all_reduce");
     Request request{c10d::OpType::ALLREDUCE, "ring:all_reduce", options.timeout, options.asyncOp};
     const InPlace p = in_place(request.buffers, tensor, options.reduceOp);
     request.inputs = tensors;
     request.result = tensors;
-    sequence_++;
-    return run(std::move(request), [p](ring_comm *comm, Starter &starter) {
-        return ring_all_reduce(p.memory, p.memory, p.count, p.reduction.elements.dtype,
-                               p.reduction.op, comm, starter.next(p.reduction));
-    });
+    return run(std::move(request),
+               [p](ring_comm *comm, Starter &starter) { return start(p, comm, starter); });
 }
 
 WorkPtr ProcessGroupRing::allreduce_coalesced(Tensors &tensors,
@@ -88,23 +83,14 @@ WorkPtr ProcessGroupRing::allreduce_coalesced(Tensors &tensors,
     }
     request.inputs = tensors;
     request.result = tensors;
-    sequence_++;
     return run(std::move(request), [all = std::move(all)](ring_comm *comm, Starter &starter) {
-        return together([&] {
-            ring_status status = RING_OK;
-            for (size_t i = 0; i < all.size() && status == RING_OK; i++) {
-                const InPlace &p = all[i];
-                status = ring_all_reduce(p.memory, p.memory, p.count, p.reduction.elements.dtype,
-                                         p.reduction.op, comm, starter.next(p.reduction));
-            }
-            return status;
-        });
+        return together(all, [&](const auto &each) { return start(each, comm, starter); });
     });
 }
 
 WorkPtr ProcessGroupRing::reduce(Tensors &tensors, const c10d::ReduceOptions &options)
 {
-    const at::Tensor &tensor = only(tensors, "reduce");
+    const at::Tensor &tensor = only_tensor(tensors, "reduce");
     Request request{c10d::OpType::REDUCE, "ring:reduce", options.timeout, options.asyncOp};
     const int root = int(options.rootRank);
     const Reduction reduction = reduction_of(options.reduceOp, tensor.scalar_type());
@@ -113,7 +99,6 @@ WorkPtr ProcessGroupRing::reduce(Tensors &tensors, const c10d::ReduceOptions &op
     const size_t count = tensor.numel() * reduction.elements.each;
     request.inputs = tensors;
     request.result = tensors;
-    sequence_++;
     return run(std::move(request), [=](ring_comm *comm, Starter &starter) {
         return ring_reduce(src, dst, count, reduction.elements.dtype, reduction.op, root, comm,
                            starter.next(reduction));
@@ -125,7 +110,7 @@ WorkPtr ProcessGroupRing::reduce_scatter(Tensors &outputs, std::vector<Tensors> 
                                          const c10d::ReduceScatterOptions &options)
 {
     const char *call = "reduce_scatter";
-    const at::Tensor &output = only(outputs, call);
+    const at::Tensor &output = only_tensor(outputs, call);
     TORCH_CHECK(inputs.size() == 1 && inputs[0].size() == size_t(size_), "ring: ", call,
                 ": the input is one list with a tensor for each of the ", size_, " ranks");
     Request request{c10d::OpType::REDUCE_SCATTER, "ring:reduce_scatter", options.timeout,
@@ -139,12 +124,11 @@ WorkPtr ProcessGroupRing::reduce_scatter(Tensors &outputs, std::vector<Tensors> 
     void *dst = request.buffers.output(output, Order::index);
     request.inputs = inputs[0];
     request.result = outputs;
-    sequence_++;
     return run(std::move(request),
                [=, blocks = std::move(blocks)](ring_comm *comm, Starter &starter) {
-                   return ring_reduce_scatter_list(blocks.inputs.data(), blocks.counts.data(), dst,
-                                                   reduction.elements.dtype, reduction.op, comm,
-                                                   starter.next(reduction));
+                   return ring_reduce_scatter_list(blocks.addresses.data(), blocks.counts.data(),
+                                                   dst, reduction.elements.dtype, reduction.op,
+                                                   comm, starter.next(reduction));
                });
 }
 
@@ -155,8 +139,7 @@ WorkPtr ProcessGroupRing::_reduce_scatter_base(at::Tensor &output, at::Tensor &i
                     options.timeout, options.asyncOp};
     const Scattered s = scattered(request.buffers, output, input, size_, options.reduceOp);
     request.inputs = {input};
-    request.result = Tensors{output};
-    sequence_++;
+    request.result = {output};
     return run(std::move(request),
                [s](ring_comm *comm, Starter &starter) { return start(s, comm, starter); });
 }
@@ -174,14 +157,8 @@ WorkPtr ProcessGroupRing::reduce_scatter_tensor_coalesced(Tensors &outputs, Tens
         all.push_back(scattered(request.buffers, outputs[i], inputs[i], size_, options.reduceOp));
     request.inputs = inputs;
     request.result = outputs;
-    sequence_++;
     return run(std::move(request), [all = std::move(all)](ring_comm *comm, Starter &starter) {
-        return together([&] {
-            ring_status status = RING_OK;
-            for (size_t i = 0; i < all.size() && status == RING_OK; i++)
-                status = start(all[i], comm, starter);
-            return status;
-        });
+        return together(all, [&](const auto &each) { return start(each, comm, starter); });
     });
 }
 

@@ -47,7 +47,6 @@ WorkPtr ProcessGroupRing::allreduce_sparse(Tensors &tensors, const c10d::Allredu
                                            own.options())
                          .coalesce();
     tensors[0].copy_(sum);
-    sequence_++;
     Request request{c10d::OpType::_ALLREDUCE_SPARSE, "ring:all_reduce_sparse", options.timeout,
                     options.asyncOp};
     request.result = tensors;

@@ -2,7 +2,6 @@
 #include "types.h"
 
 #include <c10/util/Exception.h>
-#include <torch/version.h>
 
 namespace ring_torch
 {
@@ -112,10 +111,10 @@ ring_op op_of_bools(c10d::ReduceOp::RedOpType op)
     }
 }
 
-#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 13
-using Supplement = c10d::NCCLPreMulSumSupplement;
-#else
+#if RING_TORCH_FROM(13)
 using Supplement = c10d::PreMulSumSupplement;
+#else
+using Supplement = c10d::NCCLPreMulSumSupplement;
 #endif
 
 double scale_of(const c10d::ReduceOp &op)

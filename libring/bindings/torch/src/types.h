@@ -7,8 +7,12 @@
 #include <optional>
 
 #include <torch/csrc/distributed/c10d/Types.hpp>
+#include <torch/version.h>
 
 #include "ring/ring.h"
+
+// Whether the headers are those of torch 2.`minor` or newer.
+#define RING_TORCH_FROM(minor) (TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= minor)
 
 namespace ring_torch
 {
