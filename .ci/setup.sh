@@ -52,7 +52,7 @@ build() {
 # install_torch: a virtual environment with torch in build/torch; sets RING_PYTHON.
 install_torch() {
     local folder=$root/build/torch
-    need g++ python3-dev python3-venv
+    need python3-dev python3-venv
     RING_PYTHON=$folder/bin/python
     [ -f "$folder/complete" ] && return
     say "installing torch in build/torch"

@@ -29,7 +29,7 @@ typedef struct plan {
     long moment; /* of the survivor's UCX when the peer dies: 2 * call, or 2 * call + 1 after it */
 } plan;
 
-/** What the ranks tell the test, at the start of the board's data. */
+/** Findings of the ranks for the test, at the start of the board's data. */
 typedef struct findings {
     pid_t pids[RANKS];
     bool struck, ended;

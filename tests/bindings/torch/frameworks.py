@@ -61,6 +61,18 @@ def shard_loader():
     return DataLoader(data, BATCH, sampler=DistributedSampler(data, shuffle=False))
 
 
+def train(model, optimizer, loader, backward):
+    """PyTorch's loop, with the framework's backward. @return the losses"""
+    losses = []
+    for batch in loader:
+        loss = loss_of(model, batch)
+        optimizer.zero_grad()
+        backward(loss)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
 def run_deepspeed(backend, _):
     """ZeRO-2 with the optimizer's states and the gradients sharded."""
     import deepspeed
@@ -117,14 +129,7 @@ def run_fabric(backend, _):
     fabric.launch()
     model = make_model()
     model, optimizer = fabric.setup(model, torch.optim.Adam(model.parameters(), 1e-2))
-    losses = []
-    for batch in fabric.setup_dataloaders(make_loader()):
-        loss = loss_of(model, batch)
-        optimizer.zero_grad()
-        fabric.backward(loss)
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
+    return train(model, optimizer, fabric.setup_dataloaders(make_loader()), fabric.backward)
 
 
 def run_accelerate(backend, _):
@@ -136,14 +141,7 @@ def run_accelerate(backend, _):
     model = make_model()
     model, optimizer, loader = accelerator.prepare(
         model, torch.optim.Adam(model.parameters(), 1e-2), make_loader())
-    losses = []
-    for batch in loader:
-        loss = loss_of(model, batch)
-        optimizer.zero_grad()
-        accelerator.backward(loss)
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
+    return train(model, optimizer, loader, accelerator.backward)
 
 
 def make_language_model():
