@@ -61,7 +61,7 @@ def shard_loader():
     return DataLoader(data, BATCH, sampler=DistributedSampler(data, shuffle=False))
 
 
-def train(model, optimizer, loader, backward):
+def plain_loop(model, optimizer, loader, backward):
     """PyTorch's loop, with the framework's backward. @return the losses"""
     losses = []
     for batch in loader:
@@ -129,7 +129,8 @@ def run_fabric(backend, _):
     fabric.launch()
     model = make_model()
     model, optimizer = fabric.setup(model, torch.optim.Adam(model.parameters(), 1e-2))
-    return train(model, optimizer, fabric.setup_dataloaders(make_loader()), fabric.backward)
+    return plain_loop(model, optimizer, fabric.setup_dataloaders(make_loader()),
+                      fabric.backward)
 
 
 def run_accelerate(backend, _):
@@ -141,7 +142,7 @@ def run_accelerate(backend, _):
     model = make_model()
     model, optimizer, loader = accelerator.prepare(
         model, torch.optim.Adam(model.parameters(), 1e-2), make_loader())
-    return train(model, optimizer, loader, accelerator.backward)
+    return plain_loop(model, optimizer, loader, accelerator.backward)
 
 
 def make_language_model():
