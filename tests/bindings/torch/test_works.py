@@ -154,7 +154,28 @@ def forks_with_works(rank, size, store):
         future.wait()
 
 
+# Threads of rank 0 wait for messages that never come while it destroys the group.
+def destroyed_beside_waits(rank, size, store):
+    for i in range(30):
+        ranks.start(rank, size, f"{store}{i}")
+        works = [dist.irecv(torch.ones(1), 1, tag=tag) for tag in range(4)] if rank == 0 else []
+        futures = [work.get_future() for work in works[:2]]
+        texts = []
+        threads = [threading.Thread(target=lambda wait: texts.append(ranks.error_of(wait)),
+                                    args=(work.wait,)) for work in works[1:]]
+        for thread in threads:
+            thread.start()
+        dist.destroy_process_group()
+        for thread in threads:
+            thread.join()
+        texts += [ranks.error_of(future.wait) for future in futures]
+        assert len(texts) == (5 if rank == 0 else 0) and all(texts), texts
+
+
 class Works(unittest.TestCase):
+    def test_a_group_is_destroyed_beside_waits(self):
+        ranks.run(destroyed_beside_waits)
+
     def test_several_threads_wait_for_one_work(self):
         ranks.run(several_waiters)
 

@@ -101,21 +101,46 @@ std::shared_ptr<Communicator> Communicator::join(c10d::Store &store, int rank, i
     return std::make_shared<Communicator>(comm);
 }
 
+bool Communicator::begin_use(bool lasts)
+{
+    lasting_ += lasts;
+    uses_++;
+    if (!destroyed_)
+        return true;
+    end_use(lasts);
+    return false;
+}
+
+void Communicator::end_use(bool lasts)
+{
+    lasting_ -= lasts;
+    uses_--;
+    if (destroyed_)
+        uses_.notify_all();
+}
+
 Communicator::Use::Use(std::shared_ptr<Communicator> of) : of_(std::move(of))
 {
-    of_->uses_++;
-    if (!of_->destroyed_)
-        return;
-    of_->uses_--;
-    of_->uses_.notify_all();
-    C10_THROW_ERROR(DistBackendError, "ring: the process group has been shut down");
+    if (!of_->begin_use(true))
+        C10_THROW_ERROR(DistBackendError, "ring: the process group has been shut down");
 }
 
 Communicator::Use::~Use()
 {
-    of_->uses_--;
-    if (of_->destroyed_)
-        of_->uses_.notify_all();
+    of_->end_use(true);
+}
+
+Communicator::HandleUse::HandleUse(Communicator &of, bool waits)
+    : of_(of), waits_(waits), counted_(of.begin_use(waits))
+{
+    if (!counted_)
+        of_.gone_.wait(false);
+}
+
+Communicator::HandleUse::~HandleUse()
+{
+    if (counted_)
+        of_.end_use(waits_);
 }
 
 void Communicator::destroy()
@@ -123,11 +148,13 @@ void Communicator::destroy()
     if (!owner_.is_this_process() || destroyed_.exchange(true))
         return;
     without_interpreter([this] {
-        if (uses_ > 0)
+        if (lasting_ > 0)
             ring_comm_abort(comm_, "the process group was shut down during the call");
         for (int uses; (uses = uses_) > 0;)
             uses_.wait(uses);
         ring_comm_destroy(comm_);
+        gone_ = true;
+        gone_.notify_all();
     });
     std::lock_guard lock(mutex_);
     kept_.clear();

@@ -55,6 +55,23 @@ class Communicator
         std::shared_ptr<Communicator> of_;
     };
 
+    /// The communicator while its handles, which outlive it, are waited for or looked at: destroy()
+    /// waits for the end of one that has begun, and one that begins during destroy() blocks until
+    /// the communicator is gone.
+    class HandleUse
+    {
+      public:
+        /// @param waits  for long: destroy() aborts the calls. Else a look, which ends by itself.
+        HandleUse(Communicator &of, bool waits);
+        ~HandleUse();
+        HandleUse(const HandleUse &) = delete;
+        HandleUse &operator=(const HandleUse &) = delete;
+
+      private:
+        Communicator &of_;
+        const bool waits_, counted_;
+    };
+
     bool is_destroyed() const
     {
         return destroyed_;
@@ -66,10 +83,16 @@ class Communicator
     void keep(CallBuffers &&buffers);
 
   private:
+    /// False once destroy() has begun. @param lasts  until the call has ended or is aborted
+    bool begin_use(bool lasts);
+    void end_use(bool lasts);
+
     ring_comm *const comm_;
     const Owner owner_;
     std::atomic<int> uses_{0};
-    std::atomic<bool> destroyed_{false};
+    std::atomic<int> lasting_{0};        // of the uses
+    std::atomic<bool> destroyed_{false}; // destroy() has begun
+    std::atomic<bool> gone_{false};      // and has ended
     std::mutex mutex_;
     std::vector<CallBuffers> kept_;
 };

@@ -14,6 +14,8 @@ namespace
 
 using Clock = std::chrono::steady_clock;
 
+constexpr double moment = 0.02; // seconds; a wait as short is a look
+
 double left(Clock::time_point start, double seconds)
 {
     return std::max(0.0, seconds - std::chrono::duration<double>(Clock::now() - start).count());
@@ -27,6 +29,7 @@ Operation::~Operation()
 {
     if (!is_of_this_process())
         return;
+    const Communicator::HandleUse use(*communicator_, false);
     for (ring_work *&handle : handles_)
         if (handle)
             ring_wait_for(&handle, 0);
@@ -35,6 +38,7 @@ Operation::~Operation()
 // The first error of the calls once all have ended, or RING_ERR_USAGE where nobody can wait.
 ring_status Operation::calls_ended(double seconds)
 {
+    const Communicator::HandleUse use(*communicator_, seconds > moment);
     const auto start = Clock::now();
     ring_status first = RING_OK;
     for (ring_work *handle : handles_) {

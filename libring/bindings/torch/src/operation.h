@@ -58,7 +58,8 @@ class Operation
     /// Waits at most `seconds`. False: the calls go on. Any number of threads. Throws a
     /// DistBackendError where nobody can wait: in a forked child, and in an open group of libring.
     bool wait(double seconds);
-    /// Never blocks. False too while another thread does what follows the end.
+    /// Blocks only while another thread destroys the communicator. False too while another thread
+    /// does what follows the end.
     bool has_ended();
     /// Before the first wait: one of the calls was refused, so there is nothing to copy back.
     void refuse(std::exception_ptr why)
