@@ -109,11 +109,17 @@ void roll_forget(membership *m, uint64_t communicator)
     }
 }
 
-static void begin_round(roll *r, const control_message *note)
+/* @return false: no memory. */
+static bool has_room(roll *r)
 {
     if (r->round == NULL)
-        r->round = malloc(sizeof *r->round);
-    if (r->round == NULL)
+        r->round = calloc(1, sizeof *r->round);
+    return r->round != NULL;
+}
+
+static void begin_round(roll *r, const control_message *note)
+{
+    if (!has_room(r))
         return;
     *r->round = (roll_round){.close_by = CONTROL_NEVER};
     control_message *close = &r->round->close;
@@ -319,19 +325,20 @@ static ring_status come_without_memory(membership *m, const struct roll_caller *
     return fail(RING_ERR_MEMORY, "%s", why);
 }
 
-/* Comes to the next round, at first, and when one was closed without this rank. */
+/* Comes to the next round, at first, and when one was closed without this rank. It says only once
+ * whether it has memory: the others act on what they hear first. */
 static ring_status come_in_time(membership *m, struct roll_caller *c)
 {
-    const roll *r = find_or_make(m, c->communicator, c->key);
+    roll *r = find_or_make(m, c->communicator, c->key);
     const int closed = r != NULL ? r->closed : 0;
     if (c->round > closed)
         return RING_OK;
     c->round = closed + 1;
     c->complains = false;
-    if (r == NULL)
+    if (r == NULL || !has_room(r))
         return come_without_memory(m, c);
     come(m, c, RING_OK, NULL);
-    return r->round != NULL ? RING_OK : come_without_memory(m, c);
+    return RING_OK;
 }
 
 static ring_status verdict_of(const group *g)

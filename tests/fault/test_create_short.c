@@ -12,23 +12,38 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 /* Calls until what is told to all has as much room as it will ever have. */
-enum { RANKS = 3, WARM_UPS = 80, NEVER = -1 };
+enum { RANKS = 3, WARM_UPS = 80, PAUSE_US = 5000, NEVER = -1 };
 
 /* ---- Memory of the calling thread --------------------------------------------------------------
  */
 
 static _Thread_local long until_failure = NEVER; /* allocations that still succeed */
+static _Thread_local bool failed;                /* one did, in this call          */
 
 static bool may_allocate(void)
 {
     if (until_failure == NEVER || until_failure-- > 0)
         return true;
+    failed = true;
     errno = ENOMEM;
     return false; /* and the next ones succeed: it is NEVER now */
+}
+
+/* The others act on each message that the rank sends after the failure before it sends the next:
+ * the rank must not say first that it has come and then that it has no memory. */
+IN_PLACE_OF_LIBC ssize_t send(int fd, const void *bytes, size_t count, int flags)
+{
+    const ssize_t sent = syscall(SYS_sendto, fd, bytes, count, flags, NULL, 0);
+    if (failed)
+        usleep(PAUSE_US);
+    return sent;
 }
 
 /* ---- Calls -------------------------------------------------------------------------------------
@@ -40,15 +55,18 @@ static ring_status create(ring_comm *comm, ring_comm **out)
     return ring_comm_create(comm, list, RANKS, 1, out);
 }
 
-/* @param[out] ran_short  it did. */
-static int create_short(ring_comm *comm, bool victim, long nth, int32_t *ran_short)
+/* @param late  the victim comes last. @param[out] ran_short  it did. */
+static int create_short(ring_comm *comm, bool victim, bool late, long nth, int32_t *ran_short)
 {
     ring_comm *made;
     int32_t statuses[RANKS];
+    if (victim && late)
+        usleep(PAUSE_US);
     until_failure = victim ? nth : NEVER;
     const int32_t mine = (int32_t)create(comm, &made);
     *ran_short = victim && until_failure == NEVER;
     until_failure = NEVER;
+    failed = false;
     EXPECT((mine == RING_OK) == (made != NULL), "status %d", (int)mine);
     ring_comm_destroy(made);
     EXPECT_OK(ring_all_gather(&mine, statuses, 1, RING_INT32, comm, NULL));
@@ -72,7 +90,8 @@ static int each_allocation(int rank, int ranks, harness_board *board, void *arg)
     }
     long nth = 0;
     for (; ran_short != 0; nth++)
-        EXPECT(create_short(comm, rank == victim, nth, &ran_short) == 0, "rank %d", rank);
+        for (int late = 0; late < 2; late++)
+            EXPECT(create_short(comm, rank == victim, late, nth, &ran_short) == 0, "rank %d", rank);
     EXPECT(nth > 5, "%ld allocations", nth);
     EXPECT_OK(create(comm, &made));
     ring_comm_destroy(made);
