@@ -199,7 +199,9 @@ static ring_status take_oldest(rma_link *l)
             return rma_break(l, RING_ERR_MEMORY, "no memory for its keys");
         take_slot(l, 0);
     }
-    return l->gone ? rma_state(l) : RING_IN_PROGRESS;
+    if (l->gone)
+        RING_TRY(rma_state(l)); /* what this end sent may still be under way */
+    return RING_IN_PROGRESS;
 }
 
 bool rma_has_frame(const rma_link *l)

@@ -3,6 +3,8 @@
  * end was doing, and after all that had arrived before. */
 #include "conformance.h"
 
+#include "nic.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +55,26 @@ void behaviour_peer_closes_under_a_sender(void)
             break;
     }
     end_expect_broken(e.a, RANK_B, SOON);
+    end_close(e.a);
+}
+
+/* No frame is seen where none came, also while the link waits for what this end sent. */
+void behaviour_peer_closes_before_a_frame_arrives(void)
+{
+    ends e = ends_open();
+    const transport_frame frame = frame_make(0, 0), *seen;
+    const double give_up = clock_now() + SOON;
+    const void *payload;
+    ring_status status = RING_IN_PROGRESS;
+    nic_delay(0.02);
+    must_ok(e.a->transport->send(e.a, &frame, NULL, false));
+    end_close(e.b);
+    while (status == RING_IN_PROGRESS && clock_now() < give_up) {
+        (void)e.a->transport->progress(e.a);
+        status = e.a->transport->peek(e.a, &seen, &payload);
+    }
+    nic_delay(0);
+    must(status == RING_ERR_PEER);
     end_close(e.a);
 }
 
