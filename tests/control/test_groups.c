@@ -68,12 +68,12 @@ static ring_status only_this_one_ends(control_world **worlds, int ended)
 static ring_status derive_many(stage *s, control_world **w)
 {
     control_world *worlds[MANY];
-    const int fds = count_fds(), threads = count_threads();
+    const int fds = count_fds(), threads = count_threads(); /* the start's may still be closing */
     const control_counts before = control_count(*w);
     RING_TRY(derive_all(s, *w, worlds));
     const control_counts after = control_count(worlds[0] != NULL ? worlds[0] : *w);
-    if (count_fds() != fds || count_threads() != threads ||
-        after.connections != before.connections || after.messages > before.messages + 20)
+    if (count_fds() > fds || count_threads() > threads || after.connections != before.connections ||
+        after.messages > before.messages + 20)
         return fail(RING_ERR_INTERNAL,
                     "64 communicators cost %d descriptors, %d threads, %d messages",
                     count_fds() - fds, count_threads() - threads,
