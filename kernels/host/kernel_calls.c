@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The public calls: what does not depend on the level is decided here (copies, stores around
- * the cache, the factors of an optimiser step), the arrays are walked by the level in use. */
+ * the cache), the arrays are walked by the level in use. */
 #include "kernel_table.h"
 
-#include <math.h>
 #include <string.h>
 
 enum {
@@ -200,15 +199,7 @@ double kernel_sum_squares(const float *x, size_t count)
 void kernel_sgd_step(float *p, const float *grad, float *buf, size_t count, const kernel_sgd *args)
 {
     const kernel_table *table = kernel_table_in_use();
-    const sgd_factors by = {
-        .scale = (float)args->scale,
-        .weight_decay = (float)args->weight_decay,
-        .momentum = (float)args->momentum,
-        .blend = (float)(1 - args->dampening),
-        .lr = (float)args->lr,
-        .nesterov = args->nesterov,
-        .first = args->first,
-    };
+    const sgd_factors by = sgd_factors_of(args);
     if (args->momentum != 0)
         table->momentum_step(p, grad, buf, count, &by);
     else
@@ -218,46 +209,20 @@ void kernel_sgd_step(float *p, const float *grad, float *buf, size_t count, cons
 void kernel_adam_step(float *p, const float *grad, float *m, float *v, size_t count,
                       const kernel_adam *args)
 {
-    const double step = (double)args->step, decay = args->weight_decay;
-    const double unbias1 = args->bias_correction ? 1 - pow(args->beta1, step) : 1;
-    const double unbias2 = args->bias_correction ? 1 - pow(args->beta2, step) : 1;
-    const adam_factors by = {
-        .scale = (float)args->scale,
-        .weight_decay = args->decoupled ? 0 : (float)decay,
-        .keep = args->decoupled ? (float)(1 - args->lr * decay) : 1,
-        .blend1 = (float)(1 - args->beta1),
-        .beta2 = (float)args->beta2,
-        .blend2 = (float)(1 - args->beta2),
-        .rate = (float)(args->lr / unbias1),
-        .root = (float)sqrt(unbias2),
-        .eps = (float)args->eps,
-    };
+    const adam_factors by = adam_factors_of(args);
     kernel_table_in_use()->adam_step(p, grad, m, v, count, &by);
 }
 
 void kernel_lion_step(float *p, const float *grad, float *m, size_t count, const kernel_lion *args)
 {
-    const lion_factors by = {
-        .scale = (float)args->scale,
-        .keep = (float)(1 - args->lr * args->weight_decay),
-        .beta1 = (float)args->beta1,
-        .blend1 = (float)(1 - args->beta1),
-        .beta2 = (float)args->beta2,
-        .blend2 = (float)(1 - args->beta2),
-        .lr = (float)args->lr,
-    };
+    const lion_factors by = lion_factors_of(args);
     kernel_table_in_use()->lion_step(p, grad, m, count, &by);
 }
 
 void kernel_adagrad_step(float *p, const float *grad, float *sum, size_t count,
                          const kernel_adagrad *args)
 {
-    const adagrad_factors by = {
-        .scale = (float)args->scale,
-        .weight_decay = (float)args->weight_decay,
-        .rate = (float)(args->lr / (1 + (double)(args->step - 1) * args->lr_decay)),
-        .eps = (float)args->eps,
-    };
+    const adagrad_factors by = adagrad_factors_of(args);
     kernel_table_in_use()->adagrad_step(p, grad, sum, count, &by);
 }
 

@@ -6,6 +6,7 @@
 #define KERNEL_TABLE_H
 
 #include "kernels.h"
+#include "optimizer_factors.h"
 
 /* The arguments of kernel_fold(), for the elements [begin, end). */
 typedef struct fold_job {
@@ -17,26 +18,6 @@ typedef struct fold_job {
     int divisor;
     bool stream; /* store around the cache: every output is aligned to a line at begin */
 } fold_job;
-
-/* The factors of one optimiser step, each computed in double and rounded once. */
-typedef struct sgd_factors {
-    float scale, weight_decay, momentum, blend, lr;
-    bool nesterov, first;
-} sgd_factors;
-
-typedef struct adam_factors {
-    float scale, weight_decay; /* of the gradient: the latter 0 if decoupled */
-    float keep;                /* of the parameter: 1 unless decoupled */
-    float blend1, beta2, blend2, rate, root, eps;
-} adam_factors;
-
-typedef struct lion_factors {
-    float scale, keep, beta1, blend1, beta2, blend2, lr;
-} lion_factors;
-
-typedef struct adagrad_factors {
-    float scale, weight_decay, rate, eps;
-} adagrad_factors;
 
 typedef struct kernel_table {
     void (*fold)(fold_job *job); /* may change the job */
