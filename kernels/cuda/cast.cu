@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * cast: float16 and bfloat16 to float32 and back.
+ * Host reference: kernel_f16_to_f32() and its like. Moves 6 bytes an element. Launch: blocks of
+ * CUDA_BLOCK threads, as many as the device holds. */
+#include "half_casts.h"
+#include "kernel_args.h"
+
+template <class From, class To> struct cast_body {
+    template <unsigned N, unsigned W>
+    DEVICE void at(const cuda_cast_args &args, uint64_t i, uint64_t stride)
+    {
+        float x[W][N];
+        UNROLL
+        for (unsigned w = 0; w < W; w++)
+            cast_load<From, N>(x[w], args.src, i + w * stride);
+        UNROLL
+        for (unsigned w = 0; w < W; w++)
+            cast_store<To, N>(args.dst, i + w * stride, x[w]);
+    }
+};
+
+template <class From, class To> DEVICE void cast_arrays(const cuda_cast_args &args)
+{
+    typedef cast_body<From, To> body;
+    enum : unsigned { SIZE = sizeof(typename From::stored), WIDTH = 4 };
+    const sweep_share all = share_of_grid(0, args.count);
+    const uint64_t lead = lead_to(args.src, SIZE, CAST_GROUP * SIZE);
+    if (cast_may_group<To>(args.dst, lead))
+        sweep_groups<body, CAST_GROUP, WIDTH>(args, all, lead);
+    else
+        sweep_elements<body, WIDTH>(args, all);
+}
+
+#define ROW(from, to) \
+    KERNEL_BOUND(from##_to_##to, cuda_cast_args, CUDA_BLOCK, 4) \
+    { \
+        cast_arrays<cast_##from, cast_##to>(args); \
+    }
+ROW(f16, f32)
+ROW(bf16, f32)
+ROW(f32, f16)
+ROW(f32, bf16)

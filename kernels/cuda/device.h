@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * device: what GPU kernels are written with. nvcc compiles them for GPUs; a C++ compiler compiles
+ * the same source for the emulation of tests, where a block is a thread of the system and the
+ * threads of a block are fibers.
+ *
+ * A kernel has one parameter, a struct; grids and blocks have one dimension. Types are punned by
+ * memcpy alone.
+ */
+#ifndef RING_CUDA_DEVICE_H
+#define RING_CUDA_DEVICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/** 16 bytes: the widest access of a thread. */
+struct alignas(16) device_16 {
+    uint32_t words[4];
+};
+
+#ifdef __CUDACC__
+
+#define DEVICE static __device__ __forceinline__
+/** Memory of a block, declared in a function. */
+#define SHARED __shared__
+/** Of the loop that follows: all its rounds, or one, are laid out. */
+#define UNROLL _Pragma("unroll")
+#define NO_UNROLL _Pragma("unroll 1")
+/** KERNEL(name, type of its arguments) { body }: `args` are its arguments. */
+#define KERNEL(name, type) extern "C" __global__ void name(const __grid_constant__ type args)
+/** The same for at most so many threads a block, of which an SM holds at least @p blocks. */
+#define KERNEL_BOUND(name, type, threads, blocks) \
+    extern "C" __global__ void __launch_bounds__(threads, blocks) \
+        name(const __grid_constant__ type args)
+
+DEVICE unsigned thread_index(void)
+{
+    return threadIdx.x;
+}
+
+DEVICE unsigned thread_count(void)
+{
+    return blockDim.x;
+}
+
+DEVICE unsigned block_index(void)
+{
+    return blockIdx.x;
+}
+
+DEVICE unsigned block_count(void)
+{
+    return gridDim.x;
+}
+
+/** All threads of the block come to it; what they wrote before is seen behind it. */
+DEVICE void block_barrier(void)
+{
+    __syncthreads();
+}
+
+/** Lets others go on while this thread looks at a word again and again. */
+DEVICE void device_pause(void)
+{
+    __nanosleep(40);
+}
+
+/** Ends the kernel as one that failed. */
+DEVICE void device_trap(void)
+{
+    __trap();
+}
+
+DEVICE uint64_t device_nanoseconds(void)
+{
+    uint64_t now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
+/** Words that other blocks, GPUs and the host write meanwhile. */
+DEVICE uint64_t load_acquire(const uint64_t *word)
+{
+    uint64_t value;
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+}
+
+DEVICE void store_release(uint64_t *word, uint64_t value)
+{
+    asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(word), "l"(value) : "memory");
+}
+
+DEVICE uint64_t load_relaxed(const uint64_t *word)
+{
+    uint64_t value;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+}
+
+DEVICE uint64_t add_release(uint64_t *word, uint64_t value)
+{
+    uint64_t before;
+    asm volatile("atom.add.release.sys.global.u64 %0, [%1], %2;"
+                 : "=l"(before)
+                 : "l"(word), "l"(value)
+                 : "memory");
+    return before;
+}
+
+/** @p at lies in global memory, which the compiler cannot know of pointers from memory, and is
+ * aligned to what it points to. */
+template <class Pointer> DEVICE Pointer assume_global(Pointer at)
+{
+    __builtin_assume(__isGlobal(at));
+    return at;
+}
+
+/** @p at lies in global memory and is aligned to 16 bytes. */
+DEVICE device_16 load_16(const void *at)
+{
+    const uint4 v = *(const uint4 *)assume_global(at);
+    return device_16{{v.x, v.y, v.z, v.w}};
+}
+
+/* A plain one is cut into parts by the compiler where it sees what they are made of. */
+DEVICE void store_16(void *at, device_16 v)
+{
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};"
+                 :
+                 : "l"(__cvta_generic_to_global(at)), "r"(v.words[0]), "r"(v.words[1]),
+                   "r"(v.words[2]), "r"(v.words[3])
+                 : "memory");
+}
+
+/** float16 as its bits, rounded to nearest even. */
+DEVICE float device_from_half(uint16_t bits)
+{
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+}
+
+DEVICE uint16_t device_to_half(float value)
+{
+    uint16_t bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+
+#else
+#include "emulated_device.h"
+#endif
+
+/** The bits of one type as another's of the same size. */
+template <class To, class From> DEVICE To device_bits(From from)
+{
+    static_assert(sizeof(To) == sizeof(From), "of the same size");
+    To to;
+    memcpy(&to, &from, sizeof to);
+    return to;
+}
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fold_types: the element types of folds. Each is a struct with
+ *     stored, value   what lies in memory, and what is combined: a value may hold several elements
+ *     VECTOR, UNITS   elements in 16 bytes, and their values; WIDTH: 16 bytes that a thread keeps
+ *                     under way at once
+ *     FLOAT, NARROW   of floats; of those that are combined as float32
+ *     load, store     VECTOR elements, or one: BYTES, if it is not even aligned to its own size
+ *     enter, combine, finish   as in kernels/host/fold_type.h; of @p lanes elements a value
+ * Operations are constants where they are called, so that a switch costs nothing.
+ */
+#ifndef RING_CUDA_FOLD_TYPES_H
+#define RING_CUDA_FOLD_TYPES_H
+
+#include "narrow_floats.h"
+
+#include <ring/ring.h>
+#include <type_traits>
+
+/** How elements are reached. */
+enum fold_access { FOLD_BYTES, FOLD_ELEMENTS, FOLD_VECTORS };
+
+DEVICE bool fold_is_logical(int op)
+{
+    return op >= RING_LAND && op <= RING_LXOR;
+}
+
+template <class Stored> DEVICE Stored fold_load_one(const void *array, uint64_t i, fold_access how)
+{
+    const char *at = (const char *)array + i * sizeof(Stored);
+    if (how == FOLD_ELEMENTS)
+        return *assume_global((const Stored *)at);
+    Stored x;
+    memcpy(&x, assume_global(at), sizeof x);
+    return x;
+}
+
+template <class Stored>
+DEVICE void fold_store_one(void *array, uint64_t i, Stored x, fold_access how)
+{
+    char *at = (char *)array + i * sizeof(Stored);
+    if (how == FOLD_ELEMENTS)
+        *assume_global((Stored *)at) = x;
+    else
+        memcpy(assume_global(at), &x, sizeof x);
+}
+
+/** Values of whole 16 bytes, @p COUNT in all. */
+template <unsigned COUNT, class Value> DEVICE void fold_load_values(Value *x, const void *at)
+{
+    enum : unsigned { EACH = 16 / sizeof(Value) };
+    UNROLL
+    for (unsigned u = 0; u < COUNT; u += EACH) {
+        const device_16 v = load_16((const char *)at + u * sizeof(Value));
+        memcpy(x + u, &v, sizeof v);
+    }
+}
+
+template <unsigned COUNT, class Value> DEVICE void fold_store_values(void *at, const Value *x)
+{
+    enum : unsigned { EACH = 16 / sizeof(Value) };
+    UNROLL
+    for (unsigned u = 0; u < COUNT; u += EACH) {
+        device_16 v;
+        memcpy(&v, x + u, sizeof v);
+        store_16((char *)at + u * sizeof(Value), v);
+    }
+}
+
+/** Types that lie in memory as they are combined, if several elements at once. */
+template <class Stored, class Value> struct fold_plain {
+    typedef Stored stored;
+    typedef Value value;
+    enum : unsigned { VECTOR = 16 / sizeof(Stored), UNITS = 16 / sizeof(Value) };
+
+    DEVICE void load(Value *x, const void *array, bool, uint64_t i, fold_access how)
+    {
+        if (how == FOLD_VECTORS)
+            fold_load_values<UNITS>(x, (const char *)array + i * sizeof(Stored));
+        else
+            *x = fold_load_one<Stored>(array, i, how);
+    }
+
+    DEVICE void store(const Value *x, void *array, bool, uint64_t i, fold_access how)
+    {
+        if (how == FOLD_VECTORS)
+            fold_store_values<UNITS>((char *)array + i * sizeof(Stored), x);
+        else
+            fold_store_one<Stored>(array, i, (Stored)*x, how);
+    }
+};
+
+/* ---- Integers: of 8 and 16 bits, a word holds several --------------------------------------- */
+
+template <class Stored>
+using fold_word = std::conditional_t<sizeof(Stored) == 8, uint64_t, uint32_t>;
+
+template <class Stored, class Order> struct fold_integer : fold_plain<Stored, fold_word<Stored>> {
+    typedef fold_word<Stored> value;
+    typedef fold_integer raw;
+    enum : unsigned { FLOAT = 0, NARROW = 0, BITS = 8 * sizeof(Stored), WIDTH = BITS < 32 ? 2 : 4 };
+
+    DEVICE value combine_one(Stored a, Stored b, int op)
+    {
+        switch (op) {
+        case RING_PROD:
+            return (Stored)((value)a * (value)b);
+        case RING_MAX:
+            return (Order)a < (Order)b ? b : a;
+        case RING_MIN:
+            return (Order)a < (Order)b ? a : b;
+        case RING_LAND:
+            return a & (b != 0);
+        case RING_LOR:
+            return a | (b != 0);
+        case RING_LXOR:
+            return a ^ (b != 0);
+        default:
+            return (Stored)(a + b);
+        }
+    }
+
+    DEVICE value combine(value a, value b, int op, unsigned lanes)
+    {
+        if (op == RING_BAND || op == RING_BOR || op == RING_BXOR)
+            return op == RING_BAND ? a & b : op == RING_BOR ? a | b : a ^ b;
+        value all = 0;
+        UNROLL
+        for (unsigned l = 0; l < lanes; l++)
+            all |= (value)combine_one((Stored)(a >> l * BITS), (Stored)(b >> l * BITS), op)
+                   << l * BITS;
+        return all;
+    }
+
+    DEVICE value enter(value x, int op, unsigned lanes)
+    {
+        return fold_is_logical(op) ? combine(0, x, RING_LOR, lanes) : x;
+    }
+
+    /* Divisions are long: not unrolled. */
+    DEVICE value finish(value x, int divisor, unsigned lanes)
+    {
+        if (divisor == 0)
+            return x;
+        value all = 0;
+        NO_UNROLL
+        for (unsigned l = 0; l < lanes; l++)
+            all |= (value)(Stored)((Order)(x >> l * BITS) / divisor) << l * BITS;
+        return all;
+    }
+};
+
+/* ---- Floats --------------------------------------------------------------------------------- */
+
+template <class Float, class Bits> struct fold_float_rules {
+    /* Equal zeros keep the bits of both, so that -0 is below +0; so do NaNs, and stay NaNs. */
+    DEVICE Float least(Float a, Float b)
+    {
+        return device_bits<Float>(
+            (Bits)(device_bits<Bits>(a < b ? a : b) | device_bits<Bits>(b < a ? b : a)));
+    }
+
+    DEVICE Float combine(Float a, Float b, int op, unsigned)
+    {
+        switch (op) {
+        case RING_PROD:
+            return a * b;
+        case RING_MAX:
+            return -least(-a, -b);
+        case RING_MIN:
+            return least(a, b);
+        default:
+            return a + b;
+        }
+    }
+
+    DEVICE Float enter(Float x, int, unsigned)
+    {
+        return x;
+    }
+
+    /* A NaN gets all bits set. */
+    DEVICE Float finish(Float x, int divisor, unsigned)
+    {
+        if (divisor != 0)
+            x = x / (Float)divisor;
+        return x != x ? device_bits<Float>((Bits) ~(Bits)0) : x;
+    }
+};
+
+template <class Float, class Bits>
+struct fold_float : fold_plain<Float, Float>, fold_float_rules<Float, Bits> {
+    typedef fold_integer<Bits, Bits> raw;
+    enum : unsigned { FLOAT = 1, NARROW = 0, WIDTH = 4 };
+};
+
+/** @param Format  of narrow_floats.h; an operand that is wide is of float32. */
+template <class Format> struct fold_narrow : fold_float_rules<float, uint32_t> {
+    typedef typename Format::stored stored;
+    typedef float value;
+    typedef fold_integer<stored, stored> raw;
+    enum : unsigned { BITS = 8 * sizeof(stored), IN_WORD = 32 / BITS };
+    enum : unsigned { FLOAT = 1, NARROW = 1, WIDTH = IN_WORD == 2 ? 2 : 1 };
+    enum : unsigned { VECTOR = 16 / sizeof(stored), UNITS = VECTOR };
+
+    DEVICE void load(value *x, const void *array, bool wide, uint64_t i, fold_access how)
+    {
+        const char *at = (const char *)array + i * (wide ? sizeof(float) : sizeof(stored));
+        if (how != FOLD_VECTORS) {
+            *x = wide ? fold_load_one<float>(at, 0, how)
+                      : Format::widen(fold_load_one<stored>(at, 0, how));
+            return;
+        }
+        if (wide) {
+            fold_load_values<UNITS>(x, at);
+            return;
+        }
+        const device_16 v = load_16(at);
+        UNROLL
+        for (unsigned u = 0; u < UNITS; u++)
+            x[u] = Format::widen((stored)(v.words[u / IN_WORD] >> u % IN_WORD * BITS));
+    }
+
+    DEVICE void store(const value *x, void *array, bool wide, uint64_t i, fold_access how)
+    {
+        char *at = (char *)array + i * (wide ? sizeof(float) : sizeof(stored));
+        if (how != FOLD_VECTORS) {
+            if (wide)
+                fold_store_one<float>(at, 0, *x, how);
+            else
+                fold_store_one<stored>(at, 0, (stored)Format::narrow(*x), how);
+            return;
+        }
+        if (wide) {
+            fold_store_values<UNITS>(at, x);
+            return;
+        }
+        device_16 v = {};
+        UNROLL
+        for (unsigned u = 0; u < UNITS; u++)
+            v.words[u / IN_WORD] |= Format::narrow(x[u]) << u % IN_WORD * BITS;
+        store_16(at, v);
+    }
+};
+
+/* By the names of CUDA_FOLD_TYPES(). */
+typedef fold_integer<uint8_t, int8_t> fold_of_i8;
+typedef fold_integer<uint8_t, uint8_t> fold_of_u8;
+typedef fold_integer<uint16_t, int16_t> fold_of_i16;
+typedef fold_integer<uint16_t, uint16_t> fold_of_u16;
+typedef fold_integer<uint32_t, int32_t> fold_of_i32;
+typedef fold_integer<uint32_t, uint32_t> fold_of_u32;
+typedef fold_integer<uint64_t, int64_t> fold_of_i64;
+typedef fold_integer<uint64_t, uint64_t> fold_of_u64;
+typedef fold_float<float, uint32_t> fold_of_f32;
+typedef fold_float<double, uint64_t> fold_of_f64;
+typedef fold_narrow<float16> fold_of_f16;
+typedef fold_narrow<bfloat16> fold_of_bf16;
+typedef fold_narrow<float8_e4m3> fold_of_e4m3;
+typedef fold_narrow<float8_e5m2> fold_of_e5m2;
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * scale: an array of floats times a factor, which may lie in the device's memory: gradients are
+ * unscaled and clipped in one pass by what norm.cu has written there.
+ * Host reference: kernel_scale(). Moves an array twice. Launch: blocks of CUDA_BLOCK threads, as
+ * many as the device holds. */
+#include "fold_types.h"
+#include "kernel_args.h"
+#include "sweep.h"
+
+template <class T> struct scale_job {
+    void *dst;
+    const void *src;
+    typename T::value by;
+};
+
+template <class T, fold_access ONE> struct scale_body {
+    template <unsigned N, unsigned W>
+    DEVICE void at(const scale_job<T> &job, uint64_t i, uint64_t stride)
+    {
+        enum : unsigned { UNITS = N == 1 ? 1u : (unsigned)T::UNITS };
+        const fold_access how = N == 1 ? ONE : FOLD_VECTORS;
+        typename T::value x[W][UNITS];
+        UNROLL
+        for (unsigned w = 0; w < W; w++)
+            T::load(x[w], job.src, false, i + w * stride, how);
+        UNROLL
+        for (unsigned w = 0; w < W; w++) {
+            UNROLL
+            for (unsigned u = 0; u < UNITS; u++)
+                x[w][u] = T::finish(x[w][u] * job.by, 0, 1);
+            T::store(x[w], job.dst, false, i + w * stride, how);
+        }
+    }
+};
+
+template <class T> DEVICE void scale_array(const cuda_scale_args &args)
+{
+    enum : unsigned { SIZE = sizeof(typename T::stored) };
+    const double by = args.factor != nullptr ? *args.factor : args.by;
+    const scale_job<T> job = {args.dst, args.src, (typename T::value)by};
+    const sweep_share all = share_of_grid(0, args.count);
+    const uint64_t lead = lead_to(args.src, SIZE, 16);
+    if (lies_at(args.src, lead, SIZE, 16) && lies_at(args.dst, lead, SIZE, 16))
+        sweep_groups<scale_body<T, FOLD_ELEMENTS>, T::VECTOR, T::WIDTH>(job, all, lead);
+    else if (lies_at(args.src, 0, SIZE, SIZE) && lies_at(args.dst, 0, SIZE, SIZE))
+        sweep_elements<scale_body<T, FOLD_ELEMENTS>, 4>(job, all);
+    else
+        sweep_elements<scale_body<T, FOLD_BYTES>, 1>(job, all);
+}
+
+#define ROW(name) \
+    KERNEL_BOUND(scale_##name, cuda_scale_args, CUDA_BLOCK, 4) \
+    { \
+        scale_array<fold_of_##name>(args); \
+    }
+ROW(f16)
+ROW(f32)
+ROW(f64)
+ROW(bf16)
+ROW(e4m3)
+ROW(e5m2)
