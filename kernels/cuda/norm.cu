@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * norm: the sum of squares of gradients, and what scale.cu is to multiply them by. The order of
+ * additions is told in kernel_args.h, and depends on the count alone.
+ * Host reference: a plain loop in that order, and torch.nn.utils.clip_grad_norm_. Moves an array
+ * once. Launch: blocks of CUDA_BLOCK threads: squares_GRAD as many as the device holds, norm_finish
+ * one. */
+#include "half_casts.h"
+#include "kernel_args.h"
+
+#include <math.h>
+
+enum : unsigned { ROW = CAST_GROUP * CUDA_BLOCK, ROWS = 4 /* under way a thread */ };
+
+/* By all threads. @return the sum, to all. */
+DEVICE double block_sum(double mine)
+{
+    SHARED double sums[CUDA_BLOCK];
+    const unsigned t = thread_index();
+    sums[t] = mine;
+    block_barrier();
+    for (unsigned reach = CUDA_BLOCK / 2; reach > 0; reach /= 2) {
+        if (t < reach)
+            sums[t] += sums[t + reach];
+        block_barrier();
+    }
+    const double sum = sums[0];
+    block_barrier(); /* before the next sum is written there */
+    return sum;
+}
+
+template <class Cast> DEVICE void load_group(float *x, const void *array, uint64_t i, bool whole)
+{
+    if (whole) {
+        cast_load<Cast, CAST_GROUP>(x, array, i);
+        return;
+    }
+    UNROLL
+    for (unsigned k = 0; k < CAST_GROUP; k++)
+        cast_load<Cast, 1>(x + k, array, i + k);
+}
+
+DEVICE double square(float x)
+{
+    return (double)x * (double)x;
+}
+
+/* The share of this thread of elements [begin, end), which are a part. */
+template <class Cast> DEVICE double square_part(const void *array, uint64_t begin, uint64_t end)
+{
+    const bool whole = cast_may_group<Cast>(array, 0);
+    double sum = 0;
+    uint64_t i = begin + thread_index() * CAST_GROUP;
+    NO_UNROLL
+    for (; i + (ROWS - 1) * ROW + CAST_GROUP <= end; i += ROWS * ROW) {
+        float x[ROWS][CAST_GROUP];
+        UNROLL
+        for (unsigned r = 0; r < ROWS; r++)
+            load_group<Cast>(x[r], array, i + r * ROW, whole);
+        UNROLL
+        for (unsigned r = 0; r < ROWS; r++)
+            UNROLL
+        for (unsigned k = 0; k < CAST_GROUP; k++)
+            sum += square(x[r][k]);
+    }
+    NO_UNROLL
+    for (; i < end; i += ROW)
+        for (uint64_t k = i; k < i + CAST_GROUP && k < end; k++) {
+            float x;
+            cast_load<Cast, 1>(&x, array, k);
+            sum += square(x);
+        }
+    return sum;
+}
+
+template <class Cast> DEVICE void square_parts(const cuda_squares_args &args)
+{
+    const uint64_t part = CUDA_NORM_PART;
+    for (uint64_t p = block_index(); p * part < args.count; p += block_count()) {
+        const uint64_t begin = p * part, left = args.count - begin;
+        const double mine = square_part<Cast>(args.grad, begin,
+                                              begin + (left < part ? left : part));
+        const double sum = block_sum(mine);
+        if (thread_index() == 0)
+            args.sums[p] = sum;
+    }
+}
+
+#define SQUARES(name) \
+    KERNEL_BOUND(squares_##name, cuda_squares_args, CUDA_BLOCK, 4) \
+    { \
+        square_parts<cast_##name>(args); \
+    }
+SQUARES(f32)
+SQUARES(f16)
+SQUARES(bf16)
+
+/* scale * min(1, max_norm / (norm + 1e-6)), where NaN stays. */
+DEVICE double clipping_factor(double total, double scale, double max_norm)
+{
+    const double norm = fabs(scale) * sqrt(total), ratio = max_norm / (norm + 1e-6);
+    return scale * (ratio > 1 ? 1 : ratio);
+}
+
+KERNEL_BOUND(norm_finish, cuda_norm_args, CUDA_BLOCK, 4)
+{
+    double mine = 0;
+    for (uint64_t part = thread_index(); part < args.parts; part += CUDA_BLOCK)
+        mine += args.sums[part];
+    const double total = block_sum(mine);
+    if (thread_index() != 0)
+        return;
+    if (args.total != nullptr)
+        *args.total = total;
+    if (args.factor != nullptr)
+        *args.factor = clipping_factor(total, args.scale, args.max_norm);
+    if (args.overflow != nullptr && !(total - total == 0))
+        *args.overflow = 1;
+}
