@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * program_i8, program_u8, …: calls of ranks that share a launch, run by blocks that wait for each
+ * other; one kernel for each type of elements. Host reference: the engine (libring/core). Launch:
+ * cooperative, a block of DEVICE_THREADS threads for each lane of each rank; all of them must be
+ * resident at once. */
+#include "program_run.h"
+
+#define ROW(type) \
+    KERNEL_BOUND(program_##type, program_args, DEVICE_THREADS, 1) \
+    { \
+        SHARED lane_pass pass; \
+        const uint32_t rank = block_index() / args.lanes, lane = block_index() % args.lanes; \
+        run_lane<fold_of_##type>(&pass, &args.calls[rank], lane, args.lanes); \
+    }
+CUDA_FOLD_TYPES(ROW)
