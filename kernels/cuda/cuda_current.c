@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The device that the calling thread uses. A process that has not started CUDA is not made to. */
+#include "cuda_device.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+enum { MOST_DEVICES = 64 };
+
+static struct {
+    pthread_mutex_t lock;
+    cuda_device *of[MOST_DEVICES];
+} opened = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool is_cuda_loaded(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (library != NULL)
+        dlclose(library);
+    return library != NULL;
+}
+
+static ring_status open_once(CUdevice ordinal, const accelerator **out)
+{
+    ring_status status = RING_OK;
+    if (ordinal < 0 || ordinal >= MOST_DEVICES)
+        return fail(RING_ERR_UNSUPPORTED, "CUDA device %d: %d are supported", ordinal,
+                    (int)MOST_DEVICES);
+    pthread_mutex_lock(&opened.lock);
+    if (opened.of[ordinal] == NULL)
+        status = cuda_device_open(ordinal, "", &opened.of[ordinal]);
+    if (status == RING_OK)
+        *out = &opened.of[ordinal]->base;
+    pthread_mutex_unlock(&opened.lock);
+    return status;
+}
+
+/* Forked children cannot use CUDA: it says so to get_current(). */
+ring_status accelerator_current(const accelerator **out)
+{
+    CUcontext context = NULL;
+    CUdevice device;
+    *out = NULL;
+    if (!is_cuda_loaded())
+        return RING_OK;
+    const cuda_driver *api = cuda_driver_load();
+    if (api == NULL)
+        return RING_ERR_UNSUPPORTED;
+    const CUresult result = api->get_current(&context);
+    if (result == CUDA_ERROR_NOT_INITIALIZED)
+        return RING_OK;
+    RING_TRY(cuda_check(result, "finding CUDA's current context (cuCtxGetCurrent)"));
+    if (context == NULL)
+        return RING_OK;
+    RING_TRY(
+        cuda_check(api->get_device(&device), "finding CUDA's current device (cuCtxGetDevice)"));
+    return open_once(device, out);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opening a GPU, whose memory it is, and whether it is well. */
+#include "cuda_device.h"
+
+#include "cuda_folds.h"
+#include "cuda_images.h"
+#include "cuda_programs.h"
+#include "cuda_stops.h"
+#include "kernel_args.h"
+
+#include <stdlib.h>
+
+/* ---- Kernels ------------------------------------------------------------------------------ */
+
+static ring_status load_folds(const cuda_driver *api, cuda_device *c)
+{
+    static const char *const names[] = {
+#define ROW(type) "fold_" #type,
+        CUDA_FOLD_TYPES(ROW)
+#undef ROW
+    };
+    const void *image = cuda_image("fold");
+    if (image == NULL)
+        return fail(RING_ERR_UNSUPPORTED,
+                    "this libring was built without a compiler of GPU kernels "
+                    "(nvcc); see RING_CUDA in docs/devices.md");
+    RING_TRY(cuda_check(api->module_load(&c->module, image), "loading kernels (cuModuleLoadData)"));
+    for (int k = 0; k < RING_DTYPE_COUNT; k++)
+        RING_TRY(cuda_check(api->module_get_function(&c->folds[k], c->module, names[k]),
+                            "finding a kernel (cuModuleGetFunction)"));
+    return RING_OK;
+}
+
+static ring_status count_blocks(const cuda_driver *api, cuda_device *c)
+{
+    int processors, blocks;
+    RING_TRY(
+        cuda_check(api->device_get_attribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                                             c->device),
+                   "counting multiprocessors (cuDeviceGetAttribute)"));
+    RING_TRY(cuda_check(api->occupancy(&blocks, c->folds[RING_FLOAT32], CUDA_BLOCK, 0),
+                        "asking how many blocks run at once "
+                        "(cuOccupancyMaxActiveBlocksPerMultiprocessor)"));
+    c->blocks = (unsigned)(processors * blocks);
+    return RING_OK;
+}
+
+/* ---- Whose memory it is -------------------------------------------------------------------- */
+
+/* Memory of the host that is registered with CUDA stays the host's. */
+static ring_status cuda_owns(const accelerator *a, const void *at, size_t bytes,
+                             accelerator_allocation *out)
+{
+    const cuda_device *c = cuda_device_of(a);
+    unsigned type = 0, managed = 0;
+    int ordinal = -1;
+    unsigned long long id = 0;
+    CUdeviceptr base = 0;
+    size_t whole = 0;
+    CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                   CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                   CU_POINTER_ATTRIBUTE_BUFFER_ID,
+                                   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                   CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void *answers[] = {&type, &managed, &ordinal, &id, &base, &whole};
+    (void)bytes;
+    RING_TRY(cuda_enter(c));
+    const CUresult result = cuda_driver_load()->pointer_get_attributes(sizeof asked / sizeof *asked,
+                                                                       asked, answers,
+                                                                       (uintptr_t)at);
+    cuda_leave();
+    if (result != CUDA_ERROR_INVALID_VALUE) /* CUDA knows nothing of it */
+        RING_TRY(cuda_check(result, "asking whose memory it is (cuPointerGetAttributes)"));
+    const bool mine = ordinal == c->device && (type == CU_MEMORYTYPE_DEVICE || managed != 0);
+    *out = (accelerator_allocation){.base = (void *)(uintptr_t)base,
+                                    .bytes = mine ? whole : 0,
+                                    .id = (uint64_t)id};
+    return RING_OK;
+}
+
+/* ---- How it is ------------------------------------------------------------------------------- */
+
+static ring_status cuda_health(const accelerator *a)
+{
+    const cuda_device *c = cuda_device_of(a);
+    const CUresult result = cuda_driver_load()->stream_query(c->stream);
+    char what[sizeof c->name + 32];
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY)
+        return RING_OK;
+    (void)text_format(what, sizeof what, "%s (cuStreamQuery)", c->name);
+    return cuda_check(result, what);
+}
+
+/* ---- Opening ----------------------------------------------------------------------------------
+ */
+
+static ring_status open_inside(const cuda_driver *api, cuda_device *c)
+{
+    RING_TRY(load_folds(api, c));
+    RING_TRY(count_blocks(api, c));
+    RING_TRY(cuda_check(api->stream_create(&c->stream, CU_STREAM_NON_BLOCKING, CUDA_OWN_STREAM),
+                        "creating a stream (cuStreamCreateWithPriority)"));
+    RING_TRY(cuda_folds_open(c));
+    RING_TRY(cuda_stops_open(c));
+    RING_TRY(cuda_programs_open(c));
+    c->base.owns = cuda_owns;
+    c->base.health = cuda_health;
+    return RING_OK;
+}
+
+/* As far as it was opened. */
+static void close_inside(const cuda_driver *api, cuda_device *c)
+{
+    if (c->stream != NULL) {
+        (void)api->stream_synchronize(c->stream);
+        (void)api->stream_destroy(c->stream);
+    }
+    cuda_folds_close(c);
+    cuda_stops_close(c);
+    cuda_programs_close(c);
+    if (c->module != NULL)
+        (void)api->module_unload(c->module);
+}
+
+void cuda_device_close(cuda_device *c)
+{
+    if (c == NULL)
+        return;
+    const bool inside = cuda_enter(c) == RING_OK;
+    close_inside(cuda_driver_load(), c);
+    if (inside)
+        cuda_leave();
+    cuda_memory_close(c);
+    free(c);
+}
+
+ring_status cuda_device_open(int ordinal, const char *root, cuda_device **out)
+{
+    cuda_device *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return fail(RING_ERR_MEMORY, "opening a GPU");
+    ring_status status = cuda_memory_open(ordinal, root, c);
+    if (status != RING_OK) {
+        free(c);
+        return status;
+    }
+    status = cuda_enter(c);
+    if (status == RING_OK) {
+        status = open_inside(cuda_driver_load(), c);
+        cuda_leave();
+    }
+    if (status == RING_OK)
+        *out = c;
+    else
+        cuda_device_close(c);
+    return status;
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Stops lie in pages of pinned memory, and are used again. Each use has a turn, which only grows,
+ * and resume() sets the word that the stream waits for to it: no use takes the word of an earlier
+ * one for its own, nor does a stream that has not seen the word yet miss it. A stop that was
+ * resumed before its stream came there is used again once it has come. */
+#include "cuda_stops.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { STOPS_OF_PAGE = 64 };
+
+/* In pinned memory. */
+typedef struct stop_words {
+    ticket reached;
+    _Atomic uint32_t go;
+} stop_words;
+
+typedef struct cuda_stop {
+    accelerator_stop base; /* first */
+    struct cuda_stop *next;
+    struct cuda_stops *of;
+    stop_words *words;
+    uint32_t turn; /* what its stream waits for */
+    /* Of one in a graph: */
+    void (*start)(void *context, accelerator_stop *stop);
+    void (*forget)(void *context);
+    void *context;
+} cuda_stop;
+
+typedef struct stop_page {
+    struct stop_page *next;
+    stop_words *words; /* [STOPS_OF_PAGE] */
+    cuda_stop stops[STOPS_OF_PAGE];
+} stop_page;
+
+struct cuda_stops {
+    pthread_mutex_t lock;
+    stop_page *pages;
+    cuda_stop *idle, *passing; /* passing: their streams may still have to come there */
+};
+
+static cuda_stop *stop_of(accelerator_stop *base)
+{
+    return (cuda_stop *)(void *)base;
+}
+
+/* ---- Having them ------------------------------------------------------------------------------
+ */
+
+static void free_if(cuda_stop **list, cuda_stop *s, cuda_stop **to)
+{
+    *list = s->next;
+    s->next = *to;
+    *to = s;
+}
+
+static void collect_passed(struct cuda_stops *stops)
+{
+    for (cuda_stop **at = &stops->passing; *at != NULL;) {
+        if (ticket_status(&(*at)->words->reached) != RING_IN_PROGRESS)
+            free_if(at, *at, &stops->idle);
+        else
+            at = &(*at)->next;
+    }
+}
+
+static ring_status pin_words(const cuda_driver *api, stop_page *page)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    void *words;
+    (void)api->exchange_capture_mode(&mode); /* a stream may be captured meanwhile */
+    const ring_status status =
+        cuda_check(api->host_alloc(&words, STOPS_OF_PAGE * sizeof(stop_words),
+                                   CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+                   "allocating pinned memory (cuMemHostAlloc)");
+    (void)api->exchange_capture_mode(&mode);
+    if (status == RING_OK)
+        page->words = words;
+    return status;
+}
+
+static ring_status add_page(const cuda_driver *api, struct cuda_stops *stops)
+{
+    stop_page *page = calloc(1, sizeof *page);
+    if (page == NULL)
+        return fail(RING_ERR_MEMORY, "stopping a stream");
+    const ring_status status = pin_words(api, page);
+    if (status != RING_OK) {
+        free(page);
+        return status;
+    }
+    page->next = stops->pages;
+    stops->pages = page;
+    for (int i = 0; i < STOPS_OF_PAGE; i++) {
+        cuda_stop *s = &page->stops[i];
+        *s = (cuda_stop){.of = stops, .words = &page->words[i], .next = stops->idle};
+        atomic_init(&s->words->go, 0);
+        stops->idle = s;
+    }
+    return RING_OK;
+}
+
+static ring_status take(const cuda_device *c, cuda_stop **out)
+{
+    struct cuda_stops *stops = c->stops;
+    ring_status status = RING_OK;
+    pthread_mutex_lock(&stops->lock);
+    collect_passed(stops);
+    if (stops->idle == NULL)
+        status = add_page(cuda_driver_load(), stops);
+    if (status == RING_OK) {
+        *out = stops->idle;
+        stops->idle = (*out)->next;
+        ticket_open(&(*out)->words->reached);
+        (*out)->base.reached = &(*out)->words->reached;
+    }
+    pthread_mutex_unlock(&stops->lock);
+    return status;
+}
+
+static void give_back(cuda_stop *s)
+{
+    pthread_mutex_lock(&s->of->lock);
+    s->next = s->of->passing;
+    s->of->passing = s;
+    pthread_mutex_unlock(&s->of->lock);
+}
+
+/* ---- Stopping
+ * ------------------------------------------------------------------------------------ */
+
+static ring_status find_address(const cuda_driver *api, void *word, CUdeviceptr *at)
+{
+    return cuda_check(api->host_device_pointer(at, word, 0),
+                      "finding pinned memory (cuMemHostGetDevicePointer)");
+}
+
+static ring_status add_stop(const cuda_driver *api, CUstream stream, cuda_stop *s)
+{
+    CUdeviceptr reached, go;
+    RING_TRY(find_address(api, &s->words->reached, &reached));
+    RING_TRY(find_address(api, &s->words->go, &go));
+    s->turn++;
+    RING_TRY(cuda_check(api->stream_write_value(stream, reached, RING_OK, 0),
+                        "marking a place in a stream (cuStreamWriteValue32)"));
+    const CUresult result = api->stream_wait_value(stream, go, s->turn, CU_STREAM_WAIT_VALUE_GEQ);
+    if (result != CUDA_SUCCESS)
+        atomic_store(&s->words->go, s->turn);
+    return cuda_check(result, "stopping a stream (cuStreamWaitValue32)");
+}
+
+static ring_status cuda_stop_stream(const accelerator *a, void *stream, accelerator_stop **out)
+{
+    const cuda_device *c = cuda_device_of(a);
+    cuda_stop *s;
+    RING_TRY(cuda_enter(c));
+    ring_status status = take(c, &s);
+    if (status == RING_OK) {
+        status = add_stop(cuda_driver_load(), stream, s);
+        if (status != RING_OK) {
+            ticket_close(&s->words->reached, RING_OK);
+            give_back(s);
+        }
+    }
+    cuda_leave();
+    if (status == RING_OK)
+        *out = &s->base;
+    return status;
+}
+
+/* A stop of a graph is the graph's until there is no more of it. */
+static void cuda_resume(accelerator_stop *stop)
+{
+    cuda_stop *s = stop_of(stop);
+    atomic_store_explicit(&s->words->go, s->turn, memory_order_release);
+    if (s->start == NULL)
+        give_back(s);
+}
+
+static bool is_no_stream(CUresult result)
+{
+    return result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE ||
+           result == CUDA_ERROR_INVALID_CONTEXT || result == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+static ring_status cuda_owns_stream(const accelerator *a, void *stream, bool *yes)
+{
+    const cuda_device *c = cuda_device_of(a);
+    CUcontext of = NULL;
+    RING_TRY(cuda_enter(c));
+    const CUresult result = cuda_driver_load()->stream_get_context(stream, &of);
+    cuda_leave();
+    *yes = result == CUDA_SUCCESS && of == c->context;
+    return is_no_stream(result) ? RING_OK
+                                : cuda_check(result, "asking whose stream it is (cuStreamGetCtx)");
+}
+
+/* ---- Graphs
+ * ---------------------------------------------------------------------------------------- */
+
+static ring_status cuda_captures(const accelerator *a, void *stream, bool *captured)
+{
+    CUstreamCaptureStatus state;
+    (void)a;
+    RING_TRY(cuda_check(cuda_driver_load()->stream_is_capturing(stream, &state),
+                        "asking whether a stream is captured (cuStreamIsCapturing)"));
+    *captured = state == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    return RING_OK;
+}
+
+/* In each replay, when it comes to the stop. */
+static void start_call(void *arg)
+{
+    cuda_stop *s = arg;
+    (void)atomic_load_explicit(&s->words->go, memory_order_acquire); /* behind the last resume() */
+    ticket_close(&s->words->reached, RING_OK);
+    s->start(s->context, &s->base);
+}
+
+static void forget_call(void *arg)
+{
+    cuda_stop *s = arg;
+    s->forget(s->context);
+    s->start = NULL;
+    ticket_close(&s->words->reached, RING_OK);
+    give_back(s);
+}
+
+/* Each replay lowers the word to the turn before, starts the call, and waits for the word. */
+static ring_status record(const cuda_driver *api, CUstream stream, cuda_stop *s)
+{
+    CUdeviceptr go;
+    RING_TRY(find_address(api, &s->words->go, &go));
+    RING_TRY(cuda_check(api->stream_write_value(stream, go, s->turn++, 0),
+                        "recording a call (cuStreamWriteValue32)"));
+    RING_TRY(
+        cuda_check(api->launch_host(stream, start_call, s), "recording a call (cuLaunchHostFunc)"));
+    return cuda_check(api->stream_wait_value(stream, go, s->turn, CU_STREAM_WAIT_VALUE_EQ),
+                      "recording a call (cuStreamWaitValue32)");
+}
+
+static void ignore(void *context)
+{
+    (void)context;
+}
+
+/* The graph keeps the stop, and tells when it needs it no more.
+ * @param[out] kept  the graph, or its failure, gives the stop back. */
+static ring_status hand_to_graph(const cuda_driver *api, CUstream stream, cuda_stop *s, bool *kept)
+{
+    CUstreamCaptureStatus state;
+    CUgraph graph = NULL;
+    CUuserObject object;
+    *kept = false;
+    RING_TRY(cuda_check(api->stream_get_capture(stream, &state, NULL, &graph, NULL, NULL),
+                        "finding the graph that a stream is captured to (cuStreamGetCaptureInfo)"));
+    RING_TRY(cuda_check(api->user_object_create(&object, s, forget_call, 1,
+                                                CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
+                        "handing a call to a graph (cuUserObjectCreate)"));
+    *kept = true;
+    const CUresult result = api->graph_retain_user_object(graph, object, 1,
+                                                          CU_GRAPH_USER_OBJECT_MOVE);
+    if (result != CUDA_SUCCESS)
+        (void)api->user_object_release(object, 1);
+    return cuda_check(result, "handing a call to a graph (cuGraphRetainUserObject)");
+}
+
+/* Where it fails, the status alone tells so: the call is not forgotten. */
+static ring_status capture_inside(const cuda_driver *api, CUstream stream, cuda_stop *s)
+{
+    void (*const forget)(void *) = s->forget;
+    bool kept;
+    s->forget = ignore;
+    ring_status status = hand_to_graph(api, stream, s, &kept);
+    if (!kept)
+        forget_call(s);
+    if (status == RING_OK)
+        status = record(api, stream, s);
+    if (status == RING_OK)
+        s->forget = forget;
+    return status;
+}
+
+static ring_status cuda_capture(const accelerator *a, void *stream,
+                                void (*start)(void *context, accelerator_stop *stop),
+                                void (*forget)(void *context), void *context)
+{
+    const cuda_device *c = cuda_device_of(a);
+    cuda_stop *s;
+    RING_TRY(cuda_enter(c));
+    ring_status status = take(c, &s);
+    if (status == RING_OK) {
+        s->start = start;
+        s->forget = forget;
+        s->context = context;
+        status = capture_inside(cuda_driver_load(), stream, s);
+    }
+    cuda_leave();
+    return status;
+}
+
+/* ---- Opening
+ * ---------------------------------------------------------------------------------------- */
+
+ring_status cuda_stops_open(cuda_device *c)
+{
+    c->stops = calloc(1, sizeof *c->stops);
+    if (c->stops == NULL)
+        return fail(RING_ERR_MEMORY, "opening a GPU");
+    pthread_mutex_init(&c->stops->lock, NULL);
+    RING_TRY(add_page(cuda_driver_load(), c->stops));
+    c->base.owns_stream = cuda_owns_stream;
+    c->base.orders_host = true;
+    c->base.stop = cuda_stop_stream;
+    c->base.resume = cuda_resume;
+    c->base.captures = cuda_captures;
+    c->base.capture = cuda_capture;
+    return RING_OK;
+}
+
+void cuda_stops_close(cuda_device *c)
+{
+    struct cuda_stops *stops = c->stops;
+    if (stops == NULL)
+        return;
+    while (stops->pages != NULL) {
+        stop_page *page = stops->pages;
+        stops->pages = page->next;
+        (void)cuda_driver_load()->host_free(page->words);
+        free(page);
+    }
+    pthread_mutex_destroy(&stops->lock);
+    free(stops);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuda_stops: places in streams of the user's where they wait for calls of the host's. A stop is
+ * two words of pinned memory: the stream writes one when it comes there, and waits for the other.
+ * It takes no kernel, and no thread.
+ */
+#ifndef RING_CUDA_STOPS_H
+#define RING_CUDA_STOPS_H
+
+#include "cuda_memory.h"
+
+/** Fills in base.owns_stream, stop, resume, captures and capture. In the device's context.
+ *  @return RING_OK, RING_ERR_MEMORY, RING_ERR_SYSTEM. */
+ring_status cuda_stops_open(cuda_device *c);
+/** Likewise. No stream is at one, nor has to come to one. */
+void cuda_stops_close(cuda_device *c);
+
+#endif
