@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Seats: their memory, how ranks find each other's, and programs that are kept there. */
+#include "cuda_programs.h"
+
+#include "cuda_images.h"
+#include "kernel_args.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/** Of a device. */
+struct cuda_programs {
+    pthread_mutex_t lock;
+    CUmodule module;
+    CUfunction of[RING_DTYPE_COUNT];
+    int blocks;
+};
+
+/* ---- Kernels ------------------------------------------------------------------------------ */
+
+static ring_status load_kernels(const cuda_device *c, struct cuda_programs *p)
+{
+    static const char *const names[] = {
+#define ROW(type) "program_" #type,
+        CUDA_FOLD_TYPES(ROW)
+#undef ROW
+    };
+    const cuda_driver *api = cuda_driver_load();
+    const void *image = cuda_image("program");
+    int processors;
+    if (image == NULL)
+        return fail(RING_ERR_UNSUPPORTED, "this libring was built without GPU kernels");
+    RING_TRY(cuda_check(api->module_load(&p->module, image), "loading kernels (cuModuleLoadData)"));
+    for (int k = 0; k < RING_DTYPE_COUNT; k++)
+        RING_TRY(cuda_check(api->module_get_function(&p->of[k], p->module, names[k]),
+                            "finding a kernel (cuModuleGetFunction)"));
+    RING_TRY(
+        cuda_check(api->device_get_attribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                                             c->device),
+                   "counting multiprocessors (cuDeviceGetAttribute)"));
+    RING_TRY(cuda_check(api->occupancy(&p->blocks, p->of[RING_FLOAT8_E4M3], DEVICE_THREADS, 0),
+                        "asking how many blocks run at once"));
+    p->blocks *= processors;
+    return RING_OK;
+}
+
+ring_status cuda_programs_load(const cuda_device *c, CUfunction *of, ring_dtype dtype, int *blocks)
+{
+    struct cuda_programs *p = c->programs;
+    pthread_mutex_lock(&p->lock);
+    const ring_status status = p->blocks > 0 ? RING_OK : load_kernels(c, p);
+    pthread_mutex_unlock(&p->lock);
+    *of = p->of[dtype];
+    *blocks = p->blocks;
+    return status;
+}
+
+/* ---- Memory ------------------------------------------------------------------------------- */
+
+static size_t rounded(size_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+seat_layout seat_layout_of(int ranks, int lanes)
+{
+    const size_t ends = (size_t)ranks * (size_t)lanes;
+    seat_layout at = {.receipts = rounded(ends * sizeof(device_box))};
+    at.links = at.receipts + rounded(ends * sizeof(device_receipt));
+    at.numbers = at.links + rounded(ends * sizeof(device_link));
+    at.stop = at.numbers + rounded((size_t)lanes * sizeof(uint64_t));
+    at.departed = at.stop + rounded(sizeof(uint64_t));
+    at.scratch = at.departed + rounded((size_t)ranks * sizeof(uint32_t));
+    at.all = at.scratch + SEAT_SCRATCH;
+    return at;
+}
+
+CUdeviceptr cuda_pinned(const void *at)
+{
+    CUdeviceptr there = 0;
+    (void)cuda_driver_load()->host_device_pointer(&there, (void *)(uintptr_t)at, 0);
+    return there;
+}
+
+static ring_status clear_memory(const cuda_driver *api, const cuda_device *c, CUdeviceptr memory,
+                                size_t bytes)
+{
+    RING_TRY(cuda_check(api->set_bytes_async(memory, 0, bytes, c->stream),
+                        "clearing memory (cuMemsetD8Async)"));
+    return cuda_check(api->stream_synchronize(c->stream), "clearing memory (cuStreamSynchronize)");
+}
+
+static ring_status copy_there(const cuda_device *c, CUdeviceptr to, const void *from, size_t bytes)
+{
+    const cuda_driver *api = cuda_driver_load();
+    RING_TRY(cuda_check(api->copy_to_device_async(to, from, bytes, c->stream),
+                        "copying to the GPU (cuMemcpyHtoDAsync)"));
+    return cuda_check(api->stream_synchronize(c->stream), "copying to the GPU");
+}
+
+static ring_status pin_words(const cuda_driver *api, accelerator_seat *s)
+{
+    void *words;
+    RING_TRY(cuda_check(api->host_alloc(&words, sizeof(seat_words),
+                                        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+                        "allocating pinned memory (cuMemHostAlloc)"));
+    s->words = memset(words, 0, sizeof(seat_words));
+    return RING_OK;
+}
+
+static ring_status take_memory(const cuda_device *c, accelerator_seat *s)
+{
+    const cuda_driver *api = cuda_driver_load();
+    const size_t bytes = seat_layout_of(s->ranks, s->lanes).all;
+    RING_TRY(cuda_check(api->mem_alloc(&s->memory, bytes), "allocating memory (cuMemAlloc)"));
+    RING_TRY(clear_memory(api, c, s->memory, bytes));
+    RING_TRY(pin_words(api, s));
+    return program_group_new(&s->group);
+}
+
+/* ---- Sitting down ------------------------------------------------------------------------- */
+
+static ring_status fill_card(const accelerator_seat *s, accelerator_card *card)
+{
+    const cuda_driver *api = cuda_driver_load();
+    CUfunction function;
+    CUuuid device;
+    CUipcMemHandle handle;
+    RING_TRY(cuda_programs_load(s->of, &function, RING_FLOAT32, &card->blocks));
+    RING_TRY(cuda_check(api->device_get_uuid(&device, s->of->device), "asking for a GPU's UUID"));
+    memcpy(card->device, device.bytes, sizeof card->device);
+    card->ordinal = s->of->device;
+    card->lanes = s->lanes;
+    card->memory = s->memory;
+    card->group = (uintptr_t)s->group;
+    RING_TRY(cuda_check(api->ipc_get_memory(&handle, s->memory),
+                        "sharing memory with other processes (cuIpcGetMemHandle)"));
+    memcpy(card->handle, handle.reserved, sizeof card->handle);
+    return RING_OK;
+}
+
+static void cuda_leave_seat(accelerator_seat *s);
+static void free_left(const cuda_device *c);
+
+static ring_status cuda_sit(const accelerator *a, int rank, int ranks, int lanes,
+                            accelerator_seat **out, accelerator_card *card)
+{
+    const cuda_device *c = cuda_device_of(a);
+    accelerator_seat *s = calloc(1, sizeof *s);
+    if (s == NULL || (s->peers = calloc((size_t)ranks, sizeof *s->peers)) == NULL) {
+        free(s);
+        return fail(RING_ERR_MEMORY, "taking a seat on a GPU");
+    }
+    s->of = c;
+    s->rank = rank;
+    s->ranks = ranks;
+    s->lanes = lanes < SEAT_LANES_MOST ? lanes : SEAT_LANES_MOST;
+    ring_status status = cuda_enter(c);
+    if (status == RING_OK) {
+        free_left(c);
+        status = take_memory(c, s);
+        if (status == RING_OK)
+            status = fill_card(s, card);
+        cuda_leave();
+    }
+    *out = s;
+    if (status == RING_OK)
+        return RING_OK;
+    *out = NULL;
+    cuda_leave_seat(s);
+    return status;
+}
+
+/* ---- Meeting ------------------------------------------------------------------------------ */
+
+static bool is_same_device(const accelerator_card *a, const accelerator_card *b)
+{
+    return memcmp(a->device, b->device, sizeof a->device) == 0;
+}
+
+static bool is_same_process(const accelerator_card *a, const accelerator_card *b)
+{
+    return memcmp(a->process, b->process, sizeof a->process) == 0;
+}
+
+/* All ranks come to the same terms. */
+static ring_status agree(const accelerator_card *cards, int ranks, accelerator_terms *out)
+{
+    *out = (accelerator_terms){.lanes = SEAT_LANES_MOST,
+                               .captures = true,
+                               .segment = DEVICE_SEGMENT_BYTES,
+                               .window = 4,
+                               .eager = DEVICE_EAGER_BYTES,
+                               .scratch = SEAT_SCRATCH};
+    for (int r = 0; r < ranks; r++) {
+        int sharing = 0;
+        for (int q = 0; q < ranks; q++) {
+            const bool together = is_same_process(&cards[r], &cards[q]);
+            out->apart |= !together;
+            if (!is_same_device(&cards[r], &cards[q]))
+                continue;
+            if (!together)
+                return fail(RING_ERR_UNSUPPORTED,
+                            "ranks %d and %d share a GPU, and are of two processes", r, q);
+            sharing++;
+        }
+        out->captures = out->captures && sharing == 1;
+        if (sharing > DEVICE_LAUNCH_RANKS || cards[r].blocks < sharing)
+            return fail(RING_ERR_UNSUPPORTED, "%d ranks share the GPU of rank %d", sharing, r);
+        if (cards[r].blocks / sharing < out->lanes)
+            out->lanes = cards[r].blocks / sharing;
+        if (cards[r].lanes < out->lanes)
+            out->lanes = cards[r].lanes;
+    }
+    out->outstanding = out->apart ? DEVICE_APART_BYTES : SIZE_MAX;
+    return RING_OK;
+}
+
+static ring_status enable_access(const cuda_driver *api, const cuda_device *c, int ordinal)
+{
+    CUcontext context;
+    int can = 0;
+    RING_TRY(cuda_check(api->device_can_access_peer(&can, c->device, ordinal),
+                        "asking for peer access (cuDeviceCanAccessPeer)"));
+    if (can == 0)
+        return fail(RING_ERR_UNSUPPORTED, "%s cannot access memory of CUDA device %d", c->name,
+                    ordinal);
+    RING_TRY(
+        cuda_check(api->primary_retain(&context, ordinal), "opening the context of another GPU"));
+    CUresult result = api->enable_peer_access(context, 0);
+    if (result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+        result = CUDA_SUCCESS;
+    (void)api->primary_release(ordinal);
+    return cuda_check(result, "enabling peer access (cuCtxEnablePeerAccess)");
+}
+
+static ring_status reach(accelerator_seat *s, const accelerator_card *cards, int rank)
+{
+    const cuda_driver *api = cuda_driver_load();
+    const accelerator_card *theirs = &cards[rank];
+    seat_peer *peer = &s->peers[rank];
+    CUipcMemHandle handle;
+    peer->memory = theirs->memory;
+    peer->lanes = theirs->lanes;
+    if (is_same_process(theirs, &cards[s->rank]))
+        return theirs->ordinal == s->of->device ? RING_OK
+                                                : enable_access(api, s->of, theirs->ordinal);
+    memcpy(handle.reserved, theirs->handle, sizeof handle.reserved);
+    RING_TRY(
+        cuda_check(api->ipc_open_memory(&peer->memory, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+                   "opening another process's memory (cuIpcOpenMemHandle)"));
+    peer->opened = true;
+    return RING_OK;
+}
+
+static void *at(CUdeviceptr memory, size_t offset)
+{
+    return (void *)(uintptr_t)(memory + offset);
+}
+
+/* Of a lane, to a rank. */
+static device_link link_to(const accelerator_seat *s, const accelerator_card *cards, int lane,
+                           int rank)
+{
+    const size_t first = (size_t)lane * (size_t)s->ranks;
+    const size_t mine = first + (size_t)rank, theirs = first + (size_t)s->rank;
+    const size_t receipts = seat_layout_of(s->ranks, s->lanes).receipts;
+    const size_t their_receipts = seat_layout_of(s->ranks, cards[rank].lanes).receipts;
+    const CUdeviceptr there = s->peers[rank].memory;
+    return (device_link){.in = at(s->memory, mine * sizeof(device_box)),
+                         .out = at(there, theirs * sizeof(device_box)),
+                         .receipt = at(s->memory, receipts + mine * sizeof(device_receipt)),
+                         .given = at(there, their_receipts + theirs * sizeof(device_receipt)),
+                         .apart = !is_same_process(&cards[rank], &cards[s->rank])};
+}
+
+static ring_status write_links(const accelerator_seat *s, const accelerator_card *cards, int lanes)
+{
+    const size_t count = (size_t)lanes * (size_t)s->ranks;
+    device_link *links = calloc(count, sizeof *links);
+    if (links == NULL)
+        return fail(RING_ERR_MEMORY, "meeting the other GPUs");
+    for (int lane = 0; lane < lanes; lane++)
+        for (int r = 0; r < s->ranks; r++)
+            links[lane * s->ranks + r] = link_to(s, cards, lane, r);
+    const ring_status status = copy_there(s->of,
+                                          s->memory + seat_layout_of(s->ranks, s->lanes).links,
+                                          links, count * sizeof *links);
+    free(links);
+    return status;
+}
+
+/* The group of the first rank on this device. */
+static ring_status join_group(accelerator_seat *s, const accelerator_card *cards)
+{
+    int first = 0;
+    while (!is_same_device(&cards[first], &cards[s->rank]))
+        first++;
+    program_group *g = program_group_join(cards[first].group, s);
+    if (g == NULL)
+        return fail(RING_ERR_PEER, "rank %d has given up its GPU", first);
+    program_group_drop(s->group);
+    s->group = g;
+    return RING_OK;
+}
+
+static ring_status meet_inside(accelerator_seat *s, const accelerator_card *cards,
+                               const accelerator_terms *terms)
+{
+    for (int r = 0; r < s->ranks; r++)
+        if (r != s->rank)
+            RING_TRY(reach(s, cards, r));
+    s->met = true;
+    RING_TRY(write_links(s, cards, terms->lanes));
+    return join_group(s, cards);
+}
+
+static ring_status cuda_meet(accelerator_seat *s, const accelerator_card *cards,
+                             accelerator_terms *out)
+{
+    RING_TRY(agree(cards, s->ranks, out));
+    RING_TRY(cuda_enter(s->of));
+    const ring_status status = meet_inside(s, cards, out);
+    cuda_leave();
+    return status;
+}
+
+/* ---- Programs ----------------------------------------------------------------------------- */
+
+static void bind_seat(const accelerator_seat *s, device_call *call)
+{
+    const seat_layout in = seat_layout_of(s->ranks, s->lanes);
+    call->links = at(s->memory, in.links);
+    call->numbers = at(s->memory, in.numbers);
+    call->stop = at(s->memory, in.stop);
+    call->scratch = at(s->memory, in.scratch);
+    call->verdicts = (device_verdict *)(uintptr_t)cuda_pinned(s->words->verdicts);
+    call->abort = (const uint64_t *)(uintptr_t)cuda_pinned((const void *)&s->words->abort);
+    call->ranks = s->ranks;
+}
+
+static void bind_program(const accelerator_program *p, device_call *call)
+{
+    call->scratch_bytes = p->scratch;
+    call->signature = p->signature;
+    call->slice = p->slice;
+    call->segment = p->segment;
+    call->op_count = p->op_count;
+    call->peer_count = p->peer_count;
+    call->slices = p->slices;
+    call->op = (int32_t)p->op;
+}
+
+/* Ops, operands and peers one behind the other. */
+static ring_status write_program(const accelerator_program *p, kept_program *k)
+{
+    const size_t ops = rounded((size_t)p->op_count * sizeof *p->ops);
+    const size_t operands = rounded((size_t)p->operand_count * sizeof *p->operands);
+    const size_t all = ops + operands + rounded((size_t)p->peer_count * sizeof *p->peers) + 256;
+    char *image = calloc(1, all);
+    if (image == NULL)
+        return fail(RING_ERR_MEMORY, "keeping a program for a GPU");
+    memcpy(image, p->ops, (size_t)p->op_count * sizeof *p->ops);
+    memcpy(image + ops, p->operands, (size_t)p->operand_count * sizeof *p->operands);
+    memcpy(image + ops + operands, p->peers, (size_t)p->peer_count * sizeof *p->peers);
+    ring_status status = cuda_check(cuda_driver_load()->mem_alloc_async(&k->memory, all,
+                                                                        k->seat->of->stream),
+                                    "allocating memory (cuMemAllocAsync)");
+    if (status == RING_OK)
+        status = copy_there(k->seat->of, k->memory, image, all);
+    free(image);
+    k->call.ops = at(k->memory, 0);
+    k->call.operands = at(k->memory, ops);
+    k->call.peers = at(k->memory, ops + operands);
+    return status;
+}
+
+/* Without a wait for streams, which may stand at calls. */
+static void free_kept(kept_program *k)
+{
+    if (k->memory != 0)
+        (void)cuda_driver_load()->mem_free_async(k->memory, k->seat->of->stream);
+    free(k);
+}
+
+/* A stream may be captured meanwhile. */
+static ring_status keep_inside(const accelerator_program *p, kept_program *k)
+{
+    const cuda_driver *api = cuda_driver_load();
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    (void)api->exchange_capture_mode(&mode);
+    const ring_status status = write_program(p, k);
+    (void)api->exchange_capture_mode(&mode);
+    return status;
+}
+
+static ring_status cuda_keep(accelerator_seat *s, const accelerator_program *p, void **out)
+{
+    if (p->scratch * (size_t)p->lanes > SEAT_SCRATCH)
+        return fail(RING_ERR_INTERNAL,
+                    "a program needs %zu bytes of scratch memory on each of %d "
+                    "lanes",
+                    p->scratch, p->lanes);
+    kept_program *k = calloc(1, sizeof *k);
+    if (k == NULL)
+        return fail(RING_ERR_MEMORY, "keeping a program for a GPU");
+    *k = (kept_program){.seat = s, .lanes = p->lanes, .dtype = p->dtype};
+    ring_status status = cuda_enter(s->of);
+    if (status == RING_OK) {
+        bind_seat(s, &k->call);
+        bind_program(p, &k->call);
+        status = keep_inside(p, k);
+        if (status != RING_OK)
+            free_kept(k);
+        cuda_leave();
+    }
+    *out = status == RING_OK ? k : NULL;
+    return status;
+}
+
+/* Graphs may still run it. */
+static void cuda_drop(void *kept)
+{
+    kept_program *k = kept;
+    const bool may_run = k->seat->group->dead && !cuda_run_await_end(k->seat);
+    if (k->captured || may_run) {
+        free(k); /* the GPU's memory stays */
+        return;
+    }
+    const bool inside = cuda_enter(k->seat->of) == RING_OK;
+    free_kept(k);
+    if (inside)
+        cuda_leave();
+}
+
+/* ---- Leaving ------------------------------------------------------------------------------ */
+
+/* Memory that other ranks may still write to: each tells in a word of its own when its last run is
+ * over. */
+typedef struct left_memory {
+    struct left_memory *next;
+    const cuda_device *of;
+    CUdeviceptr memory, departed;
+    int rank, ranks;
+} left_memory;
+
+static struct {
+    pthread_mutex_t lock;
+    left_memory *first;
+} left = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool have_all_departed(const left_memory *m)
+{
+    bool all = true;
+    uint32_t *words = calloc((size_t)m->ranks, sizeof *words);
+    if (words == NULL)
+        return false;
+    const CUresult result = cuda_driver_load()->copy((uintptr_t)words, m->departed,
+                                                     (size_t)m->ranks * sizeof *words);
+    for (int r = 0; r < m->ranks; r++)
+        all = all && (r == m->rank || words[r] != 0);
+    free(words);
+    return result == CUDA_SUCCESS && all;
+}
+
+/* Of the device whose context is entered. */
+static void free_left(const cuda_device *c)
+{
+    pthread_mutex_lock(&left.lock);
+    for (left_memory **from = &left.first; *from != NULL;) {
+        left_memory *m = *from;
+        if (m->of != c || !have_all_departed(m)) {
+            from = &m->next;
+            continue;
+        }
+        *from = m->next;
+        (void)cuda_driver_load()->mem_free(m->memory);
+        free(m);
+    }
+    pthread_mutex_unlock(&left.lock);
+}
+
+static void leave_memory(const accelerator_seat *s)
+{
+    left_memory *m = calloc(1, sizeof *m);
+    if (m == NULL)
+        return; /* until the process ends */
+    *m = (left_memory){.of = s->of,
+                       .memory = s->memory,
+                       .departed = s->memory + seat_layout_of(s->ranks, s->lanes).departed,
+                       .rank = s->rank,
+                       .ranks = s->ranks};
+    pthread_mutex_lock(&left.lock);
+    m->next = left.first;
+    left.first = m;
+    pthread_mutex_unlock(&left.lock);
+}
+
+/* The last that this rank does in the others' memory. */
+static void depart(const accelerator_seat *s)
+{
+    const cuda_driver *api = cuda_driver_load();
+    for (int r = 0; r < s->ranks; r++) {
+        const seat_peer *peer = &s->peers[r];
+        const size_t word = seat_layout_of(s->ranks, peer->lanes).departed +
+                            (size_t)s->rank * sizeof(uint32_t);
+        if (r != s->rank)
+            (void)api->set_words_async(peer->memory + word, 1, 1, s->of->stream);
+    }
+    (void)api->stream_synchronize(s->of->stream);
+}
+
+static void give_memory_back(const accelerator_seat *s)
+{
+    const cuda_driver *api = cuda_driver_load();
+    if (s->met) {
+        depart(s);
+        leave_memory(s);
+    } else if (s->memory != 0) {
+        (void)api->mem_free(s->memory);
+    }
+    for (int r = 0; r < s->ranks; r++)
+        if (s->peers[r].opened)
+            (void)api->ipc_close_memory(s->peers[r].memory);
+    if (s->words != NULL)
+        (void)api->host_free(s->words);
+    if (s->group != NULL)
+        program_group_drop(s->group);
+    free_left(s->of);
+}
+
+/* Graphs may be replayed at any time, and find that the seat is given up: its memory, and with it
+ * that of the other ranks, stays. So it does where a stream has not come to a run that was aborted.
+ */
+static void cuda_leave_seat(accelerator_seat *s)
+{
+    if (cuda_enter(s->of) == RING_OK) {
+        if (s->words != NULL && (s->captured || !cuda_run_await_end(s)))
+            cuda_run_abort(s);
+        else
+            give_memory_back(s);
+        cuda_leave();
+    }
+    free(s->peers);
+    free(s);
+}
+
+/* ---- Of a device -------------------------------------------------------------------------- */
+
+ring_status cuda_programs_open(cuda_device *c)
+{
+    static const accelerator_programs programs = {.sit = cuda_sit,
+                                                  .meet = cuda_meet,
+                                                  .keep = cuda_keep,
+                                                  .drop = cuda_drop,
+                                                  .start = cuda_run_start,
+                                                  .state = cuda_run_state,
+                                                  .abort = cuda_run_abort,
+                                                  .release = cuda_run_release,
+                                                  .leave = cuda_leave_seat};
+    int cooperative = 0;
+    c->programs = calloc(1, sizeof *c->programs);
+    if (c->programs == NULL)
+        return fail(RING_ERR_MEMORY, "opening a GPU");
+    pthread_mutex_init(&c->programs->lock, NULL);
+    (void)cuda_driver_load()->device_get_attribute(&cooperative,
+                                                   CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH,
+                                                   c->device);
+    c->base.programs = cooperative != 0 ? &programs : NULL;
+    return RING_OK;
+}
+
+void cuda_programs_close(cuda_device *c)
+{
+    if (c->programs == NULL)
+        return;
+    if (c->programs->module != NULL)
+        (void)cuda_driver_load()->module_unload(c->programs->module);
+    pthread_mutex_destroy(&c->programs->lock);
+    free(c->programs);
+}

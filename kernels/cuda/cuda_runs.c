@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Runs of programs: launches, alone or shared.
+ *
+ * A rank that has its device alone launches in the stream of its call. Where ranks share a device,
+ * launches that wait for each other might not be resident together. So the last rank that comes to
+ * a run launches it for all, in the group's stream. Streams order each other by words: each rank's
+ * tells that it has come to the run and waits until the group's has done it. */
+#include "cuda_programs.h"
+
+#include <stdlib.h>
+
+/* ---- Groups ------------------------------------------------------------------------------- */
+
+static struct {
+    pthread_mutex_t lock;
+    program_group *first;
+} groups = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void free_group(program_group *g)
+{
+    const cuda_driver *api = cuda_driver_load();
+    for (pending_launch *p = g->first, *next; p != NULL; p = next) {
+        next = p->next;
+        free(p);
+    }
+    if (g->stream != NULL)
+        (void)api->stream_destroy(g->stream);
+    if (g->done != NULL)
+        (void)api->host_free((void *)g->done);
+    pthread_mutex_destroy(&g->lock);
+    free(g);
+}
+
+ring_status program_group_new(program_group **out)
+{
+    const cuda_driver *api = cuda_driver_load();
+    program_group *g = calloc(1, sizeof *g);
+    void *done = NULL;
+    if (g == NULL)
+        return fail(RING_ERR_MEMORY, "taking a seat on a GPU");
+    g->users = 1;
+    g->end = &g->first;
+    pthread_mutex_init(&g->lock, NULL);
+    ring_status status = cuda_check(api->stream_create(&g->stream, CU_STREAM_NON_BLOCKING,
+                                                       CUDA_OWN_STREAM),
+                                    "creating a stream (cuStreamCreateWithPriority)");
+    if (status == RING_OK)
+        status = cuda_check(api->host_alloc(&done, sizeof *g->done,
+                                            CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+                            "allocating pinned memory (cuMemHostAlloc)");
+    if (status != RING_OK) {
+        free_group(g);
+        return status;
+    }
+    g->done = done;
+    atomic_init(g->done, 0);
+    pthread_mutex_lock(&groups.lock);
+    g->next = groups.first;
+    groups.first = g;
+    pthread_mutex_unlock(&groups.lock);
+    *out = g;
+    return RING_OK;
+}
+
+static program_group *find_group(uint64_t address)
+{
+    program_group *g = groups.first;
+    while (g != NULL && (uintptr_t)g != address)
+        g = g->next;
+    return g;
+}
+
+/* Seats lie in the order of their ranks. */
+static void add_seat(program_group *g, accelerator_seat *s)
+{
+    int at = g->count++;
+    for (; at > 0 && g->seats[at - 1]->rank > s->rank; at--)
+        g->seats[at] = g->seats[at - 1];
+    g->seats[at] = s;
+}
+
+program_group *program_group_join(uint64_t address, accelerator_seat *s)
+{
+    pthread_mutex_lock(&groups.lock);
+    program_group *g = find_group(address);
+    if (g != NULL) {
+        g->users++;
+        pthread_mutex_lock(&g->lock);
+        add_seat(g, s);
+        pthread_mutex_unlock(&g->lock);
+    }
+    pthread_mutex_unlock(&groups.lock);
+    return g;
+}
+
+void program_group_drop(program_group *g)
+{
+    program_group **at = &groups.first;
+    pthread_mutex_lock(&groups.lock);
+    const bool last = --g->users == 0;
+    while (last && *at != g)
+        at = &(*at)->next;
+    if (last)
+        *at = g->next;
+    pthread_mutex_unlock(&groups.lock);
+    if (last)
+        free_group(g);
+}
+
+/* ---- Words -------------------------------------------------------------------------------- */
+
+static bool is_past(uint32_t number, uint32_t latest)
+{
+    return (int32_t)(latest - number) >= 0;
+}
+
+static ring_status write_word(CUstream stream, const void *word, uint32_t value)
+{
+    return cuda_check(cuda_driver_load()->stream_write_value(stream, cuda_pinned(word), value, 0),
+                      "marking a place in a stream (cuStreamWriteValue32)");
+}
+
+static ring_status await_word(CUstream stream, const void *word, uint32_t value)
+{
+    return cuda_check(cuda_driver_load()->stream_wait_value(stream, cuda_pinned(word), value,
+                                                            CU_STREAM_WAIT_VALUE_GEQ),
+                      "having a stream wait (cuStreamWaitValue32)");
+}
+
+/* ---- Launches ----------------------------------------------------------------------------- */
+
+static void bind_call(const kept_program *k, const accelerator_run *run, device_call *call)
+{
+    *call = k->call;
+    call->src = (char *)(uintptr_t)run->src;
+    call->dst = run->dst;
+    call->nanoseconds = run->timeout < 1e9 ? (uint64_t)(run->timeout * 1e9) : (uint64_t)1e18;
+}
+
+/* All blocks run at once, or none: lanes of different ranks wait for each other. */
+static ring_status launch(CUfunction function, program_args *args, CUstream stream)
+{
+    void *parameters[] = {args};
+    return cuda_check(cuda_driver_load()->launch_cooperative(function, args->ranks * args->lanes, 1,
+                                                             1, DEVICE_THREADS, 1, 1, 0, stream,
+                                                             parameters),
+                      "starting a call (cuLaunchCooperativeKernel)");
+}
+
+/* Runs of a rank are in the order of their numbers, in whatever streams. */
+static ring_status follow(accelerator_seat *s, CUstream stream)
+{
+    if (s->number > 0 && s->last != stream)
+        RING_TRY(await_word(stream, &s->words->passed, s->number));
+    s->last = stream;
+    return RING_OK;
+}
+
+static ring_status run_alone(accelerator_seat *s, const accelerator_run *run, CUfunction function,
+                             bool captured)
+{
+    kept_program *k = (kept_program *)(uintptr_t)run->kept;
+    program_args args = {.ranks = 1, .lanes = (uint32_t)k->lanes};
+    CUstream stream = run->stream;
+    bind_call(k, run, &args.calls[0]);
+    if (captured) {
+        k->captured = s->captured = true;
+        return launch(function, &args, stream);
+    }
+    RING_TRY(follow(s, stream));
+    s->number++;
+    RING_TRY(launch(function, &args, stream));
+    return write_word(stream, &s->words->passed, s->number);
+}
+
+static pending_launch *find_pending(program_group *g, uint32_t number)
+{
+    pending_launch *p = g->first;
+    while (p != NULL && p->number != number)
+        p = p->next;
+    if (p != NULL)
+        return p;
+    p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return NULL;
+    p->number = number;
+    *g->end = p;
+    g->end = &p->next;
+    return p;
+}
+
+/* The oldest one: ranks come to runs in their order. */
+static ring_status launch_pending(program_group *g, pending_launch *p)
+{
+    p->args.ranks = (uint32_t)g->count;
+    for (int i = 0; i < g->count; i++)
+        RING_TRY(await_word(g->stream, &g->seats[i]->words->arrived, p->number));
+    RING_TRY(launch(p->function, &p->args, g->stream));
+    RING_TRY(write_word(g->stream, (const void *)g->done, p->number));
+    g->launched = p->number;
+    g->first = p->next;
+    if (g->first == NULL)
+        g->end = &g->first;
+    free(p);
+    return RING_OK;
+}
+
+static ring_status run_together(accelerator_seat *s, const accelerator_run *run,
+                                CUfunction function)
+{
+    const kept_program *k = run->kept;
+    program_group *g = s->group;
+    CUstream stream = run->stream;
+    const uint32_t number = s->number + 1;
+    int place = 0;
+    pending_launch *p = find_pending(g, number);
+    if (p == NULL)
+        return fail(RING_ERR_MEMORY, "starting a call on a GPU");
+    RING_TRY(follow(s, stream));
+    s->number = number;
+    RING_TRY(write_word(stream, &s->words->arrived, number));
+    RING_TRY(await_word(stream, (const void *)g->done, number));
+    RING_TRY(write_word(stream, &s->words->passed, number));
+    while (g->seats[place] != s)
+        place++;
+    bind_call(k, run, &p->args.calls[place]);
+    p->function = function;
+    p->args.lanes = (uint32_t)k->lanes;
+    return ++p->arrived == g->count ? launch_pending(g, p) : RING_OK;
+}
+
+static ring_status start_inside(accelerator_seat *s, const accelerator_run *run, bool captured,
+                                uint32_t *number)
+{
+    const kept_program *k = run->kept;
+    program_group *g = s->group;
+    CUfunction function;
+    int blocks;
+    RING_TRY(cuda_programs_load(s->of, &function, k->dtype, &blocks));
+    if (g->dead)
+        return fail(RING_ERR_ABORTED, "the communicator has failed");
+    const ring_status status = g->count > 1 ? run_together(s, run, function)
+                                            : run_alone(s, run, function, captured);
+    *number = captured ? 0 : s->number;
+    return status;
+}
+
+ring_status cuda_run_start(accelerator_seat *s, const accelerator_run *run, bool captured,
+                           uint32_t *number)
+{
+    RING_TRY(cuda_enter(s->of));
+    pthread_mutex_lock(&s->group->lock);
+    const ring_status status = start_inside(s, run, captured, number);
+    pthread_mutex_unlock(&s->group->lock);
+    cuda_leave();
+    return status;
+}
+
+/* ---- Ends --------------------------------------------------------------------------------- */
+
+static ring_status read_verdicts(const accelerator_seat *s, accelerator_verdict *out)
+{
+    for (int lane = 0; lane < s->lanes; lane++) {
+        const device_verdict *v = &s->words->verdicts[lane];
+        const uint64_t status = __atomic_load_n(&v->status, __ATOMIC_ACQUIRE);
+        if (status == RING_OK)
+            continue;
+        *out = (accelerator_verdict){.status = (ring_status)status,
+                                     .peer = (int32_t)v->peer,
+                                     .their_signature = v->their_signature};
+        return out->status;
+    }
+    return RING_OK;
+}
+
+ring_status cuda_run_state(const accelerator_seat *s, uint32_t number, accelerator_verdict *out,
+                           bool *waits)
+{
+    *waits = false;
+    RING_TRY(read_verdicts(s, out));
+    if (number == 0 || is_past(number, atomic_load(&s->words->passed)))
+        return RING_OK;
+    if (s->group->count > 1) {
+        pthread_mutex_lock(&s->group->lock);
+        *waits = !is_past(number, s->group->launched);
+        pthread_mutex_unlock(&s->group->lock);
+    }
+    return RING_IN_PROGRESS;
+}
+
+bool cuda_run_await_end(const accelerator_seat *s)
+{
+    const double end = clock_now() + 2;
+    while (!is_past(s->number, atomic_load(&s->words->passed)) && clock_now() < end)
+        clock_sleep(1e-4);
+    return is_past(s->number, atomic_load(&s->words->passed));
+}
+
+void cuda_run_abort(accelerator_seat *s)
+{
+    atomic_store(&s->words->abort, 1);
+}
+
+/* In the order of the group's stream, for the word only grows. */
+void cuda_run_release(accelerator_seat *s)
+{
+    program_group *g = s->group;
+    if (cuda_enter(s->of) != RING_OK)
+        return;
+    pthread_mutex_lock(&g->lock);
+    g->dead = true;
+    for (pending_launch *p = g->first, *next; p != NULL; p = next) {
+        next = p->next;
+        (void)write_word(g->stream, (const void *)g->done, p->number);
+        free(p);
+    }
+    g->first = NULL;
+    g->end = &g->first;
+    pthread_mutex_unlock(&g->lock);
+    cuda_leave();
+}
