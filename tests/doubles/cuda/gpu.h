@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gpu: what the files of this double share. All that the host process and its GPU process both know
+ * lies in one gpu_state, mapped by both at the same address; the rest is the host's own.
+ *
+ *   gpu_process.c   the process: starting it, its end, mapping memory in it
+ *   gpu_calls.c     entering a call, calls that fail, handles, counters
+ *   gpu_devices.c   devices, contexts, errors
+ *   gpu_memory.c    allocations        gpu_pointers.c  attributes of pointers, dma-bufs
+ *   gpu_mappings.c  memory that is mapped piece by piece, registered memory of the host
+ *   gpu_ipc.c       memory and events of other processes
+ *   gpu_streams.c   queues, and what runs them       gpu_events.c
+ *   gpu_launches.c  modules, functions, blocks       gpu_copies.c
+ *   gpu_capture.c   captures             gpu_graphs.c  graphs, user objects
+ */
+#ifndef TEST_DOUBLES_GPU_H
+#define TEST_DOUBLES_GPU_H
+
+#include "emulated_kernel.h"
+#include "fake_cuda.h"
+#include "fake_cuda_api.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    MOST_DEVICES = 8,
+    MOST_STREAMS = 256,
+    MOST_EVENTS = 4096,
+    MOST_OPS = 1024,
+    MOST_ALLOCATIONS = 8192,
+    MOST_ARGS = 4096,
+    MOST_BLOCK_THREADS = 1024,
+    MOST_SHARED = 48 << 10, /* of a block, unless a function asks for more */
+    MOST_SHARED_OPTIN = 224 << 10,
+    ALIGNMENT = 512,
+    PAGE_BYTES = 4096
+};
+#define AREA_BYTES ((size_t)16 << 30)
+#define LARGE ((size_t)2 << 20)
+
+#define ROW(name, member, parameters) FAKE_CUDA_API CUresult cu##name parameters;
+CUDA_FUNCTIONS(ROW)
+CUDA_OPTIONAL(ROW)
+TEST_CUDA_FUNCTIONS(ROW)
+#undef ROW
+
+/* ---- State ---- */
+
+/** A range of addresses. Its bytes are @c file, which both processes may also write at
+ *  @c window, if there is one. */
+typedef struct area {
+    char *start, *window;
+    int file;
+} area;
+
+typedef enum memory_kind {
+    MEMORY_DEVICE,
+    MEMORY_PINNED,
+    MEMORY_MANAGED,
+    MEMORY_STAGING, /* pinned, of this double itself */
+    MEMORY_REGISTERED,
+    MEMORY_MAPPED,
+    MEMORY_IMPORTED
+} memory_kind;
+
+typedef struct allocation {
+    uintptr_t start;
+    size_t bytes;
+    memory_kind kind;
+    int device;
+    uint64_t id; /* never used again */
+    unsigned flags;
+    bool pooled, freeing, synchronous;
+    int file;        /* of what is not in an area with a file; the host's descriptor */
+    uint64_t offset; /* of @c start there */
+    int uses, source;
+    uint64_t source_id; /* of an import */
+} allocation;
+
+typedef enum op_kind {
+    OP_COPY,
+    OP_SET,
+    OP_WRITE_VALUE,
+    OP_WAIT_VALUE,
+    OP_RECORD,
+    OP_WAIT,
+    OP_HOST,
+    OP_LAUNCH,
+    OP_FREE
+} op_kind;
+
+/** Of a stream. Its meaning of to, from, value and width is its kind's. */
+typedef struct op {
+    op_kind kind;
+    uint64_t ticket; /* numbers all ops in the order in which they were asked for */
+    int next, queued;
+    uint64_t to, from, value;
+    size_t bytes;
+    unsigned width, flags;
+    CUhostFn function;
+    void *data;
+    emulated_launch launch;
+    bool cooperative;
+    unsigned started, ended; /* blocks */
+    size_t args_bytes;
+    char args[MOST_ARGS] __attribute__((aligned(16))); /* last: as much as is used is copied */
+} op;
+
+typedef struct gpu_stream {
+    bool used, threaded, non_blocking;
+    int device;
+    int first, last; /* ops; -1: none */
+    uint64_t asked, done;
+} gpu_stream;
+
+typedef struct gpu_event {
+    bool used;
+    int device;
+    unsigned flags;
+    int stream; /* the last record: done when that stream has done that ticket */
+    uint64_t ticket, at_ns;
+    uint64_t *cell; /* of interprocess events: records asked for, records done */
+} gpu_event;
+
+typedef struct device_state {
+    int first, last; /* launches that have blocks to start */
+    int resident;
+} device_state;
+
+typedef struct map_request {
+    int state; /* 0: none, 1: asked, 2: done */
+    void *at;
+    size_t bytes;
+    int pid, file, protection; /* file -1: no memory */
+    uint64_t offset;
+    int error;
+} map_request;
+
+/** Each has threads that wait for it alone. */
+typedef enum bell { BELL_MAIN, BELL_STREAMS, BELL_BLOCKS, BELL_HOST, BELL_FUNCTIONS, BELLS } bell;
+
+typedef struct gpu_state {
+    pthread_mutex_t lock;
+    uint32_t bells[BELLS];
+    int pid, error; /* error: sticky */
+    bool ready;
+    map_request map;
+    uint64_t tickets, ids;
+    op ops[MOST_OPS];
+    int free_ops, ops_left;
+    int functions_first, functions_last; /* host functions to call */
+    gpu_stream streams[MOST_STREAMS];    /* 0: of this double itself; then each device's legacy */
+    gpu_event events[MOST_EVENTS];
+    device_state devices[MOST_DEVICES];
+    allocation allocations[MOST_ALLOCATIONS]; /* by their addresses */
+    int allocation_count;
+    uint64_t launches_started, launches_done, ops_done;
+} gpu_state;
+
+extern gpu_state *gpu;
+
+typedef struct gpu_settings {
+    int devices, blocks, peers, owner; /* owner: the host process */
+    uint64_t delay_us, seed;
+    double deadline;
+    area memory[MOST_DEVICES], pinned, mapped, imported;
+    void *own; /* addresses of the GPU process alone */
+} gpu_settings;
+extern gpu_settings gpu_is; /* since gpu_start() */
+
+/* ---- Process ---- */
+
+_Noreturn void misuse(const char *what);
+/** Once; any thread. */
+void gpu_start(void);
+void gpu_lock(void);
+void gpu_unlock(void);
+void gpu_ring(bell b);
+/** Gives up the lock until the bell rings; the host does so for some milliseconds at most, and ends
+ *  the process when the GPU process is gone, or when @p since is too long ago. */
+void gpu_await(bell b);
+void gpu_await_host(double since);
+double gpu_now(void);
+/** In the GPU process: the devices are lost. */
+_Noreturn void gpu_die(int error, const char *why);
+/** Maps there a file of a process, or nothing. */
+bool gpu_map(void *at, size_t bytes, int pid, int file, uint64_t offset, int protection);
+void gpu_serve_map(void);
+/** Threads of the GPU process. */
+void *stream_main(void *slot);
+void *block_main(void *device);
+/** Thread of the host process. */
+void *function_main(void *unused);
+extern _Thread_local bool in_host_function;
+
+/* ---- Calls ---- */
+
+/** @return what the call ends with before it has done anything; 0: it goes on. */
+CUresult call_enter(const char *function);
+#define ENTER() \
+    do { \
+        const CUresult early = call_enter(__func__); \
+        if (early != 0) \
+            return early; \
+    } while (0)
+#define TRY(expression) \
+    do { \
+        const CUresult tried = (expression); \
+        if (tried != 0) \
+            return tried; \
+    } while (0)
+
+typedef enum object_kind {
+    OBJECT_NONE,
+    OBJECT_STREAM,
+    OBJECT_EVENT,
+    OBJECT_MODULE,
+    OBJECT_FUNCTION,
+    OBJECT_GRAPH,
+    OBJECT_EXEC,
+    OBJECT_USER,
+    OBJECT_PHYSICAL,
+    OBJECT_KINDS
+} object_kind;
+/** Handles are no addresses, and are never used again. */
+void *object_add(object_kind kind, void *body);
+void *object_get(object_kind kind, const void *handle); /* NULL: there is none */
+void *object_take(object_kind kind, const void *handle);
+extern fake_cuda_counts call_counts;
+void call_count(uint64_t *counter, uint64_t by);
+
+/* ---- Devices ---- */
+
+/** @return this thread's device, or CUDA_ERROR_INVALID_CONTEXT. */
+CUresult device_here(int *out);
+CUcontext context_of(int device);
+int device_of_context(CUcontext context); /* -1: no context */
+int device_attribute(int attribute);
+uint64_t contexts_alive(void);
+uint64_t contexts_pushed(void); /* by this thread */
+
+/* ---- Memory ---- */
+
+static inline uintptr_t page_of(uintptr_t at)
+{
+    return at / PAGE_BYTES * PAGE_BYTES;
+}
+
+/** @return bytes of the whole pages in which these bytes lie. */
+static inline size_t page_bytes(uintptr_t at, size_t bytes)
+{
+    return page_of(at + bytes + PAGE_BYTES - 1) - page_of(at);
+}
+
+/** A copy of the allocation with that byte; uses 0: there is none. */
+allocation allocation_at(uintptr_t at);
+/** Takes away what is mapped at @p a in the GPU process, and closes its file. */
+CUresult allocation_unmap(const allocation *a);
+
+/* The next ones under the lock. */
+
+allocation *allocation_find(uintptr_t at);
+/** @param skew  the start's, above a multiple of @p alignment. */
+allocation *allocation_place(const area *in, size_t bytes, size_t alignment, size_t skew);
+allocation *allocation_insert(uintptr_t start, size_t bytes);
+void allocation_remove(allocation *a);
+/** Poisons it, and takes it away. */
+void allocation_free(allocation *a);
+/** Waits until no stream of the device has anything to do. */
+CUresult gpu_drain(int device);
+
+/* ---- Streams ---- */
+
+/** The slot of what a call was given. */
+CUresult stream_find(CUstream handle, int *out);
+/** To a stream, or to the graph that it captures. */
+CUresult stream_put(int slot, const op *o);
+/** Past captures; @return the last one's ticket. */
+uint64_t stream_append(int slot, const op *const *ops, int count);
+CUresult ticket_wait(int slot, uint64_t ticket);
+bool ticket_done(int slot, uint64_t ticket);
+void launch_run(op *o, int device);
+void event_done(const op *o, int slot);
+gpu_event *event_find(CUevent handle);
+
+gpu_event *event_new(int device, unsigned flags);
+/** Memory of the host that the GPU process reads and writes, for the double itself. */
+uintptr_t staging_new(size_t bytes);
+
+/* ---- Captures ---- */
+
+/** @return what a call ends with that must not be made while this thread captures, or any. */
+CUresult capture_forbids(void);
+typedef struct capture capture;
+/** The capture that @p slot is in, also if that is invalid. NULL: nothing. */
+capture *capture_of(int slot);
+void capture_invalidate(capture *c);
+/** For calls that cannot be captured. @return what they end with; 0: @p slot does not capture. */
+CUresult capture_refuses(int slot);
+CUresult capture_append(int slot, const op *o);
+/** Of the legacy stream, which captured streams would wait for. */
+CUresult capture_forbids_legacy(int slot);
+CUresult capture_record(int slot, int event_slot);
+/** @param handled  set if the wait is one of a capture's. */
+CUresult capture_wait(int slot, int event_slot, bool *handled);
+void capture_forget_event(int event_slot);
+bool capture_has_event(int event_slot);
+
+/* ---- Graphs ---- */
+
+typedef struct graph graph;
+graph *graph_new(void);
+void graph_add(graph *g, const op *o);
+void graph_free(graph *g);
+/** The graph that is captured into. */
+graph *capture_graph(capture *c);
+
+#endif

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Allocations: of the device, pinned, managed. Freed memory may be given out again at once, with
+ * another buffer id. */
+#include "gpu.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { POISON = 0xdb };
+static const size_t most_poison = (size_t)1 << 20;
+
+/* ---- The table, by addresses ---- */
+
+/* The first that begins behind @p at. */
+static int behind(uintptr_t at)
+{
+    int low = 0, high = gpu->allocation_count;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (gpu->allocations[middle].start > at)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+allocation *allocation_find(uintptr_t at)
+{
+    const int i = behind(at) - 1;
+    allocation *a = i >= 0 ? &gpu->allocations[i] : NULL;
+    return a != NULL && at - a->start < a->bytes ? a : NULL;
+}
+
+allocation *allocation_insert(uintptr_t start, size_t bytes)
+{
+    const int i = behind(start);
+    allocation *a = &gpu->allocations[i];
+    if (gpu->allocation_count == MOST_ALLOCATIONS)
+        misuse("too many allocations");
+    memmove(a + 1, a, (size_t)(gpu->allocation_count - i) * sizeof *a);
+    gpu->allocation_count++;
+    *a = (allocation){.start = start, .bytes = bytes, .id = ++gpu->ids, .file = -1, .uses = 1};
+    return a;
+}
+
+void allocation_remove(allocation *a)
+{
+    allocation *end = gpu->allocations + gpu->allocation_count--;
+    memmove(a, a + 1, (size_t)(end - a - 1) * sizeof *a);
+}
+
+allocation allocation_at(uintptr_t at)
+{
+    gpu_lock();
+    const allocation *a = allocation_find(at);
+    const allocation copy = a != NULL ? *a : (allocation){.uses = 0};
+    gpu_unlock();
+    return copy;
+}
+
+CUresult allocation_unmap(const allocation *a)
+{
+    if (!gpu_map((void *)page_of(a->start), page_bytes(a->start, a->bytes), 0, -1, 0, PROT_NONE))
+        return CUDA_ERROR_MAP_FAILED;
+    close(a->file);
+    gpu_lock();
+    allocation_remove(allocation_find(a->start));
+    gpu_unlock();
+    return 0;
+}
+
+static uintptr_t aligned(uintptr_t at, size_t alignment, size_t skew)
+{
+    return (at - skew + alignment - 1) / alignment * alignment + skew;
+}
+
+/* The first gap that is wide enough. */
+allocation *allocation_place(const area *in, size_t bytes, size_t alignment, size_t skew)
+{
+    const uintptr_t end = (uintptr_t)in->start + AREA_BYTES;
+    uintptr_t start = aligned((uintptr_t)in->start + ALIGNMENT, alignment, skew);
+    for (int i = behind((uintptr_t)in->start); i < gpu->allocation_count; i++) {
+        const allocation *a = &gpu->allocations[i];
+        if (a->start >= end || (a->start >= start && a->start - start >= bytes))
+            break;
+        if (a->start + a->bytes > start)
+            start = aligned(a->start + a->bytes, alignment, skew);
+    }
+    return start < end && end - start >= bytes ? allocation_insert(start, bytes) : NULL;
+}
+
+/* ---- Contents ---- */
+
+static const area *area_with(const allocation *a)
+{
+    if (a->kind == MEMORY_DEVICE)
+        return &gpu_is.memory[a->device];
+    return a->kind == MEMORY_PINNED || a->kind == MEMORY_MANAGED || a->kind == MEMORY_STAGING
+               ? &gpu_is.pinned
+               : NULL;
+}
+
+static char *window_of(const allocation *a, uintptr_t at)
+{
+    const area *in = area_with(a);
+    if (in != NULL)
+        return in->window + (at - (uintptr_t)in->start);
+    return a->kind == MEMORY_REGISTERED ? (char *)at : NULL;
+}
+
+/* Memory is no zeros, but by chance; and a lot of it is given back to the system. */
+static void poison(const allocation *a, bool all)
+{
+    const area *in = area_with(a);
+    char *at = window_of(a, a->start);
+    const size_t first = a->bytes < most_poison ? a->bytes : most_poison;
+    memset(at, POISON, first);
+    const size_t gone = (size_t)(at + first - in->window) / PAGE_BYTES * PAGE_BYTES + PAGE_BYTES;
+    const size_t end = (size_t)(at + a->bytes - in->window) / PAGE_BYTES * PAGE_BYTES;
+    if (all && end > gone)
+        fallocate(in->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)gone,
+                  (off_t)(end - gone));
+}
+
+void allocation_free(allocation *a)
+{
+    poison(a, true);
+    allocation_remove(a);
+}
+
+/* @return its start, 0: there is no room. */
+static uintptr_t new_allocation(const area *in, memory_kind kind, int device, size_t bytes,
+                                unsigned flags)
+{
+    const bool of_device = kind == MEMORY_DEVICE;
+    const size_t alignment = of_device && bytes < LARGE ? ALIGNMENT
+                             : of_device                ? LARGE
+                                                        : PAGE_BYTES;
+    gpu_lock();
+    allocation *a = allocation_place(in, bytes, alignment, 0);
+    uintptr_t start = 0;
+    if (a != NULL) {
+        a->kind = kind;
+        a->device = device;
+        a->flags = flags;
+        start = a->start;
+        poison(a, false);
+    }
+    gpu_unlock();
+    return start;
+}
+
+static CUresult take(memory_kind kind, size_t bytes, unsigned flags, CUdeviceptr *out)
+{
+    int device;
+    TRY(device_here(&device));
+    TRY(capture_forbids());
+    if (bytes == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    const area *in = kind == MEMORY_DEVICE ? &gpu_is.memory[device] : &gpu_is.pinned;
+    *out = new_allocation(in, kind, device, bytes, flags);
+    return *out != 0 ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Frees what is of one of two kinds. */
+static CUresult give_back(uintptr_t at, memory_kind kind, memory_kind or_kind)
+{
+    int device;
+    TRY(device_here(&device));
+    TRY(capture_forbids());
+    TRY(gpu_drain(device));
+    gpu_lock();
+    allocation *a = allocation_find(at);
+    const bool is_one = a != NULL && a->start == at && !a->freeing &&
+                        (a->kind == kind || a->kind == or_kind);
+    if (is_one)
+        allocation_free(a);
+    gpu_unlock();
+    return is_one ? 0 : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult gpu_drain(int device)
+{
+    const double since = gpu_now();
+    gpu_lock();
+    for (int i = 0; i < MOST_STREAMS; i++) {
+        const gpu_stream *s = &gpu->streams[i];
+        while (s->first >= 0 && (s->device == device || i == 0) && gpu->error == 0)
+            gpu_await_host(since);
+    }
+    gpu_unlock();
+    return gpu->error;
+}
+
+/* ---- Calls ---- */
+
+CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
+{
+    ENTER();
+    return take(MEMORY_DEVICE, bytes, 0, out);
+}
+
+CUresult cuMemFree_v2(CUdeviceptr memory)
+{
+    ENTER();
+    return memory == 0 ? 0 : give_back(memory, MEMORY_DEVICE, MEMORY_MANAGED);
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags)
+{
+    ENTER();
+    if (flags != 1 && flags != 2) /* of all streams, or of none yet */
+        return CUDA_ERROR_INVALID_VALUE;
+    return take(MEMORY_MANAGED, bytes, flags, out);
+}
+
+CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
+{
+    CUdeviceptr memory;
+    ENTER();
+    TRY(take(MEMORY_PINNED, bytes, flags, &memory));
+    *out = (void *)(uintptr_t)memory;
+    return 0;
+}
+
+CUresult cuMemFreeHost(void *memory)
+{
+    ENTER();
+    return give_back((uintptr_t)memory, MEMORY_PINNED, MEMORY_PINNED);
+}
+
+/* It has its place at once: an op that uses it comes later. */
+CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream handle)
+{
+    int slot;
+    ENTER();
+    TRY(stream_find(handle, &slot));
+    TRY(capture_refuses(slot));
+    if (bytes == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    const int device = gpu->streams[slot].device;
+    *out = new_allocation(&gpu_is.memory[device], MEMORY_DEVICE, device, bytes, 0);
+    if (*out == 0)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    gpu_lock();
+    allocation_find(*out)->pooled = true;
+    gpu_unlock();
+    return 0;
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream handle)
+{
+    int slot;
+    ENTER();
+    TRY(stream_find(handle, &slot));
+    TRY(capture_refuses(slot));
+    gpu_lock();
+    allocation *a = allocation_find(memory);
+    const bool is_one = a != NULL && a->start == memory && a->kind == MEMORY_DEVICE && !a->freeing;
+    if (is_one)
+        a->freeing = true;
+    gpu_unlock();
+    return is_one ? stream_put(slot, &(op){.kind = OP_FREE, .to = memory})
+                  : CUDA_ERROR_INVALID_VALUE;
+}
+
+uintptr_t staging_new(size_t bytes)
+{
+    const uintptr_t start = new_allocation(&gpu_is.pinned, MEMORY_STAGING, 0, bytes, 0);
+    if (start == 0)
+        misuse("no memory");
+    return start;
+}
+
+/* ---- Of tests ---- */
+
+void *fake_cuda_alloc(size_t bytes)
+{
+    gpu_start();
+    gpu_lock();
+    allocation *a = allocation_place(&gpu_is.memory[0], bytes, PAGE_BYTES, ALIGNMENT);
+    if (a == NULL)
+        misuse("no memory");
+    void *start = (void *)a->start;
+    gpu_unlock();
+    return start;
+}
+
+void fake_cuda_free(void *memory)
+{
+    gpu_lock();
+    allocation *a = allocation_find((uintptr_t)memory);
+    if (a == NULL || a->kind != MEMORY_DEVICE)
+        misuse("free of no memory of its own");
+    allocation_free(a);
+    gpu_unlock();
+}
+
+unsigned char *fake_cuda_at(void *memory)
+{
+    gpu_lock();
+    const allocation *a = allocation_find((uintptr_t)memory);
+    unsigned char *at = a != NULL ? (unsigned char *)window_of(a, (uintptr_t)memory) : NULL;
+    gpu_unlock();
+    if (at == NULL)
+        misuse("no memory of its own");
+    return at;
+}
+
+/* By the file, where there is no window. */
+static void transfer(uintptr_t at, void *host, size_t bytes, bool to_device)
+{
+    gpu_lock();
+    const allocation *a = allocation_find(at);
+    if (a == NULL || at - a->start + bytes > a->bytes)
+        misuse("a test touches what is no memory of the device");
+    char *window = window_of(a, at);
+    const off_t offset = (off_t)(a->offset + (at - a->start));
+    ssize_t done = (ssize_t)bytes;
+    if (window != NULL && to_device)
+        memcpy(window, host, bytes);
+    else if (window != NULL)
+        memcpy(host, window, bytes);
+    else
+        done = to_device ? pwrite(a->file, host, bytes, offset)
+                         : pread(a->file, host, bytes, offset);
+    gpu_unlock();
+    if (done != (ssize_t)bytes)
+        misuse("memory of a mapping cannot be touched");
+}
+
+void fake_cuda_read(void *dst, const void *memory, size_t bytes)
+{
+    transfer((uintptr_t)memory, dst, bytes, false);
+}
+
+void fake_cuda_write(void *memory, const void *src, size_t bytes)
+{
+    transfer((uintptr_t)memory, (void *)(uintptr_t)src, bytes, true);
+}
