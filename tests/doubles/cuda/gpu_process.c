@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The GPU process: its start and its end, how the two processes wait for each other. */
+#include "gpu.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+gpu_state *gpu;
+gpu_settings gpu_is;
+
+_Noreturn void misuse(const char *what)
+{
+    fprintf(stderr, "fake_cuda: %s\n", what);
+    abort();
+}
+
+double gpu_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- Lock and bells: robust, since the other process may end at any place ---- */
+
+void gpu_lock(void)
+{
+    if (pthread_mutex_lock(&gpu->lock) == EOWNERDEAD)
+        pthread_mutex_consistent(&gpu->lock);
+}
+
+void gpu_unlock(void)
+{
+    pthread_mutex_unlock(&gpu->lock);
+}
+
+void gpu_ring(bell b)
+{
+    __atomic_fetch_add(&gpu->bells[b], 1, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, &gpu->bells[b], FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
+}
+
+static void await(bell b, const struct timespec *most)
+{
+    const uint32_t seen = __atomic_load_n(&gpu->bells[b], __ATOMIC_SEQ_CST);
+    gpu_unlock();
+    syscall(SYS_futex, &gpu->bells[b], FUTEX_WAIT, seen, most, NULL, 0);
+    gpu_lock();
+}
+
+void gpu_await(bell b)
+{
+    await(b, NULL);
+}
+
+void gpu_await_host(double since)
+{
+    await(BELL_HOST, &(struct timespec){.tv_nsec = 20 * 1000 * 1000});
+    const int error = __atomic_load_n(&gpu->error, __ATOMIC_SEQ_CST);
+    if (error == 0 && kill(gpu->pid, 0) != 0)
+        misuse("the GPU process has ended");
+    if (error == 0 && gpu_now() - since > gpu_is.deadline)
+        misuse("a call waits for ever (FAKE_CUDA_DEADLINE)");
+}
+
+/* ---- In the GPU process ---- */
+
+/* In _exit() sanitizers sleep for a second while there are threads. */
+_Noreturn static void leave(int status)
+{
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+_Noreturn void gpu_die(int error, const char *why)
+{
+    dprintf(STDERR_FILENO, "fake_cuda: the GPU fails: %s (CUDA error %d)\n", why, error);
+    __atomic_store_n(&gpu->error, error, __ATOMIC_SEQ_CST);
+    gpu_ring(BELL_HOST);
+    gpu_ring(BELL_FUNCTIONS);
+    leave(0);
+}
+
+void fake_cuda_check(const void *memory, size_t bytes)
+{
+    gpu_lock();
+    const allocation *a = allocation_find((uintptr_t)memory);
+    const bool fits = a != NULL && (uintptr_t)memory - a->start + bytes <= a->bytes;
+    gpu_unlock();
+    if (!fits)
+        gpu_die(CUDA_ERROR_ILLEGAL_ADDRESS, "a kernel touches what is no memory of the device");
+}
+
+static void fault(int number)
+{
+    gpu_die(number == SIGSEGV || number == SIGBUS ? CUDA_ERROR_ILLEGAL_ADDRESS
+                                                  : CUDA_ERROR_LAUNCH_FAILED,
+            "a fault");
+}
+
+static void take_faults(void)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    const struct sigaction action = {.sa_handler = fault};
+    sigset_t others;
+    sigfillset(&others);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        sigaction(faults[i], &action, NULL);
+        sigdelset(&others, faults[i]);
+    }
+    signal(SIGABRT, SIG_DFL);
+    sigdelset(&others, SIGABRT);
+    pthread_sigmask(SIG_SETMASK, &others, NULL);
+}
+
+static bool is_kept(int file, int host)
+{
+    bool kept = file == STDERR_FILENO || file == host || file == gpu_is.pinned.file;
+    for (int i = 0; i < gpu_is.devices; i++)
+        kept |= file == gpu_is.memory[i].file;
+    return kept;
+}
+
+/* Peers see that the host process closes what it has. */
+static void close_others(int host)
+{
+    DIR *open_files = opendir("/proc/self/fd");
+    if (open_files == NULL)
+        misuse("no /proc");
+    for (const struct dirent *e; (e = readdir(open_files)) != NULL;) {
+        const int file = atoi(e->d_name);
+        if (e->d_name[0] != '.' && file != dirfd(open_files) && !is_kept(file, host))
+            close(file);
+    }
+    closedir(open_files);
+}
+
+/* Memory that the host registers later must come to lie at its address here. So all addresses are
+ * taken that the host does not use yet, and what this process needs comes to lie in a range that
+ * the host has put aside. */
+static void leave_addresses_to_host(void)
+{
+    enum { MOST = 8192 };
+    static uintptr_t starts[MOST], ends[MOST];
+    const uintptr_t last = (uintptr_t)1 << 47;
+    uintptr_t at = 1 << 16;
+    int count = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps != NULL && count < MOST &&
+           fscanf(maps, "%lx-%lx%*[^\n]", &starts[count], &ends[count]) == 2)
+        count++;
+    if (maps != NULL)
+        fclose(maps);
+    for (int i = 0; i < count && starts[i] < last; i++) {
+        if (starts[i] > at)
+            mmap((void *)at, starts[i] - at, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        at = ends[i];
+    }
+    munmap(gpu_is.own, AREA_BYTES);
+}
+
+static void thread(void *(*body)(void *), intptr_t argument)
+{
+    pthread_t made;
+    if (pthread_create(&made, NULL, body, (void *)argument) != 0)
+        misuse("no thread");
+    pthread_detach(made);
+}
+
+static void begin_streams(void)
+{
+    for (int i = 0; i < MOST_STREAMS; i++) {
+        gpu_stream *s = &gpu->streams[i];
+        if (s->used && !s->threaded) {
+            s->threaded = true;
+            thread(stream_main, i);
+        }
+    }
+}
+
+void gpu_serve_map(void)
+{
+    map_request *m = &gpu->map;
+    char path[64];
+    if (m->state != 1)
+        return;
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", m->pid, m->file);
+    const int file = m->file >= 0 ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    const int kind = m->file >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    const void *got = mmap(m->at, m->bytes, m->protection, kind | MAP_FIXED, file,
+                           (off_t)(file >= 0 ? m->offset : 0));
+    m->error = got == MAP_FAILED ? errno : 0;
+    if (file >= 0)
+        close(file);
+    m->state = 2;
+    gpu_ring(BELL_HOST);
+}
+
+/* No thread but the first allocates where the host has its heap. */
+static void *gpu_loop(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < gpu_is.devices * gpu_is.blocks; i++)
+        thread(block_main, i / gpu_is.blocks);
+    gpu_lock();
+    gpu->ready = true;
+    gpu_ring(BELL_HOST);
+    for (;;) {
+        begin_streams();
+        gpu_serve_map();
+        gpu_await(BELL_MAIN);
+    }
+    return NULL;
+}
+
+_Noreturn static void gpu_main(int host)
+{
+    struct pollfd end = {.fd = host, .events = POLLIN};
+    prctl(PR_SET_NAME, "fake-gpu");
+    take_faults();
+    close_others(host);
+    for (int i = 0; i < gpu_is.devices; i++) {
+        const area *a = &gpu_is.memory[i];
+        if (mmap(a->start, AREA_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, a->file,
+                 0) == MAP_FAILED)
+            misuse("no memory");
+    }
+    leave_addresses_to_host();
+    mallopt(M_ARENA_MAX, 4096);
+    thread(gpu_loop, 0);
+    while (poll(&end, 1, -1) < 1)
+        ;
+    leave(0);
+}
+
+/* ---- In the host process ---- */
+
+bool gpu_map(void *at, size_t bytes, int pid, int file, uint64_t offset, int protection)
+{
+    const double since = gpu_now();
+    gpu_lock();
+    while (gpu->map.state != 0 && gpu->error == 0)
+        gpu_await_host(since);
+    gpu->map = (map_request){.state = 1,
+                             .at = at,
+                             .bytes = bytes,
+                             .pid = pid,
+                             .file = file,
+                             .offset = offset,
+                             .protection = protection};
+    gpu_ring(BELL_MAIN);
+    while (gpu->map.state != 2 && gpu->error == 0)
+        gpu_await_host(since);
+    const bool mapped = gpu->map.state == 2 && gpu->map.error == 0;
+    gpu->map.state = 0;
+    gpu_unlock();
+    gpu_ring(BELL_HOST);
+    return mapped;
+}
+
+static void *reserve(size_t bytes, int protection, int file)
+{
+    const int kind = file >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+    void *at = mmap(NULL, bytes, protection, kind | MAP_NORESERVE, file, 0);
+    if (at == MAP_FAILED)
+        misuse("no addresses");
+    return at;
+}
+
+static area area_of(bool has_file, bool of_host)
+{
+    area a = {.file = has_file ? memfd_create("gpu", MFD_CLOEXEC) : -1};
+    if (has_file && (a.file < 0 || ftruncate(a.file, (off_t)AREA_BYTES) != 0))
+        misuse("no memory");
+    if (has_file)
+        a.window = reserve(AREA_BYTES, PROT_READ | PROT_WRITE, a.file);
+    a.start = of_host ? a.window : reserve(AREA_BYTES, PROT_NONE, -1);
+    return a;
+}
+
+static uint64_t setting(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void read_settings(void)
+{
+    gpu_is = (gpu_settings){.devices = (int)setting("FAKE_CUDA_DEVICES", 1),
+                            .blocks = (int)setting("FAKE_CUDA_BLOCKS", 8),
+                            .peers = (int)setting("FAKE_CUDA_PEERS", 1),
+                            .owner = getpid(),
+                            .delay_us = setting("FAKE_CUDA_DELAY", 0),
+                            .seed = setting("FAKE_CUDA_SEED", 1),
+                            .deadline = (double)setting("FAKE_CUDA_DEADLINE", 60)};
+    emulated_set_order((int)setting("FAKE_CUDA_ORDER", EMULATED_FORWARD), (unsigned)gpu_is.seed);
+    if (gpu_is.devices < 1 || gpu_is.devices > MOST_DEVICES || gpu_is.blocks < 1)
+        misuse("FAKE_CUDA_DEVICES or FAKE_CUDA_BLOCKS is none");
+    for (int i = 0; i < gpu_is.devices; i++)
+        gpu_is.memory[i] = area_of(true, false);
+    gpu_is.pinned = area_of(true, true);
+    gpu_is.mapped = area_of(false, false);
+    gpu_is.imported = area_of(false, false);
+    gpu_is.own = area_of(false, false).start;
+}
+
+static void make_state(void)
+{
+    pthread_mutexattr_t kind;
+    gpu = mmap(NULL, sizeof *gpu, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (gpu == MAP_FAILED)
+        misuse("no memory");
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&gpu->lock, &kind);
+    for (int i = 0; i < MOST_OPS; i++)
+        gpu->ops[i].next = i + 1 < MOST_OPS ? i + 1 : -1;
+    gpu->ops_left = MOST_OPS;
+    gpu->functions_first = gpu->functions_last = -1;
+    for (int i = 0; i < MOST_DEVICES; i++)
+        gpu->devices[i] = (device_state){.first = -1, .last = -1};
+    for (int i = 0; i < MOST_STREAMS; i++)
+        gpu->streams[i] = (gpu_stream){.first = -1, .last = -1};
+    for (int i = 0; i <= gpu_is.devices; i++) {
+        gpu->streams[i].used = true;
+        gpu->streams[i].device = i - 1;
+    }
+    gpu->streams[0].non_blocking = true;
+}
+
+/* A child of a child: the host process may wait for all of its own. */
+static void start_process(void)
+{
+    const int host = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if (host < 0)
+        misuse("no pidfd_open(), which needs Linux 5.3");
+    const pid_t between = fork();
+    if (between == 0) {
+        const pid_t child = fork();
+        if (child == 0)
+            gpu_main(host);
+        gpu->pid = child;
+        leave(child < 0);
+    }
+    int status = 1;
+    while (between > 0 && waitpid(between, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (between < 0)
+        misuse("no process");
+    close(host);
+}
+
+static void start(void)
+{
+    const double since = gpu_now();
+    sigset_t all, before;
+    read_settings();
+    make_state();
+    start_process();
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    thread(function_main, 0);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    gpu_lock();
+    while (!gpu->ready)
+        gpu_await_host(since);
+    gpu_unlock();
+}
+
+void gpu_start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start);
+}
