@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A GPU as accelerator, over NVIDIA's driver or its double: folds, stops in streams, graphs, whose
+ * memory it is, errors, and each call of the driver that fails. Each test has a process, and so a
+ * GPU, of its own. Usage: test_kernels.cuda_device TEST */
+#include "cuda_device.h"
+#include "fake_cuda_table.h"
+#include "sample_kernels.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "one_test.h"
+
+enum { COUNT = 1000 };
+
+static cuda_table cu;
+static cuda_device *gpu;
+static const accelerator *by;
+
+#define OK(call) assert_int_equal(call, CUDA_SUCCESS)
+
+/* ---- Ground ---- */
+
+static void open_gpu(void)
+{
+    if (cuda_device_open(0, "", &gpu) != RING_OK)
+        fail_msg("%s", fail_text());
+    by = &gpu->base;
+    OK(cu.set_current(gpu->context));
+}
+
+static CUstream stream_new(void)
+{
+    CUstream stream;
+    OK(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING, 0));
+    return stream;
+}
+
+/* [COUNT] floats of the device: base, base + 1, … */
+static float *floats_new(float base)
+{
+    CUdeviceptr memory;
+    float values[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        values[i] = base + (float)i;
+    OK(cu.mem_alloc(&memory, sizeof values));
+    OK(cu.copy(memory, (uintptr_t)values, sizeof values));
+    return (float *)(uintptr_t)memory;
+}
+
+static void expect_floats(const float *got, float base, float step)
+{
+    for (int i = 0; i < COUNT; i++)
+        if (got[i] != base + step * (float)i)
+            fail_msg("element %d is %g, not %g", i, (double)got[i],
+                     (double)(base + step * (float)i));
+}
+
+static void expect_there(const float *memory, float base, float step)
+{
+    float values[COUNT];
+    OK(cu.copy((uintptr_t)values, (uintptr_t)memory, sizeof values));
+    expect_floats(values, base, step);
+}
+
+static ring_status await(const ticket *t)
+{
+    ring_status status;
+    while ((status = ticket_status(t)) == RING_IN_PROGRESS)
+        usleep(100);
+    return status;
+}
+
+static kernel_operand operand_of(const float *data)
+{
+    return (kernel_operand){.data = (void *)(uintptr_t)data};
+}
+
+static ring_status add(const float *out, const float *a, const float *b, ticket *over)
+{
+    const kernel_operand outs[] = {operand_of(out)}, ins[] = {operand_of(a), operand_of(b)};
+    return by->fold(by, outs, 1, ins, 2, COUNT, RING_FLOAT32, RING_SUM, 0, over);
+}
+
+/* ---- Folds ---- */
+
+static void it_folds_its_own_memory(void **state)
+{
+    ticket over;
+    (void)state;
+    open_gpu();
+    const float *a = floats_new(1), *b = floats_new(10), *out = floats_new(0);
+    assert_int_equal(add(out, a, b, &over), RING_OK);
+    assert_int_equal(await(&over), RING_OK);
+    expect_there(out, 11, 2);
+}
+
+static void it_folds_memory_of_the_host(void **state)
+{
+    static float a[COUNT + 1], out[COUNT + 1];
+    ticket over;
+    (void)state;
+    open_gpu();
+    const float *b = floats_new(10), *there = floats_new(0);
+    for (int i = 0; i < COUNT; i++)
+        a[i + 1] = (float)i;
+    for (int i = 0; i < 3; i++) {
+        const kernel_operand outs[] = {operand_of(out + 1), operand_of(there)};
+        const kernel_operand ins[] = {operand_of(a + 1), operand_of(b)};
+        memset(out, 0, sizeof out);
+        assert_int_equal(by->fold(by, outs, 2, ins, 2, COUNT, RING_FLOAT32, RING_SUM, 0, &over),
+                         RING_OK);
+        assert_int_equal(await(&over), RING_OK);
+        expect_floats(out + 1, 10, 2);
+        expect_there(there, 10, 2);
+    }
+}
+
+static void folds_come_in_order_and_settle_waits(void **state)
+{
+    ticket over;
+    (void)state;
+    open_gpu();
+    const float *a = floats_new(1), *b = floats_new(0), *out = floats_new(0);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(add(out, i == 0 ? a : out, b, i == 19 ? &over : NULL), RING_OK);
+    by->settle(by);
+    assert_int_equal(ticket_status(&over), RING_OK);
+    expect_there(out, 1, 21);
+}
+
+/* ---- Stops ---- */
+
+static void a_stream_waits_at_a_stop(void **state)
+{
+    accelerator_stop *stop;
+    bool yes = false;
+    (void)state;
+    open_gpu();
+    CUstream stream = stream_new();
+    const float *memory = floats_new(0);
+    assert_int_equal(by->owns_stream(by, stream, &yes), RING_OK);
+    assert_true(yes);
+    for (int i = 0; i < 200; i++) {
+        assert_int_equal(by->stop(by, stream, &stop), RING_OK);
+        OK(cu.set_words_async((uintptr_t)memory, (unsigned)i, 1, stream));
+        assert_int_equal(await(stop->reached), RING_OK);
+        assert_int_equal(cu.stream_query(stream), CUDA_ERROR_NOT_READY);
+        by->resume(stop);
+        OK(cu.stream_synchronize(stream));
+    }
+}
+
+/* CUDA frees nothing before its streams are idle, and a stream at a stop is not. */
+static void more_room_is_had_while_a_stream_is_stopped(void **state)
+{
+    static float a[16 * COUNT];
+    accelerator_stop *stop;
+    ticket over;
+    (void)state;
+    open_gpu();
+    CUstream stream = stream_new();
+    const float *there = floats_new(0);
+    assert_int_equal(by->stop(by, stream, &stop), RING_OK);
+    for (size_t count = 1; count <= 16 * COUNT; count *= 2) {
+        const kernel_operand out = operand_of(a), in = operand_of(a);
+        assert_int_equal(by->fold(by, &out, 1, &in, 1, count, RING_FLOAT32, RING_SUM, 0, &over),
+                         RING_OK);
+        assert_int_equal(await(&over), RING_OK);
+    }
+    assert_int_equal(add(there, there, there, &over), RING_OK);
+    assert_int_equal(await(&over), RING_OK);
+    by->resume(stop);
+    OK(cu.stream_synchronize(stream));
+}
+
+/* A stop that was resumed too early is not lent again before its stream has come there. */
+static void a_stop_is_not_lent_twice(void **state)
+{
+    accelerator_stop *early, *others[100];
+    (void)state;
+    open_gpu();
+    CUstream blocked = stream_new(), free = stream_new();
+    accelerator_stop *first;
+    assert_int_equal(by->stop(by, blocked, &first), RING_OK);
+    assert_int_equal(by->stop(by, blocked, &early), RING_OK);
+    by->resume(early);
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(by->stop(by, free, &others[i]), RING_OK);
+        assert_ptr_not_equal(others[i], early);
+        by->resume(others[i]);
+    }
+    by->resume(first);
+    OK(cu.stream_synchronize(blocked));
+    OK(cu.stream_synchronize(free));
+}
+
+/* ---- Graphs ---- */
+
+typedef struct replayed {
+    _Atomic int starts, forgotten;
+    accelerator_stop *_Atomic stop;
+} replayed;
+
+static void note_start(void *context, accelerator_stop *stop)
+{
+    replayed *r = context;
+    assert_int_equal(ticket_status(stop->reached), RING_OK);
+    atomic_store(&r->stop, stop);
+    atomic_fetch_add(&r->starts, 1);
+}
+
+static void note_end(void *context)
+{
+    replayed *r = context;
+    atomic_fetch_add(&r->forgotten, 1);
+}
+
+static void a_graph_starts_a_call_each_time(void **state)
+{
+    replayed r = {.starts = 0};
+    bool captured;
+    CUgraph graph;
+    CUgraphExec exec;
+    (void)state;
+    open_gpu();
+    CUstream stream = stream_new();
+    const float *memory = floats_new(0);
+    OK(cu.begin_capture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    assert_int_equal(by->captures(by, stream, &captured), RING_OK);
+    assert_true(captured);
+    assert_int_equal(by->capture(by, stream, note_start, note_end, &r), RING_OK);
+    OK(cu.set_words_async((uintptr_t)memory, 7, 1, stream));
+    OK(cu.end_capture(stream, &graph));
+    OK(cu.graph_instantiate(&exec, graph, 0));
+    OK(cu.graph_destroy(graph));
+    for (int i = 1; i <= 100; i++) {
+        OK(cu.graph_launch(exec, stream));
+        while (atomic_load(&r.starts) < i)
+            usleep(50);
+        assert_int_equal(cu.stream_query(stream), CUDA_ERROR_NOT_READY);
+        by->resume(atomic_load(&r.stop));
+        OK(cu.stream_synchronize(stream));
+    }
+    assert_int_equal(atomic_load(&r.forgotten), 0);
+    OK(cu.graph_exec_destroy(exec));
+    while (atomic_load(&r.forgotten) == 0)
+        usleep(50);
+    assert_int_equal(atomic_load(&r.starts), 100);
+}
+
+static void replay_once(CUstream stream, replayed *r)
+{
+    CUgraph graph;
+    CUgraphExec exec;
+    OK(cu.begin_capture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    assert_int_equal(by->capture(by, stream, note_start, note_end, r), RING_OK);
+    OK(cu.end_capture(stream, &graph));
+    OK(cu.graph_instantiate(&exec, graph, 0));
+    OK(cu.graph_destroy(graph));
+    OK(cu.graph_launch(exec, stream));
+    while (atomic_load(&r->starts) == 0)
+        usleep(50);
+    assert_int_equal(cu.stream_query(stream), CUDA_ERROR_NOT_READY);
+    by->resume(atomic_load(&r->stop));
+    OK(cu.stream_synchronize(stream));
+    OK(cu.graph_exec_destroy(exec));
+    while (atomic_load(&r->forgotten) == 0)
+        usleep(50);
+}
+
+/* The latest stop that was given back is lent first. */
+static void a_stop_of_a_graph_is_lent_again(void **state)
+{
+    accelerator_stop *lent = NULL;
+    (void)state;
+    open_gpu();
+    CUstream stream = stream_new();
+    for (int round = 0; round < 5; round++) {
+        replayed r = {.starts = 0};
+        replay_once(stream, &r);
+        assert_true(lent == NULL || atomic_load(&r.stop) == lent);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(by->stop(by, stream, &lent), RING_OK);
+            assert_ptr_equal(lent, atomic_load(&r.stop));
+            assert_int_equal(await(lent->reached), RING_OK);
+            usleep(1000);
+            assert_int_equal(cu.stream_query(stream), CUDA_ERROR_NOT_READY);
+            by->resume(lent);
+            OK(cu.stream_synchronize(stream));
+        }
+    }
+}
+
+/* ---- Memory, errors ---- */
+
+static bool is_owned(const void *at, size_t bytes, accelerator_allocation *out)
+{
+    assert_int_equal(by->owns(by, at, bytes, out), RING_OK);
+    return out->bytes > 0;
+}
+
+static void it_knows_its_memory(void **state)
+{
+    accelerator_allocation found, again;
+    static char host[64];
+    (void)state;
+    open_gpu();
+    const float *memory = floats_new(0);
+    assert_true(is_owned(memory + 5, 4, &found));
+    assert_ptr_equal(found.base, memory);
+    assert_in_range(found.bytes, COUNT * sizeof(float), COUNT * sizeof(float) + 4096);
+    assert_false(is_owned(host, sizeof host, &again));
+    OK(cu.mem_free((uintptr_t)memory));
+    assert_false(is_owned(memory, 4, &again));
+    const float *next = floats_new(0);
+    assert_true(is_owned(next, 4, &again));
+    assert_int_not_equal(again.id, found.id);
+}
+
+static void an_error_of_the_device_is_told(void **state)
+{
+    CUmodule module;
+    CUfunction trap;
+    void *parameters[] = {&(sample_add){.count = 0}};
+    (void)state;
+    (void)fake_cuda_functions(); /* has the kernel that traps */
+    open_gpu();
+    assert_int_equal(by->health(by), RING_OK);
+    OK(cu.module_load(&module, "RINGEMU"));
+    OK(cu.module_get_function(&trap, module, "sample_trap"));
+    OK(cu.launch(trap, 1, 1, 1, 1, 1, 1, 0, stream_new(), parameters, NULL));
+    while (by->health(by) == RING_OK)
+        usleep(100);
+    assert_non_null(strstr(fail_text(), "CUDA device 0"));
+    by->settle(by);
+}
+
+/* One call of the driver after the other fails, in opening and in use: the text names the call,
+ * and whatever was asked is over or was refused. */
+static ring_status use_opened(const cuda_device *opened, const float *memory)
+{
+    static float results[COUNT];
+    const accelerator *a = &opened->base;
+    const kernel_operand out = operand_of(results), in = operand_of(memory);
+    ticket over;
+    accelerator_stop *stop;
+    RING_TRY(a->fold(a, &out, 1, &in, 1, COUNT, RING_FLOAT32, RING_SUM, 0, &over));
+    RING_TRY(await(&over));
+    RING_TRY(a->stop(a, opened->stream, &stop));
+    a->resume(stop);
+    a->settle(a);
+    return RING_OK;
+}
+
+static ring_status use_gpu(const float *memory)
+{
+    cuda_device *opened;
+    RING_TRY(cuda_device_open(0, "", &opened));
+    const ring_status status = use_opened(opened, memory);
+    cuda_device_close(opened);
+    return status;
+}
+
+static void the_nth_call_fails(void **state)
+{
+    int failures = 0;
+    (void)state;
+    const fake_cuda_table fake = fake_cuda_functions();
+    open_gpu();
+    const float *memory = floats_new(0);
+    for (uint64_t n = 1; n <= 100; n++) {
+        fake.fail_nth(n, CUDA_ERROR_OUT_OF_MEMORY);
+        const ring_status status = use_gpu(memory);
+        const char *failed = fake.last_failed();
+        fake.fail_nth(0, 0);
+        failures += status != RING_OK;
+        if (status != RING_OK && failed == NULL)
+            fail_msg("call %d: %s, but none failed", (int)n, fail_text());
+        if (failed == NULL) /* fewer calls */
+            break;
+    }
+    assert_in_range(failures, 20, 100);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {TEST(it_folds_its_own_memory),
+                                              TEST(it_folds_memory_of_the_host),
+                                              TEST(folds_come_in_order_and_settle_waits),
+                                              TEST(a_stream_waits_at_a_stop),
+                                              TEST(more_room_is_had_while_a_stream_is_stopped),
+                                              TEST(a_stop_is_not_lent_twice),
+                                              TEST(a_graph_starts_a_call_each_time),
+                                              TEST(a_stop_of_a_graph_is_lent_again),
+                                              TEST(it_knows_its_memory),
+                                              TEST(an_error_of_the_device_is_told),
+                                              TEST(the_nth_call_fails)};
+    cu = cuda_functions();
+    return run_one(tests, sizeof tests / sizeof *tests, argc, argv);
+}
