@@ -33,7 +33,7 @@ need() {
         "${missing[@]}" > /dev/null || die "apt-get could not install ${missing[*]}"
 }
 
-build_packages=(gcc libc6-dev cmake ninja-build pkg-config curl ca-certificates
+build_packages=(gcc g++ libc6-dev cmake ninja-build pkg-config curl ca-certificates
     libsodium-dev libxxhash-dev libcjson-dev zlib1g-dev libopenblas-dev libdnnl-dev libhwloc-dev
     libcmocka-dev libibverbs-dev libucx-dev help2man)
 
@@ -59,4 +59,17 @@ install_torch() {
     python3 -m venv "$folder" && "$folder/bin/pip" install -q --disable-pip-version-check \
         torch==2.13.0 numpy expecttest setuptools wheel && touch "$folder/complete" ||
         die "pip could not install torch in build/torch; set RING_PYTHON to a Python that has torch, numpy and expecttest"
+}
+
+# install_cuda: the compiler of GPU kernels in build/cuda, unless there is one. Without it they are left
+# out, and all else is built.
+install_cuda() {
+    local folder=$root/build/cuda
+    [ -f "$folder/complete" ] || command -v nvcc > /dev/null || [ -x /usr/local/cuda/bin/nvcc ] && return
+    need python3-venv
+    say "installing the compiler of GPU kernels in build/cuda"
+    python3 -m venv "$folder" && "$folder/bin/pip" install -q --disable-pip-version-check \
+        nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 \
+        nvidia-cuda-runtime==13.0.88 && touch "$folder/complete" ||
+        say "pip could not install it: GPU kernels are left out (see 'CUDA' in the summary below)"
 }

@@ -43,7 +43,8 @@ static ring_status start(void)
     const CUresult result = library.functions.init(0);
     return result == CUDA_SUCCESS
                ? RING_OK
-               : fail(RING_ERR_UNSUPPORTED, "CUDA does not start: %s (error %d); see 'nvidia-smi'",
+               : fail(RING_ERR_UNSUPPORTED,
+                      "CUDA does not start (cuInit): %s (error %d); see 'nvidia-smi'",
                       text_of(result), result);
 }
 

@@ -6,9 +6,16 @@
 
 #include <unistd.h>
 
-static const cuda_device *device_of(const accelerator *a)
+ring_status cuda_enter(const cuda_device *c)
 {
-    return (const cuda_device *)(const void *)a;
+    return cuda_check(cuda_driver_load()->push_current(c->context),
+                      "entering the GPU's context (cuCtxPushCurrent)");
+}
+
+void cuda_leave(void)
+{
+    CUcontext left;
+    (void)cuda_driver_load()->pop_current(&left);
 }
 
 /* ---- Sharing ------------------------------------------------------------------------------ */
@@ -19,7 +26,7 @@ static ring_status make_copies_synchronous(const cuda_driver *api, CUdeviceptr m
 {
     const unsigned yes = 1;
     return cuda_check(api->pointer_set_attribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory),
-                      "making CUDA's copies synchronous (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)");
+                      "making CUDA's copies synchronous (cuPointerSetAttribute)");
 }
 
 /* A range of whole pages of the host, as CUDA wants them; memory of GPUs comes in larger ones. */
@@ -38,7 +45,7 @@ static ring_status make_dmabuf(const cuda_driver *api, CUdeviceptr memory, size_
 static ring_status cuda_share(const accelerator *a, void *base, size_t bytes,
                               accelerator_share *out)
 {
-    const cuda_device *c = device_of(a);
+    const cuda_device *c = cuda_device_of(a);
     const cuda_driver *api = cuda_driver_load();
     const CUdeviceptr memory = (uintptr_t)base;
     *out = (accelerator_share){.dmabuf = -1, .by_address = c->peermem};
@@ -57,22 +64,21 @@ static ring_status cuda_share(const accelerator *a, void *base, size_t bytes,
 
 static ring_status cuda_flush(const accelerator *a, void *at, size_t bytes)
 {
-    const cuda_device *c = device_of(a);
+    const cuda_device *c = cuda_device_of(a);
     const cuda_driver *api = cuda_driver_load();
-    CUcontext before;
     (void)at, (void)bytes; /* all writes so far */
-    RING_TRY(cuda_check(api->push_current(c->context), "entering the GPU's context"));
+    RING_TRY(cuda_enter(c));
     const ring_status status =
         cuda_check(api->flush_writes(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
                                      CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER),
                    "flushing what an adapter wrote (cuFlushGPUDirectRDMAWrites)");
-    (void)api->pop_current(&before);
+    cuda_leave();
     return status;
 }
 
 static const pci_place *cuda_place(const accelerator *a)
 {
-    return &device_of(a)->place;
+    return &cuda_device_of(a)->place;
 }
 
 /* ---- Opening ------------------------------------------------------------------------------ */
@@ -129,11 +135,11 @@ ring_status cuda_memory_open(int ordinal, const char *root, cuda_device *out)
     char address[16];
     if (api == NULL)
         return RING_ERR_UNSUPPORTED;
-    RING_TRY(cuda_check(api->device_get(&out->device, ordinal), "finding the GPU"));
+    RING_TRY(cuda_check(api->device_get(&out->device, ordinal), "finding the GPU (cuDeviceGet)"));
     RING_TRY(cuda_check(api->device_get_pci_bus_id(address, sizeof address, out->device),
-                        "finding the GPU on the PCI bus"));
-    RING_TRY(
-        cuda_check(api->primary_retain(&out->context, out->device), "opening the GPU's context"));
+                        "finding the GPU on the PCI bus (cuDeviceGetPCIBusId)"));
+    RING_TRY(cuda_check(api->primary_retain(&out->context, out->device),
+                        "opening the GPU's context (cuDevicePrimaryCtxRetain)"));
     out->place = pci_place_at(root, address);
     name_it(out, ordinal);
     choose_ways(api, root, out);

@@ -9,6 +9,12 @@
 #include "accelerator.h"
 #include "cuda_driver.h"
 
+/** Priority of libring's own streams: the driver takes the highest that there is. Streams of users
+ *  wait for these, and each priority has hardware queues of its own: else one that waits could be
+ *  ahead in the queue that both are in. */
+enum { CUDA_OWN_STREAM = -1000 };
+
+/** A GPU as this process uses it. */
 typedef struct cuda_device {
     accelerator base; /* first: who has its address has the device's */
     CUdevice device;
@@ -17,7 +23,23 @@ typedef struct cuda_device {
     bool peermem; /* nvidia-peermem tells adapters' drivers of its addresses */
     pci_place place;
     char name[32];
+    CUmodule module; /* of the folds    */
+    CUstream stream; /* folds run in it */
+    CUfunction folds[RING_DTYPE_COUNT];
+    unsigned blocks;                /* of a fold, at most                */
+    struct cuda_folds *state;       /* cuda_folds.c                      */
+    struct cuda_stops *stops;       /* cuda_stops.c                      */
+    struct cuda_programs *programs; /* cuda_programs.c             */
 } cuda_device;
+
+static inline const cuda_device *cuda_device_of(const accelerator *a)
+{
+    return (const cuda_device *)(const void *)a;
+}
+
+/** The device's context becomes the thread's; cuda_leave() gives the thread its own back. */
+ring_status cuda_enter(const cuda_device *c);
+void cuda_leave(void);
 
 /** Fills in out->base but for fold and settle, which stay as they are. Share and flush are left out
  *  where writes of adapters would have to be flushed and cannot be: such memory goes through the

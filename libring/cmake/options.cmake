@@ -8,6 +8,7 @@ find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
 option(RING_BUILD_TESTS "Build the tests (needs cmocka)" ${PROJECT_IS_TOP_LEVEL})
+option(RING_GPU_TESTS "Build the tests that run on a GPU, without the others (tests/gpu/run does)" OFF)
 option(RING_PROGRAMS "Build the programs and the trainer, too" ON)
 option(RING_TORCH "Build the PyTorch backend (needs torch)" OFF)
 find_program(RING_PYTHON python3 DOC "Python of the tests, whose torch the PyTorch backend is built for")
@@ -24,7 +25,7 @@ target_compile_definitions(ring_options INTERFACE _GNU_SOURCE $<$<CONFIG:Debug>:
 target_compile_options(ring_options INTERFACE
     -fvisibility=hidden -fno-math-errno -ffp-contract=off
     -Wall -Wextra -Wshadow -Wundef -Wvla -Wformat=2 -Wcast-align -Wpointer-arith
-    -Wstrict-prototypes -Wmissing-prototypes -Wdouble-promotion
+    -Wdouble-promotion $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes$<SEMICOLON>-Wmissing-prototypes>
     -fstack-protector-strong
     $<$<BOOL:${RING_WERROR}>:-Werror>)
 target_link_options(ring_options INTERFACE -Wl,-z,relro # what is preloaded is bound lazily
@@ -59,7 +60,7 @@ if(RING_PROGRAMS)
 elseif(RING_BUILD_TESTS)
     message(FATAL_ERROR "the tests run the programs: RING_BUILD_TESTS needs RING_PROGRAMS")
 endif()
-if(RING_BUILD_TESTS)
+if(RING_BUILD_TESTS OR RING_GPU_TESTS)
     pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 endif()
 
@@ -87,6 +88,7 @@ function(ring_print_summary)
             "OpenBLAS|${OPENBLAS_VERSION}" "hwloc (${RING_WITH_HWLOC})|${HWLOC_VERSION}"
             "verbs (${RING_WITH_VERBS})|${VERBS_VERSION}"
             "UCX (${RING_WITH_UCX})|${UCX_VERSION}"
+            "CUDA (${RING_CUDA})|${RING_CUDA_VERSION}"
             "PyTorch|${RING_TORCH_VERSION}"
             "oneDNN (${RING_WITH_ONEDNN})|${ONEDNN_LIBRARY}" "tests|${RING_BUILD_TESTS}")
         string(REPLACE "|" ";" cells "${row}")

@@ -15,6 +15,7 @@ typedef struct control_card {
     uint32_t transports;       /* bit i: transport_all()[i] allowed and usable here   */
     uint32_t cpus;             /* how many it may run on                              */
     uint32_t cpu_set;          /* a hash of which                                     */
+    uint32_t runs_programs;    /* it has an accelerator that may run calls            */
     unsigned char host[16];    /* hash of boot id and network namespace: same host    */
     unsigned char process[16]; /* hash of host, pid and start: same address space     */
     char hostname[CARD_NAME_MAX];

@@ -268,7 +268,7 @@ static ring_status make_terms(membership *m)
     return RING_OK;
 }
 
-static ring_status fill(membership *m, uint32_t transports)
+static ring_status fill(membership *m, const settings *s, uint32_t transports)
 {
     const size_t size = (size_t)m->world.size;
     m->world.cards = calloc(size, sizeof *m->world.cards);
@@ -290,6 +290,7 @@ static ring_status fill(membership *m, uint32_t transports)
     control_card *card = &m->world.cards[m->world.rank];
     card->rank = m->world.rank;
     card->transports = transports;
+    card->runs_programs = s->device_programs;
     return card_fill(card);
 }
 
@@ -334,7 +335,7 @@ ring_status membership_new(const settings *s, int size, int rank, uint32_t trans
     init_parts(m);
     ring_status status = make_terms(m);
     if (status == RING_OK)
-        status = fill(m, transports);
+        status = fill(m, s, transports);
     if (status == RING_OK)
         *out = m;
     else

@@ -2,19 +2,14 @@
  * Groups of calls. Each thread has its own. */
 #include "call_group.h"
 
+#include "device_calls.h"
+#include "streams.h"
+
 #include <stdlib.h>
 
 static _Thread_local call_group mine;
 
 static pthread_key_t at_end; /* of a thread that has opened a group */
-
-static void calls_drop(prepared_call *calls)
-{
-    for (prepared_call *next; calls != NULL; calls = next) {
-        next = calls->next;
-        prepared_drop(calls);
-    }
-}
 
 /* ---- The thread's group --------------------------------------------------------------------- */
 
@@ -81,7 +76,7 @@ void call_group_pause(call_group *kept)
 
 void call_group_resume(const call_group *kept)
 {
-    calls_drop(mine.first);
+    prepared_drop_all(mine.first);
     mine = *kept;
 }
 
@@ -91,7 +86,7 @@ static void end_thread(void *context)
     if (mine.first != NULL)
         log_warn("a thread ended between ring_group_start() and ring_group_end(): its calls are "
                  "not made");
-    calls_drop(mine.first);
+    prepared_drop_all(mine.first);
     clear();
 }
 
@@ -118,6 +113,66 @@ static void refuse_all(const prepared_call *calls)
     }
 }
 
+/* Calls behind one stream share a stop: none of them waits for another's end. */
+static bool share_stop(const prepared_call *calls, prepared_call *c)
+{
+    while (calls != c && (calls->stop == NULL || calls->options.stream != c->options.stream))
+        calls = calls->next;
+    if (calls != c)
+        c->stop = stop_hold(calls->stop);
+    return calls != c;
+}
+
+/* Takes the calls behind a stream out of the list, in their order. */
+static prepared_call *take_behind(prepared_call **list, const void *stream)
+{
+    prepared_call *taken, **end = &taken;
+    while (*list != NULL) {
+        prepared_call *c = *list;
+        if (c->options.stream != stream || c->program->device != NULL) {
+            list = &c->next;
+            continue;
+        }
+        *list = c->next;
+        *end = c;
+        end = &c->next;
+    }
+    *end = NULL;
+    return taken;
+}
+
+/* One that accelerators run. @return true: a graph runs it, and it leaves the list. */
+static bool start_run(prepared_call **at)
+{
+    prepared_call *c = *at;
+    bool captured = false;
+    note(device_call_start(c, &captured));
+    if (!captured)
+        return false;
+    *at = c->next;
+    prepared_drop(c);
+    return true;
+}
+
+/* Calls that a graph is to start leave the list, and take no place now. */
+static void stop_streams(prepared_call **calls)
+{
+    for (prepared_call **at = calls; *at != NULL && mine.status == RING_OK;) {
+        prepared_call *c = *at;
+        bool captured = false;
+        if (c->program != NULL && c->program->device != NULL) {
+            at = start_run(at) ? at : &c->next;
+            continue;
+        }
+        if (c->options.stream != NULL && !share_stop(*calls, c))
+            note(stream_stop(c, &captured));
+        if (captured)
+            note(stream_capture(take_behind(at, c->options.stream)));
+        else
+            at = &c->next;
+    }
+}
+
 static bool are_of_one(const prepared_call *calls)
 {
     const prepared_call *c = calls;
@@ -135,6 +190,7 @@ static void run_all(prepared_call *calls)
         comm_lock(c->comm);
         const ring_status status = call_launch(c, beside, &c->stays);
         comm_unlock(c->comm);
+        stop_drop(&c->stop);
         note(status);
     }
     for (prepared_call *c = calls; c != NULL; c = c->next) {
@@ -169,10 +225,12 @@ ring_status ring_group_end(void)
     mine.end = &mine.first;
     check_communicators(calls);
     if (mine.status == RING_OK)
+        stop_streams(&calls);
+    if (mine.status == RING_OK)
         run_all(calls);
     else
         refuse_all(calls);
-    calls_drop(calls);
+    prepared_drop_all(calls);
     return mine.status == RING_OK ? RING_OK : fail(mine.status, "%s", mine.text);
 }
 
@@ -187,7 +245,7 @@ static void in_parent(void)
 static void in_child(void)
 {
     prepared_after_fork(true);
-    calls_drop(mine.first);
+    prepared_drop_all(mine.first);
     clear();
 }
 

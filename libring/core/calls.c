@@ -3,8 +3,11 @@
  * become a work. */
 #include "call_group.h"
 
+#include "automatic.h"
+#include "device_calls.h"
 #include "regions.h"
 #include "shape.h"
+#include "streams.h"
 
 #include <float.h>
 #include <stddef.h>
@@ -67,8 +70,11 @@ static ring_status check_overlap(const program *p, const call_buffers *b)
 static ring_status find_accelerator(const program *p, const void *at, size_t bytes,
                                     const accelerator **by)
 {
-    *by = bytes > 0 ? region_accelerator(region_ref(at, 1)) : NULL;
-    if (*by == NULL || region_accelerator(region_ref(at, bytes)) == *by)
+    bool whole = true;
+    *by = NULL;
+    if (bytes > 0)
+        RING_TRY(automatic_device(at, bytes, by, &whole));
+    if (*by == NULL || whole)
         return RING_OK;
     return fail(RING_ERR_ARGUMENT,
                 "ring_%s: %zu bytes at %p begin in memory of %s and end outside of it",
@@ -194,9 +200,6 @@ static ring_status read_options(const char *name, const ring_call *given, ring_c
         return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.size is 0; start from RING_CALL_INIT",
                     name);
     memcpy(options, given, min_size(given->size, sizeof *options));
-    if (options->stream != NULL)
-        return fail(RING_ERR_UNSUPPORTED,
-                    "ring_%s: a stream was given, but this libring was built without CUDA", name);
     if (!(options->timeout >= 0))
         return fail(RING_ERR_ARGUMENT,
                     "ring_%s: ring_call.timeout must be 0 (RING_TIMEOUT) or more seconds", name);
@@ -224,7 +227,7 @@ ring_status call_await(work *w)
 /* @return the work if its caller waits for it, else NULL: it may be over and gone. */
 static work *run(work *w, const ring_call *options, bool beside)
 {
-    const bool stays = options->work == NULL && options->on_done == NULL;
+    const bool stays = options->work == NULL && options->on_done == NULL && options->stream == NULL;
     w->detached = !stays && options->work == NULL;
     work_set_orphan(w, !stays || beside);
     engine_start(w);
@@ -265,6 +268,7 @@ static ring_status check(ring_comm *comm, request *r, prepared_call *c)
     ring_status status = RING_OK;
     c->comm = comm; /* its places in lists are those of calls that are kept */
     c->program = NULL;
+    c->stop = NULL;
     c->options = (ring_call)RING_CALL_INIT;
     if (r->options != NULL) {
         status = read_options(plan_facts_of(r->call.collective)->name, r->options, &c->options);
@@ -275,7 +279,11 @@ static ring_status check(ring_comm *comm, request *r, prepared_call *c)
     c->call = r->call;
     RING_TRY(status);
     RING_TRY(bind_buffers(comm, c->program, r, &c->buffers));
-    return take_scale(c->program, &c->options, &c->buffers);
+    RING_TRY(take_scale(c->program, &c->options, &c->buffers));
+    if (c->options.stream == NULL)
+        return RING_OK;
+    RING_TRY(stream_check(c));
+    return device_call_choose(c);
 }
 
 static ring_status check_fine(ring_comm *comm)
@@ -286,6 +294,18 @@ static ring_status check_fine(ring_comm *comm)
     return fail(comm_verdict(comm), "%s", comm->error);
 }
 
+/* The same at the beginning of a call, when replays of graphs may have failed unseen. */
+static ring_status check_ready(ring_comm *comm)
+{
+    const bool looks = comm->device_calls != NULL && comm->first == NULL;
+    const ring_status status = looks ? device_calls_check(comm) : RING_OK;
+    if (status != RING_OK && comm_is_fine(comm)) {
+        comm_fail(comm, NULL, status);
+        failure_await(comm);
+    }
+    return check_fine(comm);
+}
+
 ring_status call_launch(const prepared_call *c, bool beside, work **stays)
 {
     work *w;
@@ -294,6 +314,10 @@ ring_status call_launch(const prepared_call *c, bool beside, work **stays)
     ring_status status = statements_check(c->comm);
     if (status == RING_OK)
         status = work_new(c->comm, c->program, &c->buffers, &c->options, &w);
+    if (status == RING_OK && c->stop != NULL)
+        work_stop(w, c->stop);
+    if (status == RING_OK)
+        w->run = c->run;
     if (status == RING_OK && c->call.tagged)
         status = tagged_enlist(w, &c->call, c->options.envelope);
     if (status != RING_OK)
@@ -302,10 +326,32 @@ ring_status call_launch(const prepared_call *c, bool beside, work **stays)
     return RING_OK;
 }
 
+/* A stream may have no room before calls have ended that need the lock. */
+static ring_status stop_stream(prepared_call *c, bool *captured)
+{
+    atomic_fetch_add(&c->program->kept, 1);
+    comm_unlock(c->comm);
+    const bool runs = c->program->device != NULL;
+    ring_status status = runs ? device_call_start(c, captured) : stream_stop(c, captured);
+    if (status == RING_OK && *captured && !runs) {
+        prepared_call *kept = prepared_keep(c);
+        status = kept != NULL ? stream_capture(kept)
+                              : fail(RING_ERR_MEMORY, "keeping a call for a graph");
+    }
+    comm_lock(c->comm);
+    atomic_fetch_sub(&c->program->kept, 1);
+    return status;
+}
+
 /* @param status  of the checks. */
 static ring_status launch(prepared_call *c, ring_status status)
 {
     work *stays;
+    bool captured = false;
+    if (status == RING_OK && c->options.stream != NULL && !call_group_is_open())
+        status = stop_stream(c, &captured);
+    if (captured)
+        return status;
     if (status != RING_OK && !is_refusal(status))
         return cannot_start(c->comm, status);
     if (call_group_is_open())
@@ -314,14 +360,16 @@ static ring_status launch(prepared_call *c, ring_status status)
         statements_refuse(c->comm, &c->call);
         return status;
     }
-    RING_TRY(call_launch(c, false, &stays));
-    return stays != NULL ? call_await(stays) : RING_OK;
+    status = call_launch(c, false, &stays);
+    if (c->stop != NULL)
+        stop_drop(&c->stop);
+    return status == RING_OK && stays != NULL ? call_await(stays) : status;
 }
 
 static ring_status start_locked(ring_comm *comm, request *r)
 {
     prepared_call c;
-    RING_TRY(check_fine(comm));
+    RING_TRY(check_ready(comm));
     const ring_status status = check(comm, r, &c);
     return launch(&c, status);
 }
@@ -334,7 +382,7 @@ static ring_status prepare_locked(ring_comm *comm, request *r, ring_prepared **o
     RING_TRY(check(comm, r, &c));
     const ring_call *o = &c.options;
     if (o->work != NULL || o->on_done != NULL || o->after != NULL || o->timeout > 0 ||
-        o->scale != NULL || o->envelope != NULL)
+        o->scale != NULL || o->envelope != NULL || o->stream != NULL)
         return fail(RING_ERR_ARGUMENT,
                     "ring_%s: options beside ring_call.prepared are given to ring_prepared_start()",
                     c.program->facts->name);
@@ -382,7 +430,7 @@ static ring_status start_again(const prepared_call *prepared, const ring_call *c
                        .program = prepared->program,
                        .buffers = prepared->buffers,
                        .options = RING_CALL_INIT};
-    RING_TRY(check_fine(c.comm));
+    RING_TRY(check_ready(c.comm));
     const char *name = c.program->facts->name;
     ring_status status = call != NULL ? read_options(name, call, &c.options) : RING_OK;
     if (status == RING_OK && c.options.prepared != NULL)
@@ -394,6 +442,10 @@ static ring_status start_again(const prepared_call *prepared, const ring_call *c
         status = tagged_read_again(&c.call, &c.options);
     if (status == RING_OK)
         status = take_scale(c.program, &c.options, &c.buffers);
+    if (status == RING_OK && c.options.stream != NULL)
+        status = stream_check(&c);
+    if (status == RING_OK && c.options.stream != NULL)
+        status = device_call_choose(&c);
     return launch(&c, status);
 }
 
@@ -424,10 +476,23 @@ void ring_prepared_destroy(ring_prepared *prepared)
         prepared_drop(prepared);
 }
 
+/* ---- Of the library itself ------------------------------------------------------------------ */
+
+ring_status call_all_gather(ring_comm *comm, void *all, size_t bytes)
+{
+    request r = {.call = {.collective = PLAN_ALL_GATHER, .dtype = RING_UINT8, .count = bytes},
+                 .src = (const char *)all + (size_t)comm->rank * bytes,
+                 .dst = all};
+    comm_lock(comm);
+    const ring_status status = start_locked(comm, &r);
+    comm_unlock(comm);
+    return status;
+}
+
 /* ---- Collectives -------------------------------------------------------------------- */
 
 #define START(collective, dtype, op, root, count, src, dst) \
-    start(&(request){{collective, dtype, op, root, count, NULL, 0, false, 0}, \
+    start(&(request){{collective, dtype, op, root, count, NULL, 0, false, 0, false}, \
                      src, \
                      dst, \
                      call, \
@@ -516,7 +581,7 @@ ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_
 /* ---- v-forms ------------------------------------------------------------------------------ */
 
 #define START_V(collective, dtype, op, root, src, dst, ...) \
-    start(&(request){{collective, dtype, op, root, 0, NULL, 0, false, 0}, \
+    start(&(request){{collective, dtype, op, root, 0, NULL, 0, false, 0, false}, \
                      src, \
                      dst, \
                      call, \
@@ -568,7 +633,7 @@ ring_status ring_scatter_v(const void *src, const size_t *counts, const size_t *
 /* ---- Lists: v-forms whose blocks lie anywhere --------------------------------------------- */
 
 #define START_LIST(collective, dtype, op, root, src, dst, srcs, dsts, ...) \
-    start(&(request){{collective, dtype, op, root, 0, NULL, 0, false, 0}, \
+    start(&(request){{collective, dtype, op, root, 0, NULL, 0, false, 0, false}, \
                      src, \
                      dst, \
                      call, \

@@ -3,6 +3,7 @@
 #include "call_group.h"
 
 #include "automatic.h"
+#include "device_calls.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,8 @@ static void await_reason(ring_comm *comm)
 {
     comm_lock(comm);
     failure_await(comm);
+    if (comm->device_calls != NULL) /* runs may be over, and nobody has looked */
+        (void)engine_turn(comm, TURN_BYTES);
     comm_unlock(comm);
 }
 
@@ -89,6 +92,7 @@ static void end_parts(ring_comm *comm)
     programs_free(comm->programs);
     works_free(comm);
     scratch_free(comm);
+    device_calls_close(comm);
     free(comm->list_blocks);
     tuner_free(comm->tuner);
     plans_free(comm->plans);

@@ -73,9 +73,10 @@ struct ring_comm {
     channel_table channels;
     struct opening *opening; /* sockets that came for links */
     char transport[32];
-    bool crowded;    /* more ranks than cores on this host */
-    bool maps_all;   /* the links of all pairs map memory */
-    bool maps_hosts; /* those of all pairs that share a host do */
+    struct device_calls *device_calls; /* NULL: accelerators run none */
+    bool crowded;                      /* more ranks than cores on this host */
+    bool maps_all;                     /* the links of all pairs map memory */
+    bool maps_hosts;                   /* those of all pairs that share a host do */
     bool over_rails; /* hosts are joined by links that may go over several ports */
     bool reaches;    /* some of this rank's links reach memory without mapping it */
     bool registers;  /* and calls make automatic regions for them */
@@ -107,8 +108,11 @@ struct ring_comm {
     _Atomic int broken; /* ring_status that ended it */
     char error[1024];   /* written once, before broken */
     struct sleeper *sleeper;
-    bool by_thread; /* the progress thread moves its orphans */
-    bool watched;   /* it sleeps on all channels that bear this mark */
+    atomic_bool by_thread; /* the progress thread moves its orphans */
+    int32_t stops;         /* works behind streams that have not come to them, as far as was seen */
+    double stop_step;      /* of a sleep meanwhile, 0: the first */
+    bool late;             /* graphs start calls: those behind streams take their places there */
+    bool watched;          /* it sleeps on all channels that bear this mark */
     uint64_t watch_mark;
     struct ring_comm *next_member; /* among the communicators of the process; these two are
                                       guarded by its lock (members.c) */
@@ -172,9 +176,10 @@ ring_status comm_check_own(const ring_comm *comm, const char *call);
 ring_status start_await(const ring_comm *comm);
 /** The same before the communicator is freed. */
 void start_join(ring_comm *comm);
-/** A communicator over @p world, which is its own from here. @param parent  NULL: the first one. */
-ring_status comm_new(control_world *world, const ring_comm *parent, double started,
-                     ring_comm **out);
+/** A communicator over @p world, which is its own from here. @param parent  NULL: the first one.
+ *  @param a  the accelerator that may run its calls; NULL: none. */
+ring_status comm_new(control_world *world, const ring_comm *parent, const accelerator *a,
+                     double started, ring_comm **out);
 
 /* ---- links.c: which transport joins which pair ---- */
 ring_status links_mask(const settings *s, uint32_t *mask);
@@ -320,6 +325,7 @@ void sleeper_sleep(ring_comm *comm, double deadline);
 typedef struct sleep_list {
     bool calls;        /* for a caller: what others move wakes it, too */
     bool awake;        /* there is something already: nobody sleeps */
+    double step;       /* at most so long, 0: as long as it may */
     ring_comm **comms; /* those that were entered */
     size_t comm_count, comm_room;
     struct pollfd *entries;
@@ -327,8 +333,9 @@ typedef struct sleep_list {
 } sleep_list;
 
 void sleep_list_add_descriptor(sleep_list *s, int fd);
-/** The caller holds the lock of @p comm, which lives until the sleep is over. */
-void sleep_list_add(sleep_list *s, ring_comm *comm);
+/** The caller holds the lock of @p comm, which lives until the sleep is over. @return false: there
+ *  was no memory to enter it. */
+bool sleep_list_add(sleep_list *s, ring_comm *comm);
 bool sleep_list_has(const sleep_list *s, const ring_comm *comm);
 /** Sleeps as sleeper_sleep(), unless awake, and leaves the communicators. No lock is held. */
 void sleep_list_sleep(sleep_list *s, double deadline);
@@ -340,7 +347,7 @@ bool sleeper_watches_all(const ring_comm *comm);
 /** Waits until the work has ended, or until @p deadline (0: none, but that of its gate); the
  *  caller holds the lock. @return RING_OK or RING_IN_PROGRESS. */
 ring_status wait_for_work(work *w, double deadline);
-/** @return true while the event that it waits for is not set. */
+/** @return true while the event that it waits for is not set, or its stream has not come there. */
 bool work_is_gated(const work *w);
 /** Between two looks at several works, of which none is over. @return true when to sleep. */
 bool wait_between_looks(unsigned *looks);
@@ -375,6 +382,9 @@ static inline void progress_call(const ring_comm *comm)
     if (comm->by_thread)
         progress_kick();
 }
+/** Has the thread start calls that a graph has come to, see stream_start(). Any thread.
+ *  @return false: there is none. */
+bool progress_start(accelerator_stop *stop);
 /** For forked children. */
 void progress_forget(void);
 

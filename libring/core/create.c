@@ -55,7 +55,7 @@ static ring_status derive(ring_comm *parent, const control_list *list, uint64_t 
     const double started = clock_now();
     control_world *world;
     RING_TRY(control_derive(parent->world, id, list->ranks, list->count, &world));
-    return comm_new(world, parent, started, out);
+    return comm_new(world, parent, NULL, started, out);
 }
 
 static ring_status make(ring_comm *parent, control_list *list, ring_comm **out)

@@ -53,7 +53,7 @@ static ring_status derive(const ring_comm *parent, const split_card *cards, ring
     const ring_status status = control_derive(parent->world, cards[ranks[0]].id, ranks, count,
                                               &world);
     free(ranks);
-    return status == RING_OK ? comm_new(world, parent, started, out) : status;
+    return status == RING_OK ? comm_new(world, parent, NULL, started, out) : status;
 }
 
 /* The worst of all ranks' results. */
@@ -145,5 +145,5 @@ ring_status ring_comm_shrink(ring_comm *broken, ring_comm **out)
     RING_TRY(comm_check_own(broken, "comm_shrink"));
     RING_TRY(end_calls(broken));
     RING_TRY(control_shrink(broken->world, started + broken->settings.timeout, &world));
-    return comm_new(world, broken, started, out);
+    return comm_new(world, broken, NULL, started, out);
 }

@@ -4,7 +4,7 @@
  * at the works that are held, then at the channels that somebody waits for; now and then at the
  * clock.
  */
-#include "comm.h"
+#include "device_calls.h"
 
 /* Seconds between two looks at all works' deadlines. */
 static const double look_seconds = 1e-3;
@@ -56,21 +56,24 @@ static ring_status run_ops(work *w, bool *moved)
 
 static bool is_open(const work *w)
 {
-    return w->gate == NULL && (w->scratch != NULL || w->program->scratch == 0);
+    return !w->gated && (w->scratch != NULL || w->program->scratch == 0);
 }
 
-/* RING_IN_PROGRESS: the gate is closed, or earlier works have all the scratch memory. */
+/* RING_IN_PROGRESS: a gate is closed, or earlier works have all the scratch memory. */
 static ring_status open_gate(work *w)
 {
     const ring_status gate = w->gate != NULL ? event_status(w->gate) : RING_OK;
-    if (gate == RING_IN_PROGRESS)
-        return RING_IN_PROGRESS;
-    if (gate != RING_OK)
+    if (gate != RING_OK && gate != RING_IN_PROGRESS)
         return fail(gate, "the event that the call waited for (ring_call.after) failed: %s",
                     ring_status_string(gate));
-    if (w->gate != NULL)
-        event_drop(w->gate);
+    if (work_is_gated(w))
+        return RING_IN_PROGRESS;
+    event_drop(w->gate);
     w->gate = NULL;
+    work_pass_stop(w);
+    if (w->late)
+        RING_TRY(work_take_place(w));
+    w->gated = false;
     if (is_open(w))
         return RING_OK;
     return scratch_take(w);
@@ -89,6 +92,11 @@ static ring_status advance(work *w, bool *moved)
         status = products_make(w, moved);
     if (status == RING_IN_PROGRESS)
         return work_hold(w);
+    if (status == RING_OK && w->program->device != NULL) {
+        status = device_call_advance(w);
+        if (status == RING_IN_PROGRESS)
+            return work_hold(w);
+    }
     if (status == RING_OK && w->call.tagged)
         status = tagged_advance(w, moved);
     else if (status == RING_OK && w->program->to_self)
@@ -227,6 +235,7 @@ static void stop_transfers(ring_comm *comm)
 void engine_end_all(ring_comm *comm, ring_status status)
 {
     channel_table *t = &comm->channels;
+    device_calls_abort(comm);
     stop_transfers(comm);
     for (int32_t i = 0; i < t->active_count; i++) {
         channel_clear(t->active[i]);
@@ -270,6 +279,7 @@ bool engine_turn(ring_comm *comm, size_t most_bytes)
     engine_end_if_failed(comm);
     if (moved) {
         comm->stall.moves++;
+        comm->stop_step = 0;
         sleeper_stir(comm);
     }
     return moved;
@@ -324,7 +334,7 @@ static bool waits_for_parts(const work *w)
 static work *find_overdue(const ring_comm *comm, double now)
 {
     for (work *w = comm->first; w != NULL; w = w->next) {
-        if ((w->gate != NULL && event_status(w->gate) == RING_IN_PROGRESS) || waits_for_parts(w))
+        if (work_is_gated(w) || waits_for_parts(w) || device_call_is_timed(w))
             continue;
         if (w->deadline <= 0)
             w->deadline = now + w->timeout;
@@ -337,7 +347,7 @@ static work *find_overdue(const ring_comm *comm, double now)
 static work *first_collective(const ring_comm *comm)
 {
     for (work *w = comm->first; w != NULL; w = w->next)
-        if (w->gate == NULL && !w->program->facts->pairwise)
+        if (w->gate == NULL && !w->stopped && !w->program->facts->pairwise)
             return w;
     return NULL;
 }
@@ -357,6 +367,24 @@ static ring_status check_stall(ring_comm *comm, work *w, double now)
     return channel_check_stalled(w);
 }
 
+/* Of those that works under way are behind, or that compute for them: their end may never come.
+ * @param[out] sick  a work that is concerned. */
+static ring_status check_accelerators(const ring_comm *comm, work **sick)
+{
+    const accelerator *last = NULL;
+    for (work *w = comm->first; w != NULL; w = w->next) {
+        const accelerator *a = w->stop != NULL ? w->stop->by : w->by;
+        if (a == NULL || a == last || a->health == NULL)
+            continue;
+        last = a;
+        *sick = w;
+        const ring_status status = a->health(a);
+        if (status != RING_OK)
+            return fail(RING_ERR_SYSTEM, "the accelerator %s failed: %s", a->name, fail_text());
+    }
+    return RING_OK;
+}
+
 void engine_look(ring_comm *comm, double now)
 {
     if (now < comm->looked + look_seconds && now >= comm->looked)
@@ -366,15 +394,15 @@ void engine_look(ring_comm *comm, double now)
         return;
     if (comm->reaches)
         push_idle_links(comm);
-    work *w = first_collective(comm), *overdue = find_overdue(comm, now);
-    if (overdue != NULL) {
-        comm_fail(comm, overdue, timed_out(overdue));
-    } else {
-        ring_status status = statements_check(comm);
+    work *w = first_collective(comm), *at = find_overdue(comm, now);
+    ring_status status = at != NULL ? timed_out(at) : check_accelerators(comm, &at);
+    if (status == RING_OK) {
+        at = w;
+        status = statements_check(comm);
         if (status == RING_OK)
             status = check_stall(comm, w, now);
-        if (status != RING_OK)
-            comm_fail(comm, w, status);
     }
+    if (status != RING_OK)
+        comm_fail(comm, at, status);
     engine_end_if_failed(comm);
 }

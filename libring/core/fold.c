@@ -314,7 +314,7 @@ RING_RARE static ring_status combine_there(work *w, fold_pass *pass, size_t elem
         w->phase = PHASE_FOLDING; /* also if only one of two folds is asked for */
         w->asked = elements;
         RING_TRY(run_kernels(w, pass, elements, divide));
-        if (w->comm->ranks == 1) /* nobody looks after it */
+        if (w->comm->ranks == 1 && !w->comm->by_thread) /* nobody looks after it */
             work_settle(w);
     }
     const ring_status status = ticket_status(&w->over);

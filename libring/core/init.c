@@ -2,8 +2,11 @@
  * A communicator's birth: by joining, or over a world that another one has. */
 #include "comm.h"
 
+#include "accelerator_programs.h"
+#include "accelerators.h"
 #include "cpus.h"
 #include "crowding.h"
+#include "device_calls.h"
 #include "kernels.h"
 
 #include <stdlib.h>
@@ -52,13 +55,20 @@ static ring_status start_parts(ring_comm *comm)
     return opening_new(comm);
 }
 
+/* Control has news, which may be of the communicator's end. */
+static void wake(void *context)
+{
+    device_calls_wake(context);
+    sleeper_wake(context);
+}
+
 /* A derived communicator's ranks need not wait for each other: control holds what comes early. */
 static ring_status start(ring_comm *comm, bool derived)
 {
     const ring_status status = start_parts(comm);
     RING_TRY(derived ? status : control_agree(comm->world, status));
     statements_listen(comm);
-    control_start(comm->world, sleeper_wake, comm);
+    control_start(comm->world, wake, comm);
     members_add(comm);
     return RING_OK;
 }
@@ -85,12 +95,14 @@ static ring_comm *comm_alloc(int rank, int ranks)
 }
 
 /* @param world  the communicator's from here. */
-static ring_status begin(ring_comm *comm, control_world *world, bool derived, double started)
+static ring_status begin(ring_comm *comm, control_world *world, bool derived, const accelerator *a,
+                         double started)
 {
     comm->world = world;
     comm->settings = world->settings;
     comm->by_thread = comm->ranks > 1 && comm->settings.progress != PROGRESS_NONE;
     RING_TRY(start(comm, derived));
+    RING_TRY(device_calls_open(comm, a));
     comm->init_seconds = clock_now() - started;
     log_info("rank %d of %d on %d hosts over %s, %.1f ms", comm->rank, comm->ranks,
              comm->plan_world.hosts, comm->transport, 1e3 * comm->init_seconds);
@@ -108,7 +120,8 @@ static ring_status give_up(ring_comm *comm, ring_status status)
     return fail(status, "%s", text);
 }
 
-ring_status comm_new(control_world *world, const ring_comm *parent, double started, ring_comm **out)
+ring_status comm_new(control_world *world, const ring_comm *parent, const accelerator *a,
+                     double started, ring_comm **out)
 {
     ring_comm *comm = comm_alloc(world->rank, world->size);
     if (comm == NULL) {
@@ -116,7 +129,7 @@ ring_status comm_new(control_world *world, const ring_comm *parent, double start
         return RING_ERR_MEMORY;
     }
     comm->crowded = parent != NULL && parent->crowded;
-    const ring_status status = begin(comm, world, parent != NULL, started);
+    const ring_status status = begin(comm, world, parent != NULL, a, started);
     if (status == RING_OK) {
         *out = comm;
         return RING_OK;
@@ -135,6 +148,7 @@ typedef struct comm_start {
     settings settings;
     ring_unique_id id;
     uint32_t mask;
+    const accelerator *accelerator;
     ring_status status;
 } comm_start;
 
@@ -144,7 +158,7 @@ static ring_status join_and_begin(const comm_start *s)
     const double started = clock_now();
     control_world *world;
     RING_TRY(control_join(&s->settings, &s->id, s->comm->ranks, s->comm->rank, s->mask, &world));
-    return begin(s->comm, world, false, started);
+    return begin(s->comm, world, false, s->accelerator, started);
 }
 
 static void *run_start(void *context)
@@ -223,6 +237,21 @@ static ring_status read_config(const ring_config *given, ring_config *config)
     return RING_OK;
 }
 
+/* Without it the host goes on: buffers are then the host's, or are refused.
+ * @return the thread's, NULL: none. */
+static const accelerator *find_accelerator(settings *s)
+{
+    const accelerator *a = NULL;
+    ring_status status = accelerator_current(&a);
+    if (status == RING_OK && a != NULL)
+        status = accelerators_add(a);
+    if (status != RING_OK)
+        log_warn("the GPU that this thread uses is not used here: %s", fail_text());
+    if (status != RING_OK || a == NULL || a->programs == NULL)
+        s->device_programs = false;
+    return s->device_programs ? a : NULL;
+}
+
 static ring_status read_settings(const ring_config *config, settings *s, uint32_t *mask)
 {
     RING_TRY(settings_read(s));
@@ -250,7 +279,7 @@ ring_status ring_comm_init(ring_comm **comm, int size, const ring_unique_id *id,
 }
 
 static ring_status init_apart(ring_comm **out, int size, const ring_unique_id *id, int rank,
-                              const settings *s, uint32_t mask)
+                              const settings *s, uint32_t mask, const accelerator *a)
 {
     comm_start *start = calloc(1, sizeof *start);
     ring_comm *comm = start != NULL ? comm_alloc(rank, size) : NULL;
@@ -262,6 +291,7 @@ static ring_status init_apart(ring_comm **out, int size, const ring_unique_id *i
     start->settings = *s;
     start->id = *id;
     start->mask = mask;
+    start->accelerator = a;
     return start_apart(start, out);
 }
 
@@ -283,10 +313,11 @@ ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_
     const ring_status able = read_settings(&given, &s, &mask);
     if (able != RING_OK)
         return control_refuse(&s, id, size, rank, able);
+    const accelerator *a = find_accelerator(&s);
     if (given.nonblocking)
-        return init_apart(comm, size, id, rank, &s, mask);
+        return init_apart(comm, size, id, rank, &s, mask, a);
     RING_TRY(control_join(&s, id, size, rank, mask, &world));
-    return comm_new(world, NULL, started, comm);
+    return comm_new(world, NULL, a, started, comm);
 }
 
 ring_status ring_comm_init_env(ring_comm **comm)
@@ -302,6 +333,7 @@ ring_status ring_comm_init_env(ring_comm **comm)
     const ring_status able = read_settings(&none, &s, &mask);
     if (able != RING_OK)
         return control_refuse(&s, NULL, 0, 0, able);
+    const accelerator *a = find_accelerator(&s);
     RING_TRY(control_join_env(&s, mask, &world));
-    return comm_new(world, NULL, started, comm);
+    return comm_new(world, NULL, a, started, comm);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * All kept calls of the process are in one list, so that a communicator that goes is forgotten
  * wherever it is. */
-#include "prepared.h"
+#include "streams.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +46,7 @@ prepared_call *prepared_keep(const prepared_call *call)
     *c = *call;
     keep_lists(c, bytes);
     c->call.shape = NULL;
+    c->stop = NULL;
     c->stays = NULL;
     c->next = NULL;
     if (c->program != NULL)
@@ -66,7 +67,26 @@ void prepared_drop(prepared_call *c)
         atomic_fetch_sub(&c->program->kept, 1);
     pthread_mutex_unlock(&process.lock);
     event_drop(c->options.after);
+    stop_drop(&c->stop);
     free(c);
+}
+
+void prepared_drop_all(prepared_call *calls)
+{
+    for (prepared_call *next; calls != NULL; calls = next) {
+        next = calls->next;
+        prepared_drop(calls);
+    }
+}
+
+bool prepared_hold(const prepared_call *c, prepared_call *copy)
+{
+    pthread_mutex_lock(&process.lock);
+    *copy = *c;
+    if (c->comm != NULL)
+        members_hold(c->comm);
+    pthread_mutex_unlock(&process.lock);
+    return copy->comm != NULL;
 }
 
 static void forget(prepared_call *c)

@@ -15,7 +15,10 @@ struct ring_prepared {
     program *program;    /* NULL: the call was refused */
     call_buffers buffers;
     ring_call options;
+    const accelerator *stream_of;        /* whose options.stream is; see streams.h */
+    accelerator_stop *stop;              /* where that stands, held; NULL: nowhere yet */
     work *stays;                         /* started, and to be waited for */
+    uint32_t run;                        /* of its program, where accelerators run that */
     struct ring_prepared *next;          /* of the group */
     struct ring_prepared *later, **link; /* of the process */
 };
@@ -24,6 +27,11 @@ struct ring_prepared {
  *  memory. The caller holds the communicator's lock. */
 prepared_call *prepared_keep(const prepared_call *call);
 void prepared_drop(prepared_call *call);
+/** The same for calls that are one behind the other by `next`. */
+void prepared_drop_all(prepared_call *calls);
+/** @param[out] copy  of the call, whose communicator is held until members_let_go().
+ *  @return false: that was destroyed. */
+bool prepared_hold(const prepared_call *call, prepared_call *copy);
 
 /** The communicator goes: kept calls on it cannot start any more. */
 void prepared_forget(const ring_comm *comm);
@@ -37,6 +45,8 @@ void prepared_after_fork(bool in_child);
 /** Starts a call. The caller holds the lock. @param beside  calls of other communicators start
  *  with it. @param[out] stays  the work if it is to be waited for, else NULL. */
 ring_status call_launch(const prepared_call *call, bool beside, work **stays);
+/** An all_gather of @p bytes a rank in place, also of a communicator that starts. */
+ring_status call_all_gather(ring_comm *comm, void *all, size_t bytes);
 /** Waits for such a work, and gives it back. The caller holds the lock. */
 ring_status call_await(work *w);
 

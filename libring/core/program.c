@@ -1,269 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lowering: steps become ops, once to count them and once to write them. */
+ * A call's arguments become a program, once; the cache keeps those that were used last. */
 #include "comm.h"
 
+#include "accelerator_programs.h"
+#include "device_calls.h"
 #include "kernels.h"
+#include "lowering.h"
 #include "shape.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct lowering {
-    const ring_comm *comm;
-    const plan *plan;
-    plan_layout layout;
-    size_t element, acc;
-    program *p; /* ops, operands and peers are NULL while counting */
-    int32_t ops, operands;
-    bool by_chunk; /* ranges are cut: a slice of one has holes */
-} lowering;
-
-/* ---- Operands ----------------------------------------------------------------------- */
-
-static int32_t peer_index(const plan *p, int32_t rank)
-{
-    int32_t low = 0, high = p->peer_count;
-    while (low < high) {
-        const int32_t middle = (low + high) / 2;
-        if (p->peers[middle].rank < rank)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static bool is_accumulator(const plan_loc *loc, const plan_loc *partner)
-{
-    if (loc->buffer == PLAN_SCRATCH)
-        return true;
-    if (loc->buffer != PLAN_WIRE)
-        return false;
-    return loc->wire == PLAN_WIRE_ACC || (partner != NULL && partner->buffer == PLAN_SCRATCH);
-}
-
-/* Scratch memory of a sliced program has a slice of each chunk. */
-static size_t scratch_offset(const lowering *low, int32_t chunk)
-{
-    const plan *p = low->plan;
-    if (low->p->slices > 1)
-        return (size_t)(chunk - p->scratch_first) * low->p->slice;
-    return plan_span_of(&low->layout, PLAN_SCRATCH, chunk, 1).offset -
-           plan_span_of(&low->layout, PLAN_SCRATCH, p->scratch_first, 1).offset;
-}
-
-static void place_operand(const lowering *low, const plan_loc *loc, operand *at)
-{
-    plan_span span = {0};
-    if (loc->buffer == PLAN_SCRATCH)
-        span.offset = scratch_offset(low, loc->chunk);
-    else if (loc->buffer != PLAN_WIRE)
-        span = plan_span_of(&low->layout, (plan_buffer)loc->buffer, loc->chunk, loc->chunks);
-    at->offset = span.offset * at->width;
-    at->block = (int32_t)span.block;
-}
-
-static void add_operand(lowering *low, const plan_loc *loc, const plan_loc *partner, bool out)
-{
-    const int32_t index = low->operands++;
-    if (low->p->operands == NULL)
-        return;
-    operand *at = &low->p->operands[index];
-    *at = (operand){.peer = OPERAND_LOCAL,
-                    .buffer = loc->buffer,
-                    .finish = out && loc->finish,
-                    .accumulator = is_accumulator(loc, partner)};
-    at->width = (uint8_t)(at->accumulator ? low->acc : low->element);
-    place_operand(low, loc, at);
-    if (loc->rank == low->plan->rank)
-        return;
-    at->peer = peer_index(low->plan, loc->rank);
-    program_peer *peer = &low->p->peers[at->peer];
-    at->message = out ? peer->sends++ : peer->recvs++;
-}
-
-/* ---- Steps ----------------------------------------------------------------------- */
-
-/* One chunk, or a range, of each operand: @p from chunks into it. */
-static plan_loc piece_of(plan_loc loc, int32_t from, int32_t chunks)
-{
-    loc.chunk += from;
-    loc.chunks = chunks;
-    return loc;
-}
-
-static size_t count_of(const lowering *low, const plan_loc *loc)
-{
-    const plan_buffer place = loc->buffer == PLAN_SRC || loc->buffer == PLAN_DST
-                                  ? (plan_buffer)loc->buffer
-                                  : PLAN_WIRE;
-    return plan_span_of(&low->layout, place, loc->chunk, loc->chunks).count;
-}
-
-static program_op *add_op(lowering *low, const plan_step *step)
-{
-    static program_op counted;
-    program_op *o = low->p->ops != NULL ? &low->p->ops[low->ops] : &counted;
-    low->ops++;
-    if (low->p->ops != NULL)
-        *o = (program_op){.kind = step->kind,
-                          .eager = step->eager,
-                          .ins = (uint16_t)step->ins,
-                          .outs = (uint16_t)step->outs,
-                          .first = (uint32_t)low->operands};
-    return o;
-}
-
-static void lower_piece(lowering *low, const plan_cursor *at, const plan_step *step, int32_t from,
-                        int32_t chunks)
-{
-    program_op *o = add_op(low, step);
-    plan_loc first_in = plan_input(at, step, 0), first_out = plan_output(at, step, 0);
-    const bool fold = step->kind == PLAN_STEP_FOLD;
-    for (int i = 0; i < step->ins; i++) {
-        const plan_loc loc = piece_of(plan_input(at, step, i), from, chunks);
-        add_operand(low, &loc, fold ? NULL : &first_out, false);
-    }
-    for (int i = 0; i < step->outs; i++) {
-        const plan_loc loc = piece_of(plan_output(at, step, i), from, chunks);
-        add_operand(low, &loc, fold ? NULL : &first_in, true);
-    }
-    first_in = piece_of(first_in, from, chunks);
-    if (low->p->ops != NULL)
-        o->count = count_of(low, &first_in);
-}
-
-static void lower_wait(lowering *low, const plan_step *step)
-{
-    program_op *o = add_op(low, step);
-    const int32_t index = low->operands++;
-    if (low->p->ops == NULL)
-        return;
-    const int32_t peer = peer_index(low->plan, step->peer);
-    const uint32_t sent = low->p->peers[peer].sends, back = (uint32_t)step->back;
-    low->p->operands[index] = (operand){.peer = peer};
-    o->messages = sent > back ? sent - back : 0;
-}
-
-static void lower_step(lowering *low, const plan_cursor *at)
-{
-    const plan_step *step = plan_at(at);
-    if (step->kind == PLAN_STEP_WAIT) {
-        lower_wait(low, step);
-        return;
-    }
-    const int32_t chunks = plan_input(at, step, 0).chunks;
-    if (!low->by_chunk) {
-        lower_piece(low, at, step, 0, chunks);
-        return;
-    }
-    for (int32_t i = 0; i < chunks; i++)
-        lower_piece(low, at, step, i, 1);
-}
-
-static void lower_steps(lowering *low)
-{
-    low->ops = low->operands = 0;
-    for (plan_cursor at = plan_begin(low->plan); plan_at(&at) != NULL; plan_next(&at))
-        lower_step(low, &at);
-}
-
-static void mark_trailing(program *p)
-{
-    for (int32_t i = p->op_count - 1; i >= 0 && p->ops[i].kind == PLAN_STEP_WAIT; i--)
-        p->ops[i].trailing = true;
-}
-
-/* ---- Slices ----------------------------------------------------------------------- */
-
-static size_t slices_of(size_t longest, size_t slice)
-{
-    return longest > slice ? (longest + slice - 1) / slice : 1;
-}
-
-/* A message that is carried through shared memory is cut into a few frames, so that one end copies
- * while the other folds. On a wire it is the wire that takes the time. */
-static size_t segment_bytes(const lowering *low, size_t message)
-{
-    enum { FRAMES = 2, LEAST = 8192 };
-    const size_t part = (message / FRAMES + LEAST - 1) / LEAST * LEAST;
-    if (!low->comm->maps_all)
-        return TRANSPORT_SEGMENT;
-    return min_size(max_size(part, LEAST), TRANSPORT_SEGMENT);
-}
-
-/* Most chunks that an eager plan sends one peer: all, unless each block is for one rank. */
-static size_t eager_chunks(const lowering *low)
-{
-    const plan *p = low->plan;
-    return (size_t)(low->p->facts->personalized ? p->chunks / plan_blocks(p->collective, p->ranks)
-                                                : p->chunks);
-}
-
-/* Elements of each chunk that one slice may have. From what every rank knows: a plan that is
- * circular, or of an algorithm that keeps sums or sends eagerly, is so on every rank. */
-static size_t slice_limit(const lowering *low, const algo *a, size_t longest)
-{
-    const size_t chunks = (size_t)low->plan->chunks;
-    const size_t channels = (size_t)low->p->channels;
-    size_t limit = channels > 1 ? (longest + channels - 1) / channels : SIZE_MAX;
-    if (low->plan->circular)
-        limit = min_size(limit, TRANSPORT_WINDOW * low->p->segment);
-    if (a != NULL && (a->keeps_sums & 1u << low->plan->collective) != 0)
-        limit = min_size(limit, SCRATCH_MOST / low->acc / chunks / channels);
-    if (a != NULL && a->eager)
-        limit = min_size(limit, EAGER_BYTES / low->acc / eager_chunks(low));
-    return max_size(limit, 1);
-}
-
-/* A slice for a channel of its own is worth a segment at least. */
-static int32_t channels_for(const lowering *low, size_t longest)
-{
-    if (low->p->to_self || low->p->call.tagged)
-        return 1;
-    const size_t worth = longest * low->element / TRANSPORT_SEGMENT;
-    const int set = low->comm->settings.channels, rails = low->comm->over_rails ? -set : 1;
-    return (int32_t)max_size(1, min_size(worth, (size_t)(set > 0 ? set : rails)));
-}
-
-/* Chunk 0 of blocks of the call's count is the longest there is, so all ranks count alike. How long
- * others are of which only two ranks know the count, nobody asks: those calls have one slice. */
-static void set_slices(lowering *low, const algo *a)
-{
-    program *p = low->p;
-    const size_t longest = plan_span_of(&low->layout, PLAN_WIRE, 0, 1).count;
-    const bool unknown = p->facts->uneven && p->facts->personalized;
-    p->segment = segment_bytes(low, unknown ? SIZE_MAX : longest * low->acc) / low->acc;
-    p->channels = channels_for(low, longest);
-    p->slice = slice_limit(low, a, longest);
-    p->slices = (int32_t)slices_of(longest, p->slice);
-    p->channels = p->slices < p->channels ? p->slices : p->channels;
-    p->scratch = low->acc * (size_t)low->plan->scratch_chunks * min_size(p->slice, longest);
-    low->by_chunk = p->slices > 1;
-    if (p->slices == 1) /* ranges of chunks may be longer */
-        p->slice = SIZE_MAX;
-}
-
 /* ---- Programs ----------------------------------------------------------------------- */
-
-static bool allocate(program *p, const plan *of, int32_t ops, int32_t operands)
-{
-    p->ops = malloc((size_t)ops * sizeof *p->ops + 1);
-    p->operands = malloc((size_t)operands * sizeof *p->operands + 1);
-    const size_t peers = (size_t)of->peer_count * (size_t)p->channels;
-    p->peers = calloc(peers + 1, sizeof *p->peers);
-    p->op_count = ops;
-    p->peer_count = of->peer_count;
-    p->memory = sizeof *p + (size_t)ops * sizeof *p->ops + (size_t)operands * sizeof *p->operands +
-                peers * sizeof *p->peers + shape_bytes(p, of->ranks);
-    return p->ops != NULL && p->operands != NULL && p->peers != NULL;
-}
 
 static void program_free(program *p)
 {
+    if (p->device != NULL)
+        p->device_of->programs->drop(p->device);
     free(p->ops);
     free(p->operands);
     free(p->peers);
+    free(p->on);
     free(p->room);
     free(p);
 }
@@ -278,36 +35,25 @@ static enum channel_lane lane_of(const program *p)
 static ring_status find_channels(ring_comm *comm, const plan *of, program *p)
 {
     const enum channel_lane lane = lane_of(p);
-    for (int32_t index = 0; index < p->channels; index++) {
-        program_peer *peers = &p->peers[(ptrdiff_t)index * p->peer_count];
-        if (index > 0)
-            memcpy(peers, p->peers, (size_t)p->peer_count * sizeof *peers);
+    for (int32_t index = 0; index < p->channels; index++)
         for (int32_t i = 0; i < p->peer_count; i++)
-            RING_TRY(channel_get(comm, lane, index, of->peers[i].rank, &peers[i].on));
-    }
+            RING_TRY(channel_get(comm, lane, index, of->peers[i].rank,
+                                 &p->on[(ptrdiff_t)index * p->peer_count + i]));
     return RING_OK;
 }
 
-static ring_status lower(ring_comm *comm, const plan *of, const algo *a, program *p)
+/* Of the host's links. */
+static lowering_limits limits_of(const ring_comm *comm)
 {
-    lowering low = {.comm = comm,
-                    .plan = of,
-                    .p = p,
-                    .element = ring_dtype_size(p->call.dtype),
-                    .acc = kernel_acc_size(p->call.dtype)};
-    low.layout = (plan_layout){.collective = of->collective,
-                               .ranks = comm->ranks,
-                               .chunks = of->chunks,
-                               .count = p->call.count};
-    set_slices(&low, a);
-    low.layout.shape = p->call.shape;
-    lower_steps(&low);
-    if (!allocate(p, of, low.ops, low.operands))
-        return fail(RING_ERR_MEMORY, "lowering the plan of %s for %d ranks",
-                    plan_collective_name(of->collective), comm->ranks);
-    lower_steps(&low);
-    mark_trailing(p);
-    return find_channels(comm, of, p);
+    const int set = comm->settings.channels, rails = comm->over_rails ? -set : 1;
+    return (lowering_limits){.segment = TRANSPORT_SEGMENT,
+                             .few_frames = comm->maps_all,
+                             .window = TRANSPORT_WINDOW,
+                             .eager = EAGER_BYTES,
+                             .outstanding = SIZE_MAX,
+                             .scratch = SCRATCH_MOST,
+                             .channels = set > 0 ? set : rails,
+                             .per_channel = TRANSPORT_SEGMENT};
 }
 
 /* Between a pair there is no choice: no algorithm. */
@@ -397,7 +143,9 @@ static ring_status build(ring_comm *comm, program *p)
                                            : 0};
     p->algorithm = found->algorithm;
     p->signature = signature_pack(&p->call, &way);
-    return lower(comm, found, choice.algorithm, p);
+    const lowering_limits limits = p->call.on_device ? device_call_limits(comm) : limits_of(comm);
+    RING_TRY(program_lower(&limits, found, choice.algorithm, p));
+    return p->call.on_device ? device_call_keep(comm, p) : find_channels(comm, found, p);
 }
 
 static ring_status program_new(ring_comm *comm, const call_signature *call, program **out)
@@ -492,6 +240,7 @@ static bool same_call(const ring_comm *comm, const program *p, const call_signat
     const call_signature *a = &p->call;
     return a->collective == b->collective && a->count == b->count && a->dtype == b->dtype &&
            a->op == b->op && a->root == b->root && a->tagged == b->tagged &&
+           a->on_device == b->on_device &&
            (a->shape == NULL || shape_is_same(a->shape, b->shape, comm->ranks));
 }
 

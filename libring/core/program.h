@@ -15,34 +15,7 @@
 #define RING_CORE_PROGRAM_H
 
 #include "channel.h"
-
-enum { OPERAND_LOCAL = -1 };
-
-typedef struct operand {
-    int32_t peer;     /* into program.peers, or OPERAND_LOCAL        */
-    uint8_t buffer;   /* plan_buffer                                 */
-    uint8_t width;    /* bytes of an element                         */
-    bool accumulator; /* elements are accumulators                   */
-    bool finish;      /* output: divided and rounded                 */
-    uint32_t message; /* of the peer, in one run of the plan, from 0 */
-    int32_t block;    /* of v-forms: of the buffer, where it has several */
-    size_t offset;    /* bytes into the local, or the peer's, buffer */
-} operand;
-
-typedef struct program_op {
-    uint8_t kind; /* plan_kind */
-    bool eager;
-    bool trailing; /* WAIT: nothing but waits behind it */
-    uint16_t ins, outs;
-    uint32_t first;    /* operands: inputs, then outputs */
-    uint32_t messages; /* WAIT: sent so far, in one run of the plan */
-    size_t count;      /* elements, of all slices */
-} program_op;
-
-typedef struct program_peer {
-    channel *on;
-    uint32_t sends, recvs; /* messages in one run of the plan */
-} program_peer;
+#include "program_ops.h"
 
 typedef struct program {
     struct program *next, **link; /* in its bucket */
@@ -67,8 +40,17 @@ typedef struct program {
     size_t memory;  /* bytes of all this                 */
     program_op *ops;
     operand *operands;
-    program_peer *peers; /* [channels][peer_count]; counts are alike on all channels */
+    program_peer *peers; /* [peer_count] */
+    channel **on;        /* [channels][peer_count] */
+    void *device;        /* an accelerator runs it, and the engine has no op of it; NULL: it has */
+    const accelerator *device_of;
 } program;
+
+/** The channel of such an index to a peer. */
+static inline channel *program_channel(const program *p, int32_t index, int32_t peer)
+{
+    return p->on[(ptrdiff_t)index * p->peer_count + peer];
+}
 
 struct program_cache;
 

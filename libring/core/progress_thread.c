@@ -9,7 +9,7 @@
  * what it gives to their calls: so it offers its core to others before each turn, and where one of
  * them takes it, it does not spin.
  */
-#include "comm.h"
+#include "streams.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -26,6 +26,7 @@ static struct {
     atomic_bool stopping;
     atomic_bool idle;   /* a kick has something to do: the thread sleeps, or there is none */
     atomic_bool kicked; /* while it was awake */
+    accelerator_stop *_Atomic starts; /* of calls that graphs have come to, oldest first */
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER, .bell = -1, .idle = true};
 
 /* ---- Does somebody compute on its core? ------------------------------------------------ */
@@ -127,7 +128,8 @@ static void enter_all(mover *m)
         if (!c->by_thread || !members_try_lock(c))
             continue;
         members_hold(c);
-        sleep_list_add(&m->sleep, c);
+        if (!sleep_list_add(&m->sleep, c))
+            members_let_go(c);
         comm_unlock(c); /* kicks if the sleep does not cover all */
     }
 }
@@ -138,6 +140,7 @@ static void leave_all(sleep_list *s)
         members_let_go(s->comms[i]);
     s->comm_count = s->used = 0;
     s->awake = false;
+    s->step = 0;
 }
 
 static void sleep_on_links(mover *m, double now)
@@ -182,13 +185,37 @@ static void rest(mover *m)
         sleep_until_called(m);
 }
 
+static accelerator_stop *next_start(void)
+{
+    if (atomic_load(&progress.starts) == NULL)
+        return NULL;
+    pthread_mutex_lock(&progress.lock);
+    accelerator_stop *stop = progress.starts;
+    progress.starts = stop->next;
+    pthread_mutex_unlock(&progress.lock);
+    return stop;
+}
+
+static void start_calls(mover *m)
+{
+    accelerator_stop *stop;
+    while ((stop = next_start()) != NULL) {
+        stream_start(stop);
+        m->looks = 0;
+        m->useful = true;
+    }
+}
+
 static void *run(void *unused)
 {
     mover m = {.nap = least_nap};
     pthread_setname_np(pthread_self(), "ring-progress");
-    while (!atomic_load(&progress.stopping))
+    while (!atomic_load(&progress.stopping)) {
+        start_calls(&m);
         if (!take_turns(&m))
             rest(&m);
+    }
+    start_calls(&m);
     sleep_list_free(&m.sleep);
     return unused;
 }
@@ -235,6 +262,28 @@ void progress_kick(void)
     atomic_exchange(&progress.kicked, true);
     if (atomic_load(&progress.idle))
         rouse();
+}
+
+/* The bell also ends a doze. */
+bool progress_start(accelerator_stop *stop)
+{
+    pthread_mutex_lock(&progress.lock);
+    if (!progress.made && !progress.failed && progress.users > 0)
+        make();
+    const bool can = progress.made && progress.users > 0;
+    if (can) {
+        stop->next = NULL;
+        accelerator_stop *last = progress.starts;
+        while (last != NULL && last->next != NULL)
+            last = last->next;
+        if (last != NULL)
+            last->next = stop;
+        else
+            progress.starts = stop;
+        ring_bell();
+    }
+    pthread_mutex_unlock(&progress.lock);
+    return can;
 }
 
 void progress_enter(void)
@@ -284,5 +333,6 @@ void progress_forget(void)
     pthread_mutex_init(&progress.lock, NULL);
     progress.users = 0;
     progress.bell = -1;
+    progress.starts = NULL;
     no_thread();
 }

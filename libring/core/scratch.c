@@ -68,7 +68,7 @@ static bool is_next(const work *w, bool *oldest)
 {
     *oldest = true;
     for (const work *e = w->comm->first; e != w; e = e->next) {
-        if (e->program->scratch == 0)
+        if (e->program->scratch == 0 || e->late)
             continue;
         if (e->scratch == NULL)
             return false;

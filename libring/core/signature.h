@@ -20,6 +20,7 @@ typedef struct call_signature {
     uint64_t digest;         /* of the shape */
     bool tagged;             /* send and recv that meet by tag */
     int32_t tag;             /* of those; not what a program depends on */
+    bool on_device;          /* accelerators run it; not a matter of the signature */
 } call_signature;
 
 /** How a call is carried out: as much a matter of agreement as the call itself. */

@@ -61,6 +61,29 @@ void sleeper_stir(ring_comm *comm)
         sleeper_wake(comm);
 }
 
+/* Nothing wakes when a stream comes to its stop. Steps of a sleep are a part of the time that it
+ * has been waited for. */
+static const double least_step = 50e-6, most_step = 1e-3;
+
+static double next_step(ring_comm *comm)
+{
+    if (comm->stops == 0)
+        return 0;
+    const double step = comm->stop_step > 0 ? comm->stop_step * 1.125 : least_step;
+    comm->stop_step = step < most_step ? step : most_step;
+    return comm->stop_step;
+}
+
+/* @param step  0: none. */
+static void sleep_on(struct pollfd *entries, size_t used, double deadline, double step)
+{
+    const struct timespec time = {.tv_nsec = (long)(step * 1e9)};
+    if (step > 0)
+        (void)ppoll(entries, used, &time, NULL);
+    else
+        (void)poll(entries, used, clock_ms_until(deadline, SLEEP_MS));
+}
+
 /* ---- Sleep ------------------------------------------------------------------- */
 
 /* Only frames that nobody has looked at are news to a link; those of works that have not come to
@@ -197,8 +220,9 @@ void sleeper_sleep(ring_comm *comm, double deadline)
     struct pollfd *all = most <= FEW ? few : calloc(most, sizeof *all);
     const size_t used = enter(comm, all, true);
     if (used > 0) {
+        const double step = next_step(comm);
         comm_unlock(comm);
-        (void)poll(all, used, clock_ms_until(deadline, SLEEP_MS));
+        sleep_on(all, used, deadline, step);
         comm_lock(comm);
     } else {
         let_others_in(comm);
@@ -245,16 +269,19 @@ bool sleep_list_has(const sleep_list *s, const ring_comm *comm)
     return false;
 }
 
-void sleep_list_add(sleep_list *s, ring_comm *comm)
+bool sleep_list_add(sleep_list *s, ring_comm *comm)
 {
     if (!make_room(s, s->comm_count + 1, s->used + places_of(comm))) {
         s->awake = true;
-        return;
+        return false;
     }
     s->comms[s->comm_count++] = comm;
     const size_t used = enter(comm, s->entries + s->used, s->calls);
     s->used += used;
     s->awake |= used == 0;
+    const double step = next_step(comm);
+    s->step = step > 0 && (s->step <= 0 || step < s->step) ? step : s->step;
+    return true;
 }
 
 /* The progress thread looks at what it finds, and need not call itself. */
@@ -271,7 +298,7 @@ void sleep_list_sleep(sleep_list *s, double deadline)
     if (s->awake)
         wait_yield();
     else
-        (void)poll(s->entries, s->used, clock_ms_until(deadline, SLEEP_MS));
+        sleep_on(s->entries, s->used, deadline, s->step);
     for (size_t i = 0; i < s->comm_count; i++) {
         comm_lock(s->comms[i]);
         leave(s->comms[i], s->calls);

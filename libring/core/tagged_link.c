@@ -92,7 +92,7 @@ static ring_status send_ahead(tagged_peer *p, work *w)
 /* The link for what is granted is dialed meanwhile. */
 static ring_status await_grant(tagged_peer *p, work *w)
 {
-    channel *granted = w->program->peers[0].on;
+    channel *granted = w->program->on[0];
     w->number = p->questions++;
     w->tag_next = NULL;
     *p->asked_end = w;

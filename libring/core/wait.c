@@ -70,7 +70,8 @@ static void look_elsewhere(ring_comm *comm, unsigned *looks, double deadline)
 
 bool work_is_gated(const work *w)
 {
-    return w->gate != NULL && event_status(w->gate) == RING_IN_PROGRESS;
+    return (w->gate != NULL && event_status(w->gate) == RING_IN_PROGRESS) ||
+           (w->stopped && ticket_status(w->stop->reached) == RING_IN_PROGRESS);
 }
 
 /* A gate that stays closed is not this rank's business, nor its peers': the wait ends alone. */

@@ -303,7 +303,7 @@ static void enter_for(sleep_list *s, ring_work *handle)
     if (s->awake)
         return;
     if (!sleep_list_has(s, view.comm))
-        sleep_list_add(s, view.comm);
+        (void)sleep_list_add(s, view.comm);
     s->awake |= view.work->finished || !comm_is_fine(view.comm);
     comm_unlock(view.comm);
 }

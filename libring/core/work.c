@@ -5,6 +5,7 @@
 #include "automatic.h"
 #include "handle.h"
 #include "regions.h"
+#include "streams.h"
 
 #include <stdlib.h>
 
@@ -66,8 +67,8 @@ ring_status work_take_messages(work *w)
     ring_status status = RING_OK;
     const uint64_t runs = (uint64_t)program_runs(p, w->index);
     for (int32_t i = 0; i < p->peer_count; i++) {
-        const program_peer *peer = &p->peers[w->index * p->peer_count + i];
-        channel *c = peer->on;
+        const program_peer *peer = &p->peers[i];
+        channel *c = program_channel(p, w->index, i);
         w->peers[i] = (work_peer){.on = c,
                                   .out_base = c->out_given,
                                   .in_base = c->in_given,
@@ -93,6 +94,7 @@ static void bind_options(work *w, const ring_call *options)
 {
     w->timeout = options->timeout > 0 ? options->timeout : w->comm->settings.timeout;
     w->gate = options->after != NULL ? event_hold(options->after) : NULL;
+    w->gated = w->gate != NULL || w->late;
     w->on_done = options->on_done;
     w->context = options->context;
 }
@@ -126,6 +128,8 @@ static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t 
     w->partner = NULL;
     w->message = NULL;
     w->tag_open = w->tag_met = false;
+    w->stop = NULL;
+    w->stopped = false;
     w->detached = w->lends = w->telling = false;
     w->deadline = 0;
     w->finished = false;
@@ -141,18 +145,19 @@ static ring_status prepare(work *w, const program *p, const ring_call *options)
     return options->work != NULL ? handle_new(w->comm, w, &w->handle, options->work) : RING_OK;
 }
 
+static uint64_t hold_side(work *w, int side, const void *at, size_t bytes, const accelerator *by)
+{
+    const bool automatic = w->comm->registers && by == NULL;
+    uint64_t (*const hold)(const void *, size_t) = automatic ? automatic_hold : region_hold;
+    if (w->lists[side] != NULL)
+        return lists_hold(w, side, hold);
+    return bytes > 0 ? hold(at, bytes) : 0;
+}
+
 static void hold_regions(work *w)
 {
-    uint64_t (*const hold)(const void *, size_t) = w->comm->registers ? automatic_hold
-                                                                      : region_hold;
-    if (w->lists[PLAN_SRC] != NULL)
-        w->src_region = lists_hold(w, PLAN_SRC, hold);
-    else if (w->src_bytes > 0)
-        w->src_region = hold(w->src, w->src_bytes);
-    if (w->lists[PLAN_DST] != NULL)
-        w->dst_region = lists_hold(w, PLAN_DST, hold);
-    else if (w->dst_bytes > 0)
-        w->dst_region = hold(w->dst, w->dst_bytes);
+    w->src_region = hold_side(w, PLAN_SRC, w->src, w->src_bytes, w->src_by);
+    w->dst_region = hold_side(w, PLAN_DST, w->dst, w->dst_bytes, w->dst_by);
 }
 
 /* Of a list all blocks are held, or none is lent. */
@@ -178,15 +183,20 @@ bool work_may_lend(const work *w, const char *at)
     return may_lend_lists(w) || is_scratch(w, at);
 }
 
+static uint64_t next_number(const work *w)
+{
+    const program *p = w->program;
+    return work_take_number(w->comm, &p->call, p->signature, p->facts->pairwise ? p->on[0] : NULL);
+}
+
 static void bind_lead(work *w, const call_buffers *buffers, program *p, const ring_call *options)
 {
     bind_work(w, buffers, p, 0);
     if (buffers->products.scale != 1)
         w->products = buffers->products;
     lists_bind(w, buffers);
-    w->seq = p->call.tagged ? 0
-                            : work_take_number(w->comm, &p->call, p->signature,
-                                               p->facts->pairwise ? p->peers[0].on : NULL);
+    w->late = options->stream != NULL && w->comm->late && !p->call.tagged && p->device == NULL;
+    w->seq = p->call.tagged || w->late ? 0 : next_number(w);
     if (w->comm->reaches || regions_are_registered())
         hold_regions(w);
     bind_options(w, options);
@@ -198,10 +208,12 @@ static void bind_part(work *w, const work *lead, const call_buffers *buffers, in
     bind_work(w, buffers, lead->program, index);
     w->lead = (work *)(uintptr_t)lead;
     w->seq = lead->seq;
+    w->late = lead->late;
     w->lists[PLAN_SRC] = lead->lists[PLAN_SRC];
     w->lists[PLAN_DST] = lead->lists[PLAN_DST];
     w->timeout = lead->timeout;
     w->gate = lead->gate != NULL ? event_hold(lead->gate) : NULL;
+    w->gated = lead->gated;
     w->on_done = NULL;
     w->handle = 0;
     w->detached = true;
@@ -216,10 +228,20 @@ RING_RARE static ring_status start_parts(work *lead, work *parts, const call_buf
         next = parts->behind;
         bind_part(parts, lead, buffers, index);
         append(lead->comm, parts);
-        if (status == RING_OK)
+        if (status == RING_OK && !lead->late)
             status = work_take_messages(parts);
     }
     return status;
+}
+
+ring_status work_take_place(work *w)
+{
+    for (const work *e = w->comm->first; e != w; e = e->next)
+        if (e->late && e->stop == w->stop)
+            return RING_IN_PROGRESS;
+    w->late = false;
+    w->seq = w == w->lead ? next_number(w) : w->lead->seq;
+    return work_take_messages(w);
 }
 
 /* @param[out] parts  so many, one behind the other, with room for the program's peers. */
@@ -283,8 +305,25 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
     *out = w;
     if (p->call.tagged)
         return RING_OK;
-    RING_TRY(work_take_messages(w));
+    RING_TRY(w->late ? RING_OK : work_take_messages(w));
     return w->behind != NULL ? start_parts(w, w->behind, buffers) : RING_OK;
+}
+
+void work_stop(work *lead, accelerator_stop *stop)
+{
+    work *w = lead;
+    for (int32_t parts = lead->parts; parts > 0; parts--, w = w->next) {
+        w->stop = stop_hold(stop);
+        w->stopped = w->gated = true;
+        w->comm->stops++;
+    }
+    works_need_thread(lead->comm);
+}
+
+void work_pass_stop(work *w)
+{
+    w->comm->stops -= w->stopped;
+    w->stopped = false;
 }
 
 ring_status work_hold(work *w)
@@ -310,11 +349,26 @@ void works_forget_orphans(void)
 }
 
 /* The works of one rank alone wait for events, and those that set these look after them. */
+static bool are_counted(const ring_comm *comm)
+{
+    return comm->ranks > 1 || comm->by_thread;
+}
+
 void works_count_orphan(ring_comm *comm, int change)
 {
     atomic_fetch_add_explicit(&comm->orphans, change, memory_order_relaxed);
-    if (comm->ranks > 1)
+    if (are_counted(comm))
         atomic_fetch_add(&orphans, change);
+}
+
+void works_need_thread(ring_comm *comm)
+{
+    if (comm->by_thread || comm->settings.progress == PROGRESS_NONE)
+        return;
+    if (!are_counted(comm))
+        atomic_fetch_add(&orphans, atomic_load(&comm->orphans));
+    comm->by_thread = true;
+    progress_enter();
 }
 
 void work_set_orphan(work *w, bool orphan)
@@ -367,6 +421,10 @@ void work_finish(work *w, ring_status status)
     }
     if (w->list_room != NULL)
         lists_release(w);
+    if (w->stop != NULL) {
+        work_pass_stop(w);
+        stop_drop(&w->stop);
+    }
     w->status = status;
     w->finished = true;
     work_set_orphan(w, false);

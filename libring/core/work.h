@@ -75,6 +75,11 @@ typedef struct work {
     ring_envelope *envelope;        /* of a tagged recv                             */
     bool tag_open, tag_met;         /* tagged: its gate is; its ops may run         */
     ring_event *gate;               /* nothing starts before it is set; NULL: open       */
+    accelerator_stop *stop;         /* nor before a stream is there; held until the end  */
+    bool stopped;                   /* it may not be there yet                           */
+    uint32_t run;                   /* of its program, where accelerators run that       */
+    bool late;                      /* it takes its place among calls when it is there   */
+    bool gated;                     /* one of these three may still hold it back         */
     double timeout, deadline;       /* deadline 0: nobody has looked at the clock yet    */
     ring_done on_done;
     void *context;
@@ -106,11 +111,18 @@ uint64_t work_take_number(struct ring_comm *comm, const call_signature *call, ui
                           channel *on);
 /** Takes a work from the pool and binds it, with a handle if the options want one; the caller holds
  *  the lock. It is not started. */
-ring_status work_new(struct ring_comm *comm, program *p, const call_buffers *buffers,
+ring_status work_new(struct ring_comm *comm, program *p, const call_buffers *given,
                      const ring_call *options, work **out);
 /** The next message numbers of each channel are this work's. A tagged one gets them when it has met
  *  its other end. */
 ring_status work_take_messages(work *w);
+/** Nothing of the call starts before a stream has come to @p stop, which is held until its end. */
+void work_stop(work *lead, accelerator_stop *stop);
+/** A late one takes its place, in the order in which calls behind its stop were made.
+ *  RING_IN_PROGRESS: others come first. */
+ring_status work_take_place(work *w);
+/** The stream has come there, or is not waited for any more. */
+void work_pass_stop(work *w);
 /** Gives it another program for the same count and type, before an op has run. */
 ring_status work_rebind(work *w, program *p);
 /** It has done its part: the call ends when all have. */
@@ -140,6 +152,9 @@ void work_set_orphan(work *w, bool orphan);
 /** The same for what else has to be looked after though nobody waits: @p change 1 or -1. Any
  *  thread. */
 void works_count_orphan(struct ring_comm *comm, int change);
+/** The progress thread looks after streams of a communicator of one rank, too, from here on. The
+ *  caller holds the lock. */
+void works_need_thread(struct ring_comm *comm);
 /** @return true if any communicator of the process has works that nobody waits for. */
 bool works_have_orphans(void);
 /** For forked children. */

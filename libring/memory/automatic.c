@@ -2,6 +2,7 @@
  * What is made, kept and ended. Nothing is told, and no memory is watched, with the lock held. */
 #include "automatic.h"
 
+#include "accelerators.h"
 #include "region_table.h"
 
 #include <sys/resource.h>
@@ -32,6 +33,18 @@ static _Atomic bool forbidden;
 /* Who finds nothing left to tell of, having it, knows that all has been told. */
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
 
+/* What the host's memory takes, pinned. */
+static size_t counted_bytes(const region_slot *s)
+{
+    return s->kind == REGION_DEVICE ? 0 : s->bytes;
+}
+
+/* Those of accelerators are looked at by each call. */
+static bool is_whole(const region_slot *s)
+{
+    return s->kind == REGION_DEVICE || watched_is_whole(table_number(s));
+}
+
 /* ---- Ends ------------------------------------------------------------------------- */
 
 static void take_leave(region_slot *s)
@@ -39,7 +52,7 @@ static void take_leave(region_slot *s)
     table_unlist(s);
     watched_end(table_number(s));
     automatic.counts.regions--;
-    automatic.counts.bytes -= s->bytes;
+    automatic.counts.bytes -= counted_bytes(s);
     automatic.counts.ended++;
     region_table.leaving_at[region_table.leaving++] = (uint16_t)(s - region_table.slots);
     regions_list_waiting();
@@ -89,8 +102,7 @@ static bool end_idle(bool all)
     bool ended = false;
     for (uint32_t i = region_table.count; i-- > 0;) {
         region_slot *s = table_at(i);
-        if (table_is_automatic(s) && (s->users == 0 || !all) &&
-            (all || !watched_is_whole(table_number(s))))
+        if (table_is_automatic(s) && (s->users == 0 || !all) && (all || !is_whole(s)))
             ended |= automatic_end(s);
     }
     return ended;
@@ -263,6 +275,75 @@ uint64_t automatic_hold(const void *ptr, size_t bytes)
     if (ended)
         automatic_tell();
     return ref != 0 ? ref : make(ptr, bytes);
+}
+
+/* ---- Memory of accelerators ------------------------------------------------------- */
+
+static bool is_of(const region_slot *s, const accelerator *by, const accelerator_allocation *a)
+{
+    return s->kind == REGION_DEVICE && !s->ended && s->accelerator == by && s->base == a->base &&
+           s->bytes == a->bytes && s->allocation == a->id;
+}
+
+/* What was there before is gone. */
+static void end_devices(const char *base, size_t bytes)
+{
+    uint32_t place = table_first_near(base, bytes);
+    while (place < region_table.count && table_overlaps(table_at(place), base, bytes)) {
+        region_slot *s = table_at(place);
+        place += s->kind != REGION_DEVICE || !table_is_automatic(s) || !automatic_end(s);
+    }
+}
+
+/* Without a place for it, it is used all the same, but no adapter reaches it. */
+static void keep_device(const accelerator *by, const accelerator_allocation *a)
+{
+    region_slot *s = table_overlap(a->base, a->bytes);
+    if (s != NULL && table_is_automatic(s) && is_of(s, by, a)) {
+        s->used_at = ++automatic.clock;
+        return;
+    }
+    end_devices(a->base, a->bytes);
+    s = clear_overlaps(a->base, a->bytes) && make_room(0) ? table_take(true) : NULL;
+    if (s == NULL)
+        return;
+    s->base = a->base;
+    s->bytes = a->bytes;
+    s->kind = REGION_DEVICE;
+    s->accelerator = by;
+    s->allocation = a->id;
+    s->used_at = ++automatic.clock;
+    table_list(s);
+    automatic.counts.regions++;
+    automatic.counts.made++;
+}
+
+/* Those of users stay as they are until they are removed. */
+static bool is_registered(const void *at, region *r)
+{
+    return region_find(region_ref(at, 1), r) && !r->automatic;
+}
+
+ring_status automatic_device(const void *at, size_t bytes, const accelerator **by, bool *whole)
+{
+    region r;
+    accelerator_allocation a;
+    const bool asks = !is_registered(at, &r) && accelerators_are_there();
+    if (!asks) {
+        *by = r.accelerator;
+        *whole = region_accelerator(region_ref(at, bytes)) == *by;
+        return RING_OK;
+    }
+    RING_TRY(accelerators_of_memory(at, bytes, &a, by));
+    pthread_mutex_lock(&region_table.lock);
+    if (*by != NULL)
+        keep_device(*by, &a);
+    else
+        end_devices(at, bytes);
+    pthread_mutex_unlock(&region_table.lock);
+    automatic_tell();
+    *whole = *by == NULL || (size_t)((const char *)at - (char *)a.base) + bytes <= a.bytes;
+    return RING_OK;
 }
 
 /* ---- Life ------------------------------------------------------------------------- */

@@ -8,13 +8,18 @@
  * under way still find it, and with the last of them it ends. Its pages stay pinned so long, or
  * until the next call looks.
  *
- * Kept are at most AUTOMATIC_MOST regions, and so many bytes as automatic_most() says: the least
- * recently used one that no call uses makes way.
+ * Allocations of accelerators that nobody registered become such regions, too, at the first call
+ * that has a buffer there. Each call asks whether the allocation is still the same one.
+ *
+ * Kept are at most AUTOMATIC_MOST regions, and so many bytes of the host's memory as
+ * automatic_most() says: the least recently used one that no call uses makes way.
  */
 #ifndef RING_AUTOMATIC_H
 #define RING_AUTOMATIC_H
 
 #include "base.h"
+
+struct accelerator;
 
 /** A shorter message is carried by one frame: a copy at each end, 10 us or so, and no round trip.
  *  Making a region costs several times as much, and a longer message saves that in a few calls. */
@@ -34,6 +39,13 @@ void automatic_forbid(const char *why);
  *  @return 0: the memory is not reached, and what lies there has to be carried. */
 uint64_t automatic_hold(const void *ptr, size_t bytes);
 
+/** Whose memory the byte at @p at is: as its region says, or, where nobody registered it, the
+ *  accelerators of the process.
+ *  @param[out] by  NULL: the host's. @param[out] whole  all @p bytes are.
+ *  @return RING_OK, or why an accelerator cannot tell. */
+ring_status automatic_device(const void *at, size_t bytes, const struct accelerator **by,
+                             bool *whole);
+
 /** Ends all automatic regions that no call uses, so that others find room to be pinned. What
  *  another thread ends just now is unpinned on return, too.
  *  @return false: there were none. */
@@ -41,7 +53,7 @@ bool automatic_drop_idle(void);
 
 typedef struct automatic_counts {
     uint64_t made, held, ended; /* since the process began; held: calls that found one */
-    size_t regions, bytes;      /* now */
+    size_t regions, bytes;      /* now; bytes: of the host's memory */
 } automatic_counts;
 void automatic_count(automatic_counts *out);
 

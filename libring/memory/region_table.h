@@ -31,6 +31,7 @@ typedef struct region_slot {
     bool ended;          /* automatic, and still used: by no further call */
     bool waits;          /* a user's, for automatic ones that end: not found before */
     uint64_t used_at;    /* automatic: the higher the later */
+    uint64_t allocation; /* automatic, of an accelerator: its id there */
 } region_slot;
 
 /* Places that are free, longest free first: those that were never used, then a ring. */

@@ -2,6 +2,7 @@
  * Regions that users register, and references. */
 #include "region_table.h"
 
+#include "accelerators.h"
 #include "heap.h"
 
 #include <string.h>
@@ -231,7 +232,8 @@ uint64_t regions_ended(void)
 
 bool regions_have_devices(void)
 {
-    return atomic_load_explicit(&region_table.devices, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&region_table.devices, memory_order_relaxed) > 0 ||
+           accelerators_are_there();
 }
 
 const struct accelerator *regions_accelerator(void)
@@ -250,11 +252,16 @@ const struct accelerator *regions_accelerator(void)
     return several ? NULL : only;
 }
 
-/* An automatic region has the users that automatic_hold() gave it. */
+/* An automatic region of the host's memory has the users that automatic_hold() gave it. */
+static bool may_hold(const region_slot *s)
+{
+    return !table_is_automatic(s) || (s->kind == REGION_DEVICE && !s->ended);
+}
+
 static uint64_t ref_locked(const char *ptr, size_t bytes, bool holds)
 {
     region_slot *s = table_around(ptr, bytes);
-    if (s == NULL || (holds && table_is_automatic(s)))
+    if (s == NULL || (holds && !may_hold(s)))
         return 0;
     s->users += holds;
     return table_ref(s, ptr);

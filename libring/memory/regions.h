@@ -49,13 +49,14 @@ bool regions_are_registered(void);
 /** @return a number that is another one once any region but the heap has ended: then an address may
  *  lie in another region than before. One load. */
 uint64_t regions_ended(void);
-/** @return true if memory of accelerators is among them. One load. */
+/** @return true if memory of accelerators is among them, or may become one of them, see
+ *  automatic_device(). Two loads. */
 bool regions_have_devices(void);
 /** @return whose all memory of accelerators is that is registered; NULL: there is none, or it is of
  *  several. O(regions). */
 const struct accelerator *regions_accelerator(void);
 /** As region_ref(), for a call that uses the memory: the region stays until region_release(). The
- *  heap stays anyway. Automatic ones are held by automatic_hold() alone. */
+ *  heap stays anyway. Automatic ones of the host's memory are held by automatic_hold() alone. */
 uint64_t region_hold(const void *ptr, size_t bytes);
 /** @param ref  from region_hold(); 0 is allowed. */
 void region_release(uint64_t ref);

@@ -53,6 +53,13 @@ static const setting table[] = {
      "connections that long calls use between two ranks, at most 16; 0: one a rail of the RDMA "
      "adapters that join the hosts, else 1; rank 0's holds for all",
      "0", SETTING_NUMBER, NUMBER(channels, 0, SETTINGS_MOST_CHANNELS)},
+    {"RING_DEVICE_PROGRAMS", NULL, "0 or 1",
+     "1: where each rank has a GPU that reaches the others', GPUs run calls behind streams "
+     "themselves; 0: the host drives them",
+     "1", SETTING_FLAG, FIELD(device_programs)},
+    {"RING_DEVICE_BLOCKS", "NCCL_MAX_CTAS", "number",
+     "blocks of a GPU that a call there takes, at most 64", "16", SETTING_NUMBER,
+     NUMBER(device_blocks, 1, 64)},
     {"RING_REPRODUCIBLE", NULL, "0 or 1",
      "1: sums are combined in the order of ranks: the same bits for every size, bucket, transport "
      "and algorithm; rank 0's holds for all",

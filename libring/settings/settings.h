@@ -31,6 +31,8 @@ typedef struct settings {
     char algo[32];            /* RING_ALGO: "" = by cost model                            */
     int channels;             /* RING_CHANNELS: most that a call uses between two ranks;
                                  0: by rails, and once those are counted: their negative  */
+    bool device_programs;     /* RING_DEVICE_PROGRAMS: accelerators run calls themselves      */
+    int device_blocks;        /* RING_DEVICE_BLOCKS: of a call there, at most                 */
     bool reproducible;        /* RING_REPRODUCIBLE: sums are combined in the order of ranks */
     bool checksum;            /* RING_CHECKSUM: of frames over tcp                        */
     encryption encrypt;       /* RING_ENCRYPT: of what goes over tcp                      */

@@ -90,7 +90,7 @@ static bool goes_over(const program *p, int32_t index, const operand *at, int pe
 {
     if (at->peer == OPERAND_LOCAL)
         return false;
-    const struct channel *on = p->peers[index * p->peer_count + at->peer].on;
+    const struct channel *on = p->on[index * p->peer_count + at->peer];
     return on->rank == peer && on->index == over;
 }
 
@@ -242,14 +242,14 @@ static void test_of_long_plans_so_many_bytes_are_kept(void **state)
 /* Two channels of one peer, taken for each other. */
 static void swap_channels(program *p)
 {
-    struct channel *first = p->peers[0].on;
-    p->peers[0].on = p->peers[p->peer_count].on;
-    p->peers[p->peer_count].on = first;
+    struct channel *first = p->on[0];
+    p->on[0] = p->on[p->peer_count];
+    p->on[p->peer_count] = first;
 }
 
 static void use_one_channel(program *p)
 {
-    p->peers[p->peer_count].on = p->peers[0].on;
+    p->on[p->peer_count] = p->on[0];
 }
 
 static void skip_a_slice(program *p)

@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Far memory is mapped three times: without access where users see it, for the accelerator, and as
- * adapters see it. */
-#include "far.h"
+ * What far memory's accelerator does: folds, in order and late; what it shares with adapters. */
+#include "far_parts.h"
 
-#include "accelerator.h"
+#include "accelerators.h"
 #include "base.h"
-#include "regions.h"
 
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-enum { MOST_BYTES = 1 << 30 };
 
 /* A fold that was asked for. */
 typedef struct fold_job {
@@ -30,14 +24,12 @@ typedef struct fold_job {
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t asked, idle;
-    char *seen, *real, *bus; /* for users, for the accelerator, for adapters */
-    int file;                /* the last */
-    size_t used;
     fold_job *first, **end;
     bool busy; /* with the job that was first */
     double delay;
     unsigned ways;
     bool fails_flushes;
+    const char *error;
     pci_place place;
     far_counts counts;
 } far = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -47,24 +39,6 @@ static struct {
          .ways = FAR_DMABUF};
 
 /* ---- The accelerator ---------------------------------------------------------------- */
-
-static bool is_far(const char *at, const char *base)
-{
-    return at >= base && at < base + MOST_BYTES;
-}
-
-static void *real_address(const void *at)
-{
-    const char *seen = at;
-    return is_far(seen, far.seen) ? far.real + (seen - far.seen) : (void *)(uintptr_t)at;
-}
-
-static void show_to_adapters(const void *real, size_t bytes)
-{
-    const char *from = real;
-    if (is_far(from, far.real))
-        memcpy(far.bus + (from - far.real), from, bytes);
-}
 
 static size_t bytes_of(const kernel_operand *operand, ring_dtype dtype, size_t count)
 {
@@ -76,14 +50,14 @@ static void count_host_bytes(const kernel_operand *operands, int count, ring_dty
                              size_t elements)
 {
     for (int i = 0; i < count; i++)
-        if (!is_far(operands[i].data, far.seen))
+        if (!far_has(operands[i].data))
             far.counts.host_bytes += bytes_of(&operands[i], dtype, elements);
 }
 
 static void translate(kernel_operand *operands, int count)
 {
     for (int i = 0; i < count; i++)
-        operands[i].data = real_address(operands[i].data);
+        operands[i].data = far_real(operands[i].data);
 }
 
 static void run_job(fold_job *j, double delay)
@@ -94,7 +68,7 @@ static void run_job(fold_job *j, double delay)
         sched_yield(); /* whoever asked goes on first */
     kernel_fold(j->outs, j->out_count, j->ins, j->in_count, j->count, j->dtype, j->op, j->divisor);
     for (int i = 0; i < j->out_count; i++)
-        show_to_adapters(j->outs[i].data, bytes_of(&j->outs[i], j->dtype, j->count));
+        far_show(j->outs[i].data, bytes_of(&j->outs[i], j->dtype, j->count));
     if (j->over != NULL)
         ticket_close(j->over, RING_OK);
     ticket_wake_all();
@@ -116,16 +90,20 @@ static void *run(void *unused)
         far.end = far.first != NULL ? far.end : &far.first;
         far.busy = true;
         const double delay = far.delay;
+        const bool broken = far.error != NULL;
         pthread_mutex_unlock(&far.lock);
-        run_job(j, delay);
+        if (broken)
+            free(j);
+        else
+            run_job(j, delay);
         pthread_mutex_lock(&far.lock);
     }
     return NULL;
 }
 
-static ring_status far_fold(const accelerator *a, const kernel_operand *outs, int out_count,
-                            const kernel_operand *ins, int in_count, size_t count, ring_dtype dtype,
-                            ring_op op, int divisor, ticket *over)
+static ring_status fold(const accelerator *a, const kernel_operand *outs, int out_count,
+                        const kernel_operand *ins, int in_count, size_t count, ring_dtype dtype,
+                        ring_op op, int divisor, ticket *over)
 {
     fold_job *j = malloc(sizeof *j);
     (void)a;
@@ -154,7 +132,7 @@ static ring_status far_fold(const accelerator *a, const kernel_operand *outs, in
     return RING_OK;
 }
 
-static void far_settle(const accelerator *a)
+static void settle(const accelerator *a)
 {
     (void)a;
     pthread_mutex_lock(&far.lock);
@@ -163,7 +141,7 @@ static void far_settle(const accelerator *a)
     pthread_mutex_unlock(&far.lock);
 }
 
-static ring_status far_share(const accelerator *a, void *base, size_t bytes, accelerator_share *out)
+static ring_status share(const accelerator *a, void *base, size_t bytes, accelerator_share *out)
 {
     (void)bytes;
     pthread_mutex_lock(&far.lock);
@@ -173,17 +151,17 @@ static ring_status far_share(const accelerator *a, void *base, size_t bytes, acc
     if (ways == 0)
         return fail(RING_ERR_UNSUPPORTED, "%s shares nothing", a->name);
     *out = (accelerator_share){.dmabuf = -1,
-                               .offset = (uint64_t)((char *)base - far.seen),
+                               .offset = far_offset(base),
                                .by_address = (ways & FAR_BY_ADDRESS) != 0};
     if (ways & FAR_DMABUF)
-        out->dmabuf = fcntl(far.file, F_DUPFD_CLOEXEC, 0);
+        out->dmabuf = fcntl(far_views.file, F_DUPFD_CLOEXEC, 0);
     return RING_OK;
 }
 
-static ring_status far_flush(const accelerator *a, void *at, size_t bytes)
+static ring_status flush(const accelerator *a, void *at, size_t bytes)
 {
     (void)a;
-    const size_t offset = (size_t)((char *)at - far.seen);
+    const size_t offset = far_offset(at);
     pthread_mutex_lock(&far.lock);
     const bool fails = far.fails_flushes;
     far.counts.flushes++;
@@ -191,8 +169,17 @@ static ring_status far_flush(const accelerator *a, void *at, size_t bytes)
     pthread_mutex_unlock(&far.lock);
     if (fails)
         return fail(RING_ERR_SYSTEM, "the flush failed");
-    memcpy(far.real + offset, far.bus + offset, bytes);
+    memcpy(far_views.real + offset, far_views.bus + offset, bytes);
     return RING_OK;
+}
+
+static ring_status health(const accelerator *a)
+{
+    (void)a;
+    pthread_mutex_lock(&far.lock);
+    const char *error = far.error;
+    pthread_mutex_unlock(&far.lock);
+    return error == NULL ? RING_OK : fail(RING_ERR_SYSTEM, "%s", error);
 }
 
 static const pci_place *place_of(const accelerator *a)
@@ -201,9 +188,29 @@ static const pci_place *place_of(const accelerator *a)
     return &far.place;
 }
 
-static accelerator here = {
-    .name = "far", .fold = far_fold, .settle = far_settle, .share = far_share, .flush = far_flush};
-static const accelerator elsewhere = {.name = "elsewhere", .fold = far_fold, .settle = far_settle};
+accelerator far_here = {.name = "far",
+                        .fold = fold,
+                        .settle = settle,
+                        .share = share,
+                        .flush = flush,
+                        .owns = far_owns,
+                        .owns_stream = far_owns_stream,
+                        .orders_host = true,
+                        .stop = far_stop_stream,
+                        .resume = far_resume,
+                        .captures = far_captures,
+                        .capture = far_capture,
+                        .health = health};
+const accelerator far_elsewhere = {.name = "elsewhere", .fold = fold, .settle = settle};
+
+void far_start(void)
+{
+    pthread_t thread;
+    if (accelerators_add(&far_here) != RING_OK || accelerators_add(&far_elsewhere) != RING_OK ||
+        thread_start(&thread, run, NULL) != 0)
+        abort();
+    pthread_detach(thread);
+}
 
 void far_delay(double seconds)
 {
@@ -223,7 +230,14 @@ void far_place(const char *path)
 {
     far.place.numa = -1;
     (void)text_format(far.place.path, sizeof far.place.path, "%s", path != NULL ? path : "");
-    here.place = path != NULL ? place_of : NULL;
+    far_here.place = path != NULL ? place_of : NULL;
+}
+
+void far_break(const char *error)
+{
+    pthread_mutex_lock(&far.lock);
+    far.error = error;
+    pthread_mutex_unlock(&far.lock);
 }
 
 void far_fail_flushes(bool fail)
@@ -238,77 +252,4 @@ void far_counters(far_counts *out)
     pthread_mutex_lock(&far.lock);
     *out = far.counts;
     pthread_mutex_unlock(&far.lock);
-}
-
-/* ---- Its memory --------------------------------------------------------------------- */
-
-static char *map_far(int protection, int flags, int file)
-{
-    void *at = mmap(NULL, MOST_BYTES, protection, flags | MAP_NORESERVE, file, 0);
-    if (at == MAP_FAILED)
-        abort();
-    return at;
-}
-
-static void set_up(void)
-{
-    pthread_t thread;
-    far.file = memfd_create("far", MFD_CLOEXEC);
-    if (far.file < 0 || ftruncate(far.file, MOST_BYTES) != 0)
-        abort();
-    far.seen = map_far(PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-    far.real = map_far(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-    far.bus = map_far(PROT_READ | PROT_WRITE, MAP_SHARED, far.file);
-    if (thread_start(&thread, run, NULL) != 0)
-        abort();
-    pthread_detach(thread);
-}
-
-/* Addresses are not given twice: what was freed may be named by a late mistake. When they are used
- * up they start again. */
-static void *allocate(size_t bytes, const accelerator *by)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    const size_t whole = (bytes + 4096) / 4096 * 4096;
-    pthread_once(&once, set_up);
-    pthread_mutex_lock(&far.lock);
-    far.used = far.used + whole > MOST_BYTES ? 0 : far.used;
-    char *at = far.seen + far.used;
-    far.used += whole;
-    pthread_mutex_unlock(&far.lock);
-    if (region_add_device(at, whole, by) != RING_OK)
-        abort();
-    return at;
-}
-
-void *far_alloc(size_t bytes)
-{
-    return allocate(bytes, &here);
-}
-
-void *far_alloc_elsewhere(size_t bytes)
-{
-    return allocate(bytes, &elsewhere);
-}
-
-void far_free(void *memory)
-{
-    if (region_remove(memory) != RING_OK)
-        abort();
-}
-
-void far_write(void *memory, const void *from, size_t bytes)
-{
-    memcpy(real_address(memory), from, bytes);
-    show_to_adapters(real_address(memory), bytes);
-}
-
-void far_read(void *to, const void *memory, size_t bytes)
-{
-    memcpy(to, real_address(memory), bytes);
-}
-
-void *far_at_adapters(void *memory)
-{
-    return far.bus + ((char *)memory - far.seen);
 }

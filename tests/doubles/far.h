@@ -22,6 +22,10 @@ FAR_API void *far_alloc(size_t bytes);
 /** Of another accelerator, which shares nothing with adapters. */
 FAR_API void *far_alloc_elsewhere(size_t bytes);
 FAR_API void far_free(void *memory);
+/** Of the first accelerator, and not registered. @param at  NULL: anywhere; else where an
+ *  allocation was that was freed. */
+FAR_API void *far_alloc_unknown(size_t bytes, void *at);
+FAR_API void far_free_unknown(void *memory);
 /** What lies there, for tests. */
 FAR_API void far_write(void *memory, const void *from, size_t bytes);
 FAR_API void far_read(void *to, const void *memory, size_t bytes);
@@ -37,8 +41,33 @@ FAR_API void far_share_by(unsigned ways);
 FAR_API void far_place(const char *path);
 /** From now on every flush fails, or does not. */
 FAR_API void far_fail_flushes(bool fail);
+/** From now on the device has that error, and does no fold any more; NULL: it has none. */
+FAR_API void far_break(const char *error);
 /** What adapters see of that memory, for a double of a driver that knows its addresses. */
 FAR_API void *far_at_adapters(void *memory);
+
+/** Streams of the first accelerator, for ring_call.stream. What is asked is done by a thread, in
+ *  order; the host's memory is the test's again once the stream has come past it. */
+typedef struct far_stream far_stream;
+FAR_API far_stream *far_stream_create(void);
+/** Once all that was asked is done. */
+FAR_API void far_stream_destroy(far_stream *stream);
+FAR_API void far_stream_synchronize(far_stream *stream);
+FAR_API bool far_stream_is_idle(far_stream *stream);
+FAR_API void far_stream_write(far_stream *stream, void *memory, const void *from, size_t bytes);
+FAR_API void far_stream_read(far_stream *stream, void *to, void *memory, size_t bytes);
+FAR_API void far_stream_delay(far_stream *stream, double seconds);
+/** It waits there until far_stream_let_go() was called once more. */
+FAR_API void far_stream_hold(far_stream *stream);
+FAR_API void far_stream_let_go(far_stream *stream);
+
+/** Between the two, what is asked of the stream is recorded, and not done. */
+typedef struct far_graph far_graph;
+FAR_API void far_capture_begin(far_stream *stream);
+FAR_API far_graph *far_capture_end(far_stream *stream);
+FAR_API void far_graph_replay(far_graph *graph, far_stream *stream);
+/** Once its replays are over. */
+FAR_API void far_graph_destroy(far_graph *graph);
 
 typedef struct far_counts {
     uint64_t shares, flushes, flushed_bytes;

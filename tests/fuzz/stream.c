@@ -156,7 +156,7 @@ const fuzz_target fuzz_tcp_checksums = {.name = "tcp_checksums",
 static void seed_signature(fuzz_seeds *to)
 {
     const call_signature call = {
-        PLAN_ALL_REDUCE, RING_FLOAT32, RING_SUM, 0, 1000, NULL, 0, false, 0};
+        PLAN_ALL_REDUCE, RING_FLOAT32, RING_SUM, 0, 1000, NULL, 0, false, 0, false};
     const call_way way = {.algorithm = 2, .chunks = 8};
     transport_frame frame = long_frame(9, 4000);
     frame.signature = signature_pack(&call, &way);

@@ -103,7 +103,8 @@ static void its_place_and_name_are_known(void **state)
     cuda_memory_close(&c);
     assert_int_equal(counts().retains, counts().releases);
     assert_int_equal(cuda_memory_open(3, "", &c), RING_ERR_SYSTEM);
-    assert_string_equal(fail_text(), "finding the GPU: invalid device ordinal (CUDA error 101)");
+    assert_string_equal(fail_text(),
+                        "finding the GPU (cuDeviceGet): invalid device ordinal (CUDA error 101)");
 }
 
 static void a_dmabuf_is_of_whole_pages(void **state)
@@ -239,8 +240,9 @@ static void without_a_gpu_it_says_so(void **state)
     (void)state;
     cuda_device c;
     assert_int_equal(cuda_memory_open(0, "", &c), RING_ERR_UNSUPPORTED);
-    assert_string_equal(fail_text(), "CUDA does not start: no CUDA-capable device is detected "
-                                     "(error 100); see 'nvidia-smi'");
+    assert_string_equal(fail_text(),
+                        "CUDA does not start (cuInit): no CUDA-capable device is detected "
+                        "(error 100); see 'nvidia-smi'");
 }
 
 static void without_a_driver_it_says_so(void **state)

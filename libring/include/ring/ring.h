@@ -356,9 +356,10 @@ typedef struct ring_prepared ring_prepared;
 typedef struct ring_call {
     size_t size;       /**< sizeof(ring_call) */
     ring_work **work;  /**< not NULL: return at once; *work is the handle, for ring_wait() */
-    void *stream;      /**< for device buffers; must be NULL for host buffers */
+    void *stream;      /**< not NULL: the call takes its place in this stream of an accelerator, and
+                            returns at once; see below */
     double timeout;    /**< seconds until RING_ERR_TIMEOUT, from the start or from the moment when
-                            `after` is set; 0: RING_TIMEOUT */
+                            `after` is set and `stream` has come there; 0: RING_TIMEOUT */
     ring_event *after; /**< not NULL: nothing is read, written or sent before this event is set */
     ring_done on_done; /**< not NULL: called at the end. Without `work` the call then returns at
                             once, too, and has no handle */
@@ -379,14 +380,35 @@ typedef struct ring_call {
         sizeof(ring_call), NULL, NULL, 0.0, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL \
     }
 
+/* With ring_call.stream, as with NCCL: nothing is read, written or sent before the stream has come
+ * to the place of the call, what is asked of it later comes after the call's result, and no thread
+ * of the host waits. The call ends without its caller: `work` gives a handle besides. NULL is no
+ * stream: CUDA's default ones are cudaStreamLegacy and cudaStreamPerThread.
+ *  - Buffers are memory of the stream's accelerator, registered or not, or the host's where
+ *    the accelerator's streams order that, too; else RING_ERR_UNSUPPORTED, as for a stream of no
+ *    accelerator. Ranks need not all give one, but where GPUs run calls themselves: there a
+ *    collective has a stream, and buffers of the GPU, on all ranks or on none (docs/devices.md).
+ *  - A call takes its place among those of the communicator when it is made, in whatever stream.
+ *    One that waits for another behind it in the same stream needs a group with it: calls of a
+ * group behind one stream share a place there.
+ *  - A stream that is captured into a graph keeps the call, without work, on_done, after and tag,
+ * and each replay makes it. From then on calls of the communicator that are behind streams take
+ * their places when these come to them: in the same order on all ranks, and calls without a stream
+ * when those are over. A replay after ring_comm_destroy() does nothing.
+ *  - When the communicator, or its accelerator, fails the stream goes on, with the results
+ * undefined; ring_comm_status() and later calls tell. ring_comm_destroy() does not wait for the
+ * stream.
+ *  - With RING_PROGRESS=none such a call needs `work`, and goes on only in calls of libring. */
+
 /** Waits until the work is done, frees the handle and sets *handle to NULL, whatever the result.
  *  Before that a thread of the library moves the call while its caller computes (RING_PROGRESS);
  *  the waiting caller takes over. It spins a little, then yields, then sleeps in the kernel;
  *  meanwhile it also moves calls of other communicators of this process that nobody waits for. A
- *  call whose `after` is not set within RING_TIMEOUT gives RING_IN_PROGRESS and keeps its handle.
- *  Several threads may wait for one call at once, or test it, each with a copy of the pointer in a
- *  variable of its own: all that came before one of them had its result get it, too. Later ones
- *  are refused; threads that may come at any time use ring_wait_keep().
+ *  call whose `after` is not set, or whose `stream` is not there, within RING_TIMEOUT gives
+ * RING_IN_PROGRESS and keeps its handle. Several threads may wait for one call at once, or test it,
+ * each with a copy of the pointer in a variable of its own: all that came before one of them had
+ * its result get it, too. Later ones are refused; threads that may come at any time use
+ * ring_wait_keep().
  *  @param handle  where ring_call.work put it; *handle NULL is RING_OK.
  *  @return the call's result; RING_ERR_USAGE for a handle that has ended before. */
 ring_status ring_wait(ring_work **handle);
@@ -663,8 +685,8 @@ ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_
  * RING_ERR_MEMORY. */
 ring_status ring_group_start(void);
 
-/** Ends a level; the outermost one starts the calls and waits for those that have neither
- *  ring_call.work nor on_done.
+/** Ends a level; the outermost one starts the calls and waits for those that have none of
+ *  ring_call.work, on_done and stream.
  *  If one of them was refused none is started: the group returns that error, its calls have taken
  *  their places, and ranks that did start theirs get RING_ERR_MISMATCH with the reason (see
  *  Collectives above). An error later ends its communicator, and so all calls on that one; calls

@@ -2,11 +2,30 @@
  *
  * fake_cuda: a libcuda without a GPU, for tests: those functions of the driver API that are used
  * here. It is built as libcuda.so.1 in a folder of its own (tests/fake-cuda of the build), so that
- * LD_LIBRARY_PATH puts it in the place of NVIDIA's. It has one GPU, at 0000:3B:00.0. Its memory is
- * reserved without access, so that any load or store of the host faults; what lies there is a file
- * for each allocation, which stands for a dma-buf.
+ * LD_LIBRARY_PATH puts it in the place of NVIDIA's.
  *
- * FAKE_CUDA=no_device: there is no GPU.
+ * cuInit() starts a GPU process, which ends with the host process. Memory of a device is reserved
+ * without access in the host process, so that any load or store there faults, and can be read and
+ * written at the same address in the GPU process; pinned memory can in both. Streams are threads of
+ * the GPU process, and so are the blocks that a device has room for: a block keeps its place until
+ * it ends. Kernels are those of emulated_kernel.h, found by name. One that fails ends the GPU
+ * process: all devices are lost then, where real ones fail one by one.
+ *
+ * Simpler than NVIDIA's: ops of a captured graph run one after the other; peer access is not
+ * enforced; priorities mean nothing; blocks of cooperative launches have 32 threads at most; what
+ * kernels read of the host's pageable memory is what lay there when the GPU process began, and only
+ * fake_cuda_check() notices.
+ *
+ * Environment, read when the GPU process starts:
+ *   FAKE_CUDA=no_device   there is no GPU
+ *   FAKE_CUDA=no_binary   no image has kernels for it
+ *   FAKE_CUDA_DEVICES=n   devices, at 0000:3B:00.0 and following (1, at most 8)
+ *   FAKE_CUDA_BLOCKS=n    blocks that a device has room for, one a multiprocessor (8)
+ *   FAKE_CUDA_PEERS=0     devices cannot access each other's memory
+ *   FAKE_CUDA_DELAY=us    each op of a stream waits for up to so long before it begins (0)
+ *   FAKE_CUDA_ORDER=n     in which order threads of a block run (0; see emulated_set_order())
+ *   FAKE_CUDA_SEED=n      of these delays and orders (1)
+ *   FAKE_CUDA_DEADLINE=s  a call that waits for longer ends the process, with a message (60)
  *
  * The functions below are found by dlsym().
  */
@@ -18,21 +37,40 @@
 
 #define FAKE_CUDA_API __attribute__((visibility("default")))
 
-/** An allocation; as CUDA's, it begins at a multiple of 512 bytes, and not at one of a page. */
+/** An allocation of device 0; it begins 512 bytes after a page does. */
 FAKE_CUDA_API void *fake_cuda_alloc(size_t bytes);
 /** Of what fake_cuda_alloc() gave. */
 FAKE_CUDA_API void fake_cuda_free(void *memory);
-/** What lies there. */
+/** Its bytes, of an allocation that is not mapped piece by piece or another process's. */
 FAKE_CUDA_API unsigned char *fake_cuda_at(void *memory);
+/** Past all streams, at once. Any memory that the device reads or writes. */
+FAKE_CUDA_API void fake_cuda_read(void *dst, const void *memory, size_t bytes);
+FAKE_CUDA_API void fake_cuda_write(void *memory, const void *src, size_t bytes);
 
-/** Sets an attribute of the GPU. @return its value before. */
+/** For kernels: unless all bytes lie in one allocation that is not freed, later calls end with
+ *  CUDA_ERROR_ILLEGAL_ADDRESS. Takes a lock: not for each element. */
+FAKE_CUDA_API void fake_cuda_check(const void *memory, size_t bytes);
+
+/** Sets an attribute of the devices. @return its value before. */
 FAKE_CUDA_API int fake_cuda_set(int attribute, int value);
 /** From now on all calls of that function end with @p result; 0: none do. @p function stays. */
 FAKE_CUDA_API void fake_cuda_fail(const char *function, int result);
+/** The n-th call from now, of any function but those that name errors, ends with @p result and has
+ *  done nothing; n = 0: none does. */
+FAKE_CUDA_API void fake_cuda_fail_nth(uint64_t n, int result);
+/** The function whose n-th call failed since fake_cuda_fail_nth(); NULL: there was none yet. */
+FAKE_CUDA_API const char *fake_cuda_last_failed(void);
 
 typedef struct fake_cuda_counts {
     uint64_t sync_memops, handles, flushes, retains, releases, contexts_left;
     uint64_t range, range_bytes; /* of the last handle that was asked for */
+    uint64_t calls;              /* that fake_cuda_fail_nth() counts */
+    /* Objects alive: device memory, also of other processes or mapped; pinned, managed and
+     * registered memory; graphs that can be launched are graphs. */
+    uint64_t allocations, pinned, streams, events, modules, graphs, user_objects, contexts;
+    uint64_t physical; /* memory that cuMemCreate() made, or that was imported */
+    /* Of the devices: launches of which a block has started, that have ended; blocks now. */
+    uint64_t launches_started, launches_done, blocks, ops_done;
 } fake_cuda_counts;
 /** Since the process began; contexts_left: that are pushed and not popped by this thread. */
 FAKE_CUDA_API void fake_cuda_counters(fake_cuda_counts *out);

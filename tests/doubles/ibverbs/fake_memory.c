@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -205,13 +206,14 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *memory, size_t length, int ac
     return ibv_reg_mr_iova2(pd, memory, length, (uintptr_t)memory, (unsigned)access);
 }
 
-/* Any file that can be mapped stands for a dma-buf. */
+/* Any file that can be mapped stands for a dma-buf, which begins where the descriptor is. */
 static int map(fake_region *r, uint64_t offset, int fd)
 {
+    const off_t begin = lseek(fd, 0, SEEK_CUR);
     const uint64_t skew = offset % PAGE;
     r->mapped_bytes = r->base.length + skew;
     void *at = mmap(NULL, r->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                    (off_t)(offset - skew));
+                    begin + (off_t)(offset - skew));
     if (at == MAP_FAILED)
         return errno;
     r->mapped = at;

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Seats of a communicator, and its calls that accelerators run. */
+#include "device_calls.h"
+
+#include "accelerator_programs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of a chunk that are worth a lane of their own. */
+enum { LANE_BYTES = 64 << 10 };
+
+/* Of a communicator: this rank's. */
+struct device_calls {
+    const accelerator *by;
+    accelerator_seat *seat;
+    accelerator_terms terms;
+};
+
+static const accelerator_programs *functions_of(const ring_comm *comm)
+{
+    return comm->device_calls->by->programs;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------ */
+
+static bool all_have_one(const ring_comm *comm)
+{
+    for (int r = 0; r < comm->ranks; r++)
+        if (comm->world->cards[r].runs_programs == 0)
+            return false;
+    return comm->ranks > 1 && comm->plan_world.hosts == 1;
+}
+
+/* What ranks tell each other: a rank that has no seat takes part. */
+typedef struct seat_notice {
+    int32_t status;
+    accelerator_card card;
+} seat_notice;
+
+static ring_status first_failure(const seat_notice *notices, int ranks, const char *did)
+{
+    for (int r = 0; r < ranks; r++)
+        if (notices[r].status != RING_OK)
+            return fail((ring_status)notices[r].status, "rank %d could not %s", r, did);
+    return RING_OK;
+}
+
+static ring_status exchange(ring_comm *comm, seat_notice *notices, ring_status mine)
+{
+    notices[comm->rank].status = (int32_t)mine;
+    return call_all_gather(comm, notices, sizeof *notices);
+}
+
+/* @param[out] why  RING_OK, or why this rank and all others go without seats.
+ * @return how the exchange went. */
+static ring_status meet(ring_comm *comm, seat_notice *notices, ring_status *why)
+{
+    struct device_calls *d = comm->device_calls;
+    seat_notice *mine = &notices[comm->rank];
+    accelerator_card *cards = malloc((size_t)comm->ranks * sizeof *cards);
+    *why = d->by->programs->sit(d->by, comm->rank, comm->ranks, comm->settings.device_blocks,
+                                &d->seat, &mine->card);
+    if (*why == RING_OK && cards == NULL)
+        *why = fail(RING_ERR_MEMORY, "meeting the other GPUs");
+    memcpy(mine->card.process, comm->world->cards[comm->rank].process, sizeof mine->card.process);
+    ring_status status = exchange(comm, notices, *why);
+    for (int r = 0; cards != NULL && r < comm->ranks; r++)
+        cards[r] = notices[r].card;
+    if (status == RING_OK && *why == RING_OK)
+        *why = first_failure(notices, comm->ranks, "take a seat");
+    if (status == RING_OK && *why == RING_OK)
+        *why = d->by->programs->meet(d->seat, cards, &d->terms);
+    free(cards);
+    RING_TRY(status);
+    RING_TRY(exchange(comm, notices, *why));
+    if (*why == RING_OK)
+        *why = first_failure(notices, comm->ranks, "reach the others");
+    return RING_OK;
+}
+
+static void give_up(ring_comm *comm)
+{
+    if (comm->device_calls->seat != NULL)
+        functions_of(comm)->leave(comm->device_calls->seat);
+    free(comm->device_calls);
+    comm->device_calls = NULL;
+}
+
+ring_status device_calls_open(ring_comm *comm, const accelerator *a)
+{
+    ring_status why;
+    if (a == NULL || a->programs == NULL || !all_have_one(comm))
+        return RING_OK;
+    seat_notice *notices = calloc((size_t)comm->ranks, sizeof *notices);
+    comm->device_calls = calloc(1, sizeof *comm->device_calls);
+    if (notices == NULL || comm->device_calls == NULL) {
+        free(notices);
+        return fail(RING_ERR_MEMORY, "creating the communicator");
+    }
+    comm->device_calls->by = a;
+    const ring_status status = meet(comm, notices, &why);
+    free(notices);
+    if (status != RING_OK || why != RING_OK) {
+        if (status == RING_OK)
+            log_info("calls on GPUs are driven by the host: %s", fail_text());
+        give_up(comm);
+        return status;
+    }
+    log_info("calls behind streams are run by %s, with at most %d blocks", a->name,
+             comm->device_calls->terms.lanes);
+    return RING_OK;
+}
+
+void device_calls_close(ring_comm *comm)
+{
+    if (comm->device_calls != NULL)
+        give_up(comm);
+}
+
+/* ---- Programs ----------------------------------------------------------------------------- */
+
+static bool is_of(const accelerator *a, const call_buffers *b)
+{
+    return (b->src_bytes == 0 || b->src_by == a) && (b->dst_bytes == 0 || b->dst_by == a);
+}
+
+/* From what all ranks give alike: their buffers are of accelerators, and behind streams, or none
+ * is. */
+static bool can_be_one(const prepared_call *c)
+{
+    const struct device_calls *d = c->comm->device_calls;
+    const plan_facts *facts = c->program->facts;
+    return d != NULL && c->options.stream != NULL && c->stream_of == d->by && !facts->pairwise &&
+           !facts->uneven && c->buffers.products.scale == 1 && is_of(d->by, &c->buffers);
+}
+
+/* @param[out] captured  into a graph that cannot have a run. */
+static ring_status ask_captured(const prepared_call *c, bool *captured)
+{
+    const struct device_calls *d = c->comm->device_calls;
+    *captured = false;
+    return d->terms.captures ? RING_OK : d->by->captures(d->by, c->options.stream, captured);
+}
+
+ring_status device_call_choose(prepared_call *c)
+{
+    bool captured;
+    if (!can_be_one(c))
+        return RING_OK;
+    RING_TRY(ask_captured(c, &captured));
+    if (captured)
+        return RING_OK;
+    if (c->options.after != NULL)
+        return fail(RING_ERR_UNSUPPORTED,
+                    "ring_%s: a call that GPUs run waits for its stream alone: leave out "
+                    "ring_call.after, or set RING_DEVICE_PROGRAMS=0",
+                    c->program->facts->name);
+    call_signature call = c->program->call;
+    call.on_device = true;
+    return programs_get(c->comm, &call, &c->program);
+}
+
+lowering_limits device_call_limits(const ring_comm *comm)
+{
+    const accelerator_terms *t = &comm->device_calls->terms;
+    return (lowering_limits){.segment = t->segment,
+                             .window = t->window,
+                             .eager = t->eager,
+                             .outstanding = t->outstanding,
+                             .scratch = t->scratch,
+                             .channels = t->lanes,
+                             .per_channel = LANE_BYTES};
+}
+
+static int32_t operands_of(const program *p)
+{
+    const program_op *last = p->op_count > 0 ? &p->ops[p->op_count - 1] : NULL;
+    const int32_t own = last == NULL ? 0 : last->kind == OP_WAIT ? 1 : last->ins + last->outs;
+    return last != NULL ? (int32_t)last->first + own : 0;
+}
+
+/* The engine finds nothing to do in it. */
+static void leave_no_ops(program *p)
+{
+    p->op_count = p->peer_count = 0;
+    p->channels = p->slices = 1;
+    p->scratch = 0;
+}
+
+ring_status device_call_keep(const ring_comm *comm, program *p)
+{
+    const struct device_calls *d = comm->device_calls;
+    const accelerator_program theirs = {.ops = p->ops,
+                                        .operands = p->operands,
+                                        .peers = p->peers,
+                                        .op_count = p->op_count,
+                                        .operand_count = operands_of(p),
+                                        .peer_count = p->peer_count,
+                                        .slices = p->slices,
+                                        .lanes = p->channels,
+                                        .slice = p->slice,
+                                        .segment = p->segment,
+                                        .scratch = p->scratch,
+                                        .signature = p->signature,
+                                        .dtype = p->call.dtype,
+                                        .op = p->call.op};
+    RING_TRY(d->by->programs->keep(d->seat, &theirs, &p->device));
+    p->device_of = d->by;
+    leave_no_ops(p);
+    return RING_OK;
+}
+
+/* ---- Runs --------------------------------------------------------------------------------- */
+
+static double timeout_of(const prepared_call *c)
+{
+    return c->options.timeout > 0 ? c->options.timeout : c->comm->settings.timeout;
+}
+
+ring_status device_call_start(prepared_call *c, bool *captured)
+{
+    const struct device_calls *d = c->comm->device_calls;
+    const accelerator_run run = {.kept = c->program->device,
+                                 .src = c->buffers.src,
+                                 .dst = c->buffers.dst,
+                                 .stream = c->options.stream,
+                                 .timeout = timeout_of(c)};
+    RING_TRY(d->by->captures(d->by, run.stream, captured));
+    if (*captured && (c->options.work != NULL || c->options.on_done != NULL))
+        return fail(RING_ERR_UNSUPPORTED,
+                    "ring_%s: its stream is captured into a graph: it has no work and no on_done, "
+                    "for each replay makes it",
+                    c->program->facts->name);
+    const ring_status status = d->by->programs->start(d->seat, &run, *captured, &c->run);
+    return status == RING_OK || status == RING_ERR_ABORTED
+               ? status
+               : fail(status, "ring_%s: %s", c->program->facts->name, fail_text());
+}
+
+static ring_status tell(const ring_comm *comm, const call_signature *call, uint64_t seq,
+                        const accelerator_verdict *v)
+{
+    if (v->status == RING_ERR_MISMATCH) {
+        const call_signature theirs = signature_unpack(v->their_signature);
+        return statements_differ(comm, call, seq, v->peer, &theirs, seq);
+    }
+    if (v->status == RING_ERR_TIMEOUT)
+        return fail(v->status,
+                    "not finished before its deadline (RING_TIMEOUT or ring_call.timeout), waiting "
+                    "for rank %d (%s)",
+                    v->peer, comm_host(comm, v->peer));
+    return fail(v->status, "a call that GPUs run: %s", ring_status_string(v->status));
+}
+
+ring_status device_call_advance(work *w)
+{
+    const struct device_calls *d = w->comm->device_calls;
+    accelerator_verdict v = {.status = RING_OK};
+    bool waits;
+    const ring_status status = d->by->programs->state(d->seat, w->run, &v, &waits);
+    return status == RING_OK || status == RING_IN_PROGRESS ? status
+                                                           : tell(w->comm, &w->call, w->seq, &v);
+}
+
+bool device_call_is_timed(const work *w)
+{
+    const struct device_calls *d = w->comm->device_calls;
+    accelerator_verdict v;
+    bool waits = false;
+    return w->program->device != NULL &&
+           d->by->programs->state(d->seat, w->run, &v, &waits) == RING_IN_PROGRESS && !waits;
+}
+
+ring_status device_calls_check(const ring_comm *comm)
+{
+    const struct device_calls *d = comm->device_calls;
+    accelerator_verdict v = {.status = RING_OK};
+    bool waits;
+    if (d == NULL || d->by->programs->state(d->seat, 0, &v, &waits) == RING_OK)
+        return RING_OK;
+    return fail(v.status, "a call of a graph: %s, by rank %d (%s)", ring_status_string(v.status),
+                v.peer, comm_host(comm, v.peer));
+}
+
+void device_calls_abort(ring_comm *comm)
+{
+    if (comm->device_calls == NULL)
+        return;
+    functions_of(comm)->abort(comm->device_calls->seat);
+    functions_of(comm)->release(comm->device_calls->seat);
+}
+
+void device_calls_wake(ring_comm *comm)
+{
+    if (comm->device_calls != NULL && control_verdict(comm->world) != RING_OK)
+        functions_of(comm)->abort(comm->device_calls->seat);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a call and its stream must be; the stop; calls that graphs start. */
+#include "streams.h"
+
+#include "accelerators.h"
+
+static ring_status find_owner(prepared_call *c, const char *name)
+{
+    void *stream = c->options.stream;
+    if (!accelerators_are_there())
+        return fail(RING_ERR_UNSUPPORTED,
+                    "ring_%s: a stream was given (ring_call.stream), but this process has no "
+                    "accelerator",
+                    name);
+    RING_TRY(accelerators_of_stream(stream, &c->stream_of));
+    return c->stream_of != NULL
+               ? RING_OK
+               : fail(
+                     RING_ERR_UNSUPPORTED,
+                     "ring_%s: ring_call.stream (%p) is a stream of no accelerator of this process",
+                     name, stream);
+}
+
+static ring_status check_side(const prepared_call *c, size_t bytes, const accelerator *memory_of)
+{
+    const accelerator *a = c->stream_of;
+    const char *name = c->program->facts->name;
+    if (bytes == 0 || memory_of == a || (memory_of == NULL && a->orders_host))
+        return RING_OK;
+    return fail(RING_ERR_UNSUPPORTED,
+                "ring_%s: ring_call.stream is a stream of %s, and a buffer is memory of %s", name,
+                a->name, memory_of != NULL ? memory_of->name : "the host, which it does not order");
+}
+
+ring_status stream_check(prepared_call *c)
+{
+    const call_buffers *b = &c->buffers;
+    const char *name = c->program->facts->name;
+    RING_TRY(find_owner(c, name));
+    RING_TRY(check_side(c, b->src_bytes, b->src_by));
+    RING_TRY(check_side(c, b->dst_bytes, b->dst_by));
+    if (c->comm->settings.progress == PROGRESS_NONE && c->options.work == NULL)
+        return fail(
+            RING_ERR_UNSUPPORTED,
+            "ring_%s: RING_PROGRESS=none leaves out the thread that would end a call behind "
+            "a stream; give ring_call.work, and wait for it",
+            name);
+    return RING_OK;
+}
+
+static void bind_stop(accelerator_stop *stop, const accelerator *by)
+{
+    stop->by = by;
+    atomic_init(&stop->holders, 1);
+}
+
+ring_status stream_stop(prepared_call *c, bool *captured)
+{
+    const accelerator *a = c->stream_of;
+    *captured = false;
+    if (a->captures != NULL)
+        RING_TRY(a->captures(a, c->options.stream, captured));
+    if (*captured)
+        return RING_OK;
+    RING_TRY(a->stop(a, c->options.stream, &c->stop));
+    bind_stop(c->stop, a);
+    return RING_OK;
+}
+
+/* ---- Graphs --------------------------------------------------------------------------------- */
+
+static ring_status check_captured(const prepared_call *c)
+{
+    const ring_call *o = &c->options;
+    const char *why = NULL;
+    if (o->work != NULL || o->on_done != NULL || o->after != NULL)
+        why = "it has no work, on_done or after, for each replay makes it";
+    else if (c->call.tagged)
+        why = "it has no tag";
+    else if (c->comm->settings.progress == PROGRESS_NONE)
+        why = "RING_PROGRESS=none leaves out the thread that would make it";
+    return why == NULL
+               ? RING_OK
+               : fail(RING_ERR_UNSUPPORTED, "ring_%s: its stream is captured into a graph: %s",
+                      c->program->facts->name, why);
+}
+
+/* By a thread of the accelerator's. */
+static void on_start(void *calls, accelerator_stop *stop)
+{
+    bind_stop(stop, ((const prepared_call *)calls)->stream_of);
+    stop->call = calls;
+    if (!progress_start(stop))
+        stop_drop(&stop);
+}
+
+static void on_forget(void *calls)
+{
+    prepared_drop_all(calls);
+}
+
+/* From now on calls behind streams take their places where these come to them, as graphs do. */
+static void expect_graphs(ring_comm *comm)
+{
+    comm_lock(comm);
+    comm->late = true;
+    works_need_thread(comm);
+    comm_unlock(comm);
+}
+
+static ring_status capture(prepared_call *calls)
+{
+    const accelerator *a = calls->stream_of;
+    for (const prepared_call *c = calls; c != NULL; c = c->next)
+        RING_TRY(check_captured(c));
+    for (const prepared_call *c = calls; c != NULL; c = c->next)
+        expect_graphs(c->comm);
+    return a->capture(a, calls->options.stream, on_start, on_forget, calls);
+}
+
+ring_status stream_capture(prepared_call *calls)
+{
+    const ring_status status = capture(calls);
+    if (status != RING_OK)
+        prepared_drop_all(calls);
+    return status;
+}
+
+static void start_one(const prepared_call *kept, accelerator_stop *stop)
+{
+    work *none;
+    prepared_call c;
+    if (!prepared_hold(kept, &c))
+        return;
+    c.stop = stop;
+    comm_lock(c.comm);
+    (void)call_launch(&c, true, &none); /* what is wrong ends the communicator, and is told so */
+    comm_unlock(c.comm);
+    members_let_go(c.comm);
+}
+
+/* Once the stop is given up the calls may go with their graph. */
+void stream_start(accelerator_stop *stop)
+{
+    for (const prepared_call *c = stop->call; c != NULL; c = c->next)
+        start_one(c, stop);
+    stop_drop(&stop);
+}
