@@ -18,6 +18,7 @@
 typedef struct bench {
     perf_options options; /* a copy: sizes.max may have to shrink */
     perf_rank self;
+    perf_gpu gpu;
     perf_totals totals;
     ring_comm_info info;
     FILE *json;
@@ -35,6 +36,46 @@ static ring_status give_up(bench *b, ring_status status, const char *reason)
     return status;
 }
 
+/* A call that was refused has not ended the communicator. */
+static const char *why_failed(const ring_comm *comm)
+{
+    const char *why = ring_last_error(comm);
+    return *why != '\0' ? why : ring_last_error(NULL);
+}
+
+/* ---- The GPU ---- */
+
+/* Where libring does not use it, its memory would be taken for the host's. */
+static ring_status try_gpu(bench *b)
+{
+    ring_call call = RING_CALL_INIT;
+    call.stream = b->gpu.stream;
+    if (ring_barrier(b->self.comm, &call) != RING_OK)
+        return give_up(b, RING_ERR_UNSUPPORTED,
+                       "--device cuda: libring does not use this GPU; its warning says why");
+    const ring_status status = perf_gpu_wait(&b->gpu);
+    return status == RING_OK ? RING_OK : give_up(b, status, perf_gpu_error());
+}
+
+static ring_status open_gpu(bench *b)
+{
+    if (b->options.gpu == PERF_NO_GPU)
+        return RING_OK;
+    const ring_status status = perf_gpu_open(&b->gpu);
+    if (status != RING_OK)
+        return give_up(b, status, perf_gpu_error());
+    b->self.gpu = &b->gpu;
+    return try_gpu(b);
+}
+
+/* Bytes of a GPU's that each of its ranks may have. */
+static size_t gpu_share(const bench *b)
+{
+    const int gpus = b->options.gpu == PERF_GPUS_IN_TURN ? perf_gpu_count() : 1;
+    const int sharers = (b->info.local_ranks + gpus - 1) / (gpus > 0 ? gpus : 1);
+    return b->gpu.memory / 10 * 9 / (size_t)sharers;
+}
+
 /* ---- Memory ---- */
 
 /* Bytes that this host can still give, 0 if it does not tell. */
@@ -45,11 +86,14 @@ static size_t memory_available(void)
     return told ? (size_t)strtoull(kib, NULL, 10) * 1024 : 0;
 }
 
-/* The largest size whose buffers all local ranks can have in nine tenths of the memory. */
+/* The largest size whose buffers all local ranks can have in nine tenths of the memory, which
+ * those of a GPU take of the host's as well. */
 static size_t size_that_fits(const bench *b)
 {
     const size_t available = memory_available(), guards = (size_t)3 * PERF_GUARD;
-    const size_t share = available / 10 * 9 / (size_t)b->info.local_ranks / 2;
+    size_t share = available / 10 * 9 / (size_t)b->info.local_ranks / 2;
+    if (b->self.gpu != NULL && gpu_share(b) / 2 < share)
+        share = gpu_share(b) / 2;
     if (available == 0 || b->options.sizes.max < share)
         return b->options.sizes.max;
     return share > guards ? share - guards : 0;
@@ -90,7 +134,7 @@ static ring_status open_memory(bench *b)
     if (!self->times || !b->counts || !b->lists)
         return give_up(b, RING_ERR_MEMORY, "no memory for the times; lower --iters");
     const ring_status status = perf_buffers_open(&self->buffers, b->options.sizes.max,
-                                                 b->options.memory);
+                                                 b->options.memory, self->gpu);
     if (status != RING_OK)
         return give_up(b, status, "no memory for the buffers; lower --maxbytes");
     b->totals.buffer_bytes = 2 * (b->options.sizes.max + (size_t)3 * PERF_GUARD);
@@ -106,7 +150,7 @@ static ring_status print_ranks(bench *b)
     char *lines = calloc(ranks, TABLE_RANK_LINE);
     if (!lines)
         return give_up(b, RING_ERR_MEMORY, "no memory for the header");
-    table_rank_line(own, &b->info);
+    table_rank_line(own, &b->info, b->self.gpu);
     const ring_status status = ring_all_gather(own, lines, TABLE_RANK_LINE, RING_UINT8,
                                                b->self.comm, NULL);
     for (size_t i = 0; status == RING_OK && b->self.rank == 0 && i < ranks; i++)
@@ -212,6 +256,7 @@ static ring_status measure_all(bench *b)
 
 static ring_status describe(bench *b)
 {
+    RING_TRY(open_gpu(b));
     if (b->self.rank == 0)
         table_header(stdout, &b->options);
     RING_TRY(print_ranks(b));
@@ -274,8 +319,10 @@ static void open_rank(bench *b, const perf_options *options, ring_comm *comm)
  * @return false if results are lost. */
 static bool close_rank(bench *b, bool failed)
 {
-    if (!failed)
+    if (!failed) {
         perf_buffers_close(&b->self.buffers);
+        perf_gpu_close(&b->gpu);
+    }
     free(b->self.times);
     free(b->counts);
     free(b->lists);
@@ -295,7 +342,7 @@ int bench_run(const perf_options *options, ring_comm *comm)
     const ring_status status = run(&b);
     progress_clear(&b.self.progress);
     if (status != RING_OK && !b.told)
-        fprintf(stderr, "ringperf: rank %d: %s\n", b.self.rank, ring_last_error(comm));
+        fprintf(stderr, "ringperf: rank %d: %s\n", b.self.rank, why_failed(comm));
     const bool kept = close_rank(&b, status != RING_OK);
     if (status != RING_OK || !kept)
         return PERF_EXIT_ERROR;

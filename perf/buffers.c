@@ -5,43 +5,58 @@
  *
  * Two buffers of 2^k bytes lie 2^k plus three guards apart, an odd number of pages: at a
  * power of two they would alias in the CPU's caches.
+ *
+ * Memory of a GPU has a view of the same size in the host's: values are made and checked there,
+ * and copied.
  */
 #include "buffers.h"
+#include "try.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define PATTERN 0xa5
 
+static ring_status buffer_allocate(perf_buffer *buffer, size_t total)
+{
+    void *base = NULL, *view = NULL;
+    ring_status status = RING_OK;
+    if (buffer->memory == PERF_GPU)
+        status = perf_gpu_alloc(total, &base, &view);
+    else if (buffer->memory == PERF_SHARED)
+        status = ring_mem_alloc(&base, total);
+    else if (posix_memalign(&base, 4096, total) != 0)
+        status = RING_ERR_MEMORY;
+    buffer->base = base;
+    buffer->view = buffer->memory == PERF_GPU ? view : base;
+    return status;
+}
+
 static ring_status buffer_open(perf_buffer *buffer, size_t bytes, perf_memory memory)
 {
     const size_t total = bytes + (size_t)3 * PERF_GUARD; /* the third: room for --unalign */
-    void *base = NULL;
     *buffer = (perf_buffer){.bytes = bytes, .memory = memory};
-    if (memory == PERF_SHARED) {
-        const ring_status status = ring_mem_alloc(&base, total);
-        if (status != RING_OK)
-            return status;
-    } else if (posix_memalign(&base, 4096, total) != 0) {
-        return RING_ERR_MEMORY;
-    }
-    buffer->base = base;
-    memset(base, PATTERN, total); /* touches every page before anything is timed */
-    return RING_OK;
+    const ring_status status = buffer_allocate(buffer, total);
+    if (status == RING_OK)
+        memset(buffer->view, PATTERN, total); /* touches every page before anything is timed */
+    return status;
 }
 
 static void buffer_close(perf_buffer *buffer)
 {
-    if (buffer->memory == PERF_SHARED)
+    if (buffer->memory == PERF_GPU)
+        perf_gpu_free(buffer->base, buffer->view);
+    else if (buffer->memory == PERF_SHARED)
         ring_mem_free(buffer->base);
     else
         free(buffer->base);
-    buffer->base = NULL;
+    buffer->base = buffer->view = NULL;
 }
 
-ring_status perf_buffers_open(perf_buffers *buffers, size_t bytes, perf_memory memory)
+ring_status perf_buffers_open(perf_buffers *buffers, size_t bytes, perf_memory memory,
+                              const perf_gpu *gpu)
 {
-    *buffers = (perf_buffers){0};
+    *buffers = (perf_buffers){.gpu = gpu};
     const ring_status status = buffer_open(&buffers->src, bytes, memory);
     return status == RING_OK ? buffer_open(&buffers->dst, bytes, memory) : status;
 }
@@ -52,13 +67,24 @@ void perf_buffers_close(perf_buffers *buffers)
     buffer_close(&buffers->dst);
 }
 
-perf_place perf_place_of(const perf_buffers *buffers, const perf_case *c, int unalign)
+static perf_place place_in(unsigned char *src, unsigned char *dst, const perf_case *c, int unalign)
 {
     const size_t size = ring_dtype_size(c->dtype), shift = PERF_GUARD + (size_t)unalign * size;
     if (!c->in_place)
-        return (perf_place){buffers->src.base + shift, buffers->dst.base + shift};
-    return (perf_place){buffers->dst.base + shift + perf_src_in_place(c) * size,
-                        buffers->dst.base + shift + perf_dst_in_place(c) * size};
+        return (perf_place){src + shift, dst + shift};
+    return (perf_place){dst + shift + perf_src_in_place(c) * size,
+                        dst + shift + perf_dst_in_place(c) * size};
+}
+
+perf_place perf_place_of(const perf_buffers *buffers, const perf_case *c, int unalign)
+{
+    return place_in(buffers->src.base, buffers->dst.base, c, unalign);
+}
+
+/* The same operands where the host sees them. */
+static perf_place view_of(const perf_buffers *buffers, const perf_case *c, int unalign)
+{
+    return place_in(buffers->src.view, buffers->dst.view, c, unalign);
 }
 
 static perf_oracle oracle_of(const perf_case *c, uint32_t repetition)
@@ -66,13 +92,24 @@ static perf_oracle oracle_of(const perf_case *c, uint32_t repetition)
     return (perf_oracle){c->dtype, c->op, c->ranks, repetition};
 }
 
-void perf_rewrite(const perf_case *c, perf_place place, uint32_t repetition)
+static void fill_input(const perf_case *c, perf_place place, uint32_t repetition)
 {
     const perf_oracle oracle = oracle_of(c, repetition);
     perf_oracle_fill(&oracle, c->rank, 0, perf_src_elements(c), place.src);
 }
 
-/* The bytes of a buffer that a call uses. */
+ring_status perf_rewrite(const perf_buffers *buffers, const perf_case *c, int unalign,
+                         uint32_t repetition)
+{
+    const perf_place view = view_of(buffers, c, unalign);
+    fill_input(c, view, repetition);
+    return buffers->gpu == NULL
+               ? RING_OK
+               : perf_gpu_put(buffers->gpu, perf_place_of(buffers, c, unalign).src, view.src,
+                              perf_src_elements(c) * ring_dtype_size(c->dtype));
+}
+
+/* The bytes of a buffer that a call uses, as the host sees them. */
 typedef struct area {
     unsigned char *base, *data;
     size_t used;
@@ -81,32 +118,52 @@ typedef struct area {
 static area src_area(const perf_buffers *buffers, const perf_case *c, perf_place place)
 {
     if (c->in_place)
-        return (area){buffers->src.base, buffers->src.base + PERF_GUARD, 0};
+        return (area){buffers->src.view, buffers->src.view + PERF_GUARD, 0};
     const size_t used = perf_src_elements(c) * ring_dtype_size(c->dtype);
-    return (area){buffers->src.base, place.src, used};
+    return (area){buffers->src.view, place.src, used};
 }
 
 static area dst_area(const perf_buffers *buffers, const perf_case *c, perf_place place)
 {
     if (c->in_place) /* both operands lie in one buffer and one of them begins it */
-        return (area){buffers->dst.base, place.src < place.dst ? place.src : place.dst,
+        return (area){buffers->dst.view, place.src < place.dst ? place.src : place.dst,
                       perf_case_bytes(c)};
     const size_t used = perf_dst_elements(c) * ring_dtype_size(c->dtype);
-    return (area){buffers->dst.base, place.dst, used};
+    return (area){buffers->dst.view, place.dst, used};
+}
+
+static size_t area_bytes(area a)
+{
+    return (size_t)(a.data - a.base) + a.used + PERF_GUARD;
 }
 
 static void paint(area a)
 {
-    memset(a.base, PATTERN, (size_t)(a.data - a.base) + a.used + PERF_GUARD);
+    memset(a.base, PATTERN, area_bytes(a));
 }
 
-void perf_prepare_check(const perf_buffers *buffers, const perf_case *c, int unalign,
-                        uint32_t repetition)
+/* Areas to the GPU, or from it. */
+static ring_status move_areas(const perf_buffers *buffers, area src, area dst, bool there)
 {
-    const perf_place place = perf_place_of(buffers, c, unalign);
-    paint(src_area(buffers, c, place));
-    paint(dst_area(buffers, c, place));
-    perf_rewrite(c, place, repetition);
+    const perf_gpu *gpu = buffers->gpu;
+    unsigned char *in = buffers->src.base, *out = buffers->dst.base;
+    if (gpu == NULL)
+        return RING_OK;
+    RING_TRY(there ? perf_gpu_put(gpu, in, src.base, area_bytes(src))
+                   : perf_gpu_get(gpu, src.base, in, area_bytes(src)));
+    return there ? perf_gpu_put(gpu, out, dst.base, area_bytes(dst))
+                 : perf_gpu_get(gpu, dst.base, out, area_bytes(dst));
+}
+
+ring_status perf_prepare_check(const perf_buffers *buffers, const perf_case *c, int unalign,
+                               uint32_t repetition)
+{
+    const perf_place view = view_of(buffers, c, unalign);
+    const area src = src_area(buffers, c, view), dst = dst_area(buffers, c, view);
+    paint(src);
+    paint(dst);
+    fill_input(c, view, repetition);
+    return move_areas(buffers, src, dst, true);
 }
 
 /* ---- After the call ---- */
@@ -173,12 +230,14 @@ static uint64_t wrong_elements(const perf_case *c, const perf_oracle *oracle, pe
     return wrong;
 }
 
-perf_wrong perf_check(const perf_buffers *buffers, const perf_case *c, int unalign,
-                      uint32_t repetition)
+ring_status perf_check(const perf_buffers *buffers, const perf_case *c, int unalign,
+                       uint32_t repetition, perf_wrong *out)
 {
     const perf_oracle oracle = oracle_of(c, repetition);
-    const perf_place place = perf_place_of(buffers, c, unalign);
-    return (perf_wrong){wrong_elements(c, &oracle, place),
-                        changed_around(src_area(buffers, c, place)) +
-                            changed_around(dst_area(buffers, c, place))};
+    const perf_place view = view_of(buffers, c, unalign);
+    const area src = src_area(buffers, c, view), dst = dst_area(buffers, c, view);
+    RING_TRY(move_areas(buffers, src, dst, false));
+    *out = (perf_wrong){wrong_elements(c, &oracle, view),
+                        changed_around(src) + changed_around(dst)};
+    return RING_OK;
 }

@@ -6,6 +6,7 @@
  */
 #include "collective.h"
 #include "names.h"
+#include "try.h"
 
 #include <string.h>
 
@@ -180,12 +181,26 @@ static int previous_rank(const perf_case *c)
     return (c->rank + c->ranks - 1) % c->ranks;
 }
 
+/* One place in the stream, for each waits for the other's end. */
+static ring_status enqueue_sendrecv(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                                    const ring_call *call)
+{
+    RING_TRY(ring_group_start());
+    ring_status status = ring_send(src, c->count, c->dtype, next_rank(c), comm, call);
+    if (status == RING_OK)
+        status = ring_recv(dst, c->count, c->dtype, previous_rank(c), comm, call);
+    const ring_status ended = ring_group_end();
+    return status != RING_OK ? status : ended;
+}
+
 /* Every rank sends to the next one and receives from the one before. */
 static ring_status run_sendrecv(const perf_case *c, const void *src, void *dst, ring_comm *comm,
                                 const ring_call *call)
 {
     ring_work *sending;
     ring_call posted = *call;
+    if (call->stream != NULL)
+        return enqueue_sendrecv(c, src, dst, comm, call);
     posted.work = &sending;
     ring_status status = ring_send(src, c->count, c->dtype, next_rank(c), comm, &posted);
     if (status != RING_OK)

@@ -15,6 +15,20 @@
 #define BUDGET_US 2e6 /* of timed calls without -n */
 #define FEWEST_CALLS 5
 
+/* A failure of this rank's GPU becomes every rank's latest error. */
+static ring_status gpu_status(perf_rank *self, ring_status status)
+{
+    if (status != RING_OK)
+        ring_comm_abort(self->comm, perf_gpu_error());
+    return status;
+}
+
+static ring_status rewrite(perf_rank *self, const perf_case *c)
+{
+    return gpu_status(self,
+                      perf_rewrite(&self->buffers, c, self->options->unalign, self->repetition++));
+}
+
 static ring_status run_call(perf_rank *self, const perf_case *c, perf_place place)
 {
     const double factor = perf_oracle_factor(c->rank);
@@ -22,6 +36,7 @@ static ring_status run_call(perf_rank *self, const perf_case *c, perf_place plac
     call.timeout = self->options->timeout;
     call.tagged = self->options->tagged;
     call.scale = c->op == RING_PREMUL_SUM ? &factor : NULL;
+    call.stream = self->options->stream ? self->gpu->stream : NULL;
     if (self->prepared != NULL)
         return ring_prepared_start(self->prepared, &call);
     return c->collective->run(c, place.src, place.dst, self->comm, &call);
@@ -58,7 +73,7 @@ static ring_status timed_call(perf_rank *self, const perf_case *c, perf_place pl
 static ring_status rewritten_call(perf_rank *self, const perf_case *c, perf_place place,
                                   double *time)
 {
-    perf_rewrite(c, place, self->repetition++);
+    RING_TRY(rewrite(self, c));
     RING_TRY(meet(self));
     return timed_call(self, c, place, time);
 }
@@ -74,6 +89,59 @@ static ring_status one_call(perf_rank *self, const perf_case *c, perf_place plac
 {
     return self->options->hot ? hot_call(self, c, place, time)
                               : rewritten_call(self, c, place, time);
+}
+
+/* ---- Calls behind a stream ---- */
+
+static ring_status run_many(perf_rank *self, const perf_case *c, perf_place place, size_t calls)
+{
+    for (size_t i = 0; i < calls; i++)
+        RING_TRY(run_call(self, c, place));
+    return RING_OK;
+}
+
+/* @param[out] graph  of the calls; the caller's to forget, also after a failure. */
+static ring_status capture(perf_rank *self, const perf_case *c, perf_place place, size_t calls,
+                           void **graph)
+{
+    *graph = NULL;
+    RING_TRY(gpu_status(self, perf_gpu_capture(self->gpu)));
+    const ring_status status = run_many(self, c, place, calls);
+    const ring_status captured = perf_gpu_captured(self->gpu, graph);
+    return status != RING_OK ? status : gpu_status(self, captured);
+}
+
+/* Asks for calls, or for replays of a graph, and waits for all of them.
+ * @param[out] time  of them together. */
+static ring_status timed_stream(perf_rank *self, const perf_case *c, perf_place place, size_t calls,
+                                void *graph, double *time)
+{
+    RING_TRY(meet(self));
+    const double start = stopwatch_us();
+    if (graph == NULL)
+        RING_TRY(run_many(self, c, place, calls));
+    for (int i = 0; graph != NULL && i < self->options->graph; i++)
+        RING_TRY(gpu_status(self, perf_gpu_replay(self->gpu, graph)));
+    RING_TRY(gpu_status(self, perf_gpu_wait(self->gpu)));
+    *time = stopwatch_us() - start;
+    return RING_OK;
+}
+
+/* The mean, as that of the only call. */
+static ring_status time_stream(perf_rank *self, const perf_case *c, perf_place place, size_t calls)
+{
+    const int replays = self->options->graph > 0 ? self->options->graph : 1;
+    double time = 0;
+    void *graph = NULL;
+    calls *= (size_t)self->options->agg_iters;
+    ring_status status = RING_OK;
+    if (self->options->graph > 0)
+        status = capture(self, c, place, calls, &graph);
+    if (status == RING_OK)
+        status = timed_stream(self, c, place, calls, graph, &time);
+    perf_gpu_forget(graph);
+    self->times[0] = time / (double)calls / replays;
+    return status;
 }
 
 /* ---- What the ranks agree on ---- */
@@ -127,9 +195,16 @@ static ring_status agree_calls(perf_rank *self, double call_us, size_t *calls)
 static ring_status warm_up(perf_rank *self, const perf_case *c, perf_place place, double *call_us)
 {
     double time;
-    perf_rewrite(c, place, self->repetition++);
+    const int calls = self->options->warmup_iters;
+    RING_TRY(rewrite(self, c));
     *call_us = 0;
-    for (int i = 0; i < self->options->warmup_iters; i++) {
+    if (self->options->stream && calls > 0) {
+        const size_t all = (size_t)calls * (size_t)self->options->agg_iters;
+        RING_TRY(timed_stream(self, c, place, all, NULL, call_us));
+        *call_us /= calls;
+        return RING_OK;
+    }
+    for (int i = 0; i < calls; i++) {
         const double start = stopwatch_us();
         RING_TRY(one_call(self, c, place, &time));
         *call_us = stopwatch_us() - start;
@@ -193,20 +268,40 @@ static void summarize(perf_rank *self, const perf_case *c, size_t calls, perf_re
     result->busbw = result->algbw * c->collective->bus_factor(c->ranks);
 }
 
+/* @param graph  of the call; NULL: none. */
+static ring_status run_checked(perf_rank *self, const perf_case *c, perf_place place, void *graph)
+{
+    RING_TRY(graph != NULL ? gpu_status(self, perf_gpu_replay(self->gpu, graph))
+                           : run_call(self, c, place));
+    return self->options->stream ? gpu_status(self, perf_gpu_wait(self->gpu)) : RING_OK;
+}
+
+static ring_status check_call(perf_rank *self, const perf_case *c, perf_place place, void *graph,
+                              perf_wrong *wrong)
+{
+    const int unalign = self->options->unalign;
+    const uint32_t repetition = self->repetition++;
+    perf_wrong here;
+    RING_TRY(gpu_status(self, perf_prepare_check(&self->buffers, c, unalign, repetition)));
+    RING_TRY(run_checked(self, c, place, graph));
+    /* At once: what is not there when the call returns is wrong. */
+    RING_TRY(gpu_status(self, perf_check(&self->buffers, c, unalign, repetition, &here)));
+    wrong->elements += here.elements;
+    wrong->out_of_bounds += here.out_of_bounds;
+    return RING_OK;
+}
+
 static ring_status check_calls(perf_rank *self, const perf_case *c, perf_place place,
                                perf_wrong *wrong)
 {
-    const int unalign = self->options->unalign;
-    for (int i = 0; i < self->options->check; i++) {
-        const uint32_t repetition = self->repetition++;
-        perf_prepare_check(&self->buffers, c, unalign, repetition);
-        RING_TRY(run_call(self, c, place));
-        /* At once: what is not there when the call returns is wrong. */
-        const perf_wrong here = perf_check(&self->buffers, c, unalign, repetition);
-        wrong->elements += here.elements;
-        wrong->out_of_bounds += here.out_of_bounds;
-    }
-    return agree_sums(self, wrong);
+    void *graph = NULL;
+    ring_status status = RING_OK;
+    if (self->options->graph > 0)
+        status = capture(self, c, place, 1, &graph);
+    for (int i = 0; status == RING_OK && i < self->options->check; i++)
+        status = check_call(self, c, place, graph, wrong);
+    perf_gpu_forget(graph);
+    return status == RING_OK ? agree_sums(self, wrong) : status;
 }
 
 static ring_status measure_at(perf_rank *self, const perf_case *c, perf_place place,
@@ -216,8 +311,12 @@ static ring_status measure_at(perf_rank *self, const perf_case *c, perf_place pl
     size_t calls;
     RING_TRY(warm_up(self, c, place, &call_us));
     RING_TRY(agree_calls(self, call_us, &calls));
-    RING_TRY(time_calls(self, c, place, calls));
+    if (self->options->stream)
+        RING_TRY(time_stream(self, c, place, calls));
+    else
+        RING_TRY(time_calls(self, c, place, calls));
     RING_TRY(read_info(self, result));
+    calls = self->options->stream ? 1 : calls;
     RING_TRY(agree_times(self, calls));
     summarize(self, c, calls, result);
     result->checked = self->options->check > 0;

@@ -3,7 +3,8 @@
  * measure: the time of a collective, and whether it computes what it should. Every call's
  * input is rewritten by its rank, the ranks meet, and each times its own call; a call counts
  * with its slowest rank, a measurement with the median of its calls. With --hot the calls
- * follow each other as in nccl-tests, and the mean counts.
+ * follow each other as in nccl-tests, and the mean counts; with --stream and --graph they are one
+ * measurement, from the first to the end of what the stream was asked for.
  */
 #ifndef PERF_MEASURE_H
 #define PERF_MEASURE_H
@@ -16,7 +17,8 @@ typedef struct perf_rank {
     const perf_options *options;
     ring_comm *comm;
     int rank, ranks;
-    bool gate; /* ranks have a core each and one clock: start together */
+    bool gate;     /* ranks have a core each and one clock: start together */
+    perf_gpu *gpu; /* NULL: the buffers are the host's memory */
     perf_buffers buffers;
     double *times; /* [options->iters] microseconds */
     uint32_t repetition;

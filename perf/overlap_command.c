@@ -252,5 +252,5 @@ int overlap_command(int argc, char **argv)
                "other. Ranks come as for ringperf."};
     overlap_options options = defaults;
     args_parse(&program, argc, argv, &options);
-    return launch_ranks(options.threads, overlap_rank, &options);
+    return launch_ranks(options.threads, NULL, overlap_rank, &options);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define MANY 1000000000
+#define MOST_GPU 1023
 
 /* ---- Values -------------------------------------------------------------------------------- */
 
@@ -40,6 +41,30 @@ static void take_root(const args_given *given)
         args_whole(given);
 }
 
+static void take_memory(const args_given *given)
+{
+    perf_options *o = given->out;
+    args_name(given);
+    o->memory_given = true;
+}
+
+static void take_device(const args_given *given)
+{
+    static const char cuda[] = "cuda:";
+    const size_t prefix = strlen(cuda);
+    perf_options *o = given->out;
+    long long ordinal;
+    if (strcmp(given->text, "cpu") == 0)
+        o->gpu = PERF_NO_GPU;
+    else if (strcmp(given->text, "cuda") == 0)
+        o->gpu = PERF_GPUS_IN_TURN;
+    else if (strncmp(given->text, cuda, prefix) == 0 &&
+             number_whole(given->text + prefix, 0, MOST_GPU, &ordinal))
+        o->gpu = (int)ordinal;
+    else
+        args_refuse(given, "expected cpu, cuda or cuda:N, such as cuda:0");
+}
+
 /* In the order of perf_memory. */
 static const char *const buffers[] = {"shared", "plain", NULL}, *const registrations[] = {"2", "0",
                                                                                           NULL};
@@ -52,8 +77,8 @@ static const args_row rows[] = {
     {.help = "Ranks:"},
     {"nthreads", 't', "N", "Ranks, as threads of this process", args_whole, AT(threads),
      BETWEEN(1, PERF_MOST_THREADS)},
-    {"ngpus", 'g', "1", "only 1: a rank is a thread (see -t)", args_whole, AT(ngpus),
-     BETWEEN(1, 1)},
+    {"ngpus", 'g', "N", "With --device cuda: GPUs a thread, 1; each is a rank, with a thread too",
+     args_whole, AT(ngpus), BETWEEN(1, PERF_MOST_THREADS)},
     {"parallel_init", 'p', "0|1", "Threads join in parallel either way; noted in the header",
      args_whole, AT(parallel_init), BETWEEN(0, 1)},
     {.help = "Sizes and values:"},
@@ -72,10 +97,14 @@ static const args_row rows[] = {
     {"root", 'r', "R", "Rank of the root, or all (-1)", take_root, AT(root),
      BETWEEN(PERF_ALL, 1 << 20)},
     {.help = "Buffers:"},
-    {"buffer", 0, "KIND", "shared: ring_mem_alloc (default); plain: malloc", args_name, AT(memory),
-     .names = buffers},
+    {"device", 0, "WHERE",
+     "cpu: memory of the host (default); cuda: of GPUs, which a host's ranks take in turn; "
+     "cuda:N: of GPU N",
+     take_device, AT(gpu)},
+    {"buffer", 0, "KIND", "shared: ring_mem_alloc (default); plain: malloc", take_memory,
+     AT(memory), .names = buffers},
     {"local_register", 'R', "0|2", "0: --buffer plain; 2 (symmetric memory): --buffer shared",
-     args_name, AT(memory), .names = registrations},
+     take_memory, AT(memory), .names = registrations},
     {"unalign", 'u', "N", "Move the buffers by N elements", args_whole, AT(unalign),
      BETWEEN(0, 256)},
     {.help = "Calls and their time:"},
@@ -97,6 +126,14 @@ static const args_row rows[] = {
      args_whole, AT(blocking), BETWEEN(0, 3)},
     {"hot", 0, NULL, "Call back to back without rewriting the buffers; mean time, as nccl-tests",
      args_flag, AT(hot)},
+    {"stream", 0, NULL,
+     "With --device cuda: enqueue the calls on a stream and wait once; mean time, as nccl-tests",
+     args_flag, AT(stream)},
+    {"graph", 0, "N",
+     "With --device cuda: capture the calls into a graph and replay it N times; mean time of the "
+     "replays",
+     args_whole, AT(graph), BETWEEN(0, MANY)},
+    {"cudagraph", 'G', "N", "The same as --graph", args_whole, AT(graph), BETWEEN(0, MANY)},
     {"prepared", 0, NULL, "Check each call once and start it from there (ring_prepared_start)",
      args_flag, AT(prepared)},
     {"tagged", 0, NULL, "Calls meet by tag (ring_call.tagged); of sendrecv alone", args_flag,
@@ -114,17 +151,17 @@ static const args_row rows[] = {
      BETWEEN(0, 1)},
     {"memory", 'M', "0|1", "Memory used, in the footer", args_whole, AT(memory_report),
      BETWEEN(0, 1)},
-    {.help = "Understood from nccl-tests; there is no GPU here:"},
-    {"stream_null", 'y', "0", "only 0: host calls have no stream", args_whole, AT(off),
+    {.help = "Understood from nccl-tests, and not here:"},
+    {"stream_null", 'y', "0", "only 0: --stream makes one of its own", args_whole, AT(off),
      BETWEEN(0, 0)},
-    {"cudagraph", 'G', "0", "only 0: host calls have no graph", args_whole, AT(off), BETWEEN(0, 0)},
-    {"report_cputime", 'C', "0",
-     "only 0: a host call returns when it is done, so its time is all there is", args_whole,
+    {"report_cputime", 'C', "0", "only 0: the time of a call is that of its result", args_whole,
      AT(off), BETWEEN(0, 0)},
-    {"device_implementation", 'D', "0", "only 0: there are no GPU kernels", args_whole, AT(off),
-     BETWEEN(0, 0)},
-    {"cta_policy", 'x', "N", "not here: there are no GPU kernels", args_whole, BETWEEN(1, 0)},
-    {"device_cta_count", 'V', "N", "not here: there are no GPU kernels", args_whole, BETWEEN(1, 0)},
+    {"device_implementation", 'D', "0", "only 0: ringperf has no kernels of its own", args_whole,
+     AT(off), BETWEEN(0, 0)},
+    {"cta_policy", 'x', "N", "not here: RING_DEVICE_BLOCKS says how many blocks a call takes",
+     args_whole, BETWEEN(1, 0)},
+    {"device_cta_count", 'V', "N", "not here: ringperf has no kernels of its own", args_whole,
+     BETWEEN(1, 0)},
     {0},
 };
 
@@ -141,10 +178,38 @@ static const perf_options defaults = {
     .average = PERF_AVERAGE_DEFAULT,
     .parallel_init = -1,
     .ngpus = 1,
+    .gpu = PERF_NO_GPU,
     .min_bandwidth = -1,
 };
 
 /* ---- The command line ---------------------------------------------------------------------- */
+
+static void check_gpu(const perf_options *o)
+{
+    const char *needs = o->ngpus > 1 ? "--ngpus" : o->stream ? "--stream" : "--graph";
+    if (o->gpu == PERF_NO_GPU && (o->ngpus > 1 || o->stream || o->graph > 0))
+        args_fail("%s is for memory of GPUs: give --device cuda, too", needs);
+    if (o->gpu != PERF_NO_GPU && o->memory_given)
+        args_fail("--buffer and --local_register are for memory of the host, not --device cuda");
+    if (o->ngpus > PERF_MOST_THREADS / o->threads)
+        args_fail("--nthreads %d with --ngpus %d: a process has %d ranks at most", o->threads,
+                  o->ngpus, PERF_MOST_THREADS);
+}
+
+/* Calls that are timed together, not one by one. */
+static void check_stream(const perf_options *o)
+{
+    const char *given = o->graph > 0 ? "--graph" : "--stream";
+    if (!o->stream)
+        return;
+    if (o->per_iter)
+        args_fail("%s: no call is timed alone, as --per_iter_timing 1 needs", given);
+    if (o->blocking == 1 || o->blocking == 3)
+        args_fail("%s: calls are enqueued without a wait between them, which --blocking %d adds",
+                  given, o->blocking);
+    if (o->graph > 0 && (o->tagged || o->prepared))
+        args_fail("--graph: calls in a graph are neither tagged nor prepared");
+}
 
 static void check_together(perf_options *out)
 {
@@ -164,6 +229,12 @@ static void check_together(perf_options *out)
     if (out->per_iter_skip >= out->iters)
         args_fail("--per_iter_skip %d leaves nothing of --iters %d", out->per_iter_skip,
                   out->iters);
+    check_gpu(out);
+    out->stream |= out->graph > 0;
+    out->hot |= out->stream;
+    check_stream(out);
+    if (out->gpu != PERF_NO_GPU)
+        out->memory = PERF_GPU;
     if (out->per_iter)
         out->iters_given = true; /* the columns speak of exactly these calls */
 }

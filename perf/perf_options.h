@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * options: the command line of a measurement. One row an option, nccl-tests' letters and
- * long names; the same rows are the help text. What host memory has no use for is accepted
+ * long names; the same rows are the help text. What libring has no use for is accepted
  * at the value that means "off" and an error otherwise; nothing is parsed and ignored.
  */
 #ifndef PERF_OPTIONS_H
@@ -11,10 +11,13 @@
 #include "names.h"
 #include "sizes.h"
 
-typedef enum perf_memory { PERF_SHARED, PERF_PLAIN } perf_memory;
+typedef enum perf_memory { PERF_SHARED, PERF_PLAIN, PERF_GPU } perf_memory;
 
-/** Ranks of one process (-t). */
+/** Ranks of one process (-t times -g). */
 #define PERF_MOST_THREADS 1024
+
+/** Of perf_options.gpu. */
+enum { PERF_NO_GPU = -2, PERF_GPUS_IN_TURN = -1 };
 
 /** How the ranks' times of one call become one time (-a). */
 typedef enum perf_average {
@@ -27,7 +30,8 @@ typedef enum perf_average {
 
 typedef struct perf_options {
     const perf_collective *collective;
-    int threads; /* ranks of this process */
+    int threads, ngpus; /* ranks of this process: their product */
+    int gpu;            /* whose memory the buffers are, or one of the above */
     perf_sizes sizes;
     int iters, agg_iters, warmup_iters, cycles, check;
     bool iters_given;
@@ -35,9 +39,12 @@ typedef struct perf_options {
     int blocking, average, parallel_init; /* -1: not given */
     double timeout;                       /* seconds a call, 0: the library's */
     int per_iter, per_iter_skip, timestamps, memory_report, unalign;
-    int ngpus, off; /* accepted at one value only */
+    int off; /* accepted at one value only */
     perf_memory memory;
+    bool memory_given;
     bool hot;
+    bool stream;          /* calls are enqueued on a stream */
+    int graph;            /* replays of a graph of them; 0: none is made */
     bool prepared;        /* calls are started from a prepared one */
     bool tagged;          /* calls meet by tag */
     const char *json;     /* file, NULL: none */

@@ -49,6 +49,8 @@ static void note_method(FILE *out, const perf_options *options)
 {
     static const char *const across[] = {"rank 0", "the mean rank", "the fastest rank",
                                          "the slowest rank"};
+    static const char *const memories[] = {"shared (ring_mem_alloc)", "plain (malloc)",
+                                           "of a GPU (cuMemAlloc)"};
     const int average = options->average != PERF_AVERAGE_DEFAULT ? options->average
                         : options->hot                           ? PERF_MEAN
                                                                  : PERF_SLOWEST;
@@ -56,8 +58,12 @@ static void note_method(FILE *out, const perf_options *options)
             across[average],
             options->hot ? "back to back, buffers as the call before left them"
                          : "buffers rewritten before each call");
-    fprintf(out, "# Buffers: %s\n",
-            options->memory == PERF_SHARED ? "shared (ring_mem_alloc)" : "plain (malloc)");
+    fprintf(out, "# Buffers: %s\n", memories[options->memory]);
+    if (options->graph > 0)
+        fprintf(out, "# Calls: captured into a graph, replayed %d times, one wait for all\n",
+                options->graph);
+    else if (options->stream)
+        fputs("# Calls: enqueued on a stream, one wait for all\n", out);
     if (options->prepared)
         fputs("# Calls: prepared once, then started (ring_prepared_start)\n", out);
     if (options->tagged)
@@ -77,18 +83,18 @@ void table_header(FILE *out, const perf_options *options)
     fprintf(out, "# Collective test starting: %s\n", options->collective->name);
     fprintf(out,
             "# nThread %d nGpus %d minBytes %zu maxBytes %zu step: %zu(%s) warmup iters: %d iters: "
-            "%d agg iters: %d validation: %d graph: 0 unalign: %d\n",
+            "%d agg iters: %d validation: %d graph: %d unalign: %d\n",
             options->threads, options->ngpus, options->sizes.min, options->sizes.max,
             factor ? (size_t)options->sizes.factor : options->sizes.step,
             factor ? "factor" : "bytes", options->warmup_iters, options->iters, options->agg_iters,
-            options->check, options->unalign);
+            options->check, options->graph, options->unalign);
     note_method(out, options);
     note_options(out, options);
     note_environment(out);
     fputs("#\n# Using devices\n", out);
 }
 
-void table_rank_line(char line[TABLE_RANK_LINE], const ring_comm_info *info)
+void table_rank_line(char line[TABLE_RANK_LINE], const ring_comm_info *info, const perf_gpu *gpu)
 {
     char host[32] = "", cpu[64];
     gethostname(host, sizeof host - 1);
@@ -97,8 +103,9 @@ void table_rank_line(char line[TABLE_RANK_LINE], const ring_comm_info *info)
     memset(line, 0, TABLE_RANK_LINE);
     const int length = snprintf(line, TABLE_RANK_LINE,
                                 "#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s\n",
-                                info->rank, 0, (int)getpid(), host, info->local_rank,
-                                info->transport, cpu);
+                                info->rank, 0, (int)getpid(), host,
+                                gpu ? gpu->ordinal : info->local_rank, info->transport,
+                                gpu ? gpu->name : cpu);
     if (length >= TABLE_RANK_LINE)
         line[TABLE_RANK_LINE - 2] = '\n';
 }

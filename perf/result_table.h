@@ -20,8 +20,8 @@ typedef struct perf_totals {
 } perf_totals;
 
 void table_header(FILE *out, const perf_options *options);
-/** This rank's line among the devices. */
-void table_rank_line(char line[TABLE_RANK_LINE], const ring_comm_info *info);
+/** This rank's line among the devices. @param gpu  NULL: it computes on the host. */
+void table_rank_line(char line[TABLE_RANK_LINE], const ring_comm_info *info, const perf_gpu *gpu);
 void table_columns(FILE *out, const perf_options *options);
 void table_row(FILE *out, const perf_options *options, const perf_case *c,
                const perf_result *out_of_place, const perf_result *in_place);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * launch: with -t 1 the environment's communicator is the one that is measured. With more, it
- * only carries the unique id to the other processes, and the threads join by that id.
+ * launch: with -t 1 the environment's communicator is the one that is measured. With more, or
+ * ranks that enter something first, it only carries the unique id to the other processes, and the
+ * threads join by that id.
  */
 #include "start.h"
 #include "bench.h"
@@ -13,8 +14,9 @@
 typedef struct thread_rank {
     launch_body *body;
     const void *options;
+    launch_enter *enter;
     const ring_unique_id *id;
-    int rank, ranks;
+    int rank, ranks, local;
     int exit_status;
 } thread_rank;
 
@@ -28,6 +30,12 @@ static void run_rank(void *arg)
 {
     thread_rank *self = arg;
     ring_comm *comm;
+    const char *why_not = self->enter ? self->enter(self->options, self->local) : NULL;
+    if (why_not) {
+        fprintf(stderr, "ringperf: rank %d: %s\n", self->rank, why_not);
+        self->exit_status = PERF_EXIT_ERROR;
+        return;
+    }
     if (ring_comm_init(&comm, self->ranks, self->id, self->rank) != RING_OK) {
         self->exit_status = report(self->rank, NULL);
         return;
@@ -36,16 +44,15 @@ static void run_rank(void *arg)
     ring_comm_destroy(comm);
 }
 
-static int run_threads(int count, launch_body *body, const void *options, const ring_unique_id *id,
-                       int process, int processes)
+/* @param first  what all ranks have, with the numbers of the first one. */
+static int run_threads(int count, const thread_rank *first)
 {
     thread_rank ranks[PERF_MOST_THREADS];
-    for (int i = 0; i < count; i++)
-        ranks[i] = (thread_rank){.body = body,
-                                 .options = options,
-                                 .id = id,
-                                 .rank = process * count + i,
-                                 .ranks = processes * count};
+    for (int i = 0; i < count; i++) {
+        ranks[i] = *first;
+        ranks[i].rank += i;
+        ranks[i].local += i;
+    }
     const int started = threads_run(run_rank, ranks, sizeof *ranks, count);
     if (started < count) {
         fprintf(stderr, "ringperf: only %d of %d threads could be started; lower -t\n", started,
@@ -73,22 +80,44 @@ static ring_status share_id(ring_comm *processes, ring_unique_id *id)
     return ring_broadcast(id, id, sizeof *id, RING_UINT8, 0, processes, NULL);
 }
 
-int launch_ranks(int threads, launch_body *body, const void *options)
+/* In this thread first: then none of them leaves others waiting for it. */
+static ring_status try_to_enter(ring_comm *processes, const thread_rank *first, int count)
+{
+    const char *why_not = NULL;
+    for (int i = 0; first->enter && why_not == NULL && i < count; i++)
+        why_not = first->enter(first->options, first->local + i);
+    if (why_not == NULL)
+        return RING_OK;
+    ring_comm_abort(processes, why_not);
+    return RING_ERR_SYSTEM;
+}
+
+static int launch_threads(ring_comm *processes, int count, thread_rank *first)
+{
+    ring_unique_id id;
+    ring_comm_info info = {.size = sizeof info};
+    ring_status status = ring_comm_get_info(processes, &info);
+    first->rank = info.rank * count;
+    first->ranks = info.ranks * count;
+    first->local = info.local_rank * count;
+    first->id = &id;
+    if (status == RING_OK)
+        status = try_to_enter(processes, first, count);
+    if (status == RING_OK)
+        status = share_id(processes, &id);
+    return status == RING_OK ? run_threads(count, first) : report(info.rank, processes);
+}
+
+int launch_ranks(int threads, launch_enter *enter, launch_body *body, const void *options)
 {
     ring_comm *comm;
     if (ring_comm_init_env(&comm) != RING_OK) {
         fprintf(stderr, "ringperf: %s\n", ring_last_error(NULL));
         return PERF_EXIT_ERROR;
     }
-    int exit_status;
-    ring_unique_id id;
-    const int process = ring_comm_rank(comm), processes = ring_comm_size(comm);
-    if (threads == 1)
-        exit_status = body(options, comm);
-    else if (share_id(comm, &id) != RING_OK)
-        exit_status = report(process, comm);
-    else
-        exit_status = run_threads(threads, body, options, &id, process, processes);
+    thread_rank first = {.body = body, .options = options, .enter = enter};
+    const bool direct = threads == 1 && enter == NULL;
+    const int exit_status = direct ? body(options, comm) : launch_threads(comm, threads, &first);
     ring_comm_destroy(comm);
     return exit_status;
 }

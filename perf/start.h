@@ -10,7 +10,11 @@
 
 /** The work of one rank. @return its exit status. */
 typedef int launch_body(const void *options, ring_comm *comm);
-/** Runs the ranks of this process, of which it has @p threads. @return the exit status. */
-int launch_ranks(int threads, launch_body *body, const void *options);
+/** What a rank's thread does before its communicator is made. @param local  the rank's number on
+ *  this host. @return NULL, or why it cannot be a rank; it stays. */
+typedef const char *launch_enter(const void *options, int local);
+/** Runs the ranks of this process, of which it has @p threads. @param enter  may be NULL.
+ *  @return the exit status. */
+int launch_ranks(int threads, launch_enter *enter, launch_body *body, const void *options);
 
 #endif

@@ -147,8 +147,22 @@ static void what_cannot_be_done_is_refused_with_the_word(void **state)
     static const struct {
         const char *line, *says;
     } cases[] = {
-        {"all_reduce -g 2", "-g 2: "},
-        {"all_reduce -G 1", "-G 1: "},
+        {"all_reduce -g 0 --device cuda", "-g 0: "},
+        {"all_reduce -g 2", "--ngpus is for memory of GPUs: give --device cuda, too"},
+        {"all_reduce -G 1", "--graph is for memory of GPUs: give --device cuda, too"},
+        {"all_reduce --graph 1 --device cpu", "--graph is for"},
+        {"all_reduce --stream", "--stream is for"},
+        {"all_reduce --device gpu", "--device gpu: expected cpu, cuda or cuda:N"},
+        {"all_reduce --device cuda:", "--device cuda:: expected"},
+        {"all_reduce --device cuda:1x", "--device cuda:1x: expected"},
+        {"all_reduce --device cuda --buffer plain", "are for memory of the host"},
+        {"all_reduce --device cuda -R 2", "are for memory of the host"},
+        {"all_reduce --device cuda -t 64 -g 17", "a process has 1024 ranks at most"},
+        {"all_reduce --device cuda --stream -I 1", "--stream: no call is timed alone"},
+        {"all_reduce --device cuda --stream -z 1", "--blocking 1 adds"},
+        {"all_reduce --device cuda --graph 2 -z 3", "--graph: calls are enqueued without"},
+        {"all_reduce --device cuda --graph 2 --prepared", "neither tagged nor prepared"},
+        {"sendrecv --device cuda --graph 2 --tagged", "neither tagged nor prepared"},
         {"all_reduce -y 1", "-y 1: "},
         {"all_reduce -C 1", "-C 1: "},
         {"all_reduce -R 1", "-R 1: "},
@@ -186,6 +200,25 @@ static void off_switches_of_gpu_features_are_accepted(void **state)
     (void)state;
     perf_options o;
     assert_int_equal(parse(&o, "all_reduce -y 0 -G 0 -C 0 -D 0 -g 1"), PARSED);
+}
+
+static void buffers_may_be_a_gpus(void **state)
+{
+    (void)state;
+    perf_options o;
+    assert_int_equal(parse(&o, "all_reduce --device cpu --buffer plain"), PARSED);
+    assert_int_equal(o.gpu, PERF_NO_GPU);
+    assert_int_equal(parse(&o, "all_reduce --device cuda -t 2 -g 4"), PARSED);
+    assert_int_equal(o.gpu, PERF_GPUS_IN_TURN);
+    assert_int_equal(o.memory, PERF_GPU);
+    assert_int_equal(o.ngpus, 4);
+    assert_false(o.stream || o.hot);
+    assert_int_equal(parse(&o, "all_reduce --device cuda:3 --stream"), PARSED);
+    assert_int_equal(o.gpu, 3);
+    assert_true(o.stream && o.hot);
+    assert_int_equal(parse(&o, "all_reduce --device cuda -G 5"), PARSED);
+    assert_int_equal(o.graph, 5);
+    assert_true(o.stream && o.hot);
 }
 
 static void registration_chooses_the_buffers(void **state)
@@ -261,6 +294,7 @@ int main(void)
         cmocka_unit_test(the_names_of_nccl_tests_programs_are_known),
         cmocka_unit_test(what_cannot_be_done_is_refused_with_the_word),
         cmocka_unit_test(off_switches_of_gpu_features_are_accepted),
+        cmocka_unit_test(buffers_may_be_a_gpus),
         cmocka_unit_test(registration_chooses_the_buffers),
         cmocka_unit_test(all_stands_for_each_type_op_and_root),
         cmocka_unit_test(help_and_version_win),

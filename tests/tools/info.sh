@@ -21,7 +21,7 @@ has "shared memory" "$(row ring_mem_alloc)" 'works, by memfd'
 has "the size of /dev/shm does not matter" "$(row /dev/shm)" 'not (used|needed)'
 equal "limit of open files" "$(ulimit -n)" "$(row open_files)"
 has "loopback" "$(row lo)" '^up, loopback.* 127\.0\.0\.1'
-has "GPU" "$out" 'no GPU part'
+has "GPUs" "$(row devices)" '^([1-9]|none \(.*(libcuda|CUDA))'
 has "InfiniBand" "$out" 'by the transport verbs'
 has "launcher" "$(row launcher)" '^none$'
 for transport in loop shm tcp; do

@@ -176,7 +176,8 @@ void gather_machine(report *r)
     gather_limits(r);
     gather_network(r);
     gather_devices(r, "gpu", "no display controller of NVIDIA, AMD or Intel on the PCI bus",
-                   "no: this version has no GPU part; it computes on the CPU", topo_gpus);
+                   "those of NVIDIA, as their driver tells of them", topo_gpus);
+    gather_gpus(r);
     gather_devices(
         r, "infiniband", "nothing in /sys/class/infiniband",
         "by the transport verbs, see below; 'ringinfo doctor' looks at ports and counters",

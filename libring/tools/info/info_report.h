@@ -46,6 +46,7 @@ const char *verdict_name(verdict v);
 /** Everything that ringinfo tells. */
 void gather_all(report *r);
 void gather_machine(report *r);
+void gather_gpus(report *r);
 void gather_use(report *r);
 
 /** Shows the report, or only the settings. @param color  may colour. */

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * GPUs of NVIDIA, as their driver tells of them: what each is, whether libring uses it, and why
+ * not. To know it they are opened, as a communicator does. */
+#include "info_report.h"
+
+#include "cuda_device.h"
+#include "cuda_images.h"
+#include "topo.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SECTION "gpu"
+
+/* The row of a device: "cuda:0", "cuda:0 memory". */
+typedef struct row_name {
+    char text[64];
+} row_name;
+
+static row_name name_of(int ordinal, const char *what)
+{
+    row_name name;
+    (void)text_format(name.text, sizeof name.text, "cuda:%d%s", ordinal, what);
+    return name;
+}
+
+static ring_status describe(report *r, const cuda_driver *api, int ordinal)
+{
+    CUdevice device;
+    char name[128], place[32];
+    int major = 0, minor = 0;
+    size_t memory;
+    RING_TRY(cuda_check(api->device_get(&device, ordinal), "finding the GPU"));
+    RING_TRY(cuda_check(api->device_get_name(name, sizeof name, device), "asking its name"));
+    RING_TRY(cuda_check(api->device_get_pci_bus_id(place, sizeof place, device),
+                        "finding it on the PCI bus"));
+    RING_TRY(cuda_check(api->device_total_memory(&memory, device), "asking its memory"));
+    RING_TRY(
+        cuda_check(api->device_get_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                             device),
+                   "asking its compute capability"));
+    RING_TRY(
+        cuda_check(api->device_get_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                                             device),
+                   "asking its compute capability"));
+    for (char *c = place; *c != '\0'; c++)
+        *c = (char)tolower((unsigned char)*c); /* as /sys writes it */
+    report_text(r, SECTION, name_of(ordinal, "").text, "%s, compute capability %d.%d, PCI %s", name,
+                major, minor, place);
+    report_bytes(r, SECTION, name_of(ordinal, " memory").text, (double)memory);
+    return RING_OK;
+}
+
+static void report_use(report *r, int ordinal, ring_status status)
+{
+    const row_name name = name_of(ordinal, " used");
+    if (status == RING_OK) {
+        report_text(r, SECTION, name.text, "yes");
+        return;
+    }
+    report_text(r, SECTION, name.text, "no: %s", fail_text());
+    report_judge(r, VERDICT_WARN, "calls on its memory are not possible");
+}
+
+static void gather_one(report *r, const cuda_driver *api, int ordinal)
+{
+    cuda_device *opened = NULL;
+    ring_status status = describe(r, api, ordinal);
+    if (status == RING_OK) {
+        report_text(r, SECTION, name_of(ordinal, " kernels").text, "%s",
+                    cuda_image("fold") != NULL ? "built in" : "none in this libring");
+        status = cuda_device_open(ordinal, "", &opened);
+    }
+    report_use(r, ordinal, status);
+    cuda_device_close(opened);
+}
+
+/* ---- Between them ---- */
+
+static const char *reaches(const cuda_driver *api, int from, int to)
+{
+    CUdevice device, peer;
+    int can = 0;
+    if (from == to)
+        return "-";
+    if (api->device_get(&device, from) != CUDA_SUCCESS ||
+        api->device_get(&peer, to) != CUDA_SUCCESS ||
+        api->device_can_access_peer(&can, device, peer) != CUDA_SUCCESS)
+        return "?";
+    return can != 0 ? "yes" : "no";
+}
+
+/* A row of the matrix; cells that have no room any more are left out. */
+static void gather_peers(report *r, const cuda_driver *api, int count, int from)
+{
+    char cells[512] = "";
+    size_t used = 0;
+    for (int to = 0; to < count; to++) {
+        const row_name head = name_of(to, "");
+        if (!text_format(cells + used, sizeof cells - used, "%-8s",
+                         from < 0 ? head.text : reaches(api, from, to)))
+            break;
+        used = strlen(cells);
+    }
+    while (used > 0 && cells[used - 1] == ' ')
+        cells[--used] = '\0';
+    report_text(r, SECTION, from < 0 ? "peer access to" : name_of(from, " reaches").text, "%s",
+                cells);
+}
+
+/* ---- All ---- */
+
+static bool has_gpu_of_nvidia(void)
+{
+    topo_device devices[TOPO_DEVICES];
+    const size_t count = min_size(topo_gpus(devices), TOPO_DEVICES);
+    size_t i = 0;
+    while (i < count && strcmp(devices[i].state, "NVIDIA") != 0)
+        i++;
+    return i < count;
+}
+
+static ring_status count_gpus(const cuda_driver **api, int *count, int *version)
+{
+    *api = cuda_driver_load();
+    if (*api == NULL)
+        return RING_ERR_UNSUPPORTED;
+    RING_TRY(cuda_check((*api)->driver_version(version), "asking the driver's version"));
+    return cuda_check((*api)->device_count(count), "counting GPUs");
+}
+
+void gather_gpus(report *r)
+{
+    const cuda_driver *api;
+    int count = 0, version = 0;
+    if (count_gpus(&api, &count, &version) != RING_OK) {
+        report_text(r, SECTION, "devices", "none (%s)", fail_text());
+        if (has_gpu_of_nvidia())
+            report_judge(r, VERDICT_WARN,
+                         "there are GPUs of NVIDIA; 'ringinfo doctor' looks at their driver");
+        return;
+    }
+    report_text(r, SECTION, "devices", "%d, by a driver of CUDA %d.%d", count, version / 1000,
+                version % 1000 / 10);
+    for (int i = 0; i < count; i++)
+        gather_one(r, api, i);
+    for (int from = -1; count > 1 && from < count; from++)
+        gather_peers(r, api, count, from);
+}
