@@ -4,7 +4,7 @@
  * communicators of 1 to 8 ranks, for one transport and one algorithm a run. See sweep.h.
  *
  *     sweep --transport shm --algo ring [--mode sample|pairwise|full] [--ranks 2,4]
- *           [--memory plain|registered|far] [--hosts 2] [--reproducible]
+ *           [--memory plain|registered|far|cuda] [--hosts 2] [--reproducible]
  */
 #include "sweep.h"
 #include "args.h"
@@ -63,6 +63,8 @@ static int sweep_rank(int rank, int ranks, harness_board *board, void *arg)
     const sweep_options *options = arg;
     ring_comm *comm;
     pretended_host_set(rank % options->target.hosts);
+    if (options->target.memory == SWEEP_CUDA)
+        sweep_use_gpu(rank % options->target.devices);
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const int failed = run_cases(options, rank, ranks, comm) != 0 ||
                        run_repeated(rank, ranks, comm, board) != 0;
@@ -94,7 +96,7 @@ static void take_memory(const args_given *given)
 }
 
 static const char *const modes[] = {"sample", "pairwise", "full", NULL};
-static const char *const memories[] = {"plain", "registered", "far", NULL};
+static const char *const memories[] = {"plain", "registered", "far", "cuda", NULL};
 
 #define AT(member) ARGS_AT(sweep_options, member)
 static const args_row rows[] = {
@@ -106,10 +108,17 @@ static const args_row rows[] = {
      AT(target.reproducible)},
     {"mode", 'm', "MODE", "sample (drawn by RING_TEST_SEED), pairwise (default), full", args_name,
      AT(mode), .names = modes},
-    {"memory", 'M', "KIND", "of buffers that are not shared: plain (default), registered, far",
-     take_memory, AT(target.memory), .names = memories},
+    {"memory", 'M', "KIND",
+     "of buffers that are not shared: plain (default), registered, far, cuda", take_memory,
+     AT(target.memory), .names = memories},
     {"hosts", 'H', "N", "pretended, on which ranks are in turn; over tcp between them", args_whole,
      AT(target.hosts), .least = 1, .most = HARNESS_MAX_RANKS},
+    {"stream", 's', NULL, "calls behind a stream of the GPU, which GPUs run themselves", args_flag,
+     AT(target.stream)},
+    {"by-host", 'b', NULL, "or the host, since several processes share a GPU", args_flag,
+     AT(target.by_host)},
+    {"devices", 'd', "N", "GPUs that ranks use in turn", args_whole, AT(target.devices), .least = 1,
+     .most = HARNESS_MAX_RANKS},
     {"ranks", 'r', "LIST", "default 1,2,3,4,5,7,8", .take = take_ranks},
     {0},
 };
@@ -139,7 +148,7 @@ int main(int argc, char **argv)
 {
     static const args_program sweep = {"sweep", rows, NULL, "Sweeps collectives against oracles.",
                                        .take = NULL};
-    sweep_options options = {.target = {.transport = "loop", .hosts = 1},
+    sweep_options options = {.target = {.transport = "loop", .hosts = 1, .devices = 1},
                              .mode = SWEEP_PAIRWISE,
                              .ranks = {1, 2, 3, 4, 5, 7, 8},
                              .rank_count = 7};
@@ -149,6 +158,9 @@ int main(int argc, char **argv)
         options.target.algorithm = options.target.reproducible ? "" : "ring";
     setenv("RING_ALGO", options.target.algorithm, 1);
     setenv("RING_REPRODUCIBLE", options.target.reproducible ? "1" : "0", 1);
+    if (options.target.memory == SWEEP_CUDA &&
+        harness_kind_of(options.target.transport) == HARNESS_THREADS)
+        sweep_start_gpu();
     options.cases = sweep_list(options.mode, options.ranks, options.rank_count);
     printf("%zu cases\n", options.cases.count);
     int failed = 0;

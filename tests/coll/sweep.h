@@ -43,7 +43,8 @@ typedef enum sweep_mode { SWEEP_SAMPLE, SWEEP_PAIRWISE, SWEEP_FULL } sweep_mode;
 typedef enum sweep_memory {
     SWEEP_PLAIN,
     SWEEP_REGISTERED,
-    SWEEP_FAR, /* only in a program that is linked with tests/doubles */
+    SWEEP_FAR,  /* only in a program that is linked with tests/doubles */
+    SWEEP_CUDA, /* of a GPU, over the double of its driver; likewise */
     SWEEP_MEMORIES
 } sweep_memory;
 
@@ -52,7 +53,10 @@ typedef struct sweep_target {
     const char *transport, *algorithm; /* "": any */
     bool reproducible;                 /* combined in the order of ranks */
     sweep_memory memory;
-    int hosts; /* that ranks are on, in turn; between them calls go over tcp */
+    int hosts;    /* that ranks are on, in turn; between them calls go over tcp */
+    bool stream;  /* behind a stream of the GPU                              */
+    bool by_host; /* which the host drives: GPUs cannot                      */
+    int devices;  /* that ranks use in turn                                  */
 } sweep_target;
 
 /** A buffer with guards before and behind. `at` is what calls are given, `view` where it is read
@@ -70,8 +74,20 @@ bool guarded_intact(const guarded *g);
 /** From the view to where the call finds it, and back. */
 void guarded_push(const guarded *g);
 void guarded_pull(const guarded *g);
+/** @return true if the host cannot touch such memory. */
+static inline bool sweep_is_far(sweep_memory memory)
+{
+    return memory == SWEEP_FAR || memory == SWEEP_CUDA;
+}
 /** @return false: this program has no far memory. */
 bool sweep_has_far(void);
+/** Starts the double's GPU process, which is forked: before there are threads. */
+void sweep_start_gpu(void);
+/** The calling thread uses the GPU from now on. */
+void sweep_use_gpu(int device);
+/** A stream of it, and the end of all that was asked of that. */
+void *sweep_stream_new(void);
+void sweep_stream_end(void *stream);
 
 bool sweep_reduces(sweep_kind kind);
 /** Of the ranks up to one's own, or before it. */

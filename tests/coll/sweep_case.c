@@ -111,11 +111,12 @@ static void discard(trial *t)
     guarded_free(&t->src);
 }
 
-static ring_status call_it(const trial *t, ring_comm *comm)
+static ring_status call_it(const trial *t, ring_comm *comm, void *stream)
 {
     const sweep_case *c = t->c;
     const double factor = oracle_factor(&t->oracle, t->rank);
     ring_call call = RING_CALL_INIT;
+    call.stream = stream;
     call.scale = sweep_reduces(c->kind) && c->op == RING_PREMUL_SUM ? &factor : NULL;
     const void *src = t->src.at + t->src_skip;
     void *dst = t->dst.at + t->dst_skip;
@@ -236,6 +237,28 @@ static const char *judge(trial *t, const sweep_target *target, const ring_comm_i
     return NULL;
 }
 
+/* A call that GPUs run moves nothing by the host. */
+static bool was_driven_right(const trial *t, const sweep_target *target, uint64_t sent)
+{
+    const bool on_device = target->stream && !target->by_host && !t->c->shared && t->c->ranks > 1;
+    return !on_device || sent == 0;
+}
+
+/* @param[out] info  of the call, as to messages. */
+static ring_status run_trial(const trial *t, const sweep_target *target, ring_comm *comm,
+                             ring_comm_info *info)
+{
+    void *stream = target->stream ? sweep_stream_new() : NULL;
+    ring_comm_get_info(comm, info);
+    const uint64_t before = info->messages_sent;
+    ring_status status = call_it(t, comm, stream);
+    if (stream != NULL)
+        sweep_stream_end(stream);
+    ring_comm_get_info(comm, info);
+    info->messages_sent -= before;
+    return status == RING_OK && stream != NULL ? ring_comm_status(comm) : status;
+}
+
 static void report(const trial *t, const ring_comm_info *info, const char *wrong)
 {
     const sweep_case *c = t->c;
@@ -250,14 +273,19 @@ int sweep_run(const sweep_case *given, const sweep_target *target, int rank, rin
 {
     sweep_case of_far = *given; /* where nothing multiplies */
     of_far.op = given->op == RING_PREMUL_SUM ? RING_SUM : given->op;
-    const sweep_case *c = target->memory == SWEEP_FAR ? &of_far : given;
+    const sweep_case *c = sweep_is_far(target->memory) ? &of_far : given;
     trial t = prepare(c, target->memory, rank);
     ring_comm_info info = {.size = sizeof info};
-    const ring_status status = call_it(&t, comm);
-    ring_comm_get_info(comm, &info);
+    if (target->stream) /* cuMemFree waits for the streams of all ranks that share the GPU */
+        (void)ring_barrier(comm, NULL);
+    const ring_status status = run_trial(&t, target, comm, &info);
     guarded_pull(&t.src);
     guarded_pull(&t.dst);
+    if (target->stream)
+        (void)ring_barrier(comm, NULL);
     const char *wrong = status == RING_OK ? judge(&t, target, &info) : ring_last_error(comm);
+    if (wrong == NULL && !was_driven_right(&t, target, info.messages_sent))
+        wrong = "was driven by the host";
     if (wrong != NULL)
         report(&t, &info, wrong);
     discard(&t);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -180,6 +181,77 @@ static void test_memory_of_two_accelerators_is_refused(void **state)
     run(2, wrong_memory);
 }
 
+/* ---- Memory that nobody registered --------------------------------------------- */
+
+enum { FOUND = 70001 };
+
+/* Sums @p count elements from the @p first one on of an allocation there. */
+static int sum_found(int rank, int ranks, ring_comm *comm, float *memory, size_t first)
+{
+    const size_t count = FOUND - first;
+    float *host = malloc(FOUND * sizeof *host);
+    EXPECT(host != NULL, "no memory");
+    for (size_t i = 0; i < FOUND; i++)
+        host[i] = (float)(i % 1000 + (size_t)rank);
+    far_write(memory, host, FOUND * sizeof *host);
+    EXPECT_OK(
+        ring_all_reduce(memory + first, memory + first, count, RING_FLOAT32, RING_SUM, comm, NULL));
+    far_read(host, memory, FOUND * sizeof *host);
+    for (size_t i = 0; i < FOUND; i++) {
+        const size_t mine = i % 1000 + (size_t)rank;
+        const size_t all = i % 1000 * (size_t)ranks + (size_t)(ranks * (ranks - 1) / 2);
+        EXPECT(host[i] == (float)(i < first ? mine : all), "element %zu: %g", i, (double)host[i]);
+    }
+    free(host);
+    return 0;
+}
+
+/* The host's memory where the accelerator's was. */
+static int sum_in_its_place(int rank, int ranks, ring_comm *comm, void *at, size_t bytes)
+{
+    float *x = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                    0);
+    EXPECT(x == at, "no memory");
+    x[FOUND - 1] = (float)rank;
+    EXPECT_OK(ring_all_reduce(x, x, FOUND, RING_FLOAT32, RING_SUM, comm, NULL));
+    EXPECT(x[FOUND - 1] == (float)(ranks * (ranks - 1) / 2), "%g", (double)x[FOUND - 1]);
+    EXPECT(mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at,
+           "not reserved again");
+    return 0;
+}
+
+static int found(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { BYTES = FOUND * sizeof(float), ROUNDS_FOUND = 3 };
+    ring_comm *comm;
+    (void)arg;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    float *memory = far_alloc_unknown(BYTES, NULL);
+    for (int round = 0; round < ROUNDS_FOUND; round++) {
+        EXPECT(sum_found(rank, ranks, comm, memory, 0) == 0, "round %d", round);
+        EXPECT(sum_found(rank, ranks, comm, memory, 12345) == 0, "round %d", round);
+        far_free_unknown(memory);
+        EXPECT(sum_in_its_place(rank, ranks, comm, memory, BYTES) == 0, "round %d", round);
+        EXPECT(far_alloc_unknown(BYTES - 4096 * (size_t)round, memory) == memory, "elsewhere");
+        EXPECT(ring_all_reduce(memory, memory, 2 * BYTES, RING_FLOAT32, RING_SUM, comm, NULL) ==
+                   RING_ERR_ARGUMENT,
+               "a buffer that ends outside of its allocation");
+        far_free_unknown(memory);
+        (void)far_alloc_unknown(BYTES, memory);
+    }
+    EXPECT_OK(ring_barrier(comm, NULL));
+    ring_comm_destroy(comm);
+    far_free_unknown(memory);
+    return 0;
+}
+
+static void test_memory_that_nobody_registered_is_recognised(void **state)
+{
+    (void)state;
+    run(1, found);
+    run(3, found);
+}
+
 /* ---- Streams ------------------------------------------------------------------- */
 
 enum { ROUNDS = 20, COUNT = 30011 };
@@ -324,6 +396,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_far_memory_is_sent_and_received),
         cmocka_unit_test(test_a_buffer_may_be_registered_in_part),
         cmocka_unit_test(test_memory_of_two_accelerators_is_refused),
+        cmocka_unit_test(test_memory_that_nobody_registered_is_recognised),
         cmocka_unit_test(test_calls_take_their_turn_in_a_stream),
         cmocka_unit_test(test_nothing_is_written_after_the_end),
     };

@@ -40,7 +40,7 @@ def run(command, files):
 
 
 def format_command(tree, _):
-    files = [str(path) for path in sources(tree) if path.suffix in {".c", ".cpp", ".h"}]
+    files = [str(path) for path in sources(tree) if path.suffix in {".c", ".cpp", ".cu", ".h"}]
     return ["clang-format", "--dry-run", "-Werror"], files
 
 

@@ -18,7 +18,7 @@ ROOMS = ["libring", "transport", "kernels", "train", "perf", "tests", "docs/exam
 # Beside hidden files and build folders.
 TOP = {"CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "check",
        "demo", "docs", "kernels", "libring", "perf", "tests", "train", "transport"}
-SOURCES = {".c", ".h", ".py", ".sh"}
+SOURCES = {".c", ".cu", ".h", ".py", ".sh"}
 COLUMNS = 100  # in shell scripts commands may be longer
 # Included once for each use, or data that a program wrote.
 NO_GUARD = {"behaviours.h", "broken_targets.h", "cast.h", "fold.h", "fold_type.h",

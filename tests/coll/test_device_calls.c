@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Calls behind streams that GPUs run themselves: order, groups, graphs, and how they end where a
+ * rank is late, gone, or in another call. Over the double of NVIDIA's driver.
+ * Usage: test_coll_device_calls shared|own|processes: threads that share a GPU, threads with one
+ * each, or processes with one each */
+#include "harness.h"
+
+#include "cuda_table.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { REPLAYS = 100 };
+#else
+enum { REPLAYS = 1000 };
+#endif
+enum { COUNT = 5003, ROUNDS = 12 };
+
+static bool shares, forks;
+static cuda_table cu;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+#define EXPECT_CUDA(result) EXPECT((result) == CUDA_SUCCESS, "a call of CUDA failed")
+
+static void load_driver(void)
+{
+    cu = cuda_functions();
+}
+
+static void run(int ranks, harness_body body)
+{
+    const harness_kind kind = forks ? HARNESS_PROCESSES : HARNESS_THREADS;
+    assert_int_equal(harness_run(kind, ranks, body, NULL, NULL), 0);
+}
+
+/* ---- A rank ------------------------------------------------------------------------------- */
+
+typedef struct player {
+    int rank, ranks;
+    ring_comm *comm;
+    CUstream stream, other;
+    CUdeviceptr src, dst; /* COUNT int32 */
+    int32_t host[COUNT];
+} player;
+
+static int sit_down(player *p, int rank, int ranks, harness_board *board)
+{
+    CUcontext context;
+    *p = (player){.rank = rank, .ranks = ranks};
+    pthread_once(&once, load_driver);
+    EXPECT_CUDA(cu.init(0));
+    EXPECT_CUDA(cu.primary_retain(&context, shares ? 0 : rank));
+    EXPECT_CUDA(cu.set_current(context));
+    EXPECT_OK(harness_join(rank, ranks, board, &p->comm));
+    EXPECT_CUDA(cu.stream_create(&p->stream, CU_STREAM_NON_BLOCKING, 0));
+    EXPECT_CUDA(cu.stream_create(&p->other, CU_STREAM_NON_BLOCKING, 0));
+    EXPECT_CUDA(cu.mem_alloc(&p->src, sizeof p->host));
+    EXPECT_CUDA(cu.mem_alloc(&p->dst, sizeof p->host));
+    EXPECT_OK(ring_barrier(p->comm, NULL));
+    return 0;
+}
+
+/* What frees memory of the device waits for the streams of all ranks. */
+static int leave(player *p)
+{
+    if (ring_comm_status(p->comm) == RING_OK)
+        EXPECT_OK(ring_barrier(p->comm, NULL));
+    EXPECT_CUDA(cu.stream_synchronize(p->stream));
+    EXPECT_CUDA(cu.stream_synchronize(p->other));
+    ring_comm_destroy(p->comm);
+    EXPECT_CUDA(cu.stream_destroy(p->stream));
+    EXPECT_CUDA(cu.stream_destroy(p->other));
+    return 0;
+}
+
+static int32_t element(int rank, int round, int i)
+{
+    return i % 1000 + rank * 7 + round * 3;
+}
+
+static int32_t sum_of(const player *p, int round, int i)
+{
+    int32_t sum = 0;
+    for (int r = 0; r < p->ranks; r++)
+        sum += element(r, round, i);
+    return sum;
+}
+
+/* The stream brings what the rank gives in a round, and poisons where the result comes. */
+static int give(player *p, CUstream stream, int round)
+{
+    for (int i = 0; i < COUNT; i++)
+        p->host[i] = element(p->rank, round, i);
+    EXPECT_CUDA(cu.copy_to_device_async(p->src, p->host, sizeof p->host, stream));
+    EXPECT_CUDA(cu.stream_synchronize(stream)); /* the host's copy is written again */
+    EXPECT_CUDA(cu.set_bytes_async(p->dst, 0xa5, sizeof p->host, stream));
+    return 0;
+}
+
+static ring_status sum(player *p, CUstream stream, const ring_call *options)
+{
+    ring_call call = options != NULL ? *options : (ring_call)RING_CALL_INIT;
+    call.stream = stream;
+    return ring_all_reduce((void *)(uintptr_t)p->src, (void *)(uintptr_t)p->dst, COUNT, RING_INT32,
+                           RING_SUM, p->comm, &call);
+}
+
+static int expect_sum(player *p, CUstream stream, int round)
+{
+    EXPECT_CUDA(cu.copy_to_host_async(p->host, p->dst, sizeof p->host, stream));
+    EXPECT_CUDA(cu.stream_synchronize(stream));
+    for (int i = 0; i < COUNT; i++)
+        EXPECT(p->host[i] == sum_of(p, round, i), "rank %d, round %d, element %d: %d, not %d",
+               p->rank, round, i, p->host[i], sum_of(p, round, i));
+    return 0;
+}
+
+static uint64_t messages_of(const player *p)
+{
+    ring_comm_info info = {.size = sizeof info};
+    return ring_comm_get_info(p->comm, &info) == RING_OK ? info.messages_sent : 0;
+}
+
+/* ---- Calls -------------------------------------------------------------------------------- */
+
+static int in_turn(int rank, int ranks, harness_board *board, void *arg)
+{
+    player p;
+    (void)arg;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    const uint64_t before = messages_of(&p);
+    for (int round = 0; round < ROUNDS; round++) {
+        CUstream stream = round % 2 == 0 ? p.stream : p.other;
+        EXPECT(give(&p, stream, round) == 0, "rank %d", rank);
+        EXPECT_OK(sum(&p, stream, NULL));
+        EXPECT(expect_sum(&p, stream, round) == 0, "rank %d", rank);
+    }
+    EXPECT(messages_of(&p) == before, "the host has moved messages");
+    EXPECT_OK(ring_comm_status(p.comm));
+    return leave(&p);
+}
+
+/* One buffer through many calls in two streams, which nobody orders but the communicator. */
+static int in_two_streams(int rank, int ranks, harness_board *board, void *arg)
+{
+    player p;
+    (void)arg;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    EXPECT(give(&p, p.stream, 0) == 0, "rank %d", rank);
+    for (int i = 0; i < 2 * ROUNDS; i++)
+        EXPECT_OK(sum(&p, (i / 2) % 2 == 0 ? p.stream : p.other, NULL));
+    EXPECT_CUDA(cu.stream_synchronize(p.other));
+    EXPECT(expect_sum(&p, p.stream, 0) == 0, "rank %d", rank);
+    return leave(&p);
+}
+
+static void count_done(void *context, ring_status status)
+{
+    atomic_fetch_add((_Atomic int *)context, status == RING_OK ? 1 : 100);
+}
+
+static int in_groups(int rank, int ranks, harness_board *board, void *arg)
+{
+    player p;
+    ring_work *work;
+    _Atomic int done = 0;
+    (void)arg;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    EXPECT(give(&p, p.stream, 5) == 0, "rank %d", rank);
+    ring_call call = RING_CALL_INIT, counted = RING_CALL_INIT;
+    call.work = &work;
+    counted.on_done = count_done;
+    counted.context = &done;
+    EXPECT_OK(ring_group_start());
+    EXPECT_OK(sum(&p, p.stream, &counted));
+    EXPECT_OK(sum(&p, p.stream, &call));
+    EXPECT_OK(ring_group_end());
+    EXPECT_OK(ring_wait(&work));
+    EXPECT(expect_sum(&p, p.stream, 5) == 0, "rank %d", rank);
+    for (int i = 0; atomic_load(&done) == 0 && i < 10000; i++)
+        usleep(1000);
+    EXPECT(atomic_load(&done) == 1, "%d", atomic_load(&done));
+    return leave(&p);
+}
+
+static void test_calls_run_in_their_order(void **state)
+{
+    (void)state;
+    run(2, in_turn);
+    run(3, in_two_streams);
+    run(2, in_groups);
+}
+
+/* ---- Graphs ------------------------------------------------------------------------------- */
+
+static int replay(player *p, CUgraphExec exec)
+{
+    for (int i = 0; i < (shares ? REPLAYS / 10 : REPLAYS); i++) { /* shared: the host drives them */
+        if (i % 200 == 0)
+            EXPECT(give(p, p->stream, i) == 0, "rank %d", p->rank);
+        EXPECT_CUDA(cu.graph_launch(exec, p->stream));
+        if (i % 200 == 0)
+            EXPECT(expect_sum(p, p->stream, i) == 0, "rank %d", p->rank);
+        if (i % 20 == 0) /* the double has one room for what all streams are to do */
+            EXPECT_CUDA(cu.stream_synchronize(p->stream));
+    }
+    EXPECT_CUDA(cu.stream_synchronize(p->stream));
+    return 0;
+}
+
+static int captured(int rank, int ranks, harness_board *board, void *arg)
+{
+    player p;
+    CUgraph graph;
+    CUgraphExec exec;
+    (void)arg;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    EXPECT_CUDA(cu.begin_capture(p.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    const ring_status status = sum(&p, p.stream, NULL);
+    EXPECT_CUDA(cu.end_capture(p.stream, &graph));
+    EXPECT_OK(status);
+    EXPECT_CUDA(cu.graph_instantiate(&exec, graph, 0));
+    EXPECT_CUDA(cu.graph_destroy(graph));
+    EXPECT(replay(&p, exec) == 0, "rank %d", rank);
+    EXPECT(give(&p, p.stream, 3) == 0, "rank %d", rank); /* calls and replays mix */
+    EXPECT_OK(sum(&p, p.stream, NULL));
+    EXPECT(expect_sum(&p, p.stream, 3) == 0, "rank %d", rank);
+    EXPECT_OK(ring_barrier(p.comm, NULL));
+    ring_comm_destroy(p.comm);
+    EXPECT_CUDA(cu.graph_launch(exec, p.stream)); /* does nothing */
+    EXPECT_CUDA(cu.stream_synchronize(p.stream));
+    EXPECT_CUDA(cu.graph_exec_destroy(exec));
+    return 0;
+}
+
+static void test_graphs_replay_calls(void **state)
+{
+    (void)state;
+    run(2, captured);
+}
+
+/* ---- How calls fail ----------------------------------------------------------------------- */
+
+/* The stream goes on, and the communicator says why. */
+static int expect_failure(player *p, ring_status status, const char *text)
+{
+    const double since = harness_now();
+    EXPECT_CUDA(cu.stream_synchronize(p->stream));
+    while (ring_comm_status(p->comm) == RING_OK && harness_is_prompt(since))
+        usleep(1000);
+    EXPECT(ring_comm_status(p->comm) == status, "%d: %s", (int)ring_comm_status(p->comm),
+           ring_last_error(p->comm));
+    EXPECT(sum(p, p->stream, NULL) == status, "a call after the end");
+    EXPECT(strstr(ring_last_error(p->comm), text) != NULL, "%s", ring_last_error(p->comm));
+    return 0;
+}
+
+/* Rank 0 alone makes a call. */
+static int late_rank(int rank, int ranks, harness_board *board, void *arg)
+{
+    player p;
+    ring_call call = RING_CALL_INIT;
+    (void)arg;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    call.timeout = 0.3;
+    if (rank == 0)
+        EXPECT_OK(sum(&p, p.stream, &call));
+    EXPECT(expect_failure(&p, RING_ERR_TIMEOUT, "not finished before its deadline") == 0, "rank %d",
+           rank);
+    return leave(&p);
+}
+
+static int aborted(int rank, int ranks, harness_board *board, void *arg)
+{
+    player p;
+    (void)arg;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    if (rank == 0)
+        EXPECT_OK(sum(&p, p.stream, NULL));
+    atomic_fetch_add(&board->counters[0], rank == 0);
+    EXPECT(harness_await(board, 0, 1), "rank 0 is late");
+    if (rank == 1)
+        EXPECT_OK(ring_comm_abort(p.comm, "enough"));
+    EXPECT(expect_failure(&p, RING_ERR_ABORTED, "enough") == 0, "rank %d", rank);
+    return leave(&p);
+}
+
+static int other_counts(int rank, int ranks, harness_board *board, void *arg)
+{
+    player p;
+    ring_call call = RING_CALL_INIT;
+    (void)arg;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    call.stream = p.stream;
+    const size_t count = rank == 0 ? 100 : 200;
+    const ring_status status = ring_all_reduce((void *)(uintptr_t)p.src, (void *)(uintptr_t)p.dst,
+                                               count, RING_INT32, RING_SUM, p.comm, &call);
+    EXPECT(status == RING_OK || status == RING_ERR_MISMATCH, "%d", (int)status);
+    EXPECT(expect_failure(&p, RING_ERR_MISMATCH, "count 200") == 0, "rank %d", rank);
+    return leave(&p);
+}
+
+static int destroyed(int rank, int ranks, harness_board *board, void *arg)
+{
+    player p;
+    (void)arg;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    atomic_fetch_add(&board->counters[0], 1);
+    EXPECT(harness_await(board, 0, ranks), "a rank is late");
+    if (rank == 0)
+        EXPECT_OK(sum(&p, p.stream, NULL));
+    ring_comm_destroy(p.comm);
+    EXPECT_CUDA(cu.stream_synchronize(p.stream));
+    return 0;
+}
+
+static void test_failures_end_streams(void **state)
+{
+    (void)state;
+    run(2, late_rank);
+    run(2, aborted);
+    run(2, other_counts);
+    run(2, destroyed);
+}
+
+static int lost_rank(int rank, int ranks, harness_board *board, void *arg)
+{
+    player p;
+    (void)arg;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    if (rank == 1) {
+        (void)harness_await(board, 0, 1);
+        raise(SIGKILL);
+    }
+    EXPECT_OK(sum(&p, p.stream, NULL));
+    atomic_store(&board->counters[0], 1);
+    EXPECT(expect_failure(&p, RING_ERR_PEER, "rank 1") == 0, "rank %d", rank);
+    return leave(&p);
+}
+
+static void test_a_lost_rank_ends_streams(void **state)
+{
+    (void)state;
+    if (!forks)
+        skip();
+    assert_int_equal(harness_run(HARNESS_PROCESSES, 2, lost_rank, NULL, NULL), 1);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_calls_run_in_their_order),
+        cmocka_unit_test(test_graphs_replay_calls),
+        cmocka_unit_test(test_failures_end_streams),
+        cmocka_unit_test(test_a_lost_rank_ends_streams),
+    };
+    if (argc != 2)
+        return 2;
+    shares = strcmp(argv[1], "shared") == 0;
+    forks = strcmp(argv[1], "processes") == 0;
+    setenv("RING_TRANSPORT", forks ? "shm" : "loop", 1);
+    if (!forks) { /* the GPU process is forked, so before there are threads */
+        pthread_once(&once, load_driver);
+        (void)cu.init(0);
+    }
+    return cmocka_run_group_tests_name("coll.device_calls", tests, NULL, NULL);
+}

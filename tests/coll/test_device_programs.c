@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Programs run by the kernel for GPUs, over the emulation: all ranks of a call in one launch, a
+ * block for each lane of each rank. Usage: test_coll_device_programs ALGORITHM */
+#include "device_ranks.h"
+
+#include "emulated_kernel.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const algo *algorithm;
+
+static bool serves(plan_collective collective, int ranks)
+{
+    const plan_world world = {.ranks = ranks, .hosts = 1};
+    return algo_serves(algorithm, collective, &world);
+}
+
+static device_case case_of(plan_collective collective, int ranks, size_t count, uint32_t lanes)
+{
+    return (device_case){.algorithm = algorithm,
+                         .collective = collective,
+                         .ranks = ranks,
+                         .root = ranks / 2,
+                         .count = collective == PLAN_BARRIER ? 0 : count,
+                         .dtype = RING_INT32,
+                         .op = RING_SUM,
+                         .lanes = lanes};
+}
+
+/* A few calls one behind the other, with other values each. */
+static void run_calls(const device_case *c, int calls)
+{
+    device_ranks *all = device_ranks_new(c);
+    for (int call = 0; call < calls; call++) {
+        device_ranks_fill(all, call);
+        assert_true(device_ranks_launch(all));
+        device_ranks_expect(all, call);
+    }
+    device_ranks_free(all);
+}
+
+/* ---- What collectives give ----------------------------------------------------------------- */
+
+static void test_every_collective(void **state)
+{
+    static const size_t counts[] = {0, 1, 5, 67, 1000, 9001};
+    (void)state;
+    for (int ranks = 2; ranks <= DEVICE_MOST_RANKS; ranks++)
+        for (plan_collective k = 0; k <= PLAN_BARRIER; k++)
+            for (uint32_t i = 0; serves(k, ranks) && i < sizeof counts / sizeof *counts; i++) {
+                device_case c = case_of(k, ranks, counts[i], i % 3 + 1);
+                c.in_place = (i + (uint32_t)ranks) % 2 == 0;
+                run_calls(&c, 2);
+            }
+}
+
+/* Some peers are in another process: what goes there is carried. */
+static void test_every_collective_apart(void **state)
+{
+    static const size_t counts[] = {1, 67, 20001};
+    (void)state;
+    for (int ranks = 2; ranks <= DEVICE_MOST_RANKS; ranks += ranks < 4 ? 1 : 2)
+        for (plan_collective k = 0; k <= PLAN_BARRIER; k++)
+            for (uint32_t i = 0; serves(k, ranks) && i < sizeof counts / sizeof *counts; i++) {
+                device_case c = case_of(k, ranks, counts[i], i % 3 + 1);
+                c.in_place = (i + (uint32_t)ranks) % 2 == 0;
+                c.apart = true;
+                run_calls(&c, 2);
+            }
+}
+
+static void test_every_type_and_averages(void **state)
+{
+    (void)state;
+    for (plan_collective k = 0; k < PLAN_BARRIER; k++)
+        for (ring_dtype dtype = 0; serves(k, 4) && dtype < RING_DTYPE_COUNT; dtype++) {
+            device_case c = case_of(k, 4, 700, 2);
+            c.dtype = dtype;
+            c.op = plan_facts_of(k)->result == PLAN_SUM ? RING_AVG : RING_SUM;
+            c.apart = dtype % 2 == 0;
+            run_calls(&c, 1);
+        }
+}
+
+/* Words are late, threads run in every order, and the launch is the same each time. */
+static void test_a_thousand_replays(void **state)
+{
+    const plan_collective k = serves(PLAN_ALL_REDUCE, 3) ? PLAN_ALL_REDUCE : PLAN_ALL_GATHER;
+    (void)state;
+    device_case c = case_of(k, 3, 300, 2);
+    device_ranks *all = device_ranks_new(&c);
+    emulated_set_delay(200, 1);
+    for (int call = 0; call < 1000; call++) {
+        emulated_set_order(call % 3, (unsigned)call);
+        device_ranks_fill(all, call);
+        assert_true(device_ranks_launch(all));
+        device_ranks_expect(all, call);
+    }
+    emulated_set_delay(0, 0);
+    emulated_set_order(EMULATED_FORWARD, 0);
+    device_ranks_free(all);
+}
+
+/* ---- How calls fail -------------------------------------------------------------------------- */
+
+static plan_collective exchanged(void)
+{
+    return serves(PLAN_ALL_REDUCE, 4) ? PLAN_ALL_REDUCE : PLAN_ALL_GATHER;
+}
+
+/* A rank that does nothing. */
+static device_ranks *without_rank(int absent)
+{
+    device_case c = case_of(exchanged(), 4, 5000, 2);
+    device_ranks *all = device_ranks_new(&c);
+    device_ranks_fill(all, 0);
+    device_ranks_call(all, absent)->op_count = 0;
+    return all;
+}
+
+static int lanes_that_ended_by(const device_ranks *all, ring_status status)
+{
+    int found = 0;
+    for (int r = 0; r < 4; r++)
+        for (uint32_t lane = 0; lane < device_ranks_lanes(all); lane++)
+            found += device_ranks_verdict(all, r, lane)->status == (uint64_t)status;
+    return found;
+}
+
+static void test_a_deadline_ends_what_waits(void **state)
+{
+    (void)state;
+    device_ranks *all = without_rank(1);
+    for (int r = 0; r < 4; r++)
+        device_ranks_call(all, r)->nanoseconds = 50 * 1000 * 1000;
+    assert_false(device_ranks_launch(all));
+    assert_in_range(lanes_that_ended_by(all, RING_ERR_TIMEOUT), 1, 8);
+    device_ranks_free(all);
+}
+
+static void *end_it(void *all)
+{
+    usleep(20000);
+    device_ranks_abort(all);
+    return NULL;
+}
+
+static void test_an_abort_ends_what_waits(void **state)
+{
+    pthread_t thread;
+    (void)state;
+    device_ranks *all = without_rank(2);
+    assert_int_equal(pthread_create(&thread, NULL, end_it, all), 0);
+    assert_false(device_ranks_launch(all));
+    pthread_join(thread, NULL);
+    assert_in_range(lanes_that_ended_by(all, RING_ERR_ABORTED), 1, 8);
+    device_ranks_free(all);
+}
+
+/* By one of the two at least: the other may have nothing to receive. */
+static void test_another_call_is_seen(void **state)
+{
+    int seen = 0;
+    (void)state;
+    device_case c = case_of(exchanged(), 2, 5000, 1);
+    device_ranks *all = device_ranks_new(&c);
+    device_ranks_fill(all, 0);
+    device_ranks_call(all, 1)->signature = 8;
+    for (int r = 0; r < 2; r++)
+        device_ranks_call(all, r)->nanoseconds = 100 * 1000 * 1000;
+    assert_false(device_ranks_launch(all));
+    for (int r = 0; r < 2; r++) {
+        const device_verdict *v = device_ranks_verdict(all, r, 0);
+        const uint64_t theirs = device_ranks_call(all, 1 - r)->signature;
+        seen += v->status == RING_ERR_MISMATCH && v->their_signature == theirs &&
+                v->peer == (uint64_t)(1 - r);
+    }
+    assert_in_range(seen, 1, 2);
+    device_ranks_free(all);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_collective),
+        cmocka_unit_test(test_every_collective_apart),
+        cmocka_unit_test(test_every_type_and_averages),
+        cmocka_unit_test(test_a_thousand_replays),
+        cmocka_unit_test(test_a_deadline_ends_what_waits),
+        cmocka_unit_test(test_an_abort_ends_what_waits),
+        cmocka_unit_test(test_another_call_is_seen),
+    };
+    algorithm = argc == 2 ? algo_find(argv[1]) : NULL;
+    if (algorithm == NULL)
+        return 2;
+    return cmocka_run_group_tests_name("coll.device_programs", tests, NULL, NULL);
+}
