@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Calls of ranks that share one GPU, on its memory and streams. Usage: gpu_calls MODE RANKS KIND
+ * NUMBER
+ *
+ *     delays     NUMBER calls on two streams and communicators, with random delays of host and
+ * streams graphs     a captured call, replayed NUMBER times latency    the median of NUMBER calls
+ * of 8 bytes, which wait and on a stream bandwidth  the median of 5 calls of NUMBER bytes
+ *
+ * KIND is threads or processes. Every value is checked, in outputs that were poisoned. */
+#include "draw.h"
+#include "gpu_test.h"
+#include "harness.h"
+
+#include <unistd.h>
+
+enum { LANES = 2, BATCH = 32, MOST = 3000, VALUES = 1000, ROUNDS = 5 };
+
+typedef struct options {
+    uint64_t number;
+    const char *mode;
+} options;
+
+static cuda_table cu;
+
+/* ---- A call, and what is asked around it ----------------------------------------------------- */
+
+/* One communicator, its stream, and memory for a call. */
+typedef struct lane {
+    ring_comm *comm;
+    CUstream stream;
+    int32_t *src, *dst; /* of the device, [MOST] */
+    int32_t *seen;      /* pinned, [BATCH * MOST]; several ranks have less under way, each */
+    size_t counts[BATCH];
+    int32_t wants[BATCH];
+    int calls;
+} lane;
+
+static int lane_open(lane *l, ring_comm *comm)
+{
+    void *pinned;
+    *l = (lane){.comm = comm, .stream = gpu_stream_new(&cu)};
+    l->src = gpu_new(&cu, MOST * sizeof *l->src);
+    l->dst = gpu_new(&cu, MOST * sizeof *l->dst);
+    OK(cu.host_alloc(&pinned, BATCH * MOST * sizeof *l->seen, CU_MEMHOSTALLOC_PORTABLE));
+    l->seen = pinned;
+    return 0;
+}
+
+static void lane_close(lane *l)
+{
+    ring_comm_destroy(l->comm);
+    OK(cu.stream_synchronize(l->stream));
+    OK(cu.stream_destroy(l->stream));
+    gpu_free(&cu, l->src);
+    gpu_free(&cu, l->dst);
+    OK(cu.host_free(l->seen));
+}
+
+static int32_t value_of(int rank, int call)
+{
+    return (rank + 1) * (call % VALUES + 1);
+}
+
+static int32_t sum_of(int ranks, int call)
+{
+    return ranks * (ranks + 1) / 2 * (call % VALUES + 1);
+}
+
+/* Poison, the call, and a copy of its result to @p seen. */
+static ring_status ask(const lane *l, size_t count, int32_t *seen)
+{
+    ring_call call = RING_CALL_INIT;
+    call.stream = l->stream;
+    OK(cu.set_bytes_async((uintptr_t)l->dst, 0xa5, count * sizeof *l->dst, l->stream));
+    const ring_status status = ring_all_reduce(l->src, l->dst, count, RING_INT32, RING_SUM, l->comm,
+                                               &call);
+    OK(cu.copy_to_host_async(seen, (uintptr_t)l->dst, count * sizeof *seen, l->stream));
+    return status;
+}
+
+static int expect_all(const int32_t *seen, size_t count, int32_t want, int call)
+{
+    for (size_t i = 0; i < count; i++)
+        EXPECT(seen[i] == want, "element %zu of %zu in call %d: %d, not %d", i, count, call,
+               (int)seen[i], (int)want);
+    return 0;
+}
+
+/* ---- Many calls ------------------------------------------------------------------------------ */
+
+static void sleep_there(void *us)
+{
+    usleep((unsigned)(uintptr_t)us);
+}
+
+/* Of the host or of a stream, now and then; each rank draws its own. */
+static void delay(const lane *l, uint64_t *own)
+{
+    const unsigned us = test_draw(own, 100);
+    const unsigned which = test_draw(own, 16);
+    if (which == 0)
+        usleep(us);
+    if (which == 1)
+        OK(cu.launch_host(l->stream, sleep_there, (void *)(uintptr_t)us));
+}
+
+static int settle(lane *l, int last)
+{
+    OK(cu.stream_synchronize(l->stream));
+    for (int k = 0; k < l->calls; k++)
+        if (expect_all(l->seen + (size_t)k * MOST, l->counts[k], l->wants[k], last) != 0)
+            return 1;
+    l->calls = 0;
+    return 0;
+}
+
+static int delays(int rank, int ranks, lane *lanes, uint64_t number)
+{
+    uint64_t shared = test_seed(), own = test_seed() + (uint64_t)rank + 1;
+    for (int i = 0; i < (int)number; i++) {
+        lane *l = &lanes[test_draw(&shared, LANES)];
+        const size_t count = 1 + test_draw(&shared, test_draw(&shared, 8) == 0 ? MOST : 64);
+        const int k = l->calls++;
+        l->counts[k] = count;
+        l->wants[k] = sum_of(ranks, i);
+        delay(l, &own);
+        OK(cu.set_words_async((uintptr_t)l->src, (unsigned)value_of(rank, i), count, l->stream));
+        EXPECT_OK(ask(l, count, l->seen + (size_t)k * MOST));
+        if (l->calls * ranks >= 2 * BATCH && settle(l, i) != 0)
+            return 1;
+    }
+    return settle(&lanes[0], (int)number) || settle(&lanes[1], (int)number);
+}
+
+/* ---- Graphs -----------------------------------------------------------------------------------
+ */
+
+static int graphs(int rank, int ranks, lane *lanes, uint64_t number)
+{
+    const lane *l = &lanes[0];
+    CUgraph graph;
+    CUgraphExec exec;
+    OK(cu.begin_capture(l->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    EXPECT_OK(ask(l, MOST, l->seen));
+    OK(cu.end_capture(l->stream, &graph));
+    OK(cu.graph_instantiate(&exec, graph, 0));
+    for (int i = 0; i < (int)number; i++) {
+        OK(cu.set_words_async((uintptr_t)l->src, (unsigned)value_of(rank, i), MOST, l->stream));
+        OK(cu.graph_launch(exec, l->stream));
+        OK(cu.stream_synchronize(l->stream));
+        EXPECT(expect_all(l->seen, MOST, sum_of(ranks, i), i) == 0, "replay %d", i);
+    }
+    OK(cu.graph_exec_destroy(exec));
+    OK(cu.graph_destroy(graph));
+    return 0;
+}
+
+/* ---- Times ------------------------------------------------------------------------------------
+ */
+
+static double medians_of(const lane *l, size_t count, uint64_t number, bool on_stream, void *src,
+                         void *dst, ring_status *status)
+{
+    double *each = calloc(number, sizeof *each);
+    ring_call call = RING_CALL_INIT;
+    call.stream = on_stream ? l->stream : NULL;
+    *status = RING_OK;
+    for (uint64_t i = 0; i < number && *status == RING_OK; i++) {
+        const double start = harness_now();
+        *status = ring_all_reduce(src, dst, count, RING_FLOAT32, RING_SUM, l->comm, &call);
+        if (on_stream)
+            OK(cu.stream_synchronize(l->stream));
+        each[i] = harness_now() - start;
+    }
+    const double median = harness_median(each, number);
+    free(each);
+    return median;
+}
+
+static int latency(int rank, const lane *l, uint64_t number)
+{
+    ring_status status;
+    OK(cu.set_words_async((uintptr_t)l->src, 0, MOST, NULL));
+    OK(cu.stream_synchronize(NULL));
+    for (int on_stream = 0; on_stream < 2; on_stream++) {
+        const double median = medians_of(l, 2, number, on_stream != 0, l->src, l->dst, &status);
+        EXPECT_OK(status);
+        if (rank == 0)
+            gpu_row(on_stream != 0 ? "all_reduce of 8 bytes on a stream" : "all_reduce of 8 bytes",
+                    1e6 * median, "us");
+    }
+    return 0;
+}
+
+static int bandwidth(int rank, int ranks, const lane *l, uint64_t bytes)
+{
+    ring_status status;
+    const size_t count = bytes / sizeof(float);
+    const float one = (float)(rank + 1), want = (float)(ranks * (ranks + 1) / 2);
+    unsigned bits;
+    float seen[2];
+    memcpy(&bits, &one, sizeof bits);
+    char *src = gpu_new(&cu, bytes), *dst = gpu_new(&cu, bytes);
+    OK(cu.set_words_async((uintptr_t)src, bits, count, NULL));
+    OK(cu.stream_synchronize(NULL));
+    const double median = medians_of(l, count, ROUNDS, false, src, dst, &status);
+    EXPECT_OK(status);
+    OK(cu.copy((uintptr_t)&seen[0], (uintptr_t)dst, sizeof *seen));
+    OK(cu.copy((uintptr_t)&seen[1], (uintptr_t)(dst + bytes - sizeof *seen), sizeof *seen));
+    EXPECT(seen[0] == want && seen[1] == want, "%g and %g", (double)seen[0], (double)seen[1]);
+    if (rank == 0)
+        gpu_row("all_reduce", median, "s");
+    gpu_free(&cu, src);
+    gpu_free(&cu, dst);
+    return 0;
+}
+
+/* ---- Ranks ------------------------------------------------------------------------------------
+ */
+
+static int run_mode(int rank, int ranks, lane *lanes, const options *o)
+{
+    if (strcmp(o->mode, "delays") == 0)
+        return delays(rank, ranks, lanes, o->number);
+    if (strcmp(o->mode, "graphs") == 0)
+        return graphs(rank, ranks, lanes, o->number);
+    if (strcmp(o->mode, "latency") == 0)
+        return latency(rank, &lanes[0], o->number);
+    if (strcmp(o->mode, "bandwidth") == 0)
+        return bandwidth(rank, ranks, &lanes[0], o->number);
+    EXPECT(false, "there is no mode %s", o->mode);
+}
+
+static int run_rank(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm[LANES];
+    lane lanes[LANES];
+    gpu_use(&cu);
+    EXPECT_OK(harness_join(rank, ranks, board, &comm[0]));
+    for (int i = 0; i < LANES; i++) {
+        if (i > 0)
+            EXPECT_OK(ring_comm_dup(comm[0], &comm[i]));
+        EXPECT(lane_open(&lanes[i], comm[i]) == 0, "memory");
+    }
+    const int failed = run_mode(rank, ranks, lanes, arg);
+    if (failed != 0)
+        return failed;
+    for (int i = 0; i < LANES; i++)
+        lane_close(&lanes[i]);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 5)
+        return 2;
+    options o = {.mode = argv[1], .number = strtoull(argv[4], NULL, 10)};
+    const bool threads = strcmp(argv[3], "threads") == 0;
+    cu = cuda_functions();
+    test_seed();
+    return harness_run(threads ? HARNESS_THREADS : HARNESS_PROCESSES, atoi(argv[2]), run_rank, &o,
+                       NULL) != 0;
+}

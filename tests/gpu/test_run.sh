@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/gpu/run over programs that hang, fail or end well: each is a row, none is left. Finds the
+# driver's double by LD_LIBRARY_PATH.
+set -uo pipefail
+run=$(cd "$(dirname "$0")" && pwd)/run
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "FAILED: $*" >&2; cat "$work/said" >&2; exit 1; }
+
+FAKE_CUDA=no_device python3 "$run" A > "$work/said" 2>&1
+[ $? = 77 ] || fail "the exit status without a GPU"
+grep -qx 'SKIPPED: there is no GPU here.*' "$work/said" && [ "$(wc -l < "$work/said")" = 1 ] ||
+    fail "what is said without a GPU"
+
+mkdir "$work/programs"
+cat > "$work/programs/program" <<'END'
+#!/bin/sh
+case $0 in
+*gpu_sizes) sleep 1000 & echo $! > "$(dirname "$0")/pid"; echo hangs; wait ;;
+*gpu_pack) echo this is why; exit 3 ;;
+*gpu_device) exit 77 ;;
+*gpu_speed) printf 'ROW\tdevice copy, bytes moved\t3000.25\tGB/s\n' ;;
+esac
+END
+chmod +x "$work/programs/program"
+for name in gpu_{calls,cast,device,fold,norm,optimizer,pack,sizes,speed} sweep_doubled; do
+    ln -s program "$work/programs/$name"
+done
+python3 "$run" A --rehearse "$work/programs" --limit 2 --out "$work/out" > "$work/said" 2>&1
+[ $? = 1 ] || fail "the exit status with failures"
+row() { grep -q "$1" "$work/out/results.jsonl" || fail "no row with $1"; }
+row '"folds of all sizes", "value": "FAILED: killed after 2 s".*"good": false.*"note": "hangs"'
+row '"kernels: pack, seed 1", "value": "FAILED (3)".*"note": "this is why"'
+row '"accelerator: it knows its memory", "value": "skipped".*"good": true'
+row '"device copy, bytes moved", "value": 3000.25, "unit": "GB/s"'
+grep -q '| A | device copy, bytes moved | 3000 GB/s |' "$work/out/results.md" || fail "the table"
+grep -q '^State:.[^Z]' "/proc/$(cat "$work/programs/pid")/status" 2> /dev/null &&
+    fail "what hung is still there"
+echo ok
