@@ -18,7 +18,9 @@ void channel_watch(channel *c)
 
 ring_status channel_await(work *w, channel *c, wait_kind kind, uint64_t number)
 {
-    work **at = &c->waiting[kind];
+    work **at = &c->waiting[kind], *last = c->last[kind];
+    if (*at != NULL && last->number <= number) /* the usual one: no walk */
+        at = &last->behind;
     while (*at != NULL && (*at)->number <= number)
         at = &(*at)->behind;
     ring_assert(w->awaits == NULL && !w->finished && c->index == w->index);
@@ -26,6 +28,8 @@ ring_status channel_await(work *w, channel *c, wait_kind kind, uint64_t number)
     ring_assert(kind != WAIT_ROOM || number >= c->sent);
     w->behind = *at;
     *at = w;
+    if (w->behind == NULL)
+        c->last[kind] = w;
     w->awaits = w->suspect = c;
     w->kind = kind;
     w->number = number;

@@ -71,6 +71,7 @@ typedef struct channel {
     uint64_t sends, recvs;            /* LANE_PAIR: calls so far                         */
     posted *posts;                    /* by number                                       */
     struct work *waiting[WAIT_KINDS]; /* by number                                   */
+    struct work *last[WAIT_KINDS];    /* of those, while there are any               */
     bool armed;                       /* somebody sleeps over the link                   */
     bool armed_out;                   /* the latest sleeper wants to send, too           */
     uint64_t armed_at;                /* frames that were received by then               */
