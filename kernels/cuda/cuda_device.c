@@ -3,7 +3,7 @@
 #include "cuda_device.h"
 
 #include "cuda_folds.h"
-#include "cuda_images.h"
+#include "cuda_kernels.h"
 #include "cuda_programs.h"
 #include "cuda_stops.h"
 #include "kernel_args.h"
@@ -12,36 +12,17 @@
 
 /* ---- Kernels ------------------------------------------------------------------------------ */
 
-static ring_status load_folds(const cuda_driver *api, cuda_device *c)
+static ring_status load_folds(cuda_device *c)
 {
     static const char *const names[] = {
 #define ROW(type) "fold_" #type,
         CUDA_FOLD_TYPES(ROW)
 #undef ROW
     };
-    const void *image = cuda_image("fold");
-    if (image == NULL)
-        return fail(RING_ERR_UNSUPPORTED,
-                    "this libring was built without a compiler of GPU kernels "
-                    "(nvcc); see RING_CUDA in docs/devices.md");
-    RING_TRY(cuda_check(api->module_load(&c->module, image), "loading kernels (cuModuleLoadData)"));
-    for (int k = 0; k < RING_DTYPE_COUNT; k++)
-        RING_TRY(cuda_check(api->module_get_function(&c->folds[k], c->module, names[k]),
-                            "finding a kernel (cuModuleGetFunction)"));
-    return RING_OK;
-}
-
-static ring_status count_blocks(const cuda_driver *api, cuda_device *c)
-{
-    int processors, blocks;
-    RING_TRY(
-        cuda_check(api->device_get_attribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
-                                             c->device),
-                   "counting multiprocessors (cuDeviceGetAttribute)"));
-    RING_TRY(cuda_check(api->occupancy(&blocks, c->folds[RING_FLOAT32], CUDA_BLOCK, 0),
-                        "asking how many blocks run at once "
-                        "(cuOccupancyMaxActiveBlocksPerMultiprocessor)"));
-    c->blocks = (unsigned)(processors * blocks);
+    int blocks;
+    RING_TRY(cuda_kernels_load("fold", names, &c->module, c->folds));
+    RING_TRY(cuda_kernels_count_blocks(c->device, c->folds[RING_FLOAT32], CUDA_BLOCK, &blocks));
+    c->blocks = (unsigned)blocks;
     return RING_OK;
 }
 
@@ -97,8 +78,7 @@ static ring_status cuda_health(const accelerator *a)
 
 static ring_status open_inside(const cuda_driver *api, cuda_device *c)
 {
-    RING_TRY(load_folds(api, c));
-    RING_TRY(count_blocks(api, c));
+    RING_TRY(load_folds(c));
     RING_TRY(cuda_check(api->stream_create(&c->stream, CU_STREAM_NON_BLOCKING, CUDA_OWN_STREAM),
                         "creating a stream (cuStreamCreateWithPriority)"));
     RING_TRY(cuda_folds_open(c));

@@ -112,19 +112,13 @@ static void keep_outgrown(struct cuda_folds *folds, void *pinned)
 }
 
 /* At least doubled: all that are outgrown have no more bytes than the one that is used. */
-static ring_status make_room(const cuda_driver *api, fold_job *j, size_t bytes)
+static ring_status make_room(fold_job *j, size_t bytes)
 {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     void *pinned;
     if (bytes <= j->capacity)
         return RING_OK;
     bytes = bytes < 2 * j->capacity ? 2 * j->capacity : bytes;
-    (void)api->exchange_capture_mode(&mode); /* another stream may be captured meanwhile */
-    const ring_status status = cuda_check(
-        api->host_alloc(&pinned, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
-        "allocating pinned memory (cuMemHostAlloc)");
-    (void)api->exchange_capture_mode(&mode);
-    RING_TRY(status);
+    RING_TRY(cuda_pin(bytes, &pinned, NULL));
     if (j->pinned != NULL)
         keep_outgrown(j->of, j->pinned);
     j->pinned = pinned;
@@ -213,7 +207,7 @@ static ring_status fold_inside(const cuda_device *c, fold_job *j, const kernel_o
     uint64_t ins_out, outs_out;
     RING_TRY(find_unreached(api, ins, args->in_count, args->count, dtype, &ins_out, &room));
     RING_TRY(find_unreached(api, outs, args->out_count, args->count, dtype, &outs_out, &room));
-    RING_TRY(make_room(api, j, room));
+    RING_TRY(make_room(j, room));
     bind_inputs(j, args, ins, ins_out, dtype);
     bind_outputs(j, args, outs, outs_out, dtype);
     return launch(c, j, args, dtype);

@@ -129,6 +129,29 @@ static void choose_ways(const cuda_driver *api, const char *root, cuda_device *c
                  c->name);
 }
 
+/* After a failure the memory stays until the process ends: to free it waits for all streams, which
+ * may stand at calls. */
+static ring_status pin(size_t bytes, void **out, CUdeviceptr *there)
+{
+    const cuda_driver *api = cuda_driver_load();
+    RING_TRY(cuda_check(api->host_alloc(out, bytes,
+                                        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+                        "allocating pinned memory (cuMemHostAlloc)"));
+    return there == NULL ? RING_OK
+                         : cuda_check(api->host_device_pointer(there, *out, 0),
+                                      "finding pinned memory (cuMemHostGetDevicePointer)");
+}
+
+ring_status cuda_pin(size_t bytes, void **out, CUdeviceptr *there)
+{
+    const cuda_driver *api = cuda_driver_load();
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    (void)api->exchange_capture_mode(&mode);
+    const ring_status status = pin(bytes, out, there);
+    (void)api->exchange_capture_mode(&mode);
+    return status;
+}
+
 ring_status cuda_memory_open(int ordinal, const char *root, cuda_device *out)
 {
     const cuda_driver *api = cuda_driver_load();

@@ -41,6 +41,10 @@ static inline const cuda_device *cuda_device_of(const accelerator *a)
 ring_status cuda_enter(const cuda_device *c);
 void cuda_leave(void);
 
+/** Pinned memory, which cuMemFreeHost() frees; the context of a device is entered, and a stream may
+ *  be captured meanwhile. @param[out] there  where GPUs see it; NULL: nobody asks. */
+ring_status cuda_pin(size_t bytes, void **out, CUdeviceptr *there);
+
 /** Fills in out->base but for fold and settle, which stay as they are. Share and flush are left out
  *  where writes of adapters would have to be flushed and cannot be: such memory goes through the
  *  host's. Keeps the GPU's primary context until cuda_memory_close().

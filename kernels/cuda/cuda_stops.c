@@ -21,7 +21,8 @@ typedef struct cuda_stop {
     struct cuda_stop *next;
     struct cuda_stops *of;
     stop_words *words;
-    uint32_t turn; /* what its stream waits for */
+    CUdeviceptr reached_there, go_there; /* where the GPU sees them */
+    uint32_t turn;                       /* what its stream waits for */
     /* Of one in a graph: */
     void (*start)(void *context, accelerator_stop *stop);
     void (*forget)(void *context);
@@ -65,36 +66,30 @@ static void collect_passed(struct cuda_stops *stops)
     }
 }
 
-static ring_status pin_words(const cuda_driver *api, stop_page *page)
-{
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    void *words;
-    (void)api->exchange_capture_mode(&mode); /* a stream may be captured meanwhile */
-    const ring_status status =
-        cuda_check(api->host_alloc(&words, STOPS_OF_PAGE * sizeof(stop_words),
-                                   CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
-                   "allocating pinned memory (cuMemHostAlloc)");
-    (void)api->exchange_capture_mode(&mode);
-    if (status == RING_OK)
-        page->words = words;
-    return status;
-}
-
-static ring_status add_page(const cuda_driver *api, struct cuda_stops *stops)
+static ring_status add_page(struct cuda_stops *stops)
 {
     stop_page *page = calloc(1, sizeof *page);
+    void *words;
+    CUdeviceptr there;
     if (page == NULL)
         return fail(RING_ERR_MEMORY, "stopping a stream");
-    const ring_status status = pin_words(api, page);
+    const ring_status status = cuda_pin(STOPS_OF_PAGE * sizeof(stop_words), &words, &there);
     if (status != RING_OK) {
         free(page);
         return status;
     }
+    page->words = words;
     page->next = stops->pages;
     stops->pages = page;
     for (int i = 0; i < STOPS_OF_PAGE; i++) {
         cuda_stop *s = &page->stops[i];
-        *s = (cuda_stop){.of = stops, .words = &page->words[i], .next = stops->idle};
+        *s = (cuda_stop){.of = stops,
+                         .words = &page->words[i],
+                         .reached_there = there + (size_t)i * sizeof(stop_words) +
+                                          offsetof(stop_words, reached),
+                         .go_there = there + (size_t)i * sizeof(stop_words) +
+                                     offsetof(stop_words, go),
+                         .next = stops->idle};
         atomic_init(&s->words->go, 0);
         stops->idle = s;
     }
@@ -108,7 +103,7 @@ static ring_status take(const cuda_device *c, cuda_stop **out)
     pthread_mutex_lock(&stops->lock);
     collect_passed(stops);
     if (stops->idle == NULL)
-        status = add_page(cuda_driver_load(), stops);
+        status = add_page(stops);
     if (status == RING_OK) {
         *out = stops->idle;
         stops->idle = (*out)->next;
@@ -130,21 +125,13 @@ static void give_back(cuda_stop *s)
 /* ---- Stopping
  * ------------------------------------------------------------------------------------ */
 
-static ring_status find_address(const cuda_driver *api, void *word, CUdeviceptr *at)
-{
-    return cuda_check(api->host_device_pointer(at, word, 0),
-                      "finding pinned memory (cuMemHostGetDevicePointer)");
-}
-
 static ring_status add_stop(const cuda_driver *api, CUstream stream, cuda_stop *s)
 {
-    CUdeviceptr reached, go;
-    RING_TRY(find_address(api, &s->words->reached, &reached));
-    RING_TRY(find_address(api, &s->words->go, &go));
     s->turn++;
-    RING_TRY(cuda_check(api->stream_write_value(stream, reached, RING_OK, 0),
+    RING_TRY(cuda_check(api->stream_write_value(stream, s->reached_there, RING_OK, 0),
                         "marking a place in a stream (cuStreamWriteValue32)"));
-    const CUresult result = api->stream_wait_value(stream, go, s->turn, CU_STREAM_WAIT_VALUE_GEQ);
+    const CUresult result = api->stream_wait_value(stream, s->go_there, s->turn,
+                                                   CU_STREAM_WAIT_VALUE_GEQ);
     if (result != CUDA_SUCCESS)
         atomic_store(&s->words->go, s->turn);
     return cuda_check(result, "stopping a stream (cuStreamWaitValue32)");
@@ -230,13 +217,11 @@ static void forget_call(void *arg)
 /* Each replay lowers the word to the turn before, starts the call, and waits for the word. */
 static ring_status record(const cuda_driver *api, CUstream stream, cuda_stop *s)
 {
-    CUdeviceptr go;
-    RING_TRY(find_address(api, &s->words->go, &go));
-    RING_TRY(cuda_check(api->stream_write_value(stream, go, s->turn++, 0),
+    RING_TRY(cuda_check(api->stream_write_value(stream, s->go_there, s->turn++, 0),
                         "recording a call (cuStreamWriteValue32)"));
     RING_TRY(
         cuda_check(api->launch_host(stream, start_call, s), "recording a call (cuLaunchHostFunc)"));
-    return cuda_check(api->stream_wait_value(stream, go, s->turn, CU_STREAM_WAIT_VALUE_EQ),
+    return cuda_check(api->stream_wait_value(stream, s->go_there, s->turn, CU_STREAM_WAIT_VALUE_EQ),
                       "recording a call (cuStreamWaitValue32)");
 }
 
@@ -309,7 +294,7 @@ ring_status cuda_stops_open(cuda_device *c)
     if (c->stops == NULL)
         return fail(RING_ERR_MEMORY, "opening a GPU");
     pthread_mutex_init(&c->stops->lock, NULL);
-    RING_TRY(add_page(cuda_driver_load(), c->stops));
+    RING_TRY(add_page(c->stops));
     c->base.owns_stream = cuda_owns_stream;
     c->base.orders_host = true;
     c->base.stop = cuda_stop_stream;

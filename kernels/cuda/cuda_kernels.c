@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cuda_kernels.h"
+
+#include "cuda_images.h"
+
+ring_status cuda_kernels_load(const char *name, const char *const names[RING_DTYPE_COUNT],
+                              CUmodule *module, CUfunction of[RING_DTYPE_COUNT])
+{
+    const cuda_driver *api = cuda_driver_load();
+    const void *image = cuda_image(name);
+    *module = NULL;
+    if (image == NULL)
+        return fail(RING_ERR_UNSUPPORTED,
+                    "this libring was built without a compiler of GPU kernels "
+                    "(nvcc); see RING_CUDA in docs/devices.md");
+    RING_TRY(cuda_check(api->module_load(module, image), "loading kernels (cuModuleLoadData)"));
+    for (int k = 0; k < RING_DTYPE_COUNT; k++)
+        RING_TRY(cuda_check(api->module_get_function(&of[k], *module, names[k]),
+                            "finding a kernel (cuModuleGetFunction)"));
+    return RING_OK;
+}
+
+ring_status cuda_kernels_count_blocks(CUdevice device, CUfunction kernel, int threads, int *blocks)
+{
+    const cuda_driver *api = cuda_driver_load();
+    int processors, of_each;
+    RING_TRY(cuda_check(api->device_get_attribute(&processors,
+                                                  CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device),
+                        "counting multiprocessors (cuDeviceGetAttribute)"));
+    RING_TRY(cuda_check(api->occupancy(&of_each, kernel, threads, 0),
+                        "asking how many blocks run at once "
+                        "(cuOccupancyMaxActiveBlocksPerMultiprocessor)"));
+    *blocks = processors * of_each;
+    return RING_OK;
+}
