@@ -75,6 +75,8 @@ typedef struct accelerator_programs {
     /** @param cards  [ranks]; those of this process stay in it until this returns.
      *  @return RING_ERR_UNSUPPORTED: these accelerators cannot run programs together. */
     ring_status (*meet)(accelerator_seat *s, const accelerator_card *cards, accelerator_terms *out);
+    /** Undoes meet(), also one that failed, before any run: reaches the others' memory no more. */
+    void (*part)(accelerator_seat *s);
     /** A copy of the program, where the accelerator reads it. */
     ring_status (*keep)(accelerator_seat *s, const accelerator_program *p, void **out);
     /** No run of it is under way. */

@@ -2,7 +2,7 @@
  * Seats: their memory, how ranks find each other's, and programs that are kept there. */
 #include "cuda_programs.h"
 
-#include "cuda_images.h"
+#include "cuda_kernels.h"
 #include "kernel_args.h"
 
 #include <stdlib.h>
@@ -25,23 +25,10 @@ static ring_status load_kernels(const cuda_device *c, struct cuda_programs *p)
         CUDA_FOLD_TYPES(ROW)
 #undef ROW
     };
-    const cuda_driver *api = cuda_driver_load();
-    const void *image = cuda_image("program");
-    int processors;
-    if (image == NULL)
-        return fail(RING_ERR_UNSUPPORTED, "this libring was built without GPU kernels");
-    RING_TRY(cuda_check(api->module_load(&p->module, image), "loading kernels (cuModuleLoadData)"));
-    for (int k = 0; k < RING_DTYPE_COUNT; k++)
-        RING_TRY(cuda_check(api->module_get_function(&p->of[k], p->module, names[k]),
-                            "finding a kernel (cuModuleGetFunction)"));
-    RING_TRY(
-        cuda_check(api->device_get_attribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
-                                             c->device),
-                   "counting multiprocessors (cuDeviceGetAttribute)"));
-    RING_TRY(cuda_check(api->occupancy(&p->blocks, p->of[RING_FLOAT8_E4M3], DEVICE_THREADS, 0),
-                        "asking how many blocks run at once"));
-    p->blocks *= processors;
-    return RING_OK;
+    if (p->module == NULL)
+        RING_TRY(cuda_kernels_load("program", names, &p->module, p->of));
+    return cuda_kernels_count_blocks(c->device, p->of[RING_FLOAT8_E4M3], DEVICE_THREADS,
+                                     &p->blocks);
 }
 
 ring_status cuda_programs_load(const cuda_device *c, CUfunction *of, ring_dtype dtype, int *blocks)
@@ -75,13 +62,6 @@ seat_layout seat_layout_of(int ranks, int lanes)
     return at;
 }
 
-CUdeviceptr cuda_pinned(const void *at)
-{
-    CUdeviceptr there = 0;
-    (void)cuda_driver_load()->host_device_pointer(&there, (void *)(uintptr_t)at, 0);
-    return there;
-}
-
 static ring_status clear_memory(const cuda_driver *api, const cuda_device *c, CUdeviceptr memory,
                                 size_t bytes)
 {
@@ -95,15 +75,14 @@ static ring_status copy_there(const cuda_device *c, CUdeviceptr to, const void *
     const cuda_driver *api = cuda_driver_load();
     RING_TRY(cuda_check(api->copy_to_device_async(to, from, bytes, c->stream),
                         "copying to the GPU (cuMemcpyHtoDAsync)"));
-    return cuda_check(api->stream_synchronize(c->stream), "copying to the GPU");
+    return cuda_check(api->stream_synchronize(c->stream),
+                      "copying to the GPU (cuStreamSynchronize)");
 }
 
-static ring_status pin_words(const cuda_driver *api, accelerator_seat *s)
+static ring_status pin_words(accelerator_seat *s)
 {
     void *words;
-    RING_TRY(cuda_check(api->host_alloc(&words, sizeof(seat_words),
-                                        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
-                        "allocating pinned memory (cuMemHostAlloc)"));
+    RING_TRY(cuda_pin(sizeof(seat_words), &words, &s->words_there));
     s->words = memset(words, 0, sizeof(seat_words));
     return RING_OK;
 }
@@ -114,7 +93,7 @@ static ring_status take_memory(const cuda_device *c, accelerator_seat *s)
     const size_t bytes = seat_layout_of(s->ranks, s->lanes).all;
     RING_TRY(cuda_check(api->mem_alloc(&s->memory, bytes), "allocating memory (cuMemAlloc)"));
     RING_TRY(clear_memory(api, c, s->memory, bytes));
-    RING_TRY(pin_words(api, s));
+    RING_TRY(pin_words(s));
     return program_group_new(&s->group);
 }
 
@@ -127,7 +106,8 @@ static ring_status fill_card(const accelerator_seat *s, accelerator_card *card)
     CUuuid device;
     CUipcMemHandle handle;
     RING_TRY(cuda_programs_load(s->of, &function, RING_FLOAT32, &card->blocks));
-    RING_TRY(cuda_check(api->device_get_uuid(&device, s->of->device), "asking for a GPU's UUID"));
+    RING_TRY(cuda_check(api->device_get_uuid(&device, s->of->device),
+                        "asking for a GPU's UUID (cuDeviceGetUuid)"));
     memcpy(card->device, device.bytes, sizeof card->device);
     card->ordinal = s->of->device;
     card->lanes = s->lanes;
@@ -225,8 +205,8 @@ static ring_status enable_access(const cuda_driver *api, const cuda_device *c, i
     if (can == 0)
         return fail(RING_ERR_UNSUPPORTED, "%s cannot access memory of CUDA device %d", c->name,
                     ordinal);
-    RING_TRY(
-        cuda_check(api->primary_retain(&context, ordinal), "opening the context of another GPU"));
+    RING_TRY(cuda_check(api->primary_retain(&context, ordinal),
+                        "opening the context of another GPU (cuDevicePrimaryCtxRetain)"));
     CUresult result = api->enable_peer_access(context, 0);
     if (result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
         result = CUDA_SUCCESS;
@@ -315,6 +295,24 @@ static ring_status meet_inside(accelerator_seat *s, const accelerator_card *card
     return join_group(s, cards);
 }
 
+static void close_peers(const accelerator_seat *s)
+{
+    for (int r = 0; r < s->ranks; r++) {
+        if (s->peers[r].opened)
+            (void)cuda_driver_load()->ipc_close_memory(s->peers[r].memory);
+        s->peers[r].opened = false;
+    }
+}
+
+static void cuda_part(accelerator_seat *s)
+{
+    if (cuda_enter(s->of) != RING_OK)
+        return;
+    close_peers(s);
+    s->met = false;
+    cuda_leave();
+}
+
 static ring_status cuda_meet(accelerator_seat *s, const accelerator_card *cards,
                              accelerator_terms *out)
 {
@@ -334,8 +332,8 @@ static void bind_seat(const accelerator_seat *s, device_call *call)
     call->numbers = at(s->memory, in.numbers);
     call->stop = at(s->memory, in.stop);
     call->scratch = at(s->memory, in.scratch);
-    call->verdicts = (device_verdict *)(uintptr_t)cuda_pinned(s->words->verdicts);
-    call->abort = (const uint64_t *)(uintptr_t)cuda_pinned((const void *)&s->words->abort);
+    call->verdicts = at(s->words_there, offsetof(seat_words, verdicts));
+    call->abort = at(s->words_there, offsetof(seat_words, abort));
     call->ranks = s->ranks;
 }
 
@@ -376,11 +374,10 @@ static ring_status write_program(const accelerator_program *p, kept_program *k)
 }
 
 /* Without a wait for streams, which may stand at calls. */
-static void free_kept(kept_program *k)
+static void free_kept_memory(const kept_program *k)
 {
     if (k->memory != 0)
         (void)cuda_driver_load()->mem_free_async(k->memory, k->seat->of->stream);
-    free(k);
 }
 
 /* A stream may be captured meanwhile. */
@@ -411,9 +408,11 @@ static ring_status cuda_keep(accelerator_seat *s, const accelerator_program *p, 
         bind_program(p, &k->call);
         status = keep_inside(p, k);
         if (status != RING_OK)
-            free_kept(k);
+            free_kept_memory(k);
         cuda_leave();
     }
+    if (status != RING_OK)
+        free(k);
     *out = status == RING_OK ? k : NULL;
     return status;
 }
@@ -423,14 +422,11 @@ static void cuda_drop(void *kept)
 {
     kept_program *k = kept;
     const bool may_run = k->seat->group->dead && !cuda_run_await_end(k->seat);
-    if (k->captured || may_run) {
-        free(k); /* the GPU's memory stays */
-        return;
-    }
-    const bool inside = cuda_enter(k->seat->of) == RING_OK;
-    free_kept(k);
-    if (inside)
+    if (!k->captured && !may_run && cuda_enter(k->seat->of) == RING_OK) {
+        free_kept_memory(k);
         cuda_leave();
+    } /* else the GPU's memory stays */
+    free(k);
 }
 
 /* ---- Leaving ------------------------------------------------------------------------------ */
@@ -519,9 +515,7 @@ static void give_memory_back(const accelerator_seat *s)
     } else if (s->memory != 0) {
         (void)api->mem_free(s->memory);
     }
-    for (int r = 0; r < s->ranks; r++)
-        if (s->peers[r].opened)
-            (void)api->ipc_close_memory(s->peers[r].memory);
+    close_peers(s);
     if (s->words != NULL)
         (void)api->host_free(s->words);
     if (s->group != NULL)
@@ -551,6 +545,7 @@ ring_status cuda_programs_open(cuda_device *c)
 {
     static const accelerator_programs programs = {.sit = cuda_sit,
                                                   .meet = cuda_meet,
+                                                  .part = cuda_part,
                                                   .keep = cuda_keep,
                                                   .drop = cuda_drop,
                                                   .start = cuda_run_start,

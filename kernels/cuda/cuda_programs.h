@@ -36,9 +36,10 @@ typedef struct program_group {
     struct program_group *next; /* among those of the process */
     int users;
     pthread_mutex_t lock;
-    bool dead;
+    atomic_bool dead;
     CUstream stream;
     _Atomic uint32_t *done; /* pinned: the latest run that is over */
+    CUdeviceptr done_there; /* where the GPU sees it               */
     uint32_t launched;
     int count;
     accelerator_seat *seats[DEVICE_LAUNCH_RANKS];
@@ -57,7 +58,8 @@ struct accelerator_seat {
     int rank, ranks, lanes;
     CUdeviceptr memory;
     seat_words *words;
-    seat_peer *peers; /* [ranks] */
+    CUdeviceptr words_there; /* where the GPU sees them */
+    seat_peer *peers;        /* [ranks] */
     program_group *group;
     uint32_t number;    /* runs asked for        */
     CUstream last;      /* where the latest is   */
@@ -82,8 +84,6 @@ seat_layout seat_layout_of(int ranks, int lanes);
 
 /** The kernel of a type, and how many of its blocks run at once; loaded when first asked for. */
 ring_status cuda_programs_load(const cuda_device *c, CUfunction *of, ring_dtype dtype, int *blocks);
-/** Where the GPU sees pinned memory. */
-CUdeviceptr cuda_pinned(const void *at);
 
 ring_status cuda_programs_open(cuda_device *c);
 void cuda_programs_close(cuda_device *c);

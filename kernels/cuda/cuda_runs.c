@@ -45,9 +45,7 @@ ring_status program_group_new(program_group **out)
                                                        CUDA_OWN_STREAM),
                                     "creating a stream (cuStreamCreateWithPriority)");
     if (status == RING_OK)
-        status = cuda_check(api->host_alloc(&done, sizeof *g->done,
-                                            CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
-                            "allocating pinned memory (cuMemHostAlloc)");
+        status = cuda_pin(sizeof *g->done, &done, &g->done_there);
     if (status != RING_OK) {
         free_group(g);
         return status;
@@ -114,17 +112,27 @@ static bool is_past(uint32_t number, uint32_t latest)
     return (int32_t)(latest - number) >= 0;
 }
 
-static ring_status write_word(CUstream stream, const void *word, uint32_t value)
+static ring_status write_word(CUstream stream, CUdeviceptr word, uint32_t value)
 {
-    return cuda_check(cuda_driver_load()->stream_write_value(stream, cuda_pinned(word), value, 0),
+    return cuda_check(cuda_driver_load()->stream_write_value(stream, word, value, 0),
                       "marking a place in a stream (cuStreamWriteValue32)");
 }
 
-static ring_status await_word(CUstream stream, const void *word, uint32_t value)
+static ring_status await_word(CUstream stream, CUdeviceptr word, uint32_t value)
 {
-    return cuda_check(cuda_driver_load()->stream_wait_value(stream, cuda_pinned(word), value,
+    return cuda_check(cuda_driver_load()->stream_wait_value(stream, word, value,
                                                             CU_STREAM_WAIT_VALUE_GEQ),
                       "having a stream wait (cuStreamWaitValue32)");
+}
+
+static CUdeviceptr arrived_of(const accelerator_seat *s)
+{
+    return s->words_there + offsetof(seat_words, arrived);
+}
+
+static CUdeviceptr passed_of(const accelerator_seat *s)
+{
+    return s->words_there + offsetof(seat_words, passed);
 }
 
 /* ---- Launches ----------------------------------------------------------------------------- */
@@ -151,7 +159,7 @@ static ring_status launch(CUfunction function, program_args *args, CUstream stre
 static ring_status follow(accelerator_seat *s, CUstream stream)
 {
     if (s->number > 0 && s->last != stream)
-        RING_TRY(await_word(stream, &s->words->passed, s->number));
+        RING_TRY(await_word(stream, passed_of(s), s->number));
     s->last = stream;
     return RING_OK;
 }
@@ -168,9 +176,8 @@ static ring_status run_alone(accelerator_seat *s, const accelerator_run *run, CU
         return launch(function, &args, stream);
     }
     RING_TRY(follow(s, stream));
-    s->number++;
     RING_TRY(launch(function, &args, stream));
-    return write_word(stream, &s->words->passed, s->number);
+    return write_word(stream, passed_of(s), ++s->number);
 }
 
 static pending_launch *find_pending(program_group *g, uint32_t number)
@@ -194,9 +201,9 @@ static ring_status launch_pending(program_group *g, pending_launch *p)
 {
     p->args.ranks = (uint32_t)g->count;
     for (int i = 0; i < g->count; i++)
-        RING_TRY(await_word(g->stream, &g->seats[i]->words->arrived, p->number));
+        RING_TRY(await_word(g->stream, arrived_of(g->seats[i]), p->number));
     RING_TRY(launch(p->function, &p->args, g->stream));
-    RING_TRY(write_word(g->stream, (const void *)g->done, p->number));
+    RING_TRY(write_word(g->stream, g->done_there, p->number));
     g->launched = p->number;
     g->first = p->next;
     if (g->first == NULL)
@@ -217,10 +224,10 @@ static ring_status run_together(accelerator_seat *s, const accelerator_run *run,
     if (p == NULL)
         return fail(RING_ERR_MEMORY, "starting a call on a GPU");
     RING_TRY(follow(s, stream));
+    RING_TRY(write_word(stream, arrived_of(s), number));
+    RING_TRY(await_word(stream, g->done_there, number));
+    RING_TRY(write_word(stream, passed_of(s), number));
     s->number = number;
-    RING_TRY(write_word(stream, &s->words->arrived, number));
-    RING_TRY(await_word(stream, (const void *)g->done, number));
-    RING_TRY(write_word(stream, &s->words->passed, number));
     while (g->seats[place] != s)
         place++;
     bind_call(k, run, &p->args.calls[place]);
@@ -273,19 +280,31 @@ static ring_status read_verdicts(const accelerator_seat *s, accelerator_verdict 
     return RING_OK;
 }
 
+static bool is_launched(const accelerator_seat *s, uint32_t number)
+{
+    if (s->group->count <= 1)
+        return true;
+    pthread_mutex_lock(&s->group->lock);
+    const bool launched = is_past(number, s->group->launched);
+    pthread_mutex_unlock(&s->group->lock);
+    return launched;
+}
+
+/* Streams go on behind a run that was released, which no GPU has run. */
 ring_status cuda_run_state(const accelerator_seat *s, uint32_t number, accelerator_verdict *out,
                            bool *waits)
 {
     *waits = false;
+    const bool passed = number == 0 || is_past(number, atomic_load(&s->words->passed));
     RING_TRY(read_verdicts(s, out));
-    if (number == 0 || is_past(number, atomic_load(&s->words->passed)))
+    if (number == 0)
         return RING_OK;
-    if (s->group->count > 1) {
-        pthread_mutex_lock(&s->group->lock);
-        *waits = !is_past(number, s->group->launched);
-        pthread_mutex_unlock(&s->group->lock);
-    }
-    return RING_IN_PROGRESS;
+    *waits = !is_launched(s, number);
+    if (!passed)
+        return RING_IN_PROGRESS;
+    if (*waits)
+        *out = (accelerator_verdict){.status = RING_ERR_ABORTED};
+    return *waits ? RING_ERR_ABORTED : RING_OK;
 }
 
 bool cuda_run_await_end(const accelerator_seat *s)
@@ -311,7 +330,7 @@ void cuda_run_release(accelerator_seat *s)
     g->dead = true;
     for (pending_launch *p = g->first, *next; p != NULL; p = next) {
         next = p->next;
-        (void)write_word(g->stream, (const void *)g->done, p->number);
+        (void)write_word(g->stream, g->done_there, p->number);
         free(p);
     }
     g->first = NULL;

@@ -31,15 +31,21 @@ DEVICE device_link *lane_link(const lane_run *r, uint32_t peer)
 
 /* ---- Waiting ------------------------------------------------------------------------ */
 
-/** The lane's call fails; the rank's other lanes end. @return false. */
-DEVICE bool lane_fail(lane_run *r, ring_status status, uint32_t peer, const device_frame *theirs)
+/** The lane's call ends; the rank's other lanes end. @param rank  that it is about. */
+DEVICE void lane_end(lane_run *r, ring_status status, int32_t rank, const device_frame *theirs)
 {
     device_verdict *v = &r->call->verdicts[r->lane];
-    v->peer = (uint64_t)r->call->peers[peer].rank;
+    v->peer = (uint64_t)rank;
     v->their_signature = theirs != NULL ? theirs->signature : 0;
     v->their_call = theirs != NULL ? theirs->call : 0;
     store_release(&v->status, (uint64_t)status);
     store_release(r->call->stop, 1);
+}
+
+/** The same, about a peer. @return false. */
+DEVICE bool lane_fail(lane_run *r, ring_status status, uint32_t peer, const device_frame *theirs)
+{
+    lane_end(r, status, r->call->peers[peer].rank, theirs);
     return false;
 }
 

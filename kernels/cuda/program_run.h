@@ -390,6 +390,8 @@ DEVICE void begin_lane(lane_pass *p, const device_call *call, uint32_t lane, uin
     p->run.number = call->numbers[lane];
     p->run.deadline = device_nanoseconds() + call->nanoseconds;
     p->fails = load_relaxed(call->abort) != 0; /* peers' memory may be gone then */
+    if (p->fails)
+        lane_end(&p->run, RING_ERR_ABORTED, 0, NULL);
     p->position = 0;
     p->runs = 0;
     for (int32_t i = 0; i < call->peer_count; i++) {

@@ -241,6 +241,7 @@ static ring_status cannot_start(ring_comm *comm, ring_status status)
     text_format(text, sizeof text, "%s", fail_text());
     comm_fail(comm, NULL, status);
     failure_await(comm);
+    engine_end_if_failed(comm);
     return fail(status, "%s", text);
 }
 

@@ -73,10 +73,10 @@ struct ring_comm {
     channel_table channels;
     struct opening *opening; /* sockets that came for links */
     char transport[32];
-    struct device_calls *device_calls; /* NULL: accelerators run none */
-    bool crowded;                      /* more ranks than cores on this host */
-    bool maps_all;                     /* the links of all pairs map memory */
-    bool maps_hosts;                   /* those of all pairs that share a host do */
+    struct device_calls *_Atomic device_calls; /* NULL: accelerators run none */
+    bool crowded;                              /* more ranks than cores on this host */
+    bool maps_all;                             /* the links of all pairs map memory */
+    bool maps_hosts;                           /* those of all pairs that share a host do */
     bool over_rails; /* hosts are joined by links that may go over several ports */
     bool reaches;    /* some of this rank's links reach memory without mapping it */
     bool registers;  /* and calls make automatic regions for them */

@@ -15,6 +15,7 @@ struct device_calls {
     const accelerator *by;
     accelerator_seat *seat;
     accelerator_terms terms;
+    bool aborted; /* and streams go on */
 };
 
 static const accelerator_programs *functions_of(const ring_comm *comm)
@@ -52,39 +53,61 @@ static ring_status exchange(ring_comm *comm, seat_notice *notices, ring_status m
     return call_all_gather(comm, notices, sizeof *notices);
 }
 
-/* @param[out] why  RING_OK, or why this rank and all others go without seats.
- * @return how the exchange went. */
-static ring_status meet(ring_comm *comm, seat_notice *notices, ring_status *why)
+/* The seat, and all that the others need to know of it. */
+static ring_status sit(const ring_comm *comm, struct device_calls *d, accelerator_card *card)
 {
-    struct device_calls *d = comm->device_calls;
-    seat_notice *mine = &notices[comm->rank];
-    accelerator_card *cards = malloc((size_t)comm->ranks * sizeof *cards);
-    *why = d->by->programs->sit(d->by, comm->rank, comm->ranks, comm->settings.device_blocks,
-                                &d->seat, &mine->card);
-    if (*why == RING_OK && cards == NULL)
-        *why = fail(RING_ERR_MEMORY, "meeting the other GPUs");
-    memcpy(mine->card.process, comm->world->cards[comm->rank].process, sizeof mine->card.process);
-    ring_status status = exchange(comm, notices, *why);
-    for (int r = 0; cards != NULL && r < comm->ranks; r++)
+    RING_TRY(d->by->programs->sit(d->by, comm->rank, comm->ranks, comm->settings.device_blocks,
+                                  &d->seat, card));
+    memcpy(card->process, comm->world->cards[comm->rank].process, sizeof card->process);
+    return RING_OK;
+}
+
+static ring_status meet_all(struct device_calls *d, const seat_notice *notices, int ranks)
+{
+    accelerator_card *cards = malloc((size_t)ranks * sizeof *cards);
+    if (cards == NULL)
+        return fail(RING_ERR_MEMORY, "meeting the other GPUs");
+    for (int r = 0; r < ranks; r++)
         cards[r] = notices[r].card;
-    if (status == RING_OK && *why == RING_OK)
-        *why = first_failure(notices, comm->ranks, "take a seat");
-    if (status == RING_OK && *why == RING_OK)
-        *why = d->by->programs->meet(d->seat, cards, &d->terms);
+    const ring_status status = d->by->programs->meet(d->seat, cards, &d->terms);
     free(cards);
-    RING_TRY(status);
+    return status;
+}
+
+/* A rank that has no seat takes part in each exchange.
+ * @param[out] why  RING_OK, or why this rank and all others go without seats.
+ * @return how the exchanges went. */
+static ring_status meet(ring_comm *comm, struct device_calls *d, seat_notice *notices,
+                        ring_status *why)
+{
+    *why = sit(comm, d, &notices[comm->rank].card);
+    RING_TRY(exchange(comm, notices, *why));
+    if (*why == RING_OK)
+        *why = first_failure(notices, comm->ranks, "take a seat");
+    if (*why == RING_OK)
+        *why = meet_all(d, notices, comm->ranks);
     RING_TRY(exchange(comm, notices, *why));
     if (*why == RING_OK)
         *why = first_failure(notices, comm->ranks, "reach the others");
     return RING_OK;
 }
 
-static void give_up(ring_comm *comm)
+static void give_up(struct device_calls *d)
 {
-    if (comm->device_calls->seat != NULL)
-        functions_of(comm)->leave(comm->device_calls->seat);
-    free(comm->device_calls);
-    comm->device_calls = NULL;
+    if (d->seat != NULL)
+        d->by->programs->leave(d->seat);
+    free(d);
+}
+
+/* Before any run. No memory goes while another rank still reaches it; and its going waits for all
+ * streams of the device, so that no rank's call may stand in one yet. */
+static ring_status part(ring_comm *comm, struct device_calls *d, seat_notice *notices)
+{
+    if (d->seat != NULL)
+        d->by->programs->part(d->seat);
+    const ring_status status = exchange(comm, notices, RING_OK);
+    give_up(d);
+    return status == RING_OK ? exchange(comm, notices, RING_OK) : status;
 }
 
 ring_status device_calls_open(ring_comm *comm, const accelerator *a)
@@ -93,29 +116,34 @@ ring_status device_calls_open(ring_comm *comm, const accelerator *a)
     if (a == NULL || a->programs == NULL || !all_have_one(comm))
         return RING_OK;
     seat_notice *notices = calloc((size_t)comm->ranks, sizeof *notices);
-    comm->device_calls = calloc(1, sizeof *comm->device_calls);
-    if (notices == NULL || comm->device_calls == NULL) {
+    struct device_calls *d = calloc(1, sizeof *d);
+    if (notices == NULL || d == NULL) {
         free(notices);
+        free(d);
         return fail(RING_ERR_MEMORY, "creating the communicator");
     }
-    comm->device_calls->by = a;
-    const ring_status status = meet(comm, notices, &why);
+    d->by = a;
+    ring_status status = meet(comm, d, notices, &why);
+    if (status == RING_OK && why != RING_OK)
+        log_info("calls on GPUs are driven by the host: %s", fail_text());
+    const bool parts = status != RING_OK || why != RING_OK;
+    if (parts && status == RING_OK)
+        status = part(comm, d, notices);
+    else if (parts)
+        give_up(d);
     free(notices);
-    if (status != RING_OK || why != RING_OK) {
-        if (status == RING_OK)
-            log_info("calls on GPUs are driven by the host: %s", fail_text());
-        give_up(comm);
+    if (parts)
         return status;
-    }
-    log_info("calls behind streams are run by %s, with at most %d blocks", a->name,
-             comm->device_calls->terms.lanes);
+    log_info("calls behind streams are run by %s, with at most %d blocks", a->name, d->terms.lanes);
+    comm->device_calls = d; /* other threads see it from here on */
     return RING_OK;
 }
 
 void device_calls_close(ring_comm *comm)
 {
     if (comm->device_calls != NULL)
-        give_up(comm);
+        give_up(comm->device_calls);
+    comm->device_calls = NULL;
 }
 
 /* ---- Programs ----------------------------------------------------------------------------- */
@@ -285,10 +313,12 @@ ring_status device_calls_check(const ring_comm *comm)
 
 void device_calls_abort(ring_comm *comm)
 {
-    if (comm->device_calls == NULL)
+    struct device_calls *d = comm->device_calls;
+    if (d == NULL || d->aborted)
         return;
-    functions_of(comm)->abort(comm->device_calls->seat);
-    functions_of(comm)->release(comm->device_calls->seat);
+    d->aborted = true;
+    d->by->programs->abort(d->seat);
+    d->by->programs->release(d->seat);
 }
 
 void device_calls_wake(ring_comm *comm)

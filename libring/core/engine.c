@@ -250,12 +250,17 @@ void engine_end_all(ring_comm *comm, ring_status status)
         work_finish(comm->first, status);
 }
 
-/* The verdict comes first: after it peers may have taken their buffers back. */
+/* The verdict comes first: after it peers may have taken their buffers back. Streams may stand at
+ * runs of calls that never became works. */
 void engine_end_if_failed(ring_comm *comm)
 {
     failure_settle(comm);
-    if (!comm_is_fine(comm) && comm->first != NULL)
+    if (comm_is_fine(comm))
+        return;
+    if (comm->first != NULL)
         engine_end_all(comm, comm_verdict(comm));
+    else
+        device_calls_abort(comm);
 }
 
 static void begin_turn(ring_comm *comm, size_t most_bytes)

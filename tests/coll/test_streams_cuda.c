@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Calls behind streams of a GPU that the host drives, over the double of NVIDIA's driver: each
- * process has a GPU process of its own, and its streams are late. Usage: test_coll_streams_cuda
- * TRANSPORT [failing] */
+ * process has a GPU process of its own, and its streams are late. Then calls of the driver fail,
+ * also where GPUs run the calls. Usage: test_coll_streams_cuda TRANSPORT [failing [GPUS]] */
 #include "harness.h"
 
 #include "doubles/cuda/fake_cuda_table.h"
@@ -13,6 +13,8 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,6 +23,8 @@
 enum { COUNT = 3001, RANKS_MOST = 3 };
 
 static const char *transport_name;
+static bool by_gpus; /* they run the calls                          */
+static int gpus = 1; /* of which rank r has the r-th, round and round */
 static cuda_table cu;
 static fake_cuda_table fake;
 
@@ -47,14 +51,14 @@ static void load_cuda(void)
     fake = fake_cuda_functions();
 }
 
-/* The GPU becomes the thread's, after fork(), which has none of it. */
-static int place_new(place *p)
+/* Its GPU becomes the thread's, after fork(), which has none of it. */
+static int place_new(place *p, int rank)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const size_t bytes = COUNT * sizeof(int32_t);
     pthread_once(&once, load_cuda);
     EXPECT_CUDA(cu.init(0));
-    EXPECT_CUDA(cu.primary_retain(&p->context, 0));
+    EXPECT_CUDA(cu.primary_retain(&p->context, rank % gpus));
     EXPECT_CUDA(cu.set_current(p->context));
     EXPECT_CUDA(cu.stream_create(&p->stream, CU_STREAM_NON_BLOCKING, 0));
     EXPECT_CUDA(cu.stream_create(&p->beside, CU_STREAM_NON_BLOCKING, 0));
@@ -67,7 +71,7 @@ static int place_new(place *p)
     return 0;
 }
 
-static void place_free(place *p)
+static void place_free(place *p, int rank)
 {
     cu.stream_destroy(p->stream);
     cu.stream_destroy(p->beside);
@@ -75,7 +79,7 @@ static void place_free(place *p)
     cu.host_free(p->in);
     cu.host_free(p->out);
     cu.host_free((void *)p->go);
-    cu.primary_release(0);
+    cu.primary_release(rank % gpus);
 }
 
 static int32_t element(size_t i, int rank, int round)
@@ -165,7 +169,7 @@ static int held(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     place p;
     (void)arg;
-    EXPECT(place_new(&p) == 0, "no GPU");
+    EXPECT(place_new(&p, rank) == 0, "no GPU");
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const ring_call call = behind(&p);
     fill(&p, rank);
@@ -189,7 +193,7 @@ static int held(int rank, int ranks, harness_board *board, void *arg)
     ring_comm_destroy(comm);
     cu.event_destroy(before);
     cu.event_destroy(after);
-    place_free(&p);
+    place_free(&p, rank);
     return 0;
 }
 
@@ -215,7 +219,7 @@ static int replayed(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     place p;
     (void)arg;
-    EXPECT(place_new(&p) == 0, "no GPU");
+    EXPECT(place_new(&p, rank) == 0, "no GPU");
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const ring_call call = behind(&p);
     EXPECT_CUDA(cu.begin_capture(p.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -236,7 +240,7 @@ static int replayed(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(ring_barrier(comm, NULL));
     EXPECT_CUDA(cu.graph_exec_destroy(exec));
     ring_comm_destroy(comm);
-    place_free(&p);
+    place_free(&p, rank);
     return 0;
 }
 
@@ -303,7 +307,7 @@ static int ended(int rank, int ranks, harness_board *board, void *arg)
     CUevent event;
     ring_comm *comm;
     place p;
-    EXPECT(place_new(&p) == 0, "no GPU");
+    EXPECT(place_new(&p, rank) == 0, "no GPU");
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(wait_for_end(&p, rank, comm, how, &event) == 0, "a call");
     atomic_fetch_add(&board->counters[0], 1);
@@ -320,7 +324,7 @@ static int ended(int rank, int ranks, harness_board *board, void *arg)
     const bool lost = cu.stream_synchronize(p.stream) != CUDA_SUCCESS;
     EXPECT(lost == (how == BREAK && (shared || rank == 1)), "the stream");
     ring_comm_destroy(comm);
-    place_free(&p);
+    place_free(&p, rank);
     return 0;
 }
 
@@ -335,7 +339,7 @@ static void test_an_end_lets_streams_go(void **state)
 
 /* ---- Calls of the driver that fail -------------------------------------------------------- */
 
-enum { NTH_MOST = 100 };
+enum { NTH_MOST = 100, NTH_MOST_BY_GPUS = 300 };
 
 /* Of two ranks that are threads: their GPU, and how their calls ended. */
 typedef struct attempt {
@@ -349,7 +353,7 @@ typedef struct attempt {
 static int call_once(int rank, int ranks, harness_board *board, void *arg)
 {
     attempt *a = arg;
-    ring_comm *comm;
+    ring_comm *comm = NULL;
     ring_work *work = NULL;
     ring_call call = behind(&a->places[rank]);
     call.work = &work;
@@ -360,8 +364,9 @@ static int call_once(int rank, int ranks, harness_board *board, void *arg)
         fake.fail_nth(a->nth, CUDA_ERROR_OUT_OF_MEMORY);
     atomic_fetch_add(&board->counters[1], 1);
     EXPECT(harness_await(board, 1, ranks), "a rank is late");
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
-    a->status[rank] = sum(&a->places[rank], COUNT, comm, &call);
+    a->status[rank] = harness_join(rank, ranks, board, &comm);
+    if (a->status[rank] == RING_OK)
+        a->status[rank] = sum(&a->places[rank], COUNT, comm, &call);
     if (a->status[rank] == RING_OK)
         a->status[rank] = ring_wait(&work);
     if (a->status[rank] != RING_OK)
@@ -419,7 +424,7 @@ static int nth_fails(int rank, int ranks, harness_board *board, void *arg)
     (void)rank, (void)ranks;
     a.nth = *(const uint64_t *)arg;
     for (int r = 0; r < 2; r++) {
-        EXPECT(place_new(&a.places[r]) == 0, "no GPU");
+        EXPECT(place_new(&a.places[r], r) == 0, "no GPU");
         fill(&a.places[r], r);
         fake.write((void *)(uintptr_t)a.places[r].there, a.places[r].in, COUNT * sizeof(int32_t));
     }
@@ -430,7 +435,7 @@ static int nth_fails(int rank, int ranks, harness_board *board, void *arg)
     board->counters[1] = a.status[0] != RING_OK;
     for (int r = 0; r < 2; r++) {
         EXPECT(expect_end(&a, r, failed, log) == 0, "rank %d", r);
-        place_free(&a.places[r]);
+        place_free(&a.places[r], r);
     }
     return 0;
 }
@@ -438,15 +443,18 @@ static int nth_fails(int rank, int ranks, harness_board *board, void *arg)
 static void test_the_nth_call_of_the_driver_fails(void **state)
 {
     int errors = 0, failed = 1;
+    const uint64_t most = by_gpus ? NTH_MOST_BY_GPUS : NTH_MOST;
     (void)state;
-    for (uint64_t n = 1; n <= NTH_MOST && failed != 0; n++) {
+    for (uint64_t n = 1; n <= most && failed != 0; n++) {
         harness_board *board;
-        assert_int_equal(harness_run(HARNESS_PROCESSES, 1, nth_fails, &n, &board), 0);
+        if (harness_run(HARNESS_PROCESSES, 1, nth_fails, &n, &board) != 0)
+            fail_msg("call %d of the driver", (int)n);
         failed = board->counters[0];
         errors += board->counters[1];
         harness_board_free(board);
     }
-    assert_in_range(errors, 20, NTH_MOST);
+    assert_in_range(errors, by_gpus ? 5 : 20, most);
+    assert_true(!by_gpus || failed == 0); /* each call of the driver has failed once */
 }
 
 int main(int argc, char **argv)
@@ -460,7 +468,10 @@ int main(int argc, char **argv)
     transport_name = argc > 1 ? argv[1] : "loop";
     setenv("RING_TRANSPORT", transport_name, 1);
     setenv("RING_TIMEOUT", "60", 1);
-    setenv("RING_DEVICE_PROGRAMS", "0", 1); /* the host drives them */
+    by_gpus = argc > 3;
+    if (by_gpus)
+        gpus = atoi(argv[3]);
+    setenv("RING_DEVICE_PROGRAMS", by_gpus ? "1" : "0", 1);
     return argc > 2 ? cmocka_run_group_tests(failing, NULL, NULL)
                     : cmocka_run_group_tests(tests, NULL, NULL);
 }
