@@ -2,45 +2,17 @@
  * Seats: their memory, how ranks find each other's, and programs that are kept there. */
 #include "cuda_programs.h"
 
-#include "cuda_kernels.h"
-#include "kernel_args.h"
+#include "cuda_runs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/** Of a device. */
-struct cuda_programs {
-    pthread_mutex_t lock;
-    CUmodule module;
-    CUfunction of[RING_DTYPE_COUNT];
-    int blocks;
-};
+enum { SEAT_SCRATCH = 4 << 20 };
 
-/* ---- Kernels ------------------------------------------------------------------------------ */
-
-static ring_status load_kernels(const cuda_device *c, struct cuda_programs *p)
-{
-    static const char *const names[] = {
-#define ROW(type) "program_" #type,
-        CUDA_FOLD_TYPES(ROW)
-#undef ROW
-    };
-    if (p->module == NULL)
-        RING_TRY(cuda_kernels_load("program", names, &p->module, p->of));
-    return cuda_kernels_count_blocks(c->device, p->of[RING_FLOAT8_E4M3], DEVICE_THREADS,
-                                     &p->blocks);
-}
-
-ring_status cuda_programs_load(const cuda_device *c, CUfunction *of, ring_dtype dtype, int *blocks)
-{
-    struct cuda_programs *p = c->programs;
-    pthread_mutex_lock(&p->lock);
-    const ring_status status = p->blocks > 0 ? RING_OK : load_kernels(c, p);
-    pthread_mutex_unlock(&p->lock);
-    *of = p->of[dtype];
-    *blocks = p->blocks;
-    return status;
-}
+/* Offsets into a seat's memory. */
+typedef struct seat_layout {
+    size_t receipts, links, numbers, stop, departed, scratch, all; /* boxes come first */
+} seat_layout;
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
@@ -49,7 +21,7 @@ static size_t rounded(size_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
-seat_layout seat_layout_of(int ranks, int lanes)
+static seat_layout seat_layout_of(int ranks, int lanes)
 {
     const size_t ends = (size_t)ranks * (size_t)lanes;
     seat_layout at = {.receipts = rounded(ends * sizeof(device_box))};
@@ -105,7 +77,7 @@ static ring_status fill_card(const accelerator_seat *s, accelerator_card *card)
     CUfunction function;
     CUuuid device;
     CUipcMemHandle handle;
-    RING_TRY(cuda_programs_load(s->of, &function, RING_FLOAT32, &card->blocks));
+    RING_TRY(program_kernel(s->of, &function, RING_FLOAT32, &card->blocks));
     RING_TRY(cuda_check(api->device_get_uuid(&device, s->of->device),
                         "asking for a GPU's UUID (cuDeviceGetUuid)"));
     memcpy(card->device, device.bytes, sizeof card->device);

@@ -5,9 +5,38 @@
  * launches that wait for each other might not be resident together. So the last rank that comes to
  * a run launches it for all, in the group's stream. Streams order each other by words: each rank's
  * tells that it has come to the run and waits until the group's has done it. */
-#include "cuda_programs.h"
+#include "cuda_runs.h"
+
+#include "cuda_kernels.h"
+#include "kernel_args.h"
 
 #include <stdlib.h>
+
+/* ---- Kernels ------------------------------------------------------------------------------ */
+
+static ring_status load_kernels(const cuda_device *c, struct cuda_programs *p)
+{
+    static const char *const names[] = {
+#define ROW(type) "program_" #type,
+        CUDA_FOLD_TYPES(ROW)
+#undef ROW
+    };
+    if (p->module == NULL)
+        RING_TRY(cuda_kernels_load("program", names, &p->module, p->of));
+    return cuda_kernels_count_blocks(c->device, p->of[RING_FLOAT8_E4M3], DEVICE_THREADS,
+                                     &p->blocks);
+}
+
+ring_status program_kernel(const cuda_device *c, CUfunction *of, ring_dtype dtype, int *blocks)
+{
+    struct cuda_programs *p = c->programs;
+    pthread_mutex_lock(&p->lock);
+    const ring_status status = p->blocks > 0 ? RING_OK : load_kernels(c, p);
+    pthread_mutex_unlock(&p->lock);
+    *of = p->of[dtype];
+    *blocks = p->blocks;
+    return status;
+}
 
 /* ---- Groups ------------------------------------------------------------------------------- */
 
@@ -243,7 +272,7 @@ static ring_status start_inside(accelerator_seat *s, const accelerator_run *run,
     program_group *g = s->group;
     CUfunction function;
     int blocks;
-    RING_TRY(cuda_programs_load(s->of, &function, k->dtype, &blocks));
+    RING_TRY(program_kernel(s->of, &function, k->dtype, &blocks));
     if (g->dead)
         return fail(RING_ERR_ABORTED, "the communicator has failed");
     const ring_status status = g->count > 1 ? run_together(s, run, function)
