@@ -378,3 +378,16 @@ bool is_root(void)
 {
     return geteuid() == 0;
 }
+
+bool process_is_dead(pid_t pid)
+{
+    char path[32], state = 'X';
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return errno == ENOENT;
+    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+        state = 'X'; /* it went meanwhile */
+    fclose(file);
+    return state == 'Z' || state == 'X';
+}

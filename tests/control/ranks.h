@@ -87,5 +87,8 @@ int connect_to(int port);
 /** Open descriptors of this process. */
 int count_fds(void);
 bool is_root(void);
+/** Whether it is dead, with all that it had open closed; its parent may not have asked for it yet.
+ */
+bool process_is_dead(pid_t pid);
 
 #endif

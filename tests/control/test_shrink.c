@@ -118,6 +118,13 @@ static void *end_soon(void *unused)
     return unused;
 }
 
+static void await_death(const control_world *w, int rank)
+{
+    const double deadline = clock_now() + 20;
+    while (!process_is_dead((pid_t)w->cards[rank].pid) && clock_now() < deadline)
+        clock_sleep(0.002);
+}
+
 /* Rank 5 dies; rank 0, who would decide, while it waits for rank 4. */
 static ring_status lead_and_die(stage *s, control_world **w)
 {
@@ -127,7 +134,7 @@ static ring_status lead_and_die(stage *s, control_world **w)
     if ((*w)->rank == 0)
         pthread_create(&thread, NULL, end_soon, NULL);
     if ((*w)->rank == 4)
-        clock_sleep(0.5);
+        await_death(*w, 0);
     RING_TRY(shrink(w, without(1u << 5 | 1), 20));
     return stage_meet(s, 1, SIZE - 2);
 }
@@ -150,9 +157,10 @@ static ring_status vote_and_die(stage *s, control_world **w)
     if (rank == 4) {
         RING_TRY(expect_verdict(*w, RING_ERR_PEER, "rank 5 ("));
         pthread_create(&thread, NULL, end_soon, NULL);
-        (void)control_shrink(*w, clock_now() + 0.4, &out);
+        (void)control_shrink(*w, clock_now() + 1.5, &out);
     }
-    clock_sleep(0.7);
+    await_death(*w, 4);
+    clock_sleep(1.5); /* its deadline is over */
     RING_TRY(shrink(w, without(1u << 5 | 1u << 4), 20));
     return stage_meet(s, 1, SIZE - 2);
 }
@@ -201,7 +209,9 @@ static ring_status call_or_not(stage *s, control_world **w)
         control_report(*w, RING_ERR_PEER, "rank 5 says that somebody was lost");
     if ((*w)->rank == s->victim)
         return come_too_late(s, *w);
-    RING_TRY(shrink(w, without(1u << s->victim), 0.5));
+    RING_TRY(expect_verdict(*w, RING_ERR_PEER, "was lost"));
+    RING_TRY(stage_meet(s, 2, SIZE - 1)); /* so that all of these call by the first's deadline */
+    RING_TRY(shrink(w, without(1u << s->victim), 2));
     return stage_meet(s, 1, SIZE);
 }
 
