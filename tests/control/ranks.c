@@ -32,7 +32,7 @@ void shared_free(void *memory, size_t bytes)
 
 double seconds_allowed(double ordered)
 {
-    return getenv("RING_TEST_TIMED") != NULL ? ordered : 12 + ordered;
+    return getenv("RING_TEST_TIMED") != NULL ? ordered : 60 + ordered;
 }
 
 crew *crew_new(int size)

@@ -93,7 +93,7 @@ static ring_status die_in_pairs(stage *s, control_world **w)
     const double start = clock_now();
     if (dead & 1u << (*w)->rank)
         raise(SIGKILL);
-    RING_TRY(shrink(w, without(dead), 20));
+    RING_TRY(shrink(w, without(dead), 200));
     if (clock_now() - start > seconds_allowed(8))
         return fail(RING_ERR_INTERNAL, "it took %.1f s", clock_now() - start);
     return stage_meet(s, 1, SIZE - 2);
@@ -236,7 +236,7 @@ static ring_status free_instead(stage *s, control_world **w)
     if (mine->rank == 0)
         control_free(mine);
     else
-        RING_TRY(shrink(&mine, without(1), 20));
+        RING_TRY(shrink(&mine, without(1), 200));
     if (clock_now() - start > seconds_allowed(10))
         return fail(RING_ERR_INTERNAL, "it took %.1f s", clock_now() - start);
     if (all->rank != 0)
