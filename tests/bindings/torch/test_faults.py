@@ -26,25 +26,41 @@ def reduce_for_ever():
             return str(error)
 
 
-def dies(rank, size, store, victim):
+def meet(path, rank, others):
+    """Returns once this rank and the others have come here. Torch takes no part."""
+    with open(f"{path}{rank}", "w"):
+        pass
+    while not all(os.path.exists(f"{path}{other}") for other in others):
+        time.sleep(0.01)
+
+
+def start_together(rank, size, store):
+    """No rank has gone on to fail while another one is still in the barrier."""
     ranks.start(rank, size, store)
     dist.barrier()
+    meet(f"{store}started", rank, range(size))
+
+
+def dies(rank, size, store, victim):
+    start_together(rank, size, store)
     if rank == victim:
         os.kill(os.getpid(), signal.SIGKILL)
-    return reduce_for_ever()
+    text = reduce_for_ever()
+    meet(f"{store}told", rank, set(range(size)) - {victim})
+    return text
 
 
 def stops(rank, size, store):
-    ranks.start(rank, size, store)
-    dist.barrier()
+    start_together(rank, size, store)
     if rank == 1:
         with open(f"{store}pid", "w") as file:
             file.write(str(os.getpid()))
         os.kill(os.getpid(), signal.SIGSTOP)
         os._exit(0)
     text = reduce_for_ever()
-    with open(f"{store}pid") as file:
-        os.kill(int(file.read()), signal.SIGKILL)
+    if rank == 0:  # one of them: once it is gone, its number is nobody's
+        with open(f"{store}pid") as file:
+            os.kill(int(file.read()), signal.SIGKILL)
     return text
 
 
@@ -66,8 +82,7 @@ def orders_differ(rank, size, store):
 
 
 def one_fails(rank, size, store):
-    ranks.start(rank, size, store)
-    dist.barrier()
+    start_together(rank, size, store)
     if rank == 1:
         sys.exit(3)
     return reduce_for_ever()

@@ -162,7 +162,7 @@ def monitored(rank, size, path):
         texts = []
         for wait_all in (False, True):
             if rank < 2:
-                texts.append(ranks.error_of(WORLD().monitored_barrier, SECOND / 2,
+                texts.append(ranks.error_of(WORLD().monitored_barrier, 2 * SECOND,
                                             wait_all_ranks=wait_all))
             dist.barrier()  # the group lives on
         if rank == 0:
@@ -202,8 +202,8 @@ class Groups(unittest.TestCase):
 
     def test_monitored_barrier(self):
         first, second, *_ = (outcome.value for outcome in ranks.run(monitored, 4))
-        self.assertIn("[Rank 0]: Rank 2 failed to pass monitoredBarrier in 500 ms", first[0])
-        self.assertIn("[Rank 0]: Ranks 2, 3 failed to pass monitoredBarrier in 500 ms", first[1])
+        self.assertIn("[Rank 0]: Rank 2 failed to pass monitoredBarrier in 2000 ms", first[0])
+        self.assertIn("[Rank 0]: Ranks 2, 3 failed to pass monitoredBarrier in 2000 ms", first[1])
         self.assertIn("Rank 0 timed out in monitoredBarrier after 0 ms", first[2])
         for text in second:
             self.assertIn("Rank 1 successfully reached monitoredBarrier, but received errors "
