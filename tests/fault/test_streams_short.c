@@ -89,9 +89,21 @@ static void replay(const place *p, far_graph *graph, long nth)
     far_stream_read(p->stream, p->out, p->memory, COUNT * sizeof *p->out);
 }
 
+/* The other rank says nothing while an allocation of this one's threads may fail: one for
+ * what it says would. Counter 0 of the board: runs in which none fails any more. */
+static int end_shortage(int rank, harness_board *board, int run)
+{
+    if (rank == 1) {
+        atomic_store(&others, NEVER);
+        atomic_fetch_add(&board->counters[0], 1);
+    }
+    EXPECT(harness_await(board, 0, run), "rank 1 is late");
+    return 0;
+}
+
 /* @param[in,out] nth  NEVER once nothing has failed. */
 static int run_short(int rank, ring_comm *parent, const place *p, int kind, bool in_thread,
-                     long *nth)
+                     harness_board *board, long *nth)
 {
     ring_comm *comm;
     far_graph *graph;
@@ -107,10 +119,10 @@ static int run_short(int rank, ring_comm *parent, const place *p, int kind, bool
     if (graph != NULL && bad == 0)
         replay(p, graph, rank == 1 && in_thread ? *nth : NEVER);
     far_stream_synchronize(p->stream);
-    if (rank == 1 && in_thread) {
+    if (rank == 1 && in_thread)
         ran_short = atomic_load(&others) < 0;
-        atomic_store(&others, NEVER);
-    }
+    if (in_thread)
+        EXPECT(end_shortage(rank, board, (int)*nth + 1) == 0, "run %ld", *nth);
     EXPECT_OK(ring_barrier(parent, NULL));
     status = ring_comm_status(comm);
     EXPECT(status != RING_OK || bad != 0 || p->out[COUNT - 1] == 1, "allocation %ld of kind %d: %d",
@@ -137,7 +149,7 @@ static int each_allocation(int rank, int ranks, harness_board *board, void *arg)
                      calloc(1, bytes)};
     p.in[COUNT - 1] = rank;
     for (; nth != NEVER; most = nth > most ? nth : most)
-        EXPECT(run_short(rank, comm, &p, kind, in_thread, &nth) == 0, "kind %d", kind);
+        EXPECT(run_short(rank, comm, &p, kind, in_thread, board, &nth) == 0, "kind %d", kind);
     EXPECT(most > 2, "%ld allocations of kind %d", most, kind);
     ring_comm_destroy(comm);
     far_stream_destroy(p.stream);
