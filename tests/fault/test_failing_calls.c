@@ -284,8 +284,8 @@ int main(int argc, char **argv)
     if (argc != 2)
         return 2;
     setenv("RING_TRANSPORT", argv[1], 1);
-    setenv("RING_TIMEOUT", "10", 1);
-    setenv("RING_INIT_TIMEOUT", "10", 1);
+    setenv("RING_TIMEOUT", "60", 1); /* no run ends by it */
+    setenv("RING_INIT_TIMEOUT", "60", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(interrupted_and_short_calls_are_no_failures),
         cmocka_unit_test(a_call_that_fails_is_told_of),
