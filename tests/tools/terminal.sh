@@ -5,9 +5,9 @@
 command -v script >/dev/null || { echo "no script(1) to make a terminal with"; exit 77; }
 
 # typed TEXT COMMAND: runs it at a terminal where TEXT is typed after a while, and not before each
-# rank that is to have made a file ready.RANK has
+# rank that is to have made a file ready.RANK has, nor before $said, if it is set, is on the terminal
 typed() {
-    { sleep 0.4; for rank in 0 1; do
+    { sleep 0.4; [ -z "${said-}" ] || appears "$said" "$work/out"; for rank in 0 1; do
         case $2 in *ready*) becomes "rank $rank is ready" yes ready $rank ;; esac
     done; printf "$1"; sleep 0.3; } | script -qec "$2" /dev/null >"$work/out" 2>&1
     code=$?
@@ -33,7 +33,7 @@ typed '' "stty tostop; $limit $ringrun -n 1 sh -c 'stty -echo </dev/tty && echo 
 has "a rank may change the terminal" "$out" '^was set$'
 typed '' "$limit $ringrun -n 1 sh -c 'read line </dev/tty; echo code \$?'"
 has "reading it is an error" "$out" '^code [1-9]'
-typed '\003' "$limit $ringrun -n 1 --kill-wait 1 bash --norc -ic :"
+said='was stopped by' typed '\003' "$limit $ringrun -n 1 --kill-wait 1 bash --norc -ic :"
 has "who is stopped all the same is named" "$out" 'rank 0 on host .* was stopped by SIGTTIN: '
 typed '\003' "$ringrun -n 2 sh -c 'trap \"echo saved; exit 0\" INT; : >ready.\$RANK; while :; do sleep 0.05; done'"
 equal "Ctrl-C" 130 "$code"
