@@ -622,7 +622,7 @@ static int ended(int rank, int ranks, harness_board *board, void *arg)
     ring_call call = behind(s), waits = behind(never);
     call.timeout = how == DEADLINE ? 0.1 : 0;
     waits.timeout = 0.001; /* does not run */
-    if (how == DEADLINE)   /* which is over before all is asked for, otherwise */
+    if (how == DEADLINE)   /* it begins once all calls are there */
         far_stream_hold(s);
     put(&v, s, rank, 0);
     if (rank == 0)

@@ -451,7 +451,7 @@ static int count_closed(const siege *s)
     return closed;
 }
 
-/* Whoever is silent goes after 5 seconds; these go sooner. */
+/* Silent strangers go after 5 seconds; these go sooner. */
 static void *besiege(void *context)
 {
     siege *s = context;

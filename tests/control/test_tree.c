@@ -403,8 +403,8 @@ __attribute__((visibility("default"))) ssize_t send(int fd, const void *data, si
     return put;
 }
 
-/* The others are still joining when the victim dies. Nobody is there to tell who comes after rank
- * 0, which waits for its own time-out only. */
+/* The others are still joining when the victim dies. After the death of rank 0 none is left who
+ * would tell this rank of it: its join ends by the time-out. */
 static void come_after(const death *d)
 {
     const double deadline = clock_now() + 60;

@@ -89,8 +89,8 @@ static void replay(const place *p, far_graph *graph, long nth)
     far_stream_read(p->stream, p->out, p->memory, COUNT * sizeof *p->out);
 }
 
-/* The other rank says nothing while an allocation of this one's threads may fail: one for
- * what it says would. Counter 0 of the board: runs in which none fails any more. */
+/* Rank 0 sends nothing on the parent while an allocation of rank 1's threads may fail: one for that
+ * would be the one that fails. Counter 0 of the board: runs in which none fails any more. */
 static int end_shortage(int rank, harness_board *board, int run)
 {
     if (rank == 1) {

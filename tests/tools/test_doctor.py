@@ -388,7 +388,7 @@ class Program(Made):
             self.skipTest("this build has no double of libibverbs")
         done = subprocess.run([RINGINFO, "doctor", "--json"], capture_output=True, text=True,
                               timeout=120, env={**ENVIRONMENT, "LD_LIBRARY_PATH": str(library),
-                                               "FAKE_IBVERBS": faults})
+                                                "FAKE_IBVERBS": faults})
         rows = {row["name"]: row for row in json.loads(done.stdout)["findings"]}
         return {name: row for name, row in rows.items() if name.endswith("self_test")}
 
