@@ -113,7 +113,7 @@ static void another_secret_keeps_out(void **state)
 {
     (void)state;
     const rank_body bodies[] = {with_own_secret, only_rank_0_has_a_secret};
-    set_number("RING_INIT_TIMEOUT", 2); /* it takes that long */
+    set_number("RING_INIT_TIMEOUT", 1.5); /* it takes that long */
     for (int i = 0; i < 2; i++) {
         crew *c = run(2, bodies[i]);
         outcome_assert(&c->outcomes[0], RING_ERR_TIMEOUT, "rank 1 of 2");
@@ -187,7 +187,7 @@ static void without_a_secret_another_user_is_refused(void **state)
     (void)state;
     if (!is_root())
         skip();
-    set_number("RING_INIT_TIMEOUT", 2);
+    set_number("RING_INIT_TIMEOUT", 1.5);
     crew *c = run(2, rank_1_is_another_user);
     outcome_assert(&c->outcomes[0], RING_ERR_TIMEOUT, "rank 1 of 2");
     outcome_assert(&c->outcomes[1], RING_ERR_AUTH, "user 0, this is user 65534");
@@ -228,7 +228,7 @@ static void without_a_secret_rank_0_looks_at_the_user(void **state)
     (void)state;
     if (!is_root())
         skip();
-    set_number("RING_INIT_TIMEOUT", 5);
+    set_number("RING_INIT_TIMEOUT", 4);
     crew *c = run(2, dial_as_another_user);
     outcome_assert(&c->outcomes[0], RING_ERR_TIMEOUT, "rank 1 of 2");
     outcome_assert(&c->outcomes[1], RING_ERR_PEER, "");

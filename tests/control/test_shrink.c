@@ -211,7 +211,7 @@ static ring_status call_or_not(stage *s, control_world **w)
         return come_too_late(s, *w);
     RING_TRY(expect_verdict(*w, RING_ERR_PEER, "was lost"));
     RING_TRY(stage_meet(s, 2, SIZE - 1)); /* so that all of these call by the first's deadline */
-    RING_TRY(shrink(w, without(1u << s->victim), 2));
+    RING_TRY(shrink(w, without(1u << s->victim), 1.5));
     return stage_meet(s, 1, SIZE);
 }
 

@@ -151,6 +151,6 @@ int main(int argc, char **argv)
         return 2;
     setenv("RING_TRANSPORT", argv[1], 1);
     setenv("RING_TIMEOUT", "600", 1);
-    setenv("RING_PEER_TIMEOUT", "2", 1);
+    setenv("RING_PEER_TIMEOUT", "1.5", 1);
     return cmocka_run_group_tests_name("fault.create", tests, NULL, NULL);
 }

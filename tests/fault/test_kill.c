@@ -222,9 +222,9 @@ static void test_kill_is_named_though_the_victims_child_lives(void **state)
 static void test_stopped_rank_is_named_within_the_peer_timeout(void **state)
 {
     (void)state;
-    setenv("RING_PEER_TIMEOUT", "2", 1);
+    setenv("RING_PEER_TIMEOUT", "1.5", 1);
     for (int victim = 0; victim < 2; victim++) {
-        kill_plan plan = {.victim = victim, .signal = SIGSTOP, .delay_us = 20000, .limit = 3.5};
+        kill_plan plan = {.victim = victim, .signal = SIGSTOP, .delay_us = 20000, .limit = 3};
         run_and_hit(&plan);
     }
     unsetenv("RING_PEER_TIMEOUT");
