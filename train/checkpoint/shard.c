@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bucket_casts.h"
 #include "durable.h"
+#include "element_casts.h"
 #include "errors.h"
 
 enum { BLOCK = 16384 /* elements */, FETCHED = 1 << 20 /* bytes */ };

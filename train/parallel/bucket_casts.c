@@ -1,81 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Casts by the kernels, in blocks that stay in the cache. */
+ * Which arrays of a bucket are cast to which, and when. */
 #include "bucket_casts.h"
 
-#include <kernels.h>
 #include <string.h>
 
-enum { BLOCK = 2048 };
-
-static void to_float(float *to, const void *from, ring_dtype type, size_t count)
-{
-    if (type == RING_FLOAT16)
-        kernel_f16_to_f32(to, from, count);
-    else if (type == RING_BFLOAT16)
-        kernel_bf16_to_f32(to, from, count);
-    else
-        memcpy(to, from, count * sizeof *to);
-}
-
-static void from_float(void *to, ring_dtype type, const float *from, size_t count)
-{
-    if (type == RING_FLOAT16)
-        kernel_f32_to_f16(to, from, count);
-    else if (type == RING_BFLOAT16)
-        kernel_f32_to_bf16(to, from, count);
-    else
-        memcpy(to, from, count * sizeof *from);
-}
-
-static void *element_of(const void *array, ring_dtype type, size_t element)
-{
-    return (unsigned char *)(uintptr_t)array + element * precision_size(type);
-}
-
-void cast_elements(void *to, ring_dtype to_type, const void *from, ring_dtype from_type,
-                   size_t count)
-{
-    float block[BLOCK];
-    if (from_type == RING_FLOAT32) {
-        from_float(to, to_type, from, count);
-        return;
-    }
-    if (to_type == RING_FLOAT32) {
-        to_float(to, from, from_type, count);
-        return;
-    }
-    for (size_t i = 0; i < count; i += BLOCK) {
-        const size_t many = count - i < BLOCK ? count - i : BLOCK;
-        to_float(block, element_of(from, from_type, i), from_type, many);
-        from_float(element_of(to, to_type, i), to_type, block, many);
-    }
-}
-
-/* to[i] += from[i], in float32, rounded once. */
-static void add_elements(void *to, ring_dtype to_type, const void *from, ring_dtype from_type,
-                         size_t count)
-{
-    float sum[BLOCK], more[BLOCK];
-    for (size_t i = 0; i < count; i += BLOCK) {
-        const size_t many = count - i < BLOCK ? count - i : BLOCK;
-        to_float(sum, element_of(to, to_type, i), to_type, many);
-        to_float(more, element_of(from, from_type, i), from_type, many);
-        for (size_t k = 0; k < many; k++)
-            sum[k] += more[k];
-        from_float(element_of(to, to_type, i), to_type, sum, many);
-    }
-}
-
-/* To what the type can hold. */
-static void round_elements(float *values, ring_dtype type, size_t count)
-{
-    uint16_t block[BLOCK];
-    for (size_t i = 0; i < count; i += BLOCK) {
-        const size_t many = count - i < BLOCK ? count - i : BLOCK;
-        from_float(block, type, values + i, many);
-        to_float(values + i, block, type, many);
-    }
-}
+#include "element_casts.h"
 
 void casts_load_params(const zero_memory *memory, int bucket)
 {
@@ -127,7 +56,7 @@ const float *casts_float_grads(const zero_memory *memory, int bucket, const void
     if (memory->grads.type == RING_FLOAT32)
         return kept;
     float *copy = zero_bucket(memory, memory->node_grads, bucket);
-    to_float(copy, kept, memory->grads.type, count);
+    elements_to_float(copy, kept, memory->grads.type, count);
     return copy;
 }
 
@@ -136,8 +65,8 @@ float *casts_begin_step(const zero_memory *memory, int bucket)
 {
     float *params = zero_owned(memory, memory->masters, bucket);
     if (memory->masters == memory->node_params && memory->masters != &memory->params)
-        to_float(params, zero_owned(memory, &memory->params, bucket), memory->params.type,
-                 zero_owned_count(memory, bucket));
+        elements_to_float(params, zero_owned(memory, &memory->params, bucket), memory->params.type,
+                          zero_owned_count(memory, bucket));
     return params;
 }
 
@@ -147,6 +76,6 @@ void casts_end_step(const zero_memory *memory, int bucket, size_t begin, size_t 
         return;
     const ring_dtype type = memory->params.type;
     const float *updated = zero_owned(memory, memory->masters, bucket);
-    from_float(element_of(zero_owned(memory, &memory->params, bucket), type, begin), type,
-               updated + begin, count);
+    elements_from_float(element_of(zero_owned(memory, &memory->params, bucket), type, begin), type,
+                        updated + begin, count);
 }

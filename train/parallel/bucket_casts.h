@@ -8,10 +8,6 @@
 
 #include "zero_memory.h"
 
-/** to[i] = from[i] for i < @p count, rounded once to nearest even. */
-void cast_elements(void *to, ring_dtype to_type, const void *from, ring_dtype from_type,
-                   size_t count);
-
 /** Parameters that have been gathered, to where nodes read them. */
 void casts_load_params(const zero_memory *memory, int bucket);
 

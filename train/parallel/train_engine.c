@@ -460,11 +460,6 @@ static ring_status gather_split(train_engine *engine, const float **params)
     return offload_leave(&engine->offload, &engine->config->offload, engine->world);
 }
 
-const train_model *engine_staged_network(const train_engine *engine)
-{
-    return has_pipeline(engine) ? &engine->pipeline.whole : &engine->model;
-}
-
 static ring_status gather_stages(train_engine *engine, const float **params)
 {
     if (!has_pipeline(engine))
@@ -474,11 +469,6 @@ static ring_status gather_stages(train_engine *engine, const float **params)
     RING_TRY(make_params(engine, &engine->whole, engine_staged_network(engine)->tensors.elements));
     *params = engine->whole;
     return pipeline_gather(&engine->pipeline, &engine->model.tensors, own, engine->whole);
-}
-
-const train_model *engine_network(const train_engine *engine)
-{
-    return has_tensor_ranks(engine) ? &engine->tensor.whole : engine_staged_network(engine);
 }
 
 ring_status engine_params(train_engine *engine, const float **params)

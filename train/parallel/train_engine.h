@@ -71,6 +71,19 @@ typedef struct train_engine {
                             without the first update, which makes connections */
 } train_engine;
 
+/** @return the network of this tensor rank with the layers of all stages, and the table of its
+ *  parameters: what the stages of its pipeline are of. */
+static inline const train_model *engine_staged_network(const train_engine *engine)
+{
+    return engine->pipeline.place.stages > 1 ? &engine->pipeline.whole : &engine->model;
+}
+
+/** @return the same of all tensor ranks. */
+static inline const train_model *engine_network(const train_engine *engine)
+{
+    return engine->tensor.ranks > 1 ? &engine->tensor.whole : engine_staged_network(engine);
+}
+
 typedef struct engine_result {
     double loss;       /* mean over the global batch */
     double grad_norm;  /* before clipping; NaN where an update goes without it */
@@ -156,12 +169,6 @@ ring_status engine_evaluate(train_engine *engine, const train_dataset *dataset,
  *  offload_leave() is to be called. */
 ring_status engine_outputs(train_engine *engine, const train_dataset *dataset, size_t begin,
                            size_t rows, float *outputs);
-
-/** @return the network with the layers of all stages, and the table of its parameters. */
-const train_model *engine_network(const train_engine *engine);
-
-/** @return the same of this tensor rank: what the stages of its pipeline are of. */
-const train_model *engine_staged_network(const train_engine *engine);
 
 /** Collective. @param[out] params  all parameters by the offsets of engine_network()'s table, as
  * the optimiser has them: masters, where there are any; valid until the next update. */

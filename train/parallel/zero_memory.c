@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bucket_casts.h"
+#include "element_casts.h"
 #include "errors.h"
 
 /* ---- Where things lie ---------------------------------------------------------------------- */

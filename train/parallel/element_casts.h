@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * element_casts: arrays of elements between the types that states are kept and sent in. All is
+ * computed in float32 and rounded once, to nearest even.
+ */
+#ifndef TRAIN_ELEMENT_CASTS_H
+#define TRAIN_ELEMENT_CASTS_H
+
+#include <ring/ring.h>
+#include <stddef.h>
+
+/** @return the place of an element in an array of @p type. */
+void *element_of(const void *array, ring_dtype type, size_t element);
+
+void elements_to_float(float *to, const void *from, ring_dtype type, size_t count);
+void elements_from_float(void *to, ring_dtype type, const float *from, size_t count);
+
+/** to[i] = from[i] for i < @p count. */
+void cast_elements(void *to, ring_dtype to_type, const void *from, ring_dtype from_type,
+                   size_t count);
+/** to[i] += from[i]. */
+void add_elements(void *to, ring_dtype to_type, const void *from, ring_dtype from_type,
+                  size_t count);
+/** To what @p type can hold. */
+void round_elements(float *values, ring_dtype type, size_t count);
+
+#endif
