@@ -1,48 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Rows to argp's options, values to fields. */
-#include "about.h"
-#include "args_table.h"
+#include "args_check.h"
 #include "numbers.h"
 
 #include <limits.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *program_name = "";
-static bool is_quiet;
-
-/* ---- What is wrong ----------------------------------------------------------------------- */
-
-static _Noreturn void wrong(const char *given, const char *value, const char *format, va_list args)
-{
-    if (is_quiet)
-        exit(ARGS_WRONG);
-    fprintf(stderr, "%s: %s%s%s%s", program_name, given, *value != '\0' ? " " : "", value,
-            *given != '\0' ? ": " : "");
-    vfprintf(stderr, format, args);
-    fprintf(stderr, "; see %s --help\n", program_name);
-    exit(ARGS_WRONG);
-}
-
-void args_fail(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    wrong("", "", format, args);
-}
-
-/* As it was typed: the value stands in the option's word or is the next. */
-void args_refuse(const args_given *given, const char *format, ...)
-{
-    char *const *word = &given->state->argv[given->state->next - 1];
-    const bool apart = given->text == *word;
-    va_list args;
-    va_start(args, format);
-    wrong(apart ? word[-1] : *word, !apart ? "" : *given->text ? given->text : "''", format, args);
-}
 
 /* ---- Values ------------------------------------------------------------------------------ */
 
@@ -118,54 +83,9 @@ void args_name(const args_given *given)
     args_refuse(given, "expected %s", all);
 }
 
-/* ---- What every program has -------------------------------------------------------------- */
-
-static void show_help(const args_given *given)
-{
-    argp_state_help(given->state, stdout, ARGP_HELP_STD_HELP);
-}
-
-static void show_usage(const args_given *given)
-{
-    argp_state_help(given->state, stdout, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK);
-}
-
-static void show_version(const args_given *given)
-{
-    (void)given;
-    about_print(program_name);
-    exit(EXIT_SUCCESS);
-}
-
-static const args_row common[] = {
-    {.help = "Help:"},
-    {"help", 'h', NULL, "Show the options", .take = show_help},
-    {.letter = '?', .flags = OPTION_ALIAS | OPTION_HIDDEN},
-    {"usage", 0, NULL, "Show a short form", .take = show_usage},
-    {"version", 'V', NULL, "Show version, compiler and libraries", .take = show_version},
-};
-
-enum { COMMON = sizeof common / sizeof *common, KEY_NAMED = UCHAR_MAX + 1 };
-
 /* ---- The table --------------------------------------------------------------------------- */
 
-const args_row *args_at(const args_table *table, size_t index)
-{
-    return index < table->own ? &table->program->rows[index] : &common[index - table->own];
-}
-
-const args_row *args_letter(const args_table *table, int letter)
-{
-    for (size_t i = 0; i < table->count; i++)
-        if (args_at(table, i)->letter == letter)
-            return args_at(table, i);
-    return NULL;
-}
-
-static bool is_heading(const args_row *row)
-{
-    return row->name == NULL && row->letter == 0;
-}
+enum { KEY_NAMED = UCHAR_MAX + 1 };
 
 /* A letter is the row's that has it first: one of the program's own is none of the common ones. */
 static int key_of(const args_table *table, size_t index)
@@ -183,9 +103,9 @@ static struct argp_option *make_options(const args_table *table)
         args_fail("no memory for the options");
     for (size_t i = 0; i < table->count; i++) {
         const args_row *row = args_at(table, i);
-        group += is_heading(row);
+        group += args_is_heading(row);
         options[i] = (struct argp_option){.name = row->name,
-                                          .key = is_heading(row) ? 0 : key_of(table, i),
+                                          .key = args_is_heading(row) ? 0 : key_of(table, i),
                                           .arg = row->value,
                                           .flags = row->flags,
                                           .doc = row->help,
@@ -238,12 +158,7 @@ static error_t parse_key(int key, char *text, struct argp_state *state)
 
 void args_parse(const args_program *program, int argc, char **argv, void *out)
 {
-    parsing p = {.table = {.program = program}, .out = out};
-    while (!is_heading(&program->rows[p.table.own]) || program->rows[p.table.own].help != NULL)
-        p.table.own++;
-    p.table.count = p.table.own + COMMON;
-    program_name = program->name;
-    is_quiet = program->quiet;
+    parsing p = {.table = args_open(program), .out = out};
     struct argp_option *options = make_options(&p.table);
     const struct argp argp = {options, parse_key, program->words, program->doc, NULL, NULL, NULL};
     argp_err_exit_status = ARGS_WRONG;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Unknown options, and those without their value. */
-#include "args_table.h"
+#include "args_check.h"
+
 #include "words.h"
 
 #include <stdio.h>

@@ -10,12 +10,11 @@ typedef struct args_table {
     size_t own, count; /* rows of the program; with the common ones */
 } args_table;
 
+/** The table of a program, which messages name from here on. */
+args_table args_open(const args_program *program);
 const args_row *args_at(const args_table *table, size_t index);
 /** @return the row of a letter; NULL: none has it. */
 const args_row *args_letter(const args_table *table, int letter);
-
-/** Looks at the options, so that a wrong one gets a good answer, before argp does; spells them as
- *  their rows do. */
-void args_check(const args_table *table, int argc, char **argv);
+bool args_is_heading(const args_row *row);
 
 #endif
