@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One step on symbols: where its operands come from and go to, and what is wrong with them. */
-#include "simulator.h"
+#include "simulator_steps.h"
+
 #include "step_text.h"
 
 /* ---- Memory -------------------------------------------------------------------- */
