@@ -3,7 +3,8 @@
 #include "automatic.h"
 
 #include "accelerators.h"
-#include "region_table.h"
+#include "region_ends.h"
+#include "region_waiting.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -21,23 +22,12 @@ typedef struct refusal {
 
 /* Guarded by region_table.lock. */
 static struct {
-    unsigned communicators;
     size_t most; /* set by a test, 0: not */
     uint64_t clock;
-    automatic_counts counts;
     refusal refused[REFUSED];
 } automatic;
 
 static _Atomic bool forbidden;
-
-/* Who finds nothing left to tell of, having it, knows that all has been told. */
-static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
-
-/* What the host's memory takes, pinned. */
-static size_t counted_bytes(const region_slot *s)
-{
-    return s->kind == REGION_DEVICE ? 0 : s->bytes;
-}
 
 /* Those of accelerators are looked at by each call. */
 static bool is_whole(const region_slot *s)
@@ -46,55 +36,6 @@ static bool is_whole(const region_slot *s)
 }
 
 /* ---- Ends ------------------------------------------------------------------------- */
-
-static void take_leave(region_slot *s)
-{
-    table_unlist(s);
-    watched_end(table_number(s));
-    automatic.counts.regions--;
-    automatic.counts.bytes -= counted_bytes(s);
-    automatic.counts.ended++;
-    region_table.leaving_at[region_table.leaving++] = (uint16_t)(s - region_table.slots);
-    regions_list_waiting();
-}
-
-bool automatic_end(region_slot *s)
-{
-    s->ended = true;
-    if (s->users > 0)
-        return false;
-    take_leave(s);
-    return true;
-}
-
-bool automatic_release(region_slot *s)
-{
-    return --s->users == 0 && s->ended && automatic_end(s);
-}
-
-static bool next_to_tell(uint64_t *ref, size_t *bytes)
-{
-    pthread_mutex_lock(&region_table.lock);
-    const bool some = region_table.leaving > 0;
-    if (some) {
-        region_slot *s = &region_table.slots[region_table.leaving_at[--region_table.leaving]];
-        *ref = table_ref(s, s->base);
-        *bytes = s->bytes;
-        table_give_back(s);
-    }
-    pthread_mutex_unlock(&region_table.lock);
-    return some;
-}
-
-void automatic_tell(void)
-{
-    uint64_t ref;
-    size_t bytes;
-    pthread_mutex_lock(&telling);
-    while (next_to_tell(&ref, &bytes))
-        regions_tell_watchers((uint16_t)(ref >> REGION_OFFSET_BITS), 0, bytes);
-    pthread_mutex_unlock(&telling);
-}
 
 /* @param all  else those that have changed. Backwards: what ends leaves the list. */
 static bool end_idle(bool all)
@@ -152,7 +93,7 @@ static region_slot *least_recent(void)
 
 static bool make_room(size_t bytes)
 {
-    const automatic_counts *now = &automatic.counts;
+    const automatic_counts *now = &region_table.automatic;
     const size_t most = automatic_most();
     if (bytes > most)
         return false;
@@ -216,9 +157,9 @@ static uint64_t list(region_slot *s, const char *base, size_t bytes, bool watche
         s->base = (char *)(uintptr_t)base;
         s->bytes = bytes;
         table_list(s);
-        automatic.counts.regions++;
-        automatic.counts.bytes += bytes;
-        automatic.counts.made++;
+        region_table.automatic.regions++;
+        region_table.automatic.bytes += bytes;
+        region_table.automatic.made++;
         return use(s, base);
     }
     if (!watched)
@@ -258,7 +199,7 @@ static uint64_t hold_kept(const char *ptr, size_t bytes)
         (void)automatic_end(s);
         return 0;
     }
-    automatic.counts.held++;
+    region_table.automatic.held++;
     return use(s, ptr);
 }
 
@@ -314,8 +255,8 @@ static void keep_device(const accelerator *by, const accelerator_allocation *a)
     s->allocation = a->id;
     s->used_at = ++automatic.clock;
     table_list(s);
-    automatic.counts.regions++;
-    automatic.counts.made++;
+    region_table.automatic.regions++;
+    region_table.automatic.made++;
 }
 
 /* Those of users stay as they are until they are removed. */
@@ -357,14 +298,14 @@ void automatic_forbid(const char *why)
 void automatic_enter(void)
 {
     pthread_mutex_lock(&region_table.lock);
-    automatic.communicators++;
+    region_table.communicators++;
     pthread_mutex_unlock(&region_table.lock);
 }
 
 /* A region that a call still uses ends with it. */
 static bool leave_locked(void)
 {
-    if (--automatic.communicators > 0)
+    if (--region_table.communicators > 0)
         return false;
     for (uint32_t i = region_table.count; i-- > 0;)
         if (table_is_automatic(table_at(i)))
@@ -382,16 +323,9 @@ void automatic_leave(void)
         watched_close();
 }
 
-void automatic_forget(void)
-{
-    pthread_mutex_init(&telling, NULL);
-    automatic.communicators = 0;
-    automatic.counts = (automatic_counts){0};
-}
-
 void automatic_count(automatic_counts *out)
 {
     pthread_mutex_lock(&region_table.lock);
-    *out = automatic.counts;
+    *out = region_table.automatic;
     pthread_mutex_unlock(&region_table.lock);
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * region_table: what regions.c and automatic.c share. A table of fixed size: nothing to allocate,
- * nothing to fail, and what is not used is not even committed. An id is a place in it; a sorted
- * list of places finds addresses. Those of users and the automatic ones have places of their own.
+ * region_table: what users' regions and automatic ones share. A table of fixed size: nothing to
+ * allocate, nothing to fail, and what is not used is not even committed. An id is a place in it; a
+ * sorted list of places finds addresses. Those of users and the automatic ones have places of their
+ * own.
  *
  * The caller holds region_table.lock throughout.
  */
 #ifndef RING_REGION_TABLE_H
 #define RING_REGION_TABLE_H
 
+#include "automatic.h"
 #include "regions.h"
 #include "watched.h"
 
@@ -46,6 +48,8 @@ extern struct region_table {
     _Atomic uint64_t ended;   /* how many have left the list */
     place_queue free_users, free_automatic;
     uint32_t waiting, leaving; /* how many of these */
+    unsigned communicators;    /* that want automatic regions */
+    automatic_counts automatic;
     uint16_t order[TABLE_SLOTS];
     uint16_t freed_users[TABLE_USERS], freed_automatic[TABLE_AUTOMATIC];
     uint16_t waiting_at[TABLE_USERS];     /* users' regions that are not listed yet */
@@ -77,24 +81,5 @@ region_slot *table_take(bool automatic);
 void table_give_back(region_slot *s);
 void table_list(region_slot *s);
 void table_unlist(region_slot *s);
-
-/* ---- automatic.c ---- */
-/** Ends an automatic region: at once if nobody uses it, else with its last user.
- *  @return true: at once; automatic_tell() is due once the lock is given up. */
-bool automatic_end(region_slot *s);
-/** One user less. @return as automatic_end(). */
-bool automatic_release(region_slot *s);
-/** Without the lock: tells of those that ended. */
-void automatic_tell(void);
-/** For a child. */
-void automatic_forget(void);
-
-/* ---- regions.c ---- */
-/** Without the lock. */
-void regions_tell_watchers(uint16_t id, uint64_t offset, size_t bytes);
-/** @return true if a user's region that is not listed yet has bytes of these. */
-bool regions_wait_for(const char *base, size_t bytes);
-/** Lists what users registered over automatic regions that are no more. */
-void regions_list_waiting(void);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Regions that users register, and references. */
-#include "region_table.h"
+#include "regions.h"
 
 #include "accelerators.h"
 #include "heap.h"
+#include "region_ends.h"
+#include "region_waiting.h"
 
 #include <string.h>
-
-static region_watcher *_Atomic watchers;
 
 /* Calls of the parent hold regions here that nobody will release, and a list that another thread
  * was changing is no list: the child starts anew. */
@@ -17,7 +17,9 @@ static void in_child(void)
     pthread_mutex_init(&t->lock, NULL);
     t->count = t->devices = t->waiting = t->leaving = 0;
     t->free_users = t->free_automatic = (place_queue){0};
-    automatic_forget();
+    t->communicators = 0;
+    t->automatic = (automatic_counts){0};
+    region_ends_forget();
 }
 
 __attribute__((constructor)) static void watch_forks(void)
@@ -40,29 +42,11 @@ static ring_status refuse_overlap(const char *base, size_t bytes, const region_s
                 bytes, (const void *)base, other->bytes, (void *)other->base);
 }
 
-static region_slot *waiting_at(uint32_t i)
-{
-    return &region_table.slots[region_table.waiting_at[i]];
-}
-
-static region_slot *waiting_over(const char *base, size_t bytes)
-{
-    for (uint32_t i = 0; i < region_table.waiting; i++)
-        if (table_overlaps(waiting_at(i), base, bytes))
-            return waiting_at(i);
-    return NULL;
-}
-
-bool regions_wait_for(const char *base, size_t bytes)
-{
-    return waiting_over(base, bytes) != NULL;
-}
-
 /* Automatic regions make way for users'. @param[out] waits  a running call uses one of them. */
 static ring_status clear_overlaps(const char *base, size_t bytes, bool *waits)
 {
     *waits = false;
-    const region_slot *waiting = waiting_over(base, bytes);
+    const region_slot *waiting = region_waiting_over(base, bytes);
     if (waiting != NULL)
         return refuse_overlap(base, bytes, waiting);
     uint32_t place = table_first_near(base, bytes);
@@ -76,15 +60,6 @@ static ring_status clear_overlaps(const char *base, size_t bytes, bool *waits)
         place++;
     }
     return RING_OK;
-}
-
-static void list_or_wait(region_slot *s, bool waits)
-{
-    s->waits = waits;
-    if (waits)
-        region_table.waiting_at[region_table.waiting++] = (uint16_t)(s - region_table.slots);
-    else
-        table_list(s);
 }
 
 static ring_status add_locked(char *base, size_t bytes, region_kind kind,
@@ -102,7 +77,7 @@ static ring_status add_locked(char *base, size_t bytes, region_kind kind,
     s->bytes = bytes;
     s->kind = kind;
     s->accelerator = by;
-    list_or_wait(s, waits);
+    region_list_or_wait(s, waits);
     return RING_OK;
 }
 
@@ -137,29 +112,13 @@ ring_status region_add_device(void *base, size_t bytes, const struct accelerator
 
 /* ---- Removing --------------------------------------------------------------------- */
 
-static void unwait(uint32_t i)
-{
-    region_table.waiting_at[i] = region_table.waiting_at[--region_table.waiting];
-}
-
-void regions_list_waiting(void)
-{
-    for (uint32_t i = region_table.waiting; i-- > 0;) {
-        region_slot *s = waiting_at(i);
-        if (table_overlap(s->base, s->bytes) != NULL)
-            continue;
-        unwait(i);
-        list_or_wait(s, false);
-    }
-}
-
 /* @param[out] waiting  its place among those that wait, if it does. */
 static region_slot *find_users(const char *base, uint32_t *waiting)
 {
     const uint32_t place = table_places_until(base);
     for (*waiting = 0; *waiting < region_table.waiting; ++*waiting)
-        if (waiting_at(*waiting)->base == base)
-            return waiting_at(*waiting);
+        if (region_waiting_at(*waiting)->base == base)
+            return region_waiting_at(*waiting);
     region_slot *s = place > 0 ? table_at(place - 1) : NULL;
     return s != NULL && s->base == base && !table_is_automatic(s) ? s : NULL;
 }
@@ -180,22 +139,11 @@ static ring_status remove_locked(const char *base, uint64_t *ref, size_t *bytes)
     *ref = table_ref(s, base);
     *bytes = s->bytes;
     if (s->waits)
-        unwait(waiting);
+        region_unwait(waiting);
     else
         table_unlist(s);
     table_give_back(s);
     return RING_OK;
-}
-
-void regions_tell_watchers(uint16_t id, uint64_t offset, size_t bytes)
-{
-    for (const region_watcher *w = atomic_load(&watchers); w != NULL; w = w->next)
-        w->gone(id, offset, bytes);
-}
-
-static void heap_is_freeing(size_t offset, size_t bytes)
-{
-    regions_tell_watchers(REGION_HEAP_ID, offset, bytes);
 }
 
 ring_status region_remove(void *base)
@@ -208,14 +156,6 @@ ring_status region_remove(void *base)
     if (status == RING_OK)
         regions_tell_watchers((uint16_t)(ref >> REGION_OFFSET_BITS), 0, bytes);
     return status;
-}
-
-void region_watch(region_watcher *watcher)
-{
-    heap_watch(heap_is_freeing);
-    watcher->next = atomic_load(&watchers);
-    while (!atomic_compare_exchange_weak(&watchers, &watcher->next, watcher))
-        continue;
 }
 
 /* ---- References ------------------------------------------------------------------- */

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Automatic regions leave the table with the lock held; that they have is told without it. */
+#include "region_ends.h"
+
+#include "heap.h"
+#include "region_waiting.h"
+
+/* ---- Ends ------------------------------------------------------------------------------------ */
+
+size_t automatic_bytes(const region_slot *s)
+{
+    return s->kind == REGION_DEVICE ? 0 : s->bytes;
+}
+
+static void take_leave(region_slot *s)
+{
+    table_unlist(s);
+    watched_end(table_number(s));
+    region_table.automatic.regions--;
+    region_table.automatic.bytes -= automatic_bytes(s);
+    region_table.automatic.ended++;
+    region_table.leaving_at[region_table.leaving++] = (uint16_t)(s - region_table.slots);
+    regions_list_waiting();
+}
+
+bool automatic_end(region_slot *s)
+{
+    s->ended = true;
+    if (s->users > 0)
+        return false;
+    take_leave(s);
+    return true;
+}
+
+bool automatic_release(region_slot *s)
+{
+    return --s->users == 0 && s->ended && automatic_end(s);
+}
+
+/* ---- Telling --------------------------------------------------------------------------------- */
+
+static region_watcher *_Atomic watchers;
+
+void regions_tell_watchers(uint16_t id, uint64_t offset, size_t bytes)
+{
+    for (const region_watcher *w = atomic_load(&watchers); w != NULL; w = w->next)
+        w->gone(id, offset, bytes);
+}
+
+static void heap_is_freeing(size_t offset, size_t bytes)
+{
+    regions_tell_watchers(REGION_HEAP_ID, offset, bytes);
+}
+
+void region_watch(region_watcher *watcher)
+{
+    heap_watch(heap_is_freeing);
+    watcher->next = atomic_load(&watchers);
+    while (!atomic_compare_exchange_weak(&watchers, &watcher->next, watcher))
+        continue;
+}
+
+/* Who finds nothing left to tell of, having it, knows that all has been told. */
+static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
+
+static bool next_to_tell(uint64_t *ref, size_t *bytes)
+{
+    pthread_mutex_lock(&region_table.lock);
+    const bool some = region_table.leaving > 0;
+    if (some) {
+        region_slot *s = &region_table.slots[region_table.leaving_at[--region_table.leaving]];
+        *ref = table_ref(s, s->base);
+        *bytes = s->bytes;
+        table_give_back(s);
+    }
+    pthread_mutex_unlock(&region_table.lock);
+    return some;
+}
+
+void automatic_tell(void)
+{
+    uint64_t ref;
+    size_t bytes;
+    pthread_mutex_lock(&telling);
+    while (next_to_tell(&ref, &bytes))
+        regions_tell_watchers((uint16_t)(ref >> REGION_OFFSET_BITS), 0, bytes);
+    pthread_mutex_unlock(&telling);
+}
+
+void region_ends_forget(void)
+{
+    pthread_mutex_init(&telling, NULL);
+}
