@@ -8,19 +8,6 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-ring_status tcp_break(tcp_link *l, ring_status status)
-{
-    l->broken = status;
-    /* A longer text loses its end, no more. */
-    (void)text_format(l->text, sizeof l->text, "%s", fail_text());
-    return status;
-}
-
-ring_status tcp_verdict(const tcp_link *l)
-{
-    return l->broken == RING_OK ? RING_OK : fail(l->broken, "%s", l->text);
-}
-
 static ring_status socket_prepare(int fd)
 {
     const int flags = fcntl(fd, F_GETFL);

@@ -5,6 +5,7 @@
  *
  * Invariant: buffer[first] is byte `first` of the stream, modulo 64. */
 #include "tcp.h"
+#include "tcp_failure.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,6 +2,7 @@
  * Frames to the kernel: straight from where they lie while it takes them; what it leaves goes to
  * the backlog, of which one sendmsg() gathers many. A frame is flushed when the kernel has it. */
 #include "tcp.h"
+#include "tcp_failure.h"
 
 #include <errno.h>
 #include <string.h>

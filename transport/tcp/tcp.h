@@ -98,11 +98,6 @@ static inline size_t tcp_padded(size_t bytes)
     return (bytes + TCP_ALIGN - 1) & ~(size_t)(TCP_ALIGN - 1);
 }
 
-/** Breaks the link by a failure of this thread that was just told by fail(). */
-ring_status tcp_break(tcp_link *l, ring_status status);
-/** @return RING_OK, or tells again what broke the link. */
-ring_status tcp_verdict(const tcp_link *l);
-
 /* ---- checksum.c ---- */
 uint64_t tcp_payload_sum(const void *payload, size_t bytes);
 /** @return `turn` of frame @p number, all else in its header is set. */

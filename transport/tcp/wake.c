@@ -3,6 +3,7 @@
  * for the socket; it watches for just what can be used, or a peer that runs ahead would
  * keep its reader awake. Nothing is lost between arm() and poll(): epoll reports states. */
 #include "tcp.h"
+#include "tcp_failure.h"
 
 #include <sys/epoll.h>
 

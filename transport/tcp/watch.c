@@ -6,6 +6,7 @@
  *
  * TCP_USER_TIMEOUT is no remedy: it ends connections to live readers that are slow. */
 #include "tcp.h"
+#include "tcp_failure.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

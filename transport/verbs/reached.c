@@ -3,124 +3,31 @@
 #include "verbs.h"
 
 #include "regions.h"
+#include "verbs_keys.h"
+#include "verbs_state.h"
 
 #include <stdlib.h>
 
-/* ---- Keys of the peer's, and those it has ------------------------------------------------- */
-
-static bool key_covers(const verbs_key *key, uint64_t ref, uint64_t bytes)
-{
-    return ref >= key->ref && bytes <= key->bytes && ref - key->ref <= key->bytes - bytes;
-}
-
-/* They do not overlap, and lie in the order of their references: how many begin there or before. */
-static size_t keys_until(const verbs_keys *keys, uint64_t ref)
-{
-    size_t low = 0, high = keys->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (keys->all[middle].ref <= ref)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static const verbs_key *key_find(const verbs_keys *keys, uint64_t ref, uint64_t bytes)
-{
-    const size_t place = keys_until(keys, ref);
-    return place > 0 && key_covers(&keys->all[place - 1], ref, bytes) ? &keys->all[place - 1]
-                                                                      : NULL;
-}
-
-static void move_keys(verbs_keys *keys, size_t to, size_t from)
-{
-    memmove(&keys->all[to], &keys->all[from], (keys->count - from) * sizeof *keys->all);
-    keys->count = keys->count - from + to;
-}
-
-/* What overlaps a new one is gone. */
-static void drop_overlaps(verbs_keys *keys, const verbs_key *with)
-{
-    size_t first = keys_until(keys, with->ref), behind = first;
-    if (first > 0 && with->ref - keys->all[first - 1].ref < keys->all[first - 1].bytes)
-        first--;
-    while (behind < keys->count && keys->all[behind].ref - with->ref < with->bytes)
-        behind++;
-    if (first < behind)
-        move_keys(keys, first, behind);
-}
-
-static bool key_put(verbs_keys *keys, const verbs_key *key)
-{
-    drop_overlaps(keys, key);
-    if (keys->count == keys->room) {
-        const size_t room = keys->room > 0 ? 2 * keys->room : 8;
-        verbs_key *all = realloc(keys->all, room * sizeof *all);
-        if (all == NULL)
-            return false;
-        keys->all = all;
-        keys->room = room;
-    }
-    const size_t place = keys_until(keys, key->ref);
-    move_keys(keys, place + 1, place);
-    keys->all[place] = *key;
-    return true;
-}
-
-bool verbs_learn_key(verbs_link *l, const void *data)
-{
-    verbs_key key;
-    memcpy(&key, data, sizeof key);
-    return key.bytes == 0 || key_put(&l->known, &key);
-}
-
 /* ---- This end's memory -------------------------------------------------------------------- */
-
-static bool find_registration(verbs_link *l, const void *ptr, size_t bytes)
-{
-    return registration_find(ptr, bytes, &l->user, &l->found, &l->found_seen);
-}
-
-bool verbs_local(verbs_link *l, verbs_operation *o, const void *data, size_t bytes)
-{
-    if (!find_registration(l, data, bytes))
-        return false;
-    o->local = (char *)(uintptr_t)data;
-    for (int r = 0; r < l->rails; r++)
-        o->local_key[r] = l->found.local[l->queue[r].port->device->index];
-    return true;
-}
 
 static bool tell_key(verbs_link *l, const verbs_key *key)
 {
     transport_frame frame = {.flags = VERBS_KEY, .message = l->head.frames_sent};
     memcpy(frame.data, key, sizeof *key);
-    if (!verbs_has_room_for_two(l) || !key_put(&l->told, key))
+    if (!verbs_has_room_for_two(l) || !verbs_key_put(&l->told, key))
         return false;
     verbs_put_slot(l, verbs_next_operation(l), &frame, false);
     return true;
 }
 
-static verbs_key key_of(const verbs_link *l)
-{
-    verbs_key key = {.ref = (uint64_t)l->found.region << REGION_OFFSET_BITS | l->found.offset,
-                     .bytes = l->found.bytes,
-                     .address = (uintptr_t)l->found.base};
-    for (int r = 0; r < l->rails; r++)
-        key.key[r] = l->found.remote[l->queue[r].port->device->index];
-    return key;
-}
-
 uint64_t verbs_ref(transport_link *head, const void *ptr, size_t bytes)
 {
     verbs_link *l = (verbs_link *)head;
-    if (l->state != RING_OK || !find_registration(l, ptr, bytes))
+    if (l->state != RING_OK || !verbs_find_registration(l, ptr, bytes))
         return 0;
-    const verbs_key key = key_of(l);
+    const verbs_key key = verbs_key_of(l);
     const uint64_t ref = key.ref + (uint64_t)((const char *)ptr - l->found.base);
-    const verbs_key *told = key_find(&l->told, ref, bytes);
+    const verbs_key *told = verbs_key_find(&l->told, ref, bytes);
     if ((told == NULL || memcmp(told, &key, sizeof key) != 0) && !tell_key(l, &key))
         return 0;
     return ref;
@@ -130,7 +37,7 @@ uint64_t verbs_ref(transport_link *head, const void *ptr, size_t bytes)
 
 static ring_status find_remote(verbs_link *l, verbs_operation *o, uint64_t ref, size_t bytes)
 {
-    const verbs_key *key = key_find(&l->known, ref, bytes);
+    const verbs_key *key = verbs_key_find(&l->known, ref, bytes);
     if (key == NULL)
         return verbs_break(l, fail(RING_ERR_PEER, "it refers to memory outside of its regions"));
     o->remote = key->address + (ref - key->ref);

@@ -3,35 +3,16 @@
 #include "verbs.h"
 
 #include "payload_ring.h"
+#include "slot_format.h"
+#include "verbs_keys.h"
+#include "verbs_state.h"
+#include "verbs_words.h"
 #include <stddef.h>
 
 /* Taken and not told: more would take from the window. */
 enum { UNTOLD_SLOTS = 512, UNTOLD_BYTES = TRANSPORT_SEGMENT };
 
 /* ---- Slots -------------------------------------------------------------------------------- */
-
-static uint32_t check_of(const verbs_slot *slot)
-{
-    uint64_t word[sizeof *slot / sizeof(uint64_t)], x = 0x9e3779b97f4a7c15u;
-    memcpy(word, slot, sizeof word);
-    word[7] >>= 32; /* the turn, without the check itself */
-    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
-        x = (x ^ word[i]) * 0xff51afd7ed558ccdu, x ^= x >> 29;
-    return (uint32_t)(x >> 16);
-}
-
-static verbs_slot slot_of(const transport_frame *frame, uint64_t number)
-{
-    verbs_slot slot = {.signature = frame->signature,
-                       .message = (uint32_t)frame->message,
-                       .flags = frame->flags,
-                       .length = frame->length,
-                       .call = frame->call,
-                       .turn = (uint32_t)number + 1};
-    memcpy(slot.data, frame->data, sizeof slot.data);
-    slot.check = check_of(&slot);
-    return slot;
-}
 
 /* The number that is nearest to the last one. */
 static uint64_t whole_message(const verbs_link *l, uint32_t low)
@@ -49,40 +30,6 @@ static transport_frame frame_of(const verbs_link *l, const verbs_slot *slot)
                              .message = whole_message(l, slot->message)};
     memcpy(frame.data, slot->data, sizeof frame.data);
     return frame;
-}
-
-static const _Atomic uint32_t *turn_word(const verbs_link *l, uint64_t number)
-{
-    return (const _Atomic uint32_t *)&l->in->slot[number % VERBS_SLOTS].turn;
-}
-
-static bool has_turn(const verbs_link *l, uint64_t number)
-{
-    return atomic_load_explicit(turn_word(l, number), memory_order_acquire) == (uint32_t)number + 1;
-}
-
-/* @return false while some of it is not here. Its words may still be written, so they are read as
- * such. */
-static bool read_slot(const verbs_link *l, uint64_t number, verbs_slot *out)
-{
-    uint64_t word[sizeof *out / sizeof(uint64_t)];
-    const _Atomic uint64_t *from =
-        (const _Atomic uint64_t *)(const void *)&l->in->slot[number % VERBS_SLOTS];
-    if (!has_turn(l, number))
-        return false;
-    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
-        word[i] = atomic_load_explicit(&from[i], memory_order_acquire);
-    memcpy(out, word, sizeof word);
-    return out->check == check_of(out);
-}
-
-uint64_t verbs_arrived(const verbs_link *l)
-{
-    verbs_slot slot;
-    uint64_t n = l->words[WORD_TAKEN];
-    while (n - l->words[WORD_TAKEN] < VERBS_SLOTS && read_slot(l, n, &slot))
-        n++;
-    return n;
 }
 
 /* ---- Room --------------------------------------------------------------------------------- */
@@ -127,7 +74,7 @@ void verbs_put_slot(verbs_link *l, verbs_operation *o, const transport_frame *fr
 {
     o->is_frame = is_frame;
     o->slot = l->slots_sent;
-    o->header = slot_of(frame, l->slots_sent);
+    o->header = verbs_slot_of(frame, l->slots_sent);
     l->end[l->slots_sent % VERBS_SLOTS] = l->bytes_sent;
     l->slots_sent++;
     if (is_frame) {
@@ -229,7 +176,7 @@ static void take_slot(verbs_link *l, size_t bytes)
 static ring_status take_oldest(verbs_link *l)
 {
     verbs_slot slot;
-    while (read_slot(l, l->words[WORD_TAKEN], &slot)) {
+    while (verbs_read_slot(l, l->words[WORD_TAKEN], &slot)) {
         if (slot.flags != VERBS_KEY) {
             l->frame = frame_of(l, &slot);
             l->message = l->frame.message;
@@ -242,11 +189,6 @@ static ring_status take_oldest(verbs_link *l)
         take_slot(l, 0);
     }
     return RING_IN_PROGRESS;
-}
-
-bool verbs_has_frame(const verbs_link *l)
-{
-    return !l->peeked && has_turn(l, l->words[WORD_TAKEN]);
 }
 
 static const void *payload_of(const verbs_link *l)
@@ -292,5 +234,5 @@ const _Atomic uint32_t *verbs_news(const transport_link *head, uint32_t *value)
 {
     const verbs_link *l = (const verbs_link *)head;
     *value = (uint32_t)l->words[WORD_TAKEN] + 1;
-    return turn_word(l, l->words[WORD_TAKEN]);
+    return verbs_turn_word(l, l->words[WORD_TAKEN]);
 }

@@ -2,7 +2,10 @@
  * The life of a link: opening, sleeping, closing. */
 #include "verbs.h"
 
+#include "slot_format.h"
 #include "table.h"
+#include "verbs_state.h"
+#include "verbs_words.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,42 +21,6 @@ enum { QUIET_TURNS = 64, LONGEST_NAP = 8 };
 #define LAST_ACKNOWLEDGEMENTS 1.0 /* s */
 
 static const transport_ib defaults = TRANSPORT_IB_DEFAULTS;
-
-/* ---- State -------------------------------------------------------------------------------- */
-
-static void close_queues(verbs_link *l)
-{
-    for (int r = 0; r < VERBS_RAILS; r++)
-        if (l->queue[r].port != NULL)
-            queue_pair_close(&l->queue[r]);
-}
-
-ring_status verbs_break(verbs_link *l, ring_status status)
-{
-    if (l->state != RING_OK && l->state != RING_IN_PROGRESS)
-        return verbs_state(l);
-    l->state = status;
-    (void)text_format(l->why, sizeof l->why, "%s", fail_text());
-    close_queues(l);
-    verbs_end_gets(l, status);
-    return verbs_state(l);
-}
-
-static ring_status go_on_opening(verbs_link *l)
-{
-    const ring_status status = verbs_hear(l);
-    if (status == RING_OK)
-        l->state = RING_OK;
-    return status == RING_OK || status == RING_IN_PROGRESS ? status : verbs_break(l, status);
-}
-
-ring_status verbs_state(verbs_link *l)
-{
-    if (l->state == RING_IN_PROGRESS)
-        return go_on_opening(l);
-    return l->state == RING_OK ? RING_OK
-                               : fail(l->state, "verbs link to rank %d: %s", l->head.peer, l->why);
-}
 
 /* ---- Opening and closing ------------------------------------------------------------------ */
 
@@ -134,7 +101,7 @@ static void unmap_buffer(void *at, size_t bytes)
 static void verbs_close(transport_link *head)
 {
     verbs_link *l = (verbs_link *)head;
-    close_queues(l);
+    verbs_close_queues(l);
     for (int r = 0; r < VERBS_RAILS; r++) {
         deregister(l->in_mr[r]);
         deregister(l->out_mr[r]);
@@ -196,7 +163,7 @@ static void verbs_stop(transport_link *head)
     l->posted = l->done = l->accepted; /* their tickets are not used any more */
     if (l->state == RING_OK || l->state == RING_IN_PROGRESS)
         (void)verbs_break(l, fail(RING_ERR_ABORTED, "stopped"));
-    close_queues(l);
+    verbs_close_queues(l);
 }
 
 /* ---- Waiting ------------------------------------------------------------------------------ */

@@ -183,11 +183,10 @@ typedef struct verbs_link {
     _Atomic bool armed;
 } verbs_link;
 
-/* ---- verbs.c ---- */
-/** Breaks the link with what fail() was called with. @return status. */
-ring_status verbs_break(verbs_link *l, ring_status status);
-/** @return RING_OK, RING_IN_PROGRESS while it opens, or what broke it. */
-ring_status verbs_state(verbs_link *l);
+static inline verbs_operation *verbs_operation_at(const verbs_link *l, uint64_t n)
+{
+    return &l->operation[n % VERBS_OPERATIONS];
+}
 
 /* ---- exchange.c ---- */
 /** Says which ports there are. */
@@ -201,16 +200,8 @@ verbs_operation *verbs_next_operation(verbs_link *l);
 bool verbs_has_operation(verbs_link *l);
 /** Takes it, and posts what there is room for. */
 void verbs_accept(verbs_link *l);
-/** Closes the tickets of gets that are not over. Nothing is under way any more. */
-void verbs_end_gets(verbs_link *l, ring_status status);
 /** Looks what is over, posts what waits, and changes the rail when one has failed. */
 void verbs_push(verbs_link *l);
-/** Writes this end's words to the peer, or notes that they are due. */
-void verbs_tell(verbs_link *l);
-/** @return true if the peer has this end's words. */
-bool verbs_was_told(verbs_link *l);
-/** Reads the peer's words. */
-void verbs_look_at_words(verbs_link *l);
 
 /* ---- slots.c ---- */
 ring_status verbs_send(transport_link *head, const transport_frame *frame, const void *payload,
@@ -223,8 +214,6 @@ ring_status verbs_peek(transport_link *head, const transport_frame **frame, cons
 ring_status verbs_pull(transport_link *head, void *dst);
 void verbs_consume(transport_link *head);
 const _Atomic uint32_t *verbs_news(const transport_link *head, uint32_t *value);
-/** @return true if a frame is here that nobody has looked at, or a part of one. */
-bool verbs_has_frame(const verbs_link *l);
 /** @return true if a whole segment finds room. */
 bool verbs_fits(verbs_link *l);
 /** @return true if a frame of so many bytes of payload does. */
@@ -233,17 +222,11 @@ bool verbs_has_room(verbs_link *l, size_t bytes);
 bool verbs_has_room_for_two(verbs_link *l);
 /** Fills the slot of an operation and takes it. */
 void verbs_put_slot(verbs_link *l, verbs_operation *o, const transport_frame *frame, bool is_frame);
-/** Slots that have come in a row, taken or not. */
-uint64_t verbs_arrived(const verbs_link *l);
 
 /* ---- reached.c ---- */
 uint64_t verbs_ref(transport_link *head, const void *ptr, size_t bytes);
 ring_status verbs_put(transport_link *head, const transport_frame *frame, const void *data,
                       uint64_t dst_ref);
 ring_status verbs_get(transport_link *head, void *dst, uint64_t ref, size_t bytes, ticket *over);
-/** Fills in from where an adapter reads @p data. @return false: it lies in no registered memory. */
-bool verbs_local(verbs_link *l, verbs_operation *o, const void *data, size_t bytes);
-/** @return false: no memory. */
-bool verbs_learn_key(verbs_link *l, const void *data);
 
 #endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What ended a link, told to all that use it. */
+#include "tcp_failure.h"
+
+ring_status tcp_break(tcp_link *l, ring_status status)
+{
+    l->broken = status;
+    /* A longer text loses its end, no more. */
+    (void)text_format(l->text, sizeof l->text, "%s", fail_text());
+    return status;
+}
+
+ring_status tcp_verdict(const tcp_link *l)
+{
+    return l->broken == RING_OK ? RING_OK : fail(l->broken, "%s", l->text);
+}

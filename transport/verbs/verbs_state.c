@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Whether a link is opening, open or broken. */
+#include "verbs_state.h"
+
+void verbs_close_queues(verbs_link *l)
+{
+    for (int r = 0; r < VERBS_RAILS; r++)
+        if (l->queue[r].port != NULL)
+            queue_pair_close(&l->queue[r]);
+}
+
+void verbs_end_gets(verbs_link *l, ring_status status)
+{
+    for (; l->done < l->accepted; l->done++)
+        if (verbs_operation_at(l, l->done)->over != NULL)
+            ticket_close(verbs_operation_at(l, l->done)->over, status);
+    l->posted = l->done;
+}
+
+ring_status verbs_break(verbs_link *l, ring_status status)
+{
+    if (l->state != RING_OK && l->state != RING_IN_PROGRESS)
+        return verbs_state(l);
+    l->state = status;
+    (void)text_format(l->why, sizeof l->why, "%s", fail_text());
+    verbs_close_queues(l);
+    verbs_end_gets(l, status);
+    return verbs_state(l);
+}
+
+static ring_status go_on_opening(verbs_link *l)
+{
+    const ring_status status = verbs_hear(l);
+    if (status == RING_OK)
+        l->state = RING_OK;
+    return status == RING_OK || status == RING_IN_PROGRESS ? status : verbs_break(l, status);
+}
+
+ring_status verbs_state(verbs_link *l)
+{
+    if (l->state == RING_IN_PROGRESS)
+        return go_on_opening(l);
+    return l->state == RING_OK ? RING_OK
+                               : fail(l->state, "verbs link to rank %d: %s", l->head.peer, l->why);
+}
