@@ -5,6 +5,7 @@
 #include "traffic.h"
 
 #include "ucx.h"
+#include "ucx_pass.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Frames: to slots of the other end, and out of those here. */
 #include "ucx.h"
+#include "ucx_link.h"
+#include "ucx_pass.h"
+#include "ucx_regions.h"
+#include "ucx_state.h"
 
 #include "payload_ring.h"
 #include <string.h>
 
 /* ---- Room ------------------------------------------------------------------------- */
-
-/* Requests are over in any order; frames count when all before them are. */
-void ucx_count_done(ucx_link *l)
-{
-    while (l->slots_done < l->slots_sent && l->out->done[l->slots_done % UCX_SLOTS])
-        l->slots_done++;
-}
 
 /* Taken there, and done with here. */
 static uint64_t slots_free(const ucx_link *l)
@@ -149,16 +146,6 @@ uint64_t ucx_released(const transport_link *head)
 
 /* ---- Receiving -------------------------------------------------------------------- */
 
-static const transport_frame *oldest(const ucx_link *l)
-{
-    return &l->in->slot[l->slots_taken % UCX_SLOTS];
-}
-
-bool ucx_has_frame(const ucx_link *l)
-{
-    return __atomic_load_n(&oldest(l)->turn, __ATOMIC_ACQUIRE) == (uint32_t)l->slots_taken + 1;
-}
-
 static ring_status look(ucx_link *l)
 {
     pthread_mutex_lock(&hub.lock);
@@ -175,7 +162,7 @@ static ring_status look(ucx_link *l)
 
 static const void *payload_of(const ucx_link *l)
 {
-    const transport_frame *frame = oldest(l);
+    const transport_frame *frame = ucx_oldest(l);
     if (frame->flags == 0)
         return frame->data;
     return transport_behind(frame) > 0 ? l->in->payload + l->in->place[l->slots_taken % UCX_SLOTS]
@@ -188,7 +175,7 @@ ring_status ucx_peek(transport_link *head, const transport_frame **frame, const 
     if (!l->peeked || __atomic_load_n(&l->state, __ATOMIC_RELAXED) != RING_OK)
         RING_TRY(look(l));
     l->peeked = true;
-    *frame = oldest(l);
+    *frame = ucx_oldest(l);
     *payload = payload_of(l);
     return RING_OK;
 }
@@ -207,7 +194,7 @@ ring_status ucx_pull(transport_link *head, void *dst)
 void ucx_consume(transport_link *head)
 {
     ucx_link *l = (ucx_link *)head;
-    const transport_frame *frame = oldest(l);
+    const transport_frame *frame = ucx_oldest(l);
     pthread_mutex_lock(&hub.lock);
     head->frames_received++;
     head->bytes_received += transport_carried(frame);

@@ -3,6 +3,8 @@
  * What both ends send over the link's socket, whose ends are authenticated: where the worker is,
  * and the token of the link. It stays open, and tells by its end that the peer is gone. */
 #include "ucx.h"
+#include "ucx_link.h"
+#include "ucx_pass.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -275,12 +277,6 @@ void ucx_greeting_move(ucx_link *l)
     if (l->heard && l->helloed && l->out_done == l->out_bytes && l->doom == RING_OK &&
         l->state == RING_IN_PROGRESS)
         l->state = RING_OK;
-}
-
-bool ucx_has_left(const ucx_link *l)
-{
-    char byte;
-    return l->gone || recv(l->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
 }
 
 void ucx_greeting_look(ucx_link *l)

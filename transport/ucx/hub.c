@@ -6,6 +6,8 @@
  * A worker a link would break links apart more cleanly, but costs receive buffers a link (33 MB
  * over InfiniBand), and a peer's get would wait until somebody moves just that link. */
 #include "ucx.h"
+#include "ucx_link.h"
+#include "ucx_pass.h"
 
 #include <inttypes.h>
 #include <sched.h>
@@ -14,12 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROUNDS = 16, OWED_PASSES = 8 };
 /** Seconds that the last link gives to what UCP has not handed over. */
 static const double last_seconds = 0.2;
-
-/** Seconds between looks for frames that nobody moves: at first, and at most. */
-static const double first_look = 2e-3, last_look = 50e-3;
 
 ucx_hub hub = {.lock = PTHREAD_MUTEX_INITIALIZER, .unfinished = PTHREAD_COND_INITIALIZER};
 
@@ -260,29 +258,6 @@ static bool somebody_waits(void)
     return false;
 }
 
-static void free_link(ucx_link *l)
-{
-    ucx_link **at = &hub.due;
-    while (l->due && *at != l)
-        at = &(*at)->next_due;
-    if (l->due)
-        *at = l->next_due;
-    if (l->route != NULL)
-        ucx_route_release(l->route);
-    if (l->number < hub.capacity && hub.links[l->number] == l)
-        hub.links[l->number] = NULL;
-    ucx_postings_free(l);
-    free(l->extents);
-    free(l->gets);
-    free(l->asked_for);
-    free(l->in);
-    free(l->out);
-    free(l->in_text);
-    free(l->address);
-    free(l->out_text);
-    free(l);
-}
-
 static void await_postings(void)
 {
     const double end = clock_now() + last_seconds;
@@ -341,7 +316,7 @@ static void unmake(void)
     ucx_routes_free();
     for (size_t i = 0; i < hub.capacity; i++)
         if (hub.links[i] != NULL)
-            free_link(hub.links[i]);
+            ucx_link_free(hub.links[i]);
     free(hub.links);
     free(hub.callers);
     hub.hurt = false;
@@ -352,168 +327,6 @@ static void unmake(void)
     hub.links = NULL;
     hub.callers = NULL;
     hub.capacity = hub.caller_count = 0;
-}
-
-/* ---- Moving ----------------------------------------------------------------------- */
-
-void ucx_make_due(ucx_link *l)
-{
-    if (l->due)
-        return;
-    l->due = true;
-    l->next_due = hub.due;
-    hub.due = l;
-}
-
-void ucx_owe(ucx_link *l)
-{
-    if (!l->owes)
-        l->owed_since = hub.passes;
-    l->owes = true;
-    ucx_make_due(l);
-}
-
-static void say_hello(ucx_link *l)
-{
-    ucx_posting *p = ucx_posting_new(l);
-    l->answers = false;
-    if (p != NULL)
-        ucx_post(p, UCX_HELLO, NULL, 0);
-}
-
-/* A word that is owed goes with what leaves soon anyway, if something does. */
-static bool is_patient(const ucx_link *l)
-{
-    return l->owes && hub.passes - l->owed_since < OWED_PASSES;
-}
-
-/* What came asks for answers, which UCP does not take while it hands over what came.
- * @return true if the link's word can wait for a later pass. */
-static bool serve_link(ucx_link *l, bool patient)
-{
-    while (l->landing != NULL) {
-        ucx_posting *p = l->landing;
-        l->landing = p->next_landing;
-        ucx_land(p);
-    }
-    if (l->answers)
-        say_hello(l);
-    ucx_serve(l);
-    if (patient && is_patient(l))
-        return true;
-    if (l->owes)
-        ucx_tell(l, false);
-    return false;
-}
-
-static void serve_due(bool patient)
-{
-    ucx_link *later = NULL;
-    while (hub.due != NULL) {
-        ucx_link *l = hub.due;
-        hub.due = l->next_due;
-        if (serve_link(l, patient)) { /* still due */
-            l->next_due = later;
-            later = l;
-            continue;
-        }
-        l->due = false;
-        if (l->closed && l->flying == 0)
-            free_link(l);
-    }
-    hub.due = later;
-}
-
-static void pass(bool patient)
-{
-    if (hub.worker == NULL)
-        return;
-    hub.passes++;
-    for (int round = 0; round < MOST_ROUNDS && ucx.ucp_worker_progress(hub.worker) != 0; round++)
-        continue;
-    serve_due(patient);
-}
-
-void ucx_pass(void)
-{
-    pass(true);
-}
-
-/* ---- What goes on while nobody calls ------------------------------------------------ */
-
-static bool is_unfinished(void)
-{
-    for (size_t i = 0; i < hub.capacity; i++) {
-        const ucx_link *l = hub.links[i];
-        if (l != NULL && ((l->flying > 0 && !hub.hurt) || (l->state == RING_OK && !l->gone &&
-                                                           atomic_load(&l->acked) < l->slots_sent)))
-            return true;
-    }
-    return false;
-}
-
-static void wait_for_look(double seconds)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (long)(seconds * 1e9);
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    (void)pthread_cond_timedwait(&hub.unfinished, &hub.lock, &until);
-}
-
-/* Whoever has sent may go on computing, with the end of a frame still in UCX's hands. */
-static void *move(void *unused)
-{
-    double pause = first_look;
-    (void)unused;
-    pthread_mutex_lock(&hub.lock);
-    for (;;) {
-        hub.mover_sleeps = !is_unfinished();
-        if (hub.mover_sleeps) {
-            pthread_cond_wait(&hub.unfinished, &hub.lock);
-            pause = first_look;
-        }
-        const uint64_t passes = hub.passes;
-        wait_for_look(pause);
-        pause = hub.passes != passes ? first_look : pause < last_look ? 2 * pause : last_look;
-        if (hub.passes == passes)
-            ucx_pass();
-    }
-    return NULL;
-}
-
-void ucx_stir(void)
-{
-    if (!hub.mover_sleeps)
-        return;
-    hub.mover_sleeps = false;
-    pthread_cond_signal(&hub.unfinished);
-}
-
-static ring_status start_mover(void)
-{
-    pthread_t thread;
-    if (hub.has_mover)
-        return RING_OK;
-    if (thread_start(&thread, move, NULL) != 0)
-        return fail(RING_ERR_SYSTEM, "no thread for UCX: %m; see ulimit -u");
-    pthread_detach(thread);
-    hub.has_mover = true;
-    return RING_OK;
-}
-
-void ucx_pass_politely(void)
-{
-    ucx_pass();
-    pthread_mutex_unlock(&hub.lock);
-    sched_yield();
-    pthread_mutex_lock(&hub.lock);
-}
-
-void ucx_settle(void)
-{
-    pass(false);
 }
 
 /* ---- Links ------------------------------------------------------------------------ */
@@ -551,7 +364,7 @@ ring_status ucx_hub_join(ucx_link *l, double peer_timeout)
     if (status == RING_OK && hub.worker == NULL)
         status = make_worker();
     if (status == RING_OK)
-        status = start_mover();
+        status = ucx_start_mover();
     if (status == RING_OK)
         status = take_number(l);
     if (status != RING_OK && hub.count == 0)
@@ -563,7 +376,7 @@ void ucx_hub_leave(ucx_link *l)
 {
     l->closed = true;
     if (l->flying == 0)
-        free_link(l);
+        ucx_link_free(l);
     if (--hub.count == 0)
         unmake();
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Active messages: what leaves, and what is done with what comes. */
 #include "ucx.h"
+#include "ucx_link.h"
+#include "ucx_regions.h"
 
 #include <sodium.h>
 #include <stdlib.h>

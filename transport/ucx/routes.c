@@ -9,6 +9,7 @@
  * the address of a socket where the hub with the lower id listens. Whoever calls there proves
  * itself by its first message. */
 #include "ucx.h"
+#include "ucx_link.h"
 
 #include <netinet/in.h>
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The life of a link: opening, sleeping, breaking, closing. */
 #include "ucx.h"
+#include "ucx_link.h"
+#include "ucx_pass.h"
+#include "ucx_state.h"
 
 #include <sched.h>
 #include <stdarg.h>
@@ -12,89 +15,10 @@
 #include <unistd.h>
 
 enum { QUIET_TURNS = 64 };
-/** Seconds for a peer to be done with memory that was lent to it, and for UCX to give it up. */
-static const double patience = 1.0, force_patience = 4.0;
+/** Seconds for what the last link has sent, and for its end. */
+static const double last_words = 0.5;
 
 /* ---- Breaking --------------------------------------------------------------------- */
-
-void ucx_rouse(ucx_link *l)
-{
-    const uint64_t one = 1;
-    if (!l->armed)
-        return;
-    l->armed = false;
-    const ssize_t ignored = write(l->wake, &one, sizeof one);
-    (void)ignored;
-}
-
-void ucx_doom(ucx_link *l, ring_status status, const char *format, ...)
-{
-    va_list values;
-    if (l->doom != RING_OK)
-        return;
-    l->doom = status;
-    va_start(values, format);
-    (void)vsnprintf(l->why, sizeof l->why, format, values);
-    va_end(values);
-    ucx_gets_end(l, status);
-    ucx_rouse(l);
-}
-
-static bool is_alive(const ucx_link *l)
-{
-    return l->state == RING_OK || l->state == RING_IN_PROGRESS;
-}
-
-static ring_status verdict(const ucx_link *l)
-{
-    return is_alive(l) ? l->state : fail(l->state, "ucx link to rank %d: %s", l->head.peer, l->why);
-}
-
-ring_status ucx_break(ucx_link *l, ring_status status, const char *why)
-{
-    ucx_doom(l, status, "%s", why);
-    l->state = l->doom;
-    return verdict(l);
-}
-
-/* What came before the end is taken first; and who waits sees once more what was told. */
-ring_status ucx_state(ucx_link *l)
-{
-    if (l->state == RING_IN_PROGRESS)
-        ucx_greeting_move(l);
-    if (l->doom == RING_OK || !is_alive(l))
-        return verdict(l);
-    if (l->state == RING_OK && (l->peeked || ucx_has_frame(l)))
-        return RING_OK;
-    if (l->state == RING_OK && l->grace) {
-        l->grace = false;
-        return RING_OK;
-    }
-    l->state = l->doom;
-    return verdict(l);
-}
-
-/* Requests end when the peer has what they bring, or when their endpoint is closed by force; that
- * ends all links to a process which has answered nothing for so long. */
-void ucx_stop_now(ucx_link *l, const char *why)
-{
-    const double start = clock_now();
-    if (is_alive(l)) {
-        ucx_doom(l, RING_ERR_ABORTED, "%s", why);
-        l->state = l->doom;
-    }
-    ucx_land_nothing(l);
-    l->asked_count = 0;
-    while (l->lent > 0 && clock_now() < start + patience + force_patience) {
-        if (clock_now() > start + patience && l->route != NULL && l->route->ep != NULL) {
-            ucx_route_fail(l->route, "a peer did not take what was lent to it");
-            ucx_ep_close(l->route->ep);
-            l->route->ep = NULL;
-        }
-        ucx_pass_politely();
-    }
-    memset(l->gets, 0, UCX_GETS * sizeof *l->gets);
-}
 
 /* The other end, if it is in this process: what is on its way there lands in memory of it, too. */
 static void stop_other_end(const ucx_link *l)
@@ -204,7 +128,7 @@ static void await_its_end(ucx_link *l, double end)
 /* The hub ends with its last link, and UCX's connections with it: what they hold comes first. */
 static void linger(ucx_link *l)
 {
-    const double end = clock_now() + patience / 2;
+    const double end = clock_now() + last_words;
     while (l->state == RING_OK && !l->gone && atomic_load(&l->acked) < l->slots_sent &&
            clock_now() < end) {
         ask(l);
@@ -224,7 +148,7 @@ static bool is_hurt(ucx_link *l)
     const bool orderly = ucx_has_left(l) && l->heard && l->helloed;
     const bool is_self = memcmp(l->theirs.hub, hub.id, sizeof hub.id) == 0;
     const bool may_call = l->listens && !l->heard;
-    return may_call || (!is_alive(l) && l->route != NULL && !orderly && !is_self);
+    return may_call || (!ucx_is_alive(l) && l->route != NULL && !orderly && !is_self);
 }
 
 /* What was received and taken is told, so that the peer may free it. */
@@ -288,7 +212,7 @@ static ring_status ucx_progress(transport_link *head)
 {
     ucx_link *l = (ucx_link *)head;
     pthread_mutex_lock(&hub.lock);
-    if (is_alive(l))
+    if (ucx_is_alive(l))
         ucx_pass();
     if (l->state == RING_OK && ++l->quiet >= QUIET_TURNS)
         ucx_greeting_look(l);
@@ -367,7 +291,7 @@ static void ucx_disarm(transport_link *head)
     l->armed = false;
     const ssize_t ignored = read(l->wake, &wakes, sizeof wakes);
     (void)ignored;
-    if (is_alive(l))
+    if (ucx_is_alive(l))
         ucx_pass();
     if (l->state == RING_OK)
         ucx_greeting_look(l);

@@ -268,17 +268,6 @@ extern ucx_hub hub;
 /** One link more. */
 ring_status ucx_hub_join(ucx_link *l, double peer_timeout);
 void ucx_hub_leave(ucx_link *l);
-/** Moves everything; with the lock held. */
-void ucx_pass(void);
-/** The same for who waits: lets others in. */
-void ucx_pass_politely(void);
-/** The same, and tells all words that are owed: nobody may move the hub for long. */
-void ucx_settle(void);
-/** Has a message with the words leave soon. */
-void ucx_owe(ucx_link *l);
-void ucx_make_due(ucx_link *l);
-/** Frames are under way: they go on also if nobody calls. */
-void ucx_stir(void);
 /** Can a hub be made? */
 bool ucx_probe(const transport_ib *ib, char *why, size_t size);
 
@@ -311,7 +300,6 @@ ring_status ucx_greet(ucx_link *l);
 void ucx_greeting_move(ucx_link *l);
 /** Looks whether the peer has closed the socket. */
 void ucx_greeting_look(ucx_link *l);
-bool ucx_has_left(const ucx_link *l);
 
 /* ---- messages.c ---- */
 
@@ -344,34 +332,12 @@ const _Atomic uint32_t *ucx_news(const transport_link *head, uint32_t *value);
 bool ucx_fits(ucx_link *l, size_t bytes);
 ucx_posting *ucx_frame_posting(ucx_link *l, const transport_frame *frame);
 void ucx_count_frame(ucx_link *l, const transport_frame *frame);
-void ucx_count_done(ucx_link *l);
-bool ucx_has_frame(const ucx_link *l);
 
 /* ---- reach.c ---- */
 uint64_t ucx_ref(transport_link *head, const void *ptr, size_t bytes);
 ring_status ucx_put(transport_link *head, const transport_frame *frame, const void *data,
                     uint64_t dst_ref);
 ring_status ucx_get_from(transport_link *head, void *dst, uint64_t ref, size_t bytes, ticket *over);
-/** @return the address, NULL: not within what peers may reach here. */
-void *ucx_address(uint64_t ref, uint64_t bytes);
-bool ucx_learn(ucx_link *l, uint64_t ref, uint64_t extent);
-uint64_t ucx_extent_of(uint64_t ref);
-/** A get is over. */
-void ucx_got(ucx_link *l, uint64_t number, ring_status status);
-/** No ticket is used from here on, unless @p status tells how they ended. */
-void ucx_gets_end(ucx_link *l, ring_status status);
-void ucx_serve(ucx_link *l);
-
-/* ---- ucx.c ---- */
-/** Breaks the link when all that has come is taken. */
-void ucx_doom(ucx_link *l, ring_status status, const char *format, ...) RING_PRINTF(3, 4);
-/** @return RING_OK, RING_IN_PROGRESS while it opens, or what broke it. */
-ring_status ucx_state(ucx_link *l);
-/** Breaks it at once. */
-ring_status ucx_break(ucx_link *l, ring_status status, const char *why);
-void ucx_rouse(ucx_link *l);
-/** Breaks the link, until nothing of it uses memory of others. */
-void ucx_stop_now(ucx_link *l, const char *why);
 
 /** Label bytes of kinds that bring no frame. */
 static inline size_t ucx_label_bytes(ucx_kind kind)

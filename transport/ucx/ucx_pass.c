@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Everything moves by whoever calls, else by a thread. */
+#include "ucx_pass.h"
+
+#include "ucx_link.h"
+#include "ucx_regions.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ROUNDS = 16, OWED_PASSES = 8 };
+
+/** Seconds between looks for frames that nobody moves: at first, and at most. */
+static const double first_look = 2e-3, last_look = 50e-3;
+/** Seconds for a peer to be done with memory that was lent to it, and for UCX to give it up. */
+static const double patience = 1.0, force_patience = 4.0;
+
+/* ---- What came ------------------------------------------------------------------------------- */
+
+static void serve(ucx_link *l, const ucx_label *wanted)
+{
+    const void *from = ucx_address(wanted->place, wanted->bytes);
+    ucx_posting *p = ucx_posting_new(l);
+    if (p == NULL)
+        return;
+    p->label.number = wanted->number;
+    p->label.bytes = wanted->bytes;
+    if (from == NULL) {
+        ucx_post(p, UCX_REFUSAL, NULL, 0);
+        return;
+    }
+    ucx_posting_lend(p, ucx_region_of(wanted->place), (void *)(uintptr_t)from);
+    l->serving++;
+    ucx_post(p, UCX_DATA, from, (size_t)wanted->bytes);
+}
+
+static void serve_gets(ucx_link *l)
+{
+    while (l->asked_count > 0 && l->state == RING_OK) {
+        const ucx_label wanted = l->asked_for[l->asked_first];
+        l->asked_first = (l->asked_first + 1) % UCX_GETS;
+        l->asked_count--;
+        serve(l, &wanted);
+    }
+}
+
+static void say_hello(ucx_link *l)
+{
+    ucx_posting *p = ucx_posting_new(l);
+    l->answers = false;
+    if (p != NULL)
+        ucx_post(p, UCX_HELLO, NULL, 0);
+}
+
+/* A word that is owed goes with what leaves soon anyway, if something does. */
+static bool is_patient(const ucx_link *l)
+{
+    return l->owes && hub.passes - l->owed_since < OWED_PASSES;
+}
+
+/* What came asks for answers, which UCP does not take while it hands over what came.
+ * @return true if the link's word can wait for a later pass. */
+static bool serve_link(ucx_link *l, bool patient)
+{
+    while (l->landing != NULL) {
+        ucx_posting *p = l->landing;
+        l->landing = p->next_landing;
+        ucx_land(p);
+    }
+    if (l->answers)
+        say_hello(l);
+    serve_gets(l);
+    if (patient && is_patient(l))
+        return true;
+    if (l->owes)
+        ucx_tell(l, false);
+    return false;
+}
+
+/* ---- Ends ------------------------------------------------------------------------------------ */
+
+void ucx_link_free(ucx_link *l)
+{
+    ucx_link **at = &hub.due;
+    while (l->due && *at != l)
+        at = &(*at)->next_due;
+    if (l->due)
+        *at = l->next_due;
+    if (l->route != NULL)
+        ucx_route_release(l->route);
+    if (l->number < hub.capacity && hub.links[l->number] == l)
+        hub.links[l->number] = NULL;
+    ucx_postings_free(l);
+    free(l->extents);
+    free(l->gets);
+    free(l->asked_for);
+    free(l->in);
+    free(l->out);
+    free(l->in_text);
+    free(l->address);
+    free(l->out_text);
+    free(l);
+}
+
+/* ---- Moving ---------------------------------------------------------------------------------- */
+
+static void serve_due(bool patient)
+{
+    ucx_link *later = NULL;
+    while (hub.due != NULL) {
+        ucx_link *l = hub.due;
+        hub.due = l->next_due;
+        if (serve_link(l, patient)) { /* still due */
+            l->next_due = later;
+            later = l;
+            continue;
+        }
+        l->due = false;
+        if (l->closed && l->flying == 0)
+            ucx_link_free(l);
+    }
+    hub.due = later;
+}
+
+static void pass(bool patient)
+{
+    if (hub.worker == NULL)
+        return;
+    hub.passes++;
+    for (int round = 0; round < MOST_ROUNDS && ucx.ucp_worker_progress(hub.worker) != 0; round++)
+        continue;
+    serve_due(patient);
+}
+
+void ucx_pass(void)
+{
+    pass(true);
+}
+
+void ucx_pass_politely(void)
+{
+    ucx_pass();
+    pthread_mutex_unlock(&hub.lock);
+    sched_yield();
+    pthread_mutex_lock(&hub.lock);
+}
+
+void ucx_settle(void)
+{
+    pass(false);
+}
+
+/* ---- What goes on while nobody calls --------------------------------------------------------- */
+
+static bool is_unfinished(void)
+{
+    for (size_t i = 0; i < hub.capacity; i++) {
+        const ucx_link *l = hub.links[i];
+        if (l != NULL && ((l->flying > 0 && !hub.hurt) || (l->state == RING_OK && !l->gone &&
+                                                           atomic_load(&l->acked) < l->slots_sent)))
+            return true;
+    }
+    return false;
+}
+
+static void wait_for_look(double seconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long)(seconds * 1e9);
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    (void)pthread_cond_timedwait(&hub.unfinished, &hub.lock, &until);
+}
+
+/* Whoever has sent may go on computing, with the end of a frame still in UCX's hands. */
+static void *move(void *unused)
+{
+    double pause = first_look;
+    (void)unused;
+    pthread_mutex_lock(&hub.lock);
+    for (;;) {
+        hub.mover_sleeps = !is_unfinished();
+        if (hub.mover_sleeps) {
+            pthread_cond_wait(&hub.unfinished, &hub.lock);
+            pause = first_look;
+        }
+        const uint64_t passes = hub.passes;
+        wait_for_look(pause);
+        pause = hub.passes != passes ? first_look : pause < last_look ? 2 * pause : last_look;
+        if (hub.passes == passes)
+            ucx_pass();
+    }
+    return NULL;
+}
+
+void ucx_stir(void)
+{
+    if (!hub.mover_sleeps)
+        return;
+    hub.mover_sleeps = false;
+    pthread_cond_signal(&hub.unfinished);
+}
+
+ring_status ucx_start_mover(void)
+{
+    pthread_t thread;
+    if (hub.has_mover)
+        return RING_OK;
+    if (thread_start(&thread, move, NULL) != 0)
+        return fail(RING_ERR_SYSTEM, "no thread for UCX: %m; see ulimit -u");
+    pthread_detach(thread);
+    hub.has_mover = true;
+    return RING_OK;
+}
+
+/* ---- Stopping -------------------------------------------------------------------------------- */
+
+/* Requests end when the peer has what they bring, or when their endpoint is closed by force; that
+ * ends all links to a process which has answered nothing for so long. */
+void ucx_stop_now(ucx_link *l, const char *why)
+{
+    const double start = clock_now();
+    if (ucx_is_alive(l)) {
+        ucx_doom(l, RING_ERR_ABORTED, "%s", why);
+        l->state = l->doom;
+    }
+    ucx_land_nothing(l);
+    l->asked_count = 0;
+    while (l->lent > 0 && clock_now() < start + patience + force_patience) {
+        if (clock_now() > start + patience && l->route != NULL && l->route->ep != NULL) {
+            ucx_route_fail(l->route, "a peer did not take what was lent to it");
+            ucx_ep_close(l->route->ep);
+            l->route->ep = NULL;
+        }
+        ucx_pass_politely();
+    }
+    memset(l->gets, 0, UCX_GETS * sizeof *l->gets);
+}

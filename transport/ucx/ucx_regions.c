@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * References: those that peers may follow here, and those that may be followed there.
+ *
+ * The heap is no such memory. Its pages go back to the machine when they are freed, which UCX's
+ * cache of registrations does not see; a later allocation there would be sent from, and put to,
+ * pages that are no more. */
+#include "ucx_regions.h"
+
+#include <stdlib.h>
+
+/* ---- Here ------------------------------------------------------------------------------------ */
+
+uint16_t ucx_region_of(uint64_t ref)
+{
+    return (uint16_t)(ref >> REGION_OFFSET_BITS);
+}
+
+static uint64_t offset_of(uint64_t ref)
+{
+    return ref & ((UINT64_C(1) << REGION_OFFSET_BITS) - 1);
+}
+
+uint64_t ucx_extent_of(uint64_t ref)
+{
+    region r;
+    return ref != 0 && region_find(ref, &r) && r.kind == REGION_PLAIN ? r.bytes : 0;
+}
+
+void *ucx_address(uint64_t ref, uint64_t bytes)
+{
+    return ucx_extent_of(ref) > 0 ? region_address(ref, (size_t)bytes) : NULL;
+}
+
+/* 0, or not to be reached. */
+uint64_t ucx_reachable_ref(const void *ptr, size_t bytes)
+{
+    const uint64_t ref = region_ref(ptr, bytes);
+    return ucx_extent_of(ref) > 0 ? ref : 0;
+}
+
+/* ---- There ----------------------------------------------------------------------------------- */
+
+static ucx_extent *extent_of(const ucx_link *l, uint64_t ref)
+{
+    for (size_t i = 0; i < l->extent_count; i++)
+        if (l->extents[i].region == ucx_region_of(ref))
+            return &l->extents[i];
+    return NULL;
+}
+
+bool ucx_learn(ucx_link *l, uint64_t ref, uint64_t extent)
+{
+    if (ref == 0 || extent == 0)
+        return true;
+    ucx_extent *at = extent_of(l, ref);
+    if (at == NULL) {
+        ucx_extent *more = realloc(l->extents, (l->extent_count + 1) * sizeof *more);
+        if (more == NULL)
+            return false;
+        l->extents = more;
+        at = &more[l->extent_count++];
+        at->region = ucx_region_of(ref);
+    }
+    at->bytes = extent;
+    return true;
+}
+
+bool ucx_is_known(const ucx_link *l, uint64_t ref, size_t bytes)
+{
+    const ucx_extent *at = extent_of(l, ref);
+    return at != NULL && bytes <= at->bytes && offset_of(ref) <= at->bytes - bytes;
+}

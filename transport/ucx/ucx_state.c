@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Whether a link is opening, open or broken. */
+#include "ucx_state.h"
+
+#include "ucx_link.h"
+
+static ring_status verdict(const ucx_link *l)
+{
+    return ucx_is_alive(l) ? l->state
+                           : fail(l->state, "ucx link to rank %d: %s", l->head.peer, l->why);
+}
+
+ring_status ucx_break(ucx_link *l, ring_status status, const char *why)
+{
+    ucx_doom(l, status, "%s", why);
+    l->state = l->doom;
+    return verdict(l);
+}
+
+/* What came before the end is taken first; and who waits sees once more what was told. */
+ring_status ucx_state(ucx_link *l)
+{
+    if (l->state == RING_IN_PROGRESS)
+        ucx_greeting_move(l);
+    if (l->doom == RING_OK || !ucx_is_alive(l))
+        return verdict(l);
+    if (l->state == RING_OK && (l->peeked || ucx_has_frame(l)))
+        return RING_OK;
+    if (l->state == RING_OK && l->grace) {
+        l->grace = false;
+        return RING_OK;
+    }
+    l->state = l->doom;
+    return verdict(l);
+}
