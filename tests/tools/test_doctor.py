@@ -442,8 +442,9 @@ class Program(Made):
     def test_every_check_has_a_fault(self):
         """Who adds a check adds a machine that it is for. Some are tested by themselves, or only
         tell."""
-        table = (SOURCE / "libring/tools/info/doctor/checks.c").read_text()
-        checks = set(re.findall(r'^    \{"\w+", "([^"]+)", check_\w+\},$', table, re.M))
+        files = sorted((SOURCE / "libring/tools/info/doctor").glob("check_*.c"))
+        tables = "".join(file.read_text() for file in files)
+        checks = set(re.findall(r'^    \{OF_\w+, "\w+", "([^"]+)", check_\w+\},$', tables, re.M))
         self.assertGreater(len(checks), 30)
         seen = {fault.name.split()[-1] for fault in FAULTS.values()}
         seen |= {"self_test", "counters", "errors", "secret", "cpus", "gpus", "versions"}

@@ -74,6 +74,14 @@ size_t report_count(const report *r, verdict v)
     return count;
 }
 
+int report_status(const report *r)
+{
+    enum { GOOD = 0, WORTH_MENDING = 1, WRONG = 3 };
+    if (report_count(r, VERDICT_FAIL) > 0)
+        return WRONG;
+    return report_count(r, VERDICT_WARN) > 0 ? WORTH_MENDING : GOOD;
+}
+
 void report_free(report *r)
 {
     free(r->rows);

@@ -39,6 +39,8 @@ void report_judge(report *r, verdict v, const char *format, ...) RING_PRINTF(3, 
 /** Gives the latest row the command that mends it. */
 void report_mend(report *r, const char *format, va_list args);
 size_t report_count(const report *r, verdict v);
+/** @return the exit status: 0 all is right, 1 something is worth mending, 3 something is wrong. */
+int report_status(const report *r);
 void report_free(report *r);
 
 const char *verdict_name(verdict v);

@@ -21,13 +21,13 @@ static const char *if_color(bool color, const char *code)
     return color ? code : "";
 }
 
-const char *show_color(verdict v, bool color)
+static const char *show_color(verdict v, bool color)
 {
     const bool bad = v == VERDICT_WARN || v == VERDICT_FAIL;
     return if_color(color && bad, v == VERDICT_FAIL ? RED : YELLOW);
 }
 
-const char *show_plain(verdict v, bool color)
+static const char *show_plain(verdict v, bool color)
 {
     return if_color(color && (v == VERDICT_WARN || v == VERDICT_FAIL), PLAIN);
 }
@@ -41,14 +41,14 @@ static void show_verdict(const info_row *row, bool color)
            row->advice);
 }
 
-void show_section(const report *r, size_t index, bool color)
+static void show_section(const report *r, size_t index, bool color)
 {
     const char *section = r->rows[index].section;
     if (index == 0 || strcmp(section, r->rows[index - 1].section) != 0)
         printf("%s%s%s\n", if_color(color, BOLD), section, if_color(color, PLAIN));
 }
 
-void show_sum(const report *r)
+static void show_sum(const report *r)
 {
     const size_t warnings = report_count(r, VERDICT_WARN), failures = report_count(r, VERDICT_FAIL);
     if (warnings + failures == 0)
@@ -64,6 +64,27 @@ void show_text(const report *r, bool color)
         show_section(r, i, color);
         printf("  %-*s %s\n", NAME_WIDTH, row->name, row->value);
         show_verdict(row, color);
+    }
+    show_sum(r);
+}
+
+static void show_finding(const info_row *row, bool color)
+{
+    enum { WIDTH = 24 };
+    static const char *const words[] = {"-", "OK", "WARN", "FAIL"};
+    printf("  %-*s %s%-4s%s %s\n", WIDTH, row->name, show_color(row->verdict, color),
+           words[row->verdict], show_plain(row->verdict, color), row->value);
+    if (row->advice[0] != '\0')
+        printf("  %-*s      %s\n", WIDTH, "", row->advice);
+    if (row->command[0] != '\0')
+        printf("  %-*s      $ %s\n", WIDTH, "", row->command);
+}
+
+void show_findings(const report *r, bool color)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        show_section(r, i, color);
+        show_finding(&r->rows[i], color);
     }
     show_sum(r);
 }

@@ -1,78 +1,89 @@
 /* SPDX-License-Identifier: Apache-2.0
- * GPUs, and the way from their memory to the adapters. */
-#include "checks.h"
+ * Places on the bus, and what redirects what devices send to each other. */
+#include "check_gpudirect.h"
+
+#include "facts_files.h"
 
 #include <stdio.h>
 #include <string.h>
 
-void check_gpus(const facts *f, checking *c)
+static void check_gpus(checking *c)
 {
-    if (f->pci.gpu_count == 0)
-        check_nothing(c, NULL, "no GPU of NVIDIA on the PCI bus");
-    for (size_t i = 0; i < f->pci.gpu_count; i++)
-        check_found(c, f->pci.gpus[i].address, "NUMA node %d", f->pci.gpus[i].place.numa);
+    if (c->f->pci.gpu_count == 0)
+        check_nothing(c, "no GPU of NVIDIA on the PCI bus");
+    for (size_t i = 0; i < c->f->pci.gpu_count; i++) {
+        c->subject = c->f->pci.gpus[i].address;
+        check_found(c, "NUMA node %d", c->f->pci.gpus[i].place.numa);
+    }
 }
 
-void check_driver(const facts *f, checking *c)
+static void check_driver(checking *c)
 {
-    const bool there = f->pci.driver[0] != '\0';
-    if (f->pci.gpu_count == 0)
+    const bool there = c->f->pci.driver[0] != '\0';
+    if (c->f->pci.gpu_count == 0)
         return;
-    check_found(c, NULL, "%s", there ? f->pci.driver : "none");
-    if (there)
-        return;
-    check_judge(c, VERDICT_FAIL, "there are GPUs, and no program can use them");
-    check_mend(c, "sudo apt install nvidia-driver && sudo modprobe nvidia");
+    check_found(c, "%s", there ? c->f->pci.driver : "none");
+    if (!there)
+        check_fail(c, "there are GPUs, and no program can use them",
+                   "sudo apt install nvidia-driver && sudo modprobe nvidia");
+}
+
+static void take_client(const facts *f, const char *name, void *context)
+{
+    (void)f;
+    *(bool *)context |= strncmp(name, "nv_mem", 6) == 0;
 }
 
 /* The open kernel module hands out its memory as dma-buf, and needs no other. */
-void check_peer_memory(const facts *f, checking *c)
+static void check_peer_memory(checking *c)
 {
-    const bool open = strstr(f->pci.driver, "Open Kernel Module") != NULL;
-    if (f->pci.gpu_count == 0 || f->port_count == 0 || f->pci.driver[0] == '\0')
+    const bool open = strstr(c->f->pci.driver, "Open Kernel Module") != NULL;
+    bool loaded = facts_exists(c->f, "/sys/module/nvidia_peermem");
+    if (c->f->pci.gpu_count == 0 || c->f->port_count == 0 || c->f->pci.driver[0] == '\0')
         return;
-    check_found(c, NULL, "%s", f->pci.peer_memory ? "nvidia-peermem" : open ? "dma-buf" : "none");
-    if (f->pci.peer_memory || open)
-        return;
-    check_judge(c, VERDICT_WARN,
-                "adapters cannot read the memory of GPUs: it goes through the host's memory, at a "
-                "fraction of the speed");
-    check_mend(c, "sudo modprobe nvidia-peermem && echo nvidia-peermem | sudo tee "
-                  "/etc/modules-load.d/nvidia-peermem.conf");
+    facts_each(c->f, take_client, &loaded, "/sys/kernel/mm/memory_peers");
+    check_found(c, "%s", loaded ? "nvidia-peermem" : open ? "dma-buf" : "none");
+    if (!loaded && !open)
+        check_warn(c,
+                   "adapters cannot read the memory of GPUs: it goes through the host's memory, at "
+                   "a fraction of the speed",
+                   "sudo modprobe nvidia-peermem && echo nvidia-peermem | sudo tee "
+                   "/etc/modules-load.d/nvidia-peermem.conf");
 }
 
 /* ---- The bus --------------------------------------------------------------------------------- */
 
 /* Idle GPUs lower their speed, and never their width. */
-static void judge_slot(checking *c, const fact_pci *d, bool gpu)
+static void judge_slot(checking *c, const fact_pci *d, bool is_gpu)
 {
     if (d->width <= 0 || d->max_width <= 0)
         return;
-    check_found(c, d->address, "x%ld of x%ld, %.4g of %.4g GT/s", d->width, d->max_width, d->speed,
+    c->subject = d->address;
+    check_found(c, "x%ld of x%ld, %.4g of %.4g GT/s", d->width, d->max_width, d->speed,
                 d->max_speed);
-    const bool narrow = d->width < d->max_width, slow = !gpu && d->speed < d->max_speed;
-    if (narrow)
+    if (d->width < d->max_width)
         check_judge(c, VERDICT_WARN,
                     "x%ld instead of x%ld: the slot has fewer lanes, shares them, or contacts are "
                     "dirty",
                     d->width, d->max_width);
-    else if (slow)
+    else if (!is_gpu && d->speed < d->max_speed)
         check_judge(c, VERDICT_WARN,
                     "%.4g instead of %.4g GT/s: the slot is of an older generation", d->speed,
                     d->max_speed);
-    if (narrow || slow)
-        check_mend(c,
-                   "sudo lspci -vv -s %s | grep -E 'LnkCap|LnkSta'   # then another slot, or the "
-                   "firmware's bifurcation",
-                   d->address);
+    else
+        return;
+    check_mend(c,
+               "sudo lspci -vv -s %s | grep -E 'LnkCap|LnkSta'   # then another slot, or the "
+               "firmware's bifurcation",
+               d->address);
 }
 
-void check_pcie(const facts *f, checking *c)
+static void check_pcie(checking *c)
 {
-    for (size_t i = 0; i < f->pci.gpu_count; i++)
-        judge_slot(c, &f->pci.gpus[i], true);
-    for (size_t i = 0; i < f->pci.adapter_count; i++)
-        judge_slot(c, &f->pci.adapters[i], false);
+    for (size_t i = 0; i < c->f->pci.gpu_count; i++)
+        judge_slot(c, &c->f->pci.gpus[i], true);
+    for (size_t i = 0; i < c->f->pci.adapter_count; i++)
+        judge_slot(c, &c->f->pci.adapters[i], false);
 }
 
 static pci_distance between(const fact_pci *a, const fact_pci *b)
@@ -89,12 +100,13 @@ static const fact_pci *nearest(const facts_pci *p, const fact_pci *gpu)
     return best;
 }
 
-void check_distance(const facts *f, checking *c)
+static void check_distance(checking *c)
 {
-    for (size_t i = 0; i < f->pci.gpu_count && f->pci.adapter_count > 0; i++) {
-        const fact_pci *gpu = &f->pci.gpus[i], *adapter = nearest(&f->pci, gpu);
+    for (size_t i = 0; i < c->f->pci.gpu_count && c->f->pci.adapter_count > 0; i++) {
+        const fact_pci *gpu = &c->f->pci.gpus[i], *adapter = nearest(&c->f->pci, gpu);
         const pci_distance distance = between(gpu, adapter);
-        check_found(c, gpu->address, "%s to %s", pci_distance_word(distance), adapter->address);
+        c->subject = gpu->address;
+        check_found(c, "%s to %s", pci_distance_word(distance), adapter->address);
         if (distance != PCI_SYS)
             continue;
         check_judge(c, VERDICT_WARN,
@@ -106,48 +118,113 @@ void check_distance(const facts *f, checking *c)
     }
 }
 
-/* ---- What redirects it ----------------------------------------------------------------------- */
+/* ---- Bridges --------------------------------------------------------------------------------- */
+
+enum { CONFIG_BYTES = 4096, EXTENDED_FROM = 0x100, ID_ACCESS_CONTROL = 0x0d, REDIRECT = 0x0c };
+
+/* Bridges above GPUs and adapters. */
+typedef struct bridges {
+    size_t count, unknown;
+    char redirects[16]; /* the first that sends on to the host's bridge; "": none does */
+} bridges;
+
+static unsigned at16(const unsigned char *config, size_t at)
+{
+    return config[at] | (unsigned)config[at + 1] << 8;
+}
+
+/* The bits that send requests and completions between devices up to the host's bridge. Without
+ * privilege only the first 64 bytes can be read. @return -1: not known. */
+static int access_control(const facts *f, const char *address)
+{
+    unsigned char config[CONFIG_BYTES];
+    char path[512];
+    if (!text_format(path, sizeof path, "%s/sys/bus/pci/devices/%s/config", f->root, address))
+        return -1;
+    FILE *file = fopen(path, "re");
+    const size_t size = file != NULL ? fread(config, 1, sizeof config, file) : 0;
+    if (file != NULL)
+        fclose(file);
+    if (size < EXTENDED_FROM + 4)
+        return -1;
+    size_t at = EXTENDED_FROM;
+    for (int turn = 0; turn < 64 && at >= EXTENDED_FROM && at + 8 <= size; turn++) {
+        if (at16(config, at) == ID_ACCESS_CONTROL)
+            return (at16(config, at + 6) & REDIRECT) != 0;
+        at = at16(config, at + 2) >> 4;
+    }
+    return 0;
+}
+
+/* All parts of the path between the host's bridge and the device. */
+static void look_above(const facts *f, const fact_pci *d, bridges *b)
+{
+    char path[256], *rest = path;
+    memcpy(path, d->place.path, sizeof path);
+    strsep(&rest, "/");
+    for (const char *part; rest != NULL && (part = strsep(&rest, "/")) != NULL && rest != NULL;) {
+        const int control = access_control(f, part);
+        b->count++;
+        b->unknown += control < 0;
+        if (control > 0 && b->redirects[0] == '\0')
+            text_format(b->redirects, sizeof b->redirects, "%.15s", part);
+    }
+}
 
 static bool has_path(const facts *f)
 {
     return f->pci.gpu_count > 0 && f->pci.adapter_count > 0;
 }
 
-void check_access_control(const facts *f, checking *c)
+static void check_access_control(checking *c)
 {
-    const fact_bridge *on = NULL;
-    size_t unknown = 0;
-    if (!has_path(f) || f->pci.bridge_count == 0)
+    bridges b = {.count = 0};
+    for (size_t i = 0; i < c->f->pci.gpu_count; i++)
+        look_above(c->f, &c->f->pci.gpus[i], &b);
+    for (size_t i = 0; i < c->f->pci.adapter_count; i++)
+        look_above(c->f, &c->f->pci.adapters[i], &b);
+    if (!has_path(c->f) || b.count == 0)
         return;
-    for (size_t i = 0; i < f->pci.bridge_count; i++) {
-        const fact_bridge *b = &f->pci.bridges[i];
-        unknown += b->access_control < 0;
-        on = on == NULL && b->access_control > 0 ? b : on;
+    if (b.redirects[0] != '\0') {
+        check_found(c, "on at bridge %s", b.redirects);
+        check_warn(
+            c,
+            "access control sends what a GPU and an adapter exchange up to the processor and "
+            "back, at half the speed or less",
+            "sudo setpci -s %s ECAP_ACS+6.w=0000   # after each start of the host", b.redirects);
+    } else if (b.unknown > 0) {
+        check_nothing(c, "can be read by root only: sudo ringinfo doctor");
+    } else {
+        check_found(c, "off");
     }
-    if (on == NULL && unknown > 0) {
-        check_nothing(c, NULL, "can be read by root only: sudo ringinfo doctor");
-        return;
-    }
-    check_found(c, NULL, on != NULL ? "on at bridge %s" : "off%s", on != NULL ? on->address : "");
-    if (on == NULL)
-        return;
-    check_judge(c, VERDICT_WARN,
-                "access control sends what a GPU and an adapter exchange up to the processor and "
-                "back, at half the speed or less");
-    check_mend(c, "sudo setpci -s %s ECAP_ACS+6.w=0000   # after each start of the host",
-               on->address);
 }
 
-void check_iommu(const facts *f, checking *c)
+static void check_iommu(checking *c)
 {
-    if (!has_path(f))
+    char line[4096];
+    facts_line(c->f, line, sizeof line, "/proc/cmdline");
+    const bool on = strstr(line, "intel_iommu=on") != NULL ||
+                    strstr(line, "amd_iommu=on") != NULL || strstr(line, "iommu=force") != NULL;
+    const bool translates = on && strstr(line, "iommu=pt") == NULL &&
+                            strstr(line, "iommu.passthrough=1") == NULL;
+    if (!has_path(c->f))
         return;
-    check_found(c, NULL, f->pci.translates ? "translates" : "off or passes through");
-    if (!f->pci.translates)
-        return;
-    check_judge(c, VERDICT_WARN,
-                "what a GPU and an adapter exchange is translated page by page by the processor's "
-                "IOMMU");
-    check_mend(c, "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&iommu=pt /' /etc/default/grub && sudo "
-                  "update-grub   # then restart the host");
+    check_found(c, translates ? "translates" : "off or passes through");
+    if (translates)
+        check_warn(c,
+                   "what a GPU and an adapter exchange is translated page by page by the "
+                   "processor's IOMMU",
+                   "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&iommu=pt /' /etc/default/grub && sudo "
+                   "update-grub   # then restart the host");
 }
+
+const check gpudirect_checks[] = {
+    {OF_HOST, "gpudirect", "gpus", check_gpus},
+    {OF_HOST, "gpudirect", "driver", check_driver},
+    {OF_HOST, "gpudirect", "peer_memory", check_peer_memory},
+    {OF_HOST, "gpudirect", "pcie", check_pcie},
+    {OF_HOST, "gpudirect", "distance", check_distance},
+    {OF_HOST, "gpudirect", "acs", check_access_control},
+    {OF_HOST, "gpudirect", "iommu", check_iommu},
+    {0},
+};

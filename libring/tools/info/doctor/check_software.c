@@ -1,56 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Versions, settings, the secret, and ranks that were left behind. */
-#include "checks.h"
+ * What runs here, and how ranks would be set. */
+#include "check_software.h"
 
+#include "facts_files.h"
 #include "secret.h"
 #include "settings.h"
+#include "sysfs.h"
 
+#include <ctype.h>
+#include <gnu/libc-version.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/types.h>
+#include <unistd.h>
 
-void check_versions(const facts *f, checking *c)
+static void check_versions(checking *c)
 {
     const int version = ring_version();
-    check_found(c, NULL, "libring %d.%d.%d, Linux %s, glibc %s%s", version / 10000,
-                version / 100 % 100, version % 100, f->versions.kernel, f->versions.glibc,
-                f->limits.container ? ", in a container" : "");
+    check_found(c, "libring %d.%d.%d, Linux %s, glibc %s%s", version / 10000, version / 100 % 100,
+                version % 100, c->f->kernel, gnu_get_libc_version(),
+                c->f->container ? ", in a container" : "");
 }
 
-void check_settings(const facts *f, checking *c)
+/* ---- Settings -------------------------------------------------------------------------------- */
+
+static void check_settings(checking *c)
 {
     settings s;
-    (void)f;
     const bool good = settings_read(&s) == RING_OK;
-    check_found(c, NULL, good ? "understood" : "wrong");
-    if (good)
-        return;
-    const char *text = fail_text();
-    check_judge(c, VERDICT_FAIL, "%s", text);
-    check_mend(c, "unset %.*s", (int)strcspn(text, "="), text);
+    check_found(c, good ? "understood" : "wrong");
+    if (!good)
+        check_fail(c, fail_text(), "unset %.*s", (int)strcspn(fail_text(), "="), fail_text());
 }
 
-void check_variables(const facts *f, checking *c)
+static void check_variables(checking *c)
 {
-    extern char **environ;
     char name[SETTINGS_NAME_MAX];
     const char *nearest;
-    (void)f;
     for (char **entry = environ; *entry != NULL; entry++) {
         if (!settings_unknown(*entry, name, &nearest))
             continue;
-        check_found(c, name, "no such setting");
-        check_judge(c, VERDICT_WARN, "it does nothing%s%s%s",
-                    nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
-                    nearest != NULL ? "?" : "");
-        if (nearest != NULL)
-            check_mend(c, "export %s=\"$%s\"; unset %s", nearest, name, name);
-        else
-            check_mend(c, "unset %s", name);
+        c->subject = name;
+        check_found(c, "no such setting");
+        if (nearest == NULL) {
+            check_warn(c, "it does nothing", "unset %s", name);
+            continue;
+        }
+        check_judge(c, VERDICT_WARN, "it does nothing; did you mean %s?", nearest);
+        check_mend(c, "export %s=\"$%s\"; unset %s", nearest, name, name);
     }
 }
 
-static void judge_secret(checking *c, const settings *s, const struct stat *file)
+static void judge_secret(checking *c, const settings *s, bool is_open)
 {
     unsigned char hash[CREDENTIAL_KEY];
     settings only_file = *s;
@@ -61,39 +62,81 @@ static void judge_secret(checking *c, const settings *s, const struct stat *file
     if (good)
         return;
     check_judge(c, VERDICT_FAIL, "ranks refuse it: %.300s", fail_text());
-    if (file != NULL && (file->st_mode & 077) != 0)
+    if (is_open)
         check_mend(c, "chmod 600 %.400s", s->secret_file);
     else
         check_mend(c, "(umask 077; head -c 32 /dev/urandom >%.400s)   # and copy it to every host",
                    s->secret_file);
 }
 
-void check_secret(const facts *f, checking *c)
+static void check_secret(checking *c)
 {
     settings s;
-    struct stat file;
-    (void)f;
+    struct stat file = {.st_mode = 0};
     if (settings_read(&s) != RING_OK || s.secret_file[0] == '\0') {
-        check_nothing(c, NULL, "RING_SECRET_FILE is not set");
+        check_nothing(c, "RING_SECRET_FILE is not set");
         return;
     }
-    const bool there = stat(s.secret_file, &file) == 0;
-    if (there)
-        check_found(c, NULL, "mode %04o: %.400s", file.st_mode & 07777u, s.secret_file);
+    if (stat(s.secret_file, &file) == 0)
+        check_found(c, "mode %04o: %.400s", file.st_mode & 07777u, s.secret_file);
     else
-        check_found(c, NULL, "not there: %.400s", s.secret_file);
-    judge_secret(c, &s, there ? &file : NULL);
+        check_found(c, "not there: %.400s", s.secret_file);
+    judge_secret(c, &s, (file.st_mode & 077) != 0);
 }
 
-void check_leftovers(const facts *f, checking *c)
+/* ---- Ranks that outlived their launcher, which hold ports, cores and memory -------------------
+ */
+
+/* Orphans go to the first process, or to the user's own instance of systemd. */
+static bool is_orphan(const facts *f, const char *pid)
 {
-    if (f->versions.leftover_count == 0)
-        check_found(c, NULL, "none");
-    for (size_t i = 0; i < f->versions.leftover_count; i++) {
-        const fact_leftover *l = &f->versions.leftovers[i];
-        check_found(c, NULL, "process %d (%s) uses libring and has no parent", l->pid, l->name);
-        check_judge(c, VERDICT_WARN,
-                    "if an earlier job left it behind, it holds cores, memory and ports");
-        check_mend(c, "kill %d", l->pid);
-    }
+    char parent[24], user[24], name[32];
+    sysfs_value(parent, sizeof parent, "PPid", "%s/proc/%s/status", f->root, pid);
+    sysfs_value(user, sizeof user, "Uid", "%s/proc/%s/status", f->root, pid);
+    facts_line(f, name, sizeof name, "/proc/%s/comm", parent);
+    return (strcmp(parent, "1") == 0 || strcmp(name, "systemd") == 0) &&
+           (uid_t)strtoul(user, NULL, 10) == getuid();
 }
+
+static bool is_libring(char *line, void *unused)
+{
+    (void)unused;
+    return strstr(line, "/libring.so") != NULL;
+}
+
+typedef struct leftovers {
+    checking *c;
+    int count;
+} leftovers;
+
+static void take_process(const facts *f, const char *pid, void *context)
+{
+    enum { MOST = 8 };
+    leftovers *l = context;
+    char name[32];
+    if (!isdigit((unsigned char)*pid) || l->count == MOST || !is_orphan(f, pid) ||
+        !facts_find_line(f, is_libring, NULL, "/proc/%s/maps", pid))
+        return;
+    l->count++;
+    facts_line(f, name, sizeof name, "/proc/%s/comm", pid);
+    check_found(l->c, "process %s (%s) uses libring and has no parent", pid, name);
+    check_warn(l->c, "if an earlier job left it behind, it holds cores, memory and ports",
+               "kill %s", pid);
+}
+
+static void check_leftovers(checking *c)
+{
+    leftovers l = {.c = c};
+    facts_each(c->f, take_process, &l, "/proc");
+    if (l.count == 0)
+        check_found(c, "none");
+}
+
+const check software_checks[] = {
+    {OF_HOST, "software", "versions", check_versions},
+    {OF_HOST, "software", "settings", check_settings},
+    {OF_HOST, "software", "variables", check_variables},
+    {OF_HOST, "software", "secret", check_secret},
+    {OF_HOST, "software", "leftovers", check_leftovers},
+    {0},
+};

@@ -2,18 +2,18 @@
  * Side by side. */
 #include "compare.h"
 
+#include "doctor_json.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define SECTION "between hosts"
 
-typedef enum likeness { EQUAL, COMMON_WORD } likeness;
-
 /** A thing that should be the same. */
 typedef struct subject {
     const char *name; /* in the object "alike" */
-    likeness wanted;
+    enum { EQUAL, COMMON_WORD } wanted;
     verdict otherwise;
     const char *why, *command; /* INTERFACE in it stands for a name that a host told */
 } subject;
@@ -63,167 +63,144 @@ static const subject subjects[] = {
      "sudo mstflint -d ADDRESS -i FIRMWARE.bin burn   # then restart the host"},
 };
 
-enum { SUBJECTS = sizeof subjects / sizeof subjects[0] };
-
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-static const char *value_of(const doctor_host *h, const char *name)
+typedef struct compared {
+    const doctor_host *hosts;
+    size_t count;
+    const subject *s;
+} compared;
+
+static const char *value_of(const compared *c, size_t host)
 {
-    const cJSON *alike = cJSON_GetObjectItemCaseSensitive(h->told, "alike");
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(alike, name));
+    return told_text(c->hosts[host].told, "alike", c->s->name);
 }
 
-static bool has_word(const char *text, const char *word, size_t length)
+static bool is_everywhere(const compared *c, const char *word, size_t length)
 {
-    for (const char *at = text; at != NULL && *at != '\0';) {
-        const size_t here = strcspn(at, " ");
-        if (here == length && strncmp(at, word, length) == 0)
-            return true;
-        at += here + (at[here] == ' ');
-    }
-    return false;
+    for (size_t i = 0; i < c->count; i++)
+        if (value_of(c, i) != NULL && !words_have(value_of(c, i), word, length))
+            return false;
+    return true;
 }
 
 /* Whether some word of the first is everywhere. */
-static bool have_common_word(const doctor_host *hosts, size_t count, const subject *s,
-                             const char *first)
+static bool have_common_word(const compared *c, const char *first)
 {
     for (const char *at = first; *at != '\0';) {
         const size_t length = strcspn(at, " ");
-        bool everywhere = true;
-        for (size_t i = 0; i < count; i++) {
-            const char *value = value_of(&hosts[i], s->name);
-            everywhere = everywhere && (value == NULL || has_word(value, at, length));
-        }
-        if (everywhere)
+        if (is_everywhere(c, at, length))
             return true;
         at += length + (at[length] == ' ');
     }
     return false;
 }
 
-static bool are_equal(const doctor_host *hosts, size_t count, const subject *s, const char *first)
+static bool are_equal(const compared *c, const char *first)
 {
-    for (size_t i = 0; i < count; i++) {
-        const char *value = value_of(&hosts[i], s->name);
-        if (value != NULL && strcmp(value, first) != 0)
+    for (size_t i = 0; i < c->count; i++)
+        if (value_of(c, i) != NULL && strcmp(value_of(c, i), first) != 0)
             return false;
-    }
     return true;
 }
 
-static void side_by_side(const doctor_host *hosts, size_t count, const subject *s, char *out,
-                         size_t size)
+static void side_by_side(const compared *c, char *out, size_t size)
 {
     size_t used = 0;
-    for (size_t i = 0; i < count && used < size; i++) {
-        const char *value = value_of(&hosts[i], s->name);
-        if (value != NULL)
+    for (size_t i = 0; i < c->count && used < size; i++)
+        if (value_of(c, i) != NULL)
             used += (size_t)snprintf(out + used, size - used, "%s%s: %s", used > 0 ? "; " : "",
-                                     hosts[i].name, value);
-    }
+                                     c->hosts[i].name, value_of(c, i));
 }
 
 /* The command, with the interface that the first host named for it. */
-static void mend(const doctor_host *hosts, size_t count, const subject *s, checking *c)
+static void mend(const compared *all, checking *c)
 {
     static const char word[] = "INTERFACE";
-    const char *at = strstr(s->command, word), *name = NULL;
-    for (size_t i = 0; i < count && name == NULL; i++) {
-        const cJSON *all = cJSON_GetObjectItemCaseSensitive(hosts[i].told, "interfaces");
-        name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(all, s->name));
-    }
+    const char *command = all->s->command, *at = strstr(command, word), *name = NULL;
+    for (size_t i = 0; i < all->count && name == NULL; i++)
+        name = told_text(all->hosts[i].told, "interfaces", all->s->name);
     if (at == NULL)
-        check_mend(c, "%s", s->command);
+        check_mend(c, "%s", command);
     else
-        check_mend(c, "%.*s%s%s", (int)(at - s->command), s->command, name != NULL ? name : word,
+        check_mend(c, "%.*s%s%s", (int)(at - command), command, name != NULL ? name : word,
                    at + strlen(word));
 }
 
 /* What only one host has is no difference. */
-static void compare_subject(const doctor_host *hosts, size_t count, const subject *s, report *r)
+static void compare_subject(const compared *all, report *r)
 {
     char text[480] = "";
     const char *first = NULL;
     size_t known = 0;
-    checking c = {r, SECTION, s->name};
-    for (size_t i = 0; i < count; i++) {
-        const char *value = value_of(&hosts[i], s->name);
-        first = first == NULL ? value : first;
-        known += value != NULL;
+    checking c = {.r = r, .section = SECTION, .name = all->s->name};
+    for (size_t i = 0; i < all->count; i++) {
+        first = first == NULL ? value_of(all, i) : first;
+        known += value_of(all, i) != NULL;
     }
     if (known < 2)
         return;
-    const bool alike = s->wanted == EQUAL ? are_equal(hosts, count, s, first)
-                                          : have_common_word(hosts, count, s, first);
-    side_by_side(hosts, count, s, text, sizeof text);
-    check_found(&c, NULL, "%s", are_equal(hosts, count, s, first) ? first : text);
-    if (alike)
+    const bool equal = are_equal(all, first);
+    side_by_side(all, text, sizeof text);
+    check_found(&c, "%s", equal ? first : text);
+    if (equal || (all->s->wanted == COMMON_WORD && have_common_word(all, first)))
         return;
-    check_judge(&c, s->otherwise, "%s", s->why);
-    mend(hosts, count, s, &c);
+    check_judge(&c, all->s->otherwise, "%s", all->s->why);
+    mend(all, &c);
 }
 
 /* ---- Clocks ---------------------------------------------------------------------------------- */
 
 /* The host's clock was read between the two moments, so that its lead is between these. */
-static void judge_clock(const doctor_host *h, checking *c)
+static void judge_clock(const doctor_host *h, report *r)
 {
+    checking c = {.r = r, .section = SECTION, .name = "clock", .subject = h->name};
     const double time = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(h->told, "time"));
     const double least = time - h->done, most = time - h->began;
     const double off = least > 0 ? least : most < 0 ? most : 0;
     if (isnan(time))
         return;
-    check_found(c, h->name, "within %.3g s of this host's", fmax(fabs(least), fabs(most)));
+    check_found(&c, "within %.3g s of this host's", fmax(fabs(least), fabs(most)));
     if (fabs(off) < 1)
         return;
-    check_judge(c, VERDICT_WARN,
+    check_judge(&c, VERDICT_WARN,
                 "%.3g s %s: logs cannot be put side by side, and files seem older or newer than "
                 "they are",
                 fabs(off), off > 0 ? "ahead" : "behind");
-    check_mend(c, "ssh %s sudo timedatectl set-ntp true", h->name);
+    check_mend(&c, "ssh %s sudo timedatectl set-ntp true", h->name);
 }
 
 void compare_hosts(const doctor_host *hosts, size_t count, report *r)
 {
-    for (size_t i = 0; i < SUBJECTS; i++)
-        compare_subject(hosts, count, &subjects[i], r);
+    for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++)
+        compare_subject(&(compared){hosts, count, &subjects[i]}, r);
     for (size_t i = 0; i < count; i++)
         if (hosts[i].told != NULL)
-            judge_clock(&hosts[i], &(checking){r, SECTION, "clock"});
+            judge_clock(&hosts[i], r);
 }
 
 /* ---- Counters -------------------------------------------------------------------------------- */
 
-static void compare_one(const doctor_host *h, const cJSON *after, report *r)
+void compare_counters(const doctor_host *h, const cJSON *after, report *r)
 {
     char risen[400] = "";
     size_t used = 0;
-    const cJSON *old = cJSON_GetObjectItemCaseSensitive(h->told, "counters");
-    const cJSON *new = cJSON_GetObjectItemCaseSensitive(after, "counters"), *one;
-    checking c = {r, "during the test", "counters"};
-    cJSON_ArrayForEach(one, new)
+    const cJSON *one;
+    checking c = {.r = r, .section = "during the test", .name = "counters", .subject = h->name};
+    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(after, "counters"))
     {
-        const cJSON *before = cJSON_GetObjectItemCaseSensitive(old, one->string);
-        const double rise = cJSON_GetNumberValue(one) - cJSON_GetNumberValue(before);
+        const double before = cJSON_GetNumberValue(told_item(h->told, "counters", one->string));
+        const double rise = cJSON_GetNumberValue(one) - before;
         if (rise > 0 && used < sizeof risen)
             used += (size_t)snprintf(risen + used, sizeof risen - used, "%s%s +%.0f",
                                      used > 0 ? ", " : "", one->string, rise);
     }
-    check_found(&c, h->name, "%s", used > 0 ? risen : "none has risen during the test");
-    if (used == 0)
-        return;
-    check_judge(&c, VERDICT_WARN,
-                "packets were damaged, lost or late while the hosts were tested: a cable, a port, "
-                "or a switch that is full");
-    check_mend(&c,
-               "ssh %s ringinfo doctor --seconds 10   # does it go on? then another cable or port",
-               h->name);
-}
-
-void compare_counters(const doctor_host *hosts, cJSON *const *after, size_t count, report *r)
-{
-    for (size_t i = 0; i < count; i++)
-        if (after[i] != NULL)
-            compare_one(&hosts[i], after[i], r);
+    check_found(&c, "%s", used > 0 ? risen : "none has risen during the test");
+    if (used > 0)
+        check_warn(&c,
+                   "packets were damaged, lost or late while the hosts were tested: a cable, a "
+                   "port, or a switch that is full",
+                   "ssh %s ringinfo doctor --seconds 10   # does it go on? then another cable or "
+                   "port",
+                   h->name);
 }

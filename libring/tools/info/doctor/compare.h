@@ -16,8 +16,7 @@ typedef struct doctor_host {
 
 /** Adds a row for each thing that should be the same. Hosts that did not answer are left out. */
 void compare_hosts(const doctor_host *hosts, size_t count, report *r);
-/** Adds a row a host: which counters have risen. @param after  in the order of @p hosts; NULL
- *  entries are left out. */
-void compare_counters(const doctor_host *hosts, cJSON *const *after, size_t count, report *r);
+/** Adds a row: which counters of a host have risen. @param after  what it tells now. */
+void compare_counters(const doctor_host *h, const cJSON *after, report *r);
 
 #endif

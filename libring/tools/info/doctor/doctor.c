@@ -1,61 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The doctor of one host, and what it says. */
+ * The doctor of one host. */
 #include "doctor.h"
 
-#include "checks.h"
+#include "check_adapters.h"
+#include "check_gpudirect.h"
+#include "check_machine.h"
+#include "check_network.h"
+#include "check_software.h"
+#include "doctor_hosts.h"
+#include "doctor_json.h"
 #include "show.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-enum { GOOD = 0, WORTH_MENDING = 1, WRONG = 3, NAME_WIDTH = 24, DEFAULT_PKEY = 0xffff };
-
-int doctor_status(const report *r)
+static void run_checks(const facts *f, report *r)
 {
-    if (report_count(r, VERDICT_FAIL) > 0)
-        return WRONG;
-    return report_count(r, VERDICT_WARN) > 0 ? WORTH_MENDING : GOOD;
-}
-
-static const char *verdict_word(verdict v)
-{
-    static const char *const words[] = {"-", "OK", "WARN", "FAIL"};
-    return words[v];
-}
-
-static void show_row(const info_row *row, bool color)
-{
-    printf("  %-*s %s%-4s%s %s\n", NAME_WIDTH, row->name, show_color(row->verdict, color),
-           verdict_word(row->verdict), show_plain(row->verdict, color), row->value);
-    if (row->advice[0] != '\0')
-        printf("  %-*s      %s\n", NAME_WIDTH, "", row->advice);
-    if (row->command[0] != '\0')
-        printf("  %-*s      $ %s\n", NAME_WIDTH, "", row->command);
-}
-
-void doctor_show(const report *r, bool color)
-{
-    for (size_t i = 0; i < r->count; i++) {
-        show_section(r, i, color);
-        show_row(&r->rows[i], color);
-    }
-    show_sum(r);
+    checks_run(machine_checks, f, r);
+    checks_run(network_checks, f, r);
+    checks_run(adapters_checks, f, r);
+    checks_run(gpudirect_checks, f, r);
+    checks_run(software_checks, f, r);
 }
 
 static int examine_here(const doctor_wishes *w)
 {
+    enum { DEFAULT_PKEY = 0xffff };
     static facts f;
     report r = {0};
     f = (facts){.root = w->root != NULL ? w->root : "",
                 .seconds = w->seconds,
                 .pkey = w->pkey != 0 ? (unsigned)w->pkey : DEFAULT_PKEY};
     facts_read(&f);
-    checks_run(&f, &r);
+    run_checks(&f, &r);
     if (w->json)
         show_json_tree(doctor_json(&f, &r));
     else
-        doctor_show(&r, w->color);
-    const int status = doctor_status(&r);
+        show_findings(&r, w->color);
+    const int status = report_status(&r);
     report_free(&r);
     return status;
 }

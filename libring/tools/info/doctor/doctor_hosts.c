@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The doctor of several hosts: asks each for its own findings, compares them, tests each pair, and
  * asks again which counters have risen meanwhile. */
-#include "doctor.h"
-#include "show.h"
+#include "doctor_hosts.h"
 
+#include "doctor_json.h"
 #include "hosts.h"
 #include "pair_test.h"
 #include "runs.h"
+#include "show.h"
 #include "spawn.h"
 
 #include <stdio.h>
@@ -33,7 +34,7 @@ static void ask(run *r, const doctor_wishes *w, const char *host)
 /* @return what it told; NULL: nothing that can be read. */
 static cJSON *answer(const run *r)
 {
-    cJSON *told = cJSON_Parse(bytes_head(&r->out));
+    cJSON *told = cJSON_Parse(r->out);
     if (cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(told, "findings")))
         return told;
     cJSON_Delete(told);
@@ -71,25 +72,24 @@ static void repeat_findings(const doctor_host *h, report *r)
     cJSON_ArrayForEach(one, list)
     {
         const verdict v = verdict_of(one);
-        checking c = {r, h->name, text_of(one, "name")};
+        checking c = {.r = r, .section = h->name, .name = text_of(one, "name")};
         good += v == VERDICT_OK;
         if (v != VERDICT_WARN && v != VERDICT_FAIL)
             continue;
-        check_found(&c, NULL, "%s", text_of(one, "value"));
+        check_found(&c, "%s", text_of(one, "value"));
         check_judge(&c, v, "%s", text_of(one, "why"));
         check_mend(&c, "%s", text_of(one, "command"));
     }
-    check_found(&(checking){r, h->name, "checks"}, NULL, "%zu are right", good);
+    check_found(&(checking){.r = r, .section = h->name, .name = "checks"}, "%zu are right", good);
 }
 
 static void complain(const doctor_host *h, const run *asked, report *r)
 {
     char why[400];
-    checking c = {r, h->name, "answer"};
+    checking c = {.r = r, .section = h->name, .name = "answer"};
     runs_why(asked, why, sizeof why);
-    check_found(&c, NULL, "none");
-    check_judge(&c, VERDICT_FAIL, "%s", why);
-    check_mend(&c, "ssh %s true   # must work without a question", h->name);
+    check_found(&c, "none");
+    check_fail(&c, why, "ssh %s true   # must work without a question", h->name);
 }
 
 static void take_answers(doctor_host *hosts, const run *runs, size_t count, report *r)
@@ -120,17 +120,17 @@ static void ask_again(const doctor_wishes *w, const doctor_host *hosts, size_t c
 {
     run runs[HOSTS_MOST];
     doctor_host there[HOSTS_MOST];
-    cJSON *after[HOSTS_MOST];
     size_t answered = 0;
     for (size_t i = 0; i < count; i++)
         if (hosts[i].told != NULL)
             there[answered++] = hosts[i];
     ask_all(w, there, runs, answered);
-    for (size_t i = 0; i < answered; i++)
-        after[i] = answer(&runs[i]);
-    compare_counters(there, after, answered, r);
-    for (size_t i = 0; i < answered; i++)
-        cJSON_Delete(after[i]);
+    for (size_t i = 0; i < answered; i++) {
+        cJSON *after = answer(&runs[i]);
+        if (after != NULL)
+            compare_counters(&there[i], after, r);
+        cJSON_Delete(after);
+    }
     runs_free(runs, answered);
 }
 
@@ -159,10 +159,10 @@ static int examine(const doctor_wishes *w, doctor_host *hosts, size_t count)
     if (w->json)
         show_json_tree(to_json(hosts, count, &r));
     else
-        doctor_show(&r, w->color);
+        show_findings(&r, w->color);
     for (size_t i = 0; i < count; i++)
         cJSON_Delete(hosts[i].told);
-    const int status = doctor_status(&r);
+    const int status = report_status(&r);
     report_free(&r);
     return status;
 }

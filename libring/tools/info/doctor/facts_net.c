@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Network interfaces, their networks, and what this host is called. */
-#include "facts.h"
+ * /sys/class/net, /proc/net/route and /etc/hosts; which interface others reach, the system says. */
+#include "facts_net.h"
 
+#include "facts_files.h"
 #include "interface.h"
 #include "settings.h"
-#include "sysfs.h"
 #include "topo.h"
 
 #include <arpa/inet.h>
@@ -29,11 +29,10 @@ static bool is_wire(const facts *f, const char *name)
            facts_exists(f, path);
 }
 
-static void take_interface(facts *f, const char *name, void *context)
+static void take_interface(const facts *f, const char *name, void *context)
 {
-    facts_net *n = &f->net;
+    facts_net *n = context;
     char flags[24];
-    (void)context;
     if (n->count == FACTS_INTERFACES ||
         !facts_line(f, flags, sizeof flags, "/sys/class/net/%s/flags", name))
         return;
@@ -66,48 +65,32 @@ void facts_read_net_counters(facts *f, int reading)
 
 /* ---- Networks: /proc/net/route, whose numbers are the addresses' bytes in memory ------------- */
 
-static int mask_length(unsigned mask)
-{
-    return __builtin_popcount(mask);
-}
-
 static void add_subnet(facts_net *n, const char *name, unsigned network, unsigned mask)
 {
     char text[INET_ADDRSTRLEN];
+    inet_ntop(AF_INET, &network, text, sizeof text);
     for (size_t i = 0; i < n->count; i++) {
         fact_interface *one = &n->interfaces[i];
-        if (strcmp(one->name, name) != 0 || one->subnet_count == FACTS_SUBNETS)
-            continue;
-        inet_ntop(AF_INET, &network, text, sizeof text);
-        snprintf(one->subnets[one->subnet_count++], sizeof one->subnets[0], "%s/%d", text,
-                 mask_length(mask));
+        if (strcmp(one->name, name) == 0 && one->subnet_count < FACTS_SUBNETS)
+            snprintf(one->subnets[one->subnet_count++], sizeof one->subnets[0], "%s/%d", text,
+                     __builtin_popcount(mask));
     }
 }
 
-/* "eth0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0"; the default route is kept by its gateway.
- * @return true if it is the default one. */
-static bool take_route(facts_net *n, const char *line, char name[16])
+/* "eth0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0"; the default route is kept by its interface.
+ */
+static bool take_route(char *line, void *context)
 {
+    facts_net *n = context;
+    char name[16];
     unsigned network, gateway, mask;
     if (sscanf(line, "%15s %x %x %*s %*s %*s %*s %x", name, &network, &gateway, &mask) != 4)
         return false;
-    if (gateway == 0 && mask != 0)
+    if (mask == 0 && n->chosen[0] == '\0')
+        memcpy(n->chosen, name, sizeof name);
+    else if (mask != 0 && gateway == 0)
         add_subnet(n, name, network, mask);
-    return mask == 0;
-}
-
-static void read_routes(facts *f)
-{
-    char line[1024], name[16];
-    if (!text_format(line, sizeof line, "%s/proc/net/route", f->root))
-        return;
-    FILE *routes = fopen(line, "re");
-    while (routes != NULL && fgets(line, sizeof line, routes) != NULL) {
-        if (take_route(&f->net, line, name) && f->net.chosen[0] == '\0')
-            memcpy(f->net.chosen, name, sizeof name);
-    }
-    if (routes != NULL)
-        fclose(routes);
+    return false;
 }
 
 /* ---- Which one other hosts reach ------------------------------------------------------------- */
@@ -122,15 +105,6 @@ static const topo_interface *owner_of(const topo_net *net, const char *address)
     return NULL;
 }
 
-/* @return the setting's list of interfaces; "" if it is not set. */
-static void read_wish(char wish[64])
-{
-    settings s;
-    wish[0] = '\0';
-    if (settings_read(&s) == RING_OK)
-        text_format(wish, 64, "%s", s.interface);
-}
-
 static bool address_text(const struct sockaddr_storage *a, char out[64])
 {
     const struct sockaddr_in *v4 = (const void *)a;
@@ -143,9 +117,11 @@ static bool address_text(const struct sockaddr_storage *a, char out[64])
 static void choose(facts *f)
 {
     topo_net net;
+    settings s;
     struct sockaddr_storage address;
     char *text = f->net.address;
-    read_wish(f->net.wish);
+    if (settings_read(&s) == RING_OK)
+        text_format(f->net.wish, sizeof f->net.wish, "%s", s.interface);
     if (*f->root != '\0' || topo_net_read(&net) != RING_OK)
         return;
     f->net.chosen[0] = '\0';
@@ -162,37 +138,24 @@ static void choose(facts *f)
 /* ---- The host's name ------------------------------------------------------------------------- */
 
 /* "127.0.1.1  node1.example node1" @return true if it is the name's. */
-static bool names_host(char *line, const char *name, char address[64])
+static bool names_host(char *line, void *context)
 {
+    facts_net *n = context;
     char *at = line;
     line[strcspn(line, "#\n")] = '\0';
     const char *first = strsep(&at, " \t");
-    for (const char *word; (word = strsep(&at, " \t")) != NULL;) {
-        if (strcmp(word, name) == 0)
-            return text_format(address, 64, "%s", first);
-    }
+    for (const char *word; (word = strsep(&at, " \t")) != NULL;)
+        if (strcmp(word, n->hostname) == 0)
+            return text_format(n->own_address, sizeof n->own_address, "%s", first);
     return false;
-}
-
-static void read_own_address(facts *f)
-{
-    char line[1024];
-    bool found = false;
-    if (!text_format(line, sizeof line, "%s/etc/hosts", f->root))
-        return;
-    FILE *hosts = fopen(line, "re");
-    while (hosts != NULL && !found && fgets(line, sizeof line, hosts) != NULL)
-        found = names_host(line, f->net.hostname, f->net.own_address);
-    if (hosts != NULL)
-        fclose(hosts);
 }
 
 void facts_read_net(facts *f)
 {
     f->net = (facts_net){.count = 0};
     facts_line(f, f->net.hostname, sizeof f->net.hostname, "/proc/sys/kernel/hostname");
-    facts_each(f, take_interface, NULL, "/sys/class/net");
-    read_routes(f);
+    facts_each(f, take_interface, &f->net, "/sys/class/net");
+    facts_find_line(f, take_route, &f->net, "/proc/net/route");
     choose(f);
-    read_own_address(f);
+    facts_find_line(f, names_host, &f->net, "/etc/hosts");
 }

@@ -4,6 +4,7 @@
  * so that the second job, with the hosts in the other order, tries the other way. */
 #include "pair_test.h"
 
+#include "doctor_json.h"
 #include "runs.h"
 
 #include <math.h>
@@ -38,7 +39,7 @@ static double number(const cJSON *o, const char *name)
 static timing read_timing(const run *job)
 {
     timing t = {0};
-    for (const char *line = bytes_head(&job->out); *line != '\0';) {
+    for (const char *line = job->out; *line != '\0';) {
         const size_t length = strcspn(line, "\n");
         cJSON *o = *line == '{' ? cJSON_ParseWithLength(line, length) : NULL;
         const double size = number(o, "bytes"), us = number(o, "time_us");
@@ -117,10 +118,10 @@ static void mend_tcp(const job *j, const char *why, checking *c)
 static void complain(const job *j, const char *why, report *out)
 {
     char name[600];
-    checking c = {out, SECTION, name};
+    checking c = {.r = out, .section = SECTION, .name = name};
     const bool tcp = strcmp(j->transport, "tcp") == 0;
     snprintf(name, sizeof name, "%s to %s%s", j->second, j->first, tcp ? "" : " rdma");
-    check_found(&c, NULL, "no connection by %s, or one that breaks", tcp ? "TCP" : "RDMA");
+    check_found(&c, "no connection by %s, or one that breaks", tcp ? "TCP" : "RDMA");
     check_judge(&c, VERDICT_FAIL, "a rank on %s could not join one on %s: %.280s", j->second,
                 j->first, why);
     if (tcp)
@@ -147,41 +148,31 @@ static bool run_job(const doctor_wishes *w, const job *j, timing *t, report *out
 
 /* ---- Judging --------------------------------------------------------------------------------- */
 
-/* @return Gbit/s of the slower of the two interfaces; 0: not known. */
-static double link_speed(const doctor_host *a, const doctor_host *b)
+/* @return Gbit/s of a host's interface; 0: not known. */
+static double link_speed(const doctor_host *h)
 {
-    const doctor_host *const both[] = {a, b};
-    double least = HUGE_VAL;
-    for (size_t i = 0; i < 2; i++) {
-        const cJSON *alike = cJSON_GetObjectItemCaseSensitive(both[i]->told, "alike");
-        const char *speed = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(alike, "speed"));
-        const double value = speed != NULL ? strtod(speed, NULL) / 1000 : 0;
-        least = fmin(least, value);
-    }
-    return least;
+    const char *speed = told_text(h->told, "alike", "speed");
+    return speed != NULL ? strtod(speed, NULL) / 1000 : 0;
 }
 
 /* @return Gbit/s of its slowest port that works, 0: of software; less than 0: none does. */
 static double rdma_speed(const doctor_host *h)
 {
-    const cJSON *alike = cJSON_GetObjectItemCaseSensitive(h->told, "alike");
-    const cJSON *speed = cJSON_GetObjectItemCaseSensitive(alike, "rdma_speed");
+    const cJSON *speed = told_item(h->told, "alike", "rdma_speed");
     return cJSON_IsNumber(speed) ? speed->valuedouble : -1;
 }
 
 static void judge_time(checking *c, double round_trip_us)
 {
-    const bool long_time = round_trip_us >= 1000;
-    check_found(c, NULL, "%.3g %s there and back", long_time ? round_trip_us / 1000 : round_trip_us,
-                long_time ? "ms" : "us");
-    if (round_trip_us <= 1000)
-        return;
-    check_judge(
-        c, VERDICT_WARN,
-        "more than 1 ms: the way leads through a tunnel, a slow router or another building, "
-        "or the hosts are busy");
-    check_mend(c, "export RING_SOCKET_IFNAME=eth1   # an interface of the fast network; ringinfo "
-                  "lists them");
+    const bool is_long = round_trip_us >= 1000;
+    check_found(c, "%.3g %s there and back", is_long ? round_trip_us / 1000 : round_trip_us,
+                is_long ? "ms" : "us");
+    if (round_trip_us > 1000)
+        check_warn(c,
+                   "more than 1 ms: the way leads through a tunnel, a slow router or another "
+                   "building, or the hosts are busy",
+                   "export RING_SOCKET_IFNAME=eth1   # an interface of the fast network; ringinfo "
+                   "lists them");
 }
 
 static void judge_speed(checking *c, double gbits, double link)
@@ -189,22 +180,20 @@ static void judge_speed(checking *c, double gbits, double link)
     char text[64] = "";
     if (link > 0)
         snprintf(text, sizeof text, " of a link of %.4g Gbit/s", link);
-    check_found(c, NULL, "%.3g Gbit/s each way%s", gbits, text);
-    if (link <= 0 || gbits >= link / 2)
-        return;
-    check_judge(c, VERDICT_WARN,
-                "less than half of what the link carries: other traffic, a small MTU, or one "
-                "connection is not enough");
-    check_mend(c,
-               "export RING_CHANNELS=4   # several connections; else look for other traffic: sar "
-               "-n DEV 1 5");
+    check_found(c, "%.3g Gbit/s each way%s", gbits, text);
+    if (gbits < link / 2)
+        check_warn(c,
+                   "less than half of what the link carries: other traffic, a small MTU, or one "
+                   "connection is not enough",
+                   "export RING_CHANNELS=4   # several connections; else look for other traffic: "
+                   "sar -n DEV 1 5");
 }
 
 /* Adapters do nothing else, so less is asked of a network that only has TCP. */
 static void judge_rdma_speed(checking *c, double gbits, double rate)
 {
-    check_found(c, NULL, "%.3g Gbit/s each way%s", gbits, rate > 0 ? "" : " of software");
-    if (rate <= 0 || gbits >= 0.8 * rate)
+    check_found(c, "%.3g Gbit/s each way%s", gbits, rate > 0 ? "" : " of software");
+    if (gbits >= 0.8 * rate)
         return;
     check_judge(c, VERDICT_WARN,
                 "less than 80 %% of the %.4g Gbit/s of the slower port: a switch between them, "
@@ -232,56 +221,51 @@ static int patience_for(const doctor_host *a, const doctor_host *b)
     return MEETING_TIME + (int)ceil(2 * fmax(a->done - a->began, b->done - b->began));
 }
 
-typedef struct timings {
+/* Both ways, on one kind of transport. */
+typedef struct pair {
+    const doctor_wishes *w;
+    const doctor_host *a, *b;
+    report *r;
     double round_trip_us, gbits;
-} timings;
+} pair;
 
 /* @return false, and rows, if they cannot reach each other. */
-static bool run_both_ways(const doctor_wishes *w, const doctor_host *a, const doctor_host *b,
-                          const char *transport, timings *out, report *r)
+static bool run_both_ways(pair *p, const char *transport)
 {
     timing there, back;
-    const job first = {a->name, b->name, MEDIUM, 0, patience_for(a, b), transport};
-    const bool to_a = run_job(w, &first, &there, r);
+    const job first = {p->a->name, p->b->name, MEDIUM, 0, patience_for(p->a, p->b), transport};
+    const bool to_a = run_job(p->w, &first, &there, p->r);
     const job second = long_job(&first, to_a ? there.long_us : 1e4);
-    const bool to_b = run_job(w, &second, &back, r);
-    if (!to_a || !to_b)
-        return false;
-    *out = (timings){2 * there.short_us, back.most * 8e-3 / back.long_us};
-    return true;
+    const bool to_b = run_job(p->w, &second, &back, p->r);
+    p->round_trip_us = 2 * there.short_us;
+    p->gbits = back.most * 8e-3 / back.long_us;
+    return to_a && to_b;
 }
 
-static void name_row(char name[600], const doctor_host *a, const doctor_host *b, const char *what)
+/* A check whose row is named for the pair. */
+static checking check_of_pair(const pair *p, char subject[560], const char *what)
 {
-    snprintf(name, 600, "%s - %s %s", a->name, b->name, what);
-}
-
-static void test_rdma(const doctor_wishes *w, const doctor_host *a, const doctor_host *b, report *r)
-{
-    char name[600];
-    timings t;
-    checking c = {r, SECTION, name};
-    const double rate = fmin(rdma_speed(a), rdma_speed(b));
-    if (rate < 0 || !run_both_ways(w, a, b, "verbs", &t, r))
-        return;
-    name_row(name, a, b, "rdma time");
-    check_found(&c, NULL, "%.3g us there and back", t.round_trip_us);
-    name_row(name, a, b, "rdma speed");
-    judge_rdma_speed(&c, t.gbits, rate);
+    snprintf(subject, 560, "%s - %s %s", p->a->name, p->b->name, what);
+    return (checking){.r = p->r, .section = SECTION, .name = subject};
 }
 
 void pair_test(const doctor_wishes *w, const doctor_host *a, const doctor_host *b, report *r)
 {
-    char name[600];
-    timings t;
-    checking c = {r, SECTION, name};
-    if (!run_both_ways(w, a, b, "tcp", &t, r))
+    char name[560];
+    pair p = {.w = w, .a = a, .b = b, .r = r};
+    const double rate = fmin(rdma_speed(a), rdma_speed(b));
+    if (!run_both_ways(&p, "tcp"))
         return;
-    name_row(name, a, b, "reach");
-    check_found(&c, NULL, "a rank on either host joins one on the other");
-    name_row(name, a, b, "time");
-    judge_time(&c, t.round_trip_us);
-    name_row(name, a, b, "speed");
-    judge_speed(&c, t.gbits, link_speed(a, b));
-    test_rdma(w, a, b, r);
+    checking c = check_of_pair(&p, name, "reach");
+    check_found(&c, "a rank on either host joins one on the other");
+    c = check_of_pair(&p, name, "time");
+    judge_time(&c, p.round_trip_us);
+    c = check_of_pair(&p, name, "speed");
+    judge_speed(&c, p.gbits, fmin(link_speed(a), link_speed(b)));
+    if (rate < 0 || !run_both_ways(&p, "verbs"))
+        return;
+    c = check_of_pair(&p, name, "rdma time");
+    check_found(&c, "%.3g us there and back", p.round_trip_us);
+    c = check_of_pair(&p, name, "rdma speed");
+    judge_rdma_speed(&c, p.gbits, rate);
 }

@@ -3,6 +3,9 @@
  * into registered memory for the speed. All that arrives is compared. */
 #include "rdma_trial.h"
 
+#ifdef RING_HAVE_VERBS
+#include "adapter.h"
+#include "facts_files.h"
 #include "regions.h"
 #include "transport.h"
 
@@ -214,7 +217,7 @@ static ring_status run_with_memory(trial *t, fact_trial *out)
     return status;
 }
 
-void rdma_trial(fact_trial *out)
+static void try_port(fact_trial *out)
 {
     trial t = {.t = transport_find("verbs"), .give_up = clock_now() + patience};
     t.from = aligned_alloc(PAGE, BYTES);
@@ -229,3 +232,34 @@ void rdma_trial(fact_trial *out)
     free(t.from);
     free(t.to);
 }
+
+/* Adapters made of software are on no bus, and as fast as the processor. */
+void rdma_try_ports(facts *f)
+{
+    const adapter_port *ports;
+    char folder[128];
+    if (f->root[0] != '\0')
+        return;
+    const int count = adapter_ports(&ports);
+    for (int i = 0; i < count && i < FACTS_PORTS; i++) {
+        fact_trial *t = &f->trials[f->trial_count++];
+        (void)text_format(t->port, sizeof t->port, "%s", ports[i].name);
+        (void)text_format(folder, sizeof folder, "/sys/class/infiniband/%s/device",
+                          ports[i].device->name);
+        t->rate = facts_exists(f, folder) ? ports[i].rate : 0;
+        try_port(t);
+    }
+    if (count == 0)
+        (void)text_format(f->no_trial, sizeof f->no_trial, "%s", fail_text());
+}
+
+#else
+
+void rdma_try_ports(facts *f)
+{
+    (void)
+        text_format(f->no_trial, sizeof f->no_trial,
+                    "libring was built without libibverbs; install libibverbs-dev and build again");
+}
+
+#endif

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Starting, reading and ending them. */
+ * What they print goes to files without a name, so that nobody need read it while they run. */
 #include "runs.h"
 
-#include "poll_set.h"
 #include "spawn.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { CODE_KILLED = -1, CODE_NOT_STARTED = -2, OUTPUT_MAX = 8 << 20, READ_BYTES = 65536 };
+enum { CODE_KILLED = -1, CODE_NOT_STARTED = -2, OUTPUT_MAX = 8 << 20 };
+static const double look = 0.002; /* s */
 
 static double wall_clock(void)
 {
@@ -67,131 +70,96 @@ void runs_add_program(run *r, const doctor_wishes *w, const char *name)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static bool open_pipes(int out[2], int err[2])
+static void start(run *r, int null)
 {
-    if (spawn_pipe(out, 0) != RING_OK)
+    char why[400] = "";
+    r->began = r->done = wall_clock();
+    r->code = CODE_NOT_STARTED;
+    for (size_t k = 0; k < 2; k++)
+        r->fds[k] = memfd_create("ringinfo doctor", MFD_CLOEXEC);
+    r->pid = r->fds[0] >= 0 && r->fds[1] >= 0
+                 ? spawn_start(&(spawn_plan){.path = r->command.items[0],
+                                             .argv = r->command.items,
+                                             .env = environ,
+                                             .fds = {null, r->fds[0], r->fds[1]},
+                                             .keep_fd = -1})
+                 : -1;
+    if (r->pid >= 0)
+        return;
+    spawn_describe_error(r->command.items[0], errno, why, sizeof why);
+    dprintf(r->fds[1], "%s", why);
+}
+
+static bool says_too_much(const run *r)
+{
+    struct stat file;
+    return fstat(r->fds[0], &file) == 0 && file.st_size > OUTPUT_MAX;
+}
+
+/* @return true while it runs; who is late is killed. */
+static bool is_running(run *r, bool is_late)
+{
+    if (r->pid <= 0)
         return false;
-    if (spawn_pipe(err, 0) == RING_OK)
+    if (is_late || says_too_much(r))
+        kill(-r->pid, SIGKILL);
+    const int status = spawn_reap(r->pid);
+    if (status < 0)
         return true;
-    close(out[0]);
-    close(out[1]);
+    r->done = wall_clock();
+    r->code = WIFEXITED(status) ? WEXITSTATUS(status) : CODE_KILLED;
+    r->pid = 0;
     return false;
 }
 
-static void start(run *r, int null)
+static bool are_running(run *runs, size_t count, bool is_late)
 {
-    int out[2], err[2];
-    r->began = r->done = wall_clock();
-    r->code = CODE_NOT_STARTED;
-    if (!open_pipes(out, err)) {
-        bytes_add(&r->err, fail_text(), strlen(fail_text()));
-        return;
-    }
-    r->fds[0] = out[0];
-    r->fds[1] = err[0];
-    r->pid = spawn_start(&(spawn_plan){.path = r->command.items[0],
-                                       .argv = r->command.items,
-                                       .env = environ,
-                                       .fds = {null, out[1], err[1]},
-                                       .keep_fd = -1});
-    if (r->pid < 0) {
-        char why[400];
-        spawn_describe_error(r->command.items[0], errno, why, sizeof why);
-        bytes_add(&r->err, why, strlen(why));
-    }
-    close(out[1]);
-    close(err[1]);
-}
-
-static void take(run *r, int stream)
-{
-    bytes *b = stream == 0 ? &r->out : &r->err;
-    const ssize_t got = bytes_read(b, r->fds[stream], READ_BYTES);
-    if (got > 0 && bytes_count(b) < OUTPUT_MAX)
-        return;
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    fd_close(&r->fds[stream]);
-}
-
-static void take_output(void *context)
-{
-    take(context, 0);
-}
-
-static void take_errors(void *context)
-{
-    take(context, 1);
-}
-
-static size_t watch(run *runs, size_t count, poll_set *set)
-{
-    static void (*const handlers[2])(void *) = {take_output, take_errors};
-    poll_set_clear(set);
+    bool some = false;
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < 2; k++)
-            if (runs[i].fds[k] >= 0)
-                poll_set_add(set, runs[i].fds[k], POLLIN, handlers[k], &runs[i]);
-    return set->count;
+        some |= is_running(&runs[i], is_late);
+    return some;
 }
 
-/* Its streams have ended, so it soon does; who is late is killed. */
-static void reap(run *r, double deadline)
+/* What is beyond OUTPUT_MAX is left out. */
+static char *read_all(int *fd)
 {
-    int status = -1;
-    while (r->pid > 0 && (status = spawn_reap(r->pid)) < 0) {
-        if (clock_now() > deadline)
-            kill(-r->pid, SIGKILL);
-        clock_sleep(0.001);
-    }
-    if (r->pid > 0)
-        r->code = WIFEXITED(status) ? WEXITSTATUS(status) : CODE_KILLED;
-    r->pid = 0;
-    for (size_t k = 0; k < 2; k++)
-        if (r->fds[k] >= 0)
-            fd_close(&r->fds[k]);
-}
-
-static void note_ends(run *runs, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (runs[i].fds[0] >= 0)
-            runs[i].done = wall_clock();
+    struct stat file = {.st_size = 0};
+    (void)fstat(*fd, &file);
+    const size_t size = min_size((size_t)file.st_size, OUTPUT_MAX);
+    char *text = memory_grow(NULL, size + 1, 1);
+    const ssize_t got = pread(*fd, text, size, 0);
+    text[got > 0 ? got : 0] = '\0';
+    fd_close(fd);
+    return text;
 }
 
 void runs_all(run *runs, size_t count, double seconds)
 {
     const double deadline = clock_now() + seconds;
-    poll_set set = {0};
-    FILE *null = fopen("/dev/null", "re");
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     for (size_t i = 0; i < count; i++)
-        start(&runs[i], null != NULL ? fileno(null) : STDIN_FILENO);
-    while (watch(runs, count, &set) > 0 && clock_now() < deadline) {
-        poll_set_run(&set, deadline);
-        note_ends(runs, count);
-    }
+        start(&runs[i], null >= 0 ? null : STDIN_FILENO);
+    while (are_running(runs, count, clock_now() > deadline))
+        clock_sleep(look);
     for (size_t i = 0; i < count; i++) {
-        reap(&runs[i], deadline);
-        bytes_add(&runs[i].out, "", 1);
-        bytes_add(&runs[i].err, "", 1);
+        runs[i].out = read_all(&runs[i].fds[0]);
+        runs[i].err = read_all(&runs[i].fds[1]);
     }
-    poll_set_free(&set);
-    if (null != NULL)
-        fclose(null);
+    fd_close(&null);
 }
 
 void runs_free(run *runs, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         texts_free(&runs[i].command);
-        bytes_free(&runs[i].out);
-        bytes_free(&runs[i].err);
+        free(runs[i].out);
+        free(runs[i].err);
     }
 }
 
 void runs_why(const run *r, char *out, size_t size)
 {
-    const char *line = bytes_head(&r->err);
+    const char *line = r->err;
     if (r->code == CODE_KILLED)
         snprintf(out, size, "no answer in time");
     else if (*line == '\0')

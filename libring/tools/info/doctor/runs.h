@@ -8,11 +8,11 @@
 
 typedef struct run {
     texts command;
-    bytes out, err;     /* ended by '\0' once all is there */
+    char *out, *err;    /* all of it */
     double began, done; /* by the wall clock               */
     int code;           /* exit code; -1: killed, -2: not started */
     pid_t pid;
-    int fds[2]; /* its output and errors */
+    int fds[2]; /* files of its output and errors */
 } run;
 
 /** Begins a command line: this installation's ringrun with the user's options for ssh.

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Ports: link and state, rate, partitions, addresses, and what they do when they are used. */
+#include "check_adapters.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_any_active(const facts *f)
+{
+    for (size_t i = 0; i < f->port_count; i++)
+        if (f->ports[i].is_active)
+            return true;
+    return false;
+}
+
+/* An empty second port is common; without any port there is nothing. */
+static verdict of_dead_port(const checking *c)
+{
+    return is_any_active(c->f) ? VERDICT_WARN : VERDICT_FAIL;
+}
+
+static void mend_interface(checking *c)
+{
+    if (c->port->net != NULL)
+        check_mend(c, "sudo ip link set %s up", c->port->net->name);
+    else
+        check_mend(c, "sudo ip link set $(ls /sys/class/infiniband/%s/device/net) up",
+                   c->port->device);
+}
+
+static void mend_disabled(checking *c)
+{
+    if (c->port->is_roce)
+        mend_interface(c);
+    else
+        check_mend(c, "sudo ibportstate -C %s -D 0 %d enable   # of infiniband-diags",
+                   c->port->device, c->port->number);
+}
+
+/* ---- Link and state -------------------------------------------------------------------------- */
+
+static void check_presence(checking *c)
+{
+    if (c->f->port_count == 0)
+        check_nothing(c, "no adapter in /sys/class/infiniband");
+}
+
+static void check_link(checking *c)
+{
+    const char *state = c->port->phys_state;
+    check_found(c, "%s, %s", state, c->port->link_layer);
+    if (strcmp(state, "LinkUp") == 0)
+        return;
+    if (strcmp(state, "Disabled") == 0) {
+        check_judge(c, of_dead_port(c), "the port is switched off");
+        mend_disabled(c);
+        return;
+    }
+    check_judge(c, of_dead_port(c), "%s",
+                strcmp(state, "Polling") == 0
+                    ? "it hears nothing from the other end of the cable: no cable, a broken one, "
+                      "or the other end is off"
+                    : "the physical link is not up");
+    check_mend(c,
+               "ethtool -m $(ls /sys/class/infiniband/%s/device/net | head -n 1)   # is a cable "
+               "seen? plug it again, or try another",
+               c->port->device);
+}
+
+static void judge_initializing(checking *c)
+{
+    if (!c->port->is_roce) {
+        check_fail(c,
+                   "no SM: the link is up, but no subnet manager has set up the network; one must "
+                   "run in a switch or on one of the hosts",
+                   "sudo apt install opensm && sudo systemctl start opensm   # on one host");
+        return;
+    }
+    check_judge(c, VERDICT_FAIL, "the port is not ready");
+    mend_interface(c);
+}
+
+static void check_state(checking *c)
+{
+    const fact_port *p = c->port;
+    if (!p->is_active && strcmp(p->phys_state, "LinkUp") != 0) {
+        check_nothing(c, "%s, by its link", p->state);
+        return;
+    }
+    check_found(c, "%s", p->state);
+    if (strcmp(p->state, "INIT") == 0) {
+        judge_initializing(c);
+    } else if (strcmp(p->state, "ARMED") == 0) {
+        check_warn(c, "the subnet manager has not finished with the port",
+                   "sudo systemctl restart opensm   # where it runs");
+    } else if (!p->is_active) {
+        check_judge(c, of_dead_port(c), "the port is not ACTIVE: nothing can be sent through it");
+        mend_disabled(c);
+    }
+}
+
+/* ---- Rate, MTU, partitions, firmware --------------------------------------------------------- */
+
+static double rate_of(const fact_port *p)
+{
+    return strtod(p->rate, NULL);
+}
+
+static bool is_same_board(const fact_port *a, const fact_port *b)
+{
+    return strcmp(a->model, b->model) == 0 && strcmp(a->board, b->board) == 0;
+}
+
+/* The fastest active port of the same board: what this one could be. */
+static double rate_of_sisters(const checking *c)
+{
+    double best = 0;
+    for (size_t i = 0; i < c->f->port_count; i++) {
+        const fact_port *other = &c->f->ports[i];
+        if (other->is_active && is_same_board(other, c->port) && rate_of(other) > best)
+            best = rate_of(other);
+    }
+    return best;
+}
+
+static void check_rate(checking *c)
+{
+    const fact_port *p = c->port;
+    const double best = rate_of_sisters(c);
+    const bool infiniband = strcmp(p->link_layer, "InfiniBand") == 0;
+    check_found(c, "%s", p->rate);
+    if (infiniband && strstr(p->rate, "(1X") != NULL)
+        check_judge(c, VERDICT_WARN, "one lane of four: the others did not come up");
+    else if (infiniband && strstr(p->rate, " SDR)") != NULL)
+        check_judge(c, VERDICT_WARN, "SDR, the lowest speed there is: both ends fell back to it");
+    else if (rate_of(p) < best)
+        check_judge(c, VERDICT_WARN, "a port of the same board has %.4g Gb/s", best);
+    else
+        return;
+    check_mend(c,
+               "sudo ibportstate -C %s -D 0 %d reset   # of infiniband-diags; then another cable",
+               p->device, p->number);
+}
+
+static void check_mtu(checking *c)
+{
+    enum { LARGEST = 4096, ROOM_MTU = 4200 };
+    const fact_port *p = c->port;
+    if (p->mtu == 0)
+        return;
+    check_found(c, "%d, by MTU %ld of %s", p->mtu, p->net->mtu, p->net->name);
+    if (p->mtu == LARGEST)
+        return;
+    check_judge(c, VERDICT_WARN,
+                "ports can do %d: packets of %d cost more headers and more work for the adapter",
+                LARGEST, p->mtu);
+    check_mend(c, "sudo ip link set %s mtu %d   # on all hosts, and the switch must let it pass",
+               p->net->name, ROOM_MTU);
+}
+
+static bool has_pkey(const fact_port *p, unsigned key)
+{
+    for (size_t i = 0; i < p->pkey_count; i++)
+        if (p->pkeys[i] == key)
+            return true;
+    return false;
+}
+
+static void check_pkeys(checking *c)
+{
+    enum { FULL_MEMBER = 0x8000 };
+    const unsigned full = c->f->pkey | FULL_MEMBER, limited = c->f->pkey & ~(unsigned)FULL_MEMBER;
+    const bool is_full = has_pkey(c->port, full), is_limited = has_pkey(c->port, limited);
+    check_found(c, "%zu in the table, 0x%04x is %s", c->port->pkey_count, full,
+                is_full      ? "there"
+                : is_limited ? "there as a limited member"
+                             : "not there");
+    if (is_full)
+        return;
+    check_judge(c, is_limited ? VERDICT_WARN : VERDICT_FAIL,
+                is_limited ? "two limited members of a partition cannot talk to each other"
+                           : "the port is not in the partition: its packets are dropped");
+    check_mend(c,
+               "echo 'ring=0x%04x, ipoib : ALL=full;' | sudo tee -a /etc/opensm/partitions.conf && "
+               "sudo systemctl restart opensm   # where the subnet manager runs",
+               limited);
+}
+
+/* Of the first port of each adapter. */
+static void check_firmware(checking *c)
+{
+    const fact_port *p = c->port;
+    if (p->firmware[0] == '\0' || (p > c->f->ports && strcmp(p->device, p[-1].device) == 0))
+        return;
+    c->subject = p->device;
+    check_found(c, "%s, %s", p->firmware, p->model);
+    for (const fact_port *other = c->f->ports; other < p; other++) {
+        if (!is_same_board(other, p) || strcmp(other->firmware, p->firmware) == 0)
+            continue;
+        check_judge(c, VERDICT_WARN, "%s has %s on the same board", other->device, other->firmware);
+        check_mend(c, "sudo mstflint -d %s -i FIRMWARE.bin burn   # then restart the host", p->pci);
+        return;
+    }
+}
+
+/* ---- Addresses ------------------------------------------------------------------------------- */
+
+static bool is_v2(const fact_gid *g)
+{
+    return strcmp(g->type, "RoCE v2") == 0;
+}
+
+static bool is_link_local(const fact_gid *g)
+{
+    return strncmp(g->gid, "fe80", 4) == 0;
+}
+
+static int worth(const fact_gid *g)
+{
+    const bool is_ipv4 = strncmp(g->gid, "0000:0000:0000:0000:0000:ffff:", 30) == 0;
+    return 4 * is_v2(g) + 2 * !is_link_local(g) + is_ipv4;
+}
+
+/* The GID that hosts should use: RoCE v2 before v1, IPv4 before others, link-local last.
+ * @return NULL: there is none. */
+static const fact_gid *best_gid(const fact_port *p)
+{
+    const fact_gid *best = NULL;
+    for (size_t i = 0; i < p->gid_count; i++)
+        if (best == NULL || worth(&p->gids[i]) > worth(best))
+            best = &p->gids[i];
+    return best;
+}
+
+static void check_gids(checking *c)
+{
+    const fact_port *p = c->port;
+    const fact_gid *best = best_gid(p);
+    if (best == NULL) {
+        check_found(c, "none");
+        check_fail(c, "a port without an address cannot be reached",
+                   "sudo ip link set $(ls /sys/class/infiniband/%s/device/net) up", p->device);
+        return;
+    }
+    check_found(c, "%zu; the best is %d, %s%s%s", p->gid_count, best->index,
+                p->is_roce ? best->type : "InfiniBand", *best->netdev != '\0' ? " of " : "",
+                best->netdev);
+    if (!p->is_roce || is_v2(best))
+        return;
+    check_judge(c, VERDICT_WARN,
+                "RoCE v1 only: it does not pass routers, and does not understand hosts with v2");
+    if (strncmp(p->device, "mlx4", 4) == 0)
+        check_mend(c, "echo 'options mlx4_core roce_mode=2' | sudo tee /etc/modprobe.d/roce.conf   "
+                      "# then restart the host");
+    else
+        check_mend(c, "sudo mstconfig -d %s set ROCE_CONTROL=2   # then restart the host", p->pci);
+}
+
+static void check_gid_devices(checking *c)
+{
+    const fact_port *p = c->port;
+    const fact_gid *lost = NULL;
+    size_t count = 0;
+    for (size_t i = p->gid_count; i-- > 0;) {
+        if (p->gids[i].netdev[0] != '\0')
+            continue;
+        lost = &p->gids[i];
+        count++;
+    }
+    if (p->gid_count == 0)
+        return;
+    if (lost == NULL) {
+        check_found(c, "each GID has an interface");
+        return;
+    }
+    check_found(c, "GID %d has no interface", lost->index);
+    check_judge(c, count == p->gid_count ? VERDICT_FAIL : VERDICT_WARN,
+                "its interface is gone or in another network namespace, such as a container's: "
+                "queues that use it cannot connect (ibv_modify_qp: Invalid argument)");
+    check_mend(c,
+               "sudo rdma system set netns shared   # or start the container with --network=host");
+}
+
+static void check_gid_addresses(checking *c)
+{
+    const fact_gid *best = best_gid(c->port);
+    if (best == NULL)
+        return;
+    check_found(c, "%s", best->gid);
+    if (is_link_local(best))
+        check_warn(c,
+                   "link-local only: the interface has no address of its own, so the port reaches "
+                   "no other network",
+                   "sudo ip address add ADDRESS/24 dev %s",
+                   *best->netdev != '\0' ? best->netdev : "eth0");
+}
+
+static void check_traffic_class(checking *c)
+{
+    enum { LOSSLESS = 106 }; /* DSCP 26, which switches set up for RoCE keep without loss */
+    const fact_port *p = c->port;
+    check_found(c, "%d", p->sent_class);
+    if (p->sent_class > 0)
+        return;
+    check_judge(c, VERDICT_WARN,
+                "RoCE in the class of all other traffic: a switch that is full drops its packets, "
+                "and each loss costs a time-out");
+    if (p->traffic_class >= 0)
+        check_mend(c, "echo %d | sudo tee /sys/class/infiniband/%s/tc/%d/traffic_class", LOSSLESS,
+                   p->device, p->number);
+    else
+        check_mend(c, "export NCCL_IB_TC=%d   # if the switches keep this class without loss",
+                   LOSSLESS);
+}
+
+/* ---- In use ---------------------------------------------------------------------------------- */
+
+static void judge_failure(checking *c, const fact_trial *t, int device)
+{
+    check_found(c, "does not send to itself");
+    check_judge(c, VERDICT_FAIL, "%.380s", t->error);
+    check_mend(c,
+               "ibv_rc_pingpong -d %.*s & sleep 1; ibv_rc_pingpong -d %.*s localhost   # of "
+               "ibverbs-utils: does it fail without libring, too? add -g INDEX for RoCE",
+               device, t->port, device, t->port);
+}
+
+/* @param device  how much of the port's name is the device's. */
+static void judge_trial(checking *c, const fact_trial *t, int device)
+{
+    if (t->error[0] != '\0') {
+        judge_failure(c, t, device);
+        return;
+    }
+    check_found(c, "%.3g us there and back (99 of 100: %.3g us), %.3g GB/s to itself", t->median_us,
+                t->slow_us, t->bytes_per_second / 1e9);
+    if (t->rate > 0 && t->bytes_per_second < 0.8 * t->rate) {
+        check_judge(c, VERDICT_WARN,
+                    "less than 80 %% of the %.3g GB/s that the port is made for: its slot, the "
+                    "IOMMU, or memory of another NUMA node",
+                    t->rate / 1e9);
+        check_mend(c,
+                   "numactl --cpunodebind=netdev:$(ls /sys/class/infiniband/%.*s/device/net | "
+                   "head -n 1) ringinfo doctor   # and see the rows pcie and iommu",
+                   device, t->port);
+    } else if (t->rate > 0 && t->slow_us > 3 * t->median_us) {
+        check_warn(c,
+                   "one of a hundred takes more than three times the median: the processor saves "
+                   "power, or does something else",
+                   "sudo cpupower frequency-set -g performance");
+    }
+}
+
+static void check_trials(checking *c)
+{
+    if (c->f->no_trial[0] != '\0' && is_any_active(c->f)) {
+        check_found(c, "no port can be used");
+        check_judge(c, VERDICT_FAIL, "%.380s", c->f->no_trial);
+        check_mend(c, "sudo apt install libibverbs1 ibverbs-providers   # then ibv_devinfo");
+    }
+    for (size_t i = 0; i < c->f->trial_count; i++) {
+        c->subject = c->f->trials[i].port;
+        judge_trial(c, &c->f->trials[i], (int)strcspn(c->subject, ":"));
+    }
+}
+
+static void check_counters(checking *c)
+{
+    const fact_port *p = c->port;
+    char risen[256] = "";
+    size_t used = 0, known = 0;
+    for (size_t k = 0; k < FACTS_COUNTERS; k++) {
+        const double rise = p->counters[1][k] - p->counters[0][k];
+        known += p->counters[0][k] >= 0;
+        if (p->counters[0][k] >= 0 && rise > 0 && used < sizeof risen)
+            used += (size_t)snprintf(risen + used, sizeof risen - used, "%s%s +%.0f",
+                                     used > 0 ? ", " : "", strchr(fact_counters[k], '/') + 1, rise);
+    }
+    if (c->f->seconds <= 0)
+        return;
+    if (known == 0) {
+        check_nothing(c, "the driver counts nothing");
+        return;
+    }
+    check_found(c, "%s", used > 0 ? risen : "none rises");
+    if (used == 0)
+        return;
+    check_judge(c, VERDICT_WARN,
+                "in %.3g s; in a sound network none of them rises: symbol and link errors are "
+                "cables, acknowledgements and sequences lost packets, rnr a receiver that is late",
+                c->f->seconds);
+    check_mend(c, "perfquery -C %s -P %d -x   # of infiniband-diags; then another cable or port",
+               p->device, p->number);
+}
+
+const check adapters_checks[] = {
+    {OF_HOST, "adapters", "link", check_presence},
+    {OF_PORTS, "adapters", "link", check_link},
+    {OF_PORTS, "adapters", "state", check_state},
+    {OF_ACTIVE_PORTS, "adapters", "rate", check_rate},
+    {OF_ACTIVE_PORTS, "adapters", "mtu", check_mtu},
+    {OF_ACTIVE_PORTS, "adapters", "pkeys", check_pkeys},
+    {OF_ACTIVE_PORTS, "adapters", "gids", check_gids},
+    {OF_ACTIVE_ROCE, "adapters", "gid_netdev", check_gid_devices},
+    {OF_ACTIVE_ROCE, "adapters", "gid_address", check_gid_addresses},
+    {OF_ACTIVE_ROCE, "adapters", "traffic_class", check_traffic_class},
+    {OF_PORTS, "adapters", "firmware", check_firmware},
+    {OF_HOST, "adapters", "self_test", check_trials},
+    {OF_PORTS, "adapters", "counters", check_counters},
+    {0},
+};

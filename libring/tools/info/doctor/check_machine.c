@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The kernel shows a process its limits as a file, and those of its cgroups as folders. */
+#include "check_machine.h"
+
+#include "cgroup.h"
+#include "cpus.h"
+#include "facts_files.h"
+#include "heap.h"
+#include "launch.h"
+#include "sysfs.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#define MIB 1048576.0
+
+/* ---- Limits ---------------------------------------------------------------------------------- */
+
+typedef struct limit {
+    const char *key; /* in /proc/self/limits */
+    bool is_bytes;
+    double few, enough;          /* below: wrong, worth mending */
+    const char *what;            /* is counted */
+    const char *why_few, *why;   /* why_few NULL: the same */
+    const char *word, option[2]; /* of limits.conf, of ulimit */
+    double wanted;               /* for both */
+} limit;
+
+/* 8 MiB of locked memory are Debian's limit; below it not even a few queues can be registered. */
+static const limit memlock = {
+    "Max locked memory",
+    true,
+    8 * MIB,
+    64 * MIB,
+    "",
+    "an adapter reads and writes locked memory: registering memory (ibv_reg_mr) will fail",
+    "an adapter reads and writes locked memory: larger buffers cannot be registered as a whole",
+    "memlock",
+    "l",
+    HUGE_VAL};
+static const limit nofile = {"Max open files",
+                             false,
+                             64,
+                             1024,
+                             " open files",
+                             NULL,
+                             "a rank holds a few descriptors for every rank that it talks to",
+                             "nofile",
+                             "n",
+                             4096};
+static const limit nproc = {"Max processes",
+                            false,
+                            0,
+                            256,
+                            " processes and threads of this user",
+                            NULL,
+                            "each rank has threads of its own, and all processes of the user count",
+                            "nproc",
+                            "u",
+                            4096};
+static const limit address_space = {
+    "Max address space",
+    true,
+    0,
+    HUGE_VAL,
+    "",
+    NULL,
+    "ranks map each other's memory: without room for that, what they send is copied",
+    "as",
+    "v",
+    HUGE_VAL};
+
+enum { PROCESSES_ENOUGH = 256, PIDS_WANTED = 4096 };
+
+static const char *amount(double value, bool is_bytes, char out[32])
+{
+    if (isinf(value))
+        snprintf(out, 32, "unlimited");
+    else if (!is_bytes)
+        snprintf(out, 32, "%.10g", value);
+    else if (value < MIB)
+        snprintf(out, 32, "%.10g KiB", value / 1024);
+    else
+        snprintf(out, 32, "%.10g MiB", floor(value / MIB * 10) / 10);
+    return out;
+}
+
+/* "Max open files            1024                 1048576              files" @return false: not
+ * known. */
+static bool read_limit(const facts *f, const char *key, double *soft, double *hard)
+{
+    char line[160], words[2][32];
+    sysfs_value(line, sizeof line, key, "%s/proc/self/limits", f->root);
+    if (sscanf(line, "%31s %31s", words[0], words[1]) != 2)
+        return false;
+    *soft = strtod(words[0], NULL);
+    *hard = strtod(words[1], NULL);
+    if (strcmp(words[0], "unlimited") == 0)
+        *soft = HUGE_VAL;
+    if (strcmp(words[1], "unlimited") == 0)
+        *hard = HUGE_VAL;
+    return true;
+}
+
+static void mend_limit(checking *c, const limit *l, double hard)
+{
+    char wanted[32];
+    amount(l->wanted, false, wanted);
+    if (hard >= l->wanted)
+        check_mend(c, "ulimit -%s %s", l->option, wanted);
+    else if (c->f->container)
+        check_mend(c, "docker run --ulimit %s=%.0f ...", l->word,
+                   isinf(l->wanted) ? -1 : l->wanted);
+    else
+        check_mend(c,
+                   "printf '* - %s %s\\n' | sudo tee /etc/security/limits.d/ring-%s.conf   # then "
+                   "log in again",
+                   l->word, wanted, l->word);
+}
+
+/* @param note  behind the value. @param matters  here. */
+static void judge_limit(checking *c, const limit *l, const char *note, bool matters)
+{
+    char text[32];
+    double soft, hard;
+    if (!read_limit(c->f, l->key, &soft, &hard)) {
+        check_nothing(c, "not known");
+        return;
+    }
+    check_found(c, "%s%s%s", amount(soft, l->is_bytes, text), l->what, note);
+    if (!matters || soft >= l->enough)
+        return;
+    const bool few = soft < l->few;
+    check_judge(c, few ? VERDICT_FAIL : VERDICT_WARN, "%s",
+                few && l->why_few != NULL ? l->why_few : l->why);
+    mend_limit(c, l, hard);
+}
+
+static void check_memlock(checking *c)
+{
+    enum { CAPABILITY_IPC_LOCK = 14 };
+    char mask[40];
+    sysfs_value(mask, sizeof mask, "CapEff", "%s/proc/self/status", c->f->root);
+    const bool may_exceed = (strtoull(mask, NULL, 16) >> CAPABILITY_IPC_LOCK & 1) != 0;
+    const bool has_ports = c->f->port_count > 0;
+    judge_limit(c, &memlock,
+                may_exceed   ? "; this process may lock more (CAP_IPC_LOCK)"
+                : !has_ports ? "; of use with an adapter only"
+                             : "",
+                has_ports && !may_exceed);
+}
+
+static void check_nofile(checking *c)
+{
+    judge_limit(c, &nofile, "", true);
+}
+
+static void check_nproc(checking *c)
+{
+    judge_limit(c, &nproc, "", true);
+}
+
+static void check_address_space(checking *c)
+{
+    judge_limit(c, &address_space, "", true);
+}
+
+/* ---- Limits of cgroups ----------------------------------------------------------------------- */
+
+/* Of the cgroup that leaves least. */
+typedef struct group_limit {
+    const char *root;
+    double most, used;       /* most -1: there is none */
+    double matters;          /* limits that are higher are none */
+    const char *files[2][2]; /* of cgroups of version 1 and 2: the limit, and what is used */
+    char file[320];          /* of the limit, without the root */
+    int version;
+} group_limit;
+
+static double group_number(const cgroup *at, const char *file)
+{
+    char line[64], *end;
+    sysfs_line(line, sizeof line, "%s/%s", at->folder, file);
+    const double value = strtod(line, &end);
+    return end == line ? -1 : value; /* "max" is no number */
+}
+
+static void take_group(const cgroup *at, void *context)
+{
+    group_limit *l = context;
+    const char *const *files = l->files[at->version - 1];
+    const double most = group_number(at, files[0]), used = fmax(group_number(at, files[1]), 0);
+    if (most < 0 || most >= l->matters || (l->most >= 0 && most - used >= l->most - l->used))
+        return;
+    l->most = most;
+    l->used = used;
+    l->version = at->version;
+    text_format(l->file, sizeof l->file, "%s/%s", at->folder + strlen(l->root), files[0]);
+}
+
+static void check_pids(checking *c)
+{
+    group_limit l = {.root = c->f->root,
+                     .most = -1,
+                     .matters = HUGE_VAL,
+                     .files = {{"pids.max", "pids.current"}, {"pids.max", "pids.current"}}};
+    cgroup_visit(c->f->root, "pids", take_group, &l);
+    if (l.most < 0)
+        return;
+    check_found(c, "%.0f of %.0f processes and threads of the cgroup are in use", l.used, l.most);
+    if (l.most - l.used >= PROCESSES_ENOUGH)
+        return;
+    check_judge(c, VERDICT_WARN, "each rank has threads of its own, which could not be started");
+    if (c->f->container)
+        check_mend(c, "docker run --pids-limit %d ...", PIDS_WANTED);
+    else
+        check_mend(c, "echo max | sudo tee %s", l.file);
+}
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+enum { SHM_ENOUGH_MIB = 512, LEFT_FEW_MIB = 64, LEFT_ENOUGH_MIB = 1024 };
+
+static void check_heap(checking *c)
+{
+    const bool works = heap_open() == RING_OK;
+    check_found(c, works ? "works, by memfd" : "does not work");
+    if (works)
+        return;
+    check_judge(c, VERDICT_FAIL, "%.300s", fail_text());
+    check_mend(c, "ulimit -v unlimited; ulimit -f unlimited");
+}
+
+static double machine_bytes(const facts *f)
+{
+    char total[64];
+    sysfs_value(total, sizeof total, "MemTotal", "%s/proc/meminfo", f->root);
+    return strtod(total, NULL) * 1024;
+}
+
+/* "tmpfs /dev/shm tmpfs rw,nosuid,size=65536k 0 0" */
+static bool take_mount(char *line, void *context)
+{
+    double *size = context;
+    char options[512];
+    if (sscanf(line, "%*s /dev/shm tmpfs %511s", options) != 1)
+        return false;
+    const char *given = strstr(options, "size=");
+    *size = given != NULL ? strtod(given + 5, NULL) * 1024 : 0;
+    return true;
+}
+
+/* A tmpfs without a size takes half of the memory. Below a root only its size is known, not what is
+ * free of it. @return -1: it is not mounted. */
+static double shm_room(const facts *f)
+{
+    struct statvfs mount;
+    double size;
+    if (!facts_find_line(f, take_mount, &size, "/proc/self/mounts"))
+        return -1;
+    if (*f->root == '\0' && statvfs("/dev/shm", &mount) == 0)
+        return (double)mount.f_bavail * (double)mount.f_frsize;
+    return size > 0 ? size : machine_bytes(f) / 2;
+}
+
+static void check_shm(checking *c)
+{
+    const double room = shm_room(c->f);
+    if (room < 0) {
+        check_nothing(c, "not there; libring does not need it");
+        return;
+    }
+    check_found(c, "room for %.0f MiB", room / MIB);
+    if (room < SHM_ENOUGH_MIB * MIB)
+        check_warn(c,
+                   "libring does without, but what often runs beside it does not: data loaders of "
+                   "PyTorch, NCCL and MPI fail or crash (SIGBUS) below 512 MiB",
+                   c->f->container ? "docker run --shm-size=1g ..."
+                                   : "sudo mount -o remount,size=1g /dev/shm");
+}
+
+static void check_group_memory(checking *c)
+{
+    group_limit l = {.root = c->f->root,
+                     .most = -1,
+                     .matters = machine_bytes(c->f),
+                     .files = {{"memory.limit_in_bytes", "memory.usage_in_bytes"},
+                               {"memory.max", "memory.current"}}};
+    cgroup_visit(c->f->root, "memory", take_group, &l);
+    if (l.most < 0) {
+        check_found(c, "no limit below the machine's %.0f MiB", l.matters / MIB);
+        return;
+    }
+    const double left = (l.most - l.used) / MIB;
+    check_found(c, "%.0f of %.0f MiB are left", left, l.most / MIB);
+    if (left >= LEFT_ENOUGH_MIB)
+        return;
+    check_judge(c, left < LEFT_FEW_MIB ? VERDICT_FAIL : VERDICT_WARN,
+                "buffers and what ranks send ahead must fit; ring_mem_alloc refuses what does not, "
+                "and processes that take more are killed");
+    if (c->f->container)
+        check_mend(c, "docker run --memory=8g ...");
+    else
+        check_mend(c, "echo %s | sudo tee %s", l.version == 1 ? "-1" : "max", l.file);
+}
+
+/* ---- Cores ----------------------------------------------------------------------------------- */
+
+/* "0-3,8" */
+static int allowed_cpus(const facts *f)
+{
+    char list[1024];
+    int count = 0;
+    sysfs_value(list, sizeof list, "Cpus_allowed_list", "%s/proc/self/status", f->root);
+    for (char *at = list; isdigit((unsigned char)*at); at += *at == ',') {
+        const long first = strtol(at, &at, 10);
+        const long last = *at == '-' ? strtol(at + 1, &at, 10) : first;
+        count += last >= first ? (int)(last - first) + 1 : 0;
+    }
+    return count;
+}
+
+static void count_node(const facts *f, const char *name, void *context)
+{
+    (void)f;
+    *(int *)context += strncmp(name, "node", 4) == 0 && isdigit((unsigned char)name[4]);
+}
+
+static void check_cpus(checking *c)
+{
+    int numas = 0;
+    facts_each(c->f, count_node, &numas, "/sys/devices/system/node");
+    check_found(c, "%d logical CPUs, %d NUMA node%s, hyper-threads %s", allowed_cpus(c->f),
+                numas > 0 ? numas : 1, numas > 1 ? "s" : "",
+                facts_number(c->f, "/sys/devices/system/cpu/smt/active") == 1 ? "on" : "off");
+}
+
+static void check_quota(checking *c)
+{
+    const double quota = cpus_quota(c->f->root);
+    const int cpus = allowed_cpus(c->f);
+    if (quota <= 0) {
+        check_found(c, "none: the cgroup grants all CPUs");
+        return;
+    }
+    check_found(c, "%.4g CPUs' worth of time (cgroup)", quota);
+    if (quota >= cpus)
+        return;
+    check_judge(c, VERDICT_WARN,
+                "less than the %d CPUs that ranks may run on: when it is used up all of them stand "
+                "still, and the others wait for them",
+                cpus);
+    if (c->f->container)
+        check_mend(c, "docker run --cpus=%d ...", cpus);
+    else
+        check_mend(c, "ringrun -n %.0f PROGRAM   # at most one rank for each", fmax(quota, 1));
+}
+
+/* Of a CPU that saves power, else of the first. */
+typedef struct governors {
+    int slow;
+    char governor[32], driver[32], preference[40];
+} governors;
+
+/* Drivers that choose the frequency by themselves call their ordinary way powersave; there the
+ * preference says what is meant. */
+static bool saves_power(const governors *g)
+{
+    if (strcmp(g->driver, "intel_pstate") == 0 || strcmp(g->driver, "amd-pstate-epp") == 0)
+        return strcmp(g->preference, "power") == 0 || strcmp(g->preference, "balance_power") == 0;
+    return strcmp(g->governor, "powersave") == 0 || strcmp(g->governor, "conservative") == 0;
+}
+
+static void take_governor(const facts *f, const char *name, void *context)
+{
+    static const char files[] = "/sys/devices/system/cpu/%s/cpufreq/%s";
+    governors *all = context, here = {.slow = all->slow};
+    if (strncmp(name, "cpu", 3) != 0 || !isdigit((unsigned char)name[3]) ||
+        !facts_line(f, here.governor, sizeof here.governor, files, name, "scaling_governor"))
+        return;
+    facts_line(f, here.driver, sizeof here.driver, files, name, "scaling_driver");
+    facts_line(f, here.preference, sizeof here.preference, files, name,
+               "energy_performance_preference");
+    const bool slow = saves_power(&here);
+    if (all->governor[0] == '\0' || (slow && all->slow == 0))
+        *all = here;
+    all->slow += slow;
+}
+
+static void check_governor(checking *c)
+{
+    governors g = {.slow = 0};
+    facts_each(c->f, take_governor, &g, "/sys/devices/system/cpu");
+    const bool prefers = g.preference[0] != '\0';
+    if (g.governor[0] == '\0') {
+        check_nothing(c, "none: the frequency is not this system's to choose");
+        return;
+    }
+    check_found(c, "%s (%s%s%s)", g.governor, g.driver, prefers ? ", " : "", g.preference);
+    if (g.slow == 0)
+        return;
+    check_judge(c, VERDICT_WARN,
+                "%d CPUs save power: short messages and folds run at a low frequency", g.slow);
+    check_mend(c, "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/%s",
+               prefers ? "energy_performance_preference" : "scaling_governor");
+}
+
+static void check_ranks(checking *c)
+{
+    launch_info launch;
+    const int ranks = launch_detect(&launch) == RING_OK ? launch.local_size : 0;
+    const int cpus = allowed_cpus(c->f);
+    if (ranks <= 1) {
+        check_nothing(c, "not in a job; under ringrun or another launcher they are counted");
+        return;
+    }
+    check_found(c, "%d on this host", ranks);
+    if (ranks <= cpus)
+        return;
+    check_judge(c, VERDICT_WARN,
+                "more than the %d CPUs that they may run on: each step waits until all had their "
+                "turn",
+                cpus);
+    check_mend(c, "ringrun -n %d PROGRAM", cpus);
+}
+
+const check machine_checks[] = {
+    {OF_HOST, "limits", "memlock", check_memlock},
+    {OF_HOST, "limits", "nofile", check_nofile},
+    {OF_HOST, "limits", "nproc", check_nproc},
+    {OF_HOST, "limits", "address_space", check_address_space},
+    {OF_HOST, "limits", "pids", check_pids},
+    {OF_HOST, "memory", "ring_mem_alloc", check_heap},
+    {OF_HOST, "memory", "/dev/shm", check_shm},
+    {OF_HOST, "memory", "cgroup", check_group_memory},
+    {OF_HOST, "cpu", "cpus", check_cpus},
+    {OF_HOST, "cpu", "quota", check_quota},
+    {OF_HOST, "cpu", "governor", check_governor},
+    {OF_HOST, "cpu", "ranks", check_ranks},
+    {0},
+};
