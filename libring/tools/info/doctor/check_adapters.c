@@ -2,6 +2,7 @@
  * Ports: link and state, rate, partitions, addresses, and what they do when they are used. */
 #include "check_adapters.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,22 +21,16 @@ static verdict of_dead_port(const checking *c)
     return is_any_active(c->f) ? VERDICT_WARN : VERDICT_FAIL;
 }
 
-static void mend_interface(checking *c)
+static void mend_down(checking *c)
 {
-    if (c->port->net != NULL)
-        check_mend(c, "sudo ip link set %s up", c->port->net->name);
+    const fact_port *p = c->port;
+    if (!p->is_roce)
+        check_mend(c, "sudo ibportstate -C %s -D 0 %d enable   # of infiniband-diags", p->device,
+                   p->number);
+    else if (p->net != NULL)
+        check_mend(c, "sudo ip link set %s up", p->net->name);
     else
-        check_mend(c, "sudo ip link set $(ls /sys/class/infiniband/%s/device/net) up",
-                   c->port->device);
-}
-
-static void mend_disabled(checking *c)
-{
-    if (c->port->is_roce)
-        mend_interface(c);
-    else
-        check_mend(c, "sudo ibportstate -C %s -D 0 %d enable   # of infiniband-diags",
-                   c->port->device, c->port->number);
+        check_mend(c, "sudo ip link set $(ls /sys/class/infiniband/%s/device/net) up", p->device);
 }
 
 /* ---- Link and state -------------------------------------------------------------------------- */
@@ -54,31 +49,17 @@ static void check_link(checking *c)
         return;
     if (strcmp(state, "Disabled") == 0) {
         check_judge(c, of_dead_port(c), "the port is switched off");
-        mend_disabled(c);
+        mend_down(c);
         return;
     }
-    check_judge(c, of_dead_port(c), "%s",
+    check_judge(c, of_dead_port(c),
                 strcmp(state, "Polling") == 0
-                    ? "it hears nothing from the other end of the cable: no cable, a broken one, "
-                      "or the other end is off"
+                    ? "it hears nothing from the other end of the cable, which may be broken or off"
                     : "the physical link is not up");
     check_mend(c,
                "ethtool -m $(ls /sys/class/infiniband/%s/device/net | head -n 1)   # is a cable "
                "seen? plug it again, or try another",
                c->port->device);
-}
-
-static void judge_initializing(checking *c)
-{
-    if (!c->port->is_roce) {
-        check_fail(c,
-                   "no SM: the link is up, but no subnet manager has set up the network; one must "
-                   "run in a switch or on one of the hosts",
-                   "sudo apt install opensm && sudo systemctl start opensm   # on one host");
-        return;
-    }
-    check_judge(c, VERDICT_FAIL, "the port is not ready");
-    mend_interface(c);
 }
 
 static void check_state(checking *c)
@@ -89,52 +70,50 @@ static void check_state(checking *c)
         return;
     }
     check_found(c, "%s", p->state);
-    if (strcmp(p->state, "INIT") == 0) {
-        judge_initializing(c);
+    if (strcmp(p->state, "INIT") == 0 && !p->is_roce) {
+        check_fail(c,
+                   "no SM: the link is up, but no subnet manager in a switch or on a host has set "
+                   "up the network",
+                   "sudo apt install opensm && sudo systemctl start opensm   # on one host");
     } else if (strcmp(p->state, "ARMED") == 0) {
         check_warn(c, "the subnet manager has not finished with the port",
                    "sudo systemctl restart opensm   # where it runs");
     } else if (!p->is_active) {
-        check_judge(c, of_dead_port(c), "the port is not ACTIVE: nothing can be sent through it");
-        mend_disabled(c);
+        const bool begins = strcmp(p->state, "INIT") == 0;
+        check_judge(c, begins ? VERDICT_FAIL : of_dead_port(c),
+                    "the port is not ACTIVE: nothing can be sent through it");
+        mend_down(c);
     }
 }
 
 /* ---- Rate, MTU, partitions, firmware --------------------------------------------------------- */
-
-static double rate_of(const fact_port *p)
-{
-    return strtod(p->rate, NULL);
-}
 
 static bool is_same_board(const fact_port *a, const fact_port *b)
 {
     return strcmp(a->model, b->model) == 0 && strcmp(a->board, b->board) == 0;
 }
 
-/* The fastest active port of the same board: what this one could be. */
-static double rate_of_sisters(const checking *c)
+/* Of the fastest active port of the same board: what this one could be. */
+static double best_rate(const checking *c)
 {
     double best = 0;
-    for (size_t i = 0; i < c->f->port_count; i++) {
-        const fact_port *other = &c->f->ports[i];
-        if (other->is_active && is_same_board(other, c->port) && rate_of(other) > best)
-            best = rate_of(other);
-    }
+    for (const fact_port *p = c->f->ports; p < c->f->ports + c->f->port_count; p++)
+        if (p->is_active && is_same_board(p, c->port))
+            best = fmax(best, strtod(p->rate, NULL));
     return best;
 }
 
 static void check_rate(checking *c)
 {
     const fact_port *p = c->port;
-    const double best = rate_of_sisters(c);
+    const double best = best_rate(c);
     const bool infiniband = strcmp(p->link_layer, "InfiniBand") == 0;
     check_found(c, "%s", p->rate);
     if (infiniband && strstr(p->rate, "(1X") != NULL)
         check_judge(c, VERDICT_WARN, "one lane of four: the others did not come up");
     else if (infiniband && strstr(p->rate, " SDR)") != NULL)
         check_judge(c, VERDICT_WARN, "SDR, the lowest speed there is: both ends fell back to it");
-    else if (rate_of(p) < best)
+    else if (strtod(p->rate, NULL) < best)
         check_judge(c, VERDICT_WARN, "a port of the same board has %.4g Gb/s", best);
     else
         return;
@@ -206,11 +185,6 @@ static void check_firmware(checking *c)
 
 /* ---- Addresses ------------------------------------------------------------------------------- */
 
-static bool is_v2(const fact_gid *g)
-{
-    return strcmp(g->type, "RoCE v2") == 0;
-}
-
 static bool is_link_local(const fact_gid *g)
 {
     return strncmp(g->gid, "fe80", 4) == 0;
@@ -219,7 +193,7 @@ static bool is_link_local(const fact_gid *g)
 static int worth(const fact_gid *g)
 {
     const bool is_ipv4 = strncmp(g->gid, "0000:0000:0000:0000:0000:ffff:", 30) == 0;
-    return 4 * is_v2(g) + 2 * !is_link_local(g) + is_ipv4;
+    return 4 * (strcmp(g->type, "RoCE v2") == 0) + 2 * !is_link_local(g) + is_ipv4;
 }
 
 /* The GID that hosts should use: RoCE v2 before v1, IPv4 before others, link-local last.
@@ -246,7 +220,7 @@ static void check_gids(checking *c)
     check_found(c, "%zu; the best is %d, %s%s%s", p->gid_count, best->index,
                 p->is_roce ? best->type : "InfiniBand", *best->netdev != '\0' ? " of " : "",
                 best->netdev);
-    if (!p->is_roce || is_v2(best))
+    if (!p->is_roce || worth(best) >= 4)
         return;
     check_judge(c, VERDICT_WARN,
                 "RoCE v1 only: it does not pass routers, and does not understand hosts with v2");
@@ -260,24 +234,21 @@ static void check_gids(checking *c)
 static void check_gid_devices(checking *c)
 {
     const fact_port *p = c->port;
-    const fact_gid *lost = NULL;
+    int lost = -1;
     size_t count = 0;
-    for (size_t i = p->gid_count; i-- > 0;) {
-        if (p->gids[i].netdev[0] != '\0')
-            continue;
-        lost = &p->gids[i];
-        count++;
+    for (size_t i = 0; i < p->gid_count; i++) {
+        const bool none = p->gids[i].netdev[0] == '\0';
+        lost = none && lost < 0 ? p->gids[i].index : lost;
+        count += none;
     }
-    if (p->gid_count == 0)
-        return;
-    if (lost == NULL) {
+    if (lost < 0 && p->gid_count > 0)
         check_found(c, "each GID has an interface");
+    if (lost < 0)
         return;
-    }
-    check_found(c, "GID %d has no interface", lost->index);
+    check_found(c, "GID %d has no interface", lost);
     check_judge(c, count == p->gid_count ? VERDICT_FAIL : VERDICT_WARN,
-                "its interface is gone or in another network namespace, such as a container's: "
-                "queues that use it cannot connect (ibv_modify_qp: Invalid argument)");
+                "its interface is gone or in another network namespace: queues that use it cannot "
+                "connect (ibv_modify_qp: Invalid argument)");
     check_mend(c,
                "sudo rdma system set netns shared   # or start the container with --network=host");
 }
@@ -289,9 +260,7 @@ static void check_gid_addresses(checking *c)
         return;
     check_found(c, "%s", best->gid);
     if (is_link_local(best))
-        check_warn(c,
-                   "link-local only: the interface has no address of its own, so the port reaches "
-                   "no other network",
+        check_warn(c, "link-local only: without an address the port reaches no other network",
                    "sudo ip address add ADDRESS/24 dev %s",
                    *best->netdev != '\0' ? best->netdev : "eth0");
 }
@@ -304,8 +273,7 @@ static void check_traffic_class(checking *c)
     if (p->sent_class > 0)
         return;
     check_judge(c, VERDICT_WARN,
-                "RoCE in the class of all other traffic: a switch that is full drops its packets, "
-                "and each loss costs a time-out");
+                "in the class of all other traffic: a full switch drops its packets");
     if (p->traffic_class >= 0)
         check_mend(c, "echo %d | sudo tee /sys/class/infiniband/%s/tc/%d/traffic_class", LOSSLESS,
                    p->device, p->number);
@@ -316,26 +284,12 @@ static void check_traffic_class(checking *c)
 
 /* ---- In use ---------------------------------------------------------------------------------- */
 
-static void judge_failure(checking *c, const fact_trial *t, int device)
-{
-    check_found(c, "does not send to itself");
-    check_judge(c, VERDICT_FAIL, "%.380s", t->error);
-    check_mend(c,
-               "ibv_rc_pingpong -d %.*s & sleep 1; ibv_rc_pingpong -d %.*s localhost   # of "
-               "ibverbs-utils: does it fail without libring, too? add -g INDEX for RoCE",
-               device, t->port, device, t->port);
-}
-
 /* @param device  how much of the port's name is the device's. */
 static void judge_trial(checking *c, const fact_trial *t, int device)
 {
-    if (t->error[0] != '\0') {
-        judge_failure(c, t, device);
-        return;
-    }
     check_found(c, "%.3g us there and back (99 of 100: %.3g us), %.3g GB/s to itself", t->median_us,
                 t->slow_us, t->bytes_per_second / 1e9);
-    if (t->rate > 0 && t->bytes_per_second < 0.8 * t->rate) {
+    if (t->bytes_per_second < 0.8 * t->rate) {
         check_judge(c, VERDICT_WARN,
                     "less than 80 %% of the %.3g GB/s that the port is made for: its slot, the "
                     "IOMMU, or memory of another NUMA node",
@@ -356,12 +310,21 @@ static void check_trials(checking *c)
 {
     if (c->f->no_trial[0] != '\0' && is_any_active(c->f)) {
         check_found(c, "no port can be used");
-        check_judge(c, VERDICT_FAIL, "%.380s", c->f->no_trial);
-        check_mend(c, "sudo apt install libibverbs1 ibverbs-providers   # then ibv_devinfo");
+        check_fail(c, c->f->no_trial,
+                   "sudo apt install libibverbs1 ibverbs-providers   # then ibv_devinfo");
     }
-    for (size_t i = 0; i < c->f->trial_count; i++) {
-        c->subject = c->f->trials[i].port;
-        judge_trial(c, &c->f->trials[i], (int)strcspn(c->subject, ":"));
+    for (const fact_trial *t = c->f->trials; t < c->f->trials + c->f->trial_count; t++) {
+        const int device = (int)strcspn(t->port, ":");
+        c->subject = t->port;
+        if (t->error[0] == '\0') {
+            judge_trial(c, t, device);
+            continue;
+        }
+        check_found(c, "does not send to itself");
+        check_fail(c, t->error,
+                   "ibv_rc_pingpong -d %.*s & sleep 1; ibv_rc_pingpong -d %.*s localhost   # of "
+                   "ibverbs-utils: does it fail without libring, too? add -g INDEX for RoCE",
+                   device, t->port, device, t->port);
     }
 }
 
@@ -387,8 +350,8 @@ static void check_counters(checking *c)
     if (used == 0)
         return;
     check_judge(c, VERDICT_WARN,
-                "in %.3g s; in a sound network none of them rises: symbol and link errors are "
-                "cables, acknowledgements and sequences lost packets, rnr a receiver that is late",
+                "in %.3g s; in a sound network none of them rises: symbols and links are cables, "
+                "acknowledgements and sequences lost packets, rnr a receiver that is late",
                 c->f->seconds);
     check_mend(c, "perfquery -C %s -P %d -x   # of infiniband-diags; then another cable or port",
                p->device, p->number);

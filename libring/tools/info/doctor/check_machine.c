@@ -21,95 +21,48 @@
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
 typedef struct limit {
-    const char *key; /* in /proc/self/limits */
+    const char *name, *key; /* of the check, and in /proc/self/limits */
     bool is_bytes;
-    double few, enough;          /* below: wrong, worth mending */
-    const char *what;            /* is counted */
-    const char *why_few, *why;   /* why_few NULL: the same */
-    const char *word, option[2]; /* of limits.conf, of ulimit */
-    double wanted;               /* for both */
+    double few, enough, wanted; /* below: wrong, worth mending; for limits.conf and ulimit: */
+    const char *word, *option, *what, *why_few, *why; /* why_few NULL: the same */
 } limit;
 
+enum { PROCESSES_ENOUGH = 256, PROCESSES_WANTED = 4096 };
+
 /* 8 MiB of locked memory are Debian's limit; below it not even a few queues can be registered. */
-static const limit memlock = {
-    "Max locked memory",
-    true,
-    8 * MIB,
-    64 * MIB,
-    "",
-    "an adapter reads and writes locked memory: registering memory (ibv_reg_mr) will fail",
-    "an adapter reads and writes locked memory: larger buffers cannot be registered as a whole",
-    "memlock",
-    "l",
-    HUGE_VAL};
-static const limit nofile = {"Max open files",
-                             false,
-                             64,
-                             1024,
-                             " open files",
-                             NULL,
-                             "a rank holds a few descriptors for every rank that it talks to",
-                             "nofile",
-                             "n",
-                             4096};
-static const limit nproc = {"Max processes",
-                            false,
-                            0,
-                            256,
-                            " processes and threads of this user",
-                            NULL,
-                            "each rank has threads of its own, and all processes of the user count",
-                            "nproc",
-                            "u",
-                            4096};
-static const limit address_space = {
-    "Max address space",
-    true,
-    0,
-    HUGE_VAL,
-    "",
-    NULL,
-    "ranks map each other's memory: without room for that, what they send is copied",
-    "as",
-    "v",
-    HUGE_VAL};
+static const limit limits[] = {
+    {"memlock", "Max locked memory", true, 8 * MIB, 64 * MIB, HUGE_VAL, "memlock", "l", "",
+     "an adapter reads and writes locked memory: registering memory (ibv_reg_mr) will fail",
+     "an adapter reads and writes locked memory: larger buffers cannot be registered as a whole"},
+    {"nofile", "Max open files", false, 64, 1024, 4096, "nofile", "n", " open files", NULL,
+     "a rank holds a few descriptors for every rank that it talks to"},
+    {"nproc", "Max processes", false, 0, PROCESSES_ENOUGH, PROCESSES_WANTED, "nproc", "u",
+     " processes and threads of this user", NULL,
+     "each rank has threads of its own, and all processes of the user count"},
+    {"address_space", "Max address space", true, 0, HUGE_VAL, HUGE_VAL, "as", "v", "", NULL,
+     "ranks map each other's memory: without room for that, what they send is copied"},
+};
 
-enum { PROCESSES_ENOUGH = 256, PIDS_WANTED = 4096 };
-
-static const char *amount(double value, bool is_bytes, char out[32])
+static double amount_of(const char *word)
 {
-    if (isinf(value))
-        snprintf(out, 32, "unlimited");
-    else if (!is_bytes)
-        snprintf(out, 32, "%.10g", value);
-    else if (value < MIB)
-        snprintf(out, 32, "%.10g KiB", value / 1024);
-    else
-        snprintf(out, 32, "%.10g MiB", floor(value / MIB * 10) / 10);
-    return out;
+    return strcmp(word, "unlimited") == 0 ? HUGE_VAL : strtod(word, NULL);
 }
 
-/* "Max open files            1024                 1048576              files" @return false: not
- * known. */
-static bool read_limit(const facts *f, const char *key, double *soft, double *hard)
+static const char *amount_text(double value, bool is_bytes, char out[32])
 {
-    char line[160], words[2][32];
-    sysfs_value(line, sizeof line, key, "%s/proc/self/limits", f->root);
-    if (sscanf(line, "%31s %31s", words[0], words[1]) != 2)
-        return false;
-    *soft = strtod(words[0], NULL);
-    *hard = strtod(words[1], NULL);
-    if (strcmp(words[0], "unlimited") == 0)
-        *soft = HUGE_VAL;
-    if (strcmp(words[1], "unlimited") == 0)
-        *hard = HUGE_VAL;
-    return true;
+    const bool is_small = value < MIB;
+    if (isinf(value) || !is_bytes)
+        snprintf(out, 32, isinf(value) ? "unlimited" : "%.10g", value);
+    else
+        snprintf(out, 32, "%.10g %s", is_small ? value / 1024 : floor(value / MIB * 10) / 10,
+                 is_small ? "KiB" : "MiB");
+    return out;
 }
 
 static void mend_limit(checking *c, const limit *l, double hard)
 {
     char wanted[32];
-    amount(l->wanted, false, wanted);
+    amount_text(l->wanted, false, wanted);
     if (hard >= l->wanted)
         check_mend(c, "ulimit -%s %s", l->option, wanted);
     else if (c->f->container)
@@ -122,62 +75,47 @@ static void mend_limit(checking *c, const limit *l, double hard)
                    l->word, wanted, l->word);
 }
 
-/* @param note  behind the value. @param matters  here. */
-static void judge_limit(checking *c, const limit *l, const char *note, bool matters)
-{
-    char text[32];
-    double soft, hard;
-    if (!read_limit(c->f, l->key, &soft, &hard)) {
-        check_nothing(c, "not known");
-        return;
-    }
-    check_found(c, "%s%s%s", amount(soft, l->is_bytes, text), l->what, note);
-    if (!matters || soft >= l->enough)
-        return;
-    const bool few = soft < l->few;
-    check_judge(c, few ? VERDICT_FAIL : VERDICT_WARN, "%s",
-                few && l->why_few != NULL ? l->why_few : l->why);
-    mend_limit(c, l, hard);
-}
-
-static void check_memlock(checking *c)
+/* @return why locked memory is no limit here; "": it is one. */
+static const char *excuse(const facts *f)
 {
     enum { CAPABILITY_IPC_LOCK = 14 };
     char mask[40];
-    sysfs_value(mask, sizeof mask, "CapEff", "%s/proc/self/status", c->f->root);
-    const bool may_exceed = (strtoull(mask, NULL, 16) >> CAPABILITY_IPC_LOCK & 1) != 0;
-    const bool has_ports = c->f->port_count > 0;
-    judge_limit(c, &memlock,
-                may_exceed   ? "; this process may lock more (CAP_IPC_LOCK)"
-                : !has_ports ? "; of use with an adapter only"
-                             : "",
-                has_ports && !may_exceed);
+    sysfs_value(mask, sizeof mask, "CapEff", "%s/proc/self/status", f->root);
+    if ((strtoull(mask, NULL, 16) >> CAPABILITY_IPC_LOCK & 1) != 0)
+        return "; this process may lock more (CAP_IPC_LOCK)";
+    return f->port_count == 0 ? "; of use with an adapter only" : "";
 }
 
-static void check_nofile(checking *c)
+/* "Max open files            1024                 1048576              files" */
+static void check_limit(checking *c)
 {
-    judge_limit(c, &nofile, "", true);
-}
-
-static void check_nproc(checking *c)
-{
-    judge_limit(c, &nproc, "", true);
-}
-
-static void check_address_space(checking *c)
-{
-    judge_limit(c, &address_space, "", true);
+    char line[160], soft[32], hard[32], text[32];
+    const limit *l = limits;
+    while (strcmp(l->name, c->name) != 0)
+        l++;
+    sysfs_value(line, sizeof line, l->key, "%s/proc/self/limits", c->f->root);
+    if (sscanf(line, "%31s %31s", soft, hard) != 2) {
+        check_nothing(c, "not known");
+        return;
+    }
+    const double now = amount_of(soft);
+    const char *excused = l == limits ? excuse(c->f) : "";
+    check_found(c, "%s%s%s", amount_text(now, l->is_bytes, text), l->what, excused);
+    if (*excused != '\0' || now >= l->enough)
+        return;
+    check_judge(c, now < l->few ? VERDICT_FAIL : VERDICT_WARN, "%s",
+                now < l->few && l->why_few != NULL ? l->why_few : l->why);
+    mend_limit(c, l, amount_of(hard));
 }
 
 /* ---- Limits of cgroups ----------------------------------------------------------------------- */
 
 /* Of the cgroup that leaves least. */
 typedef struct group_limit {
-    const char *root;
-    double most, used;       /* most -1: there is none */
-    double matters;          /* limits that are higher are none */
-    const char *files[2][2]; /* of cgroups of version 1 and 2: the limit, and what is used */
-    char file[320];          /* of the limit, without the root */
+    const facts *f;
+    double below, most, used; /* limits from `below` on are none; most -1: there is none */
+    const char *files[2][2];  /* of versions 1 and 2: the limit, and what is used */
+    char file[320];           /* of the limit, without the root */
     int version;
 } group_limit;
 
@@ -194,20 +132,18 @@ static void take_group(const cgroup *at, void *context)
     group_limit *l = context;
     const char *const *files = l->files[at->version - 1];
     const double most = group_number(at, files[0]), used = fmax(group_number(at, files[1]), 0);
-    if (most < 0 || most >= l->matters || (l->most >= 0 && most - used >= l->most - l->used))
+    if (most < 0 || most >= l->below || (l->most >= 0 && most - used >= l->most - l->used))
         return;
     l->most = most;
     l->used = used;
     l->version = at->version;
-    text_format(l->file, sizeof l->file, "%s/%s", at->folder + strlen(l->root), files[0]);
+    text_format(l->file, sizeof l->file, "%s/%s", at->folder + strlen(l->f->root), files[0]);
 }
 
 static void check_pids(checking *c)
 {
-    group_limit l = {.root = c->f->root,
-                     .most = -1,
-                     .matters = HUGE_VAL,
-                     .files = {{"pids.max", "pids.current"}, {"pids.max", "pids.current"}}};
+    group_limit l = {
+        c->f, HUGE_VAL, -1, 0, {{"pids.max", "pids.current"}, {"pids.max", "pids.current"}}, "", 0};
     cgroup_visit(c->f->root, "pids", take_group, &l);
     if (l.most < 0)
         return;
@@ -216,7 +152,7 @@ static void check_pids(checking *c)
         return;
     check_judge(c, VERDICT_WARN, "each rank has threads of its own, which could not be started");
     if (c->f->container)
-        check_mend(c, "docker run --pids-limit %d ...", PIDS_WANTED);
+        check_mend(c, "docker run --pids-limit %d ...", PROCESSES_WANTED);
     else
         check_mend(c, "echo max | sudo tee %s", l.file);
 }
@@ -277,22 +213,25 @@ static void check_shm(checking *c)
     check_found(c, "room for %.0f MiB", room / MIB);
     if (room < SHM_ENOUGH_MIB * MIB)
         check_warn(c,
-                   "libring does without, but what often runs beside it does not: data loaders of "
-                   "PyTorch, NCCL and MPI fail or crash (SIGBUS) below 512 MiB",
+                   "libring does without, but data loaders of PyTorch, NCCL and MPI fail or crash "
+                   "(SIGBUS) below 512 MiB",
                    c->f->container ? "docker run --shm-size=1g ..."
                                    : "sudo mount -o remount,size=1g /dev/shm");
 }
 
 static void check_group_memory(checking *c)
 {
-    group_limit l = {.root = c->f->root,
-                     .most = -1,
-                     .matters = machine_bytes(c->f),
-                     .files = {{"memory.limit_in_bytes", "memory.usage_in_bytes"},
-                               {"memory.max", "memory.current"}}};
+    group_limit l = {c->f,
+                     machine_bytes(c->f),
+                     -1,
+                     0,
+                     {{"memory.limit_in_bytes", "memory.usage_in_bytes"},
+                      {"memory.max", "memory.current"}},
+                     "",
+                     0};
     cgroup_visit(c->f->root, "memory", take_group, &l);
     if (l.most < 0) {
-        check_found(c, "no limit below the machine's %.0f MiB", l.matters / MIB);
+        check_found(c, "no limit below the machine's %.0f MiB", l.below / MIB);
         return;
     }
     const double left = (l.most - l.used) / MIB;
@@ -300,8 +239,7 @@ static void check_group_memory(checking *c)
     if (left >= LEFT_ENOUGH_MIB)
         return;
     check_judge(c, left < LEFT_FEW_MIB ? VERDICT_FAIL : VERDICT_WARN,
-                "buffers and what ranks send ahead must fit; ring_mem_alloc refuses what does not, "
-                "and processes that take more are killed");
+                "buffers and what ranks send ahead must fit: processes that take more are killed");
     if (c->f->container)
         check_mend(c, "docker run --memory=8g ...");
     else
@@ -351,8 +289,7 @@ static void check_quota(checking *c)
     if (quota >= cpus)
         return;
     check_judge(c, VERDICT_WARN,
-                "less than the %d CPUs that ranks may run on: when it is used up all of them stand "
-                "still, and the others wait for them",
+                "less than the %d CPUs that ranks may run on: used up, all ranks stand still",
                 cpus);
     if (c->f->container)
         check_mend(c, "docker run --cpus=%d ...", cpus);
@@ -422,17 +359,16 @@ static void check_ranks(checking *c)
     if (ranks <= cpus)
         return;
     check_judge(c, VERDICT_WARN,
-                "more than the %d CPUs that they may run on: each step waits until all had their "
-                "turn",
+                "more than the %d CPUs that they may run on: each step waits until all had a turn",
                 cpus);
     check_mend(c, "ringrun -n %d PROGRAM", cpus);
 }
 
 const check machine_checks[] = {
-    {OF_HOST, "limits", "memlock", check_memlock},
-    {OF_HOST, "limits", "nofile", check_nofile},
-    {OF_HOST, "limits", "nproc", check_nproc},
-    {OF_HOST, "limits", "address_space", check_address_space},
+    {OF_HOST, "limits", "memlock", check_limit},
+    {OF_HOST, "limits", "nofile", check_limit},
+    {OF_HOST, "limits", "nproc", check_limit},
+    {OF_HOST, "limits", "address_space", check_limit},
     {OF_HOST, "limits", "pids", check_pids},
     {OF_HOST, "memory", "ring_mem_alloc", check_heap},
     {OF_HOST, "memory", "/dev/shm", check_shm},

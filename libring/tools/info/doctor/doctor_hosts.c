@@ -56,14 +56,6 @@ static const char *text_of(const cJSON *o, const char *name)
     return text != NULL ? text : "";
 }
 
-static verdict verdict_of(const cJSON *finding)
-{
-    for (int v = VERDICT_NONE; v <= VERDICT_FAIL; v++)
-        if (strcmp(text_of(finding, "level"), verdict_name((verdict)v)) == 0)
-            return (verdict)v;
-    return VERDICT_NONE;
-}
-
 /* Only what is not right; the rest is counted. */
 static void repeat_findings(const doctor_host *h, report *r)
 {
@@ -71,38 +63,33 @@ static void repeat_findings(const doctor_host *h, report *r)
     size_t good = 0;
     cJSON_ArrayForEach(one, list)
     {
-        const verdict v = verdict_of(one);
+        const char *level = text_of(one, "level");
+        const bool fails = strcmp(level, verdict_name(VERDICT_FAIL)) == 0;
         checking c = {.r = r, .section = h->name, .name = text_of(one, "name")};
-        good += v == VERDICT_OK;
-        if (v != VERDICT_WARN && v != VERDICT_FAIL)
+        good += strcmp(level, verdict_name(VERDICT_OK)) == 0;
+        if (!fails && strcmp(level, verdict_name(VERDICT_WARN)) != 0)
             continue;
         check_found(&c, "%s", text_of(one, "value"));
-        check_judge(&c, v, "%s", text_of(one, "why"));
+        check_judge(&c, fails ? VERDICT_FAIL : VERDICT_WARN, "%s", text_of(one, "why"));
         check_mend(&c, "%s", text_of(one, "command"));
     }
     check_found(&(checking){.r = r, .section = h->name, .name = "checks"}, "%zu are right", good);
 }
 
-static void complain(const doctor_host *h, const run *asked, report *r)
+static void take_answer(doctor_host *h, const run *asked, report *r)
 {
     char why[400];
     checking c = {.r = r, .section = h->name, .name = "answer"};
+    h->began = asked->began;
+    h->done = asked->done;
+    h->told = answer(asked);
+    if (h->told != NULL) {
+        repeat_findings(h, r);
+        return;
+    }
     runs_why(asked, why, sizeof why);
     check_found(&c, "none");
     check_fail(&c, why, "ssh %s true   # must work without a question", h->name);
-}
-
-static void take_answers(doctor_host *hosts, const run *runs, size_t count, report *r)
-{
-    for (size_t i = 0; i < count; i++) {
-        hosts[i].began = runs[i].began;
-        hosts[i].done = runs[i].done;
-        hosts[i].told = answer(&runs[i]);
-        if (hosts[i].told != NULL)
-            repeat_findings(&hosts[i], r);
-        else
-            complain(&hosts[i], &runs[i], r);
-    }
 }
 
 /* ---- All of them ----------------------------------------------------------------------------- */
@@ -136,8 +123,7 @@ static void ask_again(const doctor_wishes *w, const doctor_host *hosts, size_t c
 
 static cJSON *to_json(const doctor_host *hosts, size_t count, const report *r)
 {
-    cJSON *o = cJSON_CreateObject();
-    cJSON *all = cJSON_AddObjectToObject(o, "hosts");
+    cJSON *o = cJSON_CreateObject(), *all = cJSON_AddObjectToObject(o, "hosts");
     for (size_t i = 0; i < count; i++)
         cJSON_AddItemToObject(all, hosts[i].name,
                               hosts[i].told != NULL ? cJSON_Duplicate(hosts[i].told, true)
@@ -151,7 +137,8 @@ static int examine(const doctor_wishes *w, doctor_host *hosts, size_t count)
     report r = {0};
     run runs[HOSTS_MOST];
     ask_all(w, hosts, runs, count);
-    take_answers(hosts, runs, count, &r);
+    for (size_t i = 0; i < count; i++)
+        take_answer(&hosts[i], &runs[i], &r);
     runs_free(runs, count);
     compare_hosts(hosts, count, &r);
     test_pairs(w, hosts, count, &r);
@@ -186,13 +173,13 @@ int doctor_hosts(const doctor_wishes *w)
     doctor_host hosts[HOSTS_MOST] = {{.name = NULL}};
     int status = WRONG_USE;
     spawn_prepare();
-    if (list_hosts(w, &list) == RING_OK) {
-        for (size_t i = 0; i < list.count; i++)
-            hosts[i].name = list.items[i].name;
+    const bool good = list_hosts(w, &list) == RING_OK;
+    for (size_t i = 0; good && i < list.count; i++)
+        hosts[i].name = list.items[i].name;
+    if (good)
         status = examine(w, hosts, list.count);
-    } else {
+    else
         fprintf(stderr, "ringinfo: %s\n", fail_text());
-    }
     hosts_free(&list);
     return status;
 }

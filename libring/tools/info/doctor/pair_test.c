@@ -88,31 +88,27 @@ static void put_command(run *r, const doctor_wishes *w, const job *j)
     texts_add(&r->command, "--json=/proc/self/fd/1"); /* /dev/stdout is not everywhere */
 }
 
-/* They have met by TCP before. */
-static void mend_rdma(const job *j, const char *why, checking *c)
+/* By RDMA they have met by TCP before. */
+static void mend(checking *c, const job *j, const char *why, bool tcp)
 {
-    if (strstr(why, "cannot register") != NULL)
+    const char *a = j->first, *b = j->second;
+    if (!tcp && strstr(why, "cannot register") != NULL)
         check_mend(c, "ulimit -l unlimited   # on both hosts; for good: memlock in "
                       "/etc/security/limits.conf, LimitMEMLOCK=infinity for services");
-    else
+    else if (!tcp)
         check_mend(c,
                    "ssh %s ib_write_bw & sleep 1; ssh %s ib_write_bw %s   # of perftest: does that "
                    "fail, too? until it is mended: export RING_TRANSPORT=shm,tcp",
-                   j->first, j->second, j->first);
-}
-
-static void mend_tcp(const job *j, const char *why, checking *c)
-{
-    if (strstr(why, "listens on port") != NULL)
-        check_mend(c, "ssh %s ss -ltnp   # who has the port? or test with --master-port", j->first);
+                   a, b, a);
+    else if (strstr(why, "listens on port") != NULL)
+        check_mend(c, "ssh %s ss -ltnp   # who has the port? or test with --master-port", a);
     else if (strstr(why, "no answer within") != NULL)
-        check_mend(c, "time ssh %s true; time ssh %s true   # why does ssh take so long?", j->first,
-                   j->second);
+        check_mend(c, "time ssh %s true; time ssh %s true   # why does ssh take so long?", a, b);
     else
         check_mend(c,
                    "ssh %s \"sudo iptables -I INPUT -p tcp -s $(getent hosts %s | cut -d' ' -f1) "
                    "-j ACCEPT\"   # if a firewall is between",
-                   j->first, j->second);
+                   a, b);
 }
 
 static void complain(const job *j, const char *why, report *out)
@@ -124,10 +120,7 @@ static void complain(const job *j, const char *why, report *out)
     check_found(&c, "no connection by %s, or one that breaks", tcp ? "TCP" : "RDMA");
     check_judge(&c, VERDICT_FAIL, "a rank on %s could not join one on %s: %.280s", j->second,
                 j->first, why);
-    if (tcp)
-        mend_tcp(j, why, &c);
-    else
-        mend_rdma(j, why, &c);
+    mend(&c, j, why, tcp);
 }
 
 /* @return false, and a row, if it fails. */
@@ -169,8 +162,8 @@ static void judge_time(checking *c, double round_trip_us)
                 is_long ? "ms" : "us");
     if (round_trip_us > 1000)
         check_warn(c,
-                   "more than 1 ms: the way leads through a tunnel, a slow router or another "
-                   "building, or the hosts are busy",
+                   "more than 1 ms: a tunnel, a slow router or another building is between, or the "
+                   "hosts are busy",
                    "export RING_SOCKET_IFNAME=eth1   # an interface of the fast network; ringinfo "
                    "lists them");
 }

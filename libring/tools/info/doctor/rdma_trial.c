@@ -20,16 +20,18 @@ static const double measured_for = 0.15, patience = 5; /* s */
 typedef struct trial {
     const transport *t;
     transport_link *a, *b;
-    unsigned char *from, *to; /* of BYTES */
+    unsigned char *from, *to; /* of BYTES, in one region */
     double give_up;
 } trial;
 
 /* ---- The link ----------------------------------------------------------------------------- */
 
-static ring_status open_end(const trial *t, int rank, int fd, const char *only,
+static ring_status open_end(const trial *t, int rank, int fd, const char *port,
                             transport_link **out)
 {
+    char only[80];
     transport_ib ib = TRANSPORT_IB_DEFAULTS;
+    snprintf(only, sizeof only, "=%.70s", port);
     ib.hca = only;
     const transport_peer peer = {.rank = rank, .peer = 1 - rank, .fd = fd, .ib = &ib};
     return t->t->open(&peer, out);
@@ -37,50 +39,29 @@ static ring_status open_end(const trial *t, int rank, int fd, const char *only,
 
 static ring_status open_both(trial *t, const char *port)
 {
-    char only[80];
     int fds[2];
-    snprintf(only, sizeof only, "=%.70s", port);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
         return fail(RING_ERR_SYSTEM, "socketpair: %m");
-    const ring_status status = open_end(t, 0, fds[0], only, &t->a);
+    const ring_status status = open_end(t, 0, fds[0], port, &t->a);
     if (status == RING_OK)
-        return open_end(t, 1, fds[1], only, &t->b);
+        return open_end(t, 1, fds[1], port, &t->b);
     fd_close(&fds[1]);
     return status;
 }
 
-static void close_both(const trial *t)
+/* Moves both ends. @return RING_IN_PROGRESS while one is opening. */
+static ring_status move(const trial *t)
 {
-    if (t->a != NULL)
-        t->t->close(t->a);
-    if (t->b != NULL)
-        t->t->close(t->b);
-}
-
-/* @return RING_IN_PROGRESS while an end is opening. */
-static ring_status push(const trial *t)
-{
+    if (clock_now() > t->give_up)
+        return fail(RING_ERR_TIMEOUT, "nothing came within %g s", patience);
     const ring_status a = t->t->progress(t->a), b = t->t->progress(t->b);
-    const ring_status first = a != RING_OK && a != RING_IN_PROGRESS ? a : b;
-    if ((a == RING_IN_PROGRESS || b == RING_IN_PROGRESS) && clock_now() > t->give_up)
-        return fail(RING_ERR_TIMEOUT, "no connection within %g s", patience);
-    return first == RING_OK ? a : first;
-}
-
-static ring_status await_open(const trial *t)
-{
-    ring_status status;
-    while ((status = push(t)) == RING_IN_PROGRESS)
-        continue;
-    return status;
+    return a != RING_OK && a != RING_IN_PROGRESS ? a : b != RING_OK ? b : a;
 }
 
 /* What an end cannot do yet, it can after both were moved. */
 static ring_status wait_once(const trial *t)
 {
-    if (clock_now() > t->give_up)
-        return fail(RING_ERR_TIMEOUT, "nothing came within %g s", patience);
-    const ring_status status = push(t);
+    const ring_status status = move(t);
     return status == RING_IN_PROGRESS ? RING_OK : status;
 }
 
@@ -186,51 +167,50 @@ static ring_status measure_speed(const trial *t, fact_trial *out)
     out->bytes_per_second = (double)(taken * PUT) / (now - begin);
     for (; taken < sent; taken++)
         RING_TRY(take(t, t->b, &got));
-    if (memcmp(t->from, t->to, BYTES) == 0)
-        return RING_OK;
-    return fail(RING_ERR_PEER, "a long message arrived changed");
+    return memcmp(t->from, t->to, BYTES) == 0
+               ? RING_OK
+               : fail(RING_ERR_PEER, "a long message arrived changed");
 }
 
-/* ---- All of it ---------------------------------------------------------------------------- */
+/* ---- Ports -------------------------------------------------------------------------------- */
 
-static ring_status run(trial *t, fact_trial *out)
+static ring_status measure(trial *t, fact_trial *out)
 {
+    ring_status status;
     RING_TRY(open_both(t, out->port));
-    RING_TRY(await_open(t));
+    while ((status = move(t)) == RING_IN_PROGRESS)
+        continue;
+    RING_TRY(status);
     t->give_up = clock_now() + patience;
     RING_TRY(measure_time(t, out));
     return measure_speed(t, out);
 }
 
-static ring_status run_with_memory(trial *t, fact_trial *out)
+static ring_status measure_with_memory(trial *t, fact_trial *out)
 {
+    if (t->from == NULL)
+        return fail(RING_ERR_MEMORY, "no memory");
+    t->to = t->from + BYTES;
     for (size_t i = 0; i < BYTES; i++)
         t->from[i] = (unsigned char)(i * 2654435761u >> 16);
-    RING_TRY(region_add(t->from, BYTES, REGION_PLAIN));
-    ring_status status = region_add(t->to, BYTES, REGION_PLAIN);
-    if (status == RING_OK) {
-        status = run(t, out);
-        close_both(t);
-        (void)region_remove(t->to);
-    }
+    RING_TRY(region_add(t->from, 2 * BYTES, REGION_PLAIN));
+    const ring_status status = measure(t, out);
+    if (t->a != NULL)
+        t->t->close(t->a);
+    if (t->b != NULL)
+        t->t->close(t->b);
     (void)region_remove(t->from);
     return status;
 }
 
 static void try_port(fact_trial *out)
 {
-    trial t = {.t = transport_find("verbs"), .give_up = clock_now() + patience};
-    t.from = aligned_alloc(PAGE, BYTES);
-    t.to = aligned_alloc(PAGE, BYTES);
-    ring_status status = RING_ERR_MEMORY;
-    if (t.from == NULL || t.to == NULL)
-        fail(status, "no memory");
-    else
-        status = run_with_memory(&t, out);
-    if (status != RING_OK)
+    trial t = {.t = transport_find("verbs"),
+               .from = aligned_alloc(PAGE, 2 * BYTES),
+               .give_up = clock_now() + patience};
+    if (measure_with_memory(&t, out) != RING_OK)
         (void)text_format(out->error, sizeof out->error, "%s", fail_text());
     free(t.from);
-    free(t.to);
 }
 
 /* Adapters made of software are on no bus, and as fast as the processor. */
