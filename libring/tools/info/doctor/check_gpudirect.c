@@ -2,7 +2,7 @@
  * Places on the bus, and what redirects what devices send to each other. */
 #include "check_gpudirect.h"
 
-#include "facts_files.h"
+#include "sysfs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,9 +28,8 @@ static void check_driver(checking *c)
                    "sudo apt install nvidia-driver && sudo modprobe nvidia");
 }
 
-static void take_client(const facts *f, const char *name, void *context)
+static void take_client(const char *name, void *context)
 {
-    (void)f;
     *(bool *)context |= strncmp(name, "nv_mem", 6) == 0;
 }
 
@@ -38,10 +37,10 @@ static void take_client(const facts *f, const char *name, void *context)
 static void check_peer_memory(checking *c)
 {
     const bool open = strstr(c->f->pci.driver, "Open Kernel Module") != NULL;
-    bool loaded = facts_exists(c->f, "/sys/module/nvidia_peermem");
+    bool loaded = sysfs_exists("%s/sys/module/nvidia_peermem", c->f->root);
     if (c->f->pci.gpu_count == 0 || c->f->port_count == 0 || c->f->pci.driver[0] == '\0')
         return;
-    facts_each(c->f, take_client, &loaded, "/sys/kernel/mm/memory_peers");
+    sysfs_each(take_client, &loaded, "%s/sys/kernel/mm/memory_peers", c->f->root);
     check_found(c, "%s", loaded ? "nvidia-peermem" : open ? "dma-buf" : "none");
     if (!loaded && !open)
         check_warn(c,
@@ -202,7 +201,7 @@ static void check_access_control(checking *c)
 static void check_iommu(checking *c)
 {
     char line[4096];
-    facts_line(c->f, line, sizeof line, "/proc/cmdline");
+    sysfs_line(line, sizeof line, "%s/proc/cmdline", c->f->root);
     const bool on = strstr(line, "intel_iommu=on") != NULL ||
                     strstr(line, "amd_iommu=on") != NULL || strstr(line, "iommu=force") != NULL;
     const bool translates = on && strstr(line, "iommu=pt") == NULL &&

@@ -4,7 +4,6 @@
 
 #include "cgroup.h"
 #include "cpus.h"
-#include "facts_files.h"
 #include "heap.h"
 #include "launch.h"
 #include "sysfs.h"
@@ -17,6 +16,7 @@
 #include <sys/statvfs.h>
 
 #define MIB 1048576.0
+#define CPUS "%s/sys/devices/system/cpu"
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
@@ -113,25 +113,18 @@ static void check_limit(checking *c)
 /* Of the cgroup that leaves least. */
 typedef struct group_limit {
     const facts *f;
-    double below, most, used; /* limits from `below` on are none; most -1: there is none */
-    const char *files[2][2];  /* of versions 1 and 2: the limit, and what is used */
-    char file[320];           /* of the limit, without the root */
+    double below, most, used;    /* limits from `below` on are none; most -1: there is none */
+    const char *const *files[2]; /* of versions 1 and 2: the limit, and what is used */
+    char file[320];              /* of the limit, without the root */
     int version;
 } group_limit;
-
-static double group_number(const cgroup *at, const char *file)
-{
-    char line[64], *end;
-    sysfs_line(line, sizeof line, "%s/%s", at->folder, file);
-    const double value = strtod(line, &end);
-    return end == line ? -1 : value; /* "max" is no number */
-}
 
 static void take_group(const cgroup *at, void *context)
 {
     group_limit *l = context;
     const char *const *files = l->files[at->version - 1];
-    const double most = group_number(at, files[0]), used = fmax(group_number(at, files[1]), 0);
+    const double most = sysfs_number(-1, "%s/%s", at->folder, files[0]); /* "max" is no number */
+    const double used = sysfs_number(0, "%s/%s", at->folder, files[1]);
     if (most < 0 || most >= l->below || (l->most >= 0 && most - used >= l->most - l->used))
         return;
     l->most = most;
@@ -140,11 +133,18 @@ static void take_group(const cgroup *at, void *context)
     text_format(l->file, sizeof l->file, "%s/%s", at->folder + strlen(l->f->root), files[0]);
 }
 
+static group_limit find_group(const facts *f, const char *controller, double below,
+                              const char *const first[2], const char *const second[2])
+{
+    group_limit l = {.f = f, .below = below, .most = -1, .files = {first, second}};
+    cgroup_visit(f->root, controller, take_group, &l);
+    return l;
+}
+
 static void check_pids(checking *c)
 {
-    group_limit l = {
-        c->f, HUGE_VAL, -1, 0, {{"pids.max", "pids.current"}, {"pids.max", "pids.current"}}, "", 0};
-    cgroup_visit(c->f->root, "pids", take_group, &l);
+    static const char *const files[] = {"pids.max", "pids.current"};
+    const group_limit l = find_group(c->f, "pids", HUGE_VAL, files, files);
     if (l.most < 0)
         return;
     check_found(c, "%.0f of %.0f processes and threads of the cgroup are in use", l.used, l.most);
@@ -187,7 +187,7 @@ static bool take_mount(char *line, void *context)
         return false;
     const char *given = strstr(options, "size=");
     *size = given != NULL ? strtod(given + 5, NULL) * 1024 : 0;
-    return true;
+    return false; /* a later mount lies over it */
 }
 
 /* A tmpfs without a size takes half of the memory. Below a root only its size is known, not what is
@@ -195,8 +195,9 @@ static bool take_mount(char *line, void *context)
 static double shm_room(const facts *f)
 {
     struct statvfs mount;
-    double size;
-    if (!facts_find_line(f, take_mount, &size, "/proc/self/mounts"))
+    double size = -1;
+    sysfs_find(take_mount, &size, "%s/proc/self/mounts", f->root);
+    if (size < 0)
         return -1;
     if (*f->root == '\0' && statvfs("/dev/shm", &mount) == 0)
         return (double)mount.f_bavail * (double)mount.f_frsize;
@@ -221,15 +222,9 @@ static void check_shm(checking *c)
 
 static void check_group_memory(checking *c)
 {
-    group_limit l = {c->f,
-                     machine_bytes(c->f),
-                     -1,
-                     0,
-                     {{"memory.limit_in_bytes", "memory.usage_in_bytes"},
-                      {"memory.max", "memory.current"}},
-                     "",
-                     0};
-    cgroup_visit(c->f->root, "memory", take_group, &l);
+    static const char *const first[] = {"memory.limit_in_bytes", "memory.usage_in_bytes"};
+    static const char *const second[] = {"memory.max", "memory.current"};
+    const group_limit l = find_group(c->f, "memory", machine_bytes(c->f), first, second);
     if (l.most < 0) {
         check_found(c, "no limit below the machine's %.0f MiB", l.below / MIB);
         return;
@@ -262,19 +257,18 @@ static int allowed_cpus(const facts *f)
     return count;
 }
 
-static void count_node(const facts *f, const char *name, void *context)
+static void count_node(const char *name, void *context)
 {
-    (void)f;
     *(int *)context += strncmp(name, "node", 4) == 0 && isdigit((unsigned char)name[4]);
 }
 
 static void check_cpus(checking *c)
 {
     int numas = 0;
-    facts_each(c->f, count_node, &numas, "/sys/devices/system/node");
+    sysfs_each(count_node, &numas, "%s/sys/devices/system/node", c->f->root);
     check_found(c, "%d logical CPUs, %d NUMA node%s, hyper-threads %s", allowed_cpus(c->f),
                 numas > 0 ? numas : 1, numas > 1 ? "s" : "",
-                facts_number(c->f, "/sys/devices/system/cpu/smt/active") == 1 ? "on" : "off");
+                sysfs_number(0, CPUS "/smt/active", c->f->root) == 1 ? "on" : "off");
 }
 
 static void check_quota(checking *c)
@@ -299,6 +293,7 @@ static void check_quota(checking *c)
 
 /* Of a CPU that saves power, else of the first. */
 typedef struct governors {
+    const char *root;
     int slow;
     char governor[32], driver[32], preference[40];
 } governors;
@@ -312,15 +307,16 @@ static bool saves_power(const governors *g)
     return strcmp(g->governor, "powersave") == 0 || strcmp(g->governor, "conservative") == 0;
 }
 
-static void take_governor(const facts *f, const char *name, void *context)
+static void take_governor(const char *name, void *context)
 {
-    static const char files[] = "/sys/devices/system/cpu/%s/cpufreq/%s";
-    governors *all = context, here = {.slow = all->slow};
+    static const char files[] = CPUS "/%s/cpufreq/%s";
+    governors *all = context, here = *all;
     if (strncmp(name, "cpu", 3) != 0 || !isdigit((unsigned char)name[3]) ||
-        !facts_line(f, here.governor, sizeof here.governor, files, name, "scaling_governor"))
+        !sysfs_line(here.governor, sizeof here.governor, files, here.root, name,
+                    "scaling_governor"))
         return;
-    facts_line(f, here.driver, sizeof here.driver, files, name, "scaling_driver");
-    facts_line(f, here.preference, sizeof here.preference, files, name,
+    sysfs_line(here.driver, sizeof here.driver, files, here.root, name, "scaling_driver");
+    sysfs_line(here.preference, sizeof here.preference, files, here.root, name,
                "energy_performance_preference");
     const bool slow = saves_power(&here);
     if (all->governor[0] == '\0' || (slow && all->slow == 0))
@@ -330,8 +326,8 @@ static void take_governor(const facts *f, const char *name, void *context)
 
 static void check_governor(checking *c)
 {
-    governors g = {.slow = 0};
-    facts_each(c->f, take_governor, &g, "/sys/devices/system/cpu");
+    governors g = {.root = c->f->root};
+    sysfs_each(take_governor, &g, CPUS, g.root);
     const bool prefers = g.preference[0] != '\0';
     if (g.governor[0] == '\0') {
         check_nothing(c, "none: the frequency is not this system's to choose");

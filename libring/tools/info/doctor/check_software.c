@@ -2,7 +2,6 @@
  * What runs here, and how ranks would be set. */
 #include "check_software.h"
 
-#include "facts_files.h"
 #include "secret.h"
 #include "settings.h"
 #include "sysfs.h"
@@ -93,7 +92,7 @@ static bool is_orphan(const facts *f, const char *pid)
     char parent[24], user[24], name[32];
     sysfs_value(parent, sizeof parent, "PPid", "%s/proc/%s/status", f->root, pid);
     sysfs_value(user, sizeof user, "Uid", "%s/proc/%s/status", f->root, pid);
-    facts_line(f, name, sizeof name, "/proc/%s/comm", parent);
+    sysfs_line(name, sizeof name, "%s/proc/%s/comm", f->root, parent);
     return (strcmp(parent, "1") == 0 || strcmp(name, "systemd") == 0) &&
            (uid_t)strtoul(user, NULL, 10) == getuid();
 }
@@ -104,31 +103,24 @@ static bool is_libring(char *line, void *unused)
     return strstr(line, "/libring.so") != NULL;
 }
 
-typedef struct leftovers {
-    checking *c;
-    int count;
-} leftovers;
-
-static void take_process(const facts *f, const char *pid, void *context)
+static void take_process(const char *pid, void *context)
 {
-    enum { MOST = 8 };
-    leftovers *l = context;
+    checking *c = context;
     char name[32];
-    if (!isdigit((unsigned char)*pid) || l->count == MOST || !is_orphan(f, pid) ||
-        !facts_find_line(f, is_libring, NULL, "/proc/%s/maps", pid))
+    if (!isdigit((unsigned char)*pid) || !is_orphan(c->f, pid) ||
+        !sysfs_find(is_libring, NULL, "%s/proc/%s/maps", c->f->root, pid))
         return;
-    l->count++;
-    facts_line(f, name, sizeof name, "/proc/%s/comm", pid);
-    check_found(l->c, "process %s (%s) uses libring and has no parent", pid, name);
-    check_warn(l->c, "if an earlier job left it behind, it holds cores, memory and ports",
-               "kill %s", pid);
+    sysfs_line(name, sizeof name, "%s/proc/%s/comm", c->f->root, pid);
+    check_found(c, "process %s (%s) uses libring and has no parent", pid, name);
+    check_warn(c, "if an earlier job left it behind, it holds cores, memory and ports", "kill %s",
+               pid);
 }
 
 static void check_leftovers(checking *c)
 {
-    leftovers l = {.c = c};
-    facts_each(c->f, take_process, &l, "/proc");
-    if (l.count == 0)
+    const size_t before = c->r->count;
+    sysfs_each(take_process, c, "%s/proc", c->f->root);
+    if (c->r->count == before)
         check_found(c, "none");
 }
 

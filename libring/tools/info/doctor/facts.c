@@ -1,25 +1,361 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The order of reading: counters twice, and the ports are tried between. */
+ * From /sys/class/net, /sys/class/infiniband, /sys/bus/pci and a few files of /proc and /etc. */
 #include "facts.h"
 
-#include "facts_devices.h"
-#include "facts_files.h"
-#include "facts_net.h"
+#include "interface.h"
 #include "rdma_trial.h"
+#include "settings.h"
+#include "sysfs.h"
+#include "topo.h"
 
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NETS "%s/sys/class/net"
+#define ADAPTERS "%s/sys/class/infiniband"
+#define BUS "/sys/bus/pci/devices"
+
+enum { PATH_BYTES = 1024 };
+
+/* ---- Interfaces ------------------------------------------------------------------------------ */
+
+static void take_interface(const char *name, void *context)
+{
+    facts *f = context;
+    char flags[24];
+    if (f->net.count == FACTS_INTERFACES ||
+        !sysfs_line(flags, sizeof flags, NETS "/%s/flags", f->root, name))
+        return;
+    const unsigned long bits = strtoul(flags, NULL, 16);
+    fact_interface *i = &f->net.interfaces[f->net.count++];
+    *i = (fact_interface){.enabled = (bits & IFF_UP) != 0,
+                          .loopback = (bits & IFF_LOOPBACK) != 0,
+                          .carrier = sysfs_number(-1, NETS "/%s/carrier", f->root, name) == 1,
+                          .physical = sysfs_exists(NETS "/%s/device", f->root, name),
+                          .mtu = (long)sysfs_number(-1, NETS "/%s/mtu", f->root, name),
+                          .speed = (long)sysfs_number(-1, NETS "/%s/speed", f->root, name)};
+    snprintf(i->name, sizeof i->name, "%.15s", name);
+    sysfs_line(i->duplex, sizeof i->duplex, NETS "/%s/duplex", f->root, name);
+}
+
+/* Numbers of /proc/net/route are the addresses' bytes in memory. */
+static void add_subnet(facts_net *n, const char *name, unsigned network, unsigned mask)
+{
+    char text[INET_ADDRSTRLEN];
+    inet_ntop(AF_INET, &network, text, sizeof text);
+    for (size_t i = 0; i < n->count; i++) {
+        fact_interface *one = &n->interfaces[i];
+        if (strcmp(one->name, name) == 0 && one->subnet_count < FACTS_SUBNETS)
+            snprintf(one->subnets[one->subnet_count++], sizeof one->subnets[0], "%s/%d", text,
+                     __builtin_popcount(mask));
+    }
+}
+
+/* "eth0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0"; the default route is kept by its interface.
+ */
+static bool take_route(char *line, void *context)
+{
+    facts_net *n = context;
+    char name[16];
+    unsigned network, gateway, mask;
+    if (sscanf(line, "%15s %x %x %*s %*s %*s %*s %x", name, &network, &gateway, &mask) != 4)
+        return false;
+    if (mask == 0 && n->chosen[0] == '\0')
+        memcpy(n->chosen, name, sizeof name);
+    else if (mask != 0 && gateway == 0)
+        add_subnet(n, name, network, mask);
+    return false;
+}
+
+/* @return the interface of @p address; NULL. */
+static const topo_interface *owner_of(const topo_net *net, const char *address)
+{
+    for (size_t i = 0; i < net->count; i++)
+        for (size_t k = 0; k < net->interfaces[i].address_count; k++)
+            if (strcmp(net->interfaces[i].addresses[k], address) == 0)
+                return &net->interfaces[i];
+    return NULL;
+}
+
+static bool address_text(const struct sockaddr_storage *a, char out[64])
+{
+    const struct sockaddr_in *v4 = (const void *)a;
+    const struct sockaddr_in6 *v6 = (const void *)a;
+    const void *bytes = a->ss_family == AF_INET ? (const void *)&v4->sin_addr : &v6->sin6_addr;
+    return inet_ntop(a->ss_family, bytes, out, 64) != NULL;
+}
+
+/* As ranks choose it; below a root nobody can ask the system, and the default route's is taken. */
+static void choose(facts *f)
+{
+    topo_net net;
+    settings s;
+    struct sockaddr_storage address;
+    char *text = f->net.address;
+    if (settings_read(&s) == RING_OK)
+        text_format(f->net.wish, sizeof f->net.wish, "%s", s.interface);
+    if (*f->root != '\0' || topo_net_read(&net) != RING_OK)
+        return;
+    f->net.chosen[0] = '\0';
+    const char *list = f->net.wish[0] != '\0' ? f->net.wish : INTERFACES_FOR_OTHERS;
+    const bool found = interface_choose(list, &address) && address_text(&address, text);
+    const topo_interface *owner = found ? owner_of(&net, text) : NULL;
+    if (owner != NULL && (!owner->loopback || f->net.wish[0] != '\0'))
+        snprintf(f->net.chosen, sizeof f->net.chosen, "%s", owner->name);
+    else
+        text[0] = '\0';
+    topo_net_free(&net);
+}
+
+/* "127.0.1.1  node1.example node1" @return true if it is the name's. */
+static bool names_host(char *line, void *context)
+{
+    facts_net *n = context;
+    char *at = line;
+    line[strcspn(line, "#\n")] = '\0';
+    const char *first = strsep(&at, " \t");
+    for (const char *word; (word = strsep(&at, " \t")) != NULL;)
+        if (strcmp(word, n->hostname) == 0)
+            return text_format(n->own_address, sizeof n->own_address, "%s", first);
+    return false;
+}
+
+static void read_net(facts *f)
+{
+    facts_net *n = &f->net;
+    sysfs_line(n->hostname, sizeof n->hostname, "%s/proc/sys/kernel/hostname", f->root);
+    sysfs_each(take_interface, f, NETS, f->root);
+    sysfs_find(take_route, n, "%s/proc/net/route", f->root);
+    choose(f);
+    sysfs_find(names_host, n, "%s/etc/hosts", f->root);
+}
+
+/* ---- Ports ----------------------------------------------------------------------------------- */
+
+const char *const fact_counters[FACTS_COUNTERS] = {
+    "counters/symbol_error",
+    "counters/link_error_recovery",
+    "counters/link_downed",
+    "counters/port_rcv_errors",
+    "counters/port_xmit_discards",
+    "counters/local_link_integrity_errors",
+    "hw_counters/local_ack_timeout_err",
+    "hw_counters/packet_seq_err",
+    "hw_counters/rnr_nak_retry_err",
+    "hw_counters/out_of_sequence",
+    "hw_counters/req_cqe_error",
+    "hw_counters/resp_cqe_error",
+};
+
+/* "4: ACTIVE" */
+static void read_word(const fact_port *p, const char *file, char *out, size_t size)
+{
+    char line[64];
+    sysfs_line(line, sizeof line, "%s/%s", p->folder, file);
+    const char *colon = strchr(line, ':');
+    const char *word = colon != NULL ? colon + 1 + strspn(colon + 1, " ") : line;
+    text_format(out, size, "%.*s", (int)size - 1, word);
+}
+
+static void take_gid(const char *name, void *context)
+{
+    static const char local[] = "fe80:0000:0000:0000:0000:0000:0000:0000";
+    fact_port *p = context;
+    fact_gid g = {.index = (int)strtol(name, NULL, 10)};
+    if (p->gid_count == FACTS_GIDS ||
+        !sysfs_line(g.gid, sizeof g.gid, "%s/gids/%s", p->folder, name) ||
+        strspn(g.gid, "0:") == strlen(g.gid) || strcmp(g.gid, local) == 0)
+        return; /* an empty place of the table */
+    sysfs_line(g.type, sizeof g.type, "%s/gid_attrs/types/%s", p->folder, name);
+    sysfs_line(g.netdev, sizeof g.netdev, "%s/gid_attrs/ndevs/%s", p->folder, name);
+    p->gids[p->gid_count++] = g;
+}
+
+static void take_pkey(const char *name, void *context)
+{
+    fact_port *p = context;
+    char line[16];
+    sysfs_line(line, sizeof line, "%s/pkeys/%s", p->folder, name);
+    const unsigned key = (unsigned)strtoul(line, NULL, 16);
+    if (key != 0 && p->pkey_count < FACTS_PKEYS)
+        p->pkeys[p->pkey_count++] = key;
+}
+
+static const fact_interface *interface_of(const facts *f, const fact_port *p)
+{
+    for (size_t g = 0; g < p->gid_count && p->is_roce; g++)
+        for (size_t i = 0; i < f->net.count; i++)
+            if (strcmp(p->gids[g].netdev, f->net.interfaces[i].name) == 0)
+                return &f->net.interfaces[i];
+    return NULL;
+}
+
+/* The largest MTU of InfiniBand that fits the interface's: RoCE v2 adds up to 96 bytes of headers
+ * to a packet. */
+static int fitting_mtu(long interface_mtu)
+{
+    enum { HEADERS = 96, LARGEST = 4096, SMALLEST = 256 };
+    int mtu = LARGEST;
+    while (mtu > SMALLEST && mtu + HEADERS > interface_mtu)
+        mtu /= 2;
+    return mtu;
+}
+
+/* The setting is known by NCCL's name for it. @return -1 if it is not set. */
+static int class_set(void)
+{
+    int value = -1;
+    size_t count;
+    settings_row *rows = settings_rows(&count);
+    const char *text = getenv("NCCL_IB_TC");
+    for (size_t i = 0; rows != NULL && i < count; i++)
+        if (rows[i].nccl != NULL && strcmp(rows[i].nccl, "NCCL_IB_TC") == 0)
+            text = rows[i].value;
+    if (text != NULL && *text != '\0')
+        value = (int)strtol(text, NULL, 10);
+    free(rows);
+    return value;
+}
+
+/* "Global tclass=106", of Mellanox's drivers. */
+static void read_traffic_class(const char *folder, fact_port *p)
+{
+    char line[64];
+    sysfs_line(line, sizeof line, "%s/tc/%d/traffic_class", folder, p->number);
+    const char *value = strstr(line, "tclass=");
+    const int set = class_set();
+    p->traffic_class = value != NULL ? (int)strtol(value + 7, NULL, 10) : -1;
+    p->sent_class = set > 0 ? set : p->traffic_class > 0 ? p->traffic_class : 0;
+}
+
+/* The last part of the path behind the link "device". */
+static void read_address(const char *folder, fact_port *p)
+{
+    char path[PATH_BYTES];
+    text_format(path, sizeof path, "%s/device", folder);
+    char *real = realpath(path, NULL);
+    const char *last = real != NULL ? strrchr(real, '/') + 1 : "";
+    if (strchr(last, ':') != NULL)
+        text_format(p->pci, sizeof p->pci, "%.15s", last);
+    free(real);
+}
+
+static void read_port(const facts *f, const char *folder, fact_port *p)
+{
+    sysfs_line(p->model, sizeof p->model, "%s/hca_type", folder);
+    sysfs_line(p->board, sizeof p->board, "%s/board_id", folder);
+    sysfs_line(p->firmware, sizeof p->firmware, "%s/fw_ver", folder);
+    read_traffic_class(folder, p);
+    read_address(folder, p);
+    read_word(p, "state", p->state, sizeof p->state);
+    read_word(p, "phys_state", p->phys_state, sizeof p->phys_state);
+    read_word(p, "link_layer", p->link_layer, sizeof p->link_layer);
+    read_word(p, "rate", p->rate, sizeof p->rate);
+    sysfs_each(take_gid, p, "%s/gids", p->folder);
+    sysfs_each(take_pkey, p, "%s/pkeys", p->folder);
+    p->is_active = strcmp(p->state, "ACTIVE") == 0;
+    p->is_roce = strcmp(p->link_layer, "Ethernet") == 0;
+    p->net = interface_of(f, p);
+    p->mtu = p->net != NULL && p->net->mtu >= 0 ? fitting_mtu(p->net->mtu) : 0;
+}
+
+typedef struct adapter_of {
+    facts *f;
+    const char *name;
+    char folder[PATH_BYTES];
+} adapter_of;
+
+static void take_port(const char *name, void *context)
+{
+    const adapter_of *a = context;
+    if (a->f->port_count == FACTS_PORTS)
+        return;
+    fact_port *p = &a->f->ports[a->f->port_count++];
+    p->number = (int)strtol(name, NULL, 10);
+    snprintf(p->device, sizeof p->device, "%.31s", a->name);
+    snprintf(p->name, sizeof p->name, "%.31s:%d", a->name, p->number);
+    text_format(p->folder, sizeof p->folder, "%s/ports/%d", a->folder, p->number);
+    read_port(a->f, a->folder, p);
+}
+
+static void take_adapter(const char *name, void *context)
+{
+    adapter_of a = {.f = context, .name = name};
+    text_format(a.folder, sizeof a.folder, ADAPTERS "/%s", a.f->root, name);
+    sysfs_each(take_port, &a, "%s/ports", a.folder);
+}
+
+/* ---- Places on the bus ----------------------------------------------------------------------- */
+
+static fact_pci read_device(const facts *f, const char *address)
+{
+    char folder[64], link[PATH_BYTES];
+    text_format(folder, sizeof folder, BUS "/%.15s", address);
+    text_format(link, sizeof link, "%s%s", f->root, folder);
+    fact_pci d = {
+        .place = pci_place_of(f->root, folder),
+        .width = (long)sysfs_number(-1, "%s/current_link_width", link),
+        .max_width = (long)sysfs_number(-1, "%s/max_link_width", link),
+        .speed = sysfs_number(-1, "%s/current_link_speed", link),
+        .max_speed = sysfs_number(-1, "%s/max_link_speed", link),
+    };
+    text_format(d.address, sizeof d.address, "%.15s", address);
+    return d;
+}
+
+static void take_gpu(const char *name, void *context)
+{
+    facts *f = context;
+    char class[24], vendor[24];
+    sysfs_line(class, sizeof class, "%s" BUS "/%s/class", f->root, name);
+    sysfs_line(vendor, sizeof vendor, "%s" BUS "/%s/vendor", f->root, name);
+    if (f->pci.gpu_count < FACTS_GPUS && strncmp(class, "0x03", 4) == 0 &&
+        strcmp(vendor, "0x10de") == 0)
+        f->pci.gpus[f->pci.gpu_count++] = read_device(f, name);
+}
+
+/* Ports of one adapter follow each other, and share its place. */
+static void read_adapters(facts *f)
+{
+    facts_pci *b = &f->pci;
+    for (size_t i = 0; i < f->port_count; i++) {
+        const char *address = f->ports[i].pci;
+        const char *last = b->adapter_count > 0 ? b->adapters[b->adapter_count - 1].address : "";
+        if (*address != '\0' && strcmp(address, last) != 0)
+            b->adapters[b->adapter_count++] = read_device(f, address);
+    }
+}
+
+/* ---- All of it ------------------------------------------------------------------------------- */
+
+/* @param reading  0 or 1. */
 static void read_counters(facts *f, int reading)
 {
-    facts_read_port_counters(f, reading);
-    facts_read_net_counters(f, reading);
+    for (size_t i = 0; i < f->net.count; i++) {
+        fact_interface *one = &f->net.interfaces[i];
+        one->errors[reading] = sysfs_number(0, NETS "/%s/statistics/rx_errors", f->root,
+                                            one->name) +
+                               sysfs_number(0, NETS "/%s/statistics/tx_errors", f->root, one->name);
+    }
+    for (size_t i = 0; i < f->port_count; i++)
+        for (size_t k = 0; k < FACTS_COUNTERS; k++)
+            f->ports[i].counters[reading][k] = sysfs_number(-1, "%s/%s", f->ports[i].folder,
+                                                            fact_counters[k]);
 }
 
 void facts_read(facts *f)
 {
-    f->container = facts_exists(f, "/.dockerenv") || facts_exists(f, "/run/.containerenv");
-    facts_line(f, f->kernel, sizeof f->kernel, "/proc/sys/kernel/osrelease");
-    facts_read_net(f);
-    facts_read_ports(f);
-    facts_read_pci(f);
+    f->container = sysfs_exists("%s/.dockerenv", f->root) ||
+                   sysfs_exists("%s/run/.containerenv", f->root);
+    sysfs_line(f->kernel, sizeof f->kernel, "%s/proc/sys/kernel/osrelease", f->root);
+    read_net(f);
+    sysfs_each(take_adapter, f, ADAPTERS, f->root);
+    sysfs_line(f->pci.driver, sizeof f->pci.driver, "%s/proc/driver/nvidia/version", f->root);
+    sysfs_each(take_gpu, f, "%s" BUS, f->root);
+    read_adapters(f);
     read_counters(f, 0);
     rdma_try_ports(f);
     if (f->seconds > 0)

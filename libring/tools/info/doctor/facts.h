@@ -20,7 +20,7 @@ enum {
 };
 
 typedef struct fact_interface {
-    char name[16], state[24], duplex[16];
+    char name[16], duplex[16];
     bool enabled, carrier, physical, loopback;
     long mtu, speed;     /* Mbit/s                                  */
     double errors[2];    /* received and sent, first and last reading */
@@ -47,12 +47,11 @@ enum { FACTS_COUNTERS = 12 };
 extern const char *const fact_counters[FACTS_COUNTERS]; /* "counters/symbol_error" ... */
 
 typedef struct fact_port {
-    char name[48], folder[96]; /* "mlx5_0:1", and where its files are */
+    char name[48], folder[1024]; /* "mlx5_0:1", and where its files are */
     char device[32], model[32], board[40], firmware[40], pci[16];
     int number;
     bool is_active, is_roce;
     char state[24], phys_state[32], link_layer[24], rate[48];
-    long sm_lid;
     const fact_interface *net; /* RoCE: of its GIDs; NULL: none */
     int mtu;                   /* that the interface's allows; 0: not known */
     int traffic_class;         /* that the device sets by itself, -1: not told */
@@ -100,8 +99,8 @@ typedef struct facts {
     fact_trial trials[FACTS_PORTS];
 } facts;
 
-/** Reads everything; sleeps f->seconds between two readings of the counters. root, seconds and pkey
- *  are set. */
+/** Reads everything; sleeps f->seconds between two readings of the counters, and tries the ports.
+ *  root, seconds and pkey are set, all else is 0. */
 void facts_read(facts *f);
 
 #endif

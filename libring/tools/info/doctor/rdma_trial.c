@@ -5,8 +5,8 @@
 
 #ifdef RING_HAVE_VERBS
 #include "adapter.h"
-#include "facts_files.h"
 #include "regions.h"
+#include "sysfs.h"
 #include "transport.h"
 
 #include <stdio.h>
@@ -217,16 +217,14 @@ static void try_port(fact_trial *out)
 void rdma_try_ports(facts *f)
 {
     const adapter_port *ports;
-    char folder[128];
     if (f->root[0] != '\0')
         return;
     const int count = adapter_ports(&ports);
     for (int i = 0; i < count && i < FACTS_PORTS; i++) {
         fact_trial *t = &f->trials[f->trial_count++];
         (void)text_format(t->port, sizeof t->port, "%s", ports[i].name);
-        (void)text_format(folder, sizeof folder, "/sys/class/infiniband/%s/device",
-                          ports[i].device->name);
-        t->rate = facts_exists(f, folder) ? ports[i].rate : 0;
+        if (sysfs_exists("/sys/class/infiniband/%s/device", ports[i].device->name))
+            t->rate = ports[i].rate;
         try_port(t);
     }
     if (count == 0)
