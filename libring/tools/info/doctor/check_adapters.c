@@ -56,10 +56,9 @@ static void check_link(checking *c)
                 strcmp(state, "Polling") == 0
                     ? "it hears nothing from the other end of the cable, which may be broken or off"
                     : "the physical link is not up");
-    check_mend(c,
-               "ethtool -m $(ls /sys/class/infiniband/%s/device/net | head -n 1)   # is a cable "
-               "seen? plug it again, or try another",
-               c->port->device);
+    check_mend(
+        c, "ethtool -m $(ls /sys/class/infiniband/%s/device/net | head -n 1)   # is a cable seen?",
+        c->port->device);
 }
 
 static void check_state(checking *c)
@@ -71,9 +70,7 @@ static void check_state(checking *c)
     }
     check_found(c, "%s", p->state);
     if (strcmp(p->state, "INIT") == 0 && !p->is_roce) {
-        check_fail(c,
-                   "no SM: the link is up, but no subnet manager in a switch or on a host has set "
-                   "up the network",
+        check_fail(c, "no SM: the link is up, but no subnet manager has set up the network",
                    "sudo apt install opensm && sudo systemctl start opensm   # on one host");
     } else if (strcmp(p->state, "ARMED") == 0) {
         check_warn(c, "the subnet manager has not finished with the port",
@@ -246,9 +243,9 @@ static void check_gid_devices(checking *c)
     if (lost < 0)
         return;
     check_found(c, "GID %d has no interface", lost);
-    check_judge(c, count == p->gid_count ? VERDICT_FAIL : VERDICT_WARN,
-                "its interface is gone or in another network namespace: queues that use it cannot "
-                "connect (ibv_modify_qp: Invalid argument)");
+    check_judge(
+        c, count == p->gid_count ? VERDICT_FAIL : VERDICT_WARN,
+        "gone, or in another namespace: no queue connects (ibv_modify_qp: Invalid argument)");
     check_mend(c,
                "sudo rdma system set netns shared   # or start the container with --network=host");
 }
@@ -291,8 +288,7 @@ static void judge_trial(checking *c, const fact_trial *t, int device)
                 t->slow_us, t->bytes_per_second / 1e9);
     if (t->bytes_per_second < 0.8 * t->rate) {
         check_judge(c, VERDICT_WARN,
-                    "less than 80 %% of the %.3g GB/s that the port is made for: its slot, the "
-                    "IOMMU, or memory of another NUMA node",
+                    "less than 80 %% of the %.3g GB/s it is made for: its slot, IOMMU or NUMA node",
                     t->rate / 1e9);
         check_mend(c,
                    "numactl --cpunodebind=netdev:$(ls /sys/class/infiniband/%.*s/device/net | "
@@ -300,8 +296,7 @@ static void judge_trial(checking *c, const fact_trial *t, int device)
                    device, t->port);
     } else if (t->rate > 0 && t->slow_us > 3 * t->median_us) {
         check_warn(c,
-                   "one of a hundred takes more than three times the median: the processor saves "
-                   "power, or does something else",
+                   "one of a hundred takes three times the median: the CPU saves power or is busy",
                    "sudo cpupower frequency-set -g performance");
     }
 }

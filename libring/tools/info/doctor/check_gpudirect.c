@@ -43,9 +43,7 @@ static void check_peer_memory(checking *c)
     sysfs_each(take_client, &loaded, "%s/sys/kernel/mm/memory_peers", c->f->root);
     check_found(c, "%s", loaded ? "nvidia-peermem" : open ? "dma-buf" : "none");
     if (!loaded && !open)
-        check_warn(c,
-                   "adapters cannot read the memory of GPUs: it goes through the host's memory, at "
-                   "a fraction of the speed",
+        check_warn(c, "GPU memory goes through the host's memory, at a fraction of the speed",
                    "sudo modprobe nvidia-peermem && echo nvidia-peermem | sudo tee "
                    "/etc/modules-load.d/nvidia-peermem.conf");
 }
@@ -62,8 +60,7 @@ static void judge_slot(checking *c, const fact_pci *d, bool is_gpu)
                 d->max_speed);
     if (d->width < d->max_width)
         check_judge(c, VERDICT_WARN,
-                    "x%ld instead of x%ld: the slot has fewer lanes, shares them, or contacts are "
-                    "dirty",
+                    "x%ld instead of x%ld: the slot has fewer or shared lanes, or is dirty",
                     d->width, d->max_width);
     else if (!is_gpu && d->speed < d->max_speed)
         check_judge(c, VERDICT_WARN,
@@ -71,9 +68,7 @@ static void judge_slot(checking *c, const fact_pci *d, bool is_gpu)
                     d->max_speed);
     else
         return;
-    check_mend(c,
-               "sudo lspci -vv -s %s | grep -E 'LnkCap|LnkSta'   # then another slot, or the "
-               "firmware's bifurcation",
+    check_mend(c, "sudo lspci -vv -s %s | grep -E 'LnkCap|LnkSta'   # then another slot",
                d->address);
 }
 
@@ -85,33 +80,25 @@ static void check_pcie(checking *c)
         judge_slot(c, &c->f->pci.adapters[i], false);
 }
 
-static pci_distance between(const fact_pci *a, const fact_pci *b)
-{
-    return pci_distance_between(&a->place, &b->place);
-}
-
-static const fact_pci *nearest(const facts_pci *p, const fact_pci *gpu)
-{
-    const fact_pci *best = &p->adapters[0];
-    for (size_t i = 1; i < p->adapter_count; i++)
-        if (between(gpu, &p->adapters[i]) < between(gpu, best))
-            best = &p->adapters[i];
-    return best;
-}
-
+/* To the nearest adapter. */
 static void check_distance(checking *c)
 {
-    for (size_t i = 0; i < c->f->pci.gpu_count && c->f->pci.adapter_count > 0; i++) {
-        const fact_pci *gpu = &c->f->pci.gpus[i], *adapter = nearest(&c->f->pci, gpu);
-        const pci_distance distance = between(gpu, adapter);
+    const facts_pci *p = &c->f->pci;
+    for (size_t i = 0; i < p->gpu_count && p->adapter_count > 0; i++) {
+        const fact_pci *gpu = &p->gpus[i], *nearest = NULL;
+        pci_distance least = PCI_SYS;
+        for (size_t k = 0; k < p->adapter_count; k++) {
+            const pci_distance here = pci_distance_between(&gpu->place, &p->adapters[k].place);
+            nearest = nearest == NULL || here < least ? &p->adapters[k] : nearest;
+            least = here < least ? here : least;
+        }
         c->subject = gpu->address;
-        check_found(c, "%s to %s", pci_distance_word(distance), adapter->address);
-        if (distance != PCI_SYS)
+        check_found(c, "%s to %s", pci_distance_word(least), nearest->address);
+        if (least != PCI_SYS)
             continue;
         check_judge(c, VERDICT_WARN,
-                    "between them lies the link of two sockets (NUMA nodes %d and %d), which "
-                    "GPUDirect crosses slowly",
-                    gpu->place.numa, adapter->place.numa);
+                    "between them is the link of two sockets (NUMA nodes %d and %d), which is slow",
+                    gpu->place.numa, nearest->place.numa);
         check_mend(c, "nvidia-smi topo -m   # then move the adapter to a slot of node %d",
                    gpu->place.numa);
     }
@@ -186,11 +173,9 @@ static void check_access_control(checking *c)
         return;
     if (b.redirects[0] != '\0') {
         check_found(c, "on at bridge %s", b.redirects);
-        check_warn(
-            c,
-            "access control sends what a GPU and an adapter exchange up to the processor and "
-            "back, at half the speed or less",
-            "sudo setpci -s %s ECAP_ACS+6.w=0000   # after each start of the host", b.redirects);
+        check_warn(c, "what they exchange goes up to the processor and back, at half the speed",
+                   "sudo setpci -s %s ECAP_ACS+6.w=0000   # after each start of the host",
+                   b.redirects);
     } else if (b.unknown > 0) {
         check_nothing(c, "can be read by root only: sudo ringinfo doctor");
     } else {
@@ -210,9 +195,7 @@ static void check_iommu(checking *c)
         return;
     check_found(c, translates ? "translates" : "off or passes through");
     if (translates)
-        check_warn(c,
-                   "what a GPU and an adapter exchange is translated page by page by the "
-                   "processor's IOMMU",
+        check_warn(c, "what GPUs and adapters exchange is translated page by page",
                    "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&iommu=pt /' /etc/default/grub && sudo "
                    "update-grub   # then restart the host");
 }

@@ -213,9 +213,7 @@ static void check_shm(checking *c)
     }
     check_found(c, "room for %.0f MiB", room / MIB);
     if (room < SHM_ENOUGH_MIB * MIB)
-        check_warn(c,
-                   "libring does without, but data loaders of PyTorch, NCCL and MPI fail or crash "
-                   "(SIGBUS) below 512 MiB",
+        check_warn(c, "libring does without, but data loaders, NCCL and MPI crash below 512 MiB",
                    c->f->container ? "docker run --shm-size=1g ..."
                                    : "sudo mount -o remount,size=1g /dev/shm");
 }
@@ -234,7 +232,7 @@ static void check_group_memory(checking *c)
     if (left >= LEFT_ENOUGH_MIB)
         return;
     check_judge(c, left < LEFT_FEW_MIB ? VERDICT_FAIL : VERDICT_WARN,
-                "buffers and what ranks send ahead must fit: processes that take more are killed");
+                "buffers must fit: processes that take more are killed");
     if (c->f->container)
         check_mend(c, "docker run --memory=8g ...");
     else
@@ -283,8 +281,7 @@ static void check_quota(checking *c)
     if (quota >= cpus)
         return;
     check_judge(c, VERDICT_WARN,
-                "less than the %d CPUs that ranks may run on: used up, all ranks stand still",
-                cpus);
+                "less than the %d CPUs that ranks may run on: used up, all stand still", cpus);
     if (c->f->container)
         check_mend(c, "docker run --cpus=%d ...", cpus);
     else
@@ -354,8 +351,7 @@ static void check_ranks(checking *c)
     check_found(c, "%d on this host", ranks);
     if (ranks <= cpus)
         return;
-    check_judge(c, VERDICT_WARN,
-                "more than the %d CPUs that they may run on: each step waits until all had a turn",
+    check_judge(c, VERDICT_WARN, "more than the %d CPUs that they may run on: they take turns",
                 cpus);
     check_mend(c, "ringrun -n %d PROGRAM", cpus);
 }

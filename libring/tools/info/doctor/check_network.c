@@ -9,7 +9,7 @@ enum { SPEED_LOW = 1000 };
 
 /* ---- Interfaces ------------------------------------------------------------------------------ */
 
-static void describe(checking *c, const fact_interface *i)
+static void judge_interface(checking *c, const fact_interface *i)
 {
     char speed[40] = "speed not told";
     if (i->speed > 0)
@@ -17,15 +17,8 @@ static void describe(checking *c, const fact_interface *i)
     check_found(c, "%s, %s%s%s, MTU %ld%s%s", i->carrier ? "up" : "down", speed,
                 i->duplex[0] != '\0' ? ", duplex " : "", i->duplex, i->mtu,
                 i->subnet_count > 0 ? ", " : "", i->subnet_count > 0 ? i->subnets[0] : "");
-}
-
-static void judge_interface(checking *c, const fact_interface *i)
-{
-    describe(c, i);
     if (!i->carrier)
-        check_warn(c,
-                   "it is switched on and has no carrier: the cable, its other end or the switch's "
-                   "port is off",
+        check_warn(c, "it is on and has no carrier: the cable or its other end is off",
                    "sudo ip link set %s down && sudo ip link set %s up   # else look at the cable",
                    i->name, i->name);
     else if (strcmp(i->duplex, "half") == 0)
@@ -130,8 +123,7 @@ static void check_hostname(checking *c)
     if (strncmp(n->own_address, "127.", 4) != 0 && strcmp(n->own_address, "::1") != 0)
         return;
     check_judge(c, VERDICT_WARN,
-                "the loopback: as MASTER_ADDR the name means another host on every host, and ranks "
-                "elsewhere cannot connect to it");
+                "the loopback: as MASTER_ADDR the name means another host on every host");
     mend_hostname(n, c);
 }
 

@@ -73,20 +73,25 @@ void check_mend(checking *c, const char *format, ...)
     va_end(args);
 }
 
+__attribute__((format(printf, 4, 0))) static void blame(checking *c, verdict v, const char *why,
+                                                        const char *format, va_list args)
+{
+    check_judge(c, v, "%s", why);
+    report_mend(c->r, format, args);
+}
+
 void check_warn(checking *c, const char *why, const char *format, ...)
 {
     va_list args;
-    check_judge(c, VERDICT_WARN, "%s", why);
     va_start(args, format);
-    report_mend(c->r, format, args);
+    blame(c, VERDICT_WARN, why, format, args);
     va_end(args);
 }
 
 void check_fail(checking *c, const char *why, const char *format, ...)
 {
     va_list args;
-    check_judge(c, VERDICT_FAIL, "%s", why);
     va_start(args, format);
-    report_mend(c->r, format, args);
+    blame(c, VERDICT_FAIL, why, format, args);
     va_end(args);
 }

@@ -23,8 +23,7 @@ static const subject subjects[] = {
      "sudo cmake --install build --prefix /usr/local && sudo ldconfig   # one version everywhere"},
     {"settings", EQUAL, VERDICT_WARN,
      "ranks that are set differently may refuse each other, or wait for the slower way",
-     "grep -rn 'RING_\\|NCCL_' ~/.bashrc ~/.profile /etc/environment /etc/profile.d   # there, and "
-     "make them alike"},
+     "grep -rn 'RING_\\|NCCL_' ~/.bashrc ~/.profile /etc/environment /etc/profile.d"},
     {"kernel", EQUAL, VERDICT_WARN, "unlike kernels are seldom a reason, but the first to rule out",
      "sudo apt update && sudo apt full-upgrade   # then restart the host"},
     {"glibc", EQUAL, VERDICT_WARN,
@@ -33,10 +32,8 @@ static const subject subjects[] = {
     {"nvidia_driver", EQUAL, VERDICT_WARN, "GPUs of one job should run by one driver",
      "sudo apt install --only-upgrade nvidia-driver   # then restart the host"},
     {"mtu", EQUAL, VERDICT_WARN,
-     "what the larger one sends in full packets may be dropped: short messages pass, long ones "
-     "hang",
-     "sudo ip link set INTERFACE mtu 1500   # the same everywhere; more if the switch lets it "
-     "pass"},
+     "full packets of the larger one may be dropped: short messages pass, long ones hang",
+     "sudo ip link set INTERFACE mtu 1500   # the same everywhere"},
     {"speed", EQUAL, VERDICT_WARN, "the slowest link (Mbit/s) sets the pace for all",
      "sudo ethtool -s INTERFACE autoneg on   # on the slower host; else another cable"},
     {"networks", COMMON_WORD, VERDICT_WARN,
@@ -44,11 +41,10 @@ static const subject subjects[] = {
      "export RING_SOCKET_IFNAME=eth1   # an interface of a network that all hosts are in"},
     {"link_layers", COMMON_WORD, VERDICT_FAIL,
      "adapters of InfiniBand and of Ethernet (RoCE) cannot talk to each other",
-     "export RING_TRANSPORT=shm,tcp   # or set the ports alike: sudo mstconfig -d ADDRESS set "
+     "export RING_TRANSPORT=shm,tcp   # or: sudo mstconfig -d ADDRESS set "
      "LINK_TYPE_P1=2"},
     {"gid_types", COMMON_WORD, VERDICT_FAIL, "no version of RoCE in common",
-     "echo 'options mlx4_core roce_mode=2' | sudo tee /etc/modprobe.d/roce.conf   # where v2 is "
-     "missing; then restart the host"},
+     "echo 'options mlx4_core roce_mode=2' | sudo tee /etc/modprobe.d/roce.conf   # then restart"},
     {"subnet_prefixes", COMMON_WORD, VERDICT_FAIL,
      "unlike InfiniBand subnets: without a router nothing gets from one to the other",
      "sudo sed -i 's/^subnet_prefix .*/subnet_prefix 0xfe80000000000000/' /etc/opensm/opensm.conf "
@@ -163,10 +159,8 @@ static void judge_clock(const doctor_host *h, report *r)
     check_found(&c, "within %.3g s of this host's", fmax(fabs(least), fabs(most)));
     if (fabs(off) < 1)
         return;
-    check_judge(&c, VERDICT_WARN,
-                "%.3g s %s: logs cannot be put side by side, and files seem older or newer than "
-                "they are",
-                fabs(off), off > 0 ? "ahead" : "behind");
+    check_judge(&c, VERDICT_WARN, "%.3g s %s: logs cannot be put side by side", fabs(off),
+                off > 0 ? "ahead" : "behind");
     check_mend(&c, "ssh %s sudo timedatectl set-ntp true", h->name);
 }
 
@@ -197,10 +191,6 @@ void compare_counters(const doctor_host *h, const cJSON *after, report *r)
     }
     check_found(&c, "%s", used > 0 ? risen : "none has risen during the test");
     if (used > 0)
-        check_warn(&c,
-                   "packets were damaged, lost or late while the hosts were tested: a cable, a "
-                   "port, or a switch that is full",
-                   "ssh %s ringinfo doctor --seconds 10   # does it go on? then another cable or "
-                   "port",
-                   h->name);
+        check_warn(&c, "packets were damaged, lost or late while the hosts were tested",
+                   "ssh %s ringinfo doctor --seconds 10   # does it go on?", h->name);
 }

@@ -94,14 +94,6 @@ static void take_answer(doctor_host *h, const run *asked, report *r)
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
-static void test_pairs(const doctor_wishes *w, const doctor_host *hosts, size_t count, report *r)
-{
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = i + 1; k < count; k++)
-            if (hosts[i].told != NULL && hosts[k].told != NULL)
-                pair_test(w, &hosts[i], &hosts[k], r);
-}
-
 /* Those that have answered before. */
 static void ask_again(const doctor_wishes *w, const doctor_host *hosts, size_t count, report *r)
 {
@@ -141,7 +133,10 @@ static int examine(const doctor_wishes *w, doctor_host *hosts, size_t count)
         take_answer(&hosts[i], &runs[i], &r);
     runs_free(runs, count);
     compare_hosts(hosts, count, &r);
-    test_pairs(w, hosts, count, &r);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = i + 1; k < count; k++)
+            if (hosts[i].told != NULL && hosts[k].told != NULL)
+                pair_test(w, &hosts[i], &hosts[k], &r);
     ask_again(w, hosts, count, &r);
     if (w->json)
         show_json_tree(to_json(hosts, count, &r));

@@ -10,6 +10,7 @@
 
 #include <arpa/inet.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,33 +81,23 @@ static const topo_interface *owner_of(const topo_net *net, const char *address)
     return NULL;
 }
 
-static bool address_text(const struct sockaddr_storage *a, char out[64])
-{
-    const struct sockaddr_in *v4 = (const void *)a;
-    const struct sockaddr_in6 *v6 = (const void *)a;
-    const void *bytes = a->ss_family == AF_INET ? (const void *)&v4->sin_addr : &v6->sin6_addr;
-    return inet_ntop(a->ss_family, bytes, out, 64) != NULL;
-}
-
 /* As ranks choose it; below a root nobody can ask the system, and the default route's is taken. */
-static void choose(facts *f)
+static void choose(facts_net *n)
 {
     topo_net net;
-    settings s;
-    struct sockaddr_storage address;
-    char *text = f->net.address;
-    if (settings_read(&s) == RING_OK)
-        text_format(f->net.wish, sizeof f->net.wish, "%s", s.interface);
-    if (*f->root != '\0' || topo_net_read(&net) != RING_OK)
+    struct sockaddr_storage at;
+    const topo_interface *owner = NULL;
+    const char *list = n->wish[0] != '\0' ? n->wish : INTERFACES_FOR_OTHERS;
+    if (topo_net_read(&net) != RING_OK)
         return;
-    f->net.chosen[0] = '\0';
-    const char *list = f->net.wish[0] != '\0' ? f->net.wish : INTERFACES_FOR_OTHERS;
-    const bool found = interface_choose(list, &address) && address_text(&address, text);
-    const topo_interface *owner = found ? owner_of(&net, text) : NULL;
-    if (owner != NULL && (!owner->loopback || f->net.wish[0] != '\0'))
-        snprintf(f->net.chosen, sizeof f->net.chosen, "%s", owner->name);
-    else
-        text[0] = '\0';
+    if (interface_choose(list, &at) &&
+        getnameinfo((const struct sockaddr *)&at, sizeof at, n->address, sizeof n->address, NULL, 0,
+                    NI_NUMERICHOST) == 0)
+        owner = owner_of(&net, n->address);
+    const bool good = owner != NULL && (!owner->loopback || n->wish[0] != '\0');
+    snprintf(n->chosen, sizeof n->chosen, "%s", good ? owner->name : "");
+    if (!good)
+        n->address[0] = '\0';
     topo_net_free(&net);
 }
 
@@ -129,7 +120,8 @@ static void read_net(facts *f)
     sysfs_line(n->hostname, sizeof n->hostname, "%s/proc/sys/kernel/hostname", f->root);
     sysfs_each(take_interface, f, NETS, f->root);
     sysfs_find(take_route, n, "%s/proc/net/route", f->root);
-    choose(f);
+    if (f->root[0] == '\0')
+        choose(n);
     sysfs_find(names_host, n, "%s/etc/hosts", f->root);
 }
 
@@ -204,29 +196,12 @@ static int fitting_mtu(long interface_mtu)
     return mtu;
 }
 
-/* The setting is known by NCCL's name for it. @return -1 if it is not set. */
-static int class_set(void)
-{
-    int value = -1;
-    size_t count;
-    settings_row *rows = settings_rows(&count);
-    const char *text = getenv("NCCL_IB_TC");
-    for (size_t i = 0; rows != NULL && i < count; i++)
-        if (rows[i].nccl != NULL && strcmp(rows[i].nccl, "NCCL_IB_TC") == 0)
-            text = rows[i].value;
-    if (text != NULL && *text != '\0')
-        value = (int)strtol(text, NULL, 10);
-    free(rows);
-    return value;
-}
-
 /* "Global tclass=106", of Mellanox's drivers. */
-static void read_traffic_class(const char *folder, fact_port *p)
+static void read_traffic_class(const char *folder, int set, fact_port *p)
 {
     char line[64];
     sysfs_line(line, sizeof line, "%s/tc/%d/traffic_class", folder, p->number);
     const char *value = strstr(line, "tclass=");
-    const int set = class_set();
     p->traffic_class = value != NULL ? (int)strtol(value + 7, NULL, 10) : -1;
     p->sent_class = set > 0 ? set : p->traffic_class > 0 ? p->traffic_class : 0;
 }
@@ -248,7 +223,7 @@ static void read_port(const facts *f, const char *folder, fact_port *p)
     sysfs_line(p->model, sizeof p->model, "%s/hca_type", folder);
     sysfs_line(p->board, sizeof p->board, "%s/board_id", folder);
     sysfs_line(p->firmware, sizeof p->firmware, "%s/fw_ver", folder);
-    read_traffic_class(folder, p);
+    read_traffic_class(folder, f->set_class, p);
     read_address(folder, p);
     read_word(p, "state", p->state, sizeof p->state);
     read_word(p, "phys_state", p->phys_state, sizeof p->phys_state);
@@ -348,6 +323,11 @@ static void read_counters(facts *f, int reading)
 
 void facts_read(facts *f)
 {
+    settings s;
+    if (settings_read(&s) == RING_OK) {
+        text_format(f->net.wish, sizeof f->net.wish, "%s", s.interface);
+        f->set_class = s.ib_tc;
+    }
     f->container = sysfs_exists("%s/.dockerenv", f->root) ||
                    sysfs_exists("%s/run/.containerenv", f->root);
     sysfs_line(f->kernel, sizeof f->kernel, "%s/proc/sys/kernel/osrelease", f->root);

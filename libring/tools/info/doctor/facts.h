@@ -88,6 +88,7 @@ typedef struct facts {
     const char *root; /* "": this machine */
     double seconds;   /* between the two readings of the counters; 0: read once */
     unsigned pkey;    /* partition that jobs shall use */
+    int set_class;    /* RING_IB_TC; 0: not set */
     bool container;   /* of Docker or Podman */
     char kernel[80];
     facts_net net;

@@ -161,11 +161,8 @@ static void judge_time(checking *c, double round_trip_us)
     check_found(c, "%.3g %s there and back", is_long ? round_trip_us / 1000 : round_trip_us,
                 is_long ? "ms" : "us");
     if (round_trip_us > 1000)
-        check_warn(c,
-                   "more than 1 ms: a tunnel, a slow router or another building is between, or the "
-                   "hosts are busy",
-                   "export RING_SOCKET_IFNAME=eth1   # an interface of the fast network; ringinfo "
-                   "lists them");
+        check_warn(c, "more than 1 ms: a tunnel or a slow router is between, or the hosts are busy",
+                   "export RING_SOCKET_IFNAME=eth1   # an interface of the fast network");
 }
 
 static void judge_speed(checking *c, double gbits, double link)
@@ -175,11 +172,8 @@ static void judge_speed(checking *c, double gbits, double link)
         snprintf(text, sizeof text, " of a link of %.4g Gbit/s", link);
     check_found(c, "%.3g Gbit/s each way%s", gbits, text);
     if (gbits < link / 2)
-        check_warn(c,
-                   "less than half of what the link carries: other traffic, a small MTU, or one "
-                   "connection is not enough",
-                   "export RING_CHANNELS=4   # several connections; else look for other traffic: "
-                   "sar -n DEV 1 5");
+        check_warn(c, "less than half of what the link carries: other traffic, or a small MTU",
+                   "export RING_CHANNELS=4   # or is there other traffic? sar -n DEV 1 5");
 }
 
 /* Adapters do nothing else, so less is asked of a network that only has TCP. */
@@ -189,29 +183,24 @@ static void judge_rdma_speed(checking *c, double gbits, double rate)
     if (gbits >= 0.8 * rate)
         return;
     check_judge(c, VERDICT_WARN,
-                "less than 80 %% of the %.4g Gbit/s of the slower port: a switch between them, "
-                "congestion, a slot, or the IOMMU",
+                "less than 80 %% of the %.4g Gbit/s of the slower port: a switch, slot or IOMMU",
                 rate);
     check_mend(c, "iblinkinfo   # of infiniband-diags; for RoCE: ethtool -S INTERFACE | grep -E "
                   "'pause|discard|ecn'");
 }
 
 /* A job of a second the other way, by the speed that was seen. */
-static job long_job(const job *before, double us)
+static job long_job(job j, double us)
 {
     enum { CALL_US = 20000, JOB_US = 1000000 };
+    const char *first = j.first;
     const double wanted = exp2(floor(log2(MEDIUM / us * CALL_US)));
     const double most = fmin(fmax(wanted, MEDIUM), LONGEST);
-    const double calls = JOB_US / (us * most / MEDIUM);
-    return (job){before->second,   before->first,
-                 (size_t)most,     (int)fmin(fmax(calls, 3), MOST_CALLS),
-                 before->patience, before->transport};
-}
-
-/* Twice what the slower host took to answer, for ssh is at work again. */
-static int patience_for(const doctor_host *a, const doctor_host *b)
-{
-    return MEETING_TIME + (int)ceil(2 * fmax(a->done - a->began, b->done - b->began));
+    j.first = j.second;
+    j.second = first;
+    j.most = (size_t)most;
+    j.calls = (int)fmin(fmax(JOB_US / (us * most / MEDIUM), 3), MOST_CALLS);
+    return j;
 }
 
 /* Both ways, on one kind of transport. */
@@ -226,9 +215,11 @@ typedef struct pair {
 static bool run_both_ways(pair *p, const char *transport)
 {
     timing there, back;
-    const job first = {p->a->name, p->b->name, MEDIUM, 0, patience_for(p->a, p->b), transport};
+    const double slower = fmax(p->a->done - p->a->began, p->b->done - p->b->began);
+    const int patience = MEETING_TIME + (int)ceil(2 * slower); /* ssh is at work again */
+    const job first = {p->a->name, p->b->name, MEDIUM, 0, patience, transport};
     const bool to_a = run_job(p->w, &first, &there, p->r);
-    const job second = long_job(&first, to_a ? there.long_us : 1e4);
+    const job second = long_job(first, to_a ? there.long_us : 1e4);
     const bool to_b = run_job(p->w, &second, &back, p->r);
     p->round_trip_us = 2 * there.short_us;
     p->gbits = back.most * 8e-3 / back.long_us;

@@ -49,27 +49,27 @@ static ring_status open_both(trial *t, const char *port)
     return status;
 }
 
-/* Moves both ends. @return RING_IN_PROGRESS while one is opening. */
-static ring_status move(const trial *t)
+/* What an end cannot do yet, it can after both were moved. @param[out] opens  one is opening. */
+static ring_status move(const trial *t, bool *opens)
 {
     if (clock_now() > t->give_up)
         return fail(RING_ERR_TIMEOUT, "nothing came within %g s", patience);
-    const ring_status a = t->t->progress(t->a), b = t->t->progress(t->b);
-    return a != RING_OK && a != RING_IN_PROGRESS ? a : b != RING_OK ? b : a;
-}
-
-/* What an end cannot do yet, it can after both were moved. */
-static ring_status wait_once(const trial *t)
-{
-    const ring_status status = move(t);
-    return status == RING_IN_PROGRESS ? RING_OK : status;
+    transport_link *const ends[] = {t->a, t->b};
+    *opens = false;
+    for (size_t i = 0; i < 2; i++) {
+        const ring_status status = t->t->progress(ends[i]);
+        *opens |= status == RING_IN_PROGRESS;
+        RING_TRY(status == RING_IN_PROGRESS ? RING_OK : status);
+    }
+    return RING_OK;
 }
 
 static ring_status give(const trial *t, transport_link *from, const transport_frame *frame)
 {
+    bool opens;
     ring_status status;
     while ((status = t->t->send(from, frame, NULL, true)) == RING_IN_PROGRESS)
-        RING_TRY(wait_once(t));
+        RING_TRY(move(t, &opens));
     return status;
 }
 
@@ -78,9 +78,10 @@ static ring_status take(const trial *t, transport_link *at, transport_frame *fra
 {
     const transport_frame *here;
     const void *payload;
+    bool opens;
     ring_status status;
     while ((status = t->t->peek(at, &here, &payload)) == RING_IN_PROGRESS)
-        RING_TRY(wait_once(t));
+        RING_TRY(move(t, &opens));
     RING_TRY(status);
     *frame = *here;
     t->t->consume(at);
@@ -143,10 +144,11 @@ static ring_status put(const trial *t, uint64_t n, uint64_t ref)
 {
     transport_frame frame = {.flags = FRAME_LONG | FRAME_STORED, .message = t->a->frames_sent};
     const size_t offset = n % PUTS * PUT;
+    bool opens;
     ring_status status;
     frame.ext.bytes = PUT;
     while ((status = t->t->put(t->a, &frame, t->from + offset, ref + offset)) == RING_IN_PROGRESS)
-        RING_TRY(wait_once(t));
+        RING_TRY(move(t, &opens));
     return status;
 }
 
@@ -176,11 +178,9 @@ static ring_status measure_speed(const trial *t, fact_trial *out)
 
 static ring_status measure(trial *t, fact_trial *out)
 {
-    ring_status status;
     RING_TRY(open_both(t, out->port));
-    while ((status = move(t)) == RING_IN_PROGRESS)
-        continue;
-    RING_TRY(status);
+    for (bool opens = true; opens;)
+        RING_TRY(move(t, &opens));
     t->give_up = clock_now() + patience;
     RING_TRY(measure_time(t, out));
     return measure_speed(t, out);

@@ -90,18 +90,13 @@ static void start(run *r, int null)
     dprintf(r->fds[1], "%s", why);
 }
 
-static bool says_too_much(const run *r)
-{
-    struct stat file;
-    return fstat(r->fds[0], &file) == 0 && file.st_size > OUTPUT_MAX;
-}
-
 /* @return true while it runs; who is late is killed. */
 static bool is_running(run *r, bool is_late)
 {
+    struct stat file;
     if (r->pid <= 0)
         return false;
-    if (is_late || says_too_much(r))
+    if (is_late || (fstat(r->fds[0], &file) == 0 && file.st_size > OUTPUT_MAX))
         kill(-r->pid, SIGKILL);
     const int status = spawn_reap(r->pid);
     if (status < 0)
