@@ -60,7 +60,7 @@ void region_watch(region_watcher *watcher)
         continue;
 }
 
-/* Who finds nothing left to tell of, having it, knows that all has been told. */
+/* Held while ends are told: a thread that has it and finds no end left knows that all are told. */
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
 
 static bool next_to_tell(uint64_t *ref, size_t *bytes)

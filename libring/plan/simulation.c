@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the ranks of a simulation hold, and what is said of a wrong step. */
+ * The symbols that the ranks of a simulation hold, and the texts about wrong steps. */
 #include "simulation.h"
 
 #include "array.h"

@@ -51,7 +51,7 @@ void sim_close(simulation *s);
  *  SCRATCH are. */
 int32_t sim_place(const simulation *s, int rank, plan_buffer buffer, int chunk);
 int32_t sim_places(const simulation *s);
-/** What it holds: a symbol, or SYMBOL_NONE. */
+/** The symbol that it holds, or SYMBOL_NONE. */
 int32_t sim_held(const simulation *s, int rank, plan_buffer buffer, int chunk);
 /** @return true if the collective gives this rank that chunk of that buffer. */
 bool sim_has(const plan *p, plan_buffer buffer, int chunk);
@@ -61,7 +61,7 @@ ring_status sim_offence(const simulation *s, int rank, const char *format, ...) 
 /** Fails without naming a step. */
 ring_status sim_wrong(const simulation *s, const char *format, ...) RING_PRINTF(2, 3);
 
-/** What a rank last made or got of a chunk. */
+/** Keeps the symbol that a rank last made or got of a chunk. */
 void sim_note_latest(simulation *s, int rank, int chunk, int32_t id);
 /** Makes room for @p more symbols in messages. */
 ring_status sim_carry(simulation *s, int32_t more);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- What is wrong -------------------------------------------------------------------------- */
+/* ---- Refusals ------------------------------------------------------------------------------- */
 
 static const char *program_name = "";
 static bool is_quiet;
@@ -41,7 +41,7 @@ void args_refuse(const args_given *given, const char *format, ...)
     wrong(apart ? word[-1] : *word, !apart ? "" : *given->text ? given->text : "''", format, args);
 }
 
-/* ---- What every program has ----------------------------------------------------------------- */
+/* ---- Options of all programs ---------------------------------------------------------------- */
 
 static void show_help(const args_given *given)
 {

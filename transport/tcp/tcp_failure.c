@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What ended a link, told to all that use it. */
+ * The failure that ended a link, kept for all that use it. */
 #include "tcp_failure.h"
 
 ring_status tcp_break(tcp_link *l, ring_status status)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a link is told by whoever finds it out: no message leaves here. */
+ * Ends, debts and arrivals of a link, noted where they are found out; no message leaves here. */
 #include "ucx_link.h"
 
 #include <stdarg.h>

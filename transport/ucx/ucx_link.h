@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ucx_link: what a link is told by whoever finds it out: no message leaves here. */
+ * ucx_link: ends, debts and arrivals of a link, noted where they are found out. */
 #ifndef RING_UCX_LINK_H
 #define RING_UCX_LINK_H
 

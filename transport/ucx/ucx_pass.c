@@ -16,7 +16,7 @@ static const double first_look = 2e-3, last_look = 50e-3;
 /** Seconds for a peer to be done with memory that was lent to it, and for UCX to give it up. */
 static const double patience = 1.0, force_patience = 4.0;
 
-/* ---- What came ------------------------------------------------------------------------------- */
+/* ---- Answers --------------------------------------------------------------------------------- */
 
 static void serve(ucx_link *l, const ucx_label *wanted)
 {
@@ -59,7 +59,7 @@ static bool is_patient(const ucx_link *l)
     return l->owes && hub.passes - l->owed_since < OWED_PASSES;
 }
 
-/* What came asks for answers, which UCP does not take while it hands over what came.
+/* Messages ask for answers, which UCP does not take while it hands messages over.
  * @return true if the link's word can wait for a later pass. */
 static bool serve_link(ucx_link *l, bool patient)
 {
@@ -151,7 +151,7 @@ void ucx_settle(void)
     pass(false);
 }
 
-/* ---- What goes on while nobody calls --------------------------------------------------------- */
+/* ---- Moving without a caller ----------------------------------------------------------------- */
 
 static bool is_unfinished(void)
 {
@@ -174,7 +174,7 @@ static void wait_for_look(double seconds)
     (void)pthread_cond_timedwait(&hub.unfinished, &hub.lock, &until);
 }
 
-/* Whoever has sent may go on computing, with the end of a frame still in UCX's hands. */
+/* A sender may go on computing, with the end of a frame still in UCX's hands. */
 static void *move(void *unused)
 {
     double pause = first_look;

@@ -17,7 +17,8 @@ ring_status ucx_break(ucx_link *l, ring_status status, const char *why)
     return verdict(l);
 }
 
-/* What came before the end is taken first; and who waits sees once more what was told. */
+/* Frames that came before the end are taken first; a caller that waits sees once more what was
+ * told. */
 ring_status ucx_state(ucx_link *l)
 {
     if (l->state == RING_IN_PROGRESS)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a link has its adapter do: posting, ends, the peer's words and this end's, and the change to
- * the other rail. */
+ * Requests to the adapter: posting, ends, and the change to the other rail. */
 #include "verbs.h"
 
 #include "slot_format.h"

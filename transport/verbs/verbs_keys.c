@@ -40,7 +40,7 @@ static void move_keys(verbs_keys *keys, size_t to, size_t from)
     keys->count = keys->count - from + to;
 }
 
-/* What overlaps a new one is gone. */
+/* Keys that overlap a new one are of memory that is gone. */
 static void drop_overlaps(verbs_keys *keys, const verbs_key *with)
 {
     size_t first = keys_until(keys, with->ref), behind = first;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What runs here, and how ranks would be set. */
+ * Versions and leftovers of this host, and how ranks would be set. */
 #include "check_software.h"
 
 #include "secret.h"

@@ -123,7 +123,7 @@ static void mend(const compared *all, checking *c)
                    at + strlen(word));
 }
 
-/* What only one host has is no difference. */
+/* A value that only one host has is no difference. */
 static void compare_subject(const compared *all, report *r)
 {
     char text[480] = "";

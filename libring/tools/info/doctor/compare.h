@@ -7,7 +7,7 @@
 
 #include <cjson/cJSON.h>
 
-/** What is known of a host. */
+/** A host, and its answer. */
 typedef struct doctor_host {
     const char *name;
     cJSON *told;        /* its `ringinfo doctor --json`; NULL: it did not answer    */

@@ -48,7 +48,7 @@ static void ask_all(const doctor_wishes *w, const doctor_host *hosts, run *runs,
     runs_all(runs, count, ANSWER_TIME);
 }
 
-/* ---- What each host says --------------------------------------------------------------------- */
+/* ---- Answers --------------------------------------------------------------------------------- */
 
 static const char *text_of(const cJSON *o, const char *name)
 {

@@ -34,7 +34,8 @@ bool words_have(const char *list, const char *word, size_t length)
     return false;
 }
 
-/* ---- What should be the same on all hosts ---------------------------------------------------- */
+/* ---- Values that should be the same on all hosts ----------------------------------------------
+ */
 
 /* Adds a word to a list, once; blanks within it become '_'. */
 RING_PRINTF(3, 4)

@@ -49,7 +49,7 @@ static ring_status open_both(trial *t, const char *port)
     return status;
 }
 
-/* What an end cannot do yet, it can after both were moved. @param[out] opens  one is opening. */
+/* An end can do after both were moved what it refused before. @param[out] opens  one is opening. */
 static ring_status move(const trial *t, bool *opens)
 {
     if (clock_now() > t->give_up)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What they print goes to files without a name, so that nobody need read it while they run. */
+ * Output goes to files without a name, which are read when the commands have ended. */
 #include "runs.h"
 
 #include "spawn.h"
@@ -115,7 +115,7 @@ static bool are_running(run *runs, size_t count, bool is_late)
     return some;
 }
 
-/* What is beyond OUTPUT_MAX is left out. */
+/* At most OUTPUT_MAX bytes. */
 static char *read_all(int *fd)
 {
     struct stat file = {.st_size = 0};
