@@ -22,13 +22,18 @@ static bool may_run(const char *path)
     return false;
 }
 
+bool spawn_own_path(char *out, size_t size)
+{
+    const ssize_t length = readlink("/proc/self/exe", out, size - 1);
+    out[length > 0 ? length : 0] = '\0';
+    return length > 0;
+}
+
 static bool beside_us(const char *name, char *out, size_t size)
 {
     char self[4096];
-    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length <= 0)
+    if (!spawn_own_path(self, sizeof self))
         return false;
-    self[length] = '\0';
     *strrchr(self, '/') = '\0';
     return text_format(out, size, "%s/%s", self, name) && may_run(out);
 }

@@ -3,6 +3,7 @@
 #include "setup.h"
 
 #include "env_file.h"
+#include "spawn.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,11 +155,9 @@ static ring_status find_ourselves(const options *o, setup *s)
         return text_format(s->ringrun, sizeof s->ringrun, "%s", o->remote_ringrun)
                    ? RING_OK
                    : fail(RING_ERR_CONFIG, "--remote-ringrun: the path is too long");
-    const ssize_t length = readlink("/proc/self/exe", s->ringrun, sizeof s->ringrun - 1);
-    if (length <= 0)
-        return fail(RING_ERR_SYSTEM, "finding the path of ringrun (/proc/self/exe): %m");
-    s->ringrun[length] = '\0';
-    return RING_OK;
+    return spawn_own_path(s->ringrun, sizeof s->ringrun)
+               ? RING_OK
+               : fail(RING_ERR_SYSTEM, "finding the path of ringrun (/proc/self/exe): %m");
 }
 
 static ring_status fill_job(const options *o, setup *s)

@@ -3,9 +3,7 @@
  * a few bytes can expand to is bounded before it is expanded. */
 #include "hosts.h"
 
-#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { WORD_MAX = 255 };
@@ -18,6 +16,15 @@ static ring_status bad_list(const char *text)
 /* Expands the first bracket of prefix+rest; names without one are added. */
 static ring_status expand(host_list *list, const char *prefix, const char *rest, size_t length,
                           const char *whole);
+
+/* Two entries for one node would be two hosts to the ranks. */
+static ring_status add_once(host_list *list, const char *name, const char *whole)
+{
+    if (hosts_find(list, name, strlen(name)) != NULL)
+        return fail(RING_ERR_CONFIG, "the Slurm node list '%.200s' names node '%.80s' twice", whole,
+                    name);
+    return hosts_add(list, name, strlen(name), 1) != NULL ? RING_OK : RING_ERR_CONFIG;
+}
 
 /* One "01-04" or "7" of a bracket: prefix, number with the width it was written in, tail. */
 static ring_status expand_range(host_list *list, const char *prefix, const char **at,
@@ -54,7 +61,7 @@ static ring_status expand(host_list *list, const char *prefix, const char *rest,
     if (plain > WORD_MAX || !text_format(name, sizeof name, "%s%.*s", prefix, (int)plain, rest))
         return bad_list(whole);
     if (open == NULL)
-        return hosts_add(list, name, strlen(name), 1) != NULL ? RING_OK : RING_ERR_CONFIG;
+        return add_once(list, name, whole);
     const char *close = memchr(open, ']', length - plain);
     if (close == NULL)
         return bad_list(whole);
@@ -116,28 +123,6 @@ static ring_status assign_tasks(host_list *list, const char *text)
     return times == 0 && *at == '\0' ? RING_OK : tasks_do_not_fit(list, text);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Two entries for one node would be two hosts to the ranks. */
-static ring_status check_once(const host_list *list, const char *whole)
-{
-    const char **names = memory_grow(NULL, list->count, sizeof *names);
-    const char *twice = NULL;
-    for (size_t i = 0; i < list->count; i++)
-        names[i] = list->items[i].name;
-    qsort(names, list->count, sizeof *names, by_name);
-    for (size_t i = 1; i < list->count && twice == NULL; i++)
-        twice = strcmp(names[i - 1], names[i]) == 0 ? names[i] : NULL;
-    free(names);
-    return twice == NULL
-               ? RING_OK
-               : fail(RING_ERR_CONFIG, "the Slurm node list '%.200s' names node '%.80s' twice",
-                      whole, twice);
-}
-
 ring_status hosts_parse_slurm(const char *nodes, const char *tasks, host_list *list)
 {
     for (const char *word = nodes;; word++) {
@@ -149,6 +134,5 @@ ring_status hosts_parse_slurm(const char *nodes, const char *tasks, host_list *l
         if (*word == '\0')
             break;
     }
-    RING_TRY(check_once(list, nodes));
     return tasks != NULL && *tasks != '\0' ? assign_tasks(list, tasks) : RING_OK;
 }

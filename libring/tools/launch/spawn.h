@@ -36,6 +36,8 @@ void spawn_reap_orphans(void);
 /** Kills and collects whatever children are left, known or not, but those that came with exec. */
 void spawn_sweep(void);
 
+/** The path of this program. @return false, with errno, if the system does not tell. */
+bool spawn_own_path(char *out, size_t size);
 /** Finds a program: a path as it is; a bare name in PATH, then beside this program.
  *  @return false with errno if there is none that may be run. */
 bool spawn_find(const char *name, char *out, size_t size);

@@ -226,30 +226,24 @@ static bool run_both_ways(pair *p, const char *transport)
     return to_a && to_b;
 }
 
-/* A check whose row is named for the pair. */
-static checking check_of_pair(const pair *p, char subject[560], const char *what)
-{
-    snprintf(subject, 560, "%s - %s %s", p->a->name, p->b->name, what);
-    return (checking){.r = p->r, .section = SECTION, .name = subject};
-}
-
 void pair_test(const doctor_wishes *w, const doctor_host *a, const doctor_host *b, report *r)
 {
-    char name[560];
+    char names[560];
     pair p = {.w = w, .a = a, .b = b, .r = r};
+    checking c = {.r = r, .section = SECTION, .name = "reach", .subject = names};
     const double rate = fmin(rdma_speed(a), rdma_speed(b));
+    snprintf(names, sizeof names, "%s - %s", a->name, b->name);
     if (!run_both_ways(&p, "tcp"))
         return;
-    checking c = check_of_pair(&p, name, "reach");
     check_found(&c, "a rank on either host joins one on the other");
-    c = check_of_pair(&p, name, "time");
+    c.name = "time";
     judge_time(&c, p.round_trip_us);
-    c = check_of_pair(&p, name, "speed");
+    c.name = "speed";
     judge_speed(&c, p.gbits, fmin(link_speed(a), link_speed(b)));
     if (rate < 0 || !run_both_ways(&p, "verbs"))
         return;
-    c = check_of_pair(&p, name, "rdma time");
+    c.name = "rdma time";
     check_found(&c, "%.3g us there and back", p.round_trip_us);
-    c = check_of_pair(&p, name, "rdma speed");
+    c.name = "rdma speed";
     judge_rdma_speed(&c, p.gbits, rate);
 }

@@ -28,14 +28,13 @@ static double wall_clock(void)
 
 /* ---- Command lines --------------------------------------------------------------------------- */
 
-/* The folder of this program, with its '/'. */
-static void own_folder(char out[4096])
+/* One of libring's programs beside this one. */
+static void add_neighbour(run *r, const char *name)
 {
-    const ssize_t length = readlink("/proc/self/exe", out, 4095);
-    out[length > 0 ? length : 0] = '\0';
-    char *last = strrchr(out, '/');
-    if (last != NULL)
-        last[1] = '\0';
+    char self[4096] = "";
+    (void)spawn_own_path(self, sizeof self);
+    const char *slash = strrchr(self, '/');
+    texts_add(&r->command, "%.*s%s", slash != NULL ? (int)(slash + 1 - self) : 0, self, name);
 }
 
 const char *runs_host(const char *name, char out[280])
@@ -46,10 +45,8 @@ const char *runs_host(const char *name, char out[280])
 
 void runs_begin(run *r, const doctor_wishes *w, const char *hosts)
 {
-    char folder[4096];
     *r = (run){.fds = {-1, -1}};
-    own_folder(folder);
-    texts_add(&r->command, "%sringrun", folder);
+    add_neighbour(r, "ringrun");
     texts_add(&r->command, "-H");
     texts_add(&r->command, "%s", hosts);
     texts_add(&r->command, "--bind-to=none");
@@ -62,10 +59,10 @@ void runs_begin(run *r, const doctor_wishes *w, const char *hosts)
 /* Where ringrun is elsewhere, it knows its neighbours itself. */
 void runs_add_program(run *r, const doctor_wishes *w, const char *name)
 {
-    char folder[4096] = "";
     if (w->remote_ringrun == NULL)
-        own_folder(folder);
-    texts_add(&r->command, "%s%s", folder, name);
+        add_neighbour(r, name);
+    else
+        texts_add(&r->command, "%s", name);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
