@@ -284,9 +284,9 @@ static void check_traffic_class(checking *c)
 /* @param device  how much of the port's name is the device's. */
 static void judge_trial(checking *c, const fact_trial *t, int device)
 {
-    check_found(c, "%.3g us there and back (99 of 100: %.3g us), %.3g GB/s to itself", t->median_us,
-                t->slow_us, t->bytes_per_second / 1e9);
-    if (t->bytes_per_second < 0.8 * t->rate) {
+    check_found(c, "%.3g us there and back (99 of 100: %.3g us), %.3g GB/s to itself",
+                t->measured.median_us, t->measured.slow_us, t->measured.bytes_per_second / 1e9);
+    if (t->measured.bytes_per_second < 0.8 * t->rate) {
         check_judge(c, VERDICT_WARN,
                     "less than 80 %% of the %.3g GB/s it is made for: its slot, IOMMU or NUMA node",
                     t->rate / 1e9);
@@ -294,7 +294,7 @@ static void judge_trial(checking *c, const fact_trial *t, int device)
                    "numactl --cpunodebind=netdev:$(ls /sys/class/infiniband/%.*s/device/net | "
                    "head -n 1) ringinfo doctor   # and see the rows pcie and iommu",
                    device, t->port);
-    } else if (t->rate > 0 && t->slow_us > 3 * t->median_us) {
+    } else if (t->rate > 0 && t->measured.slow_us > 3 * t->measured.median_us) {
         check_warn(c,
                    "one of a hundred takes three times the median: the CPU saves power or is busy",
                    "sudo cpupower frequency-set -g performance");

@@ -2,8 +2,11 @@
  * From /sys/class/net, /sys/class/infiniband, /sys/bus/pci and a few files of /proc and /etc. */
 #include "facts.h"
 
+#ifdef RING_HAVE_VERBS
+#include "adapter.h"
+#include "transport.h"
+#endif
 #include "interface.h"
-#include "rdma_trial.h"
 #include "settings.h"
 #include "sysfs.h"
 #include "topo.h"
@@ -304,6 +307,38 @@ static void read_adapters(facts *f)
     }
 }
 
+/* ---- Ports in use -------------------------------------------------------------------------- */
+
+#ifdef RING_HAVE_VERBS
+/* Adapters made of software are on no bus, and as fast as the processor. */
+static void try_ports(facts *f)
+{
+    const adapter_port *ports;
+    const int count = adapter_ports(&ports);
+    for (int i = 0; i < count && i < FACTS_PORTS; i++) {
+        fact_trial *t = &f->trials[f->trial_count++];
+        transport_ib ib = TRANSPORT_IB_DEFAULTS;
+        char only[80];
+        (void)text_format(t->port, sizeof t->port, "%s", ports[i].name);
+        (void)text_format(only, sizeof only, "=%s", t->port);
+        ib.hca = only;
+        if (sysfs_exists("/sys/class/infiniband/%s/device", ports[i].device->name))
+            t->rate = ports[i].rate;
+        if (link_try(transport_find("verbs"), &ib, &t->measured) != RING_OK)
+            (void)text_format(t->error, sizeof t->error, "%s", fail_text());
+    }
+    if (count == 0)
+        (void)text_format(f->no_trial, sizeof f->no_trial, "%s", fail_text());
+}
+#else
+static void try_ports(facts *f)
+{
+    (void)
+        text_format(f->no_trial, sizeof f->no_trial,
+                    "libring was built without libibverbs; install libibverbs-dev and build again");
+}
+#endif
+
 /* ---- All of it ------------------------------------------------------------------------------- */
 
 /* @param reading  0 or 1. */
@@ -337,7 +372,8 @@ void facts_read(facts *f)
     sysfs_each(take_gpu, f, "%s" BUS, f->root);
     read_adapters(f);
     read_counters(f, 0);
-    rdma_try_ports(f);
+    if (f->root[0] == '\0') /* others' adapters are not here */
+        try_ports(f);
     if (f->seconds > 0)
         clock_sleep(f->seconds);
     read_counters(f, 1);

@@ -7,7 +7,7 @@
 #ifndef DOCTOR_FACTS_H
 #define DOCTOR_FACTS_H
 
-#include "base.h"
+#include "link_trial.h"
 #include "pci_distance.h"
 
 enum {
@@ -66,8 +66,7 @@ typedef struct fact_port {
 typedef struct fact_trial {
     char port[72], error[400]; /* "": it works */
     double rate;               /* bytes a second that the port is made for; 0: not known */
-    double median_us, slow_us; /* 8 bytes there and back: the median, and one of a hundred */
-    double bytes_per_second;
+    link_trial measured;
 } fact_trial;
 
 /** A place on the PCI bus. */

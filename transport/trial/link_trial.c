@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two ends of one verbs link in this process: short frames there and back for the time, long puts
- * into registered memory for the speed. All that arrives is compared. */
-#include "rdma_trial.h"
+ * Short frames there and back for the time, long puts into registered memory for the speed. */
+#include "link_trial.h"
 
-#ifdef RING_HAVE_VERBS
-#include "adapter.h"
 #include "regions.h"
-#include "sysfs.h"
 #include "transport.h"
 
 #include <stdio.h>
@@ -14,7 +10,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { MOST_ROUNDS = 2000, PUT = 1 << 20, PUTS = 8, BYTES = PUTS * PUT, AHEAD = 4, PAGE = 4096 };
+enum { MOST_ROUNDS = 2000, PUT = 1 << 20, PUTS = 8, BYTES = PUTS * PUT, BOTH = 2 * BYTES };
+enum { AHEAD = 4, PAGE = 4096 };
 static const double measured_for = 0.15, patience = 5; /* s */
 
 typedef struct trial {
@@ -26,25 +23,16 @@ typedef struct trial {
 
 /* ---- The link ----------------------------------------------------------------------------- */
 
-static ring_status open_end(const trial *t, int rank, int fd, const char *port,
-                            transport_link **out)
-{
-    char only[80];
-    transport_ib ib = TRANSPORT_IB_DEFAULTS;
-    snprintf(only, sizeof only, "=%.70s", port);
-    ib.hca = only;
-    const transport_peer peer = {.rank = rank, .peer = 1 - rank, .fd = fd, .ib = &ib};
-    return t->t->open(&peer, out);
-}
-
-static ring_status open_both(trial *t, const char *port)
+static ring_status open_both(trial *t, const transport_ib *ib)
 {
     int fds[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
         return fail(RING_ERR_SYSTEM, "socketpair: %m");
-    const ring_status status = open_end(t, 0, fds[0], port, &t->a);
+    const transport_peer ends[] = {{.rank = 0, .peer = 1, .fd = fds[0], .ib = ib},
+                                   {.rank = 1, .peer = 0, .fd = fds[1], .ib = ib}};
+    const ring_status status = t->t->open(&ends[0], &t->a);
     if (status == RING_OK)
-        return open_end(t, 1, fds[1], port, &t->b);
+        return t->t->open(&ends[1], &t->b);
     fd_close(&fds[1]);
     return status;
 }
@@ -107,7 +95,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static ring_status measure_time(const trial *t, fact_trial *out)
+static ring_status measure_time(const trial *t, link_trial *out)
 {
     double us[MOST_ROUNDS];
     const double until = clock_now() + measured_for;
@@ -152,7 +140,7 @@ static ring_status put(const trial *t, uint64_t n, uint64_t ref)
     return status;
 }
 
-static ring_status measure_speed(const trial *t, fact_trial *out)
+static ring_status measure_speed(const trial *t, link_trial *out)
 {
     uint64_t sent = 0, taken = 0, ref = 0;
     transport_frame got;
@@ -174,11 +162,11 @@ static ring_status measure_speed(const trial *t, fact_trial *out)
                : fail(RING_ERR_PEER, "a long message arrived changed");
 }
 
-/* ---- Ports -------------------------------------------------------------------------------- */
+/* ---- All of it ---------------------------------------------------------------------------- */
 
-static ring_status measure(trial *t, fact_trial *out)
+static ring_status measure(trial *t, const transport_ib *ib, link_trial *out)
 {
-    RING_TRY(open_both(t, out->port));
+    RING_TRY(open_both(t, ib));
     for (bool opens = true; opens;)
         RING_TRY(move(t, &opens));
     t->give_up = clock_now() + patience;
@@ -186,58 +174,24 @@ static ring_status measure(trial *t, fact_trial *out)
     return measure_speed(t, out);
 }
 
-static ring_status measure_with_memory(trial *t, fact_trial *out)
+ring_status link_try(const transport *t, const transport_ib *ib, link_trial *out)
 {
-    if (t->from == NULL)
+    trial here = {.t = t, .give_up = clock_now() + patience};
+    here.from = aligned_alloc(PAGE, BOTH);
+    if (here.from == NULL)
         return fail(RING_ERR_MEMORY, "no memory");
-    t->to = t->from + BYTES;
+    here.to = here.from + BYTES;
     for (size_t i = 0; i < BYTES; i++)
-        t->from[i] = (unsigned char)(i * 2654435761u >> 16);
-    RING_TRY(region_add(t->from, 2 * BYTES, REGION_PLAIN));
-    const ring_status status = measure(t, out);
-    if (t->a != NULL)
-        t->t->close(t->a);
-    if (t->b != NULL)
-        t->t->close(t->b);
-    (void)region_remove(t->from);
+        here.from[i] = (unsigned char)(i * 2654435761u >> 16);
+    ring_status status = region_add(here.from, BOTH, REGION_PLAIN);
+    if (status == RING_OK) {
+        status = measure(&here, ib, out);
+        if (here.a != NULL)
+            t->close(here.a);
+        if (here.b != NULL)
+            t->close(here.b);
+        (void)region_remove(here.from);
+    }
+    free(here.from);
     return status;
 }
-
-static void try_port(fact_trial *out)
-{
-    trial t = {.t = transport_find("verbs"),
-               .from = aligned_alloc(PAGE, 2 * BYTES),
-               .give_up = clock_now() + patience};
-    if (measure_with_memory(&t, out) != RING_OK)
-        (void)text_format(out->error, sizeof out->error, "%s", fail_text());
-    free(t.from);
-}
-
-/* Adapters made of software are on no bus, and as fast as the processor. */
-void rdma_try_ports(facts *f)
-{
-    const adapter_port *ports;
-    if (f->root[0] != '\0')
-        return;
-    const int count = adapter_ports(&ports);
-    for (int i = 0; i < count && i < FACTS_PORTS; i++) {
-        fact_trial *t = &f->trials[f->trial_count++];
-        (void)text_format(t->port, sizeof t->port, "%s", ports[i].name);
-        if (sysfs_exists("/sys/class/infiniband/%s/device", ports[i].device->name))
-            t->rate = ports[i].rate;
-        try_port(t);
-    }
-    if (count == 0)
-        (void)text_format(f->no_trial, sizeof f->no_trial, "%s", fail_text());
-}
-
-#else
-
-void rdma_try_ports(facts *f)
-{
-    (void)
-        text_format(f->no_trial, sizeof f->no_trial,
-                    "libring was built without libibverbs; install libibverbs-dev and build again");
-}
-
-#endif
