@@ -9,18 +9,18 @@
 
 static void check_gpus(checking *c)
 {
-    if (c->f->pci.gpu_count == 0)
+    if (c->f->pci.gpus == 0)
         check_nothing(c, "no GPU of NVIDIA on the PCI bus");
-    for (size_t i = 0; i < c->f->pci.gpu_count; i++) {
-        c->subject = c->f->pci.gpus[i].address;
-        check_found(c, "NUMA node %d", c->f->pci.gpus[i].place.numa);
+    for (size_t i = 0; i < c->f->pci.gpus; i++) {
+        c->subject = c->f->pci.devices[i].address;
+        check_found(c, "NUMA node %d", c->f->pci.devices[i].place.numa);
     }
 }
 
 static void check_driver(checking *c)
 {
     const bool there = c->f->pci.driver[0] != '\0';
-    if (c->f->pci.gpu_count == 0)
+    if (c->f->pci.gpus == 0)
         return;
     check_found(c, "%s", there ? c->f->pci.driver : "none");
     if (!there)
@@ -38,7 +38,7 @@ static void check_peer_memory(checking *c)
 {
     const bool open = strstr(c->f->pci.driver, "Open Kernel Module") != NULL;
     bool loaded = sysfs_exists("%s/sys/module/nvidia_peermem", c->f->root);
-    if (c->f->pci.gpu_count == 0 || c->f->port_count == 0 || c->f->pci.driver[0] == '\0')
+    if (c->f->pci.gpus == 0 || c->f->port_count == 0 || c->f->pci.driver[0] == '\0')
         return;
     sysfs_each(take_client, &loaded, "%s/sys/kernel/mm/memory_peers", c->f->root);
     check_found(c, "%s", loaded ? "nvidia-peermem" : open ? "dma-buf" : "none");
@@ -48,10 +48,8 @@ static void check_peer_memory(checking *c)
                    "/etc/modules-load.d/nvidia-peermem.conf");
 }
 
-/* ---- The bus --------------------------------------------------------------------------------- */
-
 /* Idle GPUs lower their speed, and never their width. */
-static void judge_slot(checking *c, const fact_pci *d, bool is_gpu)
+static void judge_slot(checking *c, const fact_pci *d)
 {
     if (d->width <= 0 || d->max_width <= 0)
         return;
@@ -62,7 +60,7 @@ static void judge_slot(checking *c, const fact_pci *d, bool is_gpu)
         check_judge(c, VERDICT_WARN,
                     "x%ld instead of x%ld: the slot has fewer or shared lanes, or is dirty",
                     d->width, d->max_width);
-    else if (!is_gpu && d->speed < d->max_speed)
+    else if (!d->is_gpu && d->speed < d->max_speed)
         check_judge(c, VERDICT_WARN,
                     "%.4g instead of %.4g GT/s: the slot is of an older generation", d->speed,
                     d->max_speed);
@@ -74,22 +72,25 @@ static void judge_slot(checking *c, const fact_pci *d, bool is_gpu)
 
 static void check_pcie(checking *c)
 {
-    for (size_t i = 0; i < c->f->pci.gpu_count; i++)
-        judge_slot(c, &c->f->pci.gpus[i], true);
-    for (size_t i = 0; i < c->f->pci.adapter_count; i++)
-        judge_slot(c, &c->f->pci.adapters[i], false);
+    for (size_t i = 0; i < c->f->pci.count; i++)
+        judge_slot(c, &c->f->pci.devices[i]);
+}
+
+static bool has_path(const facts *f)
+{
+    return f->pci.gpus > 0 && f->pci.count > f->pci.gpus;
 }
 
 /* To the nearest adapter. */
 static void check_distance(checking *c)
 {
     const facts_pci *p = &c->f->pci;
-    for (size_t i = 0; i < p->gpu_count && p->adapter_count > 0; i++) {
-        const fact_pci *gpu = &p->gpus[i], *nearest = NULL;
+    for (size_t i = 0; i < p->gpus && has_path(c->f); i++) {
+        const fact_pci *gpu = &p->devices[i], *nearest = NULL;
         pci_distance least = PCI_SYS;
-        for (size_t k = 0; k < p->adapter_count; k++) {
-            const pci_distance here = pci_distance_between(&gpu->place, &p->adapters[k].place);
-            nearest = nearest == NULL || here < least ? &p->adapters[k] : nearest;
+        for (size_t k = p->gpus; k < p->count; k++) {
+            const pci_distance here = pci_distance_between(&gpu->place, &p->devices[k].place);
+            nearest = nearest == NULL || here < least ? &p->devices[k] : nearest;
             least = here < least ? here : least;
         }
         c->subject = gpu->address;
@@ -103,8 +104,6 @@ static void check_distance(checking *c)
                    gpu->place.numa);
     }
 }
-
-/* ---- Bridges --------------------------------------------------------------------------------- */
 
 enum { CONFIG_BYTES = 4096, EXTENDED_FROM = 0x100, ID_ACCESS_CONTROL = 0x0d, REDIRECT = 0x0c };
 
@@ -157,18 +156,11 @@ static void look_above(const facts *f, const fact_pci *d, bridges *b)
     }
 }
 
-static bool has_path(const facts *f)
-{
-    return f->pci.gpu_count > 0 && f->pci.adapter_count > 0;
-}
-
 static void check_access_control(checking *c)
 {
     bridges b = {.count = 0};
-    for (size_t i = 0; i < c->f->pci.gpu_count; i++)
-        look_above(c->f, &c->f->pci.gpus[i], &b);
-    for (size_t i = 0; i < c->f->pci.adapter_count; i++)
-        look_above(c->f, &c->f->pci.adapters[i], &b);
+    for (size_t i = 0; i < c->f->pci.count; i++)
+        look_above(c->f, &c->f->pci.devices[i], &b);
     if (!has_path(c->f) || b.count == 0)
         return;
     if (b.redirects[0] != '\0') {

@@ -7,8 +7,6 @@
 
 enum { SPEED_LOW = 1000 };
 
-/* ---- Interfaces ------------------------------------------------------------------------------ */
-
 static void judge_interface(checking *c, const fact_interface *i)
 {
     char speed[40] = "speed not told";
@@ -60,8 +58,6 @@ static void check_errors(checking *c)
     }
 }
 
-/* ---- For other hosts ------------------------------------------------------------------------- */
-
 /* Switched off ones are the first that one would switch on. */
 static const char *first_off(const facts_net *n)
 {
@@ -71,19 +67,11 @@ static const char *first_off(const facts_net *n)
     return "eth0";
 }
 
-static bool is_there(const facts_net *n, const char *name)
-{
-    for (size_t i = 0; i < n->count; i++)
-        if (strcmp(n->interfaces[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 static void check_chosen(checking *c)
 {
     const facts_net *n = &c->f->net;
-    if (is_there(n, n->chosen)) {
-        check_found(c, "%s%s%s", n->chosen, *n->address != '\0' ? ", " : "", n->address);
+    if (n->chosen != NULL) {
+        check_found(c, "%s%s%s", n->chosen->name, *n->address != '\0' ? ", " : "", n->address);
         return;
     }
     check_found(c, "none");
@@ -98,13 +86,19 @@ static void check_chosen(checking *c)
                "sudo ip link set %s up && sudo dhclient %s", first_off(n), first_off(n));
 }
 
-/* ---- The host's name ------------------------------------------------------------------------- */
-
 /* Debian has a line of its own for the name, whose address is to be changed; elsewhere the name
  * stands in the line of localhost, which it is taken out of. */
-static void mend_hostname(const facts_net *n, checking *c)
+static void check_hostname(checking *c)
 {
+    const facts_net *n = &c->f->net;
+    const bool known = *n->own_address != '\0';
     const char *address = *n->address != '\0' ? n->address : "ADDRESS";
+    check_found(c, "%s%s%s%s", n->hostname, known ? " is " : "", n->own_address,
+                known ? " in /etc/hosts" : "");
+    if (strncmp(n->own_address, "127.", 4) != 0 && strcmp(n->own_address, "::1") != 0)
+        return;
+    check_judge(c, VERDICT_WARN,
+                "the loopback: as MASTER_ADDR the name means another host on every host");
     if (strcmp(n->own_address, "127.0.1.1") == 0)
         check_mend(c, "sudo sed -i 's/^127\\.0\\.1\\.1\\b/%s/' /etc/hosts", address);
     else
@@ -112,19 +106,6 @@ static void mend_hostname(const facts_net *n, checking *c)
                    "sudo sed -E -i '/^(127|::1)/s/\\s+%s(\\s|$)/\\1/' /etc/hosts && echo '%s %s' | "
                    "sudo tee -a /etc/hosts",
                    n->hostname, address, n->hostname);
-}
-
-static void check_hostname(checking *c)
-{
-    const facts_net *n = &c->f->net;
-    const bool known = *n->own_address != '\0';
-    check_found(c, "%s%s%s%s", n->hostname, known ? " is " : "", n->own_address,
-                known ? " in /etc/hosts" : "");
-    if (strncmp(n->own_address, "127.", 4) != 0 && strcmp(n->own_address, "::1") != 0)
-        return;
-    check_judge(c, VERDICT_WARN,
-                "the loopback: as MASTER_ADDR the name means another host on every host");
-    mend_hostname(n, c);
 }
 
 const check network_checks[] = {

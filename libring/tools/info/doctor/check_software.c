@@ -21,8 +21,6 @@ static void check_versions(checking *c)
                 c->f->container ? ", in a container" : "");
 }
 
-/* ---- Settings -------------------------------------------------------------------------------- */
-
 static void check_settings(checking *c)
 {
     settings s;
@@ -86,7 +84,8 @@ static void check_secret(checking *c)
 /* ---- Ranks that outlived their launcher, which hold ports, cores and memory -------------------
  */
 
-/* Orphans go to the first process, or to the user's own instance of systemd. */
+/* Ranks that outlived their launcher hold ports, cores and memory. Orphans go to the first process,
+ * or to the user's own instance of systemd. */
 static bool is_orphan(const facts *f, const char *pid)
 {
     char parent[24], user[24], name[32];

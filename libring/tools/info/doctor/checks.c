@@ -23,8 +23,6 @@ void checks_run(const check *table, const facts *f, report *r)
     }
 }
 
-/* ---- Rows ------------------------------------------------------------------------------------ */
-
 static void add(checking *c, verdict v, const char *format, va_list args)
 {
     char name[64], value[512];

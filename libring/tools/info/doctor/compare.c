@@ -72,20 +72,15 @@ static const char *value_of(const compared *c, size_t host)
     return told_text(c->hosts[host].told, "alike", c->s->name);
 }
 
-static bool is_everywhere(const compared *c, const char *word, size_t length)
-{
-    for (size_t i = 0; i < c->count; i++)
-        if (value_of(c, i) != NULL && !words_have(value_of(c, i), word, length))
-            return false;
-    return true;
-}
-
 /* Whether some word of the first is everywhere. */
 static bool have_common_word(const compared *c, const char *first)
 {
     for (const char *at = first; *at != '\0';) {
         const size_t length = strcspn(at, " ");
-        if (is_everywhere(c, at, length))
+        bool everywhere = true;
+        for (size_t i = 0; i < c->count; i++)
+            everywhere &= value_of(c, i) == NULL || words_have(value_of(c, i), at, length);
+        if (everywhere)
             return true;
         at += length + (at[length] == ' ');
     }

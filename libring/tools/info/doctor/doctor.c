@@ -11,15 +11,6 @@
 #include "doctor_json.h"
 #include "show.h"
 
-static void run_checks(const facts *f, report *r)
-{
-    checks_run(machine_checks, f, r);
-    checks_run(network_checks, f, r);
-    checks_run(adapters_checks, f, r);
-    checks_run(gpudirect_checks, f, r);
-    checks_run(software_checks, f, r);
-}
-
 static int examine_here(const doctor_wishes *w)
 {
     enum { DEFAULT_PKEY = 0xffff };
@@ -29,7 +20,11 @@ static int examine_here(const doctor_wishes *w)
                 .seconds = w->seconds,
                 .pkey = w->pkey != 0 ? (unsigned)w->pkey : DEFAULT_PKEY};
     facts_read(&f);
-    run_checks(&f, &r);
+    checks_run(machine_checks, &f, &r);
+    checks_run(network_checks, &f, &r);
+    checks_run(adapters_checks, &f, &r);
+    checks_run(gpudirect_checks, &f, &r);
+    checks_run(software_checks, &f, &r);
     if (w->json)
         show_json_tree(doctor_json(&f, &r));
     else

@@ -11,24 +11,25 @@
 #include "spawn.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { ANSWER_TIME = 15, HOSTS_MOST = 64, WRONG_USE = 2 };
 
-/* ---- Asking ---------------------------------------------------------------------------------- */
-
-static void ask(run *r, const doctor_wishes *w, const char *host)
+static void ask_all(const doctor_wishes *w, const doctor_host *hosts, run *runs, size_t count)
 {
-    char name[280];
-    runs_begin(r, w, runs_host(host, name));
-    runs_add_program(r, w, "ringinfo");
-    texts_add(&r->command, "doctor");
-    texts_add(&r->command, "--json");
-    if (w->root != NULL)
-        texts_add(&r->command, "--root=%s", w->root);
-    if (w->pkey != 0)
-        texts_add(&r->command, "--pkey=%d", w->pkey);
+    for (size_t i = 0; i < count; i++) {
+        char name[280];
+        texts *command = &runs[i].command;
+        runs_begin(&runs[i], w, runs_host(hosts[i].name, name));
+        runs_add_program(&runs[i], w, "ringinfo");
+        texts_add(command, "doctor");
+        texts_add(command, "--json");
+        if (w->root != NULL)
+            texts_add(command, "--root=%s", w->root);
+        if (w->pkey != 0)
+            texts_add(command, "--pkey=%d", w->pkey);
+    }
+    runs_all(runs, count, ANSWER_TIME);
 }
 
 /* @return what it told; NULL: nothing that can be read. */
@@ -40,15 +41,6 @@ static cJSON *answer(const run *r)
     cJSON_Delete(told);
     return NULL;
 }
-
-static void ask_all(const doctor_wishes *w, const doctor_host *hosts, run *runs, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        ask(&runs[i], w, hosts[i].name);
-    runs_all(runs, count, ANSWER_TIME);
-}
-
-/* ---- Answers --------------------------------------------------------------------------------- */
 
 static const char *text_of(const cJSON *o, const char *name)
 {
@@ -91,8 +83,6 @@ static void take_answer(doctor_host *h, const run *asked, report *r)
     check_found(&c, "none");
     check_fail(&c, why, "ssh %s true   # must work without a question", h->name);
 }
-
-/* ---- All of them ----------------------------------------------------------------------------- */
 
 /* Those that have answered before. */
 static void ask_again(const doctor_wishes *w, const doctor_host *hosts, size_t count, report *r)
@@ -151,15 +141,13 @@ static int examine(const doctor_wishes *w, doctor_host *hosts, size_t count)
 
 static ring_status list_hosts(const doctor_wishes *w, host_list *list)
 {
-    if (w->hosts != NULL)
-        RING_TRY(hosts_parse_list(w->hosts, list));
-    else
-        RING_TRY(hosts_read_file(w->hostfile, list));
-    if (list->count > HOSTS_MOST)
-        return fail(RING_ERR_CONFIG,
-                    "%zu hosts; each pair is tested, so give at most %d: those in doubt",
-                    list->count, HOSTS_MOST);
-    return RING_OK;
+    RING_TRY(w->hosts != NULL ? hosts_parse_list(w->hosts, list)
+                              : hosts_read_file(w->hostfile, list));
+    return list->count <= HOSTS_MOST
+               ? RING_OK
+               : fail(RING_ERR_CONFIG,
+                      "%zu hosts; each pair is tested, so give at most %d: those in doubt",
+                      list->count, HOSTS_MOST);
 }
 
 int doctor_hosts(const doctor_wishes *w)

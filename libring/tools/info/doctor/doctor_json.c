@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <gnu/libc-version.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,18 +88,13 @@ static void put_software(cJSON *o, const facts *f)
         cJSON_AddStringToObject(o, "nvidia_driver", f->pci.driver);
 }
 
-static void put_network(cJSON *o, const facts *f)
+static void put_network(cJSON *o, const fact_interface *chosen)
 {
-    for (size_t i = 0; i < f->net.count; i++) {
-        const fact_interface *one = &f->net.interfaces[i];
-        if (strcmp(one->name, f->net.chosen) != 0)
-            continue;
-        put_word(o, "mtu", "%ld", one->mtu);
-        if (one->speed > 0)
-            put_word(o, "speed", "%ld", one->speed);
-        for (size_t k = 0; k < one->subnet_count; k++)
-            put_word(o, "networks", "%s", one->subnets[k]);
-    }
+    put_word(o, "mtu", "%ld", chosen->mtu);
+    if (chosen->speed > 0)
+        put_word(o, "speed", "%ld", chosen->speed);
+    for (size_t k = 0; k < chosen->subnet_count; k++)
+        put_word(o, "networks", "%s", chosen->subnets[k]);
 }
 
 static void put_port(cJSON *o, const fact_port *p)
@@ -121,13 +117,11 @@ static void put_port(cJSON *o, const fact_port *p)
 /* Gbit/s of the slowest port that works; 0: one that is made of software. Not there: none does. */
 static void put_rdma_speed(cJSON *o, const facts *f)
 {
-    double least = -1;
-    for (size_t i = 0; i < f->trial_count; i++) {
-        const fact_trial *t = &f->trials[i];
-        if (t->error[0] == '\0')
-            least = least < 0 || t->rate < least ? t->rate : least;
-    }
-    if (least >= 0)
+    double least = HUGE_VAL;
+    for (size_t i = 0; i < f->trial_count; i++)
+        if (f->trials[i].error[0] == '\0')
+            least = fmin(least, f->trials[i].rate);
+    if (!isinf(least))
         cJSON_AddNumberToObject(o, "rdma_speed", least * 8e-9);
 }
 
@@ -135,7 +129,8 @@ static cJSON *alike(const facts *f)
 {
     cJSON *o = cJSON_CreateObject();
     put_software(o, f);
-    put_network(o, f);
+    if (f->net.chosen != NULL)
+        put_network(o, f->net.chosen);
     put_rdma_speed(o, f);
     for (size_t i = 0; i < f->port_count; i++)
         if (f->ports[i].is_active)
@@ -147,15 +142,13 @@ static cJSON *alike(const facts *f)
 static cJSON *interfaces(const facts *f)
 {
     cJSON *o = cJSON_CreateObject();
-    put_word(o, "mtu", "%s", f->net.chosen);
-    put_word(o, "speed", "%s", f->net.chosen);
+    put_word(o, "mtu", "%s", f->net.chosen != NULL ? f->net.chosen->name : "");
+    put_word(o, "speed", "%s", f->net.chosen != NULL ? f->net.chosen->name : "");
     for (size_t i = 0; i < f->port_count; i++)
         if (f->ports[i].net != NULL && !cJSON_HasObjectItem(o, "roce_mtus"))
             put_word(o, "roce_mtus", "%s", f->ports[i].net->name);
     return o;
 }
-
-/* ---- All of it ------------------------------------------------------------------------------- */
 
 /* Those that should stand still, by "mlx5_0:1 symbol_error". */
 static cJSON *counters(const facts *f)

@@ -45,32 +45,31 @@ static void take_interface(const char *name, void *context)
     sysfs_line(i->duplex, sizeof i->duplex, NETS "/%s/duplex", f->root, name);
 }
 
-/* Numbers of /proc/net/route are the addresses' bytes in memory. */
-static void add_subnet(facts_net *n, const char *name, unsigned network, unsigned mask)
+static fact_interface *find_interface(facts_net *n, const char *name)
 {
-    char text[INET_ADDRSTRLEN];
-    inet_ntop(AF_INET, &network, text, sizeof text);
-    for (size_t i = 0; i < n->count; i++) {
-        fact_interface *one = &n->interfaces[i];
-        if (strcmp(one->name, name) == 0 && one->subnet_count < FACTS_SUBNETS)
-            snprintf(one->subnets[one->subnet_count++], sizeof one->subnets[0], "%s/%d", text,
-                     __builtin_popcount(mask));
-    }
+    for (size_t i = 0; i < n->count; i++)
+        if (strcmp(n->interfaces[i].name, name) == 0)
+            return &n->interfaces[i];
+    return NULL;
 }
 
-/* "eth0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0"; the default route is kept by its interface.
- */
+/* "eth0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0": numbers are the addresses' bytes in memory.
+ * The default route is kept by its interface. */
 static bool take_route(char *line, void *context)
 {
     facts_net *n = context;
-    char name[16];
+    char name[16], text[INET_ADDRSTRLEN];
     unsigned network, gateway, mask;
     if (sscanf(line, "%15s %x %x %*s %*s %*s %*s %x", name, &network, &gateway, &mask) != 4)
         return false;
-    if (mask == 0 && n->chosen[0] == '\0')
-        memcpy(n->chosen, name, sizeof name);
-    else if (mask != 0 && gateway == 0)
-        add_subnet(n, name, network, mask);
+    fact_interface *one = find_interface(n, name);
+    if (mask == 0 && n->chosen == NULL)
+        n->chosen = one;
+    if (mask == 0 || gateway != 0 || one == NULL || one->subnet_count == FACTS_SUBNETS)
+        return false;
+    inet_ntop(AF_INET, &network, text, sizeof text);
+    snprintf(one->subnets[one->subnet_count++], sizeof one->subnets[0], "%s/%d", text,
+             __builtin_popcount(mask));
     return false;
 }
 
@@ -98,7 +97,7 @@ static void choose(facts_net *n)
                     NI_NUMERICHOST) == 0)
         owner = owner_of(&net, n->address);
     const bool good = owner != NULL && (!owner->loopback || n->wish[0] != '\0');
-    snprintf(n->chosen, sizeof n->chosen, "%s", good ? owner->name : "");
+    n->chosen = good ? find_interface(n, owner->name) : NULL;
     if (!good)
         n->address[0] = '\0';
     topo_net_free(&net);
@@ -179,13 +178,12 @@ static void take_pkey(const char *name, void *context)
         p->pkeys[p->pkey_count++] = key;
 }
 
-static const fact_interface *interface_of(const facts *f, const fact_port *p)
+static const fact_interface *interface_of(facts *f, const fact_port *p)
 {
-    for (size_t g = 0; g < p->gid_count && p->is_roce; g++)
-        for (size_t i = 0; i < f->net.count; i++)
-            if (strcmp(p->gids[g].netdev, f->net.interfaces[i].name) == 0)
-                return &f->net.interfaces[i];
-    return NULL;
+    const fact_interface *found = NULL;
+    for (size_t g = 0; g < p->gid_count && p->is_roce && found == NULL; g++)
+        found = find_interface(&f->net, p->gids[g].netdev);
+    return found;
 }
 
 /* The largest MTU of InfiniBand that fits the interface's: RoCE v2 adds up to 96 bytes of headers
@@ -221,7 +219,7 @@ static void read_address(const char *folder, fact_port *p)
     free(real);
 }
 
-static void read_port(const facts *f, const char *folder, fact_port *p)
+static void read_port(facts *f, const char *folder, fact_port *p)
 {
     sysfs_line(p->model, sizeof p->model, "%s/hca_type", folder);
     sysfs_line(p->board, sizeof p->board, "%s/board_id", folder);
@@ -268,20 +266,21 @@ static void take_adapter(const char *name, void *context)
 
 /* ---- Places on the bus ----------------------------------------------------------------------- */
 
-static fact_pci read_device(const facts *f, const char *address)
+static void add_device(facts *f, const char *address, bool is_gpu)
 {
     char folder[64], link[PATH_BYTES];
     text_format(folder, sizeof folder, BUS "/%.15s", address);
     text_format(link, sizeof link, "%s%s", f->root, folder);
-    fact_pci d = {
+    fact_pci *d = &f->pci.devices[f->pci.count++];
+    *d = (fact_pci){
+        .is_gpu = is_gpu,
         .place = pci_place_of(f->root, folder),
         .width = (long)sysfs_number(-1, "%s/current_link_width", link),
         .max_width = (long)sysfs_number(-1, "%s/max_link_width", link),
         .speed = sysfs_number(-1, "%s/current_link_speed", link),
         .max_speed = sysfs_number(-1, "%s/max_link_speed", link),
     };
-    text_format(d.address, sizeof d.address, "%.15s", address);
-    return d;
+    text_format(d->address, sizeof d->address, "%.15s", address);
 }
 
 static void take_gpu(const char *name, void *context)
@@ -290,29 +289,29 @@ static void take_gpu(const char *name, void *context)
     char class[24], vendor[24];
     sysfs_line(class, sizeof class, "%s" BUS "/%s/class", f->root, name);
     sysfs_line(vendor, sizeof vendor, "%s" BUS "/%s/vendor", f->root, name);
-    if (f->pci.gpu_count < FACTS_GPUS && strncmp(class, "0x03", 4) == 0 &&
+    if (f->pci.count < FACTS_GPUS && strncmp(class, "0x03", 4) == 0 &&
         strcmp(vendor, "0x10de") == 0)
-        f->pci.gpus[f->pci.gpu_count++] = read_device(f, name);
+        add_device(f, name, true);
 }
 
 /* Ports of one adapter follow each other, and share its place. */
-static void read_adapters(facts *f)
+static void read_bus(facts *f)
 {
-    facts_pci *b = &f->pci;
-    for (size_t i = 0; i < f->port_count; i++) {
-        const char *address = f->ports[i].pci;
-        const char *last = b->adapter_count > 0 ? b->adapters[b->adapter_count - 1].address : "";
-        if (*address != '\0' && strcmp(address, last) != 0)
-            b->adapters[b->adapter_count++] = read_device(f, address);
-    }
+    sysfs_line(f->pci.driver, sizeof f->pci.driver, "%s/proc/driver/nvidia/version", f->root);
+    sysfs_each(take_gpu, f, "%s" BUS, f->root);
+    f->pci.gpus = f->pci.count;
+    for (size_t i = 0; i < f->port_count; i++)
+        if (f->ports[i].pci[0] != '\0' &&
+            (i == 0 || strcmp(f->ports[i].pci, f->ports[i - 1].pci) != 0))
+            add_device(f, f->ports[i].pci, false);
 }
 
 /* ---- Ports in use -------------------------------------------------------------------------- */
 
-#ifdef RING_HAVE_VERBS
 /* Adapters made of software are on no bus, and as fast as the processor. */
 static void try_ports(facts *f)
 {
+#ifdef RING_HAVE_VERBS
     const adapter_port *ports;
     const int count = adapter_ports(&ports);
     for (int i = 0; i < count && i < FACTS_PORTS; i++) {
@@ -327,17 +326,14 @@ static void try_ports(facts *f)
         if (link_try(transport_find("verbs"), &ib, &t->measured) != RING_OK)
             (void)text_format(t->error, sizeof t->error, "%s", fail_text());
     }
-    if (count == 0)
-        (void)text_format(f->no_trial, sizeof f->no_trial, "%s", fail_text());
-}
+    if (count > 0)
+        return;
 #else
-static void try_ports(facts *f)
-{
-    (void)
-        text_format(f->no_trial, sizeof f->no_trial,
-                    "libring was built without libibverbs; install libibverbs-dev and build again");
-}
+    fail(RING_ERR_UNSUPPORTED,
+         "libring was built without libibverbs; install libibverbs-dev and build again");
 #endif
+    (void)text_format(f->no_trial, sizeof f->no_trial, "%s", fail_text());
+}
 
 /* ---- All of it ------------------------------------------------------------------------------- */
 
@@ -368,9 +364,7 @@ void facts_read(facts *f)
     sysfs_line(f->kernel, sizeof f->kernel, "%s/proc/sys/kernel/osrelease", f->root);
     read_net(f);
     sysfs_each(take_adapter, f, ADAPTERS, f->root);
-    sysfs_line(f->pci.driver, sizeof f->pci.driver, "%s/proc/driver/nvidia/version", f->root);
-    sysfs_each(take_gpu, f, "%s" BUS, f->root);
-    read_adapters(f);
+    read_bus(f);
     read_counters(f, 0);
     if (f->root[0] == '\0') /* others' adapters are not here */
         try_ports(f);

@@ -17,6 +17,7 @@ enum {
     FACTS_GIDS = 64,
     FACTS_PKEYS = 128,
     FACTS_GPUS = 16,
+    FACTS_COUNTERS = 12,
 };
 
 typedef struct fact_interface {
@@ -30,9 +31,9 @@ typedef struct fact_interface {
 
 typedef struct facts_net {
     char hostname[256], own_address[64]; /* what /etc/hosts says for the name  */
-    char chosen[16];                     /* interface that other hosts reach   */
     char wish[64];                       /* RING_SOCKET_IFNAME                 */
-    char address[64];                    /* its address; "" below a root       */
+    char address[64];                    /* of `chosen`; "" below a root       */
+    const fact_interface *chosen;        /* that other hosts reach; NULL: none */
     size_t count;
     fact_interface interfaces[FACTS_INTERFACES];
 } facts_net;
@@ -43,7 +44,6 @@ typedef struct fact_gid {
 } fact_gid;
 
 /** Counters of a port that stand still in a sound network. */
-enum { FACTS_COUNTERS = 12 };
 extern const char *const fact_counters[FACTS_COUNTERS]; /* "counters/symbol_error" ... */
 
 typedef struct fact_port {
@@ -69,18 +69,19 @@ typedef struct fact_trial {
     link_trial measured;
 } fact_trial;
 
-/** A place on the PCI bus. */
+/** A GPU or an adapter on the PCI bus. */
 typedef struct fact_pci {
     char address[16];
+    bool is_gpu;
     pci_place place;
     long width, max_width;
     double speed, max_speed; /* GT/s */
 } fact_pci;
 
 typedef struct facts_pci {
-    char driver[160]; /* first line of NVIDIA's */
-    size_t gpu_count, adapter_count;
-    fact_pci gpus[FACTS_GPUS], adapters[FACTS_PORTS];
+    char driver[160];   /* first line of NVIDIA's */
+    size_t count, gpus; /* GPUs come first */
+    fact_pci devices[FACTS_GPUS + FACTS_PORTS];
 } facts_pci;
 
 typedef struct facts {

@@ -155,16 +155,6 @@ static double rdma_speed(const doctor_host *h)
     return cJSON_IsNumber(speed) ? speed->valuedouble : -1;
 }
 
-static void judge_time(checking *c, double round_trip_us)
-{
-    const bool is_long = round_trip_us >= 1000;
-    check_found(c, "%.3g %s there and back", is_long ? round_trip_us / 1000 : round_trip_us,
-                is_long ? "ms" : "us");
-    if (round_trip_us > 1000)
-        check_warn(c, "more than 1 ms: a tunnel or a slow router is between, or the hosts are busy",
-                   "export RING_SOCKET_IFNAME=eth1   # an interface of the fast network");
-}
-
 static void judge_speed(checking *c, double gbits, double link)
 {
     char text[64] = "";
@@ -237,7 +227,13 @@ void pair_test(const doctor_wishes *w, const doctor_host *a, const doctor_host *
         return;
     check_found(&c, "a rank on either host joins one on the other");
     c.name = "time";
-    judge_time(&c, p.round_trip_us);
+    const bool is_long = p.round_trip_us >= 1000;
+    check_found(&c, "%.3g %s there and back", p.round_trip_us / (is_long ? 1000 : 1),
+                is_long ? "ms" : "us");
+    if (p.round_trip_us > 1000)
+        check_warn(&c,
+                   "more than 1 ms: a tunnel or a slow router is between, or the hosts are busy",
+                   "export RING_SOCKET_IFNAME=eth1   # an interface of the fast network");
     c.name = "speed";
     judge_speed(&c, p.gbits, fmin(link_speed(a), link_speed(b)));
     if (rate < 0 || !run_both_ways(&p, "verbs"))

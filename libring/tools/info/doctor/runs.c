@@ -26,8 +26,6 @@ static double wall_clock(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* ---- Command lines --------------------------------------------------------------------------- */
-
 /* One of libring's programs beside this one. */
 static void add_neighbour(run *r, const char *name)
 {
@@ -64,8 +62,6 @@ void runs_add_program(run *r, const doctor_wishes *w, const char *name)
     else
         texts_add(&r->command, "%s", name);
 }
-
-/* ---- Life ------------------------------------------------------------------------------------ */
 
 static void start(run *r, int null)
 {
