@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Running all ranks' plans until nobody can go on. */
+ * Running all ranks' plans until no rank can go on. */
 #include "simulator.h"
 
 #include "array.h"
@@ -49,7 +49,7 @@ ring_status sim_offence(const simulation *s, int rank, const char *format, ...)
 
 /* ---- Memory -------------------------------------------------------------------- */
 
-/* Blocks of pairs are the giver's in src, the taker's in dst. */
+/* Blocks of pairs are in src of the giving rank, in dst of the taking one. */
 static bool is_own_block(const plan *p, bool source, int chunk)
 {
     const int block = chunk / (p->chunks / plan_blocks(p->collective, p->ranks));
@@ -57,7 +57,7 @@ static bool is_own_block(const plan *p, bool source, int chunk)
     return (of_pairs && source ? block / p->ranks : block % p->ranks) == p->rank;
 }
 
-/* A barrier's buffers have no elements, so all have all of them. */
+/* A barrier's buffers have no elements: every rank has all of them. */
 bool sim_has(const plan *p, plan_buffer buffer, int chunk)
 {
     const plan_facts *facts = plan_facts_of(p->collective);
@@ -78,7 +78,7 @@ int32_t sim_places(const simulation *s)
     return AREAS * s->ranks * s->plans[0]->chunks;
 }
 
-/* The chunk of the plan whose slice this is; see chunk_of_slice(). */
+/* The plan's chunk of which this is a slice; see chunk_of_slice(). */
 static int32_t unsliced(const simulation *s, int chunk)
 {
     const plan *p = s->plans[0];
@@ -119,7 +119,7 @@ static bool arrived(const simulation *s, int from, int to)
     return first->round < s->round && queue_between(&s->queues, from, to)->round != s->round;
 }
 
-/* @return a rank that has to do something first, -1 if the step can be executed. */
+/* @return a rank that must run a step first, -1 if the step can be executed. */
 static int missing(const simulation *s, int rank, const plan_step *step)
 {
     if (step->kind == PLAN_STEP_WAIT && !queue_is_taken(&s->queues, rank, step->peer, step->back))

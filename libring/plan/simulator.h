@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator: all ranks' plans executed on symbols instead of bytes. The checker judges what comes
- * out and the order it came about in; the printer draws it; plan_order() reads one chunk.
+ * simulator: all ranks' plans executed on symbols instead of bytes. The checker judges the results
+ * and the order of events; the printer draws them; plan_order() reads one chunk.
  *
- * One schedule is run. It stands for all: ranks only wait for named messages, so results
- * cannot depend on who is faster, unless memory is used too early or too late, and that is
- * what check_race() excludes. A WAIT passes when the messages were taken: by value it may pass
- * earlier, which can only let more ranks go on.
+ * One schedule is run. It stands for all: ranks only wait for named messages, so results cannot
+ * depend on speed, unless memory is used too early or too late, which check_race() excludes. A WAIT
+ * passes when the messages were taken: by value it may pass earlier, which can only let more ranks
+ * go on.
  */
 #ifndef RING_PLAN_SIMULATOR_H
 #define RING_PLAN_SIMULATOR_H
@@ -26,7 +26,7 @@ typedef struct sim_event {
 typedef struct sim_mode {
     bool in_place;
     bool by_rounds; /* a pair carries one message a round, sent before the round */
-    int slices;     /* that the plans consist of, see check_slices(); 0 is 1 */
+    int slices;     /* number of slices in the plans, see check_slices(); 0 is 1 */
 } sim_mode;
 
 typedef struct simulation {
@@ -36,8 +36,9 @@ typedef struct simulation {
     int32_t round;
     symbol_table symbols;
     queues queues;
-    int32_t *cells;       /* what each chunk of each buffer of each rank holds */
-    int32_t *latest;      /* [ranks * chunks] what a rank last made or got of a chunk */
+    int32_t *cells;       /* the symbol in each chunk of each buffer of each rank */
+    int32_t *latest;      /* [ranks * chunks] the latest symbol of a chunk that a rank made or
+                             got */
     int32_t *sums;        /* [chunks] of the present fold */
     plan_cursor *cursors; /* [ranks] */
     int32_t *done;        /* [ranks] steps */
@@ -53,8 +54,8 @@ typedef struct simulation {
 ring_status sim_open(simulation *s, const plan *const *plans, int ranks, sim_mode mode);
 void sim_close(simulation *s);
 
-/** Runs all plans to their ends; fails on the first step that is wrong or waits for ever,
- *  and on messages that nobody takes. */
+/** Runs all plans to their ends; fails on the first step that is wrong or waits for ever, and on
+ *  messages that are not taken. */
 ring_status sim_to_end(simulation *s);
 /** With by_rounds: one round. @param[out] moved  false if no rank could take a message. */
 ring_status sim_round(simulation *s, bool *moved);
@@ -65,7 +66,7 @@ ring_status sim_finish(const simulation *s);
  *  SCRATCH are. */
 int32_t sim_place(const simulation *s, int rank, plan_buffer buffer, int chunk);
 int32_t sim_places(const simulation *s);
-/** What it holds: a symbol, or SYMBOL_NONE. */
+/** @return the symbol there, or SYMBOL_NONE. */
 int32_t sim_held(const simulation *s, int rank, plan_buffer buffer, int chunk);
 /** @return true if the collective gives this rank that chunk of that buffer. */
 bool sim_has(const plan *p, plan_buffer buffer, int chunk);
