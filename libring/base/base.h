@@ -15,10 +15,10 @@
 
 #define RING_PRINTF(at, args) __attribute__((format(printf, at, args)))
 #define RING_CACHE_LINE 64
-/** A function whose code stays out of the callers', which are run all the time. */
+/** Keeps rarely used code out of hot callers. */
 #define RING_RARE __attribute__((noinline, cold))
 
-/** What holds unless libring has a bug; looked at in debug and sanitizer builds. */
+/** An invariant of libring; checked in debug and sanitizer builds. */
 #ifdef RING_CHECKED
 #define ring_assert(condition) \
     ((condition) ? (void)0 : assertion_failed(#condition, __FILE__, __LINE__))

@@ -10,7 +10,7 @@
 
 enum { PATH_BYTES = 1024 };
 
-/* What is looked for in the lines of a file, and what was found there. */
+/* The search in the lines of a file: what is wanted, and the results. */
 typedef struct search {
     int version;
     const char *controller;

@@ -18,7 +18,7 @@ static inline void ticket_open(ticket *t)
     atomic_store_explicit(&t->status, RING_IN_PROGRESS, memory_order_relaxed);
 }
 
-/** What was moved is visible to whoever sees the final status (release / acquire). */
+/** The moved bytes are visible to threads that see the final status (release / acquire). */
 static inline void ticket_close(ticket *t, ring_status status)
 {
     atomic_store_explicit(&t->status, (int)status, memory_order_release);

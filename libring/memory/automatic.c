@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is made, kept and ended. Nothing is told, and no memory is watched, with the lock held. */
+ * Making, keeping and ending automatic regions. Watchers are notified, and memory is watched,
+ * without the lock. */
 #include "automatic.h"
 
 #include "accelerators.h"
@@ -30,16 +31,16 @@ static struct {
 
 static _Atomic bool forbidden;
 
-/* Who finds nothing left to tell of, having it, knows that all has been told. */
-static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
+/* Held while watchers are notified. Lock held and queue empty: all watchers were notified. */
+static pthread_mutex_t notifying = PTHREAD_MUTEX_INITIALIZER;
 
-/* What the host's memory takes, pinned. */
+/* Bytes of the host's memory that the region pins. */
 static size_t counted_bytes(const region_slot *s)
 {
     return s->kind == REGION_DEVICE ? 0 : s->bytes;
 }
 
-/* Those of accelerators are looked at by each call. */
+/* Regions of accelerators are checked by each call instead. */
 static bool is_whole(const region_slot *s)
 {
     return s->kind == REGION_DEVICE || watched_is_whole(table_number(s));
@@ -72,7 +73,7 @@ bool automatic_release(region_slot *s)
     return --s->users == 0 && s->ended && automatic_end(s);
 }
 
-static bool next_to_tell(uint64_t *ref, size_t *bytes)
+static bool next_ended(uint64_t *ref, size_t *bytes)
 {
     pthread_mutex_lock(&region_table.lock);
     const bool some = region_table.leaving > 0;
@@ -86,17 +87,17 @@ static bool next_to_tell(uint64_t *ref, size_t *bytes)
     return some;
 }
 
-void automatic_tell(void)
+void automatic_notify(void)
 {
     uint64_t ref;
     size_t bytes;
-    pthread_mutex_lock(&telling);
-    while (next_to_tell(&ref, &bytes))
-        regions_tell_watchers((uint16_t)(ref >> REGION_OFFSET_BITS), 0, bytes);
-    pthread_mutex_unlock(&telling);
+    pthread_mutex_lock(&notifying);
+    while (next_ended(&ref, &bytes))
+        regions_notify_watchers((uint16_t)(ref >> REGION_OFFSET_BITS), 0, bytes);
+    pthread_mutex_unlock(&notifying);
 }
 
-/* @param all  else those that have changed. Backwards: what ends leaves the list. */
+/* @param all  else those that have changed. Backwards: ended regions leave the list. */
 static bool end_idle(bool all)
 {
     bool ended = false;
@@ -113,7 +114,7 @@ bool automatic_drop_idle(void)
     pthread_mutex_lock(&region_table.lock);
     const bool dropped = end_idle(true);
     pthread_mutex_unlock(&region_table.lock);
-    automatic_tell();
+    automatic_notify();
     return dropped;
 }
 
@@ -165,7 +166,7 @@ static bool make_room(size_t bytes)
     return true;
 }
 
-/* Those that calls use, and users' own, stay. */
+/* Regions that calls use, and users' own, stay: then it fails. */
 static bool clear_overlaps(const char *base, size_t bytes)
 {
     region_slot *other;
@@ -209,7 +210,7 @@ static uint64_t use(region_slot *s, const char *ptr)
     return table_ref(s, ptr);
 }
 
-/* Meanwhile another thread, or a user, may have registered what overlaps. */
+/* Meanwhile another thread, or a user, may have registered an overlapping region. */
 static uint64_t list(region_slot *s, const char *base, size_t bytes, bool watched)
 {
     if (watched && clear_overlaps(base, bytes)) {
@@ -233,20 +234,20 @@ static uint64_t make(const char *base, size_t bytes)
     pthread_mutex_lock(&region_table.lock);
     region_slot *s = reserve(base, bytes);
     pthread_mutex_unlock(&region_table.lock);
-    automatic_tell();
+    automatic_notify();
     if (s == NULL)
         return 0;
     const bool watched = watched_begin(table_number(s), base, bytes);
     pthread_mutex_lock(&region_table.lock);
     const uint64_t ref = list(s, base, bytes, watched);
     pthread_mutex_unlock(&region_table.lock);
-    automatic_tell();
+    automatic_notify();
     return ref;
 }
 
 /* ---- Holding ---------------------------------------------------------------------- */
 
-/* What there is, if its pages are the same. */
+/* Holds an existing region, if its pages are the same. */
 static uint64_t hold_kept(const char *ptr, size_t bytes)
 {
     if (watched_has_news())
@@ -273,7 +274,7 @@ uint64_t automatic_hold(const void *ptr, size_t bytes)
     const bool ended = region_table.leaving > 0;
     pthread_mutex_unlock(&region_table.lock);
     if (ended)
-        automatic_tell();
+        automatic_notify();
     return ref != 0 ? ref : make(ptr, bytes);
 }
 
@@ -285,7 +286,7 @@ static bool is_of(const region_slot *s, const accelerator *by, const accelerator
            s->bytes == a->bytes && s->allocation == a->id;
 }
 
-/* What was there before is gone. */
+/* Ends regions of memory that was freed. */
 static void end_devices(const char *base, size_t bytes)
 {
     uint32_t place = table_first_near(base, bytes);
@@ -295,7 +296,7 @@ static void end_devices(const char *base, size_t bytes)
     }
 }
 
-/* Without a place for it, it is used all the same, but no adapter reaches it. */
+/* Without a free place the memory can be used all the same, but adapters do not reach it. */
 static void keep_device(const accelerator *by, const accelerator_allocation *a)
 {
     region_slot *s = table_overlap(a->base, a->bytes);
@@ -318,7 +319,7 @@ static void keep_device(const accelerator *by, const accelerator_allocation *a)
     automatic.counts.made++;
 }
 
-/* Those of users stay as they are until they are removed. */
+/* Users' regions stay as they are until they are removed. */
 static bool is_registered(const void *at, region *r)
 {
     return region_find(region_ref(at, 1), r) && !r->automatic;
@@ -341,7 +342,7 @@ ring_status automatic_device(const void *at, size_t bytes, const accelerator **b
     else
         end_devices(at, bytes);
     pthread_mutex_unlock(&region_table.lock);
-    automatic_tell();
+    automatic_notify();
     *whole = *by == NULL || (size_t)((const char *)at - (char *)a.base) + bytes <= a.bytes;
     return RING_OK;
 }
@@ -377,14 +378,14 @@ void automatic_leave(void)
     pthread_mutex_lock(&region_table.lock);
     const bool last = leave_locked();
     pthread_mutex_unlock(&region_table.lock);
-    automatic_tell();
+    automatic_notify();
     if (last)
         watched_close();
 }
 
 void automatic_forget(void)
 {
-    pthread_mutex_init(&telling, NULL);
+    pthread_mutex_init(&notifying, NULL);
     automatic.communicators = 0;
     automatic.counts = (automatic_counts){0};
 }

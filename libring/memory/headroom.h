@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * headroom: how much memory this process can still take before the kernel starts to end
- * processes. Shared memory beyond it is no error to the kernel: who touches the page is killed.
+ * headroom: the memory that this process can still take before the kernel starts to end processes.
+ * Allocating shared memory beyond it succeeds: the process that touches the page is killed.
  */
 #ifndef RING_HEADROOM_H
 #define RING_HEADROOM_H
@@ -9,8 +9,8 @@
 #include "base.h"
 
 typedef struct headroom {
-    size_t bytes;    /* SIZE_MAX: nothing is known of a bound */
-    char bound[256]; /* what sets it, for messages            */
+    size_t bytes;    /* SIZE_MAX: no bound is known */
+    char bound[256]; /* its source, for messages */
 } headroom;
 
 /** The least of what the machine has available and what the memory cgroups of this process

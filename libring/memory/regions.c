@@ -9,8 +9,8 @@
 
 static region_watcher *_Atomic watchers;
 
-/* Calls of the parent hold regions here that nobody will release, and a list that another thread
- * was changing is no list: the child starts anew. */
+/* The child starts anew: the parent's calls hold regions that no thread of the child releases, and
+ * another thread may have been changing the lists. */
 static void in_child(void)
 {
     struct region_table *t = &region_table;
@@ -58,7 +58,7 @@ bool regions_wait_for(const char *base, size_t bytes)
     return waiting_over(base, bytes) != NULL;
 }
 
-/* Automatic regions make way for users'. @param[out] waits  a running call uses one of them. */
+/* Ends overlapping automatic regions. @param[out] waits  a running call uses one of them. */
 static ring_status clear_overlaps(const char *base, size_t bytes, bool *waits)
 {
     *waits = false;
@@ -121,7 +121,7 @@ static ring_status add(void *base, size_t bytes, region_kind kind, const struct 
     pthread_mutex_lock(&region_table.lock);
     const ring_status status = add_locked(first, bytes, kind, by);
     pthread_mutex_unlock(&region_table.lock);
-    automatic_tell();
+    automatic_notify();
     return status;
 }
 
@@ -187,7 +187,7 @@ static ring_status remove_locked(const char *base, uint64_t *ref, size_t *bytes)
     return RING_OK;
 }
 
-void regions_tell_watchers(uint16_t id, uint64_t offset, size_t bytes)
+void regions_notify_watchers(uint16_t id, uint64_t offset, size_t bytes)
 {
     for (const region_watcher *w = atomic_load(&watchers); w != NULL; w = w->next)
         w->gone(id, offset, bytes);
@@ -195,7 +195,7 @@ void regions_tell_watchers(uint16_t id, uint64_t offset, size_t bytes)
 
 static void heap_is_freeing(size_t offset, size_t bytes)
 {
-    regions_tell_watchers(REGION_HEAP_ID, offset, bytes);
+    regions_notify_watchers(REGION_HEAP_ID, offset, bytes);
 }
 
 ring_status region_remove(void *base)
@@ -206,7 +206,7 @@ ring_status region_remove(void *base)
     const ring_status status = remove_locked(base, &ref, &bytes);
     pthread_mutex_unlock(&region_table.lock);
     if (status == RING_OK)
-        regions_tell_watchers((uint16_t)(ref >> REGION_OFFSET_BITS), 0, bytes);
+        regions_notify_watchers((uint16_t)(ref >> REGION_OFFSET_BITS), 0, bytes);
     return status;
 }
 
@@ -252,7 +252,7 @@ const struct accelerator *regions_accelerator(void)
     return several ? NULL : only;
 }
 
-/* An automatic region of the host's memory has the users that automatic_hold() gave it. */
+/* An automatic region of the host's memory is held by automatic_hold() only. */
 static bool may_hold(const region_slot *s)
 {
     return !table_is_automatic(s) || (s->kind == REGION_DEVICE && !s->ended);
@@ -303,7 +303,7 @@ void region_release(uint64_t ref)
         s->users--;
     pthread_mutex_unlock(&region_table.lock);
     if (ends)
-        automatic_tell();
+        automatic_notify();
 }
 
 bool region_find(uint64_t ref, region *out)

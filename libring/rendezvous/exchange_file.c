@@ -26,7 +26,7 @@ typedef struct file_state {
     bool mine; /* written here, so removed here */
 } file_state;
 
-/* Whatever tells this job from others of the same user; all ranks have the same values. */
+/* Variables that tell this job from others of the same user; all ranks have the same values. */
 static void job_name(char *out, size_t size)
 {
     static const char *const names[] = {
@@ -42,7 +42,7 @@ static void job_name(char *out, size_t size)
         "PBS_JOBID",
         "LSB_JOBID",
     };
-    /* What the user says comes first, and then alone. */
+    /* A value set by the user is used alone. */
     const char *own = getenv("RING_JOB_ID");
     const size_t count = own != NULL && *own != '\0' ? 1 : sizeof names / sizeof names[0];
     unsigned char hash[16];
@@ -59,7 +59,7 @@ static void job_name(char *out, size_t size)
 
 /* ---- The directory ----------------------------------------------------------------- */
 
-/* Others may have made one of that name before us. */
+/* Another process may have made one of that name before. */
 static ring_status own_folder(const char *path)
 {
     struct stat info;
@@ -107,7 +107,7 @@ static ring_status file_open(id_exchange *x)
 
 /* ---- The file ---------------------------------------------------------------------- */
 
-/* A new file that nobody can have waited for: its name is random. */
+/* A new file with a random name: no other process can have prepared it. */
 static ring_status write_new(char *path, const char *text)
 {
     int fd = mkostemps(path, (int)strlen(NEW), O_CLOEXEC); /* mode 0600 */

@@ -277,7 +277,7 @@ static const char *range_of(const setting *s)
     return text;
 }
 
-/* @return NULL, or what would have been allowed. */
+/* @return NULL, or the allowed values. */
 static const char *setting_parse(const setting *s, const char *value, void *field)
 {
     switch (s->kind) {
@@ -312,7 +312,7 @@ static bool has_prefix(const char *name)
     return strncmp(name, "RING_", PREFIX) == 0;
 }
 
-/* Without the prefix that all share: it would make any two of them near.
+/* Compares without the common prefix, which would make any two names near.
  * @return the setting whose name is close to @p name, or NULL. */
 static const char *nearest_setting(const char *name)
 {

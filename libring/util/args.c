@@ -14,7 +14,7 @@
 static const char *program_name = "";
 static bool is_quiet;
 
-/* ---- What is wrong ----------------------------------------------------------------------- */
+/* ---- Errors ------------------------------------------------------------------------------ */
 
 static _Noreturn void wrong(const char *given, const char *value, const char *format, va_list args)
 {
@@ -34,7 +34,7 @@ void args_fail(const char *format, ...)
     wrong("", "", format, args);
 }
 
-/* As it was typed: the value stands in the option's word or is the next. */
+/* Quotes the value as it was typed: in the option's word or in the next. */
 void args_refuse(const args_given *given, const char *format, ...)
 {
     char *const *word = &given->state->argv[given->state->next - 1];
@@ -118,7 +118,7 @@ void args_name(const args_given *given)
     args_refuse(given, "expected %s", all);
 }
 
-/* ---- What every program has -------------------------------------------------------------- */
+/* ---- Common options ---------------------------------------------------------------------- */
 
 static void show_help(const args_given *given)
 {
@@ -167,7 +167,7 @@ static bool is_heading(const args_row *row)
     return row->name == NULL && row->letter == 0;
 }
 
-/* A letter is the row's that has it first: one of the program's own is none of the common ones. */
+/* A letter belongs to the first row that has it: the program's own rows precede the common ones. */
 static int key_of(const args_table *table, size_t index)
 {
     const args_row *row = args_at(table, index);

@@ -28,10 +28,10 @@ bool output_begin(output_file *file, const char *path);
 /** Syncs it and puts it in place. @return false, and errno, if it cannot be written: nothing is
  * left of it then. */
 bool output_finish(output_file *file);
-/** Removes what is not in place. */
+/** Removes the file, unless it is in place. */
 void output_discard(output_file *file);
 
-/** For what is read while it is written: an empty file, in place at once.
+/** For files that are read while they are written: an empty file, in place at once.
  *  @return a descriptor, or -1 and errno. */
 int output_create(const char *path);
 /** The same as a stream; NULL and errno. */

@@ -255,7 +255,7 @@ ring_status ring_comm_abort(ring_comm *comm, const char *reason);
  *  returned at once goes on. Never blocks. */
 ring_status ring_comm_status(const ring_comm *comm);
 
-/** What a communicator is and has done so far. Sizes in bytes. */
+/** Facts about a communicator, and its counters so far. Sizes in bytes. */
 typedef struct ring_comm_info {
     size_t size;                 /**< sizeof(ring_comm_info), set by the caller */
     int rank, ranks;             /**< this rank, number of ranks */
