@@ -41,9 +41,9 @@
 
 /** Header of a frame: one cache line, the same on every transport, host byte order (peers
  *  prove at the handshake that theirs is equal). Short payloads travel in it. Filled by the
- *  engine, except `turn`; transports read `flags`, `length` and `ext.bytes`. */
+ *  engine, except `stamp`; transports read `flags`, `length` and `ext.bytes`. */
 typedef struct transport_frame {
-    uint32_t turn;      /* the transport's own                                          */
+    uint32_t stamp;     /* the transport's own                                          */
     uint8_t flags;      /* FRAME_*                                                      */
     uint8_t length;     /* without FRAME_LONG: payload bytes in `data`                  */
     uint16_t call;      /* number of the call, low bits                                 */
@@ -271,7 +271,7 @@ struct transport {
 
     /** @return true when what was consumed and released here is known to the peer, or never
      *  will. */
-    bool (*told)(transport_link *l);
+    bool (*announced)(transport_link *l);
 
     /** Breaks the link. When it returns, neither end reads or writes memory of this process but the
      *  link's own, and no ticket is used any more. */

@@ -69,7 +69,7 @@ static void await_announced(ring_comm *comm)
     const double deadline = clock_now() + 0.5;
     channel *c;
     for (size_t at = 0; (c = channels_next(comm, &at)) != NULL;)
-        while (c->link->transport->told != NULL && !c->link->transport->told(c->link) &&
+        while (c->link->transport->announced != NULL && !c->link->transport->announced(c->link) &&
                clock_now() < deadline)
             (void)c->link->transport->progress(c->link);
 }

@@ -143,7 +143,7 @@ static void test_damaged_headers(void)
         frame.length = TRANSPORT_INLINE + (kind == 1);
         frame.ext.bytes = kind == 2 ? TRANSPORT_SEGMENT + 1 : kind == 3 ? UINT64_MAX : 0;
         frame.flags = kind >= OTHERS ? flags[kind - OTHERS] : frame.flags;
-        frame.turn = tcp_turn(&frame, kind == 0, has_checksums);
+        frame.stamp = tcp_stamp(&frame, kind == 0, has_checksums);
         write_raw(&e, &frame, sizeof frame);
         expect_damage(&e, 0);
         ends_close(&e);

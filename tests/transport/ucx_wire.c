@@ -182,7 +182,7 @@ static void expect_doom(const ucx_label *label, const transport_link *to, ends *
 static void test_lies_of_the_peer_end_the_link(void)
 {
     ends e = ends_open();
-    ucx_label label = true_label(e.b, UCX_TELL);
+    ucx_label label = true_label(e.b, UCX_WORDS);
     label.received = label.taken = 1000;
     expect_doom(&label, e.b, &e, "took what was not sent");
     e = ends_open();

@@ -92,11 +92,11 @@ static ring_status fault_get(transport_link *link, void *dst, uint64_t ref, size
     return l->inner->transport->get(l->inner, dst, ref, bytes, over);
 }
 
-static bool fault_told(transport_link *link)
+static bool fault_announced(transport_link *link)
 {
     const fault_link *l = (const fault_link *)link;
-    return l->inner == NULL || l->inner->transport->told == NULL ||
-           l->inner->transport->told(l->inner);
+    return l->inner == NULL || l->inner->transport->announced == NULL ||
+           l->inner->transport->announced(l->inner);
 }
 
 static void fault_stop(transport_link *link)
@@ -281,7 +281,7 @@ static transport fault_table(const transport *inner)
     table.map = fault_map;
     table.put = fault_put;
     table.get = fault_get;
-    table.told = fault_told;
+    table.announced = fault_announced;
     table.stop = fault_stop;
     table.wake_fd = fault_wake_fd;
     table.arm = fault_arm;

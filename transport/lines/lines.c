@@ -101,7 +101,7 @@ void lines_clear(lines_ring *ring)
 ring_status lines_produce(lines_producer *p, lines_ring *ring, int file)
 {
     const bool many = atomic_fetch_add(&producers, 1) >= LINES_MANY;
-    *p = (lines_producer){.ring = ring, .turn = 1, .over = LINES, .file = file};
+    *p = (lines_producer){.ring = ring, .stamp = 1, .over = LINES, .file = file};
     p->lines = p->end = many ? LINES_OF_MANY : LINES;
     return commit(p, LINES_NEAR + 1);
 }
@@ -175,7 +175,7 @@ ring_status lines_room(lines_producer *p, size_t bytes)
 
 static void fill_header(line *at, const transport_frame *frame)
 {
-    memcpy(at->rest, (const char *)frame + sizeof frame->turn, sizeof at->rest);
+    memcpy(at->rest, (const char *)frame + sizeof frame->stamp, sizeof at->rest);
 }
 
 /* Publishes the frame at p->at, where the consumer does not look. */
@@ -184,7 +184,7 @@ static void publish_skip(lines_producer *p)
     const transport_frame skip = {.flags = SKIP, .ext.bytes = p->at};
     line *from = &p->ring->line[p->line];
     fill_header(from, &skip);
-    hand_over(&from->turn, p->turn, p->strict);
+    hand_over(&from->stamp, p->stamp, p->strict);
     p->over = p->at < p->line ? p->line + 1 : LINES;
     p->skips++;
 }
@@ -194,15 +194,15 @@ bool lines_publish(lines_producer *p, const transport_frame *frame, const void *
     const size_t bytes = transport_behind(frame);
     const uint32_t lines = lines_of(bytes);
     line *at = &p->ring->line[p->at], *next = at + lines;
-    atomic_store_explicit(&next->turn, 0, memory_order_relaxed);
+    atomic_store_explicit(&next->stamp, 0, memory_order_relaxed);
     if (bytes > 0 && payload != at + 1)
         lines_copy(&p->copier, at + 1, payload, bytes);
     fill_header(at, frame);
-    hand_over(&at->turn, p->turn, p->strict);
+    hand_over(&at->stamp, p->stamp, p->strict);
     if (p->at != p->line)
         publish_skip(p);
     prefetch_to_write(next + 1);
-    p->turn += 2;
+    p->stamp += 2;
     p->line = p->at + lines;
     if (lines > LINES_NEAR)
         p->far = p->line;
@@ -215,18 +215,18 @@ bool lines_publish(lines_producer *p, const transport_frame *frame, const void *
 
 void lines_consume_from(lines_consumer *c, lines_ring *ring)
 {
-    *c = (lines_consumer){.ring = ring, .lines = LINES, .turn = 1};
+    *c = (lines_consumer){.ring = ring, .lines = LINES, .stamp = 1};
 }
 
 static ring_status read_header(const lines_consumer *c, transport_frame *frame)
 {
     const line *at = &c->ring->line[c->line];
-    const uint32_t turn = atomic_load_explicit(&at->turn, memory_order_acquire);
-    if (turn == 0)
+    const uint32_t stamp = atomic_load_explicit(&at->stamp, memory_order_acquire);
+    if (stamp == 0)
         return RING_IN_PROGRESS;
-    frame->turn = turn;
-    memcpy((char *)frame + sizeof turn, at->rest, sizeof at->rest);
-    return turn == c->turn ? RING_OK : RING_ERR_PEER;
+    frame->stamp = stamp;
+    memcpy((char *)frame + sizeof stamp, at->rest, sizeof at->rest);
+    return stamp == c->stamp ? RING_OK : RING_ERR_PEER;
 }
 
 static ring_status follow_skip(lines_consumer *c, transport_frame *frame)
@@ -251,7 +251,7 @@ ring_status lines_oldest(lines_consumer *c, transport_frame *frame)
 
 bool lines_consume(lines_consumer *c, uint32_t lines)
 {
-    c->turn += 2;
+    c->stamp += 2;
     c->line += lines;
     hand_over_wide(&c->ring->taken, (uint64_t)c->skips << 32 | c->line, c->strict);
     return must_wake(&c->ring->producer_sleeps, c->strict);

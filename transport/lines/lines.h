@@ -2,10 +2,10 @@
  *
  * lines: a ring of cache lines in memory that one producer and one consumer both see, be they
  * threads or processes. A frame is its header line and the lines of its payload behind it,
- * contiguous; the header's `turn` word publishes them with one store. So a message that fits
+ * contiguous; the header's `stamp` word publishes them with one store. So a message that fits
  * the header costs one cache line.
  *
- * Where frames lie. The next header is looked for behind the last frame. Its turn word is zero
+ * Where frames lie. The next header is looked for behind the last frame. Its stamp word is zero
  * until it is published: the producer zeroes it before it publishes the frame before, so that
  * no old payload looks like a header. A frame that lies elsewhere is published by a *skip*, a
  * header in its stead that tells where. Skips lead back to line 0 from the end of the ring;
@@ -16,11 +16,11 @@
  * half of a 64 KiB message's time. And a producer that came back while its consumer has not leads
  * it over the skip to the lines behind it, which are free: no line is lost to coming back.
  *
- * Invariant: frame number n (from 0, modulo 2^31) has the turn 2n + 1, and so has the skip to
+ * Invariant: frame number n (from 0, modulo 2^31) has the stamp 2n + 1, and so has the skip to
  * it. The consumer may read from there until `taken` is past it; all else is the producer's.
  *
  * Sleeping. Whoever is about to sleep sets its sleeps flag, and then looks once more for what
- * it waits for (a turn word, `taken`, `released`). Whoever provides that stores it, and then
+ * it waits for (a stamp word, `taken`, `released`). Whoever provides that stores it, and then
  * looks at the flag. Stores are release, which lets the provider's look overtake its store; so
  * between flag and look the sleeper has every thread of both processes pass a memory barrier
  * (membarrier). If a provider passes it before its store, it looks at the flag after it and
@@ -53,7 +53,7 @@ enum {
 };
 
 typedef struct line {
-    _Alignas(RING_CACHE_LINE) _Atomic uint32_t turn;
+    _Alignas(RING_CACHE_LINE) _Atomic uint32_t stamp;
     unsigned char rest[RING_CACHE_LINE - sizeof(uint32_t)];
 } line;
 
@@ -84,7 +84,7 @@ typedef struct lines_producer {
     lines_ring *ring;
     bool strict;
     uint32_t lines;     /* of the ring that it uses                                           */
-    uint32_t turn;      /* of the next frame                                                  */
+    uint32_t stamp;     /* of the next frame                                                  */
     uint32_t line;      /* where the consumer looks for it                                    */
     uint32_t end;       /* lines from there to here are free, as last seen                    */
     uint32_t skips;     /* published                                                          */
@@ -101,8 +101,8 @@ typedef struct lines_producer {
 typedef struct lines_consumer {
     lines_ring *ring;
     bool strict;
-    uint32_t lines;             /* that the ring has   */
-    uint32_t turn, line, skips; /* of the oldest frame */
+    uint32_t lines;              /* that the ring has   */
+    uint32_t stamp, line, skips; /* of the oldest frame */
 } lines_consumer;
 
 /** @return lines of a frame with so many bytes behind its header. */
@@ -144,10 +144,10 @@ bool lines_publish(lines_producer *p, const transport_frame *frame, const void *
 /** A ring of all LINES; whoever knows of less lowers c->lines. */
 void lines_consume_from(lines_consumer *c, lines_ring *ring);
 
-/** @return the word that holds c->turn once the oldest frame is there. */
+/** @return the word that holds c->stamp once the oldest frame is there. */
 static inline const _Atomic uint32_t *lines_news(const lines_consumer *c)
 {
-    return &c->ring->line[c->line].turn;
+    return &c->ring->line[c->line].stamp;
 }
 
 /** Copies the header of the oldest frame, following a skip to it. RING_IN_PROGRESS: there is

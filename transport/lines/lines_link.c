@@ -10,7 +10,7 @@
 
 /* How many quiet turns until the socket is looked at: tens of microseconds of spinning, or
  * sixteen sleeps. */
-enum { QUIET_TURNS = 1024, QUIET_SLEEP = QUIET_TURNS / 16 };
+enum { QUIET_LOOKS = 1024, QUIET_SLEEP = QUIET_LOOKS / 16 };
 /* Of a short payload, see prefetch_payload(). */
 enum { PREFETCH_LINES = 4 };
 
@@ -67,7 +67,7 @@ void lines_link_meet(lines_link *l, const lines_greeting *theirs, lines_ring *in
 
 /* ---- Broken links -------------------------------------------------------------- */
 
-static ring_status tell_again(const lines_link *l)
+static ring_status repeat_error(const lines_link *l)
 {
     return fail(l->state, "%s link to rank %d: %s", l->head.transport->name, l->head.peer, l->why);
 }
@@ -76,7 +76,7 @@ static ring_status link_break(lines_link *l, ring_status status, const char *why
 {
     l->state = status;
     (void)text_format(l->why, sizeof l->why, "%s", why); /* a longer one loses its end */
-    return tell_again(l);
+    return repeat_error(l);
 }
 
 static ring_status go_on_opening(lines_link *l)
@@ -96,7 +96,7 @@ static ring_status link_state(lines_link *l)
     if (l->state == RING_IN_PROGRESS)
         return go_on_opening(l);
     if (l->state != RING_OK)
-        return tell_again(l);
+        return repeat_error(l);
     if (l->gone && !l->peeked && !has_news(l))
         return link_break(l, RING_ERR_PEER,
                           "the peer closed the connection: it ended, or was killed; its own output "
@@ -130,7 +130,7 @@ void lines_link_hear(lines_link *l)
 ring_status lines_link_progress(transport_link *head)
 {
     lines_link *l = (lines_link *)head;
-    if (l->state == RING_OK && ++l->quiet >= QUIET_TURNS)
+    if (l->state == RING_OK && ++l->quiet >= QUIET_LOOKS)
         lines_link_hear(l);
     return link_state(l);
 }
@@ -278,7 +278,7 @@ void lines_link_release(transport_link *head, uint64_t messages)
 const _Atomic uint32_t *lines_link_news(const transport_link *head, uint32_t *value)
 {
     const lines_link *l = (const lines_link *)head;
-    *value = l->in.turn;
+    *value = l->in.stamp;
     return lines_news(&l->in);
 }
 
@@ -294,8 +294,8 @@ int lines_link_wake_fd(const transport_link *head)
 static bool sending_has_news(lines_link *l)
 {
     const uint64_t released = atomic_load(&l->out.ring->released);
-    const bool more = released != l->told;
-    l->told = released;
+    const bool more = released != l->notified;
+    l->notified = released;
     return more || (l->refused && lines_fit(&l->out, l->wanted));
 }
 

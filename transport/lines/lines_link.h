@@ -45,7 +45,7 @@ typedef struct lines_link {
     bool reserved;         /* out's room was given by reserve()                               */
     bool refused;          /* there was no room for:                                          */
     size_t wanted;         /* bytes                                                           */
-    uint64_t told;         /* releases that arm() has told of                                 */
+    uint64_t notified;     /* releases that arm() has told of                                 */
     bool peeked;           /* the oldest frame was:                                           */
     transport_frame frame; /* its header, copied: what was checked does not change       */
     unsigned quiet;        /* turns without a frame since the socket was looked at            */

@@ -15,12 +15,13 @@ uint64_t tcp_payload_sum(const void *payload, size_t bytes)
     return XXH3_64bits(payload, bytes);
 }
 
-uint32_t tcp_turn(const transport_frame *frame, uint64_t number, bool checksum)
+uint32_t tcp_stamp(const transport_frame *frame, uint64_t number, bool checksum)
 {
-    const size_t turn = sizeof frame->turn;
+    const size_t stamp = sizeof frame->stamp;
     if (!checksum)
         return (uint32_t)number;
-    return (uint32_t)XXH3_64bits_withSeed((const char *)frame + turn, sizeof *frame - turn, number);
+    return (uint32_t)XXH3_64bits_withSeed((const char *)frame + stamp, sizeof *frame - stamp,
+                                          number);
 }
 
 void tcp_seal(transport_frame *frame, uint64_t number, const void *payload, bool checksum)
@@ -28,5 +29,5 @@ void tcp_seal(transport_frame *frame, uint64_t number, const void *payload, bool
     const size_t bytes = transport_behind(frame);
     if (checksum && bytes > 0)
         frame->ext.src_ref = tcp_payload_sum(payload, bytes);
-    frame->turn = tcp_turn(frame, number, checksum);
+    frame->stamp = tcp_stamp(frame, number, checksum);
 }

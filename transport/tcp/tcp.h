@@ -6,10 +6,10 @@
  * bytes. So every header and every payload starts at a multiple of 64 of the stream, and
  * bytes that are read to the same place modulo 64 of an aligned buffer are aligned there.
  *
- * With checksums, `turn` is one of the rest of the header and of the frame's number, and
+ * With checksums, `stamp` is one of the rest of the header and of the frame's number, and
  * `ext.src_ref`, which nothing else needs here, is one of the payload behind it. Nothing is done
  * with a length or a payload before it was checked, so any change of what is used ends the link.
- * Without, `turn` counts the frames: a lost or doubled byte shows at the next header. Encrypted,
+ * Without, `stamp` counts the frames: a lost or doubled byte shows at the next header. Encrypted,
  * the stream goes as records (cipher.h), and needs no checksums.
  */
 #ifndef RING_TCP_H
@@ -69,9 +69,9 @@ typedef struct tcp_link {
     double looked, silent_since; /* last look at the connection; since when nothing of what
                                     is under way was acknowledged                       */
 
-    int wake;        /* epoll over fd                                             */
-    uint32_t events; /* what it watches now                                       */
-    uint64_t told;   /* flushed frames that arm() has told of                     */
+    int wake;          /* epoll over fd                                             */
+    uint32_t events;   /* what it watches now                                       */
+    uint64_t notified; /* flushed frames that arm() has told of                     */
 
     tcp_backlog backlog; /* frame n, flushed <= n < frames_sent                   */
     uint64_t flushed;    /* frames that the kernel has whole                      */
@@ -105,8 +105,8 @@ ring_status tcp_verdict(const tcp_link *l);
 
 /* ---- checksum.c ---- */
 uint64_t tcp_payload_sum(const void *payload, size_t bytes);
-/** @return `turn` of frame @p number, all else in its header is set. */
-uint32_t tcp_turn(const transport_frame *frame, uint64_t number, bool checksum);
+/** @return `stamp` of frame @p number, all else in its header is set. */
+uint32_t tcp_stamp(const transport_frame *frame, uint64_t number, bool checksum);
 /** Completes the header of frame @p number, all else in it is set. @param payload  what follows. */
 void tcp_seal(transport_frame *frame, uint64_t number, const void *payload, bool checksum);
 

@@ -40,8 +40,8 @@ static bool watch(tcp_link *l, uint32_t events)
  * waits for a later frame sleeps. */
 static bool sent_news(tcp_link *l)
 {
-    const bool more = l->told != l->flushed;
-    l->told = l->flushed;
+    const bool more = l->notified != l->flushed;
+    l->notified = l->flushed;
     return more || tcp_has_room(l);
 }
 

@@ -133,7 +133,7 @@ void ucx_release(transport_link *head, uint64_t messages)
     ucx_link *l = (ucx_link *)head;
     pthread_mutex_lock(&hub.lock);
     l->messages_released = messages;
-    ucx_tell(l, false);
+    ucx_announce(l, false);
     pthread_mutex_unlock(&hub.lock);
 }
 
@@ -156,7 +156,7 @@ static const transport_frame *oldest(const ucx_link *l)
 
 bool ucx_has_frame(const ucx_link *l)
 {
-    return __atomic_load_n(&oldest(l)->turn, __ATOMIC_ACQUIRE) == (uint32_t)l->slots_taken + 1;
+    return __atomic_load_n(&oldest(l)->stamp, __ATOMIC_ACQUIRE) == (uint32_t)l->slots_taken + 1;
 }
 
 static ring_status look(ucx_link *l)
@@ -214,9 +214,9 @@ void ucx_consume(transport_link *head)
     l->bytes_taken += transport_behind(frame);
     l->slots_taken++;
     l->peeked = false;
-    if (l->slots_taken - l->said_taken >= UCX_TELL_SLOTS ||
-        l->bytes_taken - l->bytes_said >= UCX_TELL_BYTES)
-        ucx_tell(l, false);
+    if (l->slots_taken - l->announced_taken >= UCX_ANNOUNCE_SLOTS ||
+        l->bytes_taken - l->bytes_announced >= UCX_ANNOUNCE_BYTES)
+        ucx_announce(l, false);
     pthread_mutex_unlock(&hub.lock);
 }
 

@@ -90,8 +90,8 @@ static const char *chosen_tls(const char **name)
 static void notice_once(const char *name, const char *list, const char *translated,
                         const char *unknown)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
-    if ((strcmp(list, translated) == 0 && unknown[0] == '\0') || atomic_flag_test_and_set(&told))
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    if ((strcmp(list, translated) == 0 && unknown[0] == '\0') || atomic_flag_test_and_set(&logged))
         return;
     log_warn("%s=%.100s: UCX gets \"%.100s\"%s%.100s", name, list, translated,
              unknown[0] != '\0' ? "; it may not know " : ", since openib is its old name of ib",
@@ -402,7 +402,7 @@ static bool serve_link(ucx_link *l, bool patient)
     if (patient && is_patient(l))
         return true;
     if (l->owes)
-        ucx_tell(l, false);
+        ucx_announce(l, false);
     return false;
 }
 

@@ -78,9 +78,9 @@ static void over(ucx_posting *p, ucs_status_t status)
     case UCX_DATA:
         l->serving--;
         break;
-    case UCX_TELL:
-        l->telling = false;
-        if (l->messages_released != l->said_released)
+    case UCX_WORDS:
+        l->announcing = false;
+        if (l->messages_released != l->announced_released)
             ucx_owe(l);
         break;
     case UCX_HELLO:
@@ -109,10 +109,10 @@ static void write_words(ucx_link *l, ucx_label *label)
 {
     memcpy(label->token, l->theirs.token, sizeof label->token);
     label->link = l->theirs.link;
-    label->taken = l->said_taken = l->slots_taken;
-    label->received = l->said_received = l->received;
-    label->released = l->said_released = l->messages_released;
-    l->bytes_said = l->bytes_taken;
+    label->taken = l->announced_taken = l->slots_taken;
+    label->received = l->announced_received = l->received;
+    label->released = l->announced_released = l->messages_released;
+    l->bytes_announced = l->bytes_taken;
     l->owes = false;
 }
 
@@ -141,16 +141,16 @@ void ucx_post(ucx_posting *p, ucx_kind kind, const void *data, size_t bytes)
 
 /* To a process that has left, which answers by a reset, nothing is sent any more: UCX would lose
  * what has come and is not read. One at a time; what changes meanwhile goes with the next. */
-void ucx_tell(ucx_link *l, bool asks)
+void ucx_announce(ucx_link *l, bool asks)
 {
-    if (l->telling || l->state != RING_OK || ucx_has_left(l))
+    if (l->announcing || l->state != RING_OK || ucx_has_left(l))
         return;
     ucx_posting *p = ucx_posting_new(l);
     if (p == NULL)
         return;
-    l->telling = true;
+    l->announcing = true;
     p->label.asks = asks;
-    ucx_post(p, UCX_TELL, NULL, 0);
+    ucx_post(p, UCX_WORDS, NULL, 0);
 }
 
 /* ---- Landing ---------------------------------------------------------------------- */
@@ -158,7 +158,7 @@ void ucx_tell(ucx_link *l, bool asks)
 static void count_received(ucx_link *l)
 {
     while (l->received < l->slots_taken + UCX_SLOTS &&
-           l->in->slot[l->received % UCX_SLOTS].turn == (uint32_t)l->received + 1)
+           l->in->slot[l->received % UCX_SLOTS].stamp == (uint32_t)l->received + 1)
         l->received++;
 }
 
@@ -168,9 +168,9 @@ static void show(ucx_link *l, const ucx_label *label)
     transport_frame *slot = &l->in->slot[label->number % UCX_SLOTS];
     transport_frame frame = label->frame;
     l->in->place[label->number % UCX_SLOTS] = (uint32_t)label->place;
-    memcpy((char *)slot + sizeof slot->turn, (char *)&frame + sizeof frame.turn,
-           sizeof frame - sizeof frame.turn);
-    __atomic_store_n(&slot->turn, (uint32_t)label->number + 1, __ATOMIC_RELEASE);
+    memcpy((char *)slot + sizeof slot->stamp, (char *)&frame + sizeof frame.stamp,
+           sizeof frame - sizeof frame.stamp);
+    __atomic_store_n(&slot->stamp, (uint32_t)label->number + 1, __ATOMIC_RELEASE);
     count_received(l);
     if (label->asks)
         ucx_owe(l);
@@ -275,7 +275,7 @@ static bool read_words(ucx_link *l, const ucx_label *label)
         l->grace = true;
         ucx_rouse(l);
     }
-    if (label->asks && label->kind == UCX_TELL)
+    if (label->asks && label->kind == UCX_WORDS)
         ucx_owe(l);
     return true;
 }
@@ -283,7 +283,7 @@ static bool read_words(ucx_link *l, const ucx_label *label)
 static bool is_awaited(const ucx_link *l, uint64_t number)
 {
     return number >= l->slots_taken && number < l->slots_taken + UCX_SLOTS &&
-           l->in->slot[number % UCX_SLOTS].turn != (uint32_t)number + 1;
+           l->in->slot[number % UCX_SLOTS].stamp != (uint32_t)number + 1;
 }
 
 static ucs_status_t hear_frame(ucx_link *l, const ucx_label *label, const void *data, size_t bytes,
@@ -342,7 +342,7 @@ static ucs_status_t hear(ucx_link *l, const ucx_label *label, void *data, size_t
         return nonsense(l, "it took what was not sent");
     switch (label->kind) {
     case UCX_HELLO:
-    case UCX_TELL:
+    case UCX_WORDS:
         return UCS_OK;
     case UCX_FRAME:
         return hear_frame(l, label, data, bytes, is_here);

@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { QUIET_TURNS = 64 };
+enum { QUIET_LOOKS = 64 };
 /** Seconds for a peer to be done with memory that was lent to it, and for UCX to give it up. */
 static const double patience = 1.0, force_patience = 4.0;
 
@@ -162,11 +162,11 @@ static ring_status set_up(ucx_link *l, const transport_peer *peer)
 /* A peer that only receives tells what it has received when it is asked. */
 static void ask(ucx_link *l)
 {
-    if (l->state != RING_OK || l->asked == l->slots_sent || l->telling ||
+    if (l->state != RING_OK || l->asked == l->slots_sent || l->announcing ||
         atomic_load(&l->acked) == l->slots_sent)
         return;
     l->asked = l->slots_sent;
-    ucx_tell(l, true);
+    ucx_announce(l, true);
 }
 
 static void on_flushed(void *request, ucs_status_t status, void *is_over)
@@ -236,9 +236,9 @@ static void ucx_close(transport_link *head)
     if (l->state == RING_OK)
         ucx_pass();
     if (l->state == RING_OK &&
-        (l->received != l->said_received || l->slots_taken != l->said_taken ||
-         l->messages_released != l->said_released))
-        ucx_tell(l, false);
+        (l->received != l->announced_received || l->slots_taken != l->announced_taken ||
+         l->messages_released != l->announced_released))
+        ucx_announce(l, false);
     if (hub.count == 1)
         linger(l);
     ucx_stop_now(l, "closed");
@@ -290,14 +290,14 @@ static ring_status ucx_progress(transport_link *head)
     pthread_mutex_lock(&hub.lock);
     if (is_alive(l))
         ucx_pass();
-    if (l->state == RING_OK && ++l->quiet >= QUIET_TURNS)
+    if (l->state == RING_OK && ++l->quiet >= QUIET_LOOKS)
         ucx_greeting_look(l);
     const ring_status status = ucx_state(l);
     pthread_mutex_unlock(&hub.lock);
     return status;
 }
 
-static bool ucx_told(transport_link *head)
+static bool ucx_announced(transport_link *head)
 {
     ucx_link *l = (ucx_link *)head;
     pthread_mutex_lock(&hub.lock);
@@ -305,14 +305,14 @@ static bool ucx_told(transport_link *head)
         ucx_pass();
         ask(l);
     }
-    if (l->said_taken != l->slots_taken || l->said_released != l->messages_released)
-        ucx_tell(l, false);
-    const bool told = l->state != RING_OK || l->gone ||
-                      (l->flying == 0 && l->said_taken == l->slots_taken &&
-                       l->said_released == l->messages_released &&
-                       atomic_load(&l->acked) == l->slots_sent);
+    if (l->announced_taken != l->slots_taken || l->announced_released != l->messages_released)
+        ucx_announce(l, false);
+    const bool all = l->state != RING_OK || l->gone ||
+                     (l->flying == 0 && l->announced_taken == l->slots_taken &&
+                      l->announced_released == l->messages_released &&
+                      atomic_load(&l->acked) == l->slots_sent);
     pthread_mutex_unlock(&hub.lock);
-    return told;
+    return all;
 }
 
 static int ucx_wake_fd(const transport_link *head)
@@ -323,11 +323,11 @@ static int ucx_wake_fd(const transport_link *head)
 static bool sending_has_news(ucx_link *l)
 {
     const uint64_t released = atomic_load(&l->released);
-    const bool more = l->slots_done != l->told_flushed || released != l->told_released ||
-                      l->gets_over != l->told_gets;
-    l->told_flushed = l->slots_done;
-    l->told_released = released;
-    l->told_gets = l->gets_over;
+    const bool more = l->slots_done != l->notified_flushed || released != l->notified_released ||
+                      l->gets_over != l->notified_gets;
+    l->notified_flushed = l->slots_done;
+    l->notified_released = released;
+    l->notified_gets = l->gets_over;
     return more || (l->refused && ucx_fits(l, TRANSPORT_SEGMENT)) ||
            (l->refused_get && l->gets[l->gets_begun % UCX_GETS].over == NULL);
 }
@@ -410,7 +410,7 @@ const transport transport_ucx = {
     .map = ucx_map,
     .put = ucx_put,
     .get = ucx_get_from,
-    .told = ucx_told,
+    .announced = ucx_announced,
     .stop = ucx_stop,
     .wake_fd = ucx_wake_fd,
     .arm = ucx_arm,

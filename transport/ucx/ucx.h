@@ -28,8 +28,8 @@
 enum {
     UCX_SLOTS = 8192,                     /* twice the window's shortest frames              */
     UCX_PAYLOAD = 10 * TRANSPORT_SEGMENT, /* the window, what may be taken and not told, an end */
-    UCX_TELL_SLOTS = UCX_SLOTS / 4,
-    UCX_TELL_BYTES = 2 * TRANSPORT_SEGMENT,
+    UCX_ANNOUNCE_SLOTS = UCX_SLOTS / 4,
+    UCX_ANNOUNCE_BYTES = 2 * TRANSPORT_SEGMENT,
     UCX_GETS = 512, /* under way, each way */
     UCX_TOKEN = 16,
     UCX_WHY = 160,
@@ -93,7 +93,7 @@ bool ucx_tls_translate(const char *list, char out[UCX_TLS_MOST], char unknown[UC
 
 typedef enum ucx_kind {
     UCX_HELLO, /* the first: this endpoint is the peer's */
-    UCX_TELL,  /* words alone                            */
+    UCX_WORDS, /* words alone                            */
     UCX_FRAME,
     UCX_PUT,  /* a frame whose payload goes to `place`  */
     UCX_GET,  /* asks for `bytes` at `place`            */
@@ -169,7 +169,7 @@ typedef struct ucx_get {
 } ucx_get;
 
 typedef struct ucx_inbox {
-    _Alignas(RING_CACHE_LINE) transport_frame slot[UCX_SLOTS]; /* turn: number + 1, last */
+    _Alignas(RING_CACHE_LINE) transport_frame slot[UCX_SLOTS]; /* stamp: number + 1, last */
     uint32_t place[UCX_SLOTS];
     _Alignas(RING_CACHE_LINE) unsigned char payload[UCX_PAYLOAD];
 } ucx_inbox;
@@ -213,13 +213,13 @@ typedef struct ucx_link {
     _Atomic uint64_t taken, acked, released; /* words of the peer */
     bool refused, refused_get;
     uint64_t asked; /* frames whose arrival was asked for */
-    uint64_t told_flushed, told_released, told_gets;
+    uint64_t notified_flushed, notified_released, notified_gets;
 
     /* Receiving. */
     uint64_t slots_taken, received, bytes_taken, messages_released;
-    uint64_t said_taken, said_received, said_released; /* to the peer */
-    uint64_t bytes_said;
-    bool peeked, owes, telling;
+    uint64_t announced_taken, announced_received, announced_released; /* to the peer */
+    uint64_t bytes_announced;
+    bool peeked, owes, announcing;
     uint64_t owed_since; /* pass */
     transport_frame frame;
 
@@ -323,7 +323,7 @@ void ucx_post(ucx_posting *p, ucx_kind kind, const void *data, size_t bytes);
 void ucx_land(ucx_posting *p);
 /** What has not begun to land never will. */
 void ucx_land_nothing(ucx_link *l);
-void ucx_tell(ucx_link *l, bool asks);
+void ucx_announce(ucx_link *l, bool asks);
 /** Called by UCP. */
 ucs_status_t ucx_on_message(void *unused, const void *header, size_t header_bytes, void *data,
                             size_t bytes, const ucp_am_recv_param_t *param);

@@ -127,7 +127,7 @@ static bool watch_device(const verbs_link *l, const adapter_device *device)
            errno == EEXIST; /* both rails are of one device */
 }
 
-static ring_status tell_address(verbs_link *l)
+static ring_status send_address(verbs_link *l)
 {
     verbs_address mine = {.inbox = (uintptr_t)l->in, .rails = (uint32_t)l->rails};
     for (int r = 0; r < l->rails; r++) {
@@ -153,7 +153,7 @@ static ring_status hear_hello(verbs_link *l)
     RING_TRY(open_rails(l, theirs));
     RING_TRY(register_buffers(l));
     l->phase = PHASE_ADDRESS;
-    return tell_address(l);
+    return send_address(l);
 }
 
 static ring_status hear_address(verbs_link *l)

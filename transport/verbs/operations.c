@@ -73,7 +73,7 @@ static bool words_are_over(verbs_link *l, const queue_pair *q)
 
 /* Words are short, so that a copy of them goes with the request, or they would have to stay as they
  * are until it is over: where requests carry nothing, one is under way at a time. */
-static bool may_tell(verbs_link *l, queue_pair *q)
+static bool may_post_words(verbs_link *l, queue_pair *q)
 {
     if (q->inlined < sizeof l->words && !words_are_over(l, q)) {
         completions_poll(q->port->device);
@@ -109,29 +109,29 @@ static void post_words(verbs_link *l, queue_pair *q, bool signals)
     l->words_over = false;
 }
 
-void verbs_tell(verbs_link *l)
+void verbs_announce(verbs_link *l)
 {
     queue_pair *q = &l->queue[l->active];
     if (l->state != RING_OK)
         return;
-    l->told_taken = l->words[WORD_TAKEN];
-    l->told_bytes = l->bytes_taken;
+    l->announced_taken = l->words[WORD_TAKEN];
+    l->announced_bytes = l->bytes_taken;
     l->words_due = true;
-    if (may_tell(l, q))
+    if (may_post_words(l, q))
         post_words(l, q, false);
 }
 
-bool verbs_was_told(verbs_link *l)
+bool verbs_words_arrived(verbs_link *l)
 {
     queue_pair *q = &l->queue[l->active];
     if (l->state != RING_OK)
         return true;
-    if (l->words_due || l->told_taken != l->words[WORD_TAKEN])
-        verbs_tell(l);
+    if (l->words_due || l->announced_taken != l->words[WORD_TAKEN])
+        verbs_announce(l);
     completions_poll(q->port->device);
     if (l->words_due)
         return false;
-    if (!words_are_over(l, q) && q->unsignalled > 0 && may_tell(l, q))
+    if (!words_are_over(l, q) && q->unsignalled > 0 && may_post_words(l, q))
         post_words(l, q, true); /* nothing would tell of the end of those before */
     return words_are_over(l, q);
 }
@@ -289,7 +289,7 @@ static void change_rail(verbs_link *l)
     l->resuming = true;
     l->roused = 0; /* a wake-up may have been lost */
     l->words_over = true;
-    verbs_tell(l);
+    verbs_announce(l);
 }
 
 /* All that was under way starts anew, but for what the peer has seen, also behind a get that has
@@ -345,7 +345,7 @@ void verbs_push(verbs_link *l)
     if (l->state != RING_OK)
         return;
     if (l->words_due)
-        verbs_tell(l);
+        verbs_announce(l);
     if (l->posted < l->accepted)
         post_waiting(l);
 }

@@ -93,11 +93,11 @@ bool verbs_local(verbs_link *l, verbs_operation *o, const void *data, size_t byt
     return true;
 }
 
-static bool tell_key(verbs_link *l, const verbs_key *key)
+static bool announce_key(verbs_link *l, const verbs_key *key)
 {
     transport_frame frame = {.flags = VERBS_KEY, .message = l->head.frames_sent};
     memcpy(frame.data, key, sizeof *key);
-    if (!verbs_has_room_for_two(l) || !key_put(&l->told, key))
+    if (!verbs_has_room_for_two(l) || !key_put(&l->announced, key))
         return false;
     verbs_put_slot(l, verbs_next_operation(l), &frame, false);
     return true;
@@ -120,8 +120,8 @@ uint64_t verbs_ref(transport_link *head, const void *ptr, size_t bytes)
         return 0;
     const verbs_key key = key_of(l);
     const uint64_t ref = key.ref + (uint64_t)((const char *)ptr - l->found.base);
-    const verbs_key *told = key_find(&l->told, ref, bytes);
-    if ((told == NULL || memcmp(told, &key, sizeof key) != 0) && !tell_key(l, &key))
+    const verbs_key *announced = key_find(&l->announced, ref, bytes);
+    if ((announced == NULL || memcmp(announced, &key, sizeof key) != 0) && !announce_key(l, &key))
         return 0;
     return ref;
 }
@@ -153,7 +153,7 @@ ring_status verbs_put(transport_link *head, const transport_frame *frame, const 
     verbs_link *l = (verbs_link *)head;
     RING_TRY(verbs_state(l));
     if (frame->flags != (FRAME_LONG | FRAME_STORED))
-        return verbs_break(l, fail(RING_ERR_INTERNAL, "a put is told of by a stored frame"));
+        return verbs_break(l, fail(RING_ERR_INTERNAL, "a put needs a stored frame"));
     l->refused = !verbs_has_room(l, 0);
     if (l->refused)
         return verbs_state(l) == RING_OK ? RING_IN_PROGRESS : l->state;

@@ -129,10 +129,10 @@ struct ibv_mr *registration_of_link(const adapter_device *device, void *base, si
 }
 
 /* Many buffers that nobody registered may fare so: one of them is told of. */
-static void tell_refusal(const entry *e, const adapter_device *device)
+static void log_refusal(const entry *e, const adapter_device *device)
 {
-    static _Atomic bool told;
-    if (e->automatic && atomic_exchange(&told, true))
+    static _Atomic bool logged;
+    if (e->automatic && atomic_exchange(&logged, true))
         return;
     log_at(e->automatic ? LOG_INFO : LOG_WARN,
            "verbs: %s cannot register %zu bytes (%m), which are copied instead; raise the limit on "
@@ -148,7 +148,7 @@ static struct ibv_mr *register_at(entry *e, const adapter_device *device, unsign
     if (mr != NULL || !last)
         return mr;
     e->refused |= 1u << device->index;
-    tell_refusal(e, device);
+    log_refusal(e, device);
     return NULL;
 }
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* Taken and not told: more would take from the window. */
-enum { UNTOLD_SLOTS = 512, UNTOLD_BYTES = TRANSPORT_SEGMENT };
+enum { UNANNOUNCED_SLOTS = 512, UNANNOUNCED_BYTES = TRANSPORT_SEGMENT };
 
 /* ---- Slots -------------------------------------------------------------------------------- */
 
@@ -14,7 +14,7 @@ static uint32_t check_of(const verbs_slot *slot)
 {
     uint64_t word[sizeof *slot / sizeof(uint64_t)], x = 0x9e3779b97f4a7c15u;
     memcpy(word, slot, sizeof word);
-    word[7] >>= 32; /* the turn, without the check itself */
+    word[7] >>= 32; /* the stamp, without the check itself */
     for (size_t i = 0; i < sizeof word / sizeof *word; i++)
         x = (x ^ word[i]) * 0xff51afd7ed558ccdu, x ^= x >> 29;
     return (uint32_t)(x >> 16);
@@ -27,7 +27,7 @@ static verbs_slot slot_of(const transport_frame *frame, uint64_t number)
                        .flags = frame->flags,
                        .length = frame->length,
                        .call = frame->call,
-                       .turn = (uint32_t)number + 1};
+                       .stamp = (uint32_t)number + 1};
     memcpy(slot.data, frame->data, sizeof slot.data);
     slot.check = check_of(&slot);
     return slot;
@@ -41,7 +41,7 @@ static uint64_t whole_message(const verbs_link *l, uint32_t low)
 
 static transport_frame frame_of(const verbs_link *l, const verbs_slot *slot)
 {
-    transport_frame frame = {.turn = slot->turn,
+    transport_frame frame = {.stamp = slot->stamp,
                              .flags = slot->flags,
                              .length = slot->length,
                              .call = slot->call,
@@ -51,14 +51,15 @@ static transport_frame frame_of(const verbs_link *l, const verbs_slot *slot)
     return frame;
 }
 
-static const _Atomic uint32_t *turn_word(const verbs_link *l, uint64_t number)
+static const _Atomic uint32_t *stamp_word(const verbs_link *l, uint64_t number)
 {
-    return (const _Atomic uint32_t *)&l->in->slot[number % VERBS_SLOTS].turn;
+    return (const _Atomic uint32_t *)&l->in->slot[number % VERBS_SLOTS].stamp;
 }
 
-static bool has_turn(const verbs_link *l, uint64_t number)
+static bool has_stamp(const verbs_link *l, uint64_t number)
 {
-    return atomic_load_explicit(turn_word(l, number), memory_order_acquire) == (uint32_t)number + 1;
+    return atomic_load_explicit(stamp_word(l, number), memory_order_acquire) ==
+           (uint32_t)number + 1;
 }
 
 /* @return false while some of it is not here. Its words may still be written, so they are read as
@@ -68,7 +69,7 @@ static bool read_slot(const verbs_link *l, uint64_t number, verbs_slot *out)
     uint64_t word[sizeof *out / sizeof(uint64_t)];
     const _Atomic uint64_t *from =
         (const _Atomic uint64_t *)(const void *)&l->in->slot[number % VERBS_SLOTS];
-    if (!has_turn(l, number))
+    if (!has_stamp(l, number))
         return false;
     for (size_t i = 0; i < sizeof word / sizeof *word; i++)
         word[i] = atomic_load_explicit(&from[i], memory_order_acquire);
@@ -212,18 +213,18 @@ void verbs_release(transport_link *head, uint64_t messages)
     verbs_link *l = (verbs_link *)head;
     l->words[WORD_RELEASED] = messages;
     verbs_look_at_words(l);
-    verbs_tell(l);
+    verbs_announce(l);
 }
 
 static void take_slot(verbs_link *l, size_t bytes)
 {
     l->bytes_taken = payload_end(l->bytes_taken, bytes, VERBS_PAYLOAD);
     l->words[WORD_TAKEN]++;
-    if (l->words[WORD_TAKEN] - l->told_taken < UNTOLD_SLOTS &&
-        l->bytes_taken - l->told_bytes < UNTOLD_BYTES)
+    if (l->words[WORD_TAKEN] - l->announced_taken < UNANNOUNCED_SLOTS &&
+        l->bytes_taken - l->announced_bytes < UNANNOUNCED_BYTES)
         return;
     verbs_look_at_words(l);
-    verbs_tell(l);
+    verbs_announce(l);
 }
 
 static ring_status take_oldest(verbs_link *l)
@@ -246,7 +247,7 @@ static ring_status take_oldest(verbs_link *l)
 
 bool verbs_has_frame(const verbs_link *l)
 {
-    return !l->peeked && has_turn(l, l->words[WORD_TAKEN]);
+    return !l->peeked && has_stamp(l, l->words[WORD_TAKEN]);
 }
 
 static const void *payload_of(const verbs_link *l)
@@ -292,5 +293,5 @@ const _Atomic uint32_t *verbs_news(const transport_link *head, uint32_t *value)
 {
     const verbs_link *l = (const verbs_link *)head;
     *value = (uint32_t)l->words[WORD_TAKEN] + 1;
-    return turn_word(l, l->words[WORD_TAKEN]);
+    return stamp_word(l, l->words[WORD_TAKEN]);
 }

@@ -13,7 +13,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { QUIET_TURNS = 64, LONGEST_NAP = 8 };
+enum { QUIET_LOOKS = 64, LONGEST_NAP = 8 };
 #define NAP 200000L               /* ns */
 #define LAST_ACKNOWLEDGEMENTS 1.0 /* s */
 
@@ -146,7 +146,7 @@ static void verbs_close(transport_link *head)
     unmap_buffer(l->in, sizeof *l->in);
     unmap_buffer(l->out, sizeof *l->out);
     free(l->operation);
-    free(l->told.all);
+    free(l->announced.all);
     free(l->known.all);
     free(l);
 }
@@ -185,9 +185,9 @@ static ring_status verbs_open(const transport_peer *peer, transport_link **out)
     return RING_OK;
 }
 
-static bool verbs_told(transport_link *head)
+static bool verbs_announced(transport_link *head)
 {
-    return verbs_was_told((verbs_link *)head);
+    return verbs_words_arrived((verbs_link *)head);
 }
 
 static void verbs_stop(transport_link *head)
@@ -237,7 +237,7 @@ static ring_status verbs_progress(transport_link *head)
         verbs_push(l);
         if (ended && l->state == RING_OK)
             return verbs_break(l, fail(RING_ERR_PEER, "the peer closed the connection"));
-        if (++l->quiet >= QUIET_TURNS)
+        if (++l->quiet >= QUIET_LOOKS)
             look_around(l);
     }
     return verbs_state(l);
@@ -252,11 +252,11 @@ static bool sending_has_news(verbs_link *l)
 {
     verbs_push(l);
     const uint64_t released = l->heard_words[WORD_RELEASED];
-    const bool more = l->flushed != l->told_flushed || released != l->told_released ||
-                      l->gets_done != l->told_gets;
-    l->told_flushed = l->flushed;
-    l->told_released = released;
-    l->told_gets = l->gets_done;
+    const bool more = l->flushed != l->notified_flushed || released != l->notified_released ||
+                      l->gets_done != l->notified_gets;
+    l->notified_flushed = l->flushed;
+    l->notified_released = released;
+    l->notified_gets = l->gets_done;
     return more || (l->refused && verbs_fits(l));
 }
 
@@ -267,7 +267,7 @@ static bool has_news(verbs_link *l, bool wants_send)
 }
 
 /* Said once a sleep: while nobody has woken this end, the peer still knows. */
-static void announce(verbs_link *l, bool wants_send)
+static void announce_sleep(verbs_link *l, bool wants_send)
 {
     _Atomic bool *woken = &l->queue[l->active].sink.woken;
     if (atomic_exchange(woken, false))
@@ -280,7 +280,7 @@ static void announce(verbs_link *l, bool wants_send)
     l->asleep = true;
     l->nap = 0;
     verbs_look_at_words(l);
-    verbs_tell(l);
+    verbs_announce(l);
 }
 
 static void set_timer(const verbs_link *l)
@@ -298,7 +298,7 @@ static bool verbs_arm(transport_link *head, bool wants_send)
     if (has_news(l, wants_send))
         return false;
     atomic_store(&l->armed, true);
-    announce(l, wants_send);
+    announce_sleep(l, wants_send);
     const bool pushes = wants_send || l->words_due || l->posted < l->accepted;
     completions_arm(l->queue[l->active].port->device, pushes);
     if (!has_news(l, wants_send) && atomic_load(&l->armed)) {
@@ -363,7 +363,7 @@ const transport transport_verbs = {
     .map = verbs_map,
     .put = verbs_put,
     .get = verbs_get,
-    .told = verbs_told,
+    .announced = verbs_announced,
     .stop = verbs_stop,
     .wake_fd = verbs_wake_fd,
     .arm = verbs_arm,

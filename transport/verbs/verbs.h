@@ -5,7 +5,7 @@
  *
  * Frames are written into slots at the other end: first the payload, to the next place of a buffer
  * beside them, which both ends know from the frames before; then the header, into the next slot.
- * Who waits polls the slot's last word, its turn. Nothing is assumed of the order in which the
+ * Who waits polls the slot's last word, its stamp. Nothing is assumed of the order in which the
  * bytes of one write come to memory: a checksum in the slot tells that all of it is there.
  *
  * Five words go the other way, likewise with a checksum: slots taken, messages released, whether
@@ -53,7 +53,7 @@ typedef struct verbs_slot {
     uint16_t call;
     unsigned char data[TRANSPORT_INLINE];
     uint32_t check;
-    uint32_t turn; /* number of the slot, from 1 */
+    uint32_t stamp; /* number of the slot, from 1 */
 } verbs_slot;
 
 _Static_assert(sizeof(verbs_slot) == sizeof(transport_frame), "a slot is one cache line");
@@ -159,7 +159,7 @@ typedef struct verbs_link {
     registration_user user;
     registration found; /* what was referred to last */
     uint64_t found_seen;
-    verbs_keys told, known;
+    verbs_keys announced, known;
     /* Sending: operations, slots, and bytes of payload, from 0. */
     verbs_operation *operation; /* a ring of VERBS_OPERATIONS */
     uint64_t accepted, posted, done;
@@ -168,11 +168,12 @@ typedef struct verbs_link {
     bool refused;
     uint64_t heard_words[WORDS]; /* the peer's, as last seen */
     uint64_t roused;             /* its WORD_ASLEEP that was answered */
-    uint64_t gets_done, told_flushed, told_released, told_gets; /* told: at the last arm() */
+    uint64_t gets_done, notified_flushed, notified_released,
+        notified_gets; /* told: at the last arm() */
     /* Receiving. */
-    uint64_t words[WORDS]; /* this end's */
-    uint64_t told_taken;   /* WORD_TAKEN and bytes of it that the peer knows or will know */
-    uint64_t bytes_taken, told_bytes;
+    uint64_t words[WORDS];    /* this end's */
+    uint64_t announced_taken; /* WORD_TAKEN and bytes of it that the peer knows or will know */
+    uint64_t bytes_taken, announced_bytes;
     uint64_t message;    /* number of the last one */
     uint32_t words_sent; /* request that brings them last */
     bool words_over;     /* that one is over */
@@ -206,9 +207,9 @@ void verbs_end_gets(verbs_link *l, ring_status status);
 /** Looks what is over, posts what waits, and changes the rail when one has failed. */
 void verbs_push(verbs_link *l);
 /** Writes this end's words to the peer, or notes that they are due. */
-void verbs_tell(verbs_link *l);
+void verbs_announce(verbs_link *l);
 /** @return true if the peer has this end's words. */
-bool verbs_was_told(verbs_link *l);
+bool verbs_words_arrived(verbs_link *l);
 /** Reads the peer's words. */
 void verbs_look_at_words(verbs_link *l);
 
