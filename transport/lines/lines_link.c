@@ -8,17 +8,17 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* How many quiet turns until the socket is looked at: tens of microseconds of spinning, or
- * sixteen sleeps. */
+/* Quiet calls of progress() until the socket is read: tens of microseconds of spinning, or sixteen
+ * sleeps. */
 enum { QUIET_LOOKS = 1024, QUIET_SLEEP = QUIET_LOOKS / 16 };
-/* Of a short payload, see prefetch_payload(). */
+/* Lines of a short payload, see prefetch_payload(). */
 enum { PREFETCH_LINES = 4 };
 
 static const char magic[8] = {'r', 'i', 'n', 'g', 'l', 'i', 'n', '1'};
 
 /* ---- Opening -------------------------------------------------------------------- */
 
-/* Where frames are looked for before the other end has greeted. */
+/* The inbound ring until the other end has greeted: it has no frames. */
 static lines_ring nothing;
 
 void lines_link_init(lines_link *l, const transport *made_by, const transport_peer *peer,
@@ -75,7 +75,7 @@ static ring_status repeat_error(const lines_link *l)
 static ring_status link_break(lines_link *l, ring_status status, const char *why)
 {
     l->state = status;
-    (void)text_format(l->why, sizeof l->why, "%s", why); /* a longer one loses its end */
+    (void)text_format(l->why, sizeof l->why, "%s", why); /* a longer one is cut */
     return repeat_error(l);
 }
 
@@ -106,7 +106,7 @@ static ring_status link_state(lines_link *l)
 
 /* ---- The socket ---------------------------------------------------------------- */
 
-/* A full socket holds bells enough, and a closed one has nobody to wake. */
+/* A full socket holds enough bells, and a closed one has no sleeper. */
 static void ring_bell(const lines_link *l)
 {
     const char bell = LINES_BELL;
@@ -156,7 +156,7 @@ void *lines_link_reserve(transport_link *head)
     return l->reserved ? lines_payload(&l->out) : NULL;
 }
 
-/* What a peer may refer to here, this end may have stored, and the other way round. */
+/* A peer may refer to memory here if this end may store there, and the other way round. */
 static unsigned sendable(const lines_link *l)
 {
     return FRAME_LONG | (l->flags & FRAME_STORED ? FRAME_REF : 0) |
@@ -184,7 +184,7 @@ ring_status lines_link_send(transport_link *head, const transport_frame *frame, 
 
 uint64_t lines_link_flushed(const transport_link *head)
 {
-    return head->frames_sent; /* payloads were copied when they were sent */
+    return head->frames_sent; /* copies always */
 }
 
 uint64_t lines_link_released(const transport_link *head)
@@ -195,7 +195,7 @@ uint64_t lines_link_released(const transport_link *head)
 
 /* ---- Receiving ----------------------------------------------------------------- */
 
-/* The first lines of the payload are on their way while the engine looks at the header. */
+/* Prefetches the first lines of the payload while the engine looks at the header. */
 static void prefetch_payload(const lines_link *l)
 {
     const line *payload = &l->in.ring->line[l->in.line + 1];
@@ -204,7 +204,7 @@ static void prefetch_payload(const lines_link *l)
         __builtin_prefetch(payload + i);
 }
 
-/* A peer says that it has mapped our memory before it stores there. */
+/* A peer announces that it has mapped our memory before it stores there. */
 static bool is_sound(lines_link *l)
 {
     if (!l->answered && (l->frame.flags & FRAME_STORED))
@@ -289,8 +289,8 @@ int lines_link_wake_fd(const transport_link *head)
     return ((const lines_link *)head)->fd;
 }
 
-/* Each step of releasing is told once: a caller that waits for one message looks again; one
- * that waits for a later message sleeps. */
+/* Each step of releasing wakes once: a caller that waits for one message looks again; one that
+ * waits for a later message sleeps. */
 static bool sending_has_news(lines_link *l)
 {
     const uint64_t released = atomic_load(&l->out.ring->released);
@@ -304,12 +304,12 @@ static bool something_to_do(lines_link *l)
     return l->gone || (l->armed_in && has_news(l)) || (l->armed_out && sending_has_news(l));
 }
 
-/* Raise the flags first, then look: lines.h says why. Whoever has seen a frame and leaves it
- * there waits for something else, and later frames are behind it. */
+/* Raises the flags first, then reads: lines.h explains it. A caller that has peeked a frame and
+ * left it waits for something else, and later frames are behind it. */
 bool lines_link_arm(transport_link *head, bool wants_send)
 {
     lines_link *l = (lines_link *)head;
-    if (l->state != RING_OK) /* the other end's greeting will wake its reader */
+    if (l->state != RING_OK) /* the other end's greeting wakes its reader */
         return link_state(l) == RING_IN_PROGRESS && l->greeted;
     l->armed_in = !l->peeked;
     l->armed_out = wants_send;
@@ -323,14 +323,14 @@ bool lines_link_arm(transport_link *head, bool wants_send)
     return false;
 }
 
-/* Lowers a flag of ours. @return true if the peer did before: its bell rings, or will. */
+/* Lowers a flag of this end. @return true if the peer did before: its bell rings, or will. */
 static bool was_taken(_Atomic uint32_t *flag, bool armed)
 {
     return armed && atomic_exchange(flag, 0) == 0;
 }
 
-/* A bell that rings only after this, or the end of the socket, wakes the next sleep for
- * nothing; after a few of those the socket is looked at. */
+/* A bell after this, or the end of the socket, makes the next sleep end at once; after a few of
+ * those the socket is read. */
 void lines_link_disarm(transport_link *head)
 {
     lines_link *l = (lines_link *)head;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checksums of frames (XXH3). They find what a faulty adapter, driver or proxy changed, also what
- * TCP's own sixteen bits let pass; they are no proof against somebody who changes frames on
- * purpose. */
+ * Checksums of frames (XXH3). They find changes by faulty adapters, drivers or proxies, also those
+ * that TCP's own sixteen bits miss; they are no protection against deliberate changes. */
 #include "tcp.h"
 
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)

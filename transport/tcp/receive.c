@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Frames from the kernel. Whoever works on payloads in place (peek) gets them in the
- * buffer, where one recv() brings many; whoever wants them elsewhere (pull) gets most of
- * them straight from the kernel. The latest payload tells which reader it is.
+ * Frames from the kernel. A reader that works on payloads in place (peek) gets them in the buffer,
+ * where one recv() brings many; a reader that wants them elsewhere (pull) gets most of them
+ * straight from the kernel. The latest payload shows which kind of reader it is.
  *
  * Invariant: buffer[first] is byte `first` of the stream, modulo 64. */
 #include "tcp.h"
@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* What pull() reads beyond its payload: many small frames, little to copy of a large one. */
+/* Bytes that pull() reads beyond its payload: many small frames, little to copy of a large one. */
 enum { READ_AHEAD = 4096 };
 
 enum { HEADER = sizeof(transport_frame) };
@@ -22,7 +22,7 @@ static size_t buffered(const tcp_link *l)
     return l->end - l->first;
 }
 
-/* Bytes from `first` on that belong to what peek() shows next. */
+/* Bytes from `first` on that belong to the next frame of peek(). */
 static size_t wanted(const tcp_link *l)
 {
     return l->has_frame ? tcp_padded(transport_behind(&l->frame)) : l->skip + HEADER;
@@ -50,7 +50,7 @@ static ssize_t read_stream(tcp_link *l, const struct iovec *parts, int count)
                              : readv(l->fd, parts, count);
 }
 
-/* What read_stream() gave, as a status. */
+/* The result of read_stream() as a status. */
 static ring_status received(tcp_link *l, ssize_t got)
 {
     if (got > 0)
@@ -73,7 +73,7 @@ static ring_status received(tcp_link *l, ssize_t got)
                              amid ? " in the middle of a frame" : ""));
 }
 
-/* Keeps the place modulo 64, so that what is 64-byte aligned stays so. */
+/* Keeps the offset modulo 64, so that 64-byte aligned bytes stay aligned. */
 static void move_to_front(tcp_link *l)
 {
     const size_t front = l->first % TCP_ALIGN, bytes = buffered(l);
@@ -121,7 +121,7 @@ static ring_status check_payload(tcp_link *l, const void *payload)
     return damaged(l, "its payload's checksum is wrong");
 }
 
-/* What a header holds for this end of the link alone is taken out of it. */
+/* Takes the checksum, which only this end of the link needs, out of the header. */
 static void keep_payload_sum(tcp_link *l)
 {
     if (!l->checksum || transport_behind(&l->frame) == 0)
@@ -196,7 +196,7 @@ static void pull_buffered(tcp_link *l, unsigned char *dst)
     l->pulled += bytes;
 }
 
-/* The buffer is empty: reads on to dst, and a little of what follows to the buffer. */
+/* The buffer is empty: reads on to dst, and a little of the next frames to the buffer. */
 static ring_status pull_straight(tcp_link *l, unsigned char *dst)
 {
     const size_t rest = transport_behind(&l->frame) - l->pulled;
@@ -257,7 +257,7 @@ bool tcp_is_served(const tcp_link *l)
     return l->has_frame && (l->shown || l->pulled == transport_behind(&l->frame));
 }
 
-/* The news of a socket is not a word. */
+/* A socket has no word that announces frames. */
 const _Atomic uint32_t *tcp_news(const transport_link *link, uint32_t *value)
 {
     (void)link, (void)value;
