@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The process's one context and worker. They are there while links are: so a process that has
- * closed its links may fork, which UCX's threads and sockets would not survive.
+ * The process's one context and worker. They exist while links do: a process that has closed its
+ * links may fork, which UCX's threads and sockets would not survive.
  *
- * A worker a link would break links apart more cleanly, but costs receive buffers a link (33 MB
- * over InfiniBand), and a peer's get would wait until somebody moves just that link. */
+ * A worker per link would isolate broken links better, but costs receive buffers for each (33 MB
+ * over InfiniBand), and a peer's get would wait until that link's worker is progressed. */
 #include "ucx.h"
 
 #include <inttypes.h>
@@ -15,10 +15,10 @@
 #include <string.h>
 
 enum { MOST_ROUNDS = 16, OWED_PASSES = 8 };
-/** Seconds that the last link gives to what UCP has not handed over. */
+/** Seconds that the last link waits for sends under way. */
 static const double last_seconds = 0.2;
 
-/** Seconds between looks for frames that nobody moves: at first, and at most. */
+/** Seconds between the mover's looks: at first, and at most. */
 static const double first_look = 2e-3, last_look = 50e-3;
 
 ucx_hub hub = {.lock = PTHREAD_MUTEX_INITIALIZER, .unfinished = PTHREAD_COND_INITIALIZER};
@@ -46,7 +46,7 @@ static void in_child(void)
 
 /* ---- Regions that end ------------------------------------------------------------- */
 
-/* No call uses the region, but a link that fails late might. */
+/* No call uses the region; a link that breaks late might. */
 static void region_gone(uint16_t id, uint64_t offset, size_t bytes)
 {
     (void)offset, (void)bytes;
@@ -162,7 +162,7 @@ static ring_status make_context(double peer_timeout, bool for_tcp, ucp_context_h
     return status;
 }
 
-/* Its resources are listed as TRANSPORT/DEVICE. */
+/* The context lists its resources as TRANSPORT/DEVICE. */
 static bool has_tcp(ucp_context_h context)
 {
     char *text = NULL;
@@ -302,7 +302,7 @@ static void end_worker(void)
     ucx.ucp_worker_destroy(hub.worker);
 }
 
-/* What is still there, for whoever looks for leaks. */
+/* Objects of a hurt hub; listed so that leak checkers find them. */
 typedef struct left_hub {
     ucp_context_h context;
     ucp_worker_h worker;
@@ -311,15 +311,15 @@ typedef struct left_hub {
     struct left_hub *next;
 } left_hub;
 
-/* UCX 1.13 ends the process by assertions when it closes connections that broke while it made them
- * (ucp_request.c:684); and its thread hands a call that it has accepted to the listener, which may
- * have been destroyed since (ucp_cm_server_conn_request_cb()). So what was hurt is left as it is:
- * nobody moves it any more, so it uses no memory, and its descriptors stay until the process ends.
+/* UCX 1.13 ends the process by assertions when it closes connections that broke while being made
+ * (ucp_request.c:684), and its thread may call a destroyed listener
+ * (ucp_cm_server_conn_request_cb()). So the objects of a hurt hub are never destroyed: nothing
+ * progresses them, so they access no memory, and their descriptors stay until the process ends.
  */
 static void leave(void)
 {
     left_hub *left = malloc(sizeof *left);
-    if (left == NULL) /* a leak, and no more */
+    if (left == NULL) /* leaked */
         return;
     *left = (left_hub){.context = hub.context,
                        .worker = hub.worker,
@@ -381,14 +381,14 @@ static void say_hello(ucx_link *l)
         ucx_post(p, UCX_HELLO, NULL, 0);
 }
 
-/* A word that is owed goes with what leaves soon anyway, if something does. */
+/* Owed words wait OWED_PASSES passes for another message to carry them. */
 static bool is_patient(const ucx_link *l)
 {
     return l->owes && hub.passes - l->owed_since < OWED_PASSES;
 }
 
-/* What came asks for answers, which UCP does not take while it hands over what came.
- * @return true if the link's word can wait for a later pass. */
+/* Begins landings and sends answers, which UCP forbids within its receive handler.
+ * @return true if owed words can wait for a later pass. */
 static bool serve_link(ucx_link *l, bool patient)
 {
     while (l->landing != NULL) {
@@ -439,7 +439,7 @@ void ucx_pass(void)
     pass(true);
 }
 
-/* ---- What goes on while nobody calls ------------------------------------------------ */
+/* ---- The mover: progress while no thread calls --------------------------------------- */
 
 static bool is_unfinished(void)
 {
@@ -462,7 +462,7 @@ static void wait_for_look(double seconds)
     (void)pthread_cond_timedwait(&hub.unfinished, &hub.lock, &until);
 }
 
-/* Whoever has sent may go on computing, with the end of a frame still in UCX's hands. */
+/* Progresses the hub while the sender computes and UCX still holds frames. */
 static void *move(void *unused)
 {
     double pause = first_look;

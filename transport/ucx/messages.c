@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Active messages: what leaves, and what is done with what comes. */
+ * Sending and handling active messages. */
 #include "ucx.h"
 
 #include <sodium.h>
@@ -63,7 +63,7 @@ void ucx_postings_free(ucx_link *l)
     }
 }
 
-/* ---- Out -------------------------------------------------------------------------- */
+/* ---- Sending ---------------------------------------------------------------------- */
 
 static void over(ucx_posting *p, ucs_status_t status)
 {
@@ -104,7 +104,7 @@ static void on_sent(void *request, ucs_status_t status, void *posting)
     over(posting, status);
 }
 
-/* The words go with whatever leaves. */
+/* Every message carries the words. */
 static void write_words(ucx_link *l, ucx_label *label)
 {
     memcpy(label->token, l->theirs.token, sizeof label->token);
@@ -139,8 +139,8 @@ void ucx_post(ucx_posting *p, ucx_kind kind, const void *data, size_t bytes)
         over(p, UCS_PTR_STATUS(request));
 }
 
-/* To a process that has left, which answers by a reset, nothing is sent any more: UCX would lose
- * what has come and is not read. One at a time; what changes meanwhile goes with the next. */
+/* Sends the words; one such message at a time, later changes go with the next. A process that has
+ * left gets none: it would answer by a reset, and UCX would lose unread data. */
 void ucx_announce(ucx_link *l, bool asks)
 {
     if (l->announcing || l->state != RING_OK || ucx_has_left(l))
@@ -162,7 +162,7 @@ static void count_received(ucx_link *l)
         l->received++;
 }
 
-/* The frame is all there. */
+/* Shows a complete frame to the receiver. */
 static void show(ucx_link *l, const ucx_label *label)
 {
     transport_frame *slot = &l->in->slot[label->number % UCX_SLOTS];
@@ -225,7 +225,7 @@ void ucx_land_nothing(ucx_link *l)
     }
 }
 
-/* Bytes to memory that @p label means: they are here, or UCP fetches them. */
+/* Lands bytes at @p to: copied if they have arrived, else fetched by UCP. */
 static ucs_status_t land(ucx_link *l, const ucx_label *label, void *to, uint16_t id, void *data,
                          bool is_here)
 {
@@ -248,7 +248,7 @@ static ucs_status_t land(ucx_link *l, const ucx_label *label, void *to, uint16_t
     return UCS_INPROGRESS;
 }
 
-/* ---- In --------------------------------------------------------------------------- */
+/* ---- Receiving -------------------------------------------------------------------- */
 
 static ucs_status_t nonsense(ucx_link *l, const char *what)
 {
@@ -264,7 +264,7 @@ static bool raise_word(_Atomic uint64_t *word, uint64_t value)
     return true;
 }
 
-/* Messages may overtake each other: never fewer than before. @return false: impossible ones. */
+/* Messages may overtake each other, so words only grow. @return false: impossible values. */
 static bool read_words(ucx_link *l, const ucx_label *label)
 {
     if (label->received > l->slots_sent || label->taken > label->received)
@@ -360,7 +360,7 @@ static ucs_status_t hear(ucx_link *l, const ucx_label *label, void *data, size_t
     }
 }
 
-/* Whoever has not the token says nothing to a link, whatever else it says. */
+/* @return the label's link; NULL if its token is wrong. */
 static ucx_link *link_of(const ucx_label *label)
 {
     ucx_link *l = label->link < hub.capacity ? hub.links[label->link] : NULL;
@@ -371,7 +371,7 @@ static bool is_open_to(ucx_link *l, const ucx_label *label, const ucp_am_recv_pa
 {
     if (l->closed || l->doom != RING_OK || (l->state != RING_OK && l->state != RING_IN_PROGRESS))
         return false;
-    if (!l->greeted) { /* it is ahead of what it says over the socket */
+    if (!l->greeted) { /* the message overtook the greeting */
         l->heard = true;
         return label->kind == UCX_HELLO;
     }

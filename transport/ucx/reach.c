@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory of regions: what a peer may reach here, and what is reached there.
  *
- * The heap is no such memory. Its pages go back to the machine when they are freed, which UCX's
- * cache of registrations does not see; a later allocation there would be sent from, and put to,
- * pages that are no more. */
+ * Put and get: the regions of this end and of the peer.
+ *
+ * The heap is excluded. Its freed pages go back to the system, which UCX's registration cache does
+ * not see: a later allocation there would be sent from, and put to, stale pages. */
 #include "ucx.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ void *ucx_address(uint64_t ref, uint64_t bytes)
     return ucx_extent_of(ref) > 0 ? region_address(ref, (size_t)bytes) : NULL;
 }
 
-/* 0, or not to be reached. */
+/* @return 0: not in a region that peers may access. */
 static uint64_t reachable_ref(const void *ptr, size_t bytes)
 {
     const uint64_t ref = region_ref(ptr, bytes);
@@ -175,7 +175,7 @@ void ucx_gets_end(ucx_link *l, ring_status status)
     }
 }
 
-/* ---- What the peer gets ----------------------------------------------------------- */
+/* ---- Gets of the peer ------------------------------------------------------------- */
 
 static void serve(ucx_link *l, const ucx_label *wanted)
 {

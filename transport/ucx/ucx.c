@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The life of a link: opening, sleeping, breaking, closing. */
+ * Opening, sleeping, breaking and closing a link. */
 #include "ucx.h"
 
 #include <sched.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { QUIET_LOOKS = 64 };
-/** Seconds for a peer to be done with memory that was lent to it, and for UCX to give it up. */
+/** Seconds for a peer to take lent memory, and then for UCX to release it. */
 static const double patience = 1.0, force_patience = 4.0;
 
 /* ---- Breaking --------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ ring_status ucx_break(ucx_link *l, ring_status status, const char *why)
     return verdict(l);
 }
 
-/* What came before the end is taken first; and who waits sees once more what was told. */
+/* A doomed link stays RING_OK until received frames are consumed and new words were seen. */
 ring_status ucx_state(ucx_link *l)
 {
     if (l->state == RING_IN_PROGRESS)
@@ -74,8 +74,8 @@ ring_status ucx_state(ucx_link *l)
     return verdict(l);
 }
 
-/* Requests end when the peer has what they bring, or when their endpoint is closed by force; that
- * ends all links to a process which has answered nothing for so long. */
+/* Waits for requests that use memory of regions: until the peer has the data, or else until their
+ * endpoint is closed by force, which ends all links to that process. */
 void ucx_stop_now(ucx_link *l, const char *why)
 {
     const double start = clock_now();
@@ -96,7 +96,7 @@ void ucx_stop_now(ucx_link *l, const char *why)
     memset(l->gets, 0, UCX_GETS * sizeof *l->gets);
 }
 
-/* The other end, if it is in this process: what is on its way there lands in memory of it, too. */
+/* Dooms the other end if it is in this process, as its landings write here, too. */
 static void stop_other_end(const ucx_link *l)
 {
     ucx_link *other = l->theirs.link < hub.capacity ? hub.links[l->theirs.link] : NULL;
@@ -159,7 +159,7 @@ static ring_status set_up(ucx_link *l, const transport_peer *peer)
     return ucx_greet(l);
 }
 
-/* A peer that only receives tells what it has received when it is asked. */
+/* Asks the peer to acknowledge frames: a peer that sends nothing carries no words otherwise. */
 static void ask(ucx_link *l)
 {
     if (l->state != RING_OK || l->asked == l->slots_sent || l->announcing ||
@@ -176,10 +176,10 @@ static void on_flushed(void *request, ucs_status_t status, void *is_over)
     ucx.ucp_request_free(request);
 }
 
-/* UCX's own answers, too: a peer whose data was fetched waits for one. */
+/* Flushes UCX's own answers, too: a peer whose data was fetched waits for one. */
 static void flush_worker(double end)
 {
-    static bool is_over; /* hub.lock; UCX may write to it after this has given up */
+    static bool is_over; /* under hub.lock; UCX may write to it after this function has given up */
     const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
                                                        UCP_OP_ATTR_FIELD_USER_DATA,
                                        .cb.send = on_flushed,
@@ -190,8 +190,8 @@ static void flush_worker(double end)
         ucx_pass_politely();
 }
 
-/* A connection that is closed with something unread is reset, and the peer loses what it has not
- * read: so what it still sends is read until it is at its end, too. */
+/* Reads until the peer closes its end: closing a socket with unread bytes resets the connection,
+ * and the peer would lose bytes it has not read. */
 static void await_its_end(ucx_link *l, double end)
 {
     (void)shutdown(l->fd, SHUT_WR);
@@ -201,7 +201,8 @@ static void await_its_end(ucx_link *l, double end)
     }
 }
 
-/* The hub ends with its last link, and UCX's connections with it: what they hold comes first. */
+/* The last link ends the hub and its connections: waits until sends are acknowledged and
+ * flushed. */
 static void linger(ucx_link *l)
 {
     const double end = clock_now() + patience / 2;
@@ -217,8 +218,8 @@ static void linger(ucx_link *l)
     }
 }
 
-/* All connections may be half made, unless the peer of one that was open has just closed it. A peer
- * that has not been heard may be calling the listener. */
+/* A connection may be half made, unless an open link's peer has just closed it. A peer without a
+ * message so far may be calling the listener. */
 static bool is_hurt(ucx_link *l)
 {
     const bool orderly = ucx_has_left(l) && l->heard && l->helloed;
@@ -227,7 +228,7 @@ static bool is_hurt(ucx_link *l)
     return may_call || (!is_alive(l) && l->route != NULL && !orderly && !is_self);
 }
 
-/* What was received and taken is told, so that the peer may free it. */
+/* Sends final words, so that the peer may free its copies. */
 static void ucx_close(transport_link *head)
 {
     ucx_link *l = (ucx_link *)head;
@@ -341,7 +342,7 @@ static bool has_news(ucx_link *l, bool wants_send)
            (wants_send && sending_has_news(l));
 }
 
-/* UCX refuses while it has something to do, which may be none of this link's. */
+/* ucp_worker_arm() refuses while events are pending, also of other links. */
 static bool ucx_arm(transport_link *head, bool wants_send)
 {
     enum { TRIES = 4 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a link has its adapter do: posting, ends, the peer's words and this end's, and the change to
- * the other rail. */
+ * The requests of a link: posting, completions, the words of both ends, and failover to the other
+ * rail. */
 #include "verbs.h"
 
 #include <errno.h>
 
-/* Places in the queue that payload leaves to headers, and these to words. */
+/* Queue entries that payload leaves to headers, and headers to words. */
 enum { FOR_HEADER = 1, FOR_WORDS = 4 };
 
 /* ---- The ring ----------------------------------------------------------------------------- */
@@ -37,7 +37,7 @@ static uint64_t check_of_words(const uint64_t words[WORDS])
     return x;
 }
 
-/* They only grow, and half of what is being written fails the check: then the ones before hold. */
+/* Words only grow. Half-written words fail the check: the former ones stay valid. */
 void verbs_look_at_words(verbs_link *l)
 {
     uint64_t seen[WORDS];
@@ -54,8 +54,8 @@ void verbs_look_at_words(verbs_link *l)
     l->heard_words[WORD_CHECK] = seen[WORD_CHECK];
 }
 
-/* Its handle, if the peer sleeps and nobody has woken it since; for whom room is no news, only if
- * it waits for room. */
+/* The peer's handle if it sleeps and was sent no wake-up since; if @p is_room, only if it waits for
+ * room. */
 static uint32_t sleeper(verbs_link *l, bool is_room)
 {
     const uint64_t asleep = l->heard_words[WORD_ASLEEP];
@@ -71,8 +71,8 @@ static bool words_are_over(verbs_link *l, const queue_pair *q)
     return l->words_over;
 }
 
-/* Words are short, so that a copy of them goes with the request, or they would have to stay as they
- * are until it is over: where requests carry nothing, one is under way at a time. */
+/* Words go inline where the queue pair allows it. Elsewhere the buffer must not change until the
+ * write completes, so one write of words is under way at a time. */
 static bool may_post_words(verbs_link *l, queue_pair *q)
 {
     if (q->inlined < sizeof l->words && !words_are_over(l, q)) {
@@ -102,7 +102,7 @@ static void post_words(verbs_link *l, queue_pair *q, bool signals)
         r.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
     l->words_due = !queue_pair_post(q, &r);
     if (l->words_due) {
-        l->roused = 0; /* nobody was woken */
+        l->roused = 0; /* no wake-up was sent */
         return;
     }
     l->words_sent = q->posted;
@@ -132,7 +132,7 @@ bool verbs_words_arrived(verbs_link *l)
     if (l->words_due)
         return false;
     if (!words_are_over(l, q) && q->unsignalled > 0 && may_post_words(l, q))
-        post_words(l, q, true); /* nothing would tell of the end of those before */
+        post_words(l, q, true); /* the write before it asked for no completion */
     return words_are_over(l, q);
 }
 
@@ -149,7 +149,7 @@ static bool post(verbs_link *l, const queue_request *r)
     return false;
 }
 
-/* In pieces that the port takes. A get ends with its last one. */
+/* In pieces of at most the port's longest transfer. A get completes with its last piece. */
 static bool post_bytes(verbs_link *l, verbs_operation *o)
 {
     queue_pair *q = &l->queue[l->active];
@@ -211,7 +211,7 @@ void verbs_accept(verbs_link *l)
     post_waiting(l);
 }
 
-/* ---- Ends --------------------------------------------------------------------------------- */
+/* ---- Completions -------------------------------------------------------------------------- */
 
 static void finish(verbs_link *l, const verbs_operation *o)
 {
@@ -223,7 +223,7 @@ static void finish(verbs_link *l, const verbs_operation *o)
     ticket_close(o->over, RING_OK);
 }
 
-/* Before it resumes, the numbers of operations are those of the rail that was given up. */
+/* While resuming, operations still have the request numbers of the former rail. */
 static void take_ends(verbs_link *l)
 {
     const queue_pair *q = &l->queue[l->active];
@@ -254,7 +254,7 @@ static bool has_other_rail(const verbs_link *l)
            queue_pair_failure(&l->queue[other]) == IBV_WC_SUCCESS;
 }
 
-/* Rather than retry until the queue pair gives up. */
+/* The port is down and the other rail is usable: fail over before the retries run out. */
 static bool may_drain(const verbs_link *l)
 {
     const adapter_port *port = l->queue[l->active].port;
@@ -275,7 +275,7 @@ static const char *why_changed(const queue_pair *old)
     return atomic_load(&old->port->down) ? "the port went down" : "the peer's end failed";
 }
 
-/* Nothing comes over the old queue pair once it is closed, so what has arrived is final. */
+/* The queue pair is closed first: no write can arrive after the count of arrived slots. */
 static void change_rail(verbs_link *l)
 {
     queue_pair *old = &l->queue[l->active];
@@ -292,8 +292,7 @@ static void change_rail(verbs_link *l)
     verbs_announce(l);
 }
 
-/* All that was under way starts anew, but for what the peer has seen, also behind a get that has
- * to be repeated. */
+/* Repeats all operations under way on the new rail, except slots that had arrived. */
 static void resume(verbs_link *l)
 {
     l->resuming = false;

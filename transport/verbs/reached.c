@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that is put and got in place, and the keys that it takes. */
+ * Put and get in place, and the memory keys for them. */
 #include "verbs.h"
 
 #include "regions.h"
 
 #include <stdlib.h>
 
-/* ---- Keys of the peer's, and those it has ------------------------------------------------- */
+/* ---- Keys announced by the peer and by this end ------------------------------------------- */
 
 static bool key_covers(const verbs_key *key, uint64_t ref, uint64_t bytes)
 {
     return ref >= key->ref && bytes <= key->bytes && ref - key->ref <= key->bytes - bytes;
 }
 
-/* They do not overlap, and lie in the order of their references: how many begin there or before. */
+/* Keys do not overlap and are sorted by reference. @return how many begin at @p ref or before. */
 static size_t keys_until(const verbs_keys *keys, uint64_t ref)
 {
     size_t low = 0, high = keys->count;
@@ -40,7 +40,7 @@ static void move_keys(verbs_keys *keys, size_t to, size_t from)
     keys->count = keys->count - from + to;
 }
 
-/* What overlaps a new one is gone. */
+/* Drops the keys that overlap a new one: their memory has ended. */
 static void drop_overlaps(verbs_keys *keys, const verbs_key *with)
 {
     size_t first = keys_until(keys, with->ref), behind = first;

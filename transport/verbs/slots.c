@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Frames through slots. */
+ * Sending and receiving frames through slots. */
 #include "verbs.h"
 
 #include "payload_ring.h"
 #include <stddef.h>
 
-/* Taken and not told: more would take from the window. */
+/* Most that may be taken but not announced to the peer; more would shrink the window. */
 enum { UNANNOUNCED_SLOTS = 512, UNANNOUNCED_BYTES = TRANSPORT_SEGMENT };
 
 /* ---- Slots -------------------------------------------------------------------------------- */
@@ -33,7 +33,7 @@ static verbs_slot slot_of(const transport_frame *frame, uint64_t number)
     return slot;
 }
 
-/* The number that is nearest to the last one. */
+/* The full number nearest to the last message's. */
 static uint64_t whole_message(const verbs_link *l, uint32_t low)
 {
     return l->message + (uint64_t)(int64_t)(int32_t)(low - (uint32_t)l->message);
@@ -62,8 +62,8 @@ static bool has_stamp(const verbs_link *l, uint64_t number)
            (uint32_t)number + 1;
 }
 
-/* @return false while some of it is not here. Its words may still be written, so they are read as
- * such. */
+/* @return false while the slot is incomplete. The adapter may still be writing its words, so they
+ * are read as atomics. */
 static bool read_slot(const verbs_link *l, uint64_t number, verbs_slot *out)
 {
     uint64_t word[sizeof *out / sizeof(uint64_t)];
@@ -110,7 +110,7 @@ bool verbs_has_room(verbs_link *l, size_t bytes)
     return l->state == RING_OK && fits_now(l, bytes);
 }
 
-/* A key leaves the room for the frame that refers to it, which may have been promised. */
+/* A key leaves room for the frame that refers to it: reserve() may have promised that room. */
 bool verbs_has_room_for_two(verbs_link *l)
 {
     return verbs_has_room(l, 0) && l->slots_sent + 1 - taken_by_peer(l) < VERBS_SLOTS &&
@@ -152,7 +152,7 @@ void *verbs_reserve(transport_link *head)
     return l->refused ? NULL : room(l);
 }
 
-/* Where the adapter reads it: registered memory that the caller leaves alone, else a copy. */
+/* Sets the write's source: registered memory that stays unchanged, else a staged copy. */
 static void place_payload(verbs_link *l, verbs_operation *o, const void *payload, size_t bytes,
                           bool copy)
 {

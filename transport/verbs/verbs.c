@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The life of a link: opening, sleeping, closing. */
+ * Opening, sleeping and closing a link. */
 #include "verbs.h"
 
 #include "table.h"
@@ -87,7 +87,7 @@ static int verbs_rails(const transport_ib *ib)
     return usable_ports(ib, ports);
 }
 
-/* Not in forked children: the adapter writes to where the parent sees it. */
+/* Not inherited by children: copy-on-write would move the parent's pages off the adapter's. */
 static void *map_buffer(size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -130,7 +130,7 @@ static void unmap_buffer(void *at, size_t bytes)
         munmap(at, bytes);
 }
 
-/* The queue pairs go first: from then on nobody but this link uses its memory. */
+/* The queue pairs go first: afterwards the peer and the adapter no longer access the buffers. */
 static void verbs_close(transport_link *head)
 {
     verbs_link *l = (verbs_link *)head;
@@ -193,7 +193,7 @@ static bool verbs_announced(transport_link *head)
 static void verbs_stop(transport_link *head)
 {
     verbs_link *l = (verbs_link *)head;
-    l->posted = l->done = l->accepted; /* their tickets are not used any more */
+    l->posted = l->done = l->accepted; /* the tickets of gets are no longer valid */
     if (l->state == RING_OK || l->state == RING_IN_PROGRESS)
         (void)verbs_break(l, fail(RING_ERR_ABORTED, "stopped"));
     close_queues(l);
@@ -218,8 +218,8 @@ static bool has_whole_frame(const verbs_link *l)
     return l->peeked || verbs_arrived(l) > l->words[WORD_TAKEN];
 }
 
-/* What was under way when the peer closed may still come or be acknowledged; a frame of which a
- * part has come may also stay as it is. */
+/* After the peer closed, frames and acknowledgements may still arrive for a second; a frame may
+ * also remain incomplete. */
 static bool has_ended(const verbs_link *l)
 {
     if (!l->gone || has_whole_frame(l))
@@ -228,7 +228,7 @@ static bool has_ended(const verbs_link *l)
            clock_now() > l->gone_since + LAST_ACKNOWLEDGEMENTS;
 }
 
-/* The end is judged before anything moves: the caller sees the last acknowledgements first. */
+/* has_ended() is read before verbs_push(), so the caller still sees the last acknowledgements. */
 static ring_status verbs_progress(transport_link *head)
 {
     verbs_link *l = (verbs_link *)head;
@@ -266,7 +266,7 @@ static bool has_news(verbs_link *l, bool wants_send)
            verbs_has_frame(l);
 }
 
-/* Said once a sleep: while nobody has woken this end, the peer still knows. */
+/* Writes WORD_ASLEEP once per wake-up: until the peer sends one it knows of the sleep. */
 static void announce_sleep(verbs_link *l, bool wants_send)
 {
     _Atomic bool *woken = &l->queue[l->active].sink.woken;
@@ -289,11 +289,11 @@ static void set_timer(const verbs_link *l)
     (void)timerfd_settime(l->timer, 0, &nap, NULL);
 }
 
-/* The flag first, then the look: what comes after the look finds the flag. */
+/* The flag is set before the second look: a completion after it sees the flag. */
 static bool verbs_arm(transport_link *head, bool wants_send)
 {
     verbs_link *l = (verbs_link *)head;
-    if (l->state != RING_OK) /* what comes over the socket will wake */
+    if (l->state != RING_OK) /* the socket wakes */
         return verbs_state(l) == RING_IN_PROGRESS;
     if (has_news(l, wants_send))
         return false;
@@ -322,7 +322,7 @@ static void verbs_disarm(transport_link *head)
     atomic_store(&l->armed, false);
     drain(l->wake);
     drain(l->timer);
-    for (int r = 0; r < l->rails; r++) /* all that the epoll watches */
+    for (int r = 0; r < l->rails; r++) /* all descriptors in the epoll set */
         completions_disarm(l->queue[r].port->device);
     if (l->state == RING_OK)
         look_around(l);
