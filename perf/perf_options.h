@@ -31,7 +31,7 @@ typedef enum perf_average {
 typedef struct perf_options {
     const perf_collective *collective;
     int threads, ngpus; /* ranks of this process: their product */
-    int gpu;            /* whose memory the buffers are, or one of the above */
+    int gpu;            /* the GPU that holds the buffers, or one of the above */
     perf_sizes sizes;
     int iters, agg_iters, warmup_iters, cycles, check;
     bool iters_given;
@@ -48,7 +48,7 @@ typedef struct perf_options {
     bool prepared;        /* calls are started from a prepared one */
     bool tagged;          /* calls meet by tag */
     const char *json;     /* file, NULL: none */
-    double min_bandwidth; /* of the environment; -1: none */
+    double min_bandwidth; /* from the environment; -1: none */
 } perf_options;
 
 /** Reads COLLECTIVE and options, then the environment's RINGPERF_MIN_BW (or NCCL_TESTS_MIN_BW).
