@@ -82,11 +82,11 @@ static inline void cpu_pause(void)
  *  and this one is left out. The core is shared with a thread that does not yield: better sleep. */
 bool clock_yield(void);
 /** One step of a polite wait: spins, yields while that is quick, then says it is time to sleep.
- *  @param[in,out] turns  0 at the start of the wait. @param crowded  more ranks than cores: a yield
+ *  @param[in,out] looks  0 at the start of the wait. @param crowded  more ranks than cores: a yield
  *  goes to one of them, however long it takes. @return true when to sleep. */
-bool wait_politely(unsigned *turns, bool crowded);
+bool wait_politely(unsigned *looks, bool crowded);
 /** @return true if the next step would say so. */
-bool wait_is_sleepy(unsigned turns);
+bool wait_is_sleepy(unsigned looks);
 
 /* ---- Text ---------------------------------------------------------------------- */
 

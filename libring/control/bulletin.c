@@ -112,7 +112,7 @@ static void keep(membership *m, const control_message *note)
     if (which == BULLETIN_RECENT || make_room(b))
         b->notes[b->count++ % b->room] = *note;
     else
-        log_warn("no memory to tell a control message on");
+        log_warn("no memory to forward a control message");
     if (which == BULLETIN_RECENT)
         return;
     m->posted_at = clock_now();

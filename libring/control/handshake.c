@@ -176,9 +176,10 @@ static ring_status compare(const handshake_hello *mine, const handshake_hello *t
                     theirs->rank, theirs->version, theirs->card_bytes, mine->rank, mine->version,
                     mine->card_bytes);
     if (theirs->size != mine->size)
-        return fail(RING_ERR_CONFIG,
-                    "rank %d was told of %d ranks, rank %d of %d; start all with the same number",
-                    theirs->rank, theirs->size, mine->rank, mine->size);
+        return fail(
+            RING_ERR_CONFIG,
+            "rank %d was started with %d ranks, rank %d with %d; start all with the same number",
+            theirs->rank, theirs->size, mine->rank, mine->size);
     if (theirs->rank < 0 || theirs->rank >= mine->size)
         return fail(RING_ERR_CONFIG,
                     "a process says that it is rank %d of %d; ranks are numbered from 0",

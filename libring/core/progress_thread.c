@@ -88,7 +88,7 @@ static bool move(mover *m)
     return moved;
 }
 
-static bool take_turns(mover *m)
+static bool take_turn_of_each(mover *m)
 {
     const bool moved = move(m);
     if (moved) {
@@ -213,7 +213,7 @@ static void *run(void *unused)
     pthread_setname_np(pthread_self(), "ring-progress");
     while (!atomic_load(&progress.stopping)) {
         start_calls(&m);
-        if (!take_turns(&m))
+        if (!take_turn_of_each(&m))
             rest(&m);
     }
     start_calls(&m);

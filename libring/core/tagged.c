@@ -214,13 +214,13 @@ static void listen_for(const work *w)
     tagged_traffic *t = &w->comm->tagged;
     if (w->suspect != NULL)
         channel_watch(w->suspect);
-    if (w->call.root != RING_ANY_SOURCE || t->turn == NULL)
+    if (w->call.root != RING_ANY_SOURCE || t->next_visited == NULL)
         return;
-    tagged_peer *p = t->turn;
+    tagged_peer *p = t->next_visited;
     do {
         channel_watch(p->on);
         p = p->next;
-    } while (p != t->turn);
+    } while (p != t->next_visited);
 }
 
 static ring_status enlist_recv(work *w)
@@ -415,19 +415,19 @@ void tagged_clear(ring_comm *comm)
     t->posted = NULL;
     t->posted_end = &t->posted;
     t->any = 0;
-    tagged_peer *p = t->turn;
+    tagged_peer *p = t->next_visited;
     if (p == NULL)
         return;
     do {
         clear_peer(comm, p);
         p = p->next;
-    } while (p != t->turn);
+    } while (p != t->next_visited);
 }
 
 void tagged_free(ring_comm *comm)
 {
     tagged_message *next;
-    comm->tagged.turn = NULL; /* freed with their channels */
+    comm->tagged.next_visited = NULL; /* freed with their channels */
     tagged_clear(comm);
     for (tagged_message *m = comm->tagged.spare; m != NULL; m = next) {
         next = m->next;

@@ -70,7 +70,7 @@ typedef struct tagged_peer {
 
 /** The tagged traffic of a communicator. */
 typedef struct tagged_traffic {
-    tagged_peer *turn;                  /* the next one to be visited */
+    tagged_peer *next_visited;          /* by tagged_turn() */
     work *posted, **posted_end;         /* receives without a message: call order */
     int32_t any;                        /* of them, from any source                 */
     tagged_message *early, **early_end; /* messages without a receive: by arrival */

@@ -470,7 +470,7 @@ static ring_status serve_peer(tagged_peer *p, bool *moved)
         status = take_frame(p);
         *moved |= status == RING_OK;
         if (comm->tagged.any != any) {
-            comm->tagged.turn = p->next;
+            comm->tagged.next_visited = p->next;
             break;
         }
     }
@@ -479,7 +479,7 @@ static ring_status serve_peer(tagged_peer *p, bool *moved)
 
 ring_status tagged_turn(ring_comm *comm, bool *moved)
 {
-    tagged_peer *const first = comm->tagged.turn, *p = first;
+    tagged_peer *const first = comm->tagged.next_visited, *p = first;
     if (p == NULL)
         return RING_OK;
     do {
@@ -506,11 +506,11 @@ ring_status tagged_peer_new(channel *c)
     p->queue_end = &p->queue;
     p->asked_end = &p->asked;
     p->grants_end = &p->grants;
-    p->next = t->turn != NULL ? t->turn->next : p;
-    if (t->turn != NULL)
-        t->turn->next = p;
+    p->next = t->next_visited != NULL ? t->next_visited->next : p;
+    if (t->next_visited != NULL)
+        t->next_visited->next = p;
     else
-        t->turn = p;
+        t->next_visited = p;
     if (t->any > 0)
         channel_watch(c);
     return RING_OK;
