@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * collective: what ringperf knows of each collective, one table row: the shape of its
- * buffers, its bandwidth factor, how it is called and what its output must hold. To add
- * one: a row here; it is then timed, checked and printed like the others.
+ * collective: one table row for each collective: the shape of its buffers, its bandwidth factor,
+ * its call and its expected output. To add one: a row here; it is then timed, checked and printed
+ * like the others.
  */
 #ifndef PERF_COLLECTIVE_H
 #define PERF_COLLECTIVE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ringlimit: what this machine allows two threads: the allreduce that nothing can beat, the
- * hand-over of a cache line and of a futex, small messages pushed in one line, a TCP stream
- * through the loopback; and one thread: the matrix products of a training step. The figures that
- * ringperf's and ringtrain's are to be read against, in the same run.
+ * ringlimit: limits of this machine. For two threads: the fastest allreduce, the hand-over of a
+ * cache line and of a futex, small messages pushed in one line, a TCP stream through the loopback;
+ * for one thread: the matrix products of a training step. ringperf's and ringtrain's figures are to
+ * be compared with these, in the same run.
  */
 #include "limit.h"
 #include "limit_products.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * measure: warm up, settle how many calls, time them, bring the ranks' times together, and
- * check calls apart from the timed ones. Whatever steers the loop is agreed by all ranks,
- * so that they make the same calls.
+ * measure: warm up, choose the number of calls, time them, combine the ranks' times, and check
+ * calls apart from the timed ones. All ranks agree on the loop's parameters, so that they make the
+ * same calls.
  */
 #include "measure.h"
 #include "oracle.h"

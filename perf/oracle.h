@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * oracle: what every rank's input holds, and what a collective must make of it, worked out
- * here from (rank, index, repetition) alone and with no code of the library. Inputs are
- * chosen so that sums and products are exact in any order; a difference of one bit is wrong.
+ * oracle: every rank's input, and the expected output of a collective, computed from (rank, index,
+ * repetition) alone, without code of the library. Inputs are chosen so that sums and products are
+ * exact in any order; a difference of one bit is wrong.
  */
 #ifndef PERF_ORACLE_H
 #define PERF_ORACLE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * options: the command line of a measurement. One row an option, nccl-tests' letters and
- * long names; the same rows are the help text. What libring has no use for is accepted
- * at the value that means "off" and an error otherwise; nothing is parsed and ignored.
+ * options: the command line of a measurement. One row for each option, with nccl-tests' letters and
+ * long names; the rows are also the help text. Options that libring has no use for are accepted at
+ * the value that means "off" and an error otherwise; none is parsed and ignored.
  */
 #ifndef PERF_OPTIONS_H
 #define PERF_OPTIONS_H

@@ -107,15 +107,15 @@ ring_status fd_write_all(int fd, const void *data, size_t bytes, double deadline
 /** Gives a memfd its size for good; an error, and no signal, beyond the limit on file sizes. */
 ring_status fd_size_and_seal(int fd, size_t bytes);
 
-/** Has @p fd closed in forked children, so that peers see the end of this process whatever
- *  children outlive it. From now on only fd_close() may close it. For connections; a listener
- *  may be made for a child.
+/** Has @p fd closed in forked children, so that peers notice this process's end also while children
+ *  live. From now on only fd_close() may close it. For connections; a listener may be made for a
+ *  child.
  *  @return fd, for use around the call that makes one; a negative one passes. */
 int fd_guard(int fd);
 void fd_close(int *fd);
 
-/** @return how many forks lie between the process that loaded libring and this one: what was
- *  made at another number belongs to a parent. */
+/** @return the number of forks between the process that loaded libring and this one: objects made
+ *  at another number belong to a parent. */
 unsigned fork_generation(void);
 
 /* ---- Threads ------------------------------------------------------------------------ */

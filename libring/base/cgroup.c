@@ -10,7 +10,7 @@
 
 enum { PATH_BYTES = 1024 };
 
-/* The search in the lines of a file: what is wanted, and the results. */
+/* A search in the lines of a file: its criteria and results. */
 typedef struct search {
     int version;
     const char *controller;

@@ -10,7 +10,7 @@
 /* Measured on 2 cores: spinning longer than a few tens of looks before yielding costs a
  * time slice whenever there are more ranks than cores; yielding is cheap when alone. */
 enum { SPIN_LOOKS = 8, CROWDED_LOOKS = 1, YIELD_LOOKS = 2000 };
-/* A yield that takes so long gave the core to somebody who keeps it for a time slice. */
+/* A yield that takes so long gave the core to a thread that uses its time slice. */
 static const double long_yield = 0.5e-3;
 /* Then so many of them are left out, before one shows whether it is still so. */
 enum { YIELDS_LEFT_OUT = 64 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ticket: how something stands that goes on by itself: a transfer of a network adapter, a kernel of
- * an accelerator. Whoever asks for it lends the ticket, which stays where it is until it is over.
+ * ticket: completion of an asynchronous operation: a transfer of a network adapter, a kernel of an
+ * accelerator. The caller owns the ticket, which must stay in place until it is closed.
  */
 #ifndef RING_TICKET_H
 #define RING_TICKET_H

@@ -80,7 +80,7 @@ static void take_message(connection *c)
     else
         membership_distrust(c->member, c, RING_ERR_SYSTEM,
                             "sent a control message that came changed: a proxy, an adapter or a "
-                            "driver on the way damages it, or somebody forges it");
+                            "driver on the way damages it, or a third party forges it");
 }
 
 void connection_read(connection *c)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * connection: fixed-size messages to and from one rank, never blocking. Each next message is
- * composed from counters of what was sent already, so no queue is needed, however slow the other
- * side is.
+ * connection: fixed-size messages to and from one rank, never blocking. The next message is
+ * composed from counters of the sent ones, so no queue is needed, however slow the other side is.
  */
 #ifndef RING_CONTROL_CONNECTION_H
 #define RING_CONTROL_CONNECTION_H

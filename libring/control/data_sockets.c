@@ -106,7 +106,7 @@ static bool give(group *g, int peer, const control_purpose *purpose, const contr
 static void hand_over(group *g, int peer, const control_purpose *purpose, control_socket *socket)
 {
     if (group_rank(g, peer) < 0 || !give(g, peer, purpose, socket)) {
-        log_debug("rank %d: nobody wants this socket (lane %u)", peer, purpose->lane);
+        log_debug("rank %d: unexpected socket (lane %u)", peer, purpose->lane);
         fd_close(&socket->fd);
     }
     sodium_memzero(socket, sizeof *socket);

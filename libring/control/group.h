@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * group: one communicator of a membership: its ranks, its verdict, and its callbacks. The lock
- * guards all of it but what is constant or atomic; all functions are called with it held.
+ * guards all members except constant and atomic ones; all functions need it.
  */
 #ifndef RING_CONTROL_GROUP_H
 #define RING_CONTROL_GROUP_H

@@ -217,7 +217,7 @@ static ring_status on_connecting(handshake *h)
     if (error != 0)
         return fail(RING_ERR_PEER, "%s", strerror(error));
     if (is_itself(h->fd))
-        return fail(RING_ERR_PEER, "nobody listens there");
+        return fail(RING_ERR_PEER, "no process listens there");
     RING_TRY(say(h, &h->dialer, sizeof h->dialer));
     h->state = HANDSHAKE_ANSWER;
     return RING_OK;

@@ -33,7 +33,7 @@ typedef struct handshake_purpose {
     uint16_t kind, lane, index, transport;
 } handshake_purpose;
 
-/** This rank's part of handshakes, and what it expects. Borrowed by them. */
+/** This rank's facts for handshakes, and its expectations. Borrowed by them. */
 typedef struct handshake_terms {
     unsigned char key[CREDENTIAL_KEY];
     unsigned char session[HANDSHAKE_SESSION]; /* which membership of the job; rank 0 draws it, and

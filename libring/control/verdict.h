@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * verdict: how one communicator ends, by what a rank of it reports. The reason goes up the tree,
- * through ranks that are not in it too; the top takes the first that it hears and posts it
- * (bulletin.h).
+ * verdict: the end of one communicator, on a proposal of a rank. The proposal goes up the tree,
+ * also through ranks outside the communicator; the top takes the first and posts it (bulletin.h).
  */
 #ifndef RING_CONTROL_VERDICT_H
 #define RING_CONTROL_VERDICT_H

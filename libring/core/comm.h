@@ -354,7 +354,7 @@ bool work_is_gated(const work *w);
 bool wait_between_looks(unsigned *looks);
 void wait_yield(void);
 
-/* ---- members.c: the communicators of this process, and works that nobody waits for ---- */
+/* ---- members.c: the communicators of this process, and orphaned works ---- */
 void members_add(ring_comm *comm);
 void members_remove(ring_comm *comm);
 /** Moves orphans of other communicators, if there are any. The caller holds no lock. */

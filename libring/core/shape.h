@@ -8,9 +8,10 @@
 
 #include "program.h"
 
-/** Reads a caller's shape: drops arrays that are not for this rank, and sets what all ranks must
- *  agree on and what finds the call in the cache (root, count, digest). O(ranks), nothing is
- *  allocated. @param[in,out] shape  displs may be NULL: blocks lie one behind the other.
+/** Reads a caller's shape: drops arrays that are not for this rank, and sets the facts that all
+ *  ranks must agree on and the call's keys in the cache (root, count, digest). O(ranks), nothing is
+ *  allocated.
+ *  @param[in,out] shape  displs may be NULL: blocks lie one behind the other.
  *  @return RING_OK, or RING_ERR_ARGUMENT: an array is missing. */
 ring_status shape_read(call_signature *call, plan_shape *shape, int rank, int ranks);
 /** @return true if a call of shape @p given is that of @p kept, a program's. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * signature: what the ranks must agree on about a call. 64 bits of it travel in every frame, so
- * that different calls are noticed at the first message.
+ * signature: the facts of a call that all ranks must agree on. 64 bits of it travel in every frame,
+ * so different calls are detected at the first message.
  */
 #ifndef RING_CORE_SIGNATURE_H
 #define RING_CORE_SIGNATURE_H

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tagged sends and receives: which send meets which receive, in order, and what the receive
- * does. */
+ * Tagged sends and receives: matching sends with receives in order, and completing receives. */
 #include "comm.h"
 
 #include "kernels.h"

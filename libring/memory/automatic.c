@@ -352,7 +352,7 @@ ring_status automatic_device(const void *at, size_t bytes, const accelerator **b
 void automatic_forbid(const char *why)
 {
     if (!atomic_exchange(&forbidden, true))
-        log_info("memory that nobody registered is copied: %s", why);
+        log_info("unregistered memory is copied: %s", why);
 }
 
 void automatic_enter(void)

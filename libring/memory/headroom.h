@@ -13,8 +13,8 @@ typedef struct headroom {
     char bound[256]; /* its source, for messages */
 } headroom;
 
-/** The least of what the machine has available and what the memory cgroups of this process
- *  (version 1 or 2) and all above them leave. Page cache counts as free, swap does not.
+/** The memory available on the machine, or left by the memory cgroups of this process (version 1 or
+ *  2) and their parents, whichever is least. Page cache counts as free, swap does not.
  *  @param root  "" for this machine; tests give the folder of a made one. */
 void headroom_read(const char *root, headroom *out);
 

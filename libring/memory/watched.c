@@ -172,7 +172,7 @@ static bool open_locked(void)
         return true;
     close_descriptors();
     atomic_store(&watch.refused, true);
-    log_info("memory that nobody registered is copied, since its end is not noticed here: %s", why);
+    log_info("unregistered memory is copied, since its end is not noticed here: %s", why);
     return false;
 }
 

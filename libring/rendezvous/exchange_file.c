@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * By a file of mode 0600 in a directory that the ranks share. Rank 0 writes it whole by a
- * rename and removes it when all have joined. One that a dead job left behind leads to
- * nobody, and is read again until the new one is there.
+ * Exchange by a file of mode 0600 in a directory that the ranks share. Rank 0 creates it complete
+ * by a rename and removes it when all have joined. With a dead job's file ranks connect in vain,
+ * and read it again until the new one is there.
  *
- * Ranks of one host share a folder in /tmp that is their user's alone. What is wrong with a
- * directory every rank sees by itself, so none waits for a rank 0 that could not write.
+ * Ranks of one host share a folder in /tmp that belongs to their user. Every rank checks the
+ * directory itself, so none waits for a rank 0 that could not write.
  */
 #include "id_exchange.h"
 

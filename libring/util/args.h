@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * args: command lines, the same for all programs. A program has a table with a row an option:
- * from it come --help and where each value goes, by argp. What is wrong ends the program with
- * ARGS_WRONG and one line: what was given, why it cannot be, and what can. In names '_' and '-'
- * are the same, and one dash before a whole name will do, as mpirun's -np.
+ * args: command lines, the same for all programs. A program has a table with a row for each option:
+ * argp makes --help from it and stores the values. A wrong value ends the program with ARGS_WRONG
+ * and one line: the value, the reason, and the allowed values. In names '_' and '-' are the same,
+ * and one dash before a whole name is accepted, as mpirun's -np.
  */
 #ifndef RING_ARGS_H
 #define RING_ARGS_H

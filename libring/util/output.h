@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * output: files of results, and whether what was written has arrived. A full disk shows only when a
- * stream is flushed or closed; results that are lost must not look like success.
+ * output: files of results, and checks that all bytes were written. A full disk shows only when a
+ * stream is flushed or closed; lost results must not look like success.
  *
- * Files are new ones of mode 0600: made under a random name beside their place and renamed, so that
- * a link that somebody has put there is replaced and never followed. Names that stand for what is
- * open already (/dev/stdout, /dev/fd/N, /proc/…), devices and FIFOs of this user are written to as
- * they are.
+ * Files are new ones of mode 0600: made under a random name beside their place and renamed, so a
+ * symbolic link there is replaced and never followed. Names of open descriptors (/dev/stdout,
+ * /dev/fd/N, /proc/…), devices and FIFOs of this user are written to directly.
  */
 #ifndef RING_OUTPUT_H
 #define RING_OUTPUT_H

@@ -87,7 +87,7 @@ static ring_status load_rows(const step_machine *machine, const step_instruction
                                      .random = random});
 }
 
-/* Other ranks learn of a failure when the loss is summed; with loss_apart it is returned at once. */
+/* Other ranks learn of a failure when the loss is summed; with loss_apart it is returned now. */
 static ring_status load(step_machine *machine, const step_instruction *at)
 {
     const ring_status status = load_rows(machine, at);

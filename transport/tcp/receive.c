@@ -59,12 +59,12 @@ static ring_status received(tcp_link *l, ssize_t got)
         return RING_IN_PROGRESS;
     const int peer = l->head.peer;
     if (got < 0 && errno == EBADMSG)
-        return tcp_break(l,
-                         fail(RING_ERR_SYSTEM,
-                              "data from rank %d came damaged over tcp: it does not open with the "
-                              "key of this connection; a network adapter, a driver or a proxy on "
-                              "the way changes, drops or doubles bytes, or somebody forges them",
-                              peer));
+        return tcp_break(
+            l, fail(RING_ERR_SYSTEM,
+                    "data from rank %d came damaged over tcp: it does not open with the "
+                    "key of this connection; a network adapter, a driver or a proxy on "
+                    "the way changes, drops or doubles bytes, or a third party forges them",
+                    peer));
     if (got < 0)
         return tcp_break(l, fail(RING_ERR_PEER, "receiving from rank %d over tcp: %m", peer));
     const bool amid = l->has_frame || buffered(l) > 0 || l->skip > 0 ||

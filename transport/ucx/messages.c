@@ -330,7 +330,7 @@ static ucs_status_t hear_data(ucx_link *l, const ucx_label *label, void *data, s
     ucx_get *get = &l->gets[label->number % UCX_GETS];
     if (label->number >= l->gets_begun || get->over == NULL || get->lands || bytes != get->bytes ||
         bytes != label->bytes)
-        return nonsense(l, "what nobody asked for");
+        return nonsense(l, "unrequested data");
     get->lands = true;
     return land(l, label, get->to, get->region, data, is_here);
 }

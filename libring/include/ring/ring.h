@@ -136,7 +136,7 @@ typedef struct ring_comm ring_comm;
 typedef struct ring_work ring_work;
 
 #define RING_UNIQUE_ID_BYTES 128
-/** Address of rank 0 and the random key of one communicator. Whoever has it may join:
+/** Address of rank 0 and the random key of one communicator. A process that has it may join:
  *  pass it to the other ranks by a private way (MPI, a store, a file of mode 0600). */
 typedef struct ring_unique_id {
     unsigned char bytes[RING_UNIQUE_ID_BYTES];
@@ -242,7 +242,7 @@ ring_status ring_comm_shrink(ring_comm *broken, ring_comm **out);
 /** Leaves the communicator and frees it. Outstanding work is aborted, or ends with the failure
  *  that had ended the communicator before; its handles may still be waited for, and then say so.
  *  NULL is allowed. Other ranks may finish calls that need nothing
- *  more from this one. A rank that ends without it is lost to the others, whatever its exit
+ *  more from this one. A rank that ends without it is lost to the others, with any exit
  *  status. In a forked child it does nothing: the communicator is the parent's, and every
  *  other call on it there is RING_ERR_USAGE. */
 void ring_comm_destroy(ring_comm *comm);
@@ -335,14 +335,14 @@ void ring_event_destroy(ring_event *event);
 
 /** Called once when a call has ended, with its result: by any thread that happens to finish it,
  *  which holds no lock of the library. It may start calls, but not wait, and not destroy
- *  a communicator; it should return within milliseconds, for it may be the thread of the library
- *  that moves all calls that nobody waits for (RING_PROGRESS). With RING_PROGRESS=none it is
- *  called only while a thread of this process is in a call of libring. */
+ *  a communicator; it should return within milliseconds, as it may run on the library's thread
+ *  that progresses all calls without a waiting thread (RING_PROGRESS). With RING_PROGRESS=none it
+ * is called only while a thread of this process is in a call of libring. */
 typedef void (*ring_done)(void *context, ring_status status);
 
-/** As the peer of a tagged ring_recv(): whichever rank sends to this one, itself too. */
+/** As the peer of a tagged ring_recv(): any rank, itself too. */
 #define RING_ANY_SOURCE (-1)
-/** As the tag of a tagged ring_recv(): whatever the tag. */
+/** As the tag of a tagged ring_recv(): any tag. */
 #define RING_ANY_TAG (-1)
 /** The sender of a tagged message, and its tag. */
 typedef struct ring_envelope {
@@ -403,7 +403,7 @@ typedef struct ring_call {
 /** Waits until the work is done, frees the handle and sets *handle to NULL, whatever the result.
  *  Before that a thread of the library moves the call while its caller computes (RING_PROGRESS);
  *  the waiting caller takes over. It spins a little, then yields, then sleeps in the kernel;
- *  meanwhile it also moves calls of other communicators of this process that nobody waits for. A
+ *  meanwhile it also progresses calls of the process's other communicators without a waiter. A
  *  call whose `after` is not set, or whose `stream` is not there, within RING_TIMEOUT gives
  * RING_IN_PROGRESS and keeps its handle. Several threads may wait for one call at once, or test it,
  * each with a copy of the pointer in a variable of its own: all that came before one of them had
@@ -418,7 +418,7 @@ ring_status ring_wait_for(ring_work **handle, double seconds);
 
 /** The same without freeing the handle: any number of threads may wait with it, at once and again
  *  after the end, and each gets the result. One ring_wait() or ring_test() frees it in the end,
- * when nobody waits with it any more. @p handle NULL is RING_OK. */
+ *  when no thread waits with it any more. @p handle NULL is RING_OK. */
 ring_status ring_wait_keep(ring_work *handle, double seconds);
 
 /** Waits for all @p count handles (NULL ones are done). @return the first error among them. */
@@ -625,11 +625,11 @@ ring_status ring_barrier(ring_comm *comm, const ring_call *call);
 /** A barrier that tells which ranks are missing, and ends nothing. Ranks that wait in it are in one
  *  round: when all have called it returns RING_OK on each; when the earliest of their times is over
  *  it returns RING_IN_PROGRESS on each, with the same list, and the communicator lives on. A rank
- *  that calls later is in the next round, with whoever calls again. It takes no place in the order
- *  of calls, those under way go on, and threads of a rank that call it at once count as one. The
- *  decision is that of the lowest rank of the start that is there: while that one is stopped, it
+ *  that calls later is in the next round, with the ranks that call again. It takes no place in the
+ * order of calls, those under way go on, and threads of a rank that call it at once count as one.
+ * The decision is that of the lowest rank of the start that is there: while that one is stopped, it
  *  comes late, at most RING_PEER_TIMEOUT and 1 s after the time, before it is taken for lost.
- *  @param seconds  to wait at most; 0: who waits now.
+ *  @param seconds  to wait at most; 0: the ranks that wait now.
  *  @param[out] missing  [ring_comm_size()] ranks that had not called, in order; may be NULL.
  *  @param[out] count    of those; 0 unless RING_IN_PROGRESS; may be NULL.
  *  @return RING_OK, RING_IN_PROGRESS; RING_ERR_ARGUMENT, _USAGE, _MEMORY, _UNSUPPORTED (a start of
@@ -657,7 +657,7 @@ ring_status ring_barrier_probe(ring_comm *comm, double seconds, int *missing, in
  *  been received, and at most while these are 512 KiB. Those beyond that, longer ones, and those
  *  from memory of an accelerator wait for a recv that matches, as does a send to this rank itself:
  *  where both ends send first, such sends need ring_call.work, or a group.
- *  Messages that nobody receives are dropped with the communicator.
+ *  Messages that are not received are dropped with the communicator.
  *  Cost: up to 128 KiB one transfer, and a copy more if its recv comes late; else one more each way
  *  ahead of what untagged calls take. Over one channel, whatever RING_CHANNELS; pairs that use tags
  *  have one connection more for them, and another for long messages. */
