@@ -314,7 +314,7 @@ typedef struct forgotten {
     int most, least; /* descriptors while the other id is there, and after it */
 } forgotten;
 
-/* Nobody calls anything: the thread that is there anyway does it. */
+/* No call is made: the control thread does it. */
 static ring_status forget_an_id(int rank, int size, void *context)
 {
     forgotten *f = context;

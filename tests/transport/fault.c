@@ -236,7 +236,7 @@ static void test_truncate(void)
     ends_close(&e);
 }
 
-/* What a header carries inside is lost with it: nothing of the frame is shown. */
+/* A payload inside the header is lost with it: the frame is not shown. */
 static void test_truncate_short(void)
 {
     ends e = open_with(NULL, "truncate=1");

@@ -9,7 +9,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-/* Nobody may wait for a word within more than this; under the thread sanitizer a release costs. */
+/* The lock is released after so many bytes; under the thread sanitizer a release costs. */
 enum { RELEASED = 512, WORD = 8 };
 
 /* The sanitizer knows words by their addresses: one of half the size has another. */
