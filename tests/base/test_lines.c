@@ -435,7 +435,7 @@ static bool sleep_until_bell(int bell)
     return poll(&entry, 1, 20000) == 1 && read(bell, &rings, sizeof rings) == sizeof rings;
 }
 
-/* Raises the flag; an unstrict side then passes a barrier, so that the waiter looks once more. */
+/* Raises the sleeper's flag, after which the sleeper looks once more. */
 static void raise_flag(_Atomic uint32_t *flag, bool strict)
 {
     atomic_store(flag, 1);

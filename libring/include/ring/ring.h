@@ -17,8 +17,8 @@
  *  - Buffers are borrowed from the call until it completes, then are the caller's again.
  *  - A communicator may be used from several threads, one call at a time each.
  *  - On error, outputs are unspecified and the communicator is finished: all later
- *    calls return the first error. ring_last_error() tells what happened and where. Peers may
- *    touch buffers of the failed calls until they have seen the error too, at most seconds
+ *    calls return the first error. ring_last_error() gives cause and place. Peers may
+ *    access buffers of the failed calls until they have seen the error too, at most seconds
  *    later: reuse them after ring_comm_destroy() of all ranks, or not at all.
  */
 #ifndef RING_RING_H
@@ -75,7 +75,7 @@ int ring_version(void);
 /* ---- Types ------------------------------------------------------------------- */
 
 /** Element types. Floats of 16 and of 8 bits are combined in float32 at every hop and rounded once,
- *  to nearest even. Those of 8 bits are OCP's: e4m3fn has no infinities, and what is too large for
+ *  to nearest even. Those of 8 bits are OCP's: e4m3fn has no infinities, and a value too large for
  *  either becomes its largest finite number (448, 57344), infinities of e5m2 too.
  *  Other types are views of these. A bool of one byte is RING_UINT8: its sum and maximum are
  *  RING_LOR, its product and minimum RING_LAND, its exclusive or RING_LXOR. A complex number is two
@@ -159,8 +159,8 @@ ring_status ring_get_unique_id(ring_unique_id *id);
  *          RING_ERR_PEER, RING_ERR_MEMORY, RING_ERR_SYSTEM. */
 ring_status ring_comm_init(ring_comm **comm, int size, const ring_unique_id *id, int rank);
 
-/** How a communicator is made; NULL for the environment's way. Start from RING_CONFIG_INIT; what
- *  lies behind `size` is taken as zero. */
+/** Options of a new communicator; NULL for the environment's. Start from RING_CONFIG_INIT; members
+ *  beyond `size` are taken as zero. */
 typedef struct ring_config {
     size_t size; /**< sizeof(ring_config) */
     /** Settings as in the environment, and ahead of it: "RING_ALGO=ring", "RING_TRANSPORT=shm", …,
@@ -191,7 +191,7 @@ ring_status ring_comm_init_env(ring_comm **comm);
 /** Makes smaller communicators: one for each colour, of the ranks that give it. Collective over
  *  @p parent, as a call of its own among the others. It opens no socket and starts no thread;
  *  a connection that a pair of ranks needs is made when they first use it. The communicators fail
- *  apart: a lost rank ends those that it belongs to.
+ *  independently: a lost rank ends those that it belongs to.
  *  @param colour    0 or more; RING_SPLIT_NONE: this rank is in none.
  *  @param key       orders the ranks of a colour; equal keys by their rank in the parent.
  *  @param[out] out  to be given to ring_comm_destroy(), before or after the parent; NULL for
@@ -230,8 +230,9 @@ ring_status ring_comm_create(ring_comm *parent, const int *ranks, int count, int
 ring_status ring_comm_exclude(ring_comm *comm, const int *ranks, int count, ring_comm **out);
 
 /** Goes on with the survivors of a communicator that has failed. Collective over them: waits until
- *  all that are left have called it, RING_TIMEOUT at most; who has not by then is out. Their order
- *  stays. Their calls on the broken one have ended, so buffers may be used again when this returns;
+ *  all survivors have called it, RING_TIMEOUT at most; a rank that has not by then is left out.
+ * Their order stays. Their calls on the broken one have ended, so buffers may be used again when
+ * this returns;
  *  @p broken is still to be destroyed.
  *  @param[out] out  the new communicator; NULL on failure.
  *  @return RING_OK; RING_ERR_USAGE: it has not failed; RING_ERR_PEER: this rank is out, or a rank
@@ -282,7 +283,7 @@ ring_status ring_comm_get_info(const ring_comm *comm, ring_comm_info *info);
 int ring_comm_rank(const ring_comm *comm);
 int ring_comm_size(const ring_comm *comm);
 
-/** @return what went wrong, with rank, host, call and cause; "" if nothing did.
+/** @return the error, with rank, host, call and cause; "" if there was none.
  *  @p comm NULL: the calling thread's latest failure. Valid until the communicator is
  *  destroyed (or the thread's next failure). */
 const char *ring_last_error(const ring_comm *comm);
@@ -322,7 +323,7 @@ ring_status ring_mem_deregister(void *ptr);
 
 /* ---- Call options and work handles ---------------------------------------------- */
 
-/** Something that a call can wait for: set once, by any thread. */
+/** A condition that a call can wait for: set once, by any thread. */
 typedef struct ring_event ring_event;
 /** @param[out] event  to be given to ring_event_destroy(). @return RING_OK or RING_ERR_MEMORY. */
 ring_status ring_event_create(ring_event **event);
@@ -622,7 +623,7 @@ ring_status ring_scatter_list(const void *const *srcs, const size_t *counts, voi
 /** Returns when every rank has called it. */
 ring_status ring_barrier(ring_comm *comm, const ring_call *call);
 
-/** A barrier that tells which ranks are missing, and ends nothing. Ranks that wait in it are in one
+/** A barrier that lists missing ranks, and ends no communicator. Ranks that wait in it are in one
  *  round: when all have called it returns RING_OK on each; when the earliest of their times is over
  *  it returns RING_IN_PROGRESS on each, with the same list, and the communicator lives on. A rank
  *  that calls later is in the next round, with the ranks that call again. It takes no place in the

@@ -105,7 +105,7 @@ bed bed_open_apart(void);
 void bed_connect(const bed_end *end, const bed_end *peer);
 /** The same with other attributes than bed_attr()'s. */
 void bed_connect_as(const bed_end *end, struct ibv_qp_attr attr);
-/** Closes both ends; the device must be unused then. */
+/** Closes both ends; no object of the library may remain. */
 void bed_close(bed *b);
 /** One of several. */
 void bed_close_one(bed *b);
