@@ -26,6 +26,7 @@ static void send_blocks(plan *p, bool mine, plan_buffer to)
     }
 }
 
+/* Receives every peer's block (count / n elements) into dst, the nearest lower rank's first. */
 static void recv_blocks(plan *p)
 {
     for (int i = 1; i < p->ranks; i++) {
@@ -49,6 +50,7 @@ static void fold_chunks(plan *p, int chunk, int chunks)
     plan_fold_into(p, PLAN_DST);
 }
 
+/* Waits until all peers have taken their messages: none of them answers. */
 static void wait_for_all(plan *p)
 {
     for (int i = 1; i < p->ranks; i++)
@@ -71,12 +73,14 @@ static void get_block(plan *p, int peer)
     plan_recv(p, peer, PLAN_DST, algo_block(p, peer, p->rank), algo_block_chunks(p));
 }
 
+/* Step i = 1 .. n - 1: the block for rank r + i goes from src to its dst. */
 static void give_blocks(plan *p)
 {
     for (int i = 1; i < p->ranks; i++)
         give_block(p, algo_neighbour(p, i));
 }
 
+/* Step i = 1 .. n - 1: the block of rank r - i comes into dst. */
 static void get_blocks(plan *p)
 {
     for (int i = 1; i < p->ranks; i++)
@@ -95,6 +99,7 @@ static void write_all_reduce(plan *p)
     recv_blocks(p);
 }
 
+/* Sends each peer its block of src, and folds block r from all ranks into dst. */
 static void write_reduce_scatter(plan *p)
 {
     send_blocks(p, false, PLAN_WIRE);
@@ -129,6 +134,7 @@ static void write_giving(plan *p)
     wait_for_all(p);
 }
 
+/* Each rank sends its block to the root, which receives n - 1 of them into dst. */
 static void write_gather(plan *p)
 {
     if (p->rank != p->root) {
@@ -140,7 +146,8 @@ static void write_gather(plan *p)
     get_blocks(p);
 }
 
-/* Blocks have different combining orders, so each is a fold and a message of its own. */
+/* Step b = 0 .. n - 1: each rank sends block b of src to the root, which folds it from all ranks.
+ * Each block is a fold of its own, as combining orders differ. */
 static void write_reduce(plan *p)
 {
     for (int block = 0; block < p->ranks; block++) {

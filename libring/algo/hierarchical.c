@@ -185,6 +185,7 @@ static void combine(const team *t, int hops, int part)
 
 /* ---- Away from a block's host -------------------------------------------------------- */
 
+/* Sends chunks to the other ranks of this host, the next one first. */
 static void hand_to_members(const team *t, plan_buffer from, int chunk, int chunks)
 {
     for (int i = 1; i < t->size; i++)

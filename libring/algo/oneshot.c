@@ -90,6 +90,7 @@ static void give(plan *p)
     copy_own(p);
 }
 
+/* Each rank sends its block to the root. */
 static void gather(plan *p)
 {
     if (p->rank != p->root) {
@@ -100,6 +101,7 @@ static void gather(plan *p)
     recv_from_all(p);
 }
 
+/* Each rank sends its vector to the root, which folds all n. */
 static void reduce(plan *p)
 {
     if (p->rank == p->root)
