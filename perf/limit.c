@@ -78,7 +78,7 @@ static const args_row rows[] = {
     {"line", .help = "Hand-over of a cache line", DOC},
     {"futex", .help = "Hand-over through the kernel", DOC},
     {"push",
-     .help = "A meeting: each pushes a line with turn, signature and 8 or 40 bytes to the other, "
+     .help = "A meeting: each pushes a line with number, signature and 8 or 40 bytes to the other, "
              "checks what came and adds it",
      DOC},
     {"tcp", .help = "A stream over 127.0.0.1", DOC},

@@ -652,7 +652,7 @@ ring_status ring_barrier_probe(ring_comm *comm, double seconds, int *missing, in
  *  it gets the message that came first of those that match, from each sender in the order in which
  *  it sent them, and *envelope tells whose it is. count and dtype must be equal, else the
  *  communicator ends with RING_ERR_MISMATCH and both calls. A tagged call that is refused is not
- *  made: peers are not told, and a recv that waits for it ends at its deadline.
+ *  made: peers do not learn of it, and a recv that waits for it ends at its deadline.
  *  A message of up to 128 KiB is sent ahead of its receiver and kept there, without fail while no
  *  more than 128 KiB from this rank to that one, 192 bytes for each message counted in, have not
  *  been received, and at most while these are 512 KiB. Those beyond that, longer ones, and those
