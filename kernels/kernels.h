@@ -45,14 +45,13 @@ static inline bool kernel_is_integer(ring_dtype dtype)
     return dtype <= RING_UINT64 || dtype == RING_INT16 || dtype == RING_UINT16;
 }
 
-/** @return true if the operation is for elements of the type: bits are those of integers, factors
- *  are for floats. */
+/** @return true if the operation applies to the type: bits to integers, factors to floats. */
 static inline bool kernel_serves(ring_dtype dtype, ring_op op)
 {
     return op < RING_BAND || kernel_is_integer(dtype) == (op != RING_PREMUL_SUM);
 }
 
-/** @return true if it asks whether elements are not 0. */
+/** @return true if the operation tests whether elements are not 0. */
 static inline bool kernel_is_logical(ring_op op)
 {
     return op >= RING_LAND && op <= RING_LXOR;

@@ -24,19 +24,19 @@ typedef struct bench {
     FILE *json;
     size_t *counts; /* [ranks] of v-forms */
     void **lists;   /* [2 * ranks] */
-    bool told;      /* rank 0 has said why the run ends */
+    bool reported;  /* the error was printed, by rank 0 */
 } bench;
 
 /* ---- Errors ---- */
 
-/* For a failure of this rank alone: it becomes every rank's latest error. */
+/* Aborts the communicator with a failure of this rank alone: every rank's latest error. */
 static ring_status give_up(bench *b, ring_status status, const char *reason)
 {
     ring_comm_abort(b->self.comm, reason);
     return status;
 }
 
-/* A call that was refused has not ended the communicator. */
+/* A refused call has not ended the communicator. */
 static const char *why_failed(const ring_comm *comm)
 {
     const char *why = ring_last_error(comm);
@@ -45,7 +45,7 @@ static const char *why_failed(const ring_comm *comm)
 
 /* ---- The GPU ---- */
 
-/* Where libring does not use it, its memory would be taken for the host's. */
+/* Keeps a communicator that does not use the GPU from reading GPU memory as host memory. */
 static ring_status try_gpu(bench *b)
 {
     ring_call call = RING_CALL_INIT;
@@ -68,7 +68,7 @@ static ring_status open_gpu(bench *b)
     return try_gpu(b);
 }
 
-/* Bytes of a GPU's that each of its ranks may have. */
+/* Bytes of a GPU that each of its ranks may use. */
 static size_t gpu_share(const bench *b)
 {
     const int gpus = b->options.gpu == PERF_GPUS_IN_TURN ? perf_gpu_count() : 1;
@@ -78,12 +78,12 @@ static size_t gpu_share(const bench *b)
 
 /* ---- Memory ---- */
 
-/* Bytes that this host can still give, 0 if it does not tell. */
+/* Free bytes of this host, 0 if unknown. */
 static size_t memory_available(void)
 {
     char kib[64];
-    const bool told = sysfs_value(kib, sizeof kib, "MemAvailable:", "/proc/meminfo");
-    return told ? (size_t)strtoull(kib, NULL, 10) * 1024 : 0;
+    const bool known = sysfs_value(kib, sizeof kib, "MemAvailable:", "/proc/meminfo");
+    return known ? (size_t)strtoull(kib, NULL, 10) * 1024 : 0;
 }
 
 /* The largest size whose buffers all local ranks can have in nine tenths of the memory, which
@@ -99,7 +99,7 @@ static size_t size_that_fits(const bench *b)
     return share > guards ? share - guards : 0;
 }
 
-/* A failure that every rank knows of. */
+/* Reports a failure that every rank has; rank 0 prints it. */
 static ring_status too_large(bench *b, size_t fits)
 {
     if (b->self.rank == 0)
@@ -107,7 +107,7 @@ static ring_status too_large(bench *b, size_t fits)
                 "ringperf: nothing to measure: memory allows each rank two buffers of %zu bytes, "
                 "--minbytes is %zu; lower it, or start fewer ranks\n",
                 fits, b->options.sizes.min);
-    b->told = true;
+    b->reported = true;
     return RING_ERR_MEMORY;
 }
 
@@ -215,7 +215,7 @@ static ring_status measure_sizes(bench *b, perf_case c)
     return RING_OK;
 }
 
-/* What a choice runs over: itself, or all [0, count). */
+/* The range of a choice: one value, or all of [0, count). */
 typedef struct choices {
     int first, last;
 } choices;
@@ -315,7 +315,7 @@ static void open_rank(bench *b, const perf_options *options, ring_comm *comm)
                           .gate = stopwatch_gate_useful(b->info.hosts, b->info.local_ranks)};
 }
 
-/* After a failure peers may still reach into the buffers: those go with the process.
+/* After a failure peers may still access the buffers, so they are freed with the process.
  * @return false if results are lost. */
 static bool close_rank(bench *b, bool failed)
 {
@@ -341,7 +341,7 @@ int bench_run(const perf_options *options, ring_comm *comm)
     }
     const ring_status status = run(&b);
     progress_clear(&b.self.progress);
-    if (status != RING_OK && !b.told)
+    if (status != RING_OK && !b.reported)
         fprintf(stderr, "ringperf: rank %d: %s\n", b.self.rank, why_failed(comm));
     const bool kept = close_rank(&b, status != RING_OK);
     if (status != RING_OK || !kept)

@@ -81,7 +81,7 @@ perf_place perf_place_of(const perf_buffers *buffers, const perf_case *c, int un
     return place_in(buffers->src.base, buffers->dst.base, c, unalign);
 }
 
-/* The same operands where the host sees them. */
+/* The same operands in the host's view. */
 static perf_place view_of(const perf_buffers *buffers, const perf_case *c, int unalign)
 {
     return place_in(buffers->src.view, buffers->dst.view, c, unalign);
@@ -109,7 +109,7 @@ ring_status perf_rewrite(const perf_buffers *buffers, const perf_case *c, int un
                               perf_src_elements(c) * ring_dtype_size(c->dtype));
 }
 
-/* The bytes of a buffer that a call uses, as the host sees them. */
+/* The bytes of a buffer that a call uses, in the host's view. */
 typedef struct area {
     unsigned char *base, *data;
     size_t used;
@@ -125,7 +125,7 @@ static area src_area(const perf_buffers *buffers, const perf_case *c, perf_place
 
 static area dst_area(const perf_buffers *buffers, const perf_case *c, perf_place place)
 {
-    if (c->in_place) /* both operands lie in one buffer and one of them begins it */
+    if (c->in_place) /* both operands lie in one buffer, one of them at its start */
         return (area){buffers->dst.view, place.src < place.dst ? place.src : place.dst,
                       perf_case_bytes(c)};
     const size_t used = perf_dst_elements(c) * ring_dtype_size(c->dtype);
@@ -182,7 +182,7 @@ static uint64_t changed_around(area a)
     return changed_bytes(a.base, a.data) + changed_bytes(end, end + PERF_GUARD);
 }
 
-/* Elements with a byte that is not the pattern's. */
+/* Counts elements with a byte other than the pattern's. */
 static uint64_t changed_elements(const unsigned char *data, size_t count, size_t size)
 {
     uint64_t changed = 0;

@@ -27,7 +27,7 @@ typedef struct perf_buffers {
 } perf_buffers;
 
 /** Room for calls of up to @p bytes in the larger buffer.
- *  @param gpu  whose memory PERF_GPU is, else NULL. What fails there perf_gpu_error() tells.
+ *  @param gpu  the GPU of PERF_GPU memory, else NULL; perf_gpu_error() states its failures.
  *  @return RING_OK, RING_ERR_MEMORY. */
 ring_status perf_buffers_open(perf_buffers *buffers, size_t bytes, perf_memory memory,
                               const perf_gpu *gpu);

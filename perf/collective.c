@@ -116,7 +116,7 @@ static ring_status run_scatter_v(const perf_case *c, const void *src, void *dst,
     return ring_scatter_v(src, c->counts, NULL, dst, c->count, c->dtype, c->root, comm, call);
 }
 
-/* Where the blocks of a buffer lie. */
+/* The blocks' addresses in a buffer. */
 static void **list_of(const perf_case *c, const void *at, bool is_dst)
 {
     void **list = c->lists + (is_dst ? c->ranks : 0);
@@ -181,7 +181,7 @@ static int previous_rank(const perf_case *c)
     return (c->rank + c->ranks - 1) % c->ranks;
 }
 
-/* One place in the stream, for each waits for the other's end. */
+/* One step of the stream for both: each waits for the other's end. */
 static ring_status enqueue_sendrecv(const perf_case *c, const void *src, void *dst, ring_comm *comm,
                                     const ring_call *call)
 {
@@ -193,7 +193,7 @@ static ring_status enqueue_sendrecv(const perf_case *c, const void *src, void *d
     return status != RING_OK ? status : ended;
 }
 
-/* Every rank sends to the next one and receives from the one before. */
+/* Every rank sends to the next one and receives from the previous one. */
 static ring_status run_sendrecv(const perf_case *c, const void *src, void *dst, ring_comm *comm,
                                 const ring_call *call)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * collective: what ringperf knows of each collective, one table row: the shape of its
- * buffers, its bandwidth factor, how it is called and what its output must hold. To add
- * one: a row here; it is then timed, checked and printed like the others.
+ * collective: one table row for each collective: the shape of its buffers, its bandwidth factor,
+ * its call and its expected output. To add one: a row here; it is then timed, checked and printed
+ * like the others.
  */
 #ifndef PERF_COLLECTIVE_H
 #define PERF_COLLECTIVE_H
@@ -24,8 +24,8 @@ typedef struct perf_case {
     bool in_place;
 } perf_case;
 
-/** What one block of the output holds: the combined inputs of ranks [first_rank,
- *  first_rank + ranks), from element first_index on. ranks 0: what it held before. */
+/** Expected output of one block: the combined inputs of ranks [first_rank, first_rank + ranks),
+ *  from element first_index on. ranks 0: its contents before the call. */
 typedef struct perf_expect {
     int first_rank, ranks;
     size_t first_index;
@@ -45,8 +45,8 @@ struct perf_collective {
     perf_expect (*expect)(const perf_case *c, int block);
 };
 
-/** @return the collective of that name ("all_reduce", or nccl-tests' "all_reduce_perf"),
- *  NULL if unknown. */
+/** @return the collective of that name ("all_reduce", or nccl-tests' "all_reduce_perf"), NULL if
+ *  unknown. */
 const perf_collective *perf_collective_find(const char *name);
 /** @return the i-th collective, NULL after the last. */
 const perf_collective *perf_collective_at(size_t i);

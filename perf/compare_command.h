@@ -6,8 +6,8 @@
 #ifndef PERF_COMPARE_COMMAND_H
 #define PERF_COMPARE_COMMAND_H
 
-/** Becomes that program. @param argv  from the word "compare" on, NULL behind the last.
- *  @return only if it cannot: ringperf's exit status, after one line on standard error. */
+/** Replaces the process by that program. @param argv  from the word "compare" on, NULL at the end.
+ *  @return only on failure: ringperf's exit status, after one line on standard error. */
 int compare_command(int argc, char **argv);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ringlimit: what this machine allows two threads: the allreduce that nothing can beat, the
- * hand-over of a cache line and of a futex, small messages pushed in one line, a TCP stream
- * through the loopback; and one thread: the matrix products of a training step. The figures that
- * ringperf's and ringtrain's are to be read against, in the same run.
+ * ringlimit: limits of this machine. For two threads: the fastest allreduce, the hand-over of a
+ * cache line and of a futex, small messages pushed in one line, a TCP stream through the loopback;
+ * for one thread: the matrix products of a training step. ringperf's and ringtrain's figures are to
+ * be compared with these, in the same run.
  */
 #include "limit.h"
 #include "limit_products.h"
@@ -78,7 +78,7 @@ static const args_row rows[] = {
     {"line", .help = "Hand-over of a cache line", DOC},
     {"futex", .help = "Hand-over through the kernel", DOC},
     {"push",
-     .help = "A meeting: each pushes a line with turn, signature and 8 or 40 bytes to the other, "
+     .help = "A meeting: each pushes a line with number, signature and 8 or 40 bytes to the other, "
              "checks what came and adds it",
      DOC},
     {"tcp", .help = "A stream over 127.0.0.1", DOC},

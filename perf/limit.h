@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * limit: what this machine allows between two threads. Each measurement is two bodies, one a
- * thread, on two cores where there are two; the method is the stopwatch's.
+ * limit: limits of this machine between two threads. Each measurement is two bodies, one a thread,
+ * on two cores where there are two; the method is the stopwatch's.
  */
 #ifndef PERF_LIMIT_H
 #define PERF_LIMIT_H
@@ -41,7 +41,7 @@ double limit_tcp_stream(size_t bytes, int iters, int warmup, limit_cores cores);
 double limit_line_handover(limit_cores cores);
 double limit_futex_handover(limit_cores cores);
 
-/** Microseconds for one meeting of two threads that each push a 64-byte line with a turn number, a
+/** Microseconds for one meeting of two threads that each push a 64-byte line with a round number, a
  *  signature and @p bytes of floats to the other, check what came and add it; negative as above. */
 enum { LIMIT_PUSH_LEAST = 8, LIMIT_PUSH_MOST = 40 };
 double limit_push(size_t bytes, limit_cores cores);

@@ -71,9 +71,9 @@ static void futex_side(int side, void *arg)
 
 #define PUSH_FLOATS (LIMIT_PUSH_MOST / sizeof(float))
 
-/* Written by one side; the turn is stored last and makes the rest valid. */
+/* Written by one side; `round` is stored last and publishes the rest. */
 typedef struct push_line {
-    _Alignas(64) atomic_uint turn;
+    _Alignas(64) atomic_uint round;
     unsigned unused;
     uint64_t signature;
     float payload[PUSH_FLOATS];
@@ -83,8 +83,8 @@ _Static_assert(sizeof(push_line) == 64, "a push is one cache line");
 
 typedef struct push_pair {
     exchange common;
-    /* Each side's inbox: two lines in turn, for a side may push again before the other has read.
-     * A page apart, so that fetching a line ahead does not touch the other side's. */
+    /* Each side's inbox: two lines, used alternately, as a side may push again before the other has
+     * read. A page apart, so that prefetching a line does not touch the other side's. */
     struct {
         _Alignas(4096) push_line lines[2];
     } inbox[2];
@@ -92,38 +92,38 @@ typedef struct push_pair {
     atomic_bool broken;
 } push_pair;
 
-/* What both sides compute from the turn: a call's number and shape, say. */
-static uint64_t push_signature(unsigned turn)
+/* Computed from the round number by both sides, like a call's number and shape. */
+static uint64_t push_signature(unsigned round)
 {
-    return turn * 0x9e3779b97f4a7c15u;
+    return round * 0x9e3779b97f4a7c15u;
 }
 
-static void push(push_line *line, unsigned turn, const float *values, size_t floats)
+static void push(push_line *line, unsigned round, const float *values, size_t floats)
 {
-    line->signature = push_signature(turn);
+    line->signature = push_signature(round);
     for (size_t i = 0; i < floats; i++)
         line->payload[i] = values[i];
-    atomic_store_explicit(&line->turn, turn, memory_order_release);
+    atomic_store_explicit(&line->round, round, memory_order_release);
 }
 
-/* @return whether the line was of this call; @p values are then the sums. */
-static bool take(push_line *line, unsigned turn, float *values, size_t floats)
+/* @return true if the line belongs to this call; @p values are then the sums. */
+static bool take(push_line *line, unsigned round, float *values, size_t floats)
 {
-    limit_wait(&line->turn, turn);
+    limit_wait(&line->round, round);
     for (size_t i = 0; i < floats; i++)
         values[i] += line->payload[i];
-    return line->signature == push_signature(turn);
+    return line->signature == push_signature(round);
 }
 
-/* One small allreduce: both give the turn, both must have its double. */
-static bool push_meeting(push_pair *p, int side, unsigned turn)
+/* One small allreduce: both push the round number, both must get its double. */
+static bool push_meeting(push_pair *p, int side, unsigned round)
 {
     float values[PUSH_FLOATS];
-    const float own = (float)(turn & 1023);
+    const float own = (float)(round & 1023);
     for (size_t i = 0; i < p->floats; i++)
         values[i] = own;
-    push(&p->inbox[!side].lines[turn & 1], turn, values, p->floats);
-    bool right = take(&p->inbox[side].lines[turn & 1], turn, values, p->floats);
+    push(&p->inbox[!side].lines[round & 1], round, values, p->floats);
+    bool right = take(&p->inbox[side].lines[round & 1], round, values, p->floats);
     for (size_t i = 0; i < p->floats; i++)
         right &= values[i] == 2 * own;
     return right;
@@ -132,13 +132,13 @@ static bool push_meeting(push_pair *p, int side, unsigned turn)
 static void push_side(int side, void *arg)
 {
     push_pair *p = arg;
-    unsigned turn = 0;
+    unsigned round = 0;
     bool right = true;
     for (int sample = 0; sample < SAMPLES; sample++) {
         limit_meet(&p->common.meeting, side);
         const double start = stopwatch_us();
         for (int i = 0; i < LINE_ROUNDS; i++)
-            right &= push_meeting(p, side, ++turn);
+            right &= push_meeting(p, side, ++round);
         if (side == 0)
             p->common.times[sample] = (stopwatch_us() - start) / LINE_ROUNDS;
     }

@@ -38,7 +38,7 @@ static void run_half(void *arg)
     cpu_set_t core;
     CPU_ZERO(&core);
     CPU_SET((size_t)self->core, &core);
-    pthread_setaffinity_np(pthread_self(), sizeof core, &core); /* a wish: still right without */
+    pthread_setaffinity_np(pthread_self(), sizeof core, &core); /* may fail */
     self->body(self->side, self->arg);
 }
 

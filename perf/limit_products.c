@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Matrices have the shapes, and each its own memory, of a step; what is in them does not matter. */
+ * Matrices have the shapes, and separate memory, of a training step; their values are arbitrary. */
 #include "limit_products.h"
 #include "stopwatch.h"
 
@@ -12,7 +12,7 @@
 /* in [batch, inputs], weight [outputs, inputs], out [batch, outputs], and a gradient of each. */
 typedef struct product_layer {
     size_t batch, inputs, outputs;
-    bool wants_delta; /* of its input: parameters lie before it */
+    bool wants_delta; /* of its input: layers with parameters precede it */
     float *in, *weight, *out, *in_delta, *weight_grad;
 } product_layer;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * measure: warm up, settle how many calls, time them, bring the ranks' times together, and
- * check calls apart from the timed ones. Whatever steers the loop is agreed by all ranks,
- * so that they make the same calls.
+ * measure: warm up, choose the number of calls, time them, combine the ranks' times, and check
+ * calls apart from the timed ones. All ranks agree on the loop's parameters, so that they make the
+ * same calls.
  */
 #include "measure.h"
 #include "oracle.h"
@@ -42,7 +42,7 @@ static ring_status run_call(perf_rank *self, const perf_case *c, perf_place plac
     return c->collective->run(c, place.src, place.dst, self->comm, &call);
 }
 
-/* What is timed as one: -m calls, each followed by a barrier with -z 1. */
+/* One timed unit: -m calls, each followed by a barrier with -z 1. */
 static ring_status run_calls(perf_rank *self, const perf_case *c, perf_place place)
 {
     for (int i = 0; i < self->options->agg_iters; i++) {
@@ -111,7 +111,7 @@ static ring_status capture(perf_rank *self, const perf_case *c, perf_place place
     return status != RING_OK ? status : gpu_status(self, captured);
 }
 
-/* Asks for calls, or for replays of a graph, and waits for all of them.
+/* Enqueues calls, or replays of a graph, and waits for all of them.
  * @param[out] time  of them together. */
 static ring_status timed_stream(perf_rank *self, const perf_case *c, perf_place place, size_t calls,
                                 void *graph, double *time)
@@ -127,7 +127,7 @@ static ring_status timed_stream(perf_rank *self, const perf_case *c, perf_place 
     return RING_OK;
 }
 
-/* The mean, as that of the only call. */
+/* Times calls on a stream; their mean is the only sample. */
 static ring_status time_stream(perf_rank *self, const perf_case *c, perf_place place, size_t calls)
 {
     const int replays = self->options->graph > 0 ? self->options->graph : 1;
@@ -144,7 +144,7 @@ static ring_status time_stream(perf_rank *self, const perf_case *c, perf_place p
     return status;
 }
 
-/* ---- What the ranks agree on ---- */
+/* ---- Agreement among ranks ---- */
 
 static ring_status agree(perf_rank *self, double *values, size_t count, ring_op op)
 {
@@ -177,7 +177,7 @@ static ring_status agree_times(perf_rank *self, size_t calls)
     }
 }
 
-/* How many calls fit the time that a measurement should take. */
+/* How many calls fit BUDGET_US. */
 static ring_status agree_calls(perf_rank *self, double call_us, size_t *calls)
 {
     *calls = (size_t)self->options->iters;
@@ -191,7 +191,7 @@ static ring_status agree_calls(perf_rank *self, double call_us, size_t *calls)
 
 /* ---- The measurement ---- */
 
-/* @param[out] call_us  the last call with what is around it, 0 if there was none. */
+/* @param[out] call_us  duration of the last call with its preparation, 0 if there was none. */
 static ring_status warm_up(perf_rank *self, const perf_case *c, perf_place place, double *call_us)
 {
     double time;
@@ -224,7 +224,7 @@ static ring_status time_calls(perf_rank *self, const perf_case *c, perf_place pl
     return RING_OK;
 }
 
-/* Asked before any other call is made, for it tells of the latest one. */
+/* Called before any other call: the information is that of the latest one. */
 static ring_status read_info(perf_rank *self, perf_result *result)
 {
     ring_comm_info info = {.size = sizeof info};
@@ -284,7 +284,7 @@ static ring_status check_call(perf_rank *self, const perf_case *c, perf_place pl
     perf_wrong here;
     RING_TRY(gpu_status(self, perf_prepare_check(&self->buffers, c, unalign, repetition)));
     RING_TRY(run_checked(self, c, place, graph));
-    /* At once: what is not there when the call returns is wrong. */
+    /* Checked at once: the output must be complete when the call returns. */
     RING_TRY(gpu_status(self, perf_check(&self->buffers, c, unalign, repetition, &here)));
     wrong->elements += here.elements;
     wrong->out_of_bounds += here.out_of_bounds;

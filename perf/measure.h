@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * measure: the time of a collective, and whether it computes what it should. Every call's
- * input is rewritten by its rank, the ranks meet, and each times its own call; a call counts
- * with its slowest rank, a measurement with the median of its calls. With --hot the calls
- * follow each other as in nccl-tests, and the mean counts; with --stream and --graph they are one
- * measurement, from the first to the end of what the stream was asked for.
+ * measure: times a collective, and checks its result. Every call's input is rewritten by its rank,
+ * the ranks meet, and each times its own call; a call counts with its slowest rank, a measurement
+ * with the median of its calls. With --hot the calls follow each other as in nccl-tests, and the
+ * mean counts; with --stream and --graph they are one measurement, from the first request to the
+ * end of the last.
  */
 #ifndef PERF_MEASURE_H
 #define PERF_MEASURE_H

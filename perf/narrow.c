@@ -24,7 +24,7 @@ uint16_t perf_to_float16(float value)
     const float size = fabsf(value);
     if (isnan(value))
         return sign | 0x7e00;
-    if (size >= 65520.0f) /* half-way from the largest to what would come next */
+    if (size >= 65520.0f) /* half-way from the largest to the next one */
         return sign | 0x7c00;
     if (size < 0x1p-14f) /* subnormal: spacing 2^-24 */
         return sign | (uint16_t)nearbyintf(size * 0x1p24f);
@@ -34,8 +34,8 @@ uint16_t perf_to_float16(float value)
     return sign | (uint16_t)(((exponent + 13) << 10) + digits);
 }
 
-/* @param digits    that count, the one before the point among them
- * @param exponent  of the least normal number */
+/* @param digits    significant digits, with the one before the point
+ * @param exponent  of the smallest normal number */
 static uint8_t to_float8(float value, int digits, int least, float most)
 {
     const uint8_t sign = signbit(value) ? 0x80 : 0;
@@ -43,7 +43,7 @@ static uint8_t to_float8(float value, int digits, int least, float most)
     int exponent;
     if (isnan(value))
         return sign | 0x7f;
-    if (size < ldexpf(1, least)) /* subnormal: as far apart as the least normal numbers */
+    if (size < ldexpf(1, least)) /* subnormal: spacing of the smallest normal numbers */
         return sign | (uint8_t)nearbyintf(ldexpf(size, digits - 1 - least));
     frexpf(size, &exponent);
     const int steps = (int)nearbyintf(ldexpf(size, digits - exponent));

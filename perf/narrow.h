@@ -11,7 +11,7 @@
 uint16_t perf_to_bfloat16(float value);
 uint16_t perf_to_float16(float value);
 
-/** What is too large becomes the largest finite number, 448 and 57344. */
+/** Too large values become the largest finite number, 448 and 57344. */
 uint8_t perf_to_float8_e4m3(float value);
 uint8_t perf_to_float8_e5m2(float value);
 

@@ -20,7 +20,7 @@
 
 #define NUMBERS 256
 #define BLOCK 1024
-#define SCALED_RANKS 8 /* those that multiply by 2 or 1/2: 2^8 is finite in every type */
+#define SCALED_RANKS 8 /* ranks that multiply by 2 or 1/2: 2^8 is finite in every type */
 
 typedef union number {
     double real;
@@ -39,7 +39,7 @@ static uint32_t seed_of(const perf_oracle *oracle, int rank)
     return h ^ h >> 15;
 }
 
-/* Which of the 256 numbers: well mixed, and quick, for it is worked out for every element. */
+/* Chooses one of the 256 numbers: well mixed and quick, as it runs for every element. */
 static inline uint32_t pick(uint32_t seed, size_t index)
 {
     uint32_t h = ((uint32_t)index ^ (uint32_t)(index >> 32) * 0xc2b2ae35u) * 0x9e3779b1u + seed;
@@ -125,7 +125,7 @@ FILL(16)
 FILL(32)
 FILL(64)
 
-/* Between two timed calls of few elements a whole table would take longer than the call. */
+/* With few elements a whole table would take longer than the call. */
 static void fill_few(const perf_oracle *oracle, int rank, size_t first, size_t count, void *out)
 {
     const size_t size = ring_dtype_size(oracle->dtype);
@@ -198,7 +198,7 @@ static bool is_signed(ring_dtype dtype)
     return dtype == RING_INT8 || dtype == RING_INT16 || dtype == RING_INT32 || dtype == RING_INT64;
 }
 
-/* What is smaller: integers compare as their type does. */
+/* The smaller value; integers compare as their type does. */
 static bool whole_less(uint64_t a, uint64_t b, ring_dtype dtype)
 {
     const int unused = 64 - 8 * (int)ring_dtype_size(dtype);
@@ -206,7 +206,7 @@ static bool whole_less(uint64_t a, uint64_t b, ring_dtype dtype)
     return is_signed(dtype) ? (int64_t)x < (int64_t)y : x < y;
 }
 
-/* What is not 0, in the bits that the type has. */
+/* True if not 0, in the type's bits. */
 static bool whole_truth(uint64_t a, ring_dtype dtype)
 {
     return a << (64 - 8 * (int)ring_dtype_size(dtype)) != 0;
@@ -289,7 +289,7 @@ static double real_mean(double sum, int ranks, ring_dtype dtype)
     return dtype == RING_FLOAT64 ? sum / ranks : (double)((float)sum / (float)ranks);
 }
 
-/* One rank's own input becomes 0 or 1, too. */
+/* A single rank's input becomes 0 or 1, too. */
 static void finish(const perf_oracle *oracle, number sum, void *out)
 {
     if (oracle->op >= RING_LAND && oracle->op <= RING_LXOR)

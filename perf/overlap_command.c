@@ -51,7 +51,7 @@ typedef struct overlap_run {
     double blocking, wait, compute, both;
 } overlap_run;
 
-/* ---- What a caller does meanwhile ------------------------------------------------------------ */
+/* ---- The caller's work meanwhile ---------------------------------------------------------- */
 
 static void sleep_us(double us)
 {
@@ -60,7 +60,7 @@ static void sleep_us(double us)
     nanosleep(&time, NULL);
 }
 
-/* Some microseconds on a core, without memory. @return for the compiler, which must not know. */
+/* Some microseconds on a core, without memory. @return a result, so that the compiler keeps it. */
 static double compute_a_little(double x)
 {
     for (int i = 0; i < 4000; i++)
@@ -149,7 +149,7 @@ static ring_status time_both(const overlap_run *r, long pieces, double *us)
 
 /* ---- All rounds ------------------------------------------------------------------------------ */
 
-/* As many pieces as take about as long as the blocking call does; the same on all ranks. */
+/* The pieces of work that take about as long as the blocking call; the same on all ranks. */
 static ring_status pieces_for(const overlap_run *r, long *pieces)
 {
     double us = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * GPUs by libring's own table of the driver, the only other file here that sees its insides. What
- * fails is told by the library's error text, of which a program has its own. */
+ * GPUs by libring's own driver table; only this file and plan_command.c see the library's
+ * internals. Failures set perf_gpu_error(), as a program has an error text of its own. */
 #include "perf_gpu.h"
 
 #include "cuda_driver.h"

@@ -18,14 +18,14 @@ typedef struct perf_gpu {
 /** @return the reason of this thread's latest failure here. */
 const char *perf_gpu_error(void);
 
-/** @return how many GPUs CUDA sees; 0: it says no, or is not there. */
+/** @return how many GPUs CUDA sees; 0: none, or CUDA is not there. */
 int perf_gpu_count(void);
-/** Makes it the thread's, for communicators that the thread makes and for what is below. */
+/** Makes the GPU the thread's, for its communicators and the calls below. */
 ring_status perf_gpu_enter(int ordinal);
 
 /** @param[out] out  the GPU that the thread has entered. */
 ring_status perf_gpu_open(perf_gpu *out);
-/** One that was not opened is allowed. */
+/** NULL is allowed. */
 void perf_gpu_close(perf_gpu *gpu);
 
 /** @param[out] memory  of the GPU. @param[out] view  as many bytes of the host. */
@@ -33,7 +33,7 @@ ring_status perf_gpu_alloc(size_t bytes, void **memory, void **view);
 /** NULL is allowed. */
 void perf_gpu_free(void *memory, void *view);
 
-/** Copies to the GPU, or from it; over when it returns. */
+/** Copies to the GPU, or from it; complete when it returns. */
 ring_status perf_gpu_put(const perf_gpu *gpu, void *memory, const void *host, size_t bytes);
 ring_status perf_gpu_get(const perf_gpu *gpu, void *host, const void *memory, size_t bytes);
 

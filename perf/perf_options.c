@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The rows, and what they allow together. */
+ * The table of options, and the allowed combinations. */
 #include "perf_options.h"
 
 #include "args.h"
@@ -236,7 +236,7 @@ static void check_together(perf_options *out)
     if (out->gpu != PERF_NO_GPU)
         out->memory = PERF_GPU;
     if (out->per_iter)
-        out->iters_given = true; /* the columns speak of exactly these calls */
+        out->iters_given = true; /* the columns state these calls */
 }
 
 static void read_environment(perf_options *out)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * options: the command line of a measurement. One row an option, nccl-tests' letters and
- * long names; the same rows are the help text. What libring has no use for is accepted
- * at the value that means "off" and an error otherwise; nothing is parsed and ignored.
+ * options: the command line of a measurement. One row for each option, with nccl-tests' letters and
+ * long names; the rows are also the help text. Options that libring has no use for are accepted at
+ * the value that means "off" and an error otherwise; none is parsed and ignored.
  */
 #ifndef PERF_OPTIONS_H
 #define PERF_OPTIONS_H
@@ -31,7 +31,7 @@ typedef enum perf_average {
 typedef struct perf_options {
     const perf_collective *collective;
     int threads, ngpus; /* ranks of this process: their product */
-    int gpu;            /* whose memory the buffers are, or one of the above */
+    int gpu;            /* the GPU that holds the buffers, or one of the above */
     perf_sizes sizes;
     int iters, agg_iters, warmup_iters, cycles, check;
     bool iters_given;
@@ -48,7 +48,7 @@ typedef struct perf_options {
     bool prepared;        /* calls are started from a prepared one */
     bool tagged;          /* calls meet by tag */
     const char *json;     /* file, NULL: none */
-    double min_bandwidth; /* of the environment; -1: none */
+    double min_bandwidth; /* from the environment; -1: none */
 } perf_options;
 
 /** Reads COLLECTIVE and options, then the environment's RINGPERF_MIN_BW (or NCCL_TESTS_MIN_BW).

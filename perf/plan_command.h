@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_command: `ringperf plan COLLECTIVE --ranks N`: what every rank does, drawn and proven,
- * without a communicator.
+ * plan_command: `ringperf plan COLLECTIVE --ranks N`: draws and proves every rank's plan, without a
+ * communicator.
  */
 #ifndef PERF_PLAN_COMMAND_H
 #define PERF_PLAN_COMMAND_H

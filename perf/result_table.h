@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * table: what ringperf prints: nccl-tests' header lines, columns, footer and widths, so that
- * whatever reads its tables reads ours; the model's prediction is one more column, the last.
+ * table: ringperf's output: nccl-tests' header lines, columns, footer and widths, so that readers
+ * of its tables can read ours; the model's prediction is one more column, the last.
  */
 #ifndef PERF_TABLE_H
 #define PERF_TABLE_H

@@ -35,7 +35,7 @@ static int refuse_gpu(const char *why, const char *mend)
     return PERF_EXIT_ERROR;
 }
 
-/* The ranks of a host take its GPUs in turn. */
+/* Local rank r uses GPU r modulo their number. */
 static const char *enter_gpu(const void *options, int local)
 {
     const perf_options *o = options;

@@ -44,7 +44,7 @@ static void run_rank(void *arg)
     ring_comm_destroy(comm);
 }
 
-/* @param first  what all ranks have, with the numbers of the first one. */
+/* @param first  the configuration of all ranks, with the numbers of the first one. */
 static int run_threads(int count, const thread_rank *first)
 {
     thread_rank ranks[PERF_MOST_THREADS];
@@ -80,7 +80,7 @@ static ring_status share_id(ring_comm *processes, ring_unique_id *id)
     return ring_broadcast(id, id, sizeof *id, RING_UINT8, 0, processes, NULL);
 }
 
-/* In this thread first: then none of them leaves others waiting for it. */
+/* In this thread first: a failure then leaves no thread waiting for the others. */
 static ring_status try_to_enter(ring_comm *processes, const thread_rank *first, int count)
 {
     const char *why_not = NULL;

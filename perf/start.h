@@ -10,8 +10,8 @@
 
 /** The work of one rank. @return its exit status. */
 typedef int launch_body(const void *options, ring_comm *comm);
-/** What a rank's thread does before its communicator is made. @param local  the rank's number on
- *  this host. @return NULL, or why it cannot be a rank; it stays. */
+/** Prepares a rank's thread before its communicator is made. @param local  the rank's number on
+ *  this host. @return NULL, or why it cannot be a rank; a string that stays valid. */
 typedef const char *launch_enter(const void *options, int local);
 /** Runs the ranks of this process, of which it has @p threads. @param enter  may be NULL.
  *  @return the exit status. */

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STOPWATCH_TICK_NS 4000 /* many times what ranks in shared memory leave a barrier apart */
+#define STOPWATCH_TICK_NS 4000 /* many times the ranks' spread after a barrier in shared memory */
 
 static inline int64_t stopwatch_ns(void)
 {
@@ -27,10 +27,9 @@ static inline double stopwatch_us(void)
     return (double)stopwatch_ns() * 1e-3;
 }
 
-/* Ranks leave a barrier a little apart, and the first one's wait for the last would count as
- * time of the call. So each waits for the next tick of the clock that all ranks of a host
- * share: they start together. A rank that leaves on the far side of a tick makes one call
- * look long; the median drops it. */
+/* Ranks leave a barrier a little apart, and the first one's wait for the last would count as time
+ * of the call. So each waits for the next tick of the clock that the ranks of a host share: they
+ * start together. A rank that leaves after a tick makes one call look long; the median drops it. */
 static inline void stopwatch_gate(void)
 {
     const int64_t start = (stopwatch_ns() / STOPWATCH_TICK_NS + 1) * STOPWATCH_TICK_NS;
@@ -57,7 +56,7 @@ static inline double stopwatch_median(double *times, size_t count)
     return count % 2 ? times[count / 2] : 0.5 * (times[count / 2 - 1] + times[count / 2]);
 }
 
-/* What a rank writes into its buffer before a call: small integers, exact in every sum. */
+/* Fills a rank's buffer before a call: small integers, exact in every sum. */
 static inline void stopwatch_rewrite(float *buffer, size_t count, unsigned seed)
 {
     for (size_t i = 0; i < count; i++)

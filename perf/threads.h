@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * threads: bodies that wait for each other begin together or not at all: where one thread
- * cannot be started, those that could would wait for it.
+ * threads: runs bodies that wait for each other, all or none: if one thread cannot be started, the
+ * others would wait for it.
  */
 #ifndef PERF_THREADS_H
 #define PERF_THREADS_H

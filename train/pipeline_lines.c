@@ -7,7 +7,7 @@
 #include "errors.h"
 #include "stages.h"
 
-/* A stage with more than this multiple of its share of the parameters is told of. */
+/* A stage with more than this multiple of its share of the parameters is reported. */
 static const double UNBALANCED = 1.5;
 /* And bubbles of more than this. */
 static const double LARGE_BUBBLE = 0.25;
@@ -28,7 +28,7 @@ static double share_of(const train_pipeline *pipeline, int stage)
     return (double)parameters_of(pipeline, stage) / (double)model_parameters(&pipeline->whole);
 }
 
-/* What a rank of the stage has allocated. */
+/* Bytes allocated by a rank of the stage. */
 typedef struct stage_bytes {
     uint64_t state, activations;
 } stage_bytes;

@@ -308,7 +308,7 @@ static bool is_first_rank(void)
     return true;
 }
 
-/* What is not training: the first word, and what takes it and all that follows. */
+/* Commands other than training: the first word, and the function for it and the words after it. */
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);

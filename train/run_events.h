@@ -11,7 +11,7 @@
 #include "run_trace.h"
 #include "train_engine.h"
 
-/** What is reported beside the sinks' own wishes. */
+/** Reports that no sink asks for. */
 typedef struct events_options {
     const char *trace_path; /* of all ranks' instructions in the first updates; NULL: none */
     long monitor_every;     /* updates between two looks at the devices; 0: none */
@@ -41,7 +41,7 @@ ring_status events_close(run_events *events);
 /** Collective, as events_end_update() and events_end_epoch(). @param start  all but its memory. */
 ring_status events_start(run_events *events, train_engine *engine, report_start *start);
 
-/** Collective: what is told once, when there are no more updates. */
+/** Collective: writes the final reports, after the last update. */
 ring_status events_finish(run_events *events);
 
 /** @param micro_batches  of the update. */

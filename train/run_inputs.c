@@ -24,7 +24,7 @@ static void print_note(void *context, const char *text)
         printf("NOTE %s\n", text);
 }
 
-/* What users set for DeepSpeed and its libraries. */
+/* Notes variables of DeepSpeed and its libraries that have no effect. */
 static void note_variables(train_state *state)
 {
     static const struct {

@@ -28,7 +28,7 @@ static bool begins_anew(const run_saving *saving, ring_status status, const char
            strcmp(saving->options->resume, LATEST) == 0;
 }
 
-/* Newer ones in the folder that was resumed from are damaged ones, which were told. */
+/* Newer checkpoints in the folder are damaged, and were reported. */
 static bool saves_where_it_resumes(const run_options *options)
 {
     return options->resume != NULL && options->save_dir != NULL &&
@@ -71,7 +71,7 @@ static ring_status begin(run_saving *saving, train_engine *engine, run_place *pl
 
 /* ---- The folder ---------------------------------------------------------------------------- */
 
-/* Whoever resumes from the folder later must find this run's checkpoints. */
+/* A later resume from the folder must find this run's checkpoints. */
 static ring_status check_newer(const run_saving *saving)
 {
     const run_options *options = saving->options;

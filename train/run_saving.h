@@ -33,7 +33,7 @@ void run_saving_close(run_saving *saving);
 bool run_saving_due(const run_saving *saving, long step, bool epoch_over);
 
 /** Saves, unless there is no folder or it has this step already. A checkpoint that cannot be
- *  written is told, and training goes on; unless it is the @p last one. */
+ *  written is reported, and training continues; unless it is the @p last one. */
 ring_status run_saving_save(run_saving *saving, train_engine *engine, const run_place *place,
                             bool last);
 

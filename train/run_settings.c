@@ -24,7 +24,7 @@ static void list_saving(const run_options *options, FILE *out)
     fprintf(out, "--eval-every=%d\n", options->eval_every);
 }
 
-/* Whatever decides what an update computes, a line each. */
+/* All settings that an update's result depends on, a line each. */
 static ring_status list_settings(const train_state *state, char text[SAME_TEXT_MAX])
 {
     const run_options *options = state->options;

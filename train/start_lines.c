@@ -100,7 +100,7 @@ static ring_status tell_ring(const train_state *state)
     return status;
 }
 
-/* What dump_state shows beside the settings. */
+/* Lines of dump_state beside the settings. */
 static void print_ranks(const train_state *state)
 {
     ring_comm_info info = {.size = sizeof info};

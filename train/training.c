@@ -154,7 +154,7 @@ static engine_share next_share(const train_state *state)
     return next;
 }
 
-/* What the next update is to take from the schedule, this one being done. */
+/* Adds the schedule's values for the next update. */
 static void add_next_rates(const train_state *state, report_step *step)
 {
     const schedule_rates rates = next_rates(state);
@@ -195,7 +195,7 @@ static ring_status update(train_state *state)
                     end - state->options->started);
     if (result.skipped)
         tell_skip(state);
-    report_step told = {.step = state->step,
+    report_step done = {.step = state->step,
                         .epoch = state->epoch,
                         .loss = result.loss,
                         .grad_norm = result.grad_norm,
@@ -206,8 +206,8 @@ static ring_status update(train_state *state)
                         .all_micro_batches = state->micro_steps,
                         .micro_batches = share.micro_batches,
                         .seconds = end - start};
-    add_next_rates(state, &told);
-    return events_end_update(&state->events, &told);
+    add_next_rates(state, &done);
+    return events_end_update(&state->events, &done);
 }
 
 /* DeepSpeed 0.13's loader never moves its sampler on: every epoch has the first's order. */
@@ -320,7 +320,7 @@ static ring_status close_outputs(train_state *state, const float *params)
     return events_close(&state->events);
 }
 
-/* What follows a signal: nothing that can wait. */
+/* Ends the run after a signal: saves, reports, and closes. */
 static ring_status stop(train_state *state)
 {
     const bool saves = state->options->save_dir != NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Transports by name, whatever table there is. */
+ * Finding a transport in the table by name. */
 #include "transport.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of transports, strongest first: whoever chooses takes the first that fits. */
+ * The table of transports, strongest first: links use the first that fits. */
 #include "table.h"
 
 static const transport *const transports[] = {

@@ -109,7 +109,7 @@ static ALWAYS_INLINE lanes finish(lanes x, int divisor)
     return x;
 }
 
-/* Of each element, 1 unless it is 0. */
+/* 1 if the element is not 0, else 0. */
 static ALWAYS_INLINE lanes truth(lanes x)
 {
     return (lanes)(x != 0) & 1;

@@ -25,7 +25,7 @@ static bool always(void)
 
 #ifdef KERNELS_X86
 
-/* Clang's __builtin_cpu_supports() does not know it. */
+/* Clang's __builtin_cpu_supports() does not know this name. */
 static bool has_f16c(void)
 {
     unsigned a, b, c, d;
@@ -65,7 +65,7 @@ static const simd_level *find_level(const char *name)
     return NULL;
 }
 
-/* The first use has nobody to return an error to; whoever wants one calls kernels_select(). */
+/* The first use has no caller to return an error to; kernels_select() returns it. */
 static const simd_level *choose_first(void)
 {
     const char *set = getenv("RING_SIMD"), *name = set && *set ? set : NULL;

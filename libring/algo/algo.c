@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of algorithms. Where prices are equal, the tuner takes the first. */
+ * The table of algorithms. At equal prices the tuner takes the first. */
 #include "algo_build.h"
 
 #include <string.h>
@@ -19,8 +19,8 @@ static const algo table[] = {
      .in_rank_order = true,
      .eager = true,
      .by_block = true,
-     .about = "each rank sends all it has to whoever needs it and folds in rank order: one "
-              "meeting, for short calls"},
+     .about = "each rank sends its vector to every rank that needs it, folds in rank order: one "
+              "message a pair, for short calls"},
     {.name = "direct",
      .supports = algo_direct_supports,
      BUILT_BY(algo_direct),
@@ -75,7 +75,7 @@ bool algo_serves(const algo *a, plan_collective collective, const plan_world *wo
 {
     const plan_facts *facts = plan_facts_of(collective);
     if (facts->uneven && (!a->by_block || (a->eager && facts->personalized)))
-        return false; /* whether blocks that two ranks know fit a link, others cannot tell */
+        return false; /* other ranks cannot know whether blocks that two ranks know fit a link */
     return a->supports(plan_collective_planned(collective)) &&
            (a->max_ranks == 0 || world->ranks <= a->max_ranks || facts->personalized) &&
            (a->in_rank_order || !world->rank_order || !facts->reduces);

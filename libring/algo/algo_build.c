@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What algorithms share. */
+ * Helpers of the algorithms. */
 #include "algo_build.h"
 
 bool algo_any_collective(plan_collective collective)
@@ -46,7 +46,7 @@ void algo_fill(plan *p, int hops, int far)
     p->fill_far = far < hops ? far : hops;
 }
 
-/* One rank: a fold of one input applies what finishing means; other collectives copy. */
+/* One rank: a fold of one input finishes reductions (average); other collectives copy. */
 static void write_alone(plan *p)
 {
     if (p->collective == PLAN_BARRIER || p->collective == PLAN_EXSCAN)
@@ -112,6 +112,8 @@ void algo_each_chunk(plan *p, int times, algo_chunk_steps steps, const void *of,
     plan_repeat(p, 1, 0);
 }
 
+/* Chunks [0, first + lag) go up; then, while both have chunks, one goes up and the chunk lag behind
+ * it comes down; then the rest goes up, and the rest comes down. */
 void algo_interleave(plan *p, algo_chunk_steps up, algo_chunk_steps down, const void *of, int first,
                      int count, int lag)
 {
@@ -128,6 +130,8 @@ void algo_interleave(plan *p, algo_chunk_steps up, algo_chunk_steps down, const 
     algo_each_chunk(p, count - both, down, of, first + both);
 }
 
+/* One hop of a chunk (count / chunks elements): receive it from rank r - 1 into dst, send it from
+ * there to rank r + 1. The root sends from src; the rank before the root does not send. */
 static void pass_on(plan *p, const void *of, int chunk)
 {
     const int next = algo_neighbour(p, 1);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What algorithms share, and their parts of the table. */
+ * Helpers of the algorithms, and their functions for the table. */
 #ifndef RING_ALGO_BUILD_H
 #define RING_ALGO_BUILD_H
 
 #include "algo.h"
 
-/** What writes a plan's steps, for 2 ranks or more. */
+/** Writes a plan's steps, for 2 ranks or more. */
 typedef void (*algo_writer)(plan *p, const plan_world *world);
 
 /** Builds a plan: checks the call, lets @p write append the steps (one rank alone is done
@@ -13,7 +13,7 @@ typedef void (*algo_writer)(plan *p, const plan_world *world);
 plan *algo_build(const char *name, const algo_call *call, algo_writer write);
 
 /** The first chunk of the block that rank @p from gives, or rank @p to gets, or both; 0 if there
- * are no blocks. */
+ *  are no blocks. */
 int algo_block(const plan *p, int from, int to);
 /** Chunks of a block. */
 int algo_block_chunks(const plan *p);
@@ -27,23 +27,24 @@ void algo_fill(plan *p, int hops, int far);
 /** Chunks of a pipeline: long enough to amortise a message, and enough to fill it. */
 int algo_pipeline_chunks(size_t bytes);
 
-/** Broadcast: every chunk goes from rank to rank, root first, its predecessor last. */
+/** Broadcast: every chunk goes from rank to rank, from the root to the rank before it. */
 void algo_forward(plan *p, const plan_world *world);
 
-/** Writes a step or two about one chunk. @p of  the algorithm's own. */
+/** Writes one or two steps for one chunk. @p of  data of the algorithm. */
 typedef void (*algo_chunk_steps)(plan *p, const void *of, int chunk);
-/** @p steps about chunks [chunk, chunk + times). */
+/** @p steps for chunks [chunk, chunk + times). */
 void algo_each_chunk(plan *p, int times, algo_chunk_steps steps, const void *of, int chunk);
-/** Ups of all chunks; downs of chunks [first, first + count), each @p lag ups behind its own. */
+/** @p up for all chunks; @p down for chunks [first, first + count), each @p lag ups behind its
+ *  own. */
 void algo_interleave(plan *p, algo_chunk_steps up, algo_chunk_steps down, const void *of, int first,
                      int count, int lag);
 
 /* The algorithms' parts of the table. */
 bool algo_any_collective(plan_collective collective);
-/** All whose vector, or sums of it, are for several ranks, and the same for each. Blocks for one
- * rank alone are best sent straight to it: whoever relays them only adds bytes. */
+/** True for collectives whose vector, or sums of it, go to several ranks alike. A block for one
+ *  rank alone is best sent straight to it: a relay only adds bytes. */
 bool algo_shared_collective(plan_collective collective);
-/** Sums of the ranks up to one's own. */
+/** True for sums of the ranks up to this one. */
 bool algo_is_prefix(plan_collective collective);
 
 bool algo_direct_supports(plan_collective collective);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a call costs by an algorithm: the price of the rank that is done last. */
+ * The price of a call by an algorithm: that of the rank that finishes last. */
 #include "algo.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ typedef struct priced {
     const plan_prices *prices;
 } priced;
 
-/* @return NULL if out of memory; the builder has said what was missing. */
+/* @return NULL if out of memory; the builder has set fail_text(). */
 static plan *plan_of(const priced *what, int rank)
 {
     algo_call call = what->call;
@@ -27,8 +27,8 @@ static void add_far_traffic(const priced *what, const plan *p, uint64_t *out, ui
     *in += taken;
 }
 
-/* What the wire of @p own's host carries for each byte of @p own's: the ranks of a host send to
- * other hosts at once, so each of them has a part of it. */
+/* @param[out] share  bytes on the wire of @p own's host for each byte of @p own's: the ranks of a
+ * host use it at the same time. */
 static ring_status share_of_wire(const priced *what, const plan *own, double *share)
 {
     const plan_world *world = what->call.world;
@@ -82,8 +82,8 @@ static int first_elsewhere(const plan_world *world)
     return 0;
 }
 
-/* Ends and the middle of chains; roots, their children and leaves of trees; ranks on both sides
- * of what is between two hosts. */
+/* The ranks that are priced: ends and middle of chains; roots, their children and leaves of trees;
+ * the last rank of a host and the first of the next. */
 ring_status algo_price(const algo *a, const algo_call *call, size_t count, size_t element,
                        size_t acc, const plan_prices *prices, double *seconds)
 {

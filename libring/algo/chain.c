@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * chain: rank 0 to rank n - 1 and back, in a pipeline of chunks. Going up, each rank adds
- * its own, so the combining order is 0, 1, ..., n - 1 for every chunk, whatever the size and
- * however it is cut. All-reduce: finished chunks come down again while later ones still go
- * up. Reduce and reduce-scatter: the last rank gives each sum to the rank that it is for. Scan and
- * exscan: each rank keeps what goes up through it.
+ * chain: rank 0 to rank n - 1 and back, in a pipeline of chunks. Going up, each rank adds its own,
+ * so the combining order is 0, 1, ..., n - 1 for every chunk, at every size and number of chunks.
+ * All-reduce: finished chunks come down again while later ones still go up. Reduce and
+ * reduce-scatter: the last rank sends each sum to the rank that it is for. Scan and exscan: each
+ * rank keeps the sums that go up through it.
  *
- * Chunk c passes rank r on the way up in beat c + r; how many beats later it is back decides
- * how a rank's ups and downs interleave without anybody waiting in vain. Sums that are relayed
- * round a circle are awaited one beat earlier: the links on the way hold a chunk each, and
- * one of them must have room for the next chunk.
+ * Chunk c passes rank r on the way up in beat c + r; the beats until it is back decide how a rank's
+ * ups and downs interleave without idle waits. Sums that are relayed round a circle are awaited one
+ * beat earlier: the links on the way hold a chunk each, and one of them must have room for the next
+ * chunk.
  */
 #include "algo_build.h"
 
@@ -27,6 +27,8 @@ static void begin_fold(plan *p, int chunk)
     plan_fold_local(p, PLAN_SRC);
 }
 
+/* Up, for one chunk of count / chunks elements: rank 0 sends its src to rank 1; rank r receives the
+ * sum of ranks 0 .. r - 1 from rank r - 1, adds its src, and relays the sum to rank r + 1. */
 static void up_to(plan *p, int chunk, int to)
 {
     if (p->rank == 0) {
@@ -43,6 +45,7 @@ static void up(plan *p, const void *of, int chunk)
     up_to(p, chunk, p->rank + 1);
 }
 
+/* Rank n - 1 completes the sum in dst. */
 static void finish_here(plan *p, const void *of, int chunk)
 {
     (void)of;
@@ -52,6 +55,7 @@ static void finish_here(plan *p, const void *of, int chunk)
 
 /* ---- Back ---------------------------------------------------------------------- */
 
+/* Down: the finished chunk comes from rank r + 1 into dst, and goes on to rank r - 1. */
 static void down(plan *p, const void *of, int chunk)
 {
     (void)of;
@@ -60,12 +64,14 @@ static void down(plan *p, const void *of, int chunk)
         plan_send(p, PLAN_DST, chunk, 1, p->rank - 1, PLAN_DST);
 }
 
-static void turn_round(plan *p, const void *of, int chunk)
+/* Rank n - 1: completes the sum, and sends it back to rank n - 2. */
+static void finish_and_return(plan *p, const void *of, int chunk)
 {
     finish_here(p, of, chunk);
     plan_send(p, PLAN_DST, chunk, 1, p->rank - 1, PLAN_DST);
 }
 
+/* The sum of all ranks comes from rank n - 1. */
 static void take_sum(plan *p, const void *of, int chunk)
 {
     (void)of;
@@ -80,7 +86,7 @@ static void write_all_reduce(plan *p, const plan_world *world)
 {
     algo_fill(p, 2 * last_of(p) - 1, 2 * (world->hosts - 1));
     if (p->rank == last_of(p))
-        algo_each_chunk(p, p->chunks, turn_round, NULL, 0);
+        algo_each_chunk(p, p->chunks, finish_and_return, NULL, 0);
     else
         algo_interleave(p, up, down, NULL, 0, p->chunks, 2 * (last_of(p) - p->rank));
     if (p->rank > 0 && p->collective != PLAN_BARRIER)
@@ -93,14 +99,14 @@ static void give_to_root(plan *p, const void *of, int chunk)
     up_to(p, chunk, p->root);
 }
 
-/* The last rank passes sums on to ranks that still pass up what it waits for: a circle. */
+/* Rank n - 1 sends sums to ranks that still send sums up, for which it waits: a circle. */
 static bool sums_come_back(const plan *p)
 {
     const bool to_another = p->collective == PLAN_REDUCE_SCATTER || p->root != last_of(p);
     return p->ranks > 2 && to_another;
 }
 
-/* Only rank 0 sends from a buffer. A sum that comes back tells it that all was taken. */
+/* Only rank 0 sends from a buffer. Where a sum comes back to it, all its chunks were taken. */
 static void wait_for_rank_1(plan *p)
 {
     if (p->rank == 0)
@@ -122,7 +128,7 @@ static void write_reduce(plan *p, const plan_world *world)
         wait_for_rank_1(p);
 }
 
-/* The last rank gives block after block to its owner. */
+/* The last rank sends the sum of each block (chunks / n chunks) to the block's owner. */
 static void scatter(plan *p)
 {
     const int parts = p->chunks / p->ranks;
@@ -147,6 +153,8 @@ static void write_reduce_scatter(plan *p, const plan_world *world)
 
 /* ---- Prefixes ------------------------------------------------------------------ */
 
+/* Scan: the sum of ranks 0 .. r - 1 comes from rank r - 1; with this rank's src added it goes to
+ * dst and on to rank r + 1. */
 static void scan_chunk(plan *p, const void *of, int chunk)
 {
     (void)of;
@@ -159,6 +167,7 @@ static void scan_chunk(plan *p, const void *of, int chunk)
         plan_fold_to(p, p->rank + 1, PLAN_WIRE);
 }
 
+/* The sum of ranks 0 .. r - 1, without this rank's. */
 static void fold_before(plan *p, int chunk, plan_buffer into)
 {
     plan_fold(p, chunk, 1);
@@ -166,7 +175,8 @@ static void fold_before(plan *p, int chunk, plan_buffer into)
     plan_fold_into(p, into);
 }
 
-/* In place, the own chunk is read before the result comes to where it lies. */
+/* Exscan: dst gets the sum of ranks 0 .. r - 1, rank r + 1 the same with this rank's src added. In
+ * place, src is read before dst overwrites it: the sum waits in scratch. */
 static void exscan_chunk(plan *p, const void *of, int chunk)
 {
     (void)of;

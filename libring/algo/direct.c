@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * direct: everybody talks to everybody. Each rank folds its own block from all ranks'
- * buffers in one pass and puts the result into all of them in the same pass: N inputs, N
- * outputs, two meetings. Where links map memory nothing is copied on the way; where they do
- * not, it is still right, with more messages than the ring.
+ * direct: every rank exchanges with every rank. Each folds its own block from all ranks' buffers in
+ * one pass and writes the result into all of them in the same pass: n inputs, n outputs, two
+ * messages a pair. Where links map memory no byte is copied on the way; elsewhere it is correct,
+ * with more messages than the ring.
  *
  * Block b is combined in the ring's order b + 1, b + 2, ..., b: same bits; in the order of ranks
- * where the world asks for that. Each rank serves
- * the ranks behind it first and hears the ranks before it first, so that nobody crowds at
- * rank 0 and messages are taken in the order in which they come.
+ * where the world asks for that. Each rank sends to the ranks behind it first and receives from the
+ * ranks before it first, so that they do not all use rank 0 at once, and messages are taken in the
+ * order in which they come.
  */
 #include "algo_build.h"
 
@@ -17,7 +17,7 @@ static int parts_of(const plan *p)
     return p->chunks / p->ranks;
 }
 
-/* Gives every peer a block: its own, or this rank's. */
+/* Sends every peer a block (count / n elements): the peer's, or this rank's. */
 static void send_blocks(plan *p, bool mine, plan_buffer to)
 {
     for (int i = 1; i < p->ranks; i++) {
@@ -26,6 +26,7 @@ static void send_blocks(plan *p, bool mine, plan_buffer to)
     }
 }
 
+/* Receives every peer's block (count / n elements) into dst, the nearest lower rank's first. */
 static void recv_blocks(plan *p)
 {
     for (int i = 1; i < p->ranks; i++) {
@@ -49,6 +50,7 @@ static void fold_chunks(plan *p, int chunk, int chunks)
     plan_fold_into(p, PLAN_DST);
 }
 
+/* Waits until all peers have taken their messages: none of them answers. */
 static void wait_for_all(plan *p)
 {
     for (int i = 1; i < p->ranks; i++)
@@ -71,19 +73,23 @@ static void get_block(plan *p, int peer)
     plan_recv(p, peer, PLAN_DST, algo_block(p, peer, p->rank), algo_block_chunks(p));
 }
 
+/* Step i = 1 .. n - 1: the block for rank r + i goes from src to its dst. */
 static void give_blocks(plan *p)
 {
     for (int i = 1; i < p->ranks; i++)
         give_block(p, algo_neighbour(p, i));
 }
 
+/* Step i = 1 .. n - 1: the block of rank r - i comes into dst. */
 static void get_blocks(plan *p)
 {
     for (int i = 1; i < p->ranks; i++)
         get_block(p, algo_neighbour(p, -i));
 }
 
-/* A peer's result tells that it has read what it was given: no waits. */
+/* 1: sends each peer its block of src. 2: folds block r from all ranks, and writes the result to
+ * dst of all. 3: receives the other blocks. A peer's result shows that it has read its block: no
+ * waits. */
 static void write_all_reduce(plan *p)
 {
     send_blocks(p, false, PLAN_WIRE);
@@ -93,6 +99,7 @@ static void write_all_reduce(plan *p)
     recv_blocks(p);
 }
 
+/* Sends each peer its block of src, and folds block r from all ranks into dst. */
 static void write_reduce_scatter(plan *p)
 {
     send_blocks(p, false, PLAN_WIRE);
@@ -100,7 +107,7 @@ static void write_reduce_scatter(plan *p)
     wait_for_all(p);
 }
 
-/* All-gather, all-to-all. */
+/* All-gather, all-to-all: a block to each peer, one from each. */
 static void write_exchange(plan *p)
 {
     give_blocks(p);
@@ -115,7 +122,7 @@ static void write_barrier(plan *p)
     recv_blocks(p);
 }
 
-/* Broadcast, scatter. */
+/* Broadcast (count elements to each), scatter (each rank its block). */
 static void write_giving(plan *p)
 {
     if (p->rank != p->root) {
@@ -127,6 +134,7 @@ static void write_giving(plan *p)
     wait_for_all(p);
 }
 
+/* Each rank sends its block to the root, which receives n - 1 of them into dst. */
 static void write_gather(plan *p)
 {
     if (p->rank != p->root) {
@@ -138,7 +146,8 @@ static void write_gather(plan *p)
     get_blocks(p);
 }
 
-/* Blocks are combined in other orders, so each is a fold and a message of its own. */
+/* Step b = 0 .. n - 1: each rank sends block b of src to the root, which folds it from all ranks.
+ * Each block is a fold of its own, as combining orders differ. */
 static void write_reduce(plan *p)
 {
     for (int block = 0; block < p->ranks; block++) {
@@ -165,7 +174,7 @@ static void write_direct(plan *p, const plan_world *world)
     parts[p->collective](p);
 }
 
-/* In place, a prefix would overwrite what the ranks behind still read. */
+/* No prefixes: in place, a rank would overwrite src that the ranks behind still read. */
 bool algo_direct_supports(plan_collective collective)
 {
     return algo_any_collective(collective) && !algo_is_prefix(collective);

@@ -3,20 +3,20 @@
  * halving: recursive halving, then doubling: messages halve (double) from step to step, so a rank
  * sends only 2 log2 n of them, and no more bytes than on the ring.
  *
- * 2^k ranks do it. If there are more, 2 r of them stand in r pairs: one of a pair gives the other
- * all it has before, and gets the result after. Who takes part is a node; nodes are numbered in
- * rank order. Node i exchanges with nodes i ^ 1, i ^ 2, i ^ 4, ..., so the near ranks, which are
- * mostly on one host, exchange the large halves. The sum of a lower node is always the left
- * operand: every chunk is combined in rank order, by neighbours: ((0 1) (2 3)) ((4 5) (6 7)).
+ * 2^k ranks take part. If there are more, 2 r of them form r pairs: the spare of a pair sends its
+ * vector to the other rank before, and gets the result after. A rank that takes part is a node;
+ * nodes are numbered in rank order. Node i exchanges with nodes i ^ 1, i ^ 2, i ^ 4, ..., so the
+ * near ranks, mostly on one host, exchange the large halves. The sum of a lower node is always the
+ * left operand: every chunk is combined in rank order, by neighbours: ((0 1) (2 3)) ((4 5) (6 7)).
  */
 #include "algo_build.h"
 
 typedef struct cube {
     plan *p;
     int nodes; /* 2^k */
-    int pairs; /* nodes 0 .. pairs - 1 stand for two ranks */
+    int pairs; /* nodes 0 .. pairs - 1 have a spare */
     int node;  /* this rank's */
-    int spare; /* the rank that this node stands for, too; -1 if there is none */
+    int spare; /* the spare rank of this node; -1: none */
 } cube;
 
 static int nodes_of(int ranks)
@@ -27,7 +27,7 @@ static int nodes_of(int ranks)
     return nodes;
 }
 
-/* The rank that acts for a node; its spare is the next one. */
+/* The rank of a node; its spare is the next one. */
 static int rank_of(const cube *c, int node)
 {
     return node < c->pairs ? 2 * node : node + c->pairs;
@@ -51,7 +51,8 @@ static bool is_spare(const cube *c)
 
 /* ---- All-reduce ---------------------------------------------------------------- */
 
-/* What a node's sum is still about before it exchanges with node ^ bit. */
+/* The range that a node still sums before it exchanges with node ^ bit: after log2(bit) halvings,
+ * chunks / bit chunks. */
 static void range_before(const cube *c, int bit, int *chunk, int *chunks)
 {
     *chunk = 0;
@@ -70,7 +71,8 @@ static void fold_spare(const cube *c)
     plan_fold_into(c->p, PLAN_SCRATCH);
 }
 
-/* Gives the half that is the peer's, adds what comes to the own half. */
+/* Halving step: of its range of chunks the node sends the half that the peer keeps (chunks / (2
+ * bit) chunks), and folds the peer's message into its own half. The last step writes dst. */
 static void halve(const cube *c, int bit)
 {
     const int peer = rank_of(c, c->node ^ bit);
@@ -90,7 +92,7 @@ static void halve(const cube *c, int bit)
     plan_fold_into(c->p, 2 * bit == c->nodes ? PLAN_DST : PLAN_SCRATCH);
 }
 
-/* Both have a half that the other one lacks. */
+/* Doubling step: sends the finished half of the range, receives the other half (as many chunks). */
 static void exchange_halves(const cube *c, int bit)
 {
     const int peer = rank_of(c, c->node ^ bit);
@@ -102,6 +104,8 @@ static void exchange_halves(const cube *c, int bit)
     plan_recv(c->p, peer, PLAN_DST, chunk + (upper ? 0 : chunks), chunks);
 }
 
+/* With n' nodes and S elements: messages of S / 2, S / 4, ..., S / n' elements while halving, then
+ * of S / n', ..., S / 2 while doubling. */
 static void all_reduce(const cube *c)
 {
     if (c->spare >= 0)
@@ -114,7 +118,7 @@ static void all_reduce(const cube *c)
 
 /* ---- All-gather, barrier ------------------------------------------------------- */
 
-/* The blocks that nodes [node, node + count) stand for. */
+/* The blocks of nodes [node, node + count), with those of their spares. */
 static void blocks_of(const cube *c, int node, int count, int *chunk, int *chunks)
 {
     const int parts = c->p->chunks / c->p->ranks, end = node + count;
@@ -122,7 +126,7 @@ static void blocks_of(const cube *c, int node, int count, int *chunk, int *chunk
     *chunks = (end < c->nodes ? rank_of(c, end) : c->p->ranks) * parts - *chunk;
 }
 
-/* Both give all blocks that they have. */
+/* Each sends all the blocks that it has: those of `bit` nodes. */
 static void exchange_blocks(const cube *c, int bit)
 {
     const int peer = rank_of(c, c->node ^ bit), first = c->node & -bit;
@@ -139,6 +143,7 @@ static void copy_own(const cube *c)
     plan_copy(c->p, PLAN_SRC, chunk, PLAN_DST, chunk, parts);
 }
 
+/* In step k the node has the blocks of 2^k nodes, sends them to node ^ 2^k, and gets as many. */
 static void all_gather(const cube *c)
 {
     const int parts = c->p->chunks / c->p->ranks;
@@ -151,7 +156,7 @@ static void all_gather(const cube *c)
 
 /* ---- Collectives --------------------------------------------------------------- */
 
-/* Gives all it has to the rank that acts for it, and gets the result. */
+/* A spare sends its vector, or block, to its node, and gets the result. */
 static void write_spare(const cube *c)
 {
     plan *p = c->p;
@@ -161,7 +166,7 @@ static void write_spare(const cube *c)
     plan_recv(p, actor, PLAN_DST, 0, p->chunks);
 }
 
-/* Nothing that comes later tells that the last messages to the peers were taken. */
+/* Waits for the last messages: no later message of the peers shows that they were taken. */
 static void wait_for_peers(const cube *c)
 {
     for (int bit = 1; bit < c->nodes; bit *= 2)

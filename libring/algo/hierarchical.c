@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * hierarchical: the ranks of a host by direct access, hosts by rings, all ranks of a host at once.
- * Each block of the vector goes round the hosts; on each host one rank, its owner there, folds it
- * from all ranks of the host in one pass, together with the sum that the owner before sent. So
- * only sums leave a host, each once: 2 (H - 1) / H of the vector for an all-reduce among H hosts,
- * however many ranks a host has and wherever they are.
+ * hierarchical: direct access among the ranks of a host, rings among hosts, all ranks of a host at
+ * once. Each block of the vector goes round the hosts; on each host one rank, its owner there,
+ * folds it from all ranks of the host in one pass, together with the sum from the previous owner.
+ * So only sums leave a host, each once: 2 (H - 1) / H of the vector for an all-reduce among H
+ * hosts, for any number and placement of ranks.
  *
- * Block i of a host starts at the next host and ends at its own. Its owner on a host is rank
- * i modulo the host's ranks, counted on the host. All-reduce has so many blocks a host as hosts
- * have ranks on average, so owners share the work even if hosts differ; where every rank has a
- * block, these are the blocks.
+ * Block i of a host starts at the next host and ends at its own. Its owner on a host is rank i
+ * modulo the host's ranks, counted on the host. All-reduce has as many blocks a host as hosts have
+ * ranks on average, so owners share the work even if hosts differ; where every rank has a block,
+ * these are the blocks.
  *
  * Order: the ranks of the host behind the block's own, then those of the one behind it, ..., at
  * last those of its own host, one by one. With a rank a host it is the ring's.
  *
- * A chunk of a block is sent on before the next one is folded, and sums that travel wait in
- * scratch: ranks relay nothing, so long calls need not go slice by slice for the links' sake.
+ * A chunk of a block is sent on before the next one is folded, and sums between hosts wait in
+ * scratch: no operand is relayed, so long calls need not be sliced for the links' sake.
  */
 #include "algo_build.h"
 
@@ -29,7 +29,7 @@ typedef struct team {
     int lanes, parts;         /* blocks of a host of average size; chunks of a block */
 } team;
 
-/* ---- Who is where ---------------------------------------------------------------- */
+/* ---- Places ------------------------------------------------------------------------ */
 
 static void list_members(team *t)
 {
@@ -99,7 +99,8 @@ static int blocks_of(const team *t, int host)
     return one_a_rank(t->p->collective) ? size_of(t, host) : t->lanes;
 }
 
-/* All blocks of a rooted collective are the root's host's; a part of all of them is a range. */
+/* All blocks of a rooted collective belong to the root's host; one part of all of them is a
+ * range. */
 static int chunk_of(const team *t, int host, int block, int part)
 {
     if (plan_facts_of(t->p->collective)->rooted)
@@ -108,9 +109,10 @@ static int chunk_of(const team *t, int host, int block, int part)
     return (all ? member(t, host, block) : host * t->lanes + block) * t->parts + part;
 }
 
-/* ---- Towards a block's host -------------------------------------------------------- */
+/* ---- Towards a block's host ---------------------------------------------------------- */
 
-/* Lends the blocks that are @p hops from their host to their owners here. */
+/* Sends the chunks of src whose blocks are @p hops from their host to the blocks' owners on this
+ * host. */
 static void give(const team *t, int hops, int part)
 {
     const int home = host_behind(t, -hops), blocks = blocks_of(t, home);
@@ -122,7 +124,8 @@ static void give(const team *t, int hops, int part)
     }
 }
 
-/* More than one pass takes are added to the sum of those before. */
+/* Adds the ranks of this host to the fold; beyond ALGO_MAX_OPERANDS inputs another fold goes on
+ * from the sum so far. */
 static void fold_members(const team *t, int chunk, int operands)
 {
     for (int i = 0; i < t->size; i++, operands++) {
@@ -148,7 +151,9 @@ static void finish(const team *t)
         plan_fold_into(t->p, PLAN_DST);
 }
 
-/* A rank alone on the first host passes on what it has. */
+/* One hop of a chunk: folds the previous owner's sum (from hop 2 on) and the src of all ranks of
+ * this host into scratch, and sends that to the next owner; the last hop finishes it. A rank alone
+ * on the first host sends its src. */
 static void fold_block(const team *t, int hops, int block, int chunk)
 {
     const bool begins = hops == 1, ends = hops == t->world->hosts;
@@ -169,6 +174,8 @@ static void fold_block(const team *t, int hops, int block, int chunk)
     plan_send(t->p, PLAN_SCRATCH, chunk, 1, next_owner(t, block), PLAN_WIRE);
 }
 
+/* The owner's part of hop @p hops: one chunk of each of its blocks of the host @p hops before
+ * this. */
 static void combine(const team *t, int hops, int part)
 {
     const int home = host_behind(t, -hops), blocks = blocks_of(t, home);
@@ -176,8 +183,9 @@ static void combine(const team *t, int hops, int part)
         fold_block(t, hops, block, chunk_of(t, home, block, part));
 }
 
-/* ---- Away from it ---------------------------------------------------------------- */
+/* ---- Away from a block's host -------------------------------------------------------- */
 
+/* Sends chunks to the other ranks of this host, the next one first. */
 static void hand_to_members(const team *t, plan_buffer from, int chunk, int chunks)
 {
     for (int i = 1; i < t->size; i++)
@@ -191,7 +199,9 @@ static void pass_on(const team *t, int hops, plan_buffer from, int block, int ch
         plan_send(t->p, from, chunk, 1, next_owner(t, block), PLAN_DST);
 }
 
-/* The wire first: what others need is on its way while this host's ranks copy. */
+/* Results, hop @p hops: an owner gets a chunk from the previous owner, sends it to the next owner
+ * first (the wire is slowest), then to the ranks of this host; then it gets the other owners'
+ * chunks. */
 static void gather(const team *t, int hops, int part)
 {
     const int home = host_behind(t, -hops), blocks = blocks_of(t, home);
@@ -210,7 +220,8 @@ static void gather(const team *t, int hops, int part)
     }
 }
 
-/* On the root's host the root has all blocks, and their owners but pass them on. */
+/* Broadcast on the root's host: the root sends all blocks to its host's ranks; the owners there
+ * send theirs to the next host. */
 static void spread(const team *t, int part)
 {
     const bool is_root = t->p->rank == t->p->root;
@@ -223,7 +234,7 @@ static void spread(const team *t, int part)
         hand_to_members(t, PLAN_SRC, first, t->lanes);
 }
 
-/* ---- Waits: nothing that comes later tells that the last messages were taken ----------- */
+/* ---- Waits for the last messages: no later message shows that they were taken ---------- */
 
 static void wait_for_owners(const team *t, int owners)
 {
@@ -234,7 +245,7 @@ static void wait_for_owners(const team *t, int owners)
     }
 }
 
-/* The last hop on which a member of this host hands out blocks. */
+/* The last hop on which a member of this host sends blocks. */
 static int last_hop(const team *t, int index)
 {
     int hops = t->world->hosts - 1;
@@ -243,7 +254,7 @@ static int last_hop(const team *t, int index)
     return hops;
 }
 
-/* But what those hand out later tells that they took what was handed out before. */
+/* Members that send blocks after this rank's last ones show by them that they took these. */
 static void wait_for_members(const team *t)
 {
     const int last = last_hop(t, t->index);
@@ -254,7 +265,7 @@ static void wait_for_members(const team *t)
     }
 }
 
-/* The most blocks of a host, but of @p host, whose blocks are not sent on. */
+/* The most blocks of a host other than @p host, whose blocks are not sent on. */
 static int most_blocks(const team *t, int host)
 {
     int most = 0;
@@ -289,7 +300,8 @@ static void each_part(const team *t, int from, int to, stage steps)
             steps(t, hops, part);
 }
 
-/* What members were given they have folded before they hand the result out. */
+/* 1: every rank gives its chunks to owners. 2: H hops of partial sums. 3: H hops of results. A
+ * member's result shows that it has folded the chunks it was given. */
 static void all_reduce(const team *t)
 {
     const int hosts = t->world->hosts;
@@ -344,7 +356,7 @@ static void broadcast(const team *t)
         wait_for_next(t, t->lanes);
 }
 
-/* The root's results tell it that its blocks were folded. */
+/* The results show the root that its chunks were folded. */
 static void reduce(const team *t)
 {
     const int hosts = t->world->hosts, hops = hops_from_root(t) > 0 ? hops_from_root(t) : hosts;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * oneshot: one meeting. Each rank eagerly sends all it has to whoever needs it, folds what comes
- * in rank order, 0, 1, ..., n - 1, in one pass, and is done: nobody answers anybody. Everybody
- * combines everything, so it is for calls whose messages cost more than their bytes; and all
- * that one rank sends another must fit the link.
+ * oneshot: one message a pair. Each rank eagerly sends its vector, or block, to every rank that
+ * needs it, folds the received ones in rank order, 0, 1, ..., n - 1, in one pass, and is done
+ * without acknowledgements. All ranks combine everything, so it is for calls whose messages cost
+ * more than their bytes; and all that one rank sends another must fit the link.
  */
 #include "algo_build.h"
 
@@ -35,7 +35,7 @@ static void recv_from_all(plan *p)
         recv_block(p, algo_neighbour(p, -i));
 }
 
-/* From ranks [0, count). */
+/* Folds one block from ranks [0, count), in rank order, into dst. */
 static void fold_from(plan *p, int count)
 {
     plan_fold(p, algo_block(p, p->rank, p->rank), algo_block_chunks(p));
@@ -54,14 +54,14 @@ static void copy_own(plan *p)
     plan_copy(p, PLAN_SRC, own, PLAN_DST, own, algo_block_chunks(p));
 }
 
-/* All-reduce, reduce-scatter. */
+/* All-reduce (count elements to each peer), reduce-scatter (each peer its block). */
 static void fold_everywhere(plan *p)
 {
     send_to_all(p, PLAN_WIRE);
     fold_from(p, p->ranks);
 }
 
-/* Scan, exscan. */
+/* Scan, exscan: count elements to each higher rank; folds those of the lower ones. */
 static void fold_prefix(plan *p)
 {
     const int count = plan_combined_ranks(p->collective, p->rank, p->ranks);
@@ -70,7 +70,7 @@ static void fold_prefix(plan *p)
         fold_from(p, count);
 }
 
-/* All-gather, all-to-all; barrier: one of no elements. */
+/* All-gather, all-to-all: a block to each peer, one from each; barrier: of no elements. */
 static void exchange(plan *p)
 {
     send_to_all(p, PLAN_DST);
@@ -79,7 +79,7 @@ static void exchange(plan *p)
     recv_from_all(p);
 }
 
-/* Broadcast, scatter. */
+/* Broadcast (count elements to each), scatter (each rank its block). */
 static void give(plan *p)
 {
     if (p->rank != p->root) {
@@ -90,6 +90,7 @@ static void give(plan *p)
     copy_own(p);
 }
 
+/* Each rank sends its block to the root. */
 static void gather(plan *p)
 {
     if (p->rank != p->root) {
@@ -100,6 +101,7 @@ static void gather(plan *p)
     recv_from_all(p);
 }
 
+/* Each rank sends its vector to the root, which folds all n. */
 static void reduce(plan *p)
 {
     if (p->rank == p->root)

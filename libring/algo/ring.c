@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ring: every rank sends to the next and takes from the previous one, so all links carry
- * the same load at the same time. The vector has one block a rank, of K chunks each.
+ * ring: every rank sends to the next and receives from the previous one, so all links carry the
+ * same load at the same time. The vector has one block a rank, of K chunks each.
  *
- * Reduce-scatter: block b starts at rank b + 1 and goes round to rank b; each rank on the
- * way adds its own, so the combining order is b + 1, b + 2, ..., b. All-gather: the finished
- * blocks go round once more. All-reduce is both: 2 (n - 1) messages a rank for K = 1, each
- * of 1/n of the vector, which no other algorithm can beat in bytes.
+ * Reduce-scatter: block b starts at rank b + 1 and goes round to rank b; each rank on the way adds
+ * its own, so the combining order is b + 1, b + 2, ..., b. All-gather: the finished blocks go round
+ * once more. All-reduce is both: 2 (n - 1) messages a rank for K = 1, each of 1/n of the vector,
+ * which no other algorithm can beat in bytes.
  *
- * Hops are repeated steps whose chunks move one block back a round, so a plan has O(K)
- * steps for any number of ranks. The K chunks of the blocks go round one after the other:
- * together they would be more than links need to hold.
+ * Hops are repeated steps whose chunks move one block back a round, so a plan has O(K) steps for
+ * any number of ranks. The K chunks of the blocks go round one after the other: together they would
+ * exceed the room of links.
  */
 #include "algo_build.h"
 
@@ -29,7 +29,7 @@ static int chunk_at(const circle *c, int back)
 
 /* ---- Reduce-scatter ------------------------------------------------------------ */
 
-/* The first hop brings plain data, the later ones sums in the accumulator's type. */
+/* The first hop brings data of one rank, the later ones sums in the accumulator's type. */
 static void begin_fold(const circle *c, int hop, int chunk)
 {
     plan_fold(c->p, chunk, 1);
@@ -44,7 +44,8 @@ static void add_and_pass_on(const circle *c, int hop, int times)
     plan_fold_to(c->p, c->next, PLAN_WIRE);
 }
 
-/* All hops but the last, which is about this rank's own block. */
+/* Step k = 0 .. n - 2: rank r sends a chunk of block r - 1 - k to rank r + 1: in step 0 from src,
+ * then the sum that came from rank r - 1 plus its own src. Messages have count / (n K) elements. */
 static void start_and_pass_on(const circle *c)
 {
     const int hops = c->p->ranks - 1;
@@ -56,6 +57,7 @@ static void start_and_pass_on(const circle *c)
     plan_repeat(c->p, 1, 0);
 }
 
+/* Step n - 1: block r has gone round, and is completed in dst. */
 static void reduce_scatter(const circle *c)
 {
     start_and_pass_on(c);
@@ -65,7 +67,8 @@ static void reduce_scatter(const circle *c)
 
 /* ---- All-gather ---------------------------------------------------------------- */
 
-/* Takes the blocks of all others; the last one is not passed on. */
+/* Step k = 1 .. n - 1: a chunk of block r - k comes from rank r - 1 into dst; all but the last,
+ * block r + 1, are sent on to rank r + 1. */
 static void gather(const circle *c)
 {
     plan_repeat(c->p, c->p->ranks - 2, -c->parts);
@@ -99,7 +102,7 @@ static void take_sum(const circle *c, int owner)
     plan_fold_into(c->p, PLAN_DST);
 }
 
-/* A reduce-scatter whose sums go to the root, which finishes them. */
+/* Reduce-scatter, then every rank relays its block's sum to the root, which writes it to dst. */
 static void reduce(const circle *c)
 {
     if (c->p->rank == c->p->root) {
@@ -113,7 +116,7 @@ static void reduce(const circle *c)
     plan_fold_to(c->p, c->p->root, PLAN_WIRE);
 }
 
-/* An all-gather of no elements: after n - 1 hops each rank has heard of all. */
+/* An all-gather of no elements: after n - 1 hops each rank has a message from all. */
 static void barrier(const circle *c)
 {
     plan_send(c->p, PLAN_SRC, chunk_at(c, 0), 1, c->next, PLAN_DST);
@@ -130,7 +133,7 @@ static void for_each_part(plan *p, void (*write)(const circle *c))
         write(&c);
 }
 
-/* The sums tell the root of a reduce that all has been taken. */
+/* The sums show the root of a reduce that all its chunks were taken. */
 static bool must_wait(const plan *p)
 {
     return p->collective != PLAN_BARRIER && !(p->collective == PLAN_REDUCE && p->rank == p->root);

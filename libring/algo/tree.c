@@ -9,7 +9,7 @@
  */
 #include "algo_build.h"
 
-/* Where a rank stands: the host is counted from the root's, the position from the leader. */
+/* A rank's place: the host is counted from the root's, the position from the leader. */
 typedef struct place {
     int host, position;
 } place;
@@ -31,7 +31,7 @@ static int depth_of(int position)
     return 31 - __builtin_clz((unsigned)position + 1);
 }
 
-/* ---- Who is where ---------------------------------------------------------------- */
+/* ---- Places ------------------------------------------------------------------------ */
 
 static int host_number(const tree *t, int host)
 {
@@ -52,7 +52,7 @@ static int size_of(const tree *t, int host)
     return ranks_before(t, host_number(t, host), t->world->ranks);
 }
 
-/* Only the root is a leader that need not be its host's first rank. */
+/* The root leads its host even if it is not the host's first rank. */
 static int first_position(const tree *t, int host)
 {
     return host == 0 ? ranks_before(t, host_number(t, 0), t->root) : 0;
@@ -114,8 +114,10 @@ static tree tree_of(const plan *p, const plan_world *world)
     return t;
 }
 
-/* ---- Steps about a chunk ----------------------------------------------------------- */
+/* ---- Steps for a chunk ------------------------------------------------------------- */
 
+/* A chunk (count / chunks elements) comes from the parent into dst, and goes on from there to each
+ * child. The root sends from src. */
 static void send_down(plan *p, const tree *t, plan_buffer from, int chunk)
 {
     for (int i = 0; i < t->child_count; i++)
@@ -130,6 +132,8 @@ static void down(plan *p, const void *of, int chunk)
     send_down(p, t, t->parent >= 0 ? PLAN_DST : PLAN_SRC, chunk);
 }
 
+/* A leaf sends its chunk of src to the parent. Any other rank folds its own chunk and those of all
+ * its children in one pass, and sends the sum to the parent; the root writes it to dst. */
 static void up(plan *p, const void *of, int chunk)
 {
     const tree *t = of;
@@ -147,7 +151,8 @@ static void up(plan *p, const void *of, int chunk)
         plan_fold_into(p, PLAN_DST);
 }
 
-static void turn_round(plan *p, const void *of, int chunk)
+/* The root of an all-reduce: folds a chunk, and sends the result back down in the same pass. */
+static void finish_and_return(plan *p, const void *of, int chunk)
 {
     const tree *t = of;
     up(p, of, chunk);
@@ -157,7 +162,7 @@ static void turn_round(plan *p, const void *of, int chunk)
 
 /* ---- Collectives ------------------------------------------------------------------- */
 
-/* @p ways  the tree is passed: up, down, or both. */
+/* @p ways  passes through the tree: 1 up or down, 2 up and down. */
 static void set_fill(plan *p, const tree *t, int ways)
 {
     const int far = ways * depth_of(t->world->hosts - 1);
@@ -188,13 +193,14 @@ static void write_reduce(plan *p, const tree *t)
         plan_wait(p, t->parent, 0);
 }
 
-/* A chunk is back after twice the way to the root. */
+/* Each rank first sends 2 * depth chunks up: that many later a chunk comes back from the root. Then
+ * it alternates: one chunk goes up, one comes down. */
 static void write_all_reduce(plan *p, const tree *t)
 {
     const int depth = depth_of(t->own.host) + depth_of(t->own.position);
     set_fill(p, t, 2);
     if (t->parent < 0) {
-        algo_each_chunk(p, p->chunks, turn_round, t, 0);
+        algo_each_chunk(p, p->chunks, finish_and_return, t, 0);
         return;
     }
     algo_interleave(p, up, down, t, 0, p->chunks, 2 * depth);

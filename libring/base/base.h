@@ -15,10 +15,10 @@
 
 #define RING_PRINTF(at, args) __attribute__((format(printf, at, args)))
 #define RING_CACHE_LINE 64
-/** A function whose code stays out of the callers', which are run all the time. */
+/** Keeps rarely used code out of hot callers. */
 #define RING_RARE __attribute__((noinline, cold))
 
-/** What holds unless libring has a bug; looked at in debug and sanitizer builds. */
+/** An invariant of libring; checked in debug and sanitizer builds. */
 #ifdef RING_CHECKED
 #define ring_assert(condition) \
     ((condition) ? (void)0 : assertion_failed(#condition, __FILE__, __LINE__))
@@ -82,11 +82,11 @@ static inline void cpu_pause(void)
  *  and this one is left out. The core is shared with a thread that does not yield: better sleep. */
 bool clock_yield(void);
 /** One step of a polite wait: spins, yields while that is quick, then says it is time to sleep.
- *  @param[in,out] turns  0 at the start of the wait. @param crowded  more ranks than cores: a yield
+ *  @param[in,out] looks  0 at the start of the wait. @param crowded  more ranks than cores: a yield
  *  goes to one of them, however long it takes. @return true when to sleep. */
-bool wait_politely(unsigned *turns, bool crowded);
+bool wait_politely(unsigned *looks, bool crowded);
 /** @return true if the next step would say so. */
-bool wait_is_sleepy(unsigned turns);
+bool wait_is_sleepy(unsigned looks);
 
 /* ---- Text ---------------------------------------------------------------------- */
 
@@ -107,15 +107,15 @@ ring_status fd_write_all(int fd, const void *data, size_t bytes, double deadline
 /** Gives a memfd its size for good; an error, and no signal, beyond the limit on file sizes. */
 ring_status fd_size_and_seal(int fd, size_t bytes);
 
-/** Has @p fd closed in forked children, so that peers see the end of this process whatever
- *  children outlive it. From now on only fd_close() may close it. For connections; a listener
- *  may be made for a child.
+/** Has @p fd closed in forked children, so that peers notice this process's end also while children
+ *  live. From now on only fd_close() may close it. For connections; a listener may be made for a
+ *  child.
  *  @return fd, for use around the call that makes one; a negative one passes. */
 int fd_guard(int fd);
 void fd_close(int *fd);
 
-/** @return how many forks lie between the process that loaded libring and this one: what was
- *  made at another number belongs to a parent. */
+/** @return the number of forks between the process that loaded libring and this one: objects made
+ *  at another number belong to a parent. */
 unsigned fork_generation(void);
 
 /* ---- Threads ------------------------------------------------------------------------ */

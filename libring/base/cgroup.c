@@ -10,7 +10,7 @@
 
 enum { PATH_BYTES = 1024 };
 
-/* What is looked for in the lines of a file, and what was found there. */
+/* A search in the lines of a file: its criteria and results. */
 typedef struct search {
     int version;
     const char *controller;
@@ -67,7 +67,7 @@ static bool find(const char *root, const char *name, bool (*parse)(char *line, s
     return found;
 }
 
-/* A container may see its own cgroup as the topmost, or be told a path that it cannot see. */
+/* A container may see its own cgroup as the topmost, or get a path outside of its view. */
 static char *visible_path(search *s)
 {
     const size_t hidden = strcmp(s->top, "/") == 0 ? 0 : strlen(s->top);

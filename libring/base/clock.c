@@ -7,10 +7,10 @@
 #include <sched.h>
 #include <time.h>
 
-/* Measured on 2 cores: spinning longer than a few tens of turns before yielding costs a
+/* Measured on 2 cores: spinning longer than a few tens of looks before yielding costs a
  * time slice whenever there are more ranks than cores; yielding is cheap when alone. */
-enum { SPIN_TURNS = 8, CROWDED_TURNS = 1, YIELD_TURNS = 2000 };
-/* A yield that takes so long gave the core to somebody who keeps it for a time slice. */
+enum { SPIN_LOOKS = 8, CROWDED_LOOKS = 1, YIELD_LOOKS = 2000 };
+/* A yield that takes so long gave the core to a thread that uses its time slice. */
 static const double long_yield = 0.5e-3;
 /* Then so many of them are left out, before one shows whether it is still so. */
 enum { YIELDS_LEFT_OUT = 64 };
@@ -60,31 +60,31 @@ bool clock_yield(void)
     return false;
 }
 
-bool wait_is_sleepy(unsigned turns)
+bool wait_is_sleepy(unsigned looks)
 {
-    return turns >= SPIN_TURNS + YIELD_TURNS;
+    return looks >= SPIN_LOOKS + YIELD_LOOKS;
 }
 
 /* Of a wait that ends in sleep all yields count as one that is left out. */
-static void look_instead(unsigned *turns)
+static void look_instead(unsigned *looks)
 {
     cpu_pause();
-    *turns += YIELD_TURNS / LOOKS_INSTEAD - 1;
-    left_out -= wait_is_sleepy(*turns);
+    *looks += YIELD_LOOKS / LOOKS_INSTEAD - 1;
+    left_out -= wait_is_sleepy(*looks);
 }
 
-bool wait_politely(unsigned *turns, bool crowded)
+bool wait_politely(unsigned *looks, bool crowded)
 {
-    const unsigned turn = (*turns)++;
-    if (turn < (crowded ? CROWDED_TURNS : SPIN_TURNS))
+    const unsigned look = (*looks)++;
+    if (look < (crowded ? CROWDED_LOOKS : SPIN_LOOKS))
         cpu_pause();
-    else if (turn >= SPIN_TURNS + YIELD_TURNS)
+    else if (look >= SPIN_LOOKS + YIELD_LOOKS)
         return true;
     else if (crowded)
         sched_yield();
     else if (left_out > 0)
-        look_instead(turns);
+        look_instead(looks);
     else if (!yield_is_quick())
-        *turns = SPIN_TURNS + YIELD_TURNS;
+        *looks = SPIN_LOOKS + YIELD_LOOKS;
     return false;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ticket: how something stands that goes on by itself: a transfer of a network adapter, a kernel of
- * an accelerator. Whoever asks for it lends the ticket, which stays where it is until it is over.
+ * ticket: completion of an asynchronous operation: a transfer of a network adapter, a kernel of an
+ * accelerator. The caller owns the ticket, which must stay in place until it is closed.
  */
 #ifndef RING_TICKET_H
 #define RING_TICKET_H
@@ -18,7 +18,7 @@ static inline void ticket_open(ticket *t)
     atomic_store_explicit(&t->status, RING_IN_PROGRESS, memory_order_relaxed);
 }
 
-/** What was moved is visible to whoever sees the final status (release / acquire). */
+/** The moved bytes are visible to threads that see the final status (release / acquire). */
 static inline void ticket_close(ticket *t, ring_status status)
 {
     atomic_store_explicit(&t->status, (int)status, memory_order_release);

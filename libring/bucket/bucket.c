@@ -144,7 +144,7 @@ static ring_status start_full_buckets(ring_buckets *b)
     return RING_OK;
 }
 
-/* Moves what runs; the caller computes on afterwards. One test advances all works. */
+/* Advances running works; one test advances all. The caller computes on afterwards. */
 static ring_status advance_running(ring_buckets *b)
 {
     for (size_t i = 0; i < b->started; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Accepting, questioning, refusing. */
+ * Accepting connections, the handshake with each, and refusals. */
 #include "acceptor.h"
 
 #include <errno.h>
@@ -8,18 +8,19 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* s: who has had this long to answer may be sent away for a newer one. Until then newcomers wait in
+/* s: a pending peer may be evicted for a newer one after this time. Until then newcomers wait in
  * the kernel's queue, so a crowd of members does not evict itself. A hello comes with the
- * connection itself, whatever the distance; a proof a round trip later, and who needs that time has
- * shown by its hello that it has the key. Where everybody has the key, all are of this host. */
+ * connection itself, at any distance; a proof a round trip later, and a peer that needs that time
+ * has shown by its hello that it has the key. Where the key is public, all peers are of this
+ * host. */
 #define HELLO_PATIENCE 0.005
 #define PROOF_PATIENCE 2.0
 #define PUBLIC_PATIENCE 0.02
 #define REST_SECONDS 0.02 /* when accept() fails */
 #define WARN_SECONDS 60.0
 
-/* Those of this process, guarded by the lock. A forked child begins with none: what it has are
- * copies, without descriptors. */
+/* The acceptors of this process, guarded by the lock. A forked child begins with none: its copies
+ * have no descriptors. */
 static acceptor **first(void)
 {
     static acceptor *all;
@@ -30,7 +31,7 @@ static acceptor **first(void)
     return &all;
 }
 
-/* ---- Places ------------------------------------------------------------------------ */
+/* ---- Pending peers ----------------------------------------------------------------- */
 
 static void remove_pending(acceptor *a, pending_peer *p)
 {
@@ -43,15 +44,15 @@ static void remove_pending(acceptor *a, pending_peer *p)
     free(p);
 }
 
-/* @return when this one may be sent away. */
+/* @return when this one may be evicted. */
 static double patience_ends(const pending_peer *p)
 {
     const double for_proof = p->acceptor->terms->users != NULL ? PUBLIC_PATIENCE : PROOF_PATIENCE;
     return p->handshake.started + (p->handshake.shows_key ? for_proof : HELLO_PATIENCE);
 }
 
-/* Who has not shown the key goes before who has; of equals the older one.
- * @return NULL if nobody has been here long enough by @p now. */
+/* Peers that have not shown the key are evicted first; among equals the older one.
+ * @return NULL if no peer's time is over by @p now. */
 static pending_peer *next_to_go(const acceptor *a, double now)
 {
     pending_peer *proving = NULL;
@@ -85,7 +86,7 @@ bool acceptor_evict_any(void)
     return false;
 }
 
-/* Until then newcomers have to wait. */
+/* @return when the next newcomer can be accepted. */
 static double opens_at(const acceptor *a)
 {
     double polite = a->count >= a->room ? CONTROL_NEVER : 0;
@@ -103,9 +104,9 @@ static void make_room(acceptor *a, double now)
         remove_pending(a, p);
 }
 
-/* ---- Questioning ------------------------------------------------------------------- */
+/* ---- Handshakes -------------------------------------------------------------------- */
 
-/* One line a minute at most, whatever strangers do. */
+/* Logs one warning a minute at most, so that strangers cannot flood the log. */
 static void note_refusal(acceptor *a, const net_address *from, const handshake *h, ring_status why)
 {
     char text[ADDRESS_TEXT_MAX], who[64] = "";
@@ -120,7 +121,7 @@ static void note_refusal(acceptor *a, const net_address *from, const handshake *
         a->warned = now;
 }
 
-/* Who is not welcome now tries again, or has what it wants by then. */
+/* A member that is not wanted now tries again, or has its connection by then. */
 static ring_status welcome(pending_peer *p)
 {
     acceptor *a = p->acceptor;
@@ -130,7 +131,7 @@ static ring_status welcome(pending_peer *p)
     return wanted == RING_OK ? handshake_welcome(&p->handshake) : wanted;
 }
 
-/* p is gone afterwards, unless it still has to answer. */
+/* p is freed afterwards, unless its handshake goes on. */
 static void question(pending_peer *p)
 {
     acceptor *a = p->acceptor;
@@ -162,14 +163,14 @@ static void on_pending(control_source *s)
 
 /* ---- Accepting --------------------------------------------------------------------- */
 
-/* It may pass; until then the others go on, with their deadlines. */
+/* The failure may be temporary; the pending handshakes go on, with their deadlines. */
 static void rest(acceptor *a)
 {
     log_debug("accepting a connection: %m; trying on");
     a->rest = clock_now() + REST_SECONDS;
 }
 
-/* Strangers elsewhere may have the descriptors; else it is this process's own lack. */
+/* Strangers at other acceptors may have the descriptors; else this process lacks them. */
 static void no_descriptor(acceptor *a)
 {
     if (a->count > 0) {
@@ -217,7 +218,8 @@ static bool somebody_waits(const acceptor *a)
     return a->source.fd >= 0 && poll(&entry, 1, 0) > 0;
 }
 
-/* So many at once, and no more: others wait for this thread, whatever strangers do. */
+/* Accepts at most so many at once: this thread has other work, and strangers must not hold it
+ * up. */
 static void take_in(acceptor *a)
 {
     for (int i = 0; i < ACCEPTOR_PENDING && somebody_waits(a); i++) {
@@ -241,7 +243,7 @@ static void on_listener(control_source *s)
     take_in((acceptor *)s);
 }
 
-/* It listens, but lets newcomers wait. */
+/* It listens, but does not accept now. */
 static bool is_resting(const acceptor *a)
 {
     return a->terms != NULL && a->source.fd >= 0 && a->source.events == 0;
@@ -253,7 +255,7 @@ double acceptor_tick(acceptor *a, double now)
     for (size_t i = 0; i < a->count;) {
         pending_peer *p = a->pending[i];
         if (now >= p->handshake.expires)
-            question(p); /* and so remove it */
+            question(p); /* it expires, and is removed */
         else if (p->handshake.expires < due)
             due = p->handshake.expires;
         i += i < a->count && a->pending[i] == p;
@@ -295,6 +297,7 @@ void acceptor_close(acceptor *a)
     while (a->count > 0)
         remove_pending(a, a->pending[0]);
     if (a->source.fd >= 0)
-        shutdown(a->source.fd, SHUT_RDWR); /* a parent may have a copy: of it nothing is left */
+        shutdown(a->source.fd, SHUT_RDWR); /* a parent may have a copy: that one stops listening,
+                                              too */
     control_close(&a->source);
 }

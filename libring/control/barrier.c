@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The barriers of the start, and who is late for them. */
+ * The barriers of the start, and ranks that are late for them. */
 #include "barrier.h"
 
 #include "verdict.h"
 
-/* s: rank 0 gives up when the first of us would, and whoever fails needs a moment to tell. */
+/* s: rank 0 gives up at the earliest deadline of all ranks; a failing rank needs time to report. */
 #define LATE_SECONDS 1.0
 #define PATIENCE 2.0
 
@@ -40,15 +40,15 @@ bool barrier_speak(membership *m, connection *c, control_message *out)
     const int here = reached(m);
     if (!c->edge)
         return false;
-    if (c->peer == tree_parent(m->world.rank) && c->told_ready < here) {
-        c->told_ready = here;
+    if (c->peer == tree_parent(m->world.rank) && c->announced_ready < here) {
+        c->announced_ready = here;
         control_message_begin(out, CONTROL_READY, m->world.rank);
         out->count = here;
         return true;
     }
-    if (c->peer < m->world.rank || c->told_go >= m->passed)
+    if (c->peer < m->world.rank || c->announced_go >= m->passed)
         return false;
-    c->told_go = m->passed;
+    c->announced_go = m->passed;
     control_message_begin(out, CONTROL_GO, m->world.rank);
     out->count = m->passed;
     return true;
@@ -68,7 +68,7 @@ void barrier_tick(membership *m, double now)
 
 /* ---- For callers ------------------------------------------------------------------- */
 
-/* Below whom somebody is missing, as far as this rank can see. */
+/* Names the child under which a rank is missing, as far as this rank knows. */
 static ring_status too_late(const membership *m)
 {
     const int first = tree_first_child(m->world.rank);

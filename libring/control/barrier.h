@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * barrier: all ranks are here; counted up the tree, told down. */
+ * barrier: the start's barriers: arrivals are counted up the tree, the release goes down. */
 #ifndef RING_CONTROL_BARRIER_H
 #define RING_CONTROL_BARRIER_H
 

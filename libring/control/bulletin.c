@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two logs: of one the older notes go once all neighbours know them, of the other at once.
- * Connections count what they were told of each. A note that is known goes no further, so none goes
- * in circles; one that went and comes again, over a new connection, is news once more. */
+ * Two logs: one drops old notes once all neighbours know them, the other at once. Connections count
+ * the notes that they have sent of each. A known note is not sent on, so none circulates; one that
+ * was dropped and comes again, over a new connection, counts as new. */
 #include "bulletin.h"
 
 #include "departure.h"
@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#define BYPASS_SECONDS 0.1 /* for a neighbour to say that it knows */
+#define BYPASS_SECONDS 0.1 /* for a neighbour to confirm a note */
 
 /* ---- Keeping ----------------------------------------------------------------------- */
 
@@ -24,7 +24,7 @@ static int oldest_kept(const bulletin *b)
     return b->count > b->room ? b->count - b->room : 0;
 }
 
-/* That a rank waits in a collective is the same whoever says it. */
+/* Statements that a rank waits in one collective are equal, whichever rank states it. */
 static bool says_the_same(const control_message *a, const control_message *b)
 {
     const control_statement *x = &a->body.statement, *y = &b->body.statement;
@@ -41,7 +41,7 @@ static bool is_same_coming(const control_message *a, const control_message *b)
            (a->status != RING_OK || a->body.roll.remaining == b->body.roll.remaining);
 }
 
-/* What makes two notes of a kind the same one. */
+/* Compares the fields that identify a note of each kind. */
 static bool is_same(const control_message *a, const control_message *b)
 {
     if (a->kind != b->kind || a->communicator != b->communicator)
@@ -63,8 +63,8 @@ static bool is_same(const control_message *a, const control_message *b)
     }
 }
 
-/* The latest statements of each rank that came, in whatever order; older ones count as known. A
- * note that goes in a circle would else be news again once others had pushed it out of the log. */
+/* Statements of each rank are remembered by number, in any order; older ones count as seen. Else a
+ * circulating note would be new again after others had pushed it out of the log. */
 static bool was_seen(const statements_seen *s, int count)
 {
     const int age = s->latest - count;
@@ -112,7 +112,7 @@ static void keep(membership *m, const control_message *note)
     if (which == BULLETIN_RECENT || make_room(b))
         b->notes[b->count++ % b->room] = *note;
     else
-        log_warn("no memory to tell a control message on");
+        log_warn("no memory to forward a control message");
     if (which == BULLETIN_RECENT)
         return;
     m->posted_at = clock_now();
@@ -124,19 +124,20 @@ static bool leads_on(const membership *m, const connection *c)
     return c->edge && connection_is_open(c) && !c->left && m->lost[c->peer] == LOSS_NONE;
 }
 
-/* It tells what it knows, each note once: as many as are here means the same ones. */
+/* A neighbour sends each note that it knows once: as many as are here are the same ones. */
 static bool is_awaited(const membership *m, const connection *c)
 {
     return leads_on(m, c) && !c->bypassed && c->answers < m->bulletins[BULLETIN_LASTING].count;
 }
 
-/* Losses are few, and whoever connects must know them. */
+/* Losses are few, and every new connection must learn them. */
 static bool may_go(const control_message *note)
 {
     return note->kind != CONTROL_LOST;
 }
 
-/* Of the log that lasts, the oldest that may go; what connections count goes along. */
+/* Drops the oldest notes of the lasting log that may go, and adjusts the counters of
+ * connections. */
 static void drop_notes(membership *m, int count)
 {
     bulletin *b = &m->bulletins[BULLETIN_LASTING];
@@ -148,7 +149,7 @@ static void drop_notes(membership *m, int count)
         }
         count--;
         for (connection *c = m->connections; c != NULL; c = c->next) {
-            c->told[BULLETIN_LASTING] -= c->told[BULLETIN_LASTING] > to;
+            c->announced[BULLETIN_LASTING] -= c->announced[BULLETIN_LASTING] > to;
             c->answers -= c->answers > 0;
         }
     }
@@ -163,13 +164,13 @@ static int count_ends(const bulletin *b)
     return ends;
 }
 
-/* A neighbour that is gone around need not answer: it may have told before this rank forgot what
- * another one brought back, and then it never tells again. */
+/* A bypassed neighbour need not confirm: it may have sent a note before this rank dropped it and
+ * heard it again from another one, and then it never sends it again. */
 static bool may_shed(const membership *m)
 {
     const int count = m->bulletins[BULLETIN_LASTING].count;
     for (const connection *c = m->connections; c != NULL; c = c->next)
-        if (is_awaited(m, c) || (leads_on(m, c) && c->told[BULLETIN_LASTING] < count))
+        if (is_awaited(m, c) || (leads_on(m, c) && c->announced[BULLETIN_LASTING] < count))
             return false;
     return count > bulletin_most_ends(m->world.size);
 }
@@ -245,41 +246,41 @@ void bulletin_replay(group *g, int which)
         group_hear(g, &b->notes[i % b->room]);
 }
 
-/* ---- Telling ----------------------------------------------------------------------- */
+/* ---- Sending ----------------------------------------------------------------------- */
 
-/* While ranks join, one is told of a verdict only after its card came: it would not be listening
- * before. All else is for those who have all cards. */
-static bool may_be_told(const membership *m, const connection *c, const control_message *note)
+/* While ranks join, rank 0 sends a verdict only to ranks whose card came: others do not read yet.
+ * All other notes are for ranks that have all cards. */
+static bool may_hear(const membership *m, const connection *c, const control_message *note)
 {
     if (note->kind == CONTROL_VERDICT)
         return c->edge || c->doubted || (m->world.rank == 0 && c->came);
     return c->edge && !c->gives_cards && m->state >= STATE_LINKING;
 }
 
-static bool tell(membership *m, connection *c, int which, control_message *out)
+static bool announce(membership *m, connection *c, int which, control_message *out)
 {
     const bulletin *b = &m->bulletins[which];
-    if (c->told[which] < oldest_kept(b))
-        c->told[which] = oldest_kept(b);
-    if (c->told[which] == b->count)
+    if (c->announced[which] < oldest_kept(b))
+        c->announced[which] = oldest_kept(b);
+    if (c->announced[which] == b->count)
         return false;
-    const control_message *next = &b->notes[c->told[which] % b->room];
-    if (!may_be_told(m, c, next))
+    const control_message *next = &b->notes[c->announced[which] % b->room];
+    if (!may_hear(m, c, next))
         return false;
-    c->told[which]++;
-    m->told += !c->edge && m->lost[c->peer] == LOSS_NONE; /* a lost one may come again */
+    c->announced[which]++;
+    m->notified += !c->edge && m->lost[c->peer] == LOSS_NONE; /* a lost one may come again */
     *out = *next;
     return true;
 }
 
 bool bulletin_speak(membership *m, connection *c, control_message *out)
 {
-    return tell(m, c, BULLETIN_LASTING, out) || tell(m, c, BULLETIN_RECENT, out);
+    return announce(m, c, BULLETIN_LASTING, out) || announce(m, c, BULLETIN_RECENT, out);
 }
 
 /* ---- When a neighbour does not answer ---------------------------------------------- */
 
-/* Its neighbours in the tree hear of it all the same. */
+/* Dials the neighbours of @p silent in the tree, so that they hear of the note. */
 static void bypass(membership *m, connection *silent)
 {
     const int first = tree_first_child(silent->peer);
@@ -293,7 +294,7 @@ static void bypass(membership *m, connection *silent)
 void bulletin_tick(membership *m, double now)
 {
     if (m->state < STATE_LINKING)
-        return; /* not all have cards: rank 0 tells each */
+        return; /* some ranks have no cards yet: rank 0 sends to each */
     for (connection *c = m->connections; c != NULL; c = c->next) {
         const double since = c->heard > m->posted_at ? c->heard : m->posted_at;
         if (!is_awaited(m, c))

@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bulletin: what all ranks are told. Whoever has a note that it did not know keeps it and tells
- * its neighbours, each connection once; who connects later is told all that is kept. Losses, two
- * a rank at most, are kept for the membership's life; of verdicts, votes and decisions the latest
+ * bulletin: notes to all ranks, by flooding. A rank that hears a new note keeps it and sends it to
+ * its neighbours, once over each connection; a new connection gets all kept notes. Losses, two a
+ * rank at most, are kept for the membership's life; of verdicts, votes and decisions the latest
  * bulletin_most_ends() at most, and BULLETIN_ENDS / 2 less at least, or more while a neighbour has
- * still to be told of them, or to say that it knows them and is not gone around; of statements the
- * latest BULLETIN_STATEMENTS. So a rank that makes a communicator after so many others have failed
- * may not hear that this one had failed before.
+ * not got them yet, or has not confirmed them and is not bypassed; of statements the latest
+ * BULLETIN_STATEMENTS. So a rank that makes a communicator after so many others have failed may not
+ * hear that this one had failed before.
  */
 #ifndef RING_CONTROL_BULLETIN_H
 #define RING_CONTROL_BULLETIN_H
 
 #include "membership.h"
 
-/** Each rank votes when it shrinks a communicator, and resigns when it frees one: a rank that is
- *  late to make one needs all votes of it. */
+/** The most kept notes about ended communicators. Each rank votes when it shrinks one, and resigns
+ *  when it frees one: a rank that is late to make a communicator needs all its votes. */
 static inline int bulletin_most_ends(int size)
 {
     return BULLETIN_ENDS + 2 * size;
 }
 
-/** Keeps @p note, applies and tells it, unless it is known. */
+/** Keeps @p note, applies it and sends it on, unless it is known. */
 void bulletin_post(membership *m, const control_message *note);
-/** One that came over @p c. */
+/** The same for a note that came over @p c. */
 void bulletin_hear(membership *m, connection *c, const control_message *note);
-/** The next one for @p c. @return false: it knows all. */
+/** The next note for @p c. @return false: it has all. */
 bool bulletin_speak(membership *m, connection *c, control_message *out);
-/** Goes around neighbours that do not say that they know. */
+/** Bypasses neighbours that do not confirm notes: dials their neighbours in the tree. */
 void bulletin_tick(membership *m, double now);
-/** All neighbours have said that they know all that lasts; those that do not are gone around. */
+/** @return true if all neighbours have confirmed all lasting notes; bypassed ones do not count. */
 bool bulletin_is_spread(const membership *m);
-/** The kept one of that kind, communicator and count; NULL: none. */
+/** @return the kept note of that kind, communicator and count; NULL: none. */
 const control_message *bulletin_find(const membership *m, enum control_kind kind,
                                      uint64_t communicator, int count);
-/** The latest round that is over of the roll that a rank has come to; 0: none is kept. */
+/** @return the latest round of the roll in @p present that is over; 0: none is kept. */
 int bulletin_last_round(const membership *m, const control_message *present);
 /** Gives what is kept, in one of the two, to group_hear(). */
 void bulletin_replay(group *g, int which);

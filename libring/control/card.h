@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * card: what each rank tells the others about itself. Fixed size, plain data. */
+ * card: a rank's facts for all other ranks. Fixed size, plain data. */
 #ifndef RING_CONTROL_CARD_H
 #define RING_CONTROL_CARD_H
 

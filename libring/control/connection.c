@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bytes to messages and back; a part of one is kept until the rest comes. */
+ * Bytes to messages and back; a part of a message is kept until the rest arrives. */
 #include "connection.h"
 
 #include "heartbeat.h"
@@ -80,7 +80,7 @@ static void take_message(connection *c)
     else
         membership_distrust(c->member, c, RING_ERR_SYSTEM,
                             "sent a control message that came changed: a proxy, an adapter or a "
-                            "driver on the way damages it, or somebody forges it");
+                            "driver on the way damages it, or a third party forges it");
 }
 
 void connection_read(connection *c)
@@ -115,7 +115,7 @@ static bool hand_over(connection *c)
                              MSG_DONTWAIT | MSG_NOSIGNAL);
     if (put < 0 && nothing_now())
         return false;
-    c->deaf = put < 0; /* what can still be read tells why, e.g. a goodbye */
+    c->deaf = put < 0; /* a message that can still be read has the reason, e.g. a goodbye */
     c->sent += put > 0 ? (size_t)put : 0;
     c->member->bytes_sent += put > 0 ? (uint64_t)put : 0;
     return true;

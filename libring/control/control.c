@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Joining: by a unique id, or by what the launcher left in the environment. One rank alone
- * opens no socket and needs no thread.
+ * Joining: by a unique id, or by the launcher's environment. One rank alone opens no socket and
+ * needs no thread.
  */
 #include "control.h"
 
@@ -22,7 +22,7 @@ static ring_status prepare(const settings *s)
 
 /* ---- Ids --------------------------------------------------------------------------- */
 
-/* At the chosen address, or at @p otherwise. */
+/* Binds the chosen address, or @p otherwise. */
 static ring_status bind_new(const settings *s, net_address otherwise, net_address *at, int *fd)
 {
     char text[ADDRESS_TEXT_MAX];
@@ -51,23 +51,23 @@ ring_status control_make_id(ring_unique_id *id)
     return status;
 }
 
-/* ---- Taking part ------------------------------------------------------------------- */
+/* ---- Joining ----------------------------------------------------------------------- */
 
-/** A rank on its way in. */
+/** A rank that joins. */
 typedef struct joiner {
     const settings *settings;
     launch_info launch;
     uint32_t transports;
-    ring_status failed; /* before it came here, for that reason; else RING_OK */
+    ring_status failed; /* the failure before joining (control_refuse()), else RING_OK */
     const char *why;
     double deadline;
     credential credential;
     int listener; /* rank 0: bound where the credential says; -1 once the channel has it */
 } joiner;
 
-#define REFUSING_SECONDS 1.0 /* to find out whom to tell */
+#define REFUSING_SECONDS 1.0 /* to find the ranks to notify */
 
-/* @param x  where the credential came from, NULL: it stays as it is. */
+/* @param x  the source of the credential, NULL: it cannot change. */
 static ring_status start(joiner *j, membership *m, id_exchange *x)
 {
     m->world.deadline = j->deadline;
@@ -83,7 +83,7 @@ static ring_status start(joiner *j, membership *m, id_exchange *x)
     return gathering_run(m, &j->credential, &j->listener);
 }
 
-/* Another version, say, was named on both sides by the handshake. */
+/* @return false if the handshake has named the failure on both sides, e.g. another version. */
 static bool is_unheard(const joiner *j, const membership *m)
 {
     if (j->launch.rank == 0)
@@ -91,7 +91,7 @@ static bool is_unheard(const joiner *j, const membership *m)
     return m == NULL || (!m->at_rank_0 && control_verdict(&m->world) != RING_ERR_CONFIG);
 }
 
-/* Its membership goes first: what it holds may be what is short. */
+/* Frees the membership first: its memory or descriptors may be what is short. */
 static ring_status give_up(joiner *j, membership *m, ring_status status)
 {
     char text[CONTROL_TEXT];
@@ -123,7 +123,7 @@ static ring_status take_part(joiner *j, id_exchange *x, control_world **out)
 
 /* ---- By an id ---------------------------------------------------------------------- */
 
-/* @return the socket that the id leads to, at rank 0. */
+/* @return the socket that the id holds, at rank 0. */
 static int take_listener(int rank, const ring_unique_id *id)
 {
     int bound = -1;
@@ -158,7 +158,7 @@ static ring_status join_at_address(joiner *j, control_world **out)
     return take_part(j, NULL, out);
 }
 
-/* Rank 0 makes an id and passes it on. */
+/* Rank 0 makes an id and publishes it. */
 static ring_status make_place(joiner *j, id_exchange *x, ring_unique_id *id)
 {
     net_address at;

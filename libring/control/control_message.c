@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Composing messages, and believing nothing of what they say before it was checked. */
+ * Composing messages, and checking all fields of received ones. */
 #include "control_message.h"
 
 #include <sodium.h>
@@ -17,7 +17,7 @@ void control_message_reason(control_message *m, enum control_kind kind, int rank
 {
     control_message_begin(m, kind, rank);
     m->status = (int32_t)status;
-    text_format(m->body.text, sizeof m->body.text, "%s", text); /* a longer one loses its end */
+    text_format(m->body.text, sizeof m->body.text, "%s", text); /* a longer one is cut */
 }
 
 /* ---- Seals ------------------------------------------------------------------------- */
@@ -78,11 +78,11 @@ static bool check_reason(control_message *m)
 
 static bool check_roll(control_message *m, int size)
 {
-    const bool tells_who = m->status == RING_OK ||
-                           (m->kind == CONTROL_ROLL && m->status == RING_IN_PROGRESS);
+    const bool names_ranks = m->status == RING_OK ||
+                             (m->kind == CONTROL_ROLL && m->status == RING_IN_PROGRESS);
     return m->count > 0 && m->body.roll.wanted > 0 && m->body.roll.wanted <= size &&
            m->rank < CONTROL_ROLL_MOST && m->body.roll.remaining <= 1e9 &&
-           (tells_who || check_error(m, m->body.roll.text, sizeof m->body.roll.text));
+           (names_ranks || check_error(m, m->body.roll.text, sizeof m->body.roll.text));
 }
 
 static bool seconds(double s)

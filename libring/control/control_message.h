@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
- * control message: all that ranks say on the channel after the handshake. One size, plain data. */
+ * control message: all messages on the channel after the handshake. One size, plain data. */
 #ifndef RING_CONTROL_MESSAGE_H
 #define RING_CONTROL_MESSAGE_H
 
 #include "control.h"
 
 enum control_kind {
-    CONTROL_CARD = 1, /* to rank 0: who joins, and how long it will wait            */
-    CONTROL_TERMS,    /* down: what all must agree on; the cards follow             */
+    CONTROL_CARD = 1, /* to rank 0: the joining rank, and how long it will wait */
+    CONTROL_TERMS,    /* down: settings that all must agree on; the cards follow */
     CONTROL_CARDS,    /* down: `count` cards from that of `rank` on                 */
-    CONTROL_SEATED,   /* to rank 0: all cards are here, the tree takes over         */
-    CONTROL_READY,    /* up: this rank and all below it are at barrier `count`      */
+    CONTROL_SEATED,   /* to rank 0: all cards are here, the tree takes over */
+    CONTROL_READY,    /* up: this rank and all below it are at barrier `count` */
     CONTROL_GO,       /* down: all are at barrier `count`                           */
-    CONTROL_PROPOSAL, /* up: a reason to end a communicator, for the top to decide  */
-    CONTROL_VERDICT,  /* everywhere: how a communicator ended                       */
+    CONTROL_PROPOSAL, /* up: a reason to end a communicator, for the top to decide */
+    CONTROL_VERDICT,  /* to all: how a communicator ended */
     CONTROL_BEAT,
-    CONTROL_STATEMENT, /* everywhere: what `rank` says of a call, its `count`-th one */
-    CONTROL_LOST,      /* everywhere: `rank` ended or is silent, by `count` (enum loss) */
-    CONTROL_VOTE,      /* everywhere: `rank` goes on, in round `count`; 0: it does not */
-    CONTROL_DECISION,  /* everywhere: who goes on, by round `count`                  */
-    CONTROL_LEFT,      /* everywhere: `count` ranks that have left                   */
-    CONTROL_GOODBYE,   /* the last one of a rank that leaves                         */
-    CONTROL_PRESENT,   /* everywhere: `rank` has come to round `count` of a roll      */
-    CONTROL_ROLL,      /* everywhere: who had come to round `count` of a roll          */
+    CONTROL_STATEMENT, /* to all: the `count`-th statement of `rank` about a call */
+    CONTROL_LOST,      /* to all: `rank` ended or is silent, by `count` (enum loss) */
+    CONTROL_VOTE,      /* to all: `rank` goes on, in round `count`; 0: it does not */
+    CONTROL_DECISION,  /* to all: the ranks that go on, by round `count` */
+    CONTROL_LEFT,      /* to all: `count` ranks that have left */
+    CONTROL_GOODBYE,   /* the last one of a rank that leaves */
+    CONTROL_PRESENT,   /* to all: `rank` has come to round `count` of a roll */
+    CONTROL_ROLL,      /* to all: the ranks that had come to round `count` of a roll */
     CONTROL_KINDS
 };
 
@@ -37,7 +37,7 @@ enum loss { LOSS_NONE, LOSS_SILENT, LOSS_ENDED };
 typedef struct control_message {
     uint64_t communicator; /* its id                                     */
     uint32_t kind;
-    int32_t rank;   /* whom it is about, or who says it                        */
+    int32_t rank;   /* the rank that it is about, or its sender */
     int32_t status; /* of a proposal or a verdict                              */
     int32_t count;
     union {
@@ -62,7 +62,7 @@ typedef struct control_message {
         } decision; /* if its status is RING_OK; else a text */
         struct {
             uint64_t key;        /* of the roll, among those of the communicator            */
-            uint64_t id;         /* at its end: for what those that came may make          */
+            uint64_t id;         /* at its end: for the communicator that its ranks may make */
             double remaining;    /* s, until the deadline of one that came                 */
             int32_t wanted, tag; /* ranks in all                                           */
             union {
@@ -78,8 +78,8 @@ _Static_assert(sizeof(control_message) == 512, "messages have one size");
 
 enum { CONTROL_KEY = 32, CONTROL_MAC = 16 };
 
-/** A message on the wire. The MAC is by the key of its connection and direction and counts, so
- *  none can be changed, left out, repeated or come from elsewhere. */
+/** A message on the wire. The MAC is by the key of its connection and direction and counts
+ *  messages, so none can be changed, left out, repeated or come from elsewhere. */
 typedef struct control_sealed {
     control_message message;
     unsigned char mac[CONTROL_MAC];
@@ -90,11 +90,11 @@ void control_message_seal(control_sealed *s, const unsigned char key[CONTROL_KEY
 bool control_message_is_genuine(const control_sealed *s, const unsigned char key[CONTROL_KEY],
                                 uint64_t number);
 
-/** Checks what came from the wire, and makes its texts fit to be shown; a status that is none
- *  becomes RING_ERR_INTERNAL, an empty text the status' own.
+/** Checks a received message, and makes its texts fit to be shown; an unknown status becomes
+ *  RING_ERR_INTERNAL, an empty text the status' own.
  *  @return false if it makes no sense in a world of @p size ranks. */
 bool control_message_check(control_message *m, int size);
-/** Empties @p m, all but kind and rank. */
+/** Clears @p m, and sets kind and rank. */
 void control_message_begin(control_message *m, enum control_kind kind, int rank);
 /** A proposal or verdict. */
 void control_message_reason(control_message *m, enum control_kind kind, int rank,

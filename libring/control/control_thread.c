@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum { EVENTS = 32 };
-#define STALL_LEAST 0.05 /* s; later than that was more than a busy machine's scheduling */
+#define STALL_LEAST 0.05 /* s; a longer delay is more than the scheduling of a busy machine */
 
 static struct {
     pthread_mutex_t life; /* of the thread; taken before the lock */
@@ -43,7 +43,7 @@ static void ring_bell(void)
 {
     const uint64_t one = 1;
     const ssize_t put = write(loop.bell, &one, sizeof one);
-    (void)put; /* full only when it rings already */
+    (void)put; /* EAGAIN: it is readable already */
 }
 
 void control_due(control_client *c, double moment)
@@ -70,7 +70,7 @@ ring_status control_watch(control_source *s, uint32_t events)
     return RING_OK;
 }
 
-/* Asks the kernel to forget it: a copy of the descriptor in a forked child would keep it alive. */
+/* Removes it from epoll: a copy of the descriptor in a forked child would keep it alive. */
 int control_release(control_source *s)
 {
     const int fd = s->fd;
@@ -89,7 +89,7 @@ void control_close(control_source *s)
     fd_close(&fd);
 }
 
-/* ---- Turns ------------------------------------------------------------------------- */
+/* ---- The loop ---------------------------------------------------------------------- */
 
 static double next_due(void)
 {
@@ -115,7 +115,7 @@ static void hear_bell(void)
 {
     uint64_t rings;
     const ssize_t got = read(loop.bell, &rings, sizeof rings);
-    (void)got; /* only emptied */
+    (void)got; /* it is only emptied */
 }
 
 static void dispatch(control_source *s)
@@ -139,8 +139,8 @@ static void serve_clients(double now, double stall)
     }
 }
 
-/* A source that is released takes the rest of the batch with it: one of them may be its own event.
- * What is still due, epoll tells again. */
+/* A released source voids the rest of the batch: one of its events may be among them. epoll reports
+ * the others again. */
 static void serve_once(void)
 {
     struct epoll_event events[EVENTS];
@@ -260,8 +260,8 @@ static void give_up_both(void)
     pthread_mutex_unlock(&loop.life);
 }
 
-/* The child has neither the thread nor, being guarded, its descriptors. What its parent's
- * communicators left in memory is never looked at again. */
+/* The child has neither the thread nor, being guarded, its descriptors. The parent's communicators
+ * stay in its memory and are not used. */
 static void in_child(void)
 {
     loop.users = 0;

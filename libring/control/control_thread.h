@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * control thread: one a process, for all its communicators. It sleeps in epoll on their
- * descriptors and on the earliest of their timers, and looks only at what woke it.
+ * control thread: one a process, for all its communicators. It sleeps in epoll on their descriptors
+ * and on the earliest of their timers, and serves only sources with events.
  *
- * One lock guards all of control's state; the thread gives it up to sleep.
- * Whoever holds it may watch, stop watching and free sources: an event of a source that is
- * no longer watched is dropped.
+ * One lock guards all of control's state; the thread releases it to sleep. The holder of the lock
+ * may watch, stop watching and free sources: an event of a source that is no longer watched is
+ * dropped.
  */
 #ifndef RING_CONTROL_THREAD_H
 #define RING_CONTROL_THREAD_H
@@ -16,12 +16,12 @@
 
 #define CONTROL_NEVER 1e300
 
-/** A communicator, as the thread knows it. */
+/** A membership, as the thread sees it. */
 typedef struct control_client {
     int rank, size; /* for the log */
     double due;     /* when tick() is wanted, see control_due() */
     /** By the thread, the lock held. It is @p stall seconds late: this process was not running, and
-     *  its peers' silence in that time proves nothing. */
+     *  silence of its peers in that time does not count. */
     void (*tick)(struct control_client *c, double now, double stall);
     struct control_client *next;
 } control_client;
@@ -37,7 +37,7 @@ typedef struct control_source {
 
 void control_lock(void);
 void control_unlock(void);
-/** Gives up the lock until @p changed is signalled or @p deadline. @return false: deadline. */
+/** Releases the lock until @p changed is signalled or @p deadline. @return false: deadline. */
 bool control_wait(pthread_cond_t *changed, double deadline);
 
 /** Has the thread serve @p c; the first one starts it. The lock is not held. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Dialing, handing over once, and holding what comes too early. */
+ * Dialing, handing over once, and holding sockets that come early. */
 #include "data_sockets.h"
 
 #include "bulletin.h"
@@ -20,14 +20,14 @@ struct held_socket {
     held_socket *next;
 };
 
-/** A socket that a sink has. */
+/** A socket that a sink has taken. */
 struct opened_socket {
     int peer;
     uint16_t lane, index;
     struct opened_socket *next;
 };
 
-/* ---- One of each ------------------------------------------------------------------- */
+/* ---- One socket for each purpose --------------------------------------------------- */
 
 static bool is_opened(const group *g, int peer, uint16_t lane, uint16_t index)
 {
@@ -87,7 +87,7 @@ ring_status data_sockets_want(const membership *m, const handshake_hello *hello)
 
 /* ---- Handing over ------------------------------------------------------------------ */
 
-/* Links are handed on as plain blocking sockets. */
+/* Sockets are handed over as plain blocking ones. */
 static bool give(group *g, int peer, const control_purpose *purpose, const control_socket *socket)
 {
     dialer *own = dialer_of(g, peer, purpose->lane, purpose->index);
@@ -102,11 +102,11 @@ static bool give(group *g, int peer, const control_purpose *purpose, const contr
     return false;
 }
 
-/* The keys of @p socket are wiped: whoever wants them has them. */
+/* Wipes the keys in @p socket: the sink has its copy. */
 static void hand_over(group *g, int peer, const control_purpose *purpose, control_socket *socket)
 {
     if (group_rank(g, peer) < 0 || !give(g, peer, purpose, socket)) {
-        log_debug("rank %d: nobody wants this socket (lane %u)", peer, purpose->lane);
+        log_debug("rank %d: unexpected socket (lane %u)", peer, purpose->lane);
         fd_close(&socket->fd);
     }
     sodium_memzero(socket, sizeof *socket);
@@ -149,8 +149,8 @@ static void hold(membership *m, int peer, const handshake_purpose *purpose, bool
     membership_due(m, h->until);
 }
 
-/* Those of one communicator, or of all (NULL), whose time is over by @p now: to @p taker, or
- * closed. */
+/* Gives held sockets of one communicator, or of all (NULL), that expire by @p now to @p taker, or
+ * closes them. */
 static void let_go(membership *m, const uint64_t *communicator, double now, group *taker)
 {
     for (held_socket **at = &m->held; *at != NULL;) {
@@ -209,8 +209,8 @@ void control_set_sink(control_world *world, control_sink *sink, void *context)
 
 /* ---- Dialing ----------------------------------------------------------------------- */
 
-/* There is no socket: fail_text() says why. */
-static void tell_failed(group *g, int peer, const control_purpose *purpose, ring_status status)
+/* Gives the sink a failure instead of a socket: fail_text() says why. */
+static void give_failure(group *g, int peer, const control_purpose *purpose, ring_status status)
 {
     if (g->sink != NULL)
         (void)g->sink(g->sink_context, group_rank(g, peer), purpose, status, NULL);
@@ -219,9 +219,10 @@ static void tell_failed(group *g, int peer, const control_purpose *purpose, ring
 static void on_dialed(dialer *d, ring_status status, int fd)
 {
     const control_purpose purpose = purpose_of(&d->purpose, d->local);
-    group *g = group_find(d->context, d->purpose.communicator); /* who leaves drops its dialers */
+    group *g = group_find(d->context, d->purpose.communicator); /* leaving drops dialers, so it is
+                                                                   not NULL */
     if (status != RING_OK) {
-        tell_failed(g, d->peer, &purpose, status == RING_ERR_ABORTED ? RING_ERR_PEER : status);
+        give_failure(g, d->peer, &purpose, status == RING_ERR_ABORTED ? RING_ERR_PEER : status);
         return;
     }
     control_socket socket = socket_of(&d->handshake, fd);
@@ -239,7 +240,7 @@ static void end_dials(membership *m, const group *g, int peer, ring_status statu
         group *of = group_find(m, d->purpose.communicator);
         dialer_drop(d);
         if (of != NULL)
-            tell_failed(of, d->peer, &purpose, fail(status, "%s", text));
+            give_failure(of, d->peer, &purpose, fail(status, "%s", text));
     }
 }
 
@@ -277,9 +278,9 @@ static ring_status dial(group *g, int peer, const control_purpose *purpose, doub
         return RING_OK;
     if (!group_is_decided(g) && !control_left(&g->world, peer))
         return membership_dial_rank(g->member, member_rank, purpose->local, &steady);
-    tell_failed(g, member_rank, purpose,
-                group_is_decided(g) ? fail(control_verdict(&g->world), "%s", g->text)
-                                    : fail(RING_ERR_PEER, "%s", left));
+    give_failure(g, member_rank, purpose,
+                 group_is_decided(g) ? fail(control_verdict(&g->world), "%s", g->text)
+                                     : fail(RING_ERR_PEER, "%s", left));
     return RING_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Goodbyes, losses, the list of who has left, and new ways up. */
+ * Goodbyes, losses, the list of ranks that have left, and new ways up. */
 #include "departure.h"
 
 #include "bulletin.h"
@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-#define FLUSH_SECONDS 0.5     /* to get the last words out                               */
-#define LINGER_SECONDS 0.1    /* for peers to close first                                */
-#define LATECOMER_SECONDS 1.0 /* for ranks that still come to a start that has failed    */
-#define ATTACH_SECONDS 0.05   /* a rank that leaves with all others needs no new way up   */
-#define ADOPT_SECONDS 0.3     /* for a rank to come whose way up is this one now          */
+#define FLUSH_SECONDS 0.5     /* to send the last messages */
+#define LINGER_SECONDS 0.1    /* for peers to close first */
+#define LATECOMER_SECONDS 1.0 /* for ranks that still come to a start that has failed */
+#define ATTACH_SECONDS 0.05   /* a rank that leaves with all others needs no new way up */
+#define ADOPT_SECONDS 0.3     /* for a rank to come whose way up is this one now */
 
 static bool has_left(const membership *m, int rank)
 {
@@ -63,13 +63,14 @@ void departure_hear(membership *m, connection *c, const control_message *message
 
 static bool speak_of_leavers(const membership *m, connection *c, control_message *out)
 {
-    const int news = m->leaver_count - c->told_leavers;
+    const int news = m->leaver_count - c->announced_leavers;
     if (news == 0 || membership_has_failed(m))
         return false;
     control_message_begin(out, CONTROL_LEFT, m->world.rank);
     out->count = news < CONTROL_LEFT_MOST ? news : CONTROL_LEFT_MOST;
-    memcpy(out->body.ranks, m->leavers + c->told_leavers, (size_t)out->count * sizeof(int32_t));
-    c->told_leavers += out->count;
+    memcpy(out->body.ranks, m->leavers + c->announced_leavers,
+           (size_t)out->count * sizeof(int32_t));
+    c->announced_leavers += out->count;
     return true;
 }
 
@@ -79,10 +80,10 @@ bool departure_speak(membership *m, connection *c, control_message *out)
         return false;
     if (speak_of_leavers(m, c, out))
         return true;
-    if (m->state != STATE_LEAVING || !m->started || c->told_goodbye)
+    if (m->state != STATE_LEAVING || !m->started || c->announced_goodbye)
         return false;
     control_message_begin(out, CONTROL_GOODBYE, m->world.rank);
-    c->told_goodbye = true;
+    c->announced_goodbye = true;
     return true;
 }
 
@@ -138,7 +139,8 @@ static bool may_lead_up(const membership *m, int from, int to)
     return is_there(m, to) && (from != m->world.rank || !m->unreachable[to]);
 }
 
-/* As far as this rank knows. @return -1: that is the top. */
+/* @return the rank to which @p rank should connect, as far as this rank knows; -1: it is the
+ * top. */
 static int way_up_from(const membership *m, int rank)
 {
     for (int above = tree_parent(rank); above >= 0; above = tree_parent(above))
@@ -180,7 +182,7 @@ static void seek_way_up(membership *m)
     membership_due(m, m->attach_at);
 }
 
-/* ---- Those below a rank that is gone ----------------------------------------------- */
+/* ---- Ranks below a rank that is gone ----------------------------------------------- */
 
 static bool lost_one_above(const membership *m, int rank)
 {
@@ -190,8 +192,9 @@ static bool lost_one_above(const membership *m, int rank)
     return false;
 }
 
-/* Who is away has ended; or left, when all above it did, and found nobody to say goodbye to. Not at
- * the first try: the news may be on its way. Who is silent is dialed until it wakes or ends. */
+/* A rank that cannot be reached has ended; or it left when all above it did, without a rank for its
+ * goodbye. The second failure decides: the goodbye may be on its way. A silent rank is dialed
+ * again. */
 static void on_orphan_dialed(dialer *d, ring_status status, int fd)
 {
     membership *m = d->context;
@@ -213,8 +216,8 @@ static void on_orphan_dialed(dialer *d, ring_status status, int fd)
     membership_flush(m);
 }
 
-/* Who has to come to this rank and does not may have ended with the one between: nobody else
- * would notice. */
+/* Dials the ranks that should have come to this rank and did not: they may have ended with the rank
+ * between, unnoticed by others. */
 static void adopt(membership *m)
 {
     m->adopt_at = CONTROL_NEVER;
@@ -229,7 +232,7 @@ void departure_gone(membership *m, const connection *c)
         seek_way_up(m);
 }
 
-/* Whoever sees a rank die says the same of it. */
+/* All ranks that see a rank die compose the same note. */
 void departure_lost(membership *m, int rank, enum loss how, const char *why)
 {
     char name[128], text[CONTROL_TEXT];
@@ -240,7 +243,7 @@ void departure_lost(membership *m, int rank, enum loss how, const char *why)
     text_format(text, sizeof text, "%s was lost%s%s", name, m->state == STATE_JOINING ? " " : ": ",
                 m->state == STATE_JOINING ? "while ranks were joining" : why);
     if (m->state < STATE_LINKING)
-        m->lost[rank] = how; /* who has not joined yet hears the verdict alone */
+        m->lost[rank] = how; /* ranks that have not joined yet hear the verdict alone */
     if (!m->started)
         verdict_decide(m, RING_ERR_PEER, text);
     if (m->state < STATE_LINKING)
@@ -273,13 +276,13 @@ static int count_lost(const membership *m)
     return count;
 }
 
-/* Rank 0 of a start that failed waits a moment for ranks that have not come yet: they would
- * dial in vain until their deadline. Not when it was itself that long. */
+/* Rank 0 of a start that failed waits a moment for ranks that have not come yet: they would dial in
+ * vain until their deadline. Not after a time-out, which was that long itself. */
 static bool awaits_latecomers(const membership *m)
 {
     return m->rendezvous.source.fd >= 0 && membership_has_failed(m) &&
            control_verdict(&m->world) != RING_ERR_TIMEOUT &&
-           m->told + count_lost(m) < m->world.size - 1;
+           m->notified + count_lost(m) < m->world.size - 1;
 }
 
 static bool has_more_to_say(const connection *c)
@@ -303,7 +306,7 @@ static bool all_have_closed(const membership *m)
     return bulletin_is_spread(m) && !awaits_latecomers(m);
 }
 
-/* Half-closes what has nothing more to say, so that the peers read to the end. */
+/* Half-closes connections with nothing left to send, so that the peers read to the end. */
 static void shut_silent_ones(membership *m)
 {
     for (connection *c = m->connections; c != NULL; c = c->next) {
@@ -349,7 +352,8 @@ void departure_run(membership *m)
     membership_drop_dialers(m, HANDSHAKE_JOIN);
     membership_drop_dialers(m, HANDSHAKE_LINK);
     if (m->bulletins[BULLETIN_LASTING].count == 0)
-        membership_drop_dialers(m, HANDSHAKE_CONTROL); /* else they spread what all must know */
+        membership_drop_dialers(m, HANDSHAKE_CONTROL); /* else they deliver notes that all must
+                                                          have */
     tick_leaving(m, clock_now()); /* the goodbyes go out before anything else can happen */
     while (!all_have_closed(m) && clock_now() < m->stop_by)
         (void)control_wait(&m->changed, m->stop_by);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Connecting until somebody who belongs to us answers. */
+ * Connecting until a member of this job answers. */
 #include "dialer.h"
 
 #include "acceptor.h"
@@ -8,7 +8,7 @@
 
 #define FIRST_PAUSE 0.001
 
-/* That somebody else was there tells more than that nobody is there now. */
+/* Keeps RING_ERR_AUTH of an earlier try: that a stranger was there is the better reason. */
 static void note_reason(dialer *d, ring_status why)
 {
     if (d->why == RING_ERR_AUTH && why != RING_ERR_AUTH)
@@ -31,7 +31,7 @@ void dialer_drop(dialer *d)
     d->ended = true;
 }
 
-/* The other side may not be there yet, or a stranger may hold its place for a moment. */
+/* The other side may not be there yet, or a stranger may hold its port for a moment. */
 static void try_later(dialer *d, ring_status why)
 {
     control_close(&d->source);
@@ -62,7 +62,7 @@ static ring_status start(dialer *d)
     return RING_OK;
 }
 
-/* A descriptor for one of us is worth more than a stranger's. */
+/* Sends a stranger away if descriptors are short. */
 static ring_status start_at_any_cost(dialer *d)
 {
     ring_status status;

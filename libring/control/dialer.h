@@ -19,23 +19,23 @@ typedef struct dialer {
     double patience;   /* for the other side's proof, s                                 */
     double most_pause; /* between two tries, s; 0: there is one try only                 */
     double deadline;
-    bool frugal; /* waits for a descriptor where others fail                      */
-    /** Once, at the end. RING_OK: @p fd is the callee's, d->handshake tells the hellos.
-     *  RING_ERR_CONFIG: a member that cannot take part with us. Else in vain: fail_text(). */
+    bool frugal; /* waits for a descriptor where others fail */
+    /** Called once, at the end. RING_OK: @p fd is the callee's, d->handshake has the hellos.
+     *  RING_ERR_CONFIG: a member that cannot take part with us. Else it failed: fail_text(). */
     void (*done)(struct dialer *d, ring_status status, int fd);
     void *context;
 
     handshake handshake;
     bool busy, ended;
     double again, pause;
-    ring_status why; /* of the most telling try that failed, RING_OK: none did */
+    ring_status why; /* of the failed try with the best reason, RING_OK: none did */
     char text[256];
     struct dialer *next;
 } dialer;
 
-/** Tries what can be tried now. */
+/** Makes the next try or step that is possible now. */
 void dialer_go(dialer *d);
-/** @return when dialer_go() is wanted whatever happens on its socket. */
+/** @return when dialer_go() must be called next, if no event comes first. */
 double dialer_due(const dialer *d);
 /** Ends it without calling done(). */
 void dialer_drop(dialer *d);

@@ -19,8 +19,8 @@ ring_status encryption_choose(settings *s, const credential *c, int rank)
         return RING_OK;
     if (c->is_public)
         return fail(RING_ERR_CONFIG,
-                    "RING_ENCRYPT is set, but without a secret everybody knows the "
-                    "key; start with ringrun, or set RING_SECRET_FILE");
+                    "RING_ENCRYPT is set, but without a secret the key is public; start "
+                    "with ringrun, or set RING_SECRET_FILE");
     if (s->encrypt == ENCRYPT_BEST && rank == 0)
         s->encrypt = crypto_aead_aes256gcm_is_available() ? ENCRYPT_AES256GCM : ENCRYPT_CHACHA20;
     return rank == 0 ? check_processor(s->encrypt) : RING_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rank 0's seats. */
+ * Seats of ranks at rank 0. */
 #include "gathering.h"
 
 #include "departure.h"
@@ -62,14 +62,14 @@ void gathering_hear(membership *m, connection *c, const control_message *message
     membership_flush(m);
 }
 
-/* Who is lost before its card is here never joined. */
+/* A rank that is lost before its card is here never joined. */
 void gathering_lose(membership *m, const connection *c)
 {
     if (c->came && !c->left)
         departure_lost(m, c->peer, LOSS_ENDED, "its process ended or its connection broke");
 }
 
-/* ---- Who comes --------------------------------------------------------------------- */
+/* ---- Newcomers --------------------------------------------------------------------- */
 
 static void on_admitted(acceptor *a, int fd, const handshake *h)
 {
@@ -80,11 +80,11 @@ static void on_admitted(acceptor *a, int fd, const handshake *h)
                             fail(RING_ERR_MEMORY, "seating rank %d", handshake_peer(h)));
 }
 
-/* It knows, by the same handshake, that it cannot take part. */
+/* The refused rank has found, in the same handshake, that it cannot take part. */
 static void on_refused(acceptor *a, ring_status status)
 {
     membership *m = a->context;
-    m->told += status == RING_ERR_CONFIG;
+    m->notified += status == RING_ERR_CONFIG;
     verdict_decide(m, status, fail_text());
 }
 
@@ -168,7 +168,7 @@ static ring_status gather(membership *m, int *listener)
     unsigned char session[HANDSHAKE_SESSION];
     randombytes_buf(session, sizeof session);
     m->cards_here = 1;
-    memcpy(m->job->session, session, sizeof session); /* who joins learns it with the proof */
+    memcpy(m->job->session, session, sizeof session); /* joining ranks learn it with the proof */
     RING_TRY(listeners_open(m, session));
     RING_TRY(open_rendezvous(m, listener));
     membership_due(m, m->world.deadline);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * gathering: rank 0 while ranks join. It answers each with a handshake, keeps its card, notices
- * who is lost meanwhile, and ends for everybody at the earliest moment at which one of them
- * would give up.
+ * ranks that are lost meanwhile, and ends the start for all at the earliest of their deadlines.
  */
 #ifndef RING_CONTROL_GATHERING_H
 #define RING_CONTROL_GATHERING_H
@@ -11,7 +10,7 @@
 
 /** Gathers at @p listener (bound), whose address is c->at[0], until the cards are on their way
  *  down. Not locked.
- *  @param[in,out] listener  -1: it is not the caller's any more, and who comes is told of failures.
+ *  @param[in,out] listener  -1: taken over; later ranks that come are notified of a failure.
  */
 ring_status gathering_run(membership *m, const credential *c, int *listener);
 

@@ -42,7 +42,7 @@ void group_decide(group *g, ring_status status, const char *text)
         g->wake(g->wake_context);
 }
 
-/* This rank's own are not for its sink. */
+/* This rank's own statements do not go to its sink. */
 static void hear_statement(const group *g, const control_message *note)
 {
     const int rank = group_rank(g, note->rank);
@@ -60,14 +60,14 @@ void group_hear(group *g, const control_message *note)
     else if (note->kind == CONTROL_STATEMENT && own)
         hear_statement(g, note);
     else if (note->kind == CONTROL_ROLL && own)
-        roll_hear(g->member, note); /* of those before it was made here */
+        roll_hear(g->member, note); /* replayed rounds from before it was made here */
     else if (own)
         shrink_hear(g, note);
 }
 
 /* ---- Deriving ---------------------------------------------------------------------- */
 
-/* @param[out] rank  this rank's place among them. */
+/* @param[out] rank  this rank's index among them. */
 static ring_status find_own(const control_world *of, const int *ranks, int count, int *rank)
 {
     *rank = -1;
@@ -186,7 +186,7 @@ void control_start(control_world *world, void (*wake)(void *), void *context)
     if (g == &m->all) {
         m->started = true;
         m->state = STATE_RUNNING;
-        sodium_memzero(m->job->key, sizeof m->job->key); /* nobody joins any more */
+        sodium_memzero(m->job->key, sizeof m->job->key); /* no rank joins any more */
         if (m->served)
             membership_due(m, 0); /* neighbours may have left already */
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * group: one communicator of a membership: its ranks, its verdict, and whom to tell of what. The
- * lock guards all of it but what is constant or atomic; all functions are called with it held.
+ * group: one communicator of a membership: its ranks, its verdict, and its callbacks. The lock
+ * guards all members except constant and atomic ones; all functions need it.
  */
 #ifndef RING_CONTROL_GROUP_H
 #define RING_CONTROL_GROUP_H
@@ -13,14 +13,14 @@
 struct membership;
 
 typedef struct group {
-    control_world world; /* first: what the other rooms see     */
+    control_world world; /* first: the part that other rooms see */
     struct membership *member;
-    const int *ranks; /* [size] those of the membership; NULL: the same */
+    const int *ranks; /* [size] numbers in the membership; NULL: the same */
     _Atomic int verdict;
     char text[CONTROL_TEXT];      /* written once, before the verdict    */
-    int suspect;                  /* whose link broke here               */
-    char suspicion[CONTROL_TEXT]; /* and how                             */
-    double accuse_at;             /* when that is proposed               */
+    int suspect;                  /* the peer whose link broke here */
+    char suspicion[CONTROL_TEXT]; /* and how */
+    double accuse_at;             /* when that is proposed as the verdict */
     void (*wake)(void *);
     void *wake_context;
     control_sink *sink;
@@ -30,8 +30,8 @@ typedef struct group {
     void *on_statement_context;
 
     /* Shrinking. */
-    int round;                 /* what is voted in now, from 1        */
-    int *votes;                /* [size] the latest round of each     */
+    int round;                 /* the current round of votes, from 1 */
+    int *votes;                /* [size] the latest round of each rank's vote */
     double decide_by;          /* the voters' deadline, if there are any */
     control_message *decision; /* the latest; NULL: none */
     struct group *next;
@@ -58,7 +58,7 @@ static inline int group_member_rank(const group *g, int r)
     return g->ranks != NULL ? g->ranks[r] : r;
 }
 
-/** The inverse; -1: it is none of this communicator. */
+/** The inverse; -1: not in this communicator. */
 int group_rank(const group *g, int member_rank);
 /** NULL: not made here yet, or left. */
 group *group_find(const struct membership *m, uint64_t id);
@@ -66,7 +66,7 @@ group *group_find(const struct membership *m, uint64_t id);
 bool group_was_left(const struct membership *m, uint64_t id);
 /** Makes this the verdict, unless there is one. */
 void group_decide(group *g, ring_status status, const char *text);
-/** What was told to all (bulletin.h) may concern this communicator. */
+/** A note to all ranks (bulletin.h) that may concern this communicator. */
 void group_hear(group *g, const control_message *note);
 /** An id that this rank gives once. */
 uint64_t group_new_id(struct membership *m);

@@ -44,7 +44,7 @@ void handout_hear(membership *m, connection *c, const control_message *message)
     if (m->state != STATE_JOINING || m->world.rank == 0 || c->peer != tree_parent(m->world.rank)) {
         membership_nonsense(m, c);
     } else if (message->kind == CONTROL_TERMS) {
-        connection_join_tree(c); /* the rendezvous with rank 0 becomes one */
+        connection_join_tree(c); /* the connection of the rendezvous becomes an edge */
         const ring_status status = take_terms(m, message);
         if (status != RING_OK)
             verdict_propose_own(m, status);
@@ -132,20 +132,20 @@ static void compose_terms(const membership *m, control_message *out)
 
 bool handout_speak(membership *m, connection *c, control_message *out)
 {
-    const int left = m->world.size - c->told_cards;
+    const int left = m->world.size - c->announced_cards;
     if (!c->gives_cards)
         return false;
-    if (!c->told_terms) {
-        c->told_terms = true;
+    if (!c->announced_terms) {
+        c->announced_terms = true;
         compose_terms(m, out);
         return true;
     }
-    control_message_begin(out, CONTROL_CARDS, c->told_cards);
+    control_message_begin(out, CONTROL_CARDS, c->announced_cards);
     out->count = left < CONTROL_CARDS_MOST ? left : CONTROL_CARDS_MOST;
-    memcpy(out->body.cards, &m->world.cards[c->told_cards],
+    memcpy(out->body.cards, &m->world.cards[c->announced_cards],
            (size_t)out->count * sizeof out->body.cards[0]);
-    c->told_cards += out->count;
-    c->gives_cards = c->told_cards < m->world.size;
+    c->announced_cards += out->count;
+    c->gives_cards = c->announced_cards < m->world.size;
     return true;
 }
 
@@ -155,7 +155,7 @@ void handout_check(membership *m)
     if (m->state != STATE_CARDS)
         return;
     for (const connection *c = m->connections; c != NULL; c = c->next)
-        given += c->told_cards == m->world.size && !connection_is_busy(c);
+        given += c->announced_cards == m->world.size && !connection_is_busy(c);
     if (given < tree_children(m->world.rank, m->world.size))
         return;
     m->state = STATE_LINKING;

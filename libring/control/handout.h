@@ -9,7 +9,7 @@
 void handout_begin(membership *m);
 void handout_hear(membership *m, connection *c, const control_message *message);
 bool handout_speak(membership *m, connection *c, control_message *out);
-/** The start goes on once the kernel has all cards for the ranks below. */
+/** Goes on with the start once the kernel has all cards for the ranks below. */
 void handout_check(membership *m);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The handshake's states, and what the two sides compare. */
+ * The handshake's states, and the comparison of the two hellos. */
 #include "handshake.h"
 #include "card.h"
 #include "peer_credentials.h"
@@ -13,7 +13,7 @@
 enum { ORDER_MARK = 0x01020304, ORDER_SWAPPED = 0x04030201, HANDSHAKE_MARK = 16 };
 static const char magic[8] = "ringboot";
 
-/* By the key, over all of a dialer's hello but the last half of its nonce, which it is. */
+/* A MAC by the key over a dialer's hello, except the second half of its nonce, where it is put. */
 static void mark(const handshake_terms *terms, const handshake_hello *hello,
                  unsigned char out[HANDSHAKE_MARK])
 {
@@ -100,7 +100,7 @@ static ring_status say(handshake *h, const void *data, size_t bytes)
     return RING_OK;
 }
 
-/* Never reads more than `want`, so nothing that follows the handshake is lost. */
+/* Never reads more than `want`: bytes after the handshake stay in the socket. */
 static ring_status hear(handshake *h, size_t want)
 {
     while (h->got < want) {
@@ -162,7 +162,7 @@ static ring_status check_proof(const handshake *h, const char *side, const unsig
     return peer_check(h->fd, h->terms->users);
 }
 
-/* Both sides are members of one job from here. */
+/* From here both sides are members of one job. */
 static ring_status compare(const handshake_hello *mine, const handshake_hello *theirs)
 {
     if (theirs->order == ORDER_SWAPPED)
@@ -176,9 +176,10 @@ static ring_status compare(const handshake_hello *mine, const handshake_hello *t
                     theirs->rank, theirs->version, theirs->card_bytes, mine->rank, mine->version,
                     mine->card_bytes);
     if (theirs->size != mine->size)
-        return fail(RING_ERR_CONFIG,
-                    "rank %d was told of %d ranks, rank %d of %d; start all with the same number",
-                    theirs->rank, theirs->size, mine->rank, mine->size);
+        return fail(
+            RING_ERR_CONFIG,
+            "rank %d was started with %d ranks, rank %d with %d; start all with the same number",
+            theirs->rank, theirs->size, mine->rank, mine->size);
     if (theirs->rank < 0 || theirs->rank >= mine->size)
         return fail(RING_ERR_CONFIG,
                     "a process says that it is rank %d of %d; ranks are numbered from 0",
@@ -187,7 +188,7 @@ static ring_status compare(const handshake_hello *mine, const handshake_hello *t
         memcmp(&theirs->purpose, &mine->purpose, sizeof mine->purpose) != 0)
         return fail(RING_ERR_PEER, "rank %d is not whom rank %d wanted to speak to", theirs->rank,
                     mine->rank);
-    return mine->purpose.kind == HANDSHAKE_JOIN || /* who joins does not know it yet */
+    return mine->purpose.kind == HANDSHAKE_JOIN || /* a joining rank does not know it yet */
                    memcmp(mine->session, theirs->session, sizeof mine->session) == 0
                ? RING_OK
                : fail(RING_ERR_PEER, "rank %d speaks for another start of this job", theirs->rank);
@@ -195,7 +196,7 @@ static ring_status compare(const handshake_hello *mine, const handshake_hello *t
 
 /* ---- States ------------------------------------------------------------------------ */
 
-/* On one host a socket may connect to itself when nobody listens on that port yet. */
+/* On one host a socket may connect to itself when no process listens on that port yet. */
 static bool is_itself(int fd)
 {
     struct sockaddr_storage a = {0}, b = {0};
@@ -216,7 +217,7 @@ static ring_status on_connecting(handshake *h)
     if (error != 0)
         return fail(RING_ERR_PEER, "%s", strerror(error));
     if (is_itself(h->fd))
-        return fail(RING_ERR_PEER, "nobody listens there");
+        return fail(RING_ERR_PEER, "no process listens there");
     RING_TRY(say(h, &h->dialer, sizeof h->dialer));
     h->state = HANDSHAKE_ANSWER;
     return RING_OK;
@@ -254,7 +255,7 @@ static ring_status on_answer(handshake *h)
     RING_TRY(say(h, proof, sizeof proof));
     RING_TRY(compare(&h->dialer, &h->acceptor));
     h->state = HANDSHAKE_WELCOME;
-    h->expires = 1e300; /* from here on the other side may be slow: it is one of us */
+    h->expires = 1e300; /* the other side is a member: it may be slow from here on */
     return RING_OK;
 }
 
@@ -272,7 +273,7 @@ ring_status handshake_welcome(handshake *h)
 
 void handshake_decline(handshake *h)
 {
-    (void)say(h, "l", 1); /* who does not hear it tries again */
+    (void)say(h, "l", 1); /* a dialer that misses it tries again */
 }
 
 static ring_status on_welcome(handshake *h)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * handshake: the beginning of every connection between ranks, control and data alike, either side
- * of it, as a state machine that never blocks. Everything read has a fixed size.
+ * of it, as a state machine that never blocks. Every message has a fixed size.
  *
- *     dialer                       acceptor
- *     hello                 ──▶     (magic wrong: closed)
- *     (MAC wrong: closed)   ◀──     hello, MAC of both hellos
- *     MAC of both hellos    ──▶     (MAC wrong: closed)
- *     done                  ◀──     one byte: welcome
+ *     dialer                          acceptor
+ *     hello                   ──▶     (magic wrong: closed)
+ *     (MAC wrong: closed)     ◀──     hello, MAC of both hellos
+ *     MAC of both hellos      ──▶     (MAC wrong: closed)
+ *     done                    ◀──     one byte: welcome
  *
- * The MACs are by the job's key, and cover all that the hellos say: membership, communicator,
+ * The MACs are by the job's key, and cover all fields of the hellos: membership, communicator,
  * pair, lane and the rest. The nonces are new each time, so a replay proves nothing; half of a
- * nonce is a MAC, by which an acceptor prefers who has the key before any answer. The layout of
- * these messages is the same in all versions; version, byte order and sizes are compared after
- * both sides have proved themselves, so that only a member of the job can cause the error.
+ * nonce is a MAC, by which an acceptor prefers peers with the key before any answer. The layout of
+ * these messages is the same in all versions; version, byte order and sizes are compared after both
+ * sides have proved themselves, so that only a member of the job can cause the error.
  */
 #ifndef RING_CONTROL_HANDSHAKE_H
 #define RING_CONTROL_HANDSHAKE_H
@@ -26,19 +26,20 @@
 enum { HANDSHAKE_NONCE = 32, HANDSHAKE_MAC = 32, HANDSHAKE_SESSION = 16, HANDSHAKE_SECONDS = 5 };
 enum handshake_kind { HANDSHAKE_JOIN = 1, HANDSHAKE_CONTROL, HANDSHAKE_LINK };
 
-/** What a connection is for. Of a link also which one: two ends that mean different ones do not
- *  come together. */
+/** The purpose of a connection. Of a link also which one: two ends with different purposes do not
+ *  connect. */
 typedef struct handshake_purpose {
     uint64_t communicator; /* its id */
     uint16_t kind, lane, index, transport;
 } handshake_purpose;
 
-/** What this rank shows and expects. Borrowed by its handshakes. */
+/** This rank's facts for handshakes, and its expectations. Borrowed by them. */
 typedef struct handshake_terms {
     unsigned char key[CREDENTIAL_KEY];
     unsigned char session[HANDSHAKE_SESSION]; /* which membership of the job; rank 0 draws it, and
-                                                 who joins learns it with rank 0's proof */
-    FILE *users; /* the key is no secret: peer_table(), the other side must be of our user */
+                                                 joining ranks learn it with rank 0's proof */
+    FILE *users; /* not NULL: the key is no secret, so the peer must be of our user
+                    (peer_table()) */
     int rank, size;
 } handshake_terms;
 
@@ -46,7 +47,7 @@ typedef struct handshake_hello {
     char magic[8];
     handshake_purpose purpose;
     uint32_t order, version, card_bytes;
-    int32_t size, rank, peer; /* peer: whom this is for */
+    int32_t size, rank, peer; /* peer: the rank that is dialed */
     unsigned char session[HANDSHAKE_SESSION];
     unsigned char nonce[HANDSHAKE_NONCE]; /* half of it random, half a MAC of all before */
 } handshake_hello;
@@ -68,11 +69,12 @@ typedef struct handshake {
     handshake_hello dialer, acceptor;
     unsigned char in[sizeof(handshake_hello) + HANDSHAKE_MAC];
     size_t got;
-    bool shows_key; /* the acceptor: the dialer's hello is of one who has the key, or a copy */
-    double started, expires; /* until the other side has proved itself */
+    bool shows_key; /* at the acceptor: the dialer's hello has the MAC of the key, or is a copy of
+                       one that has */
+    double started, expires; /* for the other side's proof */
 } handshake;
 
-/** A hello of this program for @p peer. */
+/** A hello of this rank for @p peer. */
 handshake_hello handshake_hello_to(const handshake_terms *terms, int peer,
                                    const handshake_purpose *purpose);
 
@@ -82,7 +84,7 @@ void handshake_dial(handshake *h, int fd, const handshake_terms *terms,
 /** The side that accepts; @p fd was just accepted. */
 void handshake_accept(handshake *h, int fd, const handshake_terms *terms);
 
-/** Goes on as far as it can.
+/** Advances it as far as possible.
  *  @return RING_OK: h->dialer and h->acceptor are true; RING_IN_PROGRESS;
  *          RING_ERR_CONFIG: a member of the job, but another version, byte order or size;
  *          RING_ERR_ABORTED: declined, and so will be the next one;
@@ -92,11 +94,11 @@ ring_status handshake_step(handshake *h);
 int handshake_peer(const handshake *h);
 /** The connection's keys, after RING_OK. */
 void handshake_derive(const handshake *h, control_keys *keys);
-/** The last word of the side that accepts, after RING_OK: only now the other side is done. */
+/** The acceptor's last message, after RING_OK: the dialer is done when it arrives. */
 ring_status handshake_welcome(handshake *h);
-/** Instead of it: this rank has left what the connection is for. */
+/** Instead of it: this rank has left the communicator. */
 void handshake_decline(handshake *h);
-/** What it waits for, for epoll and poll alike. */
+/** The events that it waits for, for epoll and poll alike. */
 uint32_t handshake_events(const handshake *h);
 
 #endif

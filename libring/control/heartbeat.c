@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Beating, and judging the silence of others. */
+ * Sending beats, and judging the silence of neighbours. */
 #include "heartbeat.h"
 
 #include "departure.h"
@@ -15,7 +15,7 @@ static double interval(const membership *m)
 bool heartbeat_speak(membership *m, connection *c, control_message *out)
 {
     const double now = clock_now();
-    if (now < c->beat || c->told_goodbye || c->gives_cards)
+    if (now < c->beat || c->announced_goodbye || c->gives_cards)
         return false;
     control_message_begin(out, CONTROL_BEAT, m->world.rank);
     c->beat = c->edge ? now + interval(m) : CONTROL_NEVER;
@@ -31,7 +31,7 @@ void heartbeat_follow(membership *m, connection *c)
     membership_due(m, c->beat);
 }
 
-/* After its own stall each peer has an interval to be heard again. */
+/* After a stall of this process each peer has another interval to be heard. */
 void heartbeat_forgive(membership *m, double now, double stall)
 {
     const double least = now - m->world.settings.peer_timeout + interval(m);
@@ -46,7 +46,7 @@ void heartbeat_forgive(membership *m, double now, double stall)
     }
 }
 
-/* What has come and was not read yet is a sign of life, too. */
+/* Bytes that have arrived and were not read yet are a sign of life, too. */
 static bool is_silent(connection *c, double now, double limit)
 {
     if (now - c->heard <= limit)

@@ -9,12 +9,12 @@
 #include "membership.h"
 
 bool heartbeat_speak(membership *m, connection *c, control_message *out);
-/** Something else was said over @p c: a beat soon follows, while ranks join too. If bytes were lost
- *  on the way, it ends the message that lacks them, and so shows it. */
+/** Another message was sent over @p c: a beat soon follows, while ranks join too. If bytes were
+ *  lost on the way, it completes the message that lacks them, and so shows it. */
 void heartbeat_follow(membership *m, connection *c);
-/** Judges who was silent too long. */
+/** Judges neighbours that were silent too long. */
 void heartbeat_tick(membership *m, double now);
-/** Time in which this process itself did not run is no silence of its peers. */
+/** Time in which this process itself did not run does not count as silence of its peers. */
 void heartbeat_forgive(membership *m, double now, double stall);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * id listener: the ports of unique ids that were made here and that nobody has joined yet. They
- * are bound and do not listen, so that nobody can connect while nobody would ask who it is; and
- * they are given back after RING_INIT_TIMEOUT. The lock (control_thread.h) is held in all of it.
+ * id listener: the ports of unique ids made here and not joined yet. They are bound but do not
+ * listen, so no peer can connect before a thread would authenticate it; they are closed after
+ * RING_INIT_TIMEOUT. All functions need the lock (control_thread.h).
  */
 #ifndef RING_CONTROL_ID_LISTENER_H
 #define RING_CONTROL_ID_LISTENER_H

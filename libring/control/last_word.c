@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #define PATIENCE 1.0      /* s: for rank 0 to listen, or for the next one to come */
-#define HOST_SECONDS 5.0  /* s: rank 0 goes then, whoever still comes            */
-#define GUEST_SECONDS 0.5 /* s: each of them has, so that a stranger holds up nobody */
+#define HOST_SECONDS 5.0  /* s: rank 0 leaves then, even if more ranks come */
+#define GUEST_SECONDS 0.5 /* s: for each of them, so that a stranger holds up no member */
 #define PAUSE 0.01
 
 static double sooner(double a, double b)
@@ -50,7 +50,7 @@ static bool say(const handshake *h, const last_word *w, enum control_kind kind, 
     return fd_write_all(h->fd, &word, sizeof word, until) == RING_OK;
 }
 
-/* Closing with bytes unread would take back what was said. */
+/* Closing with bytes unread would reset the connection and discard the message. */
 static void let_read(int fd, double until)
 {
     char unread[1024];
@@ -79,15 +79,15 @@ void last_word_to_visitors(const credential *c, const last_word *w, int listener
     handshake_terms terms = terms_of(c, w);
     const double end = clock_now() + HOST_SECONDS;
     double until = clock_now() + PATIENCE;
-    int told = 0;
+    int notified = 0;
     (void)listen(listener, SOMAXCONN);
-    while (told < w->size - 1 && fd_await(listener, POLLIN, sooner(until, end)) == RING_OK) {
+    while (notified < w->size - 1 && fd_await(listener, POLLIN, sooner(until, end)) == RING_OK) {
         int fd = fd_guard(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (fd < 0)
-            clock_sleep(PAUSE); /* a descriptor may be what is short */
+            clock_sleep(PAUSE); /* descriptors may be short */
         if (fd >= 0 && answer(&terms, w, fd)) {
             until = clock_now() + PATIENCE;
-            told++;
+            notified++;
         }
         fd_close(&fd);
     }

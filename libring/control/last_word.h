@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * last word: a rank that cannot join says why to those who can. It takes one descriptor, and
+ * last word: a rank that cannot join reports the reason to the others. It takes one descriptor, and
  * neither memory, thread nor membership, since the lack of those may be the reason. */
 #ifndef RING_CONTROL_LAST_WORD_H
 #define RING_CONTROL_LAST_WORD_H
@@ -14,9 +14,9 @@ typedef struct last_word {
     double deadline; /* of the start */
 } last_word;
 
-/** Rank 0: answers those who come to @p listener, as long as somebody comes. */
+/** Rank 0: answers the ranks that come to @p listener, until none comes for a second. */
 void last_word_to_visitors(const credential *c, const last_word *w, int listener);
-/** The others: to rank 0, which tells all; for a second at most. */
+/** Other ranks: reports to rank 0, which announces it to all; for a second at most. */
 void last_word_to_rank_0(const credential *c, const last_word *w);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Listening at one address, never at all of them; who comes is a neighbour or brings a link. */
+ * Listening at one address, never at all of them; peers become neighbours or bring a link. */
 #include "listeners.h"
 
 #include "data_sockets.h"
@@ -15,8 +15,8 @@
 
 /* ---- Addresses --------------------------------------------------------------------- */
 
-/* What the user chose, but nothing beats "no secret: 127.0.0.1 only"; else the address that
- * rank 0 is reached from. */
+/* The address of the settings, unless there is no secret: then 127.0.0.1 only. Default: the address
+ * from which rank 0 is reached. */
 static ring_status choose_address(const settings *s, const credential *c, int rank,
                                   net_address *own)
 {
@@ -76,7 +76,7 @@ ring_status listeners_bind(membership *m, const credential *c)
     return bind_local(m);
 }
 
-/* ---- Who comes --------------------------------------------------------------------- */
+/* ---- Peers ------------------------------------------------------------------------ */
 
 static void on_admitted(acceptor *a, int fd, const handshake *h)
 {
@@ -102,8 +102,8 @@ static ring_status on_proved(acceptor *a, const handshake_hello *hello)
     return hello->purpose.kind == HANDSHAKE_LINK ? data_sockets_want(a->context, hello) : RING_OK;
 }
 
-/* A start cannot do without descriptors. Later somebody may give some back in a moment; else peers
- * would wait for this rank in vain. */
+/* A start fails without descriptors. Later some may be freed in a moment; if not, this rank fails,
+ * since its peers would wait for it in vain. */
 static void on_refused(acceptor *a, ring_status status)
 {
     membership *m = a->context;

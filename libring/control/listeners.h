@@ -8,9 +8,9 @@
 
 #include "membership.h"
 
-/** Binds both, and writes the addresses into this rank's card. They listen once somebody asks who
- *  comes, so no stranger waits there before. Not locked. */
+/** Binds both, and writes the addresses into this rank's card. They listen only from
+ *  listeners_open() on, so no stranger waits there before. Not locked. */
 ring_status listeners_bind(membership *m, const credential *c);
-/** The communicator is known: proves by its key from here on, and lets its ranks in. */
+/** The session is known: proves by its key from here on, and admits its ranks. */
 ring_status listeners_open(membership *m, const unsigned char session[HANDSHAKE_SESSION]);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Birth and death of a membership, and the tables of who hears and who speaks. */
+ * Making and freeing a membership, and the dispatch of messages. */
 #include "membership.h"
 
 #include "barrier.h"
@@ -36,7 +36,7 @@ void membership_nonsense(membership *m, const connection *c)
     membership_distrust(m, c, RING_ERR_INTERNAL, "sent a control message that makes no sense");
 }
 
-/* Before all cards are here, only those who hand them out have anything to say. */
+/* Before all cards are here, only the senders of cards may send other messages. */
 static bool is_timely(const membership *m, const connection *c, uint32_t kind)
 {
     const bool to_rank_0 = kind == CONTROL_CARD || kind == CONTROL_SEATED;
@@ -115,7 +115,7 @@ void membership_flush(membership *m)
     pthread_cond_broadcast(&m->changed);
 }
 
-/* ---- Turns ------------------------------------------------------------------------- */
+/* ---- Ticks ------------------------------------------------------------------------- */
 
 static void free_ended(membership *m)
 {
@@ -200,7 +200,7 @@ connection *membership_up(const membership *m)
 {
     connection *up = NULL;
     for (connection *c = m->connections; c != NULL; c = c->next)
-        if (connection_is_open(c) && !c->left && !c->told_seated && c->peer < m->world.rank &&
+        if (connection_is_open(c) && !c->left && !c->announced_seated && c->peer < m->world.rank &&
             m->lost[c->peer] == LOSS_NONE && (up == NULL || c->peer < up->peer))
             up = c;
     return up;
@@ -255,7 +255,7 @@ void membership_drop_dialers(membership *m, int kind)
 
 /* ---- Life -------------------------------------------------------------------------- */
 
-/* Where there are keys. A process that may lock no memory has them in pages like others. */
+/* Allocates the keys' page. A process that may lock no memory has them in ordinary pages. */
 static ring_status make_terms(membership *m)
 {
     m->job = sodium_malloc(2 * sizeof *m->job);
@@ -278,7 +278,8 @@ static ring_status fill(membership *m, const settings *s, uint32_t transports)
     m->statements_of = calloc(size, sizeof *m->statements_of);
     m->lost = calloc(size, sizeof *m->lost);
     m->all.votes = calloc(size, sizeof *m->all.votes);
-    bulletin *recent = &m->bulletins[BULLETIN_RECENT]; /* ranks that wait take no memory */
+    bulletin *recent = &m->bulletins[BULLETIN_RECENT]; /* allocated now: waiting ranks take no
+                                                          memory */
     recent->notes = calloc(BULLETIN_STATEMENTS, sizeof *recent->notes);
     recent->room = BULLETIN_STATEMENTS;
     if (m->world.cards == NULL || m->left == NULL || m->leavers == NULL || m->lost == NULL ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whose process is at the other end of a local connection. AF_UNIX tells by itself; for TCP
- * over 127.0.0.1 the kernel's table of connections has the user of the other end.
+ * The user of the process at the other end of a local connection. AF_UNIX sockets have it; for TCP
+ * over 127.0.0.1 it is in the kernel's table of connections.
  */
 #include "peer_credentials.h"
 
@@ -27,7 +27,7 @@ FILE *peer_table(void)
     return fopen("/proc/thread-self/net/tcp", "re");
 }
 
-/* Addresses stand in the table as the raw number in network order, ports in host order. */
+/* The table has addresses as raw numbers in network order, ports in host order. */
 static bool uid_by_table(FILE *table, const connection *c, unsigned *uid)
 {
     char row[512], other_end[40];

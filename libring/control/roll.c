@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rounds, who closes them, and the calls that wait for their ends. */
+ * Rounds, their end, and the calls that wait for it. */
 #include "roll.h"
 
 #include "bulletin.h"
@@ -8,24 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SETTLE_SECONDS 0.1 /* for what a lost rank had closed to come here     */
-#define GRACE_SECONDS 1.0  /* for the end of a round at the deadline to come here */
+#define SETTLE_SECONDS 0.1 /* for a round that a lost rank closed to arrive here */
+#define GRACE_SECONDS 1.0  /* for the end of a round at the deadline to arrive here */
 
 /** The purpose of a roll of a communicator. Of a list of ranks it is a hash instead. */
 enum { KEY_BARRIER, KEY_MADE, KEY_LISTS };
 
 /** The latest round, open or not. */
 typedef struct roll_round {
-    control_message close;                 /* what is said of it; what went wrong */
-    unsigned char came[CONTROL_ROLL_TEXT]; /* bits, as they are said              */
-    int count;                             /* of those                            */
-    double close_by;                       /* once closed: when it was */
+    control_message close;                 /* the note that will close it, with an error if one was
+                                              reported */
+    unsigned char came[CONTROL_ROLL_TEXT]; /* bits: ranks of the membership */
+    int count;                             /* of those ranks */
+    double close_by;                       /* the earliest deadline; once closed: when it was */
 } roll_round;
 
 struct roll {
     uint64_t communicator, key;
-    int closed;        /* the latest that is over */
-    roll_round *round; /* NULL: of no matter any more */
+    int closed;        /* the latest round that is over */
+    roll_round *round; /* NULL: not needed any more */
     struct roll *next;
 };
 
@@ -33,9 +34,9 @@ struct roll {
 struct roll_caller {
     uint64_t communicator, key;
     int wanted, tag;
-    int round; /* that it has come to, 0: none yet */
+    int round; /* the round that it is in, 0: none yet */
     double deadline;
-    bool complains; /* it has said that the round cannot succeed */
+    bool complains; /* it has announced that the round cannot succeed */
     bool answered;
     control_message answer;
     struct roll_caller *next;
@@ -46,8 +47,8 @@ static bool has_bit(const unsigned char *bits, int rank)
     return bits[rank / 8] >> rank % 8 & 1;
 }
 
-/* The round tells who has come; else it tells by a text what went wrong. */
-static bool tells_who(const control_message *close)
+/* @return true if the note lists ranks; else it has the text of an error. */
+static bool names_ranks(const control_message *close)
 {
     return close->status == RING_OK || close->status == RING_IN_PROGRESS;
 }
@@ -98,7 +99,7 @@ static bool is_open(const roll *r)
     return r->round != NULL && r->round->close.count > r->closed;
 }
 
-/* Others may still be in a round, which this rank may have to close. */
+/* Keeps open rounds: other ranks may be in them, and this rank may have to close them. */
 void roll_forget(membership *m, uint64_t communicator)
 {
     roll *next;
@@ -144,10 +145,10 @@ static bool closes_rounds(const membership *m)
     return r == m->world.rank;
 }
 
-/* A rank without memory has called: those that come later must be in the round, to hear of it. */
+/* After a rank without memory the round stays open: ranks that call later must hear of it. */
 static bool is_ripe(const roll_round *o, double now)
 {
-    const ring_status trouble = tells_who(&o->close) ? RING_OK : (ring_status)o->close.status;
+    const ring_status trouble = names_ranks(&o->close) ? RING_OK : (ring_status)o->close.status;
     return o->count == o->close.body.roll.wanted || now >= o->close_by ||
            (trouble != RING_OK && trouble != RING_ERR_MEMORY);
 }
@@ -156,7 +157,7 @@ static void close_round(membership *m, const roll *r)
 {
     control_message note = r->round->close;
     note.rank = m->world.rank;
-    if (tells_who(&note)) {
+    if (names_ranks(&note)) {
         const bool all = r->round->count == note.body.roll.wanted;
         note.status = all ? RING_OK : RING_IN_PROGRESS;
         note.body.roll.id = all ? group_new_id(m) : 0;
@@ -166,7 +167,7 @@ static void close_round(membership *m, const roll *r)
     roll_hear(m, &note); /* if it was known already: the round must not stay open */
 }
 
-/* @return true if it closed one: the list is another one then. */
+/* @return true if a round was closed: the list has changed then. */
 static bool close_one(membership *m, double now, double settled)
 {
     for (const roll *r = m->rolls; r != NULL; r = r->next) {
@@ -201,7 +202,7 @@ static void note_present(roll_round *o, const control_message *note)
         o->came[note->rank / 8] |= (unsigned char)(1u << note->rank % 8);
         o->count++;
     }
-    if (note->status == RING_OK || !tells_who(&o->close))
+    if (note->status == RING_OK || !names_ranks(&o->close))
         return;
     o->close.status = note->status;
     memcpy(o->close.body.roll.text, note->body.roll.text, sizeof note->body.roll.text);
@@ -229,19 +230,20 @@ static void hear_present(membership *m, const control_message *note)
     membership_due(m, 0);
 }
 
-/* A caller that came too late for this round goes to the next one by itself. */
+/* Calls that came too late for this round go to the next one by themselves. */
 static void answer(const membership *m, const control_message *note)
 {
     for (struct roll_caller *c = m->roll_callers; c != NULL; c = c->next) {
         if (c->answered || c->communicator != note->communicator || c->key != note->body.roll.key ||
             c->round != note->count)
             continue;
-        c->answered = !tells_who(note) || has_bit(note->body.roll.came, m->world.rank);
+        c->answered = !names_ranks(note) || has_bit(note->body.roll.came, m->world.rank);
         c->answer = *note;
     }
 }
 
-/* One that not all came to is kept for a while, to say so to those that were in another one. */
+/* A round without all its ranks is kept for a while: elsewhere() names it to ranks in another
+ * one. */
 static void end_round(roll *r, const control_message *note)
 {
     if (r->round == NULL || is_open(r))
@@ -266,7 +268,7 @@ static void hear_close(membership *m, const control_message *note)
     end_round(r, note);
     answer(m, note);
     if (!is_open(r) && group_find(m, r->communicator) == NULL)
-        drop(m, r); /* none of this rank's; if it will be, the bulletin tells once more */
+        drop(m, r); /* not of this rank; if it will be, the bulletin replays the note */
 }
 
 void roll_hear(membership *m, const control_message *note)
@@ -325,8 +327,8 @@ static ring_status come_without_memory(membership *m, const struct roll_caller *
     return fail(RING_ERR_MEMORY, "%s", why);
 }
 
-/* Comes to the next round, at first, and when one was closed without this rank. It says only once
- * whether it has memory: the others act on what they hear first. */
+/* Comes to the next round, at first, and after one was closed without this rank. Lack of memory is
+ * announced once a round: the others act on the first note. */
 static ring_status come_in_time(membership *m, struct roll_caller *c)
 {
     roll *r = find_or_make(m, c->communicator, c->key);
@@ -346,7 +348,7 @@ static ring_status verdict_of(const group *g)
     return fail(control_verdict(&g->world), "%s", g->text);
 }
 
-/* @param ends  a verdict of it ends the call. @param complains  then all in the round are told,
+/* @param ends  a verdict of it ends the call. @param complains  then all in the round are notified,
  * and their answer is waited for. @return RING_OK: answered. */
 static ring_status wait(membership *m, struct roll_caller *c, const group *ends, bool complains)
 {
@@ -378,7 +380,7 @@ static ring_status call_roll(membership *m, struct roll_caller *c, const group *
     const ring_status status = wait(m, c, ends, complains);
     leave(m, c);
     RING_TRY(status);
-    if (tells_who(&c->answer))
+    if (names_ranks(&c->answer))
         return (ring_status)c->answer.status;
     return fail((ring_status)c->answer.status, "%s", c->answer.body.roll.text);
 }
@@ -406,7 +408,7 @@ ring_status control_meet(control_world *world, double deadline, bool *came)
     const ring_status status = call_roll(m, &c, g, false);
     control_unlock();
     for (int r = 0; r < world->size; r++)
-        came[r] = status == RING_OK || (c.answered && tells_who(&c.answer) &&
+        came[r] = status == RING_OK || (c.answered && names_ranks(&c.answer) &&
                                         has_bit(c.answer.body.roll.came, group_member_rank(g, r)));
     return status;
 }
@@ -429,7 +431,7 @@ static uint64_t key_of(const group *g, const control_list *list)
     return key < KEY_LISTS ? key + KEY_LISTS : key;
 }
 
-/* @return a round of another list that the rank has come to of late, NULL: none. */
+/* @return a recent round of another list that the rank has come to, NULL: none. */
 static const control_message *elsewhere(const membership *m, const control_message *here, int rank)
 {
     const double since = clock_now() - m->world.settings.timeout;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Votes, the decision, and the communicator that comes of it. */
+ * Votes, the decision, and the new communicator. */
 #include "shrink.h"
 
 #include "bulletin.h"
@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SETTLE_SECONDS 0.1 /* for what a lost rank decided to come here            */
-#define GRACE_SECONDS 1.0  /* for a decision at the deadline to come here          */
+#define SETTLE_SECONDS 0.1 /* for the decision of a lost rank to arrive here */
+#define GRACE_SECONDS 1.0  /* for a decision at the deadline to arrive here */
 
 enum { RESIGNED = -1 };
 
-/* ---- Who is there ------------------------------------------------------------------ */
+/* ---- Ranks that are there ---------------------------------------------------------- */
 
 static enum loss loss_of(const group *g, int r)
 {
@@ -56,7 +56,7 @@ static bool shares_host(const group *g, int rank)
     return false;
 }
 
-/* @return a silent rank, with @p near one of a host where others are; -1: none. */
+/* @return a silent rank, with @p near one of a host with other ranks; -1: none. */
 static int find_silent(const group *g, bool near)
 {
     for (int r = 0; r < g->world.size; r++)
@@ -66,7 +66,7 @@ static int find_silent(const group *g, bool near)
     return -1;
 }
 
-/* @return RING_OK, or why nobody may go on. */
+/* @return RING_OK, or the reason why no rank may go on. */
 static ring_status judge(const group *g)
 {
     char name[128];
@@ -115,7 +115,7 @@ void shrink_tick(membership *m, double now)
     const double settled = m->lost_at + SETTLE_SECONDS;
     for (group *g = m->groups; g != NULL; g = g->next) {
         if (g->decide_by < CONTROL_NEVER && count(g, has_voted) == 0)
-            g->decide_by = CONTROL_NEVER; /* who voted is lost, or the round over */
+            g->decide_by = CONTROL_NEVER; /* all voters are lost, or the round is over */
         if (g->decide_by >= CONTROL_NEVER || !is_leader(g))
             continue;
         if (now >= settled && is_ripe(g, now))
@@ -170,7 +170,7 @@ static const control_message *success(const group *g)
     return g->decision != NULL && g->decision->status == RING_OK ? g->decision : NULL;
 }
 
-/* @param round  0: in none any more. */
+/* @param round  0: resigns. */
 static void vote(group *g, int round, double deadline)
 {
     control_message note;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a rank says of a call to all ranks of a communicator; what the rooms above make of it is
- * theirs. Each numbers its own, so that one that comes back, or by two ways, goes no further. */
+ * A rank's statement about a call, to all ranks of a communicator (their meaning:
+ * core/statements.c). Each rank numbers its own, so that one that comes twice is not sent on
+ * again. */
 #include "bulletin.h"
 
 void control_set_statement_sink(control_world *world, control_statement_sink *sink, void *context)

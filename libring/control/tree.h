@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tree: who hands cards and barriers to whom: rank 0 at the top, CONTROL_FANOUT below each. */
+ * tree: the tree of ranks for cards and barriers: rank 0 at the top, CONTROL_FANOUT below each. */
 #ifndef RING_CONTROL_TREE_H
 #define RING_CONTROL_TREE_H
 
@@ -16,7 +16,7 @@ static inline int tree_first_child(int rank)
     return rank * CONTROL_FANOUT + 1;
 }
 
-/** @return how many children follow the first one. */
+/** @return the number of children, which are numbered from the first one. */
 static inline int tree_children(int rank, int size)
 {
     const int left = size - tree_first_child(rank);

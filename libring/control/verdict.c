@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Proposing, and deciding at the top or when it does not answer. */
+ * Proposals, and decisions: by the top, or by the proposing rank if the top does not answer. */
 #include "verdict.h"
 
 #include "bulletin.h"
@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-#define ANSWER_SECONDS 0.2  /* for the top to answer a proposal          */
-#define SUSPECT_SECONDS 0.4 /* for the real culprit to be known          */
+#define ANSWER_SECONDS 0.2  /* for the top to answer a proposal */
+#define SUSPECT_SECONDS 0.4 /* for the real culprit to be known */
 
 /* ---- Deciding ---------------------------------------------------------------------- */
 
@@ -45,7 +45,7 @@ void verdict_take(membership *m, const control_message *note)
     data_sockets_forget(m, note->communicator);
 }
 
-/* This rank may not know the communicator, and pass it on all the same. */
+/* This rank may not know the communicator: it passes the proposal on all the same. */
 static bool is_over(membership *m, uint64_t communicator)
 {
     const group *g = group_find(m, communicator);
@@ -63,7 +63,7 @@ void verdict_consider(membership *m, const control_message *reason)
         return;
     }
     *p = (proposal){.message = *reason,
-                    .told = -1,
+                    .announced_to = -1,
                     .decide_by = clock_now() + ANSWER_SECONDS,
                     .next = m->proposals};
     m->proposals = p;
@@ -98,16 +98,16 @@ bool verdict_speak(membership *m, connection *c, control_message *out)
     if (m->proposals == NULL || c != membership_up(m))
         return false;
     for (proposal *p = m->proposals; p != NULL; p = p->next) {
-        if (p->told == c->peer)
+        if (p->announced_to == c->peer)
             continue;
-        p->told = c->peer;
+        p->announced_to = c->peer;
         *out = p->message;
         return true;
     }
     return false;
 }
 
-/* Another rank's failure may have caused what this rank saw, but nobody has said so. */
+/* Another rank's failure may have caused the broken link, but no rank has reported it in time. */
 static void accuse(group *g)
 {
     char text[CONTROL_TEXT];
@@ -138,7 +138,7 @@ void verdict_tick(membership *m, double now)
             membership_due(m, p->decide_by);
             continue;
         }
-        decide(m, &p->message); /* it is freed, and the list another one */
+        decide(m, &p->message); /* freed by this, and the list has changed */
         membership_due(m, 0);
         return;
     }
@@ -196,7 +196,7 @@ void control_report(control_world *world, ring_status status, const char *text)
     control_unlock();
 }
 
-/* Locked. Another rank's failure may have caused what this rank saw. */
+/* Locked. Another rank's failure may have caused this rank's. */
 static void await_better_reason(const group *g)
 {
     const double deadline = clock_now() + SUSPECT_SECONDS;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * verdict: how one communicator ends, by what a rank of it reports. The reason goes up the tree,
- * through ranks that are not in it too; the top takes the first that it hears and posts it
- * (bulletin.h).
+ * verdict: the end of one communicator, on a proposal of a rank. The proposal goes up the tree,
+ * also through ranks outside the communicator; the top takes the first and posts it (bulletin.h).
  */
 #ifndef RING_CONTROL_VERDICT_H
 #define RING_CONTROL_VERDICT_H
 
 #include "membership.h"
 
-/** A proposal, unless its communicator has ended: in a fraction of a second there is a verdict. */
+/** Takes a proposal, unless its communicator has ended: in a fraction of a second there is a
+ *  verdict. */
 void verdict_consider(membership *m, const control_message *reason);
-/** One that ends the start, for a failure of this rank whose text is fail_text(): names rank and
+/** Proposes to end the start, for a failure of this rank whose text is fail_text(): names rank and
  *  host. */
 void verdict_propose_own(membership *m, ring_status status);
-/** Makes it the verdict of the start, unless there is one, and tells it. */
+/** Makes it the verdict of the start, unless there is one, and announces it. */
 void verdict_decide(membership *m, ring_status status, const char *text);
 /** The status of that verdict, its text as this thread's failure. */
 ring_status verdict_status(const membership *m);
-/** All are told: nothing is open about it any more. */
+/** A verdict was heard: its proposal and held sockets are dropped. */
 void verdict_take(membership *m, const control_message *note);
 
 bool verdict_speak(membership *m, connection *c, control_message *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Looking for rank 0 wherever it may be, and what is said to it. */
+ * Finding rank 0, and the messages to it. */
 #include "visiting.h"
 
 #include "listeners.h"
@@ -8,10 +8,10 @@
 #include <sodium.h>
 #include <string.h>
 
-/* s: rank 0 gives up when the first of us would, and then tells why. */
+/* s: rank 0 gives up at the earliest deadline of all ranks, and then sends the reason. */
 #define VERDICT_PATIENCE 2.0
 #define LOOK_SECONDS 0.01
-/* s: for rank 0 to answer again; it serves nobody else but those who join. */
+/* s: for rank 0 to answer again; it serves only joining ranks. */
 #define RETURN_PATIENCE 1.0
 
 typedef struct visit {
@@ -26,16 +26,16 @@ bool visiting_speak(membership *m, connection *c, control_message *out)
 {
     if (c->edge || m->world.rank == 0)
         return false;
-    if (!c->told_card) {
-        c->told_card = true;
+    if (!c->announced_card) {
+        c->announced_card = true;
         control_message_begin(out, CONTROL_CARD, m->world.rank);
         out->body.join.remaining = m->world.deadline - clock_now();
         out->body.join.card = m->world.cards[m->world.rank];
         return true;
     }
-    if (m->state == STATE_JOINING || c->told_seated)
+    if (m->state == STATE_JOINING || c->announced_seated)
         return false;
-    c->told_seated = true;
+    c->announced_seated = true;
     control_message_begin(out, CONTROL_SEATED, m->world.rank);
     return true;
 }
@@ -52,7 +52,7 @@ static void on_redialed(dialer *d, ring_status status, int fd)
 }
 
 /* A connection may break while rank 0 lives, which then awaits this rank as before. If it had this
- * rank's card by then, it fails and says so. */
+ * rank's card by then, it fails the start with the reason. */
 void visiting_lose(membership *m, const connection *c)
 {
     const dialer once = {.purpose.kind = HANDSHAKE_JOIN,
@@ -61,7 +61,7 @@ void visiting_lose(membership *m, const connection *c)
                          .patience = RETURN_PATIENCE,
                          .deadline = CONTROL_NEVER,
                          .done = on_redialed};
-    if (c->told_seated)
+    if (c->announced_seated)
         return;
     if (m->came_back || membership_dial(m, &once) != RING_OK)
         verdict_decide(m, RING_ERR_PEER,
@@ -124,7 +124,7 @@ static bool is_elsewhere(const visit *v, const credential *fresh)
            memcmp(fresh->key, v->credential->key, sizeof fresh->key) != 0;
 }
 
-/* Unlocked for the while: files may be slow. A place that was noted down may be out of date. */
+/* Unlocked meanwhile: files may be slow. A place that was noted down may be out of date. */
 static ring_status look_again(visit *v)
 {
     ring_unique_id id;

@@ -6,12 +6,12 @@
 #include "id_exchange.h"
 #include "membership.h"
 
-/** Joins by @p c. @p exchange, if not NULL, is where it came from: what was found there may be
- *  out of date, so it is asked again while rank 0 does not answer. Not locked. */
+/** Joins by @p c. @p exchange, if not NULL, is where @p c was found: it may be out of date, so the
+ *  exchange is asked again while rank 0 does not answer. Not locked. */
 ring_status visiting_run(membership *m, credential *c, id_exchange *exchange);
 
 bool visiting_speak(membership *m, connection *c, control_message *out);
-/** Warns of a stranger in rank 0's place. */
+/** Warns of a stranger at rank 0's address. */
 void visiting_tick(membership *m);
 void visiting_lose(membership *m, const connection *c);
 

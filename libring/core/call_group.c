@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Groups of calls. Each thread has its own. */
+ * Groups of calls, one a thread. */
 #include "call_group.h"
 
 #include "device_calls.h"
@@ -100,7 +100,7 @@ static void check_communicators(const prepared_call *calls)
                                       "before its end"));
 }
 
-/* All calls take their places, so that ranks that did make them learn why this one does not. */
+/* All calls take their numbers, so that ranks that did make them learn the reason. */
 static void refuse_all(const prepared_call *calls)
 {
     for (const prepared_call *c = calls; c != NULL; c = c->next) {
@@ -141,7 +141,7 @@ static prepared_call *take_behind(prepared_call **list, const void *stream)
     return taken;
 }
 
-/* One that accelerators run. @return true: a graph runs it, and it leaves the list. */
+/* Starts a device program. @return true: a graph runs it, and it leaves the list. */
 static bool start_run(prepared_call **at)
 {
     prepared_call *c = *at;
@@ -154,7 +154,7 @@ static bool start_run(prepared_call **at)
     return true;
 }
 
-/* Calls that a graph is to start leave the list, and take no place now. */
+/* Calls that a graph is to start leave the list, and take no number now. */
 static void stop_streams(prepared_call **calls)
 {
     for (prepared_call **at = calls; *at != NULL && mine.status == RING_OK;) {
@@ -181,7 +181,8 @@ static bool are_of_one(const prepared_call *calls)
     return c == NULL;
 }
 
-/* Whoever waits for the first one moves the others, too; those of other communicators as orphans.
+/* Waits for each started call. Meanwhile this thread moves the others, those of other communicators
+ * as orphans.
  */
 static void run_all(prepared_call *calls)
 {
@@ -241,7 +242,7 @@ static void in_parent(void)
     prepared_after_fork(false);
 }
 
-/* No group is open in a child. */
+/* A child has no open group. */
 static void in_child(void)
 {
     prepared_after_fork(true);

@@ -13,12 +13,12 @@ bool call_group_is_open(void);
 /** Keeps a copy of a call. The caller holds its communicator's lock.
  *  @param status  RING_OK, or why it was refused. @return the same, or RING_ERR_MEMORY. */
 ring_status call_group_add(prepared_call *call, ring_status status);
-/** The first error of an open group is kept, with fail_text(). @return @p status. */
+/** Keeps the first error of an open group, with fail_text(). @return @p status. */
 ring_status call_group_note(ring_status status);
 /** RING_ERR_USAGE in an open group. @param call  for the text. */
 ring_status call_group_refuse(const char *call);
 
-/** What a thread has open while it calls somebody else's on_done. */
+/** A thread's open group. comm_unlock() sets it aside while a caller's on_done runs. */
 typedef struct call_group {
     int depth;
     ring_status status; /* the first error */

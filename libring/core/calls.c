@@ -20,11 +20,11 @@ typedef struct request {
     void *dst;
     const ring_call *options; /* may be NULL */
     plan_shape shape;         /* v-forms */
-    bool listed;              /* what has blocks is a list of them */
+    bool listed;              /* blocks are given as lists of addresses */
     const void *const *lists[2];
 } request;
 
-/* ---- Arguments; those that decide the program are checked where it is built ---------------- */
+/* ---- Arguments; program.c checks those that select the program ------------------------------ */
 
 static ring_status check_buffers(const program *p, const call_buffers *b)
 {
@@ -66,7 +66,7 @@ static ring_status check_overlap(const program *p, const call_buffers *b)
                 p->facts->name);
 }
 
-/* @param[out] by  whose memory it is, NULL: the host's. */
+/* @param[out] by  the accelerator whose memory it is, NULL: the host. */
 static ring_status find_accelerator(const program *p, const void *at, size_t bytes,
                                     const accelerator **by)
 {
@@ -81,7 +81,7 @@ static ring_status find_accelerator(const program *p, const void *at, size_t byt
                 p->facts->name, bytes, at, (*by)->name);
 }
 
-/* Of a list, whose blocks all are. */
+/* The same of a list: all its blocks must be of one. */
 static ring_status find_of_list(const program *p, const void *const *list, int side, int ranks,
                                 const accelerator **by)
 {
@@ -141,7 +141,7 @@ static ring_status read_scale(const program *p, const double *given, double *sca
     return RING_OK;
 }
 
-/* A prepared call has none: each start brings its own. */
+/* A prepared call has none: each start gives its own. */
 static ring_status take_scale(const program *p, const ring_call *options, call_buffers *b)
 {
     const bool multiplies = p->facts->reduces && p->call.op == RING_PREMUL_SUM;
@@ -174,7 +174,7 @@ static ring_status take_lists(const program *p, const request *r, call_buffers *
     return RING_OK;
 }
 
-/* A rank that has no src of its own in a broadcast reads what it gets in dst. */
+/* A broadcast's src is dst on a rank other than the root. */
 static ring_status bind_buffers(ring_comm *comm, const program *p, const request *r,
                                 call_buffers *b)
 {
@@ -192,7 +192,7 @@ static ring_status bind_buffers(ring_comm *comm, const program *p, const request
     return has_list ? lists_check(comm, p, b) : check_overlap(p, b);
 }
 
-/* What a caller's struct lacks is zero; what it has beyond this one is of a later version. */
+/* Fields that a caller's struct lacks are zero; those beyond this one belong to a later version. */
 static ring_status read_options(const char *name, const ring_call *given, ring_call *options)
 {
     *options = (ring_call)RING_CALL_INIT;
@@ -224,7 +224,7 @@ ring_status call_await(work *w)
     return status;
 }
 
-/* @return the work if its caller waits for it, else NULL: it may be over and gone. */
+/* @return the work if its caller waits for it, else NULL: it may have ended and been recycled. */
 static work *run(work *w, const ring_call *options, bool beside)
 {
     const bool stays = options->work == NULL && options->on_done == NULL && options->stream == NULL;
@@ -234,7 +234,7 @@ static work *run(work *w, const ring_call *options, bool beside)
     return stays ? w : NULL;
 }
 
-/* The others are in the call already: they must not wait. */
+/* Fails the communicator: the other ranks are in the call already and must not wait. */
 static ring_status cannot_start(ring_comm *comm, ring_status status)
 {
     char text[1024]; /* as long as fail_text() may be */
@@ -263,11 +263,11 @@ static ring_status find_program(ring_comm *comm, request *r, program **p)
     return programs_get(comm, &r->call, p);
 }
 
-/* The arguments of a call on a communicator that is fine. */
+/* Checks the arguments of a call. */
 static ring_status check(ring_comm *comm, request *r, prepared_call *c)
 {
     ring_status status = RING_OK;
-    c->comm = comm; /* its places in lists are those of calls that are kept */
+    c->comm = comm; /* its list fields are set only in kept calls */
     c->program = NULL;
     c->stop = NULL;
     c->options = (ring_call)RING_CALL_INIT;
@@ -327,7 +327,7 @@ ring_status call_launch(const prepared_call *c, bool beside, work **stays)
     return RING_OK;
 }
 
-/* A stream may have no room before calls have ended that need the lock. */
+/* Without the lock: a stream may have no room before calls have ended that need it. */
 static ring_status stop_stream(prepared_call *c, bool *captured)
 {
     atomic_fetch_add(&c->program->kept, 1);
@@ -375,7 +375,7 @@ static ring_status start_locked(ring_comm *comm, request *r)
     return launch(&c, status);
 }
 
-/* No call: neither does it take a place, nor does what is wrong with it end anything. */
+/* A prepared call takes no number, and an error in it ends nothing. */
 static ring_status prepare_locked(ring_comm *comm, request *r, ring_prepared **out)
 {
     prepared_call c;
@@ -393,7 +393,7 @@ static ring_status prepare_locked(ring_comm *comm, request *r, ring_prepared **o
                         : fail(RING_ERR_MEMORY, "preparing ring_%s", c.program->facts->name);
 }
 
-/* @param kept  where the call is prepared, not made; or NULL. */
+/* @param kept  where to prepare the call instead of starting it; or NULL. */
 static ring_status start_on(request *r, ring_comm *comm, ring_prepared **kept)
 {
     const char *name = plan_collective_name(r->call.collective);
@@ -406,7 +406,7 @@ static ring_status start_on(request *r, ring_comm *comm, ring_prepared **kept)
     return status;
 }
 
-/* Older callers' structs end before it. */
+/* Structs of older callers end before `prepared`. */
 static ring_prepared **kept_of(const ring_call *options)
 {
     const size_t end = offsetof(ring_call, prepared) + sizeof options->prepared;
@@ -422,11 +422,11 @@ static ring_status start(request *r, ring_comm *comm)
     return status == RING_OK || kept != NULL ? status : call_group_note(status);
 }
 
-/* ---- Calls that are made again and again -------------------------------------------------- */
+/* ---- Prepared calls ----------------------------------------------------------------------- */
 
 static ring_status start_again(const prepared_call *prepared, const ring_call *call)
 {
-    prepared_call c = {.comm = prepared->comm, /* other threads change its place in the list */
+    prepared_call c = {.comm = prepared->comm, /* other threads change its list fields */
                        .call = prepared->call,
                        .program = prepared->program,
                        .buffers = prepared->buffers,
@@ -477,7 +477,7 @@ void ring_prepared_destroy(ring_prepared *prepared)
         prepared_drop(prepared);
 }
 
-/* ---- Of the library itself ------------------------------------------------------------------ */
+/* ---- Calls of the library itself ------------------------------------------------------------ */
 
 ring_status call_all_gather(ring_comm *comm, void *all, size_t bytes)
 {

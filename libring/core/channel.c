@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Messages as frames; who waits for them. */
+ * Messages as frames of a link, and the works that wait for them. */
 #include "comm.h"
 
 #include <stdlib.h>
@@ -79,7 +79,7 @@ work *channel_first_waiter(const channel *c)
     return c->posts != NULL ? c->posts->work : NULL;
 }
 
-/* Frames that it took and has not handed over yet: somebody must push them. */
+/* Such frames leave only if the link's progress() is called. */
 bool channel_holds_frames(const channel *c)
 {
     const transport_link *l = c->link;
@@ -143,7 +143,7 @@ uint64_t channel_ref(const work *w, const channel *c, const char *at, size_t byt
     return c->link->transport->ref(c->link, at, bytes);
 }
 
-/* Peers may map no memory of an accelerator, but put to it where the link reaches it. */
+/* Peers cannot map memory of an accelerator, but put to it where the link reaches it. */
 static uint64_t dst_ref_of(const work *w, const channel *c)
 {
     const bool offers = w->dst_bytes > 0 && w->dst != NULL &&
@@ -236,7 +236,7 @@ RING_RARE static ring_status put_message(posted *m, work_peer *peer)
     return RING_OK;
 }
 
-/* @param end  of what is sent of the message now: all of it, or whole segments. */
+/* @param end  sends up to here: the end of the message, or of whole segments. */
 static ring_status send_segments(posted *m, work_peer *peer, size_t end)
 {
     const bool copy = m->copy || (channel_transfers(peer->on) && !work_may_lend(m->work, m->data));
@@ -253,7 +253,7 @@ static ring_status send_segments(posted *m, work_peer *peer, size_t end)
     return RING_OK;
 }
 
-/* The accelerator brings the bytes of the next frame to the room that the link has for them. */
+/* The accelerator copies the bytes of the next frame to the link's room for them. */
 static ring_status bring_segment(posted *m, channel *c, size_t bytes, void **room)
 {
     RING_TRY(channel_reserve(c, m->number, room));
@@ -281,15 +281,15 @@ RING_RARE static ring_status send_from_device(posted *m, work_peer *peer)
     return RING_OK;
 }
 
-/* What is folded on the way is not fetched: it would have to be put somewhere first. */
+/* Inputs of a fold go by reference only if the link maps them: a get would need a buffer. */
 static bool may_refer(const posted *m, const channel *c)
 {
     return !m->by_value && m->done == 0 && m->bytes >= REFERENCE_MIN_BYTES &&
            (m->placed || !channel_transfers(c));
 }
 
-/* Memory of an accelerator that the link's adapter reads is sent as the host's is. What is short is
- * brought faster than it is referred to. */
+/* True unless the link's adapter reads the accelerator's memory itself. Short messages are copied:
+ * that is faster than a reference. */
 static bool has_to_be_brought(const posted *m, const channel *c)
 {
     if (m->by == NULL || m->bytes == 0)
@@ -337,7 +337,7 @@ static posted *take_spare(ring_comm *comm)
     return p;
 }
 
-/* Mostly behind all others. */
+/* Most messages go to the end of the list. */
 static void insert(channel *c, posted *p)
 {
     posted **at = &c->posts;
@@ -386,7 +386,7 @@ ring_status channel_reserve(channel *c, uint64_t number, void **room)
     *room = c->link->transport->reserve(c->link);
     if (*room != NULL)
         return RING_OK;
-    RING_TRY(c->link->transport->progress(c->link)); /* full, or broken? */
+    RING_TRY(c->link->transport->progress(c->link)); /* tells a full link from a broken one */
     return RING_IN_PROGRESS;
 }
 
@@ -426,13 +426,13 @@ bool channel_is_free(const work *w, int32_t index, uint64_t messages)
 
 /* ---- In ---------------------------------------------------------------------- */
 
-/* The call number of a frame, of which it has the low bits; never far from the present one. */
+/* The call number of a frame, which carries its low 16 bits; it is near the present one. */
 static uint64_t call_of(const transport_frame *frame, uint64_t near)
 {
     return near + (uint64_t)(int64_t)(int16_t)(frame->call - (uint16_t)near);
 }
 
-/* What this rank called under that number, as far as it is remembered. */
+/* This rank's call of that number, from the history; else the present call. */
 static call_signature own_call(const work *w, uint64_t seq)
 {
     const ring_comm *comm = w->comm;
@@ -456,8 +456,8 @@ static ring_status other_call(const work *w, const channel *c, const transport_f
     return statements_differ(w->comm, &call, mine, c->rank, &other, theirs);
 }
 
-/* The peer went past this rank's call. Perhaps it refused it, and the reason is on its way: a stall
- * judges. */
+/* The peer went past this rank's call. It may have refused it, with a statement on its way:
+ * check_stall() decides. */
 static bool is_of_later_call(const work *w, const transport_frame *frame)
 {
     return !w->program->facts->pairwise && call_of(frame, w->seq) > w->seq;
@@ -473,7 +473,7 @@ static bool same_call(const work *w, const transport_frame *frame)
             (frame->ext.root == w->call.root || !facts->rooted));
 }
 
-/* Of a v-form the call itself tells only what all ranks know. */
+/* Counts of a v-form that only two ranks know are not in the signature: compares the lengths. */
 static ring_status check_length(const work *w, const channel *c, const transport_frame *frame,
                                 size_t total)
 {
@@ -526,7 +526,7 @@ void *channel_map(const work *w, const channel *c, uint64_t ref, size_t bytes)
     return NULL;
 }
 
-/* What a link reaches is fetched by whoever receives it. */
+/* Maps a reference. Over links that do not map, the receiver issues the get (channel_fetch()). */
 static ring_status map_reference(const work *w, const channel *c, arrival *in)
 {
     if (channel_transfers(c))
@@ -552,14 +552,14 @@ ring_status channel_peek(work *w, int32_t from, uint64_t number, size_t total, s
     in->payload = payload;
     in->bytes = is_long ? in->frame->ext.bytes : in->frame->length;
     in->whole = (in->frame->flags & (FRAME_REF | FRAME_STORED)) != 0;
-    if (is_long && !peer->told_dst) {
-        peer->told_dst = true;
+    if (is_long && !peer->dst_announced) {
+        peer->dst_announced = true;
         peer->dst_ref = in->frame->ext.dst_ref;
     }
     return in->frame->flags & FRAME_REF ? map_reference(w, c, in) : RING_OK;
 }
 
-/* A ticket has no text, but its link knows what went wrong. */
+/* A ticket has no text; the link's progress() gives the reason. */
 static ring_status fetch_failed(const channel *c, ring_status status)
 {
     RING_TRY(c->link->transport->progress(c->link));
@@ -583,7 +583,7 @@ RING_RARE ring_status channel_fetch(work *w, channel *c, char *to, uint64_t ref,
     return status == RING_OK || !began ? status : fetch_failed(c, status);
 }
 
-/* A sender waits for releases only behind a reference. */
+/* Releases go out only if a message came by reference: else the sender does not wait for them. */
 void channel_consume(work *w, int32_t from, const arrival *in, bool last)
 {
     work_peer *peer = &w->peers[from];

@@ -2,14 +2,13 @@
  *
  * channel: the messages between this rank and one other, as frames of a link.
  *
- * Numbers. When a work starts it is given the next message numbers of each channel that it uses,
- * as many as its program has messages there. All ranks start works in the same order, so both
- * ends give the same numbers, and messages leave and are taken in their order: works overlap
- * without tags to match, nothing ever has to be set aside, and an earlier work never waits for a
- * later one.
+ * Numbers. When a work starts it reserves the next message numbers of each channel that it uses, as
+ * many as its program has messages there. All ranks start works in the same order, so both ends
+ * give the same numbers, and messages leave and are taken in their order: works overlap without
+ * tags to match, no message is ever set aside, and an earlier work never waits for a later one.
  *
- * Waiting. A work that cannot go on waits on one channel, for one of three things; the channel
- * keeps those works, so that a look costs no more than the channels that somebody waits for.
+ * Waiting. A work that cannot go on waits on one channel, for one of three events; the channel
+ * keeps the waiting works, so that a turn visits only channels with waiting works.
  */
 #ifndef RING_CORE_CHANNEL_H
 #define RING_CORE_CHANNEL_H
@@ -17,43 +16,42 @@
 #include "accelerator.h"
 #include "signature.h"
 
-/** Shorter messages are carried: their copy is cheaper than a reference and its release. */
+/** Shorter messages are carried: a copy costs less than a reference and its release. */
 enum { REFERENCE_MIN_BYTES = 2048 };
-/** A call sends a peer at most so much ahead of it, and as much again for the call behind it. */
+/** Bytes that a call sends a peer without waiting for it; and as much again for the next call. */
 enum { EAGER_BYTES = TRANSPORT_WINDOW_BYTES / 2 };
 
-/** Collectives and point-to-point calls hold up only their own kind. Tagged calls have two lanes:
- *  see tagged.h. */
+/** Calls of one lane wait only for calls of the same lane. Tagged calls have two: see tagged.h. */
 enum channel_lane { LANE_COLLECTIVE, LANE_PAIR, LANE_TAGGED, LANE_GRANTED, LANES };
 
 struct work;
 struct tagged_peer;
 
 typedef enum wait_kind {
-    WAIT_FRAME, /* for a frame of its message                            */
-    WAIT_ROOM,  /* for its turn to send, or for room on the link         */
-    WAIT_FREE,  /* until the peer, or the link, needs its chunks no more; or until a transfer
-                   is over                                               */
+    WAIT_FRAME, /* for a frame of its message */
+    WAIT_ROOM,  /* for its place in the order of messages, or for room on the link */
+    WAIT_FREE,  /* until the peer, or the link, has released its chunks; or until a transfer is
+                   over */
     WAIT_KINDS
 } wait_kind;
 
-/** A message, posted or on its way. */
+/** A message, queued or being sent. */
 typedef struct posted {
     struct posted *next;
     struct work *work;
     int32_t peer;    /* of the work                                   */
-    bool stored;     /* a notice: the bytes are in the peer's buffer  */
-    bool placed;     /* the peer receives it into place               */
+    bool stored;     /* a notice: the bytes are in the peer's buffer */
+    bool placed;     /* the peer receives it into its dst */
     bool by_value;   /* never by reference                            */
-    bool copy;       /* the bytes are copied when a frame takes them  */
+    bool copy;       /* the bytes are copied when a frame takes them */
     uint64_t number; /* on the channel                                */
     const char *data;
     size_t bytes, done;
     size_t segment;        /* bytes of a carried frame                      */
-    uint64_t put_at;       /* in the peer's memory, 0: nothing is to be put */
-    const accelerator *by; /* whose memory `data` is, NULL: the host's  */
-    ticket brought;        /* tells when the next frame's bytes are here    */
-    bool asked;            /* `by` was asked for them                       */
+    uint64_t put_at;       /* address in the peer's memory, 0: no put */
+    const accelerator *by; /* the accelerator whose memory `data` is, NULL: the host */
+    ticket brought;        /* closes when the next frame's bytes are in host memory */
+    bool asked;            /* `by` copies them */
 } posted;
 
 typedef struct channel {
@@ -62,12 +60,12 @@ typedef struct channel {
     int32_t rank; /* the peer                                        */
     enum channel_lane lane;
     int32_t index;                    /* among the channels of the pair and lane         */
-    struct channel *next_greeting;    /* among those whose links are not open yet       */
-    bool dialed;                      /* a socket is there, or was asked for             */
+    struct channel *next_greeting;    /* among those whose links are not open yet */
+    bool dialed;                      /* a socket is there, or was asked for */
     bool lost;                        /* the link was seen to be broken                  */
     int32_t place;                    /* in the communicator's active channels, -1: none */
-    uint64_t out_given, in_given;     /* message numbers that works were given           */
-    uint64_t sent, received;          /* messages that are through                       */
+    uint64_t out_given, in_given;     /* message numbers that were reserved by works */
+    uint64_t sent, received;          /* messages that are complete */
     uint64_t sends, recvs;            /* LANE_PAIR: calls so far                         */
     posted *posts;                    /* by number                                       */
     struct work *waiting[WAIT_KINDS]; /* by number                                   */
@@ -79,7 +77,7 @@ typedef struct channel {
     struct tagged_peer *tagged;       /* LANE_TAGGED: what goes over it; else NULL       */
 } channel;
 
-/** Where a work stands on one channel. */
+/** The state of a work on one channel. */
 typedef struct work_peer {
     channel *on;
     uint64_t out_base, in_base; /* numbers of its first messages                          */
@@ -87,25 +85,25 @@ typedef struct work_peer {
                                    UINT64_MAX                                             */
     uint64_t flush_mark;        /* the link's frames_sent after its latest frame          */
     uint64_t dst_ref;           /* the peer's dst buffer; 0: unknown, or not to be mapped */
-    bool told_dst;              /* by its first message; what comes later changes nothing,
-                                   or a fold would store but the rest of its result       */
-    bool ref_in;                /* a message came by reference                            */
-    size_t ahead;               /* bytes of the present fold's result that were sent      */
+    bool dst_announced;         /* dst_ref was read, from the first message; later ones do not
+                              change it, or a fold would store only the rest of its result */
+    bool ref_in;                /* a message came by reference */
+    size_t ahead;               /* bytes of the present fold's result that were sent */
 } work_peer;
 
 /* ---- Out ---- */
 
-/** Makes memory for messages that wait, so that few calls need some. */
+/** Makes records for queued messages in advance, so that few calls allocate any. */
 enum { SPARE_POSTS = 32 };
 ring_status channels_keep_posts(struct ring_comm *comm, int count);
 
-/** Sends a message, or keeps a copy of it until the link takes it. */
+/** Sends a message, or queues a copy of its record until the link takes it. */
 ring_status channel_post(posted *message);
-/** Sends as much of an eager or relayed message as goes now. RING_IN_PROGRESS: not its turn, or no
- *  room; the caller keeps @p message and calls again. */
+/** Sends as much of an eager or relayed message as the link takes now. RING_IN_PROGRESS: it is not
+ *  next in the order, or no room; the caller keeps @p message and calls again. */
 ring_status channel_send(posted *message);
-/** Sends whole segments of a message of which @p ready bytes are there, but for its last one, as
- * far as they go now: @p message->done says how far. What is left is for channel_post(). */
+/** Sends whole segments of a message of which @p ready bytes are there, except its last one, as far
+ *  as the link takes them: @p message->done counts them. channel_post() sends the rest. */
 ring_status channel_send_ahead(posted *message, size_t ready);
 /** Room for the next carried frame of a relayed message; RING_IN_PROGRESS as above. */
 ring_status channel_reserve(channel *c, uint64_t number, void **room);
@@ -113,9 +111,9 @@ ring_status channel_reserve(channel *c, uint64_t number, void **room);
  *  @param total  bytes of it. */
 ring_status channel_send_room(struct work *w, int32_t to, uint64_t number, const void *room,
                               size_t done, size_t bytes, size_t segment, size_t total);
-/** Hands over what is posted, as far as the link takes it. */
+/** Sends the queued messages, as far as the link takes them. */
 ring_status channel_flush(channel *c, bool *moved);
-/** @return true when the first @p messages of the work to @p peer need their chunks no more. */
+/** @return true once the chunks of the work's first @p messages to @p peer are released. */
 bool channel_is_free(const struct work *work, int32_t peer, uint64_t messages);
 
 /* ---- In ---- */
@@ -123,23 +121,23 @@ bool channel_is_free(const struct work *work, int32_t peer, uint64_t messages);
 /** A frame at the front of the link. */
 typedef struct arrival {
     const transport_frame *frame;
-    const char *payload; /* of a reference: the whole message, NULL if it is to be fetched; else
+    const char *payload; /* of a reference: the whole message, NULL if it is to be got; else
                             NULL while not all is here                                    */
-    size_t bytes;        /* of the frame, or of the whole message that is referred to     */
+    size_t bytes;        /* of the frame, or of the whole message that is referred to */
     bool whole;          /* by reference or stored                                        */
 } arrival;
 
-/** @return where memory of the peer lies here; NULL with RING_ERR_PEER's text if the reference
+/** @return the address here of a peer's memory; NULL with RING_ERR_PEER's text if the reference
  *  leads out of its bounds, or is not aligned to the elements of @p work's call. */
 void *channel_map(const struct work *work, const channel *c, uint64_t ref, size_t bytes);
 /** The next frame of message @p number, which has @p total bytes, @p done of them taken.
- *  RING_IN_PROGRESS when it is not here, or not its turn. */
+ *  RING_IN_PROGRESS when it is not here, or another message comes first. */
 ring_status channel_peek(struct work *w, int32_t from, uint64_t number, size_t total, size_t done,
                          size_t segment, arrival *in);
-/** Brings bytes of the peer's memory to @p to, which the link must reach. RING_IN_PROGRESS: the
- *  work waits until they are there, and asks again for the same. */
+/** Gets bytes of the peer's memory to @p to, which the link must reach. RING_IN_PROGRESS: the work
+ *  waits until they are there, and then calls this again with the same arguments. */
 ring_status channel_fetch(struct work *work, channel *c, char *to, uint64_t ref, size_t bytes);
-/** @return true if memory is put to and got from over the channel, and not mapped. */
+/** @return true if the channel puts and gets memory, and does not map it. */
 static inline bool channel_transfers(const channel *c)
 {
     return (c->link->transport->powers & TRANSPORT_REACHES) != 0;
@@ -151,12 +149,12 @@ static inline bool channel_copies(const channel *c)
 }
 /** @return a reference to memory of the work that the channel's peer can use, 0: none. */
 uint64_t channel_ref(const struct work *work, const channel *c, const char *at, size_t bytes);
-/** Done with the frame; @p last ends the message. */
+/** Returns the frame to the link; @p last ends the message. */
 void channel_consume(struct work *w, int32_t from, const arrival *in, bool last);
 
 /* ---- Waiting ---- */
 
-/** Has turns look at the channel, until it is idle. */
+/** Makes the channel active: engine turns look at it until it is idle. */
 void channel_watch(channel *c);
 /** Notes that the work waits here. @return RING_IN_PROGRESS. */
 ring_status channel_await(struct work *work, channel *c, wait_kind kind, uint64_t number);
@@ -165,22 +163,23 @@ ring_status channel_await(struct work *work, channel *c, wait_kind kind, uint64_
 struct work *channel_ready(channel *c, wait_kind kind);
 /** Takes all works that wait until chunks are free off the list. */
 struct work *channel_take_free(channel *c);
-/** @return a work that waits here, or has a message posted; NULL: none. */
+/** @return a work that waits here, or has a message queued; NULL: none. */
 struct work *channel_first_waiter(const channel *c);
-/** @return true if the link has frames that it has still to hand over. */
+/** @return true if the link has frames that it has not handed over yet. */
 bool channel_holds_frames(const channel *c);
 /** @return true if works wait here for more than frames of the peer. */
 bool channel_wants_out(const channel *c);
-/** @return true if nobody waits here, nothing is posted, and the link holds nothing back. */
+/** @return true if no work waits here, no message is queued, and the link holds no frame back. */
 bool channel_is_idle(const channel *c);
-/** Forgets waiters and posts, whose works have ended; no memory of theirs is used any more. */
+/** Drops waiting works and queued messages, which have ended; their memory is not used any more. */
 void channel_clear(channel *c);
 
 /* ---- Different calls ---- */
 
 /** RING_ERR_MISMATCH if the work waits for a frame, and the peer's next one is of a later call. */
 ring_status channel_check_stalled(const struct work *work);
-/** @return RING_OK unless a frame that nobody took is of a call that this rank made otherwise. */
+/** RING_ERR_MISMATCH if the next frame, which no work took, is of another call than this rank
+ *  made. */
 ring_status channel_check_left_over(channel *c);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The channels of a communicator: a hash table of those that it has used, found when a call is
- * lowered for the first time. */
+ * The channels that a communicator has used: a hash table, searched when a call is first
+ * lowered. */
 #include "comm.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ channel *channel_find(const ring_comm *comm, enum channel_lane lane, int32_t ind
     return t->capacity > 0 ? t->slots[place_of(t, lane, index, rank)] : NULL;
 }
 
-/* Half of the places stay free, and all channels may be active. */
+/* Half of the places stay free; `active` has room for all channels. */
 static ring_status grow(channel_table *t)
 {
     channel_table bigger = {.capacity = t->capacity > 0 ? 2 * t->capacity : FIRST_CAPACITY,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A communicator's death, and questions to it. */
+ * Destroying and aborting a communicator; queries. */
 #include "call_group.h"
 
 #include "automatic.h"
@@ -18,14 +18,14 @@ ring_status comm_check_own(const ring_comm *comm, const char *call)
                 call);
 }
 
-/* ---- Death ---------------------------------------------------------------------- */
+/* ---- Destroying ----------------------------------------------------------------- */
 
-/* While statements still come: one of them may be the reason. */
+/* Waits for the verdict of a failing communicator while statements still arrive. */
 static void await_reason(ring_comm *comm)
 {
     comm_lock(comm);
     failure_await(comm);
-    if (comm->device_calls != NULL) /* runs may be over, and nobody has looked */
+    if (comm->device_calls != NULL) /* runs may be over and not collected */
         (void)engine_turn(comm, TURN_BYTES);
     comm_unlock(comm);
 }
@@ -48,8 +48,8 @@ static void abort_unfinished(ring_comm *comm)
     comm_unlock(comm);
 }
 
-/* Small messages are sent without waiting for their receivers, so that ranks disagreed about a call
- * may show only now. */
+/* Eager messages are sent without waiting for their receivers: a frame that no call has taken shows
+ * that ranks made different calls. */
 static void look_for_left_over(ring_comm *comm)
 {
     channel *c;
@@ -62,18 +62,19 @@ static void look_for_left_over(ring_comm *comm)
     }
 }
 
-/* Peers that still wait need to know what this rank has taken. */
-static void await_told(ring_comm *comm)
+/* Waits until links have reported to their peers how far this rank has read: they may wait for
+ * it. */
+static void await_announced(ring_comm *comm)
 {
     const double deadline = clock_now() + 0.5;
     channel *c;
     for (size_t at = 0; (c = channels_next(comm, &at)) != NULL;)
-        while (c->link->transport->told != NULL && !c->link->transport->told(c->link) &&
+        while (c->link->transport->announced != NULL && !c->link->transport->announced(c->link) &&
                clock_now() < deadline)
             (void)c->link->transport->progress(c->link);
 }
 
-/* What its start has made so far. */
+/* Frees all parts; those that a failed start has not made are NULL. */
 static void end_parts(ring_comm *comm)
 {
     prepared_forget(comm);
@@ -83,7 +84,7 @@ static void end_parts(ring_comm *comm)
     opening_stop(comm);
     abort_unfinished(comm);
     look_for_left_over(comm);
-    await_told(comm);
+    await_announced(comm);
     control_leave(comm->world);
     channels_free(comm);
     tagged_free(comm);
@@ -128,7 +129,7 @@ ring_status ring_comm_abort(ring_comm *comm, const char *reason)
     return RING_OK;
 }
 
-/* ---- Questions ------------------------------------------------------------------- */
+/* ---- Queries ---------------------------------------------------------------------- */
 
 ring_status ring_comm_status(const ring_comm *comm)
 {

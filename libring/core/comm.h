@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * comm: the communicator, and what the files of this room ask of each other.
+ * comm: the communicator, and the functions that the files of this room share.
  *
- * Locking: everything below is guarded by ring_comm.lock, except what is constant after
- * init and the verdict (control.h, atomic). The lock is not held while sleeping.
+ * Locking: ring_comm.lock guards everything below, except what is constant after init and the
+ * verdict (control.h, atomic). The lock is not held while sleeping.
  */
 #ifndef RING_COMM_H
 #define RING_COMM_H
@@ -24,7 +24,7 @@ typedef struct comm_stall {
     double since;
 } comm_stall;
 
-/** A piece of scratch memory, kept for the next work that needs some. */
+/** A piece of scratch memory. It is kept for later works. */
 typedef struct scratch {
     struct scratch *next;
     void *data;
@@ -32,32 +32,32 @@ typedef struct scratch {
     bool shared, used;
 } scratch;
 
-/** What other ranks say about their calls, see statements.c. */
+/** Statements of other ranks about their calls (statements.c): at most so many are kept. */
 enum { STATEMENTS_HEARD = 16 };
 typedef struct statements {
     pthread_mutex_t lock;
     _Atomic bool any;
-    bool fresh; /* there are some that nobody has judged: counted as an orphan */
+    bool fresh; /* some are not judged yet: they count as one orphan */
     int count;
     int rank[STATEMENTS_HEARD];
     control_statement of[STATEMENTS_HEARD];
     /* Guarded by ring_comm.lock: */
-    uint64_t stated;     /* the call that this rank has said it waits in, plus 1 */
-    uint64_t own_number; /* of the call that this rank refused last */
-    char own[240];       /* and why */
+    uint64_t stated;     /* number of the call that this rank said it waits in, plus 1 */
+    uint64_t own_number; /* number of the call that this rank refused last */
+    char own[240];       /* the reason of that refusal */
 } statements;
 
-/** Sends and recvs of this rank to itself: how many, and those that have not met, oldest first. */
+/** Sends and recvs of this rank to itself: counts, and those without a partner, oldest first. */
 typedef struct self_pair {
     uint64_t sends, recvs;
     work *first, **end; /* by `behind` */
 } self_pair;
 
-/** The channels that were used so far, by lane, index and rank. */
+/** Channels used so far, found by lane, index and rank. */
 typedef struct channel_table {
     channel **slots;
     size_t capacity, count;
-    channel **active; /* those that somebody waits for */
+    channel **active; /* those that the engine looks at, see channel_watch() */
     int32_t active_count;
 } channel_table;
 
@@ -71,7 +71,7 @@ struct ring_comm {
     struct plan_cache *plans;
     struct program_cache *programs;
     channel_table channels;
-    struct opening *opening; /* sockets that came for links */
+    struct opening *opening; /* sockets that arrived for links */
     char transport[32];
     struct device_calls *_Atomic device_calls; /* NULL: accelerators run none */
     bool crowded;                              /* more ranks than cores on this host */
@@ -83,40 +83,41 @@ struct ring_comm {
     pthread_mutex_t lock;
     _Atomic int wanting;    /* threads that wait for the lock */
     work *first, **end;     /* works under way, in call order */
-    work *held, **held_end; /* of them, those that the next turn looks at, by `behind` */
+    work *held, **held_end; /* of them, those that the next engine turn advances, by `behind` */
     self_pair self_pair;
     tagged_traffic tagged;
     work *pool, *works;     /* idle ones; all of them */
-    work *done, **done_end; /* whose on_done is to be called, first ended first */
-    bool telling;           /* a thread calls them */
+    work *done, **done_end; /* finished works with an on_done to call, first ended first */
+    bool calls_done;        /* a thread calls them */
     posted *spare_posts;
     scratch *scratches;
-    scratch *products;              /* memory for those of src and a factor */
-    struct list_block *list_blocks; /* [2 * ranks], for checks of lists; NULL: there were none */
-    size_t turn_bytes, turn_most;   /* moved in this turn, and how much that may be */
+    scratch *products;              /* memory for products of src and a factor (RING_PREMUL_SUM) */
+    struct list_block *list_blocks; /* [2 * ranks], for checks of lists; NULL: none yet */
+    size_t turn_bytes, turn_most;   /* bytes moved in this engine turn, and its limit */
     double looked;                  /* at the clock, last */
     comm_stall stall;
     statements statements;
     uint64_t calls;           /* collectives so far */
     uint64_t *history;        /* [HISTORY_CALLS] */
-    _Atomic int32_t waiters;  /* calls that threads wait for; they move all of its works */
-    _Atomic int orphans;      /* works under way that nobody waits for */
+    _Atomic int32_t waiters;  /* calls that threads wait for; a waiting thread moves all works */
+    _Atomic int orphans;      /* works under way without a waiting thread */
     struct comm_start *start; /* NULL: its start did not return at once */
     atomic_bool starting;
-    bool failing;       /* its verdict is being asked for, see failure.c */
+    bool failing;       /* the verdict was asked for and is not here, see failure.c */
     bool seeks_reason;  /* and a statement may say why a link broke */
-    _Atomic int broken; /* ring_status that ended it */
+    _Atomic int broken; /* the ring_status that ended it */
     char error[1024];   /* written once, before broken */
     struct sleeper *sleeper;
     atomic_bool by_thread; /* the progress thread moves its orphans */
-    int32_t stops;         /* works behind streams that have not come to them, as far as was seen */
-    double stop_step;      /* of a sleep meanwhile, 0: the first */
-    bool late;             /* graphs start calls: those behind streams take their places there */
-    bool watched;          /* it sleeps on all channels that bear this mark */
+    int32_t stops;         /* works whose stream was not yet seen at their stop */
+    double stop_step;      /* length of the next sleep while stops > 0; 0: the first */
+    bool late;             /* calls behind streams take their numbers when the stream reaches
+                              them */
+    bool watched;          /* the progress thread sleeps on all channels that bear this mark */
     uint64_t watch_mark;
     struct ring_comm *next_member; /* among the communicators of the process; these two are
                                       guarded by its lock (members.c) */
-    int32_t visitors;              /* threads that look after its orphans */
+    int32_t visitors;              /* threads that visit it to move its orphans */
     /* for ring_comm_get_info */
     const char *algorithm;
     call_signature latest;
@@ -126,8 +127,8 @@ struct ring_comm {
     int local_rank, local_ranks;
 };
 
-/** A turn moves about so much at most, so that deadlines are seen and other threads get in; one
- *  for orphans less, so that it does not keep the caller waiting. */
+/** Limits of an engine turn, so that deadlines are checked and other threads get the lock. A turn
+ *  for orphans moves less: it must not keep the caller waiting. */
 enum { TURN_BYTES = 16 << 20, BACKGROUND_TURN_BYTES = 256 << 10 };
 
 static inline void comm_count_moved(ring_comm *comm, size_t bytes)
@@ -140,7 +141,7 @@ static inline bool comm_turn_is_over(const ring_comm *comm)
     return comm->turn_bytes >= comm->turn_most;
 }
 
-/** Takes the lock. The progress thread makes way for threads that had to wait for it. */
+/** Takes the lock. The progress thread lets threads that wait for it go first. */
 void comm_lock_wait(ring_comm *comm);
 static inline void comm_lock(ring_comm *comm)
 {
@@ -148,7 +149,7 @@ static inline void comm_lock(ring_comm *comm)
         comm_lock_wait(comm);
 }
 
-/** Written with the lock held alone. */
+/** Written with the lock held. */
 static inline void comm_count_waiter(ring_comm *comm, int change)
 {
     const int32_t waiters = atomic_load_explicit(&comm->waiters, memory_order_relaxed);
@@ -176,23 +177,23 @@ ring_status comm_check_own(const ring_comm *comm, const char *call);
 ring_status start_await(const ring_comm *comm);
 /** The same before the communicator is freed. */
 void start_join(ring_comm *comm);
-/** A communicator over @p world, which is its own from here. @param parent  NULL: the first one.
+/** Makes a communicator over @p world, which it owns from here. @param parent  NULL: the first one.
  *  @param a  the accelerator that may run its calls; NULL: none. */
 ring_status comm_new(control_world *world, const ring_comm *parent, const accelerator *a,
                      double started, ring_comm **out);
 
 /* ---- links.c: which transport joins which pair ---- */
 ring_status links_mask(const settings *s, uint32_t *mask);
-/** @return the ports that links between hosts go over here, 1 where they have none to choose. */
+/** @return the ports that links between hosts use here, 1 where they have none to choose. */
 int links_rails(const settings *s, uint32_t mask);
-/** What they say of InfiniBand. */
+/** @return the InfiniBand settings for transports. */
 transport_ib links_ib(const settings *s);
 /** @return the transport that joins two ranks, NULL: none. @param[out] number  its number. */
 const transport *links_strongest(const ring_comm *comm, int a, int b, uint16_t *number);
 /** Finds whether the links of all pairs, or of all that share a host, map memory. From the cards
- *  alone, so all ranks say the same. */
+ *  alone, so all ranks get the same result. */
 ring_status links_map(ring_comm *comm);
-/** RING_ERR_CONFIG if no transport joins this rank and another one; else notes what there is. */
+/** RING_ERR_CONFIG if no transport joins this rank and another one; else notes which ones do. */
 ring_status links_check(ring_comm *comm);
 
 /* ---- channel_table.c ---- */
@@ -207,14 +208,14 @@ channel *channels_next(const ring_comm *comm, size_t *at);
 void channels_free(ring_comm *comm);
 
 /* ---- opening.c ---- */
-/** A link that says "not now" to all: that of a channel before a socket is there. */
+/** A link that accepts and delivers nothing: that of a channel before its socket is there. */
 transport_link *link_unopened(void);
 /** Has control deliver data sockets here; to be called before the start's barrier. */
 ring_status opening_new(ring_comm *comm);
 void opening_stop(ring_comm *comm);
 /** Asks for a socket for the channel; returns at once. */
 ring_status opening_dial(channel *c);
-/** Opens links over the sockets that came, as far as they go. */
+/** Opens links over the sockets that arrived, as far as they go. */
 void opening_turn(ring_comm *comm, bool *moved);
 /** @return channels whose links are not open yet, by `next_greeting`. */
 channel *opening_greetings(const ring_comm *comm);
@@ -233,46 +234,46 @@ ring_status tuner_choose(struct tuner *t, const call_signature *call, tuner_choi
 double tuner_predict(struct tuner *t, const call_signature *call, size_t longest);
 
 /* ---- plans.c: plans built once and kept ---- */
-/** Kept are so many of the plans that were used last, and no more bytes of them; of one that is
- *  longer, that alone. */
+/** The cache keeps the plans that were used last: at most so many and so many bytes. A longer plan
+ *  is kept alone. */
 enum { PLANS_MOST = 256, PLANS_MOST_BYTES = 8 << 20 };
 ring_status plans_new(struct plan_cache **out);
 void plans_free(struct plan_cache *cache);
-/** @return how many are kept. @param[out] bytes  of them. */
+/** @return the number of kept plans. @param[out] bytes  of them. */
 size_t plans_kept(const struct plan_cache *cache, size_t *bytes);
 /** @param[out] out  lives until the next call. */
 ring_status plans_get(struct plan_cache *cache, const ring_comm *comm, const call_signature *call,
                       const tuner_choice *choice, const plan **out);
 
 /* ---- scratch.c ---- */
-/** Memory for partial sums. RING_IN_PROGRESS while works before this one have all that a
- *  communicator may use, or have still to take theirs. */
+/** Takes memory for partial sums. RING_IN_PROGRESS while earlier works use all that a communicator
+ *  may use, or have still to take theirs. */
 ring_status scratch_take(work *w);
-/** STAGE_BYTES that links reach, beyond that limit: only the work whose message comes next on a
- *  channel needs them. */
+/** Takes STAGE_BYTES that links reach, beyond SCRATCH_MOST: only the work whose message comes next
+ *  on a channel needs them. */
 ring_status scratch_take_stage(work *w);
-/** Memory for products, beyond that limit: as much as calls under way need at a time. */
+/** Takes memory for products, beyond SCRATCH_MOST: as much as calls under way need at a time. */
 ring_status scratch_take_products(ring_comm *comm, size_t bytes, char **data);
 void scratch_give_back(ring_comm *comm, const char *data);
 void scratch_free(ring_comm *comm);
-/** Most of it that one communicator uses at a time, and how much of a message is fetched to it at a
- *  time. */
+/** SCRATCH_MOST: bytes that one communicator uses at a time. STAGE_BYTES: bytes of a message that
+ *  one get brings to scratch memory. */
 enum { SCRATCH_MOST = 8 << 20, STAGE_BYTES = 128 << 10 };
 
 /* ---- lists.c: v-forms whose blocks lie anywhere ---- */
-/** Checks where the blocks of b->lists lie, and that nothing overlaps that must not. */
+/** Checks the addresses of the blocks of b->lists, and that written blocks lie apart. */
 ring_status lists_check(ring_comm *comm, const program *p, const call_buffers *b);
-/** Memory of a work for what the next two note. */
+/** Makes memory of a work for lists_bind() and lists_hold(). */
 ring_status lists_make_room(work *w);
 void lists_bind(work *w, const call_buffers *b);
-/** Holds the regions of a side's blocks, as @p hold does. @return 0: not all lie in one. */
+/** Holds the regions of a side's blocks by @p hold. @return 0: some block lies in none. */
 uint64_t lists_hold(work *w, int side, uint64_t (*hold)(const void *, size_t));
 void lists_release(work *w);
 
 /* ---- products.c: RING_PREMUL_SUM ---- */
 /** Finds memory for the products of src and this rank's factor, which become the call's src. */
 ring_status products_place(ring_comm *comm, const program *p, call_buffers *b);
-/** Makes them, or as many as the turn may. RING_IN_PROGRESS: not all are there. */
+/** Makes the products, as many as the turn may. RING_IN_PROGRESS: some are still missing. */
 ring_status products_make(work *w, bool *moved);
 
 /* ---- steps.c, fold.c: one op of a program, as far as it goes ---- */
@@ -280,12 +281,12 @@ ring_status step_run(work *w, const program_op *o, bool *moved);
 ring_status fold_run(work *w, const program_op *o, bool *moved);
 
 /* ---- self_pair.c: a rank that sends to itself ---- */
-/** Send k meets recv k. RING_IN_PROGRESS: the other one has not come; the work waits for it.
+/** Send k meets recv k. RING_IN_PROGRESS: the other one was not called yet; the work waits for it.
  *  @param[in,out] w  either of the two; then the receiver, which is to copy. RING_ERR_MISMATCH. */
 ring_status self_pair_meet(work **w);
-/** Forgets those that wait. */
+/** Drops the works that wait for a partner. */
 void self_pair_clear(ring_comm *comm);
-/** The same of two that have met otherwise: the receiver goes on, and ends both. */
+/** The same for two works that tagged.c has matched: the receiver goes on and ends both. */
 ring_status self_pair_join(work *receiver, work *sender);
 
 /* ---- operand.c ---- */
@@ -295,12 +296,12 @@ char *operand_address(const work *w, const program_op *o, const operand *at);
 uint64_t operand_message(const work *w, const operand *at, bool out);
 
 /* ---- engine.c ---- */
-/** Starts a work: as far as it goes. The caller holds the lock. */
+/** Starts a work and advances it as far as it goes. The caller holds the lock. */
 void engine_start(work *w);
-/** A turn: advances what can be. @return true if anything moved. */
+/** One pass of progress over all works that can advance. @return true if anything moved. */
 bool engine_turn(ring_comm *comm, size_t most_bytes);
-/** Looks at the clock: fails the communicator if a work is past its deadline, or stalled by a
- *  rank in another call. */
+/** Checks the clocks: fails the communicator if a work is past its deadline, or stalled by a rank
+ *  in another call. */
 void engine_look(ring_comm *comm, double now);
 /** Ends all works. */
 void engine_end_all(ring_comm *comm, ring_status status);
@@ -309,23 +310,23 @@ void engine_end_if_failed(ring_comm *comm);
 
 /* ---- sleeper.c ---- */
 ring_status sleeper_new(ring_comm *comm);
-/** Somebody may sleep soon: makes the descriptor that wakes. Communicators that nobody uses have
- *  none. @return true if it was there; else a wake-up may have been for nobody. */
+/** Makes the eventfd that wakes sleepers, on first use. @return true if it was there; else wake-ups
+ *  before this were lost, and the caller looks again before it sleeps. */
 bool sleeper_ready(ring_comm *comm);
 void sleeper_free(ring_comm *comm);
 /** Ends sleeps of this communicator's threads. Any thread. */
 void sleeper_wake(void *context);
-/** The same if there are any. */
+/** The same if a caller sleeps. */
 void sleeper_stir(ring_comm *comm);
-/** Sleeps until a link that somebody waits for has news, for a fraction of a second at most. The
- *  lock is held on entry and on return, not in between. */
+/** Sleeps until a link of an active channel has news, for a fraction of a second at most. The lock
+ *  is held on entry and on return, not in between. */
 void sleeper_sleep(ring_comm *comm, double deadline);
 
 /** A sleep on several communicators, and on other descriptors. */
 typedef struct sleep_list {
-    bool calls;        /* for a caller: what others move wakes it, too */
-    bool awake;        /* there is something already: nobody sleeps */
-    double step;       /* at most so long, 0: as long as it may */
+    bool calls;        /* for a caller: progress by other threads wakes it, too */
+    bool awake;        /* something has happened already: do not sleep */
+    double step;       /* the longest sleep, 0: no limit of its own */
     ring_comm **comms; /* those that were entered */
     size_t comm_count, comm_room;
     struct pollfd *entries;
@@ -333,27 +334,27 @@ typedef struct sleep_list {
 } sleep_list;
 
 void sleep_list_add_descriptor(sleep_list *s, int fd);
-/** The caller holds the lock of @p comm, which lives until the sleep is over. @return false: there
- *  was no memory to enter it. */
+/** The caller holds the lock of @p comm, which lives until the sleep is over. @return false: no
+ *  memory to enter it. */
 bool sleep_list_add(sleep_list *s, ring_comm *comm);
 bool sleep_list_has(const sleep_list *s, const ring_comm *comm);
 /** Sleeps as sleeper_sleep(), unless awake, and leaves the communicators. No lock is held. */
 void sleep_list_sleep(sleep_list *s, double deadline);
 void sleep_list_free(sleep_list *s);
-/** @return true if the progress thread is asleep on all that works of @p comm wait for. */
+/** @return true if the progress thread sleeps on every channel that works of @p comm wait for. */
 bool sleeper_watches_all(const ring_comm *comm);
 
 /* ---- wait.c ---- */
-/** Waits until the work has ended, or until @p deadline (0: none, but that of its gate); the
- *  caller holds the lock. @return RING_OK or RING_IN_PROGRESS. */
+/** Waits until the work has ended, or until @p deadline (0: none, but that of its gate); the caller
+ *  holds the lock. @return RING_OK or RING_IN_PROGRESS. */
 ring_status wait_for_work(work *w, double deadline);
-/** @return true while the event that it waits for is not set, or its stream has not come there. */
+/** @return true while its event is not set, or its stream has not come to the stop. */
 bool work_is_gated(const work *w);
 /** Between two looks at several works, of which none is over. @return true when to sleep. */
 bool wait_between_looks(unsigned *looks);
 void wait_yield(void);
 
-/* ---- members.c: the communicators of this process, and works that nobody waits for ---- */
+/* ---- members.c: the communicators of this process, and orphaned works ---- */
 void members_add(ring_comm *comm);
 void members_remove(ring_comm *comm);
 /** Moves orphans of other communicators, if there are any. The caller holds no lock. */
@@ -363,18 +364,18 @@ void members_help(const ring_comm *except);
 ring_comm *members_next(ring_comm *last);
 void members_hold(ring_comm *comm);
 void members_let_go(ring_comm *comm);
-/** Takes the lock of one, unless somebody else is at it, or waits for it. */
+/** Takes the lock of a communicator, unless another thread holds it or waits for it. */
 bool members_try_lock(ring_comm *comm);
-/** Moves some of its orphans then. */
+/** The result of moving some of its orphans; VISIT_LEFT: the lock was not free. */
 typedef enum visit { VISIT_LEFT, VISIT_IN_VAIN, VISIT_MOVED } visit;
 visit members_visit(ring_comm *comm);
 
 /* ---- progress_thread.c: the thread that moves them ---- */
-/** A communicator is here, or gone. The last one ends the thread; the caller holds no lock. */
+/** Counts a communicator in or out. The last one out ends the thread; the caller holds no lock. */
 void progress_enter(void);
 void progress_exit(void);
-/** There may be something for it to do: wakes the thread, or makes it. Costs an exchange and a
- *  load while it is awake. Any thread, also under control's lock. */
+/** Wakes the thread, or makes it, because there may be orphans. Costs an exchange and a load while
+ *  it is awake. Any thread, also under control's lock. */
 void progress_kick(void);
 /** The same where the thread moves orphans of @p comm. */
 static inline void progress_call(const ring_comm *comm)
@@ -383,7 +384,7 @@ static inline void progress_call(const ring_comm *comm)
         progress_kick();
 }
 /** Has the thread start calls that a graph has come to, see stream_start(). Any thread.
- *  @return false: there is none. */
+ *  @return false: there is no thread. */
 bool progress_start(accelerator_stop *stop);
 /** For forked children. */
 void progress_forget(void);
@@ -391,11 +392,11 @@ void progress_forget(void);
 /* ---- statements.c ---- */
 void statements_listen(ring_comm *comm);
 void statements_stop(ring_comm *comm);
-/** This rank refuses a call, with fail_text(): it takes its number. */
+/** This rank refuses a call for the reason in fail_text(): the call takes its number. */
 void statements_refuse(ring_comm *comm, const call_signature *call);
-/** This rank waits in a call for long. */
+/** Announces to all ranks that this rank waits in a call. */
 void statements_wait(work *w);
-/** RING_ERR_MISMATCH if a rank refused what this one called, or called something else. */
+/** RING_ERR_MISMATCH if a rank refused a call that this one made, or made another one. */
 ring_status statements_judge(ring_comm *comm);
 static inline ring_status statements_check(ring_comm *comm)
 {
@@ -405,13 +406,13 @@ static inline ring_status statements_check(ring_comm *comm)
 /** RING_ERR_MISMATCH: two ranks made different calls. */
 ring_status statements_differ(const ring_comm *comm, const call_signature *mine, uint64_t my_seq,
                               int rank, const call_signature *theirs, uint64_t their_seq);
-/** RING_ERR_MISMATCH: @p refuser refused what @p caller called. */
+/** RING_ERR_MISMATCH: @p refuser refused a call that @p caller made. */
 ring_status statements_refused(const ring_comm *comm, int caller, const call_signature *call,
                                uint64_t seq, int refuser, const char *why);
-/** RING_ERR_MISMATCH: this rank refused what @p rank called. */
+/** RING_ERR_MISMATCH: this rank refused a call that @p rank made. */
 ring_status statements_refused_here(const ring_comm *comm, int rank, const call_signature *theirs,
                                     uint64_t seq);
-/** @return true if the number is of a collective of this rank that is remembered. */
+/** @return true if the number is of a collective of this rank that is in the history. */
 static inline bool comm_remembers(const ring_comm *comm, uint64_t seq)
 {
     return seq < comm->calls && comm->calls - seq <= HISTORY_CALLS;
@@ -423,10 +424,11 @@ static inline bool comm_remembers(const ring_comm *comm, uint64_t seq)
 void comm_fail(ring_comm *comm, const work *w, ring_status status);
 /** The same where RING_ERR_PEER may be the fault of @p suspect's peer (may be NULL). */
 void comm_fail_by(ring_comm *comm, const work *w, const channel *suspect, ring_status status);
-/** Adopts the verdict that a failing communicator asks for, if it is there. Each turn does this. */
+/** Adopts the verdict that a failing communicator asks for, once it is there. In each engine
+ *  turn. */
 void failure_settle(ring_comm *comm);
-/** Waits until a failing communicator has its verdict: some tenths of a second. The lock is given
- *  up meanwhile. */
+/** Waits until a failing communicator has its verdict: some tenths of a second. The lock is
+ *  released meanwhile. */
 void failure_await(ring_comm *comm);
 /** @return RING_OK or what ended the communicator; adopts control's verdict. */
 ring_status comm_verdict(ring_comm *comm);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Communicators made by their members alone. They agree on an id, each makes its part, and none has
- * the communicator before all have made theirs; other ranks of the parent do nothing for it.
+ * Communicators made by their members alone. The members agree on an id, each makes its part, and
+ * none returns before all have made theirs; other ranks of the parent take no part.
  */
 #include "call_group.h"
 
@@ -19,7 +19,7 @@ static bool is_listed(const int *ranks, int count, int rank)
     return false;
 }
 
-/* Without memory of its own: the others must hear of a rank that has none. */
+/* Allocates nothing: a rank without memory must still take part, so that the others hear of it. */
 static ring_status check_list(const ring_comm *parent, const int *ranks, int count,
                               const char *call)
 {

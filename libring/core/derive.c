@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Communicators made of others. A split is agreed on by one gathering over the parent; control and
- * its connections are shared, so nothing is dialed before a call needs it. No rank has the
+ * its connections are shared, so nothing is dialed before a call needs it. No rank returns the
  * communicator before all have made their part of it.
  */
 #include "call_group.h"
 
 #include <stdlib.h>
 
-/* What each rank says; gathered as two numbers. */
+/* Each rank's arguments of a split; gathered as two numbers. */
 typedef struct split_card {
     int32_t colour, key;
     uint64_t id; /* of its communicator, if it becomes its first rank */
@@ -39,7 +39,7 @@ static int choose_ranks(const ring_comm *parent, const split_card *cards, int *r
     return count;
 }
 
-/* This rank's part. */
+/* Makes this rank's part. */
 static ring_status derive(const ring_comm *parent, const split_card *cards, ring_comm **out)
 {
     const double started = clock_now();
@@ -56,7 +56,7 @@ static ring_status derive(const ring_comm *parent, const split_card *cards, ring
     return status == RING_OK ? comm_new(world, parent, NULL, started, out) : status;
 }
 
-/* The worst of all ranks' results. */
+/* @return the worst of all ranks' results. */
 static ring_status agree(ring_comm *parent, ring_status mine)
 {
     int32_t worst = (int32_t)mine;
@@ -82,7 +82,7 @@ static ring_status split(ring_comm *parent, split_card *cards, const split_card 
     return fail(status, "%s", text);
 }
 
-/* The others are in the gathering: they must hear of it. */
+/* The others are in the gathering: a statement ends it there. */
 static ring_status refuse(ring_comm *parent, ring_status status)
 {
     const call_signature gathering = {.collective = PLAN_ALL_GATHER,
@@ -120,7 +120,7 @@ ring_status ring_comm_dup(ring_comm *parent, ring_comm **out)
     return ring_comm_split(parent, 0, 0, out);
 }
 
-/* Ends the calls of this rank, so that nobody who survives touches their buffers once all have come
+/* Ends the calls of this rank, so that no surviving rank touches their buffers once all have come
  * to the shrink. */
 static ring_status end_calls(ring_comm *broken)
 {

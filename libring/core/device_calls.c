@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Seats of a communicator, and its calls that accelerators run. */
+ * Seats of a communicator, and calls that accelerators run. */
 #include "device_calls.h"
 
 #include "accelerator_programs.h"
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of a chunk that are worth a lane of their own. */
+/* Bytes of a chunk for which another lane pays. */
 enum { LANE_BYTES = 64 << 10 };
 
-/* Of a communicator: this rank's. */
+/* This rank's state in a communicator. */
 struct device_calls {
     const accelerator *by;
     accelerator_seat *seat;
@@ -33,7 +33,7 @@ static bool all_have_one(const ring_comm *comm)
     return comm->ranks > 1 && comm->plan_world.hosts == 1;
 }
 
-/* What ranks tell each other: a rank that has no seat takes part. */
+/* A rank's result and card in the exchange: a rank without a seat takes part, too. */
 typedef struct seat_notice {
     int32_t status;
     accelerator_card card;
@@ -153,8 +153,8 @@ static bool is_of(const accelerator *a, const call_buffers *b)
     return (b->src_bytes == 0 || b->src_by == a) && (b->dst_bytes == 0 || b->dst_by == a);
 }
 
-/* From what all ranks give alike: their buffers are of accelerators, and behind streams, or none
- * is. */
+/* Decides from facts that are equal on all ranks: all buffers are of accelerators, and behind
+ * streams, or none is. */
 static bool can_be_one(const prepared_call *c)
 {
     const struct device_calls *d = c->comm->device_calls;
@@ -163,7 +163,7 @@ static bool can_be_one(const prepared_call *c)
            !facts->uneven && c->buffers.products.scale == 1 && is_of(d->by, &c->buffers);
 }
 
-/* @param[out] captured  into a graph that cannot have a run. */
+/* @param[out] captured  into a graph, which cannot run the program. */
 static ring_status ask_captured(const prepared_call *c, bool *captured)
 {
     const struct device_calls *d = c->comm->device_calls;
@@ -208,7 +208,7 @@ static int32_t operands_of(const program *p)
     return last != NULL ? (int32_t)last->first + own : 0;
 }
 
-/* The engine finds nothing to do in it. */
+/* Leaves a program without ops for the engine. */
 static void leave_no_ops(program *p)
 {
     p->op_count = p->peer_count = 0;
@@ -266,8 +266,8 @@ ring_status device_call_start(prepared_call *c, bool *captured)
                : fail(status, "ring_%s: %s", c->program->facts->name, fail_text());
 }
 
-static ring_status tell(const ring_comm *comm, const call_signature *call, uint64_t seq,
-                        const accelerator_verdict *v)
+static ring_status fail_by_verdict(const ring_comm *comm, const call_signature *call, uint64_t seq,
+                                   const accelerator_verdict *v)
 {
     if (v->status == RING_ERR_MISMATCH) {
         const call_signature theirs = signature_unpack(v->their_signature);
@@ -287,8 +287,9 @@ ring_status device_call_advance(work *w)
     accelerator_verdict v = {.status = RING_OK};
     bool waits;
     const ring_status status = d->by->programs->state(d->seat, w->run, &v, &waits);
-    return status == RING_OK || status == RING_IN_PROGRESS ? status
-                                                           : tell(w->comm, &w->call, w->seq, &v);
+    return status == RING_OK || status == RING_IN_PROGRESS
+               ? status
+               : fail_by_verdict(w->comm, &w->call, w->seq, &v);
 }
 
 bool device_call_is_timed(const work *w)

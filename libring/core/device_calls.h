@@ -2,7 +2,7 @@
  *
  * device_calls: calls that accelerators run themselves (accelerator_programs.h). Where each rank of
  * a communicator has an accelerator, and they reach each other, calls behind streams on their
- * memory become programs for them. Such a call is a work like others, without ops of the host: it
+ * memory become device programs. Such a call is a work like others, without ops of the host: it
  * ends when its run is over.
  */
 #ifndef RING_CORE_DEVICE_CALLS_H
@@ -11,31 +11,31 @@
 #include "lowering.h"
 #include "prepared.h"
 
-/** Takes a seat, and meets the other ranks: a collective call of theirs. Where one of them cannot,
- *  none has a seat, and the reason is logged. */
+/** Takes a seat and meets the other ranks, collectively. If one rank cannot, no rank has a seat,
+ *  and the reason is logged. */
 ring_status device_calls_open(ring_comm *comm, const accelerator *a);
-/** All works are over. */
+/** To be called when all works are over. */
 void device_calls_close(ring_comm *comm);
 
-/** The same call as one for accelerators, if it can be: then its program is theirs. */
+/** Replaces the call's program by a device program, if accelerators can run it. */
 ring_status device_call_choose(prepared_call *c);
 /** Limits for lowering such a program. */
 lowering_limits device_call_limits(const ring_comm *comm);
-/** A lowered program becomes one of theirs, without ops of the host. */
+/** Hands a lowered program to the accelerator; no ops of the host remain in it. */
 ring_status device_call_keep(const ring_comm *comm, program *p);
 
-/** Asks the stream for a run. The caller holds no lock.
- *  @param[out] captured  a graph runs it, at each replay: it is no call of now. */
+/** Enqueues a run on the stream. The caller holds no lock.
+ *  @param[out] captured  a graph runs it, at each replay: no call is made now. */
 ring_status device_call_start(prepared_call *c, bool *captured);
 /** @return RING_OK: the run is over; RING_IN_PROGRESS; or how it failed. */
 ring_status device_call_advance(work *w);
-/** @return true while its deadline is not the engine's: the accelerator has one of its own. */
+/** @return true while the accelerator's own deadline is in force, not the engine's. */
 bool device_call_is_timed(const work *w);
-/** While no call is under way. @return RING_OK, or how a graph's run failed. */
+/** To be called while no call is under way. @return RING_OK, or how a graph's run failed. */
 ring_status device_calls_check(const ring_comm *comm);
 /** Ends runs if the communicator has failed. Any thread. */
 void device_calls_wake(ring_comm *comm);
-/** Ends them, and has streams go on. */
+/** Ends the runs and resumes their streams. */
 void device_calls_abort(ring_comm *comm);
 
 #endif

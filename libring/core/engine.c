@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine: walks works through their programs as far as they go without blocking. A turn looks
- * at the works that are held, then at the channels that somebody waits for; now and then at the
- * clock.
+ * The engine: runs works through their programs as far as they go without blocking. A turn advances
+ * the held works, then those of the active channels; now and then it checks the clock.
  */
 #include "device_calls.h"
 
-/* Seconds between two looks at all works' deadlines. */
+/* Seconds between two checks of all works' deadlines. */
 static const double look_seconds = 1e-3;
 /* A stall this long makes ranks compare their calls. */
 static const double stall_seconds = 0.5;
@@ -21,7 +20,7 @@ static bool has_post(const channel *c, const work *w)
     return false;
 }
 
-/* @return a channel that has still to hand over what the work sent; NULL: none. */
+/* @return a channel that has not handed over all that the work sent; NULL: none. */
 static channel *unsent(const work *w)
 {
     for (int32_t i = 0; i < w->program->peer_count; i++) {
@@ -114,7 +113,7 @@ static ring_status advance(work *w, bool *moved)
 
 /* ---- A turn ------------------------------------------------------------------------ */
 
-/* Advances a work and all behind it, which no list holds any more. */
+/* Advances a work and all behind it, which are in no list any more. */
 static ring_status advance_all(work *w, bool *moved)
 {
     for (work *next; w != NULL; w = next) {
@@ -134,13 +133,13 @@ static ring_status run_held(ring_comm *comm, bool *moved)
     return advance_all(first, moved);
 }
 
-/* Works that wait until their chunks are free do not wait for each other: all are looked at. */
+/* Works that wait for free chunks do not wait for each other: all are advanced. */
 static ring_status run_free(channel *c, bool *moved)
 {
     return advance_all(channel_take_free(c), moved);
 }
 
-/* Those that wait for their turn, in its order, until one cannot go on. */
+/* Advances the waiting works in message order, until one cannot go on. */
 static ring_status run_channel(channel *c, bool *moved)
 {
     if (c->posts != NULL) {
@@ -187,7 +186,7 @@ static ring_status run_channels(ring_comm *comm, bool *moved)
     return RING_OK;
 }
 
-/* What the peer did before its end is seen by the turn that follows; then no more will come. */
+/* The first failure only sets c->lost: frames that came before it are read in the next turn. */
 static bool push_failed(channel *c, ring_status status)
 {
     const work *w = channel_first_waiter(c);
@@ -198,8 +197,9 @@ static bool push_failed(channel *c, ring_status status)
     return again && w != NULL;
 }
 
-/* Links do now what nobody asks of them while all wait: they push what they hold back, and look
- * whether the other end is still there. Where it is not, what works wait for will never come. */
+/* Calls progress() of the active links, once no work can move: it flushes frames that they hold
+ * back, and notices broken connections. A failed link ends the communicator if a work waits for
+ * it. */
 static void push_links(ring_comm *comm)
 {
     for (int32_t i = 0; i < comm->channels.active_count; i++) {
@@ -210,9 +210,9 @@ static void push_links(ring_comm *comm)
     }
 }
 
-/* Links that write to the peers' memory have to be moved also while nobody here waits for them: a
- * peer may need to know what was taken, or that this end goes on over another rail. Where one is
- * broken, whoever uses it next learns it. */
+/* The same for idle links that write to peers' memory: a peer may need to know how far this rank
+ * has read, or that this end has moved to another rail. A broken one is reported by the next call
+ * that uses it. */
 static void push_idle_links(ring_comm *comm)
 {
     channel *c;
@@ -221,7 +221,7 @@ static void push_idle_links(ring_comm *comm)
             (void)c->link->transport->progress(c->link);
 }
 
-/* Nothing is moved for works that have ended: their buffers are the callers' again. */
+/* No transfer may touch buffers of ended works: they belong to the callers again. */
 static void stop_transfers(ring_comm *comm)
 {
     channel *c;
@@ -266,7 +266,7 @@ void engine_end_if_failed(ring_comm *comm)
 static void begin_turn(ring_comm *comm, size_t most_bytes)
 {
     comm->turn_bytes = 0;
-    /* Alone nobody would go on with the rest. */
+    /* One rank alone has no other thread that would go on with the rest. */
     comm->turn_most = comm->ranks > 1 ? most_bytes : SIZE_MAX;
 }
 
@@ -305,7 +305,7 @@ void engine_start(work *w)
         }
     }
     if (!w->finished)
-        sleeper_stir(comm); /* who sleeps does not watch this work's channel */
+        sleeper_stir(comm); /* a sleeper does not watch this work's channel */
 }
 
 /* ---- Clocks ------------------------------------------------------------------------ */
@@ -329,13 +329,14 @@ static ring_status timed_out(const work *w)
                 w->suspect->rank, comm_host(w->comm, w->suspect->rank));
 }
 
-/* The lead of a call over several channels whose own part is done: the others tell more. */
+/* The lead of a call over several channels whose own part is done: the other parts have
+ * deadlines. */
 static bool waits_for_parts(const work *w)
 {
     return w->program->channels > 1 && w->slice >= w->program->slices && w->awaits == NULL;
 }
 
-/* Deadlines count from the first look, which comes when the first wait finds nothing to do. */
+/* Deadlines count from the first check, after the first turn without progress. */
 static work *find_overdue(const ring_comm *comm, double now)
 {
     for (work *w = comm->first; w != NULL; w = w->next) {
@@ -357,7 +358,7 @@ static work *first_collective(const ring_comm *comm)
     return NULL;
 }
 
-/* All ranks are told of the call, again and again looked at what came: a peer may be late. */
+/* Announces this rank's call to all ranks, at every stall: a peer may be late. */
 static ring_status check_stall(ring_comm *comm, work *w, double now)
 {
     comm_stall *stall = &comm->stall;
@@ -372,7 +373,7 @@ static ring_status check_stall(ring_comm *comm, work *w, double now)
     return channel_check_stalled(w);
 }
 
-/* Of those that works under way are behind, or that compute for them: their end may never come.
+/* Asks the accelerators whose streams or folds works wait for: they may have failed.
  * @param[out] sick  a work that is concerned. */
 static ring_status check_accelerators(const ring_comm *comm, work **sick)
 {

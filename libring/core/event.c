@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Events are counted: the caller holds one, each call that waits another. */
+ * Events are reference counted: the caller holds one reference, each waiting call another. */
 #include "event.h"
 
 #include <stdatomic.h>

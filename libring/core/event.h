@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * event: what a call may wait for. It is set once; the works that wait look at it, and a set
- * event wakes whoever sleeps over them.
+ * event: a flag that a call waits for before it starts (ring_call.after). It is set once; waiting
+ * works poll it, and setting it wakes threads that sleep over them.
  */
 #ifndef RING_CORE_EVENT_H
 #define RING_CORE_EVENT_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a communicator ends: the first failure anywhere becomes everybody's. A rank that only
- * sees a broken link asks who the culprit was before its neighbour is blamed. Until the answer is
- * there the communicator is failing: nothing of it moves, and whoever moves the engine looks for
- * the answer. No thread waits for it with the lock held.
+ * How a communicator ends: the first failure anywhere ends it on all ranks. A rank that only sees a
+ * broken link asks control for the cause before its neighbour is blamed. Until the verdict is there
+ * the communicator is failing: none of its works moves, and each engine turn asks for the verdict.
+ * No thread waits for it with the lock held.
  */
 #include "comm.h"
 
@@ -55,7 +55,7 @@ void failure_settle(ring_comm *comm)
 {
     if (!comm->failing)
         return;
-    /* A link may break because the peer refused this rank's call, and left: that is the reason. */
+    /* The peer may have refused this rank's call and left: then a statement says so. */
     if (comm->seeks_reason && statements_check(comm) != RING_OK) {
         comm->seeks_reason = false;
         control_propose(comm->world, RING_ERR_MISMATCH, fail_text());

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fold: combines chunks of several ranks, left to right, and puts the result to several
- * places in one pass. Inputs are local, mapped (by reference) or carried by segments.
- * Outputs are local, stored into a peer's mapped buffer, sent from the local output behind the
- * fold, or, where there is none, relayed: put segment by segment into the room of the next link. If
- * nothing is carried in or relayed a pass covers all that a turn may, else one segment.
+ * The fold: combines chunks of several ranks, left to right, and writes the result to several
+ * places in one pass. Inputs are local, mapped (by reference) or carried by segments. Outputs are
+ * local, stored into a peer's mapped buffer, sent from the local output behind the fold, or, where
+ * there is none, relayed: put segment by segment into the room of the next link. If no operand is
+ * carried in or relayed a pass covers all that a turn may, else one segment.
  *
- * An accelerator combines in its own time. The work is held meanwhile, with its inputs untaken and
- * its outputs unsent; the pass that finds it done gathers the same operands again and goes on from
- * there. In the same way a message that is referred to, but not mapped, is first fetched, piece by
+ * An accelerator folds asynchronously. The work is held meanwhile, with its inputs untaken and its
+ * outputs unsent; the pass that finds it done gathers the same operands again and goes on from
+ * there. In the same way a message that is referred to, but not mapped, is first got, piece by
  * piece, to memory that the link reaches.
  */
 #include "comm.h"
@@ -18,7 +18,7 @@
 _Static_assert(ALGO_MAX_OPERANDS <= KERNEL_MAX_INPUTS && ALGO_MAX_OPERANDS <= KERNEL_MAX_OUTPUTS,
                "a kernel takes every fold of a plan");
 
-/* One pass over the elements that are at hand. */
+/* One pass over the elements that are available. */
 typedef struct fold_pass {
     const program_op *o;
     const operand *ins, *outs;
@@ -26,13 +26,13 @@ typedef struct fold_pass {
     kernel_operand in[KERNEL_MAX_INPUTS];
     arrival arrived[KERNEL_MAX_INPUTS];
     kernel_operand out[KERNEL_MAX_OUTPUTS];
-    const operand *written[KERNEL_MAX_OUTPUTS]; /* what out[] is of: local, stored, relayed */
+    const operand *written[KERNEL_MAX_OUTPUTS]; /* operands of out[]: local, stored, relayed */
     bool relayed[KERNEL_MAX_OUTPUTS];
     int out_count;
     size_t most; /* elements that one pass may cover */
 } fold_pass;
 
-/* What is carried is as long as a frame. */
+/* Carried operands are available segment by segment: limits the pass to one. */
 static void cover_segment(const work *w, fold_pass *pass)
 {
     if (pass->total > w->program->segment)
@@ -41,7 +41,7 @@ static void cover_segment(const work *w, fold_pass *pass)
 
 /* ---- Inputs ----------------------------------------------------------------------- */
 
-/* The next piece of what is referred to. */
+/* Gets the next piece of a referenced message to the stage. */
 RING_RARE static ring_status stage_input(work *w, fold_pass *pass, int i)
 {
     const operand *at = &pass->ins[i];
@@ -86,7 +86,7 @@ static ring_status remote_input(work *w, fold_pass *pass, int i)
     return RING_OK;
 }
 
-/* Those that may not be here come first. */
+/* Remote inputs come first: they may not be here yet. */
 static ring_status gather_inputs(work *w, fold_pass *pass)
 {
     for (int i = 0; i < pass->o->ins; i++)
@@ -109,7 +109,8 @@ static void release_inputs(work *w, const fold_pass *pass, bool last)
 
 /* ---- Outputs ---------------------------------------------------------------------- */
 
-/* The peer's own buffer if it can be written from here, else NULL: then it is sent what it gets. */
+/* @return the address in the peer's own buffer if it is mapped here, else NULL: the result is
+ * sent. */
 static char *store_address(const work *w, const program_op *o, const operand *to)
 {
     const work_peer *peer = &w->peers[to->peer];
@@ -122,7 +123,7 @@ static char *store_address(const work *w, const program_op *o, const operand *to
     return dst != NULL ? dst + offset : NULL;
 }
 
-/* The local output that holds what @p to is to get: it is sent from there when the fold is done.
+/* @return the local output with the same content as @p to: it is sent from there after the fold.
  * NULL: there is none, the result is relayed. */
 static const operand *local_twin(const fold_pass *pass, const operand *to)
 {
@@ -189,7 +190,7 @@ static ring_status send_relayed(work *w, const fold_pass *pass, size_t elements,
     return RING_OK;
 }
 
-/* The own output's part of a result for @p to. */
+/* The message that sends this result to @p to; its data are the own output. */
 static posted result_for(work *w, const fold_pass *pass, const operand *to)
 {
     return (posted){.work = w,
@@ -201,7 +202,7 @@ static posted result_for(work *w, const fold_pass *pass, const operand *to)
                     .segment = w->program->segment * to->width};
 }
 
-/* A result that is carried from the own output follows the fold while it is in the caches. */
+/* Sends segments of a carried result from the own output while they are in the caches. */
 static ring_status send_ahead(work *w, const fold_pass *pass)
 {
     for (int i = 0; i < pass->o->outs; i++) {
@@ -220,7 +221,7 @@ static ring_status send_ahead(work *w, const fold_pass *pass)
     return RING_OK;
 }
 
-/* Sent from the own output: put into the peer's where the link reaches both. */
+/* Sends a result from the own output; puts it into the peer's dst where the link reaches both. */
 static void bind_twin(const work *w, const program_op *o, const operand *twin, const operand *to,
                       posted *message)
 {
@@ -236,7 +237,7 @@ static void bind_twin(const work *w, const program_op *o, const operand *twin, c
                       program_skip(w->program, o, w->slice) * to->width;
 }
 
-/* The result is complete: tells a peer that it is in its buffer, or sends it from the own one. */
+/* The result is complete: sends a notice if it was stored in the peer's buffer, else the result. */
 static ring_status announce(work *w, const fold_pass *pass, const operand *to)
 {
     const operand *twin = local_twin(pass, to);
@@ -262,14 +263,14 @@ static ring_status announce_all(work *w, const fold_pass *pass)
 
 /* ---- The pass ----------------------------------------------------------------------- */
 
-/* One rank alone, in place: the result is there already. */
+/* One input and one output in place: the result is there already. */
 static bool nothing_to_do(const fold_pass *pass, bool changes)
 {
     return pass->o->ins == 1 && pass->out_count == 1 && !changes &&
            pass->in[0].data == pass->out[0].data && !pass->in[0].accumulator;
 }
 
-/* @param over  what an accelerator closes, NULL: another fold follows. */
+/* @param over  the ticket that an accelerator closes, NULL: another fold follows. */
 static ring_status fold_operands(work *w, kernel_operand *outs, int count, const fold_pass *pass,
                                  size_t elements, int divisor, ticket *over)
 {
@@ -290,8 +291,8 @@ static int outputs_that(const fold_pass *pass, bool finish, kernel_operand *outs
     return count;
 }
 
-/* Results that are finished and others that are not, of an average: two kernels, the finished
- * ones last, for they may replace an input. */
+/* An average with finished and unfinished results takes two kernels, the finished ones last, for
+ * they may replace an input. */
 static ring_status run_kernels(work *w, fold_pass *pass, size_t elements, bool divide)
 {
     kernel_operand sums[KERNEL_MAX_OUTPUTS], results[KERNEL_MAX_OUTPUTS];
@@ -307,14 +308,14 @@ static ring_status run_kernels(work *w, fold_pass *pass, size_t elements, bool d
                : RING_OK;
 }
 
-/* By the accelerator. RING_IN_PROGRESS: it is at it. */
+/* Folds on the accelerator. RING_IN_PROGRESS: not done. */
 RING_RARE static ring_status combine_there(work *w, fold_pass *pass, size_t elements, bool divide)
 {
     if (w->phase != PHASE_FOLDING) {
-        w->phase = PHASE_FOLDING; /* also if only one of two folds is asked for */
+        w->phase = PHASE_FOLDING; /* also if only one of two folds is started */
         w->asked = elements;
         RING_TRY(run_kernels(w, pass, elements, divide));
-        if (w->comm->ranks == 1 && !w->comm->by_thread) /* nobody looks after it */
+        if (w->comm->ranks == 1 && !w->comm->by_thread) /* no other thread would look after it */
             work_settle(w);
     }
     const ring_status status = ticket_status(&w->over);

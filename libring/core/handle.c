@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table grows by blocks that stay where they are. */
+ * The table grows by blocks, which never move. */
 #include "handle.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ typedef struct slot {
     uint32_t generation; /* odd while in use */
     uint32_t next_free;
     int32_t users; /* calls that have entered it */
-    bool ended;    /* nobody enters any more     */
+    bool ended;    /* it cannot be entered any more */
     handle_view view;
 } slot;
 
@@ -21,7 +21,7 @@ static struct {
     uint32_t free;  /* first free one, 0: none */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER, .slots = 1};
 
-/* A child's only thread may have forked while another one held the lock. */
+/* In a child: another thread of the parent may have held the lock at the fork. */
 static void in_child(void)
 {
     pthread_mutex_init(&table.lock, NULL);

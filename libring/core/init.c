@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A communicator's birth: by joining, or over a world that another one has. */
+ * Making a communicator: by joining, or over a derived world. */
 #include "comm.h"
 
 #include "accelerator_programs.h"
@@ -55,14 +55,14 @@ static ring_status start_parts(ring_comm *comm)
     return opening_new(comm);
 }
 
-/* Control has news, which may be of the communicator's end. */
+/* Control has news, perhaps a verdict. */
 static void wake(void *context)
 {
     device_calls_wake(context);
     sleeper_wake(context);
 }
 
-/* A derived communicator's ranks need not wait for each other: control holds what comes early. */
+/* Ranks of a derived communicator do not meet: control holds sockets that arrive early. */
 static ring_status start(ring_comm *comm, bool derived)
 {
     const ring_status status = start_parts(comm);
@@ -73,7 +73,7 @@ static ring_status start(ring_comm *comm, bool derived)
     return RING_OK;
 }
 
-/* ---- Birth ---------------------------------------------------------------------- */
+/* ---- Making --------------------------------------------------------------------- */
 
 static ring_comm *comm_alloc(int rank, int ranks)
 {
@@ -109,7 +109,7 @@ static ring_status begin(ring_comm *comm, control_world *world, bool derived, co
     return RING_OK;
 }
 
-/* Ranks that have it already must not wait for this one. */
+/* Reports the failure, so that ranks that have the communicator do not wait for this one. */
 static ring_status give_up(ring_comm *comm, ring_status status)
 {
     char text[CONTROL_TEXT];
@@ -139,7 +139,7 @@ ring_status comm_new(control_world *world, const ring_comm *parent, const accele
 
 /* ---- Starts that return at once ----------------------------------------------------- */
 
-/* What its thread is given. */
+/* The arguments and the state of a start by a thread of its own. */
 typedef struct comm_start {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -225,7 +225,7 @@ void start_join(ring_comm *comm)
 
 /* ---- For callers --------------------------------------------------------------------- */
 
-/* What a caller's struct lacks is zero; what it has beyond this one is of a later version. */
+/* Fields that a caller's struct lacks are zero; those beyond this one belong to a later version. */
 static ring_status read_config(const ring_config *given, ring_config *config)
 {
     *config = (ring_config)RING_CONFIG_INIT;
@@ -237,8 +237,8 @@ static ring_status read_config(const ring_config *given, ring_config *config)
     return RING_OK;
 }
 
-/* Without it the host goes on: buffers are then the host's, or are refused.
- * @return the thread's, NULL: none. */
+/* A failure is only logged: buffers are then the host's, or are refused.
+ * @return the accelerator of this thread, NULL: none. */
 static const accelerator *find_accelerator(settings *s)
 {
     const accelerator *a = NULL;

@@ -26,7 +26,7 @@ transport_ib links_ib(const settings *s)
                           .farthest = s->gdr_level};
 }
 
-/* @return false, and says why, if this transport is not to be used. */
+/* @return false, and logs the reason, if this transport cannot be used. */
 static bool works_here(const transport *t, const settings *s)
 {
     const transport_ib ib = links_ib(s);
@@ -69,7 +69,7 @@ int links_rails(const settings *s, uint32_t mask)
     return 1;
 }
 
-/* @param sealed  what leaves the host has to be encrypted. */
+/* @param sealed  frames between hosts must be encrypted. */
 static bool reaches(const transport *t, const control_card *a, const control_card *b, bool sealed)
 {
     const bool same_host = memcmp(a->host, b->host, sizeof a->host) == 0 && a->uid == b->uid;
@@ -106,7 +106,7 @@ const transport *links_strongest(const ring_comm *comm, int a, int b, uint16_t *
 
 /* ---- Do all map? -------------------------------------------------------------------------- */
 
-/* Ranks that reach all others alike: of one process, with the same transports. */
+/* Ranks whose links to all others are alike: of one process, with the same transports. */
 typedef struct card_class {
     const control_card *card;
     int host, members;
@@ -135,7 +135,7 @@ static int classify(const ring_comm *comm, card_class *classes)
     return count;
 }
 
-/* Whoever maps is on the same host, where nothing need be sealed. */
+/* Only ranks of one host map memory, and their links need no encryption: sealed is false. */
 static bool maps(const control_card *a, const control_card *b)
 {
     uint16_t number;
@@ -148,7 +148,7 @@ static bool class_maps(const card_class *classes, int a, int b)
     return (a == b && classes[a].members == 1) || maps(classes[a].card, classes[b].card);
 }
 
-/* Between hosts at least. */
+/* Checks pairs on different hosts. */
 static bool all_have_rails(const ring_comm *comm, const card_class *classes, int count)
 {
     for (int a = 0; a < count; a++) {
@@ -193,7 +193,7 @@ static void describe(ring_comm *comm, const transport *t)
              t->name);
 }
 
-/* Those that encryption rules out for a pair that would have taken them. */
+/* Logs a transport that a pair does not use because it does not encrypt. */
 static bool note_unsealed(const ring_comm *comm, int peer, const transport *taken)
 {
     const control_card *cards = comm->world->cards;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Lists: v-forms whose blocks lie at addresses of their own. The program is that of a v-form whose
- * blocks lie one behind the other, whatever the addresses: so new ones need no new program. An
- * operand knows its block and its place in that row; a work has, for each block, where the row
- * would begin if it were all there.
+ * blocks lie one behind the other, for all addresses: so new ones need no new program. An operand
+ * has its block and its offset in that row; a work has, for each block, the address at which the
+ * row would begin.
  */
 #include "comm.h"
 
@@ -71,7 +71,7 @@ static int collect(list_block *all, const program *p, const call_buffers *b, int
     return used;
 }
 
-/* By address. Mostly they are so already, or nearly. Takes no memory. */
+/* Sorts by address (shell sort: no memory, fast on lists that are nearly sorted). */
 static void sort(list_block *all, int count)
 {
     int gap = 1;
@@ -98,7 +98,7 @@ static ring_status overlap(const program *p, const list_block *a, const list_blo
 /* Blocks that are only read may overlap, unless they are reduced, as in v-forms. */
 static ring_status check_apart(const program *p, const list_block *all, int count)
 {
-    const list_block *last[2] = {NULL, NULL}; /* that ends last, of those before */
+    const list_block *last[2] = {NULL, NULL}; /* the block that ends last, of those before */
     for (const list_block *b = all; b < all + count; b++) {
         for (int side = 0; side < 2; side++) {
             const bool both_read = b->side == PLAN_SRC && side == PLAN_SRC && !p->facts->reduces;
@@ -134,7 +134,7 @@ struct list_room {
     uintptr_t bases[]; /* [2][ranks] */
 };
 
-/* Of the heap, which nobody need release. */
+/* The handle of heap memory, which needs no release. */
 static const uint64_t HELD_APART = (uint64_t)REGION_HEAP_ID << REGION_OFFSET_BITS;
 
 ring_status lists_make_room(work *w)
@@ -162,7 +162,7 @@ static uintptr_t *bind_side(const work *w, int side, const void *const *list)
     return bases;
 }
 
-/* Products lie in one piece, whatever they are of. */
+/* Products are one piece, also of a list. */
 void lists_bind(work *w, const call_buffers *b)
 {
     for (int side = 0; side < 2; side++)

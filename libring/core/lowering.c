@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Steps become ops, once to count them and once to write them. */
+ * Steps become ops, in two passes: one counts them, one writes them. */
 #include "lowering.h"
 
 #include "kernels.h"
@@ -91,7 +91,7 @@ static void add_operand(lowering *low, const plan_loc *loc, const plan_loc *part
 
 /* ---- Steps ----------------------------------------------------------------------- */
 
-/* One chunk, or a range, of each operand: @p from chunks into it. */
+/* The operand's chunks [from, from + chunks). */
 static plan_loc piece_of(plan_loc loc, int32_t from, int32_t chunks)
 {
     loc.chunk += from;
@@ -189,7 +189,7 @@ static size_t slices_of(size_t longest, size_t slice)
 }
 
 /* A message that is carried through shared memory is cut into a few frames, so that one end copies
- * while the other folds. On a wire it is the wire that takes the time. */
+ * while the other folds. On a wire the transfer takes longer than both: no cut. */
 static size_t segment_bytes(const lowering *low, size_t message)
 {
     enum { FRAMES = 2, LEAST = 8192 };
@@ -199,7 +199,7 @@ static size_t segment_bytes(const lowering *low, size_t message)
     return min_size(max_size(part, LEAST), low->limits->segment);
 }
 
-/* Most chunks that a plan sends one peer, once: all, unless each block is for one rank. */
+/* The most chunks that a plan sends one peer, once: all, unless each block is for one rank. */
 static size_t chunks_to_peer(const lowering *low)
 {
     const plan *p = low->plan;
@@ -207,8 +207,8 @@ static size_t chunks_to_peer(const lowering *low)
                                                 : p->chunks);
 }
 
-/* Elements of each chunk that one slice may have. From what every rank knows: a plan that is
- * circular, or of an algorithm that keeps sums or sends eagerly, is so on every rank. */
+/* The most elements of a chunk in a slice. Every rank computes the same: a plan that is circular,
+ * or of an algorithm that keeps sums or sends eagerly, is so on every rank. */
 static size_t slice_limit(const lowering *low, const algo *a, size_t longest)
 {
     const size_t chunks = (size_t)low->plan->chunks;
@@ -226,7 +226,7 @@ static size_t slice_limit(const lowering *low, const algo *a, size_t longest)
     return max_size(limit, 1);
 }
 
-/* A slice for a channel of its own is worth a segment at least. */
+/* A slice for a channel of its own has a segment at least. */
 static int32_t channels_for(const lowering *low, size_t longest)
 {
     if (low->p->to_self || low->p->call.tagged)
@@ -235,8 +235,8 @@ static int32_t channels_for(const lowering *low, size_t longest)
     return (int32_t)max_size(1, min_size(worth, (size_t)low->limits->channels));
 }
 
-/* Chunk 0 of blocks of the call's count is the longest there is, so all ranks count alike. How long
- * others are of which only two ranks know the count, nobody asks: those calls have one slice. */
+/* Chunk 0 of even blocks is the longest, so all ranks compute the same number of slices. v-forms
+ * whose counts only two ranks know have one slice. */
 static void set_slices(lowering *low, const algo *a)
 {
     program *p = low->p;
@@ -249,7 +249,7 @@ static void set_slices(lowering *low, const algo *a)
     p->channels = p->slices < p->channels ? p->slices : p->channels;
     p->scratch = low->acc * (size_t)low->plan->scratch_chunks * min_size(p->slice, longest);
     low->by_chunk = p->slices > 1;
-    if (p->slices == 1) /* ranges of chunks may be longer */
+    if (p->slices == 1) /* a range of chunks may be longer than one */
         p->slice = SIZE_MAX;
 }
 

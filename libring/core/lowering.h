@@ -11,7 +11,7 @@
 /** Facts of links that lowering needs. The same on every rank. */
 typedef struct lowering_limits {
     size_t segment;     /* bytes of a carried frame                                         */
-    bool few_frames;    /* a carried message is cut in two, unless its frames are longer    */
+    bool few_frames;    /* a carried message is cut in two, unless its frames are longer */
     size_t window;      /* frames that a link takes ahead                                   */
     size_t eager;       /* bytes that a call may send a peer ahead                          */
     size_t outstanding; /* bytes that a slice may send a peer; SIZE_MAX: any                */

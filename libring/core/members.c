@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The communicators of this process, and their works that nobody waits for (orphans). The progress
- * thread moves them (progress_thread.c), and whoever waits in vain for something else does. So
- * communicators may be waited for in any order, and a call that was started ends while its caller
- * computes.
+ * The communicators of this process, and their orphans: works under way without a waiting thread.
+ * The progress thread moves orphans (progress_thread.c), and so do threads that wait for other
+ * works. So communicators may be waited for in any order, and a call that was started ends while
+ * its caller computes.
  */
 #include "comm.h"
 
@@ -13,7 +13,7 @@ static struct {
     ring_comm *first;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
 
-/* The communicators are the parent's, and one of its threads may have held the lock. */
+/* In a child: the communicators are the parent's, and one of its threads may have held the lock. */
 static void in_child(void)
 {
     pthread_mutex_init(&process.lock, NULL);
@@ -76,7 +76,7 @@ bool members_try_lock(ring_comm *comm)
     return false;
 }
 
-/* Locked; gives up the lock. */
+/* Locked; releases the lock. */
 static bool take_turn(ring_comm *comm)
 {
     const bool moved = engine_turn(comm, BACKGROUND_TURN_BYTES);
@@ -112,7 +112,7 @@ static void wake_sleepers(void)
     pthread_mutex_unlock(&process.lock);
 }
 
-/* A ticket was closed, by a thread that does nothing else: works are moved by others. */
+/* A ticket was closed, by a thread that does not move works itself. */
 static void on_ticket(void)
 {
     wake_sleepers();
@@ -120,8 +120,8 @@ static void on_ticket(void)
         progress_kick();
 }
 
-/* Where another thread is at it and has seen the gate closed, the progress thread looks again, or
- * this one does. */
+/* Starts works behind a set event. Where another thread holds the lock and has seen the gate
+ * closed, the progress thread looks again, or this one does. */
 static void start_gated(void)
 {
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {
@@ -134,7 +134,7 @@ static void start_gated(void)
     }
 }
 
-/* An event was set: threads that sleep look, and orphans behind it start. */
+/* An event was set: wakes sleeping threads, and starts orphans behind it. */
 static void on_event(void)
 {
     wake_sleepers();
@@ -165,7 +165,7 @@ static bool take_out(ring_comm *comm)
     if (*at == NULL)
         return false;
     *at = comm->next_member;
-    comm->next_member = NULL; /* whoever visits this one goes no further */
+    comm->next_member = NULL; /* members_next() ends at this one */
     return true;
 }
 
@@ -174,7 +174,7 @@ void members_remove(ring_comm *comm)
     pthread_mutex_lock(&process.lock);
     const bool was_here = take_out(comm);
     if (comm->visitors > 0)
-        progress_kick(); /* one of them may sleep on it */
+        progress_kick(); /* a visitor may sleep on it */
     while (comm->visitors > 0)
         pthread_cond_wait(&process.left, &process.lock);
     pthread_mutex_unlock(&process.lock);

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Opening links, when a call first names the peer: a socket is dialed over the control channel, at
- * either end, and what comes is kept until somebody moves this communicator.
+ * either end; sockets that arrive are kept until a turn of this communicator.
  *
- * A peer's eager messages need this end to take the socket and to greet, though nobody here waits
- * for it: so a socket that came, and a link that is not open yet, count as works that nobody waits
- * for.
+ * A peer's eager messages need this end to take the socket and to greet, even if no thread waits
+ * here: so a socket that arrived, and a link that is not open yet, count as orphans.
  */
 #include "comm.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- A link that is not there ------------------------------------------------------------ */
+/* ---- The link of an unopened channel ----------------------------------------------------- */
 
 static void no_close(transport_link *l)
 {
@@ -68,7 +67,7 @@ static int no_wake_fd(const transport_link *l)
     return -1;
 }
 
-/* The socket that comes wakes all sleepers. */
+/* The socket wakes all sleepers when it arrives. */
 static bool sleep_on(transport_link *l, bool wants_send)
 {
     (void)l, (void)wants_send;
@@ -104,7 +103,7 @@ transport_link *link_unopened(void)
     return &link;
 }
 
-/* ---- Sockets that came ------------------------------------------------------------------- */
+/* ---- Sockets that arrived ---------------------------------------------------------------- */
 
 typedef struct arrival_note {
     struct arrival_note *next;
@@ -119,7 +118,7 @@ struct opening {
     pthread_mutex_t lock;
     _Atomic bool any;
     arrival_note *first, **end;
-    channel *greeting; /* whose links are not open yet; guarded by ring_comm.lock */
+    channel *greeting; /* channels whose links are not open yet; guarded by ring_comm.lock */
 };
 
 /* Called with control's lock held. */
@@ -156,7 +155,7 @@ static bool note_arrival(void *context, int peer, const control_purpose *purpose
 
 static void drop_note(arrival_note *note)
 {
-    explicit_bzero(note, sizeof *note); /* it has keys */
+    explicit_bzero(note, sizeof *note); /* it holds keys */
     free(note);
 }
 
@@ -236,7 +235,7 @@ static ring_status attach(ring_comm *comm, arrival_note *note, channel **on)
     return RING_OK;
 }
 
-/* Links that are open, or broken, are like any other from here on. */
+/* Drops links that are open, or broken: from here on they are like any other. */
 static void push_greetings(ring_comm *comm, bool *moved)
 {
     for (channel **at = &comm->opening->greeting; *at != NULL;) {

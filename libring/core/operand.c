@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where an operand of the present op lies, and which message it is. */
+ * The address of an operand of the present op, and the number of its message. */
 #include "comm.h"
 
 static uintptr_t base_of(const work *w, const operand *at)

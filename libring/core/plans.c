@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plans depend on few things and are free of sizes, so each is built once and kept: beyond the
- * bound (comm.h) those that were used last. A program holds nothing of its plan. */
+ * Plans do not depend on counts, so each is built once; the cache keeps those that were used last,
+ * within the bounds of comm.h. A program keeps no pointer to its plan. */
 #include "comm.h"
 
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static void send_to(plan *p, int peer, bool eager)
     plan_wait(p, peer, 0);
 }
 
-/* Of a rank with itself: the receiver copies, from what will be the sender's buffer. */
+/* A rank with itself: the receiver copies, from the sender's buffer. */
 static void add_pair_steps(plan *p, int peer, bool eager)
 {
     if (p->collective == PLAN_SEND && peer != p->rank)
@@ -82,7 +82,7 @@ static plan *pair_plan(const ring_comm *comm, plan_collective collective, int pe
     return NULL;
 }
 
-/* Of the plan: v-forms use that of the even one. */
+/* The collective of the plan: v-forms use that of the even one. */
 static plan_collective collective_of(const call_signature *call)
 {
     return plan_collective_planned(call->collective);
@@ -113,7 +113,7 @@ static size_t memory_of(const plan *p)
            (size_t)p->peer_count * sizeof *p->peers;
 }
 
-/* The latest one stays, however long it is. */
+/* The latest plan stays, also if it is longer than the bound. */
 static void drop_oldest(struct plan_cache *cache)
 {
     size_t count = 1, bytes = cache->first->bytes;
@@ -160,7 +160,7 @@ ring_status plans_get(struct plan_cache *cache, const ring_comm *comm, const cal
         plan *p = entry != NULL ? build(comm, call, choice) : NULL;
         if (p == NULL) {
             free(entry);
-            return RING_ERR_MEMORY; /* the builder has said what was missing */
+            return RING_ERR_MEMORY; /* the builder has set fail_text() */
         }
         *entry = (cached_plan){.collective = collective_of(call),
                                .root = root_of(call),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * All kept calls of the process are in one list, so that a communicator that goes is forgotten
- * wherever it is. */
+ * All kept calls of the process are in one list, so that prepared_forget() finds those of a
+ * destroyed communicator. */
 #include "streams.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void publish(prepared_call *c)
     pthread_mutex_unlock(&process.lock);
 }
 
-/* The caller's lists end with its call. */
+/* The caller's lists end with its call: copies them. */
 static void keep_lists(prepared_call *c, size_t bytes)
 {
     char *room = (char *)(c + 1);

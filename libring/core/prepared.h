@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * prepared: calls that were checked and are not started: those of an open group, and those that
- * their caller makes again and again.
+ * callers start repeatedly.
  */
 #ifndef RING_CORE_PREPARED_H
 #define RING_CORE_PREPARED_H
@@ -15,10 +15,10 @@ struct ring_prepared {
     program *program;    /* NULL: the call was refused */
     call_buffers buffers;
     ring_call options;
-    const accelerator *stream_of;        /* whose options.stream is; see streams.h */
-    accelerator_stop *stop;              /* where that stands, held; NULL: nowhere yet */
-    work *stays;                         /* started, and to be waited for */
-    uint32_t run;                        /* of its program, where accelerators run that */
+    const accelerator *stream_of;        /* the accelerator of options.stream, see streams.h */
+    accelerator_stop *stop;              /* its stop in the stream, held; NULL: none yet */
+    work *stays;                         /* once started, to be waited for */
+    uint32_t run;                        /* of a device program, its run */
     struct ring_prepared *next;          /* of the group */
     struct ring_prepared *later, **link; /* of the process */
 };
@@ -27,13 +27,13 @@ struct ring_prepared {
  *  memory. The caller holds the communicator's lock. */
 prepared_call *prepared_keep(const prepared_call *call);
 void prepared_drop(prepared_call *call);
-/** The same for calls that are one behind the other by `next`. */
+/** The same for calls that are linked by `next`. */
 void prepared_drop_all(prepared_call *calls);
 /** @param[out] copy  of the call, whose communicator is held until members_let_go().
  *  @return false: that was destroyed. */
 bool prepared_hold(const prepared_call *call, prepared_call *copy);
 
-/** The communicator goes: kept calls on it cannot start any more. */
+/** The communicator is destroyed: kept calls on it cannot start any more. */
 void prepared_forget(const ring_comm *comm);
 
 /** Around fork(), whose child has no communicators. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A barrier that tells who is missing and ends nothing. It goes over the control connections: calls
+ * A barrier that reports missing ranks and ends nothing. It uses the control connections: calls
  * under way on the communicator go on meanwhile, and it needs no link.
  */
 #include "call_group.h"
@@ -10,7 +10,7 @@
 
 enum { LONGEST = 1000 * 1000 * 1000 }; /* s */
 
-/* @param[out] missing  may be NULL. @return how many. */
+/* @param[out] missing  may be NULL. @return the number of missing ranks. */
 static int list_missing(const ring_comm *comm, const bool *came, int *missing)
 {
     int count = 0;

@@ -26,8 +26,8 @@ ring_status products_place(ring_comm *comm, const program *p, call_buffers *b)
 
 /* ---- Multiplying --------------------------------------------------------------------------- */
 
-/* Elements of the present block of src, which is one where the call has no shape; gaps stay as they
- * are, for they may be no memory. @return false: there is none. */
+/* Elements of the present block of src, which is one where the call has no shape. Gaps between
+ * blocks are not touched: they may be no memory. @return false: there is none. */
 static bool find_block(const work *w, size_t *first, size_t *count)
 {
     const program *p = w->program;
@@ -41,7 +41,7 @@ static bool find_block(const work *w, size_t *first, size_t *count)
     return true;
 }
 
-/* As much of a block as the turn may. */
+/* Multiplies as much of a block as the turn may. */
 static void multiply(work *w, size_t first, size_t count)
 {
     work_products *products = &w->products;

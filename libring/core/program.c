@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A call's arguments become a program, once; the cache keeps those that were used last. */
+ * Programs of calls: checked and lowered once; the cache keeps those that were used last. */
 #include "comm.h"
 
 #include "accelerator_programs.h"
@@ -42,7 +42,7 @@ static ring_status find_channels(ring_comm *comm, const plan *of, program *p)
     return RING_OK;
 }
 
-/* Of the host's links. */
+/* For links of the host. */
 static lowering_limits limits_of(const ring_comm *comm)
 {
     const int set = comm->settings.channels, rails = comm->over_rails ? -set : 1;
@@ -56,7 +56,7 @@ static lowering_limits limits_of(const ring_comm *comm)
                              .per_channel = TRANSPORT_SEGMENT};
 }
 
-/* Between a pair there is no choice: no algorithm. */
+/* Chooses algorithm and chunks. Send and recv have no algorithm. */
 static ring_status choose(ring_comm *comm, const call_signature *call, tuner_choice *choice)
 {
     const size_t bytes = signature_bytes(call, comm->ranks);
@@ -272,7 +272,7 @@ ring_status programs_get(ring_comm *comm, const call_signature *call, program **
     if (p == NULL) {
         RING_TRY(program_new(comm, call, &p));
         keep(cache, p);
-    } else if (p->newer != cache->latest) { /* two calls in turn stay where they are */
+    } else if (p->newer != cache->latest) { /* two alternating calls stay where they are */
         unlink_use(cache, p);
         link_latest(cache, p);
     }

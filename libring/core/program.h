@@ -29,10 +29,10 @@ typedef struct program {
     size_t src_bytes, dst_bytes; /* of this rank's buffers                        */
     size_t block;                /* bytes from the vector's start to this rank's block */
     size_t longest;              /* elements of the longest block that this rank knows */
-    bool src_here, dst_here;     /* this rank has, or gives, the buffer           */
+    bool src_here, dst_here;     /* this rank has the buffer (for dst: gives it) */
     bool to_self;                /* send, recv: the other rank is this one        */
     int32_t users;               /* works that run it */
-    _Atomic int kept;            /* calls of groups that will */
+    _Atomic int kept;            /* calls of groups, and prepared ones, that will use it */
     int32_t op_count, peer_count, slices, channels;
     size_t slice;   /* elements of each chunk in a slice */
     size_t segment; /* elements of a carried frame       */
@@ -42,11 +42,11 @@ typedef struct program {
     operand *operands;
     program_peer *peers; /* [peer_count] */
     channel **on;        /* [channels][peer_count] */
-    void *device;        /* an accelerator runs it, and the engine has no op of it; NULL: it has */
+    void *device;        /* the accelerator's program; NULL: the engine runs `ops` */
     const accelerator *device_of;
 } program;
 
-/** The channel of such an index to a peer. */
+/** The channel of an index to a peer. */
 static inline channel *program_channel(const program *p, int32_t index, int32_t peer)
 {
     return p->on[(ptrdiff_t)index * p->peer_count + peer];
@@ -56,8 +56,8 @@ struct program_cache;
 
 ring_status programs_new(struct program_cache **out);
 void programs_free(struct program_cache *cache);
-/** @return a program that lives while it has users. RING_ERR_ARGUMENT for a call that is not to
- *  be made, before anything was built; other errors for one that cannot be lowered. */
+/** @return a program that lives while it has users. RING_ERR_ARGUMENT for a call with wrong
+ *  arguments, before anything was built; other errors for one that cannot be lowered. */
 ring_status programs_get(struct ring_comm *comm, const call_signature *call, program **out);
 /** Programs lowered so far. */
 uint64_t programs_lowered(const struct program_cache *cache);
@@ -68,7 +68,7 @@ static inline int32_t program_runs(const program *p, int32_t index)
     return p->channels == 1 ? p->slices : (p->slices - index + p->channels - 1) / p->channels;
 }
 
-/** Elements of the op in a slice, and how many of its elements come before them. */
+/** Elements of the op before a slice. In program_count(): its elements in the slice. */
 static inline size_t program_skip(const program *p, const program_op *o, int32_t slice)
 {
     const size_t skip = (size_t)slice * p->slice;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The progress thread: one a process, for all its communicators of several ranks. It moves works
- * that nobody waits for as fast as a waiter would, and is asleep while there are none.
+ * The progress thread: one a process, for all its communicators of several ranks. It moves orphans
+ * (works without a waiting thread) as fast as a waiter would, and sleeps while there are none.
  *
- * It makes way for callers: it takes a communicator's lock only when it is free, for a short turn,
- * and leaves those that somebody waits for. A thread that gives up a lock and leaves orphans behind
- * wakes it (comm_unlock). Over links for which a core copies it would take from ranks that compute
- * what it gives to their calls: so it offers its core to others before each turn, and where one of
- * them takes it, it does not spin.
+ * Callers come first: it takes a communicator's lock only when it is free, for a short turn, and
+ * skips communicators with waiting threads. comm_unlock() wakes it if orphans are left. Over links
+ * for which a core copies, it would take time from ranks that compute: so it yields its core before
+ * each turn, and does not spin where another thread takes the core.
  */
 #include "streams.h"
 
@@ -24,16 +23,16 @@ static struct {
     int bell;
     bool made, ending, failed;
     atomic_bool stopping;
-    atomic_bool idle;   /* a kick has something to do: the thread sleeps, or there is none */
+    atomic_bool idle;   /* a kick must wake or make it: the thread sleeps, or there is none */
     atomic_bool kicked; /* while it was awake */
     accelerator_stop *_Atomic starts; /* of calls that graphs have come to, oldest first */
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER, .bell = -1, .idle = true};
 
-/* ---- Does somebody compute on its core? ------------------------------------------------ */
+/* ---- Is its core shared? --------------------------------------------------------------- */
 
-/* A yield that takes so long gave the core to a thread that keeps it. */
+/* A yield of this length gave the core to a thread that keeps it. */
 static const double long_yield = 1e-4;
-/* A rank that computes here comes first, and the turn that follows waits for the scheduler. */
+/* Yields before a turn. @return true if another thread took the core. */
 static bool shares_core(void)
 {
     const double before = clock_now();
@@ -43,33 +42,34 @@ static bool shares_core(void)
 
 /* ---- Moving ---------------------------------------------------------------------------- */
 
-/* Looks in vain before it sleeps: spinning, then yielding. Some tens of microseconds. */
+/* Looks without progress before it sleeps: spinning, then yielding. Some tens of microseconds. */
 enum { SPIN_LOOKS = 8, VAIN_LOOKS = 72 };
-/* Sleeps on links grow from one length to the other: what no descriptor tells is seen after them.
+/* The least and the longest sleep on links: they double. They bound the delay of events that no
+ * descriptor reports.
  */
 static const double least_nap = 1e-3, most_nap = 50e-3;
-/* It sleeps so long at most where callers wait at once for what they start. */
+/* The sleep without links, where callers wait at once for the calls that they start. */
 enum { DOZE_MS = 1 };
 
 typedef struct mover {
-    unsigned looks; /* in vain */
-    bool pending;   /* some works may go on soon, and nobody waits for them */
+    unsigned looks; /* without progress */
+    bool pending;   /* some works may go on soon, and no thread waits for them */
     bool crowded;   /* ranks share cores: no spinning */
-    bool shares;    /* this core, with somebody who computes */
+    bool shares;    /* this core, with a thread that computes */
     bool useful;    /* it has moved something since it slept */
-    bool dozed;     /* and nobody has called meanwhile */
+    bool dozed;     /* and without a kick meanwhile */
     double nap;
     sleep_list sleep;
 } mover;
 
-/* Links that map are moved by a core. */
+/* Mapped links are moved by a core that copies. */
 static bool is_paced(const ring_comm *comm)
 {
     return comm->maps_all && comm->settings.progress == PROGRESS_AUTO;
 }
 
-/* A turn of each communicator. Before those over links for which a core copies, the core is
- * offered to others. @return true if anything moved. */
+/* A turn of each communicator. Before those over links for which a core copies, it yields the core.
+ * @return true if anything moved. */
 static bool move(mover *m)
 {
     bool moved = false, offered = false;
@@ -88,7 +88,7 @@ static bool move(mover *m)
     return moved;
 }
 
-static bool take_turns(mover *m)
+static bool take_turn_of_each(mover *m)
 {
     const bool moved = move(m);
     if (moved) {
@@ -105,7 +105,7 @@ static void hear_bell(void)
 {
     uint64_t rings;
     const ssize_t got = read(progress.bell, &rings, sizeof rings);
-    (void)got; /* only emptied */
+    (void)got; /* it is only emptied */
 }
 
 static void await_bell(int ms)
@@ -114,14 +114,15 @@ static void await_bell(int ms)
     (void)poll(&bell, 1, ms);
 }
 
-/* Meanwhile kicks cost their callers no system call. */
+/* During a doze kicks cost their callers no system call. */
 static void doze(mover *m)
 {
     await_bell(DOZE_MS);
     m->dozed = !atomic_exchange(&progress.kicked, false);
 }
 
-/* Communicators that somebody is at are left out: whoever leaves them kicks, for `idle` is set. */
+/* Skips communicators that another thread uses: that thread kicks on unlocking, as `idle` is
+ * set. */
 static void enter_all(mover *m)
 {
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {
@@ -168,7 +169,7 @@ static void sleep_until_called(mover *m)
     m->useful = m->dozed = false;
 }
 
-/* A pass in vain. On a shared core it does not spin. */
+/* After a pass without progress. On a shared core it does not spin. */
 static void rest(mover *m)
 {
     const unsigned look = m->looks++;
@@ -212,7 +213,7 @@ static void *run(void *unused)
     pthread_setname_np(pthread_self(), "ring-progress");
     while (!atomic_load(&progress.stopping)) {
         start_calls(&m);
-        if (!take_turns(&m))
+        if (!take_turn_of_each(&m))
             rest(&m);
     }
     start_calls(&m);
@@ -226,10 +227,10 @@ static void ring_bell(void)
 {
     const uint64_t one = 1;
     const ssize_t put = write(progress.bell, &one, sizeof one);
-    (void)put; /* full only when it rings already */
+    (void)put; /* EAGAIN: it is readable already */
 }
 
-/* Locked. Without the thread works go on in calls alone. */
+/* Locked. Without the thread only threads inside calls move works. */
 static void make(void)
 {
     atomic_store(&progress.idle, false);
@@ -255,8 +256,8 @@ static void rouse(void)
     pthread_mutex_unlock(&progress.lock);
 }
 
-/* Both this exchange and that in sleep_until_called() change one word: either the thread then sees
- * what the caller left behind, or the caller sees that it is idle. */
+/* The exchanges of `kicked` here and in sleep_until_called() order the two threads: either the
+ * thread sees the caller's orphans, or the caller sees `idle`. */
 void progress_kick(void)
 {
     atomic_exchange(&progress.kicked, true);
@@ -306,7 +307,8 @@ static void stop_thread(void)
     pthread_mutex_lock(&progress.lock);
     fd_close(&progress.bell);
     no_thread();
-    const bool again = progress.users > 0; /* who came meanwhile may have called in vain */
+    const bool again = progress.users > 0; /* a communicator made meanwhile may have kicked without
+                                              effect */
     pthread_mutex_unlock(&progress.lock);
     if (again)
         progress_kick();

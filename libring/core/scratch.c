@@ -62,8 +62,8 @@ static ring_status add(scratch **first, size_t bytes, scratch **out)
     return RING_OK;
 }
 
-/* Calls take it in their order: one that a gate held back would else find that those behind it,
- * which wait for it, have it all. @param[out] oldest  no call before it uses any. */
+/* Calls take scratch memory in call order: a gated call would else wait for memory that later calls
+ * hold, while these wait for it. @param[out] oldest  no earlier call uses any. */
 static bool is_next(const work *w, bool *oldest)
 {
     *oldest = true;
@@ -118,7 +118,7 @@ ring_status scratch_take_stage(work *w)
                                              "a buffer that it does not");
 }
 
-/* Pieces that are too short go first: no more are kept than were used at a time. */
+/* Too short pieces are freed first, so that no more are kept than were used at a time. */
 ring_status scratch_take_products(ring_comm *comm, size_t bytes, char **data)
 {
     size_t held;

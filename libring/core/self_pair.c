@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A rank that sends to itself. Send k meets recv k, whatever their buffers: whichever comes first
- * waits here, in no list of the engine; the receiver is given the sender's buffer and copies.
+ * A rank that sends to itself. Send k meets recv k, with any buffers: the first of the two waits
+ * here, in no list of the engine; the receiver is given the sender's buffer and copies.
  */
 #include "comm.h"
 
@@ -11,7 +11,7 @@ void self_pair_clear(ring_comm *comm)
     comm->self_pair.end = &comm->self_pair.first;
 }
 
-/* @return the other one of the pair, off the list; NULL: it has not come. */
+/* @return the other one of the pair, off the list; NULL: it was not called yet. */
 static work *take_partner(self_pair *pair, const work *w)
 {
     for (work **at = &pair->first; *at != NULL; at = &(*at)->behind) {

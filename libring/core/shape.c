@@ -34,7 +34,8 @@ static uint64_t digest_of(const plan_shape *shape, int ranks)
     return h;
 }
 
-/* Where all ranks know all counts, these take the places of count and root in the signature. */
+/* Where all ranks know all counts, root and count of the signature hold a checksum and the
+ * longest. */
 static void agree_on(call_signature *call, plan_shape *shape, int rank, int ranks)
 {
     const size_t *counts = shape->counts[shape->counts[PLAN_SRC] != NULL ? PLAN_SRC : PLAN_DST];
@@ -107,7 +108,7 @@ static ring_status overlaps(const program *p, int side, const extent *a, const e
                 b->end - 1);
 }
 
-/* Blocks that are written, or may be while others are read, lie apart. */
+/* Blocks of dst, and of a src that is reduced in place, lie apart. */
 static ring_status check_apart(const program *p, int side, int ranks)
 {
     const plan_shape *shape = &p->shape;
@@ -135,7 +136,7 @@ static ring_status too_much(const program *p, int side)
                 p->facts->name, side_names[side]);
 }
 
-/* Bytes up to the end of the last block. Empty ones lie nowhere. */
+/* Bytes up to the end of the last block. Empty blocks do not count. */
 static ring_status find_bytes(const program *p, int side, int ranks, size_t *bytes)
 {
     const plan_shape *shape = &p->shape;
@@ -162,7 +163,7 @@ static ring_status check_side(const program *p, int side, int ranks, size_t *byt
     return apart && p->shape.counts[side] != NULL ? check_apart(p, side, ranks) : RING_OK;
 }
 
-/* What a rank gives itself has one count, though it is given twice. */
+/* A rank's own block is given as src and as dst: the two counts must be equal. */
 static ring_status check_own(const program *p)
 {
     const plan_shape *shape = &p->shape;
@@ -189,7 +190,7 @@ size_t shape_bytes(const program *p, int ranks)
     return p->facts->uneven ? room_for(&p->shape, ranks) * sizeof *p->room : 0;
 }
 
-/* Empty blocks lie anywhere: at 0. @return the room behind it. */
+/* The displacement of an empty block is kept as 0. @return the room behind the copy. */
 static size_t *copy_side(plan_shape *shape, int side, int ranks, size_t *room)
 {
     size_t *counts = room, *displs = room + ranks, behind = 0;

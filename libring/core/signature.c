@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Packing: fields that do not fit hold their largest value. */
+ * Packing: a field saturates at its largest value. */
 #include "signature.h"
 
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static uint64_t get(field f, uint64_t packed)
     return packed >> f.shift & most(f);
 }
 
-/* Between a pair, the root would be the other end for each; both say 0. */
+/* The root of a pairwise call would differ at its two ends; both pack 0. */
 uint64_t signature_pack(const call_signature *call, const call_way *way)
 {
     const bool pairwise = plan_facts_of(call->collective)->pairwise;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sleeping in the kernel on exactly the links that somebody waits for, and being woken.
+ * Sleeping in the kernel on the links of active channels, and waking up.
  */
 #include "comm.h"
 
@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* A sleep never lasts longer, so that deadlines and the other threads' progress are seen. */
+/* The longest sleep, so that deadlines and the progress of other threads are seen. */
 enum { SLEEP_MS = 50 };
 
 struct sleeper {
@@ -30,7 +30,7 @@ ring_status sleeper_new(ring_comm *comm)
     return RING_OK;
 }
 
-/* Without descriptors no thread sleeps: those that wait yield. */
+/* Without an eventfd no thread sleeps: waiting threads yield. */
 bool sleeper_ready(ring_comm *comm)
 {
     if (atomic_load(&comm->sleeper->wake_fd) >= 0)
@@ -52,7 +52,7 @@ void sleeper_wake(void *context)
     const uint64_t one = 1;
     const int fd = atomic_load(&comm->sleeper->wake_fd);
     const ssize_t ignored = fd >= 0 ? write(fd, &one, sizeof one) : 0;
-    (void)ignored; /* full means: already readable */
+    (void)ignored; /* EAGAIN: it is readable already */
 }
 
 void sleeper_stir(ring_comm *comm)
@@ -61,8 +61,8 @@ void sleeper_stir(ring_comm *comm)
         sleeper_wake(comm);
 }
 
-/* Nothing wakes when a stream comes to its stop. Steps of a sleep are a part of the time that it
- * has been waited for. */
+/* No descriptor reports that a stream has come to its stop: sleeps are short then, and grow with
+ * the time waited so far. */
 static const double least_step = 50e-6, most_step = 1e-3;
 
 static double next_step(ring_comm *comm)
@@ -86,8 +86,8 @@ static void sleep_on(struct pollfd *entries, size_t used, double deadline, doubl
 
 /* ---- Sleep ------------------------------------------------------------------- */
 
-/* Only frames that nobody has looked at are news to a link; those of works that have not come to
- * them are none. Of tagged ones all are taken where somebody listens.
+/* Frames that were peeked are not news to a link: only later ones wake. A link whose work is next
+ * in order is not peeked; tagged frames are all taken.
  * @return false if the link has something already. */
 static bool arm_channel(channel *c, struct pollfd *entry)
 {
@@ -110,14 +110,14 @@ static bool arm_channel(channel *c, struct pollfd *entry)
     return true;
 }
 
-/* Works that are held need none: whoever has waited in vain for so long has only closed gates among
- * them, folds of accelerators, whose ends wake all, and those that wait for these.
+/* Held works need no entry: after so many looks only closed gates, folds of accelerators, whose
+ * ends wake all sleepers, and works behind these are left.
  * @return number of entries, or 0 if a link has something already. */
 static size_t arm_channels(ring_comm *comm, struct pollfd *entries)
 {
     size_t used = 0;
     entries[used++] = (struct pollfd){.fd = atomic_load(&comm->sleeper->wake_fd), .events = POLLIN};
-    if (comm->failing) /* the verdict wakes, and what other ranks say */
+    if (comm->failing) /* the verdict wakes, and statements */
         return used;
     for (int32_t i = 0; i < comm->channels.active_count; i++)
         if (!arm_channel(comm->channels.active[i], &entries[used++]))
@@ -128,7 +128,7 @@ static size_t arm_channels(ring_comm *comm, struct pollfd *entries)
     return used;
 }
 
-/* The channels that the progress thread sleeps on. */
+/* Marks the channels that the progress thread sleeps on. */
 static void mark_watched(ring_comm *comm)
 {
     comm->watched = true;
@@ -139,8 +139,8 @@ static void mark_watched(ring_comm *comm)
         c->watch_mark = comm->watch_mark;
 }
 
-/* A frame that was taken since may be one that had been seen: the link was not armed for the next
- * one then. */
+/* A link is armed for frames after armed_at: once a frame was taken it is not armed for the
+ * next. */
 static bool is_watched(const channel *c)
 {
     return c->watch_mark == c->comm->watch_mark && c->armed_at == c->link->frames_received &&
@@ -165,8 +165,8 @@ bool sleeper_watches_all(const ring_comm *comm)
     return true;
 }
 
-/* Also after 0 entries. Any sleeper may be woken by another's event, so only the last one up drains
- * the descriptors. */
+/* Also after 0 entries. An event may wake several sleepers, so only the last one up drains the
+ * descriptors. */
 static void leave(ring_comm *comm, bool calls)
 {
     comm->sleeper->callers -= calls;
@@ -192,7 +192,7 @@ static void let_others_in(ring_comm *comm)
     comm_lock(comm);
 }
 
-/* @return entries that a sleep needs at most. */
+/* @return the most entries that a sleep needs. */
 static size_t places_of(const ring_comm *comm)
 {
     size_t places = 1 + (size_t)comm->channels.active_count;
@@ -284,7 +284,7 @@ bool sleep_list_add(sleep_list *s, ring_comm *comm)
     return true;
 }
 
-/* The progress thread looks at what it finds, and need not call itself. */
+/* The progress thread looks next itself: its unlock does not kick. */
 static void unlock_after(ring_comm *comm, bool calls)
 {
     if (calls)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What ranks say about their calls over the control channel. A refused call takes its number and
- * sends nothing; all ranks hear of it, and one that did make that call ends the communicator with
- * the reason. Where all ranks refused alike, nothing happens. A rank that waits for long says
- * in which call, so that ranks that made different calls learn it, whoever waits for whom.
+ * Statements of ranks about their calls, over the control channel. A refused call takes its number
+ * and sends nothing; all ranks hear of it, and one that did make that call ends the communicator
+ * with the reason. Where all ranks refused alike, nothing happens. A rank that waits for long
+ * states its call, so that ranks that made different calls learn it, whichever rank waits.
  */
 #include "comm.h"
 
-/* Behind the others; when all places are taken, that of the one which is needed last. */
+/* @return the next free place; when all are taken, that of the statement with the highest
+ * number. */
 static int place_for(const statements *heard, const control_statement *new)
 {
     int last = 0;
@@ -92,7 +93,7 @@ ring_status statements_refused_here(const ring_comm *comm, int rank, const call_
     return statements_refused(comm, rank, theirs, seq, comm->rank, why);
 }
 
-/* ---- What it means here -------------------------------------------------------------------- */
+/* ---- The meaning of a statement here ------------------------------------------------------- */
 
 typedef enum meaning { OF_NO_MATTER, OF_LATER, OF_A_CALL_MADE } meaning;
 
@@ -156,7 +157,7 @@ static ring_status blame(const ring_comm *comm, int rank, const control_statemen
     return statements_differ(comm, mine, s->number, rank, &theirs, s->number);
 }
 
-/* Keeps what is about calls that this rank has not come to. */
+/* Keeps statements about calls that this rank has not made yet. */
 static ring_status judge_all(const ring_comm *comm, statements *heard)
 {
     int kept = 0;
@@ -188,7 +189,7 @@ ring_status statements_judge(ring_comm *comm)
     return status;
 }
 
-/* ---- What this rank says ------------------------------------------------------------------- */
+/* ---- This rank's statements ---------------------------------------------------------------- */
 
 void statements_refuse(ring_comm *comm, const call_signature *call)
 {
@@ -200,17 +201,17 @@ void statements_refuse(ring_comm *comm, const call_signature *call)
     channel *on = NULL;
     text_format(refusal.text, sizeof refusal.text, "%s", fail_text());
     if (facts->pairwise && call->tagged)
-        return; /* no number leads to it */
+        return; /* no call number: no peer could find it */
     if (facts->pairwise &&
         (!has_peer || channel_get(comm, LANE_PAIR, 0, call->root, &on) != RING_OK))
-        return; /* it is nobody's */
+        return; /* it concerns no peer */
     refusal.number = work_take_number(comm, call, HISTORY_REFUSED, on);
     comm->statements.own_number = refusal.number;
     text_format(comm->statements.own, sizeof comm->statements.own, "%s", refusal.text);
     if (comm->ranks > 1)
         control_state(comm->world, &refusal);
     if (statements_check(comm) != RING_OK)
-        log_debug("%s", fail_text()); /* it shows again in a call that goes on */
+        log_debug("%s", fail_text()); /* calls that go on report it again */
 }
 
 void statements_wait(work *w)

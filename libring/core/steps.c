@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The ops of a program but the fold. Each goes as far as it can without blocking, and then waits
- * on one channel. They know buffers and channels, no algorithm and no transport.
+ * The ops of a program except the fold. Each goes as far as it can without blocking, and then waits
+ * on one channel. They use buffers and channels, and depend on no algorithm or transport.
  */
 #include "comm.h"
 
@@ -27,7 +27,7 @@ static ring_status send_step(work *w, const program_op *o)
     return channel_post(&message);
 }
 
-/* What is eager is copied: its step is over when a frame, or a channel's frames, have it all. */
+/* An eager send copies: its step is over when frames have taken the whole message. */
 static ring_status eager_step(work *w, const program_op *o)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
@@ -69,7 +69,7 @@ static ring_status take_frame(work *w, channel *c, const arrival *in, char *to, 
     return status == RING_IN_PROGRESS ? channel_await(w, c, WAIT_FRAME, c->received) : status;
 }
 
-/* What an adapter brought to memory of an accelerator. */
+/* Makes bytes that an adapter wrote to memory of an accelerator visible to it. */
 static ring_status show_to(const accelerator *by, const arrival *in, char *at)
 {
     const bool brought = in->whole && in->bytes > 0 && by != NULL && by->flush != NULL;
@@ -99,7 +99,7 @@ static ring_status receive_frame(work *w, const program_op *o, size_t total)
     return RING_OK;
 }
 
-/* @param[out] whole  the message is not carried.
+/* Looks at the first frame. @param[out] whole  the message is not carried.
  * @return RING_IN_PROGRESS: it is not here, the work waits. */
 RING_RARE static ring_status comes_whole(work *w, const program_op *o, size_t total, bool *whole)
 {
@@ -114,8 +114,8 @@ RING_RARE static ring_status comes_whole(work *w, const program_op *o, size_t to
     return status;
 }
 
-/* Is it received by a copy? That of a fold of one input does. An accelerator copies what is carried
- * and what its adapter does not reach. */
+/* Decides whether fold_run() receives the message, as a fold of one input. An accelerator copies
+ * carried messages, and those that its adapter does not reach. */
 static ring_status choose_copy(work *w, const program_op *o, size_t total)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
@@ -133,7 +133,7 @@ static ring_status choose_copy(work *w, const program_op *o, size_t total)
     return RING_OK;
 }
 
-/* Decided once a message. */
+/* The way of copying is chosen once a message. */
 static ring_status recv_step(work *w, const program_op *o, bool *moved)
 {
     const size_t total = program_count(w->program, o, w->slice);

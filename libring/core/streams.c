@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a call and its stream must be; the stop; calls that graphs start. */
+ * Checks of a call and its stream; the stop; calls that graphs start. */
 #include "streams.h"
 
 #include "accelerators.h"
@@ -99,7 +99,7 @@ static void on_forget(void *calls)
     prepared_drop_all(calls);
 }
 
-/* From now on calls behind streams take their places where these come to them, as graphs do. */
+/* Calls behind streams now take their numbers when the stream reaches them, as graphs' calls do. */
 static void expect_graphs(ring_comm *comm)
 {
     comm_lock(comm);
@@ -134,12 +134,12 @@ static void start_one(const prepared_call *kept, accelerator_stop *stop)
         return;
     c.stop = stop;
     comm_lock(c.comm);
-    (void)call_launch(&c, true, &none); /* what is wrong ends the communicator, and is told so */
+    (void)call_launch(&c, true, &none); /* errors end the communicator, which reports them */
     comm_unlock(c.comm);
     members_let_go(c.comm);
 }
 
-/* Once the stop is given up the calls may go with their graph. */
+/* Without the stop the graph, and its calls, may be destroyed. */
 void stream_start(accelerator_stop *stop)
 {
     for (const prepared_call *c = stop->call; c != NULL; c = c->next)

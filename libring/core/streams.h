@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * streams: calls that take their place in a stream of an accelerator (ring_call.stream). The stream
- * stops there (accelerator_stop). Works of the call are gated until it has come to the stop, and
- * the last that holds the stop has the stream go on.
+ * streams: calls in the order of an accelerator's stream (ring_call.stream). The stream waits at a
+ * stop (accelerator_stop). Works of the call are gated until the stream has come to the stop; the
+ * last holder of the stop resumes the stream.
  */
 #ifndef RING_CORE_STREAMS_H
 #define RING_CORE_STREAMS_H
 
 #include "prepared.h"
 
-/** May the call stand behind its stream? Finds whose that is. RING_ERR_UNSUPPORTED with the reason.
+/** Checks that the call may stand behind its stream, and finds the stream's accelerator.
+ *  RING_ERR_UNSUPPORTED with the reason.
  */
 ring_status stream_check(prepared_call *c);
 
-/** Has its stream stop: c->stop is held. The caller holds no lock, for the stream may have no room.
- *  @param[out] captured  it does not, for a graph captures it: stream_capture() is due. */
+/** Puts a stop into the stream, c->stop. The caller holds no lock: the stream may have no room.
+ *  @param[out] captured  a graph captures the stream, so no stop: stream_capture() is due. */
 ring_status stream_stop(prepared_call *c, bool *captured);
 
 /** Has the graph start calls behind one stream, by `next`, at each replay. They are dropped with
  *  it, or on failure. The caller holds no lock. */
 ring_status stream_capture(prepared_call *calls);
-/** A replay has come to them. By the progress thread. */
+/** Starts the calls that a replay has come to. By the progress thread. */
 void stream_start(accelerator_stop *stop);
 
 /** One more holder. */
@@ -29,7 +30,7 @@ static inline accelerator_stop *stop_hold(accelerator_stop *stop)
     atomic_fetch_add_explicit(&stop->holders, 1, memory_order_relaxed);
     return stop;
 }
-/** One less; NULL is allowed. The stop is the accelerator's again then. */
+/** Drops one holder; NULL is allowed. The last one resumes the stream. */
 static inline void stop_drop(accelerator_stop **stop)
 {
     accelerator_stop *s = *stop;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tagged sends and receives: who meets whom, in which order, and how a receive then goes on. */
+ * Tagged sends and receives: matching sends with receives in order, and completing receives. */
 #include "comm.h"
 
 #include "kernels.h"
@@ -92,7 +92,7 @@ static bool fits(const work *w, const tagged_message *m)
            (w->call.tag == RING_ANY_TAG || w->call.tag == m->call.tag);
 }
 
-/* @return the first message that the receive may have, off the list; NULL: none. */
+/* @return the first message that matches the receive, off the list; NULL: none. */
 static tagged_message *take_early(tagged_traffic *t, const work *w)
 {
     for (tagged_message **at = &t->early; *at != NULL; at = &(*at)->next) {
@@ -122,7 +122,7 @@ static void count_posted(const work *w, int32_t change)
         peer_of(comm, w->call.root)->named += change;
 }
 
-/* @return the first receive that may have the message, off the list; NULL: none. */
+/* @return the first receive that matches the message, off the list; NULL: none. */
 static work *take_posted(ring_comm *comm, const tagged_message *m)
 {
     tagged_traffic *t = &comm->tagged;
@@ -139,7 +139,7 @@ static work *take_posted(ring_comm *comm, const tagged_message *m)
     return NULL;
 }
 
-/* ---- Two that meet ---------------------------------------------------------------------- */
+/* ---- Matching --------------------------------------------------------------------------- */
 
 static ring_status meet(work *receiver, tagged_message *m)
 {
@@ -207,19 +207,19 @@ static ring_status enlist_send(work *w)
     return RING_OK;
 }
 
-/* Has turns look where the receive's message may come from. */
+/* Makes the channels active on which the receive's message may come. */
 static void listen_for(const work *w)
 {
     tagged_traffic *t = &w->comm->tagged;
     if (w->suspect != NULL)
         channel_watch(w->suspect);
-    if (w->call.root != RING_ANY_SOURCE || t->turn == NULL)
+    if (w->call.root != RING_ANY_SOURCE || t->next_visited == NULL)
         return;
-    tagged_peer *p = t->turn;
+    tagged_peer *p = t->next_visited;
     do {
         channel_watch(p->on);
         p = p->next;
-    } while (p != t->turn);
+    } while (p != t->next_visited);
 }
 
 static ring_status enlist_recv(work *w)
@@ -266,7 +266,8 @@ static ring_status bind_program(work *w, int root)
     return work_rebind(w, p);
 }
 
-/* All of it is here: at its place already, or to be copied, by an accelerator into its own memory.
+/* The message is complete: in its buffer already, or to be copied, by an accelerator into its own
+ * memory.
  */
 static ring_status finish_recv(work *w, tagged_message *m)
 {
@@ -299,15 +300,15 @@ static ring_status grant(work *w, tagged_message *m, bool *moved)
     p->grants_end = &m->next;
     channel_watch(p->on);
     const ring_status status = tagged_flush(p, NULL, moved);
-    return status == RING_IN_PROGRESS ? RING_OK : status; /* the link's turns tell it */
+    return status == RING_IN_PROGRESS ? RING_OK : status; /* tagged_turn() sends the grant */
 }
 
-/* Both are of this rank. */
+/* Send and receive are both of this rank. */
 static ring_status take_own(work *w, tagged_message *m)
 {
     work *sender = m->sender;
     if (!sender->tag_open)
-        return RING_IN_PROGRESS; /* it holds this one when it is */
+        return RING_IN_PROGRESS; /* advance_send() holds this work when it is */
     RING_TRY(bind_program(w, w->comm->rank));
     RING_TRY(self_pair_join(w, sender));
     w->tag_met = sender->tag_met = true;
@@ -342,7 +343,7 @@ static ring_status advance_send(work *w, bool *moved)
     const ring_status status = tagged_flush(p, w, moved);
     channel_watch(p->on);
     RING_TRY(status == RING_IN_PROGRESS ? RING_OK : status);
-    /* One that was granted meanwhile is held already. */
+    /* A send that was granted meanwhile is held already. */
     return w->tag_met && w->slice >= w->program->slices ? RING_OK : RING_IN_PROGRESS;
 }
 
@@ -413,19 +414,19 @@ void tagged_clear(ring_comm *comm)
     t->posted = NULL;
     t->posted_end = &t->posted;
     t->any = 0;
-    tagged_peer *p = t->turn;
+    tagged_peer *p = t->next_visited;
     if (p == NULL)
         return;
     do {
         clear_peer(comm, p);
         p = p->next;
-    } while (p != t->turn);
+    } while (p != t->next_visited);
 }
 
 void tagged_free(ring_comm *comm)
 {
     tagged_message *next;
-    comm->tagged.turn = NULL; /* they went with their channels */
+    comm->tagged.next_visited = NULL; /* freed with their channels */
     tagged_clear(comm);
     for (tagged_message *m = comm->tagged.spare; m != NULL; m = next) {
         next = m->next;

@@ -8,7 +8,7 @@
 enum tagged_kind { TAGGED_BYTES, TAGGED_ASK, TAGGED_GRANT, TAGGED_CREDIT };
 enum { KIND_BITS = 2 };
 
-/* So much is owed before a frame says so. */
+/* A credit is sent when so much is owed. */
 enum { CREDIT_BYTES = TAGGED_WINDOW / 4 };
 
 /* The payload of a question. */
@@ -66,7 +66,7 @@ static ring_status send_segments(tagged_peer *p, work *w)
     return RING_OK;
 }
 
-/* All of it has left, and is the link's; as any other it ends when the link has handed it over. */
+/* All of the message has been given to the link; the send ends when the link has handed it over. */
 static void end_ahead(tagged_peer *p, work *w, const work *own)
 {
     const transport_link *l = p->on->link;
@@ -89,7 +89,7 @@ static ring_status send_ahead(tagged_peer *p, work *w)
                                             : send_segments(p, w);
 }
 
-/* The link for what is granted is dialed meanwhile. */
+/* Meanwhile the link for the granted message is dialed. */
 static ring_status await_grant(tagged_peer *p, work *w)
 {
     channel *granted = w->program->on[0];
@@ -109,7 +109,7 @@ static ring_status ask(tagged_peer *p, const work *w)
 
 static ring_status take_all(tagged_peer *p);
 
-/* Credits may have come that nobody has looked at. */
+/* Decides whether a send goes ahead; reads credits that have arrived. */
 static ring_status goes_ahead(tagged_peer *p, const work *w, bool *ahead)
 {
     *ahead = w->position > 0;
@@ -132,7 +132,7 @@ static void leave_queue(tagged_peer *p, const work *w)
     p->open--;
 }
 
-/* It leaves the queue when all of it has left. */
+/* A work leaves the queue when all of it has left. */
 static ring_status send_one(tagged_peer *p, work *w, const work *own)
 {
     bool ahead;
@@ -147,7 +147,7 @@ static ring_status send_one(tagged_peer *p, work *w, const work *own)
     return RING_OK;
 }
 
-/* Behind an earlier one of its tag a send waits, behind others it does not. */
+/* A send waits behind an earlier one of its tag, not behind others. */
 static bool is_first_of_tag(const tagged_peer *p, const work *w)
 {
     const work *first = p->queue;
@@ -166,7 +166,7 @@ static work *next_to_send(const tagged_peer *p)
     return w;
 }
 
-/* A link that is broken concerns those that can end only by it. */
+/* A broken link fails only if a work can end only by it. */
 static ring_status of_link(tagged_peer *p, ring_status status)
 {
     if (status == RING_OK || status == RING_IN_PROGRESS)
@@ -175,7 +175,7 @@ static ring_status of_link(tagged_peer *p, ring_status status)
     return tagged_first_waiter(p) != NULL ? status : RING_IN_PROGRESS;
 }
 
-static ring_status tell_grants(tagged_peer *p, bool *moved)
+static ring_status send_grants(tagged_peer *p, bool *moved)
 {
     while (p->grants != NULL) {
         tagged_message *m = p->grants;
@@ -190,7 +190,7 @@ static ring_status tell_grants(tagged_peer *p, bool *moved)
     return RING_OK;
 }
 
-static ring_status tell_credit(tagged_peer *p, bool *moved)
+static ring_status send_credit(tagged_peer *p, bool *moved)
 {
     const uint64_t owed = p->owed;
     if (owed < CREDIT_BYTES)
@@ -198,7 +198,7 @@ static ring_status tell_credit(tagged_peer *p, bool *moved)
     transport_frame frame = frame_of(p, TAGGED_CREDIT, 0, 0);
     RING_TRY(send_inline(p, &frame, &owed, sizeof owed));
     p->owed = 0;
-    p->untold -= owed;
+    p->unannounced -= owed;
     *moved = true;
     return RING_OK;
 }
@@ -206,8 +206,8 @@ static ring_status tell_credit(tagged_peer *p, bool *moved)
 ring_status tagged_flush(tagged_peer *p, const work *own, bool *moved)
 {
     work *w;
-    RING_TRY(of_link(p, tell_grants(p, moved)));
-    RING_TRY(of_link(p, tell_credit(p, moved)));
+    RING_TRY(of_link(p, send_grants(p, moved)));
+    RING_TRY(of_link(p, send_credit(p, moved)));
     while ((w = next_to_send(p)) != NULL && !comm_turn_is_over(p->on->comm)) {
         const size_t before = w->position;
         const ring_status status = send_one(p, w, own);
@@ -286,7 +286,7 @@ static ring_status take_question(tagged_peer *p, const transport_frame *f)
     return RING_OK;
 }
 
-/* Where its bytes go. */
+/* Chooses where the bytes go: the receive's dst, or a buffer. */
 static ring_status place(tagged_message *m)
 {
     ring_comm *comm = m->from->on->comm;
@@ -315,10 +315,10 @@ static ring_status begin_bytes(tagged_peer *p, const transport_frame *f)
     RING_TRY(read_call(p, f, count, &call, &bytes));
     if (bytes > EAGER_BYTES || (f->flags == 0 && bytes != f->length))
         return unexpected(p, f);
-    if (p->untold + room_of(bytes) > TAGGED_WINDOW)
+    if (p->unannounced + room_of(bytes) > TAGGED_WINDOW)
         return unexpected(p, f);
     RING_TRY(begin_message(p, f, &call, &m));
-    p->untold += room_of(bytes);
+    p->unannounced += room_of(bytes);
     m->bytes = bytes;
     RING_TRY(tagged_deliver(p->on->comm, m));
     RING_TRY(place(m));
@@ -359,7 +359,7 @@ static ring_status take_number(const tagged_peer *p, const transport_frame *f, u
     return RING_OK;
 }
 
-/* Both ends give it the next number, in the same order. */
+/* Both ends give it the next message number, in the same order. */
 static ring_status take_grant(tagged_peer *p, const transport_frame *f)
 {
     uint64_t number = 0;
@@ -407,7 +407,7 @@ static ring_status take(tagged_peer *p, const transport_frame *f)
     return unexpected(p, f);
 }
 
-/* @return RING_IN_PROGRESS: nothing is here, or not all of it. */
+/* @return RING_IN_PROGRESS: no frame is here, or not all of it. */
 static ring_status take_frame(tagged_peer *p)
 {
     transport_link *l = p->on->link;
@@ -458,7 +458,7 @@ work *tagged_first_waiter(const tagged_peer *p)
     return w;
 }
 
-/* One that serves a receive from any source lets others come before it serves another. */
+/* Serves one peer. A link that serves a receive from any source then comes last. */
 static ring_status serve_peer(tagged_peer *p, bool *moved)
 {
     ring_comm *comm = p->on->comm;
@@ -470,7 +470,7 @@ static ring_status serve_peer(tagged_peer *p, bool *moved)
         status = take_frame(p);
         *moved |= status == RING_OK;
         if (comm->tagged.any != any) {
-            comm->tagged.turn = p->next;
+            comm->tagged.next_visited = p->next;
             break;
         }
     }
@@ -479,7 +479,7 @@ static ring_status serve_peer(tagged_peer *p, bool *moved)
 
 ring_status tagged_turn(ring_comm *comm, bool *moved)
 {
-    tagged_peer *const first = comm->tagged.turn, *p = first;
+    tagged_peer *const first = comm->tagged.next_visited, *p = first;
     if (p == NULL)
         return RING_OK;
     do {
@@ -506,11 +506,11 @@ ring_status tagged_peer_new(channel *c)
     p->queue_end = &p->queue;
     p->asked_end = &p->asked;
     p->grants_end = &p->grants;
-    p->next = t->turn != NULL ? t->turn->next : p;
-    if (t->turn != NULL)
-        t->turn->next = p;
+    p->next = t->next_visited != NULL ? t->next_visited->next : p;
+    if (t->next_visited != NULL)
+        t->next_visited->next = p;
     else
-        t->turn = p;
+        t->next_visited = p;
     if (t->any > 0)
         channel_watch(c);
     return RING_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tuner: the algorithm whose plan the cost model prices lowest, or the one that
- * RING_ALGO names. It sees only what every rank knows, so all choose alike: the
- * collective, the ranks, the size, and the weakest link between any two ranks.
+ * The tuner: chooses the algorithm whose plan the cost model prices lowest, or the one that
+ * RING_ALGO names. Its inputs are known to every rank, so all choose alike: the collective, the
+ * ranks, the size, and the weakest link between any two ranks.
  */
 #include "comm.h"
 
@@ -19,11 +19,11 @@ struct tuner {
     plan_prices prices;
     const algo *forced;
     bool warned[PLAN_COLLECTIVE_COUNT]; /* that the forced one cannot do it; rank 0 warns */
-    /* Whether sums are wider than the type, and log2 of the bytes. */
+    /* By collective, by whether sums are wider than the type, and by log2 of the bytes. */
     tuner_choice choice[PLAN_COLLECTIVE_COUNT][2][SIZE_CLASSES];
 };
 
-/* What a price depends on beside the algorithm. */
+/* The inputs of a price besides the algorithm. */
 typedef struct tuner_call {
     plan_collective collective;
     size_t count, element, acc;
@@ -96,7 +96,7 @@ static ring_status price(const struct tuner *t, const tuner_choice *choice, cons
                       seconds);
 }
 
-/* @return a call like those of the class. Of types that are their own accumulator it prices
+/* @return a call like those of the class. For types that are their own accumulator it is one of
  * float32; the order of prices does not depend on their size. */
 static tuner_call typical_call(const struct tuner *t, plan_collective collective, bool widens,
                                size_t bytes)
@@ -106,7 +106,7 @@ static tuner_call typical_call(const struct tuner *t, plan_collective collective
     return (tuner_call){collective, bytes / element / blocks, element, sizeof(float)};
 }
 
-/* A rank that lacks the memory to price one algorithm must not choose another than its peers. */
+/* A rank without memory to price one algorithm fails: another choice than its peers' would hang. */
 static ring_status cheapest(const struct tuner *t, const tuner_call *call, size_t bytes,
                             tuner_choice *best)
 {

@@ -18,7 +18,7 @@ enum { HELP_LOOKS = 64 };
 
 /* ---- Waiting ------------------------------------------------------------------ */
 
-/* The word that shows all that is waited for, if there is only one. */
+/* The one word that changes when anything waited for arrives; NULL: several links or held works. */
 static const _Atomic uint32_t *only_word(const ring_comm *comm, uint32_t *value)
 {
     if (comm->channels.active_count != 1 || comm->held != NULL)
@@ -37,7 +37,7 @@ static void spin(const _Atomic uint32_t *word, uint32_t value, unsigned *looks)
     }
 }
 
-/* @return true if what is waited for is there. */
+/* @return true if the awaited frame is there. */
 static bool glance(const ring_comm *comm)
 {
     uint32_t value;
@@ -48,7 +48,7 @@ static bool glance(const ring_comm *comm)
     return false;
 }
 
-/* One look in vain. The lock is given up meanwhile, so that other threads of this rank get in. */
+/* After a look without progress: releases the lock, so that other threads of this rank get it. */
 static void look_elsewhere(ring_comm *comm, unsigned *looks, double deadline)
 {
     uint32_t value;
@@ -74,7 +74,7 @@ bool work_is_gated(const work *w)
            (w->stopped && ticket_status(w->stop->reached) == RING_IN_PROGRESS);
 }
 
-/* A gate that stays closed is not this rank's business, nor its peers': the wait ends alone. */
+/* A closed gate is no failure of this rank or its peers: the wait ends, the call goes on. */
 static double give_up_at(const work *w, double now, double deadline, double *gate_deadline)
 {
     if (!work_is_gated(w))

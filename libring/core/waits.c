@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What callers do with handles: wait for one, all, any of them, or look. */
+ * Waiting for handles, and testing them: one, all, or any of them. */
 #include "call_group.h"
 
 #include "handle.h"
@@ -10,11 +10,11 @@
 static void give_back(work *w)
 {
     w->handle = 0;
-    if (!w->telling)
+    if (!w->done_pending)
         work_recycle(w);
 }
 
-/* Tells how a call that is over has ended. The caller holds the lock.
+/* Returns how a finished call has ended. The caller holds the lock.
  * @param ends  the handle, which becomes NULL; else it is only left. */
 static ring_status end_handle(ring_work **handle, work *w, bool ends)
 {
@@ -109,8 +109,8 @@ ring_status ring_wait_keep(ring_work *handle, double seconds)
     return wait_until(&handle, clock_now() + seconds, false, "wait_keep");
 }
 
-/* Enters handles from the first one on, up to one that has ended. @return how many, NULL ones with
- * them. */
+/* Enters handles from the first one on, up to one that has ended. @return how many, counting NULL
+ * ones. */
 static size_t enter_each(ring_work *const *works, size_t count, const char *call)
 {
     size_t i = 0;
@@ -139,7 +139,7 @@ static ring_status wait_for_each(ring_work **works, size_t count, const char *ca
     return first;
 }
 
-/* The others are waited for though one has ended before. */
+/* All are waited for, even if one handle has ended before. */
 ring_status ring_wait_all(ring_work **works, size_t count)
 {
     ring_status first = RING_OK;
@@ -185,7 +185,7 @@ static ring_status look_entered(const ring_work *handle, const char *call, bool 
     *done = look(&view, moved);
     comm_unlock(view.comm);
     if (!*done && crowded)
-        wait_yield(); /* else whoever tests keeps the core from those that it waits for */
+        wait_yield(); /* a testing caller must not keep the core from the ranks it waits for */
     return RING_OK;
 }
 
@@ -252,7 +252,7 @@ typedef struct choice {
     ring_work **works;
     size_t count, index; /* of the first that is over; count: none is */
     size_t entered;      /* those that were looked at so far */
-    bool any, moved;     /* there is one at all; the last look moved something */
+    bool any, moved;     /* any: some handle is not NULL; moved: by the last look */
 } choice;
 
 static ring_status find_ended(choice *c)
@@ -278,7 +278,7 @@ static bool is_decided(const choice *c)
     return !c->any || c->index < c->count;
 }
 
-/* While this thread waits for them they are no orphans. */
+/* Counts this thread as a waiter, so that the works are no orphans. */
 static void adopt_works(const choice *c, bool mine)
 {
     for (size_t i = 0; i < c->count; i++) {
@@ -294,8 +294,8 @@ static void adopt_works(const choice *c, bool mine)
     }
 }
 
-/* Once its communicator was entered, the ends of the work and of the communicator wake. Of earlier
- * ones another sleeper may have taken the call. */
+/* After its communicator was entered, the ends of the work and of the communicator wake this sleep.
+ * An earlier end may have woken another sleeper only: it is checked here. */
 static void enter_for(sleep_list *s, ring_work *handle)
 {
     handle_view view;
@@ -318,7 +318,7 @@ static void sleep_on_works(const choice *c)
     sleep_list_free(&s);
 }
 
-/* @return its time-out if it waits for an event, else 0: its own deadline ends it. */
+/* @return its time-out if it is gated, else 0: its own deadline ends it. */
 static double gate_patience(ring_work *handle)
 {
     handle_view view;
@@ -331,7 +331,7 @@ static double gate_patience(ring_work *handle)
     return seconds;
 }
 
-/* @return the longest time-out of them if all wait for events, else 0. */
+/* @return the longest time-out of the works if all are gated, else 0. */
 static double longest_patience(ring_work *const *works, size_t count)
 {
     double longest = 0;
@@ -346,7 +346,7 @@ static double longest_patience(ring_work *const *works, size_t count)
     return longest;
 }
 
-/* Events that stay unset must not make a caller wait for ever. */
+/* Events that are never set must not make a caller wait for ever. */
 static bool is_in_vain(ring_work *const *works, size_t count, double *since, double *next_look)
 {
     const double now = clock_now();

@@ -99,7 +99,7 @@ static void bind_options(work *w, const ring_call *options)
     w->context = options->context;
 }
 
-/* But for its number, and what it holds. */
+/* Binds all fields except the call number and the held resources. */
 static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t index)
 {
     w->call = p->call;
@@ -130,14 +130,14 @@ static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t 
     w->tag_open = w->tag_met = false;
     w->stop = NULL;
     w->stopped = false;
-    w->detached = w->lends = w->telling = false;
+    w->detached = w->lends = w->done_pending = false;
     w->deadline = 0;
     w->finished = false;
     w->status = RING_IN_PROGRESS;
     p->users++;
 }
 
-/* What can fail, before anything is counted. */
+/* The allocations of a work; nothing is counted yet. */
 static ring_status prepare(work *w, const program *p, const ring_call *options)
 {
     w->handle = 0;
@@ -160,7 +160,7 @@ static void hold_regions(work *w)
     w->dst_region = hold_side(w, PLAN_DST, w->dst, w->dst_bytes, w->dst_by);
 }
 
-/* Of a list all blocks are held, or none is lent. */
+/* A list is lent only if all its blocks are held. */
 static bool may_lend_lists(const work *w)
 {
     const work *lead = w->lead;
@@ -202,7 +202,7 @@ static void bind_lead(work *w, const call_buffers *buffers, program *p, const ri
     bind_options(w, options);
 }
 
-/* The lead holds what the call uses, and tells of its end. */
+/* A part: its lead holds the call's resources, and reports its end. */
 static void bind_part(work *w, const work *lead, const call_buffers *buffers, int32_t index)
 {
     bind_work(w, buffers, lead->program, index);
@@ -219,7 +219,7 @@ static void bind_part(work *w, const work *lead, const call_buffers *buffers, in
     w->detached = true;
 }
 
-/* The others of a call over several channels. */
+/* Starts the other parts of a call over several channels. */
 RING_RARE static ring_status start_parts(work *lead, work *parts, const call_buffers *buffers)
 {
     ring_status status = RING_OK;
@@ -244,7 +244,7 @@ ring_status work_take_place(work *w)
     return work_take_messages(w);
 }
 
-/* @param[out] parts  so many, one behind the other, with room for the program's peers. */
+/* @param[out] parts  so many, linked by `behind`, with room for the program's peers. */
 RING_RARE static ring_status take_parts(ring_comm *comm, const program *p, int32_t count,
                                         work **parts)
 {
@@ -273,7 +273,7 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
                      const ring_call *options, work **out)
 {
     const call_buffers *buffers = given;
-    call_buffers placed; /* of which src are products */
+    call_buffers placed; /* with products as src */
     work *w = take_from_pool(comm);
     if (w == NULL)
         return fail(RING_ERR_MEMORY, "starting %s", p->facts->name);
@@ -334,7 +334,7 @@ ring_status work_hold(work *w)
     return RING_IN_PROGRESS;
 }
 
-/* ---- Works that nobody waits for ------------------------------------------------------ */
+/* ---- Orphans: works under way without a waiting thread -------------------------------- */
 
 static _Atomic int orphans; /* of all communicators of several ranks */
 
@@ -348,7 +348,7 @@ void works_forget_orphans(void)
     atomic_store(&orphans, 0);
 }
 
-/* The works of one rank alone wait for events, and those that set these look after them. */
+/* Works of a single rank wait only for events, and setting an event starts them. */
 static bool are_counted(const ring_comm *comm)
 {
     return comm->ranks > 1 || comm->by_thread;
@@ -429,7 +429,7 @@ void work_finish(work *w, ring_status status)
     w->finished = true;
     work_set_orphan(w, false);
     if (w->on_done != NULL) {
-        w->telling = true;
+        w->done_pending = true;
         w->done_next = NULL;
         *comm->done_end = w;
         comm->done_end = &w->done_next;
@@ -439,7 +439,7 @@ void work_finish(work *w, ring_status status)
 }
 
 /* @return the next work whose on_done is to be called, off the list. */
-static work *next_to_tell(ring_comm *comm)
+static work *next_done(ring_comm *comm)
 {
     work *w = comm->done;
     if (w == NULL)
@@ -447,7 +447,7 @@ static work *next_to_tell(ring_comm *comm)
     comm->done = w->done_next;
     if (comm->done == NULL)
         comm->done_end = &comm->done;
-    w->telling = false;
+    w->done_pending = false;
     return w;
 }
 
@@ -465,34 +465,34 @@ static bool leaves_orphans(const ring_comm *comm)
            !comm_has_waiters(comm) && comm->by_thread && !sleeper_watches_all(comm);
 }
 
-/* One thread tells at a time, so that what on_done starts does not pile up on the stack. */
+/* One thread at a time calls on_done, so that calls started in it do not nest on the stack. */
 void comm_unlock(ring_comm *comm)
 {
     work *w;
     call_group kept;
-    const bool tells = !comm->telling && comm->done != NULL;
-    comm->telling |= tells;
-    while (tells && (w = next_to_tell(comm)) != NULL) {
+    const bool tells = !comm->calls_done && comm->done != NULL;
+    comm->calls_done |= tells;
+    while (tells && (w = next_done(comm)) != NULL) {
         const ring_done on_done = w->on_done;
         void *context = w->context;
         const ring_status status = w->status;
         if (w->handle == 0)
             work_recycle(w);
         pthread_mutex_unlock(&comm->lock);
-        call_group_pause(&kept); /* what it starts is not of this thread's group */
+        call_group_pause(&kept); /* calls of on_done are not of this thread's group */
         on_done(context, status);
         call_group_resume(&kept);
         comm_lock(comm);
     }
     if (tells)
-        comm->telling = false;
+        comm->calls_done = false;
     const bool leaves = leaves_orphans(comm);
     pthread_mutex_unlock(&comm->lock);
     if (leaves)
         progress_kick();
 }
 
-/* What callers still hold keeps the answer to ring_wait(). */
+/* Frees all works. Handles that callers hold keep the status for ring_wait(). */
 void works_free(ring_comm *comm)
 {
     work *next;

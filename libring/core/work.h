@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * work: a call under way. It holds no state of a thread: whoever holds the communicator's lock may
- * advance it. It goes from the pool to the list of its communicator, through the waiting lists of
- * channels, and back to the pool when it has ended and nobody asks for it any more.
+ * work: a call under way. It belongs to no thread: any thread that holds the communicator's lock
+ * may advance it. It goes from the pool to the list of its communicator, through the waiting lists
+ * of channels, and back to the pool when it has ended and no caller holds its handle.
  *
  * A call over several channels a peer is several works, one for each: the first one leads, and ends
  * when all have done their part.
@@ -13,12 +13,12 @@
 #include "event.h"
 #include "program.h"
 
-/** What goes on besides the engine, for the present op. */
+/** The asynchronous operation of the present op, if any. */
 typedef enum work_phase {
     PHASE_NONE,
-    PHASE_FETCHING, /* a link brings bytes of a message */
+    PHASE_FETCHING, /* a link gets bytes of a message */
     PHASE_FETCHED,
-    PHASE_FOLDING /* an accelerator combines */
+    PHASE_FOLDING /* an accelerator folds */
 } work_phase;
 
 /** Products of src and this rank's factor, see products.c. */
@@ -40,14 +40,14 @@ typedef struct work {
     uint64_t signature, seq;
     const char *src;
     char *dst, *scratch, *stage;
-    uintptr_t *lists[2]; /* of SRC and DST: where its first byte would lie by each of the blocks, if
-                            they lay one behind the other; NULL: it is one piece, src or dst */
+    uintptr_t *lists[2]; /* of SRC and DST, for each block: where the first block would lie if the
+                            blocks lay one behind the other; NULL: it is one piece, src or dst */
     struct list_room *list_room; /* for these; it stays with the work */
     work_products products;      /* of the lead */
     size_t src_bytes, dst_bytes;
     uint64_t src_region, dst_region;    /* the lead's, held until the end; 0: of none */
-    const accelerator *by;              /* who computes for it, NULL: the host               */
-    const accelerator *src_by, *dst_by; /* whose memory they are, NULL: the host's */
+    const accelerator *by;              /* the accelerator that folds and copies, NULL: the host */
+    const accelerator *src_by, *dst_by; /* the accelerator whose memory they are, NULL: the host */
     program *program;
     work_peer *peers; /* [program->peer_count] */
     int32_t peer_cap;
@@ -58,38 +58,38 @@ typedef struct work {
     int32_t runs;      /* slices that it has done                           */
     size_t position;   /* elements of the present op that are done          */
     work_phase phase;  /* of the elements that come next                    */
-    size_t asked;      /* so many, in PHASE_FOLDING                         */
-    bool copies;       /* a recv whose message a fold takes                 */
-    ticket over;       /* of what was asked for in a phase                  */
+    size_t asked;      /* elements that the accelerator folds, in PHASE_FOLDING */
+    bool copies;       /* a recv that fold_run() carries out */
+    ticket over;       /* closes when the operation of the phase ends */
     posted relay;      /* the eager message of the present op               */
     int32_t posted;    /* messages that are still to be handed over         */
-    channel *awaits;   /* where it waits, NULL: nowhere                     */
-    channel *suspect;  /* where it waited last, for messages                */
+    channel *awaits;   /* the channel where it waits, NULL: none */
+    channel *suspect;  /* the channel where it waited last, for messages */
     wait_kind kind;
     uint64_t number;                /* of the message it waits for                       */
     struct work *behind;            /* next waiter of the channel                        */
     struct work *partner;           /* of a send or recv to this rank itself: the other one */
     struct work *tag_next;          /* tagged: behind it in its list, see tagged.h       */
-    struct tagged_message *message; /* tagged: of a recv, what it got; of a send to this rank
-                                       itself, what it is                                   */
+    struct tagged_message *message; /* tagged: the message that a recv has met, or that a send to
+                                       this rank itself is */
     ring_envelope *envelope;        /* of a tagged recv                             */
-    bool tag_open, tag_met;         /* tagged: its gate is; its ops may run         */
-    ring_event *gate;               /* nothing starts before it is set; NULL: open       */
-    accelerator_stop *stop;         /* nor before a stream is there; held until the end  */
-    bool stopped;                   /* it may not be there yet                           */
-    uint32_t run;                   /* of its program, where accelerators run that       */
-    bool late;                      /* it takes its place among calls when it is there   */
-    bool gated;                     /* one of these three may still hold it back         */
-    double timeout, deadline;       /* deadline 0: nobody has looked at the clock yet    */
+    bool tag_open, tag_met;         /* tagged: its gate is open; its ops may run */
+    ring_event *gate;               /* nothing starts before it is set; NULL: open */
+    accelerator_stop *stop;         /* nor before its stream comes there; held until the end */
+    bool stopped;                   /* the stream may not have come there yet */
+    uint32_t run;                   /* of a device program */
+    bool late;                      /* it takes its number when its stream reaches it */
+    bool gated;                     /* gate, stop or late may still hold it back */
+    double timeout, deadline;       /* deadline 0: the clock was not read yet */
     ring_done on_done;
     void *context;
-    struct work *done_next; /* among those whose on_done is to be called         */
+    struct work *done_next; /* in ring_comm.done */
     uint32_t handle;        /* its place in the table of handles, 0: none        */
     int32_t waiters;        /* threads that wait for it                          */
-    bool lends;             /* frames were sent that links may still need memory for */
-    bool detached;          /* no handle, nobody waits: on_done alone tells      */
-    bool telling;           /* on_done is still to be called                     */
-    bool orphan;            /* nobody waits for it                               */
+    bool lends;             /* frames were sent whose memory links may still read */
+    bool detached;          /* no handle, no waiting thread: only on_done reports its end */
+    bool done_pending;      /* on_done is still to be called */
+    bool orphan;            /* under way without a waiting thread */
     bool finished;          /* status is final                                   */
     ring_status status;
 } work;
@@ -98,71 +98,71 @@ typedef struct call_buffers {
     const void *src;
     void *dst;
     size_t src_bytes, dst_bytes;
-    const accelerator *src_by, *dst_by; /* whose memory they are, NULL: the host's */
-    work_products products;             /* scale 1: nothing is to be multiplied; the rest is set by
-                                           products_place() */
-    const void *const *lists[2]; /* of SRC and DST: where its [ranks] blocks lie; NULL: it is one
-                                    piece, src or dst */
+    const accelerator *src_by, *dst_by; /* the accelerator whose memory they are, NULL: the host */
+    work_products products;             /* scale 1: nothing is to be multiplied; products_place()
+                                           sets the rest */
+    const void *const *lists[2]; /* of SRC and DST: the addresses of its [ranks] blocks; NULL: it is
+                                    one piece, src or dst */
 } call_buffers;
 
-/** The next number of such a call. @param packed  its signature, to be remembered.
- *  @param on  of a send or recv: its channel; NULL: to itself. */
+/** @return the next number of a collective, or of a send or recv with a peer. @param packed  its
+ *  signature, for the history. @param on  of a send or recv: its channel; NULL: to itself. */
 uint64_t work_take_number(struct ring_comm *comm, const call_signature *call, uint64_t packed,
                           channel *on);
 /** Takes a work from the pool and binds it, with a handle if the options want one; the caller holds
  *  the lock. It is not started. */
 ring_status work_new(struct ring_comm *comm, program *p, const call_buffers *given,
                      const ring_call *options, work **out);
-/** The next message numbers of each channel are this work's. A tagged one gets them when it has met
- *  its other end. */
+/** Reserves the next message numbers of each channel for this work. A tagged work gets them when it
+ *  has met its other end. */
 ring_status work_take_messages(work *w);
-/** Nothing of the call starts before a stream has come to @p stop, which is held until its end. */
+/** Gates the call's works until the stream has come to @p stop, which is held until their end. */
 void work_stop(work *lead, accelerator_stop *stop);
-/** A late one takes its place, in the order in which calls behind its stop were made.
+/** A late work takes its call number, in the order in which calls behind its stop were made.
  *  RING_IN_PROGRESS: others come first. */
 ring_status work_take_place(work *w);
 /** The stream has come there, or is not waited for any more. */
 void work_pass_stop(work *w);
 /** Gives it another program for the same count and type, before an op has run. */
 ring_status work_rebind(work *w, program *p);
-/** It has done its part: the call ends when all have. */
+/** This work is done; the call ends when all its works are. */
 void work_part_done(work *w);
 /** Takes it off the list of those under way, with its final status. */
 void work_finish(work *w, ring_status status);
 /** Keeps a finished work for the next call, unless its caller still holds a handle. */
 void work_recycle(work *w);
-/** Whose memory an operand of the buffer is; NULL: the host's. */
+/** @return the accelerator whose memory an operand of @p buffer lies in; NULL: the host. */
 static inline const accelerator *work_memory_of(const work *w, uint8_t buffer)
 {
     if (w->by == NULL || (buffer != PLAN_SRC && buffer != PLAN_DST))
         return NULL;
     return buffer == PLAN_SRC ? w->src_by : w->dst_by;
 }
-/** @return true if links may use memory of the work where it lies: it is scratch, or in a region
- *  that the call holds. What only happens to lie in one, that may end meanwhile. */
+/** @return true if links may use memory of the work in place: it is scratch, or in a region that
+ *  the call holds. A region that the call does not hold may end meanwhile. */
 bool work_may_lend(const work *w, const char *at);
-/** Returns when no accelerator works for it any more. */
+/** Returns when no accelerator operation of the work is under way. */
 void work_settle(work *w);
-/** Has it go on in the next turn; for one that cannot start yet, or has done enough for this turn.
+/** Has it go on in the next turn; for one that cannot start yet, or has used up this turn's limit.
  *  @return RING_IN_PROGRESS. */
 ring_status work_hold(work *w);
-/** Counts it, or counts it no more, among the works that nobody waits for: whoever waits elsewhere
- *  may move those. */
+/** Counts it in or out as an orphan: a work under way without a waiting thread, which threads that
+ *  wait for other works move. */
 void work_set_orphan(work *w, bool orphan);
-/** The same for what else has to be looked after though nobody waits: @p change 1 or -1. Any
- *  thread. */
+/** The same for other things that need progress without a waiting thread (sockets, greetings): @p
+ *  change 1 or -1. Any thread. */
 void works_count_orphan(struct ring_comm *comm, int change);
-/** The progress thread looks after streams of a communicator of one rank, too, from here on. The
- *  caller holds the lock. */
+/** Has the progress thread serve a communicator of one rank, too, from here on: its works wait for
+ *  streams. The caller holds the lock. */
 void works_need_thread(struct ring_comm *comm);
-/** @return true if any communicator of the process has works that nobody waits for. */
+/** @return true if any communicator of the process has orphans. */
 bool works_have_orphans(void);
 /** For forked children. */
 void works_forget_orphans(void);
-/** Gives the communicator's lock up, and calls the on_done of works that have ended; the progress
- *  thread looks after those that nobody waits for. */
+/** Releases the communicator's lock, and calls the on_done of works that have ended. Wakes the
+ *  progress thread if orphans are left. */
 void comm_unlock(struct ring_comm *comm);
-/** Frees all works; handles that callers still hold say how the calls ended. */
+/** Frees all works; handles that callers still hold keep the calls' results. */
 void works_free(struct ring_comm *comm);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is made, kept and ended. Nothing is told, and no memory is watched, with the lock held. */
+ * Making, keeping and ending automatic regions. Watchers are notified, and memory is watched,
+ * without the lock. */
 #include "automatic.h"
 
 #include "accelerators.h"
@@ -54,7 +55,7 @@ bool automatic_drop_idle(void)
     pthread_mutex_lock(&region_table.lock);
     const bool dropped = end_idle(true);
     pthread_mutex_unlock(&region_table.lock);
-    automatic_tell();
+    automatic_notify();
     return dropped;
 }
 
@@ -106,7 +107,7 @@ static bool make_room(size_t bytes)
     return true;
 }
 
-/* Those that calls use, and users' own, stay. */
+/* Regions that calls use, and users' own, stay: then it fails. */
 static bool clear_overlaps(const char *base, size_t bytes)
 {
     region_slot *other;
@@ -150,7 +151,7 @@ static uint64_t use(region_slot *s, const char *ptr)
     return table_ref(s, ptr);
 }
 
-/* Meanwhile another thread, or a user, may have registered what overlaps. */
+/* Meanwhile another thread, or a user, may have registered an overlapping region. */
 static uint64_t list(region_slot *s, const char *base, size_t bytes, bool watched)
 {
     if (watched && clear_overlaps(base, bytes)) {
@@ -174,20 +175,20 @@ static uint64_t make(const char *base, size_t bytes)
     pthread_mutex_lock(&region_table.lock);
     region_slot *s = reserve(base, bytes);
     pthread_mutex_unlock(&region_table.lock);
-    automatic_tell();
+    automatic_notify();
     if (s == NULL)
         return 0;
     const bool watched = watched_begin(table_number(s), base, bytes);
     pthread_mutex_lock(&region_table.lock);
     const uint64_t ref = list(s, base, bytes, watched);
     pthread_mutex_unlock(&region_table.lock);
-    automatic_tell();
+    automatic_notify();
     return ref;
 }
 
 /* ---- Holding ---------------------------------------------------------------------- */
 
-/* What there is, if its pages are the same. */
+/* Holds an existing region, if its pages are the same. */
 static uint64_t hold_kept(const char *ptr, size_t bytes)
 {
     if (watched_has_news())
@@ -214,7 +215,7 @@ uint64_t automatic_hold(const void *ptr, size_t bytes)
     const bool ended = region_table.leaving > 0;
     pthread_mutex_unlock(&region_table.lock);
     if (ended)
-        automatic_tell();
+        automatic_notify();
     return ref != 0 ? ref : make(ptr, bytes);
 }
 
@@ -226,7 +227,7 @@ static bool is_of(const region_slot *s, const accelerator *by, const accelerator
            s->bytes == a->bytes && s->allocation == a->id;
 }
 
-/* What was there before is gone. */
+/* Ends regions of memory that was freed. */
 static void end_devices(const char *base, size_t bytes)
 {
     uint32_t place = table_first_near(base, bytes);
@@ -236,7 +237,7 @@ static void end_devices(const char *base, size_t bytes)
     }
 }
 
-/* Without a place for it, it is used all the same, but no adapter reaches it. */
+/* Without a free place the memory can be used all the same, but adapters do not reach it. */
 static void keep_device(const accelerator *by, const accelerator_allocation *a)
 {
     region_slot *s = table_overlap(a->base, a->bytes);
@@ -259,7 +260,7 @@ static void keep_device(const accelerator *by, const accelerator_allocation *a)
     region_table.automatic.made++;
 }
 
-/* Those of users stay as they are until they are removed. */
+/* Users' regions stay as they are until they are removed. */
 static bool is_registered(const void *at, region *r)
 {
     return region_find(region_ref(at, 1), r) && !r->automatic;
@@ -282,7 +283,7 @@ ring_status automatic_device(const void *at, size_t bytes, const accelerator **b
     else
         end_devices(at, bytes);
     pthread_mutex_unlock(&region_table.lock);
-    automatic_tell();
+    automatic_notify();
     *whole = *by == NULL || (size_t)((const char *)at - (char *)a.base) + bytes <= a.bytes;
     return RING_OK;
 }
@@ -292,7 +293,7 @@ ring_status automatic_device(const void *at, size_t bytes, const accelerator **b
 void automatic_forbid(const char *why)
 {
     if (!atomic_exchange(&forbidden, true))
-        log_info("memory that nobody registered is copied: %s", why);
+        log_info("unregistered memory is copied: %s", why);
 }
 
 void automatic_enter(void)
@@ -318,7 +319,7 @@ void automatic_leave(void)
     pthread_mutex_lock(&region_table.lock);
     const bool last = leave_locked();
     pthread_mutex_unlock(&region_table.lock);
-    automatic_tell();
+    automatic_notify();
     if (last)
         watched_close();
 }

@@ -22,10 +22,10 @@ static void consider_machine(const char *root, headroom *h)
         take_least(h, (size_t)strtoull(kib, NULL, 10) << 10, "the machine's available memory", "");
 }
 
-/* What the two versions of cgroups call the same things. */
+/* File names of the two versions of cgroups. */
 static const struct cgroup_names {
     const char *limit, *usage;
-    const char *cache[2]; /* keys of memory.stat: what can be given back */
+    const char *cache[2]; /* keys of memory.stat: reclaimable bytes */
 } versions[] = {
     {"memory.limit_in_bytes",
      "memory.usage_in_bytes",

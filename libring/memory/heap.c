@@ -17,11 +17,11 @@
 
 /* Committed at a time: a signal interrupts no more than this, and the rest goes on. */
 #define COMMIT_STEP ((size_t)256 << 10)
-/* Committed between two looks at the headroom, which other processes use up meanwhile. */
+/* Committed between two readings of the headroom, which other processes use up meanwhile. */
 #define LOOK_STEP ((size_t)64 << 20)
-/* As much is committed without a look: many small allocations are as one. */
+/* As much is committed without a reading: many small allocations count as one. */
 #define NO_LOOK ((size_t)1 << 20)
-/* The kernel's own tables for the pages, and a little for whoever else asks. */
+/* Reserve for the kernel's own tables for the pages, and for other processes. */
 #define OWN_SHARE 128
 #define LEFT_OVER (4 * NO_LOOK)
 
@@ -44,9 +44,9 @@ typedef struct heap_state {
     _Atomic bool open; /* fd and span are there, and stay; may be read without the lock */
     int fd;
     span span;
-    const char *bound; /* what sets the span's size */
+    const char *bound; /* the source of the span's size */
     heap_range *ranges;
-    size_t unlooked; /* committed since the last look at the headroom */
+    size_t unlooked; /* committed since the last reading of the headroom */
     peer_mapping *peers;
 } heap_state;
 
@@ -58,7 +58,7 @@ typedef struct heap_state {
 static heap_state heap = HEAP_NONE;
 static void (*_Atomic watcher)(size_t offset, size_t bytes); /* of allocations that end */
 
-/* ---- Birth ---------------------------------------------------------------------- */
+/* ---- Creating ------------------------------------------------------------------- */
 
 static ring_status size_and_map(int fd)
 {
@@ -135,8 +135,8 @@ void *heap_base(void)
 /* In a forked child: kept, so that it is no leak. */
 static heap_range *volatile of_parent;
 
-/* The mappings are gone here; the parent's pointers must not come to mean something else. What
- * the parent noted of its heap is left alone: another thread may have been about to change it. */
+/* The mappings are not inherited; the parent's pointers must not become valid for other memory. The
+ * parent's list of ranges is not touched: another thread may have been changing it. */
 static void in_child(void)
 {
     if (is_open()) {
@@ -296,7 +296,7 @@ static ring_status heap_free_locked(size_t offset)
     return RING_OK;
 }
 
-static void tell_watcher(const void *ptr)
+static void notify_watcher(const void *ptr)
 {
     void (*freeing)(size_t, size_t) = atomic_load(&watcher);
     void *base;
@@ -309,7 +309,7 @@ ring_status heap_free(void *ptr)
 {
     if (ptr == NULL)
         return RING_OK;
-    tell_watcher(ptr);
+    notify_watcher(ptr);
     pthread_mutex_lock(&heap.lock);
     ring_status status = RING_ERR_ARGUMENT;
     if (is_open())

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * heap: the memory behind ring_mem_alloc(). One anonymous file (memfd) a process, far
- * larger than what is used, so that peers of the host map it once and every later
- * allocation is already visible to them. It has no name in any directory: whatever kills
- * the process, nothing is left behind. Pages are committed when allocated, and only as many as
- * the machine and the memory cgroups leave: too little memory is an error of ring_mem_alloc()
- * and never a SIGBUS later. Only what others take in the same moment is not foreseen.
+ * heap: the memory behind ring_mem_alloc(). One anonymous file (memfd) a process, far larger than
+ * the memory in use, so that peers of the host map it once and every later allocation is already
+ * visible to them. It has no name in any directory: nothing is left behind, even if the process is
+ * killed. Pages are committed when allocated, and only as many as the machine and the memory
+ * cgroups leave: too little memory is an error of ring_mem_alloc() and never a SIGBUS later. Only
+ * memory that other processes take at the same moment is not counted.
  *
  * A forked child has nothing of its parent's heap: the addresses fault, and it may make a heap of
  * its own (docs/decisions/0010).
@@ -35,7 +35,7 @@ uint64_t heap_ref(const void *ptr, size_t bytes);
  * to: all of it is committed. */
 bool heap_allocation(const void *ptr, size_t bytes, void **base, size_t *size);
 /** @param freeing  called with each allocation that ends, before it does and with no lock held.
- * Once. */
+ *  Once. */
 void heap_watch(void (*freeing)(size_t offset, size_t bytes));
 
 /** Maps a peer's heap (its memfd). The same file mapped twice gives the same mapping.

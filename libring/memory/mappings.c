@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 512 }; /* of which the name may be cut off */
+enum { LINE = 512 }; /* a longer name is cut off */
 
 static bool parse_range(const char *line, mappings_range *out, const char **rest)
 {
@@ -37,7 +37,7 @@ static bool read_line(FILE *file, char line[LINE])
     return true;
 }
 
-/* @param[in,out] next  the first byte that no mapping was found of. */
+/* @param[in,out] next  the first byte without a mapping so far. */
 static bool cover(FILE *file, uintptr_t *next, uintptr_t to, mappings_range *out)
 {
     char line[LINE];

@@ -41,7 +41,7 @@ bool automatic_release(region_slot *s)
 
 static region_watcher *_Atomic watchers;
 
-void regions_tell_watchers(uint16_t id, uint64_t offset, size_t bytes)
+void regions_notify_watchers(uint16_t id, uint64_t offset, size_t bytes)
 {
     for (const region_watcher *w = atomic_load(&watchers); w != NULL; w = w->next)
         w->gone(id, offset, bytes);
@@ -49,7 +49,7 @@ void regions_tell_watchers(uint16_t id, uint64_t offset, size_t bytes)
 
 static void heap_is_freeing(size_t offset, size_t bytes)
 {
-    regions_tell_watchers(REGION_HEAP_ID, offset, bytes);
+    regions_notify_watchers(REGION_HEAP_ID, offset, bytes);
 }
 
 void region_watch(region_watcher *watcher)
@@ -61,9 +61,9 @@ void region_watch(region_watcher *watcher)
 }
 
 /* Held while ends are told: a thread that has it and finds no end left knows that all are told. */
-static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t notifying = PTHREAD_MUTEX_INITIALIZER;
 
-static bool next_to_tell(uint64_t *ref, size_t *bytes)
+static bool next_ended(uint64_t *ref, size_t *bytes)
 {
     pthread_mutex_lock(&region_table.lock);
     const bool some = region_table.leaving > 0;
@@ -77,17 +77,17 @@ static bool next_to_tell(uint64_t *ref, size_t *bytes)
     return some;
 }
 
-void automatic_tell(void)
+void automatic_notify(void)
 {
     uint64_t ref;
     size_t bytes;
-    pthread_mutex_lock(&telling);
-    while (next_to_tell(&ref, &bytes))
-        regions_tell_watchers((uint16_t)(ref >> REGION_OFFSET_BITS), 0, bytes);
-    pthread_mutex_unlock(&telling);
+    pthread_mutex_lock(&notifying);
+    while (next_ended(&ref, &bytes))
+        regions_notify_watchers((uint16_t)(ref >> REGION_OFFSET_BITS), 0, bytes);
+    pthread_mutex_unlock(&notifying);
 }
 
 void region_ends_forget(void)
 {
-    pthread_mutex_init(&telling, NULL);
+    pthread_mutex_init(&notifying, NULL);
 }

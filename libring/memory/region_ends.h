@@ -9,7 +9,7 @@
 
 /** Ends an automatic region, with the lock held: at once if nobody uses it, else with its last
  * user.
- *  @return true: at once; automatic_tell() is due once the lock is given up. */
+ *  @return true: at once; automatic_notify() is due once the lock is given up. */
 bool automatic_end(region_slot *s);
 /** One user less. @return as automatic_end(). */
 bool automatic_release(region_slot *s);
@@ -17,9 +17,9 @@ bool automatic_release(region_slot *s);
 size_t automatic_bytes(const region_slot *s);
 
 /** Without the lock: tells of those that ended. */
-void automatic_tell(void);
+void automatic_notify(void);
 /** Without the lock. */
-void regions_tell_watchers(uint16_t id, uint64_t offset, size_t bytes);
+void regions_notify_watchers(uint16_t id, uint64_t offset, size_t bytes);
 /** For a child. */
 void region_ends_forget(void);
 

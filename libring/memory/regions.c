@@ -96,7 +96,7 @@ static ring_status add(void *base, size_t bytes, region_kind kind, const struct 
     pthread_mutex_lock(&region_table.lock);
     const ring_status status = add_locked(first, bytes, kind, by);
     pthread_mutex_unlock(&region_table.lock);
-    automatic_tell();
+    automatic_notify();
     return status;
 }
 
@@ -154,7 +154,7 @@ ring_status region_remove(void *base)
     const ring_status status = remove_locked(base, &ref, &bytes);
     pthread_mutex_unlock(&region_table.lock);
     if (status == RING_OK)
-        regions_tell_watchers((uint16_t)(ref >> REGION_OFFSET_BITS), 0, bytes);
+        regions_notify_watchers((uint16_t)(ref >> REGION_OFFSET_BITS), 0, bytes);
     return status;
 }
 
@@ -192,7 +192,7 @@ const struct accelerator *regions_accelerator(void)
     return several ? NULL : only;
 }
 
-/* An automatic region of the host's memory has the users that automatic_hold() gave it. */
+/* An automatic region of the host's memory is held by automatic_hold() only. */
 static bool may_hold(const region_slot *s)
 {
     return !table_is_automatic(s) || (s->kind == REGION_DEVICE && !s->ended);
@@ -243,7 +243,7 @@ void region_release(uint64_t ref)
         s->users--;
     pthread_mutex_unlock(&region_table.lock);
     if (ends)
-        automatic_tell();
+        automatic_notify();
 }
 
 bool region_find(uint64_t ref, region *out)

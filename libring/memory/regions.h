@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * regions: the memory of this process that peers may touch. The heap behind ring_mem_alloc() is
- * one, the others are registered. A reference is (region, offset) in 64 bits, so that moving it by
- * bytes is adding them. Whoever follows one checks it against the bounds of its region.
+ * one, the others are registered. A reference is (region, offset) in 64 bits, so that adding bytes
+ * moves it. The user of a reference checks it against the bounds of its region.
  *
  * Regions do not overlap, and a buffer lies in one of them or in none: so memory has one reference,
  * and a transport keeps one key for it. Forked children start without any but their own heap.
@@ -23,9 +23,9 @@ typedef enum region_kind {
 enum { REGION_OFFSET_BITS = 48, REGION_HEAP_ID = 1 };
 
 typedef struct region {
-    uint16_t id; /* of a region that is gone: not given again before all others were */
+    uint16_t id; /* after its end not given again before all others were */
     region_kind kind;
-    bool automatic; /* nobody registered it, see automatic.h */
+    bool automatic; /* made by libring, see automatic.h */
     char *base;
     size_t bytes;
     const struct accelerator *accelerator; /* of REGION_DEVICE */
@@ -44,16 +44,16 @@ ring_status region_remove(void *base);
  *  registered, take no lock. */
 uint64_t region_ref(const void *ptr, size_t bytes);
 
-/** @return false: nothing but the heap is a region, so nothing need be held. One load. */
+/** @return false: only the heap is a region, so no memory need be held. One load. */
 bool regions_are_registered(void);
-/** @return a number that is another one once any region but the heap has ended: then an address may
- *  lie in another region than before. One load. */
+/** @return a number that changes when any region but the heap ends: then an address may lie in
+ *  another region than before. One load. */
 uint64_t regions_ended(void);
 /** @return true if memory of accelerators is among them, or may become one of them, see
  *  automatic_device(). Two loads. */
 bool regions_have_devices(void);
-/** @return whose all memory of accelerators is that is registered; NULL: there is none, or it is of
- *  several. O(regions). */
+/** @return the accelerator of all registered accelerator memory; NULL: none, or several.
+ *  O(regions). */
 const struct accelerator *regions_accelerator(void);
 /** As region_ref(), for a call that uses the memory: the region stays until region_release(). The
  *  heap stays anyway. Automatic ones of the host's memory are held by automatic_hold() alone. */
@@ -61,14 +61,14 @@ uint64_t region_hold(const void *ptr, size_t bytes);
 /** @param ref  from region_hold(); 0 is allowed. */
 void region_release(uint64_t ref);
 
-/** The region of a reference, whatever its offset. @return false if there is none. */
+/** The region of a reference, at any offset. @return false if there is none. */
 bool region_find(uint64_t ref, region *out);
-/** Who touches memory with that reference; NULL: the host. */
+/** The accelerator that can access memory at the reference; NULL: the host. */
 const struct accelerator *region_accelerator(uint64_t ref);
 /** @return the address of @p bytes at @p ref in this process, NULL if they are not all inside. */
 void *region_address(uint64_t ref, size_t bytes);
 
-/** For what keeps something for memory, such as an adapter's key. */
+/** For owners of data about memory, such as an adapter's key. */
 typedef struct region_watcher {
     /* A whole region, or an allocation of the heap. No call uses it any more; region_remove() and
      * heap_free() wait for this. */

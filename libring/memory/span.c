@@ -9,12 +9,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Spans of whole multiples of this, with odd numbers of pages before them: their size takes nothing
- * from the distance, and no two mappings lie a power of two apart. */
+/* Spans are whole multiples of this, behind odd numbers of pages: their size does not change the
+ * stagger, and no two mappings lie a power of two apart. */
 #define SPAN_STEP ((size_t)2 << 20)
 #define STAGGER_PAGES 37
-#define STAGGER_TURNS 61
-/* Local peers whose heaps fit beside one's own; those of more are not mapped. */
+#define STAGGER_STEPS 61
+/* Local peers whose heaps fit beside this process's own; those of more are not mapped. */
 #define SHARES 16
 
 size_t span_page(void)
@@ -22,7 +22,7 @@ size_t span_page(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* ---- How much ------------------------------------------------------------------- */
+/* ---- Size ----------------------------------------------------------------------- */
 
 static size_t limit_on(int resource)
 {
@@ -67,11 +67,11 @@ size_t span_sensible(const char **bound)
 
 /* ---- Mapping -------------------------------------------------------------------- */
 
-/* Reserved first, so that the file comes to lie at its distance from what mmap chose. */
+/* Reserves first, so that the file is mapped at its stagger from mmap's choice. */
 bool span_map(int fd, size_t bytes, span *out)
 {
     static _Atomic unsigned stagger;
-    const size_t shift = ((size_t)1 + stagger++ % STAGGER_TURNS) * STAGGER_PAGES * span_page();
+    const size_t shift = ((size_t)1 + stagger++ % STAGGER_STEPS) * STAGGER_PAGES * span_page();
     const int quiet = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void *reserved = mmap(NULL, bytes + shift, PROT_NONE, quiet, -1, 0);
     if (reserved == MAP_FAILED)
@@ -89,8 +89,8 @@ bool span_map(int fd, size_t bytes, span *out)
     return true;
 }
 
-/* In a handler: mmap() alone, which takes no lock. What handlers before it have mapped there stays,
- * and halving finds the rest. */
+/* In a fork handler: mmap() alone, which takes no lock. Mappings of earlier handlers stay, and
+ * halving finds the rest. */
 static void bar(char *at, size_t bytes)
 {
     const int quiet = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * span: the address space of a heap: how much of it is sensible here, and its mappings.
+ * span: the address space of a heap: a sensible size here, and its mappings.
  */
 #ifndef RING_SPAN_H
 #define RING_SPAN_H
@@ -15,25 +15,25 @@
 typedef struct span {
     char *base;
     size_t bytes;
-    void *reserved; /* what lies before it, too */
+    void *reserved; /* the whole reservation */
     size_t reserved_bytes;
 } span;
 
 /** Bytes of address space for one heap, a multiple of 2 MiB: twice the memory, as far as the limits
- * of this process allow. What is not allocated costs nothing.
- *  @param[out] bound  what sets it, for messages. */
+ *  of this process allow. Unallocated bytes cost nothing.
+ *  @param[out] bound  the source of the size, for messages. */
 size_t span_sensible(const char **bound);
 
-/** Maps the first @p bytes of a file, out of core dumps: a dump would write, and bring into
- *  being, every page of it; and out of forked children, which would share what they think is
- *  their copy, and keep the memory in being. Each mapping starts at a different distance from a
- *  multiple of large powers of two: buffers at such distances alias in the CPU's caches and cost
- *  a factor of seven. @return false with errno set. */
+/** Maps the first @p bytes of a file, out of core dumps, for a dump would create and write every
+ *  page of it; and out of forked children, for they would share memory that should be private, and
+ *  keep it alive. Each mapping starts at a different distance from a multiple of large powers of
+ *  two: buffers at such distances alias in the CPU's caches and cost a factor of seven. @return
+ *  false with errno set. */
 bool span_map(int fd, size_t bytes, span *out);
 void span_unmap(const span *s);
 
-/** In a forked child, where the mapping is not: keeps its addresses without access, so that a
- *  touch faults and nothing else comes to lie there. */
+/** In a forked child, where the mapping is missing: keeps its addresses without access, so that a
+ *  touch faults and no other mapping is put there. */
 void span_bar(const span *s);
 
 /** @return bytes of a page. */

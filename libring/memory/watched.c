@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How it is known that nothing was missed. A call that changes mappings raises a count in the
- * kernel while it still holds the lock of the address space, and lowers it once its event was read;
- * while the count is not zero, UFFDIO_WRITEPROTECT is refused by EAGAIN. The thread makes `reads`
- * odd before it reads, and even again when what it read is applied. So who sees no EAGAIN, and then
- * an even number, sees all changes of before. */
+ * Proof that no event was missed. A call that changes mappings raises a count in the kernel while
+ * it still holds the lock of the address space, and lowers it once its event was read; while the
+ * count is not zero, UFFDIO_WRITEPROTECT fails with EAGAIN. The thread makes `reads` odd before it
+ * reads, and even again when the events are applied. So after no EAGAIN, and then an even number,
+ * all earlier changes have been applied. */
 #include "watched.h"
 
 #include "mappings.h"
@@ -29,10 +29,10 @@
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
 #endif
 
-/* Not the one for forks, which needs privileges: children have no part in this. */
+/* Not the event of forks, which needs privileges: children do not use this. */
 #define EVENTS (UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE)
-/* Write protection is how ranges are registered, and none is protected. Exact addresses stand for
- * Linux 5.18: before 5.15 the kernel's count was a flag, which two changes at a time broke. */
+/* Write protection is how ranges are registered, and none is protected. Exact addresses imply Linux
+ * 5.18: before 5.15 the kernel's count was a flag, which two changes at a time broke. */
 #define NEEDED (EVENTS | UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_EXACT_ADDRESS)
 
 enum { BATCH = 16 }; /* events read at a time */
@@ -45,7 +45,7 @@ typedef struct range {
 } range;
 
 static struct {
-    pthread_mutex_t lock; /* of all but what is atomic. The thread never takes it */
+    pthread_mutex_t lock; /* of all but atomics. The thread never takes it */
     bool running;
     pthread_t thread;
     int bell;
@@ -89,8 +89,8 @@ static void read_events(int fd)
     atomic_fetch_add(&watch.reads, 1);
 }
 
-/* It closes the descriptor itself, which ends whatever is watched: the C library may discard the
- * thread's stack at its end, and nobody would read that any more. */
+/* The thread closes the descriptor itself, which ends all watching: the C library may discard the
+ * thread's stack at its end, an event that no thread would read any more. */
 static void *run(void *unused)
 {
     int fd = atomic_load(&watch.fd);
@@ -172,7 +172,7 @@ static bool open_locked(void)
         return true;
     close_descriptors();
     atomic_store(&watch.refused, true);
-    log_info("memory that nobody registered is copied, since its end is not noticed here: %s", why);
+    log_info("unregistered memory is copied, since its end is not noticed here: %s", why);
     return false;
 }
 
@@ -211,7 +211,7 @@ static bool all_is_applied(void)
     return atomic_fetch_or(&watch.reads, 0) % 2 == 0; /* a barrier, too: read after the ioctl */
 }
 
-/* @return false: others change mappings without a pause, or the thread does not get on. */
+/* @return false: other threads change mappings without a pause, or the thread is too slow. */
 static bool settle(void)
 {
     double deadline = 0;
@@ -232,8 +232,7 @@ static bool register_mappings(const mappings_range *around)
     return ioctl(watch.fd, UFFDIO_REGISTER, &r) == 0;
 }
 
-/* The range is there for the thread before the kernel tells of it. Changes of before are not its
- * own. */
+/* The range is set before the kernel reports events of it. Earlier changes do not count. */
 bool watched_begin(unsigned number, const void *base, size_t bytes)
 {
     range *r = &watch.ranges[number];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The builder: appends steps, operands and blocks, then seals. Steps of a block lie next to
- * each other, operands of a step too, so appending is all it does.
+ * The builder: appends steps, operands and blocks, then seals. Steps of a block lie next to each
+ * other, operands of a step too, so it only appends.
  */
 #include "array.h"
 #include "plan.h"
@@ -37,7 +37,7 @@ void plan_free(plan *p)
     free(p);
 }
 
-/* An array with room for one more element; NULL, remembered, if there is none. */
+/* @return an array with room for one more element; NULL, noted in p->failed, without memory. */
 static void *room_for_one(plan *p, void *array, int32_t count, int32_t *cap, size_t element)
 {
     if (p->failed)
@@ -199,7 +199,7 @@ static void drop_idle_blocks(plan *p)
     p->block_count = kept;
 }
 
-/* Operands of other ranks, each as if it were a peer of its own. @return how many. */
+/* Lists operands of other ranks, each as a peer of its own. @return their number. */
 static int32_t list_messages(const plan *p, plan_peer *messages)
 {
     int32_t count = 0;

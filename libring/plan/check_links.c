@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A part of the checker: progress on links that soon are full. Chunks are three segments
- * here. What is sent from a buffer waits there until the link takes it; what a fold relays and
- * what is eager has no buffer and waits for room, behind what was posted before. Links take one
- * segment ahead of the receiver, and all that a plan sends eagerly if that is more; those of
- * circular plans a chunk and a segment, for that is what the engine slices chunks for.
+ * A part of the checker: progress on links that soon are full. Chunks are three segments here. A
+ * message from a buffer waits there until the link takes it; relayed results and eager messages
+ * have no buffer and wait for room, behind earlier messages. Links take one segment ahead of the
+ * receiver, and all that a plan sends eagerly if that is more; those of circular plans a chunk and
+ * a segment, the engine's slice of a chunk.
  *
- * Everything goes by value, and every WAIT waits for the taking: other ways only take room and
- * waits away. Who waits for whom does not depend on the schedule then, so one is enough.
+ * All messages go by value, and every WAIT waits for the taking: other ways only remove waits. The
+ * order of waits does not depend on the schedule then, so one schedule is enough.
  */
 #include "checker.h"
 
@@ -112,8 +112,8 @@ static void put_outputs(const flow *f, int rank, const plan_step *step, int segm
     }
 }
 
-/* Room is asked for before anything is taken, as the engine does. A SEND that is not eager only
- * posts. @return true if the step could be ended. */
+/* Room is checked before inputs are taken, as in the engine. A SEND that is not eager only posts.
+ * @return true if the step could be ended. */
 static bool stream(flow *f, int rank, const plan_step *step)
 {
     const int segments = CHUNK * plan_output(&f->cursors[rank], step, 0).chunks;

@@ -2,21 +2,21 @@
  *
  * Last part of the checker: memory, in all schedules, by vector clocks over messages.
  *
- * A chunk sent is read by somebody at any time from its SEND to the end of the step that
- * takes it, whether it goes by reference (the taker reads it) or by value (the link does), or to
- * a WAIT of the sender's that covers it; an eager one is read in its SEND. A fold's result that
- * its own buffer keeps may be sent by value from there. One for a peer's dst is written by the
- * fold (store) or by the taking step (by value). Proven for every pair of uses of one place, one
- * of them a write: one is over before the other begins, or both are one step. And that whoever
- * lent a chunk knows that it is free before the plan ends.
+ * A sent chunk may be read at any time from its SEND to the end of the step that takes it, by
+ * reference (by the taker) or by value (by the link), or to a WAIT of the sender's that covers it;
+ * an eager one is read in its SEND. A fold's result that its own buffer keeps may be sent by value
+ * from there. One for a peer's dst is written by the fold (store) or by the taking step (by value).
+ * Proven for every pair of uses of one place, one of them a write: one is over before the other
+ * begins, or both are one step. And that the sender of a borrowed chunk knows that it is free
+ * before the plan ends.
  *
- * A WAIT tells that messages' chunks are free, and no more: by value that may be before the
- * peer's step.
+ * A WAIT proves that messages' chunks are free, and no more: by value that may be before the peer's
+ * step.
  *
- * Folds stream: the first elements of a result may arrive while the fold still works on the
- * later ones. A message counts as if it told that its sender is done, all the same: the
- * taking step uses no other chunk, of this one it uses no element before the message has
- * brought it, and the taker's later steps wait for the whole message.
+ * Folds stream: the first elements of a result may arrive while the fold still works on the later
+ * ones. A message counts as proof that its sender's step is done, all the same: the taking step
+ * uses no other chunk, of this one it uses no element before the message has brought it, and the
+ * taker's later steps wait for the whole message.
  */
 #include "array.h"
 #include "checker.h"
@@ -26,7 +26,7 @@
 #include <stdlib.h>
 
 typedef struct use {
-    int32_t first, last; /* events that it lies between */
+    int32_t first, last; /* the events between which it happens */
     int32_t released;    /* event of a WAIT that ends it as well, else QUEUE_NONE */
     int32_t message;     /* of a write that is one of a message's two, else QUEUE_NONE */
     int32_t next;        /* use of the same place */
@@ -118,7 +118,7 @@ static ring_status add_local(race *c, plan_loc loc, use u)
     return add_use(c, loc.rank, loc.buffer, loc, u);
 }
 
-/* In place, the copy of a chunk to itself touches nothing. What a borrowed SEND reads is read
+/* In place, the copy of a chunk to itself touches no memory. A borrowed SEND reads its chunk
  * later. */
 static bool touches_memory(const race *c, const sim_event *event)
 {
@@ -220,7 +220,7 @@ static ring_status check_places(race *c)
     return RING_OK;
 }
 
-/* A chunk that was lent is the caller's again when the plan ends. */
+/* A borrowed chunk is the caller's again when the plan ends. */
 static ring_status check_ends(const race *c)
 {
     for (int32_t id = 0; id < c->done->queues.count; id++) {
@@ -237,7 +237,7 @@ static ring_status check_ends(const race *c)
     return RING_OK;
 }
 
-/* A barrier has no elements to protect; its point is that everybody has come. */
+/* A barrier has no elements to protect; all ranks must have come before one leaves. */
 static ring_status check_barrier(const race *c)
 {
     for (int32_t rank = 0; rank < c->ranks; rank++) {

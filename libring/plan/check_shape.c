@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * First part of the checker: each plan by itself is what plan.h says plans are. What passes
- * has no number out of its range, so the other parts need not look.
+ * First part of the checker: each plan by itself follows the rules of plan.h. In a plan that passes
+ * all numbers are in range, so the other parts need not check them.
  */
 #include "checker.h"
 
@@ -58,7 +58,7 @@ static bool steps_fit(const plan *p)
     return true;
 }
 
-/* Rank by rank: the same call, in its own words. */
+/* All plans are of the same call. */
 static ring_status check_head(const plan *const *plans, int ranks, int rank)
 {
     const plan *p = plans[rank], *first = plans[0];
@@ -101,7 +101,7 @@ static bool within(int32_t first, int32_t count, int32_t whole_first, int32_t wh
     return first >= whole_first && first + count <= whole_first + whole;
 }
 
-/* What slices and rounds allow, and the scratch that there is. */
+/* Checks the limits of slices and rounds, and that the scratch exists. */
 static ring_status check_range(const shape *s, plan_loc loc)
 {
     const plan *p = s->plan;
@@ -141,7 +141,7 @@ static const step_rule rules[] = {
                         .out_message = DST | WIRE},
 };
 
-/* An operand: what it may name, and where it lies. @p peers  had messages of this step. */
+/* Checks an operand's buffer and range. @p peers  had messages of this step. */
 static ring_status check_loc(const shape *s, const plan_step *step, plan_loc loc, bool in,
                              uint64_t *peers)
 {
@@ -232,8 +232,8 @@ static ring_status check_step(const shape *s, const plan_step *step)
     return step->kind != PLAN_STEP_COPY ? check_message(s, step) : RING_OK;
 }
 
-/* What a step is does not depend on the round, but for its chunks, which move together; only
- * the scratch must be there in each. */
+/* The checks of a step do not depend on the round, except its chunks, which move together; only the
+ * scratch must be there in each. */
 static ring_status check_plan(const plan *p)
 {
     shape s = {.plan = p, .at = plan_begin(p)};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A part of the checker: any plan may be run slice after slice, for its own sake (circular ones,
- * those with scratch, eager ones) or because a call goes over several channels. Then each chunk of
- * a range is a step and a message of its own, links still hold messages of the slice before, and
+ * A part of the checker: any plan may be run slice after slice, by its kind (circular ones, those
+ * with scratch, eager ones) or because a call goes over several channels. Then each chunk of a
+ * range is a step and a message of its own, links still hold messages of the slice before, and
  * there is one count of messages and references, and one scratch. A slice of a chunk is a chunk, so
- * such a run is a longer plan: the same steps once a slice, each time about other chunks; only in
+ * such a run is a longer plan: the same steps once a slice, each time for other chunks; only in
  * SCRATCH all slices' chunks are one place. All proofs of plans apply to it.
  *
  * Slices side by side, on channels of their own, share no chunk, no link, no count and no scratch.
- * Those of one channel are slices in a row, so what is proven of these holds for all.
+ * Those of one channel are slices in a row, so the proofs for these hold for all.
  */
 #include "checker.h"
 

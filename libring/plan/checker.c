@@ -4,9 +4,8 @@
  *  - shape: each plan is well-formed (check_shape.c);
  *  - progress: no step waits for ever, every message is taken, and both ends of a message
  *    agree on chunk, place and type (simulator.c); links may be soon full (check_links.c);
- *  - result: every output chunk holds what the collective says, each rank once, finished
- *    once, and the very same symbol on all ranks; of a prefix the ranks that it has, in order
- * (here);
+ *  - result: every output chunk is the collective's result, each rank once, finished
+ *    once, and the very same symbol on all ranks; of a prefix its ranks, in order (here);
  *  - memory: no chunk is read or overwritten too early or too late (check_race.c).
  * Each for buffers in place and not, for messages by value, by reference and by store, and for
  * plans run once and several times in a row, as the engine runs slices (check_slices.c).
@@ -18,7 +17,7 @@ static ring_status wrong_result(const simulation *s, int rank, int chunk, const 
     return sim_wrong(s, "rank %d ends with dst chunk %d %s", rank, chunk, text);
 }
 
-/* The symbol that is to be there, or SYMBOL_NONE if there are several right ones. */
+/* @return the one right symbol, or SYMBOL_NONE if there are several. */
 static int32_t exact_result(simulation *s, int chunk)
 {
     const plan *p = s->plans[0];
@@ -29,7 +28,7 @@ static int32_t exact_result(simulation *s, int chunk)
     return symbol_leaf(&s->symbols, owner, chunk);
 }
 
-/* @p count of them from 0 on, 1 at least. */
+/* Bits of ranks [0, count); @p count is 1 at least. */
 static uint64_t first_ranks(int count)
 {
     return UINT64_MAX >> (64 - count);

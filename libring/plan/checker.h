@@ -8,11 +8,11 @@
 /** Slices that are proven in a row: a first, one between others, a last. */
 enum { CHECK_SLICES = 3 };
 
-/** Plans of one collective, each well-formed by itself: whatever passes can be run. */
+/** Plans of one collective, each well-formed by itself: a plan that passes can be run. */
 ring_status check_shape(const plan *const *plans, int ranks);
 
-/** All ranks come to their ends on links that are soon full. The plans do so on roomy ones.
- *  @param slices  of which the plans consist. */
+/** All ranks come to their ends on links that are soon full. (On links with room the simulator has
+ *  shown it.) @param slices  of which the plans consist. */
 ring_status check_links(const plan *const *plans, int ranks, int slices);
 
 /** @return one rank's plan run @p slices times in a row, as one plan whose ranges are cut into

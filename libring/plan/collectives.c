@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of collectives, and what follows from it. */
+ * The table of collectives, and its lookups. */
 #include "plan.h"
 
 #include <string.h>

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cost model. One rank's plan is priced as if all ranks walked alike: the k-th message
+ * The cost model. One rank's plan is priced as if all ranks had the same times: the k-th message
  * that comes in left its sender when this rank sent its own k-th; of its class of pairs where the
- * plan sends as many messages of each class as it takes, else of all. That is exact for plans
- * that treat ranks alike (ring, direct, halving among a power of two). Pipelines and trees take
- * their fill on top.
+ * plan sends as many messages of each class as it takes, else of all. That is exact for plans that
+ * treat ranks alike (ring, direct, halving among a power of two). Pipelines and trees take their
+ * fill on top.
  */
 #include "timeline.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* What this rank has sent, and its peers therefore, too; taken in order. */
+/* Messages that this rank has sent, and its peers, by assumption, at the same times. */
 typedef struct sent_queue {
     cost_post *posts;
     size_t first, count, cap;
-    size_t ahead; /* messages taken whose counterparts this rank has still to send */
+    size_t ahead; /* messages taken before this rank has sent their counterparts */
 } sent_queue;
 
 typedef struct mirror {
     sent_queue sent[COST_CLASSES];
-    bool by_class; /* else the first queue is all there is */
+    bool by_class; /* else the first queue is for all */
     const cost_model *model;
     int rank;
     double read_by; /* when the latest reference will have been read */
@@ -62,7 +62,7 @@ static void mirror_post(void *context, int peer, const cost_post *post)
         m->out_of_memory = true;
 }
 
-/* A rank that takes more than it has sent gets one message right behind the other. */
+/* A rank that takes more than it has sent takes the rest back to back. */
 static void mirror_take(void *context, int peer, cost_post *post)
 {
     mirror *m = context;

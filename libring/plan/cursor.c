@@ -15,7 +15,7 @@ const plan_step *plan_at(const plan_cursor *cursor)
     return &p->steps[p->blocks[cursor->block].first + cursor->step];
 }
 
-/* A sealed plan has no block without steps or rounds, so no more than one carry each. */
+/* A sealed plan has no block without steps or rounds, so one carry each is enough. */
 void plan_next(plan_cursor *cursor)
 {
     const plan_block *block = &cursor->plan->blocks[cursor->block];

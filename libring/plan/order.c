@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The combining order of a chunk, read from the symbol that a run leaves there. */
+ * The combining order of a chunk, read from the symbol at the end of a run. */
 #include "checker.h"
 
 #include <string.h>

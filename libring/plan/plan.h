@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan: the intermediate representation of a collective. A plan is what one rank does: a
- * short ordered list of steps over chunks. It is data; several readers interpret it
- * (lowering, checker, cost model, printer) and none knows what a ring is.
+ * plan: the intermediate representation of a collective: the steps of one rank, a short ordered
+ * list over chunks. It is data; several readers interpret it (lowering, checker, cost model,
+ * printer) and none depends on an algorithm.
  *
  * Messages. A step input or output whose rank is not this rank is one message between the two
- * ranks. The k-th message from a to b in a's plan is the k-th in b's plan: no other tag is
- * needed. A message may carry bytes, or only say "they lie there, read them" (reference), or "I
- * stored them into your buffer" (store); plans are right for all three:
+ * ranks. The k-th message from a to b in a's plan is the k-th in b's plan: no other tag is needed.
+ * A message carries bytes, or a reference to the sender's memory, or a notice that the bytes were
+ * stored into the receiver's buffer; plans are right for all three:
  *  - A SEND is borrowed, unless it is eager: its chunks are not written again, by their owner or
- *    by a peer's store, and the plan does not end before the peer needs them no more. Either a
+ *    by a peer's store, and the plan does not end before the peer has released them. Either a
  *    later WAIT covers the message, or messages that came meanwhile prove that the step that
  *    takes it is over.
- *  - A WAIT is no message. By value it may pass as soon as the bytes have left, so it tells
- *    nothing of the peer's other steps; by reference it passes when the taking step is over.
+ *  - A WAIT is no message. By value it may pass as soon as the bytes have left, so it proves
+ *    nothing about the peer's other steps; by reference it passes when the taking step is over.
  *  - A fold's result for a peer's DST may be stored there from the first message of that peer in
  *    this plan on (it brought the reference to the buffer); before it, it is carried.
  *  - A fold's results are never referred to. A result that the fold also puts, equally finished,
@@ -25,20 +25,20 @@
  *
  * At both ends a message's loc has the other rank, the range of chunks, the type of its elements
  * and the buffer of the receiver that it is for: PLAN_WIRE if a fold takes it, PLAN_DST or
- * PLAN_SCRATCH if a RECV does. All operands of a step have the same range of chunks (only COPY
- * may shift), with at most one message from and one to each peer.
+ * PLAN_SCRATCH if a RECV does. All operands of a step have the same range of chunks (only COPY may
+ * shift), with at most one message from and one to each peer.
  *
  * Values. SRC and DST hold the call's type; SCRATCH the accumulator's (float32 for 16-bit floats,
- * else the type itself). Outputs of a fold are finished (divided, rounded) exactly if they are
- * for a DST. So unfinished values never reach DST, and finished ones are never folded. What is
- * sent from SCRATCH, or relayed for WIRE, has the accumulator's type.
+ * else the type itself). Outputs of a fold are finished (divided, rounded) exactly if they are for
+ * a DST. So unfinished values never reach DST, and finished ones are never folded. Messages from
+ * SCRATCH, or relayed for WIRE, have the accumulator's type.
  *
- * Links. Plans proceed on links that take one segment ahead of the receiver, and all that the
+ * Links. Plans make progress on links that take one segment ahead of the receiver, and all that the
  * plan sends eagerly to the peer if that is more; those that relay round a circle of ranks
- * (`circular`) on links that take a chunk and a segment, so the engine runs them slice by
- * slice: part by part of each chunk. Any plan may be run slice by slice: each chunk of a range is a
- * step and a message of its own then, also where a WAIT counts back. The checker proves every plan
- * also for several slices in a row.
+ * (`circular`) on links that take a chunk and a segment, so the engine runs them slice by slice:
+ * part by part of each chunk. Any plan may be run slice by slice: each chunk of a range is a step
+ * and a message of its own then, also where a WAIT counts back. The checker proves every plan also
+ * for several slices in a row.
  *
  * Steps run in order. SEND only posts: later steps do not wait for it.
  */
@@ -47,7 +47,7 @@
 
 #include "base.h"
 
-/* ---- Collectives: all that anybody needs to know of one by its name ------------------- */
+/* ---- Collectives: all facts by collective --------------------------------------------- */
 
 typedef enum plan_collective {
     PLAN_ALL_REDUCE,
@@ -87,12 +87,12 @@ typedef enum plan_in_place {
     PLAN_SRC_IS_BLOCK_OF_DST  /* src is this rank's block of dst           */
 } plan_in_place;
 
-/** What dst holds afterwards. */
+/** The content of dst afterwards. */
 typedef enum plan_result {
     PLAN_NOTHING,
     PLAN_SUM,    /* all ranks' chunks, combined               */
     PLAN_ROOTS,  /* the root's chunks                         */
-    PLAN_OWNERS, /* of each block what its rank gave          */
+    PLAN_OWNERS, /* of each block the src of its rank */
     PLAN_PREFIX  /* chunks of the ranks up to this one, or before it if rank 0 gets nothing,
                     combined left to right in the order of ranks */
 } plan_result;
@@ -106,8 +106,8 @@ typedef struct plan_facts {
     bool personalized;           /* each block goes from one rank to one rank */
     bool uneven;                 /* blocks have lengths of their own. If they go to all, or are
                                     reduced, every rank knows all lengths; if personalized, those
-                                    of what it gives and gets */
-    plan_collective even;        /* if uneven: whose plans it uses */
+                                    that it gives and gets */
+    plan_collective even;        /* if uneven: the collective whose plans it uses */
     plan_side src_at, dst_at;
     plan_in_place in_place;
     plan_result result;
@@ -120,7 +120,7 @@ const plan_facts *plan_facts_of(plan_collective collective);
 const char *plan_collective_name(plan_collective collective);
 /** @return the collective with that name; PLAN_COLLECTIVE_COUNT if there is none. */
 plan_collective plan_collective_find(const char *name);
-/** @return whose plans it uses: its own, or those of the even form. */
+/** @return the collective whose plans it uses: itself, or the even form. */
 plan_collective plan_collective_planned(plan_collective collective);
 /** @return true if a rank has, or gives, that side's buffer. */
 bool plan_is_on(plan_side side, int rank, int root);
@@ -132,7 +132,7 @@ double plan_bus_factor(plan_collective collective, int ranks);
  *  both have, else 1. */
 int plan_blocks(plan_collective collective, int ranks);
 
-/* ---- World: what every rank knows of all ranks ----------------------------------------- */
+/* ---- World: facts about all ranks that every rank knows ------------------------------- */
 
 typedef struct plan_world {
     int32_t ranks, hosts;
@@ -155,7 +155,7 @@ typedef enum plan_buffer {
     PLAN_SCRATCH /* unfinished values of this plan's, in the layout of the vector */
 } plan_buffer;
 
-/** What the elements of a message are: the call's type, or its accumulator type. */
+/** The type of a message's elements: the call's, or its accumulator's. */
 typedef enum plan_wire { PLAN_WIRE_DATA, PLAN_WIRE_ACC } plan_wire;
 
 /** A range of chunks of a buffer of a rank: it never wraps. */
@@ -173,26 +173,26 @@ typedef enum plan_kind {
     PLAN_STEP_COPY, /* 1 local input: SRC or DST -> DST                                     */
     PLAN_STEP_FOLD, /* >= 1 inputs (SRC, SCRATCH, messages), combined left to right
                        -> >= 1 outputs (DST, SCRATCH, messages)                             */
-    PLAN_STEP_WAIT  /* until the peer needs the chunks of all messages sent to it so far, but
-                       of the last `back`, no more                                          */
+    PLAN_STEP_WAIT  /* until the peer has released the chunks of all messages sent to it so far,
+                       except the last `back` */
 } plan_kind;
 
 typedef struct plan_step {
     uint8_t kind;          /* plan_kind */
-    bool eager;            /* SEND: copied when posted, so the chunks may be written again at
-                              once; the step waits for room on the link */
+    bool eager;            /* SEND: copied when posted, so the chunks may be written again at once;
+                              the step waits for room on the link */
     int32_t peer, back;    /* WAIT */
     int32_t first_in, ins; /* into plan.locs */
     int32_t first_out, outs;
 } plan_step;
 
-/** Steps [first, first + steps) run @p times times; in round k chunk numbers are
- *  (c + k * stride) mod plan.chunks. Steps that move have operands of single chunks. */
+/** Steps [first, first + steps) run @p times times; in round k chunk numbers are (c + k * stride)
+ *  mod plan.chunks. Steps whose chunks move have operands of single chunks. */
 typedef struct plan_block {
     int32_t first, steps, times, stride;
 } plan_block;
 
-/** A rank that this one exchanges messages with, and how many. */
+/** A rank with messages from or to this one, and their numbers. */
 typedef struct plan_peer {
     int32_t rank, sends, recvs;
 } plan_peer;
@@ -203,17 +203,17 @@ typedef struct plan {
     int32_t rank, ranks, root;
     int32_t chunks;  /* chunks of the vector (all ranks' blocks together where it has blocks) */
     bool circular;   /* relays round a circle: to be run slice by slice, each chunk's slice small
-                        enough for what links take ahead. The same on every rank; set by the
-                        algorithm. Its operands are single chunks */
+                        enough for the room of links. The same on every rank; set by the algorithm.
+                        Its operands are single chunks */
     bool rank_order; /* the world's */
-    int32_t scratch_first, scratch_chunks; /* what SCRATCH holds of the vector; 0: there is none */
+    int32_t scratch_first, scratch_chunks; /* the range of the vector in SCRATCH; 0: none */
     plan_step *steps;
     plan_loc *locs;
     plan_block *blocks;
     plan_peer *peers; /* sorted by rank */
     int32_t step_count, loc_count, block_count, peer_count;
-    /* For the cost model, set by pipelined algorithms: hops of `fill_chunks` chunks (0: one)
-     * that a message takes beyond this rank's own; `fill_far` of them between hosts. */
+    /* For the cost model, set by pipelined algorithms: hops of `fill_chunks` chunks (0: one) that a
+     * message takes beyond this rank's own; `fill_far` of them between hosts. */
     int32_t fill, fill_far, fill_chunks;
     int32_t step_cap, loc_cap, block_cap; /* builder's */
     int32_t fold_chunk, fold_chunks;      /* builder's: range of the open fold */
@@ -251,7 +251,8 @@ void plan_fold_to(plan *p, int peer, plan_buffer buffer);
  *  @return RING_OK or RING_ERR_MEMORY. */
 ring_status plan_seal(plan *p);
 
-/** The general forms of the above: a step like @p like but for its operands, then these. */
+/** The general forms of the above: a step with the kind of @p like and no operands yet; then
+ *  these. */
 void plan_add_step(plan *p, const plan_step *like);
 void plan_add_input(plan *p, const plan_loc *loc);
 void plan_add_output(plan *p, const plan_loc *loc);
@@ -271,28 +272,28 @@ void plan_next(plan_cursor *cursor);
 /** Operand @p i of the step under the cursor, with this round's chunk. */
 plan_loc plan_input(const plan_cursor *cursor, const plan_step *step, int i);
 plan_loc plan_output(const plan_cursor *cursor, const plan_step *step, int i);
-/** @return true if output @p i is a message of a fold that no equally finished output of the
- *  fold's own keeps: carried by value, it waits for room. */
+/** @return true if output @p i is a fold's message without an equally finished local output:
+ *  carried by value, it waits for room. */
 bool plan_relays(const plan_cursor *cursor, const plan_step *step, int i);
 /** @return steps after unrolling. */
 int64_t plan_length(const plan *p);
-/** @return what is exchanged with a rank, NULL if nothing. */
+/** @return the counts of messages with a rank, NULL if there are none. */
 const plan_peer *plan_peer_of(const plan *p, int rank);
 
 /* ---- Layout: chunk -> elements, bound per call, so plans are free of sizes. ----
  * The vector is one block of `count` elements, or one a rank if one of the buffers has blocks;
  * a buffer without them then has this rank's block alone. If both have (all_to_all), it has a
- * block for each pair: block s * ranks + d is what rank s gives rank d; src has those of one s, dst
- * those of one d, and ranges of chunks lie in one block. A block is cut into K = chunks / blocks
+ * block for each pair: rank s gives rank d block s * ranks + d; src has those of one s, dst those
+ * of one d, and ranges of chunks lie in one block. A block is cut into K = chunks / blocks
  * parts whose sizes differ by at most one, the longer ones first; chunk c is part c % K of block
  * c / K. send, recv: one chunk.
- * Where blocks have lengths of their own, a shape says which, and where they begin in the buffers;
+ * Where blocks have lengths of their own, a shape has them, and their displacements in the buffers;
  * then a range of chunks lies in one block. */
 
-/** The lengths of blocks, as far as a rank knows them. Elements. */
+/** Lengths of blocks, in elements, as far as a rank knows them. */
 typedef struct plan_shape {
     int32_t rank;
-    size_t own;              /* the block of a buffer that has no others */
+    size_t own;              /* the block of a buffer with one block */
     const size_t *counts[2]; /* of SRC and DST: [ranks]; NULL: the buffer has one block at most */
     const size_t *displs[2]; /* where they begin: [ranks] */
 } plan_shape;
@@ -311,23 +312,22 @@ typedef struct plan_span {
 
 /** Elements of chunks [chunk, chunk + chunks) in a buffer; in the vector for SCRATCH, whose
  *  first element is that of chunk plan.scratch_first, and WIRE. With a shape: in buffers of this
- *  rank; of other buffers the count alone means something. */
+ *  rank; of other buffers only the count is valid. */
 plan_span plan_span_of(const plan_layout *layout, plan_buffer buffer, int chunk, int chunks);
 
 /* ---- Checker ---- */
 
-/** Runs the plans of all ranks on sets of contributions and proves: every output chunk
- *  holds each rank exactly once, in the same combining order on all ranks, or those that its prefix
- *  has, in the order of ranks; no step waits
- *  for ever; every message is consumed; no chunk is read or overwritten too early, for
- *  in-place and out-of-place buffers and for messages by value, by reference and by store;
- *  all this for one run and for several slices in a row.
+/** Runs the plans of all ranks on symbols and proves: every output chunk holds each rank exactly
+ *  once, in the same combining order on all ranks, or the ranks of its prefix, in the order of
+ *  ranks; no step waits for ever; every message is consumed; no chunk is read or overwritten too
+ * early, for in-place and out-of-place buffers and for messages by value, by reference and by
+ * store; all this for one run and for several slices in a row.
  *  @param plans  [ranks], ranks <= 64. @return RING_OK, or RING_ERR_INTERNAL with the
  *  first offence in fail_text(). */
 ring_status plan_check(const plan *const *plans, int ranks);
 
-/** How output @p chunk is combined from all ranks, in postfix: a rank pushes its contribution, -1
- * combines the two topmost (left op right). @param[out] order  [2 * ranks - 1]. */
+/** The combining order of output @p chunk, in postfix: a rank pushes its contribution, -1 combines
+ *  the two topmost (left op right). @param[out] order  [2 * ranks - 1]. */
 ring_status plan_order(const plan *const *plans, int ranks, int chunk, int32_t *order);
 
 /* ---- Cost model: seconds for one call, from what all ranks know. ---- */
@@ -340,7 +340,7 @@ typedef struct plan_cost_params {
     double gamma;         /* seconds a byte read or written by a kernel                   */
     double overhead;      /* seconds a call                                               */
     bool maps;            /* links map memory: messages of size go by reference           */
-    size_t reference_min; /* … that is, of this many bytes or more                        */
+    size_t reference_min; /* … those of this many bytes or more */
     size_t eager_max;     /* most bytes that a call sends a peer eagerly; 0: no limit     */
 } plan_cost_params;
 
@@ -373,7 +373,7 @@ ring_status plan_eager_bytes(const plan *p, size_t count, size_t element, size_t
 /* ---- Printer ---- */
 
 #include <stdio.h>
-/** The table G(i,j) after every step: which ranks' gradients each chunk of each rank holds. */
+/** The table G(i,j) after every step: the ranks whose gradients each chunk of each rank holds. */
 ring_status plan_print_table(const plan *const *plans, int ranks, FILE *out);
 /** One rank's steps as text, blocks unrolled. */
 void plan_print_steps(const plan *p, FILE *out);

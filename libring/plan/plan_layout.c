@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Layout: which elements a chunk is, for a call of a given count. */
+ * Layout: the elements of a chunk, for a call of a given count. */
 #include "plan.h"
 
-/* Where a chunk begins in the vector of all blocks; the one behind the last: where it ends. */
+/* The first element of a chunk in the vector of all blocks; of the chunk after the last: the
+ * end. */
 static size_t begin_of(const plan_layout *layout, size_t parts, size_t chunk)
 {
     const size_t length = layout->count / parts, longer = layout->count % parts;
@@ -10,7 +11,7 @@ static size_t begin_of(const plan_layout *layout, size_t parts, size_t chunk)
     return chunk / parts * layout->count + part * length + min_size(part, longer);
 }
 
-/* How many blocks lie before one in a buffer of its rank. */
+/* The number of blocks before this one in a buffer of its rank. */
 static size_t blocks_before(const plan_layout *layout, plan_buffer buffer, size_t block)
 {
     const plan_facts *facts = plan_facts_of(layout->collective);
@@ -25,7 +26,7 @@ static size_t blocks_before(const plan_layout *layout, plan_buffer buffer, size_
 
 /* ---- Blocks of their own lengths -------------------------------------------------------- */
 
-/* Of a block that this rank gives or gets. */
+/* The length of a block that this rank gives or gets. */
 static size_t uneven_count(const plan_layout *layout, size_t block)
 {
     const plan_shape *shape = layout->shape;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table G(i,j): which ranks' gradients each chunk of each rank holds, before the first
- * transfer and after each one. In a transfer every pair of ranks moves at most one message,
- * one that was there before; a rank's row shows what it last made or got of each chunk.
+ * The table G(i,j): the ranks whose gradients each chunk of each rank holds, before the first
+ * transfer and after each one. In a transfer every pair of ranks moves at most one message, one
+ * that was there before; a rank's row shows the latest symbol of each chunk.
  */
 #include "checker.h"
 
@@ -37,7 +37,7 @@ static bool name_sum(const table *t, const int32_t *order, int count, int chunk,
     return true;
 }
 
-/* Ranks that follow each other on the ring, or as many as there are. */
+/* Names ranks that follow each other on the ring as a range, others by their number. */
 static void name_range(const table *t, const int32_t *order, int count, int chunk, char *cell)
 {
     bool run_of_ranks = true;
@@ -49,7 +49,7 @@ static void name_range(const table *t, const int32_t *order, int count, int chun
         snprintf(cell, CELL_TEXT, "%d ranks' G(*,%d)", count, chunk);
 }
 
-/* The ranks of a symbol in combining order. @return how many. */
+/* The ranks of a symbol in combining order. @return their number. */
 static int ranks_of(const table *t, int32_t id, int32_t *order)
 {
     int32_t postfix[2 * 64 - 1];
@@ -129,7 +129,7 @@ static void show(table *t, int round)
 static ring_status walk_rounds(table *t)
 {
     bool moved;
-    RING_TRY(sim_round(&t->sim, &moved)); /* posts what needs no message */
+    RING_TRY(sim_round(&t->sim, &moved)); /* posts sends that wait for no message */
     show(t, 0);
     for (int round = 1;; round++) {
         RING_TRY(sim_round(&t->sim, &moved));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A Chrome trace of all ranks' steps: every rank walks its own time line, and messages take
- * the times of the cost model from rank to rank.
+ * A Chrome trace of all ranks' steps: every rank advances its own time line, and messages have the
+ * cost model's times from rank to rank.
  */
 #include "checker.h"
 #include "step_text.h"
@@ -17,7 +17,7 @@ typedef struct trace {
     timeline *lines;      /* [ranks] */
     plan_cursor *cursors; /* [ranks] */
     double *read_by;      /* [ranks * ranks] when the receiver had read the latest reference */
-    int rank;             /* whose step is being run */
+    int rank;             /* the rank whose step is being run */
     ring_status status;
 } trace;
 
@@ -40,7 +40,7 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-/* What is referred to is read in this step. */
+/* A reference is read in this step. */
 static void take_message(void *context, int peer, cost_post *post)
 {
     trace *t = context;

@@ -14,15 +14,15 @@ enum { QUEUE_NONE = -1 };
 typedef struct queue_message {
     int32_t from, to;      /* ranks */
     plan_loc loc;          /* of the receiver */
-    bool reads;            /* from the moment it is sent until it is taken or released, … */
-    plan_buffer source;    /* … this buffer of the sender */
-    bool borrowed;         /* a SEND that must not outlive the sender's plan */
+    bool reads;            /* from its sending until it is taken or released, … */
+    plan_buffer source;    /* … it reads this buffer of the sender */
+    bool borrowed;         /* a SEND, to be released before the sender's plan ends */
     bool stores;           /* a fold's result that may be stored */
-    int32_t first_symbol;  /* what it carries, in simulation.carried, a symbol a chunk */
+    int32_t first_symbol;  /* its symbols in simulation.carried, one a chunk */
     int32_t sender, taker; /* events; taker QUEUE_NONE until taken */
     int32_t released;      /* event of the sender's WAIT, QUEUE_NONE if there is none */
     int32_t round;         /* when it was sent */
-    cost_post post;        /* what it costs to take */
+    cost_post post;        /* for the cost of taking it */
     int32_t next;          /* in its queue */
 } queue_message;
 
@@ -51,8 +51,8 @@ queue_message *queue_first(const queues *q, int from, int to);
 void queue_take(queues *q, queue_message *first, int32_t taker);
 /** @return true if all messages but the last @p back were taken. */
 bool queue_is_taken(const queues *q, int from, int to, int back);
-/** @return the oldest message that no WAIT covers, if one for all but the last @p back does;
- *  call again until there is none: NULL. */
+/** @return the oldest message that no WAIT covers, if one for all but the last @p back does; call
+ *  again until there is none: NULL. */
 queue_message *queue_release(queues *q, int from, int to, int back);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Running all ranks' plans until nobody can go on. */
+ * Running all ranks' plans until no rank can go on. */
 #include "simulator.h"
 
 #include "array.h"
@@ -16,7 +16,7 @@ static bool arrived(const simulation *s, int from, int to)
     return first->round < s->round && queue_between(&s->queues, from, to)->round != s->round;
 }
 
-/* @return a rank that has to do something first, -1 if the step can be executed. */
+/* @return a rank that must run a step first, -1 if the step can be executed. */
 static int missing(const simulation *s, int rank, const plan_step *step)
 {
     if (step->kind == PLAN_STEP_WAIT && !queue_is_taken(&s->queues, rank, step->peer, step->back))

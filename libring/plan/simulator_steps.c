@@ -13,7 +13,7 @@ static ring_status has_chunk(const simulation *s, int rank, plan_buffer buffer, 
     return sim_offence(s, rank, "this rank has no %s chunk %d", step_buffer_name(buffer), chunk);
 }
 
-/* What chunk @p i of a local range holds. */
+/* Reads chunk @p i of a local range. */
 static ring_status read_chunk(const simulation *s, int rank, plan_loc loc, int i, int32_t *id)
 {
     const int chunk = loc.chunk + i;
@@ -24,7 +24,7 @@ static ring_status read_chunk(const simulation *s, int rank, plan_loc loc, int i
                                             step_buffer_name(loc.buffer), chunk);
 }
 
-/* What comes into dst is the result, or nothing that is still to be combined. */
+/* Chunks written to dst are finished, exactly in collectives that reduce. */
 static ring_status write_chunk(simulation *s, int rank, plan_loc loc, int i, int32_t id)
 {
     const int chunk = loc.chunk + i;
@@ -68,7 +68,7 @@ static int32_t brought(const simulation *s, const queue_message *m, int i)
     return s->carried[m->first_symbol + i];
 }
 
-/* Posts @p message with the symbols that follow those that are carried already. */
+/* Posts @p message with the next symbols of simulation.carried. */
 static ring_status post(simulation *s, int rank, plan_loc to, queue_message message)
 {
     message.from = rank;
@@ -167,8 +167,8 @@ static ring_status add_input(simulation *s, int rank, plan_loc in)
     return RING_OK;
 }
 
-/* A store needs the peer's address, which its messages tell. What is kept may be sent by value
- * from there. */
+/* A store needs the peer's address, which comes with its messages. A result that is kept locally
+ * may be sent by value from there. */
 static queue_message result_message(const simulation *s, int rank, const plan_step *step, int i)
 {
     const plan_loc to = plan_output(&s->cursors[rank], step, i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Words for steps, shared by the printers and by the checker's messages. */
+ * Text of steps, for the printers and the checker's messages. */
 #ifndef RING_PLAN_STEP_TEXT_H
 #define RING_PLAN_STEP_TEXT_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * symbols: what a chunk holds while plans are simulated: the data of one rank, a sum of two
- * symbols, or a finished symbol. Equal symbols have equal numbers, so two ranks hold the same
- * bits exactly if they hold the same number. Folding left to right one by one, or all in one
- * pass, gives the same symbol, as it gives the same bits.
+ * symbols: the content of a chunk while plans are simulated: the data of one rank, a sum of two
+ * symbols, or a finished symbol. Equal symbols have equal numbers, so two ranks hold the same bits
+ * exactly if they hold the same number. Folding left to right one by one, or all in one pass, gives
+ * the same symbol, as it gives the same bits.
  */
 #ifndef RING_PLAN_SYMBOLS_H
 #define RING_PLAN_SYMBOLS_H
@@ -35,8 +35,8 @@ int32_t symbol_leaf(symbol_table *t, int32_t rank, int32_t chunk);
 int32_t symbol_sum(symbol_table *t, int32_t left, int32_t right);
 int32_t symbol_finished(symbol_table *t, int32_t id);
 
-/** Writes how a symbol is combined, in postfix, ignoring finish: ranks, and -1 for a sum.
- *  @param[out] order  room for 2 * 64 - 1. @return how many. */
+/** Writes the combining order of a symbol, in postfix, ignoring finish: ranks, and -1 for a sum.
+ *  @param[out] order  room for 2 * 64 - 1. @return the length. */
 int symbol_postfix(const symbol_table *t, int32_t id, int32_t *order);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What each kind of step does to a rank's time line. */
+ * The effect of each kind of step on a rank's time line. */
 #include "timeline.h"
 
 cost_model cost_model_of(const plan *p, const plan_world *world, size_t count, size_t element,
@@ -73,7 +73,7 @@ static void send(timeline *line, const plan_cursor *at, plan_loc to, cost_way wa
     line->post(line->context, to.rank, &post);
 }
 
-/* Messages of a class that one step takes, in whatever order they come. */
+/* Messages of a class that one step takes, in any order of arrival. */
 typedef struct arrivals {
     bool any_carried;
     double first, last;  /* departures of those that are carried */
@@ -112,7 +112,7 @@ static cost_way expect(timeline *line, arrivals *of_class, const plan_cursor *at
     return post.way;
 }
 
-/* A link carries them one after the other, none before it has left. */
+/* A link carries messages one after the other, none before it was sent. */
 static void await(timeline *line, arrivals *of_class)
 {
     const plan_prices *prices = line->model->prices;
@@ -213,13 +213,13 @@ double timeline_end(const timeline *line)
     return later(line->now, line->delivered);
 }
 
-/* Sums, and the results that go the same way back: halves of the fill each. */
+/* True if sums go one way and results the same way back: half of the fill each. */
 static bool goes_and_returns(const plan_facts *facts)
 {
     return facts->reduces && !facts->rooted && !facts->src_blocks;
 }
 
-/* Taken, combined with one's own if the collective combines, and given on. */
+/* One hop: taking, combining with the rank's own if the collective combines, and sending on. */
 double cost_hop(const cost_model *model, const plan_cost_params *params, int chunks)
 {
     const plan_facts *facts = plan_facts_of(model->layout.collective);

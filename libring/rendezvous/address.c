@@ -126,7 +126,7 @@ net_address address_unix(const char *name)
 
 void address_unix_name(char name[ADDRESS_NAME_MAX])
 {
-    unsigned char random[16]; /* 128 bits: nobody can take the name before us */
+    unsigned char random[16]; /* 128 bits: no other process can take the name before */
     char hex[2 * sizeof random + 1];
     randombytes_buf(random, sizeof random);
     sodium_bin2hex(hex, sizeof hex, random, sizeof random);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * address: where somebody listens, as a value. IPv4, IPv6, or an abstract AF_UNIX name;
+ * address: the address of a listener, as a value. IPv4, IPv6, or an abstract AF_UNIX name;
  * comparing, packing for the wire, and listening on exactly one of them.
  */
 #ifndef RING_RENDEZVOUS_ADDRESS_H

@@ -34,7 +34,8 @@ static void warn_insecure_once(const launch_info *l)
 {
     static atomic_flag warned = ATOMIC_FLAG_INIT;
     if (l->rank == 0 && !atomic_flag_test_and_set(&warned))
-        log_warn("RING_INSECURE=1 and no secret: whoever can reach this host's ports may join this "
+        log_warn("RING_INSECURE=1 and no secret: any process that reaches this host's ports may "
+                 "join this "
                  "job; set RING_SECRET_FILE instead");
 }
 

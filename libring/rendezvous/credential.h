@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * credential: what a rank must have to join: the key that proves membership, and where rank 0
- * may listen. It comes from a unique id, or from MASTER_ADDR, MASTER_PORT and the secret.
+ * credential: a rank's means to join: the key that proves membership, and the addresses where rank
+ * 0 may listen. It comes from a unique id, or from MASTER_ADDR, MASTER_PORT and the secret.
  */
 #ifndef RING_RENDEZVOUS_CREDENTIAL_H
 #define RING_RENDEZVOUS_CREDENTIAL_H
@@ -24,7 +24,7 @@ typedef struct credential {
 ring_status credential_from_launch(const launch_info *launch, const settings *s, double deadline,
                                    credential *out);
 /** Rank 0: listens at the first place that is free; on success that is c->at[0]. RING_ADDR or
- *  RING_SOCKET_IFNAME stand in where MASTER_ADDR is no address of this host. */
+ *  RING_SOCKET_IFNAME are used if MASTER_ADDR is no address of this host. */
 ring_status credential_listen(credential *c, const launch_info *launch, const settings *s,
                               double deadline, int *fd);
 

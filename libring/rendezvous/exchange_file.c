@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * By a file of mode 0600 in a directory that the ranks share. Rank 0 writes it whole by a
- * rename and removes it when all have joined. One that a dead job left behind leads to
- * nobody, and is read again until the new one is there.
+ * Exchange by a file of mode 0600 in a directory that the ranks share. Rank 0 creates it complete
+ * by a rename and removes it when all have joined. With a dead job's file ranks connect in vain,
+ * and read it again until the new one is there.
  *
- * Ranks of one host share a folder in /tmp that is their user's alone. What is wrong with a
- * directory every rank sees by itself, so none waits for a rank 0 that could not write.
+ * Ranks of one host share a folder in /tmp that belongs to their user. Every rank checks the
+ * directory itself, so none waits for a rank 0 that could not write.
  */
 #include "id_exchange.h"
 
@@ -26,7 +26,7 @@ typedef struct file_state {
     bool mine; /* written here, so removed here */
 } file_state;
 
-/* Whatever tells this job from others of the same user; all ranks have the same values. */
+/* Variables that tell this job from others of the same user; all ranks have the same values. */
 static void job_name(char *out, size_t size)
 {
     static const char *const names[] = {
@@ -42,7 +42,7 @@ static void job_name(char *out, size_t size)
         "PBS_JOBID",
         "LSB_JOBID",
     };
-    /* What the user says comes first, and then alone. */
+    /* A value set by the user is used alone. */
     const char *own = getenv("RING_JOB_ID");
     const size_t count = own != NULL && *own != '\0' ? 1 : sizeof names / sizeof names[0];
     unsigned char hash[16];
@@ -59,7 +59,7 @@ static void job_name(char *out, size_t size)
 
 /* ---- The directory ----------------------------------------------------------------- */
 
-/* Others may have made one of that name before us. */
+/* Another process may have made one of that name before. */
 static ring_status own_folder(const char *path)
 {
     struct stat info;
@@ -107,7 +107,7 @@ static ring_status file_open(id_exchange *x)
 
 /* ---- The file ---------------------------------------------------------------------- */
 
-/* A new file that nobody can have waited for: its name is random. */
+/* A new file with a random name: no other process can have prepared it. */
 static ring_status write_new(char *path, const char *text)
 {
     int fd = mkostemps(path, (int)strlen(NEW), O_CLOEXEC); /* mode 0600 */

@@ -44,7 +44,7 @@ static ring_status read_byte(char *byte, double deadline)
                                       : RING_ERR_SYSTEM;
 }
 
-/* Byte by byte: the lines are few, and nothing behind a line may be swallowed. */
+/* Byte by byte: the lines are few, and bytes behind a line must stay unread. */
 static ring_status read_line(char *line, double deadline)
 {
     for (size_t used = 0; used + 1 < PMI_LINE;) {
@@ -166,7 +166,7 @@ static ring_status meet_and_get(const id_exchange *x, char *hex, size_t size)
     return value_of(reply, "value", hex, size) ? RING_OK : broken("it lost rank 0's address");
 }
 
-/* The barrier is passed once; later looks find what the first one found. */
+/* The barrier is passed once; later looks find the same result. */
 static ring_status pmi_look(id_exchange *x, char *hex, size_t size)
 {
     if (x->state != NULL)

@@ -68,7 +68,7 @@ static ring_status load(pmix_library *p)
 
 static struct {
     pthread_mutex_t lock;
-    pid_t owner; /* who started it: a forked child has no part in it. 0: nobody */
+    pid_t owner; /* the process that started it: a forked child does not use it. 0: not started */
     pmix_library library;
 } pmix = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -138,7 +138,7 @@ ring_status exchange_pmix_size(int *size)
 
 typedef enum answer_state { NOT_ASKED, ASKED, ANSWERED, REFUSED, ABANDONED } answer_state;
 
-/* Shared with PMIx' thread; the last of the two who needs it frees it. */
+/* Shared with PMIx' thread; the last of the two frees it. */
 typedef struct answer {
     pthread_mutex_t lock;
     answer_state state;

@@ -59,10 +59,10 @@ ring_status id_exchange_publish(id_exchange *x, const ring_unique_id *id)
     return status;
 }
 
-/* What stands in place of an id when there is none: of an id's size, so all ways carry it. */
+/* Rank 0's failure, published in place of an id: of an id's size, so all ways carry it. */
 typedef struct refusal {
     char magic[8];
-    int64_t when; /* s since 1970: a rank 0 that is killed cannot take it away */
+    int64_t when; /* s since 1970: a killed rank 0 cannot remove it */
     uint32_t status;
     char text[RING_UNIQUE_ID_BYTES - 20];
 } refusal;
@@ -70,7 +70,7 @@ typedef struct refusal {
 _Static_assert(sizeof(refusal) == RING_UNIQUE_ID_BYTES, "it goes the way of an id");
 static const char refusal_magic[8] = "ring no";
 
-/* Where hosts' clocks differ, ranks wait as for one that never came. */
+/* If hosts' clocks differ, ranks wait as for a missing id. */
 static ring_status check_refusal(const ring_unique_id *id)
 {
     refusal r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * launch: who started this process, and as which rank of how many. */
+ * launch: the launcher of this process, its rank and the number of ranks. */
 #ifndef RING_RENDEZVOUS_LAUNCH_H
 #define RING_RENDEZVOUS_LAUNCH_H
 
@@ -9,12 +9,12 @@
 typedef struct launch_info {
     int rank, size, local_rank; /* local_rank -1: unknown                      */
     char launcher[32];          /* "ringrun", "torchrun", "Open MPI", "none" … */
-    char address[256];          /* of rank 0, "" if to be found another way    */
+    char address[256];          /* of rank 0, "" if to be found another way */
     int port;
     bool agent_holds_port; /* torchrun: never bind it                     */
     int local_size;        /* ranks on this host, 0: unknown              */
-    char job[256];         /* tells it from other jobs: RING_JOB_ID, else the launcher's
-                              number; "" if there is none. Part of the key */
+    char job[256];         /* tells it from other jobs: RING_JOB_ID, else the launcher's number; ""
+                              if there is none. Part of the key */
 } launch_info;
 
 /** @return RING_OK; RING_ERR_CONFIG for contradictions, with the variables named. */

@@ -15,7 +15,7 @@ typedef struct question {
 
 static const struct addrinfo streams = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 
-/* @return as getaddrinfo(); EAI_AGAIN when the time is up. A question that cannot be taken back is
+/* @return as getaddrinfo(); EAI_AGAIN when the time is up. A question that cannot be cancelled is
  * left to the thread that asks it. */
 static int await_answer(question *q, double deadline, struct addrinfo **found)
 {
@@ -47,7 +47,7 @@ static int ask_until(const char *name, double deadline, struct addrinfo **found)
     return EAI_MEMORY;
 }
 
-/* Numbers need no server. One that is not ready yet is asked again. */
+/* Numbers need no server. A server that is not ready yet is asked again. */
 static int look_up(const char *name, double deadline, struct addrinfo **found)
 {
     struct addrinfo numbers = streams;
@@ -60,7 +60,7 @@ static int look_up(const char *name, double deadline, struct addrinfo **found)
     return error;
 }
 
-/* ---- What was found ---------------------------------------------------------------- */
+/* ---- Results ----------------------------------------------------------------------- */
 
 static void add_found(const struct addrinfo *found, int family, bool loopback, int port,
                       net_address *out, size_t most, size_t *count)

@@ -5,9 +5,9 @@
 
 #include "address.h"
 
-/** All that @p name, the value of @p variable, means: what other hosts may reach before the
- *  loopback, then IPv4 before IPv6; "localhost" is 127.0.0.1. Refuses what means all addresses
- *  of a host. Waits for a name server until @p deadline.
+/** All addresses of @p name, the value of @p variable: those that other hosts may reach before the
+ *  loopback, then IPv4 before IPv6; "localhost" is 127.0.0.1. Refuses the address that stands for
+ *  all of a host's. Waits for a name server until @p deadline.
  *  @param[out] count  1 … @p most on success. */
 ring_status name_lookup(const char *variable, const char *name, int port, double deadline,
                         net_address *out, size_t most, size_t *count);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which of this host's addresses to listen on: what the user chose, or a sensible one. */
+ * This host's address to listen on: the user's choice, or a sensible one. */
 #include "own_address.h"
 
 #include "interface.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * own address: which of this host's addresses to listen on. */
+ * own address: this host's address to listen on. */
 #ifndef RING_RENDEZVOUS_OWN_ADDRESS_H
 #define RING_RENDEZVOUS_OWN_ADDRESS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * secret: what proves membership where no unique id is passed on. */
+ * secret: the proof of membership where no unique id is passed on. */
 #ifndef RING_RENDEZVOUS_SECRET_H
 #define RING_RENDEZVOUS_SECRET_H
 

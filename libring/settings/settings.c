@@ -73,8 +73,8 @@ static const setting table[] = {
      "processor has it, else chacha20; rank 0's holds for all",
      "0", SETTING_ENCRYPTION, FIELD(encrypt)},
     {"RING_PROGRESS", NULL, "name",
-     "who moves calls that nobody waits for: auto: a thread of the library, which offers its "
-     "core to others before each turn where a core does the copying; thread: without such offers; "
+     "progress of calls without a waiting thread: auto: by a thread of the library, which offers "
+     "its core before each turn where a core does the copying; thread: without such offers; "
      "none: only calls of libring in this process",
      "auto", SETTING_PROGRESS, FIELD(progress)},
     {"RING_TIMEOUT", NULL, "s", "a call that takes longer fails", "600", SETTING_SECONDS,
@@ -87,7 +87,7 @@ static const setting table[] = {
      "", SETTING_TEXT, FIELD(secret_file)},
     {"RING_SECRET_FD", NULL, "number", "the same as an inherited descriptor; set by ringrun", "",
      SETTING_DESCRIPTOR, FIELD(secret_fd)},
-    {"RING_INSECURE", NULL, "0 or 1", "1: without a secret, believe whoever connects", "0",
+    {"RING_INSECURE", NULL, "0 or 1", "1: without a secret, accept any peer that connects", "0",
      SETTING_FLAG, FIELD(insecure)},
     {"RING_ADDR", NULL, "address", "address of this host that other ranks connect to", "",
      SETTING_TEXT, FIELD(address)},
@@ -123,8 +123,8 @@ static const setting table[] = {
      "PCI switch), PXB (several), PHB (one NUMA node), SYS (any)",
      "PXB", SETTING_DISTANCE, FIELD(gdr_level)},
     {"RING_REGISTRATION_CACHE", NULL, "0 or 1",
-     "1: adapters read and write large buffers in place that nobody registered, where the kernel "
-     "tells of their end; 0: those are copied",
+     "1: adapters read and write large unregistered buffers in place, where the kernel reports "
+     "their end; 0: those are copied",
      "1", SETTING_FLAG, FIELD(registration_cache)},
     {"RING_RENDEZVOUS_DIR", NULL, "path",
      "directory that all ranks share, to find rank 0 under mpirun or srun", "", SETTING_TEXT,
@@ -277,7 +277,7 @@ static const char *range_of(const setting *s)
     return text;
 }
 
-/* @return NULL, or what would have been allowed. */
+/* @return NULL, or the allowed values. */
 static const char *setting_parse(const setting *s, const char *value, void *field)
 {
     switch (s->kind) {
@@ -312,7 +312,7 @@ static bool has_prefix(const char *name)
     return strncmp(name, "RING_", PREFIX) == 0;
 }
 
-/* Without the prefix that all share: it would make any two of them near.
+/* Compares without the common prefix, which would make any two names near.
  * @return the setting whose name is close to @p name, or NULL. */
 static const char *nearest_setting(const char *name)
 {

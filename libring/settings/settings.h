@@ -19,9 +19,9 @@ typedef enum encryption {
     ENCRYPT_BEST /* the fastest of them; until rank 0 has chosen */
 } encryption;
 
-/** RING_PROGRESS: who moves calls that nobody waits for. */
+/** RING_PROGRESS: the mover of orphans (works under way without a waiting thread). */
 typedef enum progress_mode {
-    PROGRESS_AUTO,   /* a thread, which makes way for ranks that compute */
+    PROGRESS_AUTO,   /* a thread, which yields to ranks that compute */
     PROGRESS_THREAD, /* a thread, always                                 */
     PROGRESS_NONE    /* calls of libring in the process                  */
 } progress_mode;
@@ -59,12 +59,12 @@ typedef struct settings {
     bool registration_cache;  /* RING_REGISTRATION_CACHE                                  */
 } settings;
 
-/** Reads the environment. Wrong values are RING_ERR_CONFIG naming variable, value, what is
- *  allowed, and *out has the default instead; an unknown RING_* variable is a warning with the
+/** Reads the environment. Wrong values are RING_ERR_CONFIG naming variable, value and allowed
+ *  values, and *out has the default instead; an unknown RING_* variable is a warning with the
  *  nearest name. */
 ring_status settings_read(settings *out);
 
-/** Sets what ring_config.settings says, ahead of the environment: "RING_ALGO=ring", ….
+/** Applies the entries of ring_config.settings, ahead of the environment: "RING_ALGO=ring", ….
  *  RING_ERR_CONFIG for an entry that is wrong, unknown, or of a variable that is read elsewhere.
  *  @param entries  NULL-terminated; NULL: none. */
 ring_status settings_override(settings *out, const char *const *entries);

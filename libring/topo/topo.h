@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * topo: what this machine has: cores, NUMA nodes, memory, network interfaces, accelerators.
- * Read-only and side-effect free; whatever cannot be found out is 0, -1 or "" as said below,
- * never a guess. CPUs are those this process may run on.
+ * topo: this machine's cores, NUMA nodes, memory, network interfaces and accelerators. Read-only
+ * and side-effect free; an unknown value is 0, -1 or "" as said below, never a guess. CPUs are
+ * those this process may run on.
  */
 #ifndef RING_TOPO_H
 #define RING_TOPO_H

@@ -87,7 +87,7 @@ void args_name(const args_given *given)
 
 enum { KEY_NAMED = UCHAR_MAX + 1 };
 
-/* A letter is the row's that has it first: one of the program's own is none of the common ones. */
+/* A letter belongs to the first row that has it: the program's own rows precede the common ones. */
 static int key_of(const args_table *table, size_t index)
 {
     const args_row *row = args_at(table, index);

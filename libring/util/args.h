@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * args: command lines, the same for all programs. A program has a table with a row an option:
- * from it come --help and where each value goes, by argp. What is wrong ends the program with
- * ARGS_WRONG and one line: what was given, why it cannot be, and what can. In names '_' and '-'
- * are the same, and one dash before a whole name will do, as mpirun's -np.
+ * args: command lines, the same for all programs. A program has a table with a row for each option:
+ * argp makes --help from it and stores the values. A wrong value ends the program with ARGS_WRONG
+ * and one line: the value, the reason, and the allowed values. In names '_' and '-' are the same,
+ * and one dash before a whole name is accepted, as mpirun's -np.
  */
 #ifndef RING_ARGS_H
 #define RING_ARGS_H
@@ -28,7 +28,7 @@ typedef struct args_given {
 struct args_row {
     const char *name;  /* NULL without a letter: the heading of the rows that follow */
     int letter;        /* 0: none */
-    const char *value; /* what --help calls the value; NULL: the option has none */
+    const char *value; /* the value's name in --help; NULL: the option has none */
     const char *help;
     void (*take)(const args_given *given); /* NULL: the option changes nothing */
     size_t at, size;                       /* of the field */
@@ -62,16 +62,17 @@ void args_name(const args_given *given);
 typedef struct args_program {
     const char *name;     /* for messages: "ringrun" */
     const args_row *rows; /* ended by a row of zeros */
-    const char *words; /* what --help calls the words that are no options; NULL: none are taken */
+    const char *words; /* the name in --help of words that are no options; NULL: none are taken */
     const char *doc;   /* as argp's */
     /** Takes one word or more of those from @p words on. @return how many. */
     int (*take)(char **words, int count, void *out);
     bool rest; /* the first word and all that follows are taken at once: unknown options among
                 * them are another program's */
-    /** Called before an unknown option "--word" is refused; may know better. NULL: none. */
+    /** Called before an unknown option "--word" is refused; may print a better message. NULL:
+     *  none. */
     void (*unknown)(const char *word);
     bool quiet; /* wrong use ends the program without its line: another process of the same command
-                 * line says it */
+                   line prints it */
 } args_program;
 
 /** Fills @p out, which holds the defaults. --help, --usage and --version end the program. */

@@ -26,7 +26,7 @@ static bool is_stream(const struct stat *info)
     return S_ISCHR(info->st_mode) || (S_ISFIFO(info->st_mode) && info->st_uid == geteuid());
 }
 
-/* @return -1 and errno also if something else has come to its place meanwhile. */
+/* @return -1 and errno also if another file has taken its place meanwhile. */
 static int open_stream(const char *path)
 {
     struct stat info;
@@ -60,7 +60,7 @@ static int make(const char *path, char partial[OUTPUT_PATH_MAX])
     return mkostemp(partial, O_NOFOLLOW | O_CLOEXEC); /* O_EXCL, mode 0600 */
 }
 
-/* What follows must not change the errno of what went wrong. */
+/* Keeps the errno of the failure. */
 static void forget(const char *partial)
 {
     const int cause = errno;

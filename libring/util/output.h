@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * output: files of results, and whether what was written has arrived. A full disk shows only when a
- * stream is flushed or closed; results that are lost must not look like success.
+ * output: files of results, and checks that all bytes were written. A full disk shows only when a
+ * stream is flushed or closed; lost results must not look like success.
  *
- * Files are new ones of mode 0600: made under a random name beside their place and renamed, so that
- * a link that somebody has put there is replaced and never followed. Names that stand for what is
- * open already (/dev/stdout, /dev/fd/N, /proc/…), devices and FIFOs of this user are written to as
- * they are.
+ * Files are new ones of mode 0600: made under a random name beside their place and renamed, so a
+ * symbolic link there is replaced and never followed. Names of open descriptors (/dev/stdout,
+ * /dev/fd/N, /proc/…), devices and FIFOs of this user are written to directly.
  */
 #ifndef RING_OUTPUT_H
 #define RING_OUTPUT_H
@@ -28,10 +27,10 @@ bool output_begin(output_file *file, const char *path);
 /** Syncs it and puts it in place. @return false, and errno, if it cannot be written: nothing is
  * left of it then. */
 bool output_finish(output_file *file);
-/** Removes what is not in place. */
+/** Removes the file, unless it is in place. */
 void output_discard(output_file *file);
 
-/** For what is read while it is written: an empty file, in place at once.
+/** For files that are read while they are written: an empty file, in place at once.
  *  @return a descriptor, or -1 and errno. */
 int output_create(const char *path);
 /** The same as a stream; NULL and errno. */

@@ -51,7 +51,7 @@ static int parts_behind(const char *path, size_t length)
     return parts;
 }
 
-/* @return the length of what both paths begin with, in whole parts. */
+/* @return the length of the common beginning of both paths, in whole parts. */
 static size_t common_path(const char *a, const char *b)
 {
     size_t length = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pci_distance: where devices are on the PCI bus, by /sys, and what lies between two of them.
+ * pci_distance: places of devices on the PCI bus, from /sys, and the distance between two of them.
  */
 #ifndef RING_PCI_DISTANCE_H
 #define RING_PCI_DISTANCE_H

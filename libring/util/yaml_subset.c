@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* One line, and what the lines before it have opened. */
+/* The current line, and the section that earlier lines opened. */
 typedef struct yaml_reader {
     yaml_subset *out;
     const char *text, *line, *end; /* the line's bytes, without its end */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * yaml_subset: as much YAML as launchers' configuration files have, and nothing else: "key: value"
- * lines, sections of one level, plain and quoted scalars, empty lists, comments. What is not that
- * is refused with its place, never guessed.
+ * yaml_subset: the YAML of launchers' configuration files: "key: value" lines, sections of one
+ * level, plain and quoted scalars, empty lists, comments. Other syntax is rejected with its place,
+ * never guessed.
  */
 #ifndef RING_YAML_SUBSET_H
 #define RING_YAML_SUBSET_H

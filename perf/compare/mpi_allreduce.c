@@ -36,7 +36,7 @@ static double timed_call(void *in, float *buffer, size_t count, unsigned seed, i
     return stopwatch_us() - start;
 }
 
-/* @return elements that are not the sum of what the ranks wrote. */
+/* @return elements that are not the sum of the ranks' inputs. */
 static size_t count_wrong(const float *buffer, size_t count, unsigned seed, int ranks)
 {
     size_t wrong = 0;

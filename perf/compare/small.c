@@ -30,13 +30,13 @@ enum { MAX_RANKS = 64, MAX_SAMPLES = 4096, WARMUP = 20, ROW_WARMUP = 2, SPINS = 
 
 #define CELL_NS 300000000ll /* no new sample after this: ranks that share a core may be slow */
 
-/* What the ranks share. */
+/* Shared memory of the ranks. */
 typedef struct board {
     struct {
         _Alignas(128) atomic_uint count;
     } arrivals[MAX_RANKS];
     atomic_ulong wrong;
-    atomic_int stop; /* the sample that is not taken any more */
+    atomic_int stop; /* number of the first sample not to be taken */
     cpu_set_t cpus[MAX_RANKS];
     int64_t starts[MAX_RANKS][MAX_SAMPLES], ends[MAX_RANKS][MAX_SAMPLES];
 } board;
@@ -76,17 +76,17 @@ static void meet(void)
         }
 }
 
-/* ---- Operations: the call, and what an element is after a number of calls ---- */
+/* ---- Operations: the call, and an element's value after a number of calls ---- */
 
 typedef struct operation {
     const char *name;
     void (*call)(const small_self *self, float *buffer, size_t count);
     double (*expect)(size_t i, unsigned seed, int block, int calls);
     bool sized, blocks;
-    int messages; /* in a row that the time is divided by */
+    int messages; /* messages in a row; the time is divided by them */
 } operation;
 
-/* What stopwatch_rewrite() wrote on a rank. */
+/* The value that stopwatch_rewrite() wrote on a rank. */
 static double before(size_t i, unsigned seed, int rank)
 {
     return (double)((i + seed + (unsigned)rank) & 63);
@@ -100,7 +100,7 @@ static double sum_from(int rank, size_t i, unsigned seed)
     return sum;
 }
 
-/* In place: from the second call on, every rank gives the same value. */
+/* In place: from the second call on, every rank's value is the same. */
 static double expect_all_reduced(size_t i, unsigned seed, int block, int calls)
 {
     (void)block;
@@ -191,8 +191,8 @@ static unsigned long count_wrong(const cell *c, unsigned seed)
     return wrong;
 }
 
-/* Meets for a sample, unless rank 0 says that time is up. It says so before it meets, by the
- * sample's number: a rank that reads late does not take it for an earlier one. */
+/* Meets for a sample, unless rank 0 says that time is up. It writes the sample's number to `stop`
+ * before it meets, so a late reader does not take it for an earlier one. */
 static bool begin_sample(const cell *c, int sample)
 {
     if (self.rank == 0 && sample > 0 && stopwatch_ns() - c->begin > CELL_NS)
@@ -254,7 +254,7 @@ static void measure_cell(cell *c, const char *mode)
     c->begin = stopwatch_ns();
     while (sample < c->samples && measure_sample(c, sample))
         sample++;
-    meet(); /* all times and counts are there */
+    meet(); /* all times and counts have been written */
     if (self.rank == 0) {
         print_cell(c, mode, sample);
         atomic_store(&shared->wrong, 0);
@@ -263,8 +263,8 @@ static void measure_cell(cell *c, const char *mode)
     meet();
 }
 
-/* As many as keep the sums in place below a float's largest value; few where ranks share cores and
- * a call may take milliseconds. */
+/* Few enough that sums in place stay below a float's largest value; fewer where ranks share cores,
+ * as a call may take milliseconds. */
 static int calls_in_a_row(bool gate)
 {
     return (int)((gate ? 100 : 10) / fmax(1, ceil(log2(self.ranks))));
@@ -340,7 +340,7 @@ int main(int argc, char **argv)
     if (samples < 1 || samples > MAX_SAMPLES || self.ranks > MAX_RANKS)
         die("usage: small BOARD plain|own OP,... BYTES,... SAMPLES (at most 4096; 64 ranks)");
     open_board(argv[1]);
-    atomic_store(&shared->stop, INT_MAX); /* of all ranks alike */
+    atomic_store(&shared->stop, INT_MAX); /* all ranks' alike */
     meet();
     const bool bound = is_bound(), own = strcmp(argv[2], "own") == 0;
     if (self.rank == 0)

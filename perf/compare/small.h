@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * small: what the harness of small messages asks of a library: blocking calls in place on floats,
- * root 0. small_ring.c and small_mpi.c give it; small.c measures it. A failure ends the process.
+ * small: the functions that the harness of small messages needs of a library: blocking calls in
+ * place on floats, root 0. small_ring.c and small_mpi.c define them; small.c measures them. A
+ * failure ends the process.
  */
 #ifndef PERF_COMPARE_SMALL_H
 #define PERF_COMPARE_SMALL_H

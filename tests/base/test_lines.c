@@ -271,12 +271,12 @@ static void a_consumer_that_stays_behind_a_skip_costs_no_room(void **state)
 static void turns_go_on_when_their_numbers_wrap(void **state)
 {
     both_ends *b = *state;
-    b->producer.turn = b->consumer.turn = UINT32_MAX - 2000;
+    b->producer.stamp = b->consumer.stamp = UINT32_MAX - 2000;
     for (int i = 0; i < 3000; i++) {
         put(b, 200);
         take_all(b);
     }
-    assert_int_equal(b->producer.turn, (uint32_t)(UINT32_MAX - 2000 + 6000));
+    assert_int_equal(b->producer.stamp, (uint32_t)(UINT32_MAX - 2000 + 6000));
 }
 
 /* Neither does it lead outside the ring. */
@@ -306,7 +306,7 @@ static void expect_damage(both_ends *b, uint32_t turn, const transport_frame *fr
     line *at = &b->ring->line[b->consumer.line];
     transport_frame got;
     memcpy(at->rest, (const char *)frame + sizeof turn, sizeof at->rest);
-    at->turn = turn;
+    at->stamp = turn;
     assert_int_equal(lines_oldest(&b->consumer, &got), RING_ERR_PEER);
 }
 
@@ -315,7 +315,7 @@ static void headers_that_no_producer_writes_are_damage(void **state)
     both_ends *b = *state;
     enum { SKIP = 0x80 };
     transport_frame skip = {.flags = SKIP};
-    const uint32_t turn = b->consumer.turn;
+    const uint32_t turn = b->consumer.stamp;
     const transport_frame sound = numbered(0, 0);
     expect_damage(b, turn + 2, &sound);
     const transport_frame too_long[] = {numbered(0, TRANSPORT_SEGMENT + 1), numbered(0, SIZE_MAX)};
@@ -435,7 +435,7 @@ static bool sleep_until_bell(int bell)
     return poll(&entry, 1, 20000) == 1 && read(bell, &rings, sizeof rings) == sizeof rings;
 }
 
-/* What was waited for may be looked for once more then. */
+/* Raises the sleeper's flag, after which the sleeper looks once more. */
 static void raise_flag(_Atomic uint32_t *flag, bool strict)
 {
     atomic_store(flag, 1);

@@ -13,7 +13,7 @@
 
 enum { HARNESS_MAX_RANKS = 1024, HARNESS_BOARD_BYTES = 1 << 20 };
 
-/** What the ranks of a run share. Zeroed at the start. */
+/** Shared memory of a run's ranks. Zeroed at the start. */
 typedef struct harness_board {
     _Atomic int id_ready;
     ring_unique_id id;

@@ -39,7 +39,7 @@ typedef struct sweep_cases {
 
 typedef enum sweep_mode { SWEEP_SAMPLE, SWEEP_PAIRWISE, SWEEP_FULL } sweep_mode;
 
-/** What cases that are not `shared` use. */
+/** Memory of the cases that are not `shared`. */
 typedef enum sweep_memory {
     SWEEP_PLAIN,
     SWEEP_REGISTERED,
@@ -48,7 +48,7 @@ typedef enum sweep_memory {
     SWEEP_MEMORIES
 } sweep_memory;
 
-/** What the calls are to go over and by, or the case has not tested what it says. */
+/** Expected transport, algorithm and memory of the calls: another one means an untested case. */
 typedef struct sweep_target {
     const char *transport, *algorithm; /* "": any */
     bool reproducible;                 /* combined in the order of ranks */

@@ -164,7 +164,7 @@ static bool went_over(const sweep_case *c, const sweep_target *target, int rank,
     return strlen(used) == length + (near && far);
 }
 
-/* What an algorithm does not do goes by another one. */
+/* Calls outside the algorithm's range may use another one. */
 static bool went_the_way(const sweep_case *c, const sweep_target *target, int rank,
                          const ring_comm_info *info)
 {

@@ -258,7 +258,7 @@ static row row_at(int k, int dtype, int op)
     return r;
 }
 
-/* What does not combine, and the largest vectors, for one operation only. */
+/* Calls that do not combine, and the largest vectors, run with one operation only. */
 static void add_product(sweep_cases *list, int ranks)
 {
     for (int dtype = 0; dtype < RING_DTYPE_COUNT; dtype++)

@@ -362,8 +362,8 @@ static void test_many_buffers(void **state)
     assert_int_equal(run(use_many, NULL), 0);
 }
 
-/* What nobody registered fills all that may be registered: links and users' regions that come later
- * find room nevertheless. */
+/* Automatic regions fill the registrable memory: later links and users' regions get room
+ * nevertheless. */
 static int come_later(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm, *other;

@@ -498,7 +498,7 @@ static int forked(int rank, int ranks, harness_board *board, void *arg)
 
 static _Atomic int calls_kept;
 
-/* What a callback starts does not wait for the end of the group that its thread has open. */
+/* Calls started by a callback do not wait for the end of the group that its thread has open. */
 static void start_one(void *context, ring_status status)
 {
     static _Thread_local int32_t x;

@@ -70,7 +70,7 @@ static int sit_down(player *p, int rank, int ranks, harness_board *board)
     return 0;
 }
 
-/* What frees memory of the device waits for the streams of all ranks. */
+/* Freeing memory of the device waits for the streams of all ranks. */
 static int leave(player *p)
 {
     if (ring_comm_status(p->comm) == RING_OK)

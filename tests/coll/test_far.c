@@ -256,8 +256,8 @@ static void test_memory_that_nobody_registered_is_recognised(void **state)
 
 enum { ROUNDS = 20, COUNT = 30011 };
 
-/* What computes on far memory, in order: it makes a vector, lets a call begin, waits for its end,
- * and looks at what has come of it. */
+/* A thread that computes on far memory, in order: it makes a vector, lets a call begin, waits for
+ * its end, and checks the result. */
 typedef struct stream {
     int rank, ranks;
     ring_event *made[ROUNDS];

@@ -137,7 +137,7 @@ static int pass_on(int rank, ring_comm *comm, unsigned char *src, unsigned char 
     return judge(&s, BYTES);
 }
 
-/* What is folded is carried, and goes out of far memory in place; the sums come in place. */
+/* Operands of folds are carried, sent in place from far memory; the sums are received in place. */
 static int reduce(ring_comm *comm, unsigned char *src, unsigned char *dst)
 {
     seen s;

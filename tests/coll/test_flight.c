@@ -174,7 +174,7 @@ static void lonely_ended(void *context, ring_status status)
     ((lonely *)context)->ended += status == RING_OK ? 1 : 100;
 }
 
-/* Nobody waits, and no other rank is there whose messages would have somebody look. */
+/* No thread waits, and no other rank's messages wake one. */
 static int long_call_alone(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { COUNT = 10 << 20 };

@@ -388,7 +388,7 @@ static void test_a_refused_send_ends_its_recv(void **state)
 
 /* ---- Events ---------------------------------------------------------------------------------- */
 
-/* What a stream is to a call: an event before it, a callback behind it. */
+/* A stream as a call sees it: an event before it, a callback after it. */
 typedef struct fake_stream {
     ring_event *ready;
     _Atomic int ended;
@@ -446,7 +446,7 @@ static void test_a_call_behind_an_event_starts_when_it_is_set(void **state)
     run(2, gated_call);
 }
 
-/* Whoever waits in vain for an event has a time-out of its own, and the call goes on. */
+/* A wait for an event that is not set has a time-out of its own, and the call goes on. */
 static int closed_gate(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;

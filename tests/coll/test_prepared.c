@@ -32,7 +32,7 @@ static void meet(harness_board *board, int round, int ranks)
 
 /* ---- All calls ------------------------------------------------------------------------------ */
 
-/* What the calls of one rank work on. */
+/* Buffers of one rank's calls. */
 typedef struct buffers {
     int rank, ranks;
     size_t count;                                  /* elements of a block */
@@ -177,7 +177,7 @@ static int prepare_all(buffers *b, ring_comm *comm, ring_prepared **prepared)
     return 0;
 }
 
-/* What plain calls give is what prepared ones give. Ranks take turns to make the plain ones, which
+/* Plain calls and prepared ones give equal results. Ranks make the plain ones alternately, which
  * the others do not notice. */
 static int compare(const buffers *b, ring_comm *comm, ring_prepared **prepared, int round)
 {

@@ -65,7 +65,7 @@ static void free_all(ranks *all)
 
 /* ---- Messages ------------------------------------------------------------------------------- */
 
-/* What both ends must say of a message. */
+/* The facts of a message that both ends must agree on. */
 typedef struct said {
     int32_t slice;
     size_t skip, bytes;

@@ -76,8 +76,8 @@ static int take_part(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-/* What the kernel bounds for users it does not bound for root: descriptors under way between
- * processes, for one. */
+/* Limits of the kernel for users that root does not have: descriptors under way between processes,
+ * for one. */
 static void become_a_user(void)
 {
     enum { NOBODY = 65534 };

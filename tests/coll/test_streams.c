@@ -95,8 +95,8 @@ static uint64_t sent(ring_comm *comm)
 
 /* ---- One stream --------------------------------------------------------------------- */
 
-/* Nothing is sent or written before the stream comes to the call; then all that is behind it sees
- * its result. */
+/* No byte is sent or written before the stream comes to the call; later work on it sees the
+ * result. */
 static int held(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
@@ -808,7 +808,7 @@ static void test_an_error_of_the_device_ends_the_communicator(void **state)
     }
 }
 
-/* What a call may take does not run before its stream is there. */
+/* RING_TIMEOUT of a call does not run before the stream has come to it. */
 static int patient(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;

@@ -91,7 +91,7 @@ static block block_new(size_t count, bool shared)
     return b;
 }
 
-/* Whoever still reads or writes it sees or does harm. */
+/* Poisons the block: a late reader gets wrong values, a late writer causes some. */
 static void block_free(block *b)
 {
     if (b->data == NULL)

@@ -79,7 +79,7 @@ static void draw_traffic(traffic *t, uint64_t *draw)
     }
 }
 
-/* Those that name more come first, so that no other takes what they alone wait for. */
+/* Receives that name more come first, so that no other takes their only message. */
 static int width_of(const receive *r)
 {
     return (r->source == RING_ANY_SOURCE) + (r->tag == RING_ANY_TAG);

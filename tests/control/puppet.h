@@ -22,7 +22,7 @@ ring_status puppet_prove(puppet *p);
 /** Brings a card that names @p hostname and @p pid. */
 ring_status puppet_bring_card(puppet *p, const char *hostname, int pid);
 ring_status puppet_say(puppet *p, const control_message *message);
-/** What puppet_say() would write, next in turn. */
+/** The message as puppet_say() would send it next. */
 control_sealed puppet_seal(puppet *p, const control_message *message);
 /** The next message that is no beat. */
 ring_status puppet_hear(puppet *p, control_message *message);

@@ -158,7 +158,7 @@ static int family_of(int fd)
     return family;
 }
 
-/* Who I am and which lane, both ways: proves that each socket leads where it should. */
+/* Exchanges rank and lane: proves that each socket leads to the right peer. */
 static ring_status greet(const control_world *w, int peer, int lane, int fd, bool local)
 {
     int32_t mine[2] = {w->rank, lane}, theirs[2] = {-1, -1};

@@ -36,7 +36,7 @@ enum state { JOINING, CARDS, LINKING, RUNNING, LEAVING, STATES };
 static const char *const state_names[STATES] = {"joining", "cards", "linking", "running",
                                                 "leaving"};
 
-/* What the victim says then; messages of the channel are their kind. */
+/* The victim's latest word; messages of the channel are their kind. */
 enum { HELLO = CONTROL_KINDS, ANSWER, PROOF, WELCOME, NOTHING };
 static const char *const word_names[] = {[HELLO] = "hello",
                                          [ANSWER] = "answer",
@@ -127,7 +127,7 @@ static ring_status check_cards(const control_world *w)
     return RING_OK;
 }
 
-/* Who lives waits for the news; the victim leaves, or dies. */
+/* Live ranks wait for the verdict; the victim leaves, or dies. */
 static ring_status run(plan *p, const control_world *w, unsigned *seed)
 {
     const death *d = &p->death;
@@ -224,7 +224,7 @@ static int choose(unsigned *seed, const int *words, int count)
     return words[rand_r(seed) % count];
 }
 
-/* What a rank says at all in that state. */
+/* Words that a rank says in that state. */
 static int choose_word(unsigned *seed, enum state state, int victim)
 {
     static const int of_rank_0[] = {ANSWER, WELCOME}, of_others[] = {HELLO, PROOF, CONTROL_CARD};

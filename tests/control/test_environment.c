@@ -583,7 +583,7 @@ static void find_file(char path[256])
     pclose(out);
 }
 
-/* Who may write to the folder cannot have the key written to him. */
+/* A user that may write to the folder must not get the key. */
 static void a_fifo_at_the_files_place_gets_nothing(void **state)
 {
     (void)state;
@@ -610,7 +610,7 @@ static ring_status on_one_host_in_a_step(int rank, int size, void *unused)
     return in_a_slurm_step(rank, size, NULL);
 }
 
-/* Somebody else was there first: no rank waits for rank 0 to write. */
+/* Another user made the folder: no rank waits for rank 0 to write. */
 static void a_folder_of_others_is_told_at_once(void **state)
 {
     (void)state;
@@ -652,7 +652,7 @@ static ring_status with_rank_0_nowhere(int rank, int size, void *unused)
     return in_a_slurm_step(rank, size, unused);
 }
 
-/* Nobody can reach it, so the file says it; and is gone when a next job may begin. */
+/* Rank 0 cannot be reached, so the file gives the reason; and is gone when a next job may begin. */
 static void a_rank_0_that_cannot_listen_says_why_in_the_file(void **state)
 {
     (void)state;

@@ -195,7 +195,7 @@ static void remember(void *context, int rank, const control_statement *statement
         atomic_fetch_or(heard, 1 << rank);
 }
 
-/* What `rank` says in it reaches all others of it. */
+/* A statement of `rank` reaches all other ranks of the communicator. */
 static ring_status speak(stage *s, control_world *w, int step, int present)
 {
     atomic_int heard = 0;
@@ -351,7 +351,7 @@ static void who_leaves_behind_a_leaver_is_not_lost(void **state)
         stage_run(stage_new(SIZE, leave_with_the_one_between), 0);
 }
 
-/* Who was taken for lost learns it when it wakes, and the others live on without it. */
+/* A rank taken for lost learns it when it wakes, and the others live on without it. */
 static ring_status sleep_through(stage *s, control_world **w)
 {
     const int rank = (*w)->rank;

@@ -161,8 +161,8 @@ static void another_number_of_ranks_is_told_on_both_sides(void **state)
     crew *c = crew_new(2);
     ring_unique_id id = new_id();
     crew_threads(c, 2, with_its_own_size, &id);
-    outcome_assert(&c->outcomes[0], RING_ERR_CONFIG, "rank 1 was told of 3 ranks");
-    outcome_assert(&c->outcomes[1], RING_ERR_CONFIG, "rank 0 was told of 2 ranks");
+    outcome_assert(&c->outcomes[0], RING_ERR_CONFIG, "rank 1 was started with 3 ranks");
+    outcome_assert(&c->outcomes[1], RING_ERR_CONFIG, "rank 0 was started with 2 ranks");
     crew_free(c);
 }
 

@@ -14,7 +14,7 @@
 
 enum { SIZE = 3, MASK = 0x5a };
 
-/** What the ranks hand on; never a key as it is. */
+/** Facts that the ranks pass on; never a key itself. */
 typedef struct handover {
     unsigned char id[RING_UNIQUE_ID_BYTES]; /* masked */
     _Atomic bool made;

@@ -184,7 +184,7 @@ static bool shows_key(const handshake_terms *terms, const handshake_hello *hello
     return h.shows_key;
 }
 
-/* What a stranger gets is of no use to him: he may send it back. */
+/* A stranger's answer is useless to it: it may send it back. */
 static void only_who_dials_with_the_key_shows_it(void **state)
 {
     (void)state;
@@ -225,7 +225,7 @@ static bool collect_crossing(void *context, int peer, const control_purpose *pur
     return first;
 }
 
-/** What one end shows the other. */
+/** The facts that one end shows the other. */
 typedef struct crossing_end {
     int32_t number;
     control_keys keys;
@@ -335,7 +335,7 @@ static void a_dial_in_vain_is_told_to_the_sink(void **state)
 
 /* ---- Binding ----------------------------------------------------------------------- */
 
-/** What rank 1 of a communicator knows, and a forger of another one does not. */
+/** Facts that rank 1 of a communicator has, and a forger of another one does not. */
 typedef struct insider {
     ring_unique_id id;
     handshake_terms terms;

@@ -15,7 +15,7 @@
 
 enum { SIZE = 4 };
 
-/** What a rank of a test does, and what all of them see. */
+/** Instructions for a rank of a test, and observations of all. */
 typedef struct scene {
     ring_unique_id id;
     atomic_int up;      /* ranks that have started running            */
@@ -205,7 +205,7 @@ static void busy_ranks_on_full_cores_are_never_taken_for_dead(void **state)
     shared_free(s, sizeof *s);
 }
 
-/* Nobody has a verdict yet, and all still give the right one: rank 1 is killed. Ends the scene. */
+/* No rank has a verdict yet, and all still give the right one: rank 1 is killed. Ends the scene. */
 static void expect_no_accusation(scene *s, crew *c)
 {
     for (int i = 0; i < SIZE; i++)
@@ -217,7 +217,7 @@ static void expect_no_accusation(scene *s, crew *c)
     shared_free(s, sizeof *s);
 }
 
-/* Whoever was stopped for longer than the limit must not blame the others when it goes on. */
+/* A rank stopped for longer than the limit must not blame the others when it continues. */
 static void a_rank_that_was_stopped_itself_accuses_nobody(void **state)
 {
     (void)state;

@@ -271,17 +271,24 @@ def linked_pages(source, page):
 
 
 def check_reach(source, report):
-    """Every page is linked from the entrance, and is in the navigation of the site."""
+    """Every page is linked from the entrance, and is in the navigation of the site; a decision is
+    linked from the list of decisions alone."""
     index, nav = Path("docs/index.md"), Path("docs/mkdocs.yml")
+    decisions = Path("docs/decisions/README.md")
     for file in index, nav:
         if not Path(source, file).is_file():
             report.add(f"{file} is not there")
             return
     linked, navigation = linked_pages(source, index), read(source, nav)
+    listed_decisions = linked_pages(source, decisions) if Path(source, decisions).is_file() else ()
     for page in pages.all_pages(source):
         if page.parts[0] != "docs":
             continue
         inner = page.relative_to("docs").as_posix()
+        if re.fullmatch(r"decisions/\d{4}-.*", inner):
+            if page not in listed_decisions:
+                report.add(f"{decisions}: {inner} is not linked")
+            continue
         if page not in linked:
             report.add(f"{index}: {inner} is not linked")
         if not re.search(rf"(?<![\w/.-]){re.escape(inner)}\s*(#.*)?$", navigation, re.MULTILINE):

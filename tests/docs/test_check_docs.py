@@ -34,8 +34,7 @@ esac
 """
 NAV = "nav:\n  - index.md\n  - S: settings.md\n  - T: troubleshooting.md\n  - A: algorithms.md\n" \
       "  - R: transports.md\n  - V: performance.md\n" \
-      "  - P: programs/ringinfo.md\n  - D: decisions/README.md\n" \
-      "  - D1: decisions/0001-one.md\n  - D3: decisions/0003-three.md\n"
+      "  - P: programs/ringinfo.md\n  - D: decisions/README.md\n"
 TREE = {
     "README.md": "# Readme\n\n[Settings](docs/settings.md), [docs](docs)\n\n## Figures\n\n"
                  "[1.5 to 3 times](docs/performance.md#all_reduce)\n\n## Next\n\n0.7\n",
@@ -44,7 +43,8 @@ TREE = {
     "docs/CMakeLists.txt": "foreach(program ringinfo)\nendforeach()\n",
     "docs/examples/CMakeLists.txt": "foreach(example 1_first)\nendforeach()\n"
                                     "foreach(example 2_next)\nendforeach()\n",
-    "docs/decisions/README.md": "# Decisions\n\nNumber 2 was not given.\n",
+    "docs/decisions/README.md": "# Decisions\n\nNumber 2 was not given.\n\n"
+                                "1. [One](0001-one.md)\n3. [Three](0003-three.md)\n",
     "docs/decisions/0001-one.md": "# One\n",
     "docs/decisions/0003-three.md": "# Three\n",
     "CHANGELOG.md": "# Changes\n\n- 2 numbered examples\n",
@@ -53,8 +53,7 @@ TREE = {
     "docs/index.md": "# Index\n\n[s](settings.md) [t](troubleshooting.md#ring_err_peer)\n"
                      "[a](algorithms.md) [r](transports.md) [p](programs/ringinfo.md)\n"
                      "[v](performance.md)\n"
-                     "[d](decisions/README.md) [1](decisions/0001-one.md)\n"
-                     "[3](decisions/0003-three.md)\n",
+                     "[d](decisions/README.md)\n",
     "docs/settings.md": "# Settings\n\nRING_ALGO RING_TRANSPORT RING_TIMEOUT MASTER_ADDR\n",
     "docs/troubleshooting.md": "# Trouble\n\n## `RING_ERR_PEER`\n\n## RING_ERR_AUTH\n",
     "docs/algorithms.md": "# Algorithms\n\nring tree\n",

@@ -26,7 +26,7 @@ FAR_API void far_free(void *memory);
  *  allocation was that was freed. */
 FAR_API void *far_alloc_unknown(size_t bytes, void *at);
 FAR_API void far_free_unknown(void *memory);
-/** What lies there, for tests. */
+/** Access to far memory, for tests. */
 FAR_API void far_write(void *memory, const void *from, size_t bytes);
 FAR_API void far_read(void *to, const void *memory, size_t bytes);
 
@@ -43,7 +43,7 @@ FAR_API void far_place(const char *path);
 FAR_API void far_fail_flushes(bool fail);
 /** From now on the device has that error, and does no fold any more; NULL: it has none. */
 FAR_API void far_break(const char *error);
-/** What adapters see of that memory, for a double of a driver that knows its addresses. */
+/** Far memory's address for adapters, for a double of a driver that knows its addresses. */
 FAR_API void *far_at_adapters(void *memory);
 
 /** Streams of the first accelerator, for ring_call.stream. What is asked is done by a thread, in

@@ -66,7 +66,7 @@ typedef struct far_job {
 
 /** At the end of what the stream is to do, or of what it records. @return false: no memory. */
 bool far_stream_add(far_stream *s, const far_job *job);
-/** What is asked from now on goes there; NULL: it is done. */
+/** Later requests are recorded there; NULL: executed. */
 void far_stream_record(far_stream *s, far_graph *record);
 far_graph *far_stream_recorded(far_stream *s);
 ring_status far_owns_stream(const accelerator *a, void *stream, bool *yes);

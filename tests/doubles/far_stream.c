@@ -61,7 +61,7 @@ static void await_release(far_stream *s)
     pthread_mutex_unlock(&lock);
 }
 
-/* Nobody is woken when the stream comes to a stop, as by a device that writes a word. */
+/* No thread is woken when the stream comes to a stop, as by a device that writes a word. */
 static void do_job(far_stream *s, far_job *j)
 {
     switch (j->kind) {

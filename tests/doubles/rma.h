@@ -35,7 +35,7 @@ typedef struct rma_inbox {
     _Alignas(RING_CACHE_LINE) unsigned char payload[RMA_PAYLOAD];
 } rma_inbox;
 
-/* What is put from here. */
+/* The source of this end's puts. */
 typedef struct rma_outbox {
     _Alignas(RING_CACHE_LINE) _Atomic uint64_t words[NIC_WORDS]; /* of what this end received */
     _Alignas(RING_CACHE_LINE) unsigned char payload[RMA_PAYLOAD];

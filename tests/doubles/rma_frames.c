@@ -63,7 +63,7 @@ static void post(rma_link *l, const transport_frame *frame, nic_transfer *t, boo
 {
     const uint64_t slot = l->slots_sent % RMA_SLOTS;
     transport_frame header = *frame;
-    header.turn = (uint32_t)l->slots_sent + 1;
+    header.stamp = (uint32_t)l->slots_sent + 1;
     t->kind = NIC_PUT;
     t->notice_at = (nic_place){.key = l->peer_key, .offset = slot_offset(l->slots_sent)};
     memcpy(t->notice, &header, sizeof header);
@@ -163,7 +163,7 @@ void rma_release(transport_link *head, uint64_t messages)
 
 static const _Atomic uint32_t *turn_word(const rma_link *l)
 {
-    return (const _Atomic uint32_t *)(const void *)&l->in->slot[l->slots_taken % RMA_SLOTS].turn;
+    return (const _Atomic uint32_t *)(const void *)&l->in->slot[l->slots_taken % RMA_SLOTS].stamp;
 }
 
 static bool slot_is_here(const rma_link *l)

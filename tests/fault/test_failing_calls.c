@@ -132,7 +132,7 @@ FAILING(int, pthread_create, (void *thread, const void *how, void *(*body)(void 
 FAILING(int, getaddrinfo, (const char *host, const char *port, const void *hints, void *list),
         (host, port, hints, list), EAI_AGAIN, EAGAIN)
 
-/* What is in a set can always be changed and taken out. */
+/* Members of a set can always be changed and removed. */
 int stand_in_epoll_ctl(int set, int what, int fd, void *event) __asm__("epoll_ctl");
 IN_PLACE_OF_LIBC int stand_in_epoll_ctl(int set, int what, int fd, void *event)
 {
@@ -143,7 +143,7 @@ IN_PLACE_OF_LIBC int stand_in_epoll_ctl(int set, int what, int fd, void *event)
     return call(set, what, fd, event);
 }
 
-/* Those that wait or move bytes may also be interrupted, or move less than they could. */
+/* Calls that wait or move bytes may also be interrupted, or move fewer. */
 #define DISTURBED(type, name, params, call_args, failure) \
     type stand_in_##name params __asm__(#name); \
     IN_PLACE_OF_LIBC type stand_in_##name params \

@@ -30,7 +30,7 @@ typedef struct kill_plan {
     bool leaves_child; /* the victim has forked, as data loaders do */
 } kill_plan;
 
-/** What ranks note for each other and for the test, in memory that all share. */
+/** Notes of the ranks for each other and for the test, in shared memory. */
 typedef struct notes {
     _Atomic double hit_at;           /* when the victim was hit, by CLOCK_MONOTONIC        */
     unsigned long inodes[RANKS][64]; /* of the memory files that each rank uses; 0 ends them */
@@ -57,7 +57,7 @@ static void count_if_noted(unsigned long inode, void *left)
             *(int *)left += *at == inode;
 }
 
-/* Whoever was killed takes a moment to be gone, and so does a child that it left.
+/* A killed process takes a moment to end, and so does a child that it left.
  * @return uses of this run's memory files. */
 static int memory_files_left(void)
 {

@@ -34,7 +34,7 @@ typedef struct damage {
     int bit;
 } damage;
 
-/** What the ranks of a run leave in the board. */
+/** Results that the ranks leave in the board. */
 typedef struct findings {
     _Atomic uint64_t sent[WIRES]; /* bytes, of the victim */
     _Atomic double damaged;       /* when, 0: never       */

@@ -88,7 +88,7 @@ static findings run(shortage s)
     return found;
 }
 
-/* Whoever has an error is not alone with it. */
+/* An error of one rank is an error of all. */
 static bool all_know(const findings *f)
 {
     int errors = 0;

@@ -61,8 +61,8 @@ static ring_status call_in_a_group(const place *p, ring_comm *comm)
     return ring_group_end();
 }
 
-/* What the rank asks of its stream. @param[in,out] nth  allocation that fails, NEVER: none; then
- * NEVER if it has. @param[out] graph  of a captured call. @return its status. */
+/* Enqueues the rank's work on its stream. @param[in,out] nth  allocation that fails, NEVER: none;
+ * then NEVER if it has. @param[out] graph  of a captured call. @return its status. */
 static ring_status ask(const place *p, ring_comm *comm, int kind, long *nth, far_graph **graph)
 {
     *graph = NULL;

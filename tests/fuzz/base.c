@@ -115,7 +115,7 @@ const fuzz_target fuzz_small_files = {.name = "small_files",
                                       .seeds = seed_small_files,
                                       .parse = parse_small_files};
 
-/* What /proc/self/cgroup holds, an empty line, what /proc/self/mountinfo holds. */
+/* The contents of /proc/self/cgroup, an empty line, the contents of /proc/self/mountinfo. */
 static void seed_cgroups(fuzz_seeds *to)
 {
     fuzz_add_text(to, "0::/user/job\n\n31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");

@@ -87,7 +87,7 @@ static void check_manifest(const checkpoint_manifest *manifest)
     }
 }
 
-/* What was read and written again is read as the same. */
+/* A manifest that was read, written and read again is the same. */
 static void check_again(const checkpoint_manifest *manifest)
 {
     char *text, *again;

@@ -113,7 +113,7 @@ void fuzz_check_refusal(ring_status status, const char *reason)
 
 /* ---- One input ------------------------------------------------------------------ */
 
-/* Nothing lies behind the input, so that sanitizers see who reads on. */
+/* A copy without a byte after the input, so that sanitizers catch reads beyond it. */
 static unsigned char *exact(const fuzz_target *target, const unsigned char *bytes, size_t size)
 {
     unsigned char *copy = malloc(size + (target->text || size == 0));

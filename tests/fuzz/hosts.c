@@ -10,7 +10,7 @@
 
 /* ---- What every list holds ------------------------------------------------------ */
 
-/* Nothing that ssh would take for an option, or a shell for more than a word. */
+/* No name that ssh would take for an option, or a shell for more than a word. */
 static void check_name(const char *name)
 {
     must(name[0] != '\0' && name[0] != '-' && strstr(name, "@-") == NULL);

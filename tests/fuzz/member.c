@@ -41,7 +41,7 @@ static void leave_at_once(puppet *p)
     puppet_end(p);
 }
 
-/* What is said before the start is over ends it. */
+/* A message before the end of the start ends it. */
 static void await_start(const member *m, const control_message *said)
 {
     const double deadline = clock_now() + PATIENCE / 4;

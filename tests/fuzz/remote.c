@@ -37,7 +37,7 @@ static void seed_job(fuzz_seeds *to)
     bytes_free(&packed);
 }
 
-/* What was read is written as the same bytes. */
+/* A job that was read is written as the same bytes. */
 static ring_status parse_job(const unsigned char *data, size_t size)
 {
     bytes again = {0};

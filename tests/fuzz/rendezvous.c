@@ -35,7 +35,7 @@ static void seed_address(fuzz_seeds *to)
     fuzz_add(to, packed, sizeof packed);
 }
 
-/* What was read can be shown, and is read again as the same. */
+/* An address that was read can be shown, and is read again as the same. */
 static void check_address(const net_address *a)
 {
     unsigned char packed[ADDRESS_PACKED];

@@ -215,7 +215,7 @@ const fuzz_target fuzz_fault_spec = {.name = "fault_spec",
 
 /* ---- The launcher --------------------------------------------------------------- */
 
-/* Nothing of PMIx, whose library would be loaded and asked. */
+/* No PMIx variables, as its library would be loaded. */
 static void seed_launch(fuzz_seeds *to)
 {
     fuzz_add_text(to, "RING_RANK=1\nRING_SIZE=4\nRING_LOCAL_RANK=0\nRING_LOCAL_SIZE=2\n"

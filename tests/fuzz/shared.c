@@ -41,7 +41,7 @@ static lines_ring *some_ring(void)
 
 static void put_header(unsigned char *lines, size_t at, transport_frame frame, uint32_t number)
 {
-    frame.turn = 2 * number + 1;
+    frame.stamp = 2 * number + 1;
     memcpy(lines + at * sizeof(line), &frame, sizeof frame);
 }
 

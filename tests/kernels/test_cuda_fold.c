@@ -40,7 +40,7 @@ typedef struct fold_case {
     gpu_shape shape;
 } fold_case;
 
-/* What the host has, and what the GPU has. */
+/* Arrays of the host, and of the GPU. */
 static _Alignas(64) unsigned char given[MOST][BYTES], expected[2][BYTES];
 static unsigned char (*ins)[ROOM], (*outs)[ROOM];
 

@@ -25,7 +25,7 @@ static uint16_t halves[MOST];
 static _Alignas(64) unsigned char expected[ROOM];
 static unsigned char *room, *result; /* [ROOM] */
 
-/* What kernels read and write besides. */
+/* Single values that kernels read and write. */
 static struct few {
     double sums[8], total, factor, by;
     uint32_t overflow;

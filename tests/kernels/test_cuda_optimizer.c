@@ -23,7 +23,7 @@ typedef enum grad_kind { GRAD_F32, GRAD_F16, GRAD_BF16, GRAD_KINDS } grad_kind;
 
 static const char *const grad_names[] = {"f32", "f16", "bf16"};
 
-/* What the host has: its parameters and moments are the expected ones after the step. */
+/* Arrays of the host: its parameters and moments are the expected ones after the step. */
 typedef struct arrays {
     float p[MOST], grad[MOST], m[MOST], v[MOST];
 } arrays;

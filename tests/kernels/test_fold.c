@@ -54,7 +54,7 @@ static const char *describe(const fold_case *c)
     return text;
 }
 
-/* Nothing combined, scaled or cast: even the payload of a NaN is kept. */
+/* No arithmetic and no cast: even the payload of a NaN is kept. */
 static bool is_copy(const fold_case *c)
 {
     bool same = true;

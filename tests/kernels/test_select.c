@@ -49,7 +49,7 @@ static const char *level_of_all_threads(void)
     return same ? seen[0] : "differ";
 }
 
-/* What a child with RING_SIMD=@p simd chose, and what it said on stderr. */
+/* The level that a child with RING_SIMD=@p simd chose, and its output on stderr. */
 static void first_use(const char *simd, char *level, char *said, size_t size)
 {
     int answer[2], errors[2], status;
@@ -87,7 +87,7 @@ static void test_first_use_takes_the_level_of_ring_simd(void **state)
 }
 
 #if defined __x86_64__
-/* What the kernel says, not what the compiler's run time says. */
+/* The kernel's list of flags, not the compiler's run time's. */
 static bool cpu_has(const char *flag)
 {
     static char text[4096];

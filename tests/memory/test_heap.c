@@ -28,7 +28,7 @@ static void *alloc(size_t bytes)
     return ptr;
 }
 
-/* What the heap holds of the machine's memory. */
+/* Bytes of the machine's memory that the heap holds. */
 static size_t committed(void)
 {
     struct stat file;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** What the latest command wrote to standard output and standard error. */
+/** Standard output and standard error of the latest command. */
 extern char shell_said[1 << 16];
 
 /** Runs a command. @return its exit status, -1 if it did not end by itself. */

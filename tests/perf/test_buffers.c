@@ -39,7 +39,7 @@ static perf_case make_case(const char *name, bool in_place)
                        .in_place = in_place};
 }
 
-/* What a right library would write: the inputs of all ranks, combined or copied. */
+/* Writes the right output: the inputs of all ranks, combined or copied. */
 static void write_right(const perf_case *c, perf_place place)
 {
     const perf_oracle oracle = {c->dtype, c->op, c->ranks, REPETITION};

@@ -11,7 +11,7 @@
 
 #include <cjson/cJSON.h>
 
-/* What json_result() writes, parsed; NULL if it is not one line with one object. */
+/* The output of json_result(), parsed; NULL if it is not one line with one object. */
 static cJSON *written(const perf_case *c, const perf_result *result)
 {
     char *text = NULL;

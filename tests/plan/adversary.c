@@ -25,7 +25,7 @@ static void fill_with_rubbish(world *w, word *memory)
         memory[i] = mix(w->random += 77);
 }
 
-/* Who gives a chunk that is not combined. */
+/* The rank that gives a chunk that is not combined. */
 static int owner_of(const plan *p, int chunk)
 {
     const bool of_root = p->collective == PLAN_BROADCAST || p->collective == PLAN_SCATTER;
@@ -83,7 +83,7 @@ message *world_to_carry(world *w, int from, int to)
     return *i < w->message_count ? &w->messages[*i] : NULL;
 }
 
-/* What the plan has lent it has to protect itself; the rest leaves before its end. */
+/* The plan itself protects lent chunks; other messages leave before its end. */
 static bool all_carried(const world *w, int from)
 {
     for (int i = 0; i < w->message_count; i++) {

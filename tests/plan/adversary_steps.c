@@ -79,7 +79,7 @@ static void add_element(world *w, message *m, word x)
     w->on_link[m->from][m->to] += m->bounded;
 }
 
-/* What has no buffer waits for room, behind what was posted before. */
+/* A message without a buffer waits for room, behind earlier ones. */
 static bool has_room(world *w, int from, int to)
 {
     return w->elements == 0 || (world_to_carry(w, from, to) == NULL && world_has_room(w, from, to));

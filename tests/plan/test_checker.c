@@ -496,7 +496,7 @@ static void a_fold_may_relay_to_several(void **state)
     expect_refused(&set, "rank 2 never takes the chunk 0 that rank 0 sends");
 }
 
-/* Nothing comes back from rank 1, so rank 0 cannot know that it may use the scratch again. */
+/* Rank 1 sends nothing back, so rank 0 cannot know that it may reuse the scratch. */
 static void scratch_is_not_written_again_in_the_next_slice_while_it_is_lent(void **state)
 {
     plan_set set = two_empty(PLAN_REDUCE);

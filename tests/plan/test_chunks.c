@@ -178,7 +178,7 @@ static void a_block_of_its_own_length_begins_its_buffer(void **state)
     assert_int_equal(span.count, 11);
 }
 
-/* What `by_block` promises of the plans. */
+/* The promise of `by_block` about a plan's locations. */
 static bool lies_in_a_block(const plan *p, plan_loc loc)
 {
     const int parts = p->chunks / plan_blocks(p->collective, p->ranks);

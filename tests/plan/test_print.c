@@ -17,7 +17,7 @@ static plan_set built(const char *algorithm, plan_collective collective, int ran
     return plans_build(&c);
 }
 
-/* What a printer writes, as text to be freed. */
+/* A printer's output, to be freed. */
 static char *printed(const plan_set *set, ring_status (*print)(const plan_set *, FILE *))
 {
     char *text = NULL;

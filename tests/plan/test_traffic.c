@@ -191,8 +191,8 @@ static int far_messages(const plan *p, const plan_world *world)
     return messages;
 }
 
-/* Whatever the root, a vector comes once to each other host, and each leader has no more than a
- * parent and two children among hosts. */
+/* For each root, a vector comes once to each other host, and each leader has at most a parent and
+ * two children among hosts. */
 static void a_tree_keeps_one_edge_a_host(void **state)
 {
     const algo *tree = algo_find("tree");
@@ -233,7 +233,7 @@ static void a_tree_finds_hosts_wherever_their_ranks_are(void **state)
     }
 }
 
-/* What the ranks of each host send to other hosts, and take from them; the plans are proven. */
+/* Elements between hosts, sent and received by each host's ranks; the plans are proven. */
 static void measure_hosts(const plan_case *c, const plan_world *world, size_t count, uint64_t *out,
                           uint64_t *in)
 {

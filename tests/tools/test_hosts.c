@@ -283,7 +283,7 @@ static void many_hosts_are_read_at_once(void **state)
     free(text);
 }
 
-/* Whatever a file holds: a list or one error line, never more. */
+/* Random files give a list or one error line, never more. */
 static void noise_is_survived(void **state)
 {
     (void)state;

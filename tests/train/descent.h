@@ -30,8 +30,8 @@ static inline void descent_step(train_optimizer *optimizer, float *params, const
     optimizer_step(optimizer, &all, rate, 1.0);
 }
 
-/** What tables_of_adam() of make_vectors.py stores: PyTorch in float64, and by how much its float32
- *  differs at most. */
+/** Values stored by tables_of_adam() of make_vectors.py: PyTorch in float64, and the largest
+ *  difference of its float32. */
 typedef struct known_adam {
     double rate, drift;   /* of losses */
     const double *losses; /* a step */

@@ -8,7 +8,7 @@
 
 enum { METRICS_MAX = 4000 };
 
-/** What the command line of the test gave. */
+/** Folders from the test's command line. */
 typedef struct programs_paths {
     const char *bin;      /* folder of ringrun and ringtrain */
     const char *examples; /* docs/examples/mnist */

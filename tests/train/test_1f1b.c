@@ -171,7 +171,7 @@ static int find(const step_schedule *schedule, step_kind kind, int towards, int 
     return found;
 }
 
-/* What a micro-batch's instructions wait for: their operands, and the micro-batch that was in their
+/* A micro-batch's instructions wait for their operands, and for the micro-batch that was in their
  * slot before. */
 static void check_micro(const step_schedule *s, const pipe_place *place, int micro, int before)
 {

@@ -46,7 +46,7 @@ static void stage_line(const programs_run *run, int stage, size_t numbers[6])
     placed_line(run, 0, stage, numbers);
 }
 
-/* What is estimated for two ranks is what two ranks say that they hold. */
+/* The estimate for two ranks equals the bytes that two ranks report. */
 static void the_estimate_is_what_is_allocated(void **state)
 {
     (void)state;
@@ -76,7 +76,7 @@ static void the_estimate_is_what_is_allocated(void **state)
     }
 }
 
-/* What a rank has allocated, by memory_breakdown; samples and labels count as activations. */
+/* A rank's allocated bytes, by memory_breakdown; samples and labels count as activations. */
 static void expect_bytes(const programs_run *run, int rank, const size_t want[6])
 {
     char start[48];

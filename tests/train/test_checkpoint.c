@@ -29,7 +29,7 @@ enum { PIXELS = 784, RANKS_MAX = 4, STATES = 3, STEP = 41 };
 #define ADAM "{type: \"Adam\"}"
 #define MOMENTUM "{type: \"SGD\", params: {lr: 0.1, momentum: 0.9}}"
 
-/* What the ranks do, and what one of them saw. */
+/* Instructions for the ranks, and results of one of them. */
 typedef struct job {
     const ring_unique_id *id;
     int ranks, rank, stage;
@@ -433,7 +433,7 @@ static void momentum_is_a_state_too(void **state)
 
 /* ---- On the disk --------------------------------------------------------------------------- */
 
-/* What was written to the disk, and whether a folder got its name before all in it was. */
+/* Files synced to disk, and whether a folder got its name before all its files were. */
 static struct {
     _Atomic int count;
     ino_t files[64];
@@ -671,7 +671,7 @@ static void manifests_that_do_not_fit_are_refused(void **state)
     }
 }
 
-/* Whoever reads latest may be misled; we are not. */
+/* Readers of "latest" may be misled; this program is not. */
 static void latest_is_not_believed(void **state)
 {
     (void)state;

@@ -85,7 +85,7 @@ static void auto_is_what_front_ends_fill_in(void **state)
     assert_int_equal(own.config.optimizer.kind, OPTIMIZER_SGD);
 }
 
-/* What ranks, network and data decide, the network's hidden size being 256. */
+/* Values that depend on ranks, network and data; the network's hidden size is 256. */
 static void auto_is_filled_in_when_more_is_known(void **state)
 {
     (void)state;

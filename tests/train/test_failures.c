@@ -12,7 +12,7 @@
 
 enum { MOST_RANKS = 4, FEATURES = 784, CLASSES = 10, ROWS = 24, TESTED = 600, BAD_RANK = 1 };
 
-/* What one rank was given and saw. */
+/* Arguments and results of one rank. */
 typedef struct failing_rank {
     const ring_unique_id *id;
     const char *config;

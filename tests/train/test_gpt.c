@@ -202,7 +202,7 @@ static void attention_looks_back_only(void **state)
     assert_memory_not_equal(out[0] + KEPT, out[1] + KEPT, (OUTPUTS - KEPT) * sizeof(float));
 }
 
-/* Nothing is read or written beyond the table. */
+/* No access beyond the table. */
 static void what_is_no_word_gives_nan(void **state)
 {
     (void)state;

@@ -165,8 +165,7 @@ static void gradients_of_parts_add_up(void **state)
     small_close(&net);
 }
 
-/* What the hooks were told: 10 + tensor before a use, the tensor alone when its gradient is
- * final. */
+/* Calls of the hooks: 10 + tensor before a use, the tensor alone when its gradient is final. */
 typedef struct hook_calls {
     int list[32], count;
     int fails_at;

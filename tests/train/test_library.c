@@ -747,7 +747,7 @@ static void wrong_options_are_told(void **state)
     refuse_options(NULL, RING_ERR_ARGUMENT, "RING_TRAIN_OPTIONS_INIT");
 }
 
-/* Nobody else can know of it: the communicator ends. */
+/* No other rank can know of it: the communicator ends. */
 static void a_callback_that_fails_ends_the_communicator(void **state)
 {
     (void)state;

@@ -118,7 +118,7 @@ static ring_status train(library_run *run, ring_train *engine)
     return status;
 }
 
-/* What a tensor is set to is what it is then, wherever its parts lie. */
+/* A tensor that was set reads back equal, wherever its parts lie. */
 static ring_status set_and_get(ring_train *engine, const char *name, size_t count)
 {
     float *set = malloc(count * sizeof *set), *got = malloc(count * sizeof *got);
@@ -384,7 +384,7 @@ static void losses_are_those_of_the_program(void **state)
         expect_program(&cases[c]);
 }
 
-/* What was read ahead in one epoch is not taken in another. */
+/* Samples read ahead in one epoch are not used in another. */
 static ring_status load_earlier_epoch(ring_comm *comm, void *context)
 {
     library_run *run = context;
@@ -423,7 +423,7 @@ static void a_checkpoint_of_another_epoch_drops_what_was_read_ahead(void **state
     assert_true(run.score == 0.0);
 }
 
-/* Whatever was on its way. */
+/* Updates are dropped with reads and calls under way. */
 static void updates_that_are_dropped_leave_nothing(void **state)
 {
     (void)state;

@@ -76,7 +76,7 @@ static double mean_loss(network *net, int slot, const uint16_t *labels, size_t r
 
 /* ---- PyTorch ------------------------------------------------------------------------------- */
 
-/* What make_model_vectors.py stores of a network; lists have PICKED values or one a tensor. */
+/* Values of a network stored by make_model_vectors.py; lists have PICKED values or one a tensor. */
 typedef struct known_run {
     uint64_t initial;
     const double *losses, *largest, *sums, *most_moved;
@@ -453,7 +453,7 @@ static void the_examples_are_the_built_in_networks(void **state)
     }
 }
 
-/* What Hugging Face's Trainer calls the hidden size. */
+/* Hugging Face's Trainer calls it the hidden size. */
 static void a_network_has_a_width(void **state)
 {
     (void)state;

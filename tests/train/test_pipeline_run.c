@@ -198,7 +198,7 @@ static double sum_of_shares(const programs_run *run, double *bubble)
     return sum;
 }
 
-/* What is measured depends on the machine, what is counted does not. */
+/* Measured bubbles depend on the machine, counted ones do not. */
 static void the_bubble_is_told_at_the_end(void **state)
 {
     (void)state;

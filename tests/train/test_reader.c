@@ -166,7 +166,7 @@ static void subnormals_count_as_in_the_computing_thread(void **state)
     free(labels);
 }
 
-/* What is being taken is waited for. */
+/* Stopping waits for the batch being read. */
 static void readers_stop_in_the_middle(void **state)
 {
     static const uint32_t order[] = {1, 2, 3};

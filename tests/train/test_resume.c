@@ -336,7 +336,7 @@ static void expect_nothing_lost(const programs_run *run)
     "(until grep -q '%s' log || ! kill -0 $$; do sleep 0.01; done; sleep 0.%03u; kill -%s $$) " \
     "> /dev/null 2>&1 & "
 
-/* What was printed is in the log. */
+/* Replaces a run's output by the log's contents. */
 static programs_run *with_log(programs_run *run)
 {
     size_t bytes;
@@ -422,7 +422,7 @@ static void a_second_signal_ends_at_once(void **state)
 
 /* ---- Kills and full disks ------------------------------------------------------------------ */
 
-/* Whatever can be seen is whole: nothing may have to be passed over. */
+/* All visible checkpoints are complete: none has to be skipped. */
 static void expect_loadable(void)
 {
     programs_run *run = programs_shell("cd %s && ls s && %s/ringtrain export s --out e 2>&1",
@@ -511,7 +511,7 @@ static void also_where_tensor_ranks_save(void **state)
     expect_whole_checkpoints(STEADY_WITH(", tensor_parallel: {autotp_size: 2}"), 2);
 }
 
-/* What follows the first checkpoint: files may have 100 KiB, then the run is told to end. */
+/* After the first checkpoint files may have 100 KiB, then the run gets SIGTERM. */
 #define LIMIT \
     "trap '' XFSZ; ringtrain --deepspeed_config config.json --data . --model wide.json --epochs " \
     "100000 --eval-every 0 --save s --save-every 20 > log 2>&1 & pid=$!; " \
@@ -632,7 +632,7 @@ static void what_would_lose_a_run_is_refused(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, files_tear_down)
 
-/* What is started in a script's background ignores SIGINT, and so would all that it starts. */
+/* A script's background processes ignore SIGINT, and so would their children. */
 static void heed_signals(void)
 {
     signal(SIGINT, SIG_DFL);

@@ -216,8 +216,8 @@ static const char *id_of(const cJSON *event)
     return cJSON_GetObjectItem(event, "id")->valuestring;
 }
 
-/* What goes over the wire has a name of its own on each rank, "rank.update.number", and ends on
- * none before all have begun it: their clock is one. */
+/* A wire call has a name of its own on each rank, "rank.update.number", and ends on none before all
+ * have begun it: their clock is one. */
 static void expect_wire(const cJSON *events)
 {
     const cJSON *event, *other;
@@ -543,7 +543,7 @@ static void compat_0_13_starts_at_the_optimizers_rate(void **state)
     programs_free(then);
 }
 
-/* Nothing is learned: losses differ only where the samples of a batch do. */
+/* The rate is 0: losses differ only where the samples of a batch do. */
 static void compat_0_13_has_one_order_for_all_epochs(void **state)
 {
     (void)state;

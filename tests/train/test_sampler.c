@@ -52,7 +52,7 @@ static void ranks_take_every_sample_and_repeat_only_the_rest(void **state)
     }
 }
 
-/* What makes n ranks take the same steps as one: a global batch is the same set. */
+/* n ranks take the same steps as one: a global batch is the same set. */
 static void ranks_together_take_what_one_rank_takes(void **state)
 {
     (void)state;

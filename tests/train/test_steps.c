@@ -175,7 +175,7 @@ static void check_gathered(const step_schedule *schedule, int number)
     expect_behind(schedule, number, gather);
 }
 
-/* Nobody computes with what a GATHER overwrites. */
+/* No pass computes with parameters that a GATHER overwrites. */
 static void check_gather(const step_schedule *schedule, int number)
 {
     const int bucket = schedule->list[number].bucket;
@@ -273,7 +273,7 @@ static int count_of(const step_schedule *schedule, step_kind kind)
     return count;
 }
 
-/* What first writes a gradient, and what adds to it. */
+/* The first writer of a gradient, and the later ones that add to it. */
 static void check_accumulation(const step_schedule *schedule, int stage)
 {
     for (int i = 0; i < schedule->count; i++) {

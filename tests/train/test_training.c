@@ -43,7 +43,7 @@ static train_config configure(const char *text, int ranks)
     return got.config;
 }
 
-/* What one rank of a run saw. */
+/* Results of one rank of a run. */
 typedef struct trained {
     const ring_unique_id *id;
     int ranks, rank;

@@ -51,7 +51,7 @@ typedef struct zero_run {
     char error[TRAIN_ERROR_MAX];
 } zero_run;
 
-/* What the ranks and micro-batches divide. */
+/* The samples that ranks and micro-batches divide. */
 static int global_batch(const zero_run *run)
 {
     return BATCH - BATCH % (run->ranks * run->accumulation);
@@ -79,8 +79,8 @@ static uint64_t bytes_sent(const ring_comm *comm)
     return ring_comm_get_info(comm, &info) == RING_OK ? info.bytes_sent : 0;
 }
 
-/* What each update sends beside gradients and parameters: the loss, who wants to stop and who has
- * no samples, and from stage 1 on the norm. */
+/* An update's small calls beside gradients and parameters: the loss, wishes to stop, missing
+ * samples, and from stage 1 on the norm. */
 static ring_status measure_small_calls(const zero_run *run, ring_comm *comm, uint64_t *bytes)
 {
     double one = 0.0, sums[LOSS_SUMS] = {0.0}, all[RANKS_MAX];
@@ -333,7 +333,7 @@ static void with_accumulation_stages_are_the_same_in_pairs(void **state)
 }
 
 #define FP16 "fp16: {enabled: true}"
-/* Nothing overflows, of which ranks would tell each other. */
+/* No overflow, which ranks would report to each other. */
 #define FP16_FIXED "fp16: {enabled: true, loss_scale: 128}"
 #define BF16 "bf16: {enabled: true}"
 

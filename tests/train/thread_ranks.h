@@ -7,7 +7,7 @@
 
 enum { THREAD_RANKS_MAX = 4 };
 
-/** What a rank does. @return what it failed with: ring_train_error(). */
+/** The work of a rank. @return its failure: ring_train_error(). */
 typedef ring_status thread_rank_fn(ring_comm *comm, void *context);
 
 /** Runs @p function on @p ranks ranks, rank r with @p contexts[r]. Fails the test with the error of

@@ -161,7 +161,7 @@ static void settle(transport_link *l)
     uint64_t before = 0;
     while (l->transport->progress(l) == RING_OK && clock_now() < end) {
         const uint64_t flushed = l->transport->flushed(l);
-        if (flushed == l->frames_sent && l->transport->told(l))
+        if (flushed == l->frames_sent && l->transport->announced(l))
             return;
         if (flushed != before)
             end = clock_now() + 0.25;

@@ -33,7 +33,7 @@ void ends_use_checksums(bool use);
 /** Has the links opened from now on encrypt, by "aes256gcm" or "chacha20", with the same keys each
  *  time. @return false: another name. Ends the process as skipped if it does not work here. */
 bool ends_use_cipher(const char *name);
-/** What users say of InfiniBand, for the links opened from now on; NULL: the defaults. */
+/** Users' InfiniBand options for later links; NULL: the defaults. */
 void ends_use_ib(const transport_ib *ib);
 /** @return those of @p rank's end; NULL: nothing is encrypted. */
 const transport_keys *ends_keys(int rank);

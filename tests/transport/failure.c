@@ -16,7 +16,7 @@ enum { BEFORE_CLOSE = 3 };
 /** Seconds in which a loss must be seen. */
 #define SOON 2.0
 
-/* What was flushed before an orderly close arrives. */
+/* Frames flushed before an orderly close arrive. */
 void behaviour_peer_closes(void)
 {
     static unsigned char payload[BEFORE_CLOSE][1000];

@@ -87,7 +87,7 @@ static void test_lie(void)
         must_ok(send_one(e.a, n));
         const transport_frame *frame = ends_receive(e.a, e.b, &got);
         payload_check(got, n, sizeof payload);
-        untrue += memcmp(&frame->flags, &expected.flags, sizeof expected - sizeof expected.turn) !=
+        untrue += memcmp(&frame->flags, &expected.flags, sizeof expected - sizeof expected.stamp) !=
                   0;
         e.b->transport->consume(e.b);
     }
@@ -236,7 +236,7 @@ static void test_truncate(void)
     ends_close(&e);
 }
 
-/* What a header carries inside is lost with it: nothing of the frame is shown. */
+/* A payload inside the header is lost with it: the frame is not shown. */
 static void test_truncate_short(void)
 {
     ends e = open_with(NULL, "truncate=1");

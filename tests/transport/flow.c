@@ -182,7 +182,7 @@ void behaviour_links_are_independent(void)
 
 enum { FLOOD_FRAMES = 1500 };
 
-/* Whatever is possible next; neither side waits for the other to finish sending. */
+/* Sends or receives whenever possible; neither side waits for the other to finish sending. */
 static void flood(transport_link *l)
 {
     static _Thread_local unsigned char payload[TRANSPORT_SEGMENT], pulled[TRANSPORT_SEGMENT];

@@ -113,7 +113,7 @@ static void header_round(const ends *e, transport_frame frame)
     must_ok(e->a->transport->send(e->a, &frame, sent_bytes, false));
     got = ends_receive(e->a, e->b, &payload);
     must((payload == NULL) == (transport_carried(&frame) == 0));
-    frame.turn = got->turn;
+    frame.stamp = got->stamp;
     must(memcmp(got, &frame, sizeof frame) == 0);
     e->b->transport->consume(e->b);
 }

@@ -195,7 +195,7 @@ static void expect_stale_key(void)
     reach_close(&r);
 }
 
-/* Whatever is under way when an end is stopped, its memory is its own again. */
+/* After an end was stopped no transfer accesses its memory. */
 void behaviour_stopped_link_moves_nothing(void)
 {
     expect_stale_key();

@@ -241,7 +241,7 @@ void behaviour_sleeping_sender_wakes(void)
 
 /* ---- Releases ---- */
 
-/* Nobody is told twice of one release, nor of room that was never missing. */
+/* One release wakes once, and room that was never missing not at all. */
 void behaviour_released_is_told_once(void)
 {
     ends e = ends_open();

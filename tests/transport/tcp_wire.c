@@ -71,7 +71,7 @@ static void write_raw(const ends *e, const void *bytes, size_t count)
     must_ok(fd_write_all(raw_socket(e->b), bytes, count, clock_now() + PATIENCE));
 }
 
-/* What was pulled is not in the buffer, and what is there is another frame's. */
+/* A pulled payload is not in the buffer, which holds another frame's. */
 static bool has_no_payload(transport_link *l)
 {
     const transport_frame *frame;
@@ -143,7 +143,7 @@ static void test_damaged_headers(void)
         frame.length = TRANSPORT_INLINE + (kind == 1);
         frame.ext.bytes = kind == 2 ? TRANSPORT_SEGMENT + 1 : kind == 3 ? UINT64_MAX : 0;
         frame.flags = kind >= OTHERS ? flags[kind - OTHERS] : frame.flags;
-        frame.turn = tcp_turn(&frame, kind == 0, has_checksums);
+        frame.stamp = tcp_stamp(&frame, kind == 0, has_checksums);
         write_raw(&e, &frame, sizeof frame);
         expect_damage(&e, 0);
         ends_close(&e);
@@ -247,7 +247,7 @@ static size_t damage(uint64_t seed, size_t bytes)
     }
 }
 
-/* Whatever is received is right, all of it; where nothing else came to harm, padding did. */
+/* Received frames are right, all of them; undetected damage hit padding only. */
 static void test_any_damage(void)
 {
     enum { TIMES = 10000, SAMPLE = 500, SOME = 6 };
@@ -335,7 +335,7 @@ static void test_nothing_shows(void)
     ends_close(&e);
 }
 
-/* What was sent once, sent again or back. */
+/* Bytes sent once, sent again or back. */
 static void test_replayed(void)
 {
     static unsigned char wire[STREAM_MAX];
@@ -392,7 +392,7 @@ static void take_any(const ends *e, uint64_t n)
     e->b->transport->consume(e->b);
 }
 
-/* What the kernel leaves waits here, and goes out cut anywhere. */
+/* Bytes that the kernel does not take wait in the link, and are sent later, cut anywhere. */
 static void test_short_frames_wait_for_the_kernel(void)
 {
     ends e = squeezed_ends();
@@ -497,7 +497,7 @@ static void test_cut_under_a_sender(void)
     ends_close(&e);
 }
 
-/* Nothing is under way: only the kernel's own questions go unanswered. */
+/* No data is under way: only the kernel's keepalive goes unanswered. */
 static void test_cut_under_a_receiver(void)
 {
     ends e = watched_ends();
@@ -506,7 +506,7 @@ static void test_cut_under_a_receiver(void)
     ends_close(&e);
 }
 
-/* What went unanswered while this rank computed is asked again before anybody is blamed. */
+/* Data unacknowledged while this rank computed is probed again before a peer is blamed. */
 static void test_cut_is_judged_by_who_waits(void)
 {
     ends e = watched_ends();

@@ -50,7 +50,7 @@ void frame_check(const transport_frame *frame, uint64_t n, size_t bytes)
 {
     transport_frame expected = frame->flags == 0 ? frame_make_short(n, bytes)
                                                  : frame_make(n, bytes);
-    expected.turn = frame->turn;
+    expected.stamp = frame->stamp;
     expected.flags = frame->flags;
     must(frame->message == n);
     must(memcmp(frame, &expected, sizeof expected) == 0);

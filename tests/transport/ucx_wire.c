@@ -149,7 +149,7 @@ static void expect_frames_still_come(const ends *e, uint64_t n)
     e->b->transport->consume(e->b);
 }
 
-/* Whatever says it, without the token it says nothing, and does no harm. */
+/* Messages without the token are dropped and do no harm. */
 static void test_strangers_are_not_heard(void)
 {
     ends e = ends_open();
@@ -183,7 +183,7 @@ static void expect_doom(const ucx_label *label, const transport_link *to, ends *
 static void test_lies_of_the_peer_end_the_link(void)
 {
     ends e = ends_open();
-    ucx_label label = true_label(e.b, UCX_TELL);
+    ucx_label label = true_label(e.b, UCX_WORDS);
     label.received = label.taken = 1000;
     expect_doom(&label, e.b, &e, "took what was not sent");
     e = ends_open();
@@ -201,7 +201,7 @@ static void test_lies_of_the_peer_end_the_link(void)
     expect_doom(&label, e.b, &e, "a put outside of what is registered");
     e = ends_open();
     label = true_label(e.b, UCX_DATA);
-    expect_doom(&label, e.b, &e, "what nobody asked for");
+    expect_doom(&label, e.b, &e, "unrequested data");
 }
 
 /* ---- Names ------------------------------------------------------------------------ */

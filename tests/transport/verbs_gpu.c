@@ -179,7 +179,7 @@ static void in_any_order(void)
     end(&e);
 }
 
-/* What the adapter refuses it is not asked for again. */
+/* A refused registration is not tried again. */
 static void refused(void)
 {
     fake_cuda_counts counts;

@@ -306,7 +306,7 @@ static uint64_t refer(const ends *e, void *target)
     return ref;
 }
 
-/* What was put, seen and overwritten by its owner stays as the owner left it. */
+/* Memory that was put, seen and overwritten by its owner keeps the owner's bytes. */
 static void puts_are_not_repeated(void)
 {
     unsigned char *source, *target;

@@ -140,7 +140,7 @@ void behaviour_window_in_bytes(void)
     expect_window(any_bytes);
 }
 
-/* Whatever was sent and taken before, in whatever state the link is. */
+/* The window holds after any sends and takes, in any state of the link. */
 void behaviour_window_at_any_time(void)
 {
     flow f = flow_open(any_bytes);

@@ -5,7 +5,7 @@
 
 enum { CHILD_RETURNED = -1 };
 
-/** What the latest child wrote. */
+/** Output of the latest child. */
 extern char child_said[8192];
 
 /** Calls @p body in a child. @return its exit status; CHILD_RETURNED if @p body came back. */

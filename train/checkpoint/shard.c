@@ -46,7 +46,7 @@ static ring_status make_head(const engine_state *state, char **head, size_t *byt
     return status;
 }
 
-/* A little at a time, since a disk that fails is told only when memory is fetched from it. */
+/* A little at a time: a failing disk is noticed only when memory is fetched from it. */
 static ring_status write_values(durable_file *file, const engine_state *state,
                                 const state_piece *piece)
 {

@@ -12,7 +12,7 @@
 /** Fills @p entries with the keys of DeepSpeed that @p source stands for, each at its place there.
  *  @param source  borrowed until entries_free()
  *  @param list    gets all that is wrong, what is returned too
- *  @param note    told about each key that has no effect; may be NULL
+ *  @param note    called for each key that has no effect; may be NULL
  *  @param[out] processes  ranks that the file wants; 0: it does not say.
  *  Free with entries_free() whatever the result. */
 ring_status accelerate_entries(config_entries *entries, const char *name, const char *source,

@@ -8,7 +8,7 @@
 
 #include "keys.h"
 
-enum { TOLD_BYTES = 160, UNKNOWN = -1 };
+enum { NOTE_BYTES = 160, UNKNOWN = -1 };
 
 static const struct {
     const char *path, *value;
@@ -148,7 +148,7 @@ void config_fill_automatic(train_config *config, const automatic_facts *facts, c
                            void *context)
 {
     for (int i = 0; i < LATE_KEYS; i++) {
-        char text[TOLD_BYTES];
+        char text[NOTE_BYTES];
         const long value = late[i].value(config, facts);
         if ((config->automatic & 1U << i) == 0 || value == UNKNOWN)
             continue;

@@ -48,7 +48,7 @@ static void tell(const config_reader *reader, const char *format, ...)
     reader->note(reader->context, text);
 }
 
-/* Of a section that is unknown itself, which is told once. */
+/* Of a section that is unknown itself, which is reported once. */
 static bool is_in_unknown(const config_reader *reader, const char *path)
 {
     char section[ENTRY_PATH_MAX] = "";
@@ -248,8 +248,8 @@ static void check_entries(config_reader *reader)
         faults_note(&reader->faults, entries->list[i].at, check_entry(reader, &entries->list[i]));
 }
 
-/* A section that is none, or a type that is none, was told already. */
-static bool was_told(const config_reader *reader, const char *section, const char *type)
+/* A section that is none, or a type that is none, was reported already. */
+static bool was_reported(const config_reader *reader, const char *section, const char *type)
 {
     const config_entry *entry = entries_find(&reader->entries, section);
     return reader->faults.count > 0 && ((entry != NULL && !cJSON_IsObject(entry->value)) ||
@@ -296,7 +296,7 @@ static ring_status finish_optimizer(const config_reader *reader)
 {
     optimizer_config *optimizer = &reader->config->optimizer;
     const char *name = reader->entries.text.name;
-    if (optimizer->type[0] == '\0' && was_told(reader, "optimizer", "optimizer.type"))
+    if (optimizer->type[0] == '\0' && was_reported(reader, "optimizer", "optimizer.type"))
         return RING_OK;
     if (reader->automatic && entries_find(&reader->entries, "optimizer") == NULL) {
         automatic_optimizer(optimizer);
@@ -325,7 +325,7 @@ static ring_status finish_optimizer(const config_reader *reader)
     return RING_OK;
 }
 
-/* What has no initial value must be given. */
+/* Reports required keys that are missing: those without an initial value. */
 static void require_params(config_reader *reader, const char *type, size_t at)
 {
     for (size_t i = 0; i < config_key_count; i++) {
@@ -380,7 +380,7 @@ static ring_status finish_schedule(config_reader *reader)
     schedule->unclamped = reader->options->compat_ds_0_13;
     if (section == NULL || cJSON_IsNull(section->value))
         return RING_OK;
-    if (schedule->type[0] == '\0' && was_told(reader, "scheduler", "scheduler.type"))
+    if (schedule->type[0] == '\0' && was_reported(reader, "scheduler", "scheduler.type"))
         return RING_OK;
     if (schedule->type[0] == '\0')
         return lenient_fail(&entries->text, section->at, RING_ERR_CONFIG,

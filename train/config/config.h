@@ -221,7 +221,7 @@ typedef enum batch_policy {
 ring_status config_resolve_batch(train_config *config, int ranks, const char *launcher,
                                  batch_policy policy);
 
-/** What a run knows beside its file; 0: not yet. */
+/** Facts of a run beside its file; 0: not known yet. */
 typedef struct automatic_facts {
     size_t width; /* model_spec_width() */
     long updates; /* of the whole run */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A short list, sorted when it is told. */
+ * A short list, sorted when it is reported. */
 #include "faults.h"
 
 #include <stdio.h>
@@ -7,7 +7,8 @@
 
 #include "errors.h"
 
-_Static_assert(FAULTS_KEPT *FAULT_BYTES + 256 <= TRAIN_ERROR_MAX, "all kept faults can be told");
+_Static_assert(FAULTS_KEPT *FAULT_BYTES + 256 <= TRAIN_ERROR_MAX,
+               "all kept faults can be reported");
 
 void faults_note(faults *f, size_t at, ring_status status)
 {

@@ -11,7 +11,7 @@
 enum { FAULTS_KEPT = 12, FAULT_BYTES = 320 };
 
 typedef struct fault {
-    size_t at; /* byte of the source, by which they are told */
+    size_t at; /* byte of the source, by which they are sorted */
     char text[FAULT_BYTES];
 } fault;
 

@@ -331,7 +331,7 @@ static bool ends_value(const lenient_text *text, size_t at)
            starts_key(text, at);
 }
 
-/* What stands behind a colon without quotes: a number, true, false, null, or a text. */
+/* Copies an unquoted value: a number, true, false, null, or a text. */
 static void copy_unquoted(lenient_cursor *cursor)
 {
     const lenient_text *text = cursor->text;

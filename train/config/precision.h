@@ -24,7 +24,7 @@ typedef struct precision_settings {
 
 typedef struct precision_config {
     precision_settings set;
-    /* What follows, from precision_resolve(). */
+    /* Derived by precision_resolve(). */
     ring_dtype params; /* kept and gathered */
     ring_dtype grads;  /* kept, and summed over micro-batches */
     ring_dtype wire;   /* of gradients */
@@ -34,9 +34,9 @@ typedef struct precision_config {
     bool old_window;   /* of the moving scale: as in DeepSpeed 0.13 */
 } precision_config;
 
-/** What does not go together, or a line for the user; NULL where there is none. */
+/** A conflict of settings, or a line for the user; NULL where there is none. */
 typedef struct precision_verdict {
-    const char *fault, *key; /* @p fault is told at the place of @p key */
+    const char *fault, *key; /* @p fault is reported at the place of @p key */
     const char *note;
 } precision_verdict;
 

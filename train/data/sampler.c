@@ -77,7 +77,7 @@ static void deal_together(train_sampler *sampler)
 }
 
 /* @return samples that a rank takes in a round. */
-static size_t turn(const data_shares *shares, size_t rank, size_t round)
+static size_t round_share(const data_shares *shares, size_t rank, size_t round)
 {
     const size_t micro = shares->micro[rank], all = shares->samples[rank], begin = round * micro;
     const size_t left = begin < all ? all - begin : 0;
@@ -90,7 +90,7 @@ static void deal_in_rounds(train_sampler *sampler)
     size_t taken = 0;
     for (size_t round = 0; taken < sampler->per_rank; round++) {
         for (size_t r = 0; r < sampler->ranks; r++) {
-            const size_t count = turn(sampler->shares, r, round);
+            const size_t count = round_share(sampler->shares, r, round);
             if (r == sampler->rank) {
                 memcpy(sampler->order + taken, from, count * sizeof(uint32_t));
                 taken += count;

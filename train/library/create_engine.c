@@ -57,7 +57,7 @@ static ring_status copy_options(const ring_train_options *given, ring_train_opti
     return check_options(options);
 }
 
-/* What the program prints and writes is its own. */
+/* Notes the keys about output: the caller's program prints and writes. */
 static void note_reports(ring_train *engine)
 {
     const train_config *config = &engine->config;

@@ -67,7 +67,7 @@ ring_status ring_train_predict(ring_train *engine, const float *inputs, size_t r
 
 /* ---- Means --------------------------------------------------------------------------------- */
 
-/* What is wrong on one rank goes along as a weight that is no number. */
+/* A wrong argument on one rank enters the sum as a weight of NaN. */
 static void weigh(const double *values, size_t count, double weight, double *sums)
 {
     const bool right = isfinite(weight) && weight >= 0.0 && (values != NULL || count == 0);

@@ -21,7 +21,7 @@ enum { FILE_BYTES_MAX = 1 << 20, SIZE_MOST = 1 << 24, CHOICES_MAX = 512 };
 typedef struct list_reader {
     lenient_text text;
     size_t next_key;  /* in the order of the file */
-    size_t at;        /* byte of the latest key, where an error is told */
+    size_t at;        /* byte of the latest key, for an error text */
     size_t *layer_at; /* [layers] byte of the first key of each */
     model_spec *spec;
     const nn_op *const *own; /* ops of the caller, ended by NULL */

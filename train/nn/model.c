@@ -218,17 +218,17 @@ static size_t place(size_t *total, size_t bytes)
     return at;
 }
 
-/* @param turn  bytes that its segment has taken so far of what segments use in turn. */
-static void place_node(train_model *model, model_node *node, bool owns, size_t *turn)
+/* @param shared  bytes of model->shared that the segment has taken so far. */
+static void place_node(train_model *model, model_node *node, bool owns, size_t *shared)
 {
     const size_t rows = model->max_batch,
                  bytes = rows * shape_count(&node->use.out) * sizeof(float);
-    size_t *total = node->keeps_memory ? &model->slot_bytes : turn;
+    size_t *total = node->keeps_memory ? &model->slot_bytes : shared;
     if (owns) {
         node->value_at = place(total, bytes);
         node->delta_at = place(total, node->wants_delta ? bytes : 0);
     }
-    node->saved_at = place(model->interval > 0 ? turn : &model->slot_bytes,
+    node->saved_at = place(model->interval > 0 ? shared : &model->slot_bytes,
                            rows * node->use.saved_bytes);
     for (int k = 0; k < node->use.op->inputs; k++) {
         const size_t spare = rows * shape_count(&node->use.in[k]) * sizeof(float);
@@ -251,13 +251,13 @@ static void keep_outputs(train_model *model)
 
 static void place_nodes(train_model *model)
 {
-    size_t turn = 0;
+    size_t shared = 0;
     keep_outputs(model);
     for (int n = 0; n < model->node_count; n++) {
         if (n > 0 && model->nodes[n].segment != model->nodes[n - 1].segment)
-            turn = 0;
-        place_node(model, &model->nodes[n], model->nodes[n].memory == n, &turn);
-        model->turn_bytes = turn > model->turn_bytes ? turn : model->turn_bytes;
+            shared = 0;
+        place_node(model, &model->nodes[n], model->nodes[n].memory == n, &shared);
+        model->shared_bytes = shared > model->shared_bytes ? shared : model->shared_bytes;
     }
 }
 
@@ -272,7 +272,7 @@ static ring_status allocate(train_model *model, int slots)
     for (int s = 0; s < slots; s++)
         RING_TRY(train_alloc((void **)&model->slots[s].memory, model->slot_bytes, "activations"));
     if (model->interval > 0)
-        RING_TRY(train_alloc((void **)&model->turns, model->turn_bytes, "activations"));
+        RING_TRY(train_alloc((void **)&model->shared, model->shared_bytes, "activations"));
     for (int k = 0; k < OP_INPUTS_MAX; k++)
         RING_TRY(train_alloc((void **)&model->spare[k], model->spare_bytes[k], "gradients to add"));
     return train_alloc(&model->scratch, model->scratch_bytes, "the layers' scratch");
@@ -326,7 +326,7 @@ void model_destroy(train_model *model)
     for (int s = 0; s < model->slot_count; s++)
         free(model->slots[s].memory);
     free(model->slots);
-    free(model->turns);
+    free(model->shared);
     free(model->nodes);
     for (int k = 0; k < OP_INPUTS_MAX; k++)
         free(model->spare[k]);
@@ -339,7 +339,7 @@ void model_destroy(train_model *model)
 
 size_t model_activation_bytes(const train_model *model)
 {
-    return (size_t)model->slot_count * model->slot_bytes + model->turn_bytes;
+    return (size_t)model->slot_count * model->slot_bytes + model->shared_bytes;
 }
 
 size_t model_memory_bytes(const train_model *model)

@@ -23,13 +23,14 @@ typedef struct model_node {
                                     an earlier one's or of the MODEL_INPUT */
     bool wants_delta;            /* a gradient by its output is needed: parameters lie before it */
     bool delta_begun;            /* a node that uses it writes that gradient */
-    bool adds_delta[OP_INPUTS_MAX];      /* a later node has written the input's gradient already */
-    bool adds_grad[OP_TENSORS_MAX];      /* a later node has written the (tied) tensor's gradient */
-    bool ends_grad[OP_TENSORS_MAX];      /* no earlier node adds to it */
-    int segment;                         /* computed again as one (segments.h) */
-    bool ends_segment;                   /* its output is kept until backward */
-    bool keeps_memory;                   /* what lies at value_at and delta_at is a slot's own */
-    size_t value_at, delta_at, saved_at; /* bytes into a slot, or into what segments use in turn */
+    bool adds_delta[OP_INPUTS_MAX]; /* a later node has written the input's gradient already */
+    bool adds_grad[OP_TENSORS_MAX]; /* a later node has written the (tied) tensor's gradient */
+    bool ends_grad[OP_TENSORS_MAX]; /* no earlier node adds to it */
+    int segment;                    /* computed again as one (segments.h) */
+    bool ends_segment;              /* its output is kept until backward */
+    bool keeps_memory;              /* what lies at value_at and delta_at is a slot's own */
+    size_t value_at, delta_at,
+        saved_at; /* bytes into a slot, or into the segments' shared memory */
 } model_node;
 
 /** A batch that a slot holds. */
@@ -58,9 +59,9 @@ typedef struct train_model {
     float **params, **grads; /* [tensors.count] where each tensor lies, in the caller's memory */
     float *spare[OP_INPUTS_MAX]; /* gradients of inputs that are to be added to others */
     void *scratch;               /* of the ops, for the length of a call */
-    unsigned char *turns;        /* what segments use in turn; NULL: all is kept (segments.h) */
+    unsigned char *shared;       /* memory that segments reuse; NULL: all is kept (segments.h) */
     int interval;                /* 0: all is kept */
-    size_t turn_bytes, slot_bytes, spare_bytes[OP_INPUTS_MAX], scratch_bytes; /* allocated here */
+    size_t shared_bytes, slot_bytes, spare_bytes[OP_INPUTS_MAX], scratch_bytes; /* allocated here */
 } train_model;
 
 /** Called around the use of tensors, by their number in the table; each may be NULL, and a
@@ -117,7 +118,7 @@ ring_status model_forward(train_model *model, int slot, int first, int end,
                           const model_hooks *hooks);
 
 /** Runs the nodes from @p end - 1 down to @p first, from the gradient by the output of the last.
- * Where segments take turns, theirs must be the one whose forward ran last.
+ * Where segments share memory, theirs must be the one whose forward ran last.
  *  @param accumulate  add to the parameters' gradients instead of replacing them. */
 ring_status model_backward(train_model *model, int slot, int first, int end, bool accumulate,
                            const model_hooks *hooks);

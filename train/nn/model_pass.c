@@ -6,7 +6,7 @@
 /* The slot's memory, or that of all segments. */
 static unsigned char *memory_of(const train_model *model, int slot, const model_node *owner)
 {
-    return owner->keeps_memory ? model->slots[slot].memory : model->turns;
+    return owner->keeps_memory ? model->slots[slot].memory : model->shared;
 }
 
 float *model_value(const train_model *model, int slot, int node)
@@ -49,7 +49,7 @@ static op_run run_of(const train_model *model, int slot, int number)
                   .batch = batch->rows,
                   .training = batch->training,
                   .out = model_value(model, slot, number),
-                  .saved = (model->interval > 0 ? model->turns : model->slots[slot].memory) +
+                  .saved = (model->interval > 0 ? model->shared : model->slots[slot].memory) +
                            node->saved_at,
                   .scratch = model->scratch,
                   .random = batch->random};

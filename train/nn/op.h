@@ -23,7 +23,7 @@ typedef struct op_shape {
     int dims;
 } op_shape;
 
-/** What a use of an op is given. */
+/** The settings of one use of an op. */
 typedef struct op_settings {
     size_t outputs; /* features of linear and embedding, channels of conv2d */
     size_t kernel, stride, padding;
@@ -51,7 +51,7 @@ enum {
     TAKES_APPROXIMATE = 256
 };
 
-/** What a parameter starts as. */
+/** Initial values of a parameter. */
 typedef enum op_start {
     START_UNIFORM, /* within ±1/sqrt(fan_in) */
     START_NORMAL,  /* of mean 0 and its deviation */

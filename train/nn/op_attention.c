@@ -244,7 +244,7 @@ static double by_softmax(const op_run *run, const attention_head *h, size_t i, s
                                run->in[0] + h->v + j * h->row_in, h->size);
 }
 
-/* What token i hands back to itself and the tokens before it. */
+/* Gradients from token i for itself and the tokens before it. */
 static void token_inputs_reference(const op_run *run, const attention_head *h, size_t i)
 {
     const float *in = run->in[0], *out_delta = run->out_delta + h->out + i * h->row_out;

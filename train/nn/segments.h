@@ -2,7 +2,7 @@
  *
  * segments: neighbouring nodes whose activations are not kept for backward but computed again, from
  * the output of the segment before. What a segment needs for that lies in memory that all segments
- * and slots use in turn; only the segments' outputs are kept.
+ * and slots reuse; only the segments' outputs are kept.
  */
 #ifndef TRAIN_SEGMENTS_H
 #define TRAIN_SEGMENTS_H

@@ -57,7 +57,7 @@ static int partner_of(const model_spec *spec, const train_model *model, int firs
     return is_own_linear(spec, model, node) ? node : NO_NODE;
 }
 
-/* What ranks share out must be a multiple of them: heads, or features. */
+/* Heads, or features, must be a multiple of the ranks that share them. */
 static ring_status check_shares(const train_model *model, int first, int ranks)
 {
     const int user = user_of(model, first);

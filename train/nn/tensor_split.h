@@ -13,7 +13,7 @@
 #include "model.h"
 #include "tensor_order.h"
 
-/** What a rank has of a node. */
+/** A rank's share of a node. */
 typedef enum tensor_cut {
     CUT_NONE,    /* all of it */
     CUT_OUTPUTS, /* neighbouring outputs of a linear layer */

@@ -12,8 +12,8 @@
 
 enum { TENSOR_DIMS_MAX = 4, TENSOR_NAME_MAX = 64 };
 
-/** What an optimiser may tell apart: weights, what weight decay is not meant for (biases and
- *  norms), and tables of words and places. */
+/** Groups for optimisers: weights; tensors without weight decay (biases and norms); tables of words
+ *  and places. */
 typedef enum tensor_group { GROUP_DECAY, GROUP_NO_DECAY, GROUP_EMBEDDING } tensor_group;
 
 typedef struct train_tensor {

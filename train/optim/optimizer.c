@@ -19,7 +19,7 @@ static float *at(float *states, const optimizer_range *range)
 
 /* ---- The optimisers ------------------------------------------------------------------------ */
 
-/* What one update multiplies with; lr and weight_decay are the group's. */
+/* Factors of one update; lr and weight_decay are the group's. */
 typedef struct update_rates {
     double lr, scale, weight_decay;
 } update_rates;
@@ -121,7 +121,7 @@ static bool decays(const optimizer_config *config, tensor_group group)
     return group == GROUP_DECAY || (group == GROUP_EMBEDDING && embeddings);
 }
 
-/* What fills up a bucket goes with the tensor before it: it is zero, and stays so. */
+/* A bucket's padding belongs to the tensor before it: it is zero, and stays so. */
 static void add_run(train_optimizer *optimizer, const train_tensor *tensor)
 {
     const bool decaying = decays(&optimizer->config, tensor->group);

@@ -125,7 +125,7 @@ static void write_lines(FILE *out, const metrics_runs *runs, const char *title, 
     chart_lines(out, title, of_epochs ? "epoch" : "update", lines, count);
 }
 
-/* What is not drawn is told. */
+/* States how many are left out. */
 static void write_left_out(FILE *out, const char *what, size_t shown, size_t all)
 {
     if (shown < all)

@@ -25,7 +25,7 @@ typedef struct host_key {
     uint64_t alone; /* what nobody else has, where one of those is not known; else 0 */
 } host_key;
 
-/* What a rank has read for others. */
+/* A reading rank's result for the others. */
 typedef struct host_card {
     int64_t pid, fd;        /* of the copy; fd -1: none */
     uint64_t device, inode; /* of the copy */
@@ -159,7 +159,7 @@ static bool use_copy(const host_card *card, train_dataset *dataset)
 
 /* ---- Both ---------------------------------------------------------------------------------- */
 
-/* A reader's failure is that of all it reads for; its text is told by agree(). */
+/* A reader's failure fails all ranks that it reads for; agree() carries its text. */
 static ring_status take_copy(const host_card *card, const char *folder, dataset_part part,
                              train_dataset *dataset)
 {

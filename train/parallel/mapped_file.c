@@ -117,7 +117,7 @@ static ring_status disk_failed(const char *doing)
                       doing, strerror(errno));
 }
 
-/* What the kernel has mapped and what it reads are the same pages. */
+/* Reads by pread(), coherent with the mapping: both use the same pages. */
 ring_status mapped_file_read(const mapped_file *file, void *to, const void *from, size_t bytes)
 {
     unsigned char *at = to;

@@ -30,7 +30,7 @@ void overflow_forget(overflow_watch *watch);
 /** An update went well. */
 void overflow_none(overflow_watch *watch);
 
-/** What the elements of this rank's gradients belong to. */
+/** The tensors of this rank's gradient elements. */
 typedef struct overflow_tensors {
     const tensor_table *here;  /* as they lie here */
     const tensor_table *whole; /* of the network, as all ranks of @p comm number them */

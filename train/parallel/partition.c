@@ -127,7 +127,7 @@ static void find_ties(train_partition *partition, const train_model *model)
     }
 }
 
-/* Elements of a bucket in one of the two places that ranges have in turn. */
+/* Elements of a bucket in one of the two places that ranges use alternately. */
 static size_t in_turn(const partition_bucket *bucket, bool gathered)
 {
     return bucket->is_tied || (gathered && bucket->is_whole) ? 0 : bucket->count;

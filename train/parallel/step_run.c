@@ -87,8 +87,7 @@ static ring_status load_rows(const step_machine *machine, const step_instruction
                                      .random = random});
 }
 
-/* Other ranks learn of a failure where the loss is summed; but a caller that has the next word is
- * told now. */
+/* Other ranks learn of a failure when the loss is summed; with loss_apart it is returned now. */
 static ring_status load(step_machine *machine, const step_instruction *at)
 {
     const ring_status status = load_rows(machine, at);
@@ -255,7 +254,7 @@ static bool goes_without_norm(const train_engine *engine)
            !engine->overflow.skips;
 }
 
-/* Whatever was computed without the samples is nothing. */
+/* Marks a run whose samples could not be read: its results are void. */
 static ring_status tell_unloaded(step_machine *machine)
 {
     machine->batch->result.unloaded = true;
@@ -416,7 +415,7 @@ static ring_status sum(step_machine *machine, const step_instruction *at)
                            &call);
 }
 
-/* What is left to do when the wire has done its part. */
+/* Finishes an instruction whose call on the wire has ended. */
 static void end_work(step_machine *machine, int number)
 {
     const step_instruction *at = &machine->schedule->list[number];

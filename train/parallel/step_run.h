@@ -13,7 +13,7 @@
 /** Against losses, gradients and parameters that are not finite. */
 #define ADVICE "lower the learning rate or set gradient_clipping"
 
-/** What the instructions of one run work on. */
+/** The data of one run. */
 typedef struct step_batch {
     const train_dataset *dataset;
     const uint32_t *order; /* [samples] of this rank, from micro-batch first on */

@@ -40,7 +40,7 @@ void step_follow(step_writer *w, int number, int earlier)
 
 /* ---- Parts of an update -------------------------------------------------------------------- */
 
-/* What other buckets use, too, stays. */
+/* Parameters that other buckets use, too, stay gathered. */
 static bool comes_and_goes(const step_writer *w, int bucket)
 {
     const partition_bucket *at = &w->partition->buckets[bucket];
@@ -96,7 +96,7 @@ static void compute(step_writer *w, const step_instruction *range, int summed)
     w->computed = number;
 }
 
-/* What tensor ranks sum before the pass comes to @p node. */
+/* Sums the activations of tensor ranks before the pass comes to @p node. */
 static int sum(step_writer *w, const step_instruction *range, int node)
 {
     const int number = step_write(w,
@@ -119,7 +119,7 @@ static bool begins_segment(const train_partition *partition, int node)
                          partition->segments[node] != partition->segments[node - 1]);
 }
 
-/* What a segment begins with is kept as it was summed. */
+/* A segment's first activations are kept as they were summed. */
 static bool sums_before(const step_writer *w, const step_instruction *range, int node)
 {
     const int wanted = range->kind == STEP_FORWARD ? SUM_INPUT : SUM_DELTA;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * step_times: how long instructions take, told by step_run() as it carries them out.
+ * step_times: durations of instructions, reported by step_run().
  */
 #ifndef TRAIN_STEP_TIMES_H
 #define TRAIN_STEP_TIMES_H

@@ -407,7 +407,7 @@ ring_status engine_update(train_engine *engine, const train_dataset *dataset, co
 
 /* ---- Parameters ---------------------------------------------------------------------------- */
 
-/* What this rank owns of a bucket's parameters comes into memory, where it lies in a file. */
+/* Reads this rank's part of a bucket's parameters from the offload file, if it is there. */
 static bool fetch_params(train_engine *engine, int bucket)
 {
     const zero_memory *memory = &engine->memory;

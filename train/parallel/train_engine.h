@@ -99,7 +99,7 @@ typedef struct engine_result {
  *  Free with engine_destroy() whatever the result. */
 ring_status engine_plan(train_engine *engine, const model_spec *spec, size_t samples_max);
 
-/** What this rank does of an update. */
+/** This rank's share of an update. */
 typedef struct engine_share {
     const uint32_t *order; /* [samples] */
     size_t samples;        /* 0: this rank has none left, but takes part */

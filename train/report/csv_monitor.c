@@ -15,7 +15,7 @@
 typedef struct csv_state {
     char folder[OUTPUT_PATH_MAX];
     sink_file files[MONITOR_NAMES];
-    bool failed; /* a file cannot be opened, which is told at the end */
+    bool failed; /* a file cannot be opened, reported at the end */
 } csv_state;
 
 static ring_status open_csv(report_sink *sink)

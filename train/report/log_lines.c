@@ -30,7 +30,7 @@ enum {
 
 const char *const log_style_names[] = {"short", "deepspeed", "neox", "brief", "torch", NULL};
 
-/* What came since the last lines. */
+/* Sums since the last lines. */
 typedef struct log_interval {
     double seconds, loss;
     long steps, samples, micro_batches;
@@ -41,7 +41,7 @@ typedef struct log_state {
     char host[HOST_MAX];
     log_interval interval;
     double counted_seconds, counted_samples; /* since the first updates */
-    bool told_overlap;
+    bool overlap_logged;
 } log_state;
 
 static ring_status open_log(report_sink *sink)
@@ -92,8 +92,8 @@ static void begin_stamped(const report_sink *sink)
 
 /* ---- DeepSpeed's lines --------------------------------------------------------------------- */
 
-/* What DeepSpeed shows as "mom" of a group: SGD's momentum (PyTorch's default is the int 0), or the
- * betas, or 0.0 where there is neither. */
+/* DeepSpeed's "mom" of a group: SGD's momentum (PyTorch's default is the int 0), or the betas, or
+ * 0.0 where there is neither. */
 static void momentum_text(const optimizer_config *optimizer, const double betas[2],
                           char text[GROUP_TEXT_MAX])
 {
@@ -183,7 +183,7 @@ static void print_neox_timers(const report_sink *sink)
 }
 
 /* Without stages nobody waits for one. */
-static bool is_told(const report_sink *sink, int part)
+static bool is_shown(const report_sink *sink, int part)
 {
     return part != PART_BUBBLE || sink->run->config->pipeline.stages > 1;
 }
@@ -197,7 +197,7 @@ static void print_neox_shares(const report_sink *sink, const int tenths[PARTS])
     begin_line(sink);
     printf("%%optimizer_step %.1f\n", tenths[PART_STEP] / 10.0); /* without a colon, there too */
     for (int p = 0; p < PARTS; p++) {
-        if (p == PART_STEP || !is_told(sink, p))
+        if (p == PART_STEP || !is_shown(sink, p))
             continue;
         begin_line(sink);
         printf("%%%s: %.1f\n", part_names[p], tenths[p] / 10.0);
@@ -211,7 +211,7 @@ static void print_shares(const report_sink *sink, const int tenths[PARTS])
     begin_stamped(sink);
     printf("time (%%)");
     for (int p = 0; p < PARTS; p++) {
-        if (is_told(sink, p))
+        if (is_shown(sink, p))
             printf(" | %s: %d.%d", part_names[p], tenths[p] / 10, tenths[p] % 10);
     }
     if (sink->run->ranks > 1 && overlap >= 0.0)
@@ -224,10 +224,10 @@ static void tell_little_overlap(const report_sink *sink)
 {
     log_state *log = sink->state;
     const double overlap = breakdown_overlap(&log->interval.times);
-    if (log->told_overlap || sink->run->ranks == 1 || !sink->run->config->overlap_comm ||
+    if (log->overlap_logged || sink->run->ranks == 1 || !sink->run->config->overlap_comm ||
         overlap < 0.0 || overlap >= LITTLE_OVERLAP)
         return;
-    log->told_overlap = true;
+    log->overlap_logged = true;
     begin_line(sink);
     printf("NOTE overlap_comm hides %.1f %% of the reduction: there is little to gain where ranks "
            "keep all cores busy, or one layer has most parameters\n",

@@ -54,7 +54,7 @@ ring_status report_open(train_report *report, bool on, const report_run *run)
     return on ? open_sinks(report) : RING_OK;
 }
 
-/* The first failure is told; the others are of the same disk. */
+/* Reports the first failure; later ones concern the same disk. */
 ring_status report_close(train_report *report)
 {
     ring_status first = RING_OK;

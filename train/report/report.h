@@ -25,7 +25,7 @@ typedef enum log_style {
 /** "short", …, ended by NULL. */
 extern const char *const log_style_names[];
 
-/** What the command line asks for. NULL: none. */
+/** Reports chosen on the command line. NULL: none. */
 typedef struct report_options {
     const char *metrics_path;      /* JSON lines */
     bool append_metrics;           /* behind what the file holds */
@@ -51,7 +51,7 @@ typedef struct report_memory {
     uint64_t batch;       /* samples and labels */
 } report_memory;
 
-/** What the operating system says of one rank's process. */
+/** The operating system's figures of one rank's process. */
 typedef struct report_device {
     double resident, peak; /* bytes */
     double cpu;            /* of one core, since the last time: 0.98 */
@@ -64,7 +64,7 @@ typedef struct report_start {
     const report_memory *memory; /* [ranks] */
 } report_start;
 
-/** What one update was. */
+/** Results of one update. */
 typedef struct report_step {
     long step; /* from 1 */
     int epoch; /* from 1 */
@@ -109,7 +109,7 @@ typedef struct report_sink report_sink;
 
 typedef struct train_report {
     report_run run;
-    struct report_screen *screen; /* NULL: nothing is told here */
+    struct report_screen *screen; /* NULL: no output here */
     report_sink *sinks;
 } train_report;
 

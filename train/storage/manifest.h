@@ -30,7 +30,7 @@ typedef struct run_place {
     long micro_batches; /* done by a rank */
 } run_place;
 
-/** What two runs must have in common for one to go on where the other was. */
+/** Facts that must be equal for a run to resume another. */
 typedef struct run_identity {
     char model[MANIFEST_NAME_MAX];
     uint64_t model_hash, data_hash;
@@ -65,7 +65,7 @@ typedef struct checkpoint_manifest {
     int tensor_count;
     manifest_shard *shards; /* [shard_count] of rank 0, 1, … */
     int shard_count;
-    char *settings; /* lines "name=value": what may differ, and is then told; NULL: none */
+    char *settings; /* lines "name=value": may differ, with a note; NULL: none */
 } checkpoint_manifest;
 
 /** @param[out] text  to be free()d. @return RING_OK or RING_ERR_MEMORY. */

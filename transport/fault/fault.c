@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The misbehaving link. Frames vanish where they are sent; they come late, or without
- * their end, where they are received; so it is enough to wrap one end. */
+ * The misbehaving link. Frames are dropped when sent; they are delayed or truncated when received;
+ * so it is enough to wrap one end. */
 #include "fault.h"
 
 #include "regions.h"
@@ -13,7 +13,7 @@ enum { DICE_DROP = 1, DICE_TRUNCATE, DICE_LIE };
 static ring_status fault_break(fault_link *l, ring_status status)
 {
     l->broken = status;
-    /* A longer text loses its end, no more. */
+    /* A longer text is cut. */
     (void)text_format(l->text, sizeof l->text, "%s", fail_text());
     return status;
 }
@@ -26,7 +26,7 @@ static void end_connection(fault_link *l)
     l->inner = NULL;
 }
 
-/* At the head of each call that can tell: what ended the link, or that it ends now. */
+/* At the start of each call that returns a status: what broke the link, or breaks it now. */
 static ring_status verdict(fault_link *l)
 {
     if (l->broken != RING_OK)
@@ -45,7 +45,7 @@ static bool inner_is_flushed(const fault_link *l)
     return l->inner->transport->flushed(l->inner) == l->inner->frames_sent;
 }
 
-/* @return false: the frame vanishes. */
+/* @return false: the frame is dropped. */
 static bool goes_out(fault_link *l)
 {
     if (fault_chance(l, l->spec.drop, DICE_DROP, l->head.frames_sent)) {
@@ -72,7 +72,7 @@ static ring_status fault_send(transport_link *link, const transport_frame *frame
     return RING_OK;
 }
 
-/* What vanishes was not brought either. */
+/* A dropped put is not written either. */
 static ring_status fault_put(transport_link *link, const transport_frame *frame, const void *data,
                              uint64_t dst_ref)
 {
@@ -92,11 +92,11 @@ static ring_status fault_get(transport_link *link, void *dst, uint64_t ref, size
     return l->inner->transport->get(l->inner, dst, ref, bytes, over);
 }
 
-static bool fault_told(transport_link *link)
+static bool fault_announced(transport_link *link)
 {
     const fault_link *l = (const fault_link *)link;
-    return l->inner == NULL || l->inner->transport->told == NULL ||
-           l->inner->transport->told(l->inner);
+    return l->inner == NULL || l->inner->transport->announced == NULL ||
+           l->inner->transport->announced(l->inner);
 }
 
 static void fault_stop(transport_link *link)
@@ -112,7 +112,7 @@ static void *fault_reserve(transport_link *link)
     return l->broken == RING_OK ? l->inner->transport->reserve(l->inner) : NULL;
 }
 
-/* Frames count in order: one that vanished counts when all before it do. */
+/* Frames count in order: a dropped one counts when all before it do. */
 static uint64_t fault_flushed(const transport_link *link)
 {
     const fault_link *l = (const fault_link *)link;
@@ -170,7 +170,7 @@ static ring_status fault_peek(transport_link *link, const transport_frame **fram
     return RING_OK;
 }
 
-/* The first half arrives, and then no more. */
+/* Delivers the first half of the payload, then breaks the link. */
 static ring_status pull_half(fault_link *l, void *dst)
 {
     const transport_frame *frame;
@@ -196,12 +196,12 @@ static void fault_consume(transport_link *link)
         return;
     l->inner->transport->consume(l->inner);
     fault_hold_next(l);
-    l->truncated = false; /* whoever throws a frame away misses nothing of it */
+    l->truncated = false; /* a frame consumed without a pull misses nothing */
     l->head.frames_received++;
     l->head.bytes_received += l->carried;
 }
 
-/* A word that tells of frames that are held back would keep its reader awake. */
+/* No word to watch with a delay: it would keep the reader of held-back frames awake. */
 static const _Atomic uint32_t *fault_news(const transport_link *link, uint32_t *value)
 {
     const fault_link *l = (const fault_link *)link;
@@ -209,7 +209,7 @@ static const _Atomic uint32_t *fault_news(const transport_link *link, uint32_t *
     return in_time ? l->inner->transport->news(l->inner, value) : NULL;
 }
 
-/* Frames that are held back are copied, which memory of accelerators does not allow. */
+/* Held-back frames are copied, which memory of accelerators does not allow. */
 static uint64_t fault_ref(transport_link *link, const void *ptr, size_t bytes)
 {
     const fault_link *l = (const fault_link *)link;
@@ -235,7 +235,7 @@ static bool fault_arm(transport_link *link, bool wants_send)
     fault_link *l = (fault_link *)link;
     if (verdict(l) != RING_OK || l->truncated)
         return false;
-    /* With a frame held back the inner link has news all the time; only the timer counts. */
+    /* With a held-back frame the inner link always has news; only the timer counts. */
     const bool inner = wants_send || !fault_holds(l);
     return fault_hold_arm(l, inner) && (!inner || l->inner->transport->arm(l->inner, wants_send));
 }
@@ -264,7 +264,7 @@ static void fault_close(transport_link *link)
 
 static transport fault_table(const transport *inner)
 {
-    transport table = *inner; /* its powers and what it says of itself */
+    transport table = *inner; /* its powers and its description */
     table.name = "fault";
     table.close = fault_close;
     table.send = fault_send;
@@ -281,7 +281,7 @@ static transport fault_table(const transport *inner)
     table.map = fault_map;
     table.put = fault_put;
     table.get = fault_get;
-    table.told = fault_told;
+    table.announced = fault_announced;
     table.stop = fault_stop;
     table.wake_fd = fault_wake_fd;
     table.arm = fault_arm;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fault: a link around another that misbehaves on purpose. What goes wrong depends on the
- * seed, the peer and the number of the frame only, never on the clock or on how often a
- * call is repeated: a run that failed fails again.
+ * fault: a link around another that misbehaves on purpose. Faults depend only on the seed, the peer
+ * and the number of the frame, never on the clock or on how often a call is repeated: a run that
+ * failed fails again.
  */
 #ifndef RING_FAULT_H
 #define RING_FAULT_H
@@ -20,53 +20,52 @@ typedef struct fault_spec {
     uint64_t close;  /* payload bytes both ways; UINT64_MAX: never */
 } fault_spec;
 
-/** What it takes to show the oldest frame late. */
+/** State for delaying the oldest frame. */
 typedef struct fault_hold {
     int epoll, timer; /* -1 without a delay                      */
-    bool timed;       /* the oldest frame was seen; due is set   */
-    bool shown;       /* and was not held back any longer        */
+    bool timed;       /* the oldest frame was seen; due is set */
+    bool shown;       /* and is no longer held back */
     double due;
 } fault_hold;
 
 typedef struct fault_link {
     transport_link head;
     transport table;       /* fault's calls, the inner transport's powers              */
-    transport_link *inner; /* NULL once the connection was ended                       */
+    transport_link *inner; /* NULL once the connection has ended */
     fault_spec spec;
     ring_status broken;
     char text[FAULT_TEXT_MAX];
-    uint64_t dropped;         /* frames that vanished                                  */
-    uint64_t dropped_flushed; /* of them, those before all that the inner link holds   */
+    uint64_t dropped;         /* frames dropped */
+    uint64_t dropped_flushed; /* of them, those before all that the inner link holds */
     size_t carried;           /* payload bytes of the oldest frame                     */
-    bool truncated;           /* the oldest frame was shown and has lost its end       */
+    bool truncated;           /* the oldest frame was shown without its end */
     fault_hold hold;
 } fault_link;
 
 /* ---- spec.c ---- */
 ring_status fault_parse(const char *text, fault_spec *spec);
 /** @return true with this probability; the same for the same other arguments.
- *  @param kind  tells apart decisions about one frame. */
+ *  @param kind  distinguishes decisions about one frame. */
 bool fault_chance(const fault_link *l, double probability, uint64_t kind, uint64_t frame);
-/** @return any number; the same for the same arguments. */
+/** @return a random number; the same for the same arguments. */
 uint64_t fault_random(const fault_link *l, uint64_t kind, uint64_t frame);
 
 /* ---- lie.c ---- */
-/** Makes one field of a header wrong, of those that a peer could get wrong: the link takes it
- *  still. */
+/** Makes one field of a header wrong, among those that the link does not check. */
 void fault_lie(const fault_link *l, transport_frame *frame);
 
 /* ---- hold.c: late delivery ---- */
 ring_status fault_hold_open(fault_link *l);
 void fault_hold_close(fault_link *l);
-/** @return true while the oldest frame of the inner link, which is here, is not due. */
+/** @return true while the oldest frame of the inner link, which has arrived, is not due. */
 bool fault_hold_back(fault_link *l);
 /** The oldest frame was consumed. */
 void fault_hold_next(fault_link *l);
-/** @return true if a frame was held back when last looked. */
+/** @return true if a frame was held back at the last look. */
 bool fault_holds(const fault_link *l);
 int fault_hold_fd(const fault_link *l);
-/** Makes the descriptor wake when the held frame is due, and the inner link's news wake it
- *  only if @p inner. @return false if a frame is due by now. */
+/** Makes the descriptor wake when the held frame is due, and on the inner link's news only if @p
+ *  inner. @return false if a frame is due by now. */
 bool fault_hold_arm(fault_link *l, bool inner);
 void fault_hold_disarm(fault_link *l);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Late delivery: the oldest frame stays hidden for the delay after it was first seen here.
- * A timer stands for the hidden frame, so that its reader may sleep meanwhile. */
+ * Late delivery: the oldest frame stays hidden for the delay after it was first seen here. A timer
+ * wakes the reader when it is due. */
 #include "fault.h"
 
 #include <math.h>
@@ -85,5 +85,5 @@ bool fault_hold_arm(fault_link *l, bool inner)
 void fault_hold_disarm(fault_link *l)
 {
     if (l->spec.delay > 0)
-        (void)set_timer(l, 0); /* forgets an expiry, too */
+        (void)set_timer(l, 0); /* clears an expiry, too */
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a peer may claim in a header although it is not so. */
+ * Wrong claims that a peer may make in a header. */
 #include "fault.h"
 
 enum { DICE_WHAT = 4, DICE_VALUE, DICE_WAY };
 
-/* Near the truth, or far from it. */
+/* Near the true value, or far from it. */
 static uint64_t other_than(uint64_t truth, uint64_t way, uint64_t value)
 {
     const uint64_t others[] = {0,     truth + 1, truth - 1, truth ^ UINT64_C(1) << value % 64,
@@ -24,7 +24,7 @@ static void lie_in_long(transport_frame *frame, uint64_t what, uint64_t way, uin
 {
     uint64_t *const wide[] = {&frame->ext.count, &frame->ext.src_ref, &frame->ext.dst_ref,
                               &frame->ext.bytes};
-    /* Of a carried payload the length is the link's own affair, and so is src_ref without a REF. */
+    /* The link itself checks a carried payload's length, and src_ref without FRAME_REF. */
     const bool refers = frame->flags != FRAME_LONG;
     if (what % 6 == 4)
         frame->ext.segment = (uint32_t)other_than(frame->ext.segment, way, value);

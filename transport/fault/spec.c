@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What shall go wrong: the text of it, and the dice. */
+ * Parsing RING_FAULT, and its random decisions. */
 #include "fault.h"
 
 #include "words.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The ring of lines. Nothing here blocks; a system call is made only when a page of the ring
- * is used for the first time. */
+ * The ring of lines. Nothing here blocks; a system call is made only when a page of the ring is
+ * used for the first time. */
 #include "lines.h"
 
 #include <errno.h>
@@ -9,13 +9,13 @@
 #include <sys/mman.h>
 
 enum {
-    SKIP = 0x80, /* the flag of a skip, known here alone; ext.bytes is the line */
+    SKIP = 0x80, /* the flag of a skip, used in this file only; ext.bytes is the line */
     WINDOW_LINES = (TRANSPORT_WINDOW + 1) * (1 + TRANSPORT_SEGMENT / (int)sizeof(line)) + 1,
     COMMIT_STEP = 16384, /* bytes, where short frames travel                         */
     FAR_STEP = 65536     /* behind: few calls and faults until all of it has been used */
 };
 
-/* In this process. */
+/* Rings produced in this process. */
 static _Atomic uint32_t producers;
 
 /* ---- Handing over -------------------------------------------------------------- */
@@ -36,8 +36,8 @@ static void hand_over_wide(_Atomic uint64_t *word, uint64_t value, bool strict)
         atomic_store_explicit(word, value, memory_order_release);
 }
 
-/* After handing over. The fence keeps the compiler from looking first; lines.h says who keeps
- * the processor from it. */
+/* After handing over. The fence keeps the compiler from reading first; lines.h explains the
+ * processor's side. */
 static bool must_wake(_Atomic uint32_t *sleeps, bool strict)
 {
     atomic_signal_fence(memory_order_seq_cst);
@@ -46,8 +46,8 @@ static bool must_wake(_Atomic uint32_t *sleeps, bool strict)
     return up != 0 && atomic_exchange(sleeps, 0) != 0;
 }
 
-/* Brings a line here to be written. GCC writes a prefetch for reading unless the machine is
- * named; this instruction is as old as the oldest x86-64 that matters, and else does nothing. */
+/* Prefetches a line for writing. GCC's builtin prefetches for reading unless the machine is named;
+ * this instruction is as old as the oldest x86-64 that matters, and else does nothing. */
 static void prefetch_to_write(const line *at)
 {
 #if defined(__x86_64__)
@@ -70,8 +70,8 @@ static void populate(const lines_producer *p, size_t end)
 #endif
 }
 
-/* Pages of the file come to exist here, where a full machine is an error, and not at the
- * first touch, where it would be a SIGBUS. */
+/* Commits pages of the file here, where a full machine is an error, and not at the first touch,
+ * where it would be a SIGBUS. */
 static ring_status commit(lines_producer *p, uint32_t lines)
 {
     const size_t used = offsetof(lines_ring, line) + lines * sizeof(line);
@@ -101,7 +101,7 @@ void lines_clear(lines_ring *ring)
 ring_status lines_produce(lines_producer *p, lines_ring *ring, int file)
 {
     const bool many = atomic_fetch_add(&producers, 1) >= LINES_MANY;
-    *p = (lines_producer){.ring = ring, .turn = 1, .over = LINES, .file = file};
+    *p = (lines_producer){.ring = ring, .stamp = 1, .over = LINES, .file = file};
     p->lines = p->end = many ? LINES_OF_MANY : LINES;
     return commit(p, LINES_NEAR + 1);
 }
@@ -119,15 +119,15 @@ void lines_produce_no_more(lines_producer *p)
     p->lines = 0;
 }
 
-/* Looks where the consumer is, and with that for a place. Runs of frames between skips lie one
- * after the other here: the consumer's own, `behind` skips back, and ours. A consumer above us
- * in the ring ends our run, one below us leaves us the rest of the ring. */
+/* Reads the consumer's position, and finds a place. Runs of frames between skips lie one after the
+ * other here: the consumer's own, `behind` skips back, and ours. A consumer above us in the ring
+ * ends our run, one below us leaves us the rest of the ring. */
 static bool find_place(lines_producer *p, uint32_t lines, uint32_t *at, uint32_t *limit)
 {
     const uint64_t taken = atomic_load(&p->ring->taken);
     const uint32_t theirs = (uint32_t)taken, behind = p->skips - (uint32_t)(taken >> 32);
     if (theirs >= p->lines || behind > 2)
-        return false; /* cannot be right: whoever waits for room has a deadline */
+        return false; /* cannot be right: a caller that waits for room has a deadline */
     const bool below = theirs <= p->line;
     const bool may_go_back = below && behind < 2 && lines < theirs;
     const bool all_taken = behind == 0 && theirs == p->line;
@@ -146,7 +146,8 @@ static bool find_place(lines_producer *p, uint32_t lines, uint32_t *at, uint32_t
     return below ? may_go_back : behind == 1 && lines < p->lines - p->over;
 }
 
-/* One line more than the frame's is free for the next header. A long frame looks where to go on. */
+/* One line more than the frame's is free for the next header. A long frame searches for its
+ * place. */
 static bool place(lines_producer *p, uint32_t lines, uint32_t *at, uint32_t *limit)
 {
     *at = p->line;
@@ -175,16 +176,16 @@ ring_status lines_room(lines_producer *p, size_t bytes)
 
 static void fill_header(line *at, const transport_frame *frame)
 {
-    memcpy(at->rest, (const char *)frame + sizeof frame->turn, sizeof at->rest);
+    memcpy(at->rest, (const char *)frame + sizeof frame->stamp, sizeof at->rest);
 }
 
-/* Publishes the frame at p->at, where the consumer does not look. */
+/* Publishes the frame at p->at, where the consumer does not look yet. */
 static void publish_skip(lines_producer *p)
 {
     const transport_frame skip = {.flags = SKIP, .ext.bytes = p->at};
     line *from = &p->ring->line[p->line];
     fill_header(from, &skip);
-    hand_over(&from->turn, p->turn, p->strict);
+    hand_over(&from->stamp, p->stamp, p->strict);
     p->over = p->at < p->line ? p->line + 1 : LINES;
     p->skips++;
 }
@@ -194,15 +195,15 @@ bool lines_publish(lines_producer *p, const transport_frame *frame, const void *
     const size_t bytes = transport_behind(frame);
     const uint32_t lines = lines_of(bytes);
     line *at = &p->ring->line[p->at], *next = at + lines;
-    atomic_store_explicit(&next->turn, 0, memory_order_relaxed);
+    atomic_store_explicit(&next->stamp, 0, memory_order_relaxed);
     if (bytes > 0 && payload != at + 1)
         lines_copy(&p->copier, at + 1, payload, bytes);
     fill_header(at, frame);
-    hand_over(&at->turn, p->turn, p->strict);
+    hand_over(&at->stamp, p->stamp, p->strict);
     if (p->at != p->line)
         publish_skip(p);
     prefetch_to_write(next + 1);
-    p->turn += 2;
+    p->stamp += 2;
     p->line = p->at + lines;
     if (lines > LINES_NEAR)
         p->far = p->line;
@@ -215,18 +216,18 @@ bool lines_publish(lines_producer *p, const transport_frame *frame, const void *
 
 void lines_consume_from(lines_consumer *c, lines_ring *ring)
 {
-    *c = (lines_consumer){.ring = ring, .lines = LINES, .turn = 1};
+    *c = (lines_consumer){.ring = ring, .lines = LINES, .stamp = 1};
 }
 
 static ring_status read_header(const lines_consumer *c, transport_frame *frame)
 {
     const line *at = &c->ring->line[c->line];
-    const uint32_t turn = atomic_load_explicit(&at->turn, memory_order_acquire);
-    if (turn == 0)
+    const uint32_t stamp = atomic_load_explicit(&at->stamp, memory_order_acquire);
+    if (stamp == 0)
         return RING_IN_PROGRESS;
-    frame->turn = turn;
-    memcpy((char *)frame + sizeof turn, at->rest, sizeof at->rest);
-    return turn == c->turn ? RING_OK : RING_ERR_PEER;
+    frame->stamp = stamp;
+    memcpy((char *)frame + sizeof stamp, at->rest, sizeof at->rest);
+    return stamp == c->stamp ? RING_OK : RING_ERR_PEER;
 }
 
 static ring_status follow_skip(lines_consumer *c, transport_frame *frame)
@@ -251,7 +252,7 @@ ring_status lines_oldest(lines_consumer *c, transport_frame *frame)
 
 bool lines_consume(lines_consumer *c, uint32_t lines)
 {
-    c->turn += 2;
+    c->stamp += 2;
     c->line += lines;
     hand_over_wide(&c->ring->taken, (uint64_t)c->skips << 32 | c->line, c->strict);
     return must_wake(&c->ring->producer_sleeps, c->strict);

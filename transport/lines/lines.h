@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lines: a ring of cache lines in memory that one producer and one consumer both see, be they
- * threads or processes. A frame is its header line and the lines of its payload behind it,
- * contiguous; the header's `turn` word publishes them with one store. So a message that fits
- * the header costs one cache line.
+ * lines: a ring of cache lines in memory that one producer and one consumer share, as threads or
+ * processes. A frame is its header line and the lines of its payload behind it, contiguous; the
+ * header's `stamp` word publishes them with one store. So a message that fits the header costs one
+ * cache line.
  *
- * Where frames lie. The next header is looked for behind the last frame. Its turn word is zero
- * until it is published: the producer zeroes it before it publishes the frame before, so that
- * no old payload looks like a header. A frame that lies elsewhere is published by a *skip*, a
- * header in its stead that tells where. Skips lead back to line 0 from the end of the ring;
- * and for a short message also when the consumer has taken everything, which is looked at every
- * LINES_NEAR lines: so short messages keep to a few KiB of the caches, and pages that are not
- * needed are never committed. Long ones go all the way round, and on where the latest one ended
- * if short ones came between: lines that the other side has just read are dear to overwrite,
- * half of a 64 KiB message's time. And a producer that came back while its consumer has not leads
- * it over the skip to the lines behind it, which are free: no line is lost to coming back.
+ * Places of frames. The consumer looks for the next header behind the last frame. Its stamp word is
+ * zero until it is published: the producer zeroes it before it publishes the frame before, so that
+ * no old payload looks like a header. A frame at another place is published by a *skip*, a header
+ * in its stead with the line of the frame. Skips lead back to line 0 from the end of the ring; and
+ * for a short message also when the consumer has taken everything, which is checked every
+ * LINES_NEAR lines: so short messages keep to a few KiB of the caches, and unneeded pages are never
+ * committed. Long ones go all the way round, and on from the end of the latest one if short ones
+ * came between: lines that the other side has just read are costly to overwrite, half of a 64 KiB
+ * message's time. And a producer that came back while its consumer has not leads it over the skip
+ * to the lines behind it, which are free: no line is lost to coming back.
  *
- * Invariant: frame number n (from 0, modulo 2^31) has the turn 2n + 1, and so has the skip to
- * it. The consumer may read from there until `taken` is past it; all else is the producer's.
+ * Invariant: frame number n (from 0, modulo 2^31) has the stamp 2n + 1, and so has the skip to it.
+ * The consumer may read from there until `taken` is past it; all other lines are the producer's.
  *
- * Sleeping. Whoever is about to sleep sets its sleeps flag, and then looks once more for what
- * it waits for (a turn word, `taken`, `released`). Whoever provides that stores it, and then
- * looks at the flag. Stores are release, which lets the provider's look overtake its store; so
- * between flag and look the sleeper has every thread of both processes pass a memory barrier
- * (membarrier). If a provider passes it before its store, it looks at the flag after it and
- * sees it; if after its store, the sleeper, who looks after it, sees that. No wake-up is lost,
- * and whoever is awake pays nothing. Where the kernel cannot do that, or ThreadSanitizer could
- * not know it, the ring is `strict`: then all four accesses are sequentially consistent, so in
- * their single order one of the two stores is first and the other side's look, which comes
- * after its own store, sees it. Both sides are strict or none. The provider takes the flag down,
- * so that one sleep costs one ring of the bell.
+ * Sleeping. A side that is about to sleep sets its sleeps flag, and then reads once more the word
+ * it waits for (a stamp word, `taken`, `released`). The other side (the provider) stores that word,
+ * and then reads the flag. Stores are release, which lets the provider's read overtake its store;
+ * so between flag and read the sleeper has every thread of both processes pass a memory barrier
+ * (membarrier). If a provider passes it before its store, it reads the flag after it and sees it;
+ * if after its store, the sleeper, who reads after it, sees that. No wake-up is lost, and a side
+ * that is awake pays nothing. Where the kernel cannot do that, or ThreadSanitizer could not know
+ * it, the ring is `strict`: then all four accesses are sequentially consistent, so in their single
+ * order one of the two stores is first and the other side's read, which comes after its own store,
+ * sees it. Both sides are strict or none. The provider clears the flag, so that one sleep costs one
+ * byte on the socket (the bell).
  *
- * What is read from the other side is not trusted: it never leads outside the ring.
+ * Words of the other side are not trusted: they never lead outside the ring.
  */
 #ifndef RING_LINES_H
 #define RING_LINES_H
@@ -42,32 +42,32 @@
 #include <stdatomic.h>
 
 enum {
-    /* More than a core's own caches hold, so that the consumer's has let go of a line before it is
-       written again; with half of them 256 KiB take a third longer. */
+    /* More than a core's own caches hold, so that the consumer's has evicted a line before it is
+     * written again; with half of them 256 KiB take a third longer. */
     LINES = 24576,
     /* Used in a process with so many rings that they fill the caches anyway: eleven whole segments
-       fit, or a window behind the latest long frame. */
+     * fit, or a window behind the latest long frame. */
     LINES_OF_MANY = LINES / 2,
     LINES_MANY = 16, /* rings of a process that has no more use all their lines                   */
     LINES_NEAR = 64  /* short messages to a consumer that keeps up need twice these at most */
 };
 
 typedef struct line {
-    _Alignas(RING_CACHE_LINE) _Atomic uint32_t turn;
+    _Alignas(RING_CACHE_LINE) _Atomic uint32_t stamp;
     unsigned char rest[RING_CACHE_LINE - sizeof(uint32_t)];
 } line;
 
-/* What both sides map. Each word has one writer (the flags: one that sets, one that clears),
- * and words that are written often lie apart from those that are read often. */
+/* Shared memory of both sides. Each word has one writer (the flags: one that sets, one that
+ * clears), and words that are written often lie apart from those that are read often. */
 typedef struct lines_ring {
-    /* Where the consumer is: skips it has followed, times 2^32, and the line behind the frame
-     * that it took last. Producer loads, when it has to know. */
+    /* The consumer's position: skips it has followed, times 2^32, and the line behind the frame
+     * that it took last. Loaded by the producer when needed. */
     _Alignas(2 * RING_CACHE_LINE) _Atomic uint64_t taken;
-    /* Messages whose memory the consumer needs no more. Producer loads. */
+    /* Messages whose memory the consumer has released. Loaded by the producer. */
     _Alignas(2 * RING_CACHE_LINE) _Atomic uint64_t released;
-    /* The consumer sets it before it sleeps, the producer takes it down. */
+    /* Set by the consumer before it sleeps, cleared by the producer. */
     _Alignas(2 * RING_CACHE_LINE) _Atomic uint32_t consumer_sleeps;
-    /* The producer sets it before it sleeps, the consumer takes it down. */
+    /* Set by the producer before it sleeps, cleared by the consumer. */
     _Atomic uint32_t producer_sleeps;
     _Alignas(2 * RING_CACHE_LINE) line line[LINES];
 } lines_ring;
@@ -84,14 +84,14 @@ typedef struct lines_producer {
     lines_ring *ring;
     bool strict;
     uint32_t lines;     /* of the ring that it uses                                           */
-    uint32_t turn;      /* of the next frame                                                  */
+    uint32_t stamp;     /* of the next frame                                                  */
     uint32_t line;      /* where the consumer looks for it                                    */
     uint32_t end;       /* lines from there to here are free, as last seen                    */
     uint32_t skips;     /* published                                                          */
     uint32_t over;      /* the line behind the latest skip, if that led back; LINES: it did not */
-    uint32_t far;       /* behind the latest long frame                                       */
-    uint32_t since;     /* lines filled since `taken` was looked at                           */
-    uint32_t at, limit; /* of the latest lines_room(): where the frame goes, and its `end`  */
+    uint32_t far;       /* behind the latest long frame */
+    uint32_t since;     /* lines filled since `taken` was read */
+    uint32_t at, limit; /* of the latest lines_room(): the frame's place, and its `end` */
     int file;           /* whose pages are committed before first use; -1: plain memory       */
     size_t committed;   /* bytes of the ring                                                  */
     lines_copier copier;
@@ -101,8 +101,8 @@ typedef struct lines_producer {
 typedef struct lines_consumer {
     lines_ring *ring;
     bool strict;
-    uint32_t lines;             /* that the ring has   */
-    uint32_t turn, line, skips; /* of the oldest frame */
+    uint32_t lines;              /* that the ring has   */
+    uint32_t stamp, line, skips; /* of the oldest frame */
 } lines_consumer;
 
 /** @return lines of a frame with so many bytes behind its header. */
@@ -111,17 +111,17 @@ static inline uint32_t lines_of(size_t bytes)
     return 1 + (uint32_t)((bytes + RING_CACHE_LINE - 1) / RING_CACHE_LINE);
 }
 
-/** Readies memory for a ring; what need not be zero is not touched. */
+/** Readies memory for a ring; it touches only bytes that must be zero. */
 void lines_clear(lines_ring *ring);
 
 /** Starts as producer of @p ring, which was cleared, and commits its first lines.
  *  @param file  the file that @p ring maps from offset 0, -1 if it is plain memory. */
 ring_status lines_produce(lines_producer *p, lines_ring *ring, int file);
 
-/** Its ring has no more than @p most lines; before the first frame. */
+/** Limits its ring to @p most lines; before the first frame. */
 void lines_use(lines_producer *p, uint32_t most);
 
-/** Its ring counts no more among those of the process. It may have failed to start, or be zero. */
+/** Counts its ring out of those of the process. It may have failed to start, or be zero. */
 void lines_produce_no_more(lines_producer *p);
 
 /** @return true if a frame with @p bytes behind its header would find room. */
@@ -130,31 +130,31 @@ bool lines_fit(lines_producer *p, size_t bytes);
 /** Finds room for the next frame and readies its memory. RING_IN_PROGRESS: full. */
 ring_status lines_room(lines_producer *p, size_t bytes);
 
-/** @return where what follows the header goes, in the room found last. */
+/** @return the place of the payload in the room found last. */
 static inline void *lines_payload(const lines_producer *p)
 {
     return &p->ring->line[p->at + 1];
 }
 
-/** Fills the room found last and publishes it; no more than was asked for.
+/** Fills the room found last and publishes it; no more bytes than were asked for.
  *  @param payload  may be lines_payload(): then nothing is copied.
  *  @return true if the consumer sleeps and must be woken. */
 bool lines_publish(lines_producer *p, const transport_frame *frame, const void *payload);
 
-/** A ring of all LINES; whoever knows of less lowers c->lines. */
+/** A ring of all LINES; a caller with a smaller one lowers c->lines. */
 void lines_consume_from(lines_consumer *c, lines_ring *ring);
 
-/** @return the word that holds c->turn once the oldest frame is there. */
+/** @return the word that holds c->stamp once the oldest frame is there. */
 static inline const _Atomic uint32_t *lines_news(const lines_consumer *c)
 {
-    return &c->ring->line[c->line].turn;
+    return &c->ring->line[c->line].stamp;
 }
 
-/** Copies the header of the oldest frame, following a skip to it. RING_IN_PROGRESS: there is
- *  none; RING_ERR_PEER, without fail(): what is there is none. */
+/** Copies the header of the oldest frame, following a skip to it. RING_IN_PROGRESS: there is none;
+ *  RING_ERR_PEER, without fail(): the bytes there are no frame. */
 ring_status lines_oldest(lines_consumer *c, transport_frame *frame);
 
-/** Gives the oldest frame's lines back. @return true if the producer sleeps and must be woken. */
+/** Frees the oldest frame's lines. @return true if the producer sleeps and must be woken. */
 bool lines_consume(lines_consumer *c, uint32_t lines);
 
 /** Stores `released`. @return true if the producer sleeps and must be woken. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plain copies and copies past the caches, and when which. */
+ * Plain copies and copies past the caches, and the choice between them. */
 #include "lines_copy.h"
 
 #include "base.h"
@@ -11,14 +11,14 @@
 #endif
 
 enum {
-    TIMED_OF = 4,        /* of so many plain copies one is timed                              */
+    TIMED_OF = 4,        /* of so many plain copies one is timed */
     SLOW_IN_A_ROW = 3,   /* one alone may have been interrupted                               */
     STREAMED_LEAST = 64, /* copies past the caches until a plain one is tried                 */
     LEFT_BEHIND = 2048   /* bytes that a core has stored before they are written: not counted */
 };
 /* Measured on Zen 4: 2.5e9 between cores that share no cache, 7e9 and more between others. */
 static const double slow_bytes_per_s = 4e9;
-/* Nor is one tried sooner: it takes as long as ten past the caches. */
+/* Least time between such tries: one takes as long as ten copies past the caches. */
 static const double try_again_after = 0.02;
 
 #if defined(__x86_64__)
@@ -65,7 +65,7 @@ static void copy_timed(lines_copier *c, void *to, const void *from, size_t bytes
     lines_copier_note(c, bytes, end - start, end);
 }
 
-/* Is a plain copy due? */
+/* @return true if a plain copy is due. */
 static bool tries_again(lines_copier *c)
 {
     if (++c->count < STREAMED_LEAST)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lines_copy: how the payload of long frames comes into lines. Mostly by plain stores. But a line
- * that the consumer's core has read last has to be asked for before it can be written, and between
- * cores that share no cache that takes longer than all else: 2.5 GB/s. Stores past the caches ask
- * for no line, and bring 30 GB/s there, but between cores that share a cache they take twice as
- * long as plain ones.
+ * lines_copy: copying the payload of long frames into lines. Mostly by plain stores. But a line
+ * that the consumer's core has read last must be fetched before it can be written, and between
+ * cores that share no cache that takes longer than all else: 2.5 GB/s. Stores past the caches fetch
+ * no line, and reach 30 GB/s there, but between cores that share a cache they take twice as long as
+ * plain ones.
  *
- * So copies are timed now and then. A few slow ones in a row, and the payloads of this producer go
+ * So copies are timed now and then. After a few slow ones in a row, this producer's payloads go
  * past the caches; from time to time one does not, and is timed. Threads and machines move, so
  * either may become right at any time.
  */
@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Shorter payloads are stored plainly: the core has left them behind before they are written. */
+/** Shorter payloads are stored plainly: the core goes on before they are written. */
 enum { LINES_STREAM_LEAST = 4096 };
 
 /** A producer's knowledge of its copies; zero at first. */
@@ -31,7 +31,7 @@ typedef struct lines_copier {
 /** Copies to lines that will be published. @param to  aligned to a line. */
 void lines_copy(lines_copier *c, void *to, const void *from, size_t bytes);
 
-/** A plain copy took so long: decides how to go on. @param now  the clock. */
+/** Notes the time of a plain copy, and decides how to go on. @param now  the clock. */
 void lines_copier_note(lines_copier *c, size_t bytes, double seconds, double now);
 
 #endif

@@ -8,17 +8,17 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* How many quiet turns until the socket is looked at: tens of microseconds of spinning, or
- * sixteen sleeps. */
-enum { QUIET_TURNS = 1024, QUIET_SLEEP = QUIET_TURNS / 16 };
-/* Of a short payload, see prefetch_payload(). */
+/* Quiet calls of progress() until the socket is read: tens of microseconds of spinning, or sixteen
+ * sleeps. */
+enum { QUIET_LOOKS = 1024, QUIET_SLEEP = QUIET_LOOKS / 16 };
+/* Lines of a short payload, see prefetch_payload(). */
 enum { PREFETCH_LINES = 4 };
 
 static const char magic[8] = {'r', 'i', 'n', 'g', 'l', 'i', 'n', '1'};
 
 /* ---- Opening -------------------------------------------------------------------- */
 
-/* Where frames are looked for before the other end has greeted. */
+/* The inbound ring until the other end has greeted: it has no frames. */
 static lines_ring nothing;
 
 void lines_link_init(lines_link *l, const transport *made_by, const transport_peer *peer,
@@ -67,7 +67,7 @@ void lines_link_meet(lines_link *l, const lines_greeting *theirs, lines_ring *in
 
 /* ---- Broken links -------------------------------------------------------------- */
 
-static ring_status tell_again(const lines_link *l)
+static ring_status repeat_error(const lines_link *l)
 {
     return fail(l->state, "%s link to rank %d: %s", l->head.transport->name, l->head.peer, l->why);
 }
@@ -75,8 +75,8 @@ static ring_status tell_again(const lines_link *l)
 static ring_status link_break(lines_link *l, ring_status status, const char *why)
 {
     l->state = status;
-    (void)text_format(l->why, sizeof l->why, "%s", why); /* a longer one loses its end */
-    return tell_again(l);
+    (void)text_format(l->why, sizeof l->why, "%s", why); /* a longer one is cut */
+    return repeat_error(l);
 }
 
 static ring_status go_on_opening(lines_link *l)
@@ -96,7 +96,7 @@ static ring_status link_state(lines_link *l)
     if (l->state == RING_IN_PROGRESS)
         return go_on_opening(l);
     if (l->state != RING_OK)
-        return tell_again(l);
+        return repeat_error(l);
     if (l->gone && !l->peeked && !has_news(l))
         return link_break(l, RING_ERR_PEER,
                           "the peer closed the connection: it ended, or was killed; its own output "
@@ -106,7 +106,7 @@ static ring_status link_state(lines_link *l)
 
 /* ---- The socket ---------------------------------------------------------------- */
 
-/* A full socket holds bells enough, and a closed one has nobody to wake. */
+/* A full socket holds enough bells, and a closed one has no sleeper. */
 static void ring_bell(const lines_link *l)
 {
     const char bell = LINES_BELL;
@@ -130,7 +130,7 @@ void lines_link_hear(lines_link *l)
 ring_status lines_link_progress(transport_link *head)
 {
     lines_link *l = (lines_link *)head;
-    if (l->state == RING_OK && ++l->quiet >= QUIET_TURNS)
+    if (l->state == RING_OK && ++l->quiet >= QUIET_LOOKS)
         lines_link_hear(l);
     return link_state(l);
 }
@@ -156,7 +156,7 @@ void *lines_link_reserve(transport_link *head)
     return l->reserved ? lines_payload(&l->out) : NULL;
 }
 
-/* What a peer may refer to here, this end may have stored, and the other way round. */
+/* A peer may refer to memory here if this end may store there, and the other way round. */
 static unsigned sendable(const lines_link *l)
 {
     return FRAME_LONG | (l->flags & FRAME_STORED ? FRAME_REF : 0) |
@@ -184,7 +184,7 @@ ring_status lines_link_send(transport_link *head, const transport_frame *frame, 
 
 uint64_t lines_link_flushed(const transport_link *head)
 {
-    return head->frames_sent; /* payloads were copied when they were sent */
+    return head->frames_sent; /* copies always */
 }
 
 uint64_t lines_link_released(const transport_link *head)
@@ -195,7 +195,7 @@ uint64_t lines_link_released(const transport_link *head)
 
 /* ---- Receiving ----------------------------------------------------------------- */
 
-/* The first lines of the payload are on their way while the engine looks at the header. */
+/* Prefetches the first lines of the payload while the engine looks at the header. */
 static void prefetch_payload(const lines_link *l)
 {
     const line *payload = &l->in.ring->line[l->in.line + 1];
@@ -204,7 +204,7 @@ static void prefetch_payload(const lines_link *l)
         __builtin_prefetch(payload + i);
 }
 
-/* A peer says that it has mapped our memory before it stores there. */
+/* A peer announces that it has mapped our memory before it stores there. */
 static bool is_sound(lines_link *l)
 {
     if (!l->answered && (l->frame.flags & FRAME_STORED))
@@ -278,7 +278,7 @@ void lines_link_release(transport_link *head, uint64_t messages)
 const _Atomic uint32_t *lines_link_news(const transport_link *head, uint32_t *value)
 {
     const lines_link *l = (const lines_link *)head;
-    *value = l->in.turn;
+    *value = l->in.stamp;
     return lines_news(&l->in);
 }
 
@@ -289,13 +289,13 @@ int lines_link_wake_fd(const transport_link *head)
     return ((const lines_link *)head)->fd;
 }
 
-/* Each step of releasing is told once: a caller that waits for one message looks again; one
- * that waits for a later message sleeps. */
+/* Each step of releasing wakes once: a caller that waits for one message looks again; one that
+ * waits for a later message sleeps. */
 static bool sending_has_news(lines_link *l)
 {
     const uint64_t released = atomic_load(&l->out.ring->released);
-    const bool more = released != l->told;
-    l->told = released;
+    const bool more = released != l->notified;
+    l->notified = released;
     return more || (l->refused && lines_fit(&l->out, l->wanted));
 }
 
@@ -304,12 +304,12 @@ static bool something_to_do(lines_link *l)
     return l->gone || (l->armed_in && has_news(l)) || (l->armed_out && sending_has_news(l));
 }
 
-/* Raise the flags first, then look: lines.h says why. Whoever has seen a frame and leaves it
- * there waits for something else, and later frames are behind it. */
+/* Raises the flags first, then reads: lines.h explains it. A caller that has peeked a frame and
+ * left it waits for something else, and later frames are behind it. */
 bool lines_link_arm(transport_link *head, bool wants_send)
 {
     lines_link *l = (lines_link *)head;
-    if (l->state != RING_OK) /* the other end's greeting will wake its reader */
+    if (l->state != RING_OK) /* the other end's greeting wakes its reader */
         return link_state(l) == RING_IN_PROGRESS && l->greeted;
     l->armed_in = !l->peeked;
     l->armed_out = wants_send;
@@ -323,14 +323,14 @@ bool lines_link_arm(transport_link *head, bool wants_send)
     return false;
 }
 
-/* Lowers a flag of ours. @return true if the peer did before: its bell rings, or will. */
+/* Lowers a flag of this end. @return true if the peer did before: its bell rings, or will. */
 static bool was_taken(_Atomic uint32_t *flag, bool armed)
 {
     return armed && atomic_exchange(flag, 0) == 0;
 }
 
-/* A bell that rings only after this, or the end of the socket, wakes the next sleep for
- * nothing; after a few of those the socket is looked at. */
+/* A bell after this, or the end of the socket, makes the next sleep end at once; after a few of
+ * those the socket is read. */
 void lines_link_disarm(transport_link *head)
 {
     lines_link *l = (lines_link *)head;

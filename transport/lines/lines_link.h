@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lines_link: a link made of two rings of lines, one each way, and the socket over which it
- * was opened. All calls of a transport but those that set up memory and refer to it.
+ * lines_link: a link made of two rings of lines, one each way, and the socket over which it was
+ * opened. It implements all calls of a transport except those that set up memory and refer to it.
  *
  * Opening. Each end makes the ring that it sends through, greets with it, and maps the other's when
  * its greeting comes: then the link is open for that end. An end that has also mapped the other's
- * heap says so afterwards, by LINES_MAPPED; before that nothing of that heap is referred to.
+ * heap announces it by LINES_MAPPED; before that no frame refers to that heap.
  *
- * An open link's socket carries no data: a byte on it is the bell that wakes a sleeping peer,
- * and its end says that the peer is gone. Neither is looked at while frames flow. Frames that
- * a peer published before it went are still delivered; then the link is broken.
+ * An open link's socket carries no data: a byte on it is the bell that wakes a sleeping peer, and
+ * its end shows that the peer is gone. Neither is read while frames flow. Frames that a peer
+ * published before it went are still delivered; then the link is broken.
  */
 #ifndef RING_LINES_LINK_H
 #define RING_LINES_LINK_H
@@ -18,10 +18,10 @@
 
 #include <sys/types.h>
 
-/** Of the socket's bytes all others are bells. */
+/** Bytes of the socket; all other values are bells. */
 enum { LINES_BELL = 0, LINES_MAPPED = 'm', LINES_NOT_MAPPED = 'n' };
 
-/** What an end says first; `offer` is the transport's own. */
+/** The first message of an end; `offer` is the transport's own. */
 typedef struct lines_greeting {
     char magic[8];
     uint32_t lines;    /* of a ring             */
@@ -32,23 +32,23 @@ typedef struct lines_greeting {
 typedef struct lines_link {
     transport_link head;
     int fd;
-    ring_status state; /* RING_IN_PROGRESS: opening, RING_OK: open, else why it is broken    */
+    ring_status state; /* RING_IN_PROGRESS: opening, RING_OK: open, else its failure */
     char why[128];
-    /** Greets if it has not yet, looks for the other end's greeting, and takes it with
+    /** Greets if it has not yet, checks for the other end's greeting, and takes it with
      *  lines_link_meet(). */
     ring_status (*look)(struct lines_link *l);
-    uint8_t flags; /* that its frames may have                                           */
-    bool greeted;  /* the peer will have this end's greeting                             */
-    bool answered; /* the peer has said whether it has mapped our memory                 */
+    uint8_t flags; /* allowed flags of its frames */
+    bool greeted;  /* the peer will have this end's greeting */
+    bool answered; /* the peer has announced whether it has mapped our memory */
     lines_producer out;
     lines_consumer in;
     bool reserved;         /* out's room was given by reserve()                               */
     bool refused;          /* there was no room for:                                          */
     size_t wanted;         /* bytes                                                           */
-    uint64_t told;         /* releases that arm() has told of                                 */
+    uint64_t notified;     /* releases at the last arm() */
     bool peeked;           /* the oldest frame was:                                           */
-    transport_frame frame; /* its header, copied: what was checked does not change       */
-    unsigned quiet;        /* turns without a frame since the socket was looked at            */
+    transport_frame frame; /* its header, copied: checked fields cannot change */
+    unsigned quiet;        /* calls without a frame since the socket was read */
     bool gone;             /* the socket has ended                                            */
     bool armed_in, armed_out;
 } lines_link;
@@ -56,17 +56,17 @@ typedef struct lines_link {
 /** The first step of open(): takes the socket over. @p l is zero. */
 void lines_link_init(lines_link *l, const transport *made_by, const transport_peer *peer,
                      ring_status (*look)(lines_link *l));
-/** What this end says; joins membarrier if it can. */
+/** This end's greeting; joins membarrier if it can. */
 lines_greeting lines_link_greeting(uint64_t offer);
-/** The other end has greeted. @param in  the ring that it produces.
+/** Takes the other end's greeting. @param in  the ring that it produces.
  *  @param refers  FRAME_REF if its memory is mapped here, FRAME_STORED if ours is there. */
 void lines_link_meet(lines_link *l, const lines_greeting *theirs, lines_ring *in, uint8_t refers);
-/** What recv() gave of the first message on a socket, which comes as a whole.
- *  @return RING_IN_PROGRESS: nothing is here yet. */
+/** The result of recv() of the first message on a socket, which comes as a whole.
+ *  @return RING_IN_PROGRESS: it is not here yet. */
 ring_status lines_link_received(ssize_t got, size_t bytes);
 /** @return RING_ERR_PEER unless it is the greeting of a link over lines. */
 ring_status lines_link_check(const lines_greeting *theirs);
-/** Takes bells, and the peer's answer, from the socket. */
+/** Reads bells, and the peer's answer, from the socket. */
 void lines_link_hear(lines_link *l);
 
 ring_status lines_link_send(transport_link *head, const transport_frame *frame, const void *payload,

@@ -14,7 +14,7 @@ static bool membarrier(int command)
 bool membarrier_join(void)
 {
 #if defined(__SANITIZE_THREAD__)
-    return false; /* what the kernel orders it does not know */
+    return false; /* it does not know the kernel's ordering */
 #else
     return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * membarrier: a memory barrier in every running thread of every process that has joined, at
- * the cost of the one that asks for it. */
+ * membarrier: a memory barrier in every running thread of every process that has joined, at the
+ * cost of the caller alone. */
 #ifndef RING_LINES_MEMBARRIER_H
 #define RING_LINES_MEMBARRIER_H
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * loop: ranks as threads of one process. The reference among the transports: all memory is
- * already shared, so a reference is a pointer.
+ * loop: ranks as threads of one process. The reference among the transports: all memory is already
+ * shared, so a reference is a pointer.
  *
- * Each end makes the ring that it sends through, offers it under a lock, and tells the peer
- * where; the peer claims it. A ring is freed by the last end that holds it, so either may
- * close first. One that was not claimed stays for a peer that has greeted: frames may be in it.
- * Else it goes with its maker. What comes over the socket is
- * only looked up among the offers, never followed.
+ * Each end makes the ring that it sends through, offers it under a lock, and sends the peer its
+ * number; the peer claims it. A ring is freed by the last end that holds it, so either may close
+ * first. An unclaimed ring stays for a peer that has greeted: frames may be in it; else its maker
+ * frees it. Numbers from the socket are only looked up among the offers, never used as addresses.
  */
 #include "lines_link.h"
 #include "table.h"
@@ -128,7 +127,7 @@ static ring_status look_for_greeting(lines_link *lines)
     return RING_OK;
 }
 
-/* What a peer has left for this end is claimed now at the latest. */
+/* Claims the peer's ring now at the latest, so that it is freed. */
 static void loop_close(transport_link *head)
 {
     loop_link *l = (loop_link *)head;

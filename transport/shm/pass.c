@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A message that was sent at once is received at once. */
+ * A message that was sent in one piece is received in one piece. */
 #include "pass.h"
 
 #include "lines_link.h"
@@ -36,7 +36,7 @@ ring_status shm_pass_send(int fd, const void *data, size_t bytes, const int fds[
                                 : fail(RING_ERR_PEER, "the peer's socket has no room for it");
 }
 
-/* @return how many descriptors came; the first ones go to @p fds, others are closed. */
+/* @return the number of descriptors that came; the first ones go to @p fds, others are closed. */
 static size_t collect(struct msghdr *message, int fds[SHM_PASS_FDS])
 {
     size_t count = 0;
@@ -77,7 +77,7 @@ static ring_status receive(int fd, void *data, size_t bytes, int fds[SHM_PASS_FD
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes};
     const ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    const size_t count = got > 0 ? collect(&message, fds) : 0; /* also of what is refused */
+    const size_t count = got > 0 ? collect(&message, fds) : 0; /* also of a refused message */
     RING_TRY(lines_link_received(got, bytes));
     return check_parts(&message, count);
 }

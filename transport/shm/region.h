@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * region: the memory of one ring of lines between two processes. A memfd: it has no name in any
- * file system, so nothing is left whatever kills its users, and only who is handed its
- * descriptor can map it. Sealed, so that no side can shrink it under the other.
+ * region: the memory of one ring of lines between two processes. A memfd: without a name in any
+ * file system, so nothing remains when its users are killed, and only a process with its descriptor
+ * can map it. Sealed, so that no side can shrink it under the other.
  *
  * A region is an odd number of pages, so that neighbours do not lie a power of two apart.
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shm: between processes of one host. Frames go through rings of lines in memory files, one made
- * by each end; memory from ring_mem_alloc() is mapped by the peers and used in place.
+ * shm: between processes of one host. Frames go through rings of lines in memory files, one made by
+ * each end; memory from ring_mem_alloc() is mapped by the peers and used in place.
  *
- * Both ends greet with the same message, which carries their ring and their heap; each maps what
- * came and says whether it could map the heap. An end without address space for it, or without a
- * heap, carries everything through lines. In a steady state there is no system call and no
+ * Both ends greet with the same message, which carries their ring and their heap; each maps both
+ * and announces whether it could map the heap. An end without address space for it, or without a
+ * heap, carries all bytes through lines. In a steady state there is no system call and no
  * allocation.
  */
 #include "heap.h"
@@ -62,7 +62,7 @@ static void shm_link_close(transport_link *head)
     free(l);
 }
 
-/* No address space for the heap is no failure. */
+/* Without address space for the heap the link copies. */
 static ring_status map_heap(shm_link *l, int fd, uint64_t span)
 {
     if (span == 0)
@@ -87,7 +87,7 @@ static void answer(const shm_link *l)
 {
     const char mapped = l->peer_heap != NULL ? LINES_MAPPED : LINES_NOT_MAPPED;
     const ssize_t ignored = send(l->lines.fd, &mapped, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    (void)ignored; /* whoever is gone is noticed by its silence */
+    (void)ignored; /* a peer that is gone is noticed by its silence */
 }
 
 static ring_status receive_greeting(shm_link *l)
@@ -128,7 +128,7 @@ static ring_status look_for_greeting(lines_link *lines)
     return RING_OK;
 }
 
-/* The ring is complete before it is shown to the peer. */
+/* The ring is complete before the peer gets it. */
 static ring_status build(shm_link *l)
 {
     if (heap_open() != RING_OK)

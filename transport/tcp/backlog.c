@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The backlog: room for frames one after the other, that goes on at its beginning when its end
- * is too short for the next. While the kernel takes all, nothing of it is touched. */
+ * The backlog: a buffer of frames, one after the other, that wraps round when the room up to its
+ * end is too short for the next. While the kernel takes all frames, the buffer is not touched. */
 #include "tcp.h"
 
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checksums of frames (XXH3). They find what a faulty adapter, driver or proxy changed, also what
- * TCP's own sixteen bits let pass; they are no proof against somebody who changes frames on
- * purpose. */
+ * Checksums of frames (XXH3). They find changes by faulty adapters, drivers or proxies, also those
+ * that TCP's own sixteen bits miss; they are no protection against deliberate changes. */
 #include "tcp.h"
 
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
@@ -15,12 +14,13 @@ uint64_t tcp_payload_sum(const void *payload, size_t bytes)
     return XXH3_64bits(payload, bytes);
 }
 
-uint32_t tcp_turn(const transport_frame *frame, uint64_t number, bool checksum)
+uint32_t tcp_stamp(const transport_frame *frame, uint64_t number, bool checksum)
 {
-    const size_t turn = sizeof frame->turn;
+    const size_t stamp = sizeof frame->stamp;
     if (!checksum)
         return (uint32_t)number;
-    return (uint32_t)XXH3_64bits_withSeed((const char *)frame + turn, sizeof *frame - turn, number);
+    return (uint32_t)XXH3_64bits_withSeed((const char *)frame + stamp, sizeof *frame - stamp,
+                                          number);
 }
 
 void tcp_seal(transport_frame *frame, uint64_t number, const void *payload, bool checksum)
@@ -28,5 +28,5 @@ void tcp_seal(transport_frame *frame, uint64_t number, const void *payload, bool
     const size_t bytes = transport_behind(frame);
     if (checksum && bytes > 0)
         frame->ext.src_ref = tcp_payload_sum(payload, bytes);
-    frame->turn = tcp_turn(frame, number, checksum);
+    frame->stamp = tcp_stamp(frame, number, checksum);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Records. Several are sealed for one sendmsg(), and one recv() brings several. A record is sealed
- * and opened where it lies; its bytes are copied once on each side. */
+ * and opened in place; its bytes are copied once on each side. */
 #include "cipher.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ enum {
     HEAD = LENGTH + TAG,
     PLAIN_MOST = 16384, /* of a record: the reader opens one while the next ones are under way */
     RECORD_MOST = HEAD + PLAIN_MOST + TAG,
-    ROOM = 5 * RECORD_MOST /* a whole segment, its header, and what follows it */
+    ROOM = 5 * RECORD_MOST /* a whole segment, its header, and the start of the next */
 };
 
 _Static_assert((int)crypto_aead_chacha20poly1305_ietf_ABYTES == (int)TAG &&
@@ -35,7 +35,8 @@ struct tcp_cipher {
     sealer out, in;
     unsigned char sealed[ROOM]; /* records for the kernel: [sealed_first, sealed_end)      */
     size_t sealed_first, sealed_end;
-    size_t sealed_plain;          /* bytes that they hold; told when all of them are handed  */
+    size_t sealed_plain;          /* their plaintext bytes; counted as sent when the kernel has all
+                                     records */
     unsigned char received[ROOM]; /* of the stream: [first, end)                             */
     size_t first, end;
     size_t length;           /* of the next record; 0: its head was not opened yet             */
@@ -59,7 +60,7 @@ static void next_nonce(sealer *s, unsigned char nonce[NONCE])
     s->nonces++;
 }
 
-/* In place. @param known  bytes that are readable and go into the tag. */
+/* In place. @param known  readable bytes that go into the tag. */
 static void seal(sealer *s, unsigned char *at, size_t bytes, const unsigned char *known,
                  size_t known_bytes, unsigned char tag[TAG])
 {
@@ -73,7 +74,7 @@ static void seal(sealer *s, unsigned char *at, size_t bytes, const unsigned char
                                                            known_bytes, NULL, nonce, s->key);
 }
 
-/* In place. @return false if this is not what the peer sealed. */
+/* In place. @return false if the bytes are not those that the peer sealed. */
 static bool unseal(sealer *s, unsigned char *at, size_t bytes, const unsigned char *known,
                    size_t known_bytes, const unsigned char tag[TAG])
 {
@@ -115,7 +116,7 @@ size_t tcp_cipher_memory(void)
 
 /* ---- Sending ----------------------------------------------------------------------- */
 
-/** Where in the caller's parts one is. */
+/** A position in the caller's parts. */
 typedef struct reader {
     const struct iovec *parts;
     size_t count, offset; /* offset: in the first of them */
@@ -209,7 +210,7 @@ static bool open_length(tcp_cipher *c)
     return length > 0;
 }
 
-/* All that was opened before is taken. */
+/* To be called when all opened bytes are taken. */
 static enum outcome open_next(tcp_cipher *c)
 {
     if (c->length == 0 && buffered(c) >= HEAD && !open_length(c))
@@ -226,7 +227,7 @@ static enum outcome open_next(tcp_cipher *c)
     return OPENED;
 }
 
-/* All that was opened before is taken. @return as recv(). */
+/* To be called when all opened bytes are taken. @return as recv(). */
 static ssize_t fill(tcp_cipher *c, int fd)
 {
     if (buffered(c) == 0 || c->first + RECORD_MOST > ROOM) {
@@ -255,7 +256,7 @@ static ssize_t open_some(tcp_cipher *c, int fd)
     return got;
 }
 
-/* @return bytes, fewer than @p most if no more is open. */
+/* @return bytes, fewer than @p most if no more are open. */
 static size_t take(tcp_cipher *c, unsigned char *to, size_t most)
 {
     const size_t bytes = min_size(most, c->plain_end - c->plain);

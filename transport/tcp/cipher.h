@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cipher: what a tcp link sends, as encrypted and authenticated records, in place of sendmsg() and
- * readv(). A record is
+ * cipher: the stream of a tcp link as encrypted and authenticated records, in place of sendmsg()
+ * and readv(). A record is
  *
  *     length (4) | tag of the length (16) | ciphertext (length) | tag of the ciphertext (16)
  *
- * The length is readable and authenticated, so that nothing is done with one that was changed. The
- * nonces count records, one count a direction under a key of its own: a record that is changed,
- * dropped, doubled or moved does not open.
+ * The length is readable and authenticated, so that a changed one is never used. The nonces count
+ * records, one count a direction under a key of its own: a record that is changed, dropped, doubled
+ * or moved does not open.
  */
 #ifndef RING_TCP_CIPHER_H
 #define RING_TCP_CIPHER_H
@@ -31,7 +31,7 @@ ssize_t tcp_cipher_send(tcp_cipher *c, int fd, const struct iovec *parts, size_t
  *  @return bytes; 0: the peer has closed the connection; -1: errno, EBADMSG if a record does not
  *          open. */
 ssize_t tcp_cipher_receive(tcp_cipher *c, int fd, const struct iovec *parts, size_t count);
-/** @return true if tcp_cipher_receive() has something without asking the kernel. */
+/** @return true if tcp_cipher_receive() has bytes without a system call. */
 bool tcp_cipher_holds(const tcp_cipher *c);
 /** @return true if a part of a record is here. */
 bool tcp_cipher_is_amid(const tcp_cipher *c);

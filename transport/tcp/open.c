@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A tcp link's beginning and end. */
+ * Opening and closing a tcp link. */
 #include "tcp.h"
 
 #include <fcntl.h>
@@ -20,8 +20,8 @@ static ring_status socket_prepare(int fd)
     return RING_OK;
 }
 
-/* Closing over unread bytes would reset the connection, and with it what the peer has still to
- * read. */
+/* Closing over unread bytes would reset the connection, and discard bytes that the peer has still
+ * to read. */
 static void read_the_rest(int fd)
 {
     char waste[4096];
@@ -42,7 +42,7 @@ static void tcp_close(transport_link *link)
     free(l);
 }
 
-/* The buffer is apart from the state: pages that are never used are never there. */
+/* The buffer is apart from the state: unused pages are never committed. */
 static tcp_link *link_new(const transport_peer *peer)
 {
     tcp_link *l = calloc(1, sizeof *l);
@@ -98,7 +98,7 @@ static bool tcp_probe(const transport_ib *ib, char *why, size_t size)
     return true;
 }
 
-/* The peer is another process, and a copy through the kernel is all that joins them. */
+/* The peer is another process, and only a copy through the kernel joins them. */
 static uint64_t tcp_ref(transport_link *link, const void *ptr, size_t bytes)
 {
     (void)link, (void)ptr, (void)bytes;

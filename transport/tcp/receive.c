@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Frames from the kernel. Whoever works on payloads in place (peek) gets them in the
- * buffer, where one recv() brings many; whoever wants them elsewhere (pull) gets most of
- * them straight from the kernel. The latest payload tells which reader it is.
+ * Frames from the kernel. A reader that works on payloads in place (peek) gets them in the buffer,
+ * where one recv() brings many; a reader that wants them elsewhere (pull) gets most of them
+ * straight from the kernel. The latest payload shows which kind of reader it is.
  *
  * Invariant: buffer[first] is byte `first` of the stream, modulo 64. */
 #include "tcp.h"
@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* What pull() reads beyond its payload: many small frames, little to copy of a large one. */
+/* Bytes that pull() reads beyond its payload: many small frames, little to copy of a large one. */
 enum { READ_AHEAD = 4096 };
 
 enum { HEADER = sizeof(transport_frame) };
@@ -23,7 +23,7 @@ static size_t buffered(const tcp_link *l)
     return l->end - l->first;
 }
 
-/* Bytes from `first` on that belong to what peek() shows next. */
+/* Bytes from `first` on that belong to the next frame of peek(). */
 static size_t wanted(const tcp_link *l)
 {
     return l->has_frame ? tcp_padded(transport_behind(&l->frame)) : l->skip + HEADER;
@@ -51,7 +51,7 @@ static ssize_t read_stream(tcp_link *l, const struct iovec *parts, int count)
                              : readv(l->fd, parts, count);
 }
 
-/* What read_stream() gave, as a status. */
+/* The result of read_stream() as a status. */
 static ring_status received(tcp_link *l, ssize_t got)
 {
     if (got > 0)
@@ -60,12 +60,12 @@ static ring_status received(tcp_link *l, ssize_t got)
         return RING_IN_PROGRESS;
     const int peer = l->head.peer;
     if (got < 0 && errno == EBADMSG)
-        return tcp_break(l,
-                         fail(RING_ERR_SYSTEM,
-                              "data from rank %d came damaged over tcp: it does not open with the "
-                              "key of this connection; a network adapter, a driver or a proxy on "
-                              "the way changes, drops or doubles bytes, or somebody forges them",
-                              peer));
+        return tcp_break(
+            l, fail(RING_ERR_SYSTEM,
+                    "data from rank %d came damaged over tcp: it does not open with the "
+                    "key of this connection; a network adapter, a driver or a proxy on "
+                    "the way changes, drops or doubles bytes, or a third party forges them",
+                    peer));
     if (got < 0)
         return tcp_break(l, fail(RING_ERR_PEER, "receiving from rank %d over tcp: %m", peer));
     const bool amid = l->has_frame || buffered(l) > 0 || l->skip > 0 ||
@@ -74,7 +74,7 @@ static ring_status received(tcp_link *l, ssize_t got)
                              amid ? " in the middle of a frame" : ""));
 }
 
-/* Keeps the place modulo 64, so that what is 64-byte aligned stays so. */
+/* Keeps the offset modulo 64, so that 64-byte aligned bytes stay aligned. */
 static void move_to_front(tcp_link *l)
 {
     const size_t front = l->first % TCP_ALIGN, bytes = buffered(l);
@@ -109,8 +109,8 @@ static void skip_unwanted(tcp_link *l)
 
 static ring_status check_header(tcp_link *l, const transport_frame *frame)
 {
-    if (frame->turn != tcp_turn(frame, l->head.frames_received, l->checksum))
-        return damaged(l, l->checksum ? "its header's checksum is wrong" : "it is out of turn");
+    if (frame->stamp != tcp_stamp(frame, l->head.frames_received, l->checksum))
+        return damaged(l, l->checksum ? "its header's checksum is wrong" : "it is out of stamp");
     return transport_is_sound(frame, TCP_FLAGS) ? RING_OK : damaged(l, "its header makes no sense");
 }
 
@@ -122,7 +122,7 @@ static ring_status check_payload(tcp_link *l, const void *payload)
     return damaged(l, "its payload's checksum is wrong");
 }
 
-/* What a header holds for this end of the link alone is taken out of it. */
+/* Takes the checksum, which only this end of the link needs, out of the header. */
 static void keep_payload_sum(tcp_link *l)
 {
     if (!l->checksum || transport_behind(&l->frame) == 0)
@@ -197,7 +197,7 @@ static void pull_buffered(tcp_link *l, unsigned char *dst)
     l->pulled += bytes;
 }
 
-/* The buffer is empty: reads on to dst, and a little of what follows to the buffer. */
+/* The buffer is empty: reads on to dst, and a little of the next frames to the buffer. */
 static ring_status pull_straight(tcp_link *l, unsigned char *dst)
 {
     const size_t rest = transport_behind(&l->frame) - l->pulled;
@@ -258,7 +258,7 @@ bool tcp_is_served(const tcp_link *l)
     return l->has_frame && (l->shown || l->pulled == transport_behind(&l->frame));
 }
 
-/* The news of a socket is not a word. */
+/* A socket has no word that announces frames. */
 const _Atomic uint32_t *tcp_news(const transport_link *link, uint32_t *value)
 {
     (void)link, (void)value;

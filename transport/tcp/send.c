@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Frames to the kernel: straight from where they lie while it takes them; what it leaves goes to
- * the backlog, of which one sendmsg() gathers many. A frame is flushed when the kernel has it. */
+ * Frames to the kernel: straight from the caller's memory while it takes them; the rest goes to the
+ * backlog, of which one sendmsg() gathers many. A frame is flushed when the kernel has it. */
 #include "tcp.h"
 #include "tcp_failure.h"
 
@@ -31,7 +31,7 @@ static bool is_pending(const tcp_link *l)
     return l->backlog.frames > 0;
 }
 
-/* Crosses off what the kernel took. */
+/* Drops the frames that the kernel has taken. */
 static void count_handed(tcp_link *l, size_t bytes)
 {
     size_t whole;
@@ -63,8 +63,8 @@ typedef struct outgoing {
     transport_frame frame;
     const unsigned char *payload;
     size_t bytes;  /* of it                                   */
-    bool in_room;  /* it lies where reserve() said            */
-    tcp_need need; /* what it takes to leave it in the backlog */
+    bool in_room;  /* its payload is in the room of reserve() */
+    tcp_need need; /* its need of the backlog */
 } outgoing;
 
 static outgoing prepare(const tcp_link *l, const transport_frame *frame, const void *payload,
@@ -114,7 +114,7 @@ static ring_status leave_in_backlog(tcp_link *l, const outgoing *out)
     return RING_OK;
 }
 
-/* Nothing is pending. What the kernel does not take of this frame stays in the backlog. */
+/* No frame is pending. Bytes of this frame that the kernel does not take stay in the backlog. */
 static ring_status send_straight(tcp_link *l, const outgoing *out)
 {
     const size_t padding = tcp_padded(out->bytes) - out->bytes;
@@ -181,7 +181,7 @@ uint64_t tcp_flushed(const transport_link *link)
     return ((const tcp_link *)link)->flushed;
 }
 
-/* No frame refers to memory, so no peer has any to release. */
+/* No frame refers to memory, so there is none to release. */
 void tcp_release(transport_link *link, uint64_t messages)
 {
     (void)link, (void)messages;

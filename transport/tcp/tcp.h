@@ -3,14 +3,14 @@
  * tcp: a link over one non-blocking stream socket.
  *
  * On the wire a frame is its header, the payload behind it and zeros up to the next multiple of 64
- * bytes. So every header and every payload starts at a multiple of 64 of the stream, and
- * bytes that are read to the same place modulo 64 of an aligned buffer are aligned there.
+ * bytes. So every header and every payload starts at a multiple of 64 of the stream, and bytes that
+ * are read to the same offset modulo 64 of an aligned buffer are aligned there.
  *
- * With checksums, `turn` is one of the rest of the header and of the frame's number, and
- * `ext.src_ref`, which nothing else needs here, is one of the payload behind it. Nothing is done
- * with a length or a payload before it was checked, so any change of what is used ends the link.
- * Without, `turn` counts the frames: a lost or doubled byte shows at the next header. Encrypted,
- * the stream goes as records (cipher.h), and needs no checksums.
+ * With checksums, `stamp` is one of the rest of the header and of the frame's number, and
+ * `ext.src_ref`, which is not needed otherwise here, is one of the payload behind it. Lengths and
+ * payloads are checked before use, so any change of them ends the link. Without, `stamp` counts the
+ * frames: a lost or doubled byte shows at the next header. Encrypted, the stream goes as records
+ * (cipher.h), and needs no checksums.
  */
 #ifndef RING_TCP_H
 #define RING_TCP_H
@@ -23,8 +23,8 @@
 
 enum {
     TCP_ALIGN = 64,
-    TCP_FLAGS = FRAME_LONG, /* that frames may have: nothing can be referred to */
-    TCP_LOANS = 16,         /* payloads that lie where their senders have them  */
+    TCP_FLAGS = FRAME_LONG, /* of frames: references are not possible */
+    TCP_LOANS = 16,         /* payloads that stay in their senders' memory */
     TCP_LOAN_LEAST = TRANSPORT_WINDOW_BYTES / TCP_LOANS, /* bytes: as many fill the window   */
     /* Window and segments to spare at both ends of the room, where a long frame may not fit. */
     TCP_BACKLOG = 9 * TRANSPORT_SEGMENT,
@@ -40,8 +40,8 @@ typedef struct tcp_loan {
     const unsigned char *payload;
 } tcp_loan;
 
-/** Frames that send() took and the kernel has not, oldest first, each in one piece: headers
- *  and padded payloads, but of lent payloads only the header. */
+/** Frames that send() took and the kernel has not, oldest first, each in one piece: headers and
+ *  padded payloads, but of lent payloads only the header. */
 typedef struct tcp_backlog {
     unsigned char *bytes; /* [TCP_BACKLOG], NULL until first needed                      */
     uint64_t frames;
@@ -52,7 +52,7 @@ typedef struct tcp_backlog {
     uint64_t lent, returned;
 } tcp_backlog;
 
-/** What a frame needs of the backlog. */
+/** A frame's need of the backlog. */
 typedef struct tcp_need {
     size_t bytes;
     bool loan;
@@ -61,29 +61,29 @@ typedef struct tcp_need {
 typedef struct tcp_link {
     transport_link head;
     int fd;
-    ring_status broken; /* what ended the link */
+    ring_status broken; /* the reason why it is broken */
     char text[TCP_TEXT_MAX];
     bool checksum;
     tcp_cipher *cipher;          /* NULL: bytes go as they are                          */
-    double peer_timeout;         /* 0: the peer's silence is no matter                  */
-    double looked, silent_since; /* last look at the connection; since when nothing of what
-                                    is under way was acknowledged                       */
+    double peer_timeout;         /* 0: the peer's silence does not count */
+    double looked, silent_since; /* last check of the connection; since when no byte under way was
+                                    acknowledged */
 
-    int wake;        /* epoll over fd                                             */
-    uint32_t events; /* what it watches now                                       */
-    uint64_t told;   /* flushed frames that arm() has told of                     */
+    int wake;          /* epoll over fd                                             */
+    uint32_t events;   /* those that it watches now */
+    uint64_t notified; /* flushed frames at the last arm() */
 
     tcp_backlog backlog; /* frame n, flushed <= n < frames_sent                   */
     uint64_t flushed;    /* frames that the kernel has whole                      */
     size_t handed;       /* bytes of frame `flushed` that the kernel has          */
     bool reserved;       /* reserve() gave:                                       */
-    size_t room;         /* where a frame goes whose payload is filled in there   */
+    size_t room;         /* place of the frame whose payload is filled in there */
     bool refused;        /* there was no room for:                                */
     tcp_need wanted;
 
     unsigned char *buffer; /* of received bytes; [first, end) are not used up         */
     size_t first, end;
-    size_t skip;           /* bytes before the next header that nobody wants          */
+    size_t skip;           /* padding before the next header */
     transport_frame frame; /* the oldest frame, its header is out of the buffer       */
     uint64_t payload_sum;  /* its payload's checksum, if checksums are on             */
     bool has_frame;
@@ -100,26 +100,27 @@ static inline size_t tcp_padded(size_t bytes)
 
 /* ---- checksum.c ---- */
 uint64_t tcp_payload_sum(const void *payload, size_t bytes);
-/** @return `turn` of frame @p number, all else in its header is set. */
-uint32_t tcp_turn(const transport_frame *frame, uint64_t number, bool checksum);
-/** Completes the header of frame @p number, all else in it is set. @param payload  what follows. */
+/** @return `stamp` of frame @p number, whose other fields are set. */
+uint32_t tcp_stamp(const transport_frame *frame, uint64_t number, bool checksum);
+/** Completes the header of frame @p number, whose other fields are set. @param payload  behind
+ *  it. */
 void tcp_seal(transport_frame *frame, uint64_t number, const void *payload, bool checksum);
 
 /* ---- backlog.c ---- */
 /** @return RING_OK or RING_ERR_MEMORY. */
 ring_status tcp_backlog_open(tcp_backlog *b);
 bool tcp_backlog_fits(const tcp_backlog *b, const tcp_need *need);
-/** @return where the next @p bytes go; they fit. */
+/** @return the place of the next @p bytes; they fit. */
 size_t tcp_backlog_place(const tcp_backlog *b, size_t bytes);
 /** Adds a frame that was written to @p at. */
 void tcp_backlog_add(tcp_backlog *b, size_t at, size_t bytes);
 void tcp_backlog_lend(tcp_backlog *b, uint64_t frame, const void *payload);
-/** Parts of the frames from number @p frame on, but for the first @p skip bytes, for one
- *  sendmsg(). @return how many. */
+/** Parts of the frames from number @p frame on, without the first @p skip bytes, for one sendmsg().
+ *  @return their number. */
 size_t tcp_backlog_gather(const tcp_backlog *b, uint64_t frame, size_t skip,
                           struct iovec parts[TCP_PARTS]);
-/** Drops the oldest frame, number @p frame, if the kernel has @p handed bytes of it and of
- *  what follows. @return its bytes on the wire; 0: it is not whole. */
+/** Drops the oldest frame, number @p frame, if the kernel has @p handed bytes of it and of the next
+ *  ones. @return its bytes on the wire; 0: it is not whole. */
 size_t tcp_backlog_drop(tcp_backlog *b, uint64_t frame, size_t handed);
 
 /* ---- send.c ---- */
@@ -129,9 +130,9 @@ void *tcp_reserve(transport_link *link);
 uint64_t tcp_flushed(const transport_link *link);
 void tcp_release(transport_link *link, uint64_t messages);
 uint64_t tcp_released(const transport_link *link);
-/** @return true if what was refused last would be taken. */
+/** @return true if the frame that was refused last would be taken. */
 bool tcp_has_room(const tcp_link *l);
-/** Hands the kernel what it takes of the backlog. What comes in waits there for peek(). */
+/** Gives the kernel as much of the backlog as it takes. Received bytes wait there for peek(). */
 ring_status tcp_progress(transport_link *link);
 
 /* ---- receive.c ---- */
@@ -139,7 +140,7 @@ ring_status tcp_peek(transport_link *link, const transport_frame **frame, const 
 ring_status tcp_pull(transport_link *link, void *dst);
 void tcp_consume(transport_link *link);
 const _Atomic uint32_t *tcp_news(const transport_link *link, uint32_t *value);
-/** @return true if the buffer, or the cipher, holds what peek() has not shown yet. */
+/** @return true if the buffer, or the cipher, holds a frame that peek() has not shown yet. */
 bool tcp_has_news(const tcp_link *l);
 /** @return true if the oldest frame is here and shown as a whole. */
 bool tcp_is_served(const tcp_link *l);
@@ -153,8 +154,8 @@ void tcp_disarm(transport_link *link);
 /* ---- watch.c ---- */
 /** Has the kernel ask a silent peer's kernel for a sign of life. */
 void tcp_watch_open(tcp_link *l, double peer_timeout);
-/** Breaks the link when the peer's kernel has been silent too long; to be called while
- *  somebody waits. */
+/** Breaks the link when the peer's kernel has been silent too long; to be called while a caller
+ *  waits. */
 ring_status tcp_watch(tcp_link *l);
 
 #endif

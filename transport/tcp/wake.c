@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sleeping on a tcp link. The caller polls for input only, so an epoll descriptor stands
- * for the socket; it watches for just what can be used, or a peer that runs ahead would
- * keep its reader awake. Nothing is lost between arm() and poll(): epoll reports states. */
+ * Sleeping on a tcp link. The caller polls for input only, so an epoll descriptor stands for the
+ * socket; it watches only for events that can be used, or a peer that runs ahead would keep its
+ * reader awake. No event is lost between arm() and poll(): epoll reports states. */
 #include "tcp.h"
 #include "tcp_failure.h"
 
@@ -37,12 +37,12 @@ static bool watch(tcp_link *l, uint32_t events)
     return true;
 }
 
-/* Each step of flushing is told once: a caller that waits for one frame looks again; one that
- * waits for a later frame sleeps. */
+/* Each step of flushing wakes once: a caller that waits for one frame looks again; one that waits
+ * for a later frame sleeps. */
 static bool sent_news(tcp_link *l)
 {
-    const bool more = l->told != l->flushed;
-    l->told = l->flushed;
+    const bool more = l->notified != l->flushed;
+    l->notified = l->flushed;
     return more || tcp_has_room(l);
 }
 
@@ -51,7 +51,7 @@ bool tcp_arm(transport_link *link, bool wants_send)
     tcp_link *l = (tcp_link *)link;
     if (tcp_progress(link) != RING_OK || tcp_has_news(l) || (wants_send && sent_news(l)))
         return false;
-    /* What was sent must leave even if the caller waits only to receive. */
+    /* Sent bytes must leave even if the caller waits only to receive. */
     const bool pending = l->flushed < l->head.frames_sent;
     const uint32_t in = tcp_is_served(l) ? 0 : EPOLLIN, out = pending ? EPOLLOUT : 0;
     return watch(l, in | out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A peer that cannot be reached any more. No end of file tells of a cut cable or a host that
- * is down; but a live host's kernel acknowledges, however slow or stopped its processes are:
- * data, what asks a full receiver for room, and what keepalive sends when nothing else is under
- * way. So the kernel asks, and whoever waits looks for how long nothing was answered.
+ * Detecting an unreachable peer. No end of file reports a cut cable or a host that is down; but a
+ * live host's kernel acknowledges, even for slow or stopped processes: data, window probes to a
+ * full receiver, and keepalive probes when no data is under way. So the kernel probes, and a
+ * waiting caller checks how long no answer has come.
  *
  * TCP_USER_TIMEOUT is no remedy: it ends connections to live readers that are slow. */
 #include "tcp.h"
@@ -12,11 +12,11 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#define LOOKS 20.0     /* in one peer_timeout: a look is a system call             */
-#define QUESTIONS 5    /* of keepalive, likewise; the kernel counts whole seconds  */
-#define MOST_ASKED 127 /* the kernel's most: it only asks, the look decides        */
-/* Seconds. A kernel leaves questions for room unanswered that come within half a second of an
- * answer, and the next one may be twice as far. */
+#define LOOKS 20.0     /* in one peer_timeout: a check is a system call */
+#define QUESTIONS 5    /* keepalive probes, likewise; the kernel counts whole seconds */
+#define MOST_ASKED 127 /* the kernel's most: it only probes, the check decides */
+/* Seconds. A kernel leaves window probes unanswered that come within half a second of an answer,
+ * and the next one may be twice as far. */
 #define LEAST_TIMEOUT 2.0
 
 static bool set_option(int fd, int level, int name, int value)
@@ -37,8 +37,8 @@ void tcp_watch_open(tcp_link *l, double peer_timeout)
     l->looked = l->silent_since = clock_now();
 }
 
-/* @return seconds for which nothing that is under way was acknowledged. An acknowledgement may
- * be old because nothing was under way before, so it alone does not tell. */
+/* @return seconds for which no byte under way was acknowledged. An acknowledgement may be old
+ * because no byte was under way before, so its age alone is not enough. */
 static double silence(tcp_link *l, double now)
 {
     struct tcp_info info = {0};
@@ -50,7 +50,7 @@ static double silence(tcp_link *l, double now)
     return asked < heard ? asked : heard;
 }
 
-/* Between two waits nobody looked, so silence counts from the first look of this one. */
+/* Between two waits there are no checks, so silence counts from the first check of this one. */
 ring_status tcp_watch(tcp_link *l)
 {
     const double limit = l->peer_timeout, now = clock_now(), pause = now - l->looked;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Frames: to slots of the other end, and out of those here. */
+ * Sending frames to the peer's slots, and receiving them from this end's. */
 #include "ucx.h"
 #include "ucx_link.h"
 #include "ucx_pass.h"
@@ -47,7 +47,7 @@ ucx_posting *ucx_frame_posting(ucx_link *l, const transport_frame *frame)
     return p;
 }
 
-/* UCP may be done with it at once. */
+/* Before ucx_post(): UCP may complete the send at once. */
 void ucx_count_frame(ucx_link *l, const transport_frame *frame)
 {
     l->out->end[l->slots_sent % UCX_SLOTS] = l->bytes_sent;
@@ -57,7 +57,7 @@ void ucx_count_frame(ucx_link *l, const transport_frame *frame)
     l->head.bytes_sent += transport_carried(frame);
 }
 
-/* With the lock held. */
+/* Needs the lock. */
 static ring_status carry(ucx_link *l, const transport_frame *frame, const void *payload)
 {
     const size_t bytes = transport_behind(frame);
@@ -87,7 +87,7 @@ static ring_status try_send(ucx_link *l, const transport_frame *frame, const voi
     return l->refused ? RING_IN_PROGRESS : carry(l, frame, payload);
 }
 
-/* Payloads are copied: what a link sends is in memory of its own, whatever becomes of the call. */
+/* Payloads are always copied to the link's own memory, so they outlive the call. */
 ring_status ucx_send(transport_link *head, const transport_frame *frame, const void *payload,
                      bool copy)
 {
@@ -115,7 +115,7 @@ void *ucx_reserve(transport_link *head)
 
 /* ---- Words ------------------------------------------------------------------------ */
 
-/* Frames are copies, of which UCP has copies or the network has them; the hub sees to the rest. */
+/* Frames are copies that UCP or the network holds; the mover progresses the rest. */
 uint64_t ucx_flushed(const transport_link *head)
 {
     const ucx_link *l = (const ucx_link *)head;
@@ -130,7 +130,7 @@ void ucx_release(transport_link *head, uint64_t messages)
     ucx_link *l = (ucx_link *)head;
     pthread_mutex_lock(&hub.lock);
     l->messages_released = messages;
-    ucx_tell(l, false);
+    ucx_announce(l, false);
     pthread_mutex_unlock(&hub.lock);
 }
 
@@ -201,13 +201,13 @@ void ucx_consume(transport_link *head)
     l->bytes_taken += transport_behind(frame);
     l->slots_taken++;
     l->peeked = false;
-    if (l->slots_taken - l->said_taken >= UCX_TELL_SLOTS ||
-        l->bytes_taken - l->bytes_said >= UCX_TELL_BYTES)
-        ucx_tell(l, false);
+    if (l->slots_taken - l->announced_taken >= UCX_ANNOUNCE_SLOTS ||
+        l->bytes_taken - l->bytes_announced >= UCX_ANNOUNCE_BYTES)
+        ucx_announce(l, false);
     pthread_mutex_unlock(&hub.lock);
 }
 
-/* Nothing comes unless somebody moves the hub. */
+/* No word to watch: frames arrive only while a thread progresses the hub. */
 const _Atomic uint32_t *ucx_news(const transport_link *head, uint32_t *value)
 {
     (void)head, (void)value;

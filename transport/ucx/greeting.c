@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What both ends send over the link's socket, whose ends are authenticated: where the worker is,
- * and the token of the link. It stays open, and tells by its end that the peer is gone. */
+ * The exchange over the link's authenticated socket: the worker's address and the link's token. The
+ * socket stays open: its end means that the peer has gone. */
 #include "ucx.h"
 #include "ucx_link.h"
 #include "ucx_pass.h"
@@ -142,7 +142,7 @@ static bool goes_first(const ucx_link *l)
 
 static void go_by_address(ucx_link *l, const char *what, ucs_status_t why);
 
-/* @param why  of what went wrong the other way; UCS_OK: nothing. */
+/* @param why  status of the failed way by address; UCS_OK: not tried. */
 static void go_by_socket(ucx_link *l, const char *what, ucs_status_t why)
 {
     l->by_socket = true;
@@ -217,7 +217,7 @@ static void take_note(ucx_link *l, const ucx_note *note)
     case UCX_LISTENS:
         call_listener(l, note);
         break;
-    case UCX_BY_SOCKET: /* an endpoint by address leads to nobody there */
+    case UCX_BY_SOCKET: /* its worker's address does not work there */
         l->no_address = true;
         if (route != NULL && !route->by_socket)
             route->retired = true;
@@ -284,10 +284,10 @@ void ucx_greeting_look(ucx_link *l)
     char waste[sizeof(ucx_note)];
     const ssize_t got = recv(l->fd, waste, sizeof waste, MSG_DONTWAIT);
     l->quiet = 0;
-    if (l->gone || got > 0 || not_now(got)) /* a note that came too late says nothing new */
+    if (l->gone || got > 0 || not_now(got)) /* a late note says nothing new */
         return;
     l->gone = true;
-    for (int i = 0; i < 64; i++) /* what it sent before */
+    for (int i = 0; i < 64; i++) /* frames sent before it closed */
         ucx_pass();
     ucx_doom(l, RING_ERR_PEER, "the peer closed the connection");
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The process's one context and worker. They are there while links are: so a process that has
- * closed its links may fork, which UCX's threads and sockets would not survive.
+ * The process's one context and worker. They exist while links do: a process that has closed its
+ * links may fork, which UCX's threads and sockets would not survive.
  *
- * A worker a link would break links apart more cleanly, but costs receive buffers a link (33 MB
- * over InfiniBand), and a peer's get would wait until somebody moves just that link. */
+ * A worker per link would isolate broken links better, but costs receive buffers for each (33 MB
+ * over InfiniBand), and a peer's get would wait until that link's worker is progressed. */
 #include "ucx.h"
 #include "ucx_link.h"
 #include "ucx_pass.h"
@@ -44,7 +44,7 @@ static void in_child(void)
 
 /* ---- Regions that end ------------------------------------------------------------- */
 
-/* No call uses the region, but a link that fails late might. */
+/* No call uses the region; a link that breaks late might. */
 static void region_gone(uint16_t id, uint64_t offset, size_t bytes)
 {
     (void)offset, (void)bytes;
@@ -88,8 +88,8 @@ static const char *chosen_tls(const char **name)
 static void notice_once(const char *name, const char *list, const char *translated,
                         const char *unknown)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
-    if ((strcmp(list, translated) == 0 && unknown[0] == '\0') || atomic_flag_test_and_set(&told))
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    if ((strcmp(list, translated) == 0 && unknown[0] == '\0') || atomic_flag_test_and_set(&logged))
         return;
     log_warn("%s=%.100s: UCX gets \"%.100s\"%s%.100s", name, list, translated,
              unknown[0] != '\0' ? "; it may not know " : ", since openib is its old name of ib",
@@ -160,7 +160,7 @@ static ring_status make_context(double peer_timeout, bool for_tcp, ucp_context_h
     return status;
 }
 
-/* Its resources are listed as TRANSPORT/DEVICE. */
+/* The context lists its resources as TRANSPORT/DEVICE. */
 static bool has_tcp(ucp_context_h context)
 {
     char *text = NULL;
@@ -277,7 +277,7 @@ static void end_worker(void)
     ucx.ucp_worker_destroy(hub.worker);
 }
 
-/* What is still there, for whoever looks for leaks. */
+/* Objects of a hurt hub; listed so that leak checkers find them. */
 typedef struct left_hub {
     ucp_context_h context;
     ucp_worker_h worker;
@@ -286,15 +286,15 @@ typedef struct left_hub {
     struct left_hub *next;
 } left_hub;
 
-/* UCX 1.13 ends the process by assertions when it closes connections that broke while it made them
- * (ucp_request.c:684); and its thread hands a call that it has accepted to the listener, which may
- * have been destroyed since (ucp_cm_server_conn_request_cb()). So what was hurt is left as it is:
- * nobody moves it any more, so it uses no memory, and its descriptors stay until the process ends.
+/* UCX 1.13 ends the process by assertions when it closes connections that broke while being made
+ * (ucp_request.c:684), and its thread may call a destroyed listener
+ * (ucp_cm_server_conn_request_cb()). So the objects of a hurt hub are never destroyed: nothing
+ * progresses them, so they access no memory, and their descriptors stay until the process ends.
  */
 static void leave(void)
 {
     left_hub *left = malloc(sizeof *left);
-    if (left == NULL) /* a leak, and no more */
+    if (left == NULL) /* leaked */
         return;
     *left = (left_hub){.context = hub.context,
                        .worker = hub.worker,

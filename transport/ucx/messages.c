@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Active messages: what leaves, and what is done with what comes. */
+ * Sending and handling active messages. */
 #include "ucx.h"
 #include "ucx_link.h"
 #include "ucx_regions.h"
@@ -65,7 +65,7 @@ void ucx_postings_free(ucx_link *l)
     }
 }
 
-/* ---- Out -------------------------------------------------------------------------- */
+/* ---- Sending ---------------------------------------------------------------------- */
 
 static void over(ucx_posting *p, ucs_status_t status)
 {
@@ -80,9 +80,9 @@ static void over(ucx_posting *p, ucs_status_t status)
     case UCX_DATA:
         l->serving--;
         break;
-    case UCX_TELL:
-        l->telling = false;
-        if (l->messages_released != l->said_released)
+    case UCX_WORDS:
+        l->announcing = false;
+        if (l->messages_released != l->announced_released)
             ucx_owe(l);
         break;
     case UCX_HELLO:
@@ -106,15 +106,15 @@ static void on_sent(void *request, ucs_status_t status, void *posting)
     over(posting, status);
 }
 
-/* The words go with whatever leaves. */
+/* Every message carries the words. */
 static void write_words(ucx_link *l, ucx_label *label)
 {
     memcpy(label->token, l->theirs.token, sizeof label->token);
     label->link = l->theirs.link;
-    label->taken = l->said_taken = l->slots_taken;
-    label->received = l->said_received = l->received;
-    label->released = l->said_released = l->messages_released;
-    l->bytes_said = l->bytes_taken;
+    label->taken = l->announced_taken = l->slots_taken;
+    label->received = l->announced_received = l->received;
+    label->released = l->announced_released = l->messages_released;
+    l->bytes_announced = l->bytes_taken;
     l->owes = false;
 }
 
@@ -141,18 +141,18 @@ void ucx_post(ucx_posting *p, ucx_kind kind, const void *data, size_t bytes)
         over(p, UCS_PTR_STATUS(request));
 }
 
-/* To a process that has left, which answers by a reset, nothing is sent any more: UCX would lose
- * what has come and is not read. One at a time; what changes meanwhile goes with the next. */
-void ucx_tell(ucx_link *l, bool asks)
+/* Sends the words; one such message at a time, later changes go with the next. A process that has
+ * left gets none: it would answer by a reset, and UCX would lose unread data. */
+void ucx_announce(ucx_link *l, bool asks)
 {
-    if (l->telling || l->state != RING_OK || ucx_has_left(l))
+    if (l->announcing || l->state != RING_OK || ucx_has_left(l))
         return;
     ucx_posting *p = ucx_posting_new(l);
     if (p == NULL)
         return;
-    l->telling = true;
+    l->announcing = true;
     p->label.asks = asks;
-    ucx_post(p, UCX_TELL, NULL, 0);
+    ucx_post(p, UCX_WORDS, NULL, 0);
 }
 
 /* ---- Landing ---------------------------------------------------------------------- */
@@ -160,19 +160,19 @@ void ucx_tell(ucx_link *l, bool asks)
 static void count_received(ucx_link *l)
 {
     while (l->received < l->slots_taken + UCX_SLOTS &&
-           l->in->slot[l->received % UCX_SLOTS].turn == (uint32_t)l->received + 1)
+           l->in->slot[l->received % UCX_SLOTS].stamp == (uint32_t)l->received + 1)
         l->received++;
 }
 
-/* The frame is all there. */
+/* Shows a complete frame to the receiver. */
 static void show(ucx_link *l, const ucx_label *label)
 {
     transport_frame *slot = &l->in->slot[label->number % UCX_SLOTS];
     transport_frame frame = label->frame;
     l->in->place[label->number % UCX_SLOTS] = (uint32_t)label->place;
-    memcpy((char *)slot + sizeof slot->turn, (char *)&frame + sizeof frame.turn,
-           sizeof frame - sizeof frame.turn);
-    __atomic_store_n(&slot->turn, (uint32_t)label->number + 1, __ATOMIC_RELEASE);
+    memcpy((char *)slot + sizeof slot->stamp, (char *)&frame + sizeof frame.stamp,
+           sizeof frame - sizeof frame.stamp);
+    __atomic_store_n(&slot->stamp, (uint32_t)label->number + 1, __ATOMIC_RELEASE);
     count_received(l);
     if (label->asks)
         ucx_owe(l);
@@ -227,7 +227,7 @@ void ucx_land_nothing(ucx_link *l)
     }
 }
 
-/* Bytes to memory that @p label means: they are here, or UCP fetches them. */
+/* Lands bytes at @p to: copied if they have arrived, else fetched by UCP. */
 static ucs_status_t land(ucx_link *l, const ucx_label *label, void *to, uint16_t id, void *data,
                          bool is_here)
 {
@@ -250,7 +250,7 @@ static ucs_status_t land(ucx_link *l, const ucx_label *label, void *to, uint16_t
     return UCS_INPROGRESS;
 }
 
-/* ---- In --------------------------------------------------------------------------- */
+/* ---- Receiving -------------------------------------------------------------------- */
 
 static ucs_status_t nonsense(ucx_link *l, const char *what)
 {
@@ -266,7 +266,7 @@ static bool raise_word(_Atomic uint64_t *word, uint64_t value)
     return true;
 }
 
-/* Messages may overtake each other: never fewer than before. @return false: impossible ones. */
+/* Messages may overtake each other, so words only grow. @return false: impossible values. */
 static bool read_words(ucx_link *l, const ucx_label *label)
 {
     if (label->received > l->slots_sent || label->taken > label->received)
@@ -277,7 +277,7 @@ static bool read_words(ucx_link *l, const ucx_label *label)
         l->grace = true;
         ucx_rouse(l);
     }
-    if (label->asks && label->kind == UCX_TELL)
+    if (label->asks && label->kind == UCX_WORDS)
         ucx_owe(l);
     return true;
 }
@@ -285,7 +285,7 @@ static bool read_words(ucx_link *l, const ucx_label *label)
 static bool is_awaited(const ucx_link *l, uint64_t number)
 {
     return number >= l->slots_taken && number < l->slots_taken + UCX_SLOTS &&
-           l->in->slot[number % UCX_SLOTS].turn != (uint32_t)number + 1;
+           l->in->slot[number % UCX_SLOTS].stamp != (uint32_t)number + 1;
 }
 
 static ucs_status_t hear_frame(ucx_link *l, const ucx_label *label, const void *data, size_t bytes,
@@ -332,7 +332,7 @@ static ucs_status_t hear_data(ucx_link *l, const ucx_label *label, void *data, s
     ucx_get *get = &l->gets[label->number % UCX_GETS];
     if (label->number >= l->gets_begun || get->over == NULL || get->lands || bytes != get->bytes ||
         bytes != label->bytes)
-        return nonsense(l, "what nobody asked for");
+        return nonsense(l, "unrequested data");
     get->lands = true;
     return land(l, label, get->to, get->region, data, is_here);
 }
@@ -344,7 +344,7 @@ static ucs_status_t hear(ucx_link *l, const ucx_label *label, void *data, size_t
         return nonsense(l, "it took what was not sent");
     switch (label->kind) {
     case UCX_HELLO:
-    case UCX_TELL:
+    case UCX_WORDS:
         return UCS_OK;
     case UCX_FRAME:
         return hear_frame(l, label, data, bytes, is_here);
@@ -362,7 +362,7 @@ static ucs_status_t hear(ucx_link *l, const ucx_label *label, void *data, size_t
     }
 }
 
-/* Whoever has not the token says nothing to a link, whatever else it says. */
+/* @return the label's link; NULL if its token is wrong. */
 static ucx_link *link_of(const ucx_label *label)
 {
     ucx_link *l = label->link < hub.capacity ? hub.links[label->link] : NULL;
@@ -373,7 +373,7 @@ static bool is_open_to(ucx_link *l, const ucx_label *label, const ucp_am_recv_pa
 {
     if (l->closed || l->doom != RING_OK || (l->state != RING_OK && l->state != RING_IN_PROGRESS))
         return false;
-    if (!l->greeted) { /* it is ahead of what it says over the socket */
+    if (!l->greeted) { /* the message overtook the greeting */
         l->heard = true;
         return label->kind == UCX_HELLO;
     }

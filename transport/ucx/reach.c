@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory of regions, put to and got from. */
+ *
+ * Put and get: the regions of this end and of the peer.
+ *
+ * The heap is excluded. Its freed pages go back to the system, which UCX's registration cache does
+ * not see: a later allocation there would be sent from, and put to, stale pages. */
 #include "ucx.h"
 #include "ucx_link.h"
 #include "ucx_pass.h"

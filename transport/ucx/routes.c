@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * UCP endpoints, one a peer process. UCP pairs the endpoints between two workers in the order in
- * which each end makes them, so one a link would pair those of different links, and each would
- * break with the other. A route stays until the hub ends or it fails: UCP's two ends of it then
- * agree.
+ * UCP endpoints, one for each peer process. UCP pairs the endpoints of two workers in the order in
+ * which each end makes them: with one for each link, endpoints of different links would be paired.
+ * A route stays until the hub ends or it fails, so that both ends agree on it.
  *
- * An endpoint is made from the worker's address; or, where that cannot be, or is not wanted, from
- * the address of a socket where the hub with the lower id listens. Whoever calls there proves
- * itself by its first message. */
+ * An endpoint is made from the worker's address; or, where this fails or is not wanted, from the
+ * address of the socket where the hub with the lower id listens. A caller there is identified by
+ * the token in its first message. */
 #include "ucx.h"
 #include "ucx_link.h"
 
@@ -126,7 +125,7 @@ static ucx_route *keep(const unsigned char id[UCX_TOKEN], ucp_ep_h ep, bool by_s
     return route;
 }
 
-/* @param params  how it is reached. */
+/* @param params  the peer's address. */
 static ucs_status_t make_ep(ucp_ep_params_t *params, ucp_ep_h *out)
 {
     params->field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
@@ -173,7 +172,7 @@ void ucx_route_use(ucx_link *l, ucx_route *route)
 
 /* ---- Listening -------------------------------------------------------------------- */
 
-/* Called by UCP. A request that cannot be kept is refused; the peer's link says so. */
+/* Called by UCP. A request beyond MOST_CALLERS is rejected; the peer's link reports it. */
 static void on_call(ucp_conn_request_h request, void *unused)
 {
     ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST,

@@ -14,7 +14,7 @@ static const char *const known[] = {
     "ugni_udt", "rdmacm",   "tcp_sockcm",
 };
 
-/* Names may have a sign before and ":aux" behind. */
+/* Names may have a sign before and ":aux" after. */
 static bool is_known(const char *name, size_t length)
 {
     while (length > 0 && (*name == '\\' || *name == '^'))

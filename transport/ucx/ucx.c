@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The life of a link: opening, sleeping, breaking, closing. */
+ * Opening, sleeping, breaking and closing a link. */
 #include "ucx.h"
 #include "ucx_link.h"
 #include "ucx_pass.h"
@@ -14,7 +14,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { QUIET_TURNS = 64 };
+enum { QUIET_LOOKS = 64 };
 /** Seconds for what the last link has sent, and for its end. */
 static const double last_words = 0.5;
 
@@ -83,14 +83,14 @@ static ring_status set_up(ucx_link *l, const transport_peer *peer)
     return ucx_greet(l);
 }
 
-/* A peer that only receives tells what it has received when it is asked. */
+/* Asks the peer to acknowledge frames: a peer that sends nothing carries no words otherwise. */
 static void ask(ucx_link *l)
 {
-    if (l->state != RING_OK || l->asked == l->slots_sent || l->telling ||
+    if (l->state != RING_OK || l->asked == l->slots_sent || l->announcing ||
         atomic_load(&l->acked) == l->slots_sent)
         return;
     l->asked = l->slots_sent;
-    ucx_tell(l, true);
+    ucx_announce(l, true);
 }
 
 static void on_flushed(void *request, ucs_status_t status, void *is_over)
@@ -100,10 +100,10 @@ static void on_flushed(void *request, ucs_status_t status, void *is_over)
     ucx.ucp_request_free(request);
 }
 
-/* UCX's own answers, too: a peer whose data was fetched waits for one. */
+/* Flushes UCX's own answers, too: a peer whose data was fetched waits for one. */
 static void flush_worker(double end)
 {
-    static bool is_over; /* hub.lock; UCX may write to it after this has given up */
+    static bool is_over; /* under hub.lock; UCX may write to it after this function has given up */
     const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
                                                        UCP_OP_ATTR_FIELD_USER_DATA,
                                        .cb.send = on_flushed,
@@ -114,8 +114,8 @@ static void flush_worker(double end)
         ucx_pass_politely();
 }
 
-/* A connection that is closed with something unread is reset, and the peer loses what it has not
- * read: so what it still sends is read until it is at its end, too. */
+/* Reads until the peer closes its end: closing a socket with unread bytes resets the connection,
+ * and the peer would lose bytes it has not read. */
 static void await_its_end(ucx_link *l, double end)
 {
     (void)shutdown(l->fd, SHUT_WR);
@@ -125,7 +125,8 @@ static void await_its_end(ucx_link *l, double end)
     }
 }
 
-/* The hub ends with its last link, and UCX's connections with it: what they hold comes first. */
+/* The last link ends the hub and its connections: waits until sends are acknowledged and
+ * flushed. */
 static void linger(ucx_link *l)
 {
     const double end = clock_now() + last_words;
@@ -141,8 +142,8 @@ static void linger(ucx_link *l)
     }
 }
 
-/* All connections may be half made, unless the peer of one that was open has just closed it. A peer
- * that has not been heard may be calling the listener. */
+/* A connection may be half made, unless an open link's peer has just closed it. A peer without a
+ * message so far may be calling the listener. */
 static bool is_hurt(ucx_link *l)
 {
     const bool orderly = ucx_has_left(l) && l->heard && l->helloed;
@@ -151,7 +152,7 @@ static bool is_hurt(ucx_link *l)
     return may_call || (!ucx_is_alive(l) && l->route != NULL && !orderly && !is_self);
 }
 
-/* What was received and taken is told, so that the peer may free it. */
+/* Sends final words, so that the peer may free its copies. */
 static void ucx_close(transport_link *head)
 {
     ucx_link *l = (ucx_link *)head;
@@ -160,9 +161,9 @@ static void ucx_close(transport_link *head)
     if (l->state == RING_OK)
         ucx_pass();
     if (l->state == RING_OK &&
-        (l->received != l->said_received || l->slots_taken != l->said_taken ||
-         l->messages_released != l->said_released))
-        ucx_tell(l, false);
+        (l->received != l->announced_received || l->slots_taken != l->announced_taken ||
+         l->messages_released != l->announced_released))
+        ucx_announce(l, false);
     if (hub.count == 1)
         linger(l);
     ucx_stop_now(l, "closed");
@@ -214,14 +215,14 @@ static ring_status ucx_progress(transport_link *head)
     pthread_mutex_lock(&hub.lock);
     if (ucx_is_alive(l))
         ucx_pass();
-    if (l->state == RING_OK && ++l->quiet >= QUIET_TURNS)
+    if (l->state == RING_OK && ++l->quiet >= QUIET_LOOKS)
         ucx_greeting_look(l);
     const ring_status status = ucx_state(l);
     pthread_mutex_unlock(&hub.lock);
     return status;
 }
 
-static bool ucx_told(transport_link *head)
+static bool ucx_announced(transport_link *head)
 {
     ucx_link *l = (ucx_link *)head;
     pthread_mutex_lock(&hub.lock);
@@ -229,14 +230,14 @@ static bool ucx_told(transport_link *head)
         ucx_pass();
         ask(l);
     }
-    if (l->said_taken != l->slots_taken || l->said_released != l->messages_released)
-        ucx_tell(l, false);
-    const bool told = l->state != RING_OK || l->gone ||
-                      (l->flying == 0 && l->said_taken == l->slots_taken &&
-                       l->said_released == l->messages_released &&
-                       atomic_load(&l->acked) == l->slots_sent);
+    if (l->announced_taken != l->slots_taken || l->announced_released != l->messages_released)
+        ucx_announce(l, false);
+    const bool all = l->state != RING_OK || l->gone ||
+                     (l->flying == 0 && l->announced_taken == l->slots_taken &&
+                      l->announced_released == l->messages_released &&
+                      atomic_load(&l->acked) == l->slots_sent);
     pthread_mutex_unlock(&hub.lock);
-    return told;
+    return all;
 }
 
 static int ucx_wake_fd(const transport_link *head)
@@ -247,11 +248,11 @@ static int ucx_wake_fd(const transport_link *head)
 static bool sending_has_news(ucx_link *l)
 {
     const uint64_t released = atomic_load(&l->released);
-    const bool more = l->slots_done != l->told_flushed || released != l->told_released ||
-                      l->gets_over != l->told_gets;
-    l->told_flushed = l->slots_done;
-    l->told_released = released;
-    l->told_gets = l->gets_over;
+    const bool more = l->slots_done != l->notified_flushed || released != l->notified_released ||
+                      l->gets_over != l->notified_gets;
+    l->notified_flushed = l->slots_done;
+    l->notified_released = released;
+    l->notified_gets = l->gets_over;
     return more || (l->refused && ucx_fits(l, TRANSPORT_SEGMENT)) ||
            (l->refused_get && l->gets[l->gets_begun % UCX_GETS].over == NULL);
 }
@@ -265,7 +266,7 @@ static bool has_news(ucx_link *l, bool wants_send)
            (wants_send && sending_has_news(l));
 }
 
-/* UCX refuses while it has something to do, which may be none of this link's. */
+/* ucp_worker_arm() refuses while events are pending, also of other links. */
 static bool ucx_arm(transport_link *head, bool wants_send)
 {
     enum { TRIES = 4 };
@@ -334,7 +335,7 @@ const transport transport_ucx = {
     .map = ucx_map,
     .put = ucx_put,
     .get = ucx_get_from,
-    .told = ucx_told,
+    .announced = ucx_announced,
     .stop = ucx_stop,
     .wake_fd = ucx_wake_fd,
     .arm = ucx_arm,

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ucx: links over UCP, the middle layer of UCX, which finds the network by itself. libucp is loaded
- * when somebody asks for it.
+ * ucx: links over UCP, the middle layer of UCX, which chooses the network. libucp is loaded when a
+ * link is opened or probed.
  *
- * One context, one worker and one lock a process (hub.c): whoever calls any link moves all of them,
- * so a peer gets its answers also while this end waits for another. One UCP endpoint a peer process
- * (routes.c), which all links to it share. Everything is an active message, whose header is an
- * ucx_label; a label without the token that this end gave to the peer over the link's authenticated
- * socket is nobody's, and is dropped.
+ * A process has one context, one worker and one lock (hub.c): a call on any link progresses all of
+ * them, so a peer is answered also while this end waits for another. All links to a peer process
+ * share one UCP endpoint (routes.c). Every message is an active message with an ucx_label as its
+ * header. The label carries the token that the receiver sent over the link's authenticated socket;
+ * labels without it are dropped.
  *
- * A frame goes to the next slot of the receiver, its payload to the next place of a buffer beside
- * them; both ends know what is taken. The sender keeps copies until UCP has done with them. A put
- * is a message too, whose bytes the receiver lands at the place that the frame means, within the
- * bounds of its regions; what a get asks for comes back the same way. So UCX is never asked to
- * write to memory on behalf of a peer: what is stopped is over, whatever network it is.
+ * A frame goes to the receiver's next slot, its payload to the next place of a buffer beside the
+ * slots; both ends know how much is taken. The sender keeps a copy until UCP completes the send. A
+ * put is a message, too: the receiver lands its bytes at the frame's reference, within the bounds
+ * of its regions; a get's data comes back the same way. UCX never writes to memory at a peer's
+ * request, so a stopped link writes no more, whatever the network.
  */
 #ifndef RING_UCX_H
 #define RING_UCX_H
@@ -27,14 +27,14 @@
 
 enum {
     UCX_SLOTS = 8192,                     /* twice the window's shortest frames              */
-    UCX_PAYLOAD = 10 * TRANSPORT_SEGMENT, /* the window, what may be taken and not told, an end */
-    UCX_TELL_SLOTS = UCX_SLOTS / 4,
-    UCX_TELL_BYTES = 2 * TRANSPORT_SEGMENT,
-    UCX_GETS = 512, /* under way, each way */
+    UCX_PAYLOAD = 10 * TRANSPORT_SEGMENT, /* the window, bytes not announced yet, an unused end */
+    UCX_ANNOUNCE_SLOTS = UCX_SLOTS / 4,
+    UCX_ANNOUNCE_BYTES = 2 * TRANSPORT_SEGMENT,
+    UCX_GETS = 512, /* under way, in each direction */
     UCX_TOKEN = 16,
     UCX_WHY = 160,
     UCX_ADDRESS_MOST = 16384,
-    UCX_MESSAGE = 7 /* our number among active messages */
+    UCX_MESSAGE = 7 /* libring's id among active messages */
 };
 
 /* ---- library.c ---- */
@@ -69,7 +69,7 @@ enum {
     X(ucp_request_free) \
     X(ucs_status_string)
 
-/** Of libucp; filled by ucx_load(). */
+/** Functions of libucp; filled in by ucx_load(). */
 typedef struct ucx_functions {
 #define X(name) __typeof__(name) *name;
     UCX_FUNCTIONS(X)
@@ -77,14 +77,14 @@ typedef struct ucx_functions {
 } ucx_functions;
 extern ucx_functions ucx;
 
-/** Once a process; the library stays. @return false, and why. */
+/** Loads libucp once a process; it stays. @return false, and why. */
 bool ucx_load(char *why, size_t size);
 
 /* ---- tls_names.c ---- */
 
 enum { UCX_TLS_MOST = 512 };
 
-/** What UCX_TLS and RING_UCX_TLS say, as UCX understands it: "openib" becomes "ib".
+/** Translates a list of UCX_TLS or RING_UCX_TLS to current names: "openib" becomes "ib".
  *  @param[out] unknown  names that no UCX has, with commas, or "".
  *  @return false: it is too long. */
 bool ucx_tls_translate(const char *list, char out[UCX_TLS_MOST], char unknown[UCX_TLS_MOST]);
@@ -92,43 +92,43 @@ bool ucx_tls_translate(const char *list, char out[UCX_TLS_MOST], char unknown[UC
 /* ---- Links ---- */
 
 typedef enum ucx_kind {
-    UCX_HELLO, /* the first: this endpoint is the peer's */
-    UCX_TELL,  /* words alone                            */
+    UCX_HELLO, /* the first: the endpoint belongs to the peer */
+    UCX_WORDS, /* words alone */
     UCX_FRAME,
-    UCX_PUT,  /* a frame whose payload goes to `place`  */
-    UCX_GET,  /* asks for `bytes` at `place`            */
-    UCX_DATA, /* what was asked for                     */
+    UCX_PUT,  /* a frame whose payload goes to `place` */
+    UCX_GET,  /* requests `bytes` at `place` */
+    UCX_DATA, /* the data of a get */
     UCX_REFUSAL
 } ucx_kind;
 
 /** Header of every active message, in host byte order. */
 typedef struct ucx_label {
-    unsigned char token[UCX_TOKEN]; /* that the receiver gave to the sender */
-    uint32_t link;                  /* the receiver's number of it         */
+    unsigned char token[UCX_TOKEN]; /* the receiver's token for the sender */
+    uint32_t link;                  /* the receiver's number of the link */
     uint8_t kind;
-    uint8_t asks; /* 1: tell soon what was received */
+    uint8_t asks; /* 1: report soon how much was received */
     uint16_t unused;
-    uint64_t taken, received, released; /* frames and messages that came the other way */
+    uint64_t taken, received, released; /* frames and messages of the other direction */
     uint64_t number;                    /* of the frame, or of the get                  */
     uint64_t place;                     /* FRAME: in the buffer; PUT, GET: a reference  */
     uint64_t bytes;
-    /* FRAME, PUT: and these, the sizes of regions that the frame refers to; 0: none. */
+    /* FRAME, PUT only: sizes of the regions that the frame refers to; 0: none. */
     uint64_t src_extent, dst_extent;
     transport_frame frame;
 } ucx_label;
 
-/** A message on its way out, or one that lands. */
+/** A message being sent or landed. */
 typedef struct ucx_posting {
-    struct ucx_posting *next, *previous; /* among those that use memory of others than links */
+    struct ucx_posting *next, *previous; /* in hub.lending */
     struct ucx_posting *next_landing;
     struct ucx_link *link;
-    uint16_t region; /* whose memory it uses, 0: none */
+    uint16_t region; /* the region that it uses, 0: none */
     void *memory;
-    void *arriving; /* UCP's descriptor of what is to land */
+    void *arriving; /* UCP's descriptor of data to land */
     ucx_label label;
 } ucx_posting;
 
-/** How big a region of the peer's is that it has referred to. */
+/** The size of a region of the peer, as given by its frames. */
 typedef struct ucx_extent {
     uint16_t region;
     uint64_t bytes;
@@ -137,15 +137,15 @@ typedef struct ucx_extent {
 /** One UCP endpoint. */
 typedef struct ucx_route {
     struct ucx_route *next;
-    unsigned char hub[UCX_TOKEN]; /* whose */
+    unsigned char hub[UCX_TOKEN]; /* id of the peer's hub */
     ucp_ep_h ep;
-    bool by_socket, retired; /* not for new links */
+    bool by_socket, retired; /* retired: not for new links */
     ring_status status;
     char why[UCX_WHY];
     size_t users;
 } ucx_route;
 
-/** Begins what both ends send over the socket; the worker's address follows. */
+/** The first message over the socket; the worker's address follows. */
 typedef struct ucx_greeting {
     char magic[8];
     uint32_t version, address_bytes; /* 0: connect by socket address */
@@ -153,7 +153,7 @@ typedef struct ucx_greeting {
     uint32_t link, unused;
 } ucx_greeting;
 
-/** What may come over the socket after it. */
+/** A later message over the socket: how to connect the endpoints. */
 typedef struct ucx_note {
     enum { UCX_BY_SOCKET = 1, UCX_LISTENS, UCX_BY_ADDRESS } way; /* UCX_LISTENS: at `at` */
     uint32_t length;
@@ -169,68 +169,69 @@ typedef struct ucx_get {
 } ucx_get;
 
 typedef struct ucx_inbox {
-    _Alignas(RING_CACHE_LINE) transport_frame slot[UCX_SLOTS]; /* turn: number + 1, last */
+    _Alignas(RING_CACHE_LINE) transport_frame slot[UCX_SLOTS]; /* stamp: number + 1, last */
     uint32_t place[UCX_SLOTS];
     _Alignas(RING_CACHE_LINE) unsigned char payload[UCX_PAYLOAD];
 } ucx_inbox;
 
 typedef struct ucx_outbox {
-    uint64_t end[UCX_SLOTS]; /* of the payload up to and with a slot's */
-    bool done[UCX_SLOTS];    /* UCP needs it no more                   */
+    uint64_t end[UCX_SLOTS]; /* of the payload, up to and including a slot's */
+    bool done[UCX_SLOTS];    /* UCP has completed the send */
     _Alignas(RING_CACHE_LINE) unsigned char payload[UCX_PAYLOAD];
 } ucx_outbox;
 
 typedef struct ucx_link {
     transport_link head;
-    ring_status state; /* RING_IN_PROGRESS: opening, RING_OK: open, else why it is broken */
-    ring_status doom;  /* what breaks it as soon as what has come is taken */
+    ring_status state; /* RING_IN_PROGRESS: opening, RING_OK: open, else the status that broke it */
+    ring_status doom;  /* status that breaks the link once received frames are consumed */
     char why[UCX_WHY];
     int fd, wake, epoll;
     unsigned quiet;
     bool gone;  /* the socket has ended */
-    bool grace; /* something came since: look once more before it is broken */
+    bool grace; /* words arrived since: report RING_OK once more before breaking */
 
     /* Opening. */
     uint32_t number;
-    unsigned char token[UCX_TOKEN]; /* the peer's messages have it */
+    unsigned char token[UCX_TOKEN]; /* in every message of the peer */
     ucx_greeting theirs;
-    unsigned char *out_text, *in_text; /* of the socket */
-    unsigned char *address;            /* of its worker, while it is not used */
+    unsigned char *out_text, *in_text; /* text over the socket */
+    unsigned char *address;            /* of the peer's worker, until used */
     size_t out_done, out_bytes, in_done;
     bool by_socket, listens, greeted, heard;
-    bool no_socket, no_address; /* that way was tried in vain */
-    bool answers;               /* is to say hello */
-    bool helloed; /* UCP has handed it over: nobody need move this end for it any more */
+    bool no_socket, no_address; /* that way was tried and failed */
+    bool answers;               /* UCP has completed the hello: the peer has it or will */
+    bool helloed; /* UCP has completed the hello: the peer receives it without further progress
+                     here */
     ucx_route *route;
 
     ucx_inbox *in;
     ucx_outbox *out;
     ucx_posting *spare;
-    size_t postings, flying, lent; /* made; under way; of those, in memory of others */
+    size_t postings, flying, lent; /* allocated; under way; under way with memory of regions */
 
     /* Sending. */
     uint64_t slots_sent, slots_done, bytes_sent;
     _Atomic uint64_t taken, acked, released; /* words of the peer */
     bool refused, refused_get;
-    uint64_t asked; /* frames whose arrival was asked for */
-    uint64_t told_flushed, told_released, told_gets;
+    uint64_t asked; /* frames whose receipt was asked for */
+    uint64_t notified_flushed, notified_released, notified_gets;
 
     /* Receiving. */
     uint64_t slots_taken, received, bytes_taken, messages_released;
-    uint64_t said_taken, said_received, said_released; /* to the peer */
-    uint64_t bytes_said;
-    bool peeked, owes, telling;
-    uint64_t owed_since; /* pass */
+    uint64_t announced_taken, announced_received, announced_released; /* as last sent to the peer */
+    uint64_t bytes_announced;
+    bool peeked, owes, announcing;
+    uint64_t owed_since; /* hub.passes then */
     transport_frame frame;
 
     /* Reaching. */
     ucx_extent *extents;
     size_t extent_count;
-    ucx_get *gets; /* [UCX_GETS], from the first */
+    ucx_get *gets; /* [UCX_GETS], from the oldest */
     uint64_t gets_begun, gets_over;
-    ucx_label *asked_for; /* [UCX_GETS] of the peer's gets, from the first */
+    ucx_label *asked_for; /* the peer's gets, [UCX_GETS], from the oldest */
     size_t asked_first, asked_count, serving;
-    ucx_posting *landing; /* to be begun */
+    ucx_posting *landing; /* not begun yet */
 
     bool due; /* in the hub's list: */
     struct ucx_link *next_due;
@@ -245,7 +246,7 @@ typedef struct ucx_hub {
     ucp_worker_h worker; /* NULL: no link is open */
     ucp_listener_h listener;
     struct sockaddr_storage listens_at;
-    ucp_ep_h *callers; /* endpoints of whoever has called the listener and not proved itself */
+    ucp_ep_h *callers; /* endpoints accepted by the listener, without a valid message yet */
     size_t caller_count;
     int efd;
     unsigned char id[UCX_TOKEN];
@@ -257,15 +258,15 @@ typedef struct ucx_hub {
     ucx_link *due;
     ucx_posting *lending; /* postings that use memory of regions */
     uint64_t passes;
-    pthread_cond_t unfinished; /* frames have left that are not known to have come */
+    pthread_cond_t unfinished; /* some frames sent have not been acknowledged */
     bool has_mover, mover_sleeps;
-    bool hurt;             /* a link broke: UCX is not asked to end in good order */
-    struct left_hub *left; /* hubs that were hurt are still there */
-    bool unusable;         /* forked while it was in use */
+    bool hurt;             /* a link broke: UCX's objects are not destroyed */
+    struct left_hub *left; /* objects of former hubs that were hurt */
+    bool unusable;         /* the process was forked while the hub was in use */
 } ucx_hub;
 extern ucx_hub hub;
 
-/** One link more. */
+/** Adds a link, and makes the hub if it is the first. */
 ring_status ucx_hub_join(ucx_link *l, double peer_timeout);
 void ucx_hub_leave(ucx_link *l);
 /** Can a hub be made? */
@@ -279,26 +280,26 @@ ucs_status_t ucx_route_by_address(const unsigned char id[UCX_TOKEN], const void 
                                   ucx_route **out);
 ucs_status_t ucx_route_by_socket(const unsigned char id[UCX_TOKEN], const ucx_note *at,
                                  ucx_route **out);
-/** Of an endpoint that came through the listener and has proved itself. @return NULL: no memory. */
+/** For an endpoint that was accepted and sent a valid message. @return NULL: no memory. */
 ucx_route *ucx_route_of(const unsigned char id[UCX_TOKEN], ucp_ep_h ep);
 /** Listens, once a hub. @param family  AF_INET or AF_INET6. */
 ucs_status_t ucx_listen(int family);
 void ucx_route_use(ucx_link *l, ucx_route *route);
 void ucx_route_release(ucx_route *route);
-/** All who use it break. */
+/** Breaks all links of the route. */
 void ucx_route_fail(ucx_route *route, const char *why);
-/** At the hub's end. */
+/** When the hub ends. */
 void ucx_routes_close(void);
 void ucx_routes_free(void);
-/** Closes an endpoint by force; its requests are over soon. */
+/** Closes an endpoint by force; its requests complete soon. */
 void ucx_ep_close(ucp_ep_h ep);
 
 /* ---- greeting.c ---- */
 
 ring_status ucx_greet(ucx_link *l);
-/** Goes on with the opening. */
+/** Continues the opening. */
 void ucx_greeting_move(ucx_link *l);
-/** Looks whether the peer has closed the socket. */
+/** Checks whether the peer has closed the socket. */
 void ucx_greeting_look(ucx_link *l);
 
 /* ---- messages.c ---- */
@@ -306,12 +307,12 @@ void ucx_greeting_look(ucx_link *l);
 /** @return NULL: no memory, and the link is doomed. */
 ucx_posting *ucx_posting_new(ucx_link *l);
 void ucx_posting_lend(ucx_posting *p, uint16_t region_id, void *memory);
-/** Sends it with what the label says. @param data  stays until it is over. */
+/** Sends the posting with its label. @param data  unchanged until the send completes. */
 void ucx_post(ucx_posting *p, ucx_kind kind, const void *data, size_t bytes);
 void ucx_land(ucx_posting *p);
-/** What has not begun to land never will. */
+/** Drops the postings of the link that have not begun to land. */
 void ucx_land_nothing(ucx_link *l);
-void ucx_tell(ucx_link *l, bool asks);
+void ucx_announce(ucx_link *l, bool asks);
 /** Called by UCP. */
 ucs_status_t ucx_on_message(void *unused, const void *header, size_t header_bytes, void *data,
                             size_t bytes, const ucp_am_recv_param_t *param);
@@ -339,7 +340,7 @@ ring_status ucx_put(transport_link *head, const transport_frame *frame, const vo
                     uint64_t dst_ref);
 ring_status ucx_get_from(transport_link *head, void *dst, uint64_t ref, size_t bytes, ticket *over);
 
-/** Label bytes of kinds that bring no frame. */
+/** Header bytes: kinds without a frame send the label up to its extents. */
 static inline size_t ucx_label_bytes(ucx_kind kind)
 {
     return kind == UCX_FRAME || kind == UCX_PUT ? sizeof(ucx_label)

@@ -99,5 +99,5 @@ const transport_frame *ucx_oldest(const ucx_link *l)
 
 bool ucx_has_frame(const ucx_link *l)
 {
-    return __atomic_load_n(&ucx_oldest(l)->turn, __ATOMIC_ACQUIRE) == (uint32_t)l->slots_taken + 1;
+    return __atomic_load_n(&ucx_oldest(l)->stamp, __ATOMIC_ACQUIRE) == (uint32_t)l->slots_taken + 1;
 }

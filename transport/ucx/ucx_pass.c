@@ -74,7 +74,7 @@ static bool serve_link(ucx_link *l, bool patient)
     if (patient && is_patient(l))
         return true;
     if (l->owes)
-        ucx_tell(l, false);
+        ucx_announce(l, false);
     return false;
 }
 

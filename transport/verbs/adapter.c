@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Completions that nobody has polled yet. A link leaves at most QUEUE_DEPTH, and all its requests
- * complete when it fails: 500 links may fail at once. */
+/* Completions not polled yet. A link leaves at most QUEUE_DEPTH, and all its requests complete when
+ * it fails: 500 links may fail at once. */
 enum { CQ_ENTRIES = 1 << 18, WAKE_UPS = 4096 };
 
 static struct {
@@ -23,7 +23,7 @@ static struct {
     char why[512];
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The parent's devices are not usable here; their descriptors were closed (fd_guard). */
+/* The child cannot use the parent's devices; their descriptors were closed (fd_guard). */
 static void in_child(void)
 {
     pthread_mutex_init(&process.lock, NULL);
@@ -119,7 +119,7 @@ static bool open_device(const ibverbs *api, struct ibv_device *device, adapter_d
 
 /* ---- Ports -------------------------------------------------------------------------------- */
 
-/* Bytes a second: lanes by the rate of one, less its coding. */
+/* Bytes a second: lanes times the rate of a lane, less its coding. */
 static double rate_of(const struct ibv_port_attr *p)
 {
     static const struct {
@@ -232,7 +232,7 @@ int adapter_ports(const adapter_port **out)
 
 /* ---- Choice ------------------------------------------------------------------------------- */
 
-/* "mlx5_0:1" means that port, "mlx5_0" all of the device, and without '=' all that begin so. */
+/* "mlx5_0:1" means that port; "mlx5_0" the device's; without '=', all with that prefix. */
 static bool word_means(const char *word, size_t length, bool exact, const adapter_port *port)
 {
     const char *colon = memchr(word, ':', length);
@@ -280,7 +280,7 @@ int adapter_nearest_to(const pci_place *place, const adapter_port *const *ports,
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
-/* Older libraries know other orders by this function alone. */
+/* Older libraries accept relaxed ordering through this function alone. */
 struct ibv_mr *adapter_register(const adapter_device *device, void *base, size_t bytes,
                                 unsigned access)
 {
@@ -290,9 +290,9 @@ struct ibv_mr *adapter_register(const adapter_device *device, void *base, size_t
     return api->reg_mr(device->pd, base, bytes, (int)access);
 }
 
-/* ---- What is said of them ----------------------------------------------------------------- */
+/* ---- Events and descriptions -------------------------------------------------------------- */
 
-/* What queue pairs report comes with every link that ends. */
+/* Events of queue pairs are logged at debug level: every link that closes causes them. */
 static log_level level_of(enum ibv_event_type type)
 {
     switch (type) {
@@ -319,7 +319,7 @@ void adapter_look_at_events(adapter_device *device)
     const ibverbs *api = ibverbs_load();
     struct ibv_async_event event;
     if (pthread_mutex_trylock(&device->lock) != 0)
-        return; /* the next look will do */
+        return; /* another thread reads them */
     while (api->get_async_event(device->context, &event) == 0) {
         if (event.event_type == IBV_EVENT_DEVICE_FATAL || event.event_type == IBV_EVENT_CQ_ERR)
             atomic_store(&device->dead, true);

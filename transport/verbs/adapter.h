@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * adapter: the RDMA devices of this process, opened once and kept: of each a protection domain, a
- * completion queue and a queue of receives, which all its links share. Their active ports are the
- * *rails* that links may use, in the order of their names, which is the same on hosts that are
- * built alike.
+ * adapter: the RDMA devices of this process, opened once and kept: each has a protection domain, a
+ * completion queue and a shared receive queue for all its links. Their active ports are the *rails*
+ * that links may use, in the order of their names, which is the same on hosts of the same build.
  *
- * A device is polled by whoever holds its lock; what is over is noted with the queue pair that it
- * was posted on (completions.h), so any thread may poll for all.
+ * The thread that holds a device's lock polls it and notes completions at their queue pairs
+ * (completions.h), so any thread may poll for all.
  */
 #ifndef RING_ADAPTER_H
 #define RING_ADAPTER_H
@@ -21,17 +20,17 @@ enum { ADAPTER_MOST_DEVICES = 16, ADAPTER_MOST_PORTS = 16 };
 
 typedef struct adapter_device {
     char name[64];
-    int index; /* among those that are open */
+    int index; /* among the open devices */
     struct ibv_context *context;
     struct ibv_pd *pd;
     struct ibv_cq *cq;
-    struct ibv_srq *srq; /* of receives without memory: they are wake-ups */
+    struct ibv_srq *srq; /* receives without memory: wake-ups */
     struct ibv_comp_channel *channel;
     struct ibv_device_attr attributes;
     pci_place place;
     enum { DMABUF_UNKNOWN, DMABUF_NO, DMABUF_YES } dmabuf; /* see device_memory.h */
-    bool said;            /* that it cannot touch memory of accelerators */
-    pthread_mutex_t lock; /* of polling, and of its events */
+    bool said;            /* "cannot touch memory of accelerators" was logged */
+    pthread_mutex_t lock; /* for polling and events */
     _Atomic bool dead;    /* the device has reported a fatal error */
 } adapter_device;
 
@@ -42,16 +41,16 @@ typedef struct adapter_port {
     bool ethernet;   /* RoCE */
     uint16_t lid;    /* 0: RoCE */
     int mtu;         /* enum ibv_mtu */
-    int gid_index;   /* the one that was chosen */
-    const char *why; /* it was */
+    int gid_index;   /* the chosen entry */
+    const char *why; /* why that entry */
     union ibv_gid gid;
     size_t longest;    /* bytes of one transfer */
     double rate;       /* bytes a second; 0: not known */
-    _Atomic bool down; /* since it was opened, and not up again */
+    _Atomic bool down; /* went down after opening, and is not up again */
 } adapter_port;
 
 /** All active ports of this process's devices, by name. Opens the devices at the first call.
- *  @return how many; 0 with fail() called: why there are none. */
+ *  @return how many; 0 with fail() called: why there is none. */
 int adapter_ports(const adapter_port **out);
 
 /** @return true if @p list (NCCL_IB_HCA's syntax: "mlx5", "=mlx5_0:1,mlx5_1", "^mlx5_2"; empty:
@@ -60,17 +59,17 @@ bool adapter_list_has(const char *list, const adapter_port *port);
 
 /** @return the index among @p count ports of one on this thread's NUMA node, else 0. */
 int adapter_nearest(const adapter_port *const *ports, int count);
-/** The same of the first that is nearest to a place on the PCI bus. */
+/** @return the index of the first port nearest to a place on the PCI bus. */
 int adapter_nearest_to(const pci_place *place, const adapter_port *const *ports, int count);
 
 /** Registers memory at its addresses. @param access  IBV_ACCESS_*. @return NULL with errno set. */
 struct ibv_mr *adapter_register(const adapter_device *device, void *base, size_t bytes,
                                 unsigned access);
 
-/** Reads what devices report by themselves; logs it. Never blocks. */
+/** Reads and logs the device's asynchronous events. Never blocks. */
 void adapter_look_at_events(adapter_device *device);
 
-/** Bytes that are said of a port in logs and by ringinfo. */
+/** Writes a port's description for logs and ringinfo. */
 void adapter_describe(const adapter_port *port, char *out, size_t size);
 
 #endif

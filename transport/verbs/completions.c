@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Handles are a place and how often it was given: completions of a queue pair that is gone may
- * still lie in the queue, and mean nobody then. */
+ * A handle is a place in the table and a generation: completions of a destroyed queue pair may
+ * still lie in the queue, and match no sink then. */
 #include "completions.h"
 
 #include <stdlib.h>
@@ -82,7 +82,7 @@ void completions_leave(uint32_t handle)
     pthread_mutex_unlock(&table.lock);
 }
 
-/* With the table's lock held. */
+/* Needs the table's lock. */
 static completion_sink *sink_of(uint32_t handle)
 {
     const uint32_t at = handle & PLACE_MASK;
@@ -124,7 +124,7 @@ static void note_wake_up(const struct ibv_wc *wc)
     wake(sink);
 }
 
-/* A receive that was used is given back at once, so their number bounds nothing but bursts. */
+/* A used receive is posted again at once, so WAKE_UPS bounds bursts only. */
 static void hand_out(adapter_device *device, const struct ibv_wc *all, int count)
 {
     struct ibv_recv_wr receive = {.wr_id = 0}, *bad;
@@ -190,7 +190,7 @@ void completions_disarm(adapter_device *device)
     pthread_mutex_lock(&device->lock);
     while (api->get_cq_event(device->channel, &cq, &own) == 0)
         events++;
-    if (events > 0) { /* other sleepers may not have seen it: the next one is to be told, too */
+    if (events > 0) { /* other sleepers may have missed the event: ask for the next one */
         api->ack_cq_events(device->cq, events);
         if (ibv_req_notify_cq(device->cq, 0) != 0)
             atomic_store(&device->dead, true);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Asking adapters what they take. */
+ * Registering accelerator memory with adapters. */
 #include "device_memory.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@ pci_distance device_memory_distance(const adapter_device *device, const accelera
     return of->place != NULL ? pci_distance_between(of->place(of), &device->place) : PCI_LOC;
 }
 
-/* A descriptor that is none: who knows dma-bufs says so, who does not says that instead. */
+/* Tries an invalid descriptor: EOPNOTSUPP means no dma-bufs, any other error that they work. */
 static bool takes_dmabuf(adapter_device *device)
 {
     const ibverbs *api = ibverbs_load();

@@ -10,13 +10,13 @@
 #include "accelerator.h"
 #include "adapter.h"
 
-/** How far the two are apart; PCI_LOC of an accelerator that is nowhere. */
+/** The distance between both; PCI_LOC for an accelerator without a place. */
 pci_distance device_memory_distance(const adapter_device *device, const accelerator *of);
 
-/** @param share   of @p bytes at @p base, as accelerator.share() gave it. Stays the caller's.
+/** @param share   of @p bytes at @p base, from accelerator.share(); stays the caller's.
  *  @param access  IBV_ACCESS_*.
- *  @return NULL: neither way is there, or the adapter took it not (which is logged, as a warning
- *  once a device). */
+ *  @return NULL: no dma-buf nor peer memory, or the adapter refused it (logged, as a warning once
+ *  a device). */
 struct ibv_mr *device_memory_register(adapter_device *device, const accelerator_share *share,
                                       void *base, size_t bytes, unsigned access);
 

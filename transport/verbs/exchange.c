@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opening, over the socket: which ports there are, then the queue pairs that both ends made, then
- * that both are connected. */
+ * The exchange over the socket that opens a link: both ends' ports, then their queue pairs, then a
+ * byte when these are connected. */
 #include "verbs.h"
 
 #include "accelerator.h"
@@ -21,7 +21,7 @@ static ring_status say(verbs_link *l, const void *what, size_t bytes)
     return fail(RING_ERR_PEER, "it is gone: %m");
 }
 
-/* @return RING_OK when all of @p bytes are here. */
+/* @return RING_OK when @p bytes have arrived. */
 static ring_status listen_for(verbs_link *l, size_t bytes)
 {
     const ssize_t got = recv(l->fd, (char *)&l->theirs + l->heard, bytes - l->heard, MSG_DONTWAIT);
@@ -36,9 +36,9 @@ static ring_status listen_for(verbs_link *l, size_t bytes)
     return RING_OK;
 }
 
-/* ---- Which ports -------------------------------------------------------------------------- */
+/* ---- Choice of ports ---------------------------------------------------------------------- */
 
-/* To the accelerator whose memory this process has, as long as it has one; else to this thread. */
+/* The port nearest to the accelerator that has memory in this process, else to this thread. */
 static int nearest_port(const verbs_link *l)
 {
     const accelerator *of = regions_accelerator();
@@ -60,15 +60,15 @@ ring_status verbs_greet(verbs_link *l)
     return say(l, &mine, sizeof mine);
 }
 
-/* Both ends choose alike: the lower rank's nearest port, and the next channel's is the next one. */
+/* Both ends compute the same: the lower rank's nearest port, plus the channel's number. */
 static int first_port(const verbs_link *l, const verbs_hello *theirs, int count)
 {
     const int wanted = l->rank < l->head.peer ? l->nearest : theirs->nearest;
     return (wanted + l->channel) % count;
 }
 
-/* The port to go on with when the first one fails: the next one that belongs to another adapter at
- * both ends, else at one end, else the next one. */
+/* The failover port: the next one on another adapter at both ends, else at one end, else the next
+ * one. */
 static int second_port(const verbs_link *l, const verbs_hello *theirs, int count, int first)
 {
     int best = (first + 1) % count, most = 0;
@@ -124,10 +124,10 @@ static bool watch_device(const verbs_link *l, const adapter_device *device)
 {
     struct epoll_event event = {.events = EPOLLIN};
     return epoll_ctl(l->epoll, EPOLL_CTL_ADD, device->channel->fd, &event) == 0 ||
-           errno == EEXIST; /* both rails are of one device */
+           errno == EEXIST; /* both rails belong to one device */
 }
 
-static ring_status tell_address(verbs_link *l)
+static ring_status send_address(verbs_link *l)
 {
     verbs_address mine = {.inbox = (uintptr_t)l->in, .rails = (uint32_t)l->rails};
     for (int r = 0; r < l->rails; r++) {
@@ -153,7 +153,7 @@ static ring_status hear_hello(verbs_link *l)
     RING_TRY(open_rails(l, theirs));
     RING_TRY(register_buffers(l));
     l->phase = PHASE_ADDRESS;
-    return tell_address(l);
+    return send_address(l);
 }
 
 static ring_status hear_address(verbs_link *l)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ranking the entries of a port's table. */
+ * Ranking the GIDs in a port's table. */
 #include "gids.h"
 
 #include <arpa/inet.h>
@@ -38,7 +38,7 @@ static int rank_of(const struct ibv_gid_entry *entry, const char **why)
     return is_mapped_ipv4(&entry->gid) ? 4 : is_link_local(&entry->gid) ? 2 : 3;
 }
 
-/* Libraries that do not tell types have their first entries in the kernel's order: v1 before v2. */
+/* Libraries that report no types list entries in the kernel's order: v1 before v2. */
 static bool read_entry(const ibverbs *api, const adapter_port *port, int index,
                        struct ibv_gid_entry *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Loading, and what the statuses of its completions mean. */
+ * Loading libibverbs, and explanations of its completion statuses. */
 #include "ibverbs.h"
 
 #include "automatic.h"
@@ -14,9 +14,9 @@ static struct {
     char why[256];
 } library = {.once = PTHREAD_ONCE_INIT};
 
-/* Before anything of the adapter is made. Newer kernels copy pinned pages for the child
- * themselves and need nothing. On others, or by an old rdma-core, children do not get what is
- * registered: nothing is, then, that nobody has asked for. */
+/* Called before anything of the adapter is made. Newer kernels copy pinned pages for the child. On
+ * others, or with an old rdma-core, registered memory is not inherited by children: then only
+ * memory that the user registered is registered. */
 static void make_forks_safe(const ibverbs *f)
 {
     if (f->is_fork_initialized != NULL && f->is_fork_initialized() == IBV_FORK_UNNEEDED)

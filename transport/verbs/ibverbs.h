@@ -54,7 +54,7 @@
     ROW(wc_status_str, const char *, (enum ibv_wc_status status)) \
     ROW(fork_init, int, (void))
 
-/** Those that older libraries lack: NULL then. */
+/** Functions that older libraries lack; NULL then. */
 #define IBVERBS_OPTIONAL(ROW) \
     ROW(is_fork_initialized, enum ibv_fork_status, (void)) \
     ROW(reg_dmabuf_mr, struct ibv_mr *, \
@@ -69,11 +69,11 @@ typedef struct ibverbs {
                         struct ibv_gid_entry *out, uint32_t flags, size_t size); /* or NULL */
 } ibverbs;
 
-/** @return the functions, NULL with fail() called if the library is not there or too old. Loaded
- *  once a process, and kept. */
+/** @return the functions, NULL with fail() called if the library is missing or too old. Loaded once
+ *  a process, and kept. */
 const ibverbs *ibverbs_load(void);
 
-/** What a completion's status says: cause and remedy, one line. */
+/** A completion status in one line: cause and remedy. */
 const char *ibverbs_explain(enum ibv_wc_status status);
 
 #endif

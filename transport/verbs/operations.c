@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Requests to the adapter: posting, ends, and the change to the other rail. */
+ * The requests of a link: posting, completions, the words of both ends, and failover to the other
+ * rail. */
 #include "verbs.h"
 
 #include "slot_format.h"
@@ -8,7 +9,7 @@
 
 #include <errno.h>
 
-/* Places in the queue that payload leaves to headers, and these to words. */
+/* Queue entries that payload leaves to headers, and headers to words. */
 enum { FOR_HEADER = 1, FOR_WORDS = 4 };
 
 /* ---- The ring ----------------------------------------------------------------------------- */
@@ -38,7 +39,7 @@ static bool post(verbs_link *l, const queue_request *r)
     return false;
 }
 
-/* In pieces that the port takes. A get ends with its last one. */
+/* In pieces of at most the port's longest transfer. A get completes with its last piece. */
 static bool post_bytes(verbs_link *l, verbs_operation *o)
 {
     queue_pair *q = &l->queue[l->active];
@@ -100,7 +101,7 @@ void verbs_accept(verbs_link *l)
     post_waiting(l);
 }
 
-/* ---- Ends --------------------------------------------------------------------------------- */
+/* ---- Completions -------------------------------------------------------------------------- */
 
 static void finish(verbs_link *l, const verbs_operation *o)
 {
@@ -112,7 +113,7 @@ static void finish(verbs_link *l, const verbs_operation *o)
     ticket_close(o->over, RING_OK);
 }
 
-/* Before it resumes, the numbers of operations are those of the rail that was given up. */
+/* While resuming, operations still have the request numbers of the former rail. */
 static void take_ends(verbs_link *l)
 {
     const queue_pair *q = &l->queue[l->active];
@@ -135,7 +136,7 @@ static bool has_other_rail(const verbs_link *l)
            queue_pair_failure(&l->queue[other]) == IBV_WC_SUCCESS;
 }
 
-/* Rather than retry until the queue pair gives up. */
+/* The port is down and the other rail is usable: fail over before the retries run out. */
 static bool may_drain(const verbs_link *l)
 {
     const adapter_port *port = l->queue[l->active].port;
@@ -156,7 +157,7 @@ static const char *why_changed(const queue_pair *old)
     return atomic_load(&old->port->down) ? "the port went down" : "the peer's end failed";
 }
 
-/* Nothing comes over the old queue pair once it is closed, so what has arrived is final. */
+/* The queue pair is closed first: no write can arrive after the count of arrived slots. */
 static void change_rail(verbs_link *l)
 {
     queue_pair *old = &l->queue[l->active];
@@ -170,11 +171,10 @@ static void change_rail(verbs_link *l)
     l->resuming = true;
     l->roused = 0; /* a wake-up may have been lost */
     l->words_over = true;
-    verbs_tell(l);
+    verbs_announce(l);
 }
 
-/* All that was under way starts anew, but for what the peer has seen, also behind a get that has
- * to be repeated. */
+/* Repeats all operations under way on the new rail, except slots that had arrived. */
 static void resume(verbs_link *l)
 {
     l->resuming = false;
@@ -226,7 +226,7 @@ void verbs_push(verbs_link *l)
     if (l->state != RING_OK)
         return;
     if (l->words_due)
-        verbs_tell(l);
+        verbs_announce(l);
     if (l->posted < l->accepted)
         post_waiting(l);
 }

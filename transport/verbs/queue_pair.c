@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * States, and posting. */
+ * States of a queue pair, and posting. */
 #include "queue_pair.h"
 
 #include "gids.h"
 
 #include <errno.h>
 
-/* A completion is asked for at least so often, or the places in the queue would not come free. */
+/* Every SIGNAL_EVERY-th request asks for a completion, which frees the places before it. */
 enum { SIGNAL_EVERY = 32, READS = 16, NEVER_RNR = 7, HOPS = 255, PACKET_BITS = 24 };
 
 /* ---- Opening ------------------------------------------------------------------------------ */
@@ -26,7 +26,7 @@ static struct ibv_qp *create(const ibverbs *api, queue_pair *q)
     if (d->attributes.max_qp_wr < QUEUE_DEPTH)
         wanted.cap.max_send_wr = (uint32_t)d->attributes.max_qp_wr;
     struct ibv_qp *qp = api->create_qp(d->pd, &wanted);
-    if (qp == NULL && errno == EINVAL) { /* some adapters carry nothing with a request */
+    if (qp == NULL && errno == EINVAL) { /* some adapters support no inline data */
         wanted.cap.max_inline_data = 0;
         qp = api->create_qp(d->pd, &wanted);
     }
@@ -181,7 +181,7 @@ ring_status queue_pair_connect(queue_pair *q, const queue_pair_address *peer,
     return RING_OK;
 }
 
-/* Wake-ups that came and were not polled would take their receives with them. */
+/* Completions are polled first: unpolled wake-ups would lose their receives. */
 static void destroy(const queue_pair *q)
 {
     struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_ERR};

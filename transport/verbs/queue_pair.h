@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * queue_pair: one reliable connection through a port of an adapter. What is posted ends in order,
- * and is written to the peer's memory in order.
+ * queue_pair: one reliable connection through a port of an adapter. Requests complete in order, and
+ * write the peer's memory in order.
  */
 #ifndef RING_QUEUE_PAIR_H
 #define RING_QUEUE_PAIR_H
@@ -9,7 +9,7 @@
 #include "completions.h"
 #include "transport.h"
 
-/** Requests under way. More wait with the link. */
+/** Requests under way; further ones wait in the link's ring. */
 enum { QUEUE_DEPTH = 512 };
 
 typedef struct queue_pair {
@@ -18,29 +18,29 @@ typedef struct queue_pair {
     completion_sink sink;
     uint32_t handle;
     uint32_t posted, depth; /* requests */
-    uint32_t unsignalled;   /* since the last one that asked for a completion */
-    uint32_t inlined;       /* bytes that a request may carry with it */
+    uint32_t unsignalled;   /* since the last request with a completion */
+    uint32_t inlined;       /* bytes that a request may carry inline */
     uint32_t first_packet;
     union ibv_gid gid;
     bool connected;
 } queue_pair;
 
-/** What the other end must know. */
+/** A queue pair's facts for the other end. */
 typedef struct queue_pair_address {
     uint32_t number, first_packet, handle;
     uint16_t lid;
-    uint8_t ethernet, mtu, reads; /* reads: that it answers at a time */
+    uint8_t ethernet, mtu, reads; /* reads: most under way at a time */
     unsigned char gid[16];
 } queue_pair_address;
 
-/** @param wake, armed  of whom to wake, see completion_sink. */
+/** @param wake, armed  see completion_sink. */
 ring_status queue_pair_open(queue_pair *q, const adapter_port *port, const transport_ib *options,
                             int wake, _Atomic bool *armed);
 queue_pair_address queue_pair_address_of(const queue_pair *q);
 /** @return RING_ERR_PEER if the two ports cannot be connected: fail() says why. */
 ring_status queue_pair_connect(queue_pair *q, const queue_pair_address *peer,
                                const transport_ib *options);
-/** When it returns nothing is moved for it, at either end's asking. */
+/** No transfer of either end uses the queue pair when this returns. */
 void queue_pair_close(queue_pair *q);
 
 typedef struct queue_request {
@@ -51,7 +51,7 @@ typedef struct queue_request {
     uint64_t remote;
     uint32_t remote_key;
     bool inlined;   /* copied when posted */
-    bool signals;   /* its end is to be told; now and then it is anyway */
+    bool signals;   /* asks for a completion; every SIGNAL_EVERY-th request does so anyway */
     uint32_t wakes; /* handle of the peer's sink, with WRITE_WITH_IMM */
 } queue_request;
 
@@ -59,7 +59,7 @@ typedef struct queue_request {
 bool queue_pair_has_room(queue_pair *q, uint32_t count);
 /** @return false, with errno set, if the adapter refuses it. */
 bool queue_pair_post(queue_pair *q, const queue_request *request);
-/** @return true if request number @p n, as queue_pair.posted was after it, is over. */
+/** @return true if request @p n (queue_pair.posted after posting it) is complete. */
 static inline bool queue_pair_is_done(const queue_pair *q, uint32_t n)
 {
     return (int32_t)(atomic_load_explicit(&q->sink.done, memory_order_acquire) - n) >= 0;

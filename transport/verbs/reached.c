@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that is put and got in place, and the keys that it takes. */
+ * Put and get in place, and the memory keys for them. */
 #include "verbs.h"
 
 #include "regions.h"
@@ -10,11 +10,11 @@
 
 /* ---- This end's memory -------------------------------------------------------------------- */
 
-static bool tell_key(verbs_link *l, const verbs_key *key)
+static bool announce_key(verbs_link *l, const verbs_key *key)
 {
     transport_frame frame = {.flags = VERBS_KEY, .message = l->head.frames_sent};
     memcpy(frame.data, key, sizeof *key);
-    if (!verbs_has_room_for_two(l) || !verbs_key_put(&l->told, key))
+    if (!verbs_has_room_for_two(l) || !verbs_key_put(&l->announced, key))
         return false;
     verbs_put_slot(l, verbs_next_operation(l), &frame, false);
     return true;
@@ -27,8 +27,8 @@ uint64_t verbs_ref(transport_link *head, const void *ptr, size_t bytes)
         return 0;
     const verbs_key key = verbs_key_of(l);
     const uint64_t ref = key.ref + (uint64_t)((const char *)ptr - l->found.base);
-    const verbs_key *told = verbs_key_find(&l->told, ref, bytes);
-    if ((told == NULL || memcmp(told, &key, sizeof key) != 0) && !tell_key(l, &key))
+    const verbs_key *announced = verbs_key_find(&l->announced, ref, bytes);
+    if ((announced == NULL || memcmp(announced, &key, sizeof key) != 0) && !announce_key(l, &key))
         return 0;
     return ref;
 }
@@ -60,7 +60,7 @@ ring_status verbs_put(transport_link *head, const transport_frame *frame, const 
     verbs_link *l = (verbs_link *)head;
     RING_TRY(verbs_state(l));
     if (frame->flags != (FRAME_LONG | FRAME_STORED))
-        return verbs_break(l, fail(RING_ERR_INTERNAL, "a put is told of by a stored frame"));
+        return verbs_break(l, fail(RING_ERR_INTERNAL, "a put needs a stored frame"));
     l->refused = !verbs_has_room(l, 0);
     if (l->refused)
         return verbs_state(l) == RING_OK ? RING_IN_PROGRESS : l->state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A sorted list of what is registered. A number that grows whenever something ends tells links
- * that what they remember may be over. */
+ * A list of registrations, sorted by address. A counter that grows whenever a registration ends
+ * tells links that a remembered one may be invalid. */
 #include "registrations.h"
 
 #include "automatic.h"
@@ -16,18 +16,18 @@ typedef struct entry {
     registration shown;
     struct ibv_mr *mr[ADAPTER_MOST_DEVICES];
     bool automatic;
-    uint32_t refused;                         /* for good, bits of devices     */
-    pci_distance apart[ADAPTER_MOST_DEVICES]; /* of memory of an accelerator   */
+    uint32_t refused;                         /* bits of devices that refused it for good */
+    pci_distance apart[ADAPTER_MOST_DEVICES]; /* distance of accelerator memory */
 } entry;
 
 static struct {
     pthread_mutex_t lock;
     entry **entries; /* by base */
     size_t count, room;
-    _Atomic uint64_t ended; /* how many, and 1 */
+    _Atomic uint64_t ended; /* ended registrations, plus 1 */
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = 1};
 
-/* The adapters' keys are the parent's. */
+/* The child has no keys: registrations belong to the parent. */
 static void in_child(void)
 {
     pthread_mutex_init(&process.lock, NULL);
@@ -38,7 +38,7 @@ static void in_child(void)
 
 /* ---- The list ----------------------------------------------------------------------------- */
 
-/* How many begin at @p at or before. */
+/* How many registrations begin at @p at or before. */
 static size_t places_until(const char *at)
 {
     size_t low = 0, high = process.count;
@@ -124,15 +124,15 @@ struct ibv_mr *registration_of_link(const adapter_device *device, void *base, si
     struct ibv_mr *mr = adapter_register(device, base, bytes, access);
     if (mr != NULL)
         return mr;
-    (void)automatic_drop_idle(); /* another thread may have dropped them since */
+    (void)automatic_drop_idle(); /* another thread may have dropped registrations since */
     return adapter_register(device, base, bytes, access);
 }
 
-/* Many buffers that nobody registered may fare so: one of them is told of. */
-static void tell_refusal(const entry *e, const adapter_device *device)
+/* Automatic regions may fail often: logged once. */
+static void log_refusal(const entry *e, const adapter_device *device)
 {
-    static _Atomic bool told;
-    if (e->automatic && atomic_exchange(&told, true))
+    static _Atomic bool logged;
+    if (e->automatic && atomic_exchange(&logged, true))
         return;
     log_at(e->automatic ? LOG_INFO : LOG_WARN,
            "verbs: %s cannot register %zu bytes (%m), which are copied instead; raise the limit on "
@@ -140,7 +140,7 @@ static void tell_refusal(const entry *e, const adapter_device *device)
            device->name, e->shown.bytes);
 }
 
-/* @param last  what the adapter does not take is refused for good. */
+/* @param last  a failure is recorded as a refusal for good. */
 static struct ibv_mr *register_at(entry *e, const adapter_device *device, unsigned access,
                                   bool last)
 {
@@ -148,11 +148,11 @@ static struct ibv_mr *register_at(entry *e, const adapter_device *device, unsign
     if (mr != NULL || !last)
         return mr;
     e->refused |= 1u << device->index;
-    tell_refusal(e, device);
+    log_refusal(e, device);
     return NULL;
 }
 
-/* Says itself what is wrong. */
+/* device_memory_register() logs the failure. */
 static struct ibv_mr *register_device_at(entry *e, adapter_device *device, unsigned access,
                                          const accelerator_share *share)
 {
@@ -172,7 +172,7 @@ static void note_keys(entry *e, int device, struct ibv_mr *mr)
     e->shown.remote[device] = mr->rkey;
 }
 
-/* @param share  NULL: it is the host's memory. */
+/* @param share  NULL: host memory. */
 static void register_with(entry *e, const registration_user *by, const accelerator_share *share,
                           bool last)
 {
@@ -215,7 +215,7 @@ static bool has_keys(const entry *e, uint32_t devices)
     return true;
 }
 
-/* @param last  as above. @return true if it has keys of all devices. */
+/* @param last  as in register_at(). @return true if it has keys of all devices. */
 static bool equip(entry *e, const registration_user *by, bool last)
 {
     if (has_keys(e, by->devices))
@@ -250,7 +250,7 @@ static bool is_near(const entry *e, const registration_user *by)
 
 /* ---- Finding ------------------------------------------------------------------------------ */
 
-/* What there is to register around @p ptr. */
+/* The memory to register around @p ptr: its allocation on the heap, else its region. */
 static bool find_memory(const void *ptr, size_t bytes, registration *out, bool *automatic)
 {
     const uint64_t ref = region_ref(ptr, bytes);
@@ -275,7 +275,7 @@ static bool covers(const registration *r, const char *ptr, size_t bytes)
     return ptr >= r->base && bytes <= r->bytes && (size_t)(ptr - r->base) <= r->bytes - bytes;
 }
 
-/* One of memory that has just ended may still be there. */
+/* Replaces a registration of memory that has ended at the same address. */
 static entry *find_or_add(const registration *memory)
 {
     entry *e = find(memory->base);
@@ -292,7 +292,7 @@ static entry *find_or_add(const registration *memory)
     return e;
 }
 
-/* @param[out] refused  for good, or there is no memory for it here. */
+/* @param[out] refused  for good, too far away, or no memory for the entry. */
 static bool find_keys(const registration *memory, bool automatic, const registration_user *by,
                       bool last, registration *out, bool *refused)
 {
@@ -308,7 +308,7 @@ static bool find_keys(const registration *memory, bool automatic, const registra
     return found;
 }
 
-/* Both only grow. A region is another one at once, and what is registered of it ends later. */
+/* Both counters only grow. regions_ended() grows first, the registration's end is counted later. */
 static uint64_t all_ends(void)
 {
     return atomic_load_explicit(&process.ended, memory_order_acquire) + regions_ended();

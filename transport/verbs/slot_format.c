@@ -6,7 +6,7 @@ static uint32_t check_of(const verbs_slot *slot)
 {
     uint64_t word[sizeof *slot / sizeof(uint64_t)], x = 0x9e3779b97f4a7c15u;
     memcpy(word, slot, sizeof word);
-    word[7] >>= 32; /* the turn, without the check itself */
+    word[7] >>= 32; /* the stamp, without the check itself */
     for (size_t i = 0; i < sizeof word / sizeof *word; i++)
         x = (x ^ word[i]) * 0xff51afd7ed558ccdu, x ^= x >> 29;
     return (uint32_t)(x >> 16);
@@ -19,20 +19,20 @@ verbs_slot verbs_slot_of(const transport_frame *frame, uint64_t number)
                        .flags = frame->flags,
                        .length = frame->length,
                        .call = frame->call,
-                       .turn = (uint32_t)number + 1};
+                       .stamp = (uint32_t)number + 1};
     memcpy(slot.data, frame->data, sizeof slot.data);
     slot.check = check_of(&slot);
     return slot;
 }
 
-const _Atomic uint32_t *verbs_turn_word(const verbs_link *l, uint64_t number)
+const _Atomic uint32_t *verbs_stamp_word(const verbs_link *l, uint64_t number)
 {
-    return (const _Atomic uint32_t *)&l->in->slot[number % VERBS_SLOTS].turn;
+    return (const _Atomic uint32_t *)&l->in->slot[number % VERBS_SLOTS].stamp;
 }
 
-bool verbs_has_turn(const verbs_link *l, uint64_t number)
+bool verbs_is_stamped(const verbs_link *l, uint64_t number)
 {
-    return atomic_load_explicit(verbs_turn_word(l, number), memory_order_acquire) ==
+    return atomic_load_explicit(verbs_stamp_word(l, number), memory_order_acquire) ==
            (uint32_t)number + 1;
 }
 
@@ -43,7 +43,7 @@ bool verbs_read_slot(const verbs_link *l, uint64_t number, verbs_slot *out)
     uint64_t word[sizeof *out / sizeof(uint64_t)];
     const _Atomic uint64_t *from =
         (const _Atomic uint64_t *)(const void *)&l->in->slot[number % VERBS_SLOTS];
-    if (!verbs_has_turn(l, number))
+    if (!verbs_is_stamped(l, number))
         return false;
     for (size_t i = 0; i < sizeof word / sizeof *word; i++)
         word[i] = atomic_load_explicit(&from[i], memory_order_acquire);
@@ -62,5 +62,5 @@ uint64_t verbs_arrived(const verbs_link *l)
 
 bool verbs_has_frame(const verbs_link *l)
 {
-    return !l->peeked && verbs_has_turn(l, l->words[WORD_TAKEN]);
+    return !l->peeked && verbs_is_stamped(l, l->words[WORD_TAKEN]);
 }

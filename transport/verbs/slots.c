@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Frames through slots. */
+ * Sending and receiving frames through slots. */
 #include "verbs.h"
 
 #include "payload_ring.h"
@@ -9,8 +9,8 @@
 #include "verbs_words.h"
 #include <stddef.h>
 
-/* Taken and not told: more would take from the window. */
-enum { UNTOLD_SLOTS = 512, UNTOLD_BYTES = TRANSPORT_SEGMENT };
+/* Most that may be taken but not announced to the peer; more would shrink the window. */
+enum { UNANNOUNCED_SLOTS = 512, UNANNOUNCED_BYTES = TRANSPORT_SEGMENT };
 
 /* ---- Slots -------------------------------------------------------------------------------- */
 
@@ -22,7 +22,7 @@ static uint64_t whole_message(const verbs_link *l, uint32_t low)
 
 static transport_frame frame_of(const verbs_link *l, const verbs_slot *slot)
 {
-    transport_frame frame = {.turn = slot->turn,
+    transport_frame frame = {.stamp = slot->stamp,
                              .flags = slot->flags,
                              .length = slot->length,
                              .call = slot->call,
@@ -56,7 +56,7 @@ bool verbs_has_room(verbs_link *l, size_t bytes)
     return l->state == RING_OK && fits_now(l, bytes);
 }
 
-/* A key leaves the room for the frame that refers to it, which may have been promised. */
+/* A key leaves room for the frame that refers to it: reserve() may have promised that room. */
 bool verbs_has_room_for_two(verbs_link *l)
 {
     return verbs_has_room(l, 0) && l->slots_sent + 1 - taken_by_peer(l) < VERBS_SLOTS &&
@@ -98,7 +98,7 @@ void *verbs_reserve(transport_link *head)
     return l->refused ? NULL : room(l);
 }
 
-/* Where the adapter reads it: registered memory that the caller leaves alone, else a copy. */
+/* Sets the write's source: registered memory that stays unchanged, else a staged copy. */
 static void place_payload(verbs_link *l, verbs_operation *o, const void *payload, size_t bytes,
                           bool copy)
 {
@@ -159,18 +159,18 @@ void verbs_release(transport_link *head, uint64_t messages)
     verbs_link *l = (verbs_link *)head;
     l->words[WORD_RELEASED] = messages;
     verbs_look_at_words(l);
-    verbs_tell(l);
+    verbs_announce(l);
 }
 
 static void take_slot(verbs_link *l, size_t bytes)
 {
     l->bytes_taken = payload_end(l->bytes_taken, bytes, VERBS_PAYLOAD);
     l->words[WORD_TAKEN]++;
-    if (l->words[WORD_TAKEN] - l->told_taken < UNTOLD_SLOTS &&
-        l->bytes_taken - l->told_bytes < UNTOLD_BYTES)
+    if (l->words[WORD_TAKEN] - l->announced_taken < UNANNOUNCED_SLOTS &&
+        l->bytes_taken - l->announced_bytes < UNANNOUNCED_BYTES)
         return;
     verbs_look_at_words(l);
-    verbs_tell(l);
+    verbs_announce(l);
 }
 
 static ring_status take_oldest(verbs_link *l)
@@ -234,5 +234,5 @@ const _Atomic uint32_t *verbs_news(const transport_link *head, uint32_t *value)
 {
     const verbs_link *l = (const verbs_link *)head;
     *value = (uint32_t)l->words[WORD_TAKEN] + 1;
-    return verbs_turn_word(l, l->words[WORD_TAKEN]);
+    return verbs_stamp_word(l, l->words[WORD_TAKEN]);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The life of a link: opening, sleeping, closing. */
+ * Opening, sleeping and closing a link. */
 #include "verbs.h"
 
 #include "slot_format.h"
@@ -16,7 +16,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { QUIET_TURNS = 64, LONGEST_NAP = 8 };
+enum { QUIET_LOOKS = 64, LONGEST_NAP = 8 };
 #define NAP 200000L               /* ns */
 #define LAST_ACKNOWLEDGEMENTS 1.0 /* s */
 
@@ -54,7 +54,7 @@ static int verbs_rails(const transport_ib *ib)
     return usable_ports(ib, ports);
 }
 
-/* Not in forked children: the adapter writes to where the parent sees it. */
+/* Not inherited by children: copy-on-write would move the parent's pages off the adapter's. */
 static void *map_buffer(size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -97,7 +97,7 @@ static void unmap_buffer(void *at, size_t bytes)
         munmap(at, bytes);
 }
 
-/* The queue pairs go first: from then on nobody but this link uses its memory. */
+/* The queue pairs go first: afterwards the peer and the adapter no longer access the buffers. */
 static void verbs_close(transport_link *head)
 {
     verbs_link *l = (verbs_link *)head;
@@ -113,7 +113,7 @@ static void verbs_close(transport_link *head)
     unmap_buffer(l->in, sizeof *l->in);
     unmap_buffer(l->out, sizeof *l->out);
     free(l->operation);
-    free(l->told.all);
+    free(l->announced.all);
     free(l->known.all);
     free(l);
 }
@@ -152,15 +152,15 @@ static ring_status verbs_open(const transport_peer *peer, transport_link **out)
     return RING_OK;
 }
 
-static bool verbs_told(transport_link *head)
+static bool verbs_announced(transport_link *head)
 {
-    return verbs_was_told((verbs_link *)head);
+    return verbs_words_arrived((verbs_link *)head);
 }
 
 static void verbs_stop(transport_link *head)
 {
     verbs_link *l = (verbs_link *)head;
-    l->posted = l->done = l->accepted; /* their tickets are not used any more */
+    l->posted = l->done = l->accepted; /* the tickets of gets are no longer valid */
     if (l->state == RING_OK || l->state == RING_IN_PROGRESS)
         (void)verbs_break(l, fail(RING_ERR_ABORTED, "stopped"));
     verbs_close_queues(l);
@@ -185,8 +185,8 @@ static bool has_whole_frame(const verbs_link *l)
     return l->peeked || verbs_arrived(l) > l->words[WORD_TAKEN];
 }
 
-/* What was under way when the peer closed may still come or be acknowledged; a frame of which a
- * part has come may also stay as it is. */
+/* After the peer closed, frames and acknowledgements may still arrive for a second; a frame may
+ * also remain incomplete. */
 static bool has_ended(const verbs_link *l)
 {
     if (!l->gone || has_whole_frame(l))
@@ -195,7 +195,7 @@ static bool has_ended(const verbs_link *l)
            clock_now() > l->gone_since + LAST_ACKNOWLEDGEMENTS;
 }
 
-/* The end is judged before anything moves: the caller sees the last acknowledgements first. */
+/* has_ended() is read before verbs_push(), so the caller still sees the last acknowledgements. */
 static ring_status verbs_progress(transport_link *head)
 {
     verbs_link *l = (verbs_link *)head;
@@ -204,7 +204,7 @@ static ring_status verbs_progress(transport_link *head)
         verbs_push(l);
         if (ended && l->state == RING_OK)
             return verbs_break(l, fail(RING_ERR_PEER, "the peer closed the connection"));
-        if (++l->quiet >= QUIET_TURNS)
+        if (++l->quiet >= QUIET_LOOKS)
             look_around(l);
     }
     return verbs_state(l);
@@ -219,11 +219,11 @@ static bool sending_has_news(verbs_link *l)
 {
     verbs_push(l);
     const uint64_t released = l->heard_words[WORD_RELEASED];
-    const bool more = l->flushed != l->told_flushed || released != l->told_released ||
-                      l->gets_done != l->told_gets;
-    l->told_flushed = l->flushed;
-    l->told_released = released;
-    l->told_gets = l->gets_done;
+    const bool more = l->flushed != l->notified_flushed || released != l->notified_released ||
+                      l->gets_done != l->notified_gets;
+    l->notified_flushed = l->flushed;
+    l->notified_released = released;
+    l->notified_gets = l->gets_done;
     return more || (l->refused && verbs_fits(l));
 }
 
@@ -233,8 +233,8 @@ static bool has_news(verbs_link *l, bool wants_send)
            verbs_has_frame(l);
 }
 
-/* Said once a sleep: while nobody has woken this end, the peer still knows. */
-static void announce(verbs_link *l, bool wants_send)
+/* Writes WORD_ASLEEP once per wake-up: until the peer sends one it knows of the sleep. */
+static void announce_sleep(verbs_link *l, bool wants_send)
 {
     _Atomic bool *woken = &l->queue[l->active].sink.woken;
     if (atomic_exchange(woken, false))
@@ -247,7 +247,7 @@ static void announce(verbs_link *l, bool wants_send)
     l->asleep = true;
     l->nap = 0;
     verbs_look_at_words(l);
-    verbs_tell(l);
+    verbs_announce(l);
 }
 
 static void set_timer(const verbs_link *l)
@@ -256,16 +256,16 @@ static void set_timer(const verbs_link *l)
     (void)timerfd_settime(l->timer, 0, &nap, NULL);
 }
 
-/* The flag first, then the look: what comes after the look finds the flag. */
+/* The flag is set before the second look: a completion after it sees the flag. */
 static bool verbs_arm(transport_link *head, bool wants_send)
 {
     verbs_link *l = (verbs_link *)head;
-    if (l->state != RING_OK) /* what comes over the socket will wake */
+    if (l->state != RING_OK) /* the socket wakes */
         return verbs_state(l) == RING_IN_PROGRESS;
     if (has_news(l, wants_send))
         return false;
     atomic_store(&l->armed, true);
-    announce(l, wants_send);
+    announce_sleep(l, wants_send);
     const bool pushes = wants_send || l->words_due || l->posted < l->accepted;
     completions_arm(l->queue[l->active].port->device, pushes);
     if (!has_news(l, wants_send) && atomic_load(&l->armed)) {
@@ -289,7 +289,7 @@ static void verbs_disarm(transport_link *head)
     atomic_store(&l->armed, false);
     drain(l->wake);
     drain(l->timer);
-    for (int r = 0; r < l->rails; r++) /* all that the epoll watches */
+    for (int r = 0; r < l->rails; r++) /* all descriptors in the epoll set */
         completions_disarm(l->queue[r].port->device);
     if (l->state == RING_OK)
         look_around(l);
@@ -330,7 +330,7 @@ const transport transport_verbs = {
     .map = verbs_map,
     .put = verbs_put,
     .get = verbs_get,
-    .told = verbs_told,
+    .announced = verbs_announced,
     .stop = verbs_stop,
     .wake_fd = verbs_wake_fd,
     .arm = verbs_arm,

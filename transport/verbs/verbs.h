@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * verbs: between hosts over InfiniBand or RoCE. A link only writes into memory of the other end and
- * reads from it; nothing is received by the adapter but wake-ups.
+ * verbs: a link between hosts over InfiniBand or RoCE. Both ends use one-sided writes and reads
+ * only; the adapter's receives serve as wake-ups.
  *
- * Frames are written into slots at the other end: first the payload, to the next place of a buffer
- * beside them, which both ends know from the frames before; then the header, into the next slot.
- * Who waits polls the slot's last word, its turn. Nothing is assumed of the order in which the
- * bytes of one write come to memory: a checksum in the slot tells that all of it is there.
+ * A sender writes each frame into the peer's inbox: first the payload, to the next place of the
+ * payload buffer, which both ends compute from the frames before; then the header, into the next
+ * slot. The receiver polls the slot's last word, its stamp. The bytes of one write may reach memory
+ * in any order: a checksum in the slot shows that the whole slot has arrived.
  *
- * Five words go the other way, likewise with a checksum: slots taken, messages released, whether
- * this end sleeps, and what concerns rails. They only grow, so an old copy harms nobody.
+ * Five words go back, likewise with a checksum: slots taken, messages released, sleeps, and two
+ * about rails. They only grow, so an old copy does no harm.
  *
- * Memory that an adapter may touch (registrations.h) is put and got in place, and payload that lies
- * there is sent from there. The keys of an allocation go ahead of the first reference to it, in a
- * slot of their own.
+ * Registered memory (registrations.h) is put, got, and sent from in place. An allocation's keys
+ * precede the first reference to it, in a slot of their own.
  *
- * Requests. A link's requests are *operations*: the header of a frame and what goes before it, or a
- * get. They wait in a ring, are posted in order as the queue pair has room, and end in order.
+ * Requests. A link's requests are *operations*: a frame's header and the bytes before it, or a get.
+ * They wait in a ring, are posted in order as the queue pair has room, and complete in order.
  *
- * Sleeping. Whoever is about to sleep writes so to the other end, which then sends its next frame
- * with a wake-up. A frame that was posted before that came over has none: so the sleeper looks
- * again at growing intervals.
+ * Sleeping. Before a sleep an end writes WORD_ASLEEP to the peer, which then sends its next frame
+ * with a wake-up. A frame posted before WORD_ASLEEP arrived carries none, so the sleeper also looks
+ * at growing intervals.
  *
- * Rails. A link has a queue pair on one port, and a second one on another if there is one, of
- * another adapter if there is one. When the first fails, or its port goes down while the other's is
- * up, each end closes its own, counts the slots that had arrived till then, and says
- * so over the second; then what had not arrived is posted there again. Nothing that the peer has
- * seen is written twice, so no memory changes that somebody already uses.
+ * Rails. A link has one queue pair on each of up to two ports, of different adapters if possible.
+ * When the first queue pair fails, or its port goes down while the other's is up, each end closes
+ * its own, counts the slots that arrived and writes the count over the second; the peer posts the
+ * slots that did not arrive again there. No slot is delivered twice, so no memory changes that the
+ * receiver already uses.
  */
 #ifndef RING_VERBS_H
 #define RING_VERBS_H
@@ -35,16 +34,16 @@
 #include "registrations.h"
 
 enum {
-    /* The window's shortest frames, keys, and those that were taken and not told yet. */
+    /* The window's shortest frames, keys, and slots taken but not announced yet. */
     VERBS_SLOTS = 4096 + 64 + 512,
-    /* The window, one segment more, an unused end, and what was taken and not told yet. */
+    /* The window, one segment more, an unused end, and bytes taken but not announced yet. */
     VERBS_PAYLOAD = 8 * TRANSPORT_SEGMENT,
     VERBS_OPERATIONS = VERBS_SLOTS + 256,
     VERBS_RAILS = 2,
-    VERBS_KEY = 0x40 /* the flag of a slot that tells of an allocation */
+    VERBS_KEY = 0x40 /* flag of a slot that carries the keys of an allocation */
 };
 
-/* A frame header as it travels. Of the message's number the low half: it counts on from the last.
+/* A frame header on the wire. `message` is the low half of the message's number.
  */
 typedef struct verbs_slot {
     uint64_t signature;
@@ -53,7 +52,7 @@ typedef struct verbs_slot {
     uint16_t call;
     unsigned char data[TRANSPORT_INLINE];
     uint32_t check;
-    uint32_t turn; /* number of the slot, from 1 */
+    uint32_t stamp; /* number of the slot, from 1 */
 } verbs_slot;
 
 _Static_assert(sizeof(verbs_slot) == sizeof(transport_frame), "a slot is one cache line");
@@ -62,28 +61,28 @@ enum {
     WORD_TAKEN,    /* slots                                                    */
     WORD_RELEASED, /* messages                                                 */
     WORD_ASLEEP,   /* counts sleeps, times 2; lowest bit: also for room        */
-    WORD_LEFT,     /* rails that this end has given up                         */
-    WORD_ARRIVED,  /* slots that had come when it did                          */
+    WORD_LEFT,     /* rails that this end has given up */
+    WORD_ARRIVED,  /* slots that had arrived when it gave the rail up */
     WORD_CHECK,
     WORDS
 };
 
-/* The peer writes here. */
+/* Written by the peer. */
 typedef struct verbs_inbox {
     _Alignas(RING_CACHE_LINE) _Atomic uint64_t words[WORDS];
     _Alignas(RING_CACHE_LINE) verbs_slot slot[VERBS_SLOTS];
     _Alignas(RING_CACHE_LINE) unsigned char payload[VERBS_PAYLOAD];
 } verbs_inbox;
 
-/* What is written from here. */
+/* The source of this end's writes. */
 typedef struct verbs_outbox {
     _Alignas(RING_CACHE_LINE) unsigned char payload[VERBS_PAYLOAD];
     _Alignas(RING_CACHE_LINE)
-        verbs_slot slot[VERBS_SLOTS]; /* if requests carry nothing with them */
+        verbs_slot slot[VERBS_SLOTS]; /* used where requests carry no data inline */
     uint64_t words[WORDS];
 } verbs_outbox;
 
-/* Memory of the peer's that it told of. */
+/* The keys of an allocation of the peer. */
 typedef struct verbs_key {
     uint64_t ref, bytes, address;
     uint32_t key[VERBS_RAILS];
@@ -102,24 +101,24 @@ typedef struct verbs_operation {
     size_t bytes, moved;
     uint32_t local_key[VERBS_RAILS], remote_key[VERBS_RAILS];
     uint32_t last; /* number of its last request */
-    bool is_frame; /* not a key, nor a get */
-    bool arrived;  /* over the rail before: the peer may have used it already */
-    uint64_t slot; /* of all but gets */
-    ticket *over;  /* of a get, NULL: it is none */
+    bool is_frame; /* a frame, not a key nor a get */
+    bool arrived;  /* over the previous rail: the receiver may have used it already */
+    uint64_t slot; /* slot number; not for gets */
+    ticket *over;  /* the ticket of a get; NULL: no get */
     verbs_slot header;
 } verbs_operation;
 
 typedef enum verbs_phase {
-    PHASE_HELLO,   /* the peer's choice of ports is awaited          */
-    PHASE_ADDRESS, /* its queue pairs                                */
-    PHASE_READY    /* that it has connected them                     */
+    PHASE_HELLO,   /* waits for the peer's ports */
+    PHASE_ADDRESS, /* waits for the peer's queue pairs */
+    PHASE_READY    /* waits until the peer has connected them */
 } verbs_phase;
 
-/* Sent over the socket, one after the other. */
+/* Messages of the exchange over the socket, in this order. */
 typedef struct verbs_hello {
     char magic[8];
     uint16_t version, ports, nearest, pad;
-    uint8_t adapter[ADAPTER_MOST_PORTS]; /* of each port, a number */
+    uint8_t adapter[ADAPTER_MOST_PORTS]; /* number of each port's adapter */
 } verbs_hello;
 
 typedef struct verbs_address {
@@ -131,24 +130,24 @@ typedef struct verbs_address {
 
 typedef struct verbs_link {
     transport_link head;
-    ring_status state; /* RING_IN_PROGRESS: opening, RING_OK: open, else why it is broken */
+    ring_status state; /* RING_IN_PROGRESS: opening, RING_OK: open, else the status that broke it */
     char why[400];
     verbs_phase phase;
     union {
         verbs_hello hello;
         verbs_address address;
         char ready;
-    } theirs; /* as far as `heard` bytes */
+    } theirs; /* `heard` bytes of it are here */
     size_t heard;
     uint64_t peer_inbox;
     uint32_t peer_key[VERBS_RAILS], peer_handle[VERBS_RAILS];
     transport_ib options;
     int rank, channel;
-    const adapter_port *ports[ADAPTER_MOST_PORTS]; /* that may be used */
+    const adapter_port *ports[ADAPTER_MOST_PORTS]; /* usable ports */
     int port_count, nearest, rails;
-    int active;    /* the rail in use; those before it are given up */
-    bool resuming; /* the peer has not said yet what had arrived */
-    bool gone;     /* the socket has ended, at */
+    int active;    /* the rail in use; lower rails are given up */
+    bool resuming; /* the peer's WORD_ARRIVED is awaited */
+    bool gone;     /* the socket has ended, at gone_since */
     double gone_since;
     int fd, wake, epoll, timer;
     unsigned quiet;
@@ -157,28 +156,29 @@ typedef struct verbs_link {
     verbs_outbox *out;
     struct ibv_mr *in_mr[VERBS_RAILS], *out_mr[VERBS_RAILS];
     registration_user user;
-    registration found; /* what was referred to last */
+    registration found; /* the last registration found */
     uint64_t found_seen;
-    verbs_keys told, known;
-    /* Sending: operations, slots, and bytes of payload, from 0. */
+    verbs_keys announced, known;
+    /* Sending: counts of operations, slots and payload bytes, from 0. */
     verbs_operation *operation; /* a ring of VERBS_OPERATIONS */
     uint64_t accepted, posted, done;
     uint64_t slots_sent, bytes_sent, flushed;
-    uint64_t end[VERBS_SLOTS]; /* of the payload up to and with a slot's */
+    uint64_t end[VERBS_SLOTS]; /* of the payload, up to and including a slot's */
     bool refused;
-    uint64_t heard_words[WORDS]; /* the peer's, as last seen */
-    uint64_t roused;             /* its WORD_ASLEEP that was answered */
-    uint64_t gets_done, told_flushed, told_released, told_gets; /* told: at the last arm() */
+    uint64_t heard_words[WORDS]; /* the peer's words, as last read */
+    uint64_t roused;             /* the peer's WORD_ASLEEP of the last wake-up sent */
+    uint64_t gets_done, notified_flushed, notified_released,
+        notified_gets; /* as of the last arm() */
     /* Receiving. */
-    uint64_t words[WORDS]; /* this end's */
-    uint64_t told_taken;   /* WORD_TAKEN and bytes of it that the peer knows or will know */
-    uint64_t bytes_taken, told_bytes;
-    uint64_t message;    /* number of the last one */
-    uint32_t words_sent; /* request that brings them last */
-    bool words_over;     /* that one is over */
+    uint64_t words[WORDS];    /* this end's words */
+    uint64_t announced_taken; /* WORD_TAKEN as last written to the peer, and bytes_taken then */
+    uint64_t bytes_taken, announced_bytes;
+    uint64_t message;    /* number of the last message */
+    uint32_t words_sent; /* number of the request with the latest words */
+    bool words_over;     /* that request is complete */
     bool words_due, peeked;
-    bool asleep;  /* the peer knows so, and has not woken this end since */
-    unsigned nap; /* how often it has slept since it said so */
+    bool asleep;  /* the peer knows of this sleep, and has sent no wake-up since */
+    unsigned nap; /* naps since WORD_ASLEEP was written */
     transport_frame frame;
     _Atomic bool armed;
 } verbs_link;
@@ -189,16 +189,16 @@ static inline verbs_operation *verbs_operation_at(const verbs_link *l, uint64_t 
 }
 
 /* ---- exchange.c ---- */
-/** Says which ports there are. */
+/** Sends the hello: this end's ports. */
 ring_status verbs_greet(verbs_link *l);
-/** Goes on with what has come. @return RING_OK when the link is open. */
+/** Handles the exchange's received bytes. @return RING_OK when the link is open. */
 ring_status verbs_hear(verbs_link *l);
 
 /* ---- operations.c ---- */
-/** @return the next operation, cleared; to be filled and then accepted. Needs room. */
+/** @return the next operation, cleared; fill it in, then accept it. Needs room. */
 verbs_operation *verbs_next_operation(verbs_link *l);
 bool verbs_has_operation(verbs_link *l);
-/** Takes it, and posts what there is room for. */
+/** Appends the operation to the ring, and posts as far as there is room. */
 void verbs_accept(verbs_link *l);
 /** Looks what is over, posts what waits, and changes the rail when one has failed. */
 void verbs_push(verbs_link *l);
@@ -216,11 +216,11 @@ void verbs_consume(transport_link *head);
 const _Atomic uint32_t *verbs_news(const transport_link *head, uint32_t *value);
 /** @return true if a whole segment finds room. */
 bool verbs_fits(verbs_link *l);
-/** @return true if a frame of so many bytes of payload does. */
+/** @return true if a frame with @p bytes of payload fits. */
 bool verbs_has_room(verbs_link *l, size_t bytes);
-/** @return true if two frames without payload do. */
+/** @return true if two frames without payload fit. */
 bool verbs_has_room_for_two(verbs_link *l);
-/** Fills the slot of an operation and takes it. */
+/** Fills in the operation's slot and accepts the operation. */
 void verbs_put_slot(verbs_link *l, verbs_operation *o, const transport_frame *frame, bool is_frame);
 
 /* ---- reached.c ---- */

@@ -82,25 +82,25 @@ static void post_words(verbs_link *l, queue_pair *q, bool signals)
     l->words_over = false;
 }
 
-void verbs_tell(verbs_link *l)
+void verbs_announce(verbs_link *l)
 {
     queue_pair *q = &l->queue[l->active];
     if (l->state != RING_OK)
         return;
-    l->told_taken = l->words[WORD_TAKEN];
-    l->told_bytes = l->bytes_taken;
+    l->announced_taken = l->words[WORD_TAKEN];
+    l->announced_bytes = l->bytes_taken;
     l->words_due = true;
     if (may_tell(l, q))
         post_words(l, q, false);
 }
 
-bool verbs_was_told(verbs_link *l)
+bool verbs_words_arrived(verbs_link *l)
 {
     queue_pair *q = &l->queue[l->active];
     if (l->state != RING_OK)
         return true;
-    if (l->words_due || l->told_taken != l->words[WORD_TAKEN])
-        verbs_tell(l);
+    if (l->words_due || l->announced_taken != l->words[WORD_TAKEN])
+        verbs_announce(l);
     completions_poll(q->port->device);
     if (l->words_due)
         return false;

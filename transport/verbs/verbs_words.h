@@ -6,9 +6,9 @@
 #include "verbs.h"
 
 /** Writes this end's words to the peer, or notes that they are due. */
-void verbs_tell(verbs_link *l);
+void verbs_announce(verbs_link *l);
 /** @return true if the peer has this end's words. */
-bool verbs_was_told(verbs_link *l);
+bool verbs_words_arrived(verbs_link *l);
 /** Reads the peer's words. */
 void verbs_look_at_words(verbs_link *l);
 /** @return the handle by which a request wakes the peer, if it sleeps and nobody has woken it

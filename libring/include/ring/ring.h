@@ -17,8 +17,8 @@
  *  - Buffers are borrowed from the call until it completes, then are the caller's again.
  *  - A communicator may be used from several threads, one call at a time each.
  *  - On error, outputs are unspecified and the communicator is finished: all later
- *    calls return the first error. ring_last_error() tells what happened and where. Peers may
- *    touch buffers of the failed calls until they have seen the error too, at most seconds
+ *    calls return the first error. ring_last_error() gives cause and place. Peers may
+ *    access buffers of the failed calls until they have seen the error too, at most seconds
  *    later: reuse them after ring_comm_destroy() of all ranks, or not at all.
  */
 #ifndef RING_RING_H
@@ -75,7 +75,7 @@ int ring_version(void);
 /* ---- Types ------------------------------------------------------------------- */
 
 /** Element types. Floats of 16 and of 8 bits are combined in float32 at every hop and rounded once,
- *  to nearest even. Those of 8 bits are OCP's: e4m3fn has no infinities, and what is too large for
+ *  to nearest even. Those of 8 bits are OCP's: e4m3fn has no infinities, and a value too large for
  *  either becomes its largest finite number (448, 57344), infinities of e5m2 too.
  *  Other types are views of these. A bool of one byte is RING_UINT8: its sum and maximum are
  *  RING_LOR, its product and minimum RING_LAND, its exclusive or RING_LXOR. A complex number is two
@@ -136,7 +136,7 @@ typedef struct ring_comm ring_comm;
 typedef struct ring_work ring_work;
 
 #define RING_UNIQUE_ID_BYTES 128
-/** Address of rank 0 and the random key of one communicator. Whoever has it may join:
+/** Address of rank 0 and the random key of one communicator. A process that has it may join:
  *  pass it to the other ranks by a private way (MPI, a store, a file of mode 0600). */
 typedef struct ring_unique_id {
     unsigned char bytes[RING_UNIQUE_ID_BYTES];
@@ -159,8 +159,8 @@ ring_status ring_get_unique_id(ring_unique_id *id);
  *          RING_ERR_PEER, RING_ERR_MEMORY, RING_ERR_SYSTEM. */
 ring_status ring_comm_init(ring_comm **comm, int size, const ring_unique_id *id, int rank);
 
-/** How a communicator is made; NULL for the environment's way. Start from RING_CONFIG_INIT; what
- *  lies behind `size` is taken as zero. */
+/** Options of a new communicator; NULL for the environment's. Start from RING_CONFIG_INIT; members
+ *  beyond `size` are taken as zero. */
 typedef struct ring_config {
     size_t size; /**< sizeof(ring_config) */
     /** Settings as in the environment, and ahead of it: "RING_ALGO=ring", "RING_TRANSPORT=shm", …,
@@ -191,7 +191,7 @@ ring_status ring_comm_init_env(ring_comm **comm);
 /** Makes smaller communicators: one for each colour, of the ranks that give it. Collective over
  *  @p parent, as a call of its own among the others. It opens no socket and starts no thread;
  *  a connection that a pair of ranks needs is made when they first use it. The communicators fail
- *  apart: a lost rank ends those that it belongs to.
+ *  independently: a lost rank ends those that it belongs to.
  *  @param colour    0 or more; RING_SPLIT_NONE: this rank is in none.
  *  @param key       orders the ranks of a colour; equal keys by their rank in the parent.
  *  @param[out] out  to be given to ring_comm_destroy(), before or after the parent; NULL for
@@ -230,8 +230,9 @@ ring_status ring_comm_create(ring_comm *parent, const int *ranks, int count, int
 ring_status ring_comm_exclude(ring_comm *comm, const int *ranks, int count, ring_comm **out);
 
 /** Goes on with the survivors of a communicator that has failed. Collective over them: waits until
- *  all that are left have called it, RING_TIMEOUT at most; who has not by then is out. Their order
- *  stays. Their calls on the broken one have ended, so buffers may be used again when this returns;
+ *  all survivors have called it, RING_TIMEOUT at most; a rank that has not by then is left out.
+ * Their order stays. Their calls on the broken one have ended, so buffers may be used again when
+ * this returns;
  *  @p broken is still to be destroyed.
  *  @param[out] out  the new communicator; NULL on failure.
  *  @return RING_OK; RING_ERR_USAGE: it has not failed; RING_ERR_PEER: this rank is out, or a rank
@@ -242,7 +243,7 @@ ring_status ring_comm_shrink(ring_comm *broken, ring_comm **out);
 /** Leaves the communicator and frees it. Outstanding work is aborted, or ends with the failure
  *  that had ended the communicator before; its handles may still be waited for, and then say so.
  *  NULL is allowed. Other ranks may finish calls that need nothing
- *  more from this one. A rank that ends without it is lost to the others, whatever its exit
+ *  more from this one. A rank that ends without it is lost to the others, with any exit
  *  status. In a forked child it does nothing: the communicator is the parent's, and every
  *  other call on it there is RING_ERR_USAGE. */
 void ring_comm_destroy(ring_comm *comm);
@@ -255,7 +256,7 @@ ring_status ring_comm_abort(ring_comm *comm, const char *reason);
  *  returned at once goes on. Never blocks. */
 ring_status ring_comm_status(const ring_comm *comm);
 
-/** What a communicator is and has done so far. Sizes in bytes. */
+/** Facts about a communicator, and its counters so far. Sizes in bytes. */
 typedef struct ring_comm_info {
     size_t size;                 /**< sizeof(ring_comm_info), set by the caller */
     int rank, ranks;             /**< this rank, number of ranks */
@@ -282,7 +283,7 @@ ring_status ring_comm_get_info(const ring_comm *comm, ring_comm_info *info);
 int ring_comm_rank(const ring_comm *comm);
 int ring_comm_size(const ring_comm *comm);
 
-/** @return what went wrong, with rank, host, call and cause; "" if nothing did.
+/** @return the error, with rank, host, call and cause; "" if there was none.
  *  @p comm NULL: the calling thread's latest failure. Valid until the communicator is
  *  destroyed (or the thread's next failure). */
 const char *ring_last_error(const ring_comm *comm);
@@ -322,7 +323,7 @@ ring_status ring_mem_deregister(void *ptr);
 
 /* ---- Call options and work handles ---------------------------------------------- */
 
-/** Something that a call can wait for: set once, by any thread. */
+/** A condition that a call can wait for: set once, by any thread. */
 typedef struct ring_event ring_event;
 /** @param[out] event  to be given to ring_event_destroy(). @return RING_OK or RING_ERR_MEMORY. */
 ring_status ring_event_create(ring_event **event);
@@ -335,14 +336,14 @@ void ring_event_destroy(ring_event *event);
 
 /** Called once when a call has ended, with its result: by any thread that happens to finish it,
  *  which holds no lock of the library. It may start calls, but not wait, and not destroy
- *  a communicator; it should return within milliseconds, for it may be the thread of the library
- *  that moves all calls that nobody waits for (RING_PROGRESS). With RING_PROGRESS=none it is
- *  called only while a thread of this process is in a call of libring. */
+ *  a communicator; it should return within milliseconds, as it may run on the library's thread
+ *  that progresses all calls without a waiting thread (RING_PROGRESS). With RING_PROGRESS=none it
+ * is called only while a thread of this process is in a call of libring. */
 typedef void (*ring_done)(void *context, ring_status status);
 
-/** As the peer of a tagged ring_recv(): whichever rank sends to this one, itself too. */
+/** As the peer of a tagged ring_recv(): any rank, itself too. */
 #define RING_ANY_SOURCE (-1)
-/** As the tag of a tagged ring_recv(): whatever the tag. */
+/** As the tag of a tagged ring_recv(): any tag. */
 #define RING_ANY_TAG (-1)
 /** The sender of a tagged message, and its tag. */
 typedef struct ring_envelope {
@@ -403,7 +404,7 @@ typedef struct ring_call {
 /** Waits until the work is done, frees the handle and sets *handle to NULL, whatever the result.
  *  Before that a thread of the library moves the call while its caller computes (RING_PROGRESS);
  *  the waiting caller takes over. It spins a little, then yields, then sleeps in the kernel;
- *  meanwhile it also moves calls of other communicators of this process that nobody waits for. A
+ *  meanwhile it also progresses calls of the process's other communicators without a waiter. A
  *  call whose `after` is not set, or whose `stream` is not there, within RING_TIMEOUT gives
  * RING_IN_PROGRESS and keeps its handle. Several threads may wait for one call at once, or test it,
  * each with a copy of the pointer in a variable of its own: all that came before one of them had
@@ -418,7 +419,7 @@ ring_status ring_wait_for(ring_work **handle, double seconds);
 
 /** The same without freeing the handle: any number of threads may wait with it, at once and again
  *  after the end, and each gets the result. One ring_wait() or ring_test() frees it in the end,
- * when nobody waits with it any more. @p handle NULL is RING_OK. */
+ *  when no thread waits with it any more. @p handle NULL is RING_OK. */
 ring_status ring_wait_keep(ring_work *handle, double seconds);
 
 /** Waits for all @p count handles (NULL ones are done). @return the first error among them. */
@@ -622,14 +623,14 @@ ring_status ring_scatter_list(const void *const *srcs, const size_t *counts, voi
 /** Returns when every rank has called it. */
 ring_status ring_barrier(ring_comm *comm, const ring_call *call);
 
-/** A barrier that tells which ranks are missing, and ends nothing. Ranks that wait in it are in one
+/** A barrier that lists missing ranks, and ends no communicator. Ranks that wait in it are in one
  *  round: when all have called it returns RING_OK on each; when the earliest of their times is over
  *  it returns RING_IN_PROGRESS on each, with the same list, and the communicator lives on. A rank
- *  that calls later is in the next round, with whoever calls again. It takes no place in the order
- *  of calls, those under way go on, and threads of a rank that call it at once count as one. The
- *  decision is that of the lowest rank of the start that is there: while that one is stopped, it
+ *  that calls later is in the next round, with the ranks that call again. It takes no place in the
+ * order of calls, those under way go on, and threads of a rank that call it at once count as one.
+ * The decision is that of the lowest rank of the start that is there: while that one is stopped, it
  *  comes late, at most RING_PEER_TIMEOUT and 1 s after the time, before it is taken for lost.
- *  @param seconds  to wait at most; 0: who waits now.
+ *  @param seconds  to wait at most; 0: the ranks that wait now.
  *  @param[out] missing  [ring_comm_size()] ranks that had not called, in order; may be NULL.
  *  @param[out] count    of those; 0 unless RING_IN_PROGRESS; may be NULL.
  *  @return RING_OK, RING_IN_PROGRESS; RING_ERR_ARGUMENT, _USAGE, _MEMORY, _UNSUPPORTED (a start of
@@ -651,13 +652,13 @@ ring_status ring_barrier_probe(ring_comm *comm, double seconds, int *missing, in
  *  it gets the message that came first of those that match, from each sender in the order in which
  *  it sent them, and *envelope tells whose it is. count and dtype must be equal, else the
  *  communicator ends with RING_ERR_MISMATCH and both calls. A tagged call that is refused is not
- *  made: peers are not told, and a recv that waits for it ends at its deadline.
+ *  made: peers do not learn of it, and a recv that waits for it ends at its deadline.
  *  A message of up to 128 KiB is sent ahead of its receiver and kept there, without fail while no
  *  more than 128 KiB from this rank to that one, 192 bytes for each message counted in, have not
  *  been received, and at most while these are 512 KiB. Those beyond that, longer ones, and those
  *  from memory of an accelerator wait for a recv that matches, as does a send to this rank itself:
  *  where both ends send first, such sends need ring_call.work, or a group.
- *  Messages that nobody receives are dropped with the communicator.
+ *  Messages that are not received are dropped with the communicator.
  *  Cost: up to 128 KiB one transfer, and a copy more if its recv comes late; else one more each way
  *  ahead of what untagged calls take. Over one channel, whatever RING_CHANNELS; pairs that use tags
  *  have one connection more for them, and another for long messages. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * GPUs of NVIDIA, as their driver tells of them: what each is, whether libring uses it, and why
- * not. To know it they are opened, as a communicator does. */
+ * NVIDIA's GPUs, as their driver lists them: each one's model, whether libring uses it, and why
+ * not. They are opened for this, as by a communicator. */
 #include "info_report.h"
 
 #include "cuda_device.h"
@@ -91,7 +91,7 @@ static const char *reaches(const cuda_driver *api, int from, int to)
     return can != 0 ? "yes" : "no";
 }
 
-/* A row of the matrix; cells that have no room any more are left out. */
+/* A row of the matrix; cells beyond the buffer are left out. */
 static void gather_peers(report *r, const cuda_driver *api, int count, int from)
 {
     char cells[512] = "";

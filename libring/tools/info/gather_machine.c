@@ -54,7 +54,7 @@ static void gather_cpu(report *r)
     topo_cpu_free(&cpu);
 }
 
-/* Shared memory is an anonymous file: the mount, its size and what lies in it do not matter. */
+/* Shared memory is an anonymous file: the mount, its size and contents do not matter. */
 static void gather_shared_memory(report *r)
 {
     struct statvfs mount;
@@ -83,7 +83,7 @@ static void gather_memory(report *r)
     gather_shared_memory(r);
 }
 
-/* @param in_bytes  else it counts things. */
+/* @param in_bytes  false: a number of things. */
 static void report_limit(report *r, const char *name, int resource, bool in_bytes)
 {
     struct rlimit limit;
@@ -97,7 +97,7 @@ static void report_limit(report *r, const char *name, int resource, bool in_byte
         report_number(r, "limits", name, (double)limit.rlim_cur, "");
 }
 
-/* Over verbs, other memory than that is copied unless it is registered. */
+/* Over verbs, other memory is copied unless it is registered. */
 static void report_watching(report *r)
 {
     char why[200] = "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What libring would use here and now: launcher, transports, kernels. */
+ * The launcher, transports and kernels that libring would use here and now. */
 #include "info_report.h"
 
 #include "kernels.h"
@@ -48,7 +48,7 @@ static void gather_settings(report *r, settings *s)
     memset(s, 0, sizeof *s);
 }
 
-/* Ranks would refuse a wrong file, each on its own host. */
+/* Ranks reject a wrong settings file, each on its own host. */
 static void gather_secret(report *r, const settings *s)
 {
     settings only_file = *s;
@@ -76,7 +76,7 @@ static void gather_secret(report *r, const settings *s)
     explicit_bzero(hash, sizeof hash);
 }
 
-/* A misspelled variable would do nothing, and nobody would know. */
+/* Reports unknown variables: a misspelled one would have no effect. */
 static void judge_entry(report *r, const char *entry)
 {
     char name[SETTINGS_NAME_MAX];
@@ -99,7 +99,7 @@ static void gather_unknown(report *r)
 
 /* ---- Transports ------------------------------------------------------------------ */
 
-/* RING_TRANSPORT says which to use, and not which to leave out. */
+/* RING_TRANSPORT lists the transports to use, not the excluded ones. */
 static bool names_some(const settings *s)
 {
     return s->transport[0] != '\0' && s->transport[0] != '^';
@@ -155,7 +155,7 @@ static void gather_transports(report *r, const settings *s)
         if (strcmp(names[i], "loop") != 0 && near == NULL)
             near = names[i];
         if ((all[i]->powers & TRANSPORT_CAN_MAP) == 0 && far == NULL)
-            far = names[i]; /* who maps memory stays on one host */
+            far = names[i]; /* transports that map memory stay on one host */
     }
     describe_use(r, "on_one_host", near);
     describe_use(r, "between_hosts", far);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * report: what ringinfo found out, as rows: section, name, value. Gathered once, shown as
- * text or JSON. A row may say that something is wrong, and then says what to do.
+ * report: ringinfo's findings as rows of section, name and value. Gathered once, shown as text or
+ * JSON. A row may report a problem, with its remedy.
  */
 #ifndef INFO_REPORT_H
 #define INFO_REPORT_H
@@ -14,11 +14,11 @@ typedef struct info_row {
     const char *section; /* static */
     char name[64];
     char value[512];
-    bool is_number; /* then the value begins with it, and its unit may follow */
+    bool is_number; /* the value begins with a number, and its unit may follow */
     double number;
     verdict verdict;
-    char advice[512];  /* what to do, or why it is judged so; "" if nothing */
-    char command[512]; /* that mends it; "": none was given               */
+    char advice[512];  /* the remedy, or the reason of the verdict; "": none */
+    char command[512]; /* that fixes it; "": none */
 } info_row;
 
 typedef struct report {
@@ -34,9 +34,9 @@ info_row *report_number(report *r, const char *section, const char *name, double
                         const char *unit);
 /** Adds a row with bytes, shown in MiB or GiB. */
 info_row *report_bytes(report *r, const char *section, const char *name, double bytes);
-/** Says that something is wrong in the latest row. @p format: what to do. */
+/** Marks a problem in the latest row. @p format: the remedy. */
 void report_judge(report *r, verdict v, const char *format, ...) RING_PRINTF(3, 4);
-/** Gives the latest row the command that mends it. */
+/** Gives the latest row a command that fixes it. */
 void report_mend(report *r, const char *format, va_list args);
 size_t report_count(const report *r, verdict v);
 /** @return the exit status: 0 all is right, 1 something is worth mending, 3 something is wrong. */
@@ -45,7 +45,7 @@ void report_free(report *r);
 
 const char *verdict_name(verdict v);
 
-/** Everything that ringinfo tells. */
+/** Gathers the whole report. */
 void gather_all(report *r);
 void gather_machine(report *r);
 void gather_gpus(report *r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ringinfo: what is here, what will be used, what is wrong and how to mend it. */
+ * ringinfo: reports the machine, libring's choices, and problems with their remedies. */
 #include "doctor.h"
 #include "info_report.h"
 
@@ -120,7 +120,7 @@ static bool may_color(const wishes *w)
            term != NULL && strcmp(term, "dumb") != 0;
 }
 
-/* Reading the settings also warns about variables that nobody knows. */
+/* Reading the settings also warns about unknown variables. */
 static int show_settings(const wishes *w)
 {
     settings s;

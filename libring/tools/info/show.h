@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * show: what reports have in common. */
+ * show: shared parts of reports. */
 #ifndef INFO_SHOW_H
 #define INFO_SHOW_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * interface: choosing one of this host's addresses by the names of its interfaces. Links,
- * what ringinfo shows and what ringrun falls back on follow the same rule.
+ * interface: choosing one of this host's addresses by the names of its interfaces: one rule for
+ * links, ringinfo's report and ringrun's default.
  */
 #ifndef RING_INTERFACE_H
 #define RING_INTERFACE_H

@@ -95,7 +95,7 @@ static void free_queue(fake_cq *q)
     free(q);
 }
 
-/* What was not taken is dropped; what was taken has to be acknowledged, or the real one waits. */
+/* Drops events not read; events read must be acknowledged, or the real one waits. */
 static void detach(fake_cq *q)
 {
     fake_context *c = fake_context_of(q->base.context);

@@ -9,7 +9,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-/* Nobody may wait for a word within more than this; under the thread sanitizer a release costs. */
+/* Longer copies make no releases, slow under the thread sanitizer: no word in them is polled. */
 enum { RELEASED = 512, WORD = 8 };
 
 /* The sanitizer knows words by their addresses: one of half the size has another. */

@@ -103,7 +103,7 @@ static void take_values(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, 
 
 /* ---- Changes ---- */
 
-/* What was posted is forgotten without completions. */
+/* Drops posted requests without completions. */
 static void reset(fake_qp *q)
 {
     const struct ibv_qp_cap cap = q->attr.cap;

@@ -209,7 +209,7 @@ void test_unacknowledged(void)
     bed_close(&b);
 }
 
-/* What nobody took goes with its queue, also for who looks at the descriptor. */
+/* Unread events are dropped with their queue, and the descriptor is no longer readable. */
 void test_events_go(void)
 {
     struct ibv_cq *cq;

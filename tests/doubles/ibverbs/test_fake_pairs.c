@@ -120,7 +120,7 @@ void test_peer_never_comes(void)
     bed_close(&b);
 }
 
-/* Nothing answers for it. */
+/* The peer in error does not answer. */
 void test_peer_in_error(void)
 {
     bed_load("");
@@ -346,7 +346,7 @@ void test_local_protection(void)
     bed_close(&b);
 }
 
-/* What the queue pair allows, and how much it answers. */
+/* Access flags of the queue pair, and the reads that it answers. */
 void test_pair_protection(void)
 {
     bed_request r;

@@ -269,7 +269,7 @@ void test_inline_data(void)
     bed_close(&b);
 }
 
-/* What is not inline is read when it is sent. */
+/* Data that is not inline is read when it is sent. */
 void test_late(void)
 {
     int late = 0;

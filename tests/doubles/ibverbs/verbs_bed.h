@@ -61,13 +61,13 @@ typedef struct verbs_functions {
     VERBS_FUNCTIONS(DECLARE)
 } verbs_functions;
 #undef DECLARE
-/** What was found by dlsym(). */
+/** Functions found by dlsym(). */
 extern verbs_functions verbs;
 
 /** Loads the library. @param options  FAKE_IBVERBS. */
 void bed_load(const char *options);
 struct ibv_context *bed_open_device(int number);
-/** What the header makes of ibv_query_port(). */
+/** ibv_query_port() as the header defines it. */
 int bed_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *out);
 
 enum { BED_BYTES = 1 << 16, BED_DEPTH = 16 };
@@ -105,7 +105,7 @@ bed bed_open_apart(void);
 void bed_connect(const bed_end *end, const bed_end *peer);
 /** The same with other attributes than bed_attr()'s. */
 void bed_connect_as(const bed_end *end, struct ibv_qp_attr attr);
-/** Nothing may be left after it. */
+/** Closes both ends; no object of the library may remain. */
 void bed_close(bed *b);
 /** One of several. */
 void bed_close_one(bed *b);

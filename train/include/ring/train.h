@@ -139,8 +139,8 @@ typedef double (*ring_train_schedule)(void *context, long update);
  *  that is not used. */
 typedef void (*ring_train_note)(void *context, const char *text);
 
-/** What an engine is made of. Start from RING_TRAIN_OPTIONS_INIT; what lies behind `size` is taken
- *  as zero. All is borrowed for the call alone, but contexts and functions, which outlive the
+/** The definition of an engine. Start from RING_TRAIN_OPTIONS_INIT; members beyond `size` are taken
+ *  as zero. All is borrowed for the call alone, except contexts and functions, which outlive the
  *  engine. */
 typedef struct ring_train_options {
     size_t size;             /**< sizeof(ring_train_options) */
@@ -196,7 +196,7 @@ ring_status ring_train_create(ring_train **engine, ring_comm *comm,
 /** Frees it, whatever it was doing; before its communicator. NULL is allowed. */
 void ring_train_destroy(ring_train *engine);
 
-/** What an engine is and has done. */
+/** Properties of an engine, and its progress. */
 typedef struct ring_train_info {
     size_t size;             /**< sizeof(ring_train_info), set by the caller */
     ring_train_shape input;  /**< of one sample */
@@ -370,7 +370,7 @@ ring_status ring_train_samples(const ring_train *engine, ring_train_set set,
 
 /* ---- Parameters and checkpoints ------------------------------------------------ */
 
-/** What a tensor of parameters is. @param index  from 0 to below info.tensors; tensors that share
+/** Describes a tensor of parameters. @param index  from 0 to below info.tensors; tensors that share
  *  their values with an earlier one are not counted.
  *  @param[out] name  the engine's; as in PyTorch's state_dict(): "0.weight"
  *  @param[out] dim   [RING_TRAIN_PARAM_DIMS]; @param[out] dims, count  elements. Each may be NULL.
