@@ -22,7 +22,6 @@ KNOWN = {
         tagged_link wait work""",
     "libring/control": """barrier bulletin connection data_sockets departure gathering group handout
         heartbeat listeners membership roll shrink verdict visiting""",
-    "kernels/cuda": "cuda_programs cuda_runs",
 }
 NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 # Lines from the first column on, up to a brace on a line of its own.
