@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the YAML file of "accelerate config" says about the start of processes. */
+ * Keys of "accelerate config"'s YAML file about the start of processes. */
 #include "run_options.h"
 
 #include "args.h"
@@ -44,7 +44,7 @@ static int number_at(const options *o, const yaml_subset *yaml, const char *key,
     return (int)value;
 }
 
-/* Every machine is started with the same file and a number of its own. */
+/* Every machine is started with the same file, and a number of its own. */
 static void take_machines(options *o, const yaml_subset *yaml, int machines, int processes)
 {
     const yaml_entry *address = yaml_find(yaml, "", "main_process_ip");

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* The most threads that a variable asks for: 1 if none does, for ranks then get 1. */
+/* The largest thread count of the variables; 1 if none is set, as ranks then get 1. */
 static size_t threads_wanted(const job *j)
 {
     size_t count, most = 1;
@@ -19,8 +19,8 @@ static size_t threads_wanted(const job *j)
     return most;
 }
 
-/* Cores a rank may have alone. A rank that is by itself needs no fence; nor does one whose
- * threads need more than its share. */
+/* Cores that a rank may have alone. A single rank is not bound, nor one whose threads need more
+ * than its share. */
 static size_t cores_each(const job *j, const share *s, size_t cores)
 {
     const size_t ranks = (size_t)s->ranks;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finding the program that a word means, and saying why it cannot be started. */
+ * Finding the program for a word, and the reasons why it cannot be started. */
 #include "spawn.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ bool spawn_find(const char *name, char *out, size_t size)
     return false;
 }
 
-/* Too little of something is this host's trouble, not the program's. */
+/* A lack of resources is this host's fault, not the program's. */
 static bool out_of_resources(int error)
 {
     return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;

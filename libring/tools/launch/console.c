@@ -20,20 +20,20 @@ enum {
     LAST_MAX = 200 /* bytes that are kept of a line */
 };
 
-/* Many programs write a line in parts (python -u: its end apart); these come sooner. */
+/* Many programs write a line in parts (python -u: its end apart), which arrive sooner. */
 #define UNFINISHED_SECONDS 0.1
 
 struct console {
     int ranks;
     bool tag_all;
     outlet outlets[STREAMS];
-    bool merged;            /* both are one file: then the first serves both, to keep lines whole */
-    bool told[STREAMS];     /* that it cannot be written                                     */
+    bool merged;            /* both are one file: the first serves both, to keep lines whole */
+    bool failed[STREAMS];   /* "cannot be written" was printed */
     double due[STREAMS];    /* when rank 0's unfinished line is shown                        */
-    bytes *partial;         /* [ranks][STREAMS] what has come of a line                           */
+    bytes *partial;         /* [ranks][STREAMS] unfinished line */
     int *logs;              /* [ranks], NULL: none                                                */
     char (*last)[LAST_MAX]; /* [ranks] its latest line                                         */
-    int latest;             /* the rank that wrote the latest of all                           */
+    int latest;             /* rank of the latest line */
 };
 
 static outlet *outlet_of(console *c, int stream)
@@ -41,7 +41,7 @@ static outlet *outlet_of(console *c, int stream)
     return &c->outlets[c->merged ? 0 : stream - 1];
 }
 
-/* A reader that has left wants nothing; anything else is a loss. */
+/* A reader that has left is no loss; any other error is. */
 static bool lost(const outlet *o)
 {
     return o->error != 0 && o->error != EPIPE;
@@ -122,7 +122,7 @@ bool console_ready(const console *c, int stream)
     return !outlet_full(&c->outlets[c->merged ? 0 : stream - 1]);
 }
 
-/* A full disk must not end the training: that log ends. */
+/* A full disk must not end the training: the log is closed. */
 static void write_log(console *c, int rank, const char *data, size_t count)
 {
     while (c->logs != NULL && c->logs[rank] >= 0 && count > 0) {
@@ -137,7 +137,7 @@ static void write_log(console *c, int rank, const char *data, size_t count)
     }
 }
 
-/* Up to and with the last line end; all of it when it grew too long or `rest` is wanted. */
+/* All bytes up to the last line end; all of them when it grew too long or `rest` is wanted. */
 static size_t complete_bytes(const bytes *line, bool rest)
 {
     const char *head = bytes_head(line);
@@ -160,7 +160,7 @@ static void put_lines(outlet *o, const void *owner, const char *prefix, const ch
     }
 }
 
-/* Of those that came, the last one that is not empty. */
+/* Keeps the last line that is not empty. */
 static void note_last(console *c, int rank, const char *data, size_t count)
 {
     while (count > 0 && (data[count - 1] == '\n' || data[count - 1] == '\r'))
@@ -173,9 +173,9 @@ static void note_last(console *c, int rank, const char *data, size_t count)
     c->latest = rank;
 }
 
-/* Rank 0's streams are one owner, as at a terminal. The rest of a line stays here until its
- * end comes, unless its beginning is out already. A block of stdio ends anywhere: the end of
- * its last line will come, maybe late, and others may write before. */
+/* Rank 0's streams are one owner, as at a terminal. The rest of a line waits here for its end,
+ * unless its beginning was written already: a block of stdio ends anywhere, so the end may come
+ * late, and other ranks may write before it. */
 static void put_plain(console *c, int stream, bytes *line, size_t count)
 {
     outlet *o = outlet_of(c, stream);
@@ -219,7 +219,7 @@ const char *console_last_line(const console *c, int rank)
     return strcmp(last, c->last[c->latest]) != 0 ? last : "";
 }
 
-/* A prompt, or a progress line. Another's long line is waited for. */
+/* A prompt, or a progress line. It waits while another rank's long line is unfinished. */
 static void show_unfinished(console *c, int stream)
 {
     outlet *o = outlet_of(c, stream);
@@ -258,9 +258,9 @@ void console_say(console *c, const char *format, ...)
 static void tell_error(console *c, int index)
 {
     static const char *const names[STREAMS] = {"standard output", "standard error"};
-    if (c->told[index] || !lost(&c->outlets[index]))
+    if (c->failed[index] || !lost(&c->outlets[index]))
         return;
-    c->told[index] = true;
+    c->failed[index] = true;
     console_say(c, "%s: %s; the ranks go on, what they write there is lost", names[index],
                 strerror(c->outlets[index].error));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * console: what the user sees of all ranks. Rank 0's output passes as it is, the others' lines
- * come whole and begin with "[rank] ". Lines of more than 64 KiB come in pieces. What rank 0
- * leaves without a line end, e.g. a prompt, is shown after 0.1 s.
+ * console: the output of all ranks for the user. Rank 0's output passes unchanged, the other ranks'
+ * lines are whole and begin with "[rank] ". Lines of more than 64 KiB come in pieces. An unfinished
+ * line of rank 0, e.g. a prompt, is shown after 0.1 s.
  */
 #ifndef LAUNCH_CONSOLE_H
 #define LAUNCH_CONSOLE_H
@@ -12,32 +12,32 @@
 typedef struct console console;
 
 /** @param tag_all  rank 0's lines are prefixed too.
- *  @param logs     a folder for one file a rank, with all it writes; NULL: none. */
+ *  @param logs     a folder for one file a rank, with all its output; NULL: none. */
 ring_status console_open(int ranks, bool tag_all, const char *logs, console **out);
-/** Frees, with whatever still waits. */
+/** Frees the console, and output that still waits. */
 void console_close(console *c);
 
-/** @return true if rank 0 may have our own descriptor: a terminal, and nothing to add. */
+/** @return true if rank 0 may have our own descriptor: a terminal, with no output to add. */
 bool console_passes(const console *c, int stream);
 /** @return false while the reader of @p stream is behind. */
 bool console_ready(const console *c, int stream);
-/** Output of a rank (stream 1 or 2); count 0: its end. @return false: nobody reads it. */
+/** Output of a rank (stream 1 or 2); count 0: its end. @return false: its reader has left. */
 bool console_output(console *c, int rank, int stream, const char *data, size_t count);
-/** @return the beginning of the latest whole line of a rank that passed here; "": there was none,
- * or the latest line of all is the same. */
+/** @return the beginning of a rank's latest whole line; "": none, or it is the latest line of
+ *  all. */
 const char *console_last_line(const console *c, int rank);
 /** A line about a host. */
 void console_host(console *c, const char *host, const char *line, size_t length);
 /** A line of the launcher itself, on standard error. */
 void console_say(console *c, const char *format, ...) RING_PRINTF(2, 3);
 void console_watch(console *c, poll_set *set);
-/** Does what is due. Says once if writing fails, e.g. for lack of space: ranks go on without. */
+/** Writes due lines. Reports once if writing fails, e.g. for lack of space: ranks go on without. */
 void console_tick(console *c);
 /** When console_tick() is due next. */
 double console_due(const console *c);
-/** @return true while something waits for its reader. */
+/** @return true while output waits for its reader. */
 bool console_waits(const console *c);
-/** @return true if output was lost though its reader was there. */
+/** @return true if output was lost while its reader was there. */
 bool console_lost(const console *c);
 
 #endif

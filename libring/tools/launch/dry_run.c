@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What would be started, as commands for a shell. */
+ * The commands that would be started, for a shell. */
 #include "binding.h"
 #include "remote.h"
 #include "setup.h"
@@ -58,7 +58,7 @@ static void print_command(const char *program, const texts *argv)
     putchar('\n');
 }
 
-/* Only what differs from the environment that is there anyway. */
+/* Only the differences from this environment. */
 static void print_environment(const setup *s, const share *of, int local)
 {
     extern char **environ;
@@ -80,7 +80,7 @@ static void print_environment(const setup *s, const share *of, int local)
     texts_free(&environment);
 }
 
-/* How many cores another host has is not known here. */
+/* The number of another host's cores is unknown here. */
 static void print_binding(const setup *s, const share *of, int local, size_t cores)
 {
     const core_range range = binding_of(&s->j, of, local, cores);
@@ -117,7 +117,7 @@ static void print_ssh(const setup *s, const options *o, const share *of)
     texts_free(&command);
 }
 
-/* The path that a rank here would run; on other hosts it is looked for there. */
+/* The program's path for a rank here; other hosts look it up themselves. */
 static const char *find_program(const setup *s, const share *of, char *path, size_t size)
 {
     const char *name = s->j.argv.items[0];

@@ -23,7 +23,7 @@ static char *trim(char *line)
     return line;
 }
 
-/* @return why @p line is no variable that may be given to ranks; NULL: it is one. */
+/* @return the reason why @p line is not a variable for ranks; NULL: it is one. */
 static const char *wrong_with(char *line)
 {
     const size_t length = strspn(line, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -60,7 +60,7 @@ static ring_status take_lines(FILE *file, const char *path, texts *exports)
     return status;
 }
 
-/* @param needed  that there is no such file is an error. */
+/* @param needed  a missing file is an error. */
 static ring_status take_file(const char *path, bool needed, texts *exports)
 {
     FILE *file = fopen(path, "re");

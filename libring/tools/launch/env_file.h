@@ -8,9 +8,9 @@
 #include "grow.h"
 
 /** Adds the lines NAME=VALUE of .deepspeed_env in the home folder and in this one, which wins, or
- * of the file that DS_ENV_FILE names instead; empty lines and those that begin with # say nothing.
- *  Says on standard error which file was taken.
- *  @return RING_OK, also without such a file; RING_ERR_CONFIG: a line is something else. */
+ *  of the file that DS_ENV_FILE names instead; empty lines and those that begin with # are ignored.
+ *  Prints the file's name on standard error.
+ *  @return RING_OK, also without such a file; RING_ERR_CONFIG: a line of another form. */
 ring_status env_file_take(texts *exports);
 
 #endif

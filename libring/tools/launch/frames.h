@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * frames: what two ringruns say to each other over ssh's standard input and output. A
- * frame is a type, a stream, a rank, a length (12 bytes, least first) and that many bytes.
- * The far side begins with a mark, because a shell may print a greeting before it.
+ * frames: messages between two ringruns over ssh's standard input and output. A frame is a type, a
+ * stream, a rank, a length (12 bytes, least first) and that many bytes. The far side begins with a
+ * mark, because a shell may print a greeting before it.
  */
 #ifndef LAUNCH_FRAMES_H
 #define LAUNCH_FRAMES_H
@@ -39,7 +39,7 @@ typedef struct frame {
 
 void frames_put(bytes *out, enum frame_type type, int stream, int rank, const char *data,
                 size_t count);
-/** @return 1: *f is the oldest frame of @p in; 0: not all here yet; -1: not a frame. */
+/** @return 1: *f is the oldest frame of @p in; 0: incomplete; -1: not a frame. */
 int frames_peek(const bytes *in, frame *f);
 void frames_done(bytes *in, const frame *f);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * grow: growable texts, lists and byte buffers of the launcher. A program that starts
- * others has nothing better to do without memory than to say so and stop: these calls
- * never fail.
+ * grow: growable texts, lists and byte buffers of the launcher. A launcher without memory can only
+ * report it and stop: these calls never fail.
  */
 #ifndef LAUNCH_GROW_H
 #define LAUNCH_GROW_H
@@ -51,7 +50,7 @@ static inline const char *bytes_head(const bytes *b)
 void bytes_add(bytes *b, const void *data, size_t count);
 /** Drops @p count bytes from the head. */
 void bytes_drop(bytes *b, size_t count);
-/** Reads what a descriptor has, at most @p most. @return as read(). */
+/** Reads available bytes of a descriptor, at most @p most. @return as read(). */
 ssize_t bytes_read(bytes *b, int fd, size_t most);
 void bytes_free(bytes *b);
 

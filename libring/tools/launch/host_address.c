@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where ranks meet: names, addresses, ports. */
+ * The address where ranks meet: names, addresses, ports. */
 #include "setup.h"
 
 #include "topo.h"
@@ -79,7 +79,7 @@ bool host_address_resolve(const char *host, char *out, size_t size)
     return found;
 }
 
-/* Connecting a datagram socket sends nothing, but asks for the route. */
+/* connect() of a datagram socket sends nothing, but finds the route. */
 static bool facing(const struct addrinfo *to, char *out, size_t size)
 {
     struct sockaddr_storage address;

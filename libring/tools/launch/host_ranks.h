@@ -8,7 +8,7 @@
 
 #include "poll_set.h"
 
-/** Head of what stands behind it. */
+/** The common head of local_ranks and remote. */
 typedef struct host_ranks {
     const struct host_ranks_ops *ops;
 } host_ranks;
@@ -16,15 +16,15 @@ typedef struct host_ranks {
 typedef struct host_ranks_ops {
     void (*free)(host_ranks *h);
     void (*watch)(host_ranks *h, poll_set *set);
-    /** After SIGCHLD: collects who has ended. */
+    /** After SIGCHLD: collects ended ranks. */
     void (*collect)(host_ranks *h);
-    /** Does what is due. */
+    /** Does due work. */
     void (*tick)(host_ranks *h);
     /** When tick() is due next. */
     double (*due)(const host_ranks *h);
 
     void (*signal)(host_ranks *h, int signal_number);
-    /** Begins to end them: time to report, SIGTERM, SIGKILL. */
+    /** Begins to end the ranks: time to report, SIGTERM, SIGKILL. */
     void (*stop)(host_ranks *h);
     void (*kill)(host_ranks *h);
 
@@ -35,7 +35,7 @@ typedef struct host_ranks_ops {
 
     /** @return ranks that still run. */
     int (*alive)(const host_ranks *h);
-    /** All are gone, with all that they started. */
+    /** All ranks are gone, with all processes that they started. */
     bool (*done)(const host_ranks *h);
 } host_ranks_ops;
 

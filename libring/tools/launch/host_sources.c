@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where ranks may run: what the options name, else what a batch system grants. */
+ * The hosts for ranks: named by options, else granted by a batch system. */
 #include "run_options.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ static ring_status from_batch_system(host_list *out, const char **from)
     return hosts_add(out, "localhost", 9, 1) != NULL ? RING_OK : RING_ERR_CONFIG;
 }
 
-/* Nodes that others start have no names here, and need none. */
+/* Nodes started by others have no names here, and need none. */
 static ring_status unnamed_nodes(int nodes, host_list *out)
 {
     for (int i = 0; i < nodes; i++) {

@@ -30,7 +30,7 @@ static uint32_t hash_of(const char *name, size_t length)
     return hash;
 }
 
-/* @return where the name's number is, or would go. */
+/* @return the place of the name's number, or a free one for it. */
 static uint32_t *place_of(const host_list *list, const char *name, size_t length)
 {
     uint32_t at = hash_of(name, length) % PLACES;
@@ -39,7 +39,7 @@ static uint32_t *place_of(const host_list *list, const char *name, size_t length
     return &list->places[at];
 }
 
-/* Of two items of one name the first is found. */
+/* Of two items with one name the first is found. */
 static void note_place(host_list *list, size_t item)
 {
     const char *name = list->items[item].name;
@@ -233,7 +233,7 @@ static void cut_comment(char *text)
         text[--length] = '\0';
 }
 
-/* @return RING_OK also for a line that holds no word. */
+/* @return RING_OK also for a line without a word. */
 static ring_status take_line(char *text, const char *path, int number, host_list *list,
                              ring_status (*take)(const file_line *line, host_list *list))
 {
@@ -289,7 +289,7 @@ static ring_status open_list(const char *path, FILE **out)
     return RING_ERR_CONFIG;
 }
 
-/* Calls take() for each line that holds a word. */
+/* Calls take() for each line with a word. */
 static ring_status read_lines(const char *path, host_list *list,
                               ring_status (*take)(const file_line *line, host_list *list))
 {
@@ -305,7 +305,7 @@ static ring_status read_lines(const char *path, host_list *list,
     return status;
 }
 
-/* What follows the name: "slots=N", or nothing if the word names its slots itself (MPICH). */
+/* The rest after the name: "slots=N", or nothing if the word names its slots itself (MPICH). */
 static ring_status take_slots(const file_line *line, const host_word *w, int *slots)
 {
     const char *rest = line->rest;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * hosts: which machines take part, and how many ranks each can take (slots). From a
- * hostfile, a list, a batch system's variables. Names come from outside: they hold only
- * letters, digits and "._-@%", or are IPv6 addresses, and never begin like an option of ssh.
+ * hosts: the machines of a job, and their slots (ranks that each can take), from a hostfile, a
+ * list, or a batch system's variables. Names come from outside: they hold only letters, digits and
+ * "._-@%", or are IPv6 addresses, and never begin like an option of ssh.
  */
 #ifndef LAUNCH_HOSTS_H
 #define LAUNCH_HOSTS_H
@@ -44,10 +44,10 @@ ring_status hosts_exclude(host_list *list, const char *text);
 
 /* For the parsers of this room. */
 
-/** Adds a host. @return NULL and fail() if the name is not one or there are too many. */
+/** Adds a host. @return NULL and fail() if the name is invalid or there are too many. */
 host_entry *hosts_add(host_list *list, const char *name, size_t length, int slots);
 host_entry *hosts_find(const host_list *list, const char *name, size_t length);
-/** To be called when hosts were taken out of the list. */
+/** Call it after hosts were removed from the list. */
 void hosts_reindex(host_list *list);
 /** A whole number from @p low to @p high that ends where @p *text then points. */
 bool hosts_number(const char **text, long low, long high, int *out);

@@ -56,8 +56,8 @@ const char *const *job_thread_variables(size_t *count)
     return names;
 }
 
-/* Several ranks on one host share its cores; libraries that start a thread a core in each
- * rank would fight for them. Who wants more threads a rank sets the variable. MKL goes by
+/* Several ranks on one host share its cores; libraries that start a thread a core in each rank
+ * would compete for them. Users who want more threads a rank set the variable. MKL follows
  * OpenMP's. */
 static void set_threads(texts *out)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job: everything that is the same for all ranks, and the environment of one of them. The
- * job travels to other hosts in one message over ssh's standard input, so neither program
- * arguments nor the secret ever meet a shell or a command line.
+ * job: the facts that are the same for all ranks, and the environment of one of them. The job
+ * travels to other hosts in one message over ssh's standard input, so neither program arguments nor
+ * the secret ever meet a shell or a command line.
  */
 #ifndef LAUNCH_JOB_H
 #define LAUNCH_JOB_H
@@ -43,12 +43,12 @@ int job_secret_file(const job *j);
 void job_environment(const job *j, const share *s, int local, int secret_fd, char *const *base,
                      texts *out);
 
-/** @return why exporting @p name would change nothing for the ranks; NULL: it would. */
+/** @return the reason why exporting @p name would have no effect on the ranks; NULL: it would. */
 const char *job_decides(const char *name);
-/** The variables that say how many threads a rank starts. */
+/** The variables that set the number of a rank's threads. */
 const char *const *job_thread_variables(size_t *count);
 
-/** Job and share as one message, and back. Unpacking checks everything it reads. */
+/** Job and share as one message, and back. Unpacking checks all it reads. */
 void job_pack(const job *j, const share *s, bytes *out);
 ring_status job_unpack(const char *data, size_t size, job *j, share *s);
 

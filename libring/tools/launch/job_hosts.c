@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is done to all ranks is done host by host. */
+ * Operations on all ranks, host by host. */
 #include "job_hosts.h"
 
 #include <math.h>

@@ -10,7 +10,7 @@
 #include "setup.h"
 
 typedef struct job_hosts {
-    host_ranks **hosts; /* the other ones, then this one, if ranks run here */
+    host_ranks **hosts; /* the other hosts, then this one, if ranks run here */
     size_t count, others;
 } job_hosts;
 
@@ -19,9 +19,9 @@ ring_status job_hosts_connect(job_hosts *t, const setup *plan, const options *o,
                               const launch_events *events, console *c);
 /** Every other host has answered. */
 bool job_hosts_ready(const job_hosts *t);
-/** "a, b": the hosts of @p plan that have not, cut to fit. */
+/** "a, b": the hosts of @p plan without an answer, cut to fit. */
 void job_hosts_silent_hosts(const job_hosts *t, const setup *plan, char *out, size_t size);
-/** @return where the first other host says that it can be reached. */
+/** @return the first other host's own address. */
 const char *job_hosts_address(const job_hosts *t);
 /** Starts the ranks everywhere. @param stdio  as for local_ranks_start(). */
 ring_status job_hosts_start(job_hosts *t, const setup *plan, const int stdio[3],
@@ -47,7 +47,7 @@ void job_hosts_feed(job_hosts *t, const char *data, size_t count);
 
 /** @return ranks that still run. */
 int job_hosts_alive(const job_hosts *t);
-/** All are gone, with all that they started. */
+/** All ranks are gone, with all processes that they started. */
 bool job_hosts_done(const job_hosts *t);
 
 #endif

@@ -7,7 +7,7 @@
 
 typedef struct reader {
     const unsigned char *at, *end;
-    bool bad; /* sticky: everything read after it is 0 or empty */
+    bool bad; /* sticky: later reads give 0 or empty */
 } reader;
 
 static void put_number(bytes *out, long number)

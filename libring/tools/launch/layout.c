@@ -58,7 +58,7 @@ static ring_status too_many(long ranks)
     return fail(RING_ERR_CONFIG, "%ld ranks; at most %d", ranks, RANKS_MAX);
 }
 
-/* With -n too, as many nodes as that takes. */
+/* With -n too, as many nodes as -n ranks need. */
 static ring_status per_node(const host_list *hosts, const layout_wish *wish, size_t nodes,
                             layout *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * layout: who runs which ranks. Hosts and wishes in, shares out: a pure function. Ranks of
- * one host are consecutive, and hosts come in the order of the list.
+ * layout: the placement of ranks on hosts: a pure function of hosts and options. Ranks of one host
+ * are consecutive, and hosts come in the order of the list.
  */
 #ifndef LAUNCH_LAYOUT_H
 #define LAUNCH_LAYOUT_H
@@ -10,7 +10,7 @@
 
 enum { RANKS_MAX = 65536 };
 
-/** What one host runs. */
+/** The ranks of one host. */
 typedef struct share {
     char *host;            /* as the user wrote it                          */
     bool local;            /* here, without ssh                             */

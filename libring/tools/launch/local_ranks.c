@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How ranks end. An ended rank stays a zombie until its output has been read and its
- * process group is empty, so that its group's number cannot mean somebody else. */
+ * Ends of ranks. An ended rank stays a zombie until its output has been read and its process group
+ * is empty, so that its group's number cannot mean another process. */
 #include "local_ranks_inside.h"
 
 #include "spawn.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-/* What an ended rank left running, e.g. the "tee" of a shell, may finish for this long. */
+/* Processes of an ended rank, e.g. the "tee" of a shell, may finish for this long. */
 #define LINGER_SECONDS 1.0
 
 static void free_ranks(host_ranks *h)
@@ -27,8 +27,8 @@ static void free_ranks(host_ranks *h)
 
 /* ---- End ------------------------------------------------------------------------------ */
 
-/* Has the group members beside its zombie leader? Orphans are our children, so asking for
- * stopped ones tells; the zombie itself cannot be stopped any more. */
+/* Has the group members beside its zombie leader? Orphans are our children, so waiting for stopped
+ * ones shows it; the zombie itself cannot be stopped any more. */
 static bool group_lives(pid_t group)
 {
     siginfo_t info;
@@ -72,8 +72,8 @@ static void note_end(local_ranks *c, int index, const siginfo_t *info)
     c->events.ended(c->events.context, &end);
 }
 
-/* A rank that died by a signal is told first: others fail because of it, and the order of
- * two deaths that are seen at once is not known. */
+/* A rank killed by a signal is reported first: others fail because of it, and the order of two
+ * deaths seen at once is not known. */
 static void collect_ranks(local_ranks *c, bool signals)
 {
     for (int i = 0; i < c->count; i++) {
@@ -85,7 +85,7 @@ static void collect_ranks(local_ranks *c, bool signals)
     }
 }
 
-/* A program may undo what spawn_start() did about the terminal: shells with job control do. */
+/* A program may undo spawn_start()'s protection of the terminal: shells with job control do. */
 static void notice_stops(const local_ranks *c)
 {
     for (int i = 0; i < c->count && c->events.stopped != NULL; i++) {
@@ -106,8 +106,8 @@ static void collect(host_ranks *h)
     notice_stops(c);
 }
 
-/* A shell dies of SIGTERM at once, though the program that it runs may still be saving. Of
- * SIGINT it dies after its program, and what it left in the background ignores that. */
+/* A shell dies of SIGTERM at once, though the program that it runs may still be saving. Of SIGINT
+ * it dies after its program, and its background processes ignore that. */
 static void send_signal(host_ranks *h, int signal_number)
 {
     local_ranks *c = (local_ranks *)h;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What local_ranks is made of, for its files: local_ranks.c (how ranks end), local_ranks_start.c,
- * local_ranks_io.c (what they read and write). */
+ * The internals of local_ranks, for its files: local_ranks.c (ends of ranks), local_ranks_start.c,
+ * local_ranks_io.c (input and output). */
 #ifndef LAUNCH_LOCAL_RANKS_INSIDE_H
 #define LAUNCH_LOCAL_RANKS_INSIDE_H
 
@@ -36,18 +36,18 @@ struct local_ranks {
     reaper guard;
     bytes input; /* for rank 0 */
     int input_fd;
-    bool patient; /* what ended ranks left running may go on until kill() */
+    bool patient; /* processes of ended ranks may go on until kill() */
     enum stop_phase phase;
     double phase_ends;
 };
 
-/** Reads what the rank has written so far, and no more than a pipe can hold. */
+/** Reads the rank's output so far, at most a pipe's. */
 void local_ranks_read_rest(rank_slot *rank);
-/** Closes one stream. @param tell  output() shall hear of its end. */
+/** Closes one stream. @param tell  report its end to output(). */
 void local_ranks_close_stream(stream *s, bool tell);
 void local_ranks_close_rank(rank_slot *rank);
 
-/* Operations that are elsewhere than in local_ranks.c, which has the table of them. */
+/* Operations outside of local_ranks.c, which has their table. */
 extern const host_ranks_ops local_ranks_ops;
 void local_ranks_watch(host_ranks *h, poll_set *set);
 bool local_ranks_hungry(const host_ranks *h);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What ranks write, and what rank 0 reads. */
+ * Output of ranks, and input of rank 0. */
 #include "local_ranks_inside.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 enum {
     READ_BYTES = 65536,
-    PIPE_TURNS_MAX = 32 /* 2 MiB: more than any pipe holds, so less than a busy writer's all */
+    PIPE_READS_MAX = 32 /* 2 MiB: more than any pipe holds, so less than all of a busy writer's */
 };
 
 void local_ranks_close_stream(stream *s, bool tell)
@@ -54,8 +54,8 @@ static void read_stream(void *context)
 void local_ranks_read_rest(rank_slot *rank)
 {
     for (int i = 0; i < STREAMS; i++) {
-        int turns = PIPE_TURNS_MAX;
-        while (turns-- > 0 && read_some(&rank->streams[i]))
+        int reads = PIPE_READS_MAX;
+        while (reads-- > 0 && read_some(&rank->streams[i]))
             continue;
     }
 }

@@ -32,7 +32,7 @@ static void tell_not_started(local_ranks *c, int index, const char *program)
     c->head.ops->stop(&c->head);
 }
 
-/* Rank 0 may get a descriptor of ours; everybody else has no input and pipes for output.
+/* Rank 0 may get a descriptor of ours; the other ranks have no input and pipes for output.
  * close_after[] are those that only the child needs. */
 static ring_status make_stdio(local_ranks *c, const starter *st, int index, int fds[3],
                               int close_after[3])
@@ -116,7 +116,7 @@ static ring_status start_all(local_ranks *c, const starter *st)
     return status;
 }
 
-/* Everything the ranks have in common; then them. */
+/* The descriptors that the ranks share; then the ranks. */
 static ring_status prepare_and_start(local_ranks *c, starter *st)
 {
     if (!spawn_find(st->j->argv.items[0], st->path, sizeof st->path)) {

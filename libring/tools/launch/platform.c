@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A platform that tells its workers by DC_DL_CONFIG what was asked for:
+ * A platform that gives its workers the requested resources by DC_DL_CONFIG:
  * {"framework": "pytorch", "name": "test", "worker": {"count": 2, "gpus": 8}}. */
 #include "run_options.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nothing else of the text counts, so it is not parsed. @return -1: there is no such number. */
+/* Only this number counts, so the text is not parsed further. @return -1: there is none. */
 static int number_of(const char *text, const char *name)
 {
     int value = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One turn of waiting. */
+ * One wait of the program's loop. */
 #include "poll_set.h"
 
 #include <stdlib.h>

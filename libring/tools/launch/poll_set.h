@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * poll_set: what the program waits for. Built anew each turn by asking everybody, so
- * "do not read from this rank while the terminal is slow" is just not adding it.
+ * poll_set: the descriptors that the program waits for, built anew for each wait. A rank is not
+ * read while the terminal is slow: its descriptor is not added then.
  */
 #ifndef LAUNCH_POLL_SET_H
 #define LAUNCH_POLL_SET_H
@@ -20,7 +20,7 @@ void poll_set_clear(poll_set *set);
 /** @param handle  called with @p context when one of @p events, or an error, is there. */
 void poll_set_add(poll_set *set, int fd, short events, void (*handle)(void *context),
                   void *context);
-/** Waits until something is there or @p deadline (clock_now() scale), and handles it. */
+/** Waits until a descriptor is ready or @p deadline (clock_now() scale), and handles it. */
 void poll_set_run(poll_set *set, double deadline);
 void poll_set_free(poll_set *set);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The process that tidies up after a launcher that died. */
+ * The process that cleans up after a launcher that died. */
 #include "reaper.h"
 
 #include "grow.h"
@@ -30,7 +30,7 @@ static void take_message(group_list *groups, pid_t message)
     }
 }
 
-/* Nothing of the launcher's may stay open here, or its readers would wait for us. */
+/* Closes all descriptors of the launcher, or its readers would wait for the reaper. */
 static void let_go(int keep)
 {
     const int null = open("/dev/null", O_RDWR);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * reaper: a small process that outlives the launcher for a moment. Ranks die with their
- * launcher by themselves; what they started does not. When the launcher is gone, even by
- * kill -9, the reaper ends the process groups that it was told of. It is not their ancestor,
- * so what has left its group (setsid) is out of its reach.
+ * reaper: a small process that outlives the launcher for a moment. Ranks die with their launcher;
+ * processes that they started do not. When the launcher is gone, even by kill -9, the reaper ends
+ * the process groups that it knows. It is not their ancestor, so processes that left their group
+ * (setsid) are out of its reach.
  */
 #ifndef LAUNCH_REAPER_H
 #define LAUNCH_REAPER_H

@@ -17,7 +17,7 @@
 enum {
     READ_BYTES = 65536,
     GREETING_MAX = 65536,
-    PATIENCE_TURNS = 50,
+    PATIENCE_LOOKS = 50,
     CODE_LOST = 255,
     CODE_NOT_FOUND = 127
 };
@@ -32,7 +32,7 @@ typedef struct remote {
     bytes out, in, error_line;
     bool greeted; /* the mark has come: frames from here on          */
     bool ready, hungry, started;
-    bool *ended; /* [s->ranks] the far side told how it ended       */
+    bool *ended; /* [s->ranks] ends reported by the far side */
     int alive;   /* ranks not ended                                 */
     char address[64];
     char last_error[256]; /* ssh's or the far shell's last line          */
@@ -83,7 +83,7 @@ static void write_frames(void *context)
     if (put > 0)
         bytes_drop(&r->out, (size_t)put);
     else if (put < 0 && errno != EAGAIN && errno != EINTR)
-        fd_close(&r->to); /* the other direction tells why */
+        fd_close(&r->to); /* the other direction gives the reason */
 }
 
 static void put(remote *r, enum frame_type type, int stream, int rank, const char *data,
@@ -97,8 +97,8 @@ static void put(remote *r, enum frame_type type, int stream, int rank, const cha
 
 /* ---- What comes ----------------------------------------------------------------------- */
 
-/* ssh ended, and with it all ranks there that had not. One of them stands for all. */
-static void tell_lost(remote *r, int wait_status)
+/* ssh ended, and with it all ranks there that had not. One of them is reported for all. */
+static void report_lost(remote *r, int wait_status)
 {
     rank_end end = {.rank = r->s->first_rank, .code = CODE_LOST};
     const bool not_found = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == CODE_NOT_FOUND;
@@ -154,11 +154,11 @@ static void read_errors(void *context)
 static int reap_ssh(remote *r)
 {
     int status = -1;
-    for (int turn = 0; r->pid > 0; turn++) {
+    for (int look = 0; r->pid > 0; look++) {
         status = spawn_reap(r->pid);
         if (status >= 0)
             r->pid = 0;
-        else if (turn == PATIENCE_TURNS)
+        else if (look == PATIENCE_LOOKS)
             kill(r->pid, SIGKILL);
         else
             clock_sleep(0.002);
@@ -172,10 +172,10 @@ static void close_connection(remote *r)
     fd_close(&r->from);
     const int status = reap_ssh(r);
     while (r->error >= 0 && readable(r->error))
-        read_errors(r); /* its last line says why */
+        read_errors(r); /* its last line gives the reason */
     if (r->alive > 0) {
         r->alive = 0;
-        tell_lost(r, status);
+        report_lost(r, status);
     }
 }
 
@@ -215,7 +215,7 @@ static void take_frame(remote *r, const frame *f)
         put(r, FRAME_MUTE, f->stream, f->rank, NULL, 0);
 }
 
-/* What a shell prints before ringrun starts is nobody's output. */
+/* Skips output of the shell before ringrun's mark. */
 static void skip_greeting(remote *r)
 {
     const size_t mark = strlen(FRAMES_MARK);
@@ -267,7 +267,7 @@ static void collect(host_ranks *h)
         info.si_pid == 0)
         return;
     while (r->from >= 0 && readable(r->from))
-        read_frames(r); /* what it brought before */
+        read_frames(r); /* frames received before */
     if (r->from >= 0)
         close_connection(r);
 }

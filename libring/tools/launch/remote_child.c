@@ -27,9 +27,9 @@ typedef struct child {
     outlet out; /* to the near side */
     bytes in;
     int signals;
-    bool failed; /* no rank could be started; that is told               */
-    bool over;   /* the near side is gone: nobody to tell anything to    */
-    bool asked;  /* the near side knows that rank 0 can take input       */
+    bool failed; /* no rank could be started; that is reported */
+    bool over;   /* the near side is gone: no reports any more */
+    bool asked;  /* the near side was asked for rank 0's input */
 } child;
 
 static void send_frame(child *c, enum frame_type type, int stream, int rank, const char *data,
@@ -63,8 +63,8 @@ static void on_ended(void *context, const rank_end *end)
 
 /* ---- Orders of the near side -------------------------------------------------------------- */
 
-/* When ranks cannot be started at all, the first of them tells. */
-static void tell_failure(child *c, const char *why)
+/* When no rank can be started, the first of them is reported. */
+static void report_failure(child *c, const char *why)
 {
     rank_end end = {.rank = c->s.first_rank, .code = CODE_ERROR};
     snprintf(end.why, sizeof end.why, "was not started: %.250s", why);
@@ -84,10 +84,10 @@ static void take_job(child *c, const frame *f)
     if (chdir(c->j.directory) != 0) {
         fail(RING_ERR_CONFIG, "folder %s: %m; start ringrun in a folder that every host has",
              c->j.directory);
-        tell_failure(c, fail_text());
+        report_failure(c, fail_text());
     } else if (local_ranks_start(&c->j, &c->s, (int[]){-1, -1, -1}, &events, &c->ranks) !=
                RING_OK) {
-        tell_failure(c, fail_text());
+        report_failure(c, fail_text());
     }
 }
 
@@ -164,7 +164,7 @@ static void say_hello(child *c)
     send_frame(c, FRAME_HELLO, 0, RING_VERSION_CODE, address, strlen(address));
 }
 
-static void one_turn(child *c, poll_set *set)
+static void wait_once(child *c, poll_set *set)
 {
     poll_set_clear(set);
     poll_set_add(set, c->signals, POLLIN, read_signals, c);
@@ -185,7 +185,7 @@ static void one_turn(child *c, poll_set *set)
     }
 }
 
-/* Until the ranks are gone and told, or the near side is. */
+/* Until the ranks are gone and reported, or the near side is gone. */
 static bool child_done(const child *c)
 {
     const bool over = c->over || c->out.error != 0;
@@ -202,7 +202,7 @@ int remote_child(void)
         return CODE_ERROR;
     say_hello(&c);
     do {
-        one_turn(&c, &set);
+        wait_once(&c, &set);
     } while (!child_done(&c));
     if (c.ranks != NULL)
         c.ranks->ops->free(c.ranks);

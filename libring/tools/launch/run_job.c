@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One job: starts everything, passes on output, input and signals, and decides what went
- * wrong first. One loop waits for all of it. */
+ * One job: starts all processes, passes on output, input and signals, and finds the first failure.
+ * One loop waits for all of them. */
 #include "run_job.h"
 
 #include "job_hosts.h"
@@ -19,8 +19,8 @@
 
 enum { CODE_USAGE = 2, CODE_TROUBLE = 3, INPUT_BYTES = 32768, CODE_SIGNAL = 128, CODE_LOST = 255 };
 
-/* When one rank is killed, the others soon fail because of it, and which of the deaths the
- * kernel tells first is chance. So the verdict waits a little for a signal. */
+/* When one rank is killed, the others soon fail because of it, and the kernel may report their ends
+ * first. So the report waits a little for a signal. */
 #define SETTLE_SECONDS 0.2
 /* Hosts that have not stopped their ranks by then are cut off. */
 #define STOP_SECONDS 1.9
@@ -30,7 +30,7 @@ enum { CODE_USAGE = 2, CODE_TROUBLE = 3, INPUT_BYTES = 32768, CODE_SIGNAL = 128,
 enum run_phase {
     PHASE_CONNECT, /* other hosts answer           */
     PHASE_RANKS,   /* ranks run                    */
-    PHASE_OUTPUT   /* readers take what they wrote */
+    PHASE_OUTPUT   /* readers take the remaining output */
 };
 
 typedef struct run {
@@ -46,9 +46,9 @@ typedef struct run {
     bool drop;       /* the user wants no more output */
     int interrupted; /* the signal, 0: not            */
     double interrupted_at;
-    bool failed, told;
-    rank_end cause; /* what failed first             */
-    double tell_at, cut_at, kill_at;
+    bool failed, reported;
+    rank_end cause; /* the first failure */
+    double report_at, cut_at, kill_at;
 } run;
 
 /* ---- Events of ranks ---------------------------------------------------------------------- */
@@ -70,14 +70,15 @@ static void on_ended(void *context, const rank_end *end)
     run *r = context;
     const bool clean = end->code == 0 && end->signal == 0 && end->why[0] == '\0';
     if (clean || r->interrupted != 0)
-        return; /* once interrupted, all are to end, and kill_at is when they must have */
+        return; /* after an interrupt all ranks are to end, by kill_at */
     if (!r->failed) {
         r->failed = true;
         r->cause = *end;
-        r->tell_at = clock_now() + SETTLE_SECONDS;
+        r->report_at = clock_now() + SETTLE_SECONDS;
         r->cut_at = clock_now() + STOP_SECONDS;
         job_hosts_stop(&r->job_hosts);
-    } else if (!r->told && r->cause.signal == 0 && r->cause.why[0] == '\0' && end->signal != 0) {
+    } else if (!r->reported && r->cause.signal == 0 && r->cause.why[0] == '\0' &&
+               end->signal != 0) {
         r->cause = *end;
     }
 }
@@ -112,13 +113,13 @@ static void describe_end(const rank_end *end, char *out, size_t size)
                  end->signal == SIGKILL ? "; if nobody sent it, memory ran out: see dmesg" : "");
 }
 
-/* The one message about a failure. Who interrupts a job needs none. */
-static void tell_cause(run *r)
+/* The one message about a failure. An interrupt by the user needs none. */
+static void report_cause(run *r)
 {
     char how[512], here[256], pid[32] = "", others[64] = "";
     const char *last = console_last_line(r->console, r->cause.rank);
     const int alive = job_hosts_alive(&r->job_hosts);
-    r->told = true;
+    r->reported = true;
     if (r->interrupted != 0)
         return;
     describe_end(&r->cause, how, sizeof how);
@@ -133,7 +134,7 @@ static void tell_cause(run *r)
 
 /* ---- Signals and input ---------------------------------------------------------------------- */
 
-/* So that ranks can end well; who was stopped must go on to do so. */
+/* Stopped ranks must continue to end in order. */
 static void pass_on(run *r, int signal_number)
 {
     r->kill_at = clock_now() + r->o->kill_wait;
@@ -144,7 +145,7 @@ static void pass_on(run *r, int signal_number)
                 sigabbrev_np(signal_number), r->o->kill_wait);
 }
 
-/* The first one is passed on, the second kills. */
+/* The first signal is passed on, the second kills. */
 static void interrupt(run *r, int signal_number)
 {
     if (signal_number == r->interrupted && clock_now() < r->interrupted_at + TWICE_SECONDS)
@@ -161,7 +162,7 @@ static void interrupt(run *r, int signal_number)
     }
 }
 
-/* They have had --kill-wait. */
+/* The ranks have had --kill-wait. */
 static void kill_late(run *r)
 {
     r->kill_at = HUGE_VAL;
@@ -178,7 +179,7 @@ static void take_signal(run *r, int signal_number)
     case SIGCHLD:
         job_hosts_collect(&r->job_hosts);
         break;
-    case SIGTSTP: /* ranks are not in the terminal's group: stop with us, go on with us */
+    case SIGTSTP: /* ranks are not in the terminal's group: stop and continue with us */
         job_hosts_signal(&r->job_hosts, SIGSTOP);
         raise(SIGSTOP);
         break;
@@ -213,7 +214,7 @@ static void read_input(void *context)
     job_hosts_feed(&r->job_hosts, buffer, count);
 }
 
-/* Only when rank 0 can take it, and a terminal's only when it is ours to read. */
+/* Only when rank 0 can take it, and a terminal's only in the foreground. */
 static bool wants_input(const run *r)
 {
     if (r->phase != PHASE_RANKS || !r->input_open || !job_hosts_hungry(&r->job_hosts))
@@ -227,15 +228,15 @@ static double next_due(const run *r)
 {
     const double due = fmin(fmin(job_hosts_due(&r->job_hosts), console_due(r->console)),
                             fmin(r->cut_at, r->kill_at));
-    return r->failed && !r->told ? fmin(due, r->tell_at) : due;
+    return r->failed && !r->reported ? fmin(due, r->report_at) : due;
 }
 
 static void do_what_is_due(run *r)
 {
     job_hosts_tick(&r->job_hosts);
     console_tick(r->console);
-    if (r->failed && !r->told && clock_now() >= r->tell_at)
-        tell_cause(r);
+    if (r->failed && !r->reported && clock_now() >= r->report_at)
+        report_cause(r);
     if (clock_now() >= r->cut_at) {
         r->cut_at = HUGE_VAL;
         job_hosts_cut(&r->job_hosts);
@@ -244,8 +245,8 @@ static void do_what_is_due(run *r)
         kill_late(r);
 }
 
-/* @param until  the turn ends by then. */
-static void one_turn(run *r, double until)
+/* @param until  the wait ends by then. */
+static void wait_once(run *r, double until)
 {
     poll_set_clear(&r->set);
     poll_set_add(&r->set, r->signals, POLLIN, read_signals, r);
@@ -270,7 +271,7 @@ static ring_status connect_hosts(run *r)
     const double until = clock_now() + r->plan.patience;
     RING_TRY(job_hosts_connect(&r->job_hosts, &r->plan, r->o, &r->events, r->console));
     while (goes_on(r) && !job_hosts_ready(&r->job_hosts) && clock_now() < until)
-        one_turn(r, until);
+        wait_once(r, until);
     if (!goes_on(r) || job_hosts_ready(&r->job_hosts))
         return RING_OK;
     job_hosts_silent_hosts(&r->job_hosts, &r->plan, silent, sizeof silent);
@@ -280,7 +281,7 @@ static ring_status connect_hosts(run *r)
                 r->plan.patience, silent);
 }
 
-/* All hosts answer: now ranks can start everywhere. */
+/* All hosts have answered: now ranks can start everywhere. */
 static ring_status start_ranks(run *r)
 {
     const int stdio[3] = {isatty(STDIN_FILENO) ? -1 : STDIN_FILENO,
@@ -303,19 +304,19 @@ static ring_status run_ranks(run *r)
     else
         job_hosts_cut(&r->job_hosts);
     while (!job_hosts_done(&r->job_hosts))
-        one_turn(r, HUGE_VAL);
-    if (r->failed && !r->told)
-        tell_cause(r);
+        wait_once(r, HUGE_VAL);
+    if (r->failed && !r->reported)
+        report_cause(r);
     return RING_OK;
 }
 
-/* However slow the readers; a signal says that nobody wants the rest. */
+/* Waits for slow readers, unless a signal drops the output. */
 static void write_rest(run *r)
 {
     r->phase = PHASE_OUTPUT;
     r->kill_at = r->cut_at = HUGE_VAL;
     while (console_waits(r->console) && !r->drop)
-        one_turn(r, HUGE_VAL);
+        wait_once(r, HUGE_VAL);
 }
 
 static int code_of(ring_status status)

@@ -232,7 +232,7 @@ static int take_program(char **words, int count, void *out)
     return count;
 }
 
-/* Before anything else is asked about a line that another launcher was to read. */
+/* Reports a command line of another launcher before other errors. */
 static void check_program(const options *o)
 {
     char room[4096], why[512];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * options: ringrun's command line, and which hosts it means. Words of torchrun, deepspeed
- * and mpirun that mean the same are understood; what cannot be meant here is an error with
- * a suggestion, never ignored.
+ * options: ringrun's command line, and the hosts that it names. Words of torchrun, deepspeed and
+ * mpirun with the same meaning are understood; unsupported ones are an error with a suggestion,
+ * never ignored.
  */
 #ifndef LAUNCH_OPTIONS_H
 #define LAUNCH_OPTIONS_H
@@ -20,7 +20,7 @@ typedef struct options {
     const char *remote_ringrun; /* path there  */
     const char *log_dir;
     bool tag_output, dry_run, no_ssh;
-    bool elastic; /* asked for, and told that it has no effect */
+    bool elastic; /* given, and noted as without effect */
     job_binding binding;
     int kill_wait;  /* seconds from a passed signal to SIGKILL */
     texts exports;  /* NAME=VALUE  */
@@ -32,18 +32,18 @@ void options_parse(int argc, char **argv, options *out);
 void options_free(options *o);
 
 /** The hosts that the options or a batch system name, else this one.
- *  @param[out] from  where the list came from, for messages; NULL: nobody named any. */
+ *  @param[out] from  the list's origin, for messages; NULL: neither named any. */
 ring_status options_hosts(const options *o, host_list *out, const char **from);
 
-/** Takes from accelerate's file what the command line does not say. Ends the program if the file is
- *  wrong. */
+/** Takes from accelerate's file the options that the command line lacks. Ends the program if the
+ *  file is wrong. */
 void options_take_accelerate(options *o);
 
-/** The same from DC_DL_CONFIG, by which a platform tells its workers how many GPUs each has. */
+/** The same from DC_DL_CONFIG, by which a platform gives its workers the number of GPUs of each. */
 void options_take_platform(options *o);
 
-/** The platforms that give every node RANK and WORLD_SIZE of nodes, without LOCAL_RANK, mean
- *  nodes: takes them as such. @return true if it did. */
+/** Platforms that give every node RANK and WORLD_SIZE of nodes, without LOCAL_RANK, count nodes:
+ *  takes them as such. @return true if it did. */
 bool options_take_node_variables(options *o);
 
 #endif

@@ -95,8 +95,7 @@ static ring_status choose_port(const options *o, setup *s)
     return RING_OK;
 }
 
-/* One ringrun draws the secret for all. Nodes that are started one by one cannot have it
- * from there. */
+/* One ringrun draws the secret for all. Nodes that are started one by one cannot get it there. */
 static ring_status choose_secret(const options *o, setup *s)
 {
     const char *insecure = getenv("RING_INSECURE");
@@ -126,7 +125,7 @@ static bool goes_along(const char *entry)
            (begins_with(entry, "RING_") && !begins_with(entry, "RING_SECRET_"));
 }
 
-/* What other hosts would not have by themselves. The ranks' own variables come later. */
+/* Variables that other hosts lack. The ranks' own variables come later. */
 static void forward_variables(setup *s)
 {
     for (char **at = environ; *at != NULL; at++) {
@@ -135,7 +134,7 @@ static void forward_variables(setup *s)
     }
 }
 
-/* The time that ranks have to meet is also the time that hosts have to answer. */
+/* The ranks' time to meet is also the hosts' time to answer. */
 static ring_status choose_patience(setup *s)
 {
     const char *text = texts_get(&s->j.exports, "RING_INIT_TIMEOUT");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * setup: from the options to a job: who runs what, where they meet.
+ * setup: from the options to a job: the ranks of each host, and the address where they meet.
  */
 #ifndef LAUNCH_SETUP_H
 #define LAUNCH_SETUP_H
@@ -12,7 +12,7 @@ typedef struct setup {
     layout places;
     job j;
     size_t first, end;  /* places.shares[first … end) are started by this ringrun */
-    bool ask_address;   /* rank 0's host must tell where it can be reached        */
+    bool ask_address;   /* rank 0's host must report its address */
     double patience;    /* seconds that other hosts have to answer                */
     char ringrun[4096]; /* path of ringrun on other hosts                        */
 } setup;
@@ -21,14 +21,14 @@ typedef struct setup {
 ring_status setup_make(const options *o, setup *out);
 void setup_free(setup *s);
 
-/** Prints what would be started: environment and command of every rank; no secret. */
+/** Prints environment and command of every rank, without the secret; starts none. */
 void setup_print(const setup *s, const options *o);
 
 /** @return true if @p host is the machine we are on. */
 bool host_address_is_here(const char *host);
-/** A port of 127.0.0.1 that nobody holds now. */
+/** A port of 127.0.0.1 that is free now. */
 ring_status host_address_free_port(int *port);
-/** Where another host reaches this one: the address that faces @p host, else the first
+/** The address at which another host reaches this one: the one that faces @p host, else the first
  *  that is not the loopback. @return false if there is none. */
 bool host_address_towards(const char *host, char *out, size_t size);
 /** The numeric address of @p host as seen from here. @return false if it has none but

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Slurm's compressed lists: "n[01-04,7],x3" for nodes, "2(x3),1" for tasks a node. What
- * a few bytes can expand to is bounded before it is expanded. */
+ * Slurm's compressed lists: "n[01-04,7],x3" for nodes, "2(x3),1" for tasks a node. A few bytes may
+ * expand to very many, so the result is bounded before it is expanded. */
 #include "hosts.h"
 
 #include <stdio.h>

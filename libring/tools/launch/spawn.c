@@ -81,8 +81,8 @@ void spawn_prepare(void)
     }
 }
 
-/* Under nohup a hang-up must stay ignored. An ignored SIGINT is how shells start jobs in
- * the background; whoever sends one to us then still means us. */
+/* Under nohup a hang-up must stay ignored. An ignored SIGINT is how shells start jobs in the
+ * background; a SIGINT sent to us is still meant for us. */
 int spawn_signal_fd(void)
 {
     static const int watched[] = {SIGCHLD, SIGINT,  SIGTERM, SIGQUIT,
@@ -143,7 +143,7 @@ static _Noreturn void become(const spawn_plan *plan, pid_t parent, int report)
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
-        _exit(127); /* it died before we asked to be told */
+        _exit(127); /* the launcher died before prctl() */
     if (plan->cpus != NULL)
         sched_setaffinity(0, sizeof *plan->cpus, plan->cpus);
     if (place_fds(plan->fds) && (plan->keep_fd < 0 || fcntl(plan->keep_fd, F_SETFD, 0) == 0)) {
@@ -159,7 +159,7 @@ static _Noreturn void become(const spawn_plan *plan, pid_t parent, int report)
 
 /* ---- In the parent ------------------------------------------------------------------ */
 
-/* The pipe closes by exec, or brings why there was none. */
+/* The pipe closes by exec, or brings the error. */
 static int exec_error(int report)
 {
     int error = 0;
@@ -201,7 +201,7 @@ int spawn_reap(pid_t pid)
     return status;
 }
 
-/* One of ours may stand before the orphans for a moment; they come after it then. */
+/* A started child may precede the orphans for a moment; they come after it then. */
 void spawn_reap_orphans(void)
 {
     for (;;) {
@@ -214,19 +214,19 @@ void spawn_reap_orphans(void)
     }
 }
 
-/* What a shell left in its job when it became us, e.g. "> >(gzip >log.gz)", is the user's:
- * its children were there before us, and orphans of them are in our process group, where
- * spawn_start() puts nobody. */
+/* Processes left by a shell that became ringrun by exec, e.g. "> >(gzip >log.gz)", belong to the
+ * user: its children existed before ringrun, and orphans of them are in ringrun's process group,
+ * where spawn_start() puts no process. */
 static bool is_users(pid_t pid)
 {
     return list_find(&inherited, pid) != NULL || getpgid(pid) == getpgrp();
 }
 
-/* Those that die leave theirs to us, hence again, but not for ever. */
+/* Dying processes leave their orphans to us, hence again, but not for ever. */
 void spawn_sweep(void)
 {
     bool found = true;
-    for (int turn = 0; found && turn < 100; turn++) {
+    for (int round = 0; found && round < 100; round++) {
         pid_list children = {0};
         list_children(&children);
         found = false;

@@ -19,9 +19,9 @@ typedef struct spawn_plan {
     const cpu_set_t *cpus; /* to run on, NULL: as we do             */
 } spawn_plan;
 
-/** Once, before anything else: missing standard descriptors are /dev/null; more
- *  descriptors may be open; a broken pipe is an error code, not a death. Children that are
- *  there already came with exec: nobody here signals them. */
+/** Once, before anything else: missing standard descriptors are /dev/null; more descriptors may be
+ *  open; a broken pipe is an error code, not a death. Existing children came with exec and get no
+ *  signals. */
 void spawn_prepare(void);
 
 /** Blocks the signals that spawn_signal_fd() then reports. */
@@ -31,9 +31,9 @@ int spawn_signal_fd(void);
 pid_t spawn_start(const spawn_plan *plan);
 /** Collects an ended child of spawn_start(). @return its wait status; -1 while it runs. */
 int spawn_reap(pid_t pid);
-/** Collects ended children that nobody here started: orphans of our children. */
+/** Collects ended orphans: processes not started here. */
 void spawn_reap_orphans(void);
-/** Kills and collects whatever children are left, known or not, but those that came with exec. */
+/** Kills and collects all remaining children, known or not, except those that came with exec. */
 void spawn_sweep(void);
 
 /** The path of this program. @return false, with errno, if the system does not tell. */
@@ -42,11 +42,11 @@ bool spawn_own_path(char *out, size_t size);
  *  @return false with errno if there is none that may be run. */
 bool spawn_find(const char *name, char *out, size_t size);
 
-/** @return true for what users of other launchers write where the program stands: scripts and those
- *  launchers. */
+/** @return true for names that users of other launchers write in the program's place: scripts and
+ *  those launchers. */
 bool spawn_is_python(const char *name);
 
-/** Why @p name cannot be started, and what to do; the exit code that goes with it.
+/** Why @p name cannot be started, and the remedy; the matching exit code.
  *  @param error  errno of spawn_find() or spawn_start(). */
 void spawn_describe_error(const char *name, int error, char *out, size_t size);
 int spawn_error_code(int error);
