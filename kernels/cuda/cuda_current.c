@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The device that the calling thread uses. A process that has not started CUDA is not made to. */
+ * The device of the calling thread. A process that has not started CUDA is left without it. */
 #include "cuda_device.h"
 
 #include <dlfcn.h>
@@ -35,7 +35,7 @@ static ring_status open_once(CUdevice ordinal, const accelerator **out)
     return status;
 }
 
-/* Forked children cannot use CUDA: it says so to get_current(). */
+/* Forked children cannot use CUDA: get_current() reports that. */
 ring_status accelerator_current(const accelerator **out)
 {
     CUcontext context = NULL;

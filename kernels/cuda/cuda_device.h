@@ -7,13 +7,13 @@
 
 #include "cuda_memory.h"
 
-/** Opens a GPU: its primary context, a stream of its own, and the kernels. The library keeps it
- *  for good.
- *  @param ordinal  as CUDA numbers it. @param root  "", or what stands before /sys.
+/** Opens a GPU: its primary context, a stream of its own, and the kernels. The library keeps it for
+ *  good.
+ *  @param ordinal  CUDA's number. @param root  "", or the folder that holds /sys.
  *  @return RING_OK; RING_ERR_UNSUPPORTED: no driver, no kernels in this libring, or a driver that
- *          cannot wait for words; RING_ERR_SYSTEM: no such GPU, or CUDA failed; RING_ERR_MEMORY. */
+ *  cannot wait for words; RING_ERR_SYSTEM: no such GPU, or CUDA failed; RING_ERR_MEMORY. */
 ring_status cuda_device_open(int ordinal, const char *root, cuda_device **out);
-/** The caller uses it no more. NULL is allowed. */
+/** The caller no longer uses it. NULL is allowed. */
 void cuda_device_close(cuda_device *c);
 
 #endif

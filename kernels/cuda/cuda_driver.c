@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Loading, and what errors mean. */
+ * Loading the driver, and its error texts. */
 #include "cuda_driver.h"
 
 #include "shared_object.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuda_driver: the functions of NVIDIA's driver library that are used here, loaded when they are
- * first asked for, so that one build runs with and without it. Names and numbers are those of the
- * CUDA driver API; what is not used is not declared.
+ * cuda_driver: the functions of NVIDIA's driver library that libring uses, loaded when first asked
+ * for, so that one build runs with and without it. Names and numbers are those of the CUDA driver
+ * API; unused ones are not declared.
  */
 #ifndef RING_CUDA_DRIVER_H
 #define RING_CUDA_DRIVER_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Types: name, and what it is here. Enumerations of the driver API are ints. */
+/** Types: name, and the type here. Enumerations of the driver API are ints. */
 #define CUDA_TYPES(ROW) \
     ROW(CUresult, int) \
     ROW(CUdevice, int) \
@@ -252,7 +252,7 @@ enum {
     ROW(GraphRetainUserObject, graph_retain_user_object, \
         (CUgraph graph, CUuserObject object, unsigned count, unsigned flags))
 
-/** Those that older drivers lack: NULL then. */
+/** Functions that older drivers lack; NULL then. */
 #define CUDA_OPTIONAL(ROW) \
     ROW(FlushGPUDirectRDMAWrites, flush_writes, \
         (CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)) \
@@ -267,12 +267,12 @@ typedef struct cuda_driver {
 #undef ROW
 } cuda_driver;
 
-/** @return the functions, NULL with fail() called if the driver is not there, too old, or sees no
+/** @return the functions, NULL with fail() called if the driver is missing, too old, or sees no
  *  GPU. Loaded once a process, and kept. */
 const cuda_driver *cuda_driver_load(void);
 
-/** @return RING_OK, or RING_ERR_SYSTEM with what the driver says of @p result.
- *  @param what  was done, for the text. */
+/** @return RING_OK, or RING_ERR_SYSTEM with the driver's text of @p result.
+ *  @param what  the failed action, for the text. */
 ring_status cuda_check(CUresult result, const char *what);
 
 #endif

@@ -11,7 +11,7 @@
 /** Fills in base.fold and base.settle. In the device's context. @return RING_OK, RING_ERR_MEMORY.
  */
 ring_status cuda_folds_open(cuda_device *c);
-/** Likewise. None is under way. */
+/** The same for the end. No fold is under way. */
 void cuda_folds_close(cuda_device *c);
 
 #endif

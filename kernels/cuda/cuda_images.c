@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Images are embedded as they are. CUDA_IMAGES(ROW) lists them; without nvcc there are none. */
+ * Images are embedded unchanged. CUDA_IMAGES(ROW) lists them; without nvcc there are none. */
 #include "cuda_images.h"
 
 #include <stddef.h>

@@ -5,8 +5,8 @@
 #ifndef RING_CUDA_IMAGES_H
 #define RING_CUDA_IMAGES_H
 
-/** The image that the driver loads. @param source  the file's name without .cu.
- *  @return NULL: this libring was built without a compiler of GPU kernels. It stays. */
+/** The image for the driver to load. @param source  the file's name without .cu.
+ *  @return a static image; NULL: this libring was built without a compiler of GPU kernels. */
 const void *cuda_image(const char *source);
 
 #endif

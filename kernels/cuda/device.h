@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * device: what GPU kernels are written with. nvcc compiles them for GPUs; a C++ compiler compiles
- * the same source for the emulation of tests, where a block is a thread of the system and the
- * threads of a block are fibers.
+ * device: the language of the GPU kernels. nvcc compiles them for GPUs; a C++ compiler compiles the
+ * same source for the emulation of tests, where a block is a thread of the system and the threads
+ * of a block are fibers.
  *
  * A kernel has one parameter, a struct; grids and blocks have one dimension. Types are punned by
  * memcpy alone.
@@ -24,7 +24,7 @@ struct alignas(16) device_16 {
 #define DEVICE static __device__ __forceinline__
 /** Memory of a block, declared in a function. */
 #define SHARED __shared__
-/** Of the loop that follows: all its rounds, or one, are laid out. */
+/** For the loop that follows: unrolls all its rounds, or none. */
 #define UNROLL _Pragma("unroll")
 #define NO_UNROLL _Pragma("unroll 1")
 /** KERNEL(name, type of its arguments) { body }: `args` are its arguments. */
@@ -54,19 +54,19 @@ DEVICE unsigned block_count(void)
     return gridDim.x;
 }
 
-/** All threads of the block come to it; what they wrote before is seen behind it. */
+/** A barrier of the block's threads; their earlier writes are visible after it. */
 DEVICE void block_barrier(void)
 {
     __syncthreads();
 }
 
-/** Lets others go on while this thread looks at a word again and again. */
+/** Lets other threads run while this one polls a word. */
 DEVICE void device_pause(void)
 {
     __nanosleep(40);
 }
 
-/** Ends the kernel as one that failed. */
+/** Ends the kernel with a failure. */
 DEVICE void device_trap(void)
 {
     __trap();
@@ -79,7 +79,7 @@ DEVICE uint64_t device_nanoseconds(void)
     return now;
 }
 
-/** Words that other blocks, GPUs and the host write meanwhile. */
+/** Words that other blocks, GPUs and the host may write at the same time. */
 DEVICE uint64_t load_acquire(const uint64_t *word)
 {
     uint64_t value;

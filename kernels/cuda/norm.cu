@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * norm: the sum of squares of gradients, and what scale.cu is to multiply them by. The order of
- * additions is told in kernel_args.h, and depends on the count alone.
+ * norm: the sum of squares of gradients, and the factor for scale.cu. kernel_args.h states the
+ * order of additions, which depends on the count alone.
  * Host reference: a plain loop in that order, and torch.nn.utils.clip_grad_norm_. Moves an array
  * once. Launch: blocks of CUDA_BLOCK threads: squares_GRAD as many as the device holds, norm_finish
  * one. */
@@ -11,7 +11,7 @@
 
 enum : unsigned { ROW = CAST_GROUP * CUDA_BLOCK, ROWS = 4 /* under way a thread */ };
 
-/* By all threads. @return the sum, to all. */
+/* Called by all threads. @return the sum, to all. */
 DEVICE double block_sum(double mine)
 {
     SHARED double sums[CUDA_BLOCK];
@@ -44,7 +44,7 @@ DEVICE double square(float x)
     return (double)x * (double)x;
 }
 
-/* The share of this thread of elements [begin, end), which are a part. */
+/* This thread's sum over elements [begin, end), which are a part. */
 template <class Cast> DEVICE double square_part(const void *array, uint64_t begin, uint64_t end)
 {
     const bool whole = cast_may_group<Cast>(array, 0);
@@ -94,7 +94,7 @@ SQUARES(f32)
 SQUARES(f16)
 SQUARES(bf16)
 
-/* scale * min(1, max_norm / (norm + 1e-6)), where NaN stays. */
+/* scale * min(1, max_norm / (norm + 1e-6)); NaN stays NaN. */
 DEVICE double clipping_factor(double total, double scale, double max_norm)
 {
     const double norm = fabs(scale) * sqrt(total), ratio = max_norm / (norm + 1e-6);

@@ -13,7 +13,7 @@ struct pack_parts {
     uint32_t until[CUDA_BLOCK];
 };
 
-/* By all threads: sums over pieces from @p first on. */
+/* Called by all threads: sums over pieces from @p first on. */
 DEVICE void count_parts(const cuda_pack_args &args, uint32_t first, pack_parts *parts)
 {
     const uint32_t t = thread_index(), piece = first + t;
@@ -28,7 +28,7 @@ DEVICE void count_parts(const cuda_pack_args &args, uint32_t first, pack_parts *
     }
 }
 
-/* @return which of the pieces has that part. */
+/* @return the number of the piece with that part. */
 DEVICE uint32_t find_piece(const pack_parts &parts, uint64_t part)
 {
     uint32_t low = 0, high = thread_count() - 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * scale: an array of floats times a factor, which may lie in the device's memory: gradients are
- * unscaled and clipped in one pass by what norm.cu has written there.
+ * unscaled and clipped in one pass by norm.cu's factor.
  * Host reference: kernel_scale(). Moves an array twice. Launch: blocks of CUDA_BLOCK threads, as
  * many as the device holds. */
 #include "fold_types.h"

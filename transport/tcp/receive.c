@@ -110,7 +110,7 @@ static void skip_unwanted(tcp_link *l)
 static ring_status check_header(tcp_link *l, const transport_frame *frame)
 {
     if (frame->stamp != tcp_stamp(frame, l->head.frames_received, l->checksum))
-        return damaged(l, l->checksum ? "its header's checksum is wrong" : "it is out of stamp");
+        return damaged(l, l->checksum ? "its header's checksum is wrong" : "it is out of order");
     return transport_is_sound(frame, TCP_FLAGS) ? RING_OK : damaged(l, "its header makes no sense");
 }
 

@@ -84,7 +84,7 @@ static void take_answer(doctor_host *h, const run *asked, report *r)
     check_fail(&c, why, "ssh %s true   # must work without a question", h->name);
 }
 
-/* Those that have answered before. */
+/* Asks the hosts that answered before. */
 static void ask_again(const doctor_wishes *w, const doctor_host *hosts, size_t count, report *r)
 {
     run runs[HOSTS_MOST];
