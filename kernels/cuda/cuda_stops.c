@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stops lie in pages of pinned memory, and are used again. Each use has a turn, which only grows,
+ * Stops lie in pages of pinned memory, and are used again. Each use has a number, which only grows,
  * and resume() sets the word that the stream waits for to it: no use takes the word of an earlier
  * one for its own, nor does a stream that has not seen the word yet miss it. A stop that was
  * resumed before its stream came there is used again once it has come. */
@@ -22,7 +22,7 @@ typedef struct cuda_stop {
     struct cuda_stops *of;
     stop_words *words;
     CUdeviceptr reached_there, go_there; /* where the GPU sees them */
-    uint32_t turn;                       /* what its stream waits for */
+    uint32_t use;                        /* number of the use; its stream waits for it */
     /* Of one in a graph: */
     void (*start)(void *context, accelerator_stop *stop);
     void (*forget)(void *context);
@@ -127,13 +127,13 @@ static void give_back(cuda_stop *s)
 
 static ring_status add_stop(const cuda_driver *api, CUstream stream, cuda_stop *s)
 {
-    s->turn++;
+    s->use++;
     RING_TRY(cuda_check(api->stream_write_value(stream, s->reached_there, RING_OK, 0),
                         "marking a place in a stream (cuStreamWriteValue32)"));
-    const CUresult result = api->stream_wait_value(stream, s->go_there, s->turn,
+    const CUresult result = api->stream_wait_value(stream, s->go_there, s->use,
                                                    CU_STREAM_WAIT_VALUE_GEQ);
     if (result != CUDA_SUCCESS)
-        atomic_store(&s->words->go, s->turn);
+        atomic_store(&s->words->go, s->use);
     return cuda_check(result, "stopping a stream (cuStreamWaitValue32)");
 }
 
@@ -160,7 +160,7 @@ static ring_status cuda_stop_stream(const accelerator *a, void *stream, accelera
 static void cuda_resume(accelerator_stop *stop)
 {
     cuda_stop *s = stop_of(stop);
-    atomic_store_explicit(&s->words->go, s->turn, memory_order_release);
+    atomic_store_explicit(&s->words->go, s->use, memory_order_release);
     if (s->start == NULL)
         give_back(s);
 }
@@ -214,14 +214,14 @@ static void forget_call(void *arg)
     give_back(s);
 }
 
-/* Each replay lowers the word to the turn before, starts the call, and waits for the word. */
+/* Each replay lowers the word to the former number, starts the call, and waits for the word. */
 static ring_status record(const cuda_driver *api, CUstream stream, cuda_stop *s)
 {
-    RING_TRY(cuda_check(api->stream_write_value(stream, s->go_there, s->turn++, 0),
+    RING_TRY(cuda_check(api->stream_write_value(stream, s->go_there, s->use++, 0),
                         "recording a call (cuStreamWriteValue32)"));
     RING_TRY(
         cuda_check(api->launch_host(stream, start_call, s), "recording a call (cuLaunchHostFunc)"));
-    return cuda_check(api->stream_wait_value(stream, s->go_there, s->turn, CU_STREAM_WAIT_VALUE_EQ),
+    return cuda_check(api->stream_wait_value(stream, s->go_there, s->use, CU_STREAM_WAIT_VALUE_EQ),
                       "recording a call (cuStreamWaitValue32)");
 }
 

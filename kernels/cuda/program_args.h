@@ -40,7 +40,7 @@ enum {
 enum { DEVICE_CARRIED, DEVICE_REFERRED, DEVICE_STORED };
 
 typedef struct device_frame {
-    uint64_t turn;      /* its number on the link, from 1; written last                 */
+    uint64_t stamp;     /* its number on the link, from 1; written last                 */
     uint64_t call;      /* the call's number on the communicator                        */
     uint64_t signature; /* of the call                                                  */
     uint64_t at;        /* referred to: its address at the sender; carried: the offset in the box */
@@ -68,7 +68,7 @@ typedef struct device_link {
     device_box *in, *out;            /* out: the peer's                                      */
     device_receipt *receipt, *given; /* receipt: written by the peer; given: the peer's      */
     uint32_t apart; /* the peer's addresses mean nothing here: all is carried           */
-    uint32_t told;  /* the peer's first frame of the present call came                  */
+    uint32_t begun; /* the peer's first frame of the present call came                  */
     uint64_t dst;   /* the peer's dst in the present call, 0: unknown       */
     uint64_t frames_in, frames_out; /* taken, sent                                          */
     uint64_t messages_in, messages_out;

@@ -79,15 +79,15 @@ DEVICE const device_frame *lane_peek(lane_run *r, uint32_t peer)
 {
     device_link *l = lane_link(r, peer);
     const device_frame *f = &l->in->frames[l->frames_in % DEVICE_FRAMES];
-    if (!lane_await(r, &f->turn, l->frames_in + 1, peer))
+    if (!lane_await(r, &f->stamp, l->frames_in + 1, peer))
         return NULL;
     if (f->call != r->number || f->signature != r->call->signature) {
         lane_fail(r, RING_ERR_MISMATCH, peer, f);
         return NULL;
     }
-    if (l->told == 0 && l->apart == 0)
+    if (l->begun == 0 && l->apart == 0)
         l->dst = f->dst;
-    l->told = 1;
+    l->begun = 1;
     return f;
 }
 
@@ -163,7 +163,7 @@ DEVICE void lane_send(lane_run *r, uint32_t peer, uint32_t way, const char *at, 
     f->way = way;
     f->last = last;
     l->messages_out += last;
-    store_release(&f->turn, ++l->frames_out);
+    store_release(&f->stamp, ++l->frames_out);
 }
 
 #endif

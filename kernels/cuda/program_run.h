@@ -396,7 +396,7 @@ DEVICE void begin_lane(lane_pass *p, const device_call *call, uint32_t lane, uin
     p->runs = 0;
     for (int32_t i = 0; i < call->peer_count; i++) {
         device_link *l = lane_link(&p->run, (uint32_t)i);
-        l->told = 0;
+        l->begun = 0;
         l->dst = 0;
         l->messages_before = l->messages_out;
     }

@@ -322,7 +322,7 @@ static bool is_taken(int port)
     return taken;
 }
 
-/* Nobody calls anything: the thread that is there anyway does it. */
+/* No call is made: the control thread gives the port back. */
 static ring_status forget_an_id(int rank, int size, void *context)
 {
     forgotten *f = context;

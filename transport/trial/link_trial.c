@@ -37,7 +37,7 @@ static ring_status open_both(trial *t, const transport_ib *ib)
     return status;
 }
 
-/* An end can do after both were moved what it refused before. @param[out] opens  one is opening. */
+/* Progresses both ends once: an end may wait for the other. @param[out] opens  one is opening. */
 static ring_status move(const trial *t, bool *opens)
 {
     if (clock_now() > t->give_up)

@@ -17,7 +17,7 @@ void ucx_stir(void);
 ring_status ucx_start_mover(void);
 /** Breaks the link, until nothing of it uses memory of others. */
 void ucx_stop_now(ucx_link *l, const char *why);
-/** Nothing of it is under way any more. */
+/** Frees the link. No operation of it is under way. */
 void ucx_link_free(ucx_link *l);
 
 #endif

@@ -118,7 +118,7 @@ static void mend(const compared *all, checking *c)
                    at + strlen(word));
 }
 
-/* A value that only one host has is no difference. */
+/* Reports differing values; one that a single host has is no difference. */
 static void compare_subject(const compared *all, report *r)
 {
     char text[480] = "";

@@ -58,7 +58,7 @@ static void put_word(cJSON *o, const char *name, const char *format, ...)
         cJSON_ReplaceItemInObjectCaseSensitive(o, name, cJSON_CreateString(longer));
 }
 
-/* Those that differ by their nature: the launch, and where this host is. */
+/* Settings that differ by their nature: the launch, and where this host is. */
 static bool is_of_one_host(const settings_row *row)
 {
     return strncmp(row->help, "launch:", 7) == 0 || strcmp(row->name, "RING_ADDR") == 0 ||
@@ -150,7 +150,7 @@ static cJSON *interfaces(const facts *f)
     return o;
 }
 
-/* Those that should stand still, by "mlx5_0:1 symbol_error". */
+/* Counters that should stand still, by "mlx5_0:1 symbol_error". */
 static cJSON *counters(const facts *f)
 {
     char name[96];
