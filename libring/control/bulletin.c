@@ -5,6 +5,7 @@
 #include "bulletin.h"
 
 #include "departure.h"
+#include "neighbours.h"
 #include "roll.h"
 #include "verdict.h"
 
@@ -205,7 +206,7 @@ void bulletin_post(membership *m, const control_message *note)
         return;
     keep(m, note);
     apply(m, note);
-    membership_flush(m);
+    neighbours_flush(m);
     shed(m);
 }
 
@@ -286,9 +287,9 @@ static void bypass(membership *m, connection *silent)
     const int first = tree_first_child(silent->peer);
     const int children = tree_children(silent->peer, m->world.size);
     silent->bypassed = true;
-    departure_dial(m, tree_parent(silent->peer));
+    neighbours_dial(m, tree_parent(silent->peer));
     for (int i = 0; i < children; i++)
-        departure_dial(m, first + i);
+        neighbours_dial(m, first + i);
 }
 
 void bulletin_tick(membership *m, double now)
@@ -312,5 +313,5 @@ bool bulletin_is_spread(const membership *m)
     for (const connection *c = m->connections; c != NULL; c = c->next)
         if (is_awaited(m, c))
             return false;
-    return m->bulletins[BULLETIN_LASTING].count == 0 || !departure_is_dialing(m, -1);
+    return m->bulletins[BULLETIN_LASTING].count == 0 || !neighbours_are_dialed(m, -1);
 }

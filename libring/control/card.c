@@ -104,3 +104,11 @@ bool card_is_local(const control_card *a, const control_card *b)
 {
     return memcmp(a->host, b->host, sizeof a->host) == 0 && a->uid == b->uid;
 }
+
+void card_name(const control_card *card, int rank, char *out, size_t size)
+{
+    if (card->rank == rank)
+        text_format(out, size, "rank %d (%s, pid %d)", rank, card->hostname, card->pid);
+    else
+        text_format(out, size, "rank %d", rank);
+}

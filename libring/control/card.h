@@ -29,5 +29,7 @@ ring_status card_fill(control_card *card);
 void card_clean(control_card *card);
 /** @return true if both ranks are on one host and of one user: AF_UNIX joins them. */
 bool card_is_local(const control_card *a, const control_card *b);
+/** "rank 2 (host7, pid 123)"; "rank 2" if its card has not come. */
+void card_name(const control_card *card, int rank, char *out, size_t size);
 
 #endif

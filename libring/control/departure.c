@@ -4,6 +4,8 @@
 
 #include "bulletin.h"
 #include "data_sockets.h"
+#include "dialing.h"
+#include "neighbours.h"
 #include "verdict.h"
 
 #include <string.h>
@@ -13,22 +15,6 @@
 #define LATECOMER_SECONDS 1.0 /* for ranks that still come to a start that has failed */
 #define ATTACH_SECONDS 0.05   /* a rank that leaves with all others needs no new way up */
 #define ADOPT_SECONDS 0.3     /* for a rank to come whose way up is this one now */
-
-static bool has_left(const membership *m, int rank)
-{
-    return atomic_load_explicit(&m->left[rank], memory_order_relaxed);
-}
-
-bool control_left(const control_world *world, int peer)
-{
-    const group *g = group_at(world);
-    return atomic_load_explicit(&g->member->left[group_member_rank(g, peer)], memory_order_acquire);
-}
-
-static bool is_there(const membership *m, int rank)
-{
-    return !has_left(m, rank) && m->lost[rank] == LOSS_NONE;
-}
 
 static void note_left(membership *m, int rank)
 {
@@ -58,7 +44,7 @@ void departure_hear(membership *m, connection *c, const control_message *message
     }
     membership_due(m, 0); /* a vote may be complete without them */
     adopt_later(m);
-    membership_flush(m);
+    neighbours_flush(m);
 }
 
 static bool speak_of_leavers(const membership *m, connection *c, control_message *out)
@@ -89,54 +75,9 @@ bool departure_speak(membership *m, connection *c, control_message *out)
 
 /* ---- A new way up ------------------------------------------------------------------ */
 
-static void on_dialed(dialer *d, ring_status status, int fd)
-{
-    membership *m = d->context;
-    if (status == RING_OK) {
-        memset(m->unreachable, 0, (size_t)m->world.size * sizeof *m->unreachable);
-        m->unanswered = -1;
-        connection *c = connection_new(m, fd, &d->handshake, true);
-        if (c != NULL)
-            connection_write(c);
-    } else {
-        log_debug("rank %d cannot be reached: %s", d->peer, fail_text());
-        m->unreachable[d->peer] = true;
-        m->unanswered = status == RING_ERR_TIMEOUT ? d->peer : m->unanswered;
-        m->attach_at = 0;
-        membership_due(m, 0);
-    }
-}
-
-bool departure_is_dialing(const membership *m, int peer)
-{
-    for (const dialer *d = m->dialers; d != NULL; d = d->next)
-        if (!d->ended && d->purpose.kind == HANDSHAKE_CONTROL && (peer < 0 || d->peer == peer))
-            return true;
-    return false;
-}
-
-static void dial(membership *m, int peer, void (*done)(dialer *d, ring_status status, int fd))
-{
-    if (peer == m->world.rank || membership_edge_to(m, peer) != NULL ||
-        departure_is_dialing(m, peer))
-        return;
-    const dialer once = {.purpose.kind = HANDSHAKE_CONTROL,
-                         .deadline = CONTROL_NEVER,
-                         .patience = m->world.settings.peer_timeout,
-                         .done = done};
-    if (membership_dial_rank(m, peer, membership_is_local(m, peer), &once) != RING_OK)
-        log_debug("%s", fail_text());
-}
-
-void departure_dial(membership *m, int peer)
-{
-    if (peer >= 0 && peer < m->world.size && is_there(m, peer))
-        dial(m, peer, on_dialed);
-}
-
 static bool may_lead_up(const membership *m, int from, int to)
 {
-    return is_there(m, to) && (from != m->world.rank || !m->unreachable[to]);
+    return membership_has(m, to) && (from != m->world.rank || !m->unreachable[to]);
 }
 
 /* @return the rank to which @p rank should connect, as far as this rank knows; -1: it is the
@@ -162,7 +103,7 @@ static bool is_dialing_up(const membership *m)
 
 static bool needs_way_up(const membership *m)
 {
-    return membership_up(m) == NULL && !is_dialing_up(m);
+    return neighbours_up(m) == NULL && !is_dialing_up(m);
 }
 
 static void attach(membership *m)
@@ -170,7 +111,7 @@ static void attach(membership *m)
     const int above = way_up_from(m, m->world.rank);
     m->attach_at = CONTROL_NEVER;
     if (above >= 0)
-        departure_dial(m, above);
+        neighbours_dial(m, above);
     else if (m->unanswered >= 0)
         departure_lost(m, m->unanswered, LOSS_SILENT,
                        "it did not answer when the rank between was gone");
@@ -201,7 +142,7 @@ static void on_orphan_dialed(dialer *d, ring_status status, int fd)
     const char *why = "it could not be reached when the rank between was gone";
     const bool again = status == RING_ERR_SYSTEM || !m->unreachable[d->peer];
     if (status == RING_OK) {
-        on_dialed(d, status, fd);
+        neighbours_welcome(d, fd);
         return;
     }
     if (status == RING_ERR_TIMEOUT)
@@ -213,7 +154,7 @@ static void on_orphan_dialed(dialer *d, ring_status status, int fd)
     else
         note_left(m, d->peer);
     adopt_later(m);
-    membership_flush(m);
+    neighbours_flush(m);
 }
 
 /* Dials the ranks that should have come to this rank and did not: they may have ended with the rank
@@ -222,8 +163,9 @@ static void adopt(membership *m)
 {
     m->adopt_at = CONTROL_NEVER;
     for (int r = m->world.rank + 1; r < m->world.size; r++)
-        if (!has_left(m, r) && m->lost[r] != LOSS_ENDED && way_up_from(m, r) == m->world.rank)
-            dial(m, r, on_orphan_dialed);
+        if (!membership_has_left(m, r) && m->lost[r] != LOSS_ENDED &&
+            way_up_from(m, r) == m->world.rank)
+            neighbours_dial_by(m, r, on_orphan_dialed);
 }
 
 void departure_gone(membership *m, const connection *c)
@@ -237,9 +179,9 @@ void departure_lost(membership *m, int rank, enum loss how, const char *why)
 {
     char name[128], text[CONTROL_TEXT];
     control_message note;
-    if (m->lost[rank] >= how || has_left(m, rank))
+    if (m->lost[rank] >= how || membership_has_left(m, rank))
         return;
-    membership_name(m, rank, name, sizeof name);
+    card_name(&m->world.cards[rank], rank, name, sizeof name);
     text_format(text, sizeof text, "%s was lost%s%s", name, m->state == STATE_JOINING ? " " : ": ",
                 m->state == STATE_JOINING ? "while ranks were joining" : why);
     if (m->state < STATE_LINKING)
@@ -349,11 +291,10 @@ void departure_run(membership *m)
     m->stop_by = clock_now() + (awaits_latecomers(m) ? LATECOMER_SECONDS : FLUSH_SECONDS);
     acceptor_close(&m->tcp);
     acceptor_close(&m->local);
-    membership_drop_dialers(m, HANDSHAKE_JOIN);
-    membership_drop_dialers(m, HANDSHAKE_LINK);
-    if (m->bulletins[BULLETIN_LASTING].count == 0)
-        membership_drop_dialers(m, HANDSHAKE_CONTROL); /* else they deliver notes that all must
-                                                          have */
+    dialing_drop(m, HANDSHAKE_JOIN);
+    dialing_drop(m, HANDSHAKE_LINK);
+    if (m->bulletins[BULLETIN_LASTING].count == 0) /* else they deliver notes that all must have */
+        dialing_drop(m, HANDSHAKE_CONTROL);
     tick_leaving(m, clock_now()); /* the goodbyes go out before anything else can happen */
     while (!all_have_closed(m) && clock_now() < m->stop_by)
         (void)control_wait(&m->changed, m->stop_by);

@@ -11,11 +11,6 @@
 
 #include "membership.h"
 
-/** Dials @p peer as a neighbour, unless it is one, has left, or is no rank. */
-void departure_dial(membership *m, int peer);
-/** @return true while @p peer, or any (-1), is being dialed so. */
-bool departure_is_dialing(const membership *m, int peer);
-
 void departure_hear(membership *m, connection *c, const control_message *message);
 bool departure_speak(membership *m, connection *c, control_message *out);
 void departure_tick(membership *m, double now);

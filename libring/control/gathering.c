@@ -5,6 +5,7 @@
 #include "departure.h"
 #include "handout.h"
 #include "listeners.h"
+#include "neighbours.h"
 #include "verdict.h"
 
 #include <sodium.h>
@@ -59,7 +60,7 @@ void gathering_hear(membership *m, connection *c, const control_message *message
         refuse_twice(m, &message->body.join.card);
     else if (!membership_has_failed(m) && m->state == STATE_JOINING)
         seat(m, message);
-    membership_flush(m);
+    neighbours_flush(m);
 }
 
 /* A rank that is lost before its card is here never joined. */

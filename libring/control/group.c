@@ -260,3 +260,9 @@ const char *control_text(const control_world *world)
 {
     return control_verdict(world) != RING_OK ? group_at(world)->text : "";
 }
+
+bool control_left(const control_world *world, int peer)
+{
+    const group *g = group_at(world);
+    return atomic_load_explicit(&g->member->left[group_member_rank(g, peer)], memory_order_acquire);
+}

@@ -6,6 +6,7 @@
 #include "bulletin.h"
 #include "data_sockets.h"
 #include "departure.h"
+#include "dialing.h"
 #include "gathering.h"
 #include "handout.h"
 #include "heartbeat.h"
@@ -23,7 +24,7 @@
 void membership_distrust(membership *m, const connection *c, ring_status status, const char *what)
 {
     char name[128], text[CONTROL_TEXT];
-    membership_name(m, c->peer, name, sizeof name);
+    card_name(&m->world.cards[c->peer], c->peer, name, sizeof name);
     text_format(text, sizeof text, "%s %s", m->started ? "it" : name, what);
     if (m->started)
         departure_lost(m, c->peer, LOSS_SILENT, text);
@@ -108,13 +109,6 @@ void membership_lose(membership *m, connection *c)
         visiting_lose(m, c);
 }
 
-void membership_flush(membership *m)
-{
-    for (connection *c = m->connections; c != NULL; c = c->next)
-        connection_write(c);
-    pthread_cond_broadcast(&m->changed);
-}
-
 /* ---- Ticks ------------------------------------------------------------------------- */
 
 static void free_ended(membership *m)
@@ -148,16 +142,6 @@ void membership_after_event(membership *m)
     pthread_cond_broadcast(&m->changed);
 }
 
-static void tick_dialers(membership *m, double now)
-{
-    for (dialer *d = m->dialers; d != NULL; d = d->next) {
-        if (!d->ended && now >= dialer_due(d))
-            dialer_go(d);
-        else if (!d->ended)
-            membership_due(m, dialer_due(d));
-    }
-}
-
 static void tick_acceptors(membership *m, double now)
 {
     acceptor *const acceptors[] = {&m->rendezvous, &m->tcp, &m->local};
@@ -170,7 +154,7 @@ static void on_tick(control_client *client, double now, double stall)
     membership *m = (membership *)((char *)client - offsetof(membership, client));
     heartbeat_forgive(m, now, stall);
     tick_acceptors(m, now);
-    tick_dialers(m, now);
+    dialing_tick(m, now);
     gathering_tick(m, now);
     visiting_tick(m);
     barrier_tick(m, now);
@@ -183,74 +167,6 @@ static void on_tick(control_client *client, double now, double stall)
     data_sockets_expire(m, now);
     membership_due(m, id_listener_expire(now));
     free_ended(m);
-}
-
-/* ---- Neighbours -------------------------------------------------------------------- */
-
-void membership_name(const membership *m, int rank, char *out, size_t size)
-{
-    const control_card *card = &m->world.cards[rank];
-    if (card->rank == rank)
-        text_format(out, size, "rank %d (%s, pid %d)", rank, card->hostname, card->pid);
-    else
-        text_format(out, size, "rank %d", rank); /* its card has not come */
-}
-
-connection *membership_up(const membership *m)
-{
-    connection *up = NULL;
-    for (connection *c = m->connections; c != NULL; c = c->next)
-        if (connection_is_open(c) && !c->left && !c->announced_seated && c->peer < m->world.rank &&
-            m->lost[c->peer] == LOSS_NONE && (up == NULL || c->peer < up->peer))
-            up = c;
-    return up;
-}
-
-bool membership_is_local(const membership *m, int rank)
-{
-    return card_is_local(&m->world.cards[rank], &m->world.cards[m->world.rank]);
-}
-
-connection *membership_edge_to(const membership *m, int peer)
-{
-    for (connection *c = m->connections; c != NULL; c = c->next)
-        if (connection_is_open(c) && c->edge && c->peer == peer)
-            return c;
-    return NULL;
-}
-
-ring_status membership_dial(membership *m, const dialer *like)
-{
-    dialer *d = malloc(sizeof *d);
-    if (d == NULL)
-        return fail(RING_ERR_MEMORY, "dialing rank %d", like->peer);
-    *d = *like;
-    d->source = (control_source){.fd = -1, .client = &m->client};
-    d->context = m;
-    d->next = m->dialers;
-    m->dialers = d;
-    dialer_go(d);
-    return RING_OK;
-}
-
-ring_status membership_dial_rank(membership *m, int peer, bool local, const dialer *like)
-{
-    const control_card *card = &m->world.cards[peer];
-    dialer d = *like;
-    d.terms = m->terms;
-    d.peer = peer;
-    d.local = local;
-    d.to = address_unix(card->unix_name);
-    if (!local && !address_unpack(card->address, &d.to))
-        return fail(RING_ERR_INTERNAL, "the card of rank %d has no address", peer);
-    return membership_dial(m, &d);
-}
-
-void membership_drop_dialers(membership *m, int kind)
-{
-    for (dialer *d = m->dialers; d != NULL; d = d->next)
-        if (!d->ended && (kind == 0 || d->purpose.kind == kind))
-            dialer_drop(d);
 }
 
 /* ---- Life -------------------------------------------------------------------------- */
@@ -353,7 +269,7 @@ ring_status membership_serve(membership *m)
 
 void membership_close(membership *m)
 {
-    membership_drop_dialers(m, 0);
+    dialing_drop(m, 0);
     acceptor_close(&m->rendezvous);
     acceptor_close(&m->tcp);
     acceptor_close(&m->local);

@@ -126,6 +126,29 @@ static inline bool membership_has_failed(const membership *m)
     return !m->started && group_is_decided(&m->all);
 }
 
+static inline bool membership_has_left(const membership *m, int rank)
+{
+    return atomic_load_explicit(&m->left[rank], memory_order_relaxed);
+}
+
+/** @return true unless the rank is lost or has left. */
+static inline bool membership_has(const membership *m, int rank)
+{
+    return !membership_has_left(m, rank) && m->lost[rank] == LOSS_NONE;
+}
+
+/** @return true if the rank is on this host: AF_UNIX reaches it. */
+static inline bool membership_is_local(const membership *m, int rank)
+{
+    return card_is_local(&m->world.cards[rank], &m->world.cards[m->world.rank]);
+}
+
+/** tick() no later than at @p moment. */
+static inline void membership_due(membership *m, double moment)
+{
+    control_due(&m->client, moment);
+}
+
 /** Makes a membership with this rank's card; the thread does not serve it yet. Not locked. */
 ring_status membership_new(const settings *s, int size, int rank, uint32_t transports,
                            const char *launcher, membership **out);
@@ -135,30 +158,8 @@ ring_status membership_serve(membership *m);
 void membership_close(membership *m);
 void membership_free(membership *m);
 
-/** "rank 2 (host7, pid 123)". */
-void membership_name(const membership *m, int rank, char *out, size_t size);
-/** The connection that leads up: to the lowest rank among the neighbours, below this one and not
- *  lost; while joining to rank 0. NULL: this rank is the top. */
-connection *membership_up(const membership *m);
-/** @return true if the rank is on this host: AF_UNIX reaches it. */
-bool membership_is_local(const membership *m, int rank);
-connection *membership_edge_to(const membership *m, int peer);
-
-/** After a change: sends what is due now on all connections, and wakes waiting callers. */
-void membership_flush(membership *m);
 /** Frees what has ended; at the end of each event. */
 void membership_after_event(membership *m);
-/** tick() no later than at @p moment. */
-static inline void membership_due(membership *m, double moment)
-{
-    control_due(&m->client, moment);
-}
-/** Starts a dialer like this one, which has the address, the purpose and the callback. */
-ring_status membership_dial(membership *m, const dialer *like);
-/** The same to the listener of @p peer: to its AF_UNIX name if @p local. */
-ring_status membership_dial_rank(membership *m, int peer, bool local, const dialer *like);
-/** Drops dialers of one handshake_kind, or all (0), without calling back. */
-void membership_drop_dialers(membership *m, int kind);
 /** A message over @p c breaks the rules: its peer is lost, or the start fails. */
 void membership_nonsense(membership *m, const connection *c);
 /** The same, with what the peer did, e.g. "sent nothing", and the status of a start that fails for

@@ -139,8 +139,7 @@ static bool closes_rounds(const membership *m)
     int r = 0;
     if (m->state < STATE_LINKING || m->state == STATE_LEAVING)
         return false;
-    while (r < m->world.rank &&
-           (m->lost[r] != LOSS_NONE || atomic_load_explicit(&m->left[r], memory_order_relaxed)))
+    while (r < m->world.rank && !membership_has(m, r))
         r++;
     return r == m->world.rank;
 }

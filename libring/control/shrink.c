@@ -74,7 +74,8 @@ static ring_status judge(const group *g)
     const int voters = count(g, has_voted);
     if (any < 0)
         return RING_OK;
-    membership_name(g->member, group_member_rank(g, near >= 0 ? near : any), name, sizeof name);
+    const int silent = group_member_rank(g, near >= 0 ? near : any);
+    card_name(&g->member->world.cards[silent], silent, name, sizeof name);
     if (near >= 0)
         return fail(RING_ERR_PEER,
                     "%s is stopped, not gone: it could wake and write; kill it and shrink again",

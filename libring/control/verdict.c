@@ -4,6 +4,7 @@
 
 #include "bulletin.h"
 #include "data_sockets.h"
+#include "neighbours.h"
 
 #include <stdlib.h>
 
@@ -57,7 +58,7 @@ void verdict_consider(membership *m, const control_message *reason)
 {
     if (is_over(m, reason->communicator) || *find_proposal(m, reason->communicator) != NULL)
         return;
-    proposal *p = m->served && membership_up(m) != NULL ? malloc(sizeof *p) : NULL;
+    proposal *p = m->served && neighbours_up(m) != NULL ? malloc(sizeof *p) : NULL;
     if (p == NULL) {
         decide(m, reason);
         return;
@@ -68,7 +69,7 @@ void verdict_consider(membership *m, const control_message *reason)
                     .next = m->proposals};
     m->proposals = p;
     membership_due(m, p->decide_by);
-    membership_flush(m);
+    neighbours_flush(m);
 }
 
 static void propose(group *g, ring_status status, const char *text)
@@ -95,7 +96,7 @@ ring_status verdict_status(const membership *m)
 
 bool verdict_speak(membership *m, connection *c, control_message *out)
 {
-    if (m->proposals == NULL || c != membership_up(m))
+    if (m->proposals == NULL || c != neighbours_up(m))
         return false;
     for (proposal *p = m->proposals; p != NULL; p = p->next) {
         if (p->announced_to == c->peer)

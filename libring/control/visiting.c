@@ -2,6 +2,7 @@
  * Finding rank 0, and the messages to it. */
 #include "visiting.h"
 
+#include "dialing.h"
 #include "listeners.h"
 #include "verdict.h"
 
@@ -63,7 +64,7 @@ void visiting_lose(membership *m, const connection *c)
                          .done = on_redialed};
     if (c->announced_seated)
         return;
-    if (m->came_back || membership_dial(m, &once) != RING_OK)
+    if (m->came_back || dialing_start(m, &once) != RING_OK)
         verdict_decide(m, RING_ERR_PEER,
                        "rank 0 was lost while ranks were joining: the peer closed the connection");
     m->came_back = true;
@@ -75,7 +76,7 @@ static void on_found(membership *m, const handshake *h, int fd)
 {
     ring_status status = listeners_open(m, h->acceptor.session);
     connection *c = NULL;
-    membership_drop_dialers(m, HANDSHAKE_JOIN);
+    dialing_drop(m, HANDSHAKE_JOIN);
     if (status != RING_OK)
         fd_close(&fd);
     else if ((c = connection_new(m, fd, h, false)) == NULL)
@@ -113,7 +114,7 @@ static ring_status aim(visit *v)
                                  .most_pause = c->places > 1 ? 0.2 : 0.05,
                                  .frugal = true,
                                  .done = on_dialed};
-        RING_TRY(membership_dial(m, &stubborn));
+        RING_TRY(dialing_start(m, &stubborn));
     }
     return RING_OK;
 }
@@ -141,7 +142,7 @@ static ring_status look_again(visit *v)
     sodium_memzero(&id, sizeof id);
     if (!news)
         return status == RING_IN_PROGRESS || v->member->at_rank_0 ? RING_OK : status;
-    membership_drop_dialers(v->member, HANDSHAKE_JOIN);
+    dialing_drop(v->member, HANDSHAKE_JOIN);
     return aim(v);
 }
 
