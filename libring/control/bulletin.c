@@ -4,7 +4,7 @@
  * was dropped and comes again, over a new connection, counts as new. */
 #include "bulletin.h"
 
-#include "departure.h"
+#include "losses.h"
 #include "neighbours.h"
 #include "roll.h"
 #include "verdict.h"
@@ -189,7 +189,7 @@ static void shed(membership *m)
 static void apply(membership *m, const control_message *note)
 {
     if (note->kind == CONTROL_LOST)
-        departure_hear_lost(m, note);
+        losses_hear(m, note);
     else if (note->kind == CONTROL_VERDICT)
         verdict_take(m, note);
     else if (note->kind == CONTROL_STATEMENT)

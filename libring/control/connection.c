@@ -3,6 +3,7 @@
 #include "connection.h"
 
 #include "heartbeat.h"
+#include "losses.h"
 #include "membership.h"
 
 #include <errno.h>
@@ -78,9 +79,9 @@ static void take_message(connection *c)
     if (!c->doubted)
         membership_hear(c->member, c, &c->in.message);
     else
-        membership_distrust(c->member, c, RING_ERR_SYSTEM,
-                            "sent a control message that came changed: a proxy, an adapter or a "
-                            "driver on the way damages it, or a third party forges it");
+        losses_distrust(c->member, c, RING_ERR_SYSTEM,
+                        "sent a control message that came changed: a proxy, an adapter or a "
+                        "driver on the way damages it, or a third party forges it");
 }
 
 void connection_read(connection *c)

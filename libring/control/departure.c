@@ -1,49 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Goodbyes, losses, the list of ranks that have left, and new ways up. */
+ * Goodbyes, and the end of the channel. */
 #include "departure.h"
 
 #include "bulletin.h"
-#include "data_sockets.h"
 #include "dialing.h"
+#include "losses.h"
 #include "neighbours.h"
-#include "verdict.h"
 
 #include <string.h>
 
 #define FLUSH_SECONDS 0.5     /* to send the last messages */
 #define LINGER_SECONDS 0.1    /* for peers to close first */
 #define LATECOMER_SECONDS 1.0 /* for ranks that still come to a start that has failed */
-#define ATTACH_SECONDS 0.05   /* a rank that leaves with all others needs no new way up */
-#define ADOPT_SECONDS 0.3     /* for a rank to come whose way up is this one now */
-
-static void note_left(membership *m, int rank)
-{
-    if (rank == m->world.rank || atomic_exchange(&m->left[rank], true))
-        return;
-    m->leavers[m->leaver_count++] = rank;
-    data_sockets_left(m, rank);
-}
 
 /* ---- On the channel ---------------------------------------------------------------- */
-
-static void adopt_later(membership *m)
-{
-    m->adopt_at = clock_now() + ADOPT_SECONDS;
-    membership_due(m, m->adopt_at);
-}
 
 void departure_hear(membership *m, connection *c, const control_message *message)
 {
     if (message->kind == CONTROL_LEFT) {
         for (int i = 0; i < message->count; i++)
-            note_left(m, message->body.ranks[i]);
+            losses_left(m, message->body.ranks[i]);
     } else {
-        note_left(m, c->peer);
+        losses_left(m, c->peer);
         c->left = true;
         connection_shut(c);
     }
     membership_due(m, 0); /* a vote may be complete without them */
-    adopt_later(m);
+    losses_adopt_later(m);
     neighbours_flush(m);
 }
 
@@ -71,141 +54,6 @@ bool departure_speak(membership *m, connection *c, control_message *out)
     control_message_begin(out, CONTROL_GOODBYE, m->world.rank);
     c->announced_goodbye = true;
     return true;
-}
-
-/* ---- A new way up ------------------------------------------------------------------ */
-
-static bool may_lead_up(const membership *m, int from, int to)
-{
-    return membership_has(m, to) && (from != m->world.rank || !m->unreachable[to]);
-}
-
-/* @return the rank to which @p rank should connect, as far as this rank knows; -1: it is the
- * top. */
-static int way_up_from(const membership *m, int rank)
-{
-    for (int above = tree_parent(rank); above >= 0; above = tree_parent(above))
-        if (may_lead_up(m, rank, above))
-            return above;
-    for (int lower = 0; lower < rank; lower++)
-        if (may_lead_up(m, rank, lower))
-            return lower;
-    return -1;
-}
-
-static bool is_dialing_up(const membership *m)
-{
-    for (const dialer *d = m->dialers; d != NULL; d = d->next)
-        if (!d->ended && d->purpose.kind == HANDSHAKE_CONTROL && d->peer < m->world.rank)
-            return true;
-    return false;
-}
-
-static bool needs_way_up(const membership *m)
-{
-    return neighbours_up(m) == NULL && !is_dialing_up(m);
-}
-
-static void attach(membership *m)
-{
-    const int above = way_up_from(m, m->world.rank);
-    m->attach_at = CONTROL_NEVER;
-    if (above >= 0)
-        neighbours_dial(m, above);
-    else if (m->unanswered >= 0)
-        departure_lost(m, m->unanswered, LOSS_SILENT,
-                       "it did not answer when the rank between was gone");
-}
-
-static void seek_way_up(membership *m)
-{
-    m->attach_at = clock_now() + ATTACH_SECONDS;
-    membership_due(m, m->attach_at);
-}
-
-/* ---- Ranks below a rank that is gone ----------------------------------------------- */
-
-static bool lost_one_above(const membership *m, int rank)
-{
-    for (int above = tree_parent(rank); above >= 0; above = tree_parent(above))
-        if (m->lost[above] != LOSS_NONE)
-            return true;
-    return false;
-}
-
-/* A rank that cannot be reached has ended; or it left when all above it did, without a rank for its
- * goodbye. The second failure decides: the goodbye may be on its way. A silent rank is dialed
- * again. */
-static void on_orphan_dialed(dialer *d, ring_status status, int fd)
-{
-    membership *m = d->context;
-    const char *why = "it could not be reached when the rank between was gone";
-    const bool again = status == RING_ERR_SYSTEM || !m->unreachable[d->peer];
-    if (status == RING_OK) {
-        neighbours_welcome(d, fd);
-        return;
-    }
-    if (status == RING_ERR_TIMEOUT)
-        departure_lost(m, d->peer, LOSS_SILENT, why);
-    else if (again)
-        m->unreachable[d->peer] = true;
-    else if (lost_one_above(m, d->peer))
-        departure_lost(m, d->peer, LOSS_ENDED, why);
-    else
-        note_left(m, d->peer);
-    adopt_later(m);
-    neighbours_flush(m);
-}
-
-/* Dials the ranks that should have come to this rank and did not: they may have ended with the rank
- * between, unnoticed by others. */
-static void adopt(membership *m)
-{
-    m->adopt_at = CONTROL_NEVER;
-    for (int r = m->world.rank + 1; r < m->world.size; r++)
-        if (!membership_has_left(m, r) && m->lost[r] != LOSS_ENDED &&
-            way_up_from(m, r) == m->world.rank)
-            neighbours_dial_by(m, r, on_orphan_dialed);
-}
-
-void departure_gone(membership *m, const connection *c)
-{
-    if (c->edge && c->peer < m->world.rank)
-        seek_way_up(m);
-}
-
-/* All ranks that see a rank die compose the same note. */
-void departure_lost(membership *m, int rank, enum loss how, const char *why)
-{
-    char name[128], text[CONTROL_TEXT];
-    control_message note;
-    if (m->lost[rank] >= how || membership_has_left(m, rank))
-        return;
-    card_name(&m->world.cards[rank], rank, name, sizeof name);
-    text_format(text, sizeof text, "%s was lost%s%s", name, m->state == STATE_JOINING ? " " : ": ",
-                m->state == STATE_JOINING ? "while ranks were joining" : why);
-    if (m->state < STATE_LINKING)
-        m->lost[rank] = how; /* ranks that have not joined yet hear the verdict alone */
-    if (!m->started)
-        verdict_decide(m, RING_ERR_PEER, text);
-    if (m->state < STATE_LINKING)
-        return;
-    control_message_reason(&note, CONTROL_LOST, rank, RING_ERR_PEER, text);
-    note.count = (int32_t)how;
-    bulletin_post(m, &note);
-}
-
-void departure_hear_lost(membership *m, const control_message *note)
-{
-    const int rank = note->rank;
-    if (m->lost[rank] < (enum loss)note->count)
-        m->lost[rank] = (enum loss)note->count;
-    m->lost_at = clock_now();
-    for (dialer *d = m->dialers; d != NULL; d = d->next)
-        if (!d->ended && d->purpose.kind == HANDSHAKE_CONTROL && d->peer == rank)
-            dialer_drop(d);
-    seek_way_up(m);
-    adopt_later(m);
 }
 
 /* ---- Leaving ----------------------------------------------------------------------- */
@@ -272,14 +120,6 @@ void departure_tick(membership *m, double now)
 {
     if (m->state == STATE_LEAVING)
         tick_leaving(m, now);
-    if (m->state != STATE_RUNNING)
-        return;
-    if (needs_way_up(m) && now >= m->attach_at)
-        attach(m);
-    if (now >= m->adopt_at)
-        adopt(m);
-    membership_due(m, needs_way_up(m) ? m->attach_at : CONTROL_NEVER);
-    membership_due(m, m->adopt_at);
 }
 
 void departure_run(membership *m)

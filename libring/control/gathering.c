@@ -2,9 +2,9 @@
  * Seats of ranks at rank 0. */
 #include "gathering.h"
 
-#include "departure.h"
 #include "handout.h"
 #include "listeners.h"
+#include "losses.h"
 #include "neighbours.h"
 #include "verdict.h"
 
@@ -67,7 +67,7 @@ void gathering_hear(membership *m, connection *c, const control_message *message
 void gathering_lose(membership *m, const connection *c)
 {
     if (c->came && !c->left)
-        departure_lost(m, c->peer, LOSS_ENDED, "its process ended or its connection broke");
+        losses_see(m, c->peer, LOSS_ENDED, "its process ended or its connection broke");
 }
 
 /* ---- Newcomers --------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 
 #include "dialing.h"
 #include "encryption.h"
+#include "losses.h"
 #include "neighbours.h"
 #include "verdict.h"
 
@@ -44,7 +45,7 @@ static ring_status take_terms(membership *m, const control_message *message)
 void handout_hear(membership *m, connection *c, const control_message *message)
 {
     if (m->state != STATE_JOINING || m->world.rank == 0 || c->peer != tree_parent(m->world.rank)) {
-        membership_nonsense(m, c);
+        losses_nonsense(m, c);
     } else if (message->kind == CONTROL_TERMS) {
         connection_join_tree(c); /* the connection of the rendezvous becomes an edge */
         const ring_status status = take_terms(m, message);
@@ -57,7 +58,7 @@ void handout_hear(membership *m, connection *c, const control_message *message)
         if (m->cards_here == m->world.size)
             handout_begin(m);
     } else {
-        membership_nonsense(m, c);
+        losses_nonsense(m, c);
     }
 }
 

@@ -2,7 +2,7 @@
  * Sending beats, and judging the silence of neighbours. */
 #include "heartbeat.h"
 
-#include "departure.h"
+#include "losses.h"
 
 #define FOLLOW_SECONDS 0.3
 
@@ -64,7 +64,7 @@ static void judge(membership *m, connection *c, double now)
                     "no sign of life for %g s (RING_PEER_TIMEOUT); its process is stopped or its "
                     "host cut off",
                     limit);
-        departure_lost(m, c->peer, LOSS_SILENT, why);
+        losses_see(m, c->peer, LOSS_SILENT, why);
     } else {
         membership_due(m, c->heard + limit);
     }

@@ -11,6 +11,7 @@
 #include "handout.h"
 #include "heartbeat.h"
 #include "id_listener.h"
+#include "losses.h"
 #include "roll.h"
 #include "shrink.h"
 #include "verdict.h"
@@ -20,22 +21,6 @@
 #include <stdlib.h>
 
 /* ---- The channel ------------------------------------------------------------------- */
-
-void membership_distrust(membership *m, const connection *c, ring_status status, const char *what)
-{
-    char name[128], text[CONTROL_TEXT];
-    card_name(&m->world.cards[c->peer], c->peer, name, sizeof name);
-    text_format(text, sizeof text, "%s %s", m->started ? "it" : name, what);
-    if (m->started)
-        departure_lost(m, c->peer, LOSS_SILENT, text);
-    else
-        verdict_decide(m, status, text);
-}
-
-void membership_nonsense(membership *m, const connection *c)
-{
-    membership_distrust(m, c, RING_ERR_INTERNAL, "sent a control message that makes no sense");
-}
 
 /* Before all cards are here, only the senders of cards may send other messages. */
 static bool is_timely(const membership *m, const connection *c, uint32_t kind)
@@ -50,7 +35,7 @@ static bool is_timely(const membership *m, const connection *c, uint32_t kind)
 void membership_hear(membership *m, connection *c, control_message *message)
 {
     if (!control_message_check(message, m->world.size) || !is_timely(m, c, message->kind)) {
-        membership_nonsense(m, c);
+        losses_nonsense(m, c);
         return;
     }
     switch (message->kind) {
@@ -100,9 +85,9 @@ void membership_lose(membership *m, connection *c)
     if (m->state == STATE_LEAVING || membership_has_failed(m) || c->tacit)
         return;
     if (c->edge && c->left)
-        departure_gone(m, c);
+        losses_gone(m, c);
     else if (c->edge)
-        departure_lost(m, c->peer, LOSS_ENDED, "its process ended or its connection broke");
+        losses_see(m, c->peer, LOSS_ENDED, "its process ended or its connection broke");
     else if (m->world.rank == 0)
         gathering_lose(m, c);
     else
@@ -163,6 +148,7 @@ static void on_tick(control_client *client, double now, double stall)
     bulletin_tick(m, now);
     shrink_tick(m, now);
     roll_tick(m, now);
+    losses_tick(m, now);
     departure_tick(m, now);
     data_sockets_expire(m, now);
     membership_due(m, id_listener_expire(now));

@@ -160,12 +160,6 @@ void membership_free(membership *m);
 
 /** Frees what has ended; at the end of each event. */
 void membership_after_event(membership *m);
-/** A message over @p c breaks the rules: its peer is lost, or the start fails. */
-void membership_nonsense(membership *m, const connection *c);
-/** The same, with what the peer did, e.g. "sent nothing", and the status of a start that fails for
- *  it. */
-void membership_distrust(membership *m, const connection *c, ring_status status, const char *what);
-
 /* For connections. */
 void membership_hear(membership *m, connection *c, control_message *message);
 void membership_lose(membership *m, connection *c);
