@@ -3,7 +3,7 @@
 #ifndef RING_CONTROL_BARRIER_H
 #define RING_CONTROL_BARRIER_H
 
-#include "membership.h"
+#include "membership_state.h"
 
 void barrier_hear(membership *m, connection *c, const control_message *message);
 bool barrier_speak(membership *m, connection *c, control_message *out);

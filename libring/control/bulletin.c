@@ -4,10 +4,7 @@
  * was dropped and comes again, over a new connection, counts as new. */
 #include "bulletin.h"
 
-#include "losses.h"
 #include "neighbours.h"
-#include "roll.h"
-#include "verdict.h"
 
 #include <stdlib.h>
 
@@ -186,18 +183,22 @@ static void shed(membership *m)
         drop_notes(m, ends - most + BULLETIN_ENDS / 2);
 }
 
+static void tell(group *g, const control_message *note)
+{
+    const control_rule *rule = &g->member->dispatch->rules[note->kind];
+    if (rule->concern != NULL && (note->kind == CONTROL_LOST || note->communicator == g->world.id))
+        rule->concern(g, note);
+}
+
 static void apply(membership *m, const control_message *note)
 {
-    if (note->kind == CONTROL_LOST)
-        losses_hear(m, note);
-    else if (note->kind == CONTROL_VERDICT)
-        verdict_take(m, note);
-    else if (note->kind == CONTROL_STATEMENT)
+    const control_rule *rule = &m->dispatch->rules[note->kind];
+    if (note->kind == CONTROL_STATEMENT)
         mark_seen(&m->statements_of[note->rank], note->count);
-    else
-        roll_hear(m, note);
+    if (rule->note != NULL)
+        rule->note(m, note);
     for (group *g = m->groups; g != NULL; g = g->next)
-        group_hear(g, note);
+        tell(g, note);
 }
 
 void bulletin_post(membership *m, const control_message *note)
@@ -244,7 +245,7 @@ void bulletin_replay(group *g, int which)
 {
     const bulletin *b = &g->member->bulletins[which];
     for (int i = oldest_kept(b); i < b->count; i++)
-        group_hear(g, &b->notes[i % b->room]);
+        tell(g, &b->notes[i % b->room]);
 }
 
 /* ---- Sending ----------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 #ifndef RING_CONTROL_BULLETIN_H
 #define RING_CONTROL_BULLETIN_H
 
-#include "membership.h"
+#include "membership_state.h"
 
 /** The most kept notes about ended communicators. Each rank votes when it shrinks one, and resigns
  *  when it frees one: a rank that is late to make a communicator needs all its votes. */
@@ -20,7 +20,7 @@ static inline int bulletin_most_ends(int size)
     return BULLETIN_ENDS + 2 * size;
 }
 
-/** Keeps @p note, applies it and sends it on, unless it is known. */
+/** Keeps @p note, acts on it (control_rule) and sends it on, unless it is known. */
 void bulletin_post(membership *m, const control_message *note);
 /** The same for a note that came over @p c. */
 void bulletin_hear(membership *m, connection *c, const control_message *note);
@@ -35,7 +35,7 @@ const control_message *bulletin_find(const membership *m, enum control_kind kind
                                      uint64_t communicator, int count);
 /** @return the latest round of the roll in @p present that is over; 0: none is kept. */
 int bulletin_last_round(const membership *m, const control_message *present);
-/** Gives what is kept, in one of the two, to group_hear(). */
+/** Gives what is kept, in one of the two, to @p g (control_rule.concern). */
 void bulletin_replay(group *g, int which);
 
 #endif

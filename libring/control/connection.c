@@ -2,9 +2,7 @@
  * Bytes to messages and back; a part of a message is kept until the rest arrives. */
 #include "connection.h"
 
-#include "heartbeat.h"
-#include "losses.h"
-#include "membership.h"
+#include "membership_state.h"
 
 #include <errno.h>
 #include <sodium.h>
@@ -16,7 +14,7 @@ static void on_ready(control_source *s)
     connection *c = (connection *)s;
     connection_read(c);
     connection_write(c);
-    membership_after_event(c->member);
+    c->member->dispatch->settle(c->member);
 }
 
 void connection_join_tree(connection *c)
@@ -65,23 +63,24 @@ static bool nothing_now(void)
 
 static void end(connection *c)
 {
-    membership_lose(c->member, c);
+    c->member->dispatch->lose(c->member, c);
     control_close(&c->source);
 }
 
 static void take_message(connection *c)
 {
+    const control_dispatch *dispatch = c->member->dispatch;
     c->got = 0;
     c->tacit = false;
     if (c->doubted)
         return;
     c->doubted = !control_message_is_genuine(&c->in, c->keys.in, c->messages_in++);
     if (!c->doubted)
-        membership_hear(c->member, c, &c->in.message);
+        dispatch->hear(c->member, c, &c->in.message);
     else
-        losses_distrust(c->member, c, RING_ERR_SYSTEM,
-                        "sent a control message that came changed: a proxy, an adapter or a "
-                        "driver on the way damages it, or a third party forges it");
+        dispatch->distrust(c->member, c, RING_ERR_SYSTEM,
+                           "sent a control message that came changed: a proxy, an adapter or a "
+                           "driver on the way damages it, or a third party forges it");
 }
 
 void connection_read(connection *c)
@@ -126,10 +125,8 @@ static bool has_something_to_say(connection *c)
 {
     if (connection_is_busy(c))
         return true;
-    if (!membership_speak(c->member, c, &c->out.message))
+    if (!c->member->dispatch->speak(c->member, c, &c->out.message))
         return false;
-    if (c->out.message.kind != CONTROL_BEAT)
-        heartbeat_follow(c->member, c);
     control_message_seal(&c->out, c->keys.out, c->messages_out++);
     c->sent = 0;
     c->member->messages_sent++;

@@ -5,9 +5,11 @@
  */
 #include "control.h"
 
+#include "dispatch.h"
 #include "gathering.h"
 #include "id_listener.h"
 #include "last_word.h"
+#include "membership.h"
 #include "own_address.h"
 #include "visiting.h"
 
@@ -109,10 +111,9 @@ static ring_status give_up(joiner *j, membership *m, ring_status status)
 static ring_status take_part(joiner *j, id_exchange *x, control_world **out)
 {
     membership *m = NULL;
-    const launch_info *l = &j->launch;
     ring_status status = j->failed != RING_OK ? fail(j->failed, "%s", j->why)
-                                              : membership_new(j->settings, l->size, l->rank,
-                                                               j->transports, l->launcher, &m);
+                                              : membership_new(j->settings, &j->launch,
+                                                               j->transports, &dispatch_table, &m);
     if (status == RING_OK)
         status = start(j, m, x);
     if (status != RING_OK)
@@ -251,6 +252,25 @@ ring_status control_refuse(const settings *s, const ring_unique_id *id, int size
 }
 
 /* ---- After the start --------------------------------------------------------------- */
+
+void control_start(control_world *world, void (*wake)(void *), void *context)
+{
+    group *g = group_of(world);
+    membership *m = g->member;
+    control_lock();
+    g->wake = wake;
+    g->wake_context = context;
+    if (g == &m->all) {
+        m->started = true;
+        m->state = STATE_RUNNING;
+        sodium_memzero(m->job->key, sizeof m->job->key); /* no rank joins any more */
+        if (m->served)
+            membership_due(m, 0); /* neighbours may have left already */
+    }
+    if (group_is_decided(g))
+        wake(context);
+    control_unlock();
+}
 
 control_counts control_count(const control_world *world)
 {

@@ -8,7 +8,7 @@
 #ifndef RING_CONTROL_DATA_SOCKETS_H
 #define RING_CONTROL_DATA_SOCKETS_H
 
-#include "membership.h"
+#include "membership_state.h"
 
 /** @return RING_OK; RING_ERR_PEER: there is such a socket, or this rank, the higher one, dials it;
  *  RING_ERR_ABORTED: the communicator is over. */

@@ -3,9 +3,13 @@
 #include "departure.h"
 
 #include "bulletin.h"
+#include "data_sockets.h"
 #include "dialing.h"
 #include "losses.h"
+#include "membership.h"
 #include "neighbours.h"
+#include "roll.h"
+#include "shrink.h"
 
 #include <string.h>
 
@@ -122,7 +126,10 @@ void departure_tick(membership *m, double now)
         tick_leaving(m, now);
 }
 
-void departure_run(membership *m)
+/* ---- For callers ------------------------------------------------------------------- */
+
+/* Says goodbye, if started, and ends the connections. */
+static void run(membership *m)
 {
     if (!m->served)
         return;
@@ -142,4 +149,51 @@ void departure_run(membership *m)
     m->served = false;
     control_unlock();
     control_exit(&m->client);
+}
+
+/* Locked. @return true if it was the last one. */
+static bool detach(group *g)
+{
+    membership *m = g->member;
+    group **at = &m->groups;
+    while (*at != NULL && *at != g)
+        at = &(*at)->next;
+    if (*at == NULL)
+        return false; /* it was left before */
+    *at = g->next;
+    m->left_ids[m->left_groups++ % GROUPS_LEFT_KEPT] = g->world.id;
+    g->wake = NULL;
+    g->sink = NULL;
+    g->on_statement = NULL;
+    data_sockets_end(g);
+    roll_forget(m, g->world.id);
+    if (m->groups != NULL)
+        shrink_resign(g);
+    return m->groups == NULL;
+}
+
+void control_leave(control_world *world)
+{
+    group *g = group_of(world);
+    control_lock();
+    const bool last = detach(g);
+    control_unlock();
+    if (last)
+        run(g->member);
+}
+
+void control_free(control_world *world)
+{
+    if (world == NULL)
+        return;
+    group *g = group_of(world);
+    membership *m = g->member;
+    control_leave(world);
+    control_lock();
+    const bool last = --m->references == 0;
+    control_unlock();
+    if (g != &m->all)
+        group_free(g);
+    if (last)
+        membership_free(m);
 }

@@ -5,12 +5,10 @@
 #ifndef RING_CONTROL_DEPARTURE_H
 #define RING_CONTROL_DEPARTURE_H
 
-#include "membership.h"
+#include "membership_state.h"
 
 void departure_hear(membership *m, connection *c, const control_message *message);
 bool departure_speak(membership *m, connection *c, control_message *out);
 void departure_tick(membership *m, double now);
-/** Says goodbye, if started, and ends the connections. Not locked; not by the control thread. */
-void departure_run(membership *m);
 
 #endif

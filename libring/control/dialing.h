@@ -3,7 +3,7 @@
 #ifndef RING_CONTROL_DIALING_H
 #define RING_CONTROL_DIALING_H
 
-#include "membership.h"
+#include "membership_state.h"
 
 /** Starts a dialer like this one, which has the address, the purpose and the callback. */
 ring_status dialing_start(membership *m, const dialer *like);

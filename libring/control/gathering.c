@@ -5,6 +5,7 @@
 #include "handout.h"
 #include "listeners.h"
 #include "losses.h"
+#include "membership.h"
 #include "neighbours.h"
 #include "verdict.h"
 

@@ -6,7 +6,7 @@
 #ifndef RING_CONTROL_GATHERING_H
 #define RING_CONTROL_GATHERING_H
 
-#include "membership.h"
+#include "membership_state.h"
 
 /** Gathers at @p listener (bound), whose address is c->at[0], until the cards are on their way
  *  down. Not locked.

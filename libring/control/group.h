@@ -64,11 +64,9 @@ int group_rank(const group *g, int member_rank);
 group *group_find(const struct membership *m, uint64_t id);
 /** @return true if this rank has freed the communicator. */
 bool group_was_left(const struct membership *m, uint64_t id);
-/** Makes this the verdict, unless there is one. */
-void group_decide(group *g, ring_status status, const char *text);
-/** A note to all ranks (bulletin.h) that may concern this communicator. */
-void group_hear(group *g, const control_message *note);
 /** An id that this rank gives once. */
 uint64_t group_new_id(struct membership *m);
+/** Frees one that was derived. */
+void group_free(group *g);
 
 #endif

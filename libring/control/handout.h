@@ -3,7 +3,7 @@
 #ifndef RING_CONTROL_HANDOUT_H
 #define RING_CONTROL_HANDOUT_H
 
-#include "membership.h"
+#include "membership_state.h"
 
 /** All cards are here: hands them on. */
 void handout_begin(membership *m);

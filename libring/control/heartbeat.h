@@ -6,7 +6,7 @@
 #ifndef RING_CONTROL_HEARTBEAT_H
 #define RING_CONTROL_HEARTBEAT_H
 
-#include "membership.h"
+#include "membership_state.h"
 
 bool heartbeat_speak(membership *m, connection *c, control_message *out);
 /** Another message was sent over @p c: a beat soon follows, while ranks join too. If bytes were

@@ -6,7 +6,7 @@
 #ifndef RING_CONTROL_LISTENERS_H
 #define RING_CONTROL_LISTENERS_H
 
-#include "membership.h"
+#include "membership_state.h"
 
 /** Binds both, and writes the addresses into this rank's card. They listen only from
  *  listeners_open() on, so no stranger waits there before. Not locked. */

@@ -8,7 +8,7 @@
 #ifndef RING_CONTROL_LOSSES_H
 #define RING_CONTROL_LOSSES_H
 
-#include "membership.h"
+#include "membership_state.h"
 
 /** This rank sees that @p rank is lost, @p why: fails the start, or announces it to all. */
 void losses_see(membership *m, int rank, enum loss how, const char *why);

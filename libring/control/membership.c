@@ -1,102 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Making and freeing a membership, and the dispatch of messages. */
+ * Making, serving and freeing a membership. */
 #include "membership.h"
 
-#include "barrier.h"
-#include "bulletin.h"
 #include "data_sockets.h"
-#include "departure.h"
 #include "dialing.h"
-#include "gathering.h"
-#include "handout.h"
-#include "heartbeat.h"
-#include "id_listener.h"
-#include "losses.h"
 #include "roll.h"
-#include "shrink.h"
 #include "verdict.h"
-#include "visiting.h"
 
 #include <sodium.h>
 #include <stdlib.h>
 
-/* ---- The channel ------------------------------------------------------------------- */
-
-/* Before all cards are here, only the senders of cards may send other messages. */
-static bool is_timely(const membership *m, const connection *c, uint32_t kind)
-{
-    const bool to_rank_0 = kind == CONTROL_CARD || kind == CONTROL_SEATED;
-    if (to_rank_0 || !c->edge)
-        return (to_rank_0 && !c->edge && m->world.rank == 0) || kind == CONTROL_TERMS ||
-               kind == CONTROL_PROPOSAL || kind == CONTROL_VERDICT || kind == CONTROL_BEAT;
-    return true;
-}
-
-void membership_hear(membership *m, connection *c, control_message *message)
-{
-    if (!control_message_check(message, m->world.size) || !is_timely(m, c, message->kind)) {
-        losses_nonsense(m, c);
-        return;
-    }
-    switch (message->kind) {
-    case CONTROL_CARD:
-    case CONTROL_SEATED:
-        gathering_hear(m, c, message);
-        return;
-    case CONTROL_TERMS:
-    case CONTROL_CARDS:
-        handout_hear(m, c, message);
-        return;
-    case CONTROL_READY:
-    case CONTROL_GO:
-        barrier_hear(m, c, message);
-        return;
-    case CONTROL_PROPOSAL:
-        c->came |= !c->edge; /* instead of its card */
-        verdict_consider(m, message);
-        return;
-    case CONTROL_VERDICT:
-    case CONTROL_STATEMENT:
-    case CONTROL_LOST:
-    case CONTROL_VOTE:
-    case CONTROL_DECISION:
-    case CONTROL_PRESENT:
-    case CONTROL_ROLL:
-        bulletin_hear(m, c, message);
-        return;
-    case CONTROL_LEFT:
-    case CONTROL_GOODBYE:
-        departure_hear(m, c, message);
-        return;
-    default:
-        return; /* a beat: connection.c has noted the time */
-    }
-}
-
-bool membership_speak(membership *m, connection *c, control_message *out)
-{
-    return visiting_speak(m, c, out) || bulletin_speak(m, c, out) || verdict_speak(m, c, out) ||
-           handout_speak(m, c, out) || barrier_speak(m, c, out) || departure_speak(m, c, out) ||
-           heartbeat_speak(m, c, out);
-}
-
-void membership_lose(membership *m, connection *c)
-{
-    if (m->state == STATE_LEAVING || membership_has_failed(m) || c->tacit)
-        return;
-    if (c->edge && c->left)
-        losses_gone(m, c);
-    else if (c->edge)
-        losses_see(m, c->peer, LOSS_ENDED, "its process ended or its connection broke");
-    else if (m->world.rank == 0)
-        gathering_lose(m, c);
-    else
-        visiting_lose(m, c);
-}
-
-/* ---- Ticks ------------------------------------------------------------------------- */
-
-static void free_ended(membership *m)
+void membership_free_ended(membership *m)
 {
     for (connection **at = &m->connections; *at != NULL;) {
         connection *c = *at;
@@ -117,45 +31,6 @@ static void free_ended(membership *m)
         free(d);
     }
 }
-
-void membership_after_event(membership *m)
-{
-    handout_check(m);
-    free_ended(m);
-    if (m->state == STATE_LEAVING)
-        membership_due(m, 0);
-    pthread_cond_broadcast(&m->changed);
-}
-
-static void tick_acceptors(membership *m, double now)
-{
-    acceptor *const acceptors[] = {&m->rendezvous, &m->tcp, &m->local};
-    for (size_t i = 0; i < sizeof acceptors / sizeof acceptors[0]; i++)
-        membership_due(m, acceptor_tick(acceptors[i], now));
-}
-
-static void on_tick(control_client *client, double now, double stall)
-{
-    membership *m = (membership *)((char *)client - offsetof(membership, client));
-    heartbeat_forgive(m, now, stall);
-    tick_acceptors(m, now);
-    dialing_tick(m, now);
-    gathering_tick(m, now);
-    visiting_tick(m);
-    barrier_tick(m, now);
-    heartbeat_tick(m, now);
-    verdict_tick(m, now);
-    bulletin_tick(m, now);
-    shrink_tick(m, now);
-    roll_tick(m, now);
-    losses_tick(m, now);
-    departure_tick(m, now);
-    data_sockets_expire(m, now);
-    membership_due(m, id_listener_expire(now));
-    free_ended(m);
-}
-
-/* ---- Life -------------------------------------------------------------------------- */
 
 /* Allocates the keys' page. A process that may lock no memory has them in ordinary pages. */
 static ring_status make_terms(membership *m)
@@ -211,7 +86,7 @@ static void init_parts(membership *m)
     m->client = (control_client){.rank = m->world.rank,
                                  .size = m->world.size,
                                  .due = CONTROL_NEVER,
-                                 .tick = on_tick};
+                                 .tick = m->dispatch->tick};
     m->rendezvous.source.fd = m->tcp.source.fd = m->local.source.fd = -1;
     m->unanswered = -1;
     m->attach_at = m->adopt_at = CONTROL_NEVER;
@@ -223,18 +98,19 @@ static void init_parts(membership *m)
     init_changed(m);
 }
 
-ring_status membership_new(const settings *s, int size, int rank, uint32_t transports,
-                           const char *launcher, membership **out)
+ring_status membership_new(const settings *s, const launch_info *launch, uint32_t transports,
+                           const control_dispatch *dispatch, membership **out)
 {
     membership *m = calloc(1, sizeof *m);
     *out = NULL;
     if (m == NULL)
-        return fail(RING_ERR_MEMORY, "joining as rank %d", rank);
-    m->world.rank = rank;
-    m->world.size = size;
+        return fail(RING_ERR_MEMORY, "joining as rank %d", launch->rank);
+    m->world.rank = launch->rank;
+    m->world.size = launch->size;
     m->world.settings = *s;
-    text_format(m->world.launcher, sizeof m->world.launcher, "%s", launcher);
-    log_set_rank(rank, size);
+    m->dispatch = dispatch;
+    text_format(m->world.launcher, sizeof m->world.launcher, "%s", launch->launcher);
+    log_set_rank(launch->rank, launch->size);
     init_parts(m);
     ring_status status = make_terms(m);
     if (status == RING_OK)
@@ -262,7 +138,7 @@ void membership_close(membership *m)
     data_sockets_expire(m, CONTROL_NEVER);
     for (connection *c = m->connections; c != NULL; c = c->next)
         control_close(&c->source);
-    free_ended(m);
+    membership_free_ended(m);
 }
 
 void membership_free(membership *m)
@@ -276,10 +152,7 @@ void membership_free(membership *m)
     pthread_cond_destroy(&m->changed);
     for (int i = 0; i < BULLETINS; i++)
         free(m->bulletins[i].notes);
-    for (proposal *p = m->proposals, *next; p != NULL; p = next) {
-        next = p->next;
-        free(p);
-    }
+    verdict_free(m);
     roll_free(m);
     free(m->all.votes);
     free(m->all.decision);

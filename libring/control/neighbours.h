@@ -6,7 +6,7 @@
 #ifndef RING_CONTROL_NEIGHBOURS_H
 #define RING_CONTROL_NEIGHBOURS_H
 
-#include "membership.h"
+#include "membership_state.h"
 
 /** @return the connection that leads up: to the lowest rank among the neighbours, below this one
  *  and not lost; while joining to rank 0. NULL: this rank is the top. */

@@ -278,6 +278,11 @@ void roll_hear(membership *m, const control_message *note)
         hear_close(m, note);
 }
 
+void roll_replay(group *g, const control_message *note)
+{
+    roll_hear(g->member, note);
+}
+
 /* ---- Callers ----------------------------------------------------------------------- */
 
 /* @param trouble  RING_OK, or why the round cannot succeed, with @p text. */

@@ -8,7 +8,7 @@
 #ifndef RING_CONTROL_SHRINK_H
 #define RING_CONTROL_SHRINK_H
 
-#include "membership.h"
+#include "membership_state.h"
 
 /** Takes a vote or a decision about @p g. */
 void shrink_hear(group *g, const control_message *note);

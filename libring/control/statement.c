@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A rank's statement about a call, to all ranks of a communicator (their meaning:
- * core/statements.c). Each rank numbers its own, so that one that comes twice is not sent on
- * again. */
+ * Sinks, and sending. */
+#include "statement.h"
+
 #include "bulletin.h"
+
+/* This rank's own statements do not go to its sink. */
+void statement_hear(group *g, const control_message *note)
+{
+    const int rank = group_rank(g, note->rank);
+    if (g->on_statement != NULL && rank >= 0 && rank != g->world.rank)
+        g->on_statement(g->on_statement_context, rank, &note->body.statement);
+}
 
 void control_set_statement_sink(control_world *world, control_statement_sink *sink, void *context)
 {

@@ -11,6 +11,14 @@
 #define ANSWER_SECONDS 0.2  /* for the top to answer a proposal */
 #define SUSPECT_SECONDS 0.4 /* for the real culprit to be known */
 
+/** A reason to end a communicator that the top has not answered. */
+struct proposal {
+    control_message message;
+    int announced_to; /* the rank that has it; -1: none */
+    double decide_by; /* without an answer by then this rank decides */
+    proposal *next;
+};
+
 /* ---- Deciding ---------------------------------------------------------------------- */
 
 static void decide(membership *m, const control_message *reason)
@@ -46,6 +54,21 @@ void verdict_take(membership *m, const control_message *note)
     data_sockets_forget(m, note->communicator);
 }
 
+/* The text is complete before the verdict is stored with release order, and never changes
+ * afterwards. */
+void verdict_end(group *g, const control_message *note)
+{
+    const bool lost = note->kind == CONTROL_LOST;
+    if (group_is_decided(g) || (lost && group_rank(g, note->rank) < 0))
+        return;
+    text_format(g->text, sizeof g->text, "%s", note->body.text);
+    atomic_store_explicit(&g->verdict, lost ? (int)RING_ERR_PEER : (int)note->status,
+                          memory_order_release);
+    data_sockets_end(g);
+    if (g->wake != NULL)
+        g->wake(g->wake_context);
+}
+
 /* This rank may not know the communicator: it passes the proposal on all the same. */
 static bool is_over(membership *m, uint64_t communicator)
 {
@@ -54,7 +77,7 @@ static bool is_over(membership *m, uint64_t communicator)
            bulletin_find(m, CONTROL_VERDICT, communicator, 0) != NULL;
 }
 
-void verdict_consider(membership *m, const control_message *reason)
+static void consider(membership *m, const control_message *reason)
 {
     if (is_over(m, reason->communicator) || *find_proposal(m, reason->communicator) != NULL)
         return;
@@ -72,12 +95,18 @@ void verdict_consider(membership *m, const control_message *reason)
     neighbours_flush(m);
 }
 
+void verdict_hear(membership *m, connection *c, const control_message *reason)
+{
+    c->came |= !c->edge; /* instead of its card */
+    consider(m, reason);
+}
+
 static void propose(group *g, ring_status status, const char *text)
 {
     control_message reason;
     control_message_reason(&reason, CONTROL_PROPOSAL, g->member->world.rank, status, text);
     reason.communicator = g->world.id;
-    verdict_consider(g->member, &reason);
+    consider(g->member, &reason);
 }
 
 void verdict_propose_own(membership *m, ring_status status)
@@ -92,6 +121,14 @@ void verdict_propose_own(membership *m, ring_status status)
 ring_status verdict_status(const membership *m)
 {
     return fail(control_verdict(&m->world), "%s", m->all.text);
+}
+
+void verdict_free(membership *m)
+{
+    for (proposal *p = m->proposals, *next; p != NULL; p = next) {
+        next = p->next;
+        free(p);
+    }
 }
 
 bool verdict_speak(membership *m, connection *c, control_message *out)

@@ -4,6 +4,7 @@
 
 #include "dialing.h"
 #include "listeners.h"
+#include "membership.h"
 #include "verdict.h"
 
 #include <sodium.h>

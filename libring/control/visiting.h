@@ -4,7 +4,7 @@
 #define RING_CONTROL_VISITING_H
 
 #include "id_exchange.h"
-#include "membership.h"
+#include "membership_state.h"
 
 /** Joins by @p c. @p exchange, if not NULL, is where @p c was found: it may be out of date, so the
  *  exchange is asked again while rank 0 does not answer. Not locked. */

@@ -20,8 +20,6 @@ KNOWN = {
     "libring/core": """call_group calls channel channel_table comm device_calls engine failure init
         members opening prepared program progress_thread self_pair sleeper statements streams tagged
         tagged_link wait work""",
-    "libring/control": """barrier bulletin connection data_sockets departure gathering group handout
-        heartbeat listeners membership roll shrink verdict visiting""",
 }
 NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 # Lines from the first column on, up to a brace on a line of its own.

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * dispatch: events go up to the parts. Each part may have four functions: hear (a message of its
+ * kinds arrived), speak (compose the next message for a connection, if there is one), lose (a
+ * connection broke) and tick (a timer is due). The files below call them by this table.
+ */
+#ifndef RING_CONTROL_DISPATCH_H
+#define RING_CONTROL_DISPATCH_H
+
+#include "membership_state.h"
+
+extern const control_dispatch dispatch_table;
+
+#endif
