@@ -84,18 +84,11 @@ static bool has_more_to_say(const connection *c)
     return connection_is_open(c) && !c->deaf;
 }
 
-static bool all_is_said(const membership *m)
+/* @param holds_up  true of a connection that is still needed. */
+static bool is_over(const membership *m, bool (*holds_up)(const connection *c))
 {
     for (const connection *c = m->connections; c != NULL; c = c->next)
-        if (has_more_to_say(c))
-            return false;
-    return bulletin_is_spread(m) && !awaits_latecomers(m);
-}
-
-static bool all_have_closed(const membership *m)
-{
-    for (const connection *c = m->connections; c != NULL; c = c->next)
-        if (connection_is_open(c))
+        if (holds_up(c))
             return false;
     return bulletin_is_spread(m) && !awaits_latecomers(m);
 }
@@ -114,7 +107,7 @@ static void shut_silent_ones(membership *m)
 static void tick_leaving(membership *m, double now)
 {
     shut_silent_ones(m);
-    if (all_is_said(m) && m->stop_by > now + LINGER_SECONDS)
+    if (is_over(m, has_more_to_say) && m->stop_by > now + LINGER_SECONDS)
         m->stop_by = now + LINGER_SECONDS;
     membership_due(m, now < m->stop_by ? m->stop_by : CONTROL_NEVER);
     pthread_cond_broadcast(&m->changed);
@@ -127,6 +120,16 @@ void departure_tick(membership *m, double now)
 }
 
 /* ---- For callers ------------------------------------------------------------------- */
+
+static void close_all(membership *m)
+{
+    dialing_drop(m, 0);
+    acceptor_close(&m->rendezvous);
+    data_sockets_expire(m, CONTROL_NEVER);
+    for (connection *c = m->connections; c != NULL; c = c->next)
+        control_close(&c->source);
+    membership_free_ended(m);
+}
 
 /* Says goodbye, if started, and ends the connections. */
 static void run(membership *m)
@@ -143,9 +146,9 @@ static void run(membership *m)
     if (m->bulletins[BULLETIN_LASTING].count == 0) /* else they deliver notes that all must have */
         dialing_drop(m, HANDSHAKE_CONTROL);
     tick_leaving(m, clock_now()); /* the goodbyes go out before anything else can happen */
-    while (!all_have_closed(m) && clock_now() < m->stop_by)
+    while (!is_over(m, connection_is_open) && clock_now() < m->stop_by)
         (void)control_wait(&m->changed, m->stop_by);
-    membership_close(m);
+    close_all(m);
     m->served = false;
     control_unlock();
     control_exit(&m->client);

@@ -93,18 +93,13 @@ static void settle(membership *m)
     pthread_cond_broadcast(&m->changed);
 }
 
-static void tick_acceptors(membership *m, double now)
-{
-    acceptor *const acceptors[] = {&m->rendezvous, &m->tcp, &m->local};
-    for (size_t i = 0; i < sizeof acceptors / sizeof acceptors[0]; i++)
-        membership_due(m, acceptor_tick(acceptors[i], now));
-}
-
 static void tick(control_client *client, double now, double stall)
 {
     membership *m = (membership *)((char *)client - offsetof(membership, client));
     heartbeat_forgive(m, now, stall);
-    tick_acceptors(m, now);
+    membership_due(m, acceptor_tick(&m->rendezvous, now));
+    membership_due(m, acceptor_tick(&m->tcp, now));
+    membership_due(m, acceptor_tick(&m->local, now));
     dialing_tick(m, now);
     gathering_tick(m, now);
     visiting_tick(m);

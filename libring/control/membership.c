@@ -2,8 +2,6 @@
  * Making, serving and freeing a membership. */
 #include "membership.h"
 
-#include "data_sockets.h"
-#include "dialing.h"
 #include "roll.h"
 #include "verdict.h"
 
@@ -127,18 +125,6 @@ ring_status membership_serve(membership *m)
     RING_TRY(control_enter(&m->client));
     m->served = true;
     return RING_OK;
-}
-
-void membership_close(membership *m)
-{
-    dialing_drop(m, 0);
-    acceptor_close(&m->rendezvous);
-    acceptor_close(&m->tcp);
-    acceptor_close(&m->local);
-    data_sockets_expire(m, CONTROL_NEVER);
-    for (connection *c = m->connections; c != NULL; c = c->next)
-        control_close(&c->source);
-    membership_free_ended(m);
 }
 
 void membership_free(membership *m)

@@ -13,8 +13,6 @@ ring_status membership_new(const settings *s, const launch_info *launch, uint32_
 ring_status membership_serve(membership *m);
 /** Frees connections and dialers that have ended; at the end of each event. */
 void membership_free_ended(membership *m);
-/** Closes all connections, listeners and dialers. */
-void membership_close(membership *m);
 void membership_free(membership *m);
 
 #endif

@@ -4,9 +4,6 @@
  * the connections, and the communicators (group.h). The lock (control_thread.h) guards all of it
  * except atomics; all functions with a membership are called with it held, unless they say
  * otherwise.
- *
- * Each concern has its own file: gathering, visiting, handout, barrier, verdict, bulletin, losses,
- * departure, heartbeat, shrink, roll.
  */
 #ifndef RING_CONTROL_MEMBERSHIP_STATE_H
 #define RING_CONTROL_MEMBERSHIP_STATE_H
