@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Messages as frames of a link, and the works that wait for them. */
-#include "comm.h"
+#include "mismatch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -452,8 +452,8 @@ static ring_status other_call(const work *w, const channel *c, const transport_f
     const uint64_t mine = theirs < w->seq ? theirs : w->seq;
     const call_signature call = own_call(w, mine), other = signature_of_frame(frame);
     if (was_refused(w, mine))
-        return statements_refused_here(w->comm, c->rank, &other, mine);
-    return statements_differ(w->comm, &call, mine, c->rank, &other, theirs);
+        return mismatch_refused_here(w->comm, c->rank, &other, mine);
+    return mismatch_differ(w->comm, &call, mine, c->rank, &other, theirs);
 }
 
 /* The peer went past this rank's call. It may have refused it, with a statement on its way:
@@ -625,7 +625,7 @@ ring_status channel_check_left_over(channel *c)
         return RING_OK;
     const call_signature theirs = signature_of_frame(frame);
     if (comm->history[seq % HISTORY_CALLS] == HISTORY_REFUSED)
-        return statements_refused_here(comm, c->rank, &theirs, seq);
+        return mismatch_refused_here(comm, c->rank, &theirs, seq);
     const call_signature mine = signature_unpack(comm->history[seq % HISTORY_CALLS]);
-    return statements_differ(comm, &mine, seq, c->rank, &theirs, seq);
+    return mismatch_differ(comm, &mine, seq, c->rank, &theirs, seq);
 }

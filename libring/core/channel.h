@@ -55,7 +55,7 @@ typedef struct posted {
 } posted;
 
 typedef struct channel {
-    transport_link *link; /* link_unopened() before a socket is there        */
+    transport_link *link; /* unopened_link() before a socket is there        */
     struct ring_comm *comm;
     int32_t rank; /* the peer                                        */
     enum channel_lane lane;

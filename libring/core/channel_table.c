@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The channels that a communicator has used: a hash table, searched when a call is first
  * lowered. */
-#include "comm.h"
+#include "unopened.h"
 
 #include <stdlib.h>
 
@@ -60,7 +60,7 @@ ring_status channel_get(ring_comm *comm, enum channel_lane lane, int32_t index, 
     channel *c = calloc(1, sizeof *c);
     if (c == NULL)
         return fail(RING_ERR_MEMORY, "making a channel to rank %d", rank);
-    *c = (channel){.link = link_unopened(),
+    *c = (channel){.link = unopened_link(),
                    .comm = comm,
                    .rank = rank,
                    .lane = lane,

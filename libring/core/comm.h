@@ -72,6 +72,7 @@ struct ring_comm {
     struct program_cache *programs;
     channel_table channels;
     struct opening *opening; /* sockets that arrived for links */
+    channel *greeting;       /* those whose links are not open yet, by `next_greeting` */
     char transport[32];
     struct device_calls *_Atomic device_calls; /* NULL: accelerators run none */
     bool crowded;                              /* more ranks than cores on this host */
@@ -208,17 +209,11 @@ channel *channels_next(const ring_comm *comm, size_t *at);
 void channels_free(ring_comm *comm);
 
 /* ---- opening.c ---- */
-/** A link that accepts and delivers nothing: that of a channel before its socket is there. */
-transport_link *link_unopened(void);
 /** Has control deliver data sockets here; to be called before the start's barrier. */
 ring_status opening_new(ring_comm *comm);
 void opening_stop(ring_comm *comm);
-/** Asks for a socket for the channel; returns at once. */
-ring_status opening_dial(channel *c);
 /** Opens links over the sockets that arrived, as far as they go. */
 void opening_turn(ring_comm *comm, bool *moved);
-/** @return channels whose links are not open yet, by `next_greeting`. */
-channel *opening_greetings(const ring_comm *comm);
 
 /* ---- tuner.c: algorithm and chunks, from what every rank knows ---- */
 typedef struct tuner_choice {
@@ -403,15 +398,6 @@ static inline ring_status statements_check(ring_comm *comm)
     const bool any = atomic_load_explicit(&comm->statements.any, memory_order_relaxed);
     return any ? statements_judge(comm) : RING_OK;
 }
-/** RING_ERR_MISMATCH: two ranks made different calls. */
-ring_status statements_differ(const ring_comm *comm, const call_signature *mine, uint64_t my_seq,
-                              int rank, const call_signature *theirs, uint64_t their_seq);
-/** RING_ERR_MISMATCH: @p refuser refused a call that @p caller made. */
-ring_status statements_refused(const ring_comm *comm, int caller, const call_signature *call,
-                               uint64_t seq, int refuser, const char *why);
-/** RING_ERR_MISMATCH: this rank refused a call that @p rank made. */
-ring_status statements_refused_here(const ring_comm *comm, int rank, const call_signature *theirs,
-                                    uint64_t seq);
 /** @return true if the number is of a collective of this rank that is in the history. */
 static inline bool comm_remembers(const ring_comm *comm, uint64_t seq)
 {

@@ -3,6 +3,7 @@
 #include "device_calls.h"
 
 #include "accelerator_programs.h"
+#include "mismatch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -271,7 +272,7 @@ static ring_status fail_by_verdict(const ring_comm *comm, const call_signature *
 {
     if (v->status == RING_ERR_MISMATCH) {
         const call_signature theirs = signature_unpack(v->their_signature);
-        return statements_differ(comm, call, seq, v->peer, &theirs, seq);
+        return mismatch_differ(comm, call, seq, v->peer, &theirs, seq);
     }
     if (v->status == RING_ERR_TIMEOUT)
         return fail(v->status,

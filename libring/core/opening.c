@@ -1,107 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opening links, when a call first names the peer: a socket is dialed over the control channel, at
- * either end; sockets that arrive are kept until a turn of this communicator.
+ * Opening links, when a call first names the peer: a socket is dialed over the control channel
+ * (unopened.c), at either end; sockets that arrive are kept until a turn of this communicator.
  *
  * A peer's eager messages need this end to take the socket and to greet, even if no thread waits
  * here: so a socket that arrived, and a link that is not open yet, count as orphans.
  */
-#include "comm.h"
+#include "unopened.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- The link of an unopened channel ----------------------------------------------------- */
-
-static void no_close(transport_link *l)
-{
-    (void)l;
-}
-
-static ring_status no_send(transport_link *l, const transport_frame *frame, const void *payload,
-                           bool copy)
-{
-    (void)l, (void)frame, (void)payload, (void)copy;
-    return RING_IN_PROGRESS;
-}
-
-static void *no_reserve(transport_link *l)
-{
-    (void)l;
-    return NULL;
-}
-
-static uint64_t no_count(const transport_link *l)
-{
-    (void)l;
-    return 0;
-}
-
-static ring_status no_progress(transport_link *l)
-{
-    (void)l;
-    return RING_OK;
-}
-
-static ring_status no_peek(transport_link *l, const transport_frame **frame, const void **payload)
-{
-    (void)l, (void)frame, (void)payload;
-    return RING_IN_PROGRESS;
-}
-
-static const _Atomic uint32_t *no_news(const transport_link *l, uint32_t *value)
-{
-    (void)l, (void)value;
-    return NULL;
-}
-
-static uint64_t no_ref(transport_link *l, const void *ptr, size_t bytes)
-{
-    (void)l, (void)ptr, (void)bytes;
-    return 0;
-}
-
-static int no_wake_fd(const transport_link *l)
-{
-    (void)l;
-    return -1;
-}
-
-/* The socket wakes all sleepers when it arrives. */
-static bool sleep_on(transport_link *l, bool wants_send)
-{
-    (void)l, (void)wants_send;
-    return true;
-}
-
-static size_t no_memory(const transport_link *l)
-{
-    (void)l;
-    return 0;
-}
-
-transport_link *link_unopened(void)
-{
-    static const transport none = {
-        .name = "unopened",
-        .powers = TRANSPORT_COPIES,
-        .close = no_close,
-        .send = no_send,
-        .reserve = no_reserve,
-        .flushed = no_count,
-        .released = no_count,
-        .progress = no_progress,
-        .peek = no_peek,
-        .news = no_news,
-        .ref = no_ref,
-        .wake_fd = no_wake_fd,
-        .arm = sleep_on,
-        .disarm = no_close,
-        .memory = no_memory,
-    };
-    static transport_link link = {.transport = &none, .peer = -1};
-    return &link;
-}
 
 /* ---- Sockets that arrived ---------------------------------------------------------------- */
 
@@ -118,7 +26,6 @@ struct opening {
     pthread_mutex_t lock;
     _Atomic bool any;
     arrival_note *first, **end;
-    channel *greeting; /* channels whose links are not open yet; guarded by ring_comm.lock */
 };
 
 /* Called with control's lock held. */
@@ -224,21 +131,21 @@ static ring_status attach(ring_comm *comm, arrival_note *note, channel **on)
                         ? "; does a firewall block ports between the hosts?"
                         : "");
     (void)sleeper_ready(comm);
-    if ((*on)->link != link_unopened()) {
+    if ((*on)->link != unopened_link()) {
         fd_close(&note->socket.fd);
         return RING_OK;
     }
     RING_TRY(open_link(comm, note, &(*on)->link));
     works_count_orphan(comm, 1);
-    (*on)->next_greeting = comm->opening->greeting;
-    comm->opening->greeting = *on;
+    (*on)->next_greeting = comm->greeting;
+    comm->greeting = *on;
     return RING_OK;
 }
 
 /* Drops links that are open, or broken: from here on they are like any other. */
 static void push_greetings(ring_comm *comm, bool *moved)
 {
-    for (channel **at = &comm->opening->greeting; *at != NULL;) {
+    for (channel **at = &comm->greeting; *at != NULL;) {
         channel *c = *at;
         if (c->link->transport->progress(c->link) == RING_IN_PROGRESS) {
             at = &c->next_greeting;
@@ -270,27 +177,8 @@ void opening_turn(ring_comm *comm, bool *moved)
     struct opening *o = comm->opening;
     if (atomic_load_explicit(&o->any, memory_order_relaxed))
         take_sockets(comm, moved);
-    if (o->greeting != NULL)
+    if (comm->greeting != NULL)
         push_greetings(comm, moved);
-}
-
-channel *opening_greetings(const ring_comm *comm)
-{
-    return comm->opening != NULL ? comm->opening->greeting : NULL;
-}
-
-ring_status opening_dial(channel *c)
-{
-    ring_comm *comm = c->comm;
-    uint16_t number;
-    const transport *t = links_strongest(comm, comm->rank, c->rank, &number);
-    const control_purpose purpose = {.lane = (uint16_t)c->lane,
-                                     .index = (uint16_t)c->index,
-                                     .transport = number,
-                                     .local = (t->powers & (TRANSPORT_SAME_PROCESS |
-                                                            TRANSPORT_SAME_HOST)) != 0};
-    c->dialed = true;
-    return control_dial(comm->world, c->rank, &purpose, clock_now() + comm->settings.timeout);
 }
 
 /* ---- Life -------------------------------------------------------------------------------- */
@@ -319,9 +207,10 @@ void opening_stop(ring_comm *comm)
         works_count_orphan(comm, -1);
         drop_note(note);
     }
-    for (const channel *c = comm->opening->greeting; c != NULL; c = c->next_greeting)
+    for (const channel *c = comm->greeting; c != NULL; c = c->next_greeting)
         works_count_orphan(comm, -1);
     pthread_mutex_destroy(&comm->opening->lock);
     free(comm->opening);
     comm->opening = NULL;
+    comm->greeting = NULL;
 }

@@ -3,7 +3,7 @@
  * A rank that sends to itself. Send k meets recv k, with any buffers: the first of the two waits
  * here, in no list of the engine; the receiver is given the sender's buffer and copies.
  */
-#include "comm.h"
+#include "mismatch.h"
 
 void self_pair_clear(ring_comm *comm)
 {
@@ -37,8 +37,7 @@ static ring_status await_partner(self_pair *pair, work *w)
 static ring_status check_pair(const work *w, const work *other)
 {
     if (w->call.count != other->call.count || w->call.dtype != other->call.dtype)
-        return statements_differ(w->comm, &w->call, w->seq, w->comm->rank, &other->call,
-                                 other->seq);
+        return mismatch_differ(w->comm, &w->call, w->seq, w->comm->rank, &other->call, other->seq);
     const accelerator *a = w->by, *b = other->by;
     if (a != NULL && b != NULL && a != b)
         return fail(RING_ERR_UNSUPPORTED,

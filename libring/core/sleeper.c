@@ -122,7 +122,7 @@ static size_t arm_channels(ring_comm *comm, struct pollfd *entries)
     for (int32_t i = 0; i < comm->channels.active_count; i++)
         if (!arm_channel(comm->channels.active[i], &entries[used++]))
             return 0;
-    for (channel *c = opening_greetings(comm); c != NULL; c = c->next_greeting)
+    for (channel *c = comm->greeting; c != NULL; c = c->next_greeting)
         if (c->place < 0 && !arm_channel(c, &entries[used++]))
             return 0;
     return used;
@@ -135,7 +135,7 @@ static void mark_watched(ring_comm *comm)
     comm->watch_mark++;
     for (int32_t i = 0; i < comm->channels.active_count; i++)
         comm->channels.active[i]->watch_mark = comm->watch_mark;
-    for (channel *c = opening_greetings(comm); c != NULL; c = c->next_greeting)
+    for (channel *c = comm->greeting; c != NULL; c = c->next_greeting)
         c->watch_mark = comm->watch_mark;
 }
 
@@ -159,7 +159,7 @@ bool sleeper_watches_all(const ring_comm *comm)
     for (int32_t i = 0; i < comm->channels.active_count; i++)
         if (!is_watched(comm->channels.active[i]))
             return false;
-    for (const channel *c = opening_greetings(comm); c != NULL; c = c->next_greeting)
+    for (const channel *c = comm->greeting; c != NULL; c = c->next_greeting)
         if (!is_watched(c))
             return false;
     return true;
@@ -196,7 +196,7 @@ static void let_others_in(ring_comm *comm)
 static size_t places_of(const ring_comm *comm)
 {
     size_t places = 1 + (size_t)comm->channels.active_count;
-    for (const channel *c = opening_greetings(comm); c != NULL; c = c->next_greeting)
+    for (const channel *c = comm->greeting; c != NULL; c = c->next_greeting)
         places++;
     return places;
 }

@@ -5,7 +5,7 @@
  * with the reason. Where all ranks refused alike, nothing happens. A rank that waits for long
  * states its call, so that ranks that made different calls learn it, whichever rank waits.
  */
-#include "comm.h"
+#include "mismatch.h"
 
 /* @return the next free place; when all are taken, that of the statement with the highest
  * number. */
@@ -59,38 +59,6 @@ void statements_stop(ring_comm *comm)
 {
     control_set_statement_sink(comm->world, NULL, NULL);
     set_judged(comm);
-}
-
-/* ---- Texts --------------------------------------------------------------------------------- */
-
-ring_status statements_differ(const ring_comm *comm, const call_signature *mine, uint64_t my_seq,
-                              int rank, const call_signature *theirs, uint64_t their_seq)
-{
-    char my_text[160], their_text[160];
-    signature_describe(mine, my_seq, my_text, sizeof my_text);
-    signature_describe(theirs, their_seq, their_text, sizeof their_text);
-    return fail(RING_ERR_MISMATCH,
-                "ranks made different calls: rank %d (%s) called %s, rank %d (%s) called %s",
-                comm->rank, comm_host(comm, comm->rank), my_text, rank, comm_host(comm, rank),
-                their_text);
-}
-
-ring_status statements_refused(const ring_comm *comm, int caller, const call_signature *call,
-                               uint64_t seq, int refuser, const char *why)
-{
-    char text[160];
-    signature_describe(call, seq, text, sizeof text);
-    return fail(RING_ERR_MISMATCH,
-                "ranks made different calls: rank %d (%s) called %s, rank %d (%s) refused it: %s",
-                caller, comm_host(comm, caller), text, refuser, comm_host(comm, refuser), why);
-}
-
-ring_status statements_refused_here(const ring_comm *comm, int rank, const call_signature *theirs,
-                                    uint64_t seq)
-{
-    const char *why = comm->statements.own_number == seq ? comm->statements.own
-                                                         : "its arguments were wrong";
-    return statements_refused(comm, rank, theirs, seq, comm->rank, why);
 }
 
 /* ---- The meaning of a statement here ------------------------------------------------------- */
@@ -150,11 +118,11 @@ static ring_status blame(const ring_comm *comm, int rank, const control_statemen
                          const call_signature *mine)
 {
     if (s->refused)
-        return statements_refused(comm, comm->rank, mine, s->number, rank, s->text);
+        return mismatch_refused(comm, comm->rank, mine, s->number, rank, s->text);
     call_signature theirs = signature_unpack(s->signature);
     theirs.count = s->count;
     theirs.root = s->root;
-    return statements_differ(comm, mine, s->number, rank, &theirs, s->number);
+    return mismatch_differ(comm, mine, s->number, rank, &theirs, s->number);
 }
 
 /* Keeps statements about calls that this rank has not made yet. */

@@ -3,6 +3,8 @@
 #include "comm.h"
 
 #include "kernels.h"
+#include "mismatch.h"
+#include "unopened.h"
 
 #include <stdlib.h>
 
@@ -146,8 +148,8 @@ static ring_status meet(work *receiver, tagged_message *m)
     receiver->message = m;
     m->receiver = receiver;
     if (receiver->call.count != m->call.count || receiver->call.dtype != m->call.dtype)
-        return statements_differ(receiver->comm, &receiver->call, receiver->seq, m->peer, &m->call,
-                                 m->seq);
+        return mismatch_differ(receiver->comm, &receiver->call, receiver->seq, m->peer, &m->call,
+                               m->seq);
     if (receiver->envelope != NULL)
         *receiver->envelope = (ring_envelope){.source = m->peer, .tag = m->call.tag};
     return RING_OK;
@@ -176,7 +178,7 @@ static ring_status find_peer(ring_comm *comm, int rank, tagged_peer **out)
     channel *c;
     RING_TRY(channel_get(comm, LANE_TAGGED, 0, rank, &c));
     *out = c->tagged;
-    return c->dialed ? RING_OK : opening_dial(c);
+    return c->dialed ? RING_OK : unopened_dial(c);
 }
 
 static ring_status enlist_to_self(work *w)

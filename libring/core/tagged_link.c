@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tagged messages as frames of a link, both ways. */
-#include "comm.h"
+#include "unopened.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +97,7 @@ static ring_status await_grant(tagged_peer *p, work *w)
     w->tag_next = NULL;
     *p->asked_end = w;
     p->asked_end = &w->tag_next;
-    return granted->dialed ? RING_OK : opening_dial(granted);
+    return granted->dialed ? RING_OK : unopened_dial(granted);
 }
 
 static ring_status ask(tagged_peer *p, const work *w)

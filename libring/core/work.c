@@ -6,6 +6,7 @@
 #include "handle.h"
 #include "regions.h"
 #include "streams.h"
+#include "unopened.h"
 
 #include <stdlib.h>
 
@@ -76,7 +77,7 @@ ring_status work_take_messages(work *w)
         c->out_given += runs * peer->sends;
         c->in_given += runs * peer->recvs;
         if (!c->dialed && status == RING_OK)
-            status = opening_dial(c);
+            status = unopened_dial(c);
     }
     return status;
 }
