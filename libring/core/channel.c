@@ -7,15 +7,6 @@
 
 /* ---- Waiting -------------------------------------------------------------------- */
 
-void channel_watch(channel *c)
-{
-    if (c->place >= 0)
-        return;
-    channel_table *t = &c->comm->channels;
-    c->place = t->active_count;
-    t->active[t->active_count++] = c;
-}
-
 ring_status channel_await(work *w, channel *c, wait_kind kind, uint64_t number)
 {
     work **at = &c->waiting[kind], *last = c->last[kind];

@@ -154,8 +154,6 @@ void channel_consume(struct work *w, int32_t from, const arrival *in, bool last)
 
 /* ---- Waiting ---- */
 
-/** Makes the channel active: engine turns look at it until it is idle. */
-void channel_watch(channel *c);
 /** Notes that the work waits here. @return RING_IN_PROGRESS. */
 ring_status channel_await(struct work *work, channel *c, wait_kind kind, uint64_t number);
 /** @return the first work that waits here for @p kind, taken off the list, if it may be able to go

@@ -142,6 +142,16 @@ static inline bool comm_turn_is_over(const ring_comm *comm)
     return comm->turn_bytes >= comm->turn_most;
 }
 
+/** Makes the channel active: engine turns look at it until it is idle. */
+static inline void channel_watch(channel *c)
+{
+    if (c->place >= 0)
+        return;
+    channel_table *t = &c->comm->channels;
+    c->place = t->active_count;
+    t->active[t->active_count++] = c;
+}
+
 /** Takes the lock. The progress thread lets threads that wait for it go first. */
 void comm_lock_wait(ring_comm *comm);
 static inline void comm_lock(ring_comm *comm)

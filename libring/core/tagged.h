@@ -36,6 +36,14 @@
 
 /** Bytes of a pair sent ahead and kept by the receiver: payload, and TAGGED_KEEP a message. */
 enum { TAGGED_WINDOW = 512 << 10, TAGGED_KEEP = 192 };
+/** A credit is sent when so much is owed. */
+enum { TAGGED_OWED = TAGGED_WINDOW / 4 };
+
+/** Bytes of the window that a message takes. */
+static inline size_t tagged_charge(size_t bytes)
+{
+    return bytes + TAGGED_KEEP;
+}
 
 /** A message, or its question, that has arrived; or a send of this rank to itself. */
 typedef struct tagged_message {
@@ -79,7 +87,41 @@ typedef struct tagged_traffic {
     size_t bytes; /* of memory for messages, and of payload that is kept */
 } tagged_traffic;
 
-/* ---- tagged.c: matching ---- */
+/* ---- tagged_traffic.c: records ---- */
+
+/** @return an empty record; NULL: no memory. */
+tagged_message *tagged_message_new(struct ring_comm *comm);
+void tagged_message_drop(struct ring_comm *comm, tagged_message *m);
+/** Frees the message's share of the window; a credit announces it later. */
+void tagged_let_go(tagged_message *m);
+bool tagged_wants_out(const tagged_peer *p);
+/** @return true if a work waits for frames from there. */
+bool tagged_listens(const tagged_peer *p);
+/** @return a work that can end only by this peer; NULL: none. */
+work *tagged_first_waiter(const tagged_peer *p);
+/** @return the first send of the queue that may leave; NULL: none. */
+work *tagged_next_to_send(const tagged_peer *p);
+/** Makes the tagged_peer of a new channel of LANE_TAGGED. */
+ring_status tagged_peer_new(channel *c);
+/** Drops the message of a work that ends. */
+void tagged_forget(work *w);
+/** Drops all messages when all works end. */
+void tagged_clear(struct ring_comm *comm);
+/** Frees its memory. */
+void tagged_free(struct ring_comm *comm);
+
+/* ---- tagged_match.c: matching ---- */
+
+/** Matches a message that begins to come, or a question, with a receive, or sets it aside. */
+ring_status tagged_deliver(struct ring_comm *comm, tagged_message *m);
+/** The message is complete, or its question is here: its receiver may go on. */
+void tagged_arrived(tagged_message *m);
+/** Matches a receive with a message that has come, or lists it among those that wait. */
+ring_status tagged_seek(work *w);
+/** @return the traffic with a rank; NULL: none so far. */
+tagged_peer *tagged_peer_of(const struct ring_comm *comm, int rank);
+
+/* ---- tagged.c: calls ---- */
 
 /** Reads the tag of the options into the call. @param status  of earlier checks, kept. */
 ring_status tagged_read(call_signature *call, const ring_call *options, ring_status status);
@@ -90,37 +132,15 @@ ring_status tagged_enlist(work *w, const call_signature *call, ring_envelope *en
 /** Goes on with a work whose gate is open. @return RING_OK: its ops may run; RING_IN_PROGRESS: it
  *  waits here, and is held when it may go on. */
 ring_status tagged_advance(work *w, bool *moved);
-/** Matches a message that begins to come, or a question, with a receive, or sets it aside. */
-ring_status tagged_deliver(struct ring_comm *comm, tagged_message *m);
-/** The message is complete, or its question is here: its receiver may go on. */
-void tagged_arrived(tagged_message *m);
 /** @return the text of a deadline that passed. */
 ring_status tagged_timed_out(const work *w);
-/** Drops the message of a work that ends. */
-void tagged_forget(work *w);
-/** Drops all messages when all works end. */
-void tagged_clear(struct ring_comm *comm);
-/** Frees its memory. */
-void tagged_free(struct ring_comm *comm);
-/** @return an empty record; NULL: no memory. */
-tagged_message *tagged_message_new(struct ring_comm *comm);
-void tagged_message_drop(struct ring_comm *comm, tagged_message *m);
 
 /* ---- tagged_link.c: frames ---- */
 
-/** Makes the tagged_peer of a new channel of LANE_TAGGED. */
-ring_status tagged_peer_new(channel *c);
 /** Serves the links of active channels. Fails the communicator if one of them fails. */
 ring_status tagged_turn(struct ring_comm *comm, bool *moved);
 /** Sends frames as far as the link takes them.
  *  @param own  the work that is being advanced: it is not to be held. */
 ring_status tagged_flush(tagged_peer *p, const work *own, bool *moved);
-/** Frees the message's share of the window; a credit announces it later. */
-void tagged_let_go(tagged_message *m);
-bool tagged_wants_out(const tagged_peer *p);
-/** @return true if a work waits for frames from there. */
-bool tagged_listens(const tagged_peer *p);
-/** @return a work that can end only by this peer; NULL: none. */
-work *tagged_first_waiter(const tagged_peer *p);
 
 #endif

@@ -8,18 +8,10 @@
 enum tagged_kind { TAGGED_BYTES, TAGGED_ASK, TAGGED_GRANT, TAGGED_CREDIT };
 enum { KIND_BITS = 2 };
 
-/* A credit is sent when so much is owed. */
-enum { CREDIT_BYTES = TAGGED_WINDOW / 4 };
-
 /* The payload of a question. */
 typedef struct question {
     uint64_t number, count;
 } question;
-
-static size_t room_of(size_t bytes)
-{
-    return bytes + TAGGED_KEEP;
-}
 
 /* ---- Out ------------------------------------------------------------------------------- */
 
@@ -77,7 +69,7 @@ static void end_ahead(tagged_peer *p, work *w, const work *own)
     w->comm->bytes_sent += w->src_bytes;
     w->comm->messages_sent++;
     comm_count_moved(w->comm, w->src_bytes);
-    p->ahead += room_of(w->src_bytes);
+    p->ahead += tagged_charge(w->src_bytes);
     if (w != own)
         (void)work_hold(w);
 }
@@ -115,9 +107,9 @@ static ring_status goes_ahead(tagged_peer *p, const work *w, bool *ahead)
     *ahead = w->position > 0;
     if (*ahead || w->src_bytes > EAGER_BYTES || w->src_by != NULL)
         return RING_OK;
-    if (p->ahead + room_of(w->src_bytes) > TAGGED_WINDOW)
+    if (p->ahead + tagged_charge(w->src_bytes) > TAGGED_WINDOW)
         RING_TRY(take_all(p));
-    *ahead = p->ahead + room_of(w->src_bytes) <= TAGGED_WINDOW;
+    *ahead = p->ahead + tagged_charge(w->src_bytes) <= TAGGED_WINDOW;
     return RING_OK;
 }
 
@@ -147,25 +139,6 @@ static ring_status send_one(tagged_peer *p, work *w, const work *own)
     return RING_OK;
 }
 
-/* A send waits behind an earlier one of its tag, not behind others. */
-static bool is_first_of_tag(const tagged_peer *p, const work *w)
-{
-    const work *first = p->queue;
-    while (first->call.tag != w->call.tag)
-        first = first->tag_next;
-    return first == w;
-}
-
-static work *next_to_send(const tagged_peer *p)
-{
-    if (p->open == 0)
-        return NULL;
-    work *w = p->sending != NULL ? p->sending : p->queue;
-    while (w != NULL && (!w->tag_open || !is_first_of_tag(p, w)))
-        w = w->tag_next;
-    return w;
-}
-
 /* A broken link fails only if a work can end only by it. */
 static ring_status of_link(tagged_peer *p, ring_status status)
 {
@@ -193,7 +166,7 @@ static ring_status send_grants(tagged_peer *p, bool *moved)
 static ring_status send_credit(tagged_peer *p, bool *moved)
 {
     const uint64_t owed = p->owed;
-    if (owed < CREDIT_BYTES)
+    if (owed < TAGGED_OWED)
         return RING_OK;
     transport_frame frame = frame_of(p, TAGGED_CREDIT, 0, 0);
     RING_TRY(send_inline(p, &frame, &owed, sizeof owed));
@@ -208,23 +181,13 @@ ring_status tagged_flush(tagged_peer *p, const work *own, bool *moved)
     work *w;
     RING_TRY(of_link(p, send_grants(p, moved)));
     RING_TRY(of_link(p, send_credit(p, moved)));
-    while ((w = next_to_send(p)) != NULL && !comm_turn_is_over(p->on->comm)) {
+    while ((w = tagged_next_to_send(p)) != NULL && !comm_turn_is_over(p->on->comm)) {
         const size_t before = w->position;
         const ring_status status = send_one(p, w, own);
         *moved |= status == RING_OK || w->position != before;
         RING_TRY(status);
     }
     return RING_OK;
-}
-
-void tagged_let_go(tagged_message *m)
-{
-    tagged_peer *p = m->from;
-    if (p == NULL || m->asked)
-        return;
-    p->owed += room_of(m->bytes);
-    if (p->owed >= CREDIT_BYTES && comm_is_fine(p->on->comm))
-        channel_watch(p->on);
 }
 
 /* ---- In ---------------------------------------------------------------------------------- */
@@ -315,10 +278,10 @@ static ring_status begin_bytes(tagged_peer *p, const transport_frame *f)
     RING_TRY(read_call(p, f, count, &call, &bytes));
     if (bytes > EAGER_BYTES || (f->flags == 0 && bytes != f->length))
         return unexpected(p, f);
-    if (p->unannounced + room_of(bytes) > TAGGED_WINDOW)
+    if (p->unannounced + tagged_charge(bytes) > TAGGED_WINDOW)
         return unexpected(p, f);
     RING_TRY(begin_message(p, f, &call, &m));
-    p->unannounced += room_of(bytes);
+    p->unannounced += tagged_charge(bytes);
     m->bytes = bytes;
     RING_TRY(tagged_deliver(p->on->comm, m));
     RING_TRY(place(m));
@@ -431,33 +394,6 @@ static ring_status take_all(tagged_peer *p)
 
 /* ---- A turn -------------------------------------------------------------------------------- */
 
-bool tagged_wants_out(const tagged_peer *p)
-{
-    const bool tells = p->grants != NULL || p->owed >= CREDIT_BYTES;
-    return (tells && !p->on->lost) || next_to_send(p) != NULL;
-}
-
-bool tagged_listens(const tagged_peer *p)
-{
-    return p->asked != NULL || p->named > 0 || (p->in != NULL && p->in->receiver != NULL) ||
-           (p->on->comm->tagged.any > 0 && !p->on->lost) || p->on->waiting[WAIT_FREE] != NULL ||
-           next_to_send(p) != NULL;
-}
-
-work *tagged_first_waiter(const tagged_peer *p)
-{
-    work *w = next_to_send(p);
-    if (w == NULL)
-        w = p->asked;
-    if (w == NULL && p->in != NULL)
-        w = p->in->receiver;
-    if (w != NULL || p->named == 0)
-        return w;
-    for (w = p->on->comm->tagged.posted; w->call.root != p->on->rank; w = w->tag_next)
-        continue;
-    return w;
-}
-
 /* Serves one peer. A link that serves a receive from any source then comes last. */
 static ring_status serve_peer(tagged_peer *p, bool *moved)
 {
@@ -490,28 +426,5 @@ ring_status tagged_turn(ring_comm *comm, bool *moved)
         }
         p = p->next;
     } while (p != first);
-    return RING_OK;
-}
-
-/* ---- Life -------------------------------------------------------------------------------- */
-
-ring_status tagged_peer_new(channel *c)
-{
-    tagged_traffic *t = &c->comm->tagged;
-    tagged_peer *p = calloc(1, sizeof *p);
-    if (p == NULL)
-        return fail(RING_ERR_MEMORY, "making a channel to rank %d", c->rank);
-    c->tagged = p;
-    p->on = c;
-    p->queue_end = &p->queue;
-    p->asked_end = &p->asked;
-    p->grants_end = &p->grants;
-    p->next = t->next_visited != NULL ? t->next_visited->next : p;
-    if (t->next_visited != NULL)
-        t->next_visited->next = p;
-    else
-        t->next_visited = p;
-    if (t->any > 0)
-        channel_watch(c);
     return RING_OK;
 }

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Matching tagged messages with receives, in the order of both. */
+#include "comm.h"
+
+#include "mismatch.h"
+
+/* ---- Lists ------------------------------------------------------------------------------ */
+
+static void set_aside(tagged_traffic *t, tagged_message *m)
+{
+    m->next = NULL;
+    *t->early_end = m;
+    t->early_end = &m->next;
+}
+
+static bool fits(const work *w, const tagged_message *m)
+{
+    return (w->call.root == RING_ANY_SOURCE || w->call.root == m->peer) &&
+           (w->call.tag == RING_ANY_TAG || w->call.tag == m->call.tag);
+}
+
+/* @return the first message that matches the receive, off the list; NULL: none. */
+static tagged_message *take_early(tagged_traffic *t, const work *w)
+{
+    for (tagged_message **at = &t->early; *at != NULL; at = &(*at)->next) {
+        tagged_message *m = *at;
+        if (!fits(w, m))
+            continue;
+        *at = m->next;
+        if (*at == NULL)
+            t->early_end = at;
+        return m;
+    }
+    return NULL;
+}
+
+tagged_peer *tagged_peer_of(const ring_comm *comm, int rank)
+{
+    const channel *c = channel_find(comm, LANE_TAGGED, 0, rank);
+    return c != NULL ? c->tagged : NULL;
+}
+
+static void count_posted(const work *w, int32_t change)
+{
+    ring_comm *comm = w->comm;
+    if (w->call.root == RING_ANY_SOURCE)
+        comm->tagged.any += change;
+    else if (w->call.root != comm->rank)
+        tagged_peer_of(comm, w->call.root)->named += change;
+}
+
+/* @return the first receive that matches the message, off the list; NULL: none. */
+static work *take_posted(ring_comm *comm, const tagged_message *m)
+{
+    tagged_traffic *t = &comm->tagged;
+    for (work **at = &t->posted; *at != NULL; at = &(*at)->tag_next) {
+        work *w = *at;
+        if (!fits(w, m))
+            continue;
+        *at = w->tag_next;
+        if (*at == NULL)
+            t->posted_end = at;
+        count_posted(w, -1);
+        return w;
+    }
+    return NULL;
+}
+
+/* ---- Matching --------------------------------------------------------------------------- */
+
+static ring_status meet(work *receiver, tagged_message *m)
+{
+    receiver->message = m;
+    m->receiver = receiver;
+    if (receiver->call.count != m->call.count || receiver->call.dtype != m->call.dtype)
+        return mismatch_differ(receiver->comm, &receiver->call, receiver->seq, m->peer, &m->call,
+                               m->seq);
+    if (receiver->envelope != NULL)
+        *receiver->envelope = (ring_envelope){.source = m->peer, .tag = m->call.tag};
+    return RING_OK;
+}
+
+ring_status tagged_deliver(ring_comm *comm, tagged_message *m)
+{
+    work *w = take_posted(comm, m);
+    if (w != NULL)
+        return meet(w, m);
+    set_aside(&comm->tagged, m);
+    return RING_OK;
+}
+
+void tagged_arrived(tagged_message *m)
+{
+    if (m->receiver != NULL && m->receiver->tag_open)
+        (void)work_hold(m->receiver);
+}
+
+/* Makes the channels active on which the receive's message may come. */
+static void listen_for(const work *w)
+{
+    tagged_traffic *t = &w->comm->tagged;
+    if (w->suspect != NULL)
+        channel_watch(w->suspect);
+    if (w->call.root != RING_ANY_SOURCE || t->next_visited == NULL)
+        return;
+    tagged_peer *p = t->next_visited;
+    do {
+        channel_watch(p->on);
+        p = p->next;
+    } while (p != t->next_visited);
+}
+
+ring_status tagged_seek(work *w)
+{
+    tagged_traffic *t = &w->comm->tagged;
+    tagged_message *m = take_early(t, w);
+    if (m != NULL) {
+        if (m->from != NULL)
+            channel_watch(m->from->on); /* the rest of it may be on its way */
+        return meet(w, m);
+    }
+    w->tag_next = NULL;
+    *t->posted_end = w;
+    t->posted_end = &w->tag_next;
+    count_posted(w, 1);
+    listen_for(w);
+    return RING_OK;
+}
