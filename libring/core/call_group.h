@@ -25,6 +25,11 @@ typedef struct call_group {
     char text[480];
     prepared_call *first, **end;
 } call_group;
+/** Ends a level. @param[out] ended  the group, once the outermost level has ended.
+ *  @return true then. */
+bool call_group_close(call_group *ended);
+/** Keeps the group's first error, with fail_text(). */
+void call_group_keep_error(call_group *group, ring_status status);
 void call_group_pause(call_group *kept);
 void call_group_resume(const call_group *kept);
 

@@ -355,8 +355,10 @@ static ring_status launch(prepared_call *c, ring_status status)
         return status;
     if (status != RING_OK && !is_refusal(status))
         return cannot_start(c->comm, status);
-    if (call_group_is_open())
-        return call_group_add(c, status);
+    if (call_group_is_open()) {
+        const ring_status kept = call_group_add(c, status);
+        return kept == RING_ERR_MEMORY ? cannot_start(c->comm, kept) : kept;
+    }
     if (status != RING_OK) {
         statements_refuse(c->comm, &c->call);
         return status;

@@ -4,6 +4,8 @@
 
 #include "automatic.h"
 #include "device_calls.h"
+#include "members.h"
+#include "sleeper.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -152,14 +152,6 @@ static inline void channel_watch(channel *c)
     t->active[t->active_count++] = c;
 }
 
-/** Takes the lock. The progress thread lets threads that wait for it go first. */
-void comm_lock_wait(ring_comm *comm);
-static inline void comm_lock(ring_comm *comm)
-{
-    if (pthread_mutex_trylock(&comm->lock) != 0)
-        comm_lock_wait(comm);
-}
-
 /** Written with the lock held. */
 static inline void comm_count_waiter(ring_comm *comm, int change)
 {
@@ -176,6 +168,20 @@ static inline const char *comm_host(const ring_comm *comm, int rank)
 {
     return comm->world->cards[rank].hostname;
 }
+
+/* ---- comm_lock.c ---- */
+/** Takes the lock. The progress thread lets threads that wait for it go first. */
+void comm_lock_wait(ring_comm *comm);
+static inline void comm_lock(ring_comm *comm)
+{
+    if (pthread_mutex_trylock(&comm->lock) != 0)
+        comm_lock_wait(comm);
+}
+/** Takes the lock, unless another thread holds it, or waits for it or for a call. */
+bool comm_try_lock(ring_comm *comm);
+/** Releases it, and calls the on_done of works that have ended. Wakes the progress thread if
+ *  orphans are left. */
+void comm_unlock(ring_comm *comm);
 
 /* ---- comm.c ---- */
 /** Waits for the end of its start. @return RING_OK, why the start failed, or an error in a forked
@@ -313,86 +319,13 @@ void engine_end_all(ring_comm *comm, ring_status status);
 /** The same if the communicator has failed. */
 void engine_end_if_failed(ring_comm *comm);
 
-/* ---- sleeper.c ---- */
-ring_status sleeper_new(ring_comm *comm);
-/** Makes the eventfd that wakes sleepers, on first use. @return true if it was there; else wake-ups
- *  before this were lost, and the caller looks again before it sleeps. */
-bool sleeper_ready(ring_comm *comm);
-void sleeper_free(ring_comm *comm);
-/** Ends sleeps of this communicator's threads. Any thread. */
-void sleeper_wake(void *context);
-/** The same if a caller sleeps. */
-void sleeper_stir(ring_comm *comm);
-/** Sleeps until a link of an active channel has news, for a fraction of a second at most. The lock
- *  is held on entry and on return, not in between. */
-void sleeper_sleep(ring_comm *comm, double deadline);
-
-/** A sleep on several communicators, and on other descriptors. */
-typedef struct sleep_list {
-    bool calls;        /* for a caller: progress by other threads wakes it, too */
-    bool awake;        /* something has happened already: do not sleep */
-    double step;       /* the longest sleep, 0: no limit of its own */
-    ring_comm **comms; /* those that were entered */
-    size_t comm_count, comm_room;
-    struct pollfd *entries;
-    size_t used, room;
-} sleep_list;
-
-void sleep_list_add_descriptor(sleep_list *s, int fd);
-/** The caller holds the lock of @p comm, which lives until the sleep is over. @return false: no
- *  memory to enter it. */
-bool sleep_list_add(sleep_list *s, ring_comm *comm);
-bool sleep_list_has(const sleep_list *s, const ring_comm *comm);
-/** Sleeps as sleeper_sleep(), unless awake, and leaves the communicators. No lock is held. */
-void sleep_list_sleep(sleep_list *s, double deadline);
-void sleep_list_free(sleep_list *s);
-/** @return true if the progress thread sleeps on every channel that works of @p comm wait for. */
-bool sleeper_watches_all(const ring_comm *comm);
-
 /* ---- wait.c ---- */
 /** Waits until the work has ended, or until @p deadline (0: none, but that of its gate); the caller
  *  holds the lock. @return RING_OK or RING_IN_PROGRESS. */
 ring_status wait_for_work(work *w, double deadline);
-/** @return true while its event is not set, or its stream has not come to the stop. */
-bool work_is_gated(const work *w);
 /** Between two looks at several works, of which none is over. @return true when to sleep. */
 bool wait_between_looks(unsigned *looks);
 void wait_yield(void);
-
-/* ---- members.c: the communicators of this process, and orphaned works ---- */
-void members_add(ring_comm *comm);
-void members_remove(ring_comm *comm);
-/** Moves orphans of other communicators, if there are any. The caller holds no lock. */
-void members_help(const ring_comm *except);
-/** @return the first communicator behind @p last (NULL: the first one) that has orphans, held so
- *  that it is not freed; NULL: none. @p last is let go. */
-ring_comm *members_next(ring_comm *last);
-void members_hold(ring_comm *comm);
-void members_let_go(ring_comm *comm);
-/** Takes the lock of a communicator, unless another thread holds it or waits for it. */
-bool members_try_lock(ring_comm *comm);
-/** The result of moving some of its orphans; VISIT_LEFT: the lock was not free. */
-typedef enum visit { VISIT_LEFT, VISIT_IN_VAIN, VISIT_MOVED } visit;
-visit members_visit(ring_comm *comm);
-
-/* ---- progress_thread.c: the thread that moves them ---- */
-/** Counts a communicator in or out. The last one out ends the thread; the caller holds no lock. */
-void progress_enter(void);
-void progress_exit(void);
-/** Wakes the thread, or makes it, because there may be orphans. Costs an exchange and a load while
- *  it is awake. Any thread, also under control's lock. */
-void progress_kick(void);
-/** The same where the thread moves orphans of @p comm. */
-static inline void progress_call(const ring_comm *comm)
-{
-    if (comm->by_thread)
-        progress_kick();
-}
-/** Has the thread start calls that a graph has come to, see stream_start(). Any thread.
- *  @return false: there is no thread. */
-bool progress_start(accelerator_stop *stop);
-/** For forked children. */
-void progress_forget(void);
 
 /* ---- statements.c ---- */
 void statements_listen(ring_comm *comm);

@@ -5,6 +5,8 @@
  */
 #include "device_calls.h"
 
+#include "sleeper.h"
+
 /* Seconds between two checks of all works' deadlines. */
 static const double look_seconds = 1e-3;
 /* A stall this long makes ranks compare their calls. */

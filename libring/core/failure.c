@@ -7,6 +7,9 @@
  */
 #include "comm.h"
 
+#include "progress_thread.h"
+#include "sleeper.h"
+
 #include <stdio.h>
 
 static void adopt(ring_comm *comm, ring_status status, const char *text)
@@ -42,7 +45,7 @@ void comm_fail_by(ring_comm *comm, const work *w, const channel *suspect, ring_s
         return;
     comm->failing = true;
     comm->seeks_reason = status == RING_ERR_PEER && suspect != NULL;
-    works_count_orphan(comm, 1);
+    orphans_count(comm, 1);
     add_context(comm, w, status, text, sizeof text);
     if (comm->seeks_reason)
         control_suspect(comm->world, suspect->rank, text);
@@ -63,7 +66,7 @@ void failure_settle(ring_comm *comm)
     if (comm_verdict(comm) == RING_OK)
         return;
     comm->failing = false;
-    works_count_orphan(comm, -1);
+    orphans_count(comm, -1);
 }
 
 void failure_await(ring_comm *comm)

@@ -8,6 +8,8 @@
 #include "crowding.h"
 #include "device_calls.h"
 #include "kernels.h"
+#include "members.h"
+#include "sleeper.h"
 
 #include <stdlib.h>
 #include <string.h>

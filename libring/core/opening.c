@@ -8,6 +8,9 @@
  */
 #include "unopened.h"
 
+#include "progress_thread.h"
+#include "sleeper.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +52,7 @@ static bool note_arrival(void *context, int peer, const control_purpose *purpose
         note->socket = *socket;
     if (status != RING_OK)
         text_format(note->why, sizeof note->why, "%s", fail_text());
-    works_count_orphan(comm, 1);
+    orphans_count(comm, 1);
     pthread_mutex_lock(&o->lock);
     *o->end = note;
     o->end = &note->next;
@@ -136,7 +139,7 @@ static ring_status attach(ring_comm *comm, arrival_note *note, channel **on)
         return RING_OK;
     }
     RING_TRY(open_link(comm, note, &(*on)->link));
-    works_count_orphan(comm, 1);
+    orphans_count(comm, 1);
     (*on)->next_greeting = comm->greeting;
     comm->greeting = *on;
     return RING_OK;
@@ -152,7 +155,7 @@ static void push_greetings(ring_comm *comm, bool *moved)
             continue;
         }
         *at = c->next_greeting;
-        works_count_orphan(comm, -1);
+        orphans_count(comm, -1);
         *moved = true;
     }
 }
@@ -166,7 +169,7 @@ static void take_sockets(ring_comm *comm, bool *moved)
         const ring_status status = attach(comm, note, &on);
         if (status != RING_OK)
             comm_fail_by(comm, on != NULL ? channel_first_waiter(on) : NULL, on, status);
-        works_count_orphan(comm, -1);
+        orphans_count(comm, -1);
         drop_note(note);
         *moved = true;
     }
@@ -204,11 +207,11 @@ void opening_stop(ring_comm *comm)
     for (arrival_note *note = take_notes(comm->opening); note != NULL; note = next) {
         next = note->next;
         fd_close(&note->socket.fd);
-        works_count_orphan(comm, -1);
+        orphans_count(comm, -1);
         drop_note(note);
     }
     for (const channel *c = comm->greeting; c != NULL; c = c->next_greeting)
-        works_count_orphan(comm, -1);
+        orphans_count(comm, -1);
     pthread_mutex_destroy(&comm->opening->lock);
     free(comm->opening);
     comm->opening = NULL;

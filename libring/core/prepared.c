@@ -3,6 +3,8 @@
  * destroyed communicator. */
 #include "streams.h"
 
+#include "members.h"
+
 #include <stdlib.h>
 #include <string.h>
 

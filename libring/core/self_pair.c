@@ -5,6 +5,8 @@
  */
 #include "mismatch.h"
 
+#include "sleeper.h"
+
 void self_pair_clear(ring_comm *comm)
 {
     comm->self_pair.first = NULL;

@@ -7,6 +7,9 @@
  */
 #include "mismatch.h"
 
+#include "progress_thread.h"
+#include "sleeper.h"
+
 /* @return the next free place; when all are taken, that of the statement with the highest
  * number. */
 static int place_for(const statements *heard, const control_statement *new)
@@ -33,7 +36,7 @@ static void hear(void *context, int rank, const control_statement *statement)
         heard->count += place == heard->count;
         atomic_store(&heard->any, true);
         if (!heard->fresh)
-            works_count_orphan(comm, 1);
+            orphans_count(comm, 1);
         heard->fresh = true;
     }
     pthread_mutex_unlock(&heard->lock);
@@ -45,7 +48,7 @@ static void hear(void *context, int rank, const control_statement *statement)
 static void set_judged(ring_comm *comm)
 {
     if (comm->statements.fresh)
-        works_count_orphan(comm, -1);
+        orphans_count(comm, -1);
     comm->statements.fresh = false;
 }
 

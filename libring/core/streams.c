@@ -3,6 +3,7 @@
 #include "streams.h"
 
 #include "accelerators.h"
+#include "progress_thread.h"
 
 static ring_status find_owner(prepared_call *c, const char *name)
 {
@@ -104,7 +105,7 @@ static void expect_graphs(ring_comm *comm)
 {
     comm_lock(comm);
     comm->late = true;
-    works_need_thread(comm);
+    progress_serve(comm);
     comm_unlock(comm);
 }
 
@@ -124,25 +125,4 @@ ring_status stream_capture(prepared_call *calls)
     if (status != RING_OK)
         prepared_drop_all(calls);
     return status;
-}
-
-static void start_one(const prepared_call *kept, accelerator_stop *stop)
-{
-    work *none;
-    prepared_call c;
-    if (!prepared_hold(kept, &c))
-        return;
-    c.stop = stop;
-    comm_lock(c.comm);
-    (void)call_launch(&c, true, &none); /* errors end the communicator, which reports them */
-    comm_unlock(c.comm);
-    members_let_go(c.comm);
-}
-
-/* Without the stop the graph, and its calls, may be destroyed. */
-void stream_start(accelerator_stop *stop)
-{
-    for (const prepared_call *c = stop->call; c != NULL; c = c->next)
-        start_one(c, stop);
-    stop_drop(&stop);
 }

@@ -21,8 +21,6 @@ ring_status stream_stop(prepared_call *c, bool *captured);
 /** Has the graph start calls behind one stream, by `next`, at each replay. They are dropped with
  *  it, or on failure. The caller holds no lock. */
 ring_status stream_capture(prepared_call *calls);
-/** Starts the calls that a replay has come to. By the progress thread. */
-void stream_start(accelerator_stop *stop);
 
 /** One more holder. */
 static inline accelerator_stop *stop_hold(accelerator_stop *stop)

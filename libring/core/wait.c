@@ -5,6 +5,9 @@
  */
 #include "comm.h"
 
+#include "members.h"
+#include "sleeper.h"
+
 #include <sched.h>
 
 /* Looks at one word before a waiter yields; see docs/decisions/0007. */
@@ -64,14 +67,8 @@ static void look_elsewhere(ring_comm *comm, unsigned *looks, double deadline)
     else
         spin(word, value, looks);
     if (*looks % HELP_LOOKS == 0)
-        members_help(comm);
+        visit_others(comm);
     comm_lock(comm);
-}
-
-bool work_is_gated(const work *w)
-{
-    return (w->gate != NULL && event_status(w->gate) == RING_IN_PROGRESS) ||
-           (w->stopped && ticket_status(w->stop->reached) == RING_IN_PROGRESS);
 }
 
 /* A closed gate is no failure of this rank or its peers: the wait ends, the call goes on. */
@@ -121,7 +118,7 @@ bool wait_between_looks(unsigned *looks)
         return true;
     (void)wait_politely(looks, false);
     if (*looks % HELP_LOOKS == 0)
-        members_help(NULL);
+        visit_others(NULL);
     return false;
 }
 

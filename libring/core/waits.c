@@ -3,6 +3,7 @@
 #include "call_group.h"
 
 #include "handle.h"
+#include "sleeper.h"
 
 #define GATE_LOOK_SECONDS 0.02
 

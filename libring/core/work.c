@@ -4,6 +4,7 @@
 
 #include "automatic.h"
 #include "handle.h"
+#include "progress_thread.h"
 #include "regions.h"
 #include "streams.h"
 #include "unopened.h"
@@ -318,13 +319,19 @@ void work_stop(work *lead, accelerator_stop *stop)
         w->stopped = w->gated = true;
         w->comm->stops++;
     }
-    works_need_thread(lead->comm);
+    progress_serve(lead->comm);
 }
 
 void work_pass_stop(work *w)
 {
     w->comm->stops -= w->stopped;
     w->stopped = false;
+}
+
+bool work_is_gated(const work *w)
+{
+    return (w->gate != NULL && event_status(w->gate) == RING_IN_PROGRESS) ||
+           (w->stopped && ticket_status(w->stop->reached) == RING_IN_PROGRESS);
 }
 
 ring_status work_hold(work *w)
@@ -335,49 +342,12 @@ ring_status work_hold(work *w)
     return RING_IN_PROGRESS;
 }
 
-/* ---- Orphans: works under way without a waiting thread -------------------------------- */
-
-static _Atomic int orphans; /* of all communicators of several ranks */
-
-bool works_have_orphans(void)
-{
-    return atomic_load_explicit(&orphans, memory_order_relaxed) > 0;
-}
-
-void works_forget_orphans(void)
-{
-    atomic_store(&orphans, 0);
-}
-
-/* Works of a single rank wait only for events, and setting an event starts them. */
-static bool are_counted(const ring_comm *comm)
-{
-    return comm->ranks > 1 || comm->by_thread;
-}
-
-void works_count_orphan(ring_comm *comm, int change)
-{
-    atomic_fetch_add_explicit(&comm->orphans, change, memory_order_relaxed);
-    if (are_counted(comm))
-        atomic_fetch_add(&orphans, change);
-}
-
-void works_need_thread(ring_comm *comm)
-{
-    if (comm->by_thread || comm->settings.progress == PROGRESS_NONE)
-        return;
-    if (!are_counted(comm))
-        atomic_fetch_add(&orphans, atomic_load(&comm->orphans));
-    comm->by_thread = true;
-    progress_enter();
-}
-
 void work_set_orphan(work *w, bool orphan)
 {
     if (w->orphan == orphan)
         return;
     w->orphan = orphan;
-    works_count_orphan(w->comm, orphan ? 1 : -1);
+    orphans_count(w->comm, orphan ? 1 : -1);
 }
 
 void work_settle(work *w)
@@ -437,60 +407,6 @@ void work_finish(work *w, ring_status status)
     } else if (w->detached) {
         work_recycle(w);
     }
-}
-
-/* @return the next work whose on_done is to be called, off the list. */
-static work *next_done(ring_comm *comm)
-{
-    work *w = comm->done;
-    if (w == NULL)
-        return NULL;
-    comm->done = w->done_next;
-    if (comm->done == NULL)
-        comm->done_end = &comm->done;
-    w->done_pending = false;
-    return w;
-}
-
-RING_RARE void comm_lock_wait(ring_comm *comm)
-{
-    atomic_fetch_add(&comm->wanting, 1);
-    pthread_mutex_lock(&comm->lock);
-    atomic_fetch_sub(&comm->wanting, 1);
-}
-
-/* A thread that waits for works of the communicator moves all of them. */
-static bool leaves_orphans(const ring_comm *comm)
-{
-    return atomic_load_explicit(&comm->orphans, memory_order_relaxed) > 0 &&
-           !comm_has_waiters(comm) && comm->by_thread && !sleeper_watches_all(comm);
-}
-
-/* One thread at a time calls on_done, so that calls started in it do not nest on the stack. */
-void comm_unlock(ring_comm *comm)
-{
-    work *w;
-    call_group kept;
-    const bool tells = !comm->calls_done && comm->done != NULL;
-    comm->calls_done |= tells;
-    while (tells && (w = next_done(comm)) != NULL) {
-        const ring_done on_done = w->on_done;
-        void *context = w->context;
-        const ring_status status = w->status;
-        if (w->handle == 0)
-            work_recycle(w);
-        pthread_mutex_unlock(&comm->lock);
-        call_group_pause(&kept); /* calls of on_done are not of this thread's group */
-        on_done(context, status);
-        call_group_resume(&kept);
-        comm_lock(comm);
-    }
-    if (tells)
-        comm->calls_done = false;
-    const bool leaves = leaves_orphans(comm);
-    pthread_mutex_unlock(&comm->lock);
-    if (leaves)
-        progress_kick();
 }
 
 /* Frees all works. Handles that callers hold keep the status for ring_wait(). */

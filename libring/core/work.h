@@ -121,6 +121,8 @@ void work_stop(work *lead, accelerator_stop *stop);
 /** A late work takes its call number, in the order in which calls behind its stop were made.
  *  RING_IN_PROGRESS: others come first. */
 ring_status work_take_place(work *w);
+/** @return true while its event is not set, or its stream has not come to the stop. */
+bool work_is_gated(const work *w);
 /** The stream has come there, or is not waited for any more. */
 void work_pass_stop(work *w);
 /** Gives it another program for the same count and type, before an op has run. */
@@ -149,19 +151,6 @@ ring_status work_hold(work *w);
 /** Counts it in or out as an orphan: a work under way without a waiting thread, which threads that
  *  wait for other works move. */
 void work_set_orphan(work *w, bool orphan);
-/** The same for other things that need progress without a waiting thread (sockets, greetings): @p
- *  change 1 or -1. Any thread. */
-void works_count_orphan(struct ring_comm *comm, int change);
-/** Has the progress thread serve a communicator of one rank, too, from here on: its works wait for
- *  streams. The caller holds the lock. */
-void works_need_thread(struct ring_comm *comm);
-/** @return true if any communicator of the process has orphans. */
-bool works_have_orphans(void);
-/** For forked children. */
-void works_forget_orphans(void);
-/** Releases the communicator's lock, and calls the on_done of works that have ended. Wakes the
- *  progress thread if orphans are left. */
-void comm_unlock(struct ring_comm *comm);
 /** Frees all works; handles that callers still hold keep the calls' results. */
 void works_free(struct ring_comm *comm);
 

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The communicator's lock, and what is due when it is released. */
+#include "call_group.h"
+#include "progress_thread.h"
+#include "sleeper.h"
+
+/* @return the next work whose on_done is to be called, off the list. */
+static work *next_done(ring_comm *comm)
+{
+    work *w = comm->done;
+    if (w == NULL)
+        return NULL;
+    comm->done = w->done_next;
+    if (comm->done == NULL)
+        comm->done_end = &comm->done;
+    w->done_pending = false;
+    return w;
+}
+
+RING_RARE void comm_lock_wait(ring_comm *comm)
+{
+    atomic_fetch_add(&comm->wanting, 1);
+    pthread_mutex_lock(&comm->lock);
+    atomic_fetch_sub(&comm->wanting, 1);
+}
+
+/* A thread that waits for works of the communicator moves all of them. */
+static bool leaves_orphans(const ring_comm *comm)
+{
+    return atomic_load_explicit(&comm->orphans, memory_order_relaxed) > 0 &&
+           !comm_has_waiters(comm) && comm->by_thread && !sleeper_watches_all(comm);
+}
+
+/* One thread at a time calls on_done, so that calls started in it do not nest on the stack. */
+void comm_unlock(ring_comm *comm)
+{
+    work *w;
+    call_group kept;
+    const bool tells = !comm->calls_done && comm->done != NULL;
+    comm->calls_done |= tells;
+    while (tells && (w = next_done(comm)) != NULL) {
+        const ring_done on_done = w->on_done;
+        void *context = w->context;
+        const ring_status status = w->status;
+        if (w->handle == 0)
+            work_recycle(w);
+        pthread_mutex_unlock(&comm->lock);
+        call_group_pause(&kept); /* calls of on_done are not of this thread's group */
+        on_done(context, status);
+        call_group_resume(&kept);
+        comm_lock(comm);
+    }
+    if (tells)
+        comm->calls_done = false;
+    const bool leaves = leaves_orphans(comm);
+    pthread_mutex_unlock(&comm->lock);
+    if (leaves)
+        progress_kick();
+}
+
+bool comm_try_lock(ring_comm *comm)
+{
+    if (atomic_load(&comm->wanting) > 0 || comm_has_waiters(comm) ||
+        pthread_mutex_trylock(&comm->lock) != 0)
+        return false;
+    if (!comm_has_waiters(comm))
+        return true;
+    comm_unlock(comm);
+    return false;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The end of a group: its calls start, or all are refused. */
+#include "call_group.h"
+
+#include "device_calls.h"
+#include "streams.h"
+
+static void check_communicators(call_group *g)
+{
+    for (const prepared_call *c = g->first; c != NULL; c = c->next)
+        if (c->comm == NULL)
+            call_group_keep_error(g, fail(RING_ERR_USAGE,
+                                          "ring_group_end: a communicator of the group was "
+                                          "destroyed before its end"));
+}
+
+/* All calls take their numbers, so that ranks that did make them learn the reason. */
+static void refuse_all(const call_group *g)
+{
+    for (const prepared_call *c = g->first; c != NULL; c = c->next) {
+        if (c->comm == NULL || !comm_is_fine(c->comm))
+            continue;
+        comm_lock(c->comm);
+        fail(g->status, "a call of its group was refused: %s", g->text);
+        statements_refuse(c->comm, &c->call);
+        comm_unlock(c->comm);
+    }
+}
+
+/* Calls behind one stream share a stop: none of them waits for another's end. */
+static bool share_stop(const prepared_call *calls, prepared_call *c)
+{
+    while (calls != c && (calls->stop == NULL || calls->options.stream != c->options.stream))
+        calls = calls->next;
+    if (calls != c)
+        c->stop = stop_hold(calls->stop);
+    return calls != c;
+}
+
+/* Takes the calls behind a stream out of the list, in their order. */
+static prepared_call *take_behind(prepared_call **list, const void *stream)
+{
+    prepared_call *taken, **end = &taken;
+    while (*list != NULL) {
+        prepared_call *c = *list;
+        if (c->options.stream != stream || c->program->device != NULL) {
+            list = &c->next;
+            continue;
+        }
+        *list = c->next;
+        *end = c;
+        end = &c->next;
+    }
+    *end = NULL;
+    return taken;
+}
+
+/* Starts a device program. @return true: a graph runs it, and it leaves the list. */
+static bool start_run(call_group *g, prepared_call **at)
+{
+    prepared_call *c = *at;
+    bool captured = false;
+    call_group_keep_error(g, device_call_start(c, &captured));
+    if (!captured)
+        return false;
+    *at = c->next;
+    prepared_drop(c);
+    return true;
+}
+
+/* Calls that a graph is to start leave the list, and take no number now. */
+static void stop_streams(call_group *g)
+{
+    for (prepared_call **at = &g->first; *at != NULL && g->status == RING_OK;) {
+        prepared_call *c = *at;
+        bool captured = false;
+        if (c->program != NULL && c->program->device != NULL) {
+            at = start_run(g, at) ? at : &c->next;
+            continue;
+        }
+        if (c->options.stream != NULL && !share_stop(g->first, c))
+            call_group_keep_error(g, stream_stop(c, &captured));
+        if (captured)
+            call_group_keep_error(g, stream_capture(take_behind(at, c->options.stream)));
+        else
+            at = &c->next;
+    }
+}
+
+static bool are_of_one(const prepared_call *calls)
+{
+    const prepared_call *c = calls;
+    while (c != NULL && c->comm == calls->comm)
+        c = c->next;
+    return c == NULL;
+}
+
+/* Waits for each started call. Meanwhile this thread moves the others, those of other communicators
+ * as orphans.
+ */
+static void run_all(call_group *g)
+{
+    const bool beside = !are_of_one(g->first);
+    for (prepared_call *c = g->first; c != NULL; c = c->next) {
+        comm_lock(c->comm);
+        const ring_status status = call_launch(c, beside, &c->stays);
+        comm_unlock(c->comm);
+        stop_drop(&c->stop);
+        call_group_keep_error(g, status);
+    }
+    for (prepared_call *c = g->first; c != NULL; c = c->next) {
+        if (c->stays == NULL)
+            continue;
+        comm_lock(c->comm);
+        const ring_status status = call_await(c->stays);
+        comm_unlock(c->comm);
+        call_group_keep_error(g, status);
+    }
+}
+
+ring_status ring_group_end(void)
+{
+    call_group g;
+    if (!call_group_is_open())
+        return fail(RING_ERR_USAGE, "ring_group_end: no group is open in this thread");
+    if (!call_group_close(&g))
+        return RING_OK;
+    check_communicators(&g);
+    if (g.status == RING_OK)
+        stop_streams(&g);
+    if (g.status == RING_OK)
+        run_all(&g);
+    else
+        refuse_all(&g);
+    prepared_drop_all(g.first);
+    return g.status == RING_OK ? RING_OK : fail(g.status, "%s", g.text);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * members: the communicators of this process.
+ */
+#ifndef RING_CORE_MEMBERS_H
+#define RING_CORE_MEMBERS_H
+
+#include "comm.h"
+
+void members_add(ring_comm *comm);
+void members_remove(ring_comm *comm);
+/** @return the first communicator behind @p last (NULL: the first one) that has orphans, held so
+ *  that it is not freed; NULL: none. @p last is let go. */
+ring_comm *members_next(ring_comm *last);
+void members_hold(ring_comm *comm);
+void members_let_go(ring_comm *comm);
+/** Ends the sleeps of all. */
+void members_wake(void);
+
+/* ---- visits.c: their orphans ---- */
+
+/** The result of moving some of its orphans; VISIT_LEFT: the lock was not free. */
+typedef enum visit { VISIT_LEFT, VISIT_IN_VAIN, VISIT_MOVED } visit;
+visit visit_orphans(ring_comm *comm);
+/** Moves orphans of other communicators, if there are any. The caller holds no lock. */
+void visit_others(const ring_comm *except);
+
+#endif
