@@ -263,6 +263,17 @@ static ring_status find_program(ring_comm *comm, request *r, program **p)
     return programs_get(comm, &r->call, p);
 }
 
+/* Checks the call's stream. Its program becomes that of accelerators, if they can run it. */
+static ring_status place_in_stream(prepared_call *c)
+{
+    bool runs;
+    RING_TRY(stream_check(c));
+    RING_TRY(device_call_choose(c, &runs));
+    call_signature call = c->program->call;
+    call.on_device = true;
+    return runs ? programs_get(c->comm, &call, &c->program) : RING_OK;
+}
+
 /* Checks the arguments of a call. */
 static ring_status check(ring_comm *comm, request *r, prepared_call *c)
 {
@@ -281,10 +292,7 @@ static ring_status check(ring_comm *comm, request *r, prepared_call *c)
     RING_TRY(status);
     RING_TRY(bind_buffers(comm, c->program, r, &c->buffers));
     RING_TRY(take_scale(c->program, &c->options, &c->buffers));
-    if (c->options.stream == NULL)
-        return RING_OK;
-    RING_TRY(stream_check(c));
-    return device_call_choose(c);
+    return c->options.stream != NULL ? place_in_stream(c) : RING_OK;
 }
 
 static ring_status check_fine(ring_comm *comm)
@@ -446,9 +454,7 @@ static ring_status start_again(const prepared_call *prepared, const ring_call *c
     if (status == RING_OK)
         status = take_scale(c.program, &c.options, &c.buffers);
     if (status == RING_OK && c.options.stream != NULL)
-        status = stream_check(&c);
-    if (status == RING_OK && c.options.stream != NULL)
-        status = device_call_choose(&c);
+        status = place_in_stream(&c);
     return launch(&c, status);
 }
 

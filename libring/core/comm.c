@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Destroying and aborting a communicator; queries. */
+ * A communicator after its start: destroying and aborting it; queries. */
 #include "call_group.h"
 
 #include "automatic.h"
@@ -10,10 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+static ring_status await_start(const ring_comm *comm)
+{
+    comm_start *s = comm->start;
+    if (s == NULL)
+        return RING_OK;
+    if (atomic_load_explicit(&comm->starting, memory_order_acquire)) {
+        pthread_mutex_lock(&s->lock);
+        while (atomic_load(&comm->starting))
+            pthread_cond_wait(&s->over, &s->lock); /* no longer than RING_INIT_TIMEOUT */
+        pthread_mutex_unlock(&s->lock);
+    }
+    return s->status == RING_OK ? RING_OK : fail(s->status, "%s", comm->error);
+}
+
 ring_status comm_check_own(const ring_comm *comm, const char *call)
 {
     if (comm->generation == fork_generation())
-        return start_await(comm);
+        return await_start(comm);
     return fail(RING_ERR_USAGE,
                 "ring_%s: the communicator is that of the parent process; a forked child must make "
                 "one of its own",
@@ -105,11 +119,22 @@ static void end_parts(ring_comm *comm)
     control_free(comm->world);
 }
 
+static void join_start(ring_comm *comm)
+{
+    if (comm->start == NULL)
+        return;
+    pthread_join(comm->start->thread, NULL);
+    pthread_cond_destroy(&comm->start->over);
+    pthread_mutex_destroy(&comm->start->lock);
+    free(comm->start);
+    comm->start = NULL;
+}
+
 void ring_comm_destroy(ring_comm *comm)
 {
     if (comm == NULL || comm->generation != fork_generation())
         return;
-    start_join(comm);
+    join_start(comm);
     if (comm->world != NULL)
         end_parts(comm);
     pthread_mutex_destroy(&comm->lock);

@@ -61,6 +61,19 @@ typedef struct channel_table {
     int32_t active_count;
 } channel_table;
 
+/** The arguments and the state of a start by a thread of its own: it returned at once. */
+typedef struct comm_start {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t over;
+    ring_comm *comm;
+    settings settings;
+    ring_unique_id id;
+    uint32_t mask;
+    const accelerator *accelerator;
+    ring_status status;
+} comm_start;
+
 struct ring_comm {
     int rank, ranks;
     unsigned generation; /* of the process that made it, see fork_generation() */
@@ -190,10 +203,6 @@ void comm_unlock(ring_comm *comm);
 ring_status comm_check_own(const ring_comm *comm, const char *call);
 
 /* ---- init.c ---- */
-/** Waits for a start that returned at once. @return how it ended. */
-ring_status start_await(const ring_comm *comm);
-/** The same before the communicator is freed. */
-void start_join(ring_comm *comm);
 /** Makes a communicator over @p world, which it owns from here. @param parent  NULL: the first one.
  *  @param a  the accelerator that may run its calls; NULL: none. */
 ring_status comm_new(control_world *world, const ring_comm *parent, const accelerator *a,

@@ -1,149 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Seats of a communicator, and calls that accelerators run. */
+ * Calls that accelerators run. */
 #include "device_calls.h"
 
-#include "accelerator_programs.h"
 #include "mismatch.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Bytes of a chunk for which another lane pays. */
 enum { LANE_BYTES = 64 << 10 };
-
-/* This rank's state in a communicator. */
-struct device_calls {
-    const accelerator *by;
-    accelerator_seat *seat;
-    accelerator_terms terms;
-    bool aborted; /* and streams go on */
-};
 
 static const accelerator_programs *functions_of(const ring_comm *comm)
 {
     return comm->device_calls->by->programs;
 }
 
-/* ---- Opening ------------------------------------------------------------------------------ */
-
-static bool all_have_one(const ring_comm *comm)
-{
-    for (int r = 0; r < comm->ranks; r++)
-        if (comm->world->cards[r].runs_programs == 0)
-            return false;
-    return comm->ranks > 1 && comm->plan_world.hosts == 1;
-}
-
-/* A rank's result and card in the exchange: a rank without a seat takes part, too. */
-typedef struct seat_notice {
-    int32_t status;
-    accelerator_card card;
-} seat_notice;
-
-static ring_status first_failure(const seat_notice *notices, int ranks, const char *did)
-{
-    for (int r = 0; r < ranks; r++)
-        if (notices[r].status != RING_OK)
-            return fail((ring_status)notices[r].status, "rank %d could not %s", r, did);
-    return RING_OK;
-}
-
-static ring_status exchange(ring_comm *comm, seat_notice *notices, ring_status mine)
-{
-    notices[comm->rank].status = (int32_t)mine;
-    return call_all_gather(comm, notices, sizeof *notices);
-}
-
-/* The seat, and all that the others need to know of it. */
-static ring_status sit(const ring_comm *comm, struct device_calls *d, accelerator_card *card)
-{
-    RING_TRY(d->by->programs->sit(d->by, comm->rank, comm->ranks, comm->settings.device_blocks,
-                                  &d->seat, card));
-    memcpy(card->process, comm->world->cards[comm->rank].process, sizeof card->process);
-    return RING_OK;
-}
-
-static ring_status meet_all(struct device_calls *d, const seat_notice *notices, int ranks)
-{
-    accelerator_card *cards = malloc((size_t)ranks * sizeof *cards);
-    if (cards == NULL)
-        return fail(RING_ERR_MEMORY, "meeting the other GPUs");
-    for (int r = 0; r < ranks; r++)
-        cards[r] = notices[r].card;
-    const ring_status status = d->by->programs->meet(d->seat, cards, &d->terms);
-    free(cards);
-    return status;
-}
-
-/* A rank that has no seat takes part in each exchange.
- * @param[out] why  RING_OK, or why this rank and all others go without seats.
- * @return how the exchanges went. */
-static ring_status meet(ring_comm *comm, struct device_calls *d, seat_notice *notices,
-                        ring_status *why)
-{
-    *why = sit(comm, d, &notices[comm->rank].card);
-    RING_TRY(exchange(comm, notices, *why));
-    if (*why == RING_OK)
-        *why = first_failure(notices, comm->ranks, "take a seat");
-    if (*why == RING_OK)
-        *why = meet_all(d, notices, comm->ranks);
-    RING_TRY(exchange(comm, notices, *why));
-    if (*why == RING_OK)
-        *why = first_failure(notices, comm->ranks, "reach the others");
-    return RING_OK;
-}
-
-static void give_up(struct device_calls *d)
+void device_calls_end(struct device_calls *d)
 {
     if (d->seat != NULL)
         d->by->programs->leave(d->seat);
     free(d);
 }
 
-/* Before any run. No memory goes while another rank still reaches it; and its going waits for all
- * streams of the device, so that no rank's call may stand in one yet. */
-static ring_status part(ring_comm *comm, struct device_calls *d, seat_notice *notices)
-{
-    if (d->seat != NULL)
-        d->by->programs->part(d->seat);
-    const ring_status status = exchange(comm, notices, RING_OK);
-    give_up(d);
-    return status == RING_OK ? exchange(comm, notices, RING_OK) : status;
-}
-
-ring_status device_calls_open(ring_comm *comm, const accelerator *a)
-{
-    ring_status why;
-    if (a == NULL || a->programs == NULL || !all_have_one(comm))
-        return RING_OK;
-    seat_notice *notices = calloc((size_t)comm->ranks, sizeof *notices);
-    struct device_calls *d = calloc(1, sizeof *d);
-    if (notices == NULL || d == NULL) {
-        free(notices);
-        free(d);
-        return fail(RING_ERR_MEMORY, "creating the communicator");
-    }
-    d->by = a;
-    ring_status status = meet(comm, d, notices, &why);
-    if (status == RING_OK && why != RING_OK)
-        log_info("calls on GPUs are driven by the host: %s", fail_text());
-    const bool parts = status != RING_OK || why != RING_OK;
-    if (parts && status == RING_OK)
-        status = part(comm, d, notices);
-    else if (parts)
-        give_up(d);
-    free(notices);
-    if (parts)
-        return status;
-    log_info("calls behind streams are run by %s, with at most %d blocks", a->name, d->terms.lanes);
-    comm->device_calls = d; /* other threads see it from here on */
-    return RING_OK;
-}
-
 void device_calls_close(ring_comm *comm)
 {
     if (comm->device_calls != NULL)
-        give_up(comm->device_calls);
+        device_calls_end(comm->device_calls);
     comm->device_calls = NULL;
 }
 
@@ -172,9 +53,10 @@ static ring_status ask_captured(const prepared_call *c, bool *captured)
     return d->terms.captures ? RING_OK : d->by->captures(d->by, c->options.stream, captured);
 }
 
-ring_status device_call_choose(prepared_call *c)
+ring_status device_call_choose(const prepared_call *c, bool *runs)
 {
     bool captured;
+    *runs = false;
     if (!can_be_one(c))
         return RING_OK;
     RING_TRY(ask_captured(c, &captured));
@@ -185,9 +67,8 @@ ring_status device_call_choose(prepared_call *c)
                     "ring_%s: a call that GPUs run waits for its stream alone: leave out "
                     "ring_call.after, or set RING_DEVICE_PROGRAMS=0",
                     c->program->facts->name);
-    call_signature call = c->program->call;
-    call.on_device = true;
-    return programs_get(c->comm, &call, &c->program);
+    *runs = true;
+    return RING_OK;
 }
 
 lowering_limits device_call_limits(const ring_comm *comm)

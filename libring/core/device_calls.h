@@ -8,17 +8,33 @@
 #ifndef RING_CORE_DEVICE_CALLS_H
 #define RING_CORE_DEVICE_CALLS_H
 
+#include "accelerator_programs.h"
 #include "lowering.h"
 #include "prepared.h"
+
+/** This rank's state in a communicator. */
+struct device_calls {
+    const accelerator *by;
+    accelerator_seat *seat;
+    accelerator_terms terms;
+    bool aborted; /* and streams go on */
+};
+
+/* ---- device_seats.c ---- */
 
 /** Takes a seat and meets the other ranks, collectively. If one rank cannot, no rank has a seat,
  *  and the reason is logged. */
 ring_status device_calls_open(ring_comm *comm, const accelerator *a);
+
+/* ---- device_calls.c ---- */
+
 /** To be called when all works are over. */
 void device_calls_close(ring_comm *comm);
+/** Leaves the seat. */
+void device_calls_end(struct device_calls *d);
 
-/** Replaces the call's program by a device program, if accelerators can run it. */
-ring_status device_call_choose(prepared_call *c);
+/** Decides whether accelerators run the call. */
+ring_status device_call_choose(const prepared_call *c, bool *runs);
 /** Limits for lowering such a program. */
 lowering_limits device_call_limits(const ring_comm *comm);
 /** Hands a lowered program to the accelerator; no ops of the host remain in it. */

@@ -4,7 +4,6 @@
  * the held works, then those of the active channels; now and then it checks the clock.
  */
 #include "device_calls.h"
-
 #include "sleeper.h"
 
 /* Seconds between two checks of all works' deadlines. */

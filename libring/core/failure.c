@@ -5,8 +5,6 @@
  * the communicator is failing: none of its works moves, and each engine turn asks for the verdict.
  * No thread waits for it with the lock held.
  */
-#include "comm.h"
-
 #include "progress_thread.h"
 #include "sleeper.h"
 

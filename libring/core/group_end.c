@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The end of a group: its calls start, or all are refused. */
 #include "call_group.h"
-
 #include "device_calls.h"
 #include "streams.h"
 

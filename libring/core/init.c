@@ -2,7 +2,6 @@
  * Making a communicator: by joining, or over a derived world. */
 #include "comm.h"
 
-#include "accelerator_programs.h"
 #include "accelerators.h"
 #include "cpus.h"
 #include "crowding.h"
@@ -141,19 +140,6 @@ ring_status comm_new(control_world *world, const ring_comm *parent, const accele
 
 /* ---- Starts that return at once ----------------------------------------------------- */
 
-/* The arguments and the state of a start by a thread of its own. */
-typedef struct comm_start {
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t over;
-    ring_comm *comm;
-    settings settings;
-    ring_unique_id id;
-    uint32_t mask;
-    const accelerator *accelerator;
-    ring_status status;
-} comm_start;
-
 static ring_status join_and_begin(const comm_start *s)
 {
     log_set_rank(s->comm->rank, s->comm->ranks);
@@ -198,31 +184,6 @@ static ring_status start_apart(comm_start *s, ring_comm **out)
     free(s);
     ring_comm_destroy(comm);
     return fail(RING_ERR_SYSTEM, "starting a communicator apart: %s", strerror(error));
-}
-
-ring_status start_await(const ring_comm *comm)
-{
-    comm_start *s = comm->start;
-    if (s == NULL)
-        return RING_OK;
-    if (atomic_load_explicit(&comm->starting, memory_order_acquire)) {
-        pthread_mutex_lock(&s->lock);
-        while (atomic_load(&comm->starting))
-            pthread_cond_wait(&s->over, &s->lock); /* no longer than RING_INIT_TIMEOUT */
-        pthread_mutex_unlock(&s->lock);
-    }
-    return s->status == RING_OK ? RING_OK : fail(s->status, "%s", comm->error);
-}
-
-void start_join(ring_comm *comm)
-{
-    if (comm->start == NULL)
-        return;
-    pthread_join(comm->start->thread, NULL);
-    pthread_cond_destroy(&comm->start->over);
-    pthread_mutex_destroy(&comm->start->lock);
-    free(comm->start);
-    comm->start = NULL;
 }
 
 /* ---- For callers --------------------------------------------------------------------- */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- *
- * The list of communicators; a visitor holds one, so that it is not freed.
- */
+ * The list of communicators; a visitor holds one, so that it is not freed. */
 #include "members.h"
 
 #include "progress_thread.h"
@@ -112,8 +110,6 @@ void members_remove(ring_comm *comm)
     if (was_here && comm->by_thread)
         progress_exit();
 }
-
-/* ---- Once a process ------------------------------------------------------------------ */
 
 __attribute__((constructor)) static void set_up(void)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- *
- * members: the communicators of this process.
- */
+ * members: the communicators of this process. */
 #ifndef RING_CORE_MEMBERS_H
 #define RING_CORE_MEMBERS_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- *
- * mismatch: the error of ranks that made different calls. All functions return RING_ERR_MISMATCH.
- */
+ * mismatch: the error of ranks that made different calls. All return RING_ERR_MISMATCH. */
 #ifndef RING_CORE_MISMATCH_H
 #define RING_CORE_MISMATCH_H
 

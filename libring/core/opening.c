@@ -6,10 +6,9 @@
  * A peer's eager messages need this end to take the socket and to greet, even if no thread waits
  * here: so a socket that arrived, and a link that is not open yet, count as orphans.
  */
-#include "unopened.h"
-
 #include "progress_thread.h"
 #include "sleeper.h"
+#include "unopened.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * All kept calls of the process are in one list, so that prepared_forget() finds those of a
  * destroyed communicator. */
-#include "streams.h"
-
 #include "members.h"
+#include "streams.h"
 
 #include <stdlib.h>
 #include <string.h>

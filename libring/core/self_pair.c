@@ -4,7 +4,6 @@
  * here, in no list of the engine; the receiver is given the sender's buffer and copies.
  */
 #include "mismatch.h"
-
 #include "sleeper.h"
 
 void self_pair_clear(ring_comm *comm)

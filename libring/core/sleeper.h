@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- *
- * sleeper: sleeping until a link has news, and waking up.
- */
+ * sleeper: sleeping until a link has news, and waking up. */
 #ifndef RING_CORE_SLEEPER_H
 #define RING_CORE_SLEEPER_H
 
@@ -31,7 +29,7 @@ void sleeper_watch_all(ring_comm *comm);
 /** @return true if the progress thread sleeps on every channel that works of @p comm wait for. */
 bool sleeper_watches_all(const ring_comm *comm);
 
-/* ---- sleep.c ---- */
+/* ---- sleeps.c ---- */
 
 /** Sleeps until a link of an active channel has news, for a fraction of a second at most. The lock
  *  is held on entry and on return, not in between. */

@@ -6,7 +6,6 @@
  * states its call, so that ranks that made different calls learn it, whichever rank waits.
  */
 #include "mismatch.h"
-
 #include "progress_thread.h"
 #include "sleeper.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tagged sends and receives: their options, their places, and how they go on. */
-#include "comm.h"
-
 #include "kernels.h"
 #include "unopened.h"
 

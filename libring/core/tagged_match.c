@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Matching tagged messages with receives, in the order of both. */
-#include "comm.h"
-
 #include "mismatch.h"
-
-/* ---- Lists ------------------------------------------------------------------------------ */
 
 static void set_aside(tagged_traffic *t, tagged_message *m)
 {

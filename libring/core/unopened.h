@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- *
- * unopened: a channel before its socket is there.
- */
+ * unopened: a channel before its socket is there. */
 #ifndef RING_CORE_UNOPENED_H
 #define RING_CORE_UNOPENED_H
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Polite waiting: spin a little on the word that the next frame will change, yield, then sleep
- * (sleeper.c), until the deadline.
+ * (sleeps.c), until the deadline.
  */
-#include "comm.h"
-
 #include "members.h"
 #include "sleeper.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Waiting for handles, and testing them: one, all, or any of them. */
 #include "call_group.h"
-
 #include "handle.h"
 #include "sleeper.h"
 

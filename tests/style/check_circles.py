@@ -17,7 +17,6 @@ from pathlib import Path
 ROOMS = ["libring", "transport", "kernels", "train", "perf"]
 # Circles that there still are. This list only becomes shorter.
 KNOWN = {
-    "libring/core": """calls comm device_calls engine init program tagged visits wait""",
 }
 NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 # Lines from the first column on, up to a brace on a line of its own.
