@@ -45,7 +45,7 @@ typedef struct statements_seen {
     uint64_t bits;
 } statements_seen;
 
-/** What is done with messages of one kind; NULL: nothing. */
+/** The handlers of messages of one kind; NULL: none. */
 typedef struct control_rule {
     void (*hear)(struct membership *m, connection *c, const control_message *message);
     /* Of notes to all ranks, when one is new here: at first, and for each communicator that it is

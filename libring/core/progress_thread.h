@@ -8,7 +8,7 @@
 
 #include "comm.h"
 
-/** What the thread's body (mover.c) shares with those that call it. */
+/** State shared by the thread's body (mover.c) and its callers. */
 typedef struct progress_state {
     void *(*body)(void *);
     pthread_mutex_t lock;
