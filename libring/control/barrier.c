@@ -2,7 +2,7 @@
  * The barriers of the start, and ranks that are late for them. */
 #include "barrier.h"
 
-#include "neighbours.h"
+#include "peers.h"
 #include "verdict.h"
 
 /* s: rank 0 gives up at the earliest deadline of all ranks; a failing rank needs time to report. */
@@ -23,7 +23,7 @@ static void advance(membership *m)
 {
     if (m->world.rank == 0)
         m->passed = reached(m);
-    neighbours_flush(m);
+    peers_flush(m);
 }
 
 void barrier_hear(membership *m, connection *c, const control_message *message)

@@ -4,7 +4,7 @@
  * was dropped and comes again, over a new connection, counts as new. */
 #include "bulletin.h"
 
-#include "neighbours.h"
+#include "peers.h"
 
 #include <stdlib.h>
 
@@ -207,7 +207,7 @@ void bulletin_post(membership *m, const control_message *note)
         return;
     keep(m, note);
     apply(m, note);
-    neighbours_flush(m);
+    peers_flush(m);
     shed(m);
 }
 
@@ -288,9 +288,9 @@ static void bypass(membership *m, connection *silent)
     const int first = tree_first_child(silent->peer);
     const int children = tree_children(silent->peer, m->world.size);
     silent->bypassed = true;
-    neighbours_dial(m, tree_parent(silent->peer));
+    peers_dial_neighbour(m, tree_parent(silent->peer));
     for (int i = 0; i < children; i++)
-        neighbours_dial(m, first + i);
+        peers_dial_neighbour(m, first + i);
 }
 
 void bulletin_tick(membership *m, double now)
@@ -314,5 +314,5 @@ bool bulletin_is_spread(const membership *m)
     for (const connection *c = m->connections; c != NULL; c = c->next)
         if (is_awaited(m, c))
             return false;
-    return m->bulletins[BULLETIN_LASTING].count == 0 || !neighbours_are_dialed(m, -1);
+    return m->bulletins[BULLETIN_LASTING].count == 0 || !peers_are_dialed(m, 0, m->world.size - 1);
 }

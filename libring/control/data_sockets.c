@@ -3,7 +3,7 @@
 #include "data_sockets.h"
 
 #include "bulletin.h"
-#include "dialing.h"
+#include "peers.h"
 
 #include <fcntl.h>
 #include <sodium.h>
@@ -278,7 +278,7 @@ static ring_status dial(group *g, int peer, const control_purpose *purpose, doub
         dialer_of(g, member_rank, purpose->lane, purpose->index) != NULL)
         return RING_OK;
     if (!group_is_decided(g) && !control_left(&g->world, peer))
-        return dialing_start_to(g->member, member_rank, purpose->local, &steady);
+        return peers_start_dialer_to(g->member, member_rank, purpose->local, &steady);
     give_failure(g, member_rank, purpose,
                  group_is_decided(g) ? fail(control_verdict(&g->world), "%s", g->text)
                                      : fail(RING_ERR_PEER, "%s", left));

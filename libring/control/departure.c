@@ -4,10 +4,9 @@
 
 #include "bulletin.h"
 #include "data_sockets.h"
-#include "dialing.h"
 #include "losses.h"
 #include "membership.h"
-#include "neighbours.h"
+#include "peers.h"
 #include "roll.h"
 #include "shrink.h"
 
@@ -31,7 +30,7 @@ void departure_hear(membership *m, connection *c, const control_message *message
     }
     membership_due(m, 0); /* a vote may be complete without them */
     losses_adopt_later(m);
-    neighbours_flush(m);
+    peers_flush(m);
 }
 
 static bool speak_of_leavers(const membership *m, connection *c, control_message *out)
@@ -121,16 +120,6 @@ void departure_tick(membership *m, double now)
 
 /* ---- For callers ------------------------------------------------------------------- */
 
-static void close_all(membership *m)
-{
-    dialing_drop(m, 0);
-    acceptor_close(&m->rendezvous);
-    data_sockets_expire(m, CONTROL_NEVER);
-    for (connection *c = m->connections; c != NULL; c = c->next)
-        control_close(&c->source);
-    membership_free_ended(m);
-}
-
 /* Says goodbye, if started, and ends the connections. */
 static void run(membership *m)
 {
@@ -141,14 +130,19 @@ static void run(membership *m)
     m->stop_by = clock_now() + (awaits_latecomers(m) ? LATECOMER_SECONDS : FLUSH_SECONDS);
     acceptor_close(&m->tcp);
     acceptor_close(&m->local);
-    dialing_drop(m, HANDSHAKE_JOIN);
-    dialing_drop(m, HANDSHAKE_LINK);
+    peers_drop_dialers(m, HANDSHAKE_JOIN);
+    peers_drop_dialers(m, HANDSHAKE_LINK);
     if (m->bulletins[BULLETIN_LASTING].count == 0) /* else they deliver notes that all must have */
-        dialing_drop(m, HANDSHAKE_CONTROL);
+        peers_drop_dialers(m, HANDSHAKE_CONTROL);
     tick_leaving(m, clock_now()); /* the goodbyes go out before anything else can happen */
     while (!is_over(m, connection_is_open) && clock_now() < m->stop_by)
         (void)control_wait(&m->changed, m->stop_by);
-    close_all(m);
+    peers_drop_dialers(m, 0);
+    acceptor_close(&m->rendezvous);
+    data_sockets_expire(m, CONTROL_NEVER);
+    for (connection *c = m->connections; c != NULL; c = c->next)
+        control_close(&c->source);
+    membership_free_ended(m);
     m->served = false;
     control_unlock();
     control_exit(&m->client);

@@ -6,13 +6,13 @@
 #include "bulletin.h"
 #include "data_sockets.h"
 #include "departure.h"
-#include "dialing.h"
 #include "gathering.h"
 #include "handout.h"
 #include "heartbeat.h"
 #include "id_listener.h"
 #include "losses.h"
 #include "membership.h"
+#include "peers.h"
 #include "roll.h"
 #include "shrink.h"
 #include "statement.h"
@@ -100,7 +100,7 @@ static void tick(control_client *client, double now, double stall)
     membership_due(m, acceptor_tick(&m->rendezvous, now));
     membership_due(m, acceptor_tick(&m->tcp, now));
     membership_due(m, acceptor_tick(&m->local, now));
-    dialing_tick(m, now);
+    peers_tick(m, now);
     gathering_tick(m, now);
     visiting_tick(m);
     barrier_tick(m, now);

@@ -6,7 +6,7 @@
 #include "listeners.h"
 #include "losses.h"
 #include "membership.h"
-#include "neighbours.h"
+#include "peers.h"
 #include "verdict.h"
 
 #include <sodium.h>
@@ -61,7 +61,7 @@ void gathering_hear(membership *m, connection *c, const control_message *message
         refuse_twice(m, &message->body.join.card);
     else if (!membership_has_failed(m) && m->state == STATE_JOINING)
         seat(m, message);
-    neighbours_flush(m);
+    peers_flush(m);
 }
 
 /* A rank that is lost before its card is here never joined. */

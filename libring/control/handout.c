@@ -2,10 +2,9 @@
  * Terms and cards, rank by rank down the tree. */
 #include "handout.h"
 
-#include "dialing.h"
 #include "encryption.h"
 #include "losses.h"
-#include "neighbours.h"
+#include "peers.h"
 #include "verdict.h"
 
 #include <string.h>
@@ -93,7 +92,7 @@ static void dial_child(membership *m, int child)
                            .deadline = m->world.deadline,
                            .done = on_dialed};
     const bool local = membership_is_local(m, child);
-    const ring_status status = dialing_start_to(m, child, local, &steady);
+    const ring_status status = peers_start_dialer_to(m, child, local, &steady);
     if (status != RING_OK)
         verdict_propose_own(m, status);
 }
@@ -115,7 +114,7 @@ void handout_begin(membership *m)
 {
     m->state = STATE_CARDS;
     give_to_children(m);
-    neighbours_flush(m);
+    peers_flush(m);
     handout_check(m);
 }
 

@@ -4,7 +4,7 @@
 
 #include "bulletin.h"
 #include "data_sockets.h"
-#include "neighbours.h"
+#include "peers.h"
 #include "verdict.h"
 
 #define ATTACH_SECONDS 0.05 /* a rank that leaves with all others needs no new way up */
@@ -102,17 +102,9 @@ static int way_up_from(const membership *m, int rank)
     return -1;
 }
 
-static bool is_dialing_up(const membership *m)
-{
-    for (const dialer *d = m->dialers; d != NULL; d = d->next)
-        if (!d->ended && d->purpose.kind == HANDSHAKE_CONTROL && d->peer < m->world.rank)
-            return true;
-    return false;
-}
-
 static bool needs_way_up(const membership *m)
 {
-    return neighbours_up(m) == NULL && !is_dialing_up(m);
+    return peers_up(m) == NULL && !peers_are_dialed(m, 0, m->world.rank - 1);
 }
 
 static void attach(membership *m)
@@ -120,7 +112,7 @@ static void attach(membership *m)
     const int above = way_up_from(m, m->world.rank);
     m->attach_at = CONTROL_NEVER;
     if (above >= 0)
-        neighbours_dial(m, above);
+        peers_dial_neighbour(m, above);
     else if (m->unanswered >= 0)
         losses_see(m, m->unanswered, LOSS_SILENT,
                    "it did not answer when the rank between was gone");
@@ -145,7 +137,7 @@ static void on_orphan_dialed(dialer *d, ring_status status, int fd)
     const char *why = "it could not be reached when the rank between was gone";
     const bool again = status == RING_ERR_SYSTEM || !m->unreachable[d->peer];
     if (status == RING_OK) {
-        neighbours_welcome(d, fd);
+        peers_welcome(d, fd);
         return;
     }
     if (status == RING_ERR_TIMEOUT)
@@ -157,7 +149,7 @@ static void on_orphan_dialed(dialer *d, ring_status status, int fd)
     else
         losses_left(m, d->peer);
     losses_adopt_later(m);
-    neighbours_flush(m);
+    peers_flush(m);
 }
 
 /* Dials the ranks that should have come to this rank and did not: they may have ended with the rank
@@ -168,7 +160,7 @@ static void adopt(membership *m)
     for (int r = m->world.rank + 1; r < m->world.size; r++)
         if (!membership_has_left(m, r) && m->lost[r] != LOSS_ENDED &&
             way_up_from(m, r) == m->world.rank)
-            neighbours_dial_by(m, r, on_orphan_dialed);
+            peers_dial_neighbour_by(m, r, on_orphan_dialed);
 }
 
 void losses_gone(membership *m, const connection *c)

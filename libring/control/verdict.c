@@ -4,7 +4,7 @@
 
 #include "bulletin.h"
 #include "data_sockets.h"
-#include "neighbours.h"
+#include "peers.h"
 
 #include <stdlib.h>
 
@@ -81,7 +81,7 @@ static void consider(membership *m, const control_message *reason)
 {
     if (is_over(m, reason->communicator) || *find_proposal(m, reason->communicator) != NULL)
         return;
-    proposal *p = m->served && neighbours_up(m) != NULL ? malloc(sizeof *p) : NULL;
+    proposal *p = m->served && peers_up(m) != NULL ? malloc(sizeof *p) : NULL;
     if (p == NULL) {
         decide(m, reason);
         return;
@@ -92,7 +92,7 @@ static void consider(membership *m, const control_message *reason)
                     .next = m->proposals};
     m->proposals = p;
     membership_due(m, p->decide_by);
-    neighbours_flush(m);
+    peers_flush(m);
 }
 
 void verdict_hear(membership *m, connection *c, const control_message *reason)
@@ -133,7 +133,7 @@ void verdict_free(membership *m)
 
 bool verdict_speak(membership *m, connection *c, control_message *out)
 {
-    if (m->proposals == NULL || c != neighbours_up(m))
+    if (m->proposals == NULL || c != peers_up(m))
         return false;
     for (proposal *p = m->proposals; p != NULL; p = p->next) {
         if (p->announced_to == c->peer)

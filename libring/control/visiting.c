@@ -2,9 +2,9 @@
  * Finding rank 0, and the messages to it. */
 #include "visiting.h"
 
-#include "dialing.h"
 #include "listeners.h"
 #include "membership.h"
+#include "peers.h"
 #include "verdict.h"
 
 #include <sodium.h>
@@ -65,7 +65,7 @@ void visiting_lose(membership *m, const connection *c)
                          .done = on_redialed};
     if (c->announced_seated)
         return;
-    if (m->came_back || dialing_start(m, &once) != RING_OK)
+    if (m->came_back || peers_start_dialer(m, &once) != RING_OK)
         verdict_decide(m, RING_ERR_PEER,
                        "rank 0 was lost while ranks were joining: the peer closed the connection");
     m->came_back = true;
@@ -77,7 +77,7 @@ static void on_found(membership *m, const handshake *h, int fd)
 {
     ring_status status = listeners_open(m, h->acceptor.session);
     connection *c = NULL;
-    dialing_drop(m, HANDSHAKE_JOIN);
+    peers_drop_dialers(m, HANDSHAKE_JOIN);
     if (status != RING_OK)
         fd_close(&fd);
     else if ((c = connection_new(m, fd, h, false)) == NULL)
@@ -115,7 +115,7 @@ static ring_status aim(visit *v)
                                  .most_pause = c->places > 1 ? 0.2 : 0.05,
                                  .frugal = true,
                                  .done = on_dialed};
-        RING_TRY(dialing_start(m, &stubborn));
+        RING_TRY(peers_start_dialer(m, &stubborn));
     }
     return RING_OK;
 }
@@ -143,7 +143,7 @@ static ring_status look_again(visit *v)
     sodium_memzero(&id, sizeof id);
     if (!news)
         return status == RING_IN_PROGRESS || v->member->at_rank_0 ? RING_OK : status;
-    dialing_drop(v->member, HANDSHAKE_JOIN);
+    peers_drop_dialers(v->member, HANDSHAKE_JOIN);
     return aim(v);
 }
 
