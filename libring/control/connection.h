@@ -47,10 +47,10 @@ connection *connection_new(struct membership *m, int fd, const handshake *h, boo
 void connection_join_tree(connection *c);
 /** To be called when it is closed and in no list. */
 void connection_free(connection *c);
-/** Reads what has arrived; each whole message is heard. Closes it at its end, once that was noted
- * as a loss. The events go up by the member's table (control_dispatch). */
+/** Reads what has arrived, and closes it at its end. Messages, and that it ends, go up by the
+ *  member's table (control_dispatch). */
 void connection_read(connection *c);
-/** Sends messages that the parts speak, as far as the kernel takes them. */
+/** Sends messages that come by that table, as far as the kernel takes them. */
 void connection_write(connection *c);
 static inline bool connection_is_open(const connection *c)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- *
- * departure: leaving in order. A leaving rank says goodbye to its neighbours, which announce it.
- */
+ * departure: leaving in order. A leaving rank says goodbye to its neighbours, which announce it. */
 #ifndef RING_CONTROL_DEPARTURE_H
 #define RING_CONTROL_DEPARTURE_H
 

@@ -45,11 +45,10 @@ typedef struct statements_seen {
     uint64_t bits;
 } statements_seen;
 
-/** The handlers of messages of one kind; NULL: none. */
+/** The rule for messages of one kind: functions to call, NULL: none. */
 typedef struct control_rule {
     void (*hear)(struct membership *m, connection *c, const control_message *message);
-    /* Of notes to all ranks, when one is new here: at first, and for each communicator that it is
-     * about. */
+    /* A new note to all ranks: once, then for each communicator that it is about. */
     void (*note)(struct membership *m, const control_message *note);
     void (*concern)(group *g, const control_message *note);
 } control_rule;

@@ -4,7 +4,7 @@
 #include "ranks.h"
 
 #include "credential.h"
-#include "membership.h"
+#include "membership_state.h"
 
 #include <sodium.h>
 #include <stdatomic.h>

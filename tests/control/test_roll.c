@@ -2,7 +2,7 @@
  * Which ranks have come to a call that they make together: whoever is missing, leaves, stops or
  * dies, all that were in a round have one answer. */
 #include "bulletin.h"
-#include "membership.h"
+#include "membership_state.h"
 #include "stage.h"
 
 #include <pthread.h>
