@@ -334,7 +334,6 @@ void engine_end_if_failed(ring_comm *comm);
 ring_status wait_for_work(work *w, double deadline);
 /** Between two looks at several works, of which none is over. @return true when to sleep. */
 bool wait_between_looks(unsigned *looks);
-void wait_yield(void);
 
 /* ---- statements.c ---- */
 void statements_listen(ring_comm *comm);

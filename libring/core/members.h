@@ -15,12 +15,4 @@ void members_let_go(ring_comm *comm);
 /** Ends the sleeps of all. */
 void members_wake(void);
 
-/* ---- visits.c: their orphans ---- */
-
-/** The result of moving some of its orphans; VISIT_LEFT: the lock was not free. */
-typedef enum visit { VISIT_LEFT, VISIT_IN_VAIN, VISIT_MOVED } visit;
-visit visit_orphans(ring_comm *comm);
-/** Moves orphans of other communicators, if there are any. The caller holds no lock. */
-void visit_others(const ring_comm *except);
-
 #endif

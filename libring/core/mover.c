@@ -13,6 +13,7 @@
 #include "progress_thread.h"
 #include "sleeper.h"
 #include "streams.h"
+#include "visits.h"
 
 #include <sched.h>
 #include <unistd.h>

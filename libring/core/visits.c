@@ -4,6 +4,8 @@
  * works. So communicators may be waited for in any order, and a call that was started ends while
  * its caller computes.
  */
+#include "visits.h"
+
 #include "members.h"
 #include "progress_thread.h"
 

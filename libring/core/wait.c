@@ -3,10 +3,8 @@
  * Polite waiting: spin a little on the word that the next frame will change, yield, then sleep
  * (sleeps.c), until the deadline.
  */
-#include "members.h"
 #include "sleeper.h"
-
-#include <sched.h>
+#include "visits.h"
 
 /* Looks at one word before a waiter yields; see docs/decisions/0007. */
 enum { SPIN_LOOKS = 8 };
@@ -103,11 +101,6 @@ static void wait_until(work *w, double deadline)
         if (!w->finished)
             look_elsewhere(comm, &looks, end > 0 ? end : now + 1);
     }
-}
-
-void wait_yield(void)
-{
-    sched_yield();
 }
 
 bool wait_between_looks(unsigned *looks)

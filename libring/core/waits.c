@@ -4,6 +4,8 @@
 #include "handle.h"
 #include "sleeper.h"
 
+#include <sched.h>
+
 #define GATE_LOOK_SECONDS 0.02
 
 /* No thread is in its handle any more, which has ended. The caller holds the lock. */
@@ -185,7 +187,7 @@ static ring_status look_entered(const ring_work *handle, const char *call, bool 
     *done = look(&view, moved);
     comm_unlock(view.comm);
     if (!*done && crowded)
-        wait_yield(); /* a testing caller must not keep the core from the ranks it waits for */
+        sched_yield(); /* a testing caller must not keep the core from the ranks it waits for */
     return RING_OK;
 }
 
