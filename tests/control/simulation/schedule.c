@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Thousands of schedules of one start: N ranks join, agree, meet in barriers, shrink, leave; some
+ * die, stop, are cut off or report a failure, at a drawn call of the kernel. Each schedule follows
+ * from its seed.
+ *
+ *     test_control.simulation [--schedules N] [--seed N] [--trace] [--plant FAULT]
+ *
+ * Judged is, of the ranks that live:
+ *   - each call returns in bounded time;
+ *   - all have the same verdict, status and text;
+ *   - a rank that it blames was dead, or silent for long;
+ *   - without a fault there is none, and all calls succeed;
+ *   - a rank that has left keeps no descriptor and no memory.
+ */
+#include "simulation.h"
+
+
+#include <errno.h>
+#include <getopt.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PEER_TIMEOUT 2.0
+#define INIT_TIMEOUT 6.0
+#define SCHEDULE_SECONDS 120.0
+enum { FAULTS = 2, ROUNDS = 3, FAILURES_SHOWN = 10 };
+
+typedef enum fault_kind { KILL, HOST, STOP, CUT, REPORT, FAULT_KINDS } fault_kind;
+static const char *const fault_names[] = {"killed", "its host silent", "stopped", "cut off",
+                                          "reports"};
+
+typedef struct fault {
+    fault_kind kind;
+    int rank, other;
+    unsigned call;  /* of the rank; of a report: the round */
+    double seconds; /* SIM_NEVER: for good */
+    bool happened;
+    double at;
+} fault;
+
+typedef struct record {
+    const char *call; /* that runs, or ran last */
+    double begun, limit;
+    bool started, linked, over; /* over: the rank's program has come to its end */
+    ring_status joined;
+    ring_status verdict;
+    char text[CONTROL_TEXT];
+    ring_status shrunk;
+    uint64_t new_id;
+    int new_size;
+    bool broken; /* something was not as it must be: why */
+    char why[256];
+} record;
+
+static struct {
+    uint64_t seed;
+    int size, host_of[SIM_RANKS];
+    double delay[SIM_RANKS];
+    int rounds;
+    bool shrinks;
+    sim_links links;
+    fault faults[FAULTS];
+    int fault_count;
+    settings settings;
+    ring_unique_id id;
+    bool has_id;
+    record records[SIM_RANKS];
+} now;
+
+/* ---- Drawing ------------------------------------------------------------------------------- */
+
+static void draw_fault(fault *f)
+{
+    static const fault_kind often[] = {KILL, KILL, KILL, KILL, HOST, STOP, STOP, CUT, REPORT};
+    *f = (fault){.kind = often[sim_draw(sizeof often / sizeof often[0])],
+                 .rank = (int)sim_draw((uint32_t)now.size),
+                 .seconds = SIM_NEVER};
+    f->other = (f->rank + 1 + (int)sim_draw((uint32_t)now.size - 1)) % now.size;
+    f->call = 1 + sim_draw(1u << (3 + sim_draw(7)));
+    if (f->kind == REPORT)
+        f->call = sim_draw((uint32_t)now.rounds);
+    if ((f->kind == STOP || f->kind == CUT) && sim_chance(500))
+        f->seconds = sim_draw_seconds(0.01, 4 * PEER_TIMEOUT);
+}
+
+static void draw_hosts(void)
+{
+    const uint32_t way = sim_draw(3);
+    for (int r = 0; r < now.size; r++)
+        now.host_of[r] = way == 0 ? r : way == 1 ? r / 2 : 0;
+}
+
+static void draw_schedule(uint64_t seed, const settings *s)
+{
+    static const double far[] = {0.0003, 0.002, 0.02};
+    memset(&now, 0, sizeof now);
+    now.seed = seed;
+    now.settings = *s;
+    sim_seed(seed);
+    now.size = 2 + (int)sim_draw(sim_chance(200) ? SIM_RANKS - 1 : 4);
+    now.rounds = 1 + (int)sim_draw(ROUNDS);
+    now.shrinks = sim_chance(300);
+    draw_hosts();
+    now.links = (sim_links){.least = 20e-6,
+                            .most = far[sim_draw(3)],
+                            .rare = 10,
+                            .parts = sim_chance(500) ? 100 : 0,
+                            .room = 2048u << sim_draw(6)};
+    const double late = sim_chance(100) ? 2 : 0.05;
+    for (int r = 0; r < now.size; r++)
+        now.delay[r] = sim_draw_seconds(0, late);
+    now.fault_count = sim_chance(300) ? 0 : sim_chance(150) ? 2 : 1;
+    for (int i = 0; i < now.fault_count; i++)
+        draw_fault(&now.faults[i]);
+}
+
+/* ---- Faults -------------------------------------------------------------------------------- */
+
+static void kill_rank(int rank, bool silently)
+{
+    if (!silently)
+        sim_close_all(rank);
+    sim_free_all(rank);
+    sim_end_rank(rank); /* returns for another rank only */
+}
+
+static void on_wake_up(void *object, uint64_t rank)
+{
+    (void)object;
+    sim_trace("rank %d goes on", (int)rank);
+    sim_continue_rank((int)rank);
+}
+
+static void silence(int host, int rank)
+{
+    sim_silence_host(host);
+    for (int r = 0; r < now.size; r++)
+        if (now.host_of[r] == host && r != rank)
+            kill_rank(r, true);
+    kill_rank(rank, true);
+}
+
+static void strike(fault *f)
+{
+    f->happened = true;
+    f->at = sim_now();
+    sim_trace("fault: rank %d is %s (rank %d) for %g s", f->rank, fault_names[f->kind], f->other,
+              f->seconds);
+    if (f->kind == KILL) {
+        kill_rank(f->rank, false);
+    } else if (f->kind == HOST) {
+        silence(now.host_of[f->rank], f->rank);
+    } else if (f->kind == CUT) {
+        sim_cut(now.host_of[f->rank], now.host_of[f->other],
+                f->seconds < SIM_NEVER ? sim_now() + f->seconds : SIM_NEVER);
+    } else if (f->kind == STOP) {
+        if (f->seconds < SIM_NEVER)
+            sim_at(sim_now() + f->seconds, on_wake_up, NULL, (uint64_t)f->rank);
+        sim_stop_rank(f->rank);
+    }
+}
+
+static void on_call(int rank, unsigned calls)
+{
+    for (int i = 0; i < now.fault_count; i++) {
+        fault *f = &now.faults[i];
+        if (f->kind != REPORT && !f->happened && f->rank == rank && calls >= f->call)
+            strike(f);
+    }
+}
+
+/* ---- A rank's program ------------------------------------------------------------------------ */
+
+static double pause_of(int rank)
+{
+    double seconds = 0;
+    for (int i = 0; i < now.fault_count; i++)
+        if (now.faults[i].kind == STOP && now.faults[i].rank == rank && now.faults[i].happened)
+            seconds += now.faults[i].seconds;
+    return seconds;
+}
+
+static void begin(record *r, const char *call, double limit)
+{
+    r->call = call;
+    r->begun = sim_now();
+    r->limit = sim_now() + limit;
+    sim_trace("%s ...", call);
+}
+
+static void break_record(record *r, const char *format, ...) RING_PRINTF(2, 3);
+static void break_record(record *r, const char *format, ...)
+{
+    va_list args;
+    if (r->broken)
+        return;
+    r->broken = true;
+    va_start(args, format);
+    vsnprintf(r->why, sizeof r->why, format, args);
+    va_end(args);
+}
+
+static void finish(record *r, ring_status status)
+{
+    const int rank = (int)(r - now.records);
+    sim_trace("%s: %d %s", r->call, (int)status, status != RING_OK ? fail_text() : "");
+    if (sim_now() > r->limit + pause_of(rank))
+        break_record(r, "unbounded: %s took %.3f s", r->call, sim_now() - r->begun);
+}
+
+static void keep_verdict(record *r, const control_world *world)
+{
+    r->verdict = control_verdict(world);
+    text_format(r->text, sizeof r->text, "%s", control_text(world));
+}
+
+static void wake_nobody(void *unused)
+{
+    (void)unused;
+}
+
+static bool join_up(record *r, int rank, control_world **world)
+{
+    clock_sleep(now.delay[rank]);
+    if (rank == 0)
+        now.has_id = control_make_id(&now.id) == RING_OK;
+    for (int tries = 0; !now.has_id && tries < 1000; tries++)
+        clock_sleep(0.01);
+    if (!now.has_id)
+        return false;
+    r->started = true;
+    begin(r, "join", INIT_TIMEOUT + 9);
+    r->joined = control_join(&now.settings, &now.id, now.size, rank, 1, world);
+    finish(r, r->joined);
+    if (r->joined == RING_OK)
+        return true;
+    r->verdict = r->joined;
+    text_format(r->text, sizeof r->text, "%s", fail_text());
+    return false;
+}
+
+static void report_if_drawn(record *r, int rank, int round, control_world *world)
+{
+    for (int i = 0; i < now.fault_count; i++) {
+        fault *f = &now.faults[i];
+        if (f->kind != REPORT || f->rank != rank || (int)f->call != round)
+            continue;
+        f->happened = true;
+        f->at = sim_now();
+        begin(r, "report", 1);
+        control_report(world, RING_ERR_ARGUMENT, "reported");
+        finish(r, RING_OK);
+    }
+}
+
+static ring_status meet(record *r, control_world *world)
+{
+    bool came[SIM_RANKS];
+    begin(r, "meet", 12);
+    const ring_status status = control_meet(world, clock_now() + 8, came);
+    finish(r, status);
+    if (status != RING_OK && control_verdict(world) == RING_OK)
+        break_record(r, "lost: meet returned %d without a verdict: %s", (int)status,
+                     status != RING_IN_PROGRESS ? fail_text() : "");
+    return status;
+}
+
+static void shrink(record *r, control_world *world)
+{
+    control_world *left;
+    begin(r, "shrink", 6);
+    r->shrunk = control_shrink(world, clock_now() + 3, &left);
+    finish(r, r->shrunk);
+    if (r->shrunk != RING_OK)
+        return;
+    r->new_id = left->id;
+    r->new_size = left->size;
+    (void)meet(r, left);
+    begin(r, "leave of the shrunk one", 2);
+    control_free(left);
+    finish(r, RING_OK);
+}
+
+static void work(record *r, int rank, control_world *world)
+{
+    begin(r, "agree", INIT_TIMEOUT + 4);
+    const ring_status status = control_agree(world, RING_OK);
+    finish(r, status);
+    if (status != RING_OK)
+        return;
+    r->linked = true;
+    control_start(world, wake_nobody, NULL);
+    for (int round = 0; round < now.rounds; round++) {
+        clock_sleep(sim_draw_seconds(0.0001, 1.5));
+        report_if_drawn(r, rank, round, world);
+        if (meet(r, world) != RING_OK)
+            break;
+    }
+}
+
+static void live(void *context)
+{
+    record *r = context;
+    const int rank = (int)(r - now.records);
+    control_world *world = NULL;
+    if (join_up(r, rank, &world)) {
+        work(r, rank, world);
+        keep_verdict(r, world);
+        if (r->linked && r->verdict != RING_OK && now.shrinks)
+            shrink(r, world);
+        begin(r, "leave", 2);
+        control_leave(world);
+        finish(r, RING_OK);
+        control_free(world);
+    }
+    r->over = true;
+    r->call = "end";
+    if (sim_open_count(rank) > 0 && r->started)
+        break_record(r, "kept: %d descriptors", sim_open_count(rank));
+}
+
+/* ---- Judging ---------------------------------------------------------------------------------- */
+
+static bool touches(const fault *f, int rank)
+{
+    if (!f->happened)
+        return false;
+    if (f->kind == CUT)
+        return now.host_of[f->rank] != now.host_of[f->other] &&
+               (now.host_of[f->rank] == now.host_of[rank] ||
+                now.host_of[f->other] == now.host_of[rank]);
+    return f->kind == HOST ? now.host_of[f->rank] == now.host_of[rank] : f->rank == rank;
+}
+
+static bool is_dead(int rank)
+{
+    for (int i = 0; i < now.fault_count; i++)
+        if ((now.faults[i].kind == KILL || now.faults[i].kind == HOST) &&
+            touches(&now.faults[i], rank))
+            return true;
+    return false;
+}
+
+/* It was cut off or stopped for a while that others may take for its end. */
+static bool was_silent(int rank)
+{
+    for (int i = 0; i < now.fault_count; i++)
+        if ((now.faults[i].kind == CUT || now.faults[i].kind == STOP) &&
+            touches(&now.faults[i], rank) && now.faults[i].seconds > PEER_TIMEOUT / 2)
+            return true;
+    return false;
+}
+
+static bool is_stopped(int rank)
+{
+    for (int i = 0; i < now.fault_count; i++)
+        if (now.faults[i].kind == STOP && touches(&now.faults[i], rank) &&
+            now.faults[i].seconds >= SIM_NEVER)
+            return true;
+    return false;
+}
+
+static bool is_harmful(const fault *f)
+{
+    if (!f->happened)
+        return false;
+    if (f->kind == CUT && now.host_of[f->rank] == now.host_of[f->other])
+        return false;
+    return f->seconds > PEER_TIMEOUT / 2;
+}
+
+static bool any_harm(void)
+{
+    for (int i = 0; i < now.fault_count; i++)
+        if (is_harmful(&now.faults[i]))
+            return true;
+    return false;
+}
+
+static bool complain(char *why, size_t bytes, int rank, const char *what)
+{
+    const record *r = &now.records[rank];
+    text_format(why, bytes, "rank %d: %s (status %d: %s)", rank, what, (int)r->verdict, r->text);
+    return false;
+}
+
+/* @return false for a verdict that names a rank that was well. */
+static bool judge_blame(int rank)
+{
+    int blamed = -1;
+    const record *r = &now.records[rank];
+    if (strstr(r->text, "was lost") == NULL || sscanf(r->text, "rank %d", &blamed) != 1)
+        return true;
+    return blamed >= 0 && blamed < now.size && (is_dead(blamed) || was_silent(blamed));
+}
+
+static bool judge_rank(int rank, char *why, size_t bytes)
+{
+    record *r = &now.records[rank];
+    if (is_dead(rank) || is_stopped(rank))
+        return true;
+    if (!r->over && !r->broken)
+        break_record(r, "unbounded: %s has lasted %.3f s", r->call != NULL ? r->call : "start",
+                     sim_now() - r->begun);
+    if (r->over && sim_free_all(rank) > 0)
+        break_record(r, "kept: memory");
+    if (r->broken)
+        return complain(why, bytes, rank, r->why);
+    if (!any_harm() && (r->verdict != RING_OK || !r->linked))
+        return complain(why, bytes, rank, "unfounded: there was no fault");
+    if (!judge_blame(rank))
+        return complain(why, bytes, rank, "wrong blame");
+    return true;
+}
+
+/* Of ranks that were there all the time. */
+static bool judge_same(char *why, size_t bytes)
+{
+    int first = -1;
+    for (int r = 0; r < now.size; r++) {
+        const record *a = &now.records[r];
+        if (is_dead(r) || was_silent(r) || a->verdict == RING_OK)
+            continue;
+        if (first >= 0 && (now.records[first].verdict != a->verdict ||
+                           strcmp(now.records[first].text, a->text) != 0)) {
+            text_format(why, bytes, "two verdicts: rank %d: %d %s; rank %d: %d %s", first,
+                        (int)now.records[first].verdict, now.records[first].text, r,
+                        (int)a->verdict, a->text);
+            return false;
+        }
+        first = first < 0 ? r : first;
+    }
+    return true;
+}
+
+static bool judge(char *why, size_t bytes)
+{
+    for (int r = 0; r < now.size; r++)
+        if (!judge_rank(r, why, bytes))
+            return false;
+    return judge_same(why, bytes);
+}
+
+/* ---- Running -------------------------------------------------------------------------------------- */
+
+static bool run_schedule(uint64_t seed, const settings *s, char *why, size_t bytes)
+{
+    for (int r = 0; r < SIM_RANKS; r++)
+        sim_free_all(r);
+    draw_schedule(seed, s);
+    sim_reset_fibers();
+    sim_reset_network(&now.links, now.host_of);
+    sim_reset_processes(&now.settings, now.host_of);
+    sim_set_hook(on_call);
+    for (int r = 0; r < now.size; r++)
+        sim_start(r, live, &now.records[r]);
+    (void)sim_run(sim_now() + SCHEDULE_SECONDS);
+    return judge(why, bytes);
+}
+
+static void tell(uint64_t seed, const char *why)
+{
+    printf("simulation: seed %llu fails: %s\n  %d ranks", (unsigned long long)seed, why, now.size);
+    for (int i = 0; i < now.fault_count; i++)
+        printf("; rank %d %s at call %u%s, rank %d, %g s", now.faults[i].rank,
+               fault_names[now.faults[i].kind], now.faults[i].call,
+               now.faults[i].happened ? "" : " (not reached)", now.faults[i].other,
+               now.faults[i].seconds);
+    printf("\n  replay: --seed %llu --schedules 1 --trace\n", (unsigned long long)seed);
+}
+
+typedef struct options {
+    uint64_t schedules, seed;
+} options;
+
+static bool read_options(int count, char **words, options *o)
+{
+    static const struct option known[] = {{"schedules", required_argument, NULL, 'n'},
+                                          {"seed", required_argument, NULL, 's'},
+                                          {"trace", no_argument, NULL, 't'},
+                                          {"plant", required_argument, NULL, 'p'},
+                                          {NULL, 0, NULL, 0}};
+    int which;
+    while ((which = getopt_long(count, words, "", known, NULL)) != -1) {
+        if (which == 'n')
+            o->schedules = strtoull(optarg, NULL, 10);
+        else if (which == 's')
+            o->seed = strtoull(optarg, NULL, 10);
+        else if (which == 't')
+            sim_traces = true;
+        else if (which != 'p' || !sim_plant(optarg))
+            return false;
+    }
+    return optind == count;
+}
+
+ring_status __real_settings_read(settings *out);
+
+int main(int count, char **words)
+{
+    options o = {.schedules = 1000, .seed = 1};
+    settings s;
+    int failures = 0;
+    uint64_t done = 0, events = 0;
+    if (!read_options(count, words, &o) || sodium_init() < 0 ||
+        __real_settings_read(&s) != RING_OK) {
+        fprintf(stderr, "usage: %s [--schedules N] [--seed N] [--trace] [--plant FAULT]\n",
+                words[0]);
+        return 2;
+    }
+    s.peer_timeout = PEER_TIMEOUT;
+    s.init_timeout = INIT_TIMEOUT;
+    s.debug = sim_traces ? LOG_DEBUG : LOG_ERROR;
+    for (; done < o.schedules && failures < FAILURES_SHOWN; done++) {
+        char why[1400];
+        if (!run_schedule(o.seed + done, &s, why, sizeof why)) {
+            tell(o.seed + done, why);
+            failures++;
+        }
+        events += sim_events();
+    }
+    printf("simulation: %llu schedules, %llu events, %d failed\n", (unsigned long long)done,
+           (unsigned long long)events, failures);
+    return failures > 0;
+}
