@@ -54,6 +54,7 @@ static struct {
     event *heap;
     size_t count, room;
     bool ended[SIM_RANKS], stopped[SIM_RANKS];
+    bool for_good[SIM_RANKS]; /* stopped so */
     unsigned calls[SIM_RANKS];
     void (*on_call)(int rank, unsigned calls);
 } sim;
@@ -318,9 +319,10 @@ void sim_end_rank(int rank)
 }
 
 /* One that runs now stops at its next wait, or here. */
-void sim_stop_rank(int rank)
+void sim_stop_rank(int rank, bool for_good)
 {
     fiber *me = sim.running;
+    sim.for_good[rank] = for_good;
     sim.stopped[rank] = true;
     if (sim_rank() != rank)
         return;
@@ -344,7 +346,7 @@ void sim_continue_rank(int rank)
 static bool all_ended(void)
 {
     for (int i = 0; i < sim.used; i++)
-        if (sim.fibers[i].state == WAITING && !sim.stopped[sim.fibers[i].rank])
+        if (sim.fibers[i].state == WAITING && !sim.for_good[sim.fibers[i].rank])
             return false;
     return true;
 }
@@ -373,7 +375,7 @@ void sim_reset_fibers(void)
     for (int i = 0; i < sim.used; i++)
         sim.fibers[i].state = FREE;
     for (int r = 0; r < SIM_RANKS; r++) {
-        sim.ended[r] = sim.stopped[r] = false;
+        sim.ended[r] = sim.stopped[r] = sim.for_good[r] = false;
         sim.calls[r] = 0;
     }
     sim.used = 0;

@@ -207,6 +207,7 @@ static void on_reset(void *object, uint64_t unused)
 {
     sock *s = object;
     (void)unused;
+    sim_trace("  reset at rank %d, %zu bytes unread", s->rank, s->have);
     s->reset = true;
     s->error = s->ended ? EPIPE : ECONNRESET;
     wake(s);
@@ -216,6 +217,9 @@ static void on_reset(void *object, uint64_t unused)
 static void deliver(sock *from, const segment *g)
 {
     sock *to = from->other;
+    sim_trace("  rank %d to rank %d: %zu bytes%s%s arrive%s", from->rank, to->rank, g->bytes,
+              g->ends ? ", end" : "", g->resets ? ", reset" : "",
+              to->fd == CLOSED ? " at a closed socket" : "");
     if (to->fd == CLOSED) {
         if (!g->resets && !g->ends)
             sim_at(sim_now() + (from->local ? 0 : way()), on_reset, from, 0);
@@ -558,6 +562,9 @@ static void end_connection(sock *s)
 {
     const bool unread = s->have > 0;
     s->fd = CLOSED;
+    if (s->other != NULL)
+        sim_trace("  rank %d closes to rank %d, %zu bytes unread, %zu on the way", s->rank,
+                  s->other->rank, s->have, s->on_way);
     if (s->kind != CONNECTED || s->reset || s->other == NULL)
         return;
     if (unread)

@@ -28,9 +28,9 @@
 #define SCHEDULE_SECONDS 120.0
 enum { FAULTS = 2, ROUNDS = 3, FAILURES_SHOWN = 10 };
 
-typedef enum fault_kind { KILL, HOST, STOP, CUT, REPORT, FAULT_KINDS } fault_kind;
-static const char *const fault_names[] = {"killed", "its host silent", "stopped", "cut off",
-                                          "reports"};
+typedef enum fault_kind { KILL, HOST, STOP, CUT, REPORT, REFUSE, FAIL, FAULT_KINDS } fault_kind;
+static const char *const fault_names[] = {
+    "killed", "its host silent", "stopped", "cut off", "reports", "refuses", "fails in the start"};
 
 typedef struct fault {
     fault_kind kind;
@@ -38,7 +38,7 @@ typedef struct fault {
     unsigned call;  /* of the rank; of a report: the round */
     double seconds; /* SIM_NEVER: for good */
     bool happened;
-    double at;
+    const char *during; /* the rank's call */
 } fault;
 
 typedef struct record {
@@ -49,6 +49,7 @@ typedef struct record {
     ring_status verdict;
     char text[CONTROL_TEXT];
     ring_status shrunk;
+    char shrink_text[200];
     uint64_t new_id;
     int new_size;
     bool broken; /* something was not as it must be: why */
@@ -74,12 +75,13 @@ static struct {
 
 static void draw_fault(fault *f)
 {
-    static const fault_kind often[] = {KILL, KILL, KILL, KILL, HOST, STOP, STOP, CUT, REPORT};
+    static const fault_kind often[] = {KILL, KILL, KILL, KILL, KILL,   HOST,   HOST,
+                                       STOP, STOP, CUT,  CUT,  REPORT, REFUSE, FAIL};
     *f = (fault){.kind = often[sim_draw(sizeof often / sizeof often[0])],
                  .rank = (int)sim_draw((uint32_t)now.size),
                  .seconds = SIM_NEVER};
     f->other = (f->rank + 1 + (int)sim_draw((uint32_t)now.size - 1)) % now.size;
-    f->call = 1 + sim_draw(1u << (3 + sim_draw(7)));
+    f->call = 1 + sim_draw(1u << (4 + sim_draw(6)));
     if (f->kind == REPORT)
         f->call = sim_draw((uint32_t)now.rounds);
     if ((f->kind == STOP || f->kind == CUT) && sim_chance(500))
@@ -104,17 +106,21 @@ static void draw_schedule(uint64_t seed, const settings *s)
     now.rounds = 1 + (int)sim_draw(ROUNDS);
     now.shrinks = sim_chance(300);
     draw_hosts();
+    const bool small = sim_chance(500); /* the buffers */
     now.links = (sim_links){.least = 20e-6,
                             .most = far[sim_draw(3)],
                             .rare = 10,
                             .parts = sim_chance(500) ? 100 : 0,
-                            .room = 2048u << sim_draw(6)};
+                            .room = small ? 2048 : 64 << 10};
     const double late = sim_chance(100) ? 2 : 0.05;
     for (int r = 0; r < now.size; r++)
         now.delay[r] = sim_draw_seconds(0, late);
     now.fault_count = sim_chance(300) ? 0 : sim_chance(150) ? 2 : 1;
     for (int i = 0; i < now.fault_count; i++)
         draw_fault(&now.faults[i]);
+    for (int i = 0; i < now.fault_count; i++)
+        if (now.faults[i].kind == STOP || now.faults[i].kind == CUT)
+            now.links.room = 64 << 10; /* a kernel keeps more than a few messages for it */
 }
 
 /* ---- Faults -------------------------------------------------------------------------------- */
@@ -146,7 +152,7 @@ static void silence(int host, int rank)
 static void strike(fault *f)
 {
     f->happened = true;
-    f->at = sim_now();
+    f->during = now.records[f->rank].call;
     sim_trace("fault: rank %d is %s (rank %d) for %g s", f->rank, fault_names[f->kind], f->other,
               f->seconds);
     if (f->kind == KILL) {
@@ -159,7 +165,7 @@ static void strike(fault *f)
     } else if (f->kind == STOP) {
         if (f->seconds < SIM_NEVER)
             sim_at(sim_now() + f->seconds, on_wake_up, NULL, (uint64_t)f->rank);
-        sim_stop_rank(f->rank);
+        sim_stop_rank(f->rank, f->seconds >= SIM_NEVER);
     }
 }
 
@@ -167,7 +173,7 @@ static void on_call(int rank, unsigned calls)
 {
     for (int i = 0; i < now.fault_count; i++) {
         fault *f = &now.faults[i];
-        if (f->kind != REPORT && !f->happened && f->rank == rank && calls >= f->call)
+        if (f->kind < REPORT && !f->happened && f->rank == rank && calls >= f->call)
             strike(f);
     }
 }
@@ -222,6 +228,29 @@ static void wake_nobody(void *unused)
     (void)unused;
 }
 
+/* @return true if the schedule has the rank do so: once. */
+static bool does(int rank, fault_kind kind)
+{
+    for (int i = 0; i < now.fault_count; i++) {
+        fault *f = &now.faults[i];
+        if (f->kind != kind || f->rank != rank || f->happened)
+            continue;
+        f->happened = true;
+        f->during = now.records[rank].call;
+        sim_trace("fault: rank %d %s", rank, fault_names[kind]);
+        return true;
+    }
+    return false;
+}
+
+static ring_status join_or_refuse(int rank, control_world **world)
+{
+    if (!does(rank, REFUSE))
+        return control_join(&now.settings, &now.id, now.size, rank, 1, world);
+    return control_refuse(&now.settings, &now.id, now.size, rank,
+                          fail(RING_ERR_MEMORY, "refused"));
+}
+
 static bool join_up(record *r, int rank, control_world **world)
 {
     clock_sleep(now.delay[rank]);
@@ -233,7 +262,7 @@ static bool join_up(record *r, int rank, control_world **world)
         return false;
     r->started = true;
     begin(r, "join", INIT_TIMEOUT + 9);
-    r->joined = control_join(&now.settings, &now.id, now.size, rank, 1, world);
+    r->joined = join_or_refuse(rank, world);
     finish(r, r->joined);
     if (r->joined == RING_OK)
         return true;
@@ -249,7 +278,7 @@ static void report_if_drawn(record *r, int rank, int round, control_world *world
         if (f->kind != REPORT || f->rank != rank || (int)f->call != round)
             continue;
         f->happened = true;
-        f->at = sim_now();
+        f->during = r->call;
         begin(r, "report", 1);
         control_report(world, RING_ERR_ARGUMENT, "reported");
         finish(r, RING_OK);
@@ -274,8 +303,10 @@ static void shrink(record *r, control_world *world)
     begin(r, "shrink", 6);
     r->shrunk = control_shrink(world, clock_now() + 3, &left);
     finish(r, r->shrunk);
-    if (r->shrunk != RING_OK)
+    if (r->shrunk != RING_OK) {
+        text_format(r->shrink_text, sizeof r->shrink_text, "%s", fail_text());
         return;
+    }
     r->new_id = left->id;
     r->new_size = left->size;
     (void)meet(r, left);
@@ -287,7 +318,8 @@ static void shrink(record *r, control_world *world)
 static void work(record *r, int rank, control_world *world)
 {
     begin(r, "agree", INIT_TIMEOUT + 4);
-    const ring_status status = control_agree(world, RING_OK);
+    const ring_status mine = does(rank, FAIL) ? fail(RING_ERR_CONFIG, "failed") : RING_OK;
+    const ring_status status = control_agree(world, mine);
     finish(r, status);
     if (status != RING_OK)
         return;
@@ -363,6 +395,14 @@ static bool is_stopped(int rank)
     return false;
 }
 
+static bool has_refused(int rank)
+{
+    for (int i = 0; i < now.fault_count; i++)
+        if (now.faults[i].kind == REFUSE && touches(&now.faults[i], rank))
+            return true;
+    return false;
+}
+
 static bool is_harmful(const fault *f)
 {
     if (!f->happened)
@@ -372,12 +412,12 @@ static bool is_harmful(const fault *f)
     return f->seconds > PEER_TIMEOUT / 2;
 }
 
-static bool any_harm(void)
+static int count_harms(void)
 {
+    int count = 0;
     for (int i = 0; i < now.fault_count; i++)
-        if (is_harmful(&now.faults[i]))
-            return true;
-    return false;
+        count += is_harmful(&now.faults[i]);
+    return count;
 }
 
 static bool complain(char *why, size_t bytes, int rank, const char *what)
@@ -387,14 +427,48 @@ static bool complain(char *why, size_t bytes, int rank, const char *what)
     return false;
 }
 
-/* @return false for a verdict that names a rank that was well. */
-static bool judge_blame(int rank)
+/* @return the rank that a verdict blames; -1: none. */
+static int blamed_by(const record *r)
 {
     int blamed = -1;
-    const record *r = &now.records[rank];
-    if (strstr(r->text, "was lost") == NULL || sscanf(r->text, "rank %d", &blamed) != 1)
+    return strstr(r->text, "was lost") != NULL && sscanf(r->text, "rank %d", &blamed) == 1 ? blamed
+                                                                                        : -1;
+}
+
+/* @return false for a verdict that names a rank that was well. A rank that was itself away for long
+ * finds that others have gone without it. */
+static bool judge_blame(int rank)
+{
+    if (was_silent(rank))
         return true;
-    return blamed >= 0 && blamed < now.size && (is_dead(blamed) || was_silent(blamed));
+    const int blamed = blamed_by(&now.records[rank]);
+    return blamed < 0 || (blamed < now.size && (is_dead(blamed) || was_silent(blamed)));
+}
+
+/* @return false for a status that no fault of the schedule has. */
+static bool judge_status(int rank)
+{
+    const ring_status status = now.records[rank].verdict;
+    bool lost = false, known = status == RING_OK;
+    for (int i = 0; i < now.fault_count; i++) {
+        const fault_kind kind = now.faults[i].kind;
+        if (!is_harmful(&now.faults[i]))
+            continue;
+        lost = lost || kind < REPORT || (kind == REFUSE && now.faults[i].rank == 0);
+        known = known || (kind == REPORT && status == RING_ERR_ARGUMENT) ||
+                (kind == REFUSE && status == RING_ERR_MEMORY) ||
+                (kind == FAIL && status == RING_ERR_CONFIG);
+    }
+    return known || (lost && (status == RING_ERR_PEER || status == RING_ERR_TIMEOUT));
+}
+
+/* Faults that a shrink gets over. */
+static bool only_deaths(void)
+{
+    for (int i = 0; i < now.fault_count; i++)
+        if (now.faults[i].happened && now.faults[i].kind != KILL && now.faults[i].kind != REPORT)
+            return false;
+    return true;
 }
 
 static bool judge_rank(int rank, char *why, size_t bytes)
@@ -407,31 +481,79 @@ static bool judge_rank(int rank, char *why, size_t bytes)
                      sim_now() - r->begun);
     if (r->over && sim_free_all(rank) > 0)
         break_record(r, "kept: memory");
+    if (only_deaths() && r->shrunk != RING_OK)
+        break_record(r, "shrink returned %d: %s", (int)r->shrunk, r->shrink_text);
     if (r->broken)
         return complain(why, bytes, rank, r->why);
-    if (!any_harm() && (r->verdict != RING_OK || !r->linked))
+    if (count_harms() == 0 && (r->verdict != RING_OK || !r->linked))
         return complain(why, bytes, rank, "unfounded: there was no fault");
-    if (!judge_blame(rank))
+    if (!judge_blame(rank) || !judge_status(rank))
         return complain(why, bytes, rank, "wrong blame");
     return true;
 }
+
+/* It came to the start after rank 0 had failed and gone, which waits a second for such ranks. */
+static bool came_too_late(const record *r)
+{
+    const int rank = (int)(r - now.records);
+    bool hampered = now.delay[rank] > 0.9;
+    for (int i = 0; i < now.fault_count; i++)
+        hampered = hampered || ((now.faults[i].kind == CUT || now.faults[i].kind == STOP) &&
+                                touches(&now.faults[i], rank));
+    return hampered && r->joined == RING_ERR_TIMEOUT;
+}
+
+/* Ranks that join hear of each other by rank 0 alone: without it each fails by itself. While some
+ * have all cards and others do not, the texts of one loss differ. */
+static bool is_alike(const record *a, const record *b)
+{
+    if (a->linked && b->linked)
+        return a->verdict == b->verdict && strcmp(a->text, b->text) == 0;
+    if (is_dead(0) || was_silent(0) || has_refused(0) || came_too_late(a) || came_too_late(b))
+        return true;
+    return a->verdict == b->verdict && blamed_by(a) == blamed_by(b);
+}
+
+static unsigned long doubles;
 
 /* Of ranks that were there all the time. */
 static bool judge_same(char *why, size_t bytes)
 {
     int first = -1;
     for (int r = 0; r < now.size; r++) {
-        const record *a = &now.records[r];
-        if (is_dead(r) || was_silent(r) || a->verdict == RING_OK)
+        const record *a = &now.records[r], *b = &now.records[first < 0 ? r : first];
+        if (is_dead(r) || was_silent(r) || has_refused(r) || a->verdict == RING_OK)
             continue;
-        if (first >= 0 && (now.records[first].verdict != a->verdict ||
-                           strcmp(now.records[first].text, a->text) != 0)) {
+        if (!is_alike(a, b) && count_harms() > 1) {
+            doubles++; /* two ranks are lost at once, and each rank blames the first it hears of */
+        } else if (!is_alike(a, b)) {
             text_format(why, bytes, "two verdicts: rank %d: %d %s; rank %d: %d %s", first,
-                        (int)now.records[first].verdict, now.records[first].text, r,
-                        (int)a->verdict, a->text);
+                        (int)b->verdict, b->text, r, (int)a->verdict, a->text);
             return false;
         }
         first = first < 0 ? r : first;
+    }
+    return true;
+}
+
+/* Where ranks died and nothing else happened, all that shrank go on together. */
+static bool judge_shrunk(char *why, size_t bytes)
+{
+    const record *first = NULL;
+    int count = 0;
+    for (int r = 0; r < now.size; r++)
+        count += now.records[r].shrunk == RING_OK && now.records[r].new_size > 0;
+    for (int r = 0; r < now.size; r++) {
+        const record *a = &now.records[r];
+        if (is_dead(r) || was_silent(r) || a->new_size == 0)
+            continue;
+        first = first != NULL ? first : a;
+        if (a->new_id == first->new_id && a->new_size == first->new_size && a->new_size >= count)
+            continue;
+        text_format(why, bytes, "two shrunk ones: rank %d: %llx of %d ranks, another: %llx of %d",
+                    r, (unsigned long long)a->new_id, a->new_size,
+                    (unsigned long long)first->new_id, first->new_size);
+        return false;
     }
     return true;
 }
@@ -441,7 +563,7 @@ static bool judge(char *why, size_t bytes)
     for (int r = 0; r < now.size; r++)
         if (!judge_rank(r, why, bytes))
             return false;
-    return judge_same(why, bytes);
+    return judge_same(why, bytes) && judge_shrunk(why, bytes);
 }
 
 /* ---- Running -------------------------------------------------------------------------------------- */
@@ -497,6 +619,36 @@ static bool read_options(int count, char **words, options *o)
     return optind == count;
 }
 
+/* How often each fault came in each call: are all states met? */
+enum { CALLS = 9 };
+static const char *const calls[CALLS] = {"start",  "join",  "agree",
+                                         "meet",   "report", "shrink",
+                                         "leave of the shrunk one", "leave", "end"};
+static unsigned long met[CALLS][FAULT_KINDS];
+
+static void count_faults(void)
+{
+    for (int i = 0; i < now.fault_count; i++)
+        for (int c = 0; c < CALLS && now.faults[i].happened; c++)
+            met[c][now.faults[i].kind] += strcmp(now.faults[i].during != NULL
+                                                     ? now.faults[i].during
+                                                     : "start",
+                                                 calls[c]) == 0;
+}
+
+static void print_faults(void)
+{
+    printf("faults, by what the rank did\n%-24s", "");
+    for (int k = 0; k < FAULT_KINDS; k++)
+        printf("%20s", fault_names[k]);
+    for (int c = 0; c < CALLS; c++) {
+        printf("\n%-24s", calls[c]);
+        for (int k = 0; k < FAULT_KINDS; k++)
+            printf("%20lu", met[c][k]);
+    }
+    printf("\n");
+}
+
 ring_status __real_settings_read(settings *out);
 
 int main(int count, char **words)
@@ -521,7 +673,10 @@ int main(int count, char **words)
             failures++;
         }
         events += sim_events();
+        count_faults();
     }
+    print_faults();
+    printf("two faults, two verdicts: %lu\n", doubles);
     printf("simulation: %llu schedules, %llu events, %d failed\n", (unsigned long long)done,
            (unsigned long long)events, failures);
     return failures > 0;

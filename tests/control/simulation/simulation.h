@@ -53,8 +53,8 @@ void sim_called(void);
 void sim_set_hook(void (*on_call)(int rank, unsigned calls));
 /** The rank's fibers never run again; if one runs now, this does not return. */
 void sim_end_rank(int rank);
-/** Its fibers do not run until sim_continue_rank(). */
-void sim_stop_rank(int rank);
+/** Its fibers do not run until sim_continue_rank(). @param for_good  that will not be called. */
+void sim_stop_rank(int rank, bool for_good);
 void sim_continue_rank(int rank);
 /** Runs until no fiber is left, or the time. @return false: the time, or too many events. */
 bool sim_run(double until);
