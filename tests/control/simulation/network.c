@@ -165,7 +165,8 @@ static void wake(const sock *s)
     sim_wake(&net.io[s->rank]);
 }
 
-/* ---- The way ----------------------------------------------------------------------------------- */
+/* ---- The way -----------------------------------------------------------------------------------
+ */
 
 void sim_silence_host(int host)
 {
@@ -288,7 +289,8 @@ static void put(sock *from, const void *data, size_t bytes, bool ends, bool rese
         expect_next(from);
 }
 
-/* ---- Connecting -------------------------------------------------------------------------------- */
+/* ---- Connecting --------------------------------------------------------------------------------
+ */
 
 static bool is_same(const sock *listener, const any_address *a, socklen_t length)
 {
@@ -302,8 +304,7 @@ static bool is_same(const sock *listener, const any_address *a, socklen_t length
 static sock *find_listener(const any_address *a, socklen_t length)
 {
     for (size_t i = 0; i < net.count; i++)
-        if (net.all[i]->kind == LISTENER && net.all[i]->fd >= 0 &&
-            is_same(net.all[i], a, length))
+        if (net.all[i]->kind == LISTENER && net.all[i]->fd >= 0 && is_same(net.all[i], a, length))
             return net.all[i];
     return NULL;
 }
@@ -383,10 +384,10 @@ static int connect_local(sock *s)
 
 static void name_tcp(sock *s, in_port_t port)
 {
-    s->own.v4 = (struct sockaddr_in){
-        .sin_family = AF_INET,
-        .sin_addr.s_addr = htonl(0x0a000001u + (uint32_t)net.host_of[s->rank]),
-        .sin_port = port != 0 ? port : htons((uint16_t)net.port++)};
+    s->own.v4 = (struct sockaddr_in){.sin_family = AF_INET,
+                                     .sin_addr.s_addr = htonl(0x0a000001u +
+                                                              (uint32_t)net.host_of[s->rank]),
+                                     .sin_port = port != 0 ? port : htons((uint16_t)net.port++)};
     s->own_length = sizeof s->own.v4;
 }
 
@@ -465,7 +466,8 @@ int __wrap_accept4(int fd, struct sockaddr *from, socklen_t *length, int flags)
     return give_fd(server);
 }
 
-/* ---- Bytes --------------------------------------------------------------------------------------- */
+/* ---- Bytes
+ * --------------------------------------------------------------------------------------- */
 
 static size_t room_of(const sock *s)
 {
@@ -541,7 +543,8 @@ int __wrap_shutdown(int fd, int how)
     return 0;
 }
 
-/* ---- Closing --------------------------------------------------------------------------------------- */
+/* ---- Closing
+ * --------------------------------------------------------------------------------------- */
 
 /* Bytes on the way before a reset may be lost: they are not sent again. */
 static void lose_flight(sock *s)
@@ -612,7 +615,8 @@ void sim_close_all(int rank)
             close_socket(net.table[rank][i]);
 }
 
-/* ---- Waiting ---------------------------------------------------------------------------------------- */
+/* ---- Waiting
+ * ---------------------------------------------------------------------------------------- */
 
 static uint32_t ready(const sock *s)
 {
@@ -731,7 +735,8 @@ int __wrap_poll(struct pollfd *entry, nfds_t count, int ms)
     }
 }
 
-/* ---- Small calls -------------------------------------------------------------------------------------- */
+/* ---- Small calls
+ * -------------------------------------------------------------------------------------- */
 
 ssize_t __wrap_read(int fd, void *data, size_t bytes);
 ssize_t __wrap_read(int fd, void *data, size_t bytes)

@@ -145,7 +145,8 @@ void __wrap_sodium_free(void *memory)
     __wrap_free(memory);
 }
 
-/* ---- Facts ------------------------------------------------------------------------------------ */
+/* ---- Facts ------------------------------------------------------------------------------------
+ */
 
 void __wrap_randombytes_buf(void *out, size_t bytes);
 void __wrap_randombytes_buf(void *out, size_t bytes)
