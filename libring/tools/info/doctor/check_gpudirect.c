@@ -86,11 +86,11 @@ static void check_distance(checking *c)
 {
     const facts_pci *p = &c->f->pci;
     for (size_t i = 0; i < p->gpus && has_path(c->f); i++) {
-        const fact_pci *gpu = &p->devices[i], *nearest = NULL;
-        pci_distance least = PCI_SYS;
-        for (size_t k = p->gpus; k < p->count; k++) {
+        const fact_pci *gpu = &p->devices[i], *nearest = &p->devices[p->gpus];
+        pci_distance least = pci_distance_between(&gpu->place, &nearest->place);
+        for (size_t k = p->gpus + 1; k < p->count; k++) {
             const pci_distance here = pci_distance_between(&gpu->place, &p->devices[k].place);
-            nearest = nearest == NULL || here < least ? &p->devices[k] : nearest;
+            nearest = here < least ? &p->devices[k] : nearest;
             least = here < least ? here : least;
         }
         c->subject = gpu->address;
