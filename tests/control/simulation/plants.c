@@ -3,7 +3,7 @@
 #include "simulation.h"
 
 #include "bulletin.h"
-#include "departure.h"
+#include "losses.h"
 
 #include <string.h>
 
@@ -32,11 +32,11 @@ void __wrap_bulletin_hear(membership *m, connection *c, const control_message *n
 }
 
 /* The one after it is blamed. */
-void __real_departure_lost(membership *m, int rank, enum loss how, const char *why);
-void __wrap_departure_lost(membership *m, int rank, enum loss how, const char *why);
-void __wrap_departure_lost(membership *m, int rank, enum loss how, const char *why)
+void __real_losses_see(membership *m, int rank, enum loss how, const char *why);
+void __wrap_losses_see(membership *m, int rank, enum loss how, const char *why);
+void __wrap_losses_see(membership *m, int rank, enum loss how, const char *why)
 {
-    __real_departure_lost(m, planted == WRONG_BLAME ? (rank + 1) % m->world.size : rank, how, why);
+    __real_losses_see(m, planted == WRONG_BLAME ? (rank + 1) % m->world.size : rank, how, why);
 }
 
 /* Waits of callers never run out of time. */
