@@ -152,14 +152,21 @@ static void on_orphan_dialed(dialer *d, ring_status status, int fd)
     peers_flush(m);
 }
 
-/* Dials the ranks that should have come to this rank and did not: they may have ended with the rank
- * between, unnoticed by others. */
+/* A rank below should have come here. One above this rank, the top, did not answer its call. */
+static bool is_orphan(const membership *m, int rank)
+{
+    if (membership_has_left(m, rank) || m->lost[rank] == LOSS_ENDED)
+        return false;
+    return rank > m->world.rank ? way_up_from(m, rank) == m->world.rank
+                                : m->unreachable[rank] && way_up_from(m, m->world.rank) < 0;
+}
+
+/* Dials orphans: they may have ended with the rank between, unnoticed by others. */
 static void adopt(membership *m)
 {
     m->adopt_at = CONTROL_NEVER;
-    for (int r = m->world.rank + 1; r < m->world.size; r++)
-        if (!membership_has_left(m, r) && m->lost[r] != LOSS_ENDED &&
-            way_up_from(m, r) == m->world.rank)
+    for (int r = 0; r < m->world.size; r++)
+        if (is_orphan(m, r))
             peers_dial_neighbour_by(m, r, on_orphan_dialed);
 }
 
