@@ -65,7 +65,8 @@ typedef struct record {
     char shrink_text[200];
     uint64_t new_id;
     int new_size;
-    bool needs_way; /* it is broken in a call that goes on without rank 0 */
+    double left_at; /* SIM_NEVER: it has not */
+    bool needs_way; /* it is broken in a call that goes on without rank 0, and others had left */
     bool broken;    /* something was not as it must be: why */
     char why[256];
 } record;
@@ -302,6 +303,15 @@ static void report_if_drawn(record *r, int rank, int round, control_world *world
     }
 }
 
+/* @return true if a rank left in order a second ago: without this rank, maybe. */
+static bool others_have_left(void)
+{
+    for (int i = 0; i < now.size; i++)
+        if (now.records[i].left_at < sim_now() - 1)
+            return true;
+    return false;
+}
+
 static ring_status meet(record *r, control_world *world)
 {
     bool came[SIM_RANKS];
@@ -321,6 +331,7 @@ static void shrink(record *r, control_world *world)
     r->shrunk = control_shrink(world, clock_now() + 3, &left);
     finish(r, r->shrunk);
     if (r->shrunk != RING_OK) {
+        r->needs_way = others_have_left();
         text_format(r->shrink_text, sizeof r->shrink_text, "%s", fail_text());
         return;
     }
@@ -349,7 +360,7 @@ static void meet_others(record *r, control_world *half)
     const bool was_broken = r->broken;
     if (half == NULL || control_verdict(half) != RING_OK || meet(r, half) == RING_OK)
         return;
-    r->needs_way = r->needs_way || (r->broken && !was_broken);
+    r->needs_way = r->needs_way || (r->broken && !was_broken && others_have_left());
     r->half_verdict = control_verdict(half);
     text_format(r->half_text, sizeof r->half_text, "%s", control_text(half));
 }
@@ -393,6 +404,7 @@ static void live(void *context)
         if (r->linked && r->verdict != RING_OK && now.shrinks)
             shrink(r, world);
         begin(r, "leave", 2);
+        r->left_at = sim_now();
         control_leave(world);
         finish(r, RING_OK);
         control_free(world);
@@ -484,9 +496,9 @@ static int count_harms(void)
  * TWO_TEXTS: ranks that find one silent rank in two ways, by its beats and by dialing it, name it
  * with two reasons.
  * HUB_GONE: until a rank whose neighbour above has gone has dialed another one (50 ms), none misses
- * it. One that ends in this time, or leaves without waiting for such ranks, is known to none to be
- * lost or gone if it is lower than those that are left. They wait until their deadline: a shrink,
- * or a barrier of a communicator without rank 0. Seeds 107437, 100855, 101933 --strict. */
+ * it. One that is killed in this time is taken for one that left; one that leaves does not wait for
+ * such ranks, which then wait until their deadline: in a shrink, or a barrier of a communicator
+ * without rank 0. Seeds 100044, 101933, 102399 --strict. */
 typedef enum known_kind { TWO_VERDICTS, TWO_TEXTS, HUB_GONE, KNOWN_KINDS } known_kind;
 static const char *const known_names[KNOWN_KINDS] = {"two ranks lost at once, two verdicts",
                                                      "one loss, two texts",
@@ -584,7 +596,6 @@ static bool judge_rank(int rank, char *why, size_t bytes)
                      sim_now() - r->begun);
     if (r->over && sim_free_all(rank) > 0)
         break_record(r, "kept: memory");
-    r->needs_way = r->needs_way || r->shrunk != RING_OK;
     if (only_deaths() && r->shrunk != RING_OK)
         break_record(r, "shrink returned %d: %s", (int)r->shrunk, r->shrink_text);
     if (r->broken)
@@ -673,8 +684,10 @@ static bool run_schedule(uint64_t seed, const settings *s, char *why, size_t byt
     sim_reset_network(&now.links, now.host_of);
     sim_reset_processes(&now.settings, now.host_of);
     sim_set_hook(on_call);
-    for (int r = 0; r < now.size; r++)
+    for (int r = 0; r < now.size; r++) {
+        now.records[r].left_at = SIM_NEVER;
         sim_start(r, live, &now.records[r]);
+    }
     (void)sim_run(sim_now() + SCHEDULE_SECONDS);
     return judge(why, bytes);
 }
