@@ -242,7 +242,7 @@ static void deliver(sock *from, const segment *g)
     wake(to);
 }
 
-/* What arrives behind a cut waits for its end, and for the sender to try again. */
+/* Bytes that arrive behind a cut wait for its end, and for the sender to try again. */
 static void on_arrival(void *object, uint64_t unused)
 {
     sock *from = object;

@@ -74,9 +74,9 @@ typedef struct sim_links {
 void sim_reset_network(const sim_links *links, const int *host_of);
 /** Ends its descriptors as a killed process' are. */
 void sim_close_all(int rank);
-/** Nothing from or to the host from now on. */
+/** The host sends and receives no more bytes. */
 void sim_silence_host(int host);
-/** Nothing between the two hosts until @p until. */
+/** No bytes pass between the two hosts until @p until. */
 void sim_cut(int host, int other, double until);
 /** Descriptors that it still has. */
 int sim_open_count(int rank);
