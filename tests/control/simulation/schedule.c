@@ -701,6 +701,7 @@ static void tell(uint64_t seed, const char *why)
                now.faults[i].happened ? "" : " (not reached)", now.faults[i].other,
                now.faults[i].seconds);
     printf("\n  replay: --seed %llu --schedules 1 --trace\n", (unsigned long long)seed);
+    fflush(stdout);
 }
 
 typedef struct options {

@@ -83,7 +83,7 @@ int sim_open_count(int rank);
 
 /* ---- Processes --------------------------------------------------------------------------- */
 
-void sim_reset_processes(const settings *all, const int *host_of);
+void sim_reset_processes(const settings *s, const int *host_of);
 /** Frees what a rank had. @return the number of its allocations. */
 int sim_free_all(int rank);
 /** Saves the state of control's rooms of one rank, or takes it up. */
