@@ -595,8 +595,9 @@ static bool has_lost_goodbye(int rank)
 {
     const int blamed = blamed_by(&now.records[rank]);
     for (int i = 0; i < now.fault_count; i++)
-        if (now.faults[i].kind == CUT && touches(&now.faults[i], rank) && blamed >= 0 &&
-            blamed < now.size && touches(&now.faults[i], blamed) &&
+        if (now.faults[i].kind == CUT && now.faults[i].seconds <= PEER_TIMEOUT / 2 &&
+            touches(&now.faults[i], rank) && blamed >= 0 && blamed < now.size &&
+            touches(&now.faults[i], blamed) && !is_dead(blamed) &&
             now.records[blamed].left_at < SIM_NEVER)
             return true;
     return false;
