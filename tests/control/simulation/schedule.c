@@ -668,7 +668,7 @@ static bool judge_shrunk(char *why, size_t bytes)
     const record *first = NULL;
     int count = 0;
     for (int r = 0; r < now.size; r++)
-        count += now.records[r].shrunk == RING_OK && now.records[r].new_size > 0;
+        count += now.records[r].new_size > 0 && !is_dead(r) && !was_silent(r);
     for (int r = 0; r < now.size; r++) {
         const record *a = &now.records[r];
         if (is_dead(r) || was_silent(r) || a->new_size == 0)
