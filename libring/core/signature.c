@@ -14,6 +14,10 @@ static const field collective_field = {0, 5}, dtype_field = {5, 5}, op_field = {
                    algorithm_field = {14, 4}, chunks_field = {18, 12}, root_field = {30, 14},
                    count_field = {44, 20};
 
+_Static_assert(PLAN_COLLECTIVE_COUNT <= 1 << 5 && RING_DTYPE_COUNT <= 1 << 5 &&
+                   RING_OP_COUNT <= 1 << 4,
+               "as many as their fields hold");
+
 static uint64_t most(field f)
 {
     return (UINT64_C(1) << f.bits) - 1;
