@@ -83,9 +83,27 @@ static ring_status part(ring_comm *comm, struct device_calls *d, seat_notice *no
     return status == RING_OK ? exchange(comm, notices, RING_OK) : status;
 }
 
-ring_status device_calls_open(ring_comm *comm, const accelerator *a)
+/* Takes a seat for good, or gives it back with those of all other ranks. */
+static ring_status open_or_part(ring_comm *comm, struct device_calls *d, seat_notice *notices)
 {
     ring_status why;
+    const ring_status status = meet(comm, d, notices, &why);
+    if (status != RING_OK) {
+        device_calls_end(d);
+        return status;
+    }
+    if (why != RING_OK) {
+        log_info("calls on GPUs are driven by the host: %s", fail_text());
+        return part(comm, d, notices);
+    }
+    log_info("calls behind streams are run by %s, with at most %d blocks", d->by->name,
+             d->terms.lanes);
+    comm->device_calls = d; /* other threads see it from here on */
+    return RING_OK;
+}
+
+ring_status device_calls_open(ring_comm *comm, const accelerator *a)
+{
     if (a == NULL || a->programs == NULL || !all_have_one(comm))
         return RING_OK;
     seat_notice *notices = calloc((size_t)comm->ranks, sizeof *notices);
@@ -96,18 +114,7 @@ ring_status device_calls_open(ring_comm *comm, const accelerator *a)
         return fail(RING_ERR_MEMORY, "creating the communicator");
     }
     d->by = a;
-    ring_status status = meet(comm, d, notices, &why);
-    if (status == RING_OK && why != RING_OK)
-        log_info("calls on GPUs are driven by the host: %s", fail_text());
-    const bool parts = status != RING_OK || why != RING_OK;
-    if (parts && status == RING_OK)
-        status = part(comm, d, notices);
-    else if (parts)
-        device_calls_end(d);
+    const ring_status status = open_or_part(comm, d, notices);
     free(notices);
-    if (parts)
-        return status;
-    log_info("calls behind streams are run by %s, with at most %d blocks", a->name, d->terms.lanes);
-    comm->device_calls = d; /* other threads see it from here on */
-    return RING_OK;
+    return status;
 }
