@@ -75,6 +75,18 @@ static int expect_sum(const vector *v, int ranks, int round)
     return 0;
 }
 
+/* The stream has brought the sum; the rank gives back all it has. */
+static int leave_with_sum(ring_comm *comm, int ranks, far_stream *s, vector *v)
+{
+    far_stream_synchronize(s);
+    EXPECT(expect_sum(v, ranks, 0) == 0, "the sum of %d ranks", ranks);
+    EXPECT_OK(ring_barrier(comm, NULL));
+    far_stream_destroy(s);
+    vector_free(v);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
 static ring_call behind(far_stream *s)
 {
     ring_call call = RING_CALL_INIT;
@@ -573,13 +585,7 @@ static int without_thread(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(expect_refusal(ring_barrier(comm, &captured), "RING_PROGRESS=none") == 0, "a graph");
     EXPECT(expect_refusal(ring_group_end(), "RING_PROGRESS=none") == 0, "a graph");
     far_graph_destroy(far_capture_end(s));
-    far_stream_synchronize(s);
-    EXPECT(expect_sum(&v, ranks, 0) == 0, "rank %d", rank);
-    EXPECT_OK(ring_barrier(comm, NULL));
-    far_stream_destroy(s);
-    vector_free(&v);
-    ring_comm_destroy(comm);
-    return 0;
+    return leave_with_sum(comm, ranks, s, &v);
 }
 
 static void test_what_cannot_be_is_refused(void **state)
@@ -744,13 +750,7 @@ static int forked(int rank, int ranks, harness_board *board, void *arg)
     }
     EXPECT(waitpid(child, &end, 0) == child && end == 0, "the child ended with %d", end);
     far_stream_let_go(s);
-    far_stream_synchronize(s);
-    EXPECT(expect_sum(&v, ranks, 0) == 0, "rank %d", rank);
-    EXPECT_OK(ring_barrier(comm, NULL));
-    far_stream_destroy(s);
-    vector_free(&v);
-    ring_comm_destroy(comm);
-    return 0;
+    return leave_with_sum(comm, ranks, s, &v);
 }
 
 static void test_a_child_has_no_streams(void **state)
