@@ -625,7 +625,7 @@ static void test_a_grant_waits_for_room(void **state)
         print_message("skipped: only rings of lines are filled by so many messages\n");
         skip();
     }
-    setenv("RING_TIMEOUT", "60", 1);
+    setenv("RING_TIMEOUT", "20", 1);
     setenv("RING_PROGRESS", "none", 1);
     run(2, granted_over_a_full_link);
     unsetenv("RING_PROGRESS");
