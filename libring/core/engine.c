@@ -275,6 +275,7 @@ bool engine_turn(ring_comm *comm, size_t most_bytes)
 {
     bool moved = false;
     begin_turn(comm, most_bytes);
+    sleeper_look(comm);
     opening_turn(comm, &moved);
     engine_end_if_failed(comm);
     if (comm->failing)

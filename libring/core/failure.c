@@ -56,6 +56,7 @@ void failure_settle(ring_comm *comm)
 {
     if (!comm->failing)
         return;
+    sleeper_look(comm);
     /* The peer may have refused this rank's call and left: then a statement says so. */
     if (comm->seeks_reason && statements_check(comm) != RING_OK) {
         comm->seeks_reason = false;

@@ -128,7 +128,7 @@ static void enter_all(mover *m)
 static void leave_all(sleep_list *s)
 {
     for (size_t i = 0; i < s->comm_count; i++)
-        members_let_go(s->comms[i]);
+        members_let_go(s->comms[i]->comm);
     s->comm_count = s->used = 0;
     s->awake = false;
     s->step = 0;

@@ -132,7 +132,6 @@ static ring_status attach(ring_comm *comm, arrival_note *note, channel **on)
                     note->status == RING_ERR_TIMEOUT
                         ? "; does a firewall block ports between the hosts?"
                         : "");
-    (void)sleeper_ready(comm);
     if ((*on)->link != unopened_link()) {
         fd_close(&note->socket.fd);
         return RING_OK;

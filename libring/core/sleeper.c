@@ -3,42 +3,58 @@
 #include "sleeper.h"
 
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 ring_status sleeper_new(ring_comm *comm)
 {
     struct sleeper *s = calloc(1, sizeof *s);
     if (s == NULL)
         return fail(RING_ERR_MEMORY, "creating the waiter");
-    atomic_init(&s->wake_fd, -1);
+    pthread_mutex_init(&s->lock, NULL);
+    wakers_open();
     comm->sleeper = s;
     return RING_OK;
 }
 
-/* Without an eventfd no thread sleeps: waiting threads yield. */
-bool sleeper_ready(ring_comm *comm)
-{
-    if (atomic_load(&comm->sleeper->wake_fd) >= 0)
-        return true;
-    atomic_store(&comm->sleeper->wake_fd, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    return false;
-}
-
 void sleeper_free(ring_comm *comm)
 {
-    int fd = comm->sleeper != NULL ? atomic_load(&comm->sleeper->wake_fd) : -1;
-    fd_close(&fd);
+    if (comm->sleeper == NULL)
+        return;
+    pthread_mutex_destroy(&comm->sleeper->lock);
     free(comm->sleeper);
+    wakers_close();
+}
+
+/* The nap is listed before `wakes` is read, and sleeper_wake() does the reverse. */
+bool sleeper_begin(ring_comm *comm, nap *n, const waker *by)
+{
+    struct sleeper *s = comm->sleeper;
+    pthread_mutex_lock(&s->lock);
+    *n = (nap){.next = s->naps, .by = by};
+    s->naps = n;
+    pthread_mutex_unlock(&s->lock);
+    return by != NULL && atomic_load(&s->wakes) == s->seen;
+}
+
+void sleeper_end(ring_comm *comm, const nap *n)
+{
+    struct sleeper *s = comm->sleeper;
+    pthread_mutex_lock(&s->lock);
+    nap **at = &s->naps;
+    while (*at != n)
+        at = &(*at)->next;
+    *at = n->next;
+    pthread_mutex_unlock(&s->lock);
 }
 
 void sleeper_wake(void *context)
 {
-    const ring_comm *comm = context;
-    const uint64_t one = 1;
-    const int fd = atomic_load(&comm->sleeper->wake_fd);
-    const ssize_t ignored = fd >= 0 ? write(fd, &one, sizeof one) : 0;
-    (void)ignored; /* EAGAIN: it is readable already */
+    struct sleeper *s = ((ring_comm *)context)->sleeper;
+    atomic_fetch_add(&s->wakes, 1);
+    pthread_mutex_lock(&s->lock);
+    for (const nap *n = s->naps; n != NULL; n = n->next)
+        if (n->by != NULL)
+            waker_wake(n->by);
+    pthread_mutex_unlock(&s->lock);
 }
 
 void sleeper_stir(ring_comm *comm)

@@ -4,21 +4,36 @@
 #define RING_CORE_SLEEPER_H
 
 #include "comm.h"
+#include "wakers.h"
 
 #include <poll.h>
 
 /** The sleep of a communicator's threads. */
 struct sleeper {
-    _Atomic int wake_fd; /* -1: none */
+    pthread_mutex_t lock; /* of the naps */
+    struct nap *naps;
+    _Atomic uint32_t wakes;
     /* Guarded by ring_comm.lock: */
-    int sleepers; /* threads in poll, or about to be */
-    int callers;  /* of them, those that are not the progress thread */
+    uint32_t seen; /* wakes before the latest look */
+    int sleepers;  /* threads in poll, or about to be */
+    int callers;   /* of them, those that are not the progress thread */
 };
 
+/** One thread's sleep on a communicator. */
+typedef struct nap {
+    struct nap *next;
+    const waker *by; /* the thread's; NULL: there is none, and it does not sleep */
+} nap;
+
 ring_status sleeper_new(ring_comm *comm);
-/** Makes the eventfd that wakes sleepers, on first use. @return true if it was there; else wake-ups
- *  before this were lost, and the caller looks again before it sleeps. */
-bool sleeper_ready(ring_comm *comm);
+/** A look at all that wakes sleepers begins: what came before does not keep them awake. */
+static inline void sleeper_look(const ring_comm *comm)
+{
+    comm->sleeper->seen = atomic_load(&comm->sleeper->wakes);
+}
+/** The caller is about to sleep, also on by->fd. @return false: it has to look first. */
+bool sleeper_begin(ring_comm *comm, nap *n, const waker *by);
+void sleeper_end(ring_comm *comm, const nap *n);
 void sleeper_free(ring_comm *comm);
 /** Ends sleeps of this communicator's threads. Any thread. */
 void sleeper_wake(void *context);
@@ -35,12 +50,18 @@ bool sleeper_watches_all(const ring_comm *comm);
  *  is held on entry and on return, not in between. */
 void sleeper_sleep(ring_comm *comm, double deadline);
 
+typedef struct comm_nap {
+    nap nap;
+    ring_comm *comm;
+} comm_nap;
+
 /** A sleep on several communicators, and on other descriptors. */
 typedef struct sleep_list {
-    bool calls;        /* for a caller: progress by other threads wakes it, too */
-    bool awake;        /* something has happened already: do not sleep */
-    double step;       /* the longest sleep, 0: no limit of its own */
-    ring_comm **comms; /* those that were entered */
+    bool calls;       /* for a caller: progress by other threads wakes it, too */
+    bool awake;       /* something has happened already: do not sleep */
+    double step;      /* the longest sleep, 0: no limit of its own */
+    waker *by;        /* of the present sleep; NULL: not taken yet, or there is none */
+    comm_nap **comms; /* [comm_count] those that were entered */
     size_t comm_count, comm_room;
     struct pollfd *entries;
     size_t used, room;

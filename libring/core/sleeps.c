@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 /* The longest sleep, so that deadlines and the progress of other threads are seen. */
 enum { SLEEP_MS = 50 };
@@ -60,10 +59,10 @@ static bool arm_channel(channel *c, struct pollfd *entry)
 /* Held works need no entry: after so many looks only closed gates, folds of accelerators, whose
  * ends wake all sleepers, and works behind these are left.
  * @return number of entries, or 0 if a link has something already. */
-static size_t arm_channels(ring_comm *comm, struct pollfd *entries)
+static size_t arm_channels(ring_comm *comm, const waker *by, struct pollfd *entries)
 {
     size_t used = 0;
-    entries[used++] = (struct pollfd){.fd = atomic_load(&comm->sleeper->wake_fd), .events = POLLIN};
+    entries[used++] = (struct pollfd){.fd = by->fd, .events = POLLIN};
     if (comm->failing) /* the verdict wakes, and statements */
         return used;
     for (int32_t i = 0; i < comm->channels.active_count; i++)
@@ -76,17 +75,14 @@ static size_t arm_channels(ring_comm *comm, struct pollfd *entries)
 }
 
 /* Also after 0 entries. An event may wake several sleepers, so only the last one up drains the
- * descriptors. */
-static void leave(ring_comm *comm, bool calls)
+ * links' descriptors. */
+static void leave(ring_comm *comm, const nap *n, bool calls)
 {
+    sleeper_end(comm, n);
     comm->sleeper->callers -= calls;
     comm->watched &= calls;
     if (--comm->sleeper->sleepers > 0)
         return;
-    uint64_t wakes;
-    const int fd = atomic_load(&comm->sleeper->wake_fd);
-    const ssize_t ignored = fd >= 0 ? read(fd, &wakes, sizeof wakes) : 0;
-    (void)ignored;
     channel *c;
     for (size_t at = 0; (c = channels_next(comm, &at)) != NULL;) {
         if (c->armed)
@@ -112,11 +108,12 @@ static size_t places_of(const ring_comm *comm)
 }
 
 /* @param calls  for a caller, not for the progress thread. @return as arm_channels(). */
-static size_t enter(ring_comm *comm, struct pollfd *entries, bool calls)
+static size_t enter(ring_comm *comm, nap *n, const waker *by, struct pollfd *entries, bool calls)
 {
     comm->sleeper->sleepers++;
     comm->sleeper->callers += calls;
-    const size_t used = entries != NULL && sleeper_ready(comm) ? arm_channels(comm, entries) : 0;
+    const bool sleeps = sleeper_begin(comm, n, by) && entries != NULL;
+    const size_t used = sleeps ? arm_channels(comm, by, entries) : 0;
     if (!calls)
         sleeper_watch_all(comm);
     return used;
@@ -128,7 +125,9 @@ void sleeper_sleep(ring_comm *comm, double deadline)
     struct pollfd few[FEW];
     const size_t most = places_of(comm);
     struct pollfd *all = most <= FEW ? few : calloc(most, sizeof *all);
-    const size_t used = enter(comm, all, true);
+    waker *by = waker_take();
+    nap own;
+    const size_t used = enter(comm, &own, by, all, true);
     if (used > 0) {
         const double step = next_step(comm);
         comm_unlock(comm);
@@ -137,23 +136,32 @@ void sleeper_sleep(ring_comm *comm, double deadline)
     } else {
         let_others_in(comm);
     }
-    leave(comm, true);
+    leave(comm, &own, true);
+    waker_give_back(by);
     if (all != few)
         free(all);
 }
 
 /* ---- Sleep on several communicators ------------------------------------------ */
 
-/* Without memory no thread sleeps. */
-static bool make_room(sleep_list *s, size_t comms, size_t entries)
+static bool make_room_for_comm(sleep_list *s)
 {
-    if (comms > s->comm_room) {
-        ring_comm **more = realloc(s->comms, comms * sizeof(ring_comm *));
-        if (more == NULL)
-            return false;
-        s->comms = more;
-        s->comm_room = comms;
-    }
+    if (s->comm_count < s->comm_room)
+        return true;
+    comm_nap **more = realloc(s->comms, (s->comm_room + 1) * sizeof(comm_nap *));
+    if (more == NULL)
+        return false;
+    s->comms = more;
+    s->comms[s->comm_room] = malloc(sizeof(comm_nap));
+    if (s->comms[s->comm_room] == NULL)
+        return false;
+    s->comm_room++;
+    return true;
+}
+
+/* Without memory no thread sleeps. */
+static bool make_room(sleep_list *s, size_t entries)
+{
     if (entries > s->room) {
         struct pollfd *more = realloc(s->entries, entries * sizeof *more);
         if (more == NULL)
@@ -166,7 +174,7 @@ static bool make_room(sleep_list *s, size_t comms, size_t entries)
 
 void sleep_list_add_descriptor(sleep_list *s, int fd)
 {
-    s->awake |= !make_room(s, s->comm_count, s->used + 1);
+    s->awake |= !make_room(s, s->used + 1);
     if (!s->awake)
         s->entries[s->used++] = (struct pollfd){.fd = fd, .events = POLLIN};
 }
@@ -174,19 +182,22 @@ void sleep_list_add_descriptor(sleep_list *s, int fd)
 bool sleep_list_has(const sleep_list *s, const ring_comm *comm)
 {
     for (size_t i = 0; i < s->comm_count; i++)
-        if (s->comms[i] == comm)
+        if (s->comms[i]->comm == comm)
             return true;
     return false;
 }
 
 bool sleep_list_add(sleep_list *s, ring_comm *comm)
 {
-    if (!make_room(s, s->comm_count + 1, s->used + places_of(comm))) {
+    if (!make_room_for_comm(s) || !make_room(s, s->used + places_of(comm))) {
         s->awake = true;
         return false;
     }
-    s->comms[s->comm_count++] = comm;
-    const size_t used = enter(comm, s->entries + s->used, s->calls);
+    if (s->by == NULL)
+        s->by = waker_take();
+    comm_nap *n = s->comms[s->comm_count++];
+    n->comm = comm;
+    const size_t used = enter(comm, &n->nap, s->by, s->entries + s->used, s->calls);
     s->used += used;
     s->awake |= used == 0;
     const double step = next_step(comm);
@@ -210,14 +221,19 @@ void sleep_list_sleep(sleep_list *s, double deadline)
     else
         sleep_on(s->entries, s->used, deadline, s->step);
     for (size_t i = 0; i < s->comm_count; i++) {
-        comm_lock(s->comms[i]);
-        leave(s->comms[i], s->calls);
-        unlock_after(s->comms[i], s->calls);
+        ring_comm *comm = s->comms[i]->comm;
+        comm_lock(comm);
+        leave(comm, &s->comms[i]->nap, s->calls);
+        unlock_after(comm, s->calls);
     }
+    waker_give_back(s->by);
+    s->by = NULL;
 }
 
 void sleep_list_free(sleep_list *s)
 {
+    for (size_t i = 0; i < s->comm_room; i++)
+        free(s->comms[i]);
     free(s->entries);
     free(s->comms);
 }
