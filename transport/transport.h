@@ -136,9 +136,21 @@ typedef struct transport_ib {
         .hca = "", .gid_index = -1, .timeout = 20, .retries = 6, .farthest = PCI_PXB \
     }
 
+/** A pair of ranks, whose links may share a descriptor. */
+typedef struct transport_pair {
+    const void *owner; /* this rank, by an address that no other rank of the process has; NULL: a
+                          link shares nothing */
+    int peer;          /* the other, by a number that does not depend on communicators */
+    /** Ends the sleeps of the link's callers: another link has read what woke its descriptor. Any
+     *  thread; it must not call links. */
+    void (*wake)(void *context);
+    void *context;
+} transport_pair;
+
 /** The arguments of open() for one link. */
 typedef struct transport_peer {
     int rank, peer;      /* this rank, the other                                       */
+    transport_pair pair; /* zero: it shares nothing (loop, shm)                          */
     int channel;         /* of the several that a pair may have, from 0                  */
     int fd;              /* connected stream socket, whose other end has proved that it is for the
                             same link; the link owns it, also when open() fails. AF_UNIX between

@@ -34,7 +34,8 @@ enum {
 
 /** All ranks of a communicator, with facts that are equal on all of them. */
 typedef struct control_world {
-    uint64_t id; /* the same on every rank; 0: that of the start               */
+    uint64_t id;       /* the same on every rank; 0: that of the start               */
+    const void *start; /* of this rank: the same in all communicators of its start    */
     int rank, size;
     control_card *cards; /* [size], the same on every rank; card.rank is that at the start */
     settings settings;   /* rank 0's where all must agree, else this rank's            */

@@ -103,6 +103,7 @@ ring_status membership_new(const settings *s, const launch_info *launch, uint32_
     *out = NULL;
     if (m == NULL)
         return fail(RING_ERR_MEMORY, "joining as rank %d", launch->rank);
+    m->world.start = m;
     m->world.rank = launch->rank;
     m->world.size = launch->size;
     m->world.settings = *s;

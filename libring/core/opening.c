@@ -98,8 +98,14 @@ static ring_status open_link(const ring_comm *comm, const arrival_note *note, tr
     const transport *t = links_strongest(comm, comm->rank, note->peer, &number);
     transport_keys keys = keys_of(comm, &note->socket);
     const transport_ib ib = links_ib(&comm->settings);
+    const bool misbehaves = comm->settings.fault[0] != '\0'; /* and has a descriptor of its own */
+    const transport_pair pair = {.owner = comm->world->start,
+                                 .peer = comm->world->cards[note->peer].rank,
+                                 .wake = sleeper_wake,
+                                 .context = (void *)(uintptr_t)comm};
     const transport_peer ends = {.rank = comm->rank,
                                  .peer = note->peer,
+                                 .pair = misbehaves ? (transport_pair){0} : pair,
                                  .channel = note->index,
                                  .ib = &ib,
                                  .fd = note->socket.fd,
@@ -111,7 +117,7 @@ static ring_status open_link(const ring_comm *comm, const arrival_note *note, tr
     const ring_status status = t->open(&ends, &l);
     explicit_bzero(&keys, sizeof keys);
     RING_TRY(status);
-    if (comm->settings.fault[0] != '\0')
+    if (misbehaves)
         return transport_fault_wrap(l, comm->settings.fault, out);
     *out = l;
     return RING_OK;
@@ -154,6 +160,7 @@ static void push_greetings(ring_comm *comm, bool *moved)
         }
         *at = c->next_greeting;
         orphans_count(comm, -1);
+        sleeper_stir(comm); /* the link's descriptor may be another now */
         *moved = true;
     }
 }

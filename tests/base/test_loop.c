@@ -66,7 +66,7 @@ static ring_status open_with_offer(uint64_t offer)
 {
     int fds[2];
     opening o;
-    const lines_greeting mine = lines_link_greeting(offer);
+    const lines_greeting mine = lines_link_greeting(&(lines_link){0}, offer);
     pair_sockets(fds);
     opening_start(&o, &transport_loop, 0, fds[0], 10);
     assert_int_equal(fd_write_all(fds[1], &mine, sizeof mine, clock_now() + 10), RING_OK);

@@ -293,7 +293,7 @@ static ring_status open_with_files(int ring, int heap)
 {
     int fds[2];
     opening o;
-    const lines_greeting mine = lines_link_greeting(heap_span());
+    const lines_greeting mine = lines_link_greeting(&(lines_link){0}, heap_span());
     const int passed[SHM_PASS_FDS] = {ring, heap};
     pair_sockets(fds);
     opening_start(&o, &transport_shm, 0, fds[0], 10);
@@ -329,7 +329,7 @@ static void a_greeting_without_files_is_refused(void **state)
     (void)state;
     int fds[2];
     opening o;
-    const lines_greeting mine = lines_link_greeting(0);
+    const lines_greeting mine = lines_link_greeting(&(lines_link){0}, 0);
     pair_sockets(fds);
     opening_start(&o, &transport_shm, 0, fds[0], 10);
     assert_int_equal(fd_write_all(fds[1], &mine, sizeof mine, clock_now() + 10), RING_OK);
@@ -343,7 +343,7 @@ static int open_with_few_descriptors(int left)
 {
     int fds[2];
     opening o;
-    const lines_greeting mine = lines_link_greeting(0);
+    const lines_greeting mine = lines_link_greeting(&(lines_link){0}, 0);
     const int passed[SHM_PASS_FDS] = {STDERR_FILENO, STDERR_FILENO};
     if (heap_open() != RING_OK)
         return 1;
@@ -365,7 +365,7 @@ static int open_with_few_descriptors(int left)
 static void a_full_table_of_descriptors_is_an_error_that_says_so(void **state)
 {
     (void)state;
-    for (int left = 1; left <= 2; left++) { /* one is the ring's */
+    for (int left = 0; left <= 1; left++) { /* the ring takes one meanwhile */
         int status;
         const pid_t child = fork();
         if (child == 0)

@@ -236,6 +236,75 @@ static void test_many_communicators_cost_little_and_do_not_meet(void **state)
     run(2, many_of_one);
 }
 
+/* Each call uses links between all ranks, and others between neighbours. */
+static int use_all_links(ring_comm *comm, int rank, int ranks)
+{
+    const int32_t sum = ranks * (ranks - 1) / 2;
+    EXPECT(expect_sum(comm, rank, sum) == 0, "a short call");
+    EXPECT(harness_expect_sum(comm, rank, sum, LARGE) == 0, "a long call");
+    int32_t mine = rank, theirs[HARNESS_MAX_RANKS];
+    EXPECT_OK(ring_group_start());
+    for (int other = 0; other < ranks; other++) {
+        EXPECT_OK(ring_send(&mine, 1, RING_INT32, other, comm, NULL));
+        EXPECT_OK(ring_recv(&theirs[other], 1, RING_INT32, other, comm, NULL));
+    }
+    EXPECT_OK(ring_group_end());
+    for (int other = 0; other < ranks; other++)
+        EXPECT(theirs[other] == other, "rank %d sent %d", other, theirs[other]);
+    return 0;
+}
+
+/* Sockets of connections that were dialed from both ends are closed a moment later. */
+static int await_descriptors(int most)
+{
+    const double end = harness_now() + 20;
+    int now = count_entries("/proc/self/fd", NULL);
+    while (now > most && harness_now() < end) {
+        usleep(1000);
+        now = count_entries("/proc/self/fd", NULL);
+    }
+    return now;
+}
+
+/* Links share a pair's descriptor, and sleepers take theirs from a pool. A rank has two threads,
+ * and this process has all ranks if they are threads. */
+static int many_in_use(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm, *many[MANY];
+    (void)arg;
+    const int pool = 2 * ranks;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT(use_all_links(comm, rank, ranks) == 0, "the parent");
+    EXPECT_OK(ring_barrier(comm, NULL));
+    const int descriptors = count_entries("/proc/self/fd", NULL);
+    const int threads = count_entries("/proc/self/task", NULL);
+    EXPECT_OK(ring_barrier(comm, NULL));
+    EXPECT(make_many(comm, rank, many) == 0, "splits");
+    for (int i = 0; i < MANY; i++)
+        EXPECT(use_all_links(many[i], ring_comm_rank(many[i]), ranks) == 0, "communicator %d", i);
+    EXPECT_OK(ring_barrier(comm, NULL));
+    const int after = await_descriptors(descriptors + pool);
+    printf("rank %d of %d: %d descriptors before %d communicators, %d after\n", rank, ranks,
+           descriptors, MANY, after);
+    EXPECT(after <= descriptors + pool, "%d descriptors, %d before", after, descriptors);
+    EXPECT(count_entries("/proc/self/task", NULL) <= threads, "use started threads");
+    EXPECT_OK(ring_barrier(comm, NULL));
+    for (int i = 0; i < MANY; i++)
+        ring_comm_destroy(many[i]);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_communicators_in_use_cost_no_descriptors(void **state)
+{
+    static const int ranks[] = {2, 4, 5};
+    (void)state;
+    if (strcmp(transport_name, "loop") != 0 && strcmp(transport_name, "shm") != 0)
+        skip(); /* a connection carries the bytes of one link */
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
+        run(ranks[i], many_in_use);
+}
+
 /* ---- Beside works of the parent ------------------------------------------------ */
 
 static int dup_amid_works(int rank, int ranks, harness_board *board, void *arg)
@@ -339,6 +408,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_colour_of_its_own_is_a_rank_alone),
         cmocka_unit_test(test_a_refused_split_is_told_to_all),
         cmocka_unit_test(test_many_communicators_cost_little_and_do_not_meet),
+        cmocka_unit_test(test_communicators_in_use_cost_no_descriptors),
         cmocka_unit_test(test_a_dup_is_made_while_works_run_on_the_parent),
         cmocka_unit_test(test_communicators_fail_apart),
         cmocka_unit_test(test_a_call_without_one_that_has_freed_it_ends),

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -343,7 +344,20 @@ static void test_forked_children_leave_the_communicator_alone(void **state)
 
 static _Atomic int memory_is_short;
 
-/* Stands before libc's: links commit their lines by it. */
+/* Stand before libc's: links commit their lines by these. */
+__attribute__((visibility("default"))) int madvise(void *at, size_t bytes, int advice)
+{
+    int (*real)(void *, size_t, int);
+    *(void **)&real = dlsym(RTLD_NEXT, "madvise");
+#if defined(MADV_POPULATE_WRITE)
+    if (memory_is_short && advice == MADV_POPULATE_WRITE) {
+        errno = EFAULT;
+        return -1;
+    }
+#endif
+    return real(at, bytes, advice);
+}
+
 __attribute__((visibility("default"))) int fallocate(int fd, int mode, off_t offset, off_t bytes)
 {
     int (*real)(int, int, off_t, off_t);

@@ -138,8 +138,7 @@ static const int *descriptors(int kind)
 static void seed_shm_greeting(fuzz_seeds *to)
 {
     unsigned char bytes[1 + sizeof(lines_greeting) + 3] = {GOOD};
-    lines_greeting greeting = lines_link_greeting(HEAP_BYTES);
-    bytes[sizeof bytes - 2] = LINES_MAPPED;
+    lines_greeting greeting = lines_link_greeting(&(lines_link){0}, HEAP_BYTES);
     for (int kind = 0; kind < KINDS; kind++) {
         bytes[0] = (unsigned char)kind;
         memcpy(bytes + 1, &greeting, sizeof greeting);
@@ -172,7 +171,7 @@ static ring_status use_link(transport_link *l)
     const ring_status status = transport_shm.progress(l);
     if (status != RING_OK)
         return status;
-    lines_link_hear((lines_link *)l);
+    lines_link_hear_answer((lines_link *)l);
     check_references(l);
     must(transport_shm.peek(l, &frame, &payload) == RING_IN_PROGRESS); /* nothing was sent */
     return RING_OK;

@@ -59,19 +59,45 @@ static void prefetch_to_write(const line *at)
 
 /* ---- Producer ---------------------------------------------------------------- */
 
-/* One call in place of a fault a page; kernels before 5.14 refuse, and take the faults. */
-static void populate(const lines_producer *p, size_t end)
+/* Commits pages through the mapping, and takes their faults in one call. @return false: there is no
+ * memory, or the kernel is older than 5.14. */
+static bool populate(const lines_producer *p, size_t from, size_t end)
 {
 #if defined(MADV_POPULATE_WRITE)
-    if (p->file >= 0)
-        madvise((char *)p->ring + p->committed, end - p->committed, MADV_POPULATE_WRITE);
+    int result;
+    do
+        result = madvise((char *)p->ring + from, end - from, MADV_POPULATE_WRITE);
+    while (result != 0 && (errno == EINTR || errno == EAGAIN));
+    return result == 0;
 #else
-    (void)p, (void)end;
+    (void)p, (void)from, (void)end;
+    return false;
 #endif
 }
 
-/* Commits pages of the file here, where a full machine is an error, and not at the first touch,
- * where it would be a SIGBUS. */
+static bool allocate(const lines_producer *p, size_t end)
+{
+    int result;
+    do
+        result = fallocate(p->file, 0, (off_t)p->committed, (off_t)(end - p->committed));
+    while (result != 0 && errno == EINTR);
+    return result == 0;
+}
+
+static bool take_pages(const lines_producer *p, size_t end)
+{
+    if (p->file == LINES_MAPPING)
+        return populate(p, p->committed, end);
+    if (p->file == LINES_PLAIN)
+        return true;
+    const bool there = allocate(p, end);
+    if (there)
+        (void)populate(p, p->committed, end); /* else each page takes a fault */
+    return there;
+}
+
+/* Commits pages here, where a full machine is an error, and not at the first touch, where it would
+ * be a SIGBUS. */
 static ring_status commit(lines_producer *p, uint32_t lines)
 {
     const size_t used = offsetof(lines_ring, line) + lines * sizeof(line);
@@ -80,15 +106,9 @@ static ring_status commit(lines_producer *p, uint32_t lines)
     const size_t step = used < FAR_STEP ? COMMIT_STEP : FAR_STEP;
     const size_t whole = (used + step - 1) / step * step;
     const size_t most = lines_bytes(p->lines), end = whole + step > most ? most : whole;
-    int result = 0;
-    do
-        if (p->file >= 0)
-            result = fallocate(p->file, 0, (off_t)p->committed, (off_t)(end - p->committed));
-    while (result != 0 && errno == EINTR);
-    if (result != 0)
-        return fail(RING_ERR_MEMORY, "committing %zu bytes of shared memory: %m",
-                    end - p->committed);
-    populate(p, end);
+    if (!take_pages(p, end))
+        return fail(RING_ERR_MEMORY, "committing %zu bytes of shared memory: %s",
+                    end - p->committed, strerror(errno == EFAULT ? ENOMEM : errno));
     p->committed = end;
     return RING_OK;
 }
@@ -104,6 +124,13 @@ ring_status lines_produce(lines_producer *p, lines_ring *ring, int file)
     *p = (lines_producer){.ring = ring, .stamp = 1, .over = LINES, .file = file};
     p->lines = p->end = many ? LINES_OF_MANY : LINES;
     return commit(p, LINES_NEAR + 1);
+}
+
+bool lines_leave_file(lines_producer *p)
+{
+    if (populate(p, 0, p->committed))
+        p->file = LINES_MAPPING;
+    return p->file == LINES_MAPPING;
 }
 
 void lines_use(lines_producer *p, uint32_t most)
@@ -262,4 +289,14 @@ bool lines_release(lines_consumer *c, uint64_t messages)
 {
     hand_over_wide(&c->ring->released, messages, c->strict);
     return must_wake(&c->ring->producer_sleeps, c->strict);
+}
+
+/* ---- Both ---------------------------------------------------------------------- */
+
+bool lines_end(lines_producer *p, lines_consumer *c)
+{
+    hand_over(&p->ring->ended, 1, p->strict);
+    const bool consumer = must_wake(&p->ring->consumer_sleeps, p->strict);
+    const bool producer = must_wake(&c->ring->producer_sleeps, c->strict);
+    return consumer || producer;
 }

@@ -69,6 +69,9 @@ typedef struct lines_ring {
     _Alignas(2 * RING_CACHE_LINE) _Atomic uint32_t consumer_sleeps;
     /* Set by the producer before it sleeps, cleared by the consumer. */
     _Atomic uint32_t producer_sleeps;
+    /* Written by the producer once each. */
+    _Alignas(2 * RING_CACHE_LINE) _Atomic uint32_t ended; /* it publishes no more */
+    _Atomic uint32_t maps; /* LINES_MAPPED: it has mapped the consumer's heap; 0: not yet known */
     _Alignas(2 * RING_CACHE_LINE) line line[LINES];
 } lines_ring;
 
@@ -78,6 +81,8 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
 
 /** @return bytes of a ring of so many lines. A macro: it is a constant. */
 #define lines_bytes(lines) (offsetof(lines_ring, line) + (size_t)(lines) * sizeof(line))
+
+enum { LINES_MAPPED = 1, LINES_NOT_MAPPED };
 
 /** The producer's end. */
 typedef struct lines_producer {
@@ -92,7 +97,7 @@ typedef struct lines_producer {
     uint32_t far;       /* behind the latest long frame */
     uint32_t since;     /* lines filled since `taken` was read */
     uint32_t at, limit; /* of the latest lines_room(): the frame's place, and its `end` */
-    int file;           /* whose pages are committed before first use; -1: plain memory       */
+    int file;           /* see lines_produce()                                                */
     size_t committed;   /* bytes of the ring                                                  */
     lines_copier copier;
 } lines_producer;
@@ -114,9 +119,16 @@ static inline uint32_t lines_of(size_t bytes)
 /** Readies memory for a ring; it touches only bytes that must be zero. */
 void lines_clear(lines_ring *ring);
 
+/** Where the pages of a ring come from, in place of a file. */
+enum { LINES_PLAIN = -1, LINES_MAPPING = -2 };
+
 /** Starts as producer of @p ring, which was cleared, and commits its first lines.
- *  @param file  the file that @p ring maps from offset 0, -1 if it is plain memory. */
+ *  @param file  the file that @p ring maps from offset 0; LINES_PLAIN: it is plain memory. */
 ring_status lines_produce(lines_producer *p, lines_ring *ring, int file);
+
+/** Has later pages committed through the mapping. @return false: the kernel cannot, and the file
+ *  must stay open. */
+bool lines_leave_file(lines_producer *p);
 
 /** Limits its ring to @p most lines; before the first frame. */
 void lines_use(lines_producer *p, uint32_t most);
@@ -159,5 +171,9 @@ bool lines_consume(lines_consumer *c, uint32_t lines);
 
 /** Stores `released`. @return true if the producer sleeps and must be woken. */
 bool lines_release(lines_consumer *c, uint64_t messages);
+
+/** Ends a link of two rings: no frame comes after those that were published. @return true if the
+ *  peer sleeps on either and must be woken. */
+bool lines_end(lines_producer *p, lines_consumer *c);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <sys/random.h>
 
 /* Quiet calls of progress() until the socket is read: tens of microseconds of spinning, or sixteen
  * sleeps. */
@@ -14,7 +14,7 @@ enum { QUIET_LOOKS = 1024, QUIET_SLEEP = QUIET_LOOKS / 16 };
 /* Lines of a short payload, see prefetch_payload(). */
 enum { PREFETCH_LINES = 4 };
 
-static const char magic[8] = {'r', 'i', 'n', 'g', 'l', 'i', 'n', '1'};
+static const char magic[8] = {'r', 'i', 'n', 'g', 'l', 'i', 'n', '2'};
 
 /* ---- Opening -------------------------------------------------------------------- */
 
@@ -29,11 +29,21 @@ void lines_link_init(lines_link *l, const transport *made_by, const transport_pe
     l->state = RING_IN_PROGRESS;
     l->look = look;
     lines_consume_from(&l->in, &nothing);
+    l->pair = peer->pair;
+    l->sleeper.pair = &l->pair;
+    if (peer->pair.owner == NULL || getrandom(&l->nonce, sizeof l->nonce, 0) != sizeof l->nonce)
+        l->nonce = 0;
+    if (l->nonce != 0)
+        l->offered = bell_find(&l->pair);
 }
 
-lines_greeting lines_link_greeting(uint64_t offer)
+lines_greeting lines_link_greeting(const lines_link *l, uint64_t offer)
 {
-    lines_greeting greeting = {.lines = LINES, .barriers = membarrier_join(), .offer = offer};
+    lines_greeting greeting = {.lines = LINES,
+                               .barriers = membarrier_join(),
+                               .offer = offer,
+                               .nonce = l->nonce,
+                               .bell = bell_id(l->offered)};
     memcpy(greeting.magic, magic, sizeof magic);
     return greeting;
 }
@@ -56,13 +66,51 @@ ring_status lines_link_check(const lines_greeting *theirs)
     return fail(RING_ERR_PEER, "what it says first is no greeting of a link over lines");
 }
 
-void lines_link_meet(lines_link *l, const lines_greeting *theirs, lines_ring *in, uint8_t refers)
+/* Both ends compare the same two offers, and both compute the same id of a new bell. */
+static ring_status choose_bell(lines_link *l, const lines_greeting *theirs)
 {
+    if (l->offered != NULL && bell_id(l->offered) == theirs->bell) {
+        l->bell = l->offered;
+        l->offered = NULL;
+        fd_close(&l->fd);
+        return RING_OK;
+    }
+    const bool shared = l->nonce != 0 && theirs->nonce != 0;
+    l->bell = bell_new(l->fd, &l->pair, shared ? l->nonce ^ theirs->nonce : 0);
+    l->fd = -1;
+    bell_drop(l->offered);
+    l->offered = NULL;
+    return l->bell != NULL ? RING_OK : fail(RING_ERR_MEMORY, "no memory for the link's bell");
+}
+
+ring_status lines_link_meet(lines_link *l, const lines_greeting *theirs, lines_ring *in,
+                            uint8_t refers)
+{
+    RING_TRY(choose_bell(l, theirs));
     lines_consume_from(&l->in, in);
     l->in.strict = l->out.strict = !(theirs->barriers != 0 && membarrier_join());
     l->flags = FRAME_LONG | refers;
     l->answered = (refers & FRAME_STORED) != 0;
     l->state = RING_OK;
+    return RING_OK;
+}
+
+/* A peer that has not been met may have met this end, and sleep: then it does so on the bell that
+ * both offered, if there is one, else on the socket, whose end it notices. */
+void lines_link_leave(lines_link *l)
+{
+    l->out.strict = l->in.strict = true; /* also towards a peer that has not been met */
+    const bool sleeps = l->out.ring != NULL && lines_end(&l->out, &l->in);
+    if (l->bell != NULL) {
+        bell_leave(l->bell, &l->sleeper);
+        if (sleeps)
+            bell_ring(l->bell);
+    } else if (l->offered != NULL) {
+        bell_ring(l->offered);
+    }
+    bell_drop(l->bell);
+    bell_drop(l->offered);
+    fd_close(&l->fd);
 }
 
 /* ---- Broken links -------------------------------------------------------------- */
@@ -104,34 +152,31 @@ static ring_status link_state(lines_link *l)
     return RING_OK;
 }
 
-/* ---- The socket ---------------------------------------------------------------- */
+/* ---- The bell ------------------------------------------------------------------ */
 
-/* A full socket holds enough bells, and a closed one has no sleeper. */
-static void ring_bell(const lines_link *l)
+static bool has_ended(const lines_link *l)
 {
-    const char bell = LINES_BELL;
-    const ssize_t ignored = send(l->fd, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    (void)ignored;
+    return atomic_load(&l->in.ring->ended) != 0;
 }
 
-void lines_link_hear(lines_link *l)
+static void hear(lines_link *l)
 {
-    char bytes[64];
-    const ssize_t got = recv(l->fd, bytes, sizeof bytes, MSG_DONTWAIT);
-    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
-        l->gone = true;
-    for (ssize_t i = 0; i < got && !l->answered; i++) {
-        l->answered = bytes[i] != LINES_BELL;
-        l->flags |= bytes[i] == LINES_MAPPED ? FRAME_STORED : 0;
-    }
+    l->gone = !bell_hear(l->bell) || has_ended(l);
     l->quiet = 0;
+}
+
+void lines_link_hear_answer(lines_link *l)
+{
+    const uint32_t maps = atomic_load(&l->in.ring->maps);
+    l->answered = maps != 0;
+    l->flags |= maps == LINES_MAPPED ? FRAME_STORED : 0;
 }
 
 ring_status lines_link_progress(transport_link *head)
 {
     lines_link *l = (lines_link *)head;
     if (l->state == RING_OK && ++l->quiet >= QUIET_LOOKS)
-        lines_link_hear(l);
+        hear(l);
     return link_state(l);
 }
 
@@ -174,7 +219,7 @@ ring_status lines_link_send(transport_link *head, const transport_frame *frame, 
     if (!l->reserved || payload != lines_payload(&l->out))
         RING_TRY(make_room(l, transport_behind(frame)));
     if (lines_publish(&l->out, frame, payload))
-        ring_bell(l);
+        bell_ring(l->bell);
     l->reserved = false;
     l->quiet = 0;
     head->frames_sent++;
@@ -208,7 +253,7 @@ static void prefetch_payload(const lines_link *l)
 static bool is_sound(lines_link *l)
 {
     if (!l->answered && (l->frame.flags & FRAME_STORED))
-        lines_link_hear(l);
+        lines_link_hear_answer(l);
     return transport_is_sound(&l->frame, l->flags);
 }
 
@@ -265,14 +310,14 @@ void lines_link_consume(transport_link *head)
     l->peeked = false;
     l->quiet = 0;
     if (lines_consume(&l->in, lines_of(transport_behind(&l->frame))))
-        ring_bell(l);
+        bell_ring(l->bell);
 }
 
 void lines_link_release(transport_link *head, uint64_t messages)
 {
     lines_link *l = (lines_link *)head;
     if (lines_release(&l->in, messages))
-        ring_bell(l);
+        bell_ring(l->bell);
 }
 
 const _Atomic uint32_t *lines_link_news(const transport_link *head, uint32_t *value)
@@ -286,7 +331,8 @@ const _Atomic uint32_t *lines_link_news(const transport_link *head, uint32_t *va
 
 int lines_link_wake_fd(const transport_link *head)
 {
-    return ((const lines_link *)head)->fd;
+    const lines_link *l = (const lines_link *)head;
+    return l->bell != NULL ? bell_fd(l->bell) : l->fd;
 }
 
 /* Each step of releasing wakes once: a caller that waits for one message looks again; one that
@@ -301,7 +347,19 @@ static bool sending_has_news(lines_link *l)
 
 static bool something_to_do(lines_link *l)
 {
-    return l->gone || (l->armed_in && has_news(l)) || (l->armed_out && sending_has_news(l));
+    return l->gone || has_ended(l) || (l->armed_in && has_news(l)) ||
+           (l->armed_out && sending_has_news(l));
+}
+
+static void raise_flags(lines_link *l)
+{
+    _Atomic uint32_t *const in = l->armed_in ? &l->in.ring->consumer_sleeps : NULL;
+    _Atomic uint32_t *const out = l->armed_out ? &l->out.ring->producer_sleeps : NULL;
+    bell_enter(l->bell, &l->sleeper, &(bell_flags){in, out});
+    if (in != NULL)
+        atomic_store(in, 1);
+    if (out != NULL)
+        atomic_store(out, 1);
 }
 
 /* Raises the flags first, then reads: lines.h explains it. A caller that has peeked a frame and
@@ -313,10 +371,7 @@ bool lines_link_arm(transport_link *head, bool wants_send)
         return link_state(l) == RING_IN_PROGRESS && l->greeted;
     l->armed_in = !l->peeked;
     l->armed_out = wants_send;
-    if (l->armed_in)
-        atomic_store(&l->in.ring->consumer_sleeps, 1);
-    if (l->armed_out)
-        atomic_store(&l->out.ring->producer_sleeps, 1);
+    raise_flags(l);
     if ((l->in.strict || membarrier_all()) && !something_to_do(l))
         return true;
     lines_link_disarm(head);
@@ -337,8 +392,10 @@ void lines_link_disarm(transport_link *head)
     const bool taken_in = was_taken(&l->in.ring->consumer_sleeps, l->armed_in);
     const bool taken_out = was_taken(&l->out.ring->producer_sleeps, l->armed_out);
     l->armed_in = l->armed_out = false;
+    if (l->bell != NULL)
+        bell_leave(l->bell, &l->sleeper);
     if (taken_in || taken_out)
-        lines_link_hear(l);
+        hear(l);
     else
         l->quiet += QUIET_SLEEP;
 }

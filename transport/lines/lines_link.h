@@ -7,19 +7,18 @@
  * its greeting comes: then the link is open for that end. An end that has also mapped the other's
  * heap announces it by LINES_MAPPED; before that no frame refers to that heap.
  *
- * An open link's socket carries no data: a byte on it is the bell that wakes a sleeping peer, and
- * its end shows that the peer is gone. Neither is read while frames flow. Frames that a peer
- * published before it went are still delivered; then the link is broken.
+ * An open link's socket carries no data: it is a bell (bell.h), which wakes a sleeping peer and
+ * shows that the peer is gone. It is not read while frames flow. Links of one pair of ranks share
+ * it, so an end that closes announces that in its ring. Frames that a peer published before it went
+ * are still delivered; then the link is broken.
  */
 #ifndef RING_LINES_LINK_H
 #define RING_LINES_LINK_H
 
+#include "bell.h"
 #include "lines.h"
 
 #include <sys/types.h>
-
-/** Bytes of the socket; all other values are bells. */
-enum { LINES_BELL = 0, LINES_MAPPED = 'm', LINES_NOT_MAPPED = 'n' };
 
 /** The first message of an end; `offer` is the transport's own. */
 typedef struct lines_greeting {
@@ -27,11 +26,18 @@ typedef struct lines_greeting {
     uint32_t lines;    /* of a ring             */
     uint32_t barriers; /* it has joined membarrier */
     uint64_t offer;
+    uint64_t nonce; /* random; 0: it shares no bell */
+    uint64_t bell;  /* the shared bell that this end would use; 0: it has none */
 } lines_greeting;
 
 typedef struct lines_link {
     transport_link head;
-    int fd;
+    int fd;     /* the socket until the link is open */
+    bell *bell; /* from then on */
+    transport_pair pair;
+    uint64_t nonce;
+    bell *offered; /* NULL: none */
+    bell_sleeper sleeper;
     ring_status state; /* RING_IN_PROGRESS: opening, RING_OK: open, else its failure */
     char why[128];
     /** Greets if it has not yet, checks for the other end's greeting, and takes it with
@@ -39,7 +45,7 @@ typedef struct lines_link {
     ring_status (*look)(struct lines_link *l);
     uint8_t flags; /* allowed flags of its frames */
     bool greeted;  /* the peer will have this end's greeting */
-    bool answered; /* the peer has announced whether it has mapped our memory */
+    bool answered; /* the peer has announced whether it has mapped our memory (lines_ring.maps) */
     lines_producer out;
     lines_consumer in;
     bool reserved;         /* out's room was given by reserve()                               */
@@ -48,26 +54,30 @@ typedef struct lines_link {
     uint64_t notified;     /* releases at the last arm() */
     bool peeked;           /* the oldest frame was:                                           */
     transport_frame frame; /* its header, copied: checked fields cannot change */
-    unsigned quiet;        /* calls without a frame since the socket was read */
-    bool gone;             /* the socket has ended                                            */
+    unsigned quiet;        /* calls without a frame since the bell was heard */
+    bool gone;             /* the peer has closed its end, or has ended */
     bool armed_in, armed_out;
 } lines_link;
 
-/** The first step of open(): takes the socket over. @p l is zero. */
+/** The first step of open(): takes the socket over. @p l is zero; lines_link_leave() ends it. */
 void lines_link_init(lines_link *l, const transport *made_by, const transport_peer *peer,
                      ring_status (*look)(lines_link *l));
+/** Announces to the peer that this end is closed, and lets go of socket and bell. The rings are
+ *  still there. */
+void lines_link_leave(lines_link *l);
 /** This end's greeting; joins membarrier if it can. */
-lines_greeting lines_link_greeting(uint64_t offer);
-/** Takes the other end's greeting. @param in  the ring that it produces.
+lines_greeting lines_link_greeting(const lines_link *l, uint64_t offer);
+/** Takes the other end's greeting, once this end's was sent. @param in  the ring that it produces.
  *  @param refers  FRAME_REF if its memory is mapped here, FRAME_STORED if ours is there. */
-void lines_link_meet(lines_link *l, const lines_greeting *theirs, lines_ring *in, uint8_t refers);
+ring_status lines_link_meet(lines_link *l, const lines_greeting *theirs, lines_ring *in,
+                            uint8_t refers);
 /** The result of recv() of the first message on a socket, which comes as a whole.
  *  @return RING_IN_PROGRESS: it is not here yet. */
 ring_status lines_link_received(ssize_t got, size_t bytes);
 /** @return RING_ERR_PEER unless it is the greeting of a link over lines. */
 ring_status lines_link_check(const lines_greeting *theirs);
-/** Reads bells, and the peer's answer, from the socket. */
-void lines_link_hear(lines_link *l);
+/** Looks whether the peer has announced that it mapped our memory. */
+void lines_link_hear_answer(lines_link *l);
 
 ring_status lines_link_send(transport_link *head, const transport_frame *frame, const void *payload,
                             bool copy);

@@ -123,8 +123,7 @@ static ring_status look_for_greeting(lines_link *lines)
     l->in = ring_claim(theirs.offer);
     if (l->in == NULL)
         return fail(RING_ERR_PEER, "the peer offers no lines");
-    lines_link_meet(lines, &theirs, &l->in->lines, FRAME_REF | FRAME_STORED);
-    return RING_OK;
+    return lines_link_meet(lines, &theirs, &l->in->lines, FRAME_REF | FRAME_STORED);
 }
 
 /* Claims the peer's ring now at the latest, so that it is freed. */
@@ -133,7 +132,7 @@ static void loop_close(transport_link *head)
     loop_link *l = (loop_link *)head;
     if (l->in == NULL && l->lines.state == RING_IN_PROGRESS)
         (void)look_for_greeting(&l->lines);
-    fd_close(&l->lines.fd);
+    lines_link_leave(&l->lines);
     lines_produce_no_more(&l->lines.out);
     ring_drop(l->out, l->in != NULL);
     ring_drop(l->in, false);
@@ -142,7 +141,7 @@ static void loop_close(transport_link *head)
 
 static ring_status greet(loop_link *l)
 {
-    const lines_greeting mine = lines_link_greeting(l->out->offer);
+    const lines_greeting mine = lines_link_greeting(&l->lines, l->out->offer);
     const ssize_t put = send(l->lines.fd, &mine, sizeof mine, MSG_DONTWAIT | MSG_NOSIGNAL);
     l->lines.greeted = put == sizeof mine;
     return l->lines.greeted ? RING_OK : fail(RING_ERR_PEER, "greeting the peer: %m");
@@ -154,7 +153,7 @@ static ring_status build(loop_link *l)
     l->out = ring_offer();
     if (l->out == NULL)
         return fail(RING_ERR_MEMORY, "no memory for its lines (%zu bytes)", sizeof *l->out);
-    RING_TRY(lines_produce(&l->lines.out, &l->out->lines, -1));
+    RING_TRY(lines_produce(&l->lines.out, &l->out->lines, LINES_PLAIN));
     return greet(l);
 }
 

@@ -21,7 +21,7 @@
 typedef struct shm_link {
     lines_link lines; /* first: a transport_link is a shm_link */
     lines_ring *out, *in;
-    int file;            /* of `out`: pages are committed when first used */
+    int file;            /* of `out`; -1: closed, once pages are committed without it */
     void *peer_heap;     /* NULL: not mapped               */
     size_t peer_span;    /* of it                          */
     uint32_t peer_lines; /* that its ring has */
@@ -52,7 +52,7 @@ static bool shm_probe(const transport_ib *ib, char *why, size_t size)
 static void shm_link_close(transport_link *head)
 {
     shm_link *l = (shm_link *)head;
-    fd_close(&l->lines.fd);
+    lines_link_leave(&l->lines);
     fd_close(&l->file);
     lines_produce_no_more(&l->lines.out);
     shm_region_unmap(l->in);
@@ -85,9 +85,7 @@ static ring_status map_peer(shm_link *l, const int fds[SHM_PASS_FDS], uint64_t s
 
 static void answer(const shm_link *l)
 {
-    const char mapped = l->peer_heap != NULL ? LINES_MAPPED : LINES_NOT_MAPPED;
-    const ssize_t ignored = send(l->lines.fd, &mapped, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    (void)ignored; /* a peer that is gone is noticed by its silence */
+    atomic_store(&l->out->maps, l->peer_heap != NULL ? LINES_MAPPED : LINES_NOT_MAPPED);
 }
 
 static ring_status receive_greeting(shm_link *l)
@@ -104,12 +102,14 @@ static ring_status receive_greeting(shm_link *l)
 
 static ring_status greet(shm_link *l)
 {
-    const lines_greeting mine = lines_link_greeting(heap_span());
+    const lines_greeting mine = lines_link_greeting(&l->lines, heap_span());
     const int heap = heap_fd();
     const int passed[SHM_PASS_FDS] = {
         [PASSED_RING] = l->file, [PASSED_HEAP] = heap >= 0 ? heap : l->file};
     const ring_status status = shm_pass_send(l->lines.fd, &mine, sizeof mine, passed);
     l->lines.greeted = status == RING_OK;
+    if (l->lines.greeted && lines_leave_file(&l->lines.out))
+        fd_close(&l->file);
     return status;
 }
 
@@ -123,7 +123,7 @@ static ring_status look_for_greeting(lines_link *lines)
     RING_TRY(received);
     RING_TRY(sent);
     answer(l);
-    lines_link_meet(lines, &l->theirs, l->in, l->peer_heap != NULL ? FRAME_REF : 0);
+    RING_TRY(lines_link_meet(lines, &l->theirs, l->in, l->peer_heap != NULL ? FRAME_REF : 0));
     l->lines.in.lines = l->peer_lines;
     return RING_OK;
 }
@@ -166,7 +166,7 @@ static uint64_t shm_ref(transport_link *head, const void *ptr, size_t bytes)
 {
     lines_link *l = (lines_link *)head;
     if (l->state == RING_OK && !l->answered)
-        lines_link_hear(l);
+        lines_link_hear_answer(l);
     return l->flags & FRAME_STORED ? heap_ref(ptr, bytes) : 0;
 }
 

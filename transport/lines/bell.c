@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Bells of this process, found by their pair of ranks. */
+#include "bell.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+struct bell {
+    struct bell *next;
+    transport_pair pair;
+    uint64_t id;
+    int holders; /* guarded by the table's lock */
+    int fd;
+    atomic_bool gone;
+    pthread_mutex_t lock;
+    bell_sleeper *sleepers;
+};
+
+/* All bells, oldest first. */
+static struct {
+    pthread_mutex_t lock;
+    bell *first;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- The table --------------------------------------------------------------------- */
+
+static void append(bell *b)
+{
+    bell **end = &table.first;
+    pthread_mutex_lock(&table.lock);
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = b;
+    pthread_mutex_unlock(&table.lock);
+}
+
+bell *bell_new(int fd, const transport_pair *pair, uint64_t id)
+{
+    bell *b = calloc(1, sizeof *b);
+    if (b == NULL) {
+        fd_close(&fd);
+        return NULL;
+    }
+    b->pair = *pair;
+    b->id = id;
+    b->holders = 1;
+    b->fd = fd;
+    pthread_mutex_init(&b->lock, NULL);
+    append(b);
+    return b;
+}
+
+static bool is_shared_by(const bell *b, const transport_pair *pair)
+{
+    return b->id != 0 && b->pair.owner == pair->owner && b->pair.peer == pair->peer &&
+           !atomic_load(&b->gone);
+}
+
+bell *bell_find(const transport_pair *pair)
+{
+    if (pair->owner == NULL)
+        return NULL;
+    pthread_mutex_lock(&table.lock);
+    bell *b = table.first;
+    while (b != NULL && !is_shared_by(b, pair))
+        b = b->next;
+    if (b != NULL)
+        b->holders++;
+    pthread_mutex_unlock(&table.lock);
+    return b;
+}
+
+static void remove_from_table(const bell *b)
+{
+    bell **at = &table.first;
+    while (*at != b)
+        at = &(*at)->next;
+    *at = b->next;
+}
+
+void bell_drop(bell *b)
+{
+    if (b == NULL)
+        return;
+    pthread_mutex_lock(&table.lock);
+    const bool last = --b->holders == 0;
+    if (last)
+        remove_from_table(b);
+    pthread_mutex_unlock(&table.lock);
+    if (!last)
+        return;
+    fd_close(&b->fd);
+    pthread_mutex_destroy(&b->lock);
+    free(b);
+}
+
+/* ---- Ringing and hearing ------------------------------------------------------------- */
+
+uint64_t bell_id(const bell *b)
+{
+    return b != NULL ? b->id : 0;
+}
+
+int bell_fd(const bell *b)
+{
+    return b->fd;
+}
+
+/* A full socket holds enough bytes, and a closed one has no sleeper. */
+void bell_ring(const bell *b)
+{
+    const char byte = 0;
+    const ssize_t ignored = send(b->fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)ignored;
+}
+
+static bool was_rung(const bell_sleeper *s)
+{
+    const bell_flags *f = &s->flags;
+    return (f->in != NULL && atomic_load(f->in) == 0) ||
+           (f->out != NULL && atomic_load(f->out) == 0);
+}
+
+static void wake_others(const bell *b, bool all)
+{
+    for (const bell_sleeper *s = b->sleepers; s != NULL; s = s->next)
+        if (s->pair->wake != NULL && (all || was_rung(s)))
+            s->pair->wake(s->pair->context);
+}
+
+bool bell_hear(bell *b)
+{
+    char bytes[64];
+    pthread_mutex_lock(&b->lock);
+    const ssize_t got = recv(b->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+        atomic_store(&b->gone, true);
+    if (got >= 0)
+        wake_others(b, got == 0);
+    pthread_mutex_unlock(&b->lock);
+    return !atomic_load(&b->gone);
+}
+
+/* ---- Sleeping ------------------------------------------------------------------------- */
+
+static void unlist(bell *b, bell_sleeper *s)
+{
+    bell_sleeper **at = &b->sleepers;
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    s->listed = false;
+}
+
+void bell_enter(bell *b, bell_sleeper *s, const bell_flags *flags)
+{
+    pthread_mutex_lock(&b->lock);
+    s->flags = *flags;
+    if (!s->listed) {
+        s->next = b->sleepers;
+        b->sleepers = s;
+        s->listed = true;
+    }
+    pthread_mutex_unlock(&b->lock);
+}
+
+void bell_leave(bell *b, bell_sleeper *s)
+{
+    pthread_mutex_lock(&b->lock);
+    if (s->listed)
+        unlist(b, s);
+    pthread_mutex_unlock(&b->lock);
+}
