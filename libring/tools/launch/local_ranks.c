@@ -35,14 +35,15 @@ static bool group_lives(pid_t group)
     return waitid(P_PGID, (id_t)group, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0;
 }
 
-static void finish_rank(local_ranks *c, rank_slot *rank)
+static void finish_rank(local_ranks *c, int index)
 {
+    rank_slot *rank = &c->ranks[index];
     kill(-rank->pid, SIGKILL);
     local_ranks_read_rest(rank);
     for (int i = 0; i < STREAMS; i++)
         local_ranks_close_stream(&rank->streams[i], true);
     spawn_reap(rank->pid);
-    reaper_remove(&c->guard, rank->pid);
+    c->guard.groups[index] = 0;
     rank->state = RANK_GONE;
 }
 
@@ -148,7 +149,7 @@ static void tick(host_ranks *h)
         enter_phase(c, c->phase + 1, RANKS_TERM_SECONDS);
     for (int i = 0; i < c->count; i++) {
         if (c->ranks[i].state == RANK_LINGERS && !may_linger(c, &c->ranks[i]))
-            finish_rank(c, &c->ranks[i]);
+            finish_rank(c, i);
     }
     spawn_reap_orphans();
 }

@@ -100,7 +100,7 @@ static ring_status start_one(local_ranks *c, const starter *st, int index, int n
     for (int i = 0; i < 3; i++)
         fd_close(&close_after[i]);
     if (rank->state == RANK_RUNS)
-        reaper_add(&c->guard, rank->pid);
+        c->guard.groups[index] = rank->pid;
     else
         local_ranks_close_rank(rank);
     return status;
@@ -131,7 +131,7 @@ static ring_status prepare_and_start(local_ranks *c, starter *st)
     if (st->j->binding != BIND_NONE)
         RING_TRY(topo_cpu_read(&st->cpu));
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    RING_TRY(reaper_start(&c->guard));
+    RING_TRY(reaper_start(&c->guard, (size_t)c->count));
     return start_all(c, st);
 }
 

@@ -13,14 +13,14 @@
 #include <sys/types.h>
 
 typedef struct reaper {
-    pid_t pid;
-    int fd; /* its end of file is our death */
+    pid_t pid;             /* 0: not started */
+    int fd;                /* its end of file is our death */
+    _Atomic pid_t *groups; /* [count] shared with the reaper: process groups that exist, or 0 */
+    size_t count;
 } reaper;
 
-ring_status reaper_start(reaper *w);
-/** A process group exists / is gone. */
-void reaper_add(const reaper *w, pid_t group);
-void reaper_remove(const reaper *w, pid_t group);
+/** @param count  the most groups that exist at once. */
+ring_status reaper_start(reaper *w, size_t count);
 /** Ends the reaper in order; the groups are gone already. */
 void reaper_stop(reaper *w);
 
